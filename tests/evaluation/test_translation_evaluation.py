@@ -52,7 +52,7 @@ def test_errors_are_those_of_lines_without_the_application() -> None:
     odd = found.having("bfs")
     bent = replace(found, target_s=np.where(odd, 3 * found.target_s, found.target_s))
     card = train_translation(bent)
-    errors = card.errors["time"].left_out
+    errors = card.errors["time"].residuals
     own = errors.log_error[errors.group == errors.groups.index("bfs")]
     line = TimeLine.fit(card.line.form, bent.source_s[~odd], bent.target_s[~odd])
     np.testing.assert_allclose(np.sort(own), np.sort(np.log(line(bent.source_s[odd]) / bent.target_s[odd])))

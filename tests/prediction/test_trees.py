@@ -92,14 +92,14 @@ def test_joined_trees_add_up_and_projected_ones_sum_to_projected_sums() -> None:
     np.testing.assert_allclose(both.sum(rows), one.sum(rows) + middle + other.sum(rows), atol=1e-12)
     trees, rows = grown(), sample(2)[0]
     directions = np.random.default_rng(0).normal(size=(3, 5))
-    np.testing.assert_allclose(trees.onto(directions).sum(rows), trees.sum(rows) @ directions, atol=1e-12)
+    np.testing.assert_allclose(trees.project(directions).sum(rows), trees.sum(rows) @ directions, atol=1e-12)
 
 
 def test_trees_can_be_moved_to_other_columns() -> None:
     trees, rows = grown(), sample(2)[0]
     wide = np.full((len(rows), 9), 5.0)
     wide[:, [7, 2, 4, 0]] = rows
-    np.testing.assert_array_equal(trees.reading([7, 2, 4, 0]).sum(wide), trees.sum(rows))
+    np.testing.assert_array_equal(trees.with_columns([7, 2, 4, 0]).sum(wide), trees.sum(rows))
 
 
 @given(st.data())

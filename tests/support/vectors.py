@@ -16,7 +16,12 @@ from crosscast.data.dataset import Dataset
 from crosscast.data.sources.runs import ConfiguredRun, dataset_of, device_row, with_own_sessions
 from crosscast.evaluation.relative.training import train_relative
 from crosscast.prediction.relative.artefact import TrainedRelativeModel
-from crosscast.prediction.relative.data import Observations, RelativePredictor, Vectors, profiles_seen
+from crosscast.prediction.relative.data import (
+    Observations,
+    RelativePredictor,
+    Vectors,
+    observations_of_profiles,
+)
 from crosscast.prediction.relative.models import BASELINES, models_named
 from support.grids import noisy_grid
 
@@ -70,7 +75,7 @@ def made_profile_vectors() -> Vectors:
     grid = noisy_grid()
     profiles = replace(grid.profiles, invocations=np.arange(1, len(grid.profiles) + 1))
     keys = tuple(device.key for device in grid.devices)
-    return Vectors(profiles_seen(profiles), keys, np.exp(grid.log_time), grid.devices)
+    return Vectors(observations_of_profiles(profiles), keys, np.exp(grid.log_time), grid.devices)
 
 
 def made_counted_dataset(applications: int = 12, kernels: int = 3) -> Dataset:

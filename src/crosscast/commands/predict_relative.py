@@ -20,7 +20,7 @@ from crosscast.errors import InputError
 from crosscast.forecasting.answers import forecasts_answer
 from crosscast.prediction.first_fit import first_fit, models_for
 from crosscast.prediction.relative.artefact import RelativeForecast, TrainedRelativeModel
-from crosscast.prediction.relative.data import NO_SOURCE, Observations, profiles_seen
+from crosscast.prediction.relative.data import NO_SOURCE, Observations, observations_of_profiles
 from crosscast.prediction.relative.observed import numeric_settings, observations_of, scale_of
 from crosscast.prediction.time.data import ProfileBatch
 from crosscast.prediction.warnings import format_names
@@ -138,7 +138,7 @@ def _counted_of_dataset(folder: Path, wanted: Wanted) -> Observations:
 
 def _of_profiles(path: Path, launch: LaunchOptions) -> Observations:
     profiles, _ = read_profiles(path, launch)
-    return profiles_seen(ProfileBatch.of(profiles))
+    return observations_of_profiles(ProfileBatch.of(profiles))
 
 
 def _of_counter_tool(path: Path, source: str | None) -> Observations:

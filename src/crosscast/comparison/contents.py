@@ -176,11 +176,11 @@ def _of_card(card: Mapping[str, object]) -> dict[str, Numbers]:
         for entry in entries if isinstance(entries, list) else ():
             if isinstance(entry, Mapping):
                 identity = {key: entry[key] for key in _IDENTIFYING if entry.get(key) is not None}
-                words = ", ".join(f"{k} {v}" if isinstance(v, int) else str(v) for k, v in identity.items())
+                label = ", ".join(f"{k} {v}" if isinstance(v, int) else str(v) for k, v in identity.items())
                 scores = {
                     k: v for k, v in entry.items() if k not in (*_IDENTIFYING, "intervals", "applications")
                 }
-                contents[f"{name}: {words}"] = dict(_flat(scores))
+                contents[f"{name}: {label}"] = dict(_flat(scores))
     return contents
 
 

@@ -15,7 +15,7 @@ from crosscast.decide.power_cap import GUARD, Decisions, FittedMethod, Method, h
 from crosscast.errors import InputError
 from crosscast.prediction.configuration.bailey2014 import PUBLISHED_CLUSTERS, PublishedModel
 from crosscast.prediction.configuration.choice import (
-    check_asked,
+    check_choice,
     merit,
     probability_under,
     select,
@@ -328,7 +328,7 @@ class ClosedLoopSearch(Method):
                 if number == current:
                     return
                 current = number
-                observed = observed.and_run((yield number))
+                observed = observed.with_runs((yield number))
 
         return FittedMethod(decide)
 
@@ -458,7 +458,7 @@ def methods_of(
     space: ConfigurationSpace, names: Sequence[str] | None = None, confidence: float = CONFIDENCE
 ) -> tuple[Method, ...]:
     """Methods for the configurations of a machine, in the order of tables."""
-    check_asked(confidence=confidence)
+    check_choice(confidence=confidence)
     own = {each.name: each for each in knob_methods(space)}
     known = {**_by_name(confidence), **own}
     wanted = {*MAIN, *own} if names is None else set(names)

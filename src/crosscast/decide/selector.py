@@ -19,7 +19,7 @@ from crosscast.prediction.configuration.artefact import TrainedConfigurationMode
 from crosscast.prediction.configuration.choice import (
     LEVEL,
     Choice,
-    check_asked,
+    check_choice,
     choice_of,
     select,
     within_cap,
@@ -105,7 +105,7 @@ class Selector:
                 found=f"{type(loaded).__name__}",
             )
         self._predictor = loaded
-        check_asked(power_cap, confidence, objective)
+        check_choice(power_cap, confidence, objective)
         self._power_cap = float(power_cap)
         self._objective: Objective = objective
         self._confidence = confidence
@@ -125,7 +125,7 @@ class Selector:
 
     @power_cap.setter
     def power_cap(self, power_cap: float) -> None:
-        check_asked(power_cap)
+        check_choice(power_cap)
         self._power_cap = float(power_cap)
 
     def configuration(self, key: RegionKey) -> Configuration | None:

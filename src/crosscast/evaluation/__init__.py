@@ -1,1 +1,1 @@
-"""How well models predict what they have not seen: splits by group, scores, and how sure these are."""
+"""Evaluation of models on held-out groups: folds, scores, and their intervals."""

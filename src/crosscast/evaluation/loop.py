@@ -33,7 +33,7 @@ from crosscast.errors import EnvironmentFault, InputError, MissingExtraError
 from crosscast.evaluation.keep import AnswerCache, digest
 
 MOST_SEED = 2**32 - 1
-"""The largest seed that scikit-learn takes."""
+"""The largest seed of scikit-learn."""
 
 _WATCHED_S = 0.25
 _SHORTEST_S = 1e-6
@@ -159,7 +159,7 @@ class RunArguments(TypedDict, total=False):
 
     cache: Path | None  # Folder of finished folds; by default none
     progress: Progress | None  # Called after each task
-    jobs: int | None  # Worker processes; `None` for what joblib's ``parallel_config`` says
+    jobs: int | None  # Worker processes; `None` for those of joblib's ``parallel_config``
 
 
 def run_tasks(

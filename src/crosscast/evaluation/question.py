@@ -37,7 +37,7 @@ class Question(ABC, Generic[Data, EvaluationOptions, TrainingOptions, Evaluation
     best_model: ClassVar[str]
 
     def models(self, data: Data) -> Sequence[str]:
-        """Names of the models that learn from such data."""
+        """Names of the models for such data."""
         return self.all_models
 
     def default_model(self, data: Data) -> str:

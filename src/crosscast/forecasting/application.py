@@ -42,12 +42,12 @@ class ApplicationForecast(Tabular):
 
     def columns(self) -> Mapping[str, Column]:
         """A row a device, the fastest first."""
-        moved = np.array([self.transfers[device] for device in self.kernels.devices])
+        transfers = np.array([self.transfers[device] for device in self.kernels.devices])
         costs = np.array([self.launches[device] for device in self.kernels.devices])
         kernels, low, high = self.kernels.of_all_launches(self.repeat)
-        low, high = low + moved * _LINK_RANGE[0], high + moved * _LINK_RANGE[1] + costs
+        low, high = low + transfers * _LINK_RANGE[0], high + transfers * _LINK_RANGE[1] + costs
         launches = costs * _WAITING
-        total = kernels + moved + launches
+        total = kernels + transfers + launches
         order = np.argsort(total, kind="stable")
         return {
             "device": [self.kernels.devices[index] for index in order],
@@ -55,7 +55,7 @@ class ApplicationForecast(Tabular):
             "low_s": low[order],
             "high_s": high[order],
             "kernels_s": kernels[order],
-            "transfers_s": moved[order],
+            "transfers_s": transfers[order],
             "launches_s": launches[order],
         }
 
@@ -120,7 +120,7 @@ def forecast_application(
         for index, launches in result.like.items():
             counts[id(replayed[index].profile)] += launches * each.count
     repeat = np.array(list(counts.values())) / batch.invocations
-    moved = sum(each.bytes for each in summary.transfers if each.kind in ("read", "write", UPLOAD))
+    transferred = sum(each.bytes for each in summary.transfers if each.kind in ("read", "write", UPLOAD))
 
     def predicted(trained: TrainedTimes) -> ApplicationForecast:
         by_key = {device.key: device for device in trained.devices}
@@ -133,7 +133,7 @@ def forecast_application(
             if result.profile or result.like
         )
         covered = covered / summary.device_s if summary.device_s else 1.0
-        transfers = {key: moved / _link(by_key[key]) for key in forecast.devices}
+        transfers = {key: transferred / _link(by_key[key]) for key in forecast.devices}
         launches = {key: summary.launches * launch_cost(by_key[key]) for key in forecast.devices}
         return ApplicationForecast(forecast, covered, transfers, launches, repeat)
 

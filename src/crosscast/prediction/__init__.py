@@ -1,1 +1,1 @@
-"""Predicting times of kernels on devices: the data, the models, what joins them, and what is kept of them."""
+"""Models that predict kernels on devices: their training data, forecasts and stored form."""

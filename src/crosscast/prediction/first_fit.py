@@ -1,4 +1,4 @@
-"""The first model that fits what is asked, and the devices that it is asked about, by name."""
+"""The first model that fits an input, and devices by name."""
 
 from __future__ import annotations
 
@@ -56,9 +56,9 @@ def models_for(
 
 
 def models_for(model: str | Path | None, question: QuestionName, devices: Devices = None) -> Loaded[object]:
-    """Load the model that is named; or else those that have a name in turn, when they are asked for.
+    """Load the named model; or else all models with a name in turn, lazily.
 
-    What was calibrated comes first where its device is asked about, and is none of these otherwise.
+    A calibrated model comes first if its device is among `devices`, and is left out otherwise.
     """
     if model is not None:
         return [(None, load_model(model, question))]
@@ -68,27 +68,27 @@ def models_for(model: str | Path | None, question: QuestionName, devices: Device
 
 
 def first_fit(
-    models: Loaded[ModelT], use: Callable[[ModelT], Thing], tell: Callable[[str], None] | None = None
+    models: Loaded[ModelT], use: Callable[[ModelT], Thing], notify: Callable[[str], None] | None = None
 ) -> tuple[ModelT, Thing]:
-    """The first model that can be used, which is told if nobody named it, and what the use of it gives.
+    """Try the models in order; return the first that accepts the input, and the result of `use`.
 
-    A model cannot be used if that raises `InputError`: it is of other devices, or of other counters.
+    A model does not fit if `use` raises InputError. `notify` is called with the name of a model by default.
     """
     refusals: dict[str, InputError] = {}
     for named, trained in models:
         try:
-            found = use(trained)
+            result = use(trained)
         except InputError as error:
             if named is None:
                 raise
             refusals[named.name] = error
         else:
-            if named is not None and tell is not None:
-                tell(f"crosscast: model {named.name}: {named.about} (crosscast models lists all)")
-            return trained, found
+            if named is not None and notify is not None:
+                notify(f"crosscast: model {named.name}: {named.about} (crosscast models lists all)")
+            return trained, result
     errors = list(refusals.values())
     if len({str(error) for error in errors}) == 1 or all(isinstance(e, UnknownDevice) for e in errors):
-        # What they say differs in the devices that are near at most.
+        # The errors differ at most in the similar names of devices.
         raise max(errors, key=lambda error: len(str(error)))
     reasons = "; ".join(f"{name}: {error}" for name, error in refusals.items())
     raise InputError(f"--model: none of the models that have a name fits ({reasons})")
@@ -106,14 +106,14 @@ class UnknownDevice(InputError):
 def named_devices(
     devices: Sequence[str | Device], known: Sequence[str], field: str = "devices"
 ) -> list[str | Device]:
-    """Devices by name: those that a model knows, and else those of the catalogue, each once."""
+    """Resolve names to devices of the model, or else of the catalogue, each once."""
     chosen = [_named_device(each, known, field) if isinstance(each, str) else each for each in devices]
     # A device of the catalogue may be named by its key and by its name.
     return list({each if isinstance(each, str) else each.key: each for each in chosen}.values())
 
 
 def _named_device(name: str, known: Sequence[str], field: str) -> str | Device:
-    """A device that the model knows, or else one of the catalogue."""
+    """Resolve a name to a device of the model, or else of the catalogue."""
     # Imported here: most devices are the model's own.
     from crosscast.devices.catalogue import NameOfSeveral, catalogue, device_named
 
@@ -125,10 +125,10 @@ def _named_device(name: str, known: Sequence[str], field: str) -> str | Device:
         raise
     except InputError as error:
         near = difflib.get_close_matches(name, [*known, *catalogue()], n=_MOST_NEAR)
-        like = f", near to which are {', '.join(dict.fromkeys(near))}" if near else ""
+        suggestion = f", near to which are {', '.join(dict.fromkeys(near))}" if near else ""
         raise UnknownDevice.of(
             where=field,
             expected=f"some of {format_names(known, _MOST_KNOWN)}, or {error.expected}",
-            found=f"{name!r}{like}; {_HOW_TO_ADD}",
+            found=f"{name!r}{suggestion}; {_HOW_TO_ADD}",
         ) from error
     return device.key if device.key in known else device

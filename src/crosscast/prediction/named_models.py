@@ -1,4 +1,4 @@
-"""Models by name: those that come with Crosscast, and those that the user keeps."""
+"""Models by name: those bundled with Crosscast, and those that the user stores."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ if TYPE_CHECKING:
     TrainedTimes: TypeAlias = TrainedTimeModel | TrainedLaunchTimes | PluggedTimeModel
 
 BUNDLED = Path(__file__).parent / "bundled"
-"""Folder of the models that come with Crosscast."""
+"""Folder of the bundled models."""
 
 PLUGINS = "crosscast.time_models"
 """Group of the entry points of models of times of other packages."""
 
 
 class _Described(msgspec.Struct, frozen=True, kw_only=True):
-    question: QuestionName  # What the model answers
-    about: str  # What it predicts, in one line
-    licence: str  # Of the data that it was trained on, as SPDX has it
-    origin: str  # Where they are from
+    question: QuestionName  # That the model answers
+    about: str  # One line on what it predicts
+    licence: str  # Of the training data, as an SPDX expression
+    origin: str  # Of the training data
     citation: str  # What to cite
 
 
@@ -48,7 +48,7 @@ class _Calibrated(msgspec.Struct, frozen=True):
 
 
 class _Facts(msgspec.Struct, frozen=True):
-    """What the card of a user's model says of its training."""
+    """Facts of the training on the card of a user's model."""
 
     about: str = "made on this machine"
     licence: str | None = None
@@ -58,12 +58,12 @@ class _Facts(msgspec.Struct, frozen=True):
 
 
 class NamedModel(_Described, frozen=True, kw_only=True):
-    """A model that is known by its name, and where it is from."""
+    """A model with a name, and its origin."""
 
     name: str
     folder: Path
     own: bool = False  # Whether the user made it here
-    calibrated: str | None = None  # The device of this machine that joined it by calibration
+    calibrated: str | None = None  # The device of this machine that calibration added
 
     @property
     def command(self) -> str:
@@ -73,40 +73,40 @@ class NamedModel(_Described, frozen=True, kw_only=True):
         )
 
     def to_dict(self) -> dict[str, object]:
-        """All of it, for JSON."""
+        """The model, for JSON."""
         return {**msgspec.structs.asdict(self), "folder": str(self.folder)}
 
 
 class Recipe(_Described, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How a model that comes with Crosscast is made, and what is said of it."""
+    """How a bundled model is made, and its description."""
 
-    source: str  # Name of an importer, or of a dataset that comes with Crosscast
-    files: str = ""  # What the importer reads, in the folder of the public data
+    source: str  # Name of an importer, or of a bundled dataset
+    files: str = ""  # Input of the importer, in the folder of the public data
     model: str | None = None  # Name of the kind of model; the question's default by default
-    held_out: str = ""  # Applications of which the errors are, with spaces between; all by default
+    held_out: str = ""  # Applications of the errors, separated by spaces; by default all
 
 
 @cache
 def recipes() -> dict[str, Recipe]:
-    """How each model that comes with Crosscast is made, by name."""
+    """Recipes of the bundled models, by name."""
     content = tomllib.loads((BUNDLED / "models.toml").read_text(encoding="utf-8"))
     return msgspec.convert(content, dict[str, Recipe])
 
 
 def models_home() -> Path:
-    """Folder of the user's own models; it may not be there."""
+    """Folder of the user's models; it may not exist."""
     return data_home() / "models"
 
 
 def named_models(question: QuestionName | None = None) -> list[NamedModel]:
-    """All models that have a name, or those of a question; the user's own first, then the bundled."""
+    """All models with a name, or those of a question: the user's, then the bundled ones."""
     return [each for each in (*_own(), *_bundled()) if question in (None, each.question)]
 
 
 def models_for_devices(question: QuestionName, devices: Collection[str]) -> list[NamedModel]:
-    """Models of a question in the order to try: what was calibrated on these devices, then all others.
+    """Models of a question in the order to try: those calibrated on these devices, then all others.
 
-    A model that was calibrated on another device is none of these.
+    Models that were calibrated on other devices are left out.
     """
     known = named_models(question)
     usable = [each for each in known if each.calibrated is None or each.calibrated in devices]
@@ -138,7 +138,7 @@ def _own() -> Iterator[NamedModel]:
 
 
 def folder_of(model: str | Path, question: str | None = None) -> Path:
-    """Folder of a model that is named, or is said by its folder.
+    """Folder of a model, given by name or folder.
 
     Raises
     ------
@@ -158,7 +158,7 @@ def folder_of(model: str | Path, question: str | None = None) -> Path:
 
 
 def _is_plugged(model: str) -> bool:
-    """Whether another package has a model of this name, which no folder and no named model has."""
+    """Whether another package has a model of this name, and there is no folder or named model of it."""
     if Path(model).exists() or model in {each.name for each in named_models()}:
         return False
     return any(each.name == model for each in entry_points(group=PLUGINS))
@@ -185,23 +185,23 @@ def load_model(model: str | Path, question: str | None = None) -> Any: ...
 
 
 def load_model(model: str | Path, question: str | None = None) -> Any:
-    """Read a model that ``crosscast train`` or `crosscast.train` wrote, or one that has a name.
+    """Read a model that ``crosscast train`` or `crosscast.train` wrote, or one with a name.
 
-    The card is read and checked now, most arrays when the first prediction is made; nothing is run. A
-    name that neither a folder nor one of these has may be that of a model of times of another installed
-    package, whose code runs (entry points of the group ``crosscast.time_models``).
+    The card is read and checked immediately, most arrays at the first prediction; no code of the folder runs.
+    Any other name may be that of a model of times of another installed package, whose code runs (entry points
+    of the group ``crosscast.time_models``).
 
     Parameters
     ----------
     model
         Folder of the model, or its name, as ``crosscast models`` lists it.
     question
-        What it must answer, by which a type checker knows what is returned; by default any question.
+        Question that it must answer, from which type checkers infer the result; by default any.
 
     Returns
     -------
     TrainedTimeModel, TrainedRelativeModel, TrainedConfigurationModel or TrainedCoRunModel
-        As its card says. All have `card`, `folder`, `predict` and `save`:
+        Depending on its question. All have `card`, `folder`, `predict` and `save`:
 
         - ``time``: ``predict(profiles, devices=None, probes=None, level=0.9)``, seconds on each device;
         - ``relative``: ``predict(runs, relative_to=None, level=0.9)``, ratios of times between devices;
@@ -222,5 +222,5 @@ def load_model(model: str | Path, question: str | None = None) -> Any:
     if question in (None, "time") and _is_plugged(str(model)):
         return importlib.import_module("crosscast.prediction.time.plugins").plugged_model(str(model))
     stored = store.read(folder_of(model, question), tuple(HOMES) if question is None else question)
-    # Each needs a part of the package that the others do not.
+    # Each question needs other parts of the package.
     return importlib.import_module(HOMES[stored.question].artefact).open_model(stored)

@@ -1,4 +1,4 @@
-"""The questions by name, and the modules in which each is written. A question is added here by its name."""
+"""The questions by name, and the modules that implement them; a new question is added here."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ QuestionName = Literal["time", "relative", "configuration", "corun"]
 
 
 class Home(NamedTuple):
-    """Where a question is written."""
+    """Modules that implement a question."""
 
-    artefact: str  # Module whose `open_model` makes a trained model of what was read from a folder
+    artefact: str  # Module whose `open_model` returns the trained model of a folder
     question: str  # Module whose `QUESTION` evaluates and trains (`crosscast.evaluation.question.Question`)
 
 
@@ -19,4 +19,4 @@ HOMES: dict[str, Home] = {
     name: Home(f"crosscast.prediction.{name}.artefact", f"crosscast.evaluation.{name}.question")
     for name in get_args(QuestionName)
 }
-"""The home of each question."""
+"""Modules of each question."""

@@ -1,8 +1,8 @@
-"""The folder of a model: a card (JSON) with a checksum beside its arrays, whole, and checked when read.
+"""The folder of a model: a card (JSON) with a checksum, and arrays; written atomically, checked when read.
 
-The card is the model: it names the file with the arrays, and is renamed into place when that file is there. A
-model that is replaced is there until that moment, and the new one from then on. Arrays are numbers and texts
-in NumPy's ``.npz`` form; nothing is unpickled, and nothing larger than the card says is read.
+The card names the file with the arrays, and is renamed into place after that file is written. A model that is
+replaced is valid until that moment, and the new one from then on. Arrays are numbers and texts in NumPy's
+``.npz`` format; nothing is unpickled, and no more bytes are read than the card states.
 """
 
 from __future__ import annotations
@@ -38,25 +38,25 @@ PROTOCOL = 2
 """Version of the format.
 
 It rises when a field or array changes its name, type or meaning, or one is added that a prediction needs.
-It stays when a field is added that earlier versions of Crosscast may pass over. Format 1 had no ``question``
-but a ``target``, with ``time`` for none.
+It stays when a field is added that earlier versions of Crosscast may ignore. Format 1 had a ``target``
+instead of a ``question``, with ``time`` for none.
 """
 
 _MOST_CARD_BYTES = 16 << 20
 _MOST_BYTES = 1 << 30
-"""Size of all arrays together that is read; no model is nearly as large."""
+"""Largest total size of arrays that is read; no model is nearly as large."""
 
 _MOST_HEADER_BYTES = 4096
 _KINDS = "fiubU"
 _ARRAYS = r"arrays-[0-9a-f]{16}\.npz"
 _OURS = re.compile(rf"{_ARRAYS}|\.(arrays-[0-9a-f]{{16}}\.\d+\.npz|card\.\d+\.json)")
-"""What a crash may leave of a model: its arrays without a card, and files that were being written."""
+"""Files that a crash may leave of a model: arrays without a card, and temporary files."""
 
 _RESERVED = frozenset({"format", "protocol", "made_by", "question", "arrays", "sha256"})
 
 
 class _Listed(msgspec.Struct, frozen=True):
-    """What the card says of an array."""
+    """Entry of an array on the card."""
 
     dtype: str
     shape: tuple[Annotated[int, msgspec.Meta(ge=0)], ...]
@@ -64,14 +64,14 @@ class _Listed(msgspec.Struct, frozen=True):
 
 
 class _Contents(msgspec.Struct, frozen=True):
-    """What the card says of all arrays."""
+    """Entries of all arrays on the card."""
 
     file: str
     contents: dict[str, _Listed]
 
 
 class _Header(msgspec.Struct, frozen=True):
-    """What the card of every model says."""
+    """Fields of the card of every model."""
 
     question: Annotated[str, msgspec.Meta(min_length=1)]
     protocol: int
@@ -81,7 +81,7 @@ class _Header(msgspec.Struct, frozen=True):
 def write(
     folder: str | Path, question: str, card: Mapping[str, object], arrays: Mapping[str, AnyArray]
 ) -> None:
-    """Write a model, in the place of the one that is there."""
+    """Write a model; an existing one is replaced."""
     folder = Path(folder)
     check_folder(folder)
     _check_written(folder / CARD, card, arrays)
@@ -89,8 +89,8 @@ def write(
         name: {"dtype": array.dtype.str, "shape": list(array.shape), "sha256": _array_digest(array)}
         for name, array in arrays.items()
     }
-    whole = hashlib.sha256("".join(str(each["sha256"]) for each in listed.values()).encode()).hexdigest()
-    path = folder / f"arrays-{whole[:16]}.npz"
+    digest = hashlib.sha256("".join(str(each["sha256"]) for each in listed.values()).encode()).hexdigest()
+    path = folder / f"arrays-{digest[:16]}.npz"
     content = {
         "format": FORMAT,
         "protocol": PROTOCOL,
@@ -101,7 +101,7 @@ def write(
     }
     content["sha256"] = hashlib.sha256(json_text(content).encode()).hexdigest()
     text = json.dumps(content, indent=1, allow_nan=False)
-    # The model that is there may have the same arrays.
+    # An existing model may have the same arrays.
     new_folder, new_arrays, written = not folder.exists(), not path.exists(), False
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -124,7 +124,7 @@ def write(
 
 
 def check_folder(folder: str | Path) -> None:
-    """Refuse a folder that holds something else than a model, or what a crash left of one."""
+    """Raise InputError for a folder with other files than those of a model."""
     folder = Path(folder)
     if folder.exists() and not folder.is_dir():
         raise InputError.of(where=folder, expected="a folder for the model", found="a file")
@@ -136,13 +136,13 @@ def check_folder(folder: str | Path) -> None:
 
 
 def _check_written(path: Path, card: Mapping[str, object], arrays: Mapping[str, AnyArray]) -> None:
-    """Refuse what could not be read again."""
-    taken = sorted(_RESERVED & set(card))
-    if taken:
-        raise InputError.of(where=path, expected="fields of other names", found=", ".join(taken))
-    for place, value in _numbers(card, ""):
+    """Raise InputError for a model that could not be read."""
+    reserved = sorted(_RESERVED & set(card))
+    if reserved:
+        raise InputError.of(where=path, expected="fields of other names", found=", ".join(reserved))
+    for path_in_card, value in _numbers(card, ""):
         if not isfinite(value):
-            raise InputError.of(where=path, field=place, expected="a finite number", found=value)
+            raise InputError.of(where=path, field=path_in_card, expected="a finite number", found=value)
     for name, array in arrays.items():
         if array.dtype.kind not in _KINDS:
             raise InputError.of(
@@ -150,16 +150,16 @@ def _check_written(path: Path, card: Mapping[str, object], arrays: Mapping[str, 
             )
 
 
-def _numbers(value: object, place: str) -> Iterator[tuple[str, float]]:
-    """Every number of a JSON value that may not be finite, and where it is."""
+def _numbers(value: object, path: str) -> Iterator[tuple[str, float]]:
+    """Every real number of a JSON value, and its path."""
     if isinstance(value, float):
-        yield place, value
+        yield path, value
     elif isinstance(value, Mapping):
         for name, each in value.items():
-            yield from _numbers(each, f"{place}.{name}".lstrip("."))
+            yield from _numbers(each, f"{path}.{name}".lstrip("."))
     elif isinstance(value, list | tuple):
         for number, each in enumerate(value):
-            yield from _numbers(each, f"{place}[{number}]")
+            yield from _numbers(each, f"{path}[{number}]")
 
 
 def _array_digest(array: AnyArray) -> str:
@@ -171,35 +171,35 @@ def _array_digest(array: AnyArray) -> str:
 
 @dataclass(frozen=True)
 class StoredModel:
-    """A model that was read from a folder; its arrays are read when they are asked for."""
+    """A model of a folder; its arrays are read when first needed."""
 
-    folder: Path  # Where it is
+    folder: Path
     where: str  # The card's file, for messages
-    question: str  # What it answers
-    protocol: int  # Format that it was written in
-    card: dict[str, object]  # The fields of the card that are the question's
-    path: Path  # File of its arrays
-    listed: Mapping[str, _Listed]  # What the card says of them
+    question: str  # That it answers
+    protocol: int  # Version of its format
+    card: dict[str, object]  # The question's fields of the card
+    path: Path  # File of the arrays
+    listed: Mapping[str, _Listed]  # Their entries on the card
 
     @cached_property
     def arrays(self) -> Arrays:
         """The arrays by name."""
-        found: Arrays = {}
+        arrays: Arrays = {}
         with _opened(self.path) as file:
             for name, each in self.listed.items():
                 try:
-                    # First the header alone: memory is taken for what it says.
+                    # First the header alone, as its sizes determine the memory.
                     with file.open(f"{name}.npy") as member:
                         shape, dtype = array_header(member)
                     if (shape, dtype) != (each.shape, np.dtype(each.dtype)):
                         raise ValueError(f"it is of type {dtype} and shape {shape}, and not as the card says")
                     with file.open(f"{name}.npy") as member:
-                        found[name] = np.lib.format.read_array(member, allow_pickle=False)
+                        arrays[name] = np.lib.format.read_array(member, allow_pickle=False)
                 except DAMAGE as error:
                     raise InputError(f"{self.path}: array {name} is damaged ({error})") from error
-                if _array_digest(found[name]) != each.sha256:
+                if _array_digest(arrays[name]) != each.sha256:
                     raise InputError(f"{self.path}: array {name} is damaged (its checksum is not the card's)")
-        return found
+        return arrays
 
 
 def _opened(path: Path) -> zipfile.ZipFile:
@@ -217,9 +217,9 @@ def read(folder: str | Path, question: str | tuple[str, ...] | None = None) -> S
     path = folder / CARD
     card = _whole_card(path, folder)
     header = decode(_Header, card, str(path))
-    wanted = (question,) if isinstance(question, str) else question
-    if wanted is not None and header.question not in wanted:
-        expected = " or ".join(f"'crosscast train {each}'" for each in wanted)
+    questions = (question,) if isinstance(question, str) else question
+    if questions is not None and header.question not in questions:
+        expected = " or ".join(f"'crosscast train {each}'" for each in questions)
         found = f"one by 'crosscast train {header.question}'"
         raise InputError.of(where=f"{folder}/", expected=f"a model trained by {expected}", found=found)
     listed = header.arrays
@@ -227,13 +227,13 @@ def read(folder: str | Path, question: str | tuple[str, ...] | None = None) -> S
         expected = "the name of a file beside it"
         raise InputError.of(where=path, field="arrays.file", expected=expected, found=repr(listed.file))
     _check_sizes(path, folder / listed.file, listed.contents)
-    own = {name: value for name, value in card.items() if name not in _RESERVED}
-    arrays = folder / listed.file
-    return StoredModel(folder, str(path), header.question, header.protocol, own, arrays, listed.contents)
+    of_question = {name: value for name, value in card.items() if name not in _RESERVED}
+    arrays, where = folder / listed.file, str(path)
+    return StoredModel(folder, where, header.question, header.protocol, of_question, arrays, listed.contents)
 
 
 def _check_sizes(path: Path, file: Path, listed: Mapping[str, _Listed]) -> None:
-    """Refuse arrays that are of no known type, or larger than the card says."""
+    """Raise InputError for arrays of unknown types, or larger than the card states."""
     sizes = {}
     for name, each in listed.items():
         try:
@@ -249,9 +249,9 @@ def _check_sizes(path: Path, file: Path, listed: Mapping[str, _Listed]) -> None:
         expected, found = f"at most {_MOST_BYTES >> 20} MiB", f"{total >> 20} MiB"
         raise InputError.of(where=path, field="arrays", expected=expected, found=found)
     with _opened(file) as archive:
-        there = {info.filename: info.file_size for info in archive.infolist()}
+        sizes_in_file = {info.filename: info.file_size for info in archive.infolist()}
     for name, size in sizes.items():
-        found_size = there.get(f"{name}.npy")
+        found_size = sizes_in_file.get(f"{name}.npy")
         if found_size is None:
             raise InputError(f"{file}: expected an array {name!r} as its card says, found none")
         if not 0 < found_size - size <= _MOST_HEADER_BYTES:
@@ -285,10 +285,10 @@ def _whole_card(path: Path, folder: Path) -> dict[str, object]:
             "Crosscast wrote it"
         )
     try:
-        told = card.pop("sha256", None)
-        is_whole = told == hashlib.sha256(json_text(card).encode()).hexdigest()
+        checksum = card.pop("sha256", None)
+        is_whole = checksum == hashlib.sha256(json_text(card).encode()).hexdigest()
     except (ValueError, RecursionError):
-        # A number beyond all others, such as 1e999, which Python reads.
+        # An infinite number, such as 1e999, which Python reads.
         is_whole = False
     if not is_whole:
         raise InputError(f"{path}: the card is damaged (its checksum does not match): train the model again")

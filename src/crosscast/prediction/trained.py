@@ -1,4 +1,4 @@
-"""A trained model of any question: its card, its folder, and what was fitted, read when it is needed."""
+"""A trained model of any question: its card, its folder, and its fitted part, read when first needed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from crosscast.results import Brief
 
 
 class Card(Protocol):
-    """What belongs to a fitted model besides its arrays; each question's says more."""
+    """Description of a fitted model, stored beside its arrays; each question adds fields."""
 
     @property
     def model(self) -> str:
@@ -26,56 +26,56 @@ class Card(Protocol):
 
     @property
     def training(self) -> Mapping[str, object]:
-        """Data that it was fitted to, for people: where from, how many of what, a hash."""
+        """For people: sources of the training data, its counts, a hash."""
 
     @property
     def errors(self) -> Mapping[str, object]:
-        """Errors on what was held out."""
+        """Errors on held-out data."""
 
     def stored(self) -> dict[str, object]:
-        """The card as it is kept."""
+        """The card as it is stored."""
 
     def to_dict(self) -> dict[str, object]:
         """The card as ``--json`` prints it."""
 
 
 class StructCard(msgspec.Struct, frozen=True):
-    """A card whose fields are what is kept."""
+    """A card with stored fields."""
 
     def stored(self) -> dict[str, object]:
         """The fields as a JSON object."""
-        found: dict[str, object] = msgspec.to_builtins(self)
-        return found
+        fields: dict[str, object] = msgspec.to_builtins(self)
+        return fields
 
     def to_dict(self) -> dict[str, object]:
-        """The same, for ``--json``."""
+        """The fields, for ``--json``."""
         return self.stored()
 
 
 def results_of(card: Card) -> list[object]:
-    """Scores on what was held out, an object of JSON for each model; none if the card does not say."""
+    """Scores on held-out data, an object of JSON for each model; empty if the card has none."""
     results = card.errors.get("results")
     return list(results) if isinstance(results, list | tuple) else []
 
 
 def number_in(facts: Mapping[str, object], name: str) -> float | None:
-    """A number of a card's facts; ``None`` if it is not among them."""
+    """A number of a card's facts; ``None`` if there is none."""
     value = facts.get(name)
     return value if isinstance(value, int | float) else None
 
 
 def count_in(facts: Mapping[str, object], name: str) -> int:
-    """How many of something a card's facts say there were; 0 if they do not say."""
+    """A count of a card's facts; 0 if there is none."""
     return int(number_in(facts, name) or 0)
 
 
 def level_of(card: Card) -> float:
-    """The probability with which intervals were to hold where their coverage was measured."""
+    """The level of the intervals whose coverage was measured."""
     return number_in(card.errors, "level") or 0.9
 
 
 def model_facts(card: Card) -> dict[str, object]:
-    """What every answer says about its model."""
+    """Facts of the model for every answer."""
     return {"name": card.model, "training": dict(card.training)}
 
 
@@ -90,16 +90,16 @@ class Trained(Brief, ABC, Generic[CardT, FittedT]):
     Parameters
     ----------
     card
-        What it was trained on, and how good it was.
+        Training data and errors.
     source
-        What was fitted, or the folder that it is read from when it is first needed.
+        The fitted part, or the folder from which it is read when first needed.
     """
 
     question: ClassVar[str]
-    """What it answers."""
+    """The question that it answers."""
 
     intervals: ClassVar[IntervalMethod | None] = None
-    """How far its intervals reach; ``None`` where it has none."""
+    """How intervals are made; ``None`` if it has none."""
 
     card: CardT
     source: FittedT | StoredModel
@@ -107,39 +107,39 @@ class Trained(Brief, ABC, Generic[CardT, FittedT]):
     @classmethod
     @abstractmethod
     def read(cls, card: CardT, stored: StoredModel) -> FittedT:
-        """What was fitted, from its arrays."""
+        """Read the fitted part from its arrays."""
 
     @abstractmethod
     def arrays(self) -> Arrays:
-        """What was fitted as arrays."""
+        """The fitted part as arrays."""
 
     @cached_property
     def fitted(self) -> FittedT:
-        """What was fitted."""
+        """The fitted part."""
         return self.read(self.card, self.source) if isinstance(self.source, StoredModel) else self.source
 
     @property
     def folder(self) -> Path | None:
-        """Where it is; ``None`` if it was not read from a folder."""
+        """Folder of the model; ``None`` if it was not read from one."""
         return self.source.folder if isinstance(self.source, StoredModel) else None
 
     @property
     def about(self) -> str:
-        """What it predicts, in one line, as far as its card says it."""
+        """One line on what the model predicts; empty if its card has none."""
         return str(self.card.training.get("about", ""))
 
     def save(self, folder: str | Path) -> None:
-        """Write the model to a folder for `crosscast.load_model`; a model that is there is replaced.
+        """Write the model to a folder for `crosscast.load_model`; an existing model is replaced.
 
         Raises
         ------
         InputError
-            If something else is there, or the folder cannot be written.
+            If the folder has other files, or cannot be written.
         """
         write(folder, self.question, self.card.stored(), self.arrays())
 
     def lines(self) -> list[str]:
-        """The kind of model, and how much of what it was trained on."""
+        """The kind of model, and counts of its training data."""
         facts = self.card.training
         counts = [
             f"{value:,} {name.replace('_', ' ')}" for name, value in facts.items() if type(value) is int

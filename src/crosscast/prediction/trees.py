@@ -1,8 +1,8 @@
-"""Regression trees as arrays: kept as data, followed with numpy alone.
+"""Regression trees as arrays: stored as data, evaluated with NumPy alone.
 
-A prediction is the sum, over the trees, of the values of the leaves that a row comes to rest in. The mean of
-a forest is the sum of trees whose values are divided by their number; a constant is a tree of one leaf. So
-sums, multiples and projections of forests are forests again.
+A prediction is the sum, over the trees, of the values of the row's leaves. The mean of a forest is the sum of
+trees whose values are divided by their number; a constant is a tree of one leaf. So sums, multiples and
+projections of forests are forests again.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 _AT_ONCE = 1 << 15
-"""Pairs of a row and a tree that are followed at the same time: what a processor's cache holds."""
+"""Pairs of a row and a tree that are evaluated at once, to fit a processor's cache."""
 
 _LARGEST = float(np.finfo(np.float32).max)
 
@@ -34,22 +34,22 @@ Singles = npt.NDArray[np.float32]
 
 @dataclass(frozen=True, eq=False)
 class Trees(Stored):
-    """``t`` trees with ``s`` splits, ``l`` leaves and ``o`` outputs, all together.
+    """``t`` trees with ``s`` splits, ``l`` leaves and ``o`` outputs in total.
 
-    A node is named by a number: a split by its place, a leaf at place ``k`` by ``-1 - k``.
+    A node has a number: a split its index, the leaf of index ``k`` the number ``-1 - k``.
     """
 
-    split_feature: Annotated[Integers, Array("s", low=0)]  # Column that each split looks at
-    # Rows whose feature, in single precision, is at most this go left; of single precision themselves
+    split_feature: Annotated[Integers, Array("s", low=0)]  # Column of each split
+    # Rows whose feature, in single precision, is at most this go left; in single precision, too
     split_threshold: Annotated[Reals, Array("s", low=-_LARGEST, high=_LARGEST)]
-    # Children of each split; splits among them have higher places than itself
+    # Children of each split; splits among them have higher indices
     split_left: Annotated[Integers, Array("s", below="s")]
     split_right: Annotated[Integers, Array("s", below="s")]
     root: Annotated[Integers, Array("t", below="s", least=1)]  # Root of each tree
-    leaf_value: Annotated[Reals, Array("l o")]  # What each leaf adds
+    leaf_value: Annotated[Reals, Array("l o")]  # Contribution of each leaf
 
     def check(self) -> None:
-        """Every node has one parent or is a root, and no split is below itself."""
+        """Raise InputError unless every node has one parent or is a root, and no split is below itself."""
         leaves, splits = len(self.leaf_value), len(self.split_left)
         for name in ("split_left", "split_right", "root"):
             children = getattr(self, name)
@@ -69,7 +69,7 @@ class Trees(Stored):
             raise InputError.of(expected=expected, found=f"{parents[node + leaves]} of node {node}")
 
     def check_width(self, features: int, outputs: int | None = None) -> None:
-        """Refuse trees that are on more features, or have other outputs."""
+        """Raise InputError for trees on more features, or with other outputs."""
         if self.split_feature.max(initial=0) >= features:
             expected, found = f"columns of {features} features", int(self.split_feature.max())
             raise InputError.of(field="split_feature", expected=expected, found=found)
@@ -78,7 +78,7 @@ class Trees(Stored):
             raise InputError.of(field="leaf_value", expected=expected, found=width)
 
     def sum(self, rows: Reals) -> Reals:
-        """Sum of all trees. Of shape ``(n, o)``. A row's sum does not depend on the other rows."""
+        """Sum of all trees, of shape ``(n, o)``. A row's sum does not depend on the other rows."""
         total = np.empty((len(rows), self.leaf_value.shape[1]))
         singles = rows.astype(np.float32)
         step = max(1, _AT_ONCE // len(self.root))
@@ -88,21 +88,21 @@ class Trees(Stored):
         return total
 
     def _leaves(self, rows: Singles) -> Integers:
-        """Leaf in which each row comes to rest, in each tree, of shape ``(t, n)``."""
+        """Leaf of each row in each tree, of shape ``(t, n)``."""
         n, t = len(rows), len(self.root)
         cells, column, children = rows.T.ravel(), self.split_feature * n, self._children
         thresholds = self._thresholds
-        rest = np.repeat(self.root, n)
-        # Pairs of a tree and a row that are still on their way: which, where, and in which row.
-        way = np.flatnonzero(rest >= 0)
-        at, row = rest.take(way), np.tile(np.arange(n), t).take(way)
-        while len(way):
-            right = cells.take(column.take(at) + row) > thresholds.take(at)
-            at = children.take(2 * at + right)
-            rest[way] = at
-            on = np.flatnonzero(at >= 0)
-            at, row, way = at.take(on), row.take(on), way.take(on)
-        leaves: Integers = (-1 - rest).reshape(t, n)
+        nodes = np.repeat(self.root, n)
+        # Pairs of a tree and a row that have not reached a leaf: indices, current nodes, and rows.
+        active = np.flatnonzero(nodes >= 0)
+        node, row = nodes.take(active), np.tile(np.arange(n), t).take(active)
+        while len(active):
+            right = cells.take(column.take(node) + row) > thresholds.take(node)
+            node = children.take(2 * node + right)
+            nodes[active] = node
+            inner = np.flatnonzero(node >= 0)
+            node, row, active = node.take(inner), row.take(inner), active.take(inner)
+        leaves: Integers = (-1 - nodes).reshape(t, n)
         return leaves
 
     @cached_property
@@ -114,12 +114,12 @@ class Trees(Stored):
     def _thresholds(self) -> Singles:
         return self.split_threshold.astype(np.float32)
 
-    def reading(self, columns: Sequence[int]) -> Trees:
-        """The same trees on rows where their column ``k`` is at place ``columns[k]``."""
+    def with_columns(self, columns: Sequence[int]) -> Trees:
+        """The trees for rows in which their column ``k`` is column ``columns[k]``."""
         return replace(self, split_feature=np.asarray(columns, dtype=np.int64)[self.split_feature])
 
-    def onto(self, directions: Reals) -> Trees:
-        """Trees whose sums are those of these times a matrix."""
+    def project(self, directions: Reals) -> Trees:
+        """Trees whose sums are multiplied by a matrix."""
         return replace(self, leaf_value=self.leaf_value @ directions)
 
 
@@ -131,25 +131,25 @@ def constant(value: Reals) -> Trees:
 
 
 def joined(parts: Sequence[Trees]) -> Trees:
-    """The trees of all parts, whose sum is the sum of the parts' sums; at least one part."""
+    """Concatenate trees of one or more parts, so that their sum is that of the parts."""
     splits = np.cumsum([0, *(len(part.split_feature) for part in parts)])[:-1]
     leaves = np.cumsum([0, *(len(part.leaf_value) for part in parts)])[:-1]
 
-    def moved(name: str) -> Integers:
+    def renumbered(name: str) -> Integers:
         nodes = [getattr(part, name) for part in parts]
         return np.concatenate(
             [
-                np.where(own < 0, own - leaf, own + split)
-                for own, leaf, split in zip(nodes, leaves, splits, strict=True)
+                np.where(part < 0, part - leaf, part + split)
+                for part, leaf, split in zip(nodes, leaves, splits, strict=True)
             ]
         )
 
     return Trees(
         np.concatenate([part.split_feature for part in parts]),
         np.concatenate([part.split_threshold for part in parts]),
-        moved("split_left"),
-        moved("split_right"),
-        moved("root"),
+        renumbered("split_left"),
+        renumbered("split_right"),
+        renumbered("root"),
         np.concatenate([part.leaf_value for part in parts]),
     )
 
@@ -194,15 +194,15 @@ class _Boosting(Protocol):
 
 
 def trees_of_forest(forest: _Forest) -> Trees:
-    """Trees of a fitted forest of regression trees, whose sum is what the forest predicts."""
+    """Trees of a fitted forest of regression trees, whose sum is its prediction."""
     share = 1.0 / len(forest.estimators_)
     return joined([_of_tree(each.tree_, share) for each in forest.estimators_])
 
 
 def trees_of_boosting(model: _Boosting) -> Trees:
-    """Trees of a fitted ``HistGradientBoostingRegressor``, whose sum is what it predicts.
+    """Trees of a fitted ``HistGradientBoostingRegressor``, whose sum is its prediction.
 
-    On features in single precision; without features that are categories.
+    On features in single precision; without categorical features.
     """
     start = constant(np.full(1, float(np.ravel(model._baseline_prediction)[0])))
     grown = [
@@ -220,13 +220,13 @@ def trees_of_boosting(model: _Boosting) -> Trees:
 
 
 def trees_of_gradient_boosting(model: _GradientBoosting) -> Trees:
-    """Trees of a fitted ``GradientBoostingRegressor`` of least squares, whose sum is what it predicts."""
+    """Trees of a fitted ``GradientBoostingRegressor`` of least squares, whose sum is its prediction."""
     start = constant(np.full(1, float(np.ravel(model.init_.constant_)[0])))
     return joined([start, *(_of_tree(each.tree_, model.learning_rate) for (each,) in model.estimators_)])
 
 
 def trees_of_tree(model: FittedTree) -> Trees:
-    """The tree of a fitted ``DecisionTreeRegressor``, whose value is what it predicts."""
+    """The tree of a fitted ``DecisionTreeRegressor``, whose value is its prediction."""
     return _of_tree(model.tree_, 1.0)
 
 
@@ -238,10 +238,10 @@ def _of_tree(tree: TreeNodes, share: float) -> Trees:
 def exported(
     leaf: Flags, feature: Integers, threshold: Reals, left: Integers, right: Integers, value: Reals
 ) -> Trees:
-    """One tree of its nodes, the root first; splits and leaves are numbered apart, each in their order."""
+    """One tree from its nodes, the root first; splits and leaves are numbered separately, in order."""
     name = np.where(leaf, -np.cumsum(leaf, dtype=np.int64), np.cumsum(~leaf, dtype=np.int64) - 1)
     split = ~leaf
-    # Largest numbers of single precision that are not above the thresholds, which decide the same.
+    # Largest single-precision numbers that are not above the thresholds: rows compare equally.
     rounded = threshold[split].astype(np.float32)
     below = np.nextafter(rounded, np.float32(-np.inf))
     return Trees(
@@ -255,9 +255,9 @@ def exported(
 
 
 def trees_of_booster(booster: Booster, outputs: int) -> Trees:
-    """Trees of a fitted ``Booster`` of XGBoost without categories, with trees of their own for each output.
+    """Trees of a fitted ``Booster`` of XGBoost without categories, with separate trees for each output.
 
-    Their sum on the columns of `both_sides` is what the booster predicts, but for its rounding to single
+    Their sum on the columns of `both_sides` is the booster's prediction, except for its rounding to single
     precision. A row goes left where its feature is less than the number of the split.
     """
     learner = json.loads(bytes(booster.save_raw("json")))["learner"]
@@ -285,15 +285,14 @@ def trees_of_booster(booster: Booster, outputs: int) -> Trees:
 
 
 def within_singles(rows: Reals) -> Reals:
-    """Features without gaps within single precision, which trees split in."""
+    """Features clipped to the range of single precision, for trees without missing values."""
     return np.clip(rows, -_LARGEST, _LARGEST)
 
 
 def both_sides(rows: Reals) -> Reals:
-    """Features ``(r, k)`` twice: with what is missing below everything, and above everything.
+    """Features ``(r, k)`` twice: with missing values below, and above all others.
 
-    Trees that know on which side of each split to leave a row without the feature then need no more than the
-    right one of the two: a split that such rows pass on the left looks at the first.
+    A split that sends missing values to the left uses the first of the two columns, another one the second.
     """
     missing, known = np.isnan(rows), within_singles(rows)
     return np.hstack([np.where(missing, -_LARGEST, known), np.where(missing, _LARGEST, known)])

@@ -38,7 +38,7 @@ _ADDRESSING: dict[int, _Addressing] = {
     0x1134: "mirrored_repeat",
 }
 _LINEAR = 0x1141
-_NOT_KEPT = {
+_NOT_STORED = {
     -1: "its memory was not kept",
     -2: "its memory was over the limits (--max-bytes, --max-seconds)",
     -3: "OpenCL refused to read its memory",
@@ -241,7 +241,7 @@ class _Arguments:
             _check_size(size, self._kernel)
             return np.zeros(size, np.uint8)
         if number < 0:
-            raise self._refused(parameter, f"is not there: {_NOT_KEPT.get(number, 'unknown')}")
+            raise self._refused(parameter, f"is not there: {_NOT_STORED.get(number, 'unknown')}")
         if number not in self._process.snapshots:
             raise self._refused(parameter, "is not there: the program ended before it was read")
         data = np.frombuffer(self._process.snapshot(number), np.uint8)

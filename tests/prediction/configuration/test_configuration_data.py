@@ -25,7 +25,7 @@ from crosscast.prediction.configuration.data import (
     pareto_frontier,
     power_totals,
     reference_samples,
-    sample_places,
+    sample_indices,
     sampled,
     total_power,
 )
@@ -211,12 +211,12 @@ def runs(numbers: list[int], power_w: float, **domains: float) -> Observed:
 
 
 def test_a_run_replaces_that_at_its_configuration_and_lacks_domains_of_its_own() -> None:
-    found = runs([7, 3, 5], 100.0).and_run(runs([3], 90.0))
+    found = runs([7, 3, 5], 100.0).with_runs(runs([3], 90.0))
     assert found.numbers.tolist() == [7, 5, 3]
     assert found.time_s.tolist() == [1, 3, 1]
     assert found.power_w.tolist() == [100, 100, 90]
     none = np.nan
-    found = runs([7, 3], 100.0, cpu=60.0).and_run(runs([3, 4], 90.0, gpu=40.0))
+    found = runs([7, 3], 100.0, cpu=60.0).with_runs(runs([3, 4], 90.0, gpu=40.0))
     assert sorted(found.domains) == ["cpu", "gpu"]
     np.testing.assert_array_equal(found.domains["cpu"], [60, none, none])
     np.testing.assert_array_equal(found.domains["gpu"], [none, 40, 40])
@@ -226,7 +226,7 @@ def test_a_run_replaces_that_at_its_configuration_and_lacks_domains_of_its_own()
 def test_after_any_runs_each_configuration_is_there_once_as_it_was_last(numbers: list[int]) -> None:
     observed = runs([0], 1000.0)
     for turn, number in enumerate(numbers):
-        observed = observed.and_run(runs([number], float(turn)))
+        observed = observed.with_runs(runs([number], float(turn)))
     last = {0: 1000.0} | {number: float(turn) for turn, number in enumerate(numbers)}
     assert dict(zip(observed.numbers.tolist(), observed.power_w.tolist(), strict=True)) == last
     assert len(observed) == len(last)
@@ -332,7 +332,7 @@ def test_the_first_set_that_is_known_is_the_power() -> None:
 
 def test_runs_are_found_in_the_order_of_the_samples() -> None:
     surfaces = made_surfaces(2)
-    assert sample_places(surfaces.space, (11, 0), surfaces.observed(0, [0, 5, 11])) == [2, 0]
+    assert sample_indices(surfaces.space, (11, 0), surfaces.observed(0, [0, 5, 11])) == [2, 0]
 
 
 @pytest.mark.parametrize("what", ["time", "power"])
@@ -341,7 +341,7 @@ def test_a_sample_of_no_positive_value_is_refused(what: str, value: float) -> No
     wrong, right = np.array([value]), np.array([1.0])
     time, power = (wrong, right) if what == "time" else (right, wrong)
     with pytest.raises(InputError, match=f"expected a {what} above 0 at node"):
-        sample_places(made_surfaces(2).space, (3,), Observed(np.array([3]), time, power))
+        sample_indices(made_surfaces(2).space, (3,), Observed(np.array([3]), time, power))
 
 
 def test_kernels_lacking_a_sample_are_left_out_and_none_at_all_is_refused() -> None:

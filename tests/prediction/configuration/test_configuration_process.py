@@ -288,7 +288,7 @@ def test_a_kernel_that_takes_longer_throughout_is_forecast_so(
 
 def test_runs_may_come_one_by_one(fitted: ProcessPredictor) -> None:
     posterior = fitted.posterior(observed())
-    step = observed().and_run(SIX.observed(ROW, (5,))).and_run(SIX.observed(ROW, (8,)))
+    step = observed().with_runs(SIX.observed(ROW, (5,))).with_runs(SIX.observed(ROW, (8,)))
     same(posterior.forecast(step), fitted.forecast(observed(5, 8)))
 
 

@@ -122,13 +122,13 @@ def test_two_programs_are_needed() -> None:
 @pytest.mark.parametrize("sample", [12, -1])
 def test_a_sample_outside_of_the_space_is_refused(sample: int) -> None:
     with pytest.raises(
-        InputError, match=f"samples: expected places from 0 to 11, each once, found .*{sample}"
+        InputError, match=f"samples: expected indices from 0 to 11, each once, found .*{sample}"
     ):
         ProcessModel().fit(SURFACES, (0, sample))
 
 
 def test_a_sample_may_not_be_there_twice() -> None:
-    with pytest.raises(InputError, match="samples: expected places from 0 to 11, each once, found 3, 3"):
+    with pytest.raises(InputError, match="samples: expected indices from 0 to 11, each once, found 3, 3"):
         ProcessModel().fit(SURFACES, (3, 3))
 
 

@@ -119,7 +119,7 @@ def bags_of(solos: list[Solo], seed: int, count: int = 12) -> list[tuple[Solo, .
 
 def moved(asked: SlowdownCovariance, seed: int) -> KernelSizes:
     sizes = KernelSizes.unfitted(asked.features.near.shape[1])
-    return sizes.moved(sizes.vector + np.random.default_rng(seed).normal(0, 0.7, len(sizes.vector)))
+    return sizes.from_vector(sizes.vector + np.random.default_rng(seed).normal(0, 0.7, len(sizes.vector)))
 
 
 @pytest.mark.parametrize("solos", [WITH, WITHOUT], ids=["traits", "no traits"])
@@ -143,7 +143,7 @@ def test_its_slope_is_that_of_finite_differences(solos: list[Solo]) -> None:
     for place, found in enumerate(slope):
         step = np.zeros(len(sizes.vector))
         step[place] = 1e-5
-        up, down = ((weights * asked.matrix(sizes.moved(sizes.vector + way * step))).sum() for way in (1, -1))
+        up, down = ((weights * asked.matrix(sizes.from_vector(sizes.vector + way * step))).sum() for way in (1, -1))
         assert found == pytest.approx((up - down) / 2e-5, rel=1e-5, abs=1e-5)
 
 
@@ -165,7 +165,7 @@ def test_weights_are_those_of_the_whole_covariance(solos: list[Solo], count: int
 
 def test_sizes_come_back_from_their_vector() -> None:
     sizes = moved(training(bags_of(WITH, 0)), 1)
-    again = sizes.moved(sizes.vector)
+    again = sizes.from_vector(sizes.vector)
     assert_allclose(again.variances, sizes.variances, rtol=1e-12)
     assert_allclose(again.lengths, sizes.lengths, rtol=1e-12)
     assert again.noise == pytest.approx(sizes.noise, rel=1e-12)

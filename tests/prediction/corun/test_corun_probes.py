@@ -51,7 +51,7 @@ def test_telling_mixes_is_the_same_as_a_fit_with_them(trees: bool) -> None:
     probes = tuple(slower(made_bag(pair)) for pair in PAIRS[:2])
     before = fit_slowdowns(bags, 0, trees=trees)
     found = Hyperparameters(before.scale.link, before.traits.names, before.sizes)
-    whole = fit_slowdowns((*bags, *probes), 0, trees=trees, found=found)
+    whole = fit_slowdowns((*bags, *probes), 0, trees=trees, known=found)
     assert_allclose(predicted(with_measured(before, probes)), predicted(whole), rtol=1e-8)
 
 
@@ -63,10 +63,10 @@ def test_what_was_measured_moves_mixes_that_are_like_it(process: SlowdownProcess
 def test_less_is_open_of_a_measured_mix_and_nothing_becomes_less_sure(process: SlowdownProcess) -> None:
     before = open_mixes(process, PAIRS)
     told = open_mixes(with_measured(process, [made_bag(PAIRS[0])]), PAIRS)
-    assert_allclose(told.left, before.given(0).left, atol=1e-9)
+    assert_allclose(told.covariance, before.given(0).covariance, atol=1e-9)
     assert (told.deviations <= before.deviations + 1e-12).all()
     assert (told.deviations[:2] < before.deviations[:2]).all()
-    fall = np.diag(before.left - before.given(0).left).sum()
+    fall = np.diag(before.covariance - before.given(0).covariance).sum()
     assert before.gain(0) == pytest.approx(fall)
 
 

@@ -395,5 +395,5 @@ def test_sizes_that_are_fitted_are_likelier_than_others_and_find_the_noise() -> 
     best = likelihood(found)
     assert best > likelihood(start)
     for _ in range(5):
-        other = found.moved(found.vector + random.normal(0, 0.3, len(found.vector)))
+        other = found.from_vector(found.vector + random.normal(0, 0.3, len(found.vector)))
         assert likelihood(other) < best

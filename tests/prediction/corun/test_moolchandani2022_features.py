@@ -178,8 +178,8 @@ def test_what_some_lack_is_filled_with_the_median_and_flagged() -> None:
     values, _ = columns.of([(lacks, solos[2])])
     # Misses that are 0 are as measured: they are not missing, and have no flag.
     assert values[0].tolist() == [[0.5, 0.0, 1.0], [1.0, 0.0, 0.0]]
-    assert columns.places(["IPC"]).tolist() == [0, 2]
-    assert columns.places(["LLC_miss"]).tolist() == [1]
+    assert columns.indices(["IPC"]).tolist() == [0, 2]
+    assert columns.indices(["LLC_miss"]).tolist() == [1]
 
 
 def test_what_only_a_new_member_lacks_is_filled_too() -> None:

@@ -117,7 +117,7 @@ def test_intervals_reach_as_far_as_both_errors_together(
     (found,) = translated_forecasts(here, card, [BAG], level=0.5)
     assert own.time_s and found.time_s
     model, both = (math.log(each.high / each.value) for each in (own.time_s, found.time_s))
-    assert both == pytest.approx(math.hypot(model, card.errors["time"].left_out.reach(0.5)))
+    assert both == pytest.approx(math.hypot(model, card.errors["time"].residuals.reach(0.5)))
     assert both > max(model, 0.09)
     assert found.time_s.low * found.time_s.high == pytest.approx(found.time_s.value**2)
 
@@ -181,7 +181,7 @@ def test_a_card_is_read_as_it_was_written_and_the_same_has_the_same_bytes(tmp_pa
     found = read_translation(tmp_path / "a.json")
     assert found.to_dict() == card.to_dict()
     for quantity in ("time", "slowdown"):
-        assert found.errors[quantity].left_out.reach(0.8) == card.errors[quantity].left_out.reach(0.8)
+        assert found.errors[quantity].residuals.reach(0.8) == card.errors[quantity].residuals.reach(0.8)
     np.testing.assert_array_equal(found.line(np.array([0.3, 3.0])), card.line(np.array([0.3, 3.0])))
 
 
@@ -199,7 +199,7 @@ WRONG: list[tuple[str, Any, str]] = [
     ("shortest_s", -1.0, "shortest_s: expected a number > 0.0, found -1.0"),
     ("shortest_s", 1e9, "shortest_s: expected a number up to longest_s"),
     ("errors", {}, "errors: expected those of times, found none"),
-    ("errors", {"time": {**LEFT_OUT, "group": [1]}}, "errors.time: group: expected all places in groups"),
+    ("errors", {"time": {**LEFT_OUT, "group": [1]}}, "errors.time: group: expected all indices of groups"),
     ("errors", {"time": {**LEFT_OUT, "group": [0, 0]}}, "group: expected one for each error, found 2 for 1"),
     ("errors", {"time": {**LEFT_OUT, "log_error": [1e999]}}, "expected finite numbers, found Infinity"),
     ("errors", {"time": {**LEFT_OUT, "log_error": ["a"]}}, 'log_error[0]: expected a number, found "a"'),

@@ -9,7 +9,13 @@ import numpy as np
 import crosscast
 from crosscast.device import Device
 from crosscast.evaluation.keep import digest
-from crosscast.prediction.relative.data import NO_SOURCE, Observations, Vectors, kernel_weights, profiles_seen
+from crosscast.prediction.relative.data import (
+    NO_SOURCE,
+    Observations,
+    Vectors,
+    kernel_weights,
+    observations_of_profiles,
+)
 from crosscast.prediction.relative.observed import vectors_of
 from crosscast.prediction.time.data import ProfileBatch
 from crosscast.profile import METRICS
@@ -61,7 +67,9 @@ def test_kernels_weigh_the_same_however_often_they_were_run() -> None:
 def test_metrics_that_some_have_are_counters_by_their_names() -> None:
     metrics = np.full((2, len(METRICS)), np.nan)
     metrics[:, 0], metrics[1, 2] = (3, 4), 7
-    seen = profiles_seen(ProfileBatch(("a", "b"), ("k", "l"), ("s", "t"), metrics, np.array([1, 9])))
+    seen = observations_of_profiles(
+        ProfileBatch(("a", "b"), ("k", "l"), ("s", "t"), metrics, np.array([1, 9]))
+    )
     assert seen.names == (METRICS[0].name, METRICS[2].name)
     np.testing.assert_array_equal(seen.counters, [[3, np.nan], [4, 7]])
     assert (seen.application, seen.kernel) == (("a", "b"), ("k", "l"))

@@ -18,7 +18,7 @@ from crosscast.prediction.relative.data import (
     Observations,
     RelativeModel,
     Vectors,
-    profiles_seen,
+    observations_of_profiles,
     relative_to_slowest,
 )
 from crosscast.prediction.relative.features import fit_features
@@ -279,7 +279,9 @@ def test_vectors_are_those_of_the_mean_of_the_corrected_times_and_the_uncorrecte
 
 def lawful() -> tuple[ProfileBatch, Vectors]:
     grid = lawful_grid()
-    return grid.profiles, Vectors(profiles_seen(grid.profiles), KEYS, np.exp(grid.log_time), grid.devices)
+    return grid.profiles, Vectors(
+        observations_of_profiles(grid.profiles), KEYS, np.exp(grid.log_time), grid.devices
+    )
 
 
 def test_a_law_of_times_is_a_law_of_their_ratios() -> None:

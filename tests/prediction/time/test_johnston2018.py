@@ -54,11 +54,11 @@ def test_node_sizes_count_rows_and_stop_splits(node_size: int) -> None:
     cut = drawn.tree.cut(node_size)
     inner = cut.left >= 0
     assert (cut.rows[inner] > node_size).all()
-    assert not cut.whole[inner].any()
+    assert not cut.in_vain[inner].any()
     # Nothing else was cut: a node that ends the cut tree is small, or was a leaf before.
     ends = drawn.tree.ends([node_size])[:, 0]
     stopped = np.flatnonzero(ends == np.arange(len(ends)))
-    assert ((drawn.tree.rows[stopped] <= node_size) | drawn.tree.whole[stopped]).all()
+    assert ((drawn.tree.rows[stopped] <= node_size) | drawn.tree.in_vain[stopped]).all()
 
 
 def test_the_cut_tree_predicts_as_the_grown_tree_does() -> None:
@@ -82,9 +82,9 @@ def test_a_node_stays_whole_as_often_as_all_tried_features_are_constant_there() 
     features = np.zeros((2, 4))
     features[1, 2] = 1.0
     data = Rows(features, np.repeat([0, 1], 20), np.repeat([0.0, 1.0], 20))
-    whole = [bool(drawn.tree.whole[0]) for drawn in draw_trees(data, 600, tried=2, seed=0)]
+    whole = [bool(drawn.tree.in_vain[0]) for drawn in draw_trees(data, 600, tried=2, seed=0)]
     assert abs(np.mean(whole) - 0.5) < 0.07
-    assert not any(drawn.tree.whole[0] for drawn in draw_trees(data, 50, tried=4, seed=0))
+    assert not any(drawn.tree.in_vain[0] for drawn in draw_trees(data, 50, tried=4, seed=0))
 
 
 def test_a_longer_forest_begins_with_the_shorter_one() -> None:

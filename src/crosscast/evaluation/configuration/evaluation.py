@@ -90,7 +90,7 @@ def folds_together(programs: Sequence[str], groups: Sequence[Sequence[str]]) -> 
 class ChoiceTask:
     """A fold and the methods that share a model: one fit, an answer for each method."""
 
-    held_out: tuple[str, ...]  # Applications that are left out of the training
+    held_out: tuple[str, ...]  # Applications that are not in the training
     methods: tuple[Method, ...]
     samples: tuple[int, ...]  # The sample configurations
     weighting: Weighting  # How the kernels of a program are weighted
@@ -328,7 +328,7 @@ def _folds(
     """Groups of near-duplicate programs, and the folds."""
     groups = duplicates(programs, together) if duplicates_too else ()
     alone = {ALONE: tuple((name,) for name in programs)}
-    # A prefix that all names share says nothing about duplicates.
+    # A prefix that all names share is no sign of duplicates.
     if not groups or (not together and groups == (programs,)):
         return (), alone
     return groups, {**alone, TOGETHER: folds_together(programs, groups)}

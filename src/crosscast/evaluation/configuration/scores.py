@@ -23,7 +23,7 @@ class ChoiceMetrics:
     """Metrics of choices, as fractions; ``None`` where undefined (Bailey et al. 2014, table III).
 
     A case is under the limit if the measured power keeps to the cap, else over it. Performance and power are
-    relative to the oracle's. Cases are weighted as `cases_of` says, programs equally.
+    relative to the oracle's. Cases are weighted as in `cases_of`, programs equally.
     """
 
     under_limit_share: float | None = None  # Share of the cases that are under the limit

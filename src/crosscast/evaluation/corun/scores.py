@@ -102,8 +102,8 @@ def scores_of(scored: ScoredValues, held_out: Sequence[str]) -> ScoreFields:
     Errors are relative to the true value (Equation 1 of Moolchandani et al. 2022).
 
     >>> true, centre, ones, zeros = np.array([1.0, 2.0]), np.array([1.5, 2.0]), np.ones(2), np.zeros(2, int)
-    >>> found = scores_of(ScoredValues(true, centre, ones, ones, zeros, zeros), ["a"])
-    >>> found["mape"], found["mae"], found["coverage"]
+    >>> scores = scores_of(ScoredValues(true, centre, ones, ones, zeros, zeros), ["a"])
+    >>> scores["mape"], scores["mae"], scores["coverage"]
     (0.25, 0.25, 0.5)
     """
     errors = np.abs(scored.centre - scored.true)

@@ -30,7 +30,7 @@ RowScores = Mapping[str, Reals]
 
 @dataclass(frozen=True)
 class RelativeMetrics:
-    """Weighted means over rows, except where the name says otherwise."""
+    """Weighted means over rows; `typical_factor` is the exponential of one, `median_regret` a median."""
 
     rows: int
     mae: float

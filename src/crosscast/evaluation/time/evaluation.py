@@ -73,7 +73,7 @@ def folds_of(grid: Grid, name: str) -> list[GridFold]:
         by_kernel = folds_by_group(name, "applications", grid.profiles.application)
     if name in (_DEVICE, _BOTH):
         by_device = folds_by_group(name, "devices", [device.key for device in grid.devices], devices)
-    return [GridFold(*both) for both in product(by_kernel, by_device)]
+    return [GridFold(*pair) for pair in product(by_kernel, by_device)]
 
 
 MOST_SETS = 200

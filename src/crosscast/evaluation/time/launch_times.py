@@ -9,7 +9,7 @@ from typing import Unpack
 
 import numpy as np
 
-from crosscast.arrays import AnyArray, Arrays, Flags
+from crosscast.arrays import Arrays, Flags
 from crosscast.data.times import LaunchTables
 from crosscast.errors import InputError
 from crosscast.evaluation.loop import Fold, RunArguments, folds_by_group, run_tasks
@@ -74,9 +74,10 @@ class LaunchEvaluation(Tabular):
     def results(self) -> list[dict[str, object]]:
         """Scores of all times, of each source on each kind of device, and of each group held out."""
         training = self.training
-        source, kinds = training.labels("source"), self._kinds()
-        everything = np.ones(len(kinds), dtype=np.bool_)
-        rows = [self._scored({"source": None, "kind": None}, everything)]
+        kind_of = np.array([_KINDS.get(device.type, device.type) for device in training.devices])
+        source, kinds = training.labels("source"), kind_of[training.times.device]
+        all_rows = np.ones(len(kinds), dtype=np.bool_)
+        rows = [self._scored({"source": None, "kind": None}, all_rows)]
         for name in sorted(set(training.source)):
             rows.append(self._scored({"source": name, "kind": None}, source == name))
             of_source = sorted(set(kinds[source == name].tolist()))
@@ -108,10 +109,6 @@ class LaunchEvaluation(Tabular):
             "devices": self.groups("device"),
             "shared_kernels": self.shared_kernels,
         }
-
-    def _kinds(self) -> AnyArray:
-        kinds = np.array([_KINDS.get(device.type, device.type) for device in self.training.devices])
-        return kinds[self.training.times.device]
 
     def _scored(self, names: dict[str, object], rows: Flags) -> dict[str, object]:
         counted = rows & np.isfinite(self.outside.log_error)

@@ -1,4 +1,4 @@
-"""A model of configurations on disk: what one may choose from, what to run first, and how good it is."""
+"""A trained model of configurations: its card, its folder, and its choices."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ from crosscast.prediction.store import StoredModel
 from crosscast.prediction.trained import StructCard, Trained
 
 Runs = Mapping[Configuration, Mapping[str, float]]
-"""What was measured of a kernel at each configuration, by the names of columns."""
+"""Measurements of a kernel at each configuration, by the names of columns."""
 
 KINDS: Mapping[str, tuple[type[Stored], Callable[..., ConfigurationPredictor]]] = {
     "process": (FittedProcess, ProcessPredictor),
     "published": (FittedClusters, PublishedPredictor),
 }
-"""What is kept of a model, and what predicts by it, by the model's kind."""
+"""The stored part and the predictor of a model, by its kind."""
 
 
 _MOST_CONFIGURATIONS = 100_000
@@ -51,25 +51,25 @@ class _Entry(msgspec.Struct, frozen=True):
 
 
 class PowerCard(msgspec.Struct, frozen=True):
-    """Which power a cap limits."""
+    """The power that a cap limits."""
 
-    domain: str | None  # That the model was trained on; `None` where it is the device's by default
-    totals: dict[str, tuple[_Domains, ...]]  # For each device the sets of domains that together are it
+    domain: str | None  # Of the training; `None` for the device's default
+    totals: dict[str, tuple[_Domains, ...]]  # For each device the sets of domains whose powers sum to it
 
 
 class ConfigurationCard(StructCard, frozen=True, dict=True):
-    """What belongs to a fitted model besides its arrays."""
+    """Description of a fitted model, stored beside its arrays."""
 
-    model: str  # Name of the model
+    model: str
     kind: str
     seed: Annotated[int, msgspec.Meta(ge=0)]
-    # Data that it was fitted to, for people: where from, how many of what, names, a hash
+    # For people: sources of the training data, its counts, names, a hash
     training: dict[str, object]
     samples: Annotated[tuple[_Entry, ...], msgspec.Meta(min_length=1)]  # Where a new kernel is run first
     power: PowerCard
-    domains: tuple[str, ...]  # Names of the domains and of the counters that the training data has
+    domains: tuple[str, ...]  # Names of the domains and of the counters in the training data
     counters: tuple[str, ...]
-    # Honest errors; see `crosscast.evaluation.configuration.training.train_configuration`
+    # Errors on held-out applications; see `crosscast.evaluation.configuration.training.train_configuration`
     errors: dict[str, object]
     configurations: Annotated[tuple[_Entry, ...], msgspec.Meta(min_length=1, max_length=_MOST_CONFIGURATIONS)]
 
@@ -97,20 +97,20 @@ class ConfigurationCard(StructCard, frozen=True, dict=True):
 
 
 def entries(configurations: Sequence[Configuration]) -> tuple[_Entry, ...]:
-    """Configurations as a card lists them."""
+    """Configurations as entries of a card."""
     return tuple(_Entry(each.device, dict(each.settings)) for each in configurations)
 
 
 @dataclass(frozen=True, eq=False)
 class TrainedConfigurationModel(Trained[ConfigurationCard, ConfigurationPredictor]):
-    """A model by which configurations are chosen, as it was trained or read."""
+    """A model that chooses configurations."""
 
     question = "configuration"
     intervals = POOLED
 
     @classmethod
     def read(cls, card: ConfigurationCard, stored: StoredModel) -> ConfigurationPredictor:
-        """What predicts, of the card's kind."""
+        """Read the predictor of the card's kind."""
         fitted, predictor = KINDS[card.kind]
         try:
             return predictor(card.space, card.numbers, fitted.from_state(stored.arrays))
@@ -120,7 +120,7 @@ class TrainedConfigurationModel(Trained[ConfigurationCard, ConfigurationPredicto
             ) from error
 
     def arrays(self) -> Arrays:
-        """The arrays of what was fitted."""
+        """The arrays of the fitted part."""
         fitted = self.predictor.fitted
         if fitted is None:
             expected = f"one that can be kept ({', '.join(KINDS)})"
@@ -144,7 +144,7 @@ class TrainedConfigurationModel(Trained[ConfigurationCard, ConfigurationPredicto
         ``power_w`` in watts, and as far as they are known ``<domain>_w`` and counters by their names.
         """
         space = self.predictor.space
-        by_number = sorted((space.number_of(at), values) for at, values in runs.items())
+        by_number = sorted((space.number_of(each), values) for each, values in runs.items())
         for number, values in by_number:
             for name in {"time_s", "power_w"} - set(values):
                 where, found = f"runs: {space.configurations[number]}", ", ".join(values) or "nothing"
@@ -169,9 +169,9 @@ class TrainedConfigurationModel(Trained[ConfigurationCard, ConfigurationPredicto
         level: float = LEVEL,
         max_slowdown: float | None = None,
     ) -> Choice:
-        """Choose the best configuration under a power cap in watts, by runs as `predict` takes them.
+        """Choose the best configuration under a power cap in watts, from runs as in `predict`.
 
-        What is best is ``time`` (or ``performance``), ``energy``, ``edp`` or ``power``; the cap is kept with
+        The objective is ``time`` (or ``performance``), ``energy``, ``edp`` or ``power``; the cap is kept with
         the probability `confidence`, without one on average; intervals hold with the probability `level`.
         `max_slowdown` is the share by which it may be slower than the first sample configuration.
         """
@@ -189,7 +189,7 @@ class TrainedConfigurationModel(Trained[ConfigurationCard, ConfigurationPredicto
 
 
 def open_model(stored: StoredModel) -> TrainedConfigurationModel:
-    """Read a model whose card is there."""
+    """The model of a folder; its arrays are read when first needed."""
     card = decode(ConfigurationCard, stored.card, stored.where)
     if card.kind not in KINDS:
         expected, found = " or ".join(KINDS), repr(card.kind)

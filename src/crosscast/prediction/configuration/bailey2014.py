@@ -1,4 +1,4 @@
-"""The model of Bailey et al. 2014: clusters of kernels, linear models of each, and a tree to find one."""
+"""The model of Bailey et al. 2014: clusters of kernels, a linear model of each, and a tree of clusters."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from crosscast.prediction.configuration.data import (
     pareto_frontier,
     plain_forecast,
     reference_samples,
-    sample_places,
+    sample_indices,
 )
 from crosscast.prediction.configuration.features import Design, SampleFeatures, TrainingRuns, design_of
 from crosscast.prediction.serialization import Array, Stored
@@ -29,7 +29,7 @@ from crosscast.prediction.serialization import Array, Stored
 _SAME = 1e-9
 
 
-def groupings(apart: Reals, most: int) -> tuple[Integers, ...]:
+def groupings(distances: Reals, most: int) -> tuple[Integers, ...]:
     """Groups of ``n`` kernels by dissimilarities ``(n, n)``, for each number of groups from 1 on.
 
     By average linkage; the relational clustering of R's fossil, which the paper takes, starts at random.
@@ -38,12 +38,12 @@ def groupings(apart: Reals, most: int) -> tuple[Integers, ...]:
     from scipy.cluster.hierarchy import cut_tree, linkage
     from scipy.spatial.distance import squareform
 
-    n = len(apart)
-    if n == 1 or (apart <= _SAME).all():
+    n = len(distances)
+    if n == 1 or (distances <= _SAME).all():
         return (np.zeros(n, np.int64),)
-    joined = linkage(squareform(apart, checks=False), "average")
-    # The whole tree is cut: where numbers of groups are asked for, SciPy 1.17 mistakes the last one.
-    cut = cut_tree(joined)[:, ::-1].astype(np.int64)
+    links = linkage(squareform(distances, checks=False), "average")
+    # The tree is cut at all levels: with numbers of groups as arguments, SciPy 1.17 errs in the last one.
+    cut = cut_tree(links)[:, ::-1].astype(np.int64)
     labels = []
     for column in cut.T[: min(most, n)]:
         _, first, inverse = np.unique(column, return_index=True, return_inverse=True)
@@ -61,37 +61,39 @@ def rank_correlation(first: Integers, second: Integers) -> float:
     # Imported here: predicting needs it not.
     from scipy.stats import kendalltau
 
-    _, there, here = np.intersect1d(first, second, assume_unique=True, return_indices=True)
-    if len(there) < 2:
+    _, first_ranks, second_ranks = np.intersect1d(first, second, assume_unique=True, return_indices=True)
+    if len(first_ranks) < 2:
         return float("nan")
-    if (np.argsort(there) == np.argsort(here)).all():
+    if (np.argsort(first_ranks) == np.argsort(second_ranks)).all():
         return 1.0
-    return float(kendalltau(there, here).statistic)
+    return float(kendalltau(first_ranks, second_ranks).statistic)
 
 
 def rank_correlations(frontiers: Sequence[Integers]) -> Reals:
     """`rank_correlation` of each two of ``n`` frontiers, of shape ``(n, n)``; 1 of each with itself."""
-    found = np.eye(len(frontiers))
+    correlations = np.eye(len(frontiers))
     for one, other in combinations(range(len(frontiers)), 2):
-        found[one, other] = found[other, one] = rank_correlation(frontiers[other], frontiers[one])
-    return found
+        correlations[one, other] = correlations[other, one] = rank_correlation(
+            frontiers[other], frontiers[one]
+        )
+    return correlations
 
 
 def dissimilarities(correlations: Reals) -> Reals:
     """``(1 - tau) / 2``: 0 for the same order, 1 for the opposite one, 1/2 where none is defined."""
-    apart: Reals = (1 - np.where(np.isnan(correlations), 0.0, correlations)) / 2
-    return apart
+    distances: Reals = (1 - np.where(np.isnan(correlations), 0.0, correlations)) / 2
+    return distances
 
 
 class TreeNode(NamedTuple):
     """A node, as plain data for text and drawings; the first four are `None` in a leaf."""
 
-    feature: str | None  # Name of the feature that it asks for
+    feature: str | None  # Name of the feature that it tests
     threshold: float | None  # Kernels whose feature is at most this go left
-    left: int | None  # Numbers of the nodes below
+    left: int | None  # Indices of the children
     right: int | None
-    cluster: int  # Cluster of most of the training kernels that came here
-    counts: tuple[int, ...]  # Training kernels of each cluster that came here
+    cluster: int  # Cluster of most training kernels in the node
+    counts: tuple[int, ...]  # Training kernels of each cluster in the node
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,14 +102,14 @@ class ClassificationTree(Stored):
 
     names: Annotated[tuple[str, ...], Array("f")]
     threshold: Annotated[Reals, Array("m", least=1)]  # At most this, in single precision, goes left
-    feature: Annotated[Integers, Array("m", low=-1, below="f")]  # That each node asks for; -1 in leaves
-    left: Annotated[Integers, Array("m", low=-1, below="m")]  # Nodes below, which come after it; -1 in leaves
+    feature: Annotated[Integers, Array("m", low=-1, below="f")]  # Tested by each node; -1 in leaves
+    left: Annotated[Integers, Array("m", low=-1, below="m")]  # Children, which come after it; -1 in leaves
     right: Annotated[Integers, Array("m", low=-1, below="m")]
-    # Training kernels of each cluster that came to each node
+    # Training kernels of each cluster in each node
     counts: Annotated[Integers, Array("m k", low=0)]
 
     def check(self) -> None:
-        """Refuse arrays that are no tree."""
+        """Raise InputError unless the arrays are a tree."""
         inner = np.flatnonzero(self.feature >= 0)
         below = np.sort(np.concatenate([self.left[inner], self.right[inner]]))
         rising = (np.minimum(self.left, self.right)[inner] > inner).all()
@@ -119,7 +121,7 @@ class ClassificationTree(Stored):
         """Cluster of a kernel with these features, of shape ``(f,)``."""
         node = 0
         while self.feature[node] >= 0:
-            # scikit-learn compares in single precision; so thresholds between equal numbers stay between.
+            # As scikit-learn, compare in single precision, so that thresholds separate the same values.
             goes_left = np.float32(values[self.feature[node]]) <= self.threshold[node]
             node = int(self.left[node] if goes_left else self.right[node])
         return int(self.counts[node].argmax())
@@ -127,15 +129,15 @@ class ClassificationTree(Stored):
     @property
     def nodes(self) -> tuple[TreeNode, ...]:
         """All nodes, the root first."""
-        found = []
+        nodes = []
         columns = (self.feature, self.threshold, self.left, self.right, self.counts)
-        for feature, *below, counts in zip(*(each.tolist() for each in columns), strict=True):
-            at = (self.names[feature], *below) if feature >= 0 else (None,) * 4
-            found.append(TreeNode._make((*at, int(np.argmax(counts)), tuple(counts))))
-        return tuple(found)
+        for feature, *children, counts in zip(*(each.tolist() for each in columns), strict=True):
+            test = (self.names[feature], *children) if feature >= 0 else (None,) * 4
+            nodes.append(TreeNode._make((*test, int(np.argmax(counts)), tuple(counts))))
+        return tuple(nodes)
 
     def text(self) -> str:
-        """The tree for people: a line a branch, further in the deeper it is."""
+        """The tree for people: a line for each branch, indented by depth."""
         nodes = self.nodes
 
         def lines(node: TreeNode, indent: str) -> Iterator[str]:
@@ -143,9 +145,9 @@ class ClassificationTree(Stored):
                 count = sum(node.counts)
                 yield f"{indent}cluster {node.cluster} ({count} training kernel{'s' if count != 1 else ''})"
                 return
-            for sign, below in (("<=", node.left), (">", node.right)):
+            for sign, child in (("<=", node.left), (">", node.right)):
                 yield f"{indent}{node.feature} {sign} {node.threshold:.6g}"
-                yield from lines(nodes[below], f"{indent}|   ")
+                yield from lines(nodes[child], f"{indent}|   ")
 
         return "\n".join(lines(nodes[0], ""))
 
@@ -153,7 +155,7 @@ class ClassificationTree(Stored):
 def fit_classification_tree(
     names: Sequence[str], features: Reals, clusters: Integers, *, depth: int, seed: int
 ) -> ClassificationTree:
-    """Learn which features tell the clusters apart."""
+    """Fit a tree that predicts clusters from features."""
     counts = np.bincount(clusters)
     if len(counts) == 1 or not names:
         none = np.full(1, -1, np.int64)
@@ -176,14 +178,14 @@ def fit_classification_tree(
 
 @dataclass(frozen=True, eq=False)
 class ClusterModels(Stored):
-    """Linear models of ``k`` clusters over ``p`` variables of `Design` and the constants of ``d`` devices."""
+    """Linear models of ``k`` clusters in ``p`` variables of `Design` and constants of ``d`` devices."""
 
     logarithms: bool  # Whether the models are of the logarithms of performance and power
     # (k, p) of the performance relative to that at the sample; (k, p + d) with the devices' constants if of
-    # logarithms: without, all would be as fast as the sample where every variable is 0
+    # logarithms: without, the prediction would be 1 where every variable is 0
     performance: Annotated[Reals, Array("k v", nan=True, least=1)]
     power: Annotated[Reals, Array("k b", nan=True)]  # (k, p + d) of the power in watts
-    # Least values that the cluster's kernels have on a device: a line may run below 0, and is cut there
+    # Least values of the cluster's kernels on a device, where predictions are cut: a line may fall below 0
     least_performance: Annotated[Reals, Array("k d", nan=True)]
     least_power: Annotated[Reals, Array("k d", nan=True)]
 
@@ -210,30 +212,35 @@ class ClusterModels(Stored):
 def fit_cluster_models(
     design: Design, relative: Reals, power_w: Reals, clusters: Integers, *, logarithms: bool
 ) -> ClusterModels:
-    """Fit the models by least squares, all kernels of a cluster together, with the smallest coefficients.
+    """Fit the models by least squares, for all kernels of a cluster together, of minimum norm.
 
-    A cluster without a run on a device takes the model of all kernels there.
+    On a device without a run of the cluster, the model is that of all kernels.
     """
     count = int(clusters.max()) + 1
-    both = design.with_constants
+    with_constants = design.with_constants
     known = np.isfinite(relative) & np.isfinite(power_w)
-    found = []
-    for variables, values in ((both if logarithms else design.matrix, relative), (both, power_w)):
+    fitted = []
+    for variables, values in (
+        (with_constants if logarithms else design.matrix, relative),
+        (with_constants, power_w),
+    ):
         coefficients = np.full((count, variables.shape[1]), np.nan)
         least = np.full((count, len(design.devices)), np.nan)
-        for number, on_it in enumerate(design.on_device.T > 0):
-            own = variables[on_it].any(axis=0)
+        for number, on_device in enumerate(design.on_device.T > 0):
+            used = variables[on_device].any(axis=0)
             for cluster in range(count):
-                rows = known & on_it & (clusters == cluster)[:, None]
-                kernel, configuration = np.nonzero(rows if rows.any() else known & on_it)
+                rows = known & on_device & (clusters == cluster)[:, None]
+                kernel, configuration = np.nonzero(rows if rows.any() else known & on_device)
                 if len(kernel):
-                    wanted = values[kernel, configuration]
-                    least[cluster, number] = wanted.min()
-                    coefficients[cluster, own] = np.linalg.lstsq(
-                        variables[configuration][:, own], np.log(wanted) if logarithms else wanted, rcond=None
+                    target = values[kernel, configuration]
+                    least[cluster, number] = target.min()
+                    coefficients[cluster, used] = np.linalg.lstsq(
+                        variables[configuration][:, used],
+                        np.log(target) if logarithms else target,
+                        rcond=None,
                     )[0]
-        found.append((coefficients, least))
-    (performance, least_performance), (power, least_power) = found
+        fitted.append((coefficients, least))
+    (performance, least_performance), (power, least_power) = fitted
     return ClusterModels(logarithms, performance, power, least_performance, least_power)
 
 
@@ -248,7 +255,7 @@ class Clusters(Stored):
     kernel: Annotated[tuple[str, ...], Array("n")]
     size: Annotated[tuple[str, ...], Array("n")]
     sizes: Annotated[tuple[int, ...], Array("k", low=1, high=_MANY, least=1)]  # Kernels of each cluster
-    # How many clusters were asked for; None where the number was chosen inside the training data
+    # Requested number of clusters; None where it was chosen within the training data
     asked: Annotated[int | None, Array(low=1, high=_MANY)]
     # Range of the rank correlations of two kernels' frontiers; None where no two share two configurations
     least_correlation: float | None
@@ -259,7 +266,7 @@ class Clusters(Stored):
     def of(
         cls, kernels: Sequence[KernelAt], clusters: Integers, correlations: Reals, asked: int | None
     ) -> Clusters:
-        """What was found, for ``n`` kernels."""
+        """The clusters of ``n`` kernels."""
         pairs = correlations[np.triu_indices(len(kernels), 1)]
         known = pairs[np.isfinite(pairs)]
         low, high = (float(known.min()), float(known.max())) if known.size else (None, None)
@@ -269,7 +276,7 @@ class Clusters(Stored):
         return cls(applications, names, sizes, counts, asked, low, high, len(pairs) - len(known))
 
     def check(self) -> None:
-        """Refuse sizes of other kernels, and a range with one end."""
+        """Raise InputError unless sizes add up to the kernels, and the range has both ends or none."""
         if sum(self.sizes) != len(self.kernel):
             expected = f"a sum of {len(self.kernel)}"
             raise InputError.of(field="sizes", expected=expected, found=sum(self.sizes))
@@ -304,7 +311,7 @@ class Clusters(Stored):
 
 @dataclass(frozen=True, eq=False)
 class Training:
-    """``n`` training kernels, as the offline stage sees them."""
+    """Training data of ``n`` kernels in the offline stage."""
 
     design: Design  # Variables of the c configurations
     # (n, n) rank correlations of their frontiers; NaN where two share less than two points
@@ -316,7 +323,7 @@ class Training:
 
     @classmethod
     def of(cls, runs: TrainingRuns) -> Training:
-        """What the runs tell."""
+        """Derive the training data from runs."""
         time_s, power_w = runs.surfaces.time_s, runs.surfaces.power_w
         return cls(
             design_of(runs.surfaces.space),
@@ -329,36 +336,36 @@ class Training:
 
 
 class Amounts(NamedTuple):
-    """Numbers that are chosen."""
+    """Hyperparameters: the number of clusters and the depth of the tree."""
 
     clusters: int
-    depth: int  # Most questions that the tree asks
+    depth: int  # Of the tree
 
 
 def choose_amounts(
     training: Training, clusters: Sequence[int], depths: Sequence[int], *, logarithms: bool, seed: int
 ) -> Amounts:
-    """Choose the numbers of the least error, of equals the smaller ones; both are rising.
+    """Choose the hyperparameters of the least error, the smaller ones of equals; candidates are rising.
 
-    The error is the mean square of the logarithms of performance and power on each application, left out in
-    turn; with one application there is none to leave out, and the largest are taken.
+    The error is the mean square of the log errors of performance and power on each application, held out in
+    turn; with a single application the largest are taken.
     """
     if max(clusters) == 1:
-        return Amounts(1, min(depths))  # One cluster leaves nothing to ask.
+        return Amounts(1, min(depths))  # One cluster needs no tree.
     pairs = [Amounts(count, depth) for count in clusters for depth in depths]
     applications = np.unique(training.groups)
     if len(pairs) == 1 or len(applications) < 2:
         return pairs[-1]
     errors = [
-        _left_out_errors(training, each, clusters, depths, logarithms=logarithms, seed=seed)
+        _held_out_errors(training, each, clusters, depths, logarithms=logarithms, seed=seed)
         for each in applications
     ]
     mean = np.mean(errors, axis=0).ravel()
-    # What differs by rounding alone is equal.
+    # Differences by rounding do not count.
     return pairs[int(np.flatnonzero(mean <= mean.min() * (1 + 1e-9) + 1e-12)[0])]
 
 
-def _left_out_errors(
+def _held_out_errors(
     training: Training,
     group: int,
     clusters: Sequence[int],
@@ -373,24 +380,24 @@ def _left_out_errors(
     labels = groupings(dissimilarities(training.correlations[np.ix_(~out, ~out)]), max(clusters))
     errors = np.zeros((len(clusters), len(depths)))
     for row, count in enumerate(clusters):
-        own = labels[min(count, len(labels)) - 1]
+        clusters_of_kernels = labels[min(count, len(labels)) - 1]
         known = training.relative[~out], training.power_w[~out]
-        models = fit_cluster_models(design, *known, own, logarithms=logarithms)
+        models = fit_cluster_models(design, *known, clusters_of_kernels, logarithms=logarithms)
         relative, power_w = models.relative_performance(design), models.power_w(design)
         for column, depth in enumerate(depths):
-            tree = fit_classification_tree(names, features[~out], own, depth=depth, seed=seed)
-            at = np.array([tree.cluster_of(values) for values in features[out]], np.int64)
-            squares = np.log(relative[at] / training.relative[out]) ** 2
-            squares += np.log(power_w[at] / training.power_w[out]) ** 2
-            # What the others did not run is not predicted.
-            there = np.isfinite(squares)
-            if there.any():
-                errors[row, column] = float(np.mean(squares[there]))
+            tree = fit_classification_tree(names, features[~out], clusters_of_kernels, depth=depth, seed=seed)
+            predicted = np.array([tree.cluster_of(values) for values in features[out]], np.int64)
+            squares = np.log(relative[predicted] / training.relative[out]) ** 2
+            squares += np.log(power_w[predicted] / training.power_w[out]) ** 2
+            # Cells at which no training kernel ran are not predicted.
+            known_cells = np.isfinite(squares)
+            if known_cells.any():
+                errors[row, column] = float(np.mean(squares[known_cells]))
     return errors
 
 
 PUBLISHED_CLUSTERS = 5
-"""How many the paper has found best for its kernels."""
+"""The best number of clusters in the paper."""
 
 _MOST_CLUSTERS = 8
 _DEPTHS = (1, 2, 3, 4)
@@ -400,11 +407,11 @@ _DEPTHS = (1, 2, 3, 4)
 class PublishedModel:
     """The offline stage (section III-B)."""
 
-    # How many clusters, or fewer where there are fewer kernels; by default as many as predict best when each
-    # training application is left out in turn, up to 8
+    # Number of clusters, or fewer with fewer kernels; by default the best one when each training application
+    # is held out in turn, up to 8
     clusters: int | None = None
-    # Whether the linear models are of the logarithms of performance and power, which stabilises variances:
-    # the future work that the paper names
+    # Whether the linear models are of the logarithms of performance and power, which stabilises variances, as
+    # the paper suggests
     logarithms: bool = False
 
     def __post_init__(self) -> None:
@@ -413,7 +420,7 @@ class PublishedModel:
 
     @property
     def name(self) -> str:
-        """Its name: ``published``, with ``-log`` and the number of clusters where these are set."""
+        """``published``, with ``-log`` and the number of clusters where these are set."""
         count = f"-{self.clusters}" if self.clusters is not None else ""
         return f"published{'-log' if self.logarithms else ''}{count}"
 
@@ -424,31 +431,37 @@ class PublishedModel:
 
         runs = TrainingRuns.of(surfaces, samples)
         features, log = runs.features, self.logarithms
-        # Threads of BLAS take longer to agree than these small matrices take.
+        # Synchronizing BLAS threads takes longer than these small matrices do.
         with threadpool_limits(1):
-            known = Training.of(runs)
-            labels = groupings(dissimilarities(known.correlations), self.clusters or _MOST_CLUSTERS)
+            training = Training.of(runs)
+            labels = groupings(dissimilarities(training.correlations), self.clusters or _MOST_CLUSTERS)
             counts = tuple(range(1, len(labels) + 1)) if self.clusters is None else (len(labels),)
-            amounts = choose_amounts(known, counts, _DEPTHS, logarithms=log, seed=seed)
-            own, names = labels[amounts.clusters - 1], features.readable_names
-            tree = fit_classification_tree(names, known.features, own, depth=amounts.depth, seed=seed)
-            models = fit_cluster_models(known.design, known.relative, known.power_w, own, logarithms=log)
-            clusters = Clusters.of(runs.surfaces.kernels, own, known.correlations, self.clusters)
+            amounts = choose_amounts(training, counts, _DEPTHS, logarithms=log, seed=seed)
+            cluster_of_kernel, names = labels[amounts.clusters - 1], features.readable_names
+            tree = fit_classification_tree(
+                names, training.features, cluster_of_kernel, depth=amounts.depth, seed=seed
+            )
+            models = fit_cluster_models(
+                training.design, training.relative, training.power_w, cluster_of_kernel, logarithms=log
+            )
+            clusters = Clusters.of(
+                runs.surfaces.kernels, cluster_of_kernel, training.correlations, self.clusters
+            )
         fitted = FittedClusters(features, tree, models, clusters)
         return PublishedPredictor(surfaces.space, tuple(samples), fitted)
 
 
 @dataclass(frozen=True, eq=False)
 class FittedClusters(Stored):
-    """What the offline stage gives."""
+    """The fitted offline stage."""
 
-    features: SampleFeatures  # What the tree asks for
+    features: SampleFeatures  # Of the tree
     tree: ClassificationTree  # Finds a kernel's cluster
     models: ClusterModels  # Performance and power of each cluster
     clusters: Clusters
 
     def check(self) -> None:
-        """Refuse parts that are not of the same clusters and features."""
+        """Raise InputError unless all parts are of the same clusters and features."""
         counts = [len(self.models), self.tree.counts.shape[1], len(self.clusters.sizes)]
         if len(set(counts)) > 1:
             expected = f"those of {counts[0]} clusters throughout"
@@ -470,39 +483,45 @@ class PublishedPredictor:
     def __post_init__(self) -> None:
         self.fitted.features.check_samples(len(self.samples))
         models, design = self.fitted.models, design_of(self.space)
-        both = len(design.names) + len(design.devices)
-        widths = [both if models.logarithms else len(design.names), both, len(design.devices)]
-        found = [each.shape[1] for each in (models.performance, models.power, models.least_power)]
-        if found != widths:
+        with_constants = len(design.names) + len(design.devices)
+        widths = [
+            with_constants if models.logarithms else len(design.names),
+            with_constants,
+            len(design.devices),
+        ]
+        counts = [each.shape[1] for each in (models.performance, models.power, models.least_power)]
+        if counts != widths:
             expected = f"coefficients of {widths} variables and devices"
-            raise InputError.of(where="model", field="models", expected=expected, found=found)
+            raise InputError.of(where="model", field="models", expected=expected, found=counts)
 
     @cached_property
     def _surfaces(self) -> tuple[Reals, Reals, Integers]:
-        """Relative performance and power of each cluster, and the samples they are scaled from."""
+        """Relative performance and power of each cluster, and the samples from which they are scaled."""
         models, design = self.fitted.models, design_of(self.space)
         references = reference_samples(self.space, self.samples)
         return models.relative_performance(design), models.power_w(design), references
 
     def forecast(self, observed: Observed) -> SurfaceForecast:
-        """Predict time and power; measured values stand where there are runs."""
-        places = sample_places(self.space, self.samples, observed)
+        """Predict time and power; measured values replace predictions where there are runs."""
+        indices = sample_indices(self.space, self.samples, observed)
         features = self.fitted.features
-        cluster = self.fitted.tree.cluster_of(features.readable(features.values(observed, places)))
+        cluster = self.fitted.tree.cluster_of(features.readable(features.values(observed, indices)))
         relative, power_w, references = self._surfaces
-        at_sample = observed.time_s[np.array(places)[references]]
+        at_sample = observed.time_s[np.array(indices)[references]]
         return plain_forecast(at_sample / relative[cluster], power_w[cluster], observed)
 
     def to_dict(self) -> dict[str, object]:
         """The clusters and the tree as a JSON object; no clusters where there is nothing to cluster."""
-        found = self.fitted.clusters
-        nothing = found.nothing_to_cluster
+        clusters = self.fitted.clusters
+        is_trivial = clusters.nothing_to_cluster
         return {
-            "note": found.note,
-            "nothing_to_cluster": nothing,
-            "least_correlation": found.least_correlation,
-            "most_correlation": found.most_correlation,
-            "pairs_without_correlation": found.undefined,
-            "clusters": [] if nothing else [[str(each) for each in of] for of in found.members],
-            "tree": None if nothing else self.fitted.tree.text(),
+            "note": clusters.note,
+            "nothing_to_cluster": is_trivial,
+            "least_correlation": clusters.least_correlation,
+            "most_correlation": clusters.most_correlation,
+            "pairs_without_correlation": clusters.undefined,
+            "clusters": []
+            if is_trivial
+            else [[str(each) for each in cluster] for cluster in clusters.members],
+            "tree": None if is_trivial else self.fitted.tree.text(),
         }

@@ -1,4 +1,4 @@
-"""Choosing a configuration under a power cap by a forecast (Bailey et al. 2014, section III-C)."""
+"""Choose a configuration under a power cap by a forecast (Bailey et al. 2014, section III-C)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from crosscast.results import Column
 
 SLACK = 1e-9
-"""Share by which a power may be above a cap, as caps lie on measured powers and arithmetic rounds."""
+"""Relative tolerance of a cap, as caps are equal to measured powers up to rounding."""
 
 
 @overload
@@ -32,7 +32,7 @@ def within_cap(power_w: Reals, power_cap: Reals | float, tolerance: float = 0.0)
 
 
 def within_cap(power_w: Reals | float, power_cap: Reals | float, tolerance: float = 0.0) -> Flags | bool:
-    """Whether powers keep to caps: a flag, or flags; a power that is NaN does not."""
+    """Whether powers keep to caps: a bool or a mask; a power that is NaN does not."""
     return power_w <= power_cap * (1 + tolerance + SLACK)
 
 
@@ -40,7 +40,7 @@ OBJECTIVES: tuple[Objective, ...] = get_args(Objective)
 
 
 def merit(time_s: Reals, power_w: Reals, objective: Objective) -> Reals:
-    """What is best when greatest: one over time, over energy, over energy times time, or over power."""
+    """The maximized objective: one over time, over energy, over energy times time, or over power."""
     if objective in ("performance", "power"):
         return 1 / (time_s if objective == "performance" else power_w)
     return 1 / (time_s * power_w if objective == "energy" else time_s * time_s * power_w)
@@ -49,16 +49,16 @@ def merit(time_s: Reals, power_w: Reals, objective: Objective) -> Reals:
 def probability_under(
     forecast: SurfaceForecast, power_cap: float, available: Flags, *, tolerance: float = 0.0
 ) -> Reals:
-    """``(c,)`` Probability that each configuration keeps to a cap, which it may miss by a share of it."""
+    """Probability ``(c,)`` that each configuration exceeds a cap by at most a relative tolerance."""
     measured = forecast.power.centre <= power_cap * (1 + SLACK)
     predicted = forecast.power.probability_within(power_cap * (1 + tolerance + SLACK))
     return np.where(forecast.measured, measured, predicted) * available
 
 
-def check_asked(
+def check_choice(
     power_cap: float = 1.0, confidence: float | None = None, objective: str = "performance"
 ) -> None:
-    """Refuse a cap that is not above 0 W, a confidence outside of 0 to 1, and an unknown objective."""
+    """Raise InputError unless the cap is above 0 W, confidence within 0 to 1, and the objective known."""
     if not (isinstance(power_cap, Real) and power_cap > 0):
         raise InputError.of(field="power_cap", expected="watts above 0", found=repr(power_cap))
     if confidence is not None and not (isinstance(confidence, Real) and 0 < confidence < 1):
@@ -82,43 +82,43 @@ def select(
     available: Flags | None = None,
     within: Reals | None = None,
 ) -> int | None:
-    """Select the best that keeps to the cap with a confidence, or else the best on average.
+    """Select the best configuration that keeps to the cap with a confidence, or the best on average.
 
-    `within` are the probabilities of keeping to it, where they are known already.
+    `within` are the probabilities of keeping to the cap, if known already. ``None`` if there is no such one.
     """
-    check_asked(power_cap, confidence, objective)
+    check_choice(power_cap, confidence, objective)
     if within is None:
         allowed = np.ones(len(forecast.measured), np.bool_) if available is None else available
         tolerance = tolerance if confidence is None else 0.0
         within = probability_under(forecast, power_cap, allowed, tolerance=tolerance)
-    worth = merit(forecast.time.centre, forecast.power.centre, objective)
+    value = merit(forecast.time.centre, forecast.power.centre, objective)
     likely = within >= (_MORE_LIKELY_THAN_NOT if confidence is None else confidence)
-    likely &= np.isfinite(worth)
+    likely &= np.isfinite(value)
     if not likely.any():
         return None
-    expected = worth * within if confidence is None else worth
+    expected = value * within if confidence is None else value
     return int(np.argmax(np.where(likely, expected, -np.inf)))
 
 
 LEVEL = 0.9
-"""Probability that intervals hold, unless another is asked for."""
+"""Default probability that intervals hold."""
 
 NO_CAP = float("inf")
-"""The power cap where there is none."""
+"""The value for no power cap."""
 
 LIMIT_PROBABILITY = 0.97
 """Probability with which a limit of the slowdown is to be kept.
 
-Of several it is the least with which choices for 140 microbenchmarks, whose kinds were left out, kept to 5 %
-in 95 % of the cases, for sure to 95 % (``python -m benchmarks.clocks titanx.csv --choose-level``): what is
-best within the limit is what is overrated.
+The least of several with which choices for 140 microbenchmarks, whose kinds were held out, kept to 5 % in
+95 % of the cases, with a confidence of 95 % (``python -m benchmarks.clocks titanx.csv --choose-level``). It
+is higher than 95 % because the apparently best configuration within the limit tends to be overestimated.
 """
 
 
 def within_slowdown(forecast: SurfaceForecast, most: float | None, baseline: int) -> Flags:
-    """``(c,)`` Which configurations are slower than a baseline by at most a share of its time.
+    """Mask ``(c,)`` of the configurations that are slower than a baseline by at most a share of its time.
 
-    Those that keep to it with `LIMIT_PROBABILITY`, and the baseline itself; all without a limit.
+    They keep to the limit with `LIMIT_PROBABILITY`; the baseline itself always does, and all without a limit.
     """
     if most is None:
         return np.ones(len(forecast.measured), np.bool_)
@@ -126,30 +126,30 @@ def within_slowdown(forecast: SurfaceForecast, most: float | None, baseline: int
         raise InputError.of(field="max slowdown", expected="a share such as 0.05", found=repr(most))
     limit = float(forecast.time.centre[baseline]) * (1 + most) * (1 + SLACK)
     certain = forecast.time.centre <= limit
-    sure = forecast.time.probability_within(limit) >= LIMIT_PROBABILITY
-    allowed: Flags = np.where(forecast.measured, certain, sure & certain)
+    likely = forecast.time.probability_within(limit) >= LIMIT_PROBABILITY
+    allowed: Flags = np.where(forecast.measured, certain, likely & certain)
     allowed[baseline] = True
     return allowed
 
 
 @dataclass(frozen=True)
 class Option:
-    """A configuration with what is predicted of it."""
+    """A configuration with its forecast."""
 
-    configuration: Configuration  # Which
+    configuration: Configuration
     time_s: float  # Predicted time in seconds and power in watts, or measured ones
     power_w: float
-    time_low_s: float | None  # Intervals of both; `None` if the model does not know how sure it is
+    time_low_s: float | None  # Limits of intervals; `None` if the model has none
     time_high_s: float | None
     power_low_w: float | None
     power_high_w: float | None
-    # Probability that it keeps to the cap; `None` if the model does not know how sure it is
+    # Probability that it keeps to the cap; `None` if the model has none
     probability_under: float | None
     measured: bool  # Whether the kernel was run there
     relative_performance: float  # Performance over that of the fastest configuration
 
     def to_dict(self) -> dict[str, object]:
-        """It as a JSON object: what is not known is null."""
+        """The option as a JSON object; unknown values are null."""
         return {
             "configuration": self.configuration.to_dict(),
             "time_s": self.time_s,
@@ -167,30 +167,30 @@ class Choice(Tabular):
     """A choice under a cap; as a table, the predicted Pareto frontier."""
 
     power_cap: float  # Watts
-    objective: Objective  # What was to be as good as possible
-    confidence: float | None  # Probability with which the cap had to be kept, if one was asked for
+    objective: Objective
+    confidence: float | None  # Least probability of keeping to the cap, if one was given
     level: float  # Probability that the intervals hold
-    recommended: Option | None  # What is chosen; `None` if nothing is
-    reason: str  # Why nothing is chosen, in one sentence; empty if something is
+    recommended: Option | None  # The choice; `None` if no configuration qualifies
+    reason: str  # Why there is no choice, in one sentence; else empty
     frontier: tuple[Option, ...]  # The predicted Pareto frontier, by rising power
     least: Option  # The configuration with the least predicted power
     max_slowdown: float | None = None  # Share by which it may be slower than the baseline; `None` for any
     baseline: Configuration | None = None
 
     def columns(self) -> Mapping[str, Column]:
-        """The frontier: configurations with what is predicted of them."""
+        """The frontier: configurations with their forecasts."""
         names = Option.__dataclass_fields__
-        found = {name: [getattr(each, name) for each in self.frontier] for name in names}
+        columns = {name: [getattr(each, name) for each in self.frontier] for name in names}
         recommended = None if self.recommended is None else self.recommended.configuration
-        at = found["configuration"]
+        configurations = columns["configuration"]
         return {
-            **found,
-            "configuration": list(map(str, at)),
-            "recommended": [each == recommended for each in at],
+            **columns,
+            "configuration": list(map(str, configurations)),
+            "recommended": [each == recommended for each in configurations],
         }
 
     def to_dict(self) -> dict[str, object]:
-        """It as a JSON object: the recommended option's fields, and the rest; what is not known is null."""
+        """The choice as a JSON object, with the recommended option's fields; unknown values are null."""
         recommended = self.recommended
         chosen = dict.fromkeys(self.least.to_dict()) if recommended is None else recommended.to_dict()
         return {
@@ -218,7 +218,7 @@ def choice_of(
     max_slowdown: float | None = None,
     baseline: int = 0,
 ) -> Choice:
-    """Choose a configuration for a kernel, and say what else there is.
+    """Choose a configuration for a kernel, with the alternatives.
 
     With `max_slowdown` only among those that are slower than the configuration number `baseline` by at most
     that share.
@@ -228,7 +228,7 @@ def choice_of(
     if confidence is not None and not power.errors.size:
         expected = "a model that knows how sure it is"
         raise InputError.of(field="confidence", expected=expected, found="one that does not")
-    check_asked(power_cap, confidence, objective)
+    check_choice(power_cap, confidence, objective)
     within = probability_under(forecast, power_cap, np.ones(len(space), np.bool_))
     allowed = within_slowdown(forecast, max_slowdown, baseline)
     number = select(forecast, power_cap, objective=objective, confidence=confidence, within=within * allowed)
@@ -243,14 +243,23 @@ def choice_of(
 
     def option(number: int) -> Option:
         measured = bool(forecast.measured[number])
-        at, time_s, power_w = space.configurations[number], time.centre[number], power.centre[number]
+        configuration, time_s, power_w = (
+            space.configurations[number],
+            time.centre[number],
+            power.centre[number],
+        )
         known = {
             name: float(values[number]) if measured or errors.size else None
             for name, (values, errors) in intervals.items()
         }
         relative = float(fastest / time_s)
         return Option(
-            at, float(time_s), float(power_w), measured=measured, relative_performance=relative, **known
+            configuration,
+            float(time_s),
+            float(power_w),
+            measured=measured,
+            relative_performance=relative,
+            **known,
         )
 
     least = option(int(np.nanargmin(power.centre)))
@@ -265,7 +274,7 @@ def choice_of(
 
 
 def _reason(cap: float, surest: Option, least: Option, confidence: float | None) -> str:
-    """Why nothing is chosen."""
+    """Why no configuration is chosen."""
     if confidence is None and least.power_w > cap:
         return (
             f"power cap: expected at least the least predicted power, {least.power_w:.4g} W at "

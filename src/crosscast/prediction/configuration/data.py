@@ -1,4 +1,4 @@
-"""What was measured on a machine over its configurations, and what is forecast of a kernel there."""
+"""Measured times and powers of kernels over a machine's configurations, and forecasts of a kernel."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ConfigurationSpace:
-    """What one may choose from."""
+    """The configurations of a machine."""
 
     # The configurations, by device and then by their settings, each rising
     configurations: tuple[Configuration, ...]
@@ -40,7 +40,7 @@ class ConfigurationSpace:
                 if kinds.setdefault(name, type(value)) is not type(value):
                     where = f"configurations: {name}"
                     raise InputError.of(where=where, expected="numbers or words", found="both")
-        # A knob that a configuration lacks comes before any setting of it.
+        # A configuration without a knob comes before those with it.
         settings = {
             each: [(name, isinstance(value, str), value) for name, value in each.settings.items()]
             for each in self.configurations
@@ -56,7 +56,7 @@ class ConfigurationSpace:
         return {each: number for number, each in enumerate(self.configurations)}
 
     def number_of(self, configuration: Configuration) -> int:
-        """Number of a configuration: its place among all, from 0."""
+        """Index of a configuration among all."""
         if configuration not in self._numbers:
             expected = f"one of the {len(self)} that are known, such as {self.configurations[0]}"
             found = f"found {configuration}"
@@ -70,7 +70,7 @@ class ConfigurationSpace:
 
     @cached_property
     def device_numbers(self) -> Integers:
-        """``(c,)`` For each configuration the place of its device in `devices`."""
+        """Index in `devices` of each configuration's device, ``(c,)``."""
         return np.array([self.devices.index(each.device) for each in self.configurations], np.int64)
 
     @cached_property
@@ -80,24 +80,29 @@ class ConfigurationSpace:
 
     @cached_property
     def words(self) -> tuple[str, ...]:
-        """Names of the settings that hold words and are not the same throughout, sorted."""
+        """Names of the textual settings that vary, sorted."""
         return self._varying(str)
 
     def _varying(self, kind: type) -> tuple[str, ...]:
-        every = self.configurations
-        names = {name for each in every for name, value in each.settings.items() if isinstance(value, kind)}
-        values = {(each.device, name, each.settings.get(name)) for each in every for name in names}
+        configurations = self.configurations
+        names = {
+            name
+            for each in configurations
+            for name, value in each.settings.items()
+            if isinstance(value, kind)
+        }
+        values = {(each.device, name, each.settings.get(name)) for each in configurations for name in names}
         counts = Counter((device, name) for device, name, _ in values)
         return tuple(sorted({name for (_, name), count in counts.items() if count > 1}))
 
     @cached_property
     def matrix(self) -> Reals:
-        """``(c, knobs)`` What each knob is set to; NaN where a device does not have it."""
+        """Settings of the knobs, ``(c, knobs)``; NaN where a device does not have one."""
         rows = [[each.settings.get(name, np.nan) for name in self.knobs] for each in self.configurations]
         return np.array(rows, np.float64).reshape(len(self), len(self.knobs))
 
     def values_of(self, word: str) -> np.ndarray[tuple[int], np.dtype[np.str_]]:
-        """``(c,)`` What a setting of words is set to; empty where a configuration does not have it."""
+        """Values of a textual setting, ``(c,)``; empty where a configuration does not have it."""
         return np.array([str(each.settings.get(word, "")) for each in self.configurations])
 
 
@@ -114,11 +119,11 @@ class KernelAt(NamedTuple):
 
 
 Index = Integers | tuple[slice | int | Integers, Integers]
-"""What picks entries of an array."""
+"""Index of entries of arrays."""
 
 
 class Values(NamedTuple):
-    """What some runs tell, each in an array of one shape; domains and counters by name."""
+    """Measurements of some runs, in arrays of one shape; domains and counters by name."""
 
     time_s: Reals
     power_w: Reals
@@ -127,7 +132,7 @@ class Values(NamedTuple):
 
 
 def values_at(runs: Observed | Surfaces, index: Index) -> Values:
-    """What is measured at an index of the arrays."""
+    """Measurements at an index of the arrays."""
     domains = {name: values[index] for name, values in runs.domains.items()}
     counters = {name: values[index] for name, values in runs.counters.items()}
     return Values(runs.time_s[index], runs.power_w[index], domains, counters)
@@ -137,11 +142,11 @@ def values_at(runs: Observed | Surfaces, index: Index) -> Values:
 class Observed:
     """Runs of one kernel."""
 
-    # `(r,)` Configuration of each run, by its place in the space; each at most once
+    # `(r,)` Index of each run's configuration in the space; each at most once
     numbers: Integers
     time_s: Reals  # `(r,)` Time in seconds and mean power in watts
     power_w: Reals
-    # `(r,)` Power of each domain that a sensor tells apart, in watts; NaN where it does not
+    # `(r,)` Power of each domain with a sensor, in watts; NaN where it failed
     domains: Mapping[str, Reals] = field(default_factory=dict)
     # `(r,)` Counters of each run by name; NaN where there is none
     counters: Mapping[str, Reals] = field(default_factory=dict)
@@ -149,21 +154,21 @@ class Observed:
     def __len__(self) -> int:
         return len(self.numbers)
 
-    def and_run(self, run: Observed) -> Observed:
-        """These runs and others, which replace those at the same place; what one side lacks is NaN."""
-        kept = ~np.isin(self.numbers, run.numbers)
+    def with_runs(self, run: Observed) -> Observed:
+        """These runs and others, which replace those of the same configuration; missing values are NaN."""
+        unchanged = ~np.isin(self.numbers, run.numbers)
         before, after = np.full(len(self), np.nan), np.full(len(run), np.nan)
 
         def joined(ones: Mapping[str, Reals], others: Mapping[str, Reals]) -> dict[str, Reals]:
             return {
-                name: np.concatenate([ones.get(name, before)[kept], others.get(name, after)])
+                name: np.concatenate([ones.get(name, before)[unchanged], others.get(name, after)])
                 for name in {**ones, **others}
             }
 
         return Observed(
-            np.concatenate([self.numbers[kept], run.numbers]),
-            np.concatenate([self.time_s[kept], run.time_s]),
-            np.concatenate([self.power_w[kept], run.power_w]),
+            np.concatenate([self.numbers[unchanged], run.numbers]),
+            np.concatenate([self.time_s[unchanged], run.time_s]),
+            np.concatenate([self.power_w[unchanged], run.power_w]),
             joined(self.domains, run.domains),
             joined(self.counters, run.counters),
         )
@@ -173,7 +178,7 @@ class Observed:
 class Surfaces:
     """Times and powers of kernels over one space of configurations."""
 
-    label: str  # What it is from, for messages
+    label: str  # Of the source, for messages
     kernels: tuple[KernelAt, ...]  # `n` kernels at their sizes
     space: ConfigurationSpace  # `c` configurations
     time_s: Reals  # `(n, c)` Time in seconds and mean power in watts; both NaN where a kernel did not run
@@ -185,7 +190,7 @@ class Surfaces:
 
     @property
     def known(self) -> Flags:
-        """``(n, c)`` Where a kernel ran."""
+        """Mask ``(n, c)`` of the configurations at which each kernel ran."""
         return np.isfinite(self.time_s)
 
     @property
@@ -194,23 +199,23 @@ class Surfaces:
         return tuple(sorted({each.application for each in self.kernels}))
 
     def rows_of(self, applications: Sequence[str]) -> Flags:
-        """``(n,)`` Which kernels are of some applications."""
+        """Mask ``(n,)`` of the kernels of some applications."""
         return np.array([each.application in applications for each in self.kernels], np.bool_)
 
     def take(self, rows: Flags | Integers) -> Surfaces:
-        """Some of the kernels alone, with all configurations."""
+        """Surfaces of some kernels, with all configurations."""
         chosen = np.flatnonzero(rows) if rows.dtype == np.bool_ else np.asarray(rows, np.int64)
         kernels = tuple(self.kernels[row] for row in chosen)
         return Surfaces(self.label, kernels, self.space, *values_at(self, chosen))
 
     def observed(self, row: int, numbers: Sequence[int]) -> Observed:
         """The runs of one kernel at some configurations; those where it did not run are left out."""
-        there = np.array([each for each in numbers if self.known[row, each]], np.int64)
-        return Observed(there, *values_at(self, (row, there)))
+        ran = np.array([each for each in numbers if self.known[row, each]], np.int64)
+        return Observed(ran, *values_at(self, (row, ran)))
 
 
 def machines_of(runs: Table, label: str, devices: Sequence[str] | None = None) -> tuple[Surfaces, ...]:
-    """Surfaces of each machine: of the devices that have a kernel in common, directly or through others."""
+    """Surfaces of each machine: the devices that share kernels, directly or through others."""
     rows = [row for row in runs.to_pylist() if row["time_s"] > 0 and (row["power_w"] or 0) > 0]
     if not rows:
         raise InputError(f"{label}: expected runs with time and power, found none")
@@ -222,11 +227,11 @@ def machines_of(runs: Table, label: str, devices: Sequence[str] | None = None) -
         rows = [row for row in rows if row["device"] in devices]
     groups: list[tuple[set[str], set[KernelAt]]] = []
     for device in sorted({row["device"] for row in rows}):
-        own = {_kernel(row) for row in rows if row["device"] == device}
-        near = [group for group in groups if group[1] & own]
-        devices_near = {device}.union(*(group[0] for group in near))
-        groups = [group for group in groups if group not in near]
-        groups.append((devices_near, own.union(*(group[1] for group in near))))
+        kernels = {_kernel(row) for row in rows if row["device"] == device}
+        overlapping = [group for group in groups if group[1] & kernels]
+        devices_joined = {device}.union(*(group[0] for group in overlapping))
+        groups = [group for group in groups if group not in overlapping]
+        groups.append((devices_joined, kernels.union(*(group[1] for group in overlapping))))
     machines = sorted((machine for machine, _ in groups), key=min)
     return tuple(_surfaces([row for row in rows if row["device"] in each], label) for each in machines)
 
@@ -236,18 +241,21 @@ def _kernel(row: Mapping[str, str]) -> KernelAt:
 
 
 def _surfaces(rows: Sequence[Mapping[str, str]], label: str) -> Surfaces:
-    at = [Configuration.of(row["device"], row["configuration"]) for row in rows]
-    space = ConfigurationSpace(tuple(dict.fromkeys(at)))
+    configurations = [Configuration.of(row["device"], row["configuration"]) for row in rows]
+    space = ConfigurationSpace(tuple(dict.fromkeys(configurations)))
     kernels = tuple(sorted({_kernel(row) for row in rows}))
-    places = {kernel: place for place, kernel in enumerate(kernels)}
-    points = [(places[_kernel(row)], space.number_of(each)) for row, each in zip(rows, at, strict=True)]
+    rows_of_kernels = {kernel: row for row, kernel in enumerate(kernels)}
+    points = [
+        (rows_of_kernels[_kernel(row)], space.number_of(each))
+        for row, each in zip(rows, configurations, strict=True)
+    ]
     (kernel, number), count = Counter(points).most_common(1)[0]
     if count > 1:
         # Numbers of two forms, such as 1 and 1.0, are two keys of a table.
         expected = f"each kernel once at {space.configurations[number]}"
         raise InputError.of(where=label, expected=expected, found=f"{kernels[kernel]} again")
 
-    def spread(values: Sequence[object]) -> Reals:
+    def to_surface(values: Sequence[object]) -> Reals:
         surface = np.full((len(kernels), len(space)), np.nan)
         surface[tuple(np.array(points).T)] = np.array(values, np.float64)
         return surface
@@ -255,59 +263,59 @@ def _surfaces(rows: Sequence[Mapping[str, str]], label: str) -> Surfaces:
     def by_name(column: str) -> dict[str, Reals]:
         cells = [json.loads(row[column] or "{}") for row in rows]
         names = sorted({name for each in cells for name in each})
-        return {name: spread([each.get(name, np.nan) for each in cells]) for name in names}
+        return {name: to_surface([each.get(name, np.nan) for each in cells]) for name in names}
 
-    time_s, power_w = (spread([row[name] for row in rows]) for name in ("time_s", "power_w"))
+    time_s, power_w = (to_surface([row[name] for row in rows]) for name in ("time_s", "power_w"))
     return Surfaces(label, kernels, space, time_s, power_w, by_name("powers"), by_name("counters"))
 
 
 Totals = Mapping[str, tuple[tuple[str, ...], ...]]
-"""For each device the sets of domains of which the powers sum to the whole."""
+"""For each device the sets of domains whose powers sum to the total."""
 
 _MOST_TOGETHER = 4
 _MOST_DOMAINS = 12
 _TOLERANCE = 1e-3
-"""Share by which sums may be off, as sources round."""
+"""Relative tolerance of sums, as sources round."""
 
 
 def power_totals(surfaces: Surfaces) -> Totals:
     """Find the sets of domains whose powers sum to the power, wherever it is known."""
-    found: dict[str, tuple[tuple[str, ...], ...]] = {}
+    totals: dict[str, tuple[tuple[str, ...], ...]] = {}
     for number, device in enumerate(surfaces.space.devices):
         known = surfaces.known & (surfaces.space.device_numbers == number)
         power_w = surfaces.power_w[known]
         domains = {name: values[known] for name, values in sorted(surfaces.domains.items())}
-        there = [name for name, values in domains.items() if np.isfinite(values).all()][:_MOST_DOMAINS]
+        names_known = [name for name, values in domains.items() if np.isfinite(values).all()][:_MOST_DOMAINS]
         sets: list[tuple[str, ...]] = []
         for count in range(1, _MOST_TOGETHER + 1) if power_w.size else ():
-            for names in combinations(there, count):
-                whole = sum(domains[name] for name in names)
+            for names in combinations(names_known, count):
+                total = sum(domains[name] for name in names)
                 is_new = not any(set(smaller) <= set(names) for smaller in sets)
-                if is_new and np.allclose(whole, power_w, rtol=_TOLERANCE, atol=0):
+                if is_new and np.allclose(total, power_w, rtol=_TOLERANCE, atol=0):
                     sets.append(names)
-        found[device] = tuple(sets)
-    return found
+        totals[device] = tuple(sets)
+    return totals
 
 
 def total_power(sets: tuple[tuple[str, ...], ...], powers_w: Mapping[str, float]) -> float | None:
-    """Power of the whole by those of its domains, in watts; ``None`` if too few of them are known."""
+    """Total power from those of its domains, in watts; ``None`` if too few of them are known."""
     known = (names for names in sets if all(name in powers_w for name in names))
     return next((sum(powers_w[name] for name in names) for names in known), None)
 
 
 def sampled(surfaces: Surfaces, samples: Sequence[int]) -> Surfaces:
-    """The kernels that ran at all sample configurations: only of these can be learned."""
+    """The kernels that ran at all sample configurations, which are required for training."""
     if not samples:
         raise InputError.of(field="samples", expected="at least one sample configuration", found="none")
-    there: Flags = np.all(surfaces.known[:, list(samples)], axis=1)
-    if not there.any():
+    complete: Flags = np.all(surfaces.known[:, list(samples)], axis=1)
+    if not complete.any():
         names = "; ".join(str(surfaces.space.configurations[each]) for each in samples)
         raise InputError(f"{surfaces.label}: expected a kernel that ran at all samples ({names}), found none")
-    return surfaces.take(there)
+    return surfaces.take(complete)
 
 
 def sample_numbers(space: ConfigurationSpace, samples: Sequence[Configuration]) -> tuple[int, ...]:
-    """Numbers of sample configurations."""
+    """Indices of sample configurations."""
     try:
         numbers = tuple(space.number_of(each) for each in samples)
     except InputError as error:
@@ -320,26 +328,26 @@ def sample_numbers(space: ConfigurationSpace, samples: Sequence[Configuration]) 
     return numbers
 
 
-def sample_places(space: ConfigurationSpace, samples: Sequence[int], observed: Observed) -> list[int]:
-    """Which of a kernel's runs are those at the sample configurations."""
-    places = []
+def sample_indices(space: ConfigurationSpace, samples: Sequence[int], observed: Observed) -> list[int]:
+    """Indices of the runs of a kernel at the sample configurations."""
+    indices = []
     for number in samples:
-        (found,) = np.nonzero(observed.numbers == number)
-        at = space.configurations[number]
-        if not found.size:
-            expected, among = f"a run at {at}", f"none there among {len(observed)}"
+        (matches,) = np.nonzero(observed.numbers == number)
+        configuration = space.configurations[number]
+        if not matches.size:
+            expected, among = f"a run at {configuration}", f"none there among {len(observed)}"
             raise InputError.of(field="samples", expected=expected, found=among)
-        for what, values in (("time", observed.time_s), ("power", observed.power_w)):
-            value = values[found[0]]
+        for quantity, values in (("time", observed.time_s), ("power", observed.power_w)):
+            value = values[matches[0]]
             if not 0 < value < np.inf:
-                expected = f"a {what} above 0 at {at}"
+                expected = f"a {quantity} above 0 at {configuration}"
                 raise InputError.of(field="samples", expected=expected, found=f"{value:g}")
-        places.append(int(found[0]))
-    return places
+        indices.append(int(matches[0]))
+    return indices
 
 
 def reference_samples(space: ConfigurationSpace, samples: Sequence[int]) -> Integers:
-    """``(c,)`` The sample from which each configuration is scaled, by its place among the samples.
+    """Index among the samples of the one from which each configuration is scaled, ``(c,)``.
 
     The first on the same device (Bailey et al. 2014, section III-B), or of all, where a device has none.
     """
@@ -349,10 +357,10 @@ def reference_samples(space: ConfigurationSpace, samples: Sequence[int]) -> Inte
 
 
 def pareto_frontier(time_s: Reals, power_w: Reals) -> Integers:
-    """Configurations than which no other is as fast at as little power.
+    """Indices of the Pareto-optimal configurations in time and power.
 
-    Their numbers, by rising power, and thus by falling time (Bailey et al. 2014, section III-B); of those
-    that agree in both, the first.
+    By rising power, and thus by falling time (Bailey et al. 2014, section III-B); of configurations that are
+    equal in both, the first.
 
     >>> pareto_frontier(np.array([4.0, 2.0, 3.0]), np.array([10.0, 30.0, 40.0])).tolist()
     [0, 1]
@@ -371,30 +379,29 @@ class Quantity:
     """Time or power: the logarithm of the true value is that of `centre` plus `spread` times an error."""
 
     centre: Reals  # `(c,)` Median
-    spread: Reals  # `(c,)` How far the logarithm may be off; 0 where it was measured
-    # `(m,)` Standardised errors that the model made on kernels that it had not seen, rising; none for a model
-    # that does not know how sure it is
+    spread: Reals  # `(c,)` Scale of the logarithm's error; 0 where measured
+    # `(m,)` Standardised errors on held-out kernels, rising; empty for a model without intervals
     errors: Reals
 
     def quantile(self, probability: float) -> Reals:
-        """``(c,)`` What the true value is below with this probability; the centre if nothing is known."""
+        """Quantile ``(c,)`` of the true value; the centre without errors."""
         if not self.errors.size:
             return self.centre
         values: Reals = self.centre * np.exp(self.spread * np.quantile(self.errors, probability))
         return values
 
     def probability_within(self, limit: float) -> Reals:
-        """``(c,)`` Probability that the true value is at most `limit`; 0 or 1 without errors."""
+        """Probability ``(c,)`` that the true value is at most `limit`; 0 or 1 without errors."""
         distance: Reals = np.log(limit) - np.log(self.centre)
-        certain: Reals = (distance >= 0).astype(np.float64)
+        step: Reals = (distance >= 0).astype(np.float64)
         if not self.errors.size:
-            return certain
-        sure = ~(self.spread > 0)
-        # Straight between two errors, so that `quantile` is its inverse.
+            return step
+        exact = ~(self.spread > 0)
+        # Linear between two errors, so that `quantile` is its inverse.
         shares = np.linspace(0, 1, self.errors.size)
         shares[-1] = 1.0
-        up_to = np.interp(distance / np.where(sure, 1, self.spread), self.errors, shares, left=0.0)
-        probabilities: Reals = np.where(sure | np.isnan(distance), certain, up_to)
+        up_to = np.interp(distance / np.where(exact, 1, self.spread), self.errors, shares, left=0.0)
+        probabilities: Reals = np.where(exact | np.isnan(distance), step, up_to)
         return probabilities
 
 
@@ -404,14 +411,14 @@ class SurfaceForecast:
 
     time: Quantity  # Time in seconds and power in watts
     power: Quantity
-    measured: Flags  # `(c,)` Which configurations the kernel was run at
+    measured: Flags  # `(c,)` Configurations at which the kernel was run
 
 
 _NONE = np.empty(0)
 
 
 def plain_forecast(time_s: Reals, power_w: Reals, observed: Observed) -> SurfaceForecast:
-    """What was predicted, and what was measured where it was."""
+    """A forecast without intervals, with measured values where there are runs."""
     measured = np.zeros(len(time_s), np.bool_)
     measured[observed.numbers] = True
     spread = np.where(measured, 0.0, np.nan)
@@ -430,16 +437,16 @@ class ConfigurationPredictor(Protocol):
 
     @property
     def samples(self) -> tuple[int, ...]:
-        """The configurations at which it wants a new kernel to be run first, by their numbers."""
+        """Indices of the configurations at which a new kernel is run first."""
 
     @property
     def kind(self) -> str:
-        """Name on a card of how it is kept; empty if it cannot be."""
+        """Kind of its stored form, on a card; empty if it cannot be stored."""
         return ""
 
     @property
     def fitted(self) -> Stored | None:
-        """What is kept of it; ``None`` if it cannot be."""
+        """The stored part; ``None`` if it cannot be stored."""
         return None
 
     def forecast(self, observed: Observed) -> SurfaceForecast:
@@ -447,11 +454,11 @@ class ConfigurationPredictor(Protocol):
 
 
 class ConfigurationModel(Protocol):
-    """A way to learn a `ConfigurationPredictor`."""
+    """A model that is fitted to a `ConfigurationPredictor`."""
 
     @property
     def name(self) -> str:
-        """Its name in tables."""
+        """Name of the model in tables."""
 
     def fit(self, surfaces: Surfaces, samples: Sequence[int], seed: int = 0) -> ConfigurationPredictor:
-        """Learn from the kernels that ran at all samples."""
+        """Fit to the kernels that ran at all samples."""

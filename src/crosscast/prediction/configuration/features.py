@@ -1,4 +1,4 @@
-"""What models see: features of a kernel's sample runs, and variables of the configurations."""
+"""Features of a kernel's sample runs, and variables of the configurations."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ from crosscast.prediction.configuration.data import (
 from crosscast.prediction.serialization import Array, Stored
 
 _TOTALS = ("instructions", "instructions_executed", "inst_executed")
-"""Counters that counts are divided by; the first that is there."""
+"""Counters by which counts are divided: the first that is present."""
 
 _RATES = ("throughput", "_per_", "bandwidth")
 """Parts of the names of counters that are rates already: these are not divided."""
 
 _LARGEST_RATIO = 100.0
-"""A counter that is nowhere above is a ratio or a percentage, and is left as it is."""
+"""A counter that is never above is a ratio or a percentage, and is not transformed."""
 
 _NAME = re.compile(r"(?P<source>(time|power|domain:.+|counter:.+))@(?P<sample>[0-9]{1,6})", re.DOTALL)
 _KINDS = ("plain", "count", "share")
-"""Sources that are no counters, counts of which logarithms are taken, and shares of the total."""
+"""Sources that are no counters; counts that enter as logarithms; shares of the total."""
 
 _LIMIT = 3.0
 _LEAST_SCALE = 1e-9
@@ -43,34 +43,34 @@ _LEAST_SCALE = 1e-9
 
 @dataclass(frozen=True)
 class SampleColumns:
-    """What ``q`` sources tell at ``s`` samples."""
+    """Columns of ``q`` sources at ``s`` samples."""
 
     sources: tuple[str, ...]  # (q,) `time` first, then `power`, `domain:name` and `counter:name`
     counts: frozenset[str]  # Counters that count events, or rates of events
     total: str  # Counter by which events are divided, which must be among the sources; empty for none
 
     def matrix(self, runs: Values) -> Reals:
-        """``(..., q, s)`` Logarithms of powers and relative times, and counters; NaN where not known."""
+        """Logarithms of powers and relative times, and counters, ``(..., q, s)``; NaN where not known."""
         raw = np.empty((*runs.time_s.shape[:-1], len(self.sources), runs.time_s.shape[-1]))
-        for place, source in enumerate(self.sources):
+        for row, source in enumerate(self.sources):
             kind, _, name = source.partition(":")
-            whole = {"time": runs.time_s, "power": runs.power_w}
+            columns = {"time": runs.time_s, "power": runs.power_w}
             group = runs.domains if kind == "domain" else runs.counters
-            raw[..., place, :] = whole[kind] if kind in whole else group.get(name, np.nan)
-        found, plain, counted, share = raw.copy(), *(self.kinds == kind for kind in _KINDS)
+            raw[..., row, :] = columns[kind] if kind in columns else group.get(name, np.nan)
+        transformed, plain, counted, share = raw.copy(), *(self.kinds == kind for kind in _KINDS)
         with np.errstate(divide="ignore", invalid="ignore"):
-            found[..., plain, :] = np.log(raw[..., plain, :])
-            found[..., 0, :] -= found[..., 0, :1]
-            found[..., counted, :] = np.log1p(raw[..., counted, :])
+            transformed[..., plain, :] = np.log(raw[..., plain, :])
+            transformed[..., 0, :] -= transformed[..., 0, :1]
+            transformed[..., counted, :] = np.log1p(raw[..., counted, :])
             if self.total:
-                by = raw[..., self.sources.index(f"counter:{self.total}"), None, :]
-                found[..., share, :] = raw[..., share, :] / by
-        found[~np.isfinite(found)] = np.nan
-        return found
+                totals = raw[..., self.sources.index(f"counter:{self.total}"), None, :]
+                transformed[..., share, :] = raw[..., share, :] / totals
+        transformed[~np.isfinite(transformed)] = np.nan
+        return transformed
 
     @cached_property
     def kinds(self) -> npt.NDArray[np.str_]:
-        """``(q,)`` How each source is told: one of `_KINDS`, or a counter as it is, `ratio`."""
+        """Transformation of each source, ``(q,)``: one of `_KINDS`, or `ratio` for none."""
         kinds = []
         for kind, _, name in (source.partition(":") for source in self.sources):
             is_rate = self.total in ("", name) or any(part in name for part in _RATES)
@@ -80,7 +80,7 @@ class SampleColumns:
 
 
 def counts_in(counters: Mapping[str, Reals]) -> frozenset[str]:
-    """Names of the counters that reach above what a ratio or a percentage can be."""
+    """Names of the counters whose values exceed those of a ratio or a percentage."""
     known = {name: values[np.isfinite(values)] for name, values in counters.items()}
     return frozenset(
         name for name, each in known.items() if each.size and each.min() >= 0 and each.max() > _LARGEST_RATIO
@@ -88,34 +88,34 @@ def counts_in(counters: Mapping[str, Reals]) -> frozenset[str]:
 
 
 class _Parts(NamedTuple):
-    """What the names of ``f`` features say."""
+    """Parsed names of ``f`` features."""
 
     columns: SampleColumns
     samples: Integers  # (f,) The sample of each
-    sources: Integers  # (f,) Its source, by the place in the columns
-    weights: Reals  # (f,) What it is multiplied by where features are compared
+    sources: Integers  # (f,) Index of its source in the columns
+    weights: Reals  # (f,) Weight in distances
 
 
 @dataclass(frozen=True)
 class SampleFeatures(Stored):
-    """What is told of a kernel: ``f`` features of its runs at ``s`` sample configurations.
+    """Features of a kernel: ``f`` of its runs at ``s`` sample configurations.
 
-    Logarithms of powers and of times relative to the first sample; counters, divided by the instructions or
-    in logarithms where they count. A feature that no training kernel has, or that is the same for all, is
-    left out.
+    Logarithms of powers and of times relative to the first sample; counters, of which counts are divided by
+    the instructions or enter as logarithms. A feature that no training kernel has, or that is constant, is
+    dropped.
     """
 
-    names: Annotated[tuple[str, ...], Array("f")]  # `source@sample`, the sample by its place among them
-    centre: Annotated[Reals, Array("f")]  # Mean over the training kernels, which a missing value becomes
+    names: Annotated[tuple[str, ...], Array("f")]  # `source@sample`, with the index of the sample
+    centre: Annotated[Reals, Array("f")]  # Mean over the training kernels, which replaces missing values
     scale: Annotated[Reals, Array("f", above=0)]  # Standard deviation over the training kernels
-    counts: tuple[str, ...]  # Counters that count events, so that they are divided or turned into logarithms
-    total: str  # Counter that they are divided by; empty for none
+    counts: tuple[str, ...]  # Counters of events, which are divided or enter as logarithms
+    total: str  # Counter by which they are divided; empty for none
 
     @classmethod
     def of(cls, surfaces: Surfaces, samples: Sequence[int]) -> tuple[SampleFeatures, Reals]:
-        """Learn what the features are; they, and the training kernels' values ``(n, f)``."""
+        """Determine the features; return them with the training kernels' values ``(n, f)``."""
         runs = values_at(surfaces, (slice(None), np.array(samples, np.int64)))
-        # The domain that is the whole tells nothing more.
+        # A domain that equals the total is redundant.
         domains = [name for name, each in sorted(runs.domains.items()) if not np.allclose(each, runs.power_w)]
         counters = [f"counter:{name}" for name in sorted(runs.counters)]
         sources = ("time", "power", *(f"domain:{name}" for name in domains), *counters)
@@ -123,32 +123,32 @@ class SampleFeatures(Stored):
         columns = SampleColumns(sources, counts_in(runs.counters), total)
         matrix = columns.matrix(runs).reshape(len(runs.time_s), -1)
         names = [f"{source}@{sample}" for source in sources for sample in range(len(samples))]
-        kept = [column for column in range(len(names)) if _tells(matrix[:, column])]
-        matrix = matrix[:, kept]
-        centre = np.nanmean(matrix, axis=0) if kept else np.empty(0)
-        scale = np.nanstd(matrix, axis=0) + _LEAST_SCALE if kept else np.empty(0)
-        own_names = tuple(names[column] for column in kept)
-        features = cls(own_names, centre, scale, tuple(sorted(columns.counts)), total)
+        used = [column for column in range(len(names)) if _varies(matrix[:, column])]
+        matrix = matrix[:, used]
+        centre = np.nanmean(matrix, axis=0) if used else np.empty(0)
+        scale = np.nanstd(matrix, axis=0) + _LEAST_SCALE if used else np.empty(0)
+        used_names = tuple(names[column] for column in used)
+        features = cls(used_names, centre, scale, tuple(sorted(columns.counts)), total)
         return features, np.where(np.isnan(matrix), centre, matrix)
 
     def check(self) -> None:
-        """Refuse names of features that there are not."""
+        """Raise InputError unless all names are those of features."""
         for name in self.names:
             if not _NAME.fullmatch(name):
                 raise InputError.of(field="feature names", expected="kind:name@sample", found=repr(name))
 
     def check_samples(self, count: int) -> None:
-        """Refuse features of samples beyond so many."""
+        """Raise InputError for features of samples beyond `count`."""
         for name, sample in zip(self.names, self._parts.samples, strict=True):
             if sample >= count:
                 expected = f"features of {count} samples"
                 raise InputError.of(where="model", field="feature names", expected=expected, found=repr(name))
 
-    def values(self, observed: Observed, places: Sequence[int]) -> Reals:
-        """``(f,)`` Those of one kernel; what is missing is the mean of the training kernels."""
+    def values(self, observed: Observed, indices: Sequence[int]) -> Reals:
+        """Features ``(f,)`` of one kernel; missing ones are the mean of the training kernels."""
         columns, samples, sources, _ = self._parts
-        found = columns.matrix(values_at(observed, np.array(places)))[sources, samples]
-        return np.where(np.isnan(found), self.centre, found)
+        values = columns.matrix(values_at(observed, np.array(indices)))[sources, samples]
+        return np.where(np.isnan(values), self.centre, values)
 
     @cached_property
     def _parts(self) -> _Parts:
@@ -156,54 +156,56 @@ class SampleFeatures(Stored):
         total = [f"counter:{self.total}"] if self.total else []
         sources = tuple(dict.fromkeys(["time", *(source for source, _, _ in parts), *total]))
         samples = np.array([int(sample) for _, _, sample in parts], np.int64)
-        places = np.array([sources.index(source) for source, _, _ in parts], np.int64)
+        source_indices = np.array([sources.index(source) for source, _, _ in parts], np.int64)
         counters = np.array([name.startswith("counter:") for name in self.names], np.bool_)
         others = max(int((~counters).sum()), 1)
         weights = np.where(counters, np.sqrt(others / max(int(counters.sum()), 1)), 1.0)
-        return _Parts(SampleColumns(sources, frozenset(self.counts), self.total), samples, places, weights)
+        return _Parts(
+            SampleColumns(sources, frozenset(self.counts), self.total), samples, source_indices, weights
+        )
 
     def standardized(self, values: Reals) -> Reals:
-        """Values with mean 0 and deviation 1 over the training kernels, at most three deviations off.
+        """Values with mean 0 and deviation 1 over the training kernels, limited to three deviations.
 
-        Counters, which may be many, together weigh as much as all other features together.
+        All counters together have the same weight as all other features together.
         """
         limited = np.clip((values - self.centre) / self.scale, -_LIMIT, _LIMIT)
         return np.asarray(limited * self._parts.weights)
 
     @cached_property
     def readable_names(self) -> tuple[str, ...]:
-        """``(f,)`` Names of the features as `readable` gives them, with samples counted from 1."""
-        columns, samples, places, _ = self._parts
-        found = []
-        for place, sample in zip(places.tolist(), samples.tolist(), strict=True):
-            kind, _, name = columns.sources[place].partition(":")
-            name = f"{name} / {self.total}" if columns.kinds[place] == "share" else name
-            words = {"time": "time_ratio", "power": "power_w", "domain": f"{name}_power_w", "counter": name}
-            found.append(f"{words[kind]} at sample {sample + 1}")
-        return tuple(found)
+        """Names ``(f,)`` of the features of `readable`, with samples counted from 1."""
+        columns, samples, source_indices, _ = self._parts
+        names = []
+        for source, sample in zip(source_indices.tolist(), samples.tolist(), strict=True):
+            kind, _, name = columns.sources[source].partition(":")
+            name = f"{name} / {self.total}" if columns.kinds[source] == "share" else name
+            texts = {"time": "time_ratio", "power": "power_w", "domain": f"{name}_power_w", "counter": name}
+            names.append(f"{texts[kind]} at sample {sample + 1}")
+        return tuple(names)
 
     def readable(self, values: Reals) -> Reals:
-        """Values, of shape ``(..., f)``, with logarithms turned back: in watts, as ratios, as counts."""
-        columns, _, places, _ = self._parts
-        # Logarithms are those of powers and times, and those of one more than was counted.
-        counted = columns.kinds[places] == "count"
-        logarithms = (columns.kinds[places] == "plain") | counted
-        plain: Reals = np.where(logarithms, np.exp(np.where(logarithms, values, 0.0)), values) - counted
-        return plain
+        """Values ``(..., f)`` without logarithms: in watts, as ratios, as counts."""
+        columns, _, source_indices, _ = self._parts
+        # Logarithms are of powers and times, and of counts plus one.
+        counted = columns.kinds[source_indices] == "count"
+        logarithms = (columns.kinds[source_indices] == "plain") | counted
+        original: Reals = np.where(logarithms, np.exp(np.where(logarithms, values, 0.0)), values) - counted
+        return original
 
 
-def _tells(values: Reals) -> bool:
+def _varies(values: Reals) -> bool:
     known = values[np.isfinite(values)]
     return bool(known.size) and bool(np.ptp(known) > _LEAST_SCALE * (1 + np.abs(known).max()))
 
 
 class TrainingRuns(NamedTuple):
-    """What every model learns from: the ``n`` kernels that ran at all samples."""
+    """Training data of every model: the ``n`` kernels that ran at all samples."""
 
     surfaces: Surfaces  # Their times and powers at ``c`` configurations
     features: SampleFeatures
     values: Reals  # (n, f) the features of their sample runs
-    scaled_from: Integers  # (c,) number of the sample configuration that each configuration is scaled from
+    scaled_from: Integers  # (c,) index of the sample configuration from which each configuration is scaled
     groups: Integers  # (n,) a number for each application
 
     @classmethod
@@ -221,8 +223,8 @@ class Design:
     """``p`` variables of ``c`` configurations, and a constant for each of ``d`` devices."""
 
     names: tuple[str, ...]  # (p,) `device: variable`
-    # (c, p) A variable is 0 at the configurations of other devices. Each is divided by its largest size,
-    # which leaves a linear model what it is, and makes it well scaled
+    # (c, p) A variable is 0 at the configurations of other devices. Each is divided by its largest absolute
+    # value, which does not change a linear model, and makes it well conditioned
     matrix: Reals
     devices: tuple[str, ...]  # (d,)
     on_device: Reals  # (c, d) 1 for the device of a configuration
@@ -234,9 +236,9 @@ class Design:
 
 
 def design_of(space: ConfigurationSpace) -> Design:
-    """Variables of the configurations of each device: numbers that vary, words by value, products of two.
+    """Variables of the configurations of each device: numbers that vary, texts by value, products of two.
 
-    Bailey et al. 2014, section III-B: first-order interactions. Where nothing varies there is the variable 1.
+    Bailey et al. 2014, section III-B: first-order interactions. Where nothing varies, the variable is 1.
     """
     names: list[str] = []
     columns: list[Reals] = []
@@ -245,8 +247,8 @@ def design_of(space: ConfigurationSpace) -> Design:
         variables = list(_variables(space, rows)) or [("1", np.ones(len(space)))]
         products = [
             (f"{other} * {name}", values * others)
-            for place, (name, values) in enumerate(variables)
-            for other, others in variables[:place]
+            for index, (name, values) in enumerate(variables)
+            for other, others in variables[:index]
         ]
         variables += [(name, product) for name, product in products if product.any()]
         for name, values in variables:
@@ -260,10 +262,10 @@ def design_of(space: ConfigurationSpace) -> Design:
 def _variables(space: ConfigurationSpace, rows: Flags) -> Iterator[tuple[str, Reals]]:
     for name, values in zip(space.knobs, space.matrix.T, strict=True):
         if len(np.unique(values[rows])) > 1:
-            # A configuration of the device that lacks the setting: as if it were 0.
+            # A configuration of the device without the setting counts as 0.
             yield name, np.where(np.isfinite(values), values, 0.0)
     for name in space.words:
         settings = space.values_of(name)
-        words = np.unique(settings[rows])
-        if len(words) > 1:
-            yield from ((f"{name}={word}", (settings == word).astype(np.float64)) for word in words)
+        texts = np.unique(settings[rows])
+        if len(texts) > 1:
+            yield from ((f"{name}={text}", (settings == text).astype(np.float64)) for text in texts)

@@ -1,4 +1,4 @@
-"""A sparse Gaussian process over kernels and configurations: fitted once, conditioned on a kernel's runs."""
+"""A sparse Gaussian process over kernels and configurations, and its conditioning on a kernel's runs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from crosscast.prediction.serialization import Array, Nested, Stored
 class Covariance(Stored):
     """A covariance of two parts, both Matérn with smoothness 5/2.
 
-    One is shared by kernels that resemble each other, the other of each kernel alone over the settings.
+    One is shared by kernels with similar features, the other is of each kernel alone over the settings.
     """
 
     lengths: Annotated[Reals, Array("d", above=0)]  # Of the shared part, over f features and s settings
@@ -28,27 +28,27 @@ class Covariance(Stored):
     noise: Annotated[float, Array(above=0)]  # Variance of a single value
 
     def shared(self, ones: Reals, others: Reals) -> Reals:
-        """``(p, q)`` Shared part between points of shapes ``(p, f + s)`` and ``(q, f + s)``."""
+        """Shared part ``(p, q)`` between points of shapes ``(p, f + s)`` and ``(q, f + s)``."""
         return self.variance * matern(squares(ones / self.lengths, others / self.lengths))
 
     def own(self, ones: Reals, others: Reals) -> Reals:
-        """``(p, q)`` A kernel's own part between configurations with settings ``(p, s)`` and ``(q, s)``."""
+        """A kernel's own part ``(p, q)`` between configurations with settings ``(p, s)`` and ``(q, s)``."""
         return self.own_variance * matern(squares(ones / self.own_lengths, others / self.own_lengths))
 
 
 def squares(ones: Reals, others: Reals) -> Reals:
-    """``(p, q)`` Squared distances between points of shapes ``(p, d)`` and ``(q, d)``."""
-    found: Reals = ones @ (-2 * others.T)
-    found += (ones**2).sum(axis=1)[:, None]
-    found += (others**2).sum(axis=1)
-    return np.maximum(found, 0.0, out=found)
+    """Squared distances ``(p, q)`` between points of shapes ``(p, d)`` and ``(q, d)``."""
+    distances: Reals = ones @ (-2 * others.T)
+    distances += (ones**2).sum(axis=1)[:, None]
+    distances += (others**2).sum(axis=1)
+    return np.maximum(distances, 0.0, out=distances)
 
 
 def matern(squared: Reals) -> Reals:
     """Matérn correlation of smoothness 5/2 by squared distances in lengths."""
     distance = np.sqrt(5 * squared)
     correlation: Reals = np.exp(-distance)
-    # In place: this is what most of the time of a forecast goes to.
+    # In place, as most of the time of a forecast is spent here.
     polynomial = distance / 3
     polynomial += 1
     polynomial *= distance
@@ -68,13 +68,13 @@ _START_LENGTH = 2.0
 _START_NOISE = 0.02
 _START_OWN = 0.1
 _LENGTH_DEVIATION = 1.5  # Standard deviation of the prior of a length's logarithm about its start
-_RANGE = 5.0  # How far logarithms may go from their start
+_RANGE = 5.0  # Largest change of a logarithm from its start
 _LEAST_VARIANCE = 1e-8
 _STEPS = 25
 
 
 class _Likelihood(NamedTuple):
-    """What the likelihood of ``n`` values is computed from, the same at each step."""
+    """Inputs of the likelihood of ``n`` values, constant over the steps."""
 
     squared: Reals  # (d, n, n) squared differences in each coordinate; settings come last
     same: Reals  # (n, n) 1 where both values are of one kernel
@@ -83,12 +83,14 @@ class _Likelihood(NamedTuple):
 
     def covariance(self, logarithms: Reals) -> Covariance:
         """The covariance with these parameters, which are logarithms."""
-        d, found = len(self.squared), np.exp(logarithms)
-        variance, own_variance, noise = found[-3:].tolist()
-        return Covariance(found[:d], variance, found[d : 2 * d - self.features], own_variance, noise)
+        d, parameters = len(self.squared), np.exp(logarithms)
+        variance, own_variance, noise = parameters[-3:].tolist()
+        return Covariance(
+            parameters[:d], variance, parameters[d : 2 * d - self.features], own_variance, noise
+        )
 
     def cost(self, logarithms: Reals) -> tuple[float, Reals]:
-        """Less the logarithm of likelihood and prior, and its gradient."""
+        """Negative logarithm of likelihood times prior, and its gradient."""
         from scipy.linalg import cho_factor, cho_solve
 
         n = len(self.values)
@@ -102,7 +104,7 @@ class _Likelihood(NamedTuple):
         total = shared + own + (covariance.noise + _LEAST_VARIANCE) * np.eye(n)
         factor = cho_factor(total, lower=True)
         solved = cho_solve(factor, self.values)
-        # How the cost changes with each element of the covariance.
+        # Derivative of the cost by each element of the covariance.
         slope = 0.5 * (cho_solve(factor, np.eye(n)) - np.outer(solved, solved))
         by_distance = slope * covariance.variance * matern_slope(distances)
         by_own = slope * covariance.own_variance * matern_slope(own_distances) * self.same
@@ -132,7 +134,7 @@ def fit_covariance(points: Reals, features: int, kernels: Integers, values: Real
     variance = max(float(values.var()), _LEAST_VARIANCE)
     lengths = np.full(2 * points.shape[1] - features, _START_LENGTH)
     start = np.log(np.concatenate([lengths, [variance, _START_OWN * variance, _START_NOISE * variance]]))
-    found = minimize(
+    result = minimize(
         likelihood.cost,
         start,
         jac=True,
@@ -140,7 +142,7 @@ def fit_covariance(points: Reals, features: int, kernels: Integers, values: Real
         bounds=[(each - _RANGE, each + _RANGE) for each in start],
         options={"maxiter": _STEPS},
     )
-    return likelihood.covariance(found.x)
+    return likelihood.covariance(result.x)
 
 
 class Marginals(NamedTuple):
@@ -151,13 +153,13 @@ class Marginals(NamedTuple):
 
 
 _ALONE = 250_000
-"""Multiplications of a matrix product that OpenBLAS does without waking other threads."""
+"""Largest number of multiplications for which OpenBLAS uses one thread."""
 
 
 def small_product(ones: Reals, others: Reals) -> Reals:
-    """``(p, r)`` Product of matrices ``(p, q)`` and ``(q, r)``, some rows at a time.
+    """Product ``(p, r)`` of matrices ``(p, q)`` and ``(q, r)``, some rows at a time.
 
-    Threads that BLAS wakes for a larger product take longer to agree than it takes, if there is other work.
+    On a busy machine, synchronizing BLAS threads takes longer than these products do.
     """
     step = max(_ALONE // max(others.size, 1), 1)
     if step >= len(ones):
@@ -171,35 +173,35 @@ class QuantityPosterior:
     """One kernel's logarithms of a quantity after training, before any run of the kernel."""
 
     mean: Reals  # (c,)
-    explained: Reals  # (c, r) their products are by how much training made covariances less
+    explained: Reals  # (c, r) products of rows are the reductions of covariances by training
     covariance: Covariance  # Before training
     points: Reals  # (c, f + s) features of the kernel, and the settings
     features: int  # f
 
     def rows(self, numbers: Integers) -> Reals:
-        """``(r, c)`` Covariance of some configurations with all, without noise."""
+        """Covariance ``(r, c)`` of some configurations with all, without noise."""
         settings = self.points[:, self.features :]
         before = self.covariance.shared(self.points[numbers], self.points)
         before += self.covariance.own(settings[numbers], settings)
         return before - small_product(self.explained[numbers], self.explained.T)
 
     def condition_on(self, numbers: Integers, values: Reals) -> Marginals:
-        """What is known after runs at some configurations; those whose value is NaN tell nothing."""
+        """Marginals given runs at some configurations; values that are NaN are ignored."""
         known = np.isfinite(values)
-        at = numbers[known]
+        indices = numbers[known]
         noise = self.covariance.noise
         variance = self.covariance.variance + self.covariance.own_variance - (self.explained**2).sum(axis=1)
         mean = self.mean
-        if len(at):
-            seen = self.rows(at)
-            gain = np.linalg.solve(seen[:, at] + noise * np.eye(len(at)), seen)
-            mean = mean + (values[known] - mean[at]) @ gain
-            variance = variance - (gain * seen).sum(axis=0)
+        if len(indices):
+            covariances = self.rows(indices)
+            gain = np.linalg.solve(covariances[:, indices] + noise * np.eye(len(indices)), covariances)
+            mean = mean + (values[known] - mean[indices]) @ gain
+            variance = variance - (gain * covariances).sum(axis=0)
         return Marginals(mean, np.maximum(variance, 0.0) + noise)
 
 
 def sum_of_parts(parts: Mapping[str, Marginals]) -> Marginals:
-    """Logarithm of a sum of parts that are wrong independently; its variance is linearised."""
+    """Logarithm of a sum of parts with independent errors; its variance is linearised."""
     sizes = {name: np.exp(part.mean) for name, part in parts.items()}
     total = sum(sizes.values(), np.zeros(1))
     variance = sum(((sizes[name] / total) ** 2 * part.variance for name, part in parts.items()), np.zeros(1))
@@ -213,28 +215,28 @@ _JITTER = 1e-8
 class SparseProcess(Stored):
     """A process after training: a mean and a covariance at any points.
 
-    Inducing points stand for all (deterministic training conditional: Quiñonero-Candela and Rasmussen 2005).
+    It uses inducing points (deterministic training conditional: Quiñonero-Candela and Rasmussen 2005).
     """
 
-    covariance: Annotated[Covariance, Nested(flat=True)]  # Before anything was measured
+    covariance: Annotated[Covariance, Nested(flat=True)]  # Prior
     points: Annotated[Reals, Array("m d")]  # The inducing points
-    weights: Annotated[Reals, Array("m")]  # What each adds to the mean, times its covariance
-    # (m, r) Makes covariances with the inducing points into coordinates; the product of two points'
-    # coordinates is by how much their covariance is less after training
+    weights: Annotated[Reals, Array("m")]  # Coefficients of the covariances in the mean
+    # (m, r) Maps covariances with the inducing points to coordinates; the product of two points' coordinates
+    # is the reduction of their covariance by training
     known: Annotated[Reals, Array("m r")]
 
     def check(self) -> None:
-        """Refuse lengths of other coordinates than the points have."""
+        """Raise InputError unless lengths and points have the same coordinates."""
         d = self.points.shape[1]
         lengths, own = len(self.covariance.lengths), len(self.covariance.own_lengths)
         if lengths != d or own > d:
             raise InputError.of(field="lengths", expected=f"those of {d} coordinates", found=[lengths, own])
 
     def at(self, points: Reals, features: int) -> QuantityPosterior:
-        """What is known of one kernel's values, without noise."""
-        near = self.covariance.shared(points, self.points)
-        found = small_product(near, self._columns)
-        return QuantityPosterior(found[:, -1], found[:, :-1], self.covariance, points, features)
+        """Posterior of one kernel's values, without noise."""
+        covariances = self.covariance.shared(points, self.points)
+        products = small_product(covariances, self._columns)
+        return QuantityPosterior(products[:, -1], products[:, :-1], self.covariance, points, features)
 
     @cached_property
     def _columns(self) -> Reals:  # (m, r + 1)
@@ -243,29 +245,29 @@ class SparseProcess(Stored):
 
 @dataclass(frozen=True, eq=False)
 class TrainingCovariances:
-    """Covariances of training values with the inducing points; any part of the values can be left out."""
+    """Covariances of training values with the inducing points; any of the values can be left out."""
 
     covariance: Covariance
     points: Reals  # (m, f + s) the inducing points
-    inducing: Integers  # (m,) which of the training points they are
+    inducing: Integers  # (m,) their indices in the training points
     near: Reals  # (n, m) shared part between the training points and these
 
     @classmethod
     def of(cls, covariance: Covariance, points: Reals, inducing: Integers) -> TrainingCovariances:
-        """Those of training points ``(n, f + s)``, some of which are the inducing points."""
-        kept = points[inducing]
-        return cls(covariance, kept, inducing, covariance.shared(points, kept))
+        """Compute those of training points ``(n, f + s)``, with the inducing points among them."""
+        chosen = points[inducing]
+        return cls(covariance, chosen, inducing, covariance.shared(points, chosen))
 
     def condition_on(self, values: Reals, used: Flags) -> SparseProcess:
-        """The process after some of the training values."""
+        """The process given some of the training values."""
         from scipy.linalg import solve_triangular
 
-        kept = np.flatnonzero(used[self.inducing])
-        near = self.near[:, kept]
-        inner = near[self.inducing[kept]] + _JITTER * self.covariance.variance * np.eye(len(kept))
-        # Makes covariances with the points into coordinates of variance 1.
-        whitening = solve_triangular(np.linalg.cholesky(inner), np.eye(len(kept)), lower=True).T
-        # What a kernel has for itself is noise to all others.
+        chosen = np.flatnonzero(used[self.inducing])
+        near = self.near[:, chosen]
+        inner = near[self.inducing[chosen]] + _JITTER * self.covariance.variance * np.eye(len(chosen))
+        # Maps covariances with the points to coordinates of variance 1.
+        whitening = solve_triangular(np.linalg.cholesky(inner), np.eye(len(chosen)), lower=True).T
+        # A kernel's own part is noise for all others.
         noise = self.covariance.noise + self.covariance.own_variance
         rows = near[used] @ whitening
         ratios, axes = np.linalg.eigh(rows.T @ rows / noise)
@@ -273,23 +275,23 @@ class TrainingCovariances:
         whitened = whitening @ axes
         mean = (axes.T @ (rows.T @ values[used])) / (noise * (1 + ratios))
         known = whitened * np.sqrt(ratios / (1 + ratios))
-        return SparseProcess(self.covariance, self.points[kept], whitened @ mean, known)
+        return SparseProcess(self.covariance, self.points[chosen], whitened @ mean, known)
 
 
 def inducing_points(covariance: Covariance, points: Reals, most: int) -> Integers:
-    """Choose points by a pivoted Cholesky decomposition: each is what those before it tell least of."""
+    """Choose points by a pivoted Cholesky decomposition: each has the largest remaining variance."""
     n = len(points)
-    left = np.full(n, covariance.variance)
+    remaining = np.full(n, covariance.variance)
     rows = np.empty((min(most, n), n))
     chosen: list[int] = []
-    for place in range(len(rows)):
-        pivot = int(np.argmax(left))
-        if left[pivot] <= _JITTER * covariance.variance:
+    for step in range(len(rows)):
+        pivot = int(np.argmax(remaining))
+        if remaining[pivot] <= _JITTER * covariance.variance:
             break
         row = covariance.shared(points[pivot : pivot + 1], points)[0]
-        row -= rows[:place, pivot] @ rows[:place]
-        rows[place] = row / np.sqrt(left[pivot])
-        left = np.maximum(left - rows[place] ** 2, 0.0)
-        left[pivot] = 0.0
+        row -= rows[:step, pivot] @ rows[:step]
+        rows[step] = row / np.sqrt(remaining[pivot])
+        remaining = np.maximum(remaining - rows[step] ** 2, 0.0)
+        remaining[pivot] = 0.0
         chosen.append(pivot)
     return np.array(chosen, np.int64)

@@ -1,4 +1,4 @@
-"""The models of configurations by name, and baselines that learn changes from a sample run to elsewhere."""
+"""The models of configurations by name, and baselines that predict the change from a sample run."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from crosscast.prediction.configuration.data import (
     Surfaces,
     plain_forecast,
     reference_samples,
-    sample_places,
+    sample_indices,
 )
 from crosscast.prediction.configuration.features import SampleFeatures, TrainingRuns, design_of
 from crosscast.prediction.configuration.process import ProcessModel
@@ -36,61 +36,61 @@ MODELS: Mapping[str, Callable[[], ConfigurationModel]] = MappingProxyType(
         "published-log": lambda: PublishedModel(logarithms=True),
     }
 )
-"""Those that can be trained and kept."""
+"""Models that can be trained and stored."""
 
 
 def model_named(name: str) -> ConfigurationModel:
-    """Make one of `MODELS`."""
+    """Return a new model of `MODELS`."""
     if name not in MODELS:
         raise InputError.of(field="model", expected=f"one of {', '.join(MODELS)}", found=repr(name))
     return MODELS[name]()
 
 
 Learned = Callable[[Reals], Reals]
-"""Logarithms ``(c,)`` over those at the sample, by a kernel's standardised features ``(f,)``."""
+"""Function from a kernel's standardised features ``(f,)`` to log ratios ``(c,)`` over the sample run."""
 
 
 @dataclass(frozen=True, eq=False)
 class BaselinePredictor:
-    """A fitted baseline; see `ConfigurationPredictor`. It cannot be kept."""
+    """A fitted baseline; see `ConfigurationPredictor`. It cannot be stored."""
 
     kind: ClassVar[str] = ""
     fitted: ClassVar[None] = None
 
     space: ConfigurationSpace
     samples: tuple[int, ...]
-    features: SampleFeatures  # What is seen of a kernel
+    features: SampleFeatures
     time: Learned
     power: Learned
 
     def forecast(self, observed: Observed) -> SurfaceForecast:
-        """Predict time and power; measured values stand where there are runs."""
-        places = sample_places(self.space, self.samples, observed)
-        point = self.features.standardized(self.features.values(observed, places))
-        runs = np.array(places)[reference_samples(self.space, self.samples)]
+        """Predict time and power; measured values replace predictions where there are runs."""
+        indices = sample_indices(self.space, self.samples, observed)
+        point = self.features.standardized(self.features.values(observed, indices))
+        runs = np.array(indices)[reference_samples(self.space, self.samples)]
         time_s = observed.time_s[runs] * np.exp(self.time(point))
         return plain_forecast(time_s, observed.power_w[runs] * np.exp(self.power(point)), observed)
 
 
 class Baseline:
-    """A model that learns how time and power change apart, each in the same way."""
+    """A model that fits time and power separately, in the same way."""
 
     def fit(self, surfaces: Surfaces, samples: Sequence[int], seed: int = 0) -> BaselinePredictor:
-        """Fit it to the kernels that ran at all samples; the seed draws runs where that is done."""
+        """Fit to the kernels that ran at all samples; the seed is of models that draw runs."""
         # Imported here: predicting needs it not.
         from threadpoolctl import threadpool_limits
 
-        known = TrainingRuns.of(surfaces, samples)
-        # Threads of BLAS take longer to agree than these small matrices take.
+        runs = TrainingRuns.of(surfaces, samples)
+        # Synchronizing BLAS threads takes longer than these small matrices do.
         with threadpool_limits(1):
             time, power = (
-                self.learn(known, np.log(values / values[:, known.scaled_from]), [seed, place])
-                for place, values in enumerate((known.surfaces.time_s, known.surfaces.power_w))
+                self.learn(runs, np.log(values / values[:, runs.scaled_from]), [seed, number])
+                for number, values in enumerate((runs.surfaces.time_s, runs.surfaces.power_w))
             )
-        return BaselinePredictor(surfaces.space, tuple(samples), known.features, time, power)
+        return BaselinePredictor(surfaces.space, tuple(samples), runs.features, time, power)
 
     def learn(self, known: TrainingRuns, values: Reals, seed: list[int]) -> Learned:
-        """Learn one quantity: its logarithms ``(n, c)`` over those at the sample; NaN where not known."""
+        """Fit one quantity: log ratios ``(n, c)`` over the sample run; NaN where not known."""
         raise NotImplementedError
 
 
@@ -99,9 +99,9 @@ _LEAST_DISTANCE = 1e-6
 
 @dataclass(frozen=True)
 class NearestKernels(Baseline):
-    """Time and power change as those of the nearest training kernels did, weighted by inverse distance."""
+    """Changes of time and power of the nearest training kernels, weighted by inverse distance."""
 
-    count: int = 3  # How many kernels
+    count: int = 3  # Number of kernels
 
     def __post_init__(self) -> None:
         if self.count < 1:
@@ -109,11 +109,11 @@ class NearestKernels(Baseline):
 
     @property
     def name(self) -> str:
-        """Its name: ``nearest``, with the number of kernels where it is not 3."""
+        """``nearest``, with the number of kernels where it is not 3."""
         return "nearest" if self.count == 3 else f"nearest-{self.count}"
 
     def learn(self, known: TrainingRuns, values: Reals, seed: list[int]) -> Learned:
-        """Remember the kernels; what no near one ran at is told by all that did, NaN where there is none."""
+        """Store the kernels; where none of the nearest ran, all that did are used; NaN where none ran."""
         points = known.features.standardized(known.values)
 
         def changes(point: Reals) -> Reals:
@@ -127,7 +127,7 @@ class NearestKernels(Baseline):
 
 
 def _mean(values: Reals, weights: Reals) -> Reals:
-    """Mean over the first axis of the values that are known; NaN where none is."""
+    """Mean over the first axis of the known values; NaN where none is known."""
     known = np.isfinite(values)
     total = weights @ known
     means: Reals = np.full(len(total), np.nan)
@@ -135,7 +135,7 @@ def _mean(values: Reals, weights: Reals) -> Reals:
 
 
 _DIRECTIONS = 5
-"""Principal components of the features: a length for each of a hundred counters cannot be learned."""
+"""Principal components of the features: lengths of a hundred counters cannot be fitted."""
 
 _ROWS_FOR_LENGTHS = 250
 _MOST_ROWS = 2400
@@ -145,7 +145,7 @@ _STARTS = (0.1, 2.0, 0.01)
 
 @dataclass(frozen=True)
 class GaussianProcess(Baseline):
-    """How a kernel's logarithms of time and power relative to the sample differ from the mean kernel's.
+    """Log ratios of a kernel's time and power over the sample run, less those of the mean kernel.
 
     The covariance is a product of squared exponentials: over principal components of the features, and
     settings.
@@ -154,7 +154,7 @@ class GaussianProcess(Baseline):
     name: str = field(default="gaussian-process", init=False)
 
     def learn(self, known: TrainingRuns, values: Reals, seed: list[int]) -> Learned:
-        """Fit it to a part of the runs where there are too many."""
+        """Fit to a random part of the runs where there are too many."""
         points = known.features.standardized(known.values)
         directions = _principal(points)
         kernels, settings = points @ directions, _coordinates(known.surfaces.space)
@@ -162,30 +162,30 @@ class GaussianProcess(Baseline):
 
         def changes(point: Reals) -> Reals:
             squares = (kernels - point @ directions) ** 2
-            found: Reals = mean + weights @ np.exp(-0.5 * (squares / lengths**2).sum(axis=1))
-            return found
+            log_ratios: Reals = mean + weights @ np.exp(-0.5 * (squares / lengths**2).sum(axis=1))
+            return log_ratios
 
         return changes
 
 
 def _principal(points: Reals) -> Reals:
-    """Directions of most variance, of shape ``(f, at most 5)``, each made to have deviation 1."""
+    """Directions of most variance, of shape ``(f, at most 5)``, each scaled to deviation 1."""
     if not points.size:
         return np.empty((points.shape[1], 0))
     _, sizes, directions = np.linalg.svd(points, full_matrices=False)
-    kept = min(_DIRECTIONS, int((sizes > 1e-9 * max(sizes.max(initial=0), 1)).sum()))
-    # Which way a direction points is left open: its largest part is made positive.
+    count = min(_DIRECTIONS, int((sizes > 1e-9 * max(sizes.max(initial=0), 1)).sum()))
+    # The sign of a direction is arbitrary: its largest component is made positive.
     signs = np.sign(directions[np.arange(len(directions)), np.abs(directions).argmax(axis=1)])
-    scaled: Reals = (directions * signs[:, None])[:kept].T / sizes[:kept] * np.sqrt(len(points))
+    scaled: Reals = (directions * signs[:, None])[:count].T / sizes[:count] * np.sqrt(len(points))
     return scaled
 
 
 def _coordinates(space: ConfigurationSpace) -> Reals:
-    """Settings of ``c`` configurations, standardised; words and devices by a column for each."""
+    """Standardised settings of ``c`` configurations, with an indicator for each text and device."""
     columns = [np.where(np.isfinite(values), values, 0.0) for values in space.matrix.T]
     for name in space.words:
-        words = space.values_of(name)
-        columns += [(words == word).astype(np.float64) for word in np.unique(words)]
+        settings = space.values_of(name)
+        columns += [(settings == word).astype(np.float64) for word in np.unique(settings)]
     columns += [(space.device_numbers == number).astype(np.float64) for number in range(len(space.devices))]
     matrix = np.stack(columns, axis=1)
     matrix = matrix[:, np.ptp(matrix, axis=0) > 0]
@@ -196,8 +196,10 @@ def _coordinates(space: ConfigurationSpace) -> Reals:
 def _fit_product(
     kernels: Reals, settings: Reals, values: Reals, rng: np.random.Generator
 ) -> tuple[Reals, Reals, Reals]:
-    """Of kernels ``(n, r)`` and settings ``(c, s)``: the mean ``(c,)`` over kernels, NaN where none ran; the
-    lengths ``(r,)``; and ``(c, n)`` what a kernel adds to each configuration, times its covariance.
+    """Fit to kernels ``(n, r)`` and settings ``(c, s)``.
+
+    Returns the mean ``(c,)`` over kernels, NaN where none ran; the lengths ``(r,)``; and the coefficients of
+    the kernels' covariances at each configuration, ``(c, n)``.
     """
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.gaussian_process import GaussianProcessRegressor
@@ -210,24 +212,24 @@ def _fit_product(
     rows = np.hstack([kernels[kernel], settings[configuration]])
     if not rows.size:
         return mean, np.ones(kernels.shape[1]), np.zeros(values.T.shape)
-    wanted = (values - mean)[kernel, configuration]
+    target = (values - mean)[kernel, configuration]
     variance, length, noise = _STARTS
     lengths = RBF(np.full(rows.shape[1], length), (0.1, 100.0))
     start = ConstantKernel(variance, (1e-6, 1e2)) * lengths + WhiteKernel(noise, (1e-6, 1.0))
     part = _drawn(len(rows), _ROWS_FOR_LENGTHS, rng)
     with warnings.catch_warnings():
-        # A length at its bound says that a component does not matter.
+        # A length at its bound means that a component does not matter.
         warnings.simplefilter("ignore", ConvergenceWarning)
-        covariance = GaussianProcessRegressor(start, alpha=1e-9).fit(rows[part], wanted[part]).kernel_
+        covariance = GaussianProcessRegressor(start, alpha=1e-9).fit(rows[part], target[part]).kernel_
     part = _drawn(len(rows), _MOST_ROWS, rng)
-    fitted = GaussianProcessRegressor(covariance, alpha=1e-9, optimizer=None).fit(rows[part], wanted[part])
-    # Kept apart from scikit-learn: the product of two covariances is summed over configurations beforehand.
+    fitted = GaussianProcessRegressor(covariance, alpha=1e-9, optimizer=None).fit(rows[part], target[part])
+    # Not by scikit-learn: the product of two covariances is summed over configurations beforehand.
     weights = np.zeros(values.shape)
     weights[kernel[part], configuration[part]] = fitted.alpha_.ravel()
     scale = np.broadcast_to(covariance.k1.k2.length_scale, rows.shape[1:]).astype(np.float64)
-    apart = settings / scale[kernels.shape[1] :]
-    alike = np.exp(-0.5 * ((apart[:, None, :] - apart[None, :, :]) ** 2).sum(axis=2))
-    return mean, scale[: kernels.shape[1]], covariance.k1.k1.constant_value * alike @ weights.T
+    scaled = settings / scale[kernels.shape[1] :]
+    correlation = np.exp(-0.5 * ((scaled[:, None, :] - scaled[None, :, :]) ** 2).sum(axis=2))
+    return mean, scale[: kernels.shape[1]], covariance.k1.k1.constant_value * correlation @ weights.T
 
 
 def _drawn(count: int, most: int, rng: np.random.Generator) -> Integers:
@@ -241,13 +243,13 @@ _PENALTIES = (0.01, 0.1, 1.0, 10.0, 100.0, 1000.0)
 class GlobalRegression(Baseline):
     """Ridge regression on the settings, products of two of them, and products of these with the features.
 
-    The penalty is that of the least error when each training application is left out in turn.
+    The penalty has the least error when each training application is held out in turn.
     """
 
     name: str = field(default="regression", init=False)
 
     def learn(self, known: TrainingRuns, values: Reals, seed: list[int]) -> Learned:
-        """Fit it; NaN where no training kernel ran."""
+        """Fit the regression; NaN where no training kernel ran."""
         from sklearn.linear_model import Ridge, RidgeCV
         from sklearn.model_selection import LeaveOneGroupOut
 
@@ -262,14 +264,14 @@ class GlobalRegression(Baseline):
             model = RidgeCV(_PENALTIES, fit_intercept=False, cv=folds, scoring="neg_mean_squared_error")
         else:
             model = Ridge(1.0, fit_intercept=False)
-        found = model.fit(rows, values[kernel, configuration]).coef_
-        # (1 + f, c) What each feature adds; the first row is added whatever the features.
-        added = found.reshape(terms.shape[1], settings.shape[1]) @ settings.T
-        added = np.where(np.isfinite(values).any(axis=0), added, np.nan)
-        return lambda point: np.concatenate(([1.0], point)) @ added
+        coefficients = model.fit(rows, values[kernel, configuration]).coef_
+        # (1 + f, c) Contribution of a unit of each feature; the first row is the constant.
+        contributions = coefficients.reshape(terms.shape[1], settings.shape[1]) @ settings.T
+        contributions = np.where(np.isfinite(values).any(axis=0), contributions, np.nan)
+        return lambda point: np.concatenate(([1.0], point)) @ contributions
 
 
 BASELINES: Mapping[str, Callable[[], ConfigurationModel]] = MappingProxyType(
     {"nearest": NearestKernels, "regression": GlobalRegression, "gaussian-process": GaussianProcess}
 )
-"""Those that others are compared with, besides the published ones."""
+"""Baselines besides the published models."""

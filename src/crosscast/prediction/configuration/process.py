@@ -18,7 +18,7 @@ from crosscast.prediction.configuration.data import (
     SurfaceForecast,
     Surfaces,
     reference_samples,
-    sample_places,
+    sample_indices,
 )
 from crosscast.prediction.configuration.features import SampleFeatures, TrainingRuns
 from crosscast.prediction.configuration.gaussian_process import (
@@ -33,68 +33,68 @@ from crosscast.prediction.serialization import Array, Nested, Stored
 
 TIME = "time"
 TOTAL = "power"
-"""Name of the power that a cap limits, where it is predicted as a whole."""
+"""Name of the power that a cap limits, where it is not split into domains."""
 
 _AGREE = 1e-3
 _CAP = re.compile(r"(?:(?P<domain>\w+)_)?(?:cap|limit)_w")
 _BEYOND = 0.3
-"""A cap that is this far above what a kernel takes, in logarithms, is as good as none."""
+"""Log ratio of a cap over a kernel's power beyond which the cap has no effect."""
 
 
 def power_parts(surfaces: Surfaces) -> tuple[str, ...]:
-    """Domains whose powers add up to the power, as each follows its own cap; else `TOTAL`."""
+    """Domains whose powers add up to the total, as each has its own cap; else `TOTAL`."""
     known = surfaces.known
     power_w = surfaces.power_w[known]
     parts = {
-        name: own
+        name: of_domain
         for name, values in sorted(surfaces.domains.items())
-        if np.isfinite(own := values[known]).all()
-        and (own > 0).all()
-        and not np.allclose(own, power_w, rtol=_AGREE, atol=0)
+        if np.isfinite(of_domain := values[known]).all()
+        and (of_domain > 0).all()
+        and not np.allclose(of_domain, power_w, rtol=_AGREE, atol=0)
     }
     total = sum(parts.values(), np.zeros_like(power_w))
-    # A domain of that name would be taken for the time.
-    added = len(parts) > 1 and TIME not in parts and np.allclose(total, power_w, rtol=_AGREE, atol=0)
-    return tuple(parts) if added else (TOTAL,)
+    # A domain of that name would be confused with the time.
+    is_sum = len(parts) > 1 and TIME not in parts and np.allclose(total, power_w, rtol=_AGREE, atol=0)
+    return tuple(parts) if is_sum else (TOTAL,)
 
 
 def logarithms(names: Sequence[str], runs: Observed | Surfaces) -> dict[str, Reals]:
-    """Logarithms of time and of the power or its parts; NaN or infinite where a run does not tell one."""
-    whole = {TIME: runs.time_s} if len(names) > 2 else {TIME: runs.time_s, TOTAL: runs.power_w}
-    every = {**runs.domains, **whole}
+    """Logarithms of time and of the power or its parts; NaN or infinite where a run lacks one."""
+    totals = {TIME: runs.time_s} if len(names) > 2 else {TIME: runs.time_s, TOTAL: runs.power_w}
+    columns = {**runs.domains, **totals}
     with np.errstate(divide="ignore", invalid="ignore"):
-        return {name: np.log(every.get(name, np.full_like(runs.power_w, np.nan))) for name in names}
+        return {name: np.log(columns.get(name, np.full_like(runs.power_w, np.nan))) for name in names}
 
 
 def cap_domains(space: ConfigurationSpace, domains: Sequence[str]) -> dict[str, str]:
-    """Knobs that cap power, and the domain that each caps; an empty text for all power."""
-    found = {knob: match["domain"] or "" for knob in space.knobs if (match := _CAP.fullmatch(knob))}
-    return {knob: domain if domain in domains else "" for knob, domain in found.items()}
+    """Knobs that cap power, and the domain that each caps; an empty text for the total."""
+    domain_of = {knob: match["domain"] or "" for knob in space.knobs if (match := _CAP.fullmatch(knob))}
+    return {knob: domain if domain in domains else "" for knob, domain in domain_of.items()}
 
 
 @dataclass(frozen=True, eq=False)
 class SettingInputs:
-    """Coordinates of ``c`` configurations, some of which depend on what a kernel takes."""
+    """Coordinates of ``c`` configurations, some of which depend on a kernel's power."""
 
     fixed: Reals  # (c, a) logarithms of the knobs, and a column for each word and device; standardised
     caps: Reals  # (c, b) logarithm of each cap in watts; 0 where a device has none
     has_cap: Reals  # (c, b) 1 where it has one, else 0
-    domains: tuple[str, ...]  # (b,) the domain that each caps; empty for all power
-    reference: Integers  # (c,) from which sample run the power without cap is read
+    domains: tuple[str, ...]  # (b,) the domain that each caps; empty for the total
+    reference: Integers  # (c,) index of the sample run with the power without cap
 
     @classmethod
     def of(cls, space: ConfigurationSpace, samples: Sequence[int], domains: Sequence[str]) -> SettingInputs:
-        """Those of a space."""
+        """The inputs of a space."""
         columns = []
         for values in space.matrix.T:
             known = np.isfinite(values)
-            # Knobs act by ratios: twice the clock, twice the cores.
+            # Effects of knobs are ratios: twice the clock, twice the cores.
             positive = bool((values[known] > 0).all())
             scaled = np.log(np.where(known, values, 1.0)) if positive else np.where(known, values, 0.0)
             columns.append(np.where(known, scaled, scaled[known].mean()))
         for name in space.words:
-            words = space.values_of(name)
-            columns += [(words == word).astype(np.float64) for word in np.unique(words)[1:]]
+            settings = space.values_of(name)
+            columns += [(settings == word).astype(np.float64) for word in np.unique(settings)[1:]]
         for number in range(1, len(space.devices)):
             columns.append((space.device_numbers == number).astype(np.float64))
         fixed = np.stack(columns, axis=1) if columns else np.empty((len(space), 0))
@@ -110,14 +110,16 @@ class SettingInputs:
             reference_samples(space, samples),
         )
 
-    def points(self, features: SampleFeatures, observed: Observed, places: Sequence[int]) -> Reals:
-        """``(c, f + s)`` Features, and settings: a cap as how far it is below what the kernel takes."""
-        at = np.array(places)
-        own = features.standardized(features.values(observed, places))
-        columns = [np.broadcast_to(own, (len(self.fixed), len(own))), self.fixed]
+    def points(self, features: SampleFeatures, observed: Observed, indices: Sequence[int]) -> Reals:
+        """Features and settings ``(c, f + s)``; a cap as its log ratio over the kernel's power."""
+        samples = np.array(indices)
+        standardized = features.standardized(features.values(observed, indices))
+        columns = [np.broadcast_to(standardized, (len(self.fixed), len(standardized))), self.fixed]
         for number, domain in enumerate(self.domains):
-            powers = observed.domains[domain][at] if domain in observed.domains else observed.power_w[at]
-            powers = np.where(powers > 0, powers, observed.power_w[at])
+            powers = (
+                observed.domains[domain][samples] if domain in observed.domains else observed.power_w[samples]
+            )
+            powers = np.where(powers > 0, powers, observed.power_w[samples])
             margin = self.caps[:, number] - np.log(powers)[self.reference]
             near = np.clip(margin, -1.0, _BEYOND) / _BEYOND
             columns.append((near * self.has_cap[:, number])[:, None])
@@ -126,26 +128,26 @@ class SettingInputs:
 
 @dataclass(frozen=True, eq=False)
 class FittedQuantity(Stored):
-    """What was learned of the logarithm of time, or of the power of a domain, relative to the sample run."""
+    """Fitted logarithm of time, or of the power of a domain, relative to the sample run."""
 
     mean: Annotated[Reals, Array("c")]  # Mean over the training programs
-    process: Annotated[SparseProcess, Nested(flat=True)]  # How kernels differ from it
+    process: Annotated[SparseProcess, Nested(flat=True)]  # Differences of kernels from it
 
 
 @dataclass(frozen=True, eq=False)
 class FittedProcess(Stored):
-    """What training gives."""
+    """The fitted model."""
 
     features: SampleFeatures
-    domains: tuple[str, ...]  # Domains that have a cap of their own
+    domains: tuple[str, ...]  # Domains with their own cap
     names: Annotated[tuple[str, ...], Array("q", least=2)]  # Time first, then the parts of the power
     quantities: tuple[FittedQuantity, ...]  # Of the same names
-    time_errors: Annotated[Reals, Array("t")]  # Standardised errors on left-out programs, rising
+    time_errors: Annotated[Reals, Array("t")]  # Standardised errors on held-out programs, rising
     power_errors: Annotated[Reals, Array("p")]
-    plain: FittedProcess | None = None  # For kernels whose runs do not tell the powers of the parts
+    plain: FittedProcess | None = None  # For kernels whose runs lack the powers of the parts
 
     def check(self) -> None:
-        """Refuse quantities that are not time and powers, and errors that do not rise."""
+        """Raise InputError unless quantities are time and powers, and errors rise."""
         once = len({*self.names}) == len(self.names) == len(self.quantities)
         if self.names[0] != TIME or not once:
             expected = "time and powers, each once"
@@ -162,10 +164,10 @@ class FittedProcess(Stored):
 
 @dataclass(frozen=True, eq=False)
 class KernelPosterior:
-    """What is known of a kernel by the features that its sample runs give it, before the runs themselves."""
+    """Posterior of a kernel given the features of its sample runs, before the runs themselves."""
 
     quantities: Mapping[str, QuantityPosterior]  # Time and the parts of the power, by name
-    errors: tuple[Reals, Reals]  # Standardised errors on left-out programs of time and of power
+    errors: tuple[Reals, Reals]  # Standardised errors on held-out programs of time and of power
 
     def forecast(self, observed: Observed) -> SurfaceForecast:
         """Condition on runs; see `ConfigurationPredictor.forecast`."""
@@ -174,21 +176,21 @@ class KernelPosterior:
             name: each.condition_on(observed.numbers, logs[name]) for name, each in self.quantities.items()
         }
         time = after.pop(TIME)
-        found, sound = [], np.ones(len(observed), np.bool_)
+        quantities, valid = [], np.ones(len(observed), np.bool_)
         for logarithm, errors, values in (
             (time, self.errors[0], observed.time_s),
             (sum_of_parts(after), self.errors[1], observed.power_w),
         ):
             centre, spread = np.exp(logarithm.mean), np.sqrt(logarithm.variance)
-            # What can have been measured: a sensor that fails returns no finite number above 0.
+            # A sensor that fails returns no finite number above 0.
             known = (values > 0) & np.isfinite(values)
-            at = observed.numbers[known]
-            centre[at], spread[at] = values[known], 0.0
-            found.append(Quantity(centre, spread, errors))
-            sound &= known
+            indices = observed.numbers[known]
+            centre[indices], spread[indices] = values[known], 0.0
+            quantities.append(Quantity(centre, spread, errors))
+            valid &= known
         measured = np.zeros(len(time.mean), np.bool_)
-        measured[observed.numbers[sound]] = True
-        return SurfaceForecast(found[0], found[1], measured)
+        measured[observed.numbers[valid]] = True
+        return SurfaceForecast(quantities[0], quantities[1], measured)
 
 
 @dataclass(frozen=True, eq=False)
@@ -200,7 +202,7 @@ class ProcessPredictor:
     fitted: FittedProcess
     kind: ClassVar[str] = "process"
     inputs: SettingInputs = field(init=False)
-    plain: ProcessPredictor | None = field(init=False)  # Of kernels whose runs do not tell the parts' powers
+    plain: ProcessPredictor | None = field(init=False)  # For runs without the parts' powers
 
     def __post_init__(self) -> None:
         inputs = SettingInputs.of(self.space, self.samples, self.fitted.domains)
@@ -217,24 +219,24 @@ class ProcessPredictor:
         widths = [len(self.fitted.features.names) + settings, settings, len(self.space)]
         for name, each in zip(self.fitted.names, self.fitted.quantities, strict=True):
             covariance = each.process.covariance
-            own = [len(covariance.lengths), len(covariance.own_lengths), len(each.mean)]
-            if own != widths:
+            sizes = [len(covariance.lengths), len(covariance.own_lengths), len(each.mean)]
+            if sizes != widths:
                 expected = f"{widths[0]} and {widths[1]} lengths, and {widths[2]} configurations"
-                raise InputError.of(where="model", field=name, expected=expected, found=own)
+                raise InputError.of(where="model", field=name, expected=expected, found=sizes)
 
     def posterior(self, observed: Observed) -> KernelPosterior:
-        """What the runs at the samples tell, before they are used as measurements."""
-        places = sample_places(self.space, self.samples, observed)
+        """Posterior given the features of the sample runs, before these are used as measurements."""
+        indices = sample_indices(self.space, self.samples, observed)
         logs = logarithms(self.fitted.names, observed)
-        if self.plain is not None and not all(np.isfinite(values[places]).all() for values in logs.values()):
+        if self.plain is not None and not all(np.isfinite(values[indices]).all() for values in logs.values()):
             return self.plain.posterior(observed)
-        points = self.inputs.points(self.fitted.features, observed, places)
-        references = np.array(places)[self.inputs.reference]
-        found = {}
+        points = self.inputs.points(self.fitted.features, observed, indices)
+        references = np.array(indices)[self.inputs.reference]
+        quantities = {}
         for name, fitted in zip(self.fitted.names, self.fitted.quantities, strict=True):
             relative = fitted.process.at(points, len(self.fitted.features.names))
-            found[name] = replace(relative, mean=fitted.mean + relative.mean + logs[name][references])
-        return KernelPosterior(found, (self.fitted.time_errors, self.fitted.power_errors))
+            quantities[name] = replace(relative, mean=fitted.mean + relative.mean + logs[name][references])
+        return KernelPosterior(quantities, (self.fitted.time_errors, self.fitted.power_errors))
 
     def forecast(self, observed: Observed) -> SurfaceForecast:
         """Predict one kernel; see `ConfigurationPredictor.forecast`."""
@@ -242,14 +244,14 @@ class ProcessPredictor:
 
 
 _INDUCING = 100
-"""Inducing points: more change no forecast and take longer."""
+"""Inducing points: with more, forecasts do not change."""
 
 _FOR_LIKELIHOOD = 260
-"""Values of which the likelihood is maximised: each step costs the cube of their number."""
+"""Values in the likelihood: each step costs the cube of their number."""
 
 _LEAST_OF_A_KERNEL = 6
 _ERRORS = 201
-"""Quantiles that are kept of the errors on left-out programs."""
+"""Stored quantiles of the errors on held-out programs."""
 
 
 @dataclass(frozen=True)
@@ -258,14 +260,14 @@ class ProcessModel:
 
     Logarithms of time and of each domain's power, relative to the sample run, are a mean over the training
     programs plus a process over the features of the sample runs and the settings; they stabilise the
-    variance, as section VI of Bailey et al. 2014 proposes. How wrong it is, is learned by leaving each
-    program out.
+    variance, as section VI of Bailey et al. 2014 proposes. The distribution of errors comes from holding out
+    each program.
     """
 
     name: str = field(default="model", init=False)
 
     def fit(self, surfaces: Surfaces, samples: Sequence[int], seed: int = 0) -> ProcessPredictor:
-        """Fit it to the kernels that ran at all samples."""
+        """Fit to the kernels that ran at all samples."""
         # Imported here: predicting needs it not.
         from threadpoolctl import threadpool_limits
 
@@ -273,19 +275,19 @@ class ProcessModel:
         if len(set(samples)) < len(samples) or not all(0 <= each < count for each in samples):
             named = ", ".join(map(str, samples))
             raise InputError.of(
-                field="samples", expected=f"places from 0 to {count - 1}, each once", found=f"{named}"
+                field="samples", expected=f"indices from 0 to {count - 1}, each once", found=f"{named}"
             )
-        known = TrainingRuns.of(replace(surfaces, counters={}), samples)
-        programs = known.surfaces.applications
+        training_runs = TrainingRuns.of(replace(surfaces, counters={}), samples)
+        programs = training_runs.surfaces.applications
         if len(programs) < 2:
             expected, found = "at least 2 programs that ran at all samples", ", ".join(programs)
             raise InputError.of(where=surfaces.label, expected=expected, found=found)
-        # Threads of BLAS take longer to agree than these small matrices take.
+        # Synchronizing BLAS threads takes longer than these small matrices do.
         with threadpool_limits(1):
-            fitted = _Training.of(known, tuple(samples)).fitted(seed)
+            fitted = _Training.of(training_runs, tuple(samples)).fitted(seed)
             if TOTAL not in fitted.names:
-                whole = TrainingRuns.of(replace(known.surfaces, domains={}), samples)
-                fitted = replace(fitted, plain=_Training.of(whole, tuple(samples)).fitted(seed))
+                without_domains = TrainingRuns.of(replace(training_runs.surfaces, domains={}), samples)
+                fitted = replace(fitted, plain=_Training.of(without_domains, tuple(samples)).fitted(seed))
         return ProcessPredictor(surfaces.space, tuple(samples), fitted)
 
 
@@ -308,24 +310,24 @@ class _Training:
         domains = tuple(sorted({*cap_domains(surfaces.space, parts).values()} - {""}))
         inputs = SettingInputs.of(surfaces.space, samples, domains)
         kernels, configurations = np.nonzero(surfaces.known)
-        places = range(len(samples))
+        indices = range(len(samples))
         observed = [surfaces.observed(row, samples) for row in range(len(surfaces.kernels))]
-        points = np.stack([inputs.points(runs.features, each, places) for each in observed])
+        points = np.stack([inputs.points(runs.features, each, indices) for each in observed])
         logs = logarithms((TIME, *parts), surfaces)
         relative = {name: values - values[:, runs.scaled_from] for name, values in logs.items()}
         points = points[kernels, configurations]
         return cls(runs, samples, domains, kernels, configurations, points, relative)
 
     def fitted(self, seed: int) -> FittedProcess:
-        """Fit all quantities, and learn how wrong they are."""
+        """Fit all quantities, and the distribution of their errors."""
         covariances = self.covariances(seed)
         time, power = self._errors(covariances)
-        everyone = np.ones(len(self.runs.groups), np.bool_)
-        return replace(self.conditioned(covariances, everyone), time_errors=time, power_errors=power)
+        all_kernels = np.ones(len(self.runs.groups), np.bool_)
+        return replace(self.conditioned(covariances, all_kernels), time_errors=time, power_errors=power)
 
     def covariances(self, seed: int) -> dict[str, TrainingCovariances]:
-        """The likeliest covariance of each quantity, by as many values of each of all or some kernels."""
-        count, found = len(self.runs.groups), {}
+        """Fitted covariance of each quantity, with equally many values of each of some kernels."""
+        count, by_quantity = len(self.runs.groups), {}
         rng = np.random.default_rng(seed)
         each = max(_FOR_LIKELIHOOD // count, _LEAST_OF_A_KERNEL)
         kernels = rng.permutation(count)[: max(_FOR_LIKELIHOOD // each, 1)]
@@ -335,11 +337,11 @@ class _Training:
             values = self._values(name, self._mean(name, np.ones(count, np.bool_)))
             covariance = fit_covariance(self.points[part], f, self.kernels[part], values[part])
             inducing = inducing_points(covariance, self.points, _INDUCING)
-            found[name] = TrainingCovariances.of(covariance, self.points, inducing)
-        return found
+            by_quantity[name] = TrainingCovariances.of(covariance, self.points, inducing)
+        return by_quantity
 
     def _mean(self, name: str, used: Flags) -> Reals:
-        """``(c,)`` Mean over programs of some kernels, each of the mean over its own; 0 where none ran."""
+        """Mean ``(c,)`` over the programs of some kernels, each a mean over its kernels; 0 where none ran."""
         relative, groups = self.relative[name], self.runs.groups
         ran = np.isfinite(relative)
         weights = np.zeros(relative.shape)
@@ -354,35 +356,39 @@ class _Training:
         return np.asarray((self.relative[name] - mean)[self.kernels, self.configurations])
 
     def conditioned(self, covariances: Mapping[str, TrainingCovariances], used: Flags) -> FittedProcess:
-        """Fit with all kernels of some programs alone; nothing is known of its errors."""
+        """Fit to the kernels of some programs, without the distribution of errors."""
         quantities = []
         for name, each in covariances.items():
             mean = self._mean(name, used)
             process = each.condition_on(self._values(name, mean), used[self.kernels])
             quantities.append(FittedQuantity(mean, process))
-        none, features = np.empty(0), self.runs.features
-        return FittedProcess(features, self.domains, tuple(covariances), tuple(quantities), none, none)
+        no_errors, features = np.empty(0), self.runs.features
+        return FittedProcess(
+            features, self.domains, tuple(covariances), tuple(quantities), no_errors, no_errors
+        )
 
     def _errors(self, covariances: Mapping[str, TrainingCovariances]) -> tuple[Reals, Reals]:
-        """Quantiles of standardised errors on each program, left out: of time and of power.
+        """Quantiles of standardised errors on held-out programs: of time and of power.
 
-        They are of few programs: a normal variable of which there are `n` values lies about their mean with
-        ``(n + 1) / (n - 1)`` times their variance.
+        With few programs they are too narrow: a further value of a normal variable deviates from the mean of
+        `n` values with ``(n + 1) / (n - 1)`` times their variance.
         """
         surfaces, groups = self.runs.surfaces, self.runs.groups
         count = len(surfaces.applications)
         factor = np.sqrt((count + 1) / (count - 1))
-        found: tuple[list[Reals], list[Reals]] = ([], [])
+        by_quantity: tuple[list[Reals], list[Reals]] = ([], [])
         for program in range(count):
             fitted = self.conditioned(covariances, groups != program)
             predictor = ProcessPredictor(surfaces.space, self.samples, fitted)
             for row in np.flatnonzero(groups == program).tolist():
                 forecast = predictor.forecast(surfaces.observed(row, self.samples))
-                asked = surfaces.known[row] & ~forecast.measured
+                tested = surfaces.known[row] & ~forecast.measured
                 true = (surfaces.time_s[row], surfaces.power_w[row])
-                for kept, values, each in zip(found, true, (forecast.time, forecast.power), strict=True):
+                for collected, values, each in zip(
+                    by_quantity, true, (forecast.time, forecast.power), strict=True
+                ):
                     errors = np.log(values) - np.log(each.centre)
-                    kept.append((errors / np.where(asked, each.spread, 1.0))[asked])
+                    collected.append((errors / np.where(tested, each.spread, 1.0))[tested])
         shares = np.linspace(0, 1, _ERRORS)
-        time, power = (factor * np.concatenate(errors) for errors in found)
+        time, power = (factor * np.concatenate(errors) for errors in by_quantity)
         return tuple(np.quantile(each, shares) if each.size else each for each in (time, power))

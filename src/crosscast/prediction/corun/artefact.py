@@ -1,4 +1,4 @@
-"""A trained model of co-running: its card, its forecasts, and how it is kept."""
+"""A trained model of co-runs: its card, its folder, and its forecasts."""
 
 from __future__ import annotations
 
@@ -49,34 +49,34 @@ register_homes(_HOMES)
 
 
 class CoRunCard(StructCard, frozen=True):
-    """What belongs to a fitted model besides its arrays."""
+    """Description of a fitted model, stored beside its arrays."""
 
-    model: str  # Name of the model
-    seed: Annotated[int, Meta(ge=0)]  # Start of the random numbers of its fit
+    model: str
+    seed: Annotated[int, Meta(ge=0)]  # Of the fit
     device: str  # Key of the device that the mixes shared
     configuration: str  # Settings of the device, and how it was shared, as JSON
     sizes: Annotated[tuple[Annotated[int, Meta(ge=2)], ...], Meta(min_length=1)]  # Of the mixes, ascending
     applications: tuple[str, ...]  # Names of the applications of these mixes
-    memory_bytes: Annotated[int, Meta(ge=1)] | None  # Memory of the device; `None` where it is not known
-    # Data that it was fitted to, for people: where from, how many of what, a hash
+    memory_bytes: Annotated[int, Meta(ge=1)] | None  # Memory of the device; `None` if not known
+    # For people: sources of the training data, its counts, a hash
     training: dict[str, object]
-    # Scores on what was left out; see `crosscast.evaluation.corun.training.train_corun`
+    # Scores on held-out mixes; see `crosscast.evaluation.corun.training.train_corun`
     errors: dict[str, object]
-    inputs: tuple[str, ...] | None = None  # These applications with their sizes; `None` for any sizes of them
-    runs: tuple[Solo, ...] = ()  # Their isolated runs, by which mixes can be named
+    inputs: tuple[str, ...] | None = None  # These applications with their sizes; `None` for any sizes
+    runs: tuple[Solo, ...] = ()  # Their isolated runs, which mixes can name
 
     def to_dict(self) -> dict[str, object]:
         """The card as a JSON object, as ``--json`` prints it: without the isolated runs."""
-        found: dict[str, object] = {"target": TrainedCoRunModel.question, **self.stored()}
-        del found["runs"]
-        return found
+        card: dict[str, object] = {"target": TrainedCoRunModel.question, **self.stored()}
+        del card["runs"]
+        return card
 
 
 _MOST_NAMED = 5
 
 
 def outside_sentences(mix: Sequence[Solo], ranges: Mapping[str, tuple[float, float]]) -> list[str]:
-    """What of a mix is outside of these ranges, of each application's traits (`Traits.ranges`)."""
+    """Warnings of traits of a mix outside of these ranges (`Traits.ranges`)."""
     return outside_training(
         (f"{name} of {run.name}", value, low, high)
         for run in {run.name: run for run in mix}.values()
@@ -88,37 +88,37 @@ def outside_sentences(mix: Sequence[Solo], ranges: Mapping[str, tuple[float, flo
 def corun_warnings(
     card: CoRunCard, mix: Sequence[Solo], ranges: Mapping[str, tuple[float, float]], *, known: bool
 ) -> tuple[str, ...]:
-    """What is doubtful of a forecast of a mix; sentences without a full stop."""
-    found = outside_sentences(mix, ranges)
+    """Warnings of a forecast of a mix; sentences without a full stop."""
+    warnings = outside_sentences(mix, ranges)
     if len(mix) not in card.sizes:
         sizes = " and ".join(map(str, card.sizes))
-        found.append(
+        warnings.append(
             f"{len(mix)} applications at once, and the model was trained on mixes of {sizes}: it is asked "
             "beyond what it was tested on, and its intervals are those of these"
         )
     untimed = list(dict.fromkeys(run.name for run in mix if run.time_s is None))
     if untimed:
         names = format_names(untimed, _MOST_NAMED)
-        found.append(f"no isolated time is known of {names}, so that no time of the mix is told")
+        warnings.append(f"no isolated time is known of {names}, so that no time of the mix is told")
     new = sorted({run.application for run in mix} - set(card.applications))
     if not known and len(new) > 1:
-        found.append(
+        warnings.append(
             f"{format_names(new, _MOST_NAMED)} are all new to the model, and its intervals come from "
             "mixes with one new application"
         )
-    return tuple(found)
+    return tuple(warnings)
 
 
 NEW, KNOWN = "new", "known"
-"""Residuals of mixes with an application that was left out, and of mixes of applications that were not."""
+"""Residuals of mixes with a held-out application, and of held-out mixes of known applications."""
 
 CoRunErrors = Mapping[str, Mapping[str, CoRunResiduals]]
 """Residuals by `NEW` or `KNOWN`, and quantity."""
 
 
 @dataclass(frozen=True, eq=False)
-class _Kept(Stored):
-    """What is kept of a predictor of any kind."""
+class _AnyPredictor(Stored):
+    """A stored predictor of any kind."""
 
     model: Annotated[CoRunPredictor, Nested(kinds=tuple(_HOMES))]
 
@@ -137,9 +137,9 @@ class TrainedCoRunModel(Trained[CoRunCard, FittedCoRun]):
     Parameters
     ----------
     base
-        The model before `with_probes`; ``None`` where no mix was measured since the training.
+        The model before `with_probes`; ``None`` without mixes that were measured after the training.
     measured
-        Mixes that were measured since, by `mix_key`.
+        Mixes that were measured after the training, by `mix_key`.
     """
 
     question = "corun"
@@ -149,22 +149,24 @@ class TrainedCoRunModel(Trained[CoRunCard, FittedCoRun]):
 
     @classmethod
     def read(cls, card: CoRunCard, stored: StoredModel) -> FittedCoRun:
-        """The predictor of any kind, and the residuals of each quantity."""
+        """Read the predictor of any kind, and the residuals of each quantity."""
         where, arrays = str(stored.path), stored.arrays
         errors: dict[str, dict[str, CoRunResiduals]] = {}
         for prefix in sorted({name.rpartition(".")[0] for name in arrays if name.startswith(_ERRORS)}):
-            kept = {name.rpartition(".")[2]: arrays[name] for name in arrays if name.startswith(f"{prefix}.")}
-            whose, _, quantity = prefix.removeprefix(_ERRORS).partition(".")
-            errors.setdefault(whose, {})[quantity] = CoRunResiduals.from_state(kept, f"{where}: {prefix}")
-        return FittedCoRun(_Kept.from_state(arrays, where).model, errors)
+            state = {
+                name.rpartition(".")[2]: arrays[name] for name in arrays if name.startswith(f"{prefix}.")
+            }
+            mixes, _, quantity = prefix.removeprefix(_ERRORS).partition(".")
+            errors.setdefault(mixes, {})[quantity] = CoRunResiduals.from_state(state, f"{where}: {prefix}")
+        return FittedCoRun(_AnyPredictor.from_state(arrays, where).model, errors)
 
     def arrays(self) -> Arrays:
-        """The arrays of both."""
-        arrays = _Kept(self.predictor).state()
-        for whose, by_quantity in sorted(self.errors.items()):
+        """The arrays of the predictor and the residuals."""
+        arrays = _AnyPredictor(self.predictor).state()
+        for mixes, by_quantity in sorted(self.errors.items()):
             for quantity, residuals in sorted(by_quantity.items()):
                 for name, array in residuals.state().items():
-                    arrays[f"{_ERRORS}{whose}.{quantity}.{name}"] = array
+                    arrays[f"{_ERRORS}{mixes}.{quantity}.{name}"] = array
         return arrays
 
     @property
@@ -173,7 +175,7 @@ class TrainedCoRunModel(Trained[CoRunCard, FittedCoRun]):
         return self.fitted.predictor
 
     def predicted(self, mixes: Sequence[Mix]) -> CoRunPrediction:
-        """Predict mixes without intervals: what every forecast, plan and service says of them."""
+        """Predict mixes without intervals, for all forecasts, plans and services."""
         return physical(self.predictor.predict(mixes), mixes, self.measured)
 
     @property
@@ -184,14 +186,14 @@ class TrainedCoRunModel(Trained[CoRunCard, FittedCoRun]):
     def predict(self, mixes: Sequence[Sequence[Solo | str]], *, level: float = 0.9) -> CoRunForecast:
         """Predict mixes with intervals.
 
-        Intervals reach as far as the model's errors did on mixes with an application that it had not seen; if
-        all applications of a mix are among those of the training, on mixes that it had not seen.
+        Widths of intervals come from errors on mixes with a held-out application; if all applications of a
+        mix are among those of the training, from errors on held-out mixes.
 
         Parameters
         ----------
         mixes
-            Of each mix, the isolated runs of two applications or more; or, of those of the training, their
-            names with their sizes, as in ``"kmeans/small"``.
+            Isolated runs of two or more applications for each mix; or names of the training's runs, with
+            their sizes, as in ``"kmeans/small"``.
         level
             Probability that the intervals are to hold.
 
@@ -207,27 +209,27 @@ class TrainedCoRunModel(Trained[CoRunCard, FittedCoRun]):
             probability.
         """
         check_level(level)
-        asked = self._mixes(mixes)
-        predicted = self.predicted(asked)
-        found = [self._forecast(mix, predicted, place, level) for place, mix in enumerate(asked)]
-        return CoRunForecast(tuple(found))
+        requested = self._mixes(mixes)
+        predicted = self.predicted(requested)
+        forecasts = [self._forecast(mix, predicted, index, level) for index, mix in enumerate(requested)]
+        return CoRunForecast(tuple(forecasts))
 
     def with_probes(
         self, probes: Sequence[tuple[Sequence[Solo | str], Sequence[float]]]
     ) -> TrainedCoRunModel:
-        """The same model with what was measured of further mixes, from which it learns.
+        """Condition the model on measurements of further mixes.
 
-        Intervals stay as wide as before: how wrong the model is with so many probes was not measured.
+        Widths of intervals do not change, as errors with so many probes were not measured.
 
         Parameters
         ----------
         probes
-            Mixes, as `predict` takes them, and the slowdown of each of their co-runners.
+            Mixes, as in `predict`, and the slowdown of each of their co-runners.
 
         Raises
         ------
         InputError
-            If a mix is none, there is not a slowdown above 0 for each co-runner, or the model is no process.
+            If a mix is invalid, a co-runner has no slowdown above 0, or the model is no process.
         """
         mixes, bags = self._mixes([mix for mix, _ in probes]), []
         for mix, (_, slowdowns) in zip(mixes, probes, strict=True):
@@ -245,27 +247,27 @@ class TrainedCoRunModel(Trained[CoRunCard, FittedCoRun]):
     def suggest_probes(
         self, count: int, mixes: Sequence[Sequence[Solo | str]], *, among: Sequence[Sequence[Solo | str]]
     ) -> SuggestedMixes:
-        """Name mixes among some whose measured slowdowns would tell most of those in others.
+        """Choose mixes to measure that reduce the errors of slowdowns in others most.
 
         Parameters
         ----------
         count
-            How many mixes to choose.
+            Number of mixes to choose.
         mixes
-            Mixes that are of interest, as `predict` takes them.
+            Mixes of interest, as in `predict`.
         among
             Mixes that can be measured.
 
         Raises
         ------
         InputError
-            If there are not more mixes than are to be measured, or too many to compare.
+            If fewer than `count` + 1 mixes can be measured, or there are too many to compare.
         """
-        asked = self._mixes(mixes)
-        errors = self.errors_of(known=all(map(self.knows, asked)))["slowdown"]
+        requested = self._mixes(mixes)
+        errors = self.errors_of(known=all(map(self.knows, requested)))["slowdown"]
         typical = float(np.average(np.abs(errors.log_error), weights=errors.weights))
         base = None if self.base is None else self.base._process
-        return suggest_mixes(self._process, count, asked, self._mixes(among), typical, base)
+        return suggest_mixes(self._process, count, requested, self._mixes(among), typical, base)
 
     @property
     def _process(self) -> SlowdownProcess:
@@ -276,15 +278,15 @@ class TrainedCoRunModel(Trained[CoRunCard, FittedCoRun]):
         return process
 
     def _mixes(self, mixes: Sequence[Sequence[Solo | str]]) -> list[Mix]:
-        """Mixes of isolated runs."""
-        asked = [tuple(self._run(each) for each in mix) for mix in mixes]
-        few = next((mix for mix in asked if len(mix) < 2), None)
+        """Resolve mixes to isolated runs."""
+        resolved = [tuple(self._run(each) for each in mix) for mix in mixes]
+        few = next((mix for mix in resolved if len(mix) < 2), None)
         if few is not None:
             raise InputError.of(where="mix", expected="at least 2 applications", found=len(few))
-        return asked
+        return resolved
 
     def _run(self, run: Solo | str) -> Solo:
-        """An isolated run, or the one of the training of that name, if the model can say something of it."""
+        """Resolve a run, or the name of one of the training; raise InputError for those it cannot predict."""
         if isinstance(run, str):
             by_name = {each.qualified_name: each for each in reversed(self.card.runs)}
             if run not in by_name:
@@ -297,7 +299,7 @@ class TrainedCoRunModel(Trained[CoRunCard, FittedCoRun]):
 
     @cached_property
     def ranges(self) -> dict[str, tuple[float, float]]:
-        """Ranges of the traits of the training's applications; of a card without their runs none."""
+        """Ranges of the traits of the training's applications; empty for a card without their runs."""
         runs = self.card.runs
         return Traits.of(runs).ranges(runs) if runs else {}
 
@@ -308,29 +310,32 @@ class TrainedCoRunModel(Trained[CoRunCard, FittedCoRun]):
         return {run.application for run in mix} <= set(self.card.applications)
 
     def errors_of(self, *, known: bool) -> Mapping[str, CoRunResiduals]:
-        """Residuals by quantity that intervals of a mix come from; none where none were kept."""
+        """Residuals by quantity for the intervals of a mix; empty if none are stored."""
         errors = self.errors
         return errors.get(KNOWN if known else NEW) or errors.get(NEW) or {}
 
-    def _forecast(self, mix: Mix, predicted: CoRunPrediction, place: int, level: float) -> MixForecast:
+    def _forecast(self, mix: Mix, predicted: CoRunPrediction, index: int, level: float) -> MixForecast:
         known = self.knows(mix)
-        errors, here = self.errors_of(known=known), slice(place, place + 1)
-        slowdown = estimates(predicted.slowdown[place], errors, "slowdown", level)
-        (time_s,) = estimates(predicted.time_s[here], errors, "time", level)
+        errors, row = self.errors_of(known=known), slice(index, index + 1)
+        slowdown = estimates(predicted.slowdown[index], errors, "slowdown", level)
+        (time_s,) = estimates(predicted.time_s[row], errors, "time", level)
         if mix_key(mix) not in self.measured:
             slowdown = tuple(
                 each and each.at_least(min(errors["slowdown"].least or 1.0, 1.0)) for each in slowdown
             )
             time_s = time_s and time_s.at_least(longest_alone(mix))
-        (power_w,) = estimates(predicted.power_w[here], errors, "power", level)
-        value, sure = float(predicted.time_s[place]), [each for each in slowdown if each is not None]
-        if time_s is None and len(sure) == len(mix) and is_plausible(value):
-            # Where no time was measured, it is no surer than the slowdown that is least sure.
-            factor = max(each.high / each.value for each in sure)
+        (power_w,) = estimates(predicted.power_w[row], errors, "power", level)
+        value, known_slowdowns = (
+            float(predicted.time_s[index]),
+            [each for each in slowdown if each is not None],
+        )
+        if time_s is None and len(known_slowdowns) == len(mix) and is_plausible(value):
+            # Without measured times, the interval is that of the least certain slowdown.
+            factor = max(each.high / each.value for each in known_slowdowns)
             low = max(value / factor, min(value, longest_alone(mix)))
             time_s = Estimate(value, low, value * factor, level)
         times = [run.time_s for run in mix if run.time_s is not None]
-        fits = float(predicted.fits[place])
+        fits = float(predicted.fits[index])
         memory = [run.memory_bytes for run in mix if run.memory_bytes is not None]
         return MixForecast(
             mix,
@@ -349,6 +354,6 @@ _ERRORS = "errors."
 
 
 def open_model(stored: StoredModel) -> TrainedCoRunModel:
-    """The model of a card; its arrays are read when they are needed."""
+    """The model of a folder; its arrays are read when first needed."""
     card = decode(CoRunCard, stored.card, stored.where)
     return TrainedCoRunModel(card, stored)

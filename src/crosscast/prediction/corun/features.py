@@ -1,4 +1,4 @@
-"""What applications are compared by: how they use a device, and what sharing it does to them."""
+"""Traits of applications, by which models compare them, and rows of co-runners in mixes."""
 
 from __future__ import annotations
 
@@ -15,65 +15,65 @@ from crosscast.prediction.corun.forecast import Mix
 from crosscast.prediction.serialization import Array, Stored
 
 _SHARES = ("utilisation", "memory_utilisation")
-"""Features that are shares of the device, taken as they are."""
+"""Features that are shares of the device, which are not transformed."""
 
 _STRESSED = tuple(
-    f"{what}_{level}" for what in ("slowdown", "inflicted") for level in ("low", "medium", "high")
+    f"{kind}_{level}" for kind in ("slowdown", "inflicted") for level in ("low", "medium", "high")
 )
-"""Slowdowns with the stressors, of which the logarithm is taken."""
+"""Slowdowns with the stressors, which enter as logarithms."""
 
 _RATE = "_steps_per_s"
 
 _IDLE_BELOW = 0.01
-"""An application that uses less of the device's memory system is not slowed down by what others do there."""
+"""Use of the device's memory system below which an application is not slowed down by others there."""
 
 
 @dataclass(frozen=True, eq=False)
 class FeatureMatrix(Stored):
-    """``s`` applications as numbers."""
+    """Features of ``s`` applications."""
 
-    application: Annotated[npt.NDArray[np.str_], Array("s")]  # Name of each, and with its size
+    application: Annotated[npt.NDArray[np.str_], Array("s")]  # Name of each, without and with its size
     name: Annotated[npt.NDArray[np.str_], Array("s")]
-    near: Annotated[Reals, Array("s f")]  # Traits by which unlike applications are compared, if any
+    near: Annotated[Reals, Array("s f")]  # Traits by which different applications are compared, if any
     batch: Annotated[Reals, Array("s")]  # Logarithm to base 2 of the batch size; 0 where there is none
-    load: Annotated[Reals, Array("s")]  # How much of a device each wants, in standard deviations
+    load: Annotated[Reals, Array("s")]  # Demand on a device, in standard deviations
 
 
 @dataclass(frozen=True, eq=False)
 class Traits(Stored):
-    """How applications become numbers, as the training had it."""
+    """Transformation of applications to features, as fitted in the training."""
 
-    names: Annotated[tuple[str, ...], Array("f")]  # Features that are traits
-    middle: Annotated[Reals, Array("f")]  # Median of each in the training, for an application that lacks it
-    load: str  # Feature that tells the load: a rate alone, `time_s`, or empty for the sum of the traits
+    names: Annotated[tuple[str, ...], Array("f")]  # Features used as traits
+    middle: Annotated[Reals, Array("f")]  # Median in the training, which replaces missing values
+    load: str  # Feature for the load: an isolated rate, `time_s`, or empty for the sum of the traits
     centre: float  # Mean and standard deviation of the load in the training
     spread: Annotated[float, Array(above=0)]
 
     @classmethod
     def of(cls, runs: Sequence[Solo]) -> Traits:
-        """Find the traits of training applications: what all but a few of them have."""
+        """Determine the traits: features that most training applications have."""
         names = np.array((*_SHARES, *_STRESSED))
-        every, _ = _numbers(runs, names.tolist(), np.nan, "")
-        common = 2 * np.isfinite(every).sum(axis=0) > len(runs)
-        own = tuple(names[common].tolist())
-        middle = np.nanmedian(every[:, common], axis=0) if own else np.empty(0)
-        load = "" if own else _slowest_rate(runs)
-        _, loads = _numbers(runs, own, middle, load)
+        values, _ = _numbers(runs, names.tolist(), np.nan, "")
+        common = 2 * np.isfinite(values).sum(axis=0) > len(runs)
+        traits = tuple(names[common].tolist())
+        middle = np.nanmedian(values[:, common], axis=0) if traits else np.empty(0)
+        load = "" if traits else _slowest_rate(runs)
+        _, loads = _numbers(runs, traits, middle, load)
         known = loads[np.isfinite(loads)]
         centre, spread = (float(known.mean()), float(known.std())) if len(known) else (0.0, 1.0)
-        return cls(own, middle, load, centre, spread if spread > 0 else 1.0)
+        return cls(traits, middle, load, centre, spread if spread > 0 else 1.0)
 
     def ranges(self, runs: Sequence[Solo]) -> dict[str, tuple[float, float]]:
-        """Least and greatest value among runs of each trait, or of what tells the load, that some have."""
-        found = {}
+        """Least and greatest value of each trait, or of the load's feature, among runs that have it."""
+        ranges = {}
         for name in self.names or (self.load,):
             values = [value for run in runs if (value := raw_value(run, name)) is not None]
             if values:
-                found[name] = min(values), max(values)
-        return found
+                ranges[name] = min(values), max(values)
+        return ranges
 
     def matrix(self, runs: Sequence[Solo]) -> FeatureMatrix:
-        """The numbers of applications; a load of which nothing tells is the mean of the training."""
+        """Features of applications; an unknown load is the mean of the training."""
         near, loads = _numbers(runs, self.names, self.middle, self.load)
         batches = [run.features.get("batch_size") for run in runs]
         return FeatureMatrix(
@@ -88,17 +88,17 @@ class Traits(Stored):
 def _numbers(
     runs: Sequence[Solo], names: Sequence[str], middle: Reals | float, load: str
 ) -> tuple[Reals, Reals]:
-    """Traits, (runs, names), or their middle where one is not known; and loads, (runs,), if known."""
+    """Traits ``(runs, names)``, with medians for missing ones; and loads ``(runs,)``, NaN if not known."""
     values = np.array([[run.features.get(name, np.nan) for name in names] for run in runs], dtype=np.float64)
     values = values.reshape(len(runs), len(names))
     logs = np.log(values, where=values > 0, out=np.full_like(values, np.nan))
-    near = np.where([name in _SHARES for name in names], values, logs)
-    near = np.where(np.isfinite(near), near, middle)
-    return near, np.array([_log_time(run, load) for run in runs]) if load else near.sum(axis=1)
+    traits = np.where([name in _SHARES for name in names], values, logs)
+    traits = np.where(np.isfinite(traits), traits, middle)
+    return traits, np.array([_log_time(run, load) for run in runs]) if load else traits.sum(axis=1)
 
 
 def _slowest_rate(runs: Sequence[Solo]) -> str:
-    """The device's rate alone that is the lowest, which tells work best; times where no rate is known."""
+    """The lowest isolated rate, which represents work best; ``time_s`` where no rate is known."""
     rates = sorted({name for run in runs for name in run.features if name.endswith(_RATE)})
     logs = {name: [_log_time(run, name) for run in runs] for name in rates}
     means = {name: np.nanmean(each) for name, each in logs.items() if np.isfinite(each).all()}
@@ -118,7 +118,7 @@ def _log_time(run: Solo, name: str) -> float:
 
 
 def leaves_memory_idle(runs: Sequence[Solo]) -> Flags:
-    """Whether each leaves the memory system idle, of shape (s,)."""
+    """Mask ``(s,)`` of the applications that leave the memory system idle."""
     used = [run.features.get("memory_utilisation", 1.0) for run in runs]
     return np.array(used, dtype=np.float64) < _IDLE_BELOW
 
@@ -127,20 +127,20 @@ def leaves_memory_idle(runs: Sequence[Solo]) -> Flags:
 class CoRunnerRows:
     """``n`` co-runners of mixes of ``s`` applications."""
 
-    own: Integers  # (n,), place of each one's application
-    beside: Reals  # (n, s), how often each application is among the others of its mix
-    mix: Integers  # (n,), place of its mix
+    own: Integers  # (n,), index of each one's application
+    beside: Reals  # (n, s), occurrences of each application among the others of its mix
+    mix: Integers  # (n,), index of its mix
 
     @property
     def members(self) -> Reals:
-        """Co-runners of each row's mix, of shape (n,)."""
+        """Number of co-runners of each row's mix, ``(n,)``."""
         count: Reals = 1.0 + self.beside.sum(axis=1)
         return count
 
     @classmethod
     def of(cls, mixes: Sequence[Sequence[int]] | Integers, applications: int) -> CoRunnerRows:
-        """Rows of mixes of applications, each named by its place."""
-        own = np.array([place for mix in mixes for place in mix], dtype=np.int64)
+        """Rows of mixes of applications, each given by its index."""
+        own = np.array([application for mix in mixes for application in mix], dtype=np.int64)
         mix = np.repeat(np.arange(len(mixes)), [len(each) for each in mixes])
         counts = np.zeros((len(mixes), applications))
         np.add.at(counts, (mix, own), 1.0)
@@ -149,34 +149,34 @@ class CoRunnerRows:
         return cls(own, beside, mix)
 
     def where(self, chosen: Flags) -> CoRunnerRows:
-        """Some of the rows."""
+        """The rows of a mask."""
         return CoRunnerRows(self.own[chosen], self.beside[chosen], self.mix[chosen])
 
 
 def applications_of(mixes: Sequence[Mix]) -> tuple[list[Solo], list[list[int]]]:
-    """The applications of mixes, each once, in the order of their keys, and the mixes by their places.
+    """The distinct applications of mixes, in the order of their keys, and the mixes as their indices.
 
-    One that was profiled twice, with other times or features, is two.
+    Two profiles of an application with different times or features are distinct.
     """
     identities = [[(*run.key, run.time_s, *run.features.items()) for run in mix] for mix in mixes]
-    found = {
-        known: run
-        for mix, own in zip(mixes, identities, strict=True)
-        for run, known in zip(mix, own, strict=True)
+    runs = {
+        identity: run
+        for mix, of_mix in zip(mixes, identities, strict=True)
+        for run, identity in zip(mix, of_mix, strict=True)
     }
-    order = sorted(found, key=lambda known: known[:4])
-    places = {known: place for place, known in enumerate(order)}
-    return [found[known] for known in order], [[places[known] for known in own] for own in identities]
+    order = sorted(runs, key=lambda identity: identity[:4])
+    index = {identity: number for number, identity in enumerate(order)}
+    return [runs[identity] for identity in order], [[index[each] for each in of_mix] for of_mix in identities]
 
 
-def surroundings(there: FeatureMatrix, rows: CoRunnerRows) -> Reals:
-    """Traits of co-runners, sums and maxima of the traits of those beside them, and how many these are.
+def surroundings(features: FeatureMatrix, rows: CoRunnerRows) -> Reals:
+    """Traits of co-runners, sums and maxima of the traits of the others in the mix, and their number.
 
     Of shape (n, 3 f + 1).
     """
-    sums = rows.beside @ there.near
-    most = np.full_like(sums, -np.inf)
-    for application, near in enumerate(there.near):
+    sums = rows.beside @ features.near
+    maxima = np.full_like(sums, -np.inf)
+    for application, near in enumerate(features.near):
         with_it = rows.beside[:, application] > 0
-        most[with_it] = np.maximum(most[with_it], near)
-    return np.column_stack([there.near[rows.own], sums, most, rows.beside.sum(axis=1)])
+        maxima[with_it] = np.maximum(maxima[with_it], near)
+    return np.column_stack([features.near[rows.own], sums, maxima, rows.beside.sum(axis=1)])

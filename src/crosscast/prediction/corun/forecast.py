@@ -1,4 +1,4 @@
-"""What models of co-running predict of mixes, with intervals, and as a table."""
+"""Predictions and forecasts of mixes, and the protocols of models that make them."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ Mix = tuple[Solo, ...]
 
 @dataclass(frozen=True, eq=False)
 class CoRunPrediction:
-    """What is predicted of ``b`` mixes; NaN where a model does not tell."""
+    """Predictions of ``b`` mixes; NaN where a model does not predict a quantity."""
 
-    # For each mix, time of a job of each co-runner while all run over its isolated time, (co-runners,)
+    # For each mix ``(co-runners,)``: time of a job while all run over its isolated time
     slowdown: tuple[Reals, ...]
     time_s: Reals  # (b,), from the common start of a job of each to the end of the last
     power_w: Reals  # (b,), mean power of the device while all run
@@ -34,28 +34,30 @@ class CoRunPrediction:
 
 
 def mix_key(mix: Mix) -> tuple[str, ...]:
-    """What tells a mix from others, whatever the order of its co-runners."""
+    """Key of a mix, equal for all orders of its co-runners."""
     return tuple(sorted(run.qualified_name for run in mix))
 
 
 def longest_alone(mix: Mix) -> float:
-    """Isolated time of the longest co-runner in seconds, 0 if none is known: no mix is over before."""
+    """Isolated time of the longest co-runner in seconds, a lower limit of the mix's; 0 if none is known."""
     return max((run.time_s for run in mix if run.time_s is not None), default=0.0)
 
 
-def physical(found: CoRunPrediction, mixes: Sequence[Mix], measured: Set[tuple[str, ...]]) -> CoRunPrediction:
-    """The same with no slowdown below 1, but in mixes that were measured, and no mix over before its longest.
+def physical(
+    prediction: CoRunPrediction, mixes: Sequence[Mix], measured: Set[tuple[str, ...]]
+) -> CoRunPrediction:
+    """Limit slowdowns to at least 1, and times to the longest isolated run's, except of measured mixes.
 
-    Who shares a device is no faster than alone but for noise of measurements, which a forecast has not.
+    An application is not faster in a mix than alone, except for noise of measurements.
     """
-    slowdown, time_s = [], found.time_s.copy()
-    for place, (mix, values) in enumerate(zip(mixes, found.slowdown, strict=True)):
+    slowdown, time_s = [], prediction.time_s.copy()
+    for index, (mix, values) in enumerate(zip(mixes, prediction.slowdown, strict=True)):
         if mix_key(mix) in measured:
             slowdown.append(values)
         else:
             slowdown.append(np.maximum(values, 1.0))
-            time_s[place] = np.maximum(time_s[place], longest_alone(mix))
-    return replace(found, slowdown=tuple(slowdown), time_s=time_s)
+            time_s[index] = np.maximum(time_s[index], longest_alone(mix))
+    return replace(prediction, slowdown=tuple(slowdown), time_s=time_s)
 
 
 class CoRunPredictor(Protocol):
@@ -67,16 +69,16 @@ class CoRunPredictor(Protocol):
 
     @property
     def process(self) -> SlowdownProcess | None:
-        """The process that learns from further mixes; ``None`` if it does not learn."""
+        """The process that can be conditioned on further mixes; ``None`` if there is none."""
         return None
 
     def with_process(self, process: SlowdownProcess) -> CoRunPredictor:
-        """The same with a process that has learned."""
+        """The predictor with a process that was conditioned on further mixes."""
         return self
 
 
 class CoRunModel(Protocol):
-    """A kind of model, with its settings."""
+    """A model with its settings, not fitted."""
 
     @property
     def name(self) -> str:
@@ -84,11 +86,11 @@ class CoRunModel(Protocol):
         ...
 
     def fit(self, co_runs: CoRuns, seed: int) -> CoRunPredictor:
-        """Fit it: scales, thresholds, tunes and selects with these mixes alone."""
+        """Fit to mixes; scaling, thresholds, tuning and selection use these mixes only."""
         ...
 
     def refit(self, predictor: CoRunPredictor) -> CoRunModel:
-        """What is fitted to parts of the mixes of a predictor: a quicker form if there is one."""
+        """The model for fits to parts of a predictor's mixes: a quicker variant if there is one."""
         return self
 
 
@@ -99,10 +101,10 @@ class Estimate:
     value: float
     low: float
     high: float
-    reached: float  # Probability that the interval has
+    reached: float  # Probability of the interval
 
     def at_least(self, bound: float) -> Estimate:
-        """The same with nothing below what it cannot be below; the value itself is not."""
+        """The estimate with a lower limit of at least `bound`, or of the value if that is less."""
         return replace(self, low=max(self.low, min(self.value, bound)))
 
     def to_dict(self) -> dict[str, float]:
@@ -112,26 +114,28 @@ class Estimate:
 
 @dataclass(frozen=True)
 class MixForecast:
-    """What is predicted of one mix; ``None`` where the model does not tell."""
+    """Forecast of one mix; ``None`` where the model does not predict a quantity."""
 
     mix: Mix
-    slowdown: tuple[Estimate | None, ...]  # Of each: time of a job while all run over its isolated time
+    slowdown: tuple[
+        Estimate | None, ...
+    ]  # Of each co-runner: time of a job while all run over its isolated time
     time_s: Estimate | None  # Time from the common start of a job of each to the end of the last
     serial_s: float | None  # Time of the same jobs one after another
     power_w: Estimate | None  # Mean power of the device while all run
     fits: float | None  # Probability that the mix fits on the device
-    memory_bytes: int | None  # Memory that all take together; `None` if it is not known of all
-    level: float  # Probability that was asked for
-    warnings: tuple[str, ...] = ()  # What makes it doubtful; sentences without a full stop
+    memory_bytes: int | None  # Sum over the co-runners; `None` if one is not known
+    level: float  # Requested probability of intervals
+    warnings: tuple[str, ...] = ()  # Sentences without a full stop
 
     @property
     def label(self) -> str:
-        """What it is of, for people."""
+        """Name of the mix, for people."""
         return " + ".join(run.name for run in self.mix)
 
     def to_dict(self) -> dict[str, object]:
-        """Everything, as ``--json`` prints it; an application that is there twice has its place behind it."""
-        told = {
+        """The forecast, as ``--json`` prints it; applications that occur twice are numbered."""
+        slowdowns = {
             name: each and each.to_dict() for name, each in zip(self.labels(), self.slowdown, strict=True)
         }
         return {
@@ -141,7 +145,7 @@ class MixForecast:
             "time_s": self.time_s and self.time_s.to_dict(),
             "serial_s": self.serial_s,
             "power_w": self.power_w and self.power_w.to_dict(),
-            "slowdown": told,
+            "slowdown": slowdowns,
             "fits": self.fits,
             "memory_bytes": self.memory_bytes,
             "level": self.level,
@@ -149,24 +153,24 @@ class MixForecast:
         }
 
     def labels(self) -> list[str]:
-        """A name for each co-runner, which no other has."""
+        """A unique name for each co-runner."""
         names = [run.application for run in self.mix]
         if len(set(names)) < len(names):
             names = [run.name for run in self.mix]
         return [
-            name if names.count(name) == 1 else f"{name} ({names[: place + 1].count(name)})"
-            for place, name in enumerate(names)
+            name if names.count(name) == 1 else f"{name} ({names[: index + 1].count(name)})"
+            for index, name in enumerate(names)
         ]
 
 
 @dataclass(frozen=True)
 class CoRunForecast(Tabular):
-    """What is predicted of several mixes: a sequence of `MixForecast`, and a row for each co-runner.
+    """Forecasts of several mixes: a sequence of `MixForecast`, and a row for each co-runner.
 
     Columns: ``mix``, ``co_runner``; ``slowdown`` with ``low`` and ``high``; ``time_s`` of the mix with
     ``time_low_s`` and ``time_high_s``; ``serial_s``, the time of its jobs one after another; ``power_w`` with
-    ``power_low_w`` and ``power_high_w``; and ``fits``, the probability that it fits on the device. What the
-    model does not tell is NaN.
+    ``power_low_w`` and ``power_high_w``; and ``fits``, the probability that it fits on the device. Quantities
+    that the model does not predict are NaN.
     """
 
     mixes: tuple[MixForecast, ...]
@@ -179,20 +183,20 @@ class CoRunForecast(Tabular):
         """The forecast of each mix."""
         return iter(self.mixes)
 
-    def __getitem__(self, place: int) -> MixForecast:
+    def __getitem__(self, index: int) -> MixForecast:
         """The forecast of one mix."""
-        return self.mixes[place]
+        return self.mixes[index]
 
     def columns(self) -> dict[str, list[object]]:
         """The table, by column."""
         rows = []
         for each in self.mixes:
-            whole = (*_cells(each.time_s), each.serial_s, *_cells(each.power_w), each.fits)
+            of_mix = (*_cells(each.time_s), each.serial_s, *_cells(each.power_w), each.fits)
             for run, slowdown in zip(each.mix, each.slowdown, strict=True):
-                rows.append((each.label, run.name, *_cells(slowdown), *whole))
+                rows.append((each.label, run.name, *_cells(slowdown), *of_mix))
         return {
-            name: [math.nan if row[place] is None else row[place] for row in rows]
-            for place, name in enumerate(_COLUMNS)
+            name: [math.nan if row[column] is None else row[column] for row in rows]
+            for column, name in enumerate(_COLUMNS)
         }
 
 
@@ -207,30 +211,30 @@ def _cells(value: Estimate | None) -> tuple[float | None, float | None, float | 
 
 
 _LEAST, _MOST = 1e-100, 1e100
-"""Whatever mixes have is between these, and so limits of its interval are numbers."""
+"""Limits of plausible values, between which limits of intervals are finite."""
 
 
 def is_plausible(value: float) -> bool:
-    """Whether a value is predicted: what is NaN is not, nor what nothing can have."""
+    """Whether a value is a plausible prediction: not NaN, and within limits."""
     return _LEAST < value < _MOST
 
 
 def estimates(
     values: Reals, residuals: Mapping[str, CoRunResiduals], quantity: str, level: float
 ) -> tuple[Estimate | None, ...]:
-    """Values with intervals by the residuals of their quantity; ``None`` for what is not known."""
+    """Values with intervals from the residuals of their quantity; ``None`` for unknown values."""
     known = (values > _LEAST) & (values < _MOST)
     if quantity not in residuals or not known.any():
         return (None,) * len(values)
     low, high = residuals[quantity].limits(level, np.where(known, values, 1.0))
     return tuple(
-        Estimate(value, least, most, level) if there else None
-        for value, least, most, there in np.column_stack([values, low, high, known]).tolist()
+        Estimate(value, least, most, level) if is_known else None
+        for value, least, most, is_known in np.column_stack([values, low, high, known]).tolist()
     )
 
 
 def check_profile(run: Solo, device: str) -> None:
-    """Refuse an application that a model of a device can say nothing of."""
+    """Raise InputError for a run that a model of a device cannot predict."""
     if run.device != device:
         expected = f"the profile to be of {device}, whose mixes the model was trained on"
         found = f"{run.device}: profile it there"

@@ -1,4 +1,4 @@
-"""The models of co-running by name, and the baselines, which look at no application."""
+"""The models of co-runs by name, and the baselines, which ignore the applications."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Mean(CoRunModel):
     name = "mean"
 
     def fit(self, co_runs: CoRuns, seed: int = 0) -> FittedCoRunMean:
-        """Fit it; nothing is random."""
+        """Fit the means; nothing is random."""
         sound = [mix for mix in co_runs.bags if not mix.failed]
         if not sound:
             raise InputError.of(where=co_runs.label, expected="mixes to learn from", found="none")
@@ -41,13 +41,13 @@ class Mean(CoRunModel):
 class FittedCoRunMean(Stored, CoRunPredictor, kind="corun-mean"):
     """Means by size of mixes."""
 
-    sizes: Annotated[Integers, Array("s", low=0, least=1)]  # Sizes; the first is 0, for all together
-    # Of each: geometric mean of the slowdowns; mean place of the time between the longest of the isolated
-    # times (0) and the sum of all (1); mean power in watts; share that fits. Not a number where not known
+    sizes: Annotated[Integers, Array("s", low=0, least=1)]  # Sizes; the first is 0, for all sizes
+    # Of each: geometric mean of the slowdowns; mean position of the time between the longest isolated time
+    # (0) and their sum (1); mean power in watts; share that fits. NaN where not known
     means: Annotated[Reals, Array("s 4", nan=True)]
 
     def check(self) -> None:
-        """Refuse means without those of all together."""
+        """Raise InputError unless the means of all sizes come first."""
         if self.sizes[0] != 0:
             raise InputError.of(field="sizes", expected="0 first", found=int(self.sizes[0]))
 
@@ -60,15 +60,17 @@ class FittedCoRunMean(Stored, CoRunPredictor, kind="corun-mean"):
         return CoRunPrediction(slowdowns, np.array(times, dtype=np.float64), power, fits)
 
     def _row(self, members: int) -> Reals:
-        """What is known of a size, and of all sizes where nothing is."""
-        own = self.means[self.sizes == members]
-        row: Reals = self.means[0] if len(own) == 0 else np.where(np.isnan(own[0]), self.means[0], own[0])
+        """Means of a size, with those of all sizes where a mean is missing."""
+        of_size = self.means[self.sizes == members]
+        row: Reals = (
+            self.means[0] if len(of_size) == 0 else np.where(np.isnan(of_size[0]), self.means[0], of_size[0])
+        )
         return row
 
 
 @dataclass(frozen=True)
 class Sum(CoRunModel):
-    """One after the other: a mix takes as long as its jobs alone, and everybody waits for everybody."""
+    """One after another: a mix takes the sum of the isolated times."""
 
     name = "sum"
 
@@ -79,7 +81,7 @@ class Sum(CoRunModel):
 
 @dataclass(frozen=True)
 class FittedSum(Stored, CoRunPredictor, kind="corun-sum"):
-    """Co-runners that take turns: each is slowed down by as many as there are.
+    """Time sharing: the slowdown of each co-runner is their number.
 
     Power is the mean of the isolated powers over the time of each.
     """
@@ -99,14 +101,14 @@ def _isolated_s(mix: Mix) -> Reals:
     return np.array([run.time_s for run in mix], dtype=np.float64)
 
 
-def _time(isolated_s: Reals, slowdown: float, place: float) -> float:
-    """From where times lie between longest and sum; or from slowdowns, where no time is known."""
-    if not np.isnan(place):
-        return float(isolated_s.max() + place * (isolated_s.sum() - isolated_s.max()))
+def _time(isolated_s: Reals, slowdown: float, position: float) -> float:
+    """Time from its position between longest and sum; or from slowdowns, where no time is known."""
+    if not np.isnan(position):
+        return float(isolated_s.max() + position * (isolated_s.sum() - isolated_s.max()))
     count = len(isolated_s)
 
-    def fewer(rows: Integers, places: Integers) -> Reals:
-        return with_fewer(np.full((len(rows), len(places)), slowdown), count, len(places))
+    def fewer(rows: Integers, columns: Integers) -> Reals:
+        return with_fewer(np.full((len(rows), len(columns)), slowdown), count, len(columns))
 
     return float(mix_times(isolated_s[None], np.full((1, count), slowdown), fewer)[0])
 
@@ -115,13 +117,13 @@ def _means(mixes: Sequence[Bag]) -> list[float]:
     slowdowns = [member.slowdown for mix in mixes for member in mix.members if member.slowdown]
     return [
         float(np.exp(_mean(np.log(slowdowns)))),
-        _mean([_place(mix) for mix in mixes]),
+        _mean([_position(mix) for mix in mixes]),
         _mean([mix.power_w for mix in mixes]),
         _mean([mix.fits for mix in mixes]),
     ]
 
 
-def _place(mix: Bag) -> float | None:
+def _position(mix: Bag) -> float | None:
     isolated_s = _isolated_s(mix.solos)
     if mix.time_s is None or not (rest := isolated_s.sum() - isolated_s.max()) > 0:
         return None
@@ -136,7 +138,7 @@ def _mean(values: Sequence[float | None] | Reals) -> float:
 DEFAULT_MODEL = "process"
 
 BASELINES = ("mean", "sum")
-"""Those that look at no application: anything else must beat them."""
+"""Models that ignore the applications; all others must beat them."""
 
 MODELS: Mapping[str, Callable[[], CoRunModel]] = MappingProxyType(
     {
@@ -147,11 +149,11 @@ MODELS: Mapping[str, Callable[[], CoRunModel]] = MappingProxyType(
         "process": Process,
     }
 )
-"""What makes each model, from the trivial to the strong."""
+"""Factories of the models by name, from the trivial to the strong."""
 
 
 def models_named(names: Sequence[str]) -> list[CoRunModel]:
-    """Make models, in the order of their names."""
+    """Return new models, in the order of their names."""
     for name in names:
         if name not in MODELS:
             raise InputError.of(field="models", expected=f"one of {', '.join(MODELS)}", found=repr(name))

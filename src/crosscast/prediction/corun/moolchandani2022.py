@@ -1,4 +1,4 @@
-"""The published models of Moolchandani, Kumar and Sarangi (2022): six regressors, a predictor a size."""
+"""The models of Moolchandani, Kumar and Sarangi (2022): six regressors, a predictor per size of mixes."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ class Regressor(Protocol):
     """A fitted function of rows of features."""
 
     def predict(self, rows: Reals) -> Reals:
-        """What it predicts of rows, (r, f): of shape (r,)."""
+        """Predictions ``(r,)`` of rows ``(r, f)``."""
         ...
 
     def check_width(self, features: int) -> None:
-        """Refuse rows of so many features if it is of others."""
+        """Raise InputError unless it is of `features` features."""
         ...
 
 
@@ -71,7 +71,7 @@ class Linear(Stored, kind="corun-linear"):
     level: float  # Value where all features are 0
 
     def predict(self, rows: Reals) -> Reals:
-        """Its values."""
+        """Values of the function."""
         return np.asarray(rows @ self.slopes + self.level)
 
     def check_width(self, features: int) -> None:
@@ -88,7 +88,7 @@ class Network(Stored, kind="corun-network"):
     output: Annotated[Linear, Nested(flat=True)]  # A linear function of the units
 
     def predict(self, rows: Reals) -> Reals:
-        """Its values."""
+        """Values of the function."""
         # The logistic function, without an exponential that might overflow.
         return self.output.predict(0.5 + 0.5 * np.tanh(0.5 * (rows @ self.hidden + self.bias)))
 
@@ -100,14 +100,14 @@ class Network(Stored, kind="corun-network"):
 
 @dataclass(frozen=True, eq=False)
 class SupportVectors(Stored, kind="corun-kernels"):
-    """A linear function of how near rows are to ``m`` support vectors, by a Gaussian of the distance."""
+    """A linear function of Gaussian kernels of the distances to ``m`` support vectors."""
 
     vectors: Annotated[Reals, Array("m f")]
-    output: Annotated[Linear, Nested(flat=True)]  # A linear function of the nearness to each
-    gamma: float  # How fast nearness falls with the squared distance
+    output: Annotated[Linear, Nested(flat=True)]  # A linear function of the kernels
+    gamma: float  # Coefficient of the squared distance
 
     def predict(self, rows: Reals) -> Reals:
-        """Its values."""
+        """Values of the function."""
         sums = (rows**2).sum(axis=1)[:, None] + (self.vectors**2).sum(axis=1)
         squares = np.maximum(sums - 2.0 * (rows @ self.vectors.T), 0.0)
         return self.output.predict(np.exp(-self.gamma * squares))
@@ -124,11 +124,11 @@ def _check_width(field: str, found: int, expected: int) -> None:
 
 
 DEPTH, PERFORMANCE_DEPTH = 10, 7
-"""Splits from the root to a leaf, at most, of the decision tree and the forest; and of the decision tree that
-predicts times (section 5.4.1)."""
+"""Most splits from the root to a leaf of the decision tree and the forest; and of the decision tree of times
+(section 5.4.1)."""
 
 _FEW = 16
-"""So many mixes are predicted by the trees of all targets at once: each pass costs more than its rows do."""
+"""Number of mixes up to which one pass through the trees of all targets is faster than one for each."""
 
 _TREES, _UNITS = 100, 100
 """Trees of the forest, and units of the perceptron's hidden layer."""
@@ -152,7 +152,7 @@ def estimator(kind: str, seed: int, depth: int = DEPTH) -> Any:
         from sklearn.svm import SVR
         from sklearn.tree import DecisionTreeRegressor
     state = {"random_state": seed % 2**31}
-    made = {
+    regressors = {
         "decision-tree": DecisionTreeRegressor(max_depth=depth, **state),
         "forest": RandomForestRegressor(_TREES, max_depth=depth, **state),
         "boosting": GradientBoostingRegressor(loss="squared_error", **state),
@@ -160,23 +160,23 @@ def estimator(kind: str, seed: int, depth: int = DEPTH) -> Any:
         "mlp": MLPRegressor(hidden_layer_sizes=(_UNITS,), activation="logistic", **state),
         "svr": SVR(kernel="rbf"),
     }
-    return made[kind]
+    return regressors[kind]
 
 
-def fit_regressor(kind: str, rows: Reals, wanted: Reals, seed: int, *, depth: int = DEPTH) -> Regressor:
+def fit_regressor(kind: str, rows: Reals, target: Reals, seed: int, *, depth: int = DEPTH) -> Regressor:
     """Fit a regressor, in one thread: the same rows and seed give the same numbers."""
-    low = float(wanted.min())
-    span = float(wanted.max()) - low or 1.0
+    low = float(target.min())
+    span = float(target.max()) - low or 1.0
     fitted = estimator(kind, seed, depth)
     from sklearn.exceptions import ConvergenceWarning
     from threadpoolctl import threadpool_limits
 
     with threadpool_limits(1), warnings.catch_warnings():
-        # A perceptron that has not converged after the default number of rounds is what the table asks for.
+        # The table has a perceptron with the default number of rounds, converged or not.
         warnings.simplefilter("ignore", ConvergenceWarning)
-        fitted.fit(rows, (wanted - low) / span)
+        fitted.fit(rows, (target - low) / span)
     if kind in _GROWN:
-        return Grown(joined([constant(np.array([low])), _GROWN[kind](fitted).onto(np.array([[span]]))]))
+        return Grown(joined([constant(np.array([low])), _GROWN[kind](fitted).project(np.array([[span]]))]))
     if kind == "linear":
         return Linear(fitted.coef_ * span, float(fitted.intercept_) * span + low)
     if kind == "mlp":
@@ -187,23 +187,22 @@ def fit_regressor(kind: str, rows: Reals, wanted: Reals, seed: int, *, depth: in
 
 
 TARGETS = ("slowdown", "time_s", "power_w")
-"""What may be predicted: of each co-runner, and of the mix."""
+"""Predicted quantities: of each co-runner, and of the mix."""
 
 
 def own_first(members: int) -> Integers:
-    """For each co-runner of a mix, the places of itself and then of the others, of shape (n, n)."""
-    every = range(members)
-    return np.array([[own, *(place for place in every if place != own)] for own in every], dtype=np.int64)
+    """For each co-runner of a mix, the index of itself and then of the others, ``(n, n)``."""
+    indices = range(members)
+    return np.array([[own, *(other for other in indices if other != own)] for own in indices], np.int64)
 
 
 @dataclass(frozen=True, eq=False)
 class Target(Stored):
-    """What predicts one of `TARGETS`."""
+    """Predictor of one of `TARGETS`."""
 
-    columns: Annotated[Integers, Array("c", low=0, least=1)]  # Columns of a co-runner that it sees, of each
+    columns: Annotated[Integers, Array("c", low=0, least=1)]  # Columns of its features for each co-runner
     regressor: Regressor
-    # The least that it learned from. Nothing below it is predicted: a linear function may fall below 0, where
-    # there are no times
+    # The least value in the training and of predictions, as a linear function may fall below 0
     least: float
 
 
@@ -213,31 +212,32 @@ class SizePredictor(Stored):
 
     members: Annotated[int, Array(low=2, below=1 << 10)]  # `n`
     columns: Annotated[MixColumns, Nested(flat=True)]  # Columns of each co-runner
-    slowdown: Target | None  # What predicts each of `TARGETS`; `None` for what was not known
+    slowdown: Target | None  # Predictor of each of `TARGETS`; `None` without training values
     time_s: Target | None
     power_w: Target | None
 
     def check(self) -> None:
-        """Refuse targets of other columns."""
+        """Raise InputError unless targets are of these columns."""
         width = len(self.columns.titles)
         for target in self.targets.values():
             if target.columns.max() >= width:
-                found = int(target.columns.max())
-                raise InputError.of(field="columns", expected=f"places below {width}", found=found)
+                column = int(target.columns.max())
+                raise InputError.of(field="columns", expected=f"indices below {width}", found=column)
             target.regressor.check_width(len(target.columns) * self.members)
         if not self.targets:
             raise InputError.of(expected=f"one of {', '.join(TARGETS)}", found="none")
 
     @cached_property
     def targets(self) -> Mapping[str, Target]:
-        """What predicts each of `TARGETS` that is predicted."""
+        """Predictors of the predicted `TARGETS`."""
         return {name: target for name in TARGETS if (target := getattr(self, name)) is not None}
 
     @cached_property
     def views(self) -> Mapping[str, Integers]:
-        """For each target, where rows of its features are among the columns of a whole mix, (views, f).
+        """For each target, columns of its features in a row of a whole mix, ``(views, f)``.
 
-        Each co-runner's own come first, then the others'. A mix is seen by its first one, the longest.
+        Each co-runner's own come first, then the others'. Targets of mixes have one view, of the first and
+        longest co-runner.
         """
         width, first = len(self.columns.titles), own_first(self.members)
         return {
@@ -249,7 +249,7 @@ class SizePredictor(Stored):
 
     @cached_property
     def _all_trees(self) -> Trees | None:
-        """The trees of all targets and views on the columns of a whole mix, with an output for each."""
+        """Trees of all targets and views, on the columns of a whole mix, with an output for each."""
         parts = [
             (target.regressor.trees, view)
             for name, target in self.targets.items()
@@ -259,43 +259,47 @@ class SizePredictor(Stored):
         if len(parts) < sum(map(len, self.views.values())):
             return None
         outputs = np.eye(len(parts))[:, None]
-        return joined([trees.reading(at).onto(own) for (trees, at), own in zip(parts, outputs, strict=True)])
+        return joined(
+            [trees.with_columns(view).project(out) for (trees, view), out in zip(parts, outputs, strict=True)]
+        )
 
     def predict(self, mixes: Sequence[Mix]) -> dict[str, Reals]:
-        """Predict ``b`` mixes of its size: slowdowns of shape (b, n), the others of shape (b,)."""
+        """Predict ``b`` mixes of its size: slowdowns ``(b, n)``, other quantities ``(b,)``."""
         values, order = self.columns.of(mixes)
-        b, found, start = len(mixes), {}, 0
+        b, predictions, start = len(mixes), {}, 0
         flat = values.reshape(b, -1)
         sums = self._all_trees.sum(flat) if b <= _FEW and self._all_trees is not None else None
         for name, target in self.targets.items():
             views = self.views[name]
             if sums is None:
-                told = target.regressor.predict(flat[:, views].reshape(b * len(views), -1)).reshape(b, -1)
+                values_of_views = target.regressor.predict(
+                    flat[:, views].reshape(b * len(views), -1)
+                ).reshape(b, -1)
             else:
-                told = sums[:, start : start + len(views)]
-            found[name], start = np.maximum(told, target.least), start + len(views)
+                values_of_views = sums[:, start : start + len(views)]
+            predictions[name], start = np.maximum(values_of_views, target.least), start + len(views)
         slowdown = np.empty(order.shape)
-        if "slowdown" in found:
-            np.put_along_axis(slowdown, order, found["slowdown"], axis=1)
-        return {name: slowdown if name == "slowdown" else each[:, 0] for name, each in found.items()}
+        if "slowdown" in predictions:
+            np.put_along_axis(slowdown, order, predictions["slowdown"], axis=1)
+        return {name: slowdown if name == "slowdown" else each[:, 0] for name, each in predictions.items()}
 
 
 @dataclass(frozen=True, eq=False)
 class PublishedCoRunPredictor(Stored, CoRunPredictor, kind="corun-published"):
-    """One predictor a size (sections 5.1.3 and 8).
+    """A predictor for each size of mixes (sections 5.1.3 and 8).
 
-    Where the training mixes of a size had slowdowns and no times, its times are made of slowdowns by
-    `mix_times`, and those of fewer co-runners are predicted, too, or taken as `with_fewer` says if there is
-    no predictor of their size. Where they had times and no slowdowns, slowdowns are those of `even_slowdown`.
+    Where the training mixes of a size had slowdowns and no times, times follow from slowdowns by `mix_times`;
+    slowdowns of fewer co-runners are predicted, or those of `with_fewer` without a predictor of their size.
+    Where they had times and no slowdowns, slowdowns are those of `even_slowdown`.
     """
 
     sizes: tuple[SizePredictor, ...]  # Predictors by ascending numbers of co-runners
 
     def check(self) -> None:
-        """Refuse sizes that are not ascending."""
-        found = [each.members for each in self.sizes]
-        if not found or sorted(set(found)) != found:
-            raise InputError.of(field="sizes", expected="predictors of ascending sizes", found=found)
+        """Raise InputError unless sizes are ascending."""
+        sizes = [each.members for each in self.sizes]
+        if not sizes or sorted(set(sizes)) != sizes:
+            raise InputError.of(field="sizes", expected="predictors of ascending sizes", found=sizes)
 
     @cached_property
     def by_size(self) -> Mapping[int, SizePredictor]:
@@ -303,17 +307,17 @@ class PublishedCoRunPredictor(Stored, CoRunPredictor, kind="corun-published"):
         return {each.members: each for each in self.sizes}
 
     def predict(self, mixes: Sequence[Mix]) -> CoRunPrediction:
-        """Predict mixes of sizes that it was fitted to."""
+        """Predict mixes of the sizes in the training."""
         slowdown = [np.full(len(mix), np.nan) for mix in mixes]
         time_s, power_w, fits = np.full((3, len(mixes)), np.nan)
         for members in sorted({len(mix) for mix in mixes}):
-            places = [place for place, mix in enumerate(mixes) if len(mix) == members]
-            some = [mixes[place] for place in places]
-            found = self._completed(self.of_size(members).predict(some), some)
-            for place, each in zip(places, found.get("slowdown", ()), strict=False):
-                slowdown[place] = each
-            time_s[places] = found.get("time_s", np.nan)
-            power_w[places] = found.get("power_w", np.nan)
+            indices = [index for index, mix in enumerate(mixes) if len(mix) == members]
+            of_size = [mixes[index] for index in indices]
+            predictions = self._completed(self.of_size(members).predict(of_size), of_size)
+            for index, of_mix in zip(indices, predictions.get("slowdown", ()), strict=False):
+                slowdown[index] = of_mix
+            time_s[indices] = predictions.get("time_s", np.nan)
+            power_w[indices] = predictions.get("power_w", np.nan)
         return CoRunPrediction(tuple(slowdown), time_s, power_w, fits)
 
     def of_size(self, members: int) -> SizePredictor:
@@ -324,48 +328,48 @@ class PublishedCoRunPredictor(Stored, CoRunPredictor, kind="corun-published"):
             raise InputError.of(where="mix", expected=expected, found=members)
         return self.by_size[members]
 
-    def _completed(self, found: dict[str, Reals], mixes: Sequence[Mix]) -> dict[str, Reals]:
-        """With times made of slowdowns, or slowdowns of times, where only one of both is predicted."""
-        if ("slowdown" in found) == ("time_s" in found):
-            return found
+    def _completed(self, predictions: dict[str, Reals], mixes: Sequence[Mix]) -> dict[str, Reals]:
+        """Derive times from slowdowns, or slowdowns from times, where only one of both is predicted."""
+        if ("slowdown" in predictions) == ("time_s" in predictions):
+            return predictions
         isolated_s, count = isolated_times(mixes), len(mixes[0])
-        if "time_s" in found:
-            every = even_slowdown(isolated_s, found["time_s"])
-            return {**found, "slowdown": np.repeat(every[:, None], count, axis=1)}
-        slowdown = found["slowdown"]
+        if "time_s" in predictions:
+            common = even_slowdown(isolated_s, predictions["time_s"])
+            return {**predictions, "slowdown": np.repeat(common[:, None], count, axis=1)}
+        slowdown = predictions["slowdown"]
 
-        def of_left(rows: Integers, places: Integers) -> Reals:
-            predictor = self.by_size.get(len(places))
+        def of_running(rows: Integers, columns: Integers) -> Reals:
+            predictor = self.by_size.get(len(columns))
             if predictor is None or predictor.slowdown is None:
-                return with_fewer(slowdown[np.ix_(rows, places)], count, len(places))
-            left = [tuple(mixes[row][place] for place in places) for row in rows]
-            return predictor.predict(left)["slowdown"]
+                return with_fewer(slowdown[np.ix_(rows, columns)], count, len(columns))
+            running = [tuple(mixes[row][column] for column in columns) for row in rows]
+            return predictor.predict(running)["slowdown"]
 
-        return {**found, "time_s": mix_times(isolated_s, slowdown, of_left)}
+        return {**predictions, "time_s": mix_times(isolated_s, slowdown, of_running)}
 
 
 @dataclass(frozen=True)
 class Published(CoRunModel):
     """A regressor of table 6 for each size of mixes, and for each of mix time, power and slowdown.
 
-    The paper predicts time and power. Slowdowns, which are all that other data have, are predicted from the
-    features of times, those of the co-runner itself first.
+    The paper predicts time and power. Slowdowns, for data without times, are predicted from the features of
+    times, with those of the co-runner itself first.
     """
 
-    kind: str  # Kind of regressor, see `KINDS`
-    performance: Combination = PERFORMANCE  # Features that times and slowdowns, and power, are predicted from
+    kind: str  # Of the regressor, see `KINDS`
+    performance: Combination = PERFORMANCE  # Features of times and slowdowns, and of power
     power: Combination = POWER
-    # Whether training mixes of two and three are put in every order, as the paper permutes benchmarks
-    # (section 5.2). What is predicted is always in one order, so that it does not depend on that of the mix.
-    # On times of pairs that follow from gavel's V100, all kinds but the perceptron err less by it, if little
+    # Whether training mixes of two and three are used in every order, as the paper permutes benchmarks
+    # (section 5.2). Predictions use one order, so that they do not depend on that of the mix. On times of
+    # pairs from gavel's V100, this reduces errors of all kinds but the perceptron a little
     permuted: bool = True
-    # Whether to take all other features of the isolated runs, too, which is not as published. They are taken
-    # in any case where nothing in the training has any feature of a combination: else there were no model
+    # Whether to use all other features of the isolated runs, too, unlike the paper. They are always used
+    # where no training run has any feature of a combination
     others: bool = False
-    title: str = ""  # Its name, if not one after its kind
+    title: str = ""  # Name of the model; by default after its kind
 
     def __post_init__(self) -> None:
-        """Check the kind, and that the features are known before a mix runs."""
+        """Raise InputError for an unknown kind, or features that are known only after a mix ran."""
         if self.kind not in KINDS:
             expected = f"one of {', '.join(KINDS)}"
             raise InputError.of(where="model", expected=expected, found=repr(self.kind))
@@ -376,11 +380,11 @@ class Published(CoRunModel):
 
     @property
     def name(self) -> str:
-        """Its name on the command line and in tables."""
+        """Name on the command line and in tables."""
         return self.title or f"published-{self.kind}"
 
     def fit(self, co_runs: CoRuns, seed: int) -> PublishedCoRunPredictor:
-        """Fit it to mixes in which no application failed."""
+        """Fit to mixes in which no application failed."""
         sound = [mix for mix in co_runs.bags if not mix.failed and len(mix.members) > 1]
         fitted = [
             self._fit_size([mix for mix in sound if len(mix.members) == size], seed)
@@ -393,22 +397,22 @@ class Published(CoRunModel):
         return PublishedCoRunPredictor(sizes)
 
     def _fit_size(self, mixes: Sequence[Bag], seed: int) -> SizePredictor | None:
-        """A predictor of mixes of one size; ``None`` if nothing is known of them that it could predict."""
+        """Fit a predictor of mixes of one size; ``None`` if they have no target."""
         known = {name: _known(name, mixes) for name in TARGETS}
-        told = np.any([~np.isnan(each).all(axis=1) for each in known.values()], axis=0)
-        if not told.any():
+        usable = np.any([~np.isnan(each).all(axis=1) for each in known.values()], axis=0)
+        if not usable.any():
             return None
-        every = [mix.solos for mix in mixes]
-        performance, power = (self._complete(each, every) for each in (self.performance, self.power))
+        all_runs = [mix.solos for mix in mixes]
+        performance, power = (self._complete(each, all_runs) for each in (self.performance, self.power))
         features = {name: power if name == "power_w" else performance for name in TARGETS}
-        wanted = {name: each[told] for name, each in known.items() if not np.isnan(each).all()}
-        names = tuple(dict.fromkeys(name for target in wanted for name in features[target]))
-        runs = [every[place] for place in np.flatnonzero(told)]
+        values_of = {name: each[usable] for name, each in known.items() if not np.isnan(each).all()}
+        names = tuple(dict.fromkeys(name for target in values_of for name in features[target]))
+        runs = [all_runs[index] for index in np.flatnonzero(usable)]
         columns = MixColumns.fit(names, runs)
         values, order = columns.of(runs)
         targets: dict[str, Target] = {}
-        for name, each in wanted.items():
-            used = columns.places(features[name])
+        for name, each in values_of.items():
+            used = columns.indices(features[name])
             if len(used):
                 ordered = np.take_along_axis(each, order, axis=1) if name == "slowdown" else each
                 rows, aims = _rows(values[:, :, used], ordered, self.permuted)
@@ -418,7 +422,7 @@ class Published(CoRunModel):
         return SizePredictor(len(mixes[0].members), columns, *(targets.get(name) for name in TARGETS))
 
     def _complete(self, combination: Combination, mixes: Sequence[Mix]) -> tuple[str, ...]:
-        """Features of a combination, and the others where they are to be taken."""
+        """Features of a combination, with the others where they are to be used."""
         features = combination.features
         if not self.others and len(unknown_features(features, mixes)) < len(features):
             return features
@@ -426,7 +430,7 @@ class Published(CoRunModel):
 
 
 def _known(target: str, mixes: Sequence[Bag]) -> Reals:
-    """What is known of a target: slowdowns of shape (b, n), the others of shape (b, 1)."""
+    """Measured values of a target: slowdowns ``(b, n)``, other quantities ``(b, 1)``."""
     of_mixes = (
         [member.slowdown for member in mix.members] if target == "slowdown" else [getattr(mix, target)]
         for mix in mixes
@@ -435,20 +439,20 @@ def _known(target: str, mixes: Sequence[Bag]) -> Reals:
 
 
 def _rows(values: Reals, known: Reals, permuted: bool) -> tuple[Reals, Reals]:
-    """Rows to learn from, and what is known of each: slowdowns of ``n`` co-runners, or one of each mix."""
+    """Training rows and their targets: slowdowns of ``n`` co-runners, or one value of each mix."""
     b, n, _ = values.shape
     of_each = known.shape[1] > 1
     orders = own_first(n) if of_each else own_first(n)[:1]
     if permuted and n <= _MOST_PERMUTED:
-        stays = 1 if of_each else 0
+        fixed = 1 if of_each else 0
         orders = np.array(
-            [[*order[:stays], *rest] for order in orders.tolist() for rest in permutations(order[stays:])]
+            [[*order[:fixed], *rest] for order in orders.tolist() for rest in permutations(order[fixed:])]
         )
     aims = known[:, orders[:, 0]] if of_each else np.repeat(known, len(orders), axis=1)
     rows, aims = values[:, orders].reshape(b * len(orders), -1), aims.ravel()
-    there = ~np.isnan(aims)
-    return rows[there], aims[there]
+    is_known = ~np.isnan(aims)
+    return rows[is_known], aims[is_known]
 
 
 _MOST_PERMUTED = 3
-"""Mixes of more are learned from in one order only."""
+"""Larger mixes are used in one order only."""

@@ -1,4 +1,4 @@
-"""The features of Moolchandani, Kumar and Sarangi (2022): of applications alone, and fairness in a mix."""
+"""The features of Moolchandani, Kumar and Sarangi (2022): of isolated runs, and fairness in a mix."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from crosscast.prediction.corun.forecast import Mix
 from crosscast.prediction.serialization import Array, Nested, Stored
 
 _LEVELS = ("low", "medium", "high")
-"""The microbenchmarks with which each application has run (section 5.1.4)."""
+"""Levels of the microbenchmarks that ran with each application (section 5.1.4)."""
 
 _PRESSURES = ("llc_miss", "inflicted_high", "bandwidth_bytes_per_s")
-"""What the pressure of an application is told by.
+"""Measures of an application's pressure on the cache.
 
-The paper's misses; where counters are not to be had, how much the application slowed the microbenchmark High
-down, or its memory traffic.
+The paper's misses; without counters, the slowdown of the microbenchmark High by the application, or its
+memory traffic.
 """
 
 FAIRNESS = "fairness"
-"""The fairness of an application, chosen by what the others do to the cache (section 5.1.4)."""
+"""Fairness of an application, chosen by the others' pressure on the cache (section 5.1.4)."""
 
 _INSTRUCTIONS = {
     **{name: f"mix_{name.lower()}" for name in ("SSE", "ALU", "MEM", "FP")},
@@ -49,10 +49,10 @@ _COLUMNS: Mapping[str, str] = MappingProxyType(
         "DTLB_miss": "dtlb_miss",
     }
 )
-"""Where each is among the features of an isolated run."""
+"""Feature of an isolated run, by the paper's name."""
 
 INDIVIDUAL = ("GPU_time", "GPU_power", *_COLUMNS)
-"""Features of an application alone. The two of the GPU are those of the device at hand, whatever it is."""
+"""Features of an isolated run. The two of the GPU are those of the shared device, of any type."""
 
 CONCURRENT = ("IPC_sh", "LLC_miss_sh", "Branch_miss_sh", "L1_miss_sh", "DTLB_miss_sh", "CPU_power_sh")
 """Counters and power of the whole mix on a CPU."""
@@ -60,26 +60,26 @@ CONCURRENT = ("IPC_sh", "LLC_miss_sh", "Branch_miss_sh", "L1_miss_sh", "DTLB_mis
 
 @dataclass(frozen=True)
 class Combination:
-    """Features that a predictor is given: those of each application by the paper's names, and `FAIRNESS`."""
+    """Features of a predictor: those of each application by the paper's names, and `FAIRNESS`."""
 
     name: str
     features: tuple[str, ...]
 
     @property
     def concurrent(self) -> tuple[str, ...]:
-        """Those that only a run of the mix itself would tell."""
+        """Features that only a run of the mix itself has."""
         return tuple(name for name in self.features if name in CONCURRENT)
 
 
 PERFORMANCE = Combination("all", ("CPU_time", "GPU_time", *INSTRUCTION_MIX, FAIRNESS))
-"""All features of table 4, which the performance predictor takes."""
+"""All features of table 4, for the performance predictor."""
 
 POWER = Combination("comb16", ("CPU_power", "GPU_power", "LLC_miss", FAIRNESS))
-"""What the paper chooses for power: it needs no run of the mix (section 7.3)."""
+"""The paper's choice for power, which needs no run of the mix (section 7.3)."""
 
 
 def value_of(run: Solo, name: str) -> float:
-    """A feature of an application alone; NaN where it is not known."""
+    """A feature of an isolated run; NaN if not known."""
     if name in ("GPU_time", "GPU_power"):
         value = run.time_s if name == "GPU_time" else run.power_w
         return math.nan if value is None else value
@@ -87,19 +87,19 @@ def value_of(run: Solo, name: str) -> float:
 
 
 def fairness_with(run: Solo, level: str) -> float:
-    """Fairness of an application and a microbenchmark; NaN where it is not known.
+    """Fairness of an application and a microbenchmark; NaN if not known.
 
-    Where it was not written down, it is made of the slowdowns of both: the lesser over the greater.
+    If not recorded, it is the ratio of the lesser to the greater of both slowdowns.
     """
     known = run.features.get(f"fairness_{level}")
     if known is not None:
         return known
-    own, other = (run.features.get(f"{what}_{level}", math.nan) for what in ("slowdown", "inflicted"))
+    own, other = (run.features.get(f"{kind}_{level}", math.nan) for kind in ("slowdown", "inflicted"))
     return min(own, other) / max(own, other) if own > 0 and other > 0 else math.nan
 
 
 def unknown_features(names: Iterable[str], mixes: Sequence[Mix]) -> tuple[str, ...]:
-    """Which features nothing in the mixes has; a combination with such a one is not available on them."""
+    """Features that no run in the mixes has; a combination with one of them is not available."""
     runs = {id(run): run for mix in mixes for run in mix}.values()
 
     def known(name: str) -> bool:
@@ -111,37 +111,37 @@ def unknown_features(names: Iterable[str], mixes: Sequence[Mix]) -> tuple[str, .
 
 
 def other_features(mixes: Sequence[Mix]) -> tuple[str, ...]:
-    """Names of what applications of the mixes have besides the features of the paper, sorted."""
-    found = {name for mix in mixes for run in mix for name in run.features}
-    return tuple(sorted(found - set(_COLUMNS.values())))
+    """Names of the runs' features besides those of the paper, sorted."""
+    names = {name for mix in mixes for run in mix for name in run.features}
+    return tuple(sorted(names - set(_COLUMNS.values())))
 
 
 def count_known(values: Sequence[float]) -> int:
-    """How many are known; none if they do not differ, as of a counter that does not count."""
+    """Number of known values; 0 if they are all equal, as of a broken counter."""
     known = [value for value in values if not math.isnan(value)]
     return len(known) if len(set(known)) > 1 else 0
 
 
 @dataclass(frozen=True, eq=False)
 class FairnessChoice(Stored):
-    """Which fairness of an application stands for its fairness in a mix (section 5.1.4).
+    """Choice of an isolated fairness that represents the fairness in a mix (section 5.1.4).
 
-    In a mix, the pressure of the others on the last-level cache, the sum of their misses, says which of the
-    three microbenchmarks they resemble.
+    In a mix, the pressure of the others on the last-level cache, the sum of their misses, determines which of
+    the three microbenchmarks they resemble.
     """
 
-    # Which of `_PRESSURES` tells it; nothing where no application has any: all are medium then
+    # One of `_PRESSURES`; empty where no application has any: all are medium then
     pressure: str
-    pressure_usual: float  # What stands in for the pressure of one that lacks it: the training median
+    pressure_usual: float  # Replaces a missing pressure: the training median
     # Sums of the others' pressures above which they are medium, and high
     pressure_thresholds: Annotated[Reals, Array("2")]
 
     @classmethod
     def fit(cls, mixes: Sequence[Mix]) -> FairnessChoice:
-        """Fit it to mixes of one size.
+        """Fit thresholds to mixes of one size.
 
-        The paper does not say how its thresholds were found. Here they are the tertiles of the sums in the
-        training mixes. Pressure is told by what most have, and differs among them; of equals, by the first.
+        The paper does not state its thresholds. Here they are the tertiles of the sums in the training mixes.
+        The measure of pressure is the one that most runs have, and that varies; of equals, the first.
         """
         known = {
             name: [run.features.get(name, math.nan) for mix in mixes for run in mix] for name in _PRESSURES
@@ -153,7 +153,7 @@ class FairnessChoice(Stored):
         return replace(unfitted, pressure_thresholds=np.quantile(unfitted.sums(mixes), [1 / 3, 2 / 3]))
 
     def check(self) -> None:
-        """Refuse another pressure, and thresholds in the wrong order."""
+        """Raise InputError for an unknown pressure, or thresholds in the wrong order."""
         if self.pressure not in ("", *_PRESSURES):
             expected = f"one of {', '.join(_PRESSURES)}"
             raise InputError.of(field="pressure", expected=expected, found=repr(self.pressure))
@@ -163,52 +163,52 @@ class FairnessChoice(Stored):
             raise InputError.of(field="pressure_thresholds", expected=expected, found=found)
 
     def sums(self, mixes: Sequence[Mix]) -> Reals:
-        """Sum of the pressures of the others, for each of ``b`` mixes of ``n``, of shape (b, n)."""
-        own = np.array([[run.features.get(self.pressure, math.nan) for run in mix] for mix in mixes])
-        own = np.where(np.isnan(own), self.pressure_usual, own)
-        # Not the whole sum less the own one: of equal co-runners, rounding would tell them apart.
-        others = [np.delete(own, place, axis=1).sum(axis=1) for place in range(own.shape[1])]
+        """Sum of the others' pressures, for each of ``b`` mixes of ``n``, ``(b, n)``."""
+        pressures = np.array([[run.features.get(self.pressure, math.nan) for run in mix] for mix in mixes])
+        pressures = np.where(np.isnan(pressures), self.pressure_usual, pressures)
+        # Not the total less each one, as rounding would distinguish equal co-runners.
+        others = [np.delete(pressures, column, axis=1).sum(axis=1) for column in range(pressures.shape[1])]
         return np.stack(others, axis=1)
 
     def levels(self, mixes: Sequence[Mix]) -> Integers:
-        """Which microbenchmark the others resemble, 0 for Low to 2 for High, of shape (b, n)."""
+        """Microbenchmark that the others resemble, 0 for Low to 2 for High, ``(b, n)``."""
         if not self.pressure:
             return np.ones((len(mixes), len(mixes[0])), dtype=np.int64)
         return np.searchsorted(self.pressure_thresholds, self.sums(mixes), side="left").astype(np.int64)
 
     def fairness(self, mixes: Sequence[Mix]) -> Reals:
-        """Fairness chosen for each, of shape (b, n); NaN where it is not known."""
+        """Chosen fairness of each, ``(b, n)``; NaN if not known."""
         return np.array(
             [
-                [fairness_with(run, _LEVELS[place]) for run, place in zip(mix, places, strict=True)]
-                for mix, places in zip(mixes, self.levels(mixes).tolist(), strict=True)
+                [fairness_with(run, _LEVELS[level]) for run, level in zip(mix, levels, strict=True)]
+                for mix, levels in zip(mixes, self.levels(mixes).tolist(), strict=True)
             ]
         )
 
 
 _BEYOND = 1e30
-"""Scaled features further from 0 than this are taken to be this: trees compare in single precision."""
+"""Limit of scaled features, as trees compare in single precision."""
 
 
 @dataclass(frozen=True, eq=False)
 class MixColumns(Stored):
-    """What makes ``k`` features, and a flag for those that may be missing, of each co-runner of a mix."""
+    """Columns of each co-runner of a mix: ``k`` features, and a flag for those that may be missing."""
 
-    choice: Annotated[FairnessChoice, Nested(flat=True)]  # What chooses the fairness
+    choice: Annotated[FairnessChoice, Nested(flat=True)]  # Of the fairness
     columns: Annotated[tuple[str, ...], Array("k", least=1)]  # Names of the features
-    dropped: Annotated[tuple[str, ...], Array("d")]  # Features that were asked for, and that nothing has
-    usual: Annotated[Reals, Array("k")]  # What stands in for a feature that is missing: the training median
-    # Places of features that were missing of some in the training: each has a column that is 1 where it is
-    # missing, and 0 elsewhere
+    dropped: Annotated[tuple[str, ...], Array("d")]  # Requested features that no run has
+    usual: Annotated[Reals, Array("k")]  # Replaces a missing feature: the training median
+    # Indices of features that some training runs lack: each has a column that is 1 where it is missing, and 0
+    # elsewhere
     flagged: Annotated[Integers, Array("m", low=0, below="k")]
-    # The least value in the training, and how far the largest is above it, or 1 if they are all the same:
-    # features are scaled so that they go from 0 to 1 (section 5.3)
+    # The least value in the training, and the difference to the largest, or 1 if all are equal: features are
+    # scaled to the range from 0 to 1 (section 5.3)
     low: Annotated[Reals, Array("k")]
     span: Annotated[Reals, Array("k", above=0)]
 
     @classmethod
     def fit(cls, names: Sequence[str], mixes: Sequence[Mix]) -> MixColumns:
-        """Fit it to training mixes of one size, at least one."""
+        """Fit to one or more training mixes of one size."""
         choice = FairnessChoice.fit(mixes)
         values = _values(names, choice, mixes).reshape(-1, len(names))
         known: Flags = np.asarray(~np.isnan(values).all(axis=0))
@@ -221,8 +221,8 @@ class MixColumns(Stored):
         low, high = complete.min(axis=0), complete.max(axis=0)
         return cls(
             choice,
-            tuple(name for name, there in zip(names, known, strict=True) if there),
-            tuple(name for name, there in zip(names, known, strict=True) if not there),
+            tuple(name for name, is_known in zip(names, known, strict=True) if is_known),
+            tuple(name for name, is_known in zip(names, known, strict=True) if not is_known),
             usual,
             np.flatnonzero(np.isnan(values).any(axis=0)),
             low,
@@ -232,19 +232,19 @@ class MixColumns(Stored):
     @property
     def titles(self) -> tuple[str, ...]:
         """Names of all columns: the features, then the flags."""
-        return *self.columns, *(f"{self.columns[place]} missing" for place in self.flagged)
+        return *self.columns, *(f"{self.columns[index]} missing" for index in self.flagged)
 
-    def places(self, names: Sequence[str]) -> Integers:
-        """Columns of some features, with their flags."""
-        wanted = [self.columns.index(name) for name in names if name in self.columns]
-        flags = [len(self.columns) + at for at, place in enumerate(self.flagged.tolist()) if place in wanted]
-        return np.array([*wanted, *flags], dtype=np.int64)
+    def indices(self, names: Sequence[str]) -> Integers:
+        """Indices of the columns of some features, with their flags."""
+        chosen = [self.columns.index(name) for name in names if name in self.columns]
+        flags = [len(self.columns) + k for k, index in enumerate(self.flagged.tolist()) if index in chosen]
+        return np.array([*chosen, *flags], dtype=np.int64)
 
     def of(self, mixes: Sequence[Mix]) -> tuple[Reals, Integers]:
-        """Columns of ``b`` mixes of ``n``, (b, n, columns), and the places that they come from, (b, n).
+        """Columns of ``b`` mixes of ``n``, ``(b, n, columns)``, and the order of the co-runners, ``(b, n)``.
 
-        The co-runners of each mix come in an order that is that of the mix in no way: the longest job alone
-        first, and among jobs of one length by the columns.
+        The order does not depend on that of the mix: the longest isolated run comes first, and runs of equal
+        length are ordered by their columns.
         """
         values = _values(self.columns, self.choice, mixes)
         missing = np.isnan(values)
@@ -252,19 +252,19 @@ class MixColumns(Stored):
         scaled = np.clip(scaled, -_BEYOND, _BEYOND)
         columns = np.concatenate([scaled, missing[:, :, self.flagged]], axis=2)
         times = isolated_times(mixes)
-        # The last key of `lexsort` is the first that it sorts by. Unknown times come last.
+        # The last key of `lexsort` is the primary one. Unknown times come last.
         keys = np.concatenate([columns[:, :, ::-1], -times[:, :, None]], axis=2)
         order = np.lexsort(np.moveaxis(keys, 2, 0), axis=-1)
         return np.take_along_axis(columns, order[:, :, None], axis=1), order
 
 
 def isolated_times(mixes: Sequence[Mix]) -> Reals:
-    """Isolated times of mixes of one size, (b, n); NaN where one is not known."""
+    """Isolated times of mixes of one size, ``(b, n)``; NaN where not known."""
     return np.array([[run.time_s for run in mix] for mix in mixes], dtype=np.float64)
 
 
 def _values(names: Sequence[str], choice: FairnessChoice, mixes: Sequence[Mix]) -> Reals:
-    """Features as they are, of shape (b, n, names)."""
+    """Features without scaling, ``(b, n, names)``."""
     runs = {id(run): run for mix in mixes for run in mix}
     alone = {key: [value_of(run, name) for name in names] for key, run in runs.items()}
     values = np.array([[alone[id(run)] for run in mix] for mix in mixes], dtype=np.float64)

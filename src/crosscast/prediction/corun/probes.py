@@ -1,4 +1,4 @@
-"""Measured mixes that a trained process is told, and which mixes to measure."""
+"""Condition a trained process on measured mixes, and choose mixes to measure."""
 
 from __future__ import annotations
 
@@ -23,50 +23,54 @@ from crosscast.prediction.corun.slowdowns import KernelSizes, LearnedRows, Slowd
 
 @dataclass(frozen=True, eq=False)
 class OpenMixes:
-    """What is not known of mixes: the covariance of ``n`` co-runners of them, given what was measured."""
+    """Posterior covariance of ``n`` co-runners of mixes, given the measured ones."""
 
-    left: Reals  # (n, n)
+    covariance: Reals  # (n, n)
     mix: Integers  # (n,), number of the mix of each
     noise: float
 
     @classmethod
     def of(cls, covariance: SlowdownCovariance, sizes: KernelSizes, measured: int) -> OpenMixes:
-        """Rows of mixes from the number `measured` on, given those of the mixes before."""
-        whole, mix = covariance.matrix(sizes), covariance.rows.mix
+        """Posterior of the mixes from index `measured` on, given the mixes before."""
+        prior, mix = covariance.matrix(sizes), covariance.rows.mix
         old, new = np.flatnonzero(mix < measured), np.flatnonzero(mix >= measured)
-        every = cls(whole, mix, sizes.noise)
-        left = whole[np.ix_(new, new)] - whole[np.ix_(new, old)] @ every._solved(old, whole[np.ix_(old, new)])
-        return cls(left, mix[new] - measured, sizes.noise)
+        solved = cls(prior, mix, sizes.noise)._solved(old, prior[np.ix_(old, new)])
+        return cls(
+            prior[np.ix_(new, new)] - prior[np.ix_(new, old)] @ solved, mix[new] - measured, sizes.noise
+        )
 
     @property
     def deviations(self) -> Reals:
-        """Standard deviation of what would be measured of each, (n,)."""
-        found: Reals = np.sqrt(np.maximum(np.diag(self.left), 0.0) + self.noise)
-        return found
+        """Standard deviation of a measurement of each, ``(n,)``."""
+        deviations: Reals = np.sqrt(np.maximum(np.diag(self.covariance), 0.0) + self.noise)
+        return deviations
 
-    def gain(self, mix: int, of: Flags | slice = slice(None)) -> float:
-        """By how much the sum of the variances, of some co-runners or of all, falls if a mix is measured."""
+    def gain(self, mix: int, rows_of_interest: Flags | slice = slice(None)) -> float:
+        """Reduction of the sum of the variances, of some co-runners or of all, by measuring a mix."""
         rows = np.flatnonzero(self.mix == mix)
-        across = self.left[rows][:, of]
+        across = self.covariance[rows][:, rows_of_interest]
         return float((across * self._solved(rows, across)).sum())
 
     def given(self, mix: int) -> OpenMixes:
-        """What is left open once a mix is measured."""
+        """The posterior given a further mix."""
         rows = np.flatnonzero(self.mix == mix)
-        return replace(self, left=self.left - self.left[:, rows] @ self._solved(rows, self.left[rows]))
+        return replace(
+            self,
+            covariance=self.covariance - self.covariance[:, rows] @ self._solved(rows, self.covariance[rows]),
+        )
 
     def _solved(self, rows: Integers, values: Reals) -> Reals:
-        inside = self.left[np.ix_(rows, rows)] + self.noise * np.eye(len(rows))
+        inside = self.covariance[np.ix_(rows, rows)] + self.noise * np.eye(len(rows))
         return np.asarray(np.linalg.solve(inside, values), dtype=np.float64)
 
 
 @dataclass(frozen=True)
 class SuggestedMixes:
-    """Mixes to measure, and how wrong slowdowns in the others are expected to be then."""
+    """Mixes to measure, and the expected error of slowdowns in the others."""
 
-    mixes: tuple[Mix, ...]  # The first tells most
-    error: float  # Expected factor between predicted and true slowdowns, less 1: its mean logarithm's
-    error_before: float  # The same with what is measured so far
+    mixes: tuple[Mix, ...]  # The most informative first
+    error: float  # Expected factor between predicted and true slowdowns, less 1, from its mean logarithm
+    error_before: float  # Without measurements of these mixes
 
     @property
     def names(self) -> list[list[str]]:
@@ -74,55 +78,55 @@ class SuggestedMixes:
         return [[run.qualified_name for run in mix] for mix in self.mixes]
 
     def to_dict(self) -> dict[str, object]:
-        """All of it, for JSON."""
+        """The suggestion, for JSON."""
         return {"mixes": self.names, "error": self.error, "error_before": self.error_before}
 
 
 _MOST_ROWS = 5000
-"""Co-runners of more mixes take minutes and gigabytes to compare."""
+"""Most co-runners to compare; more take minutes and gigabytes."""
 
 
 def suggest_mixes(
     process: SlowdownProcess,
     count: int,
-    asked: Sequence[Mix],
+    of_interest: Sequence[Mix],
     among: Sequence[Mix],
     typical: float,
     base: SlowdownProcess | None = None,
 ) -> SuggestedMixes:
-    """Choose `count` mixes to measure, one after the other, that leave the least open of those asked.
+    """Choose `count` mixes to measure, greedily, for the least error in the mixes of interest.
 
-    Each is the one that lowers the sum of the variances of all slowdowns most, given those before it (Krause,
-    Singh and Guestrin 2008, "Near-optimal sensor placements in Gaussian processes"; the variances of a
-    process do not depend on what is measured).
+    Each one reduces the sum of the variances of all slowdowns most, given those before it (Krause, Singh and
+    Guestrin 2008, "Near-optimal sensor placements in Gaussian processes"; the variances of a process do not
+    depend on measured values).
 
     Parameters
     ----------
     process
-        The process, with what is measured so far.
+        The process, conditioned on the measured mixes.
     count
-        How many mixes to choose.
-    asked
+        Number of mixes to choose.
+    of_interest
         Mixes whose slowdowns are of interest.
     among
-        Those that can be measured.
+        Mixes that can be measured.
     typical
-        Mean absolute error of the logarithm where nothing of an application is measured.
+        Mean absolute error of the logarithm for an application without measured mixes.
     base
-        The process before anything was measured; by default `process`.
+        The process before any measurement; by default `process`.
 
     Raises
     ------
     InputError
-        If there are not more mixes than are to be measured, or too many to compare.
+        If fewer than `count` + 1 mixes can be measured, or there are too many to compare.
     """
-    every = [*asked, *among]
-    # Another profile of the same application at the same size is no other mix.
-    names = [tuple(sorted(run.name for run in mix)) for mix in every]
-    by_name = dict(reversed([*zip(names, every, strict=True)]))
+    candidates = [*of_interest, *among]
+    # Mixes that differ only in profiles of the same applications at the same sizes are one.
+    names = [tuple(sorted(run.name for run in mix)) for mix in candidates]
+    by_name = dict(reversed([*zip(names, candidates, strict=True)]))
     number_of = {name: number for number, name in enumerate(dict.fromkeys(names))}
     number = [number_of[name] for name in names]
-    wanted, free = set(number[: len(asked)]), sorted(set(number[len(asked) :]))
+    wanted, free = set(number[: len(of_interest)]), sorted(set(number[len(of_interest) :]))
     most = len(free) - (wanted <= set(free))
     if not 0 < count <= most:
         expected = f"from 1 to {most}, as {len(free)} mixes can be measured"
@@ -133,68 +137,68 @@ def suggest_mixes(
         expected = f"mixes of at most {_MOST_ROWS:,} co-runners to compare"
         raise InputError.of(where="suggest-probes", expected=expected, found=f"{rows:,}")
     open_ = open_mixes(process, mixes)
-    of_interest = np.isin(open_.mix, sorted(wanted))
+    is_wanted = np.isin(open_.mix, sorted(wanted))
     before = open_ if base is None else open_mixes(base, mixes)
     chosen: list[int] = []
 
     def error(now: OpenMixes) -> float:
-        rest = of_interest & ~np.isin(now.mix, chosen)
+        rest = is_wanted & ~np.isin(now.mix, chosen)
         return float(np.expm1(typical * (now.deviations / before.deviations)[rest].mean()))
 
     error_before = error(open_)
     while len(chosen) < count:
-        left = [mix for mix in free if mix not in chosen and wanted - {*chosen, mix}]
-        chosen.append(max(left, key=lambda mix: (open_.gain(mix, of_interest), -mix)))
+        remaining = [mix for mix in free if mix not in chosen and wanted - {*chosen, mix}]
+        chosen.append(max(remaining, key=lambda mix: (open_.gain(mix, is_wanted), -mix)))
         open_ = open_.given(chosen[-1])
-    return SuggestedMixes(tuple(mixes[place] for place in chosen), error(open_), error_before)
+    return SuggestedMixes(tuple(mixes[index] for index in chosen), error(open_), error_before)
 
 
 def open_mixes(process: SlowdownProcess, mixes: Sequence[Mix]) -> OpenMixes:
-    """What a process does not know of mixes."""
+    """Posterior of a process for mixes."""
     learned, known = _learned(process), process.known
-    runs, places = applications_of(mixes)
+    runs, indices = applications_of(mixes)
     s = len(known.load)
-    rows = CoRunnerRows.of([[s + place for place in mix] for mix in places], s + len(runs))
+    rows = CoRunnerRows.of([[s + index for index in mix] for mix in indices], s + len(runs))
     old = np.arange(len(learned.own))
-    both = CoRunnerRows(
+    all_rows = CoRunnerRows(
         np.concatenate([learned.own, rows.own]),
         np.concatenate([np.pad(learned.beside, ((0, 0), (0, len(runs)))), rows.beside]),
         np.concatenate([old, len(old) + rows.mix]),
     )
     features = _joined(known, process.traits.matrix(runs))
-    return OpenMixes.of(SlowdownCovariance(features, both), process.sizes, len(old))
+    return OpenMixes.of(SlowdownCovariance(features, all_rows), process.sizes, len(old))
 
 
 def with_measured(process: SlowdownProcess, mixes: Sequence[Bag]) -> SlowdownProcess:
-    """A process that knows measured slowdowns of further mixes, with the sizes that it has.
+    """Condition a process on measured slowdowns of further mixes, with unchanged hyperparameters.
 
-    What the trees err by at these mixes moves what is predicted of mixes that are like them.
+    With trees, the process is conditioned on their errors at these mixes.
     """
     learned, known = _learned(process), process.known
-    runs, places = applications_of([mix.solos for mix in mixes])
-    there = process.traits.matrix(runs)
-    rows = CoRunnerRows.of(places, len(runs))
+    runs, indices = applications_of([mix.solos for mix in mixes])
+    features = process.traits.matrix(runs)
+    rows = CoRunnerRows.of(indices, len(runs))
     slowdown = np.array([member.slowdown for mix in mixes for member in mix.members], dtype=np.float64)
     values = process.scale.to(slowdown, rows.members)
     if process.trees is not None:
-        values = values - process.trees.sum(surroundings(there, rows))[:, 0]
-    # What no other one slows down says nothing of those that are.
-    tells = np.ones(len(values), np.bool_)
+        values = values - process.trees.sum(surroundings(features, rows))[:, 0]
+    # Applications that nothing slows down say nothing about others.
+    used = np.ones(len(values), np.bool_)
     if np.isfinite(process.scale.idle):
-        tells = ~leaves_memory_idle(runs)[rows.own]
+        used = ~leaves_memory_idle(runs)[rows.own]
     s = len(known.load)
     more = LearnedRows(
         np.concatenate(
-            [np.pad(learned.beside, ((0, 0), (0, len(runs)))), np.pad(rows.beside[tells], ((0, 0), (s, 0)))]
+            [np.pad(learned.beside, ((0, 0), (0, len(runs)))), np.pad(rows.beside[used], ((0, 0), (s, 0)))]
         ),
-        np.concatenate([learned.own, s + rows.own[tells]]),
-        np.concatenate([learned.values, values[tells]]),
+        np.concatenate([learned.own, s + rows.own[used]]),
+        np.concatenate([learned.values, values[used]]),
     )
     with importing("train", "learning from measured mixes"):
         from crosscast.prediction.corun.training import with_learned
 
-        found = with_learned(process, _joined(known, there), more)
-    return replace(found, largest=max(process.largest, *(len(mix.members) for mix in mixes)))
+        conditioned = with_learned(process, _joined(known, features), more)
+    return replace(conditioned, largest=max(process.largest, *(len(mix.members) for mix in mixes)))
 
 
 def _learned(process: SlowdownProcess) -> LearnedRows:

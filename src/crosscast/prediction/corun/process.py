@@ -1,4 +1,4 @@
-"""The default model of co-running: a process for slowdowns, with what tells feasibility and power."""
+"""The default model of co-runs: a process for slowdowns, with models of feasibility and power."""
 
 from __future__ import annotations
 
@@ -19,38 +19,38 @@ from crosscast.prediction.corun.training import Hyperparameters, applications_in
 from crosscast.prediction.serialization import Array, Stored
 
 _FEW = 64
-"""So many parts of mixes are predicted at once: one after the other takes nearly as long as all."""
+"""Number of subsets of mixes up to which all are predicted at once, as one takes nearly as long."""
 
 _RIDGE, _STEPS = 1e-2, 50
 _MEMORY, _TIME, _RATE = "memory_bytes", "time_s", "_per_s"
 _LEAST = 3
-"""Fewer mixes that do not fit tell nothing."""
+"""Least number of mixes that fit, and of those that do not."""
 
 
 @dataclass(frozen=True)
 class Feasibility(Stored):
-    """Whether a mix fits on a device: logistic in the logarithm of what its co-runners want together."""
+    """Logistic regression of whether a mix fits on a device, on the logarithm of its total demand."""
 
-    wanted: str  # What is summed: memory, time, or the inverse of a rate alone
+    wanted: str  # The summed demand: memory, time, or the inverse of an isolated rate
     centre: float  # Mean and standard deviation of its logarithm in the training
     spread: Annotated[float, Array(above=0)]
     intercept: float  # Of the log odds that a mix fits
     slope: float
 
-    def log_odds(self, wanted: Reals) -> Reals:
-        """Logarithm of the odds of each mix, from the logarithm of what it wants."""
-        return np.asarray(self.intercept + self.slope * (wanted - self.centre) / self.spread)
+    def log_odds(self, demand: Reals) -> Reals:
+        """Log odds of each mix, from the logarithm of its demand."""
+        return np.asarray(self.intercept + self.slope * (demand - self.centre) / self.spread)
 
     def probability(self, mixes: Sequence[Mix]) -> Reals:
-        """Probability that each mix fits, of shape (b,); NaN where it cannot be told."""
-        odds = np.clip(self.log_odds(_wanted(mixes, self.wanted)), -50, 50)
+        """Probability that each mix fits, ``(b,)``; NaN where the demand is not known."""
+        odds = np.clip(self.log_odds(_log_demand(mixes, self.wanted)), -50, 50)
         return np.asarray(1 / (1 + np.exp(-odds)))
 
 
 def fit_feasibility(mixes: Sequence[Bag]) -> Feasibility | None:
-    """Fit it to mixes of which is known whether they fit; ``None`` where these tell too little.
+    """Fit to mixes of which is known whether they fit; ``None`` with too few of them.
 
-    What is summed is what predicts best that the mixes of each application, which is left out in turn, fit.
+    The demand is the one that predicts best for the mixes of each application, held out in turn.
     """
     known = [mix for mix in mixes if mix.fits is not None]
     truth = np.array([bool(mix.fits) for mix in known], dtype=np.float64)
@@ -62,21 +62,21 @@ def fit_feasibility(mixes: Sequence[Bag]) -> Feasibility | None:
     losses = {
         name: _out_of_fold_loss(numbers, truth, groups)
         for name in (_MEMORY, _TIME, *sorted(rates))
-        if np.isfinite(numbers := _wanted(runs, name)).all() and np.ptp(numbers) > 0
+        if np.isfinite(numbers := _log_demand(runs, name)).all() and np.ptp(numbers) > 0
     }
     if not losses:
         return None
     best = min(losses, key=lambda name: (losses[name], name))
-    return _logistic(best, _wanted(runs, best), truth)
+    return _logistic(best, _log_demand(runs, best), truth)
 
 
-def _wanted(mixes: Sequence[Mix], name: str) -> Reals:
-    sums = np.array([sum(_want_of(run, name) for run in mix) for mix in mixes], dtype=np.float64)
+def _log_demand(mixes: Sequence[Mix], name: str) -> Reals:
+    sums = np.array([sum(_demand_of(run, name) for run in mix) for mix in mixes], dtype=np.float64)
     with np.errstate(divide="ignore"):
         return np.asarray(np.log(sums))
 
 
-def _want_of(run: Solo, name: str) -> float:
+def _demand_of(run: Solo, name: str) -> float:
     if name in (_MEMORY, _TIME):
         value = run.memory_bytes if name == _MEMORY else run.time_s
         return np.nan if value is None else float(value)
@@ -85,20 +85,22 @@ def _want_of(run: Solo, name: str) -> float:
 
 
 def _logistic(name: str, numbers: Reals, truth: Reals) -> Feasibility:
-    """Fit it by Newton's method, with a ridge; `name` is what `numbers` are the logarithm of."""
+    """Fit by Newton's method, with a ridge, to logarithms of the demand `name`."""
     centre, spread = float(numbers.mean()), float(numbers.std()) or 1.0
     design = np.column_stack([np.ones(len(numbers)), (numbers - centre) / spread])
-    found = np.zeros(2)
+    coefficients = np.zeros(2)
     for _ in range(_STEPS):
-        probability = 1 / (1 + np.exp(-np.clip(design @ found, -50, 50)))
+        probability = 1 / (1 + np.exp(-np.clip(design @ coefficients, -50, 50)))
         weights = probability * (1 - probability) + 1e-9
         hessian = (design.T * weights) @ design + _RIDGE * np.eye(2)
-        found = found + np.linalg.solve(hessian, design.T @ (truth - probability) - _RIDGE * found)
-    return Feasibility(name, centre, spread, float(found[0]), float(found[1]))
+        coefficients = coefficients + np.linalg.solve(
+            hessian, design.T @ (truth - probability) - _RIDGE * coefficients
+        )
+    return Feasibility(name, centre, spread, float(coefficients[0]), float(coefficients[1]))
 
 
 def _out_of_fold_loss(numbers: Reals, truth: Reals, groups: Flags) -> float:
-    """Mean log loss of each application's mixes, by a fit to the others."""
+    """Mean log loss on each application's mixes, by a fit to the others."""
     total, count = 0.0, 0
     for group in groups.T:
         rest = truth[~group]
@@ -115,18 +117,18 @@ _POWER_RIDGE, _LEAST_WATTS = 1e-2, 5
 
 @dataclass(frozen=True, eq=False)
 class Power(Stored):
-    """Power of a mix over the highest isolated one, as a ridge regression of its logarithm."""
+    """Ridge regression of the logarithm of a mix's power over the highest isolated power."""
 
     centre: Annotated[Reals, Array("4")]  # Mean, standard deviation and weight of each column
     spread: Annotated[Reals, Array("4", above=0)]
     weights: Annotated[Reals, Array("4")]
     intercept: float  # Its mean in the training
-    utilisation: float  # Median utilisation in the training, for those of which it is not known
-    low: float  # Least and largest ratio in the training: nothing beyond is predicted
+    utilisation: float  # Median utilisation in the training, which replaces missing ones
+    low: float  # Least and largest log ratio in the training, the limits of predictions
     high: float
 
     def watts(self, mixes: Sequence[Mix]) -> Reals:
-        """Predicted power of each mix, of shape (b,); NaN where a co-runner's is not known."""
+        """Predicted power of each mix, ``(b,)``; NaN where a co-runner's is not known."""
         columns, most = _columns(mixes, self.utilisation)
         scaled = (columns - self.centre) / self.spread
         ratio = np.clip(self.intercept + scaled @ self.weights, self.low, self.high)
@@ -134,7 +136,7 @@ class Power(Stored):
 
 
 def fit_power(mixes: Sequence[Bag]) -> Power | None:
-    """Fit it to mixes whose power is known, and that of all in them; ``None`` if there are fewer than 5."""
+    """Fit to mixes with known power of the mix and of all its runs; ``None`` for fewer than 5."""
     known = [mix for mix in mixes if mix.power_w and all(run.power_w for run in mix.solos)]
     if len(known) < _LEAST_WATTS:
         return None
@@ -153,16 +155,16 @@ def fit_power(mixes: Sequence[Bag]) -> Power | None:
 
 
 def _columns(mixes: Sequence[Mix], utilisation: float) -> tuple[Reals, Reals]:
-    """Columns of mixes, (b, 4), and the highest isolated power in each, (b,).
+    """Columns of mixes, ``(b, 4)``, and the highest isolated power in each, ``(b,)``.
 
-    Others' powers over the highest, use of the device beyond the one of that power, and how many run.
+    Sum and maximum of the others' powers over the highest, their use of the device, and their number.
     """
     rows, highest = [], []
     for mix in mixes:
-        # A sensor that says 0 does not work.
+        # A sensor that returns 0 does not work.
         powers = np.array([run.power_w or np.nan for run in mix], dtype=np.float64)
         used = np.array([run.features.get("utilisation", utilisation) for run in mix])
-        # Of several of the highest power the one that uses most: co-runners have no order.
+        # Among equal powers the one that uses most, so that the order of co-runners does not matter.
         most = int(np.lexsort((used, powers))[-1])
         rest = np.delete(powers, most) / powers[most]
         free = max(0.0, 1.0 - used[most])
@@ -173,19 +175,19 @@ def _columns(mixes: Sequence[Mix], utilisation: float) -> tuple[Reals, Reals]:
 
 @dataclass(frozen=True)
 class Process(CoRunModel):
-    """Slowdowns as a Gaussian process over a co-runner and those beside it, for mixes of any size."""
+    """Slowdowns as a Gaussian process over a co-runner and the others of its mix, for mixes of any size."""
 
-    # Whether extra trees on the same traits stand beside it; predictions are the mean of both
+    # Whether predictions are the mean of the process and of extra trees on the same traits
     trees: bool = True
-    found: Hyperparameters | None = None  # Those of a fit to more mixes, if there was one
+    hyperparameters: Hyperparameters | None = None  # Of a fit to more mixes, if there was one
 
     @property
     def name(self) -> str:
-        """Its name on the command line and in tables."""
+        """Name on the command line and in tables."""
         return "process" if self.trees else "process-alone"
 
     def fit(self, co_runs: CoRuns, seed: int) -> CoRunProcessPredictor:
-        """Fit it to mixes in which no application failed."""
+        """Fit to mixes in which no application failed."""
         sound = [mix for mix in co_runs.bags if not mix.failed and len(mix.members) > 1]
         slowed = [mix for mix in sound if all(member.slowdown for member in mix.members)]
         if len(slowed) < 3:
@@ -195,36 +197,37 @@ class Process(CoRunModel):
         with importing("train", "fitting a model"):
             from threadpoolctl import threadpool_limits
 
-        # Threads of BLAS take longer to agree than these small matrices take.
+        # Synchronizing BLAS threads takes longer than these small matrices do.
         with threadpool_limits(1):
-            process = fit_slowdowns(slowed, seed, trees=self.trees, found=self.found)
+            process = fit_slowdowns(slowed, seed, trees=self.trees, known=self.hyperparameters)
         factor = _time_factor(process, slowed)
         return CoRunProcessPredictor(process, fit_feasibility(sound), fit_power(sound), factor)
 
     def refit(self, predictor: CoRunPredictor) -> Process:
-        """A quicker form for parts of the same mixes, with the hyperparameters that were found."""
-        found = predictor.process
-        if found is None:
+        """A quicker variant for parts of the same mixes, with fitted hyperparameters."""
+        process = predictor.process
+        if process is None:
             return self
-        return replace(self, found=Hyperparameters(found.scale.link, found.traits.names, found.sizes))
+        known = Hyperparameters(process.scale.link, process.traits.names, process.sizes)
+        return replace(self, hyperparameters=known)
 
 
 @dataclass(frozen=True, eq=False)
 class CoRunProcessPredictor(Stored, CoRunPredictor, kind="corun-process"):
-    """A fitted process, with what tells whether mixes fit and what power they draw."""
+    """A fitted process, with models of whether mixes fit and of their power."""
 
     slowdowns: SlowdownProcess
-    fits: Feasibility | None  # `None` where nothing tells
+    fits: Feasibility | None  # `None` without mixes that do not fit
     power: Power | None  # `None` where it was not measured
-    time_factor: Annotated[float, Array(above=0)]  # Time of mixes over what slowdowns make of it
+    time_factor: Annotated[float, Array(above=0)]  # Time of mixes over that from slowdowns
 
     @property
     def process(self) -> SlowdownProcess:
-        """What learns from further mixes."""
+        """The process that can be conditioned on further mixes."""
         return self.slowdowns
 
     def with_process(self, process: SlowdownProcess) -> CoRunProcessPredictor:
-        """The same with a process that has learned."""
+        """The predictor with a process that was conditioned on further mixes."""
         return replace(self, slowdowns=process)
 
     def predict(self, mixes: Sequence[Mix]) -> CoRunPrediction:
@@ -232,14 +235,14 @@ class CoRunProcessPredictor(Stored, CoRunPredictor, kind="corun-process"):
         unknown = np.full(len(mixes), np.nan)
         if not mixes:
             return CoRunPrediction((), unknown, unknown, unknown)
-        told, places = self.slowdowns.of_mixes(mixes)
+        applications, indices = self.slowdowns.of_mixes(mixes)
         few = sum(2 ** len(mix) for mix in mixes) <= _FEW
-        parts = [part for mix in places if few for n in range(2, len(mix)) for part in combinations(mix, n)]
-        slowdown = told.slowdowns([*places, *parts])
+        parts = [part for mix in indices if few for n in range(2, len(mix)) for part in combinations(mix, n)]
+        slowdown = applications.slowdowns([*indices, *parts])
         known = dict(zip(parts, slowdown[len(mixes) :], strict=True))
         return CoRunPrediction(
             slowdown[: len(mixes)],
-            _times(mixes, places, slowdown, told, known) * self.time_factor,
+            _times(mixes, indices, slowdown, applications, known) * self.time_factor,
             unknown if self.power is None else self.power.watts(mixes),
             unknown if self.fits is None else self.fits.probability(mixes),
         )
@@ -247,37 +250,40 @@ class CoRunProcessPredictor(Stored, CoRunPredictor, kind="corun-process"):
 
 def _times(
     mixes: Sequence[Mix],
-    places: Sequence[Sequence[int]],
+    indices: Sequence[Sequence[int]],
     slowdown: Sequence[Reals],
-    told: MixSlowdowns,
+    applications: MixSlowdowns,
     known: Mapping[tuple[int, ...], Reals],
 ) -> Reals:
-    """Times, (b,), by the slowdowns of whole mixes, and of what is left as one after the other ends.
+    """Times ``(b,)`` from the slowdowns of mixes, and of the subsets that still run as others end.
 
-    `known` has those of what is left, or nothing. Not a number where an isolated time is not known.
+    `known` has the slowdowns of subsets, or is empty. NaN where an isolated time is not known.
     """
     times = np.full(len(mixes), np.nan)
     timed = [number for number, mix in enumerate(mixes) if all(run.time_s for run in mix)]
     for members in sorted({len(mixes[number]) for number in timed}):
-        some = [number for number in timed if len(mixes[number]) == members]
-        isolated_s = np.array([[run.time_s for run in mixes[number]] for number in some], dtype=np.float64)
-        runs = np.array([places[number] for number in some])
+        of_size = [number for number in timed if len(mixes[number]) == members]
+        isolated_s = np.array([[run.time_s for run in mixes[number]] for number in of_size], np.float64)
+        runs = np.array([indices[number] for number in of_size])
 
-        def of_left(rows: Integers, left: Integers, runs: Integers = runs) -> Reals:
-            asked = runs[np.ix_(rows, left)].tolist()
-            return np.stack([known[tuple(each)] for each in asked] if known else told.slowdowns(asked))
+        def of_running(rows: Integers, columns: Integers, runs: Integers = runs) -> Reals:
+            subsets = runs[np.ix_(rows, columns)].tolist()
+            if known:
+                return np.stack([known[tuple(subset)] for subset in subsets])
+            return np.stack(applications.slowdowns(subsets))
 
-        times[some] = mix_times(isolated_s, np.stack([slowdown[number] for number in some]), of_left)
+        of_mixes = np.stack([slowdown[number] for number in of_size])
+        times[of_size] = mix_times(isolated_s, of_mixes, of_running)
     return times
 
 
 def _time_factor(process: SlowdownProcess, mixes: Sequence[Bag]) -> float:
-    """Measured times of mixes over what their measured slowdowns make of them."""
+    """Median of the measured times of mixes over those from their measured slowdowns."""
     timed = [mix for mix in mixes if mix.time_s and all(run.time_s for run in mix.solos)]
     if not timed:
         return 1.0
     slowdown = [np.array([member.slowdown for member in mix.members], dtype=np.float64) for mix in timed]
     runs = [mix.solos for mix in timed]
-    told, places = process.of_mixes(runs)
+    applications, indices = process.of_mixes(runs)
     times = np.array([mix.time_s for mix in timed], dtype=np.float64)
-    return float(np.median(times / _times(runs, places, slowdown, told, {})))
+    return float(np.median(times / _times(runs, indices, slowdown, applications, {})))

@@ -1,4 +1,4 @@
-"""Residuals of mixes, which may spread the more the larger the predicted value is."""
+"""Residuals of mixes, whose spread may grow with the predicted value."""
 
 from __future__ import annotations
 
@@ -17,29 +17,28 @@ _LEAST_SHARE = 0.02
 """Least spread over the mean error."""
 
 _FARTHEST = 100.0
-"""An interval that reaches so far says nothing; by damaged errors its limits would be no numbers."""
+"""Largest log half-width of an interval, so that damaged errors give finite limits."""
 
 
 @dataclass(frozen=True, eq=False)
 class CoRunResiduals(Residuals):
-    """Out-of-fold residuals of one quantity of mixes, with how far an interval around a prediction reaches.
+    """Out-of-fold residuals of one quantity of mixes, and half-widths of intervals around predictions.
 
-    Residuals may spread the more the larger the predicted value is: the more an application is slowed down,
-    the less sure it is by how much.
+    The spread of residuals may grow with the predicted value, as that of slowdowns does.
     """
 
     method = CAUTIOUS
 
-    # Number of the mix of each: residuals of co-runners of one mix belong together. `None` where they do not
-    # tell. A mix that several groups leave out has a number in each
+    # Number of the mix of each, as residuals of co-runners of one mix are correlated. `None` where not known.
+    # A mix that several groups hold out has a number in each
     mix: Annotated[Integers, Array("n", low=0)] | None = None
-    # Logarithm of each predicted value; `None` where it says nothing of residuals
+    # Logarithm of each predicted value; `None` where the spread does not depend on it
     log_value: Annotated[Reals, Array("n")] | None = None
 
     def reach(self, level: float, log_value: ArrayLike = 0.0) -> Reals:
-        """How far an interval reaches to both sides of predictions, in logarithms.
+        """Half-width of an interval around predictions, in logarithms.
 
-        By quantiles of the residuals relative to their spread.
+        A quantile of the residuals relative to their spread.
         """
         if level not in self._reaches:
             known = np.zeros_like(self.log_error) if self.log_value is None else self.log_value
@@ -50,25 +49,25 @@ class CoRunResiduals(Residuals):
     def limits(self, level: float, value: Reals) -> tuple[Reals, Reals]:
         """Lower and upper limits of intervals around predicted values.
 
-        Where values tell of residuals, no lower limit is below the least value that was measured.
+        Where the spread depends on the value, lower limits are not below the least measured value.
         """
-        far = np.exp(self.reach(level, np.log(value)))
-        return np.maximum(value / far, np.minimum(value, self.least)), value * far
+        factor = np.exp(self.reach(level, np.log(value)))
+        return np.maximum(value / factor, np.minimum(value, self.least)), value * factor
 
     @cached_property
     def least(self) -> float:
-        """Least value that was measured; 0 where values do not tell of residuals."""
+        """Least measured value; 0 where the spread does not depend on the value."""
         return 0.0 if self.log_value is None else float(np.exp((self.log_value - self.log_error).min()))
 
     @cached_property
     def _reaches(self) -> dict[float, float]:
-        """Reach relative to the spread by level, for one forecast after the other."""
+        """Half-width relative to the spread by level, cached over forecasts."""
         return {}
 
     def spread(self, log_value: Reals) -> Reals:
-        """How large residuals are where a value is predicted, up to a factor that is common to all.
+        """Spread of residuals by the predicted value, up to a common factor.
 
-        A straight line over the logarithm of the value, level below 0. Level at 1 where values do not tell.
+        A line over the logarithm of the value, constant below 0; 1 where it does not depend on the value.
         """
         start, slope = self._line
         spread: Reals = start + slope * np.maximum(log_value, 0.0)
@@ -87,7 +86,7 @@ class CoRunResiduals(Residuals):
         if slope < 0:
             return mean, 0.0
         if start < _LEAST_SHARE * mean:
-            # Through the least that is allowed: nothing is sure to the last digit.
+            # Through the least allowed spread.
             start = _LEAST_SHARE * mean
             squares = float((weights * above) @ above)
             slope = float((weights * above) @ (errors - start)) / squares if squares > 0 else 0.0

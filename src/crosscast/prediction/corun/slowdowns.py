@@ -1,4 +1,4 @@
-"""Slowdowns as a Gaussian process over a co-runner and those beside it: scales, covariance, prediction."""
+"""Slowdowns as a Gaussian process over a co-runner and the others of its mix."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from crosscast.prediction.serialization import Array, Nested, Stored
 from crosscast.prediction.trees import Trees
 
 _MOST = 50.0
-"""A slowdown beyond what anything measured says nothing more."""
+"""Largest slowdown."""
 
 
 class Link(NamedTuple):
-    """A scale on which slowdowns add up: from slowdowns, and back."""
+    """A scale on which contributions to slowdowns add up: from slowdowns, and back."""
 
     to: Callable[[Reals], Reals]
     back: Callable[[Reals], Reals]
@@ -43,15 +43,15 @@ LINKS: Mapping[str, Link] = {
 """Scales by name: the speed, of which shares add up to the device's, and the logarithm."""
 
 ONE, NEAR, AKIN, KIN, SAME, LINE = "one", "near", "akin", "kin", "same", "line"
-"""Kernels: all are alike; by traits; within an application by traits, or by batch where there are none;
-within an application; the same application at the same size; and in proportion to loads."""
+"""Kernels: constant; by traits; within an application by traits, or by batch without traits; within an
+application; within an application at one size; and the product of loads."""
 
 TERMS: tuple[tuple[str, str], ...] = (
     *((ONE, ONE), (NEAR, ONE), (ONE, NEAR), (NEAR, NEAR), (AKIN, ONE), (ONE, AKIN)),
     *((AKIN, NEAR), (NEAR, AKIN), (AKIN, AKIN), (KIN, ONE), (ONE, KIN), (KIN, KIN)),
     *((AKIN, KIN), (KIN, AKIN), (SAME, ONE), (ONE, SAME), (ONE, LINE), (SAME, LINE)),
 )
-"""Terms of the covariance: a kernel of the co-runners times one of those that they share the device with."""
+"""Terms of the covariance: a kernel of the co-runners times one of the others in their mixes."""
 
 _BATCH_LENGTH = 1.5
 
@@ -60,60 +60,59 @@ Kernels = Mapping[str, Reals]
 
 
 class Similarity:
-    """How alike two sets of applications are, ``a`` and ``b`` of them, at lengths that are tried."""
+    """Kernels between two sets of applications, ``a`` and ``b`` of them, for any lengths."""
 
     def __init__(self, first: FeatureMatrix, second: FeatureMatrix) -> None:
         self.squares: Reals = (first.near.T[:, :, None] - second.near.T[:, None, :]) ** 2  # (f, a, b)
         kin = (first.application[:, None] == second.application[None, :]).astype(np.float64)
         same = (first.name[:, None] == second.name[None, :]).astype(np.float64)
         self._kernels = {ONE: np.ones_like(kin), KIN: kin, SAME: same}
-        apart = (first.batch[:, None] - second.batch[None, :]) / _BATCH_LENGTH
-        # Where traits are known, they tell what the batch does.
-        self._batch = kin if len(self.squares) else kin * np.exp(-0.5 * apart**2)
+        differences = (first.batch[:, None] - second.batch[None, :]) / _BATCH_LENGTH
+        # Traits include the effect of the batch.
+        self._batch = kin if len(self.squares) else kin * np.exp(-0.5 * differences**2)
 
     def kernels(self, lengths: Reals) -> tuple[Kernels, Kernels]:
-        """All kernels but `LINE`, a product of loads: by the lengths of co-runners, and of those beside."""
+        """Kernels except `LINE`, a product of loads: with the lengths of co-runners, and of the others."""
         near = [np.exp(-0.5 * np.tensordot(each**-2.0, self.squares, 1)) for each in lengths]
         own, beside = ({**self._kernels, NEAR: each, AKIN: self._batch * each} for each in near)
         return own, beside
 
 
-# Variance and standard deviations of logarithms of variances and lengths before anything was measured.
+# Prior of variances: median, and standard deviation of the logarithm; and that of lengths.
 _VARIANCE, _VARIANCE_SPREAD, _LENGTH_SPREAD = 0.1, 2.0, 1.0
 
 
 @dataclass(frozen=True, eq=False)
 class KernelSizes(Stored):
-    """Sizes of the ``t`` terms of a covariance."""
+    """Hyperparameters of a covariance of ``t`` terms."""
 
     variances: Annotated[Reals, Array("t", low=0)]  # Variance of each term
-    lengths: Annotated[Reals, Array("2 f", above=0)]  # Lengths of traits of a co-runner, and of those beside
-    noise: Annotated[float, Array(low=0)]  # Variance of what no term explains
+    lengths: Annotated[Reals, Array("2 f", above=0)]  # Lengths of traits of a co-runner, and of the others
+    noise: Annotated[float, Array(low=0)]  # Variance of the noise
 
     @property
     def terms(self) -> tuple[tuple[str, str], ...]:
-        """Names of the kernels of each term: of the co-runner, and of those beside it.
+        """Names of the kernels of each term: of the co-runner, and of the others.
 
-        Where applications have traits, these tell what they have in common; else their names, batches and
-        loads do.
+        Traits replace names, batches and loads of applications where there are traits.
         """
         left_out = {KIN, LINE} if self.lengths.shape[1] else {NEAR}
         return tuple(term for term in TERMS if not left_out & set(term))
 
     @classmethod
     def unfitted(cls, traits: int) -> KernelSizes:
-        """Sizes before anything was measured: the centres of their priors."""
+        """Medians of the priors."""
         lengths = np.ones((2, traits))
         terms = cls(np.empty(0), lengths, _VARIANCE).terms
         return cls(np.full(len(terms), _VARIANCE), lengths, _VARIANCE)
 
     @property
     def vector(self) -> Reals:
-        """All as one vector of logarithms."""
+        """All hyperparameters as one vector of logarithms."""
         return np.concatenate([np.log(self.variances), np.log(self.lengths).ravel(), np.log([self.noise])])
 
-    def moved(self, vector: Reals) -> KernelSizes:
-        """Sizes of another vector."""
+    def from_vector(self, vector: Reals) -> KernelSizes:
+        """Hyperparameters from another vector."""
         t = len(self.variances)
         lengths = np.exp(vector[t:-1]).reshape(self.lengths.shape)
         return KernelSizes(np.exp(vector[:t]), lengths, float(np.exp(vector[-1])))
@@ -126,110 +125,112 @@ class KernelSizes(Stored):
 
 
 def _by_second(sizes: KernelSizes) -> Mapping[str, list[tuple[int, str]]]:
-    """Places of terms and their kernels of co-runners, by the kernel of those beside."""
-    found: dict[str, list[tuple[int, str]]] = {}
-    for place, (first, second) in enumerate(sizes.terms):
-        found.setdefault(second, []).append((place, first))
-    return found
+    """Indices of terms and their kernels of co-runners, by the kernel of the others."""
+    terms: dict[str, list[tuple[int, str]]] = {}
+    for index, (first, second) in enumerate(sizes.terms):
+        terms.setdefault(second, []).append((index, first))
+    return terms
 
 
 class SlowdownCovariance:
-    """Covariances between rows of one set of applications, asked for again and again."""
+    """Covariances between rows of one set of applications, for any hyperparameters."""
 
     def __init__(self, features: FeatureMatrix, rows: CoRunnerRows) -> None:
         self.features, self.rows = features, rows
         self._similarity = Similarity(features, features)
 
     def matrix(self, sizes: KernelSizes) -> Reals:
-        """Covariance between all rows, without noise, of shape (n, n)."""
+        """Covariance between all rows, without noise, ``(n, n)``."""
         own, beside = self._similarity.kernels(sizes.lengths)
         total = np.zeros((len(self.rows.own), len(self.rows.own)))
         for second, terms in _by_second(sizes).items():
-            block = self._of_own(sum(sizes.variances[place] * own[first] for place, first in terms))
+            block = self._of_own(sum(sizes.variances[index] * own[first] for index, first in terms))
             if second != ONE:
                 block *= self._of_beside(second, beside)
             total += block
         return total
 
     def of_pairs(self, sizes: KernelSizes) -> Reals:
-        """Covariance between pairs of an application and one beside it, or none, last.
+        """Covariance between pairs of an application and another one, or none, which comes last.
 
-        Of shape (s (s + 1), s (s + 1)): it says the same of all rows, which are sums of pairs.
+        Of shape ``(s (s + 1), s (s + 1))``; it determines that of rows, which are sums of pairs.
         """
         own, beside = self._similarity.kernels(sizes.lengths)
         load = self.features.load
         s = len(load)
         total = np.zeros((s, s + 1, s, s + 1))
         for second, terms in _by_second(sizes).items():
-            mine = sum(sizes.variances[place] * own[first] for place, first in terms)
+            first_kernel = sum(sizes.variances[index] * own[first] for index, first in terms)
             if second == ONE:
-                total[:, s, :, s] += mine
+                total[:, s, :, s] += first_kernel
             else:
-                theirs = np.outer(load, load) if second == LINE else beside[second]
-                total[:, :s, :, :s] += np.multiply.outer(mine, theirs).transpose(0, 2, 1, 3)
+                second_kernel = np.outer(load, load) if second == LINE else beside[second]
+                total[:, :s, :, :s] += np.multiply.outer(first_kernel, second_kernel).transpose(0, 2, 1, 3)
         return total.reshape(s * (s + 1), s * (s + 1))
 
     def slope(self, sizes: KernelSizes, weights: Reals) -> Reals:
-        """Slope of ``(weights * matrix).sum()`` by the logarithms of variances and lengths.
+        """Derivative of ``(weights * matrix).sum()`` by the logarithms of variances and lengths.
 
-        Many rows are of the same application: what is summed over them first makes all terms with the same
-        kernel of those beside at once.
+        Many rows are of the same application: summing over these first handles all terms with the same kernel
+        of the others at once.
         """
         own, beside = self._similarity.kernels(sizes.lengths)
         squares = self._similarity.squares
         chosen = np.eye(len(self.features.load))[self.rows.own]
         by_variance, by_length = np.zeros(len(sizes.variances)), np.zeros(sizes.lengths.shape)
         for second, terms in _by_second(sizes).items():
-            rest = weights if second == ONE else weights * self._of_beside(second, beside)
-            gathered = (chosen.T @ rest) @ chosen
-            for place, first in terms:
-                part = sizes.variances[place] * own[first] * gathered
-                by_variance[place] = part.sum()
+            remaining_weights = weights if second == ONE else weights * self._of_beside(second, beside)
+            gathered = (chosen.T @ remaining_weights) @ chosen
+            for index, first in terms:
+                part = sizes.variances[index] * own[first] * gathered
+                by_variance[index] = part.sum()
                 # The derivative of a kernel by the logarithm of a length is the kernel times squares over
                 # lengths squared.
                 if first in (NEAR, AKIN):
                     by_length[0] += np.tensordot(squares, part, 2)
             if second in (NEAR, AKIN):
-                mine = self._of_own(sum(sizes.variances[place] * own[first] for place, first in terms))
-                mine *= weights
-                pairs = (self.rows.beside.T @ mine) @ self.rows.beside * beside[second]
+                first_kernel = self._of_own(
+                    sum(sizes.variances[index] * own[first] for index, first in terms)
+                )
+                first_kernel *= weights
+                pairs = (self.rows.beside.T @ first_kernel) @ self.rows.beside * beside[second]
                 by_length[1] += np.tensordot(squares, pairs, 2)
         return np.concatenate([by_variance, (by_length / sizes.lengths**2).ravel()])
 
     def _of_own(self, kernel: Reals) -> Reals:
-        found: Reals = kernel[self.rows.own][:, self.rows.own]
-        return found
+        of_rows: Reals = kernel[self.rows.own][:, self.rows.own]
+        return of_rows
 
     def _of_beside(self, name: str, kernels: Kernels) -> Reals:
         if name == LINE:
             load = self.rows.beside @ self.features.load
             return np.outer(load, load)
-        found: Reals = self.rows.beside @ kernels[name] @ self.rows.beside.T
-        return found
+        of_rows: Reals = self.rows.beside @ kernels[name] @ self.rows.beside.T
+        return of_rows
 
 
 @dataclass(frozen=True)
 class Scale(Stored):
-    """From slowdowns to numbers of mean 0 and variance 1, and back."""
+    """Transformation of slowdowns to numbers of mean 0 and variance 1, and back."""
 
-    link: str  # Which of `LINKS`
-    # Mean on that scale of mixes of two, and by how much it rises with the logarithm of the co-runners
+    link: str  # One of `LINKS`
+    # Mean on that scale of mixes of two, and its slope by the logarithm of the co-runners
     centre: float
     per_log_member: float
     spread: Annotated[float, Array(above=0)]  # Standard deviation
-    # What predicted slowdowns are multiplied by, as their median error on what was left out says
+    # Factor of predicted slowdowns, from their median error on held-out mixes
     factor: float = 1.0
-    # Slowdown of those that leave the memory system idle; NaN where there were none
+    # Slowdown of applications that leave the memory system idle; NaN without any
     idle: Annotated[float, Array(nan=True)] = np.nan
 
     def to(self, slowdown: Reals, members: Reals) -> Reals:
-        """Numbers of slowdowns in mixes of so many."""
+        """Transform slowdowns in mixes of `members` co-runners."""
         mean = self.centre + self.per_log_member * np.log(members / 2)
         numbers: Reals = (LINKS[self.link].to(slowdown) - mean) / self.spread
         return numbers
 
     def back(self, numbers: Reals, members: Reals) -> Reals:
-        """Slowdowns of numbers."""
+        """Slowdowns from transformed numbers."""
         mean = self.centre + self.per_log_member * np.log(members / 2)
         slowdown: Reals = LINKS[self.link].back(numbers * self.spread + mean) * self.factor
         return slowdown
@@ -237,101 +238,101 @@ class Scale(Stored):
 
 @dataclass(frozen=True, eq=False)
 class LearnedRows(Stored):
-    """``n`` co-runners of mixes of ``s`` applications that a process has learned from."""
+    """Training rows of a process: ``n`` co-runners of mixes of ``s`` applications."""
 
-    # How often each application is among the others of its mix
+    # Occurrences of each application among the others of its mix
     beside: Annotated[Reals, Array("n s", low=0)]
-    own: Annotated[Integers, Array("n", low=0, below="s")]  # Place of each one's application
-    values: Annotated[Reals, Array("n")]  # What the process was told of each, of mean 0 and variance 1
+    own: Annotated[Integers, Array("n", low=0, below="s")]  # Index of each one's application
+    values: Annotated[Reals, Array("n")]  # Transformed slowdowns, of mean 0 and variance 1
 
 
 @dataclass(frozen=True, eq=False)
 class SlowdownProcess(Stored):
-    """Predicts slowdowns.
+    """A fitted process of slowdowns.
 
-    What it learned from its rows of ``s`` applications is a matrix: how much each pair of an application and
-    one beside it adds, for a covariance of 1.
+    Its posterior is a matrix of weights for pairs of ``s`` applications: the contribution of each pair for a
+    covariance of 1.
     """
 
-    traits: Traits  # How applications become numbers
-    scale: Scale  # How slowdowns become numbers
-    sizes: Annotated[KernelSizes, Nested(flat=True)]  # Sizes of the covariance
+    traits: Traits  # Of applications
+    scale: Scale  # Of slowdowns
+    sizes: Annotated[KernelSizes, Nested(flat=True)]  # Hyperparameters of the covariance
     known: Annotated[FeatureMatrix, Nested(flat=True)]  # The applications
     alone: Annotated[Reals, Array("s")]  # Weights of applications as co-runners
     beside: Annotated[Reals, Array("s s")]  # Weights of applications (rows) beside others (columns)
-    lines: Annotated[Reals, Array("s")]  # Weights of applications times the load beside them
+    lines: Annotated[Reals, Array("s")]  # Weights of applications times the load of the others
     trees: Trees | None  # Trees on `surroundings`, whose sum is added; `None` without
-    largest: Annotated[int, Array(low=2)]  # Co-runners of the largest mixes that it learned from
-    # What it learned from; `None` where the mean was better, and in models of earlier versions
+    largest: Annotated[int, Array(low=2)]  # Co-runners of the largest training mixes
+    # `None` where the mean was better, and in models of earlier versions
     learned: LearnedRows | None = None
 
     def check(self) -> None:
-        """Refuse another link, and parts of other terms, applications or traits."""
+        """Raise InputError for an unknown link, or parts of other terms, applications or traits."""
         link, terms, variances = self.scale.link, len(self.sizes.terms), len(self.sizes.variances)
         if link not in LINKS:
             raise InputError.of(field="link", expected=f"one of {', '.join(LINKS)}", found=repr(link))
         if variances != terms:
             raise InputError.of(field="variances", expected=str(terms), found=variances)
         traits = len(self.traits.names)
-        found = len(self.known.load), self.known.near.shape[1], self.sizes.lengths.shape[1]
+        sizes = len(self.known.load), self.known.near.shape[1], self.sizes.lengths.shape[1]
         expected = len(self.alone), traits, traits
-        if found != expected:
+        if sizes != expected:
             wanted = f"(applications, traits, traits) {expected}"
-            raise InputError.of(field="near and lengths", expected=wanted, found=found)
+            raise InputError.of(field="near and lengths", expected=wanted, found=sizes)
         if self.trees is not None:
             self.trees.check_width(3 * traits + 1, 1)
-        if self.learned is not None and self.learned.beside.shape[1] != found[0]:
-            wanted, width = f"a column for each of {found[0]} applications", self.learned.beside.shape[1]
+        if self.learned is not None and self.learned.beside.shape[1] != sizes[0]:
+            wanted, width = f"a column for each of {sizes[0]} applications", self.learned.beside.shape[1]
             raise InputError.of(field="learned.beside", expected=wanted, found=width)
 
     def of_mixes(self, mixes: Sequence[Mix]) -> tuple[MixSlowdowns, list[list[int]]]:
-        """What it says of the applications of mixes, and the mixes by the places of these."""
-        runs, places = applications_of(mixes)
-        there = self.traits.matrix(runs)
-        own, beside = Similarity(there, self.known).kernels(self.sizes.lengths)
-        # What stands before the same kernel of those beside is summed first.
-        mine: dict[str, Reals] = {}
+        """Contributions of the applications of mixes to slowdowns, and the mixes as indices of these."""
+        runs, indices = applications_of(mixes)
+        features = self.traits.matrix(runs)
+        own, beside = Similarity(features, self.known).kernels(self.sizes.lengths)
+        # Terms with the same kernel of the others are summed first.
+        by_second: dict[str, Reals] = {}
         for variance, (first, second) in zip(self.sizes.variances.tolist(), self.sizes.terms, strict=True):
-            mine[second] = mine.get(second, 0.0) + variance * own[first]
-        alone = mine.pop(ONE) @ self.alone
-        line = mine.pop(LINE) @ self.lines if LINE in mine else None
+            by_second[second] = by_second.get(second, 0.0) + variance * own[first]
+        alone = by_second.pop(ONE) @ self.alone
+        line = by_second.pop(LINE) @ self.lines if LINE in by_second else None
         by_pair = np.zeros((len(runs), len(runs)))
-        for second, each in mine.items():
+        for second, each in by_second.items():
             by_pair += each @ self.beside @ beside[second].T
-        return MixSlowdowns(self, there, alone, line, by_pair, leaves_memory_idle(runs)), places
+        return MixSlowdowns(self, features, alone, line, by_pair, leaves_memory_idle(runs)), indices
 
 
 @dataclass(frozen=True, eq=False)
 class MixSlowdowns:
-    """What a process says of ``s`` applications, from which slowdowns of all mixes of them follow."""
+    """Contributions of ``s`` applications, which determine the slowdowns of all mixes of them."""
 
     process: SlowdownProcess
     features: FeatureMatrix
-    alone: Reals  # (s,), what each has whatever is beside it
-    line: Reals | None  # (s,), what each has by the load beside it; `None` where loads do not tell
-    by_pair: Reals  # (s, s), what each (row) has by each other one beside it
+    alone: Reals  # (s,), of each, independent of the others
+    line: Reals | None  # (s,), of each for a unit of the others' load; `None` without loads
+    by_pair: Reals  # (s, s), of each (row) for each other one
     idle: Flags  # (s,), whether each leaves the memory system idle
 
     def slowdowns(self, mixes: Sequence[Sequence[int]]) -> tuple[Reals, ...]:
-        """Slowdowns of the co-runners of each mix of applications, named by places, each (co-runners,).
+        """Slowdowns ``(co-runners,)`` of each mix, given as indices of applications.
 
-        In mixes that are larger than those that it learned from they are at least what those of pairs add up
-        to, as where co-runners take turns: nothing was measured of more of them.
+        In mixes larger than those of the training they are at least the sum of those of pairs, as in time
+        sharing.
         """
-        found = self._of_rows(mixes)
+        of_rows = self._of_rows(mixes)
         ends = np.cumsum([len(mix) for mix in mixes]).tolist()
-        each = [found[end - len(mix) : end] for mix, end in zip(mixes, ends, strict=True)]
+        of_mixes = [of_rows[end - len(mix) : end] for mix, end in zip(mixes, ends, strict=True)]
         for members in {len(mix) for mix in mixes if len(mix) > self.process.largest}:
-            places = [place for place, mix in enumerate(mixes) if len(mix) == members]
-            some = np.array([mixes[place] for place in places])
+            indices = [index for index, mix in enumerate(mixes) if len(mix) == members]
+            of_size = np.array([mixes[index] for index in indices])
             added = pairs_added_up(
-                len(some),
+                len(of_size),
                 members,
-                lambda *pair, some=some: self._of_rows(some[:, pair].tolist()).reshape(-1, 2),
+                lambda *pair, of_size=of_size: self._of_rows(of_size[:, pair].tolist()).reshape(-1, 2),
             )
-            for place, least in zip(places, added, strict=True):
-                each[place] = np.maximum(each[place], least)
-        return tuple(each)
+            for index, least in zip(indices, added, strict=True):
+                of_mixes[index] = np.maximum(of_mixes[index], least)
+        return tuple(of_mixes)
 
     def _of_rows(self, mixes: Sequence[Sequence[int]]) -> Reals:
         process, rows = self.process, CoRunnerRows.of(mixes, len(self.alone))
@@ -341,7 +342,7 @@ class MixSlowdowns:
         numbers += (self.by_pair[rows.own] * rows.beside).sum(axis=1)
         if process.trees is not None:
             numbers += process.trees.sum(surroundings(self.features, rows))[:, 0]
-        found = process.scale.back(numbers, 1.0 + rows.beside.sum(axis=1))
+        slowdowns = process.scale.back(numbers, 1.0 + rows.beside.sum(axis=1))
         if np.isfinite(process.scale.idle):
-            found = np.where(self.idle[rows.own], process.scale.idle, found)
-        return found
+            slowdowns = np.where(self.idle[rows.own], process.scale.idle, slowdowns)
+        return slowdowns

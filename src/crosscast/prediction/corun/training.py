@@ -1,4 +1,4 @@
-"""Training of the process: its evidence, its posterior, and what it would say of a group it had not seen."""
+"""Training of the process of slowdowns: evidence, posterior, and predictions for held-out groups."""
 
 from __future__ import annotations
 
@@ -31,22 +31,22 @@ from crosscast.prediction.trees import trees_of_forest
 
 @dataclass(frozen=True, eq=False)
 class SlowdownPosterior:
-    """A process that knows what was measured in ``n`` rows."""
+    """A process conditioned on ``n`` rows."""
 
-    values: Reals  # (n,), what was measured, of mean 0
+    values: Reals  # (n,), measured, of mean 0
     inverse: Reals  # (n, n), inverse of the covariance of the rows with noise
-    weights: Reals  # (n,), what each row adds to a prediction, for a covariance of 1 with it
+    weights: Reals  # (n,), contribution of each row for a covariance of 1 with it
 
     @classmethod
     def of(cls, covariance: Reals, noise: float, values: Reals) -> SlowdownPosterior:
-        """Let a process know what was measured."""
+        """Condition on measured values."""
         inverse, _ = inverse_of(covariance, noise)
         return cls(values, inverse, inverse @ values)
 
     def without(self, rows: Integers) -> Reals:
-        """What is predicted of some rows by the others alone, of shape (rows,).
+        """Predictions of some rows from the others alone, ``(rows,)``.
 
-        In closed form: the same as a fit to the others with these sizes.
+        In closed form, equal to a fit to the others with these hyperparameters.
         """
         part = np.linalg.solve(self.inverse[np.ix_(rows, rows)], self.weights[rows])
         return np.asarray(self.values[rows] - part)
@@ -55,8 +55,8 @@ class SlowdownPosterior:
 def inverse_of(covariance: Reals, noise: float) -> tuple[Reals, float]:
     """Inverse of a covariance with noise, and the logarithm of its determinant.
 
-    By Cholesky, at a third of the cost of what works for any matrix. The noise, which is bounded from below,
-    keeps it apart from singular ones, however alike rows are.
+    By Cholesky, at a third of the cost of a general inverse. The noise, which is bounded from below, keeps
+    the matrix regular even for equal rows.
     """
     # Imported here: predicting needs no SciPy.
     from scipy.linalg import lapack
@@ -73,18 +73,18 @@ def inverse_of(covariance: Reals, noise: float) -> tuple[Reals, float]:
 
 _STEPS, _LIMIT = 30, 6.0
 _SIZED, _OUT_OF_FOLD = 800, 1600
-"""About so many rows tell the two dozen sizes, and how wrong predictions are, at a cost of their cube."""
+"""About the numbers of rows for hyperparameters and for errors, whose cost is cubic."""
 
 
 def fitted_sizes(covariance: SlowdownCovariance, values: Reals) -> KernelSizes:
-    """Sizes of the largest evidence times prior."""
+    """Hyperparameters of the largest evidence times prior."""
     from scipy.optimize import minimize
 
     start = KernelSizes.unfitted(covariance.features.near.shape[1])
     centre, spread = start.vector, start.prior_spread
 
     def loss(vector: Reals) -> tuple[float, Reals]:
-        sizes = start.moved(vector)
+        sizes = start.from_vector(vector)
         inverse, log_determinant = inverse_of(covariance.matrix(sizes), sizes.noise)
         weighted = inverse @ values
         away = (vector - centre) / spread
@@ -94,20 +94,20 @@ def fitted_sizes(covariance: SlowdownCovariance, values: Reals) -> KernelSizes:
         return float(evidence + away @ away) / 2, slope / 2 + away / spread
 
     bounds = [(each - _LIMIT, each + _LIMIT) for each in centre]
-    found = minimize(loss, centre, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": _STEPS})
-    return start.moved(found.x)
+    result = minimize(loss, centre, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": _STEPS})
+    return start.from_vector(result.x)
 
 
 _TREES, _LEAF = 150, 5
-_HARDLY = 0.25
-"""An application in fewer mixes than this share of the median of all is hardly known."""
+_RARE_SHARE = 0.25
+"""Share of the median number of mixes below which an application is rare."""
 
 
 @dataclass(frozen=True)
 class Hyperparameters:
-    """What takes long to find, for fits to parts of the same mixes.
+    """Hyperparameters that take long to fit, for fits to parts of the same mixes.
 
-    It says nothing of a part of which the applications have other traits in common.
+    They do not apply to a part whose applications have other traits in common.
     """
 
     link: str
@@ -116,55 +116,55 @@ class Hyperparameters:
 
 
 def fit_slowdowns(
-    mixes: Sequence[Bag], seed: int, *, trees: bool = True, found: Hyperparameters | None = None
+    mixes: Sequence[Bag], seed: int, *, trees: bool = True, known: Hyperparameters | None = None
 ) -> SlowdownProcess:
     """Fit a process to the slowdowns of mixes.
 
-    Sizes and trees come from mixes whose applications are all known from enough mixes. What was measured of
-    others moves the predictions of what is like it (kriging), those of the trees too.
+    Hyperparameters and trees are fitted to mixes without rare applications. The other mixes only condition
+    the process (kriging), also on the errors of the trees.
     """
-    runs, places = applications_of([mix.solos for mix in mixes])
-    rows = CoRunnerRows.of(places, len(runs))
+    runs, indices = applications_of([mix.solos for mix in mixes])
+    rows = CoRunnerRows.of(indices, len(runs))
     slowdown = np.array([member.slowdown for mix in mixes for member in mix.members], dtype=np.float64)
-    there = applications_in(mixes)
-    base = ~_hardly_known(there)[rows.mix]
-    traits = Traits.of([runs[place] for place in sorted(set(rows.own[base].tolist()))])
-    if found is not None and found.traits != traits.names:
-        found = None
+    presence = applications_in(mixes)
+    base = ~_with_rare(presence)[rows.mix]
+    traits = Traits.of([runs[index] for index in sorted(set(rows.own[base].tolist()))])
+    if known is not None and known.traits != traits.names:
+        known = None
     idle = leaves_memory_idle(runs)[rows.own]
-    # What no other one slows down says nothing of those that are.
-    kept = ~idle if 2 * idle.sum() < len(idle) else np.ones(len(idle), dtype=np.bool_)
-    of_idle = float(np.median(slowdown[base & idle])) if (base & ~kept).any() else np.nan
-    groups = there[rows.mix][kept]
-    problem = _SlowdownProblem(traits.matrix(runs), rows.where(kept), slowdown[kept], base[kept], groups)
-    # Traits tell of shares by themselves, so that there is no choice.
-    links = (found.link,) if found else ("logarithm",) if traits.names else tuple(LINKS)
-    fits = [problem.on_scale(link, found) for link in links]
+    # Applications that nothing slows down say nothing about others.
+    used = ~idle if 2 * idle.sum() < len(idle) else np.ones(len(idle), dtype=np.bool_)
+    of_idle = float(np.median(slowdown[base & idle])) if (base & ~used).any() else np.nan
+    groups = presence[rows.mix][used]
+    problem = _SlowdownProblem(traits.matrix(runs), rows.where(used), slowdown[used], base[used], groups)
+    # With traits, the scale is fixed.
+    links = (known.link,) if known else ("logarithm",) if traits.names else tuple(LINKS)
+    fits = [problem.on_scale(link, known) for link in links]
     _, scale, sizes, is_better = min(fits, key=lambda each: each[0])
     s, largest = len(runs), int(problem.rows.members.max())
     scale = replace(scale, idle=of_idle)
     empty = SlowdownProcess(
         traits, scale, sizes, problem.features, np.zeros(s), np.zeros((s, s)), np.zeros(s), None, largest
     )
-    return problem.told(empty, trees and bool(traits.names), seed) if is_better else empty
+    return problem.conditioned(empty, trees and bool(traits.names), seed) if is_better else empty
 
 
-def _hardly_known(there: Flags) -> Flags:
-    """Mixes with an application that is hardly known."""
-    counts = there.sum(axis=0)
-    found: Flags = np.any(there[:, counts < _HARDLY * float(np.median(counts))], axis=1)
-    return np.zeros(len(there), dtype=np.bool_) if 2 * found.sum() > len(found) else found
+def _with_rare(presence: Flags) -> Flags:
+    """Mask of the mixes with a rare application; empty if these are most mixes."""
+    counts = presence.sum(axis=0)
+    mask: Flags = np.any(presence[:, counts < _RARE_SHARE * float(np.median(counts))], axis=1)
+    return np.zeros(len(presence), dtype=np.bool_) if 2 * mask.sum() > len(mask) else mask
 
 
 def applications_in(mixes: Sequence[Bag]) -> Flags:
-    """Which applications are in each mix, of shape (mixes, applications)."""
+    """Mask of the applications in each mix, ``(mixes, applications)``."""
     names = sorted({name for mix in mixes for name in mix.applications})
     return np.array([[name in mix.applications for name in names] for mix in mixes])
 
 
 @dataclass(frozen=True, eq=False)
 class _SlowdownProblem:
-    """Rows with their slowdowns, and which of them sizes are fitted to."""
+    """Rows with their slowdowns, and the mask of those to which hyperparameters are fitted."""
 
     features: FeatureMatrix
     rows: CoRunnerRows
@@ -172,18 +172,21 @@ class _SlowdownProblem:
     base: Flags  # (n,)
     groups: Flags  # (n, applications), those of the row's mix
 
-    def on_scale(self, link: str, found: Hyperparameters | None) -> tuple[float, Scale, KernelSizes, bool]:
-        """Mean error on applications that are left out on a scale, and the scale and sizes that are found.
+    def on_scale(self, link: str, known: Hyperparameters | None) -> tuple[float, Scale, KernelSizes, bool]:
+        """Mean error on held-out applications with a scale, and the fitted scale and hyperparameters.
 
-        Last whether that is better than the mean of the others', on average over applications. More is not
-        asked for: trees, which are not tried here, add to the process, and six applications tell little.
+        Last, whether that is better than the mean of the others', on average over applications. No
+        significance is required: trees, which are not used here, improve the process, and six applications
+        are few.
         """
         scale = _scale(link, self.slowdown[self.base], self.rows.members[self.base])
         values = scale.to(self.slowdown, self.rows.members)
-        sizes = found.sizes if found else self._sizes(values)
-        some = self._some(_OUT_OF_FOLD)
-        covariance = SlowdownCovariance(self.features, self.rows.where(some)).matrix(sizes)
-        parts = self._out_of_fold(some, scale, SlowdownPosterior.of(covariance, sizes.noise, values[some]))
+        sizes = known.sizes if known else self._sizes(values)
+        sample = self._sample(_OUT_OF_FOLD)
+        covariance = SlowdownCovariance(self.features, self.rows.where(sample)).matrix(sizes)
+        parts = self._out_of_fold(
+            sample, scale, SlowdownPosterior.of(covariance, sizes.noise, values[sample])
+        )
         by_process, by_mean = (np.concatenate([np.ones(0), *each]) for each in zip(*parts, strict=True))
         factor, of_mean = float(np.median(by_process)), float(np.median(by_mean))
         gains = [np.abs(of_mean / two - 1).mean() - np.abs(factor / one - 1).mean() for one, two in parts]
@@ -192,11 +195,11 @@ class _SlowdownProblem:
         return error, replace(scale, factor=factor if is_better else of_mean), sizes, bool(is_better)
 
     def _sizes(self, values: Reals) -> KernelSizes:
-        some = self._some(_SIZED)
-        return fitted_sizes(SlowdownCovariance(self.features, self.rows.where(some)), values[some])
+        sample = self._sample(_SIZED)
+        return fitted_sizes(SlowdownCovariance(self.features, self.rows.where(sample)), values[sample])
 
-    def _some(self, most: int) -> Flags:
-        """At most about so many rows of those that sizes are fitted to: whole mixes, drawn at random."""
+    def _sample(self, most: int) -> Flags:
+        """About at most so many rows of `base`: whole mixes, drawn at random."""
         if self.base.sum() <= most:
             return self.base
         mixes = np.unique(self.rows.mix[self.base])
@@ -204,14 +207,14 @@ class _SlowdownProblem:
         return np.asarray(self.base & np.isin(self.rows.mix, drawn))
 
     def _out_of_fold(
-        self, some: Flags, scale: Scale, posterior: SlowdownPosterior
+        self, sample: Flags, scale: Scale, posterior: SlowdownPosterior
     ) -> list[tuple[Reals, Reals]]:
-        """Measured over predicted slowdowns of some rows, each application left out in turn.
+        """Measured over predicted slowdowns of some rows, with each application held out in turn.
 
-        Predicted by the process, and as the mean of the others.
+        Predictions are those of the process, and the mean of the others.
         """
-        groups, slowdown = self.groups[some], self.slowdown[some]
-        members = self.rows.members[some]
+        groups, slowdown = self.groups[sample], self.slowdown[sample]
+        members = self.rows.members[sample]
         parts = []
         for group in groups.T:
             out = np.flatnonzero(group)
@@ -222,8 +225,8 @@ class _SlowdownProblem:
                 parts.append((one, two))
         return parts or [(np.ones(1), np.ones(1))]
 
-    def told(self, process: SlowdownProcess, with_trees: bool, seed: int) -> SlowdownProcess:
-        """A process that knows these rows, and its trees."""
+    def conditioned(self, process: SlowdownProcess, with_trees: bool, seed: int) -> SlowdownProcess:
+        """The process conditioned on these rows, and its trees."""
         rows = self.rows
         values, trees = process.scale.to(self.slowdown, rows.members), None
         if with_trees:
@@ -233,16 +236,16 @@ class _SlowdownProblem:
             columns = surroundings(self.features, rows)
             forest = ExtraTreesRegressor(_TREES, min_samples_leaf=_LEAF, random_state=seed, n_jobs=1)
             trees = trees_of_forest(forest.fit(columns[self.base], values[self.base]))
-            # Errors of trees at mixes that they did not see move what is like these: what the process knows
-            # of its own errors is that they are 0 at all others.
+            # The process is also conditioned on errors of the trees at mixes outside of their training, with
+            # errors of 0 at all others.
             rest = np.where(self.base, 0.0, values - trees.sum(columns)[:, 0])
-            values, trees = (values + rest) / 2, trees.onto(np.array([[0.5]]))
+            values, trees = (values + rest) / 2, trees.project(np.array([[0.5]]))
         learned = LearnedRows(rows.beside, rows.own, values)
         return with_learned(replace(process, trees=trees), self.features, learned)
 
 
 def with_learned(process: SlowdownProcess, known: FeatureMatrix, learned: LearnedRows) -> SlowdownProcess:
-    """A process that learned from rows of ``s`` applications, and from no others."""
+    """The process conditioned on rows of ``s`` applications, and on no others."""
     rows = CoRunnerRows(learned.own, learned.beside, np.zeros_like(learned.own))
     alone, beside = weights_of(SlowdownCovariance(known, rows), process.sizes, learned.values)
     return replace(
@@ -251,7 +254,7 @@ def with_learned(process: SlowdownProcess, known: FeatureMatrix, learned: Learne
 
 
 def weights_of(covariance: SlowdownCovariance, sizes: KernelSizes, values: Reals) -> tuple[Reals, Reals]:
-    """Weights of applications alone, (s,), and beside others, (s, s), after values of rows.
+    """Weights of applications alone, ``(s,)``, and beside others, ``(s, s)``, given values of rows.
 
     A row is one of ``s`` applications and a sum of others, so that the covariance of any number of rows has
     the rank of ``s`` times ``s + 1``: the smaller of the two systems is solved. Both are exact.
@@ -267,12 +270,12 @@ def weights_of(covariance: SlowdownCovariance, sizes: KernelSizes, values: Reals
         weights = cho_solve(cho_factor(noisy, lower=True, overwrite_a=True), values)
         chosen = np.eye(s)[rows.own] * weights[:, None]
         return chosen.sum(axis=0), chosen.T @ rows.beside
-    found = _by_pairs(covariance, sizes, values).reshape(s, s + 1)
-    return found[:, s].copy(), found[:, :s].copy()
+    by_pair = _by_pairs(covariance, sizes, values).reshape(s, s + 1)
+    return by_pair[:, s].copy(), by_pair[:, :s].copy()
 
 
 def _by_pairs(covariance: SlowdownCovariance, sizes: KernelSizes, values: Reals) -> Reals:
-    """The same as one vector of applications times those beside them and none, (s (s + 1),).
+    """Weights as one vector of pairs of an application and another one or none, ``(s (s + 1),)``.
 
     With the covariance ``C`` of pairs, and rows as sums ``R`` of pairs, it is the solution ``w`` of
     ``(noise + R' R C) w = R' values`` (Woodbury's identity).
@@ -283,8 +286,8 @@ def _by_pairs(covariance: SlowdownCovariance, sizes: KernelSizes, values: Reals)
     rows, s = covariance.rows, len(covariance.features.load)
     beside = np.column_stack([rows.beside, np.ones(len(rows.own))])
     row, column = np.nonzero(beside)
-    places = rows.own[row] * (s + 1) + column
-    sums = csr_array((beside[row, column], (row, places)), shape=(len(rows.own), s * (s + 1)))
+    pairs = rows.own[row] * (s + 1) + column
+    sums = csr_array((beside[row, column], (row, pairs)), shape=(len(rows.own), s * (s + 1)))
     system = (sums.T @ sums) @ covariance.of_pairs(sizes)
     system.flat[:: len(system) + 1] += sizes.noise
     return np.asarray(solve(system, sums.T @ values, overwrite_a=True, check_finite=False))
@@ -296,6 +299,6 @@ def _scale(link: str, slowdown: Reals, members: Reals) -> Scale:
     slope = 0.0
     if np.ptp(rising) > 0:
         slope = float(np.cov(rising, numbers, bias=True)[0, 1] / rising.var())
-    rest = numbers - slope * rising
-    spread = float(rest.std())
-    return Scale(link, float(rest.mean()), slope, spread if spread > 1e-9 else 1.0)
+    without_slope = numbers - slope * rising
+    spread = float(without_slope.std())
+    return Scale(link, float(without_slope.mean()), slope, spread if spread > 1e-9 else 1.0)

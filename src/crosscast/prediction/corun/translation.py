@@ -1,4 +1,4 @@
-"""The line that takes times on one device to times on another (Moolchandani et al. 2022, section 9)."""
+"""Translation of times on one device to times on another by a line (Moolchandani et al. 2022, section 9)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from crosscast.prediction.corun.forecast import Estimate, MixForecast, is_plausi
 from crosscast.prediction.corun.residuals import CoRunResiduals
 
 Form = Annotated[str, msgspec.Meta(pattern="^(plain|logarithmic)$")]
-"""A line through times, as published, or one through their logarithms."""
+"""A line through times, as published, or through their logarithms."""
 
 PLAIN: Form = "plain"
 LOGARITHMIC: Form = "logarithmic"
@@ -35,27 +35,26 @@ class TimeLine(msgspec.Struct, frozen=True):
 
     form: Form  # Plain: `slope * t + intercept`; logarithmic: `exp(intercept) * t ** slope`
     slope: float
-    intercept: float  # That of a plain line is in seconds
-    # The shortest time that it was fitted to reach: nothing below is predicted, where a plain line may fall
-    # below 0
+    intercept: float  # In seconds for a plain line
+    # The shortest time on the other device in the fit, and of predictions, as a plain line may fall below 0
     least_s: _Positive
 
     @classmethod
-    def fit(cls, form: Form, times: Reals, wanted: Reals) -> TimeLine:
-        """Fit it by ordinary least squares.
+    def fit(cls, form: Form, times: Reals, target: Reals) -> TimeLine:
+        """Fit by ordinary least squares.
 
         >>> line = TimeLine.fit(PLAIN, np.array([1.0, 2.0]), np.array([0.75, 1.25]))
         >>> round(float(line(np.array([3.0]))[0]), 6)
         1.75
         """
-        different = len(np.unique(times))
-        if different < 2:
+        distinct = len(np.unique(times))
+        if distinct < 2:
             expected = "at least 2 different ones to draw a line"
-            raise InputError.of(where="times", expected=expected, found=different)
-        x, y = (np.log(times), np.log(wanted)) if form == LOGARITHMIC else (times, wanted)
+            raise InputError.of(where="times", expected=expected, found=distinct)
+        x, y = (np.log(times), np.log(target)) if form == LOGARITHMIC else (times, target)
         middle = x.mean()
         slope = float(((x - middle) * (y - y.mean())).sum() / ((x - middle) ** 2).sum())
-        return cls(form, slope, float(y.mean() - slope * middle), float(wanted.min()))
+        return cls(form, slope, float(y.mean() - slope * middle), float(target.min()))
 
     def __call__(self, times: Reals) -> Reals:
         """Times on the other device, in seconds, of the shape of ``times``."""
@@ -64,40 +63,40 @@ class TimeLine(msgspec.Struct, frozen=True):
         return np.maximum(self.slope * times + self.intercept, self.least_s)
 
     def slowdown(self, alone: Reals, slowdown: Reals) -> Reals:
-        """Slowdown on the other device of work that takes so long alone, and so much longer in a mix."""
+        """Slowdown on the other device, from isolated times and slowdowns on this one."""
         return np.asarray(self(alone * slowdown) / self(alone))
 
 
 FORMAT = "crosscast machine translation card"
-"""What the field ``format`` of these files says."""
+"""The field ``format`` of these files."""
 
 
 class TranslationErrors(msgspec.Struct, frozen=True):
-    """Errors on applications that were left out."""
+    """Errors on held-out applications."""
 
     log_error: list[float]  # Logarithms of translated over true values
     group: list[int]  # Number of the application of each, in `groups`
     groups: list[str]
 
     @property
-    def left_out(self) -> CoRunResiduals:
-        """The same as arrays."""
+    def residuals(self) -> CoRunResiduals:
+        """The errors as residuals."""
         return CoRunResiduals(np.array(self.log_error), np.array(self.group), tuple(self.groups))
 
     def check(self, where: str) -> None:
-        """Refuse errors that are none."""
+        """Raise InputError unless the errors and groups are consistent."""
         field = f"{where}: group"
         if not self.group or len(self.group) != len(self.log_error):
             found = f"{len(self.group)} for {len(self.log_error)}"
             raise InputError.of(where=field, expected="one for each error", found=found)
         if sorted(set(self.group)) != [*range(len(self.groups))]:
-            expected = f"all places in groups, 0 to {len(self.groups) - 1}"
+            expected = f"all indices of groups, 0 to {len(self.groups) - 1}"
             found = f"{min(self.group)} to {max(self.group)}"
             raise InputError.of(where=field, expected=expected, found=found)
 
 
 class TranslationCard(msgspec.Struct, frozen=True, kw_only=True):
-    """What takes times on one device to another, as its file has it."""
+    """A file of a translation of times between two devices."""
 
     format: str = FORMAT
     # Rises when a field changes its meaning; 1 had errors in `training` in per cent
@@ -105,10 +104,10 @@ class TranslationCard(msgspec.Struct, frozen=True, kw_only=True):
     source: str = msgspec.field(name="from")  # Keys of the devices
     target: str = msgspec.field(name="to")
     line: TimeLine
-    shortest_s: _Positive  # Times on `source` between which it was fitted
+    shortest_s: _Positive  # Range of the times on `source` in the fit
     longest_s: _Positive
-    errors: dict[str, TranslationErrors]  # By quantity: `time`, and `slowdown` where it is known
-    training: dict[str, object]  # What it was fitted to, and how good it was, for people
+    errors: dict[str, TranslationErrors]  # By quantity: `time`, and `slowdown` if known
+    training: dict[str, object]  # Training data and scores, for people
 
     def to_dict(self) -> dict[str, object]:
         """The card as a JSON object."""
@@ -116,7 +115,7 @@ class TranslationCard(msgspec.Struct, frozen=True, kw_only=True):
         return card
 
     def check(self, where: str) -> None:
-        """Refuse fields that do not fit each other."""
+        """Raise InputError unless the fields are consistent."""
         if self.shortest_s > self.longest_s:
             expected, found = f"a number up to longest_s, {self.longest_s:g}", f"{self.shortest_s:g}"
             raise InputError.of(where=where, field="shortest_s", expected=expected, found=found)
@@ -131,7 +130,7 @@ _MOST_BYTES = 1 << 24
 
 
 def write_translation(card: TranslationCard, path: str | Path) -> None:
-    """Write a card, in the place of what is there."""
+    """Write a card; a file at the path is replaced."""
     text = json.dumps(card.to_dict(), indent=1, allow_nan=False)
     try:
         with whole_file(Path(path)) as temporary:
@@ -154,10 +153,10 @@ def read_translation(path: str | Path) -> TranslationCard:
         value = json.loads(content, parse_float=_finite, parse_constant=_finite)
     except (ValueError, RecursionError) as error:
         raise InputError.of(where=where, expected=f"{expected} in JSON", found=f"none ({error})") from error
-    # Of another file the format is what is wrong, whatever else it lacks.
-    found = value.get("format") if isinstance(value, dict) else None
-    if found != FORMAT:
-        raise InputError.of(where=where, field="format", expected=f"a {FORMAT!r}", found=repr(found))
+    # Check the format first, so that other files are refused for it.
+    form = value.get("format") if isinstance(value, dict) else None
+    if form != FORMAT:
+        raise InputError.of(where=where, field="format", expected=f"a {FORMAT!r}", found=repr(form))
     card = decode(TranslationCard, value, where)
     card.check(where)
     return card
@@ -175,88 +174,89 @@ def translated_forecasts(
 ) -> list[MixForecast]:
     """Forecast mixes on the device that a card translates to, from profiles on the one that it is from.
 
-    If the model is of the device of the profiles, its forecasts are translated, as published. If it is of
-    the other device, the times of the profiles are translated, and the model is asked with these; all other
-    features are taken as they are. An interval that is translated is as wide as the errors of both would be
-    together, if they do not depend on each other: the root of the sum of their squares.
+    If the model is of the device of the profiles, its forecasts are translated, as published. If it is of the
+    other device, the times of the profiles are translated before it predicts; all other features are used
+    unchanged. The half-width of a translated interval is the root of the sum of the squares of the model's
+    and the translation's, as for independent errors.
     """
     other = next((solo for mix in mixes for solo in mix if solo.device != card.source), None)
     if other is not None:
         expected = f"the profile to be of {card.source}, from which the card translates"
         raise InputError.of(where=other.name, field="device", expected=expected, found=other.device)
     if model.card.device == card.source:
-        return [_translated(found, card, level) for found in model.predict(mixes, level=level)]
+        return [_translated(forecast, card, level) for forecast in model.predict(mixes, level=level)]
     if model.card.device == card.target:
-        there = model.predict([tuple(_there(solo, card) for solo in mix) for mix in mixes], level=level)
-        return [_wider(found, card, mix, level) for found, mix in zip(there, mixes, strict=True)]
+        on_target = [tuple(_run_on_target(solo, card) for solo in mix) for mix in mixes]
+        forecasts = model.predict(on_target, level=level)
+        return [_widened(forecast, card, mix, level) for forecast, mix in zip(forecasts, mixes, strict=True)]
     expected = f"one of {card.source} or {card.target}, between which the card translates"
     raise InputError.of(where="model", expected=expected, found=f"one of {model.card.device}")
 
 
-def _there(solo: Solo, card: TranslationCard) -> Solo:
-    """An application alone on the other device, with what is known of it."""
+def _run_on_target(solo: Solo, card: TranslationCard) -> Solo:
+    """An isolated run on the other device, with a translated time."""
     time_s = None if solo.time_s is None else _translated_s(card, solo.time_s)
     return replace(solo, device=card.target, time_s=time_s, power_w=None)
 
 
 def _translated_s(card: TranslationCard, seconds: float) -> float:
     with np.errstate(over="ignore"):
-        found = float(card.line(np.array([seconds]))[0])
-    if not is_plausible(found):
+        translated = float(card.line(np.array([seconds]))[0])
+    if not is_plausible(translated):
         expected = f"one that takes {seconds:g} s to a time above 0"
-        told = f"one that takes it to {found:g} s"
-        raise InputError.of(where="translation", field="line", expected=expected, found=told)
-    return found
+        actual = f"one that takes it to {translated:g} s"
+        raise InputError.of(where="translation", field="line", expected=expected, found=actual)
+    return translated
 
 
-def _translated(found: MixForecast, card: TranslationCard, level: float) -> MixForecast:
-    """A forecast on the device of the profiles, as one on the other."""
-    mix = tuple(_there(solo, card) for solo in found.mix)
+def _translated(forecast: MixForecast, card: TranslationCard, level: float) -> MixForecast:
+    """Translate a forecast on the device of the profiles to the other."""
+    mix = tuple(_run_on_target(solo, card) for solo in forecast.mix)
     times = [solo.time_s for solo in mix if solo.time_s is not None]
     slowdowns: list[Estimate | None] = []
-    for solo, own in zip(found.mix, found.slowdown, strict=True):
+    for solo, estimate in zip(forecast.mix, forecast.slowdown, strict=True):
         value = math.nan
-        if own is not None and solo.time_s is not None:
+        if estimate is not None and solo.time_s is not None:
             with np.errstate(over="ignore", invalid="ignore"):
-                value = float(card.line.slowdown(np.array(solo.time_s), np.array(own.value)))
-        slowdowns.append(own and _with_both_errors(value, own, card, "slowdown", level))
-    whole = found.time_s
+                value = float(card.line.slowdown(np.array(solo.time_s), np.array(estimate.value)))
+        slowdowns.append(estimate and _with_both_errors(value, estimate, card, "slowdown", level))
+    time = forecast.time_s
     return replace(
-        found,
+        forecast,
         mix=mix,
         slowdown=tuple(slowdowns),
-        time_s=whole and _with_both_errors(_translated_s(card, whole.value), whole, card, "time", level),
+        time_s=time and _with_both_errors(_translated_s(card, time.value), time, card, "time", level),
         serial_s=sum(times) if len(times) == len(mix) else None,
         power_w=None,
         fits=None,
-        warnings=(*found.warnings, *_range_warnings(card, found.mix, whole)),
+        warnings=(*forecast.warnings, *_range_warnings(card, forecast.mix, time)),
     )
 
 
-def _wider(found: MixForecast, card: TranslationCard, mix: Sequence[Solo], level: float) -> MixForecast:
-    """A forecast on the other device, as sure as a model can be that was asked with translated times."""
-    time, doubt = found.time_s, f"all but the times of the profiles is taken as it is on {card.source}"
+def _widened(forecast: MixForecast, card: TranslationCard, mix: Sequence[Solo], level: float) -> MixForecast:
+    """Add the errors of translated times to the interval of a forecast on the other device."""
+    time, warning = forecast.time_s, f"all but the times of the profiles is taken as it is on {card.source}"
     return replace(
-        found,
+        forecast,
         time_s=time and _with_both_errors(time.value, time, card, "time", level),
-        warnings=(*found.warnings, doubt, *_range_warnings(card, mix, None)),
+        warnings=(*forecast.warnings, warning, *_range_warnings(card, mix, None)),
     )
 
 
 def _with_both_errors(
-    value: float, own: Estimate, card: TranslationCard, quantity: str, level: float
+    value: float, estimate: Estimate, card: TranslationCard, quantity: str, level: float
 ) -> Estimate | None:
-    """A value whose interval has the errors of the model and of the card together."""
+    """A value whose interval combines the errors of the model and of the card."""
     if not is_plausible(value):
         return None
-    errors = card.errors.get(quantity, card.errors["time"]).left_out
-    factor = math.exp(math.hypot(math.log(own.high / own.value), float(errors.reach(level))))
-    return Estimate(value, value / factor, value * factor, own.reached)
+    errors = card.errors.get(quantity, card.errors["time"]).residuals
+    factor = math.exp(math.hypot(math.log(estimate.high / estimate.value), float(errors.reach(level))))
+    return Estimate(value, value / factor, value * factor, estimate.reached)
 
 
-def _range_warnings(card: TranslationCard, mix: Sequence[Solo], whole: Estimate | None) -> list[str]:
+def _range_warnings(card: TranslationCard, mix: Sequence[Solo], mix_time: Estimate | None) -> list[str]:
     times = [solo.time_s for solo in mix if solo.time_s is not None]
-    times += [] if whole is None else [whole.value]
+    times += [] if mix_time is None else [mix_time.value]
     if not times or (card.shortest_s <= min(times) and max(times) <= card.longest_s):
         return []
     return [

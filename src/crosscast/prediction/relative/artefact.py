@@ -1,4 +1,4 @@
-"""Trained models of relative performance: their card, what they forecast, and their folder."""
+"""Trained models of relative performance: their card, their forecasts, and their folder."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from crosscast.prediction.relative.data import (
     Observations,
     RelativePredictor,
     check_times,
-    profiles_seen,
+    observations_of_profiles,
     unknown_counters_error,
 )
 from crosscast.prediction.relative.residuals import RelativeResiduals
@@ -34,7 +34,7 @@ from crosscast.results import Tabular
 if TYPE_CHECKING:
     from crosscast.results import Column
 
-# What an entry of a vector is, as the card says it
+# Definition of a vector's entries on the card
 DIRECTION = "time on a device over the time on the slowest device, in (0, 1]: less is better"
 
 _HOMES = {
@@ -52,27 +52,29 @@ _NAMES = ("application", "kernel", "size", "scale")
 
 
 class RelativeCard(StructCard, frozen=True, kw_only=True):
-    """What belongs to a fitted model besides its arrays."""
+    """Description of a fitted model, stored beside its arrays."""
 
     model: str
     seed: Annotated[int, msgspec.Meta(ge=0)]
     direction: str = DIRECTION
-    training: dict[str, object]  # where the data are from, how many of what, names, a hash
-    devices: tuple[str, ...]  # keys of the devices whose times its vectors compare
+    training: dict[str, object]  # sources of the data, its counts, names, a hash
+    devices: tuple[str, ...]  # keys of the devices in its vectors
     sources: tuple[str, ...]  # devices on which the training runs were counted, or `NO_SOURCE`
-    counters: tuple[str, ...]  # those of the training runs, and their settings
+    counters: tuple[str, ...]  # of the training runs, and their settings
     configuration: tuple[str, ...]
-    # scores on what was left out; see `crosscast.evaluation.relative.training.train_relative`
+    # scores on held-out data; see `crosscast.evaluation.relative.training.train_relative`
     errors: dict[str, object]
 
     def check(self, where: str) -> None:
-        """Refuse another direction, and names that are missing or repeated."""
-        wrong = [("direction", repr(DIRECTION), repr(self.direction))] if self.direction != DIRECTION else []
+        """Raise InputError for another direction, and names that are missing or repeated."""
+        problems = (
+            [("direction", repr(DIRECTION), repr(self.direction))] if self.direction != DIRECTION else []
+        )
         for field, least in (("devices", 2), ("sources", 1), ("counters", 1), ("configuration", 0)):
             names: tuple[str, ...] = getattr(self, field)
             if len(names) < least or len(set(names)) < len(names) or not all(names):
-                wrong.append((field, f"at least {least}, and each once", ", ".join(names) or "none"))
-        for field, expected, found in wrong:
+                problems.append((field, f"at least {least}, and each once", ", ".join(names) or "none"))
+        for field, expected, found in problems:
             raise InputError.of(where=where, field=field, expected=expected, found=found)
 
 
@@ -80,29 +82,28 @@ class RelativeCard(StructCard, frozen=True, kw_only=True):
 class RelativeForecast(Tabular):
     """Forecast times of ``r`` runs on ``d`` devices, relative to a device; less is better.
 
-    Intervals are conformal: relative to a device, by the out-of-fold errors of such ratios. Probabilities are
-    shares of the errors, in which groups weigh the same: each is taken as the one that was made this time.
-    For both, the errors are those of what was counted on the same device, if there are any.
+    Intervals are conformal: relative to a device, from out-of-fold errors of such ratios. Probabilities are
+    shares of the errors, with equal weights of groups, as if the present error were drawn from these. Both
+    use the errors of runs that were counted on the same device, if there are any.
 
     Relative to the slowest device (`relative_to` is ``None``), the largest entry of a run is 1. As any device
-    may be the slowest in truth, the interval of the one that is predicted so is not of width 0, but none
-    reaches above 1.
+    may be the slowest, the interval of the predicted slowest has a width above 0, but no upper limit above 1.
     """
 
     runs: Observations
     devices: tuple[str, ...]
     relative_to: str | None
-    level: float  # probability of the intervals that was asked for
-    reached: Reals  # (r,) probability that they have: less where there are too few groups
-    centre: Reals  # (r, d) time over that on the device that it is relative to
+    level: float  # requested probability of the intervals
+    reached: Reals  # (r,) their probability: less with too few groups
+    centre: Reals  # (r, d) time over that on the reference device
     low: Reals  # (r, d)
     high: Reals  # (r, d)
-    order: Integers  # (r, d) places of the devices, fastest first
+    order: Integers  # (r, d) indices of the devices, fastest first
     fastest: Reals  # (r, d) probability that each is the fastest
-    same_order: Reals  # (r,) probability that the whole order is as predicted
-    timed_on: tuple[str | None, ...]  # device on which a time is known, for each run
+    same_order: Reals  # (r,) probability that the order is as predicted
+    timed_on: tuple[str | None, ...]  # device with a known time, for each run
     time_s: Reals  # (r, d, 3) times and their limits in seconds; NaN where no time is known
-    warnings: tuple[tuple[str, ...], ...]  # what makes each run doubtful; sentences without a full stop
+    warnings: tuple[tuple[str, ...], ...]  # of each run; sentences without a full stop
 
     def __len__(self) -> int:
         return len(self.runs)
@@ -114,10 +115,10 @@ class RelativeForecast(Tabular):
 
     def in_order(self, row: int) -> tuple[str, ...]:
         """The devices of a run, fastest first."""
-        return tuple(self.devices[place] for place in self.order[row])
+        return tuple(self.devices[index] for index in self.order[row])
 
     def timed_s(self, row: int) -> float | None:
-        """The time of a run that is known, in seconds."""
+        """The known time of a run, in seconds."""
         device = self.timed_on[row]
         return None if device is None else float(self.time_s[row, self.devices.index(device), 0])
 
@@ -153,29 +154,29 @@ class RelativeRun(NamedTuple):
 
     forecast: RelativeForecast
     row: int
-    label: str  # its names, for people
-    warnings: tuple[str, ...]  # what makes it doubtful; sentences without a full stop
+    label: str  # names of the run, for people
+    warnings: tuple[str, ...]  # sentences without a full stop
 
     def to_dict(self) -> dict[str, object]:
-        """Everything, as the object that ``--json`` prints."""
-        found, row = self.forecast, self.row
-        source, timed_on = found.runs.source[row], found.timed_on[row]
-        columns = {name: values[row].tolist() for name, values in found.numbers().items()}
+        """The run's forecast, as the object that ``--json`` prints."""
+        forecast, row = self.forecast, self.row
+        source, timed_on = forecast.runs.source[row], forecast.timed_on[row]
+        columns = {name: values[row].tolist() for name, values in forecast.numbers().items()}
         if timed_on is None:
-            columns |= {name: [None] * len(found.devices) for name in columns if name.startswith("time_")}
-        columns = {"device": found.devices, **columns, "speed_up": (1 / found.centre[row]).tolist()}
+            columns |= {name: [None] * len(forecast.devices) for name in columns if name.startswith("time_")}
+        columns = {"device": forecast.devices, **columns, "speed_up": (1 / forecast.centre[row]).tolist()}
         devices = [dict(zip(columns, each, strict=True)) for each in zip(*columns.values(), strict=True)]
         return {
-            **{name: getattr(found.runs, name)[row] or None for name in _NAMES},
+            **{name: getattr(forecast.runs, name)[row] or None for name in _NAMES},
             "source": None if source == NO_SOURCE else source,
-            "relative_to": found.relative_to,
-            "level": found.level,
-            "level_reached": float(found.reached[row]),
+            "relative_to": forecast.relative_to,
+            "level": forecast.level,
+            "level_reached": float(forecast.reached[row]),
             "devices": devices,
-            "order": list(found.in_order(row)),
-            "probability_same_order": float(found.same_order[row]),
-            "recommended": found.recommended[row],
-            "time": None if timed_on is None else {"device": timed_on, "time_s": found.timed_s(row)},
+            "order": list(forecast.in_order(row)),
+            "probability_same_order": float(forecast.same_order[row]),
+            "recommended": forecast.recommended[row],
+            "time": None if timed_on is None else {"device": timed_on, "time_s": forecast.timed_s(row)},
             "warnings": list(self.warnings),
         }
 
@@ -191,9 +192,9 @@ def forecast_of(
     times: Sequence[tuple[str, float] | None] = (),
     warnings: Sequence[Sequence[str]] = (),
 ) -> RelativeForecast:
-    """Put intervals and probabilities to predicted vectors ``(r, d)``.
+    """Forecasts with intervals and probabilities from predicted vectors ``(r, d)``.
 
-    `times` say for each run a device with a time that is known there, and that time in seconds.
+    `times` are, for each run, a device with a known time, and that time in seconds.
     """
     check_level(level)
     if relative_to is not None:
@@ -205,7 +206,7 @@ def forecast_of(
     order = np.argsort(logs, axis=1, kind="stable").astype(np.int64)
     reached = np.array([min(level, each.most_level) for each in errors])
     time_s = np.full((*predicted.shape, 3), np.nan)
-    known, said = [*times] or [None] * len(runs), warnings or [()] * len(runs)
+    known, given_warnings = [*times] or [None] * len(runs), warnings or [()] * len(runs)
     for row, time in enumerate(known):
         if time is not None:
             timed = list(devices).index(time[0])
@@ -226,7 +227,9 @@ def forecast_of(
         same_order=np.array([same for _, same in shares]),
         timed_on=tuple(time and time[0] for time in known),
         time_s=time_s,
-        warnings=tuple((*one, *_too_few(level, most)) for one, most in zip(said, reached, strict=True)),
+        warnings=tuple(
+            (*one, *_too_few(level, most)) for one, most in zip(given_warnings, reached, strict=True)
+        ),
     )
 
 
@@ -241,7 +244,7 @@ def _logs(predicted: Reals, base: int | None) -> Reals:
 
 
 def _limits(predicted: Reals, errors: Sequence[RelativeResiduals], base: int | None, level: float) -> Reals:
-    """Centre, low and high of runs by the errors of each, of shape ``(r, d, 3)``."""
+    """Centre, low and high of runs from the errors of each, ``(r, d, 3)``."""
     by_source = {each.sources: each for each in errors}
     reaches = {sources: each.reach(level, base) for sources, each in by_source.items()}
     logs = _logs(predicted, base)
@@ -251,13 +254,13 @@ def _limits(predicted: Reals, errors: Sequence[RelativeResiduals], base: int | N
 
 
 def _shares(logs: Reals, order: Integers, errors: RelativeResiduals) -> tuple[Reals, float]:
-    """How often each device is the fastest, and the order the same, if an error is one of those."""
-    truths = logs - errors.log_error
-    best = truths == truths.min(axis=1, keepdims=True)
-    same = (np.diff(truths[:, order], axis=1) >= 0).all(axis=1)
+    """Probabilities that each device is the fastest, and that the order is as predicted."""
+    possible = logs - errors.log_error
+    best = possible == possible.min(axis=1, keepdims=True)
+    same_order = (np.diff(possible[:, order], axis=1) >= 0).all(axis=1)
     weights = errors.weights
     shares = weights @ (best / best.sum(axis=1, keepdims=True))
-    return shares / shares.sum(), min(float(weights @ same), 1.0)
+    return shares / shares.sum(), min(float(weights @ same_order), 1.0)
 
 
 def _too_few(level: float, reached: float) -> tuple[str, ...]:
@@ -288,16 +291,16 @@ class TrainedRelativeModel(Trained[RelativeCard, FittedRelative]):
 
     @classmethod
     def read(cls, card: RelativeCard, stored: StoredModel) -> FittedRelative:
-        """The model and its residuals, which are of the card's devices."""
+        """Read the model and its residuals, for the card's devices."""
         fitted = FittedRelative.from_state(stored.arrays, str(stored.path))
-        found = fitted.held_out.log_error.shape[1]
-        if found != len(card.devices):
+        width = fitted.held_out.log_error.shape[1]
+        if width != len(card.devices):
             expected = f"errors on the {len(card.devices)} devices of its card"
-            raise InputError.of(where=stored.path, expected=expected, found=found)
+            raise InputError.of(where=stored.path, expected=expected, found=width)
         return fitted
 
     def arrays(self) -> Arrays:
-        """The arrays of both."""
+        """The arrays of the model and its residuals."""
         return self.fitted.state()
 
     @property
@@ -307,16 +310,16 @@ class TrainedRelativeModel(Trained[RelativeCard, FittedRelative]):
 
     @property
     def residuals(self) -> RelativeResiduals:
-        """Errors of what was held out, by which intervals are made."""
+        """Errors on held-out data, for intervals."""
         return self.fitted.held_out
 
     @property
     def devices(self) -> tuple[str, ...]:
-        """Keys of the ``d`` devices whose times its vectors compare."""
+        """Keys of the ``d`` devices in its vectors."""
         return self.card.devices
 
     def vectors(self, runs: Observations) -> Reals:
-        """Relative vectors as the model gives them, of shape ``(r, d)``."""
+        """Predicted relative vectors, ``(r, d)``."""
         predicted = self.predictor.predict(runs)
         if predicted.shape != (len(runs), len(self.devices)):
             expected = f"a model of {len(self.devices)} devices as its card says"
@@ -335,11 +338,11 @@ class TrainedRelativeModel(Trained[RelativeCard, FittedRelative]):
     ) -> RelativeForecast:
         """Forecast times relative to a device, by default the slowest of each run.
 
-        Where a time is known on a device, times are forecast in seconds too: by default that of each run on
-        the device on which it was counted.
+        Runs with a known time on a device are also forecast in seconds: by default with the time of each run
+        on the device on which it was counted.
         """
         if not isinstance(runs, Observations):
-            runs = profiles_seen(runs if isinstance(runs, ProfileBatch) else ProfileBatch.of(runs))
+            runs = observations_of_profiles(runs if isinstance(runs, ProfileBatch) else ProfileBatch.of(runs))
         unknown = self._unknown_counters(runs)
         for row in range(len(runs)):
             if set(runs.counters_of(row)) <= set(unknown):
@@ -358,29 +361,29 @@ class TrainedRelativeModel(Trained[RelativeCard, FittedRelative]):
     def _times(
         self, runs: Observations, timed_on: str | None, time_s: float | None
     ) -> list[tuple[str, float] | None]:
-        """Device and time of each run that has one."""
+        """Device and known time of each run; ``None`` without one."""
         if timed_on is not None:
             _check_device("source", timed_on, self.devices)
         if time_s is not None and not _LEAST_S <= time_s <= _MOST_S:
             expected = f"from {_LEAST_S:g} to {_MOST_S:g} seconds"
             raise InputError.of(where="time", expected=expected, found=f"{time_s:g}")
-        on = [timed_on or source for source in runs.source]
-        for device in on if time_s is not None else ():
+        devices = [timed_on or source for source in runs.source]
+        for device in devices if time_s is not None else ():
             if device not in self.devices:
-                # `NO_SOURCE` reads as what was found, too.
+                # `NO_SOURCE` is readable as what was found.
                 expected = f"the device that it was measured on, one of {', '.join(self.devices)}"
                 raise InputError.of(where="time", expected=expected, found=device)
         seconds = runs.time_s.tolist() if time_s is None else [time_s] * len(runs)
         return [
-            (device, own_s) if device in self.devices and np.isfinite(own_s) else None
-            for device, own_s in zip(on, seconds, strict=True)
+            (device, run_s) if device in self.devices and np.isfinite(run_s) else None
+            for device, run_s in zip(devices, seconds, strict=True)
         ]
 
     def _unknown_counters(self, runs: Observations) -> tuple[str, ...]:
         """Counters that the model does not know.
 
-        The model says it, or its features do: they may know counters of other tools by what these mean. Else
-        it is those that the training did not have.
+        By its predictor or features, which may know counters of other tools by their meaning; else those that
+        the training did not have.
         """
         parts: tuple[object, ...] = (self.predictor, getattr(self.predictor, "features", None))
         for part in parts:
@@ -390,24 +393,24 @@ class TrainedRelativeModel(Trained[RelativeCard, FittedRelative]):
 
     def _warnings(self, runs: Observations, row: int, unknown: Sequence[str]) -> tuple[str, ...]:
         """Applicability warnings of a run."""
-        found = []
+        warnings = []
         ignored = [name for name in runs.counters_of(row) if name in unknown]
         if ignored:
             names = format_names(ignored, MOST_NAMED)
-            found.append(f"counters that the model does not know are passed over: {names}")
+            warnings.append(f"counters that the model does not know are passed over: {names}")
         source, sources = runs.source[row], self.card.sources
         if source not in sources and source == NO_SOURCE:
-            found.append("the profile does not say on which device it was counted")
+            warnings.append("the profile does not say on which device it was counted")
         elif source not in sources:
-            found.append(
+            warnings.append(
                 f"counted on {source}, and the model was trained on what was counted on "
                 f"{format_names(sources, MOST_NAMED)}, so that nothing tells how sure this is"
             )
-        return tuple(found)
+        return tuple(warnings)
 
 
 def open_model(stored: StoredModel) -> TrainedRelativeModel:
-    """Make a model of what was read from its folder."""
+    """The model of a folder; its arrays are read when first needed."""
     card = decode(RelativeCard, stored.card, stored.where)
     card.check(stored.where)
     return TrainedRelativeModel(card, stored)

@@ -1,6 +1,6 @@
-"""What counters of several tools mean: features of Table III of Nichols et al. 2024, and amounts of work.
+"""Meaning of counters of several tools: features of Table III of Nichols et al. 2024, and amounts of work.
 
-Which counters give which is in ``table3.csv`` (see docs/counters.md) and ``work.csv``.
+The counters of each are in ``table3.csv`` (see docs/counters.md) and ``work.csv``.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _MODIFIER = re.compile(r"(?<=[^:]):[ukhgppsdwei]+$")
 
 
 def plain_name(counter: str) -> str:
-    """Name of a counter in small letters, without what tools put around it.
+    """Name of a counter in lower case, without prefixes and modifiers of tools.
 
     >>> plain_name("papi.PAPI_BR_INS"), plain_name("instructions:u"), plain_name("cpu_core/branches/")
     ('papi_br_ins', 'instructions', 'branches')
@@ -35,7 +35,7 @@ def plain_name(counter: str) -> str:
 
 
 def by_plain_name(observations: Observations) -> tuple[dict[str, Reals], dict[str, list[str]]]:
-    """Values ``(r,)`` of counters by plain name, and the names that runs have for them.
+    """Values ``(r,)`` of counters by plain name, and their names in the runs.
 
     Counters of one plain name, such as those of the two kinds of cores of a processor, are added up.
     """
@@ -57,18 +57,18 @@ _SHARE = re.compile(r"(.+) · (.+) / \((.+) \+ (.+)\)")
 
 @dataclass(frozen=True)
 class Formula:
-    """An amount that counters give, as its text says.
+    """A formula of an amount in counters.
 
-    ``a + 2 · b + [c]`` is a sum, in which counters in brackets are added where a run has them;
-    ``a · (1 − rate / 100)`` are requests that do not hit; ``a · b / (b + c)`` is the share of a that belongs
-    to b. A run that lacks another counter lacks the amount.
+    ``a + 2 · b + [c]`` is a sum, in which counters in brackets are optional; ``a · (1 − rate / 100)`` are
+    requests that miss; ``a · b / (b + c)`` is the share of a that belongs to b. A run that lacks a required
+    counter lacks the amount.
     """
 
     text: str
 
     @cached_property
     def needs(self) -> tuple[str, ...]:
-        """Plain names of the counters that a run must have."""
+        """Plain names of the required counters."""
         special = _MISSED.fullmatch(self.text) or _SHARE.fullmatch(self.text)
         if special:
             return tuple(dict.fromkeys(name.lower() for name in special.groups()))
@@ -76,22 +76,22 @@ class Formula:
 
     @cached_property
     def may_use(self) -> tuple[str, ...]:
-        """Plain names of the counters in brackets."""
+        """Plain names of the optional counters."""
         return tuple(name.lower() for name in re.findall(r"(?:^| )\[([^]]+)\]", self.text))
 
     @cached_property
     def _products(self) -> list[tuple[float, list[str]]]:
-        """Factor and plain names of each term that is not in brackets."""
+        """Factor and plain names of each required term."""
         products = []
         for term in self.text.split(" + "):
             if not term.startswith("["):
-                words = term.lower().split(" · ")
-                has_factor = words[0].isdecimal()
-                products.append((float(words[0]) if has_factor else 1.0, words[has_factor:]))
+                factors = term.lower().split(" · ")
+                has_factor = factors[0].isdecimal()
+                products.append((float(factors[0]) if has_factor else 1.0, factors[has_factor:]))
         return products
 
     def values(self, counters: Mapping[str, Reals], rows: int) -> Reals:
-        """The amounts ``(r,)`` by values of counters by plain name; NaN where one is missing."""
+        """The amounts ``(r,)`` from counters by plain name; NaN where one is missing."""
         missing = np.full(rows, np.nan)
         if any(name not in counters for name in self.needs):
             return missing
@@ -100,8 +100,8 @@ class Formula:
             requests, percent = needed
             amount = requests * np.maximum(1 - percent / 100, 0.0)
         elif _SHARE.fullmatch(self.text):
-            whole, part, other = needed
-            amount = whole * np.divide(part, part + other, out=missing, where=part + other > 0)
+            total, part, other = needed
+            amount = total * np.divide(part, part + other, out=missing, where=part + other > 0)
         else:
             terms = ((factor, [counters[name] for name in names]) for factor, names in self._products)
             amount = np.sum([factor * np.prod(values, axis=0) for factor, values in terms], axis=0)
@@ -127,14 +127,14 @@ TABLE_3 = (
     *("l1 load misses", "l1 store misses", "l2 load misses", "l2 store misses"),
     *("io bytes written", "io bytes read", "extended page table", "memory stalls"),
 )
-"""Features that are made of counters, in the order of the table."""
+"""Features of counters, in the order of the table."""
 
-SETTINGS = ("nodes", "cores", "uses_gpu")  # Features that a run was set to
+SETTINGS = ("nodes", "cores", "uses_gpu")  # Features that are settings of a run
 
 
 @dataclass(frozen=True)
 class Rule:
-    """A way to a feature with the counters of one tool."""
+    """The formula of a feature in the counters of one tool."""
 
     tool: str
     feature: str
@@ -146,13 +146,14 @@ RULES = tuple(
     Rule(row["tool"], row["feature"], Formula(row["counters"]), Formula(row["over"]) if row["over"] else None)
     for row in _table("table3.csv")
 )
-"""All ways to features; a run takes the first to a feature that it has the counters for."""
+"""All rules; for each feature a run uses the first one whose counters it has."""
 
 
 def table3_features(observations: Observations) -> tuple[Reals, tuple[frozenset[str], ...]]:
-    """Values ``(r, len(TABLE_3))`` of the features, and the counters that gave each to a run.
+    """Values ``(r, len(TABLE_3))`` of the features, and the counters that were used for each.
 
-    A value is NaN where a run lacks counters, or has no instructions. Counters are called as the runs do.
+    A value is NaN where a run lacks counters, or has no instructions. Names of counters are those of the
+    runs.
     """
     rows = len(observations)
     counters, names = by_plain_name(observations)
@@ -160,13 +161,13 @@ def table3_features(observations: Observations) -> tuple[Reals, tuple[frozenset[
     used: list[set[str]] = [set() for _ in TABLE_3]
     for rule in RULES:
         column = TABLE_3.index(rule.feature)
-        found = rule.amount.values(counters, rows)
+        amounts = rule.amount.values(counters, rows)
         if rule.whole is not None:
-            whole = rule.whole.values(counters, rows)
-            found = np.divide(found, whole, out=np.full(rows, np.nan), where=whole > 0)
-        new = np.isnan(values[:, column]) & ~np.isnan(found)
+            instructions = rule.whole.values(counters, rows)
+            amounts = np.divide(amounts, instructions, out=np.full(rows, np.nan), where=instructions > 0)
+        new = np.isnan(values[:, column]) & ~np.isnan(amounts)
         if new.any():
-            values[new, column] = found[new]
+            values[new, column] = amounts[new]
             plain = (*rule.amount.needs, *rule.amount.may_use)
             used[column].update(name for each in plain for name in names.get(each, ()))
     return values, tuple(map(frozenset, used))
@@ -179,25 +180,25 @@ AMOUNTS: Mapping[str, tuple[Formula, ...]] = {
     kind: tuple(Formula(row["counters"]) for row in _table("work.csv") if row["amount"] == kind)
     for kind in (LAUNCHES, ITEMS, INSTRUCTIONS, BYTES, OPERATIONS)
 }
-"""Ways to each amount of work; a run takes the first that it has the counters for.
+"""Formulas of each amount of work; a run uses the first one whose counters it has.
 
 A memory transaction of nvprof, and a sector of Nsight Compute, has 32 bytes.
 """
 
 
 def amounts_of(observations: Observations) -> dict[str, Reals]:
-    """Amounts of work ``(r,)`` by kind; NaN where the counters do not tell."""
+    """Amounts of work ``(r,)`` by kind; NaN without the counters."""
     (counters, _), rows = by_plain_name(observations), len(observations)
-    found: dict[str, Reals] = {}
+    amounts: dict[str, Reals] = {}
     for kind, formulas in AMOUNTS.items():
         amount = np.full(rows, np.nan)
         for formula in formulas:
             amount = np.where(np.isnan(amount), formula.values(counters, rows), amount)
-        found[kind] = amount
-    return found
+        amounts[kind] = amount
+    return amounts
 
 
-Base = Literal["instructions", "items", ""]  # What totals are divided by, if by anything
+Base = Literal["instructions", "items", ""]  # Divisor of totals, if any
 
 _NOT_A_TOTAL = re.compile(
     r"""throughput|efficiency|utili[sz]ation|occupancy|(?<![a-z])(ratio|rate)|percent|pct|avg|ipc|topdown
@@ -208,7 +209,7 @@ _NOT_A_TOTAL = re.compile(
 
 
 def is_total(counter: str) -> bool:
-    """Whether a counter is a total over a run, by its name.
+    """Whether a counter is a total over a run, from its name.
 
     >>> is_total("Iterations/Rep"), is_total("l1tex__hit_rate"), is_total("achieved_occupancy")
     (True, False, False)
@@ -217,9 +218,9 @@ def is_total(counter: str) -> bool:
 
 
 def base_of(observations: Observations) -> Base:
-    """What totals of such runs are divided by: instructions or items, whichever more of the runs tell.
+    """Divisor of totals: instructions or items, whichever more of the runs have.
 
-    The training runs choose it, so that a feature means the same in all others.
+    It is chosen by the training runs, so that a feature has one meaning in all others.
     """
     amounts = amounts_of(observations)
     instructions, items = (np.isfinite(amounts[kind]).sum() for kind in (INSTRUCTIONS, ITEMS))
@@ -229,11 +230,11 @@ def base_of(observations: Observations) -> Base:
 
 
 def intensities_of(observations: Observations, base: Base) -> Observations:
-    """The same runs with other counters.
+    """Replace counters of runs by intensities.
 
-    Totals are divided by the base, if there is one; other counters stay. To these come logarithms of the
-    amounts of work and of their ratios, also to the time that the run took on its source: how near it came to
-    what its source can do is what a profile tells first.
+    Totals are divided by the base, if there is one; other counters stay. Added are logarithms of the amounts
+    of work and of their ratios, also to the time of the run on its source, as the achieved rates are the most
+    informative features of a profile.
 
     The order of the counters does not matter, and no run's values depend on the other runs.
     """
@@ -259,7 +260,7 @@ def intensities_of(observations: Observations, base: Base) -> Observations:
 
 
 def unknown_counters(observations: Observations, base: Base, known: Collection[str]) -> tuple[str, ...]:
-    """Counters of runs of which no intensity is made that is among the known ones."""
+    """Counters of runs that no known intensity uses."""
     formulas = [formula for kind in AMOUNTS if f"log {kind}" in known for formula in AMOUNTS[kind]]
     used = {counter for formula in formulas for counter in (*formula.needs, *formula.may_use)}
     return tuple(

@@ -1,4 +1,4 @@
-"""What models of relative performance learn from: runs with counters, and vectors of their relative times.
+"""Training data of models of relative performance: runs with counters, and vectors of their relative times.
 
 An entry of a vector is the time on a device over the time on the slowest device, in (0, 1]: less is better.
 """
@@ -20,21 +20,21 @@ from crosscast.prediction.warnings import format_names
 from crosscast.profile import METRICS
 
 NO_SOURCE = "none"  # Source of counters of no device, such as an architecture-independent profile
-INVOCATIONS = "invocations"  # Setting of a profile: how often its kernel was launched
-Work = tuple[str, str, str, str]  # Application, kernel, size and scale: runs that agree in them did the same
-MOST_NAMED = 5  # Counters that a message names
+INVOCATIONS = "invocations"  # Setting of a profile: launches of its kernel
+Work = tuple[str, str, str, str]  # Application, kernel, size and scale, equal for runs of the same work
+MOST_NAMED = 5  # Most counters that a message names
 
 
 @dataclass(frozen=True)
 class Observations:
-    """Runs or profiles with their counters: ``r`` rows. What a run lacks is NaN."""
+    """Runs or profiles with their counters, ``r`` rows; missing values are NaN."""
 
-    application: tuple[str, ...]  # (r,); names are for splits and tables, models do not see them
+    application: tuple[str, ...]  # (r,); names are for splits and tables, not for models
     kernel: tuple[str, ...]
     size: tuple[str, ...]
-    scale: tuple[str, ...]  # amount of a machine, or of a problem, for `leave-scale-out`
-    source: tuple[str, ...]  # device that each was counted on, or `NO_SOURCE`
-    names: tuple[str, ...]  # (f,) counters, as the tool that counted them calls them
+    scale: tuple[str, ...]  # size of the machine, or of the problem, for `leave-scale-out`
+    source: tuple[str, ...]  # device with the counters, or `NO_SOURCE`
+    names: tuple[str, ...]  # (f,) counters, with the names of their tool
     counters: Reals  # (r, f)
     configuration: tuple[str, ...]  # (c,) settings, such as `nodes`, `cores` and `uses_gpu`
     settings: Reals  # (r, c)
@@ -45,7 +45,7 @@ class Observations:
 
     @property
     def works(self) -> list[Work]:
-        """What each row did."""
+        """Work of each row."""
         return list(zip(self.application, self.kernel, self.size, self.scale, strict=True))
 
     @property
@@ -55,7 +55,7 @@ class Observations:
 
     @property
     def counts(self) -> dict[str, int]:
-        """How many applications, kernels, and kernels at a size there are."""
+        """Numbers of applications, kernels, and kernels at a size."""
         kernels_at_a_size = {work[:3] for work in self.works}
         return {
             "applications": len(set(self.application)),
@@ -69,22 +69,22 @@ class Observations:
 
     def counters_of(self, row: int) -> list[str]:
         """Names of the counters that a row has."""
-        return [self.names[place] for place in np.flatnonzero(np.isfinite(self.counters[row]))]
+        return [self.names[column] for column in np.flatnonzero(np.isfinite(self.counters[row]))]
 
-    def rows(self, places: Integers | Flags) -> Observations:
-        """Some of the rows."""
-        chosen = np.arange(len(self))[places]
+    def rows(self, indices: Integers | Flags) -> Observations:
+        """The rows of these indices, or of a mask."""
+        chosen = np.arange(len(self))[indices]
 
-        def some(texts: tuple[str, ...]) -> tuple[str, ...]:
+        def take(texts: tuple[str, ...]) -> tuple[str, ...]:
             return tuple(texts[row] for row in chosen)
 
         return replace(
             self,
-            application=some(self.application),
-            kernel=some(self.kernel),
-            size=some(self.size),
-            scale=some(self.scale),
-            source=some(self.source),
+            application=take(self.application),
+            kernel=take(self.kernel),
+            size=take(self.size),
+            scale=take(self.scale),
+            source=take(self.source),
             counters=self.counters[chosen],
             settings=self.settings[chosen],
             time_s=self.time_s[chosen],
@@ -98,7 +98,7 @@ class Vectors:
     observations: Observations
     devices: tuple[str, ...]  # (d,) keys
     times_s: Reals  # (r, d) seconds; the run's own time on its source, elsewhere medians of the same work
-    described: tuple[Device, ...] = ()  # what is known of the devices, if anything
+    described: tuple[Device, ...] = ()  # descriptions of the devices, if known
 
     def __len__(self) -> int:
         return len(self.observations)
@@ -108,9 +108,9 @@ class Vectors:
         """Relative vectors, of shape ``(r, d)``."""
         return relative_to_slowest(self.times_s)
 
-    def rows(self, places: Integers | Flags) -> Vectors:
-        """Some of the rows."""
-        return replace(self, observations=self.observations.rows(places), times_s=self.times_s[places])
+    def rows(self, indices: Integers | Flags) -> Vectors:
+        """The rows of these indices, or of a mask."""
+        return replace(self, observations=self.observations.rows(indices), times_s=self.times_s[indices])
 
 
 class RelativePredictor(Protocol):
@@ -121,31 +121,31 @@ class RelativePredictor(Protocol):
 
 
 class RelativeModel(Protocol):
-    """A kind of model, with its settings."""
+    """A model with its settings, not fitted."""
 
     @property
     def name(self) -> str:
         """Name on the command line, and in tables."""
 
     def fit(self, vectors: Vectors, seed: int) -> RelativePredictor:
-        """Fit, scale, tune and select with these rows alone."""
+        """Fit; scaling, tuning and selection use these rows only."""
 
 
 def check_runs(name: str, vectors: Vectors) -> None:
-    """Refuse to fit to no runs."""
+    """Raise InputError without training runs."""
     if not len(vectors):
         raise InputError.of(where=name, expected="a run to learn from", found="none")
 
 
 def check_times(times: Reals, where: str) -> None:
-    """Refuse times, or vectors of them, that are not above 0."""
-    wrong = ~(np.isfinite(times) & (times > 0))
-    if wrong.any():
-        raise InputError.of(where=where, expected="numbers above 0", found=float(times[wrong][0]))
+    """Raise InputError unless times, or vectors of them, are finite and above 0."""
+    invalid = ~(np.isfinite(times) & (times > 0))
+    if invalid.any():
+        raise InputError.of(where=where, expected="numbers above 0", found=float(times[invalid][0]))
 
 
 def unknown_counters_error(observations: Observations, row: int, known: Sequence[str]) -> InputError:
-    """What to say of a row that has none of the counters that a model knows."""
+    """Error for a row that has none of the counters that a model knows."""
     expected = f"counters that the model knows, such as {format_names(known, MOST_NAMED)}"
     found = format_names(observations.counters_of(row), MOST_NAMED) or "none"
     return InputError.of(where=observations.label(row), expected=expected, found=found)
@@ -171,17 +171,17 @@ def kernel_weights(observations: Observations) -> Reals:
     return np.array([1.0 / rows[kernel] for kernel in observations.kernels])
 
 
-def profiles_seen(profiles: ProfileBatch) -> Observations:
+def observations_of_profiles(profiles: ProfileBatch) -> Observations:
     """Profiles as observations, without the metrics that none of them has."""
-    there: Flags = np.asarray(~np.isnan(profiles.metrics).all(axis=0))
+    available: Flags = np.asarray(~np.isnan(profiles.metrics).all(axis=0))
     return Observations(
         application=profiles.application,
         kernel=profiles.kernel,
         size=profiles.size,
         scale=profiles.size,
         source=(NO_SOURCE,) * len(profiles),
-        names=tuple(metric.name for metric, has in zip(METRICS, there, strict=True) if has),
-        counters=profiles.metrics[:, there],
+        names=tuple(metric.name for metric, has in zip(METRICS, available, strict=True) if has),
+        counters=profiles.metrics[:, available],
         configuration=(INVOCATIONS,),
         settings=profiles.invocations[:, np.newaxis].astype(np.float64),
         time_s=np.full(len(profiles), np.nan),

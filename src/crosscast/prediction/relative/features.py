@@ -1,4 +1,4 @@
-"""Features of counters and settings on the scales of the training rows, and trees on them."""
+"""Features of counters and settings, standardized by the training rows, and trees on them."""
 
 from __future__ import annotations
 
@@ -18,31 +18,31 @@ if TYPE_CHECKING:
     from xgboost import Booster
 
 
-# Scales: shares stay; amounts become ``log(x + 1)``, signed values ``asinh(x)``
+# Scales: shares are unchanged; amounts become ``log(x + 1)``, signed values ``asinh(x)``
 AS_IS, LOGARITHM, ROOT = range(3)
-# Origins of features: Table III of Nichols et al. 2024 (two kinds), the dataset's own, devices.
+# Origins of features: Table III of Nichols et al. 2024 (two kinds), the dataset (two kinds), devices.
 COUNTED, SETTING, OWN_COUNTER, OWN_SETTING, SOURCE = range(5)
 
 _USES_GPU = SETTINGS[-1]
 
 
 def scale_for(values: Reals) -> int:
-    """Choose a scale by the values of the training rows.
+    """Choose a scale from the values of the training rows.
 
     Shares are from 0 to 1, or in percent from 0 to 100 and not all whole. If one is below 0, all are signed.
-    All else are amounts.
+    Other values are amounts.
     """
-    there = values[np.isfinite(values)]
-    if there.min() < 0:
+    known = values[np.isfinite(values)]
+    if known.min() < 0:
         return ROOT
-    is_percent = there.max() <= 100 and bool((there != np.floor(there)).any())
-    return AS_IS if there.max() <= 1 or is_percent else LOGARITHM
+    is_percent = known.max() <= 100 and bool((known != np.floor(known)).any())
+    return AS_IS if known.max() <= 1 or is_percent else LOGARITHM
 
 
 def on_scale(values: Reals, scale: int) -> Reals:
-    """Values on a scale; NaN where they are not finite.
+    """Transform values to a scale; NaN where they are not finite.
 
-    A negative amount, of which the training rows had none, is as far below 0 as its opposite is above.
+    Negative amounts, which the training rows lack, are transformed symmetrically.
     """
     values = np.where(np.isfinite(values), values, np.nan)
     if scale == LOGARITHM:
@@ -51,7 +51,7 @@ def on_scale(values: Reals, scale: int) -> Reals:
 
 
 class _Columns:
-    """Values of the features that some rows have, by origin and key, before they are scaled."""
+    """Values of the features of some rows, by origin and key, before they are scaled."""
 
     def __init__(self, rows: Observations) -> None:
         self.rows = rows
@@ -69,30 +69,30 @@ class _Columns:
             self.values[SETTING, key] = self.values.pop((OWN_SETTING, key), np.full(len(rows), np.nan))
 
     def of(self, origin: int, key: str) -> Reals:
-        """Values ``(r,)`` of a feature; where it is unknown, 0 of a counting device and NaN of others."""
+        """Values ``(r,)`` of a feature; without it, 0 for a device and NaN for others."""
         absent = 0.0 if origin == SOURCE else np.nan
         return np.asarray(self.values.get((origin, key), np.full(len(self.rows), absent)))
 
     def known(self, keys: set[str], counters: tuple[str, ...]) -> Flags:
-        """Which counters are among some, or the source of some features of Table III."""
+        """Mask of the counters that are among some, or used by some features of Table III."""
         names = set(counters).union(*(self.used[TABLE_3.index(key)] for key in keys))
         return np.array([name in names for name in self.rows.names], dtype=np.bool_)
 
 
 def fit_features(observations: Observations, *, own: bool = False, fill: bool = False) -> FittedFeatures:
-    """Choose and scale features by these rows alone; constant ones are left out.
+    """Choose and scale features by these rows; constant ones are dropped.
 
-    These are Table III, as far as the counters give it, and the counters that are in none of its features;
-    `own` takes all counters as they are instead. What a run was set to, and the device that it was counted
-    on, belong to both. With `fill`, missing values become the mean of the training rows, with a feature that
-    says so; else they stay NaN.
+    These are the features of Table III for which there are counters, and the counters that none of them uses;
+    with `own`, all counters instead. Settings of runs and devices with the counters are always included. With
+    `fill`, missing values become the mean of the training rows, with an indicator feature; else they stay
+    NaN.
     """
     columns = _Columns(observations)
-    taken = {(OWN_COUNTER, name) for name in frozenset[str]().union(*columns.used) if not own}
+    used = {(OWN_COUNTER, name) for name in frozenset[str]().union(*columns.used) if not own}
     fitted = [
         column
         for origin, key in sorted(columns.values, key=lambda each: each[0])
-        if (origin, key) not in taken
+        if (origin, key) not in used
         and not (own and origin == COUNTED)
         and (column := _fitted(origin, key, columns.of(origin, key))) is not None
     ]
@@ -109,19 +109,19 @@ def fit_features(observations: Observations, *, own: bool = False, fill: bool = 
 
 def _fitted(origin: int, key: str, raw: Reals) -> tuple[int, str, int, float, float, bool] | None:
     """A feature with its scale, mean, deviation and whether it has gaps; ``None`` if it is constant."""
-    there = raw[np.isfinite(raw)]
-    if there.size == 0 or there.min() == there.max():
+    known = raw[np.isfinite(raw)]
+    if known.size == 0 or known.min() == known.max():
         return None
-    has_gaps = there.size < raw.size
+    has_gaps = known.size < raw.size
     if origin in (OWN_COUNTER, OWN_SETTING):
         scale = scale_for(raw)
     else:
         scale = AS_IS if origin == SOURCE or key in (*INTENSITIES, _USES_GPU) else LOGARITHM
     if origin == SOURCE or key == _USES_GPU:
         return origin, key, scale, 0.0, 1.0, has_gaps
-    values = on_scale(there, scale)
+    values = on_scale(known, scale)
     mean, deviation = float(values.mean()), float(values.std())
-    # Values that differ in their last digits only are constant but for rounding.
+    # Values that differ in their last digits only are constant up to rounding.
     if deviation <= 1e-12 * max(abs(mean), 1e-300):
         return None
     return origin, key, scale, mean, deviation, has_gaps
@@ -129,19 +129,19 @@ def _fitted(origin: int, key: str, raw: Reals) -> tuple[int, str, int, float, fl
 
 @dataclass(frozen=True, eq=False)
 class FittedFeatures(Stored):
-    """Features as the training rows fixed them."""
+    """Features, as fitted to the training rows."""
 
     origins: Annotated[Integers, Array("k", low=0, high=SOURCE, least=1)]
     keys: Annotated[tuple[str, ...], Array("k")]  # features of Table III, counters, settings, devices
     scales: Annotated[Integers, Array("k", low=0, high=ROOT)]
-    means: Annotated[Reals, Array("k")]  # of the training rows on that scale; 0 and 1 where values stay
+    means: Annotated[Reals, Array("k")]  # of the training rows on that scale; 0 and 1 for unchanged values
     deviations: Annotated[Reals, Array("k", above=0)]
-    gaps: Annotated[Flags, Array("k")]  # whether a training row has no value
+    gaps: Annotated[Flags, Array("k")]  # whether some training row has no value
     fill: bool
     known: tuple[str, ...]  # all counters of the training rows
 
     def check(self) -> None:
-        """Refuse features that nothing is known of."""
+        """Raise InputError for unknown features of Table III."""
         published = np.isin(self.origins, (COUNTED, SETTING))
         for key, is_published in zip(self.keys, published, strict=True):
             if is_published and key not in (*TABLE_3, *SETTINGS):
@@ -154,20 +154,20 @@ class FittedFeatures(Stored):
         origins = zip(self.origins.tolist(), self.keys, strict=True)
         names = [f"{prefixes.get(origin, '')}{key}" for origin, key in origins]
         missing = np.flatnonzero(self.gaps) if self.fill else ()
-        return (*names, *(f"{names[place]} is missing" for place in missing))
+        return (*names, *(f"{names[index]} is missing" for index in missing))
 
     def transform(self, observations: Observations) -> Reals:
         """Features of runs, of shape ``(r, len(names))``.
 
         The columns of counters have mean 0 and deviation 1 over the training rows that have them. A device
-        that no training row is from has 0 in each column of devices.
+        without training rows has 0 in each column of devices.
         """
-        columns, there = _Columns(observations), np.isfinite(observations.counters)
-        strange = there.any(axis=1) & ~there[:, columns.known(self._published, self.known)].any(axis=1)
-        if strange.any() and self.known:
-            raise unknown_counters_error(observations, int(np.argmax(strange)), self.known)
-        places = zip(self.origins.tolist(), self.keys, self.scales.tolist(), strict=True)
-        scaled = [on_scale(columns.of(origin, key), scale) for origin, key, scale in places]
+        columns, present = _Columns(observations), np.isfinite(observations.counters)
+        unknown = present.any(axis=1) & ~present[:, columns.known(self._published, self.known)].any(axis=1)
+        if unknown.any() and self.known:
+            raise unknown_counters_error(observations, int(np.argmax(unknown)), self.known)
+        fitted = zip(self.origins.tolist(), self.keys, self.scales.tolist(), strict=True)
+        scaled = [on_scale(columns.of(origin, key), scale) for origin, key, scale in fitted]
         rows: Reals = (np.column_stack(scaled) - self.means) / self.deviations
         if not self.fill:
             return rows
@@ -175,14 +175,14 @@ class FittedFeatures(Stored):
         return np.hstack([np.where(missing, 0.0, rows), missing[:, self.gaps].astype(np.float64)])
 
     def unknown_counters(self, observations: Observations) -> tuple[str, ...]:
-        """Counters that the rows have and the training rows did not, and that no feature is made of."""
-        there = np.isfinite(observations.counters).any(axis=0)
-        unknown = np.flatnonzero(there & ~_Columns(observations).known(self._published, self.known))
-        return tuple(observations.names[place] for place in unknown)
+        """Counters of the rows that the training rows lack, and that no feature uses."""
+        present = np.isfinite(observations.counters).any(axis=0)
+        unknown = np.flatnonzero(present & ~_Columns(observations).known(self._published, self.known))
+        return tuple(observations.names[index] for index in unknown)
 
     @property
     def _published(self) -> set[str]:
-        """Features of Table III among them that are made of counters."""
+        """Its features of Table III that use counters."""
         return {key for origin, key in zip(self.origins, self.keys, strict=True) if origin == COUNTED}
 
 
@@ -192,12 +192,12 @@ class TreesOnFeatures(Stored, kind="relative-trees"):
 
     features: Annotated[FittedFeatures, Nested(flat=True)]
     trees: Annotated[Trees, Nested(flat=True)]  # on the columns of `both_sides`
-    least: Annotated[float, Array(above=0)]  # the least entry that was learned from
+    least: Annotated[float, Array(above=0)]  # the least entry in the training
     # Mean gain of the splits at each feature; 0 for one without a split.
     gain: Annotated[Reals, Array("k", low=0)]
 
     def check(self) -> None:
-        """Refuse parts of different sizes."""
+        """Raise InputError for parts of different sizes."""
         count = len(self.features.names)
         self.trees.check_width(2 * count)
         if len(self.gain) != count:
@@ -208,44 +208,44 @@ class TreesOnFeatures(Stored, kind="relative-trees"):
         return self.predict_features(self.features.transform(observations))
 
     def predict_features(self, rows: Reals) -> Reals:
-        """The same from features.
+        """Predicted relative vectors from features.
 
-        A sum of trees may be 0 or less, which no ratio of times is: such entries become the least one that
-        was learned from. What is above 1 stays.
+        A sum of trees may be 0 or less, which is no ratio of times: entries are at least the least one in the
+        training. Entries above 1 are unchanged.
         """
         return np.maximum(self.trees.sum(both_sides(rows)), self.least)
 
 
 @dataclass(frozen=True)
 class VectorBoosting:
-    """Settings of XGBoost with trees of their own for each entry of the vector, minimising the MAE."""
+    """Settings of XGBoost with separate trees for each entry of the vector, minimising the MAE."""
 
     rounds: int  # trees for each entry
     rate: float
     depth: int = 6
-    # Only so many features, those of the most gain in a first fit to the same rows (section VI-B of Nichols
-    # et al. 2024); `None` for all.
+    # Number of features, those of the most gain in a first fit to the same rows (section VI-B of Nichols et
+    # al. 2024); `None` for all.
     selected: int | None = None
 
     def boost(
         self, features: FittedFeatures, rows: Reals, vector: Reals, seed: int, weights: Reals | None = None
     ) -> TreesOnFeatures:
-        """Fit in one thread: the same rows and seed give the same trees.
+        """Fit in one thread: equal rows and seeds give equal trees.
 
-        `rows` are what the features make of the training runs.
+        `rows` are the features of the training runs.
         """
-        places = list(range(rows.shape[1]))
-        booster, gain = self._booster(rows, places, vector, weights, seed)
+        columns = list(range(rows.shape[1]))
+        booster, gain = self._booster(rows, columns, vector, weights, seed)
         if self.selected is not None:
-            # Of features of the same gain, the first.
-            places = sorted(np.argsort(-gain, kind="stable")[: self.selected].tolist())
-            booster, gain = self._booster(rows, places, vector, weights, seed)
-        sides = [*places, *(place + rows.shape[1] for place in places)]
-        trees = trees_of_booster(booster, vector.shape[1]).reading(sides)
+            # Of features of equal gain, the first.
+            columns = sorted(np.argsort(-gain, kind="stable")[: self.selected].tolist())
+            booster, gain = self._booster(rows, columns, vector, weights, seed)
+        sides = [*columns, *(column + rows.shape[1] for column in columns)]
+        trees = trees_of_booster(booster, vector.shape[1]).with_columns(sides)
         return TreesOnFeatures(features, trees, float(vector.min()), gain)
 
     def _booster(
-        self, rows: Reals, places: list[int], vector: Reals, weights: Reals | None, seed: int
+        self, rows: Reals, columns: list[int], vector: Reals, weights: Reals | None, seed: int
     ) -> tuple[Booster, Reals]:
         """Trees on some of the features, and the mean gain of their splits at each of all features."""
         with importing("train", "fitting a model of boosted trees"):
@@ -260,10 +260,10 @@ class VectorBoosting:
             "nthread": 1,
             "verbosity": 0,
         }
-        some = rows[:, places].astype(np.float32)
-        data = xgboost.DMatrix(some, label=vector, weight=weights, nthread=1)
+        chosen = rows[:, columns].astype(np.float32)
+        data = xgboost.DMatrix(chosen, label=vector, weight=weights, nthread=1)
         booster = xgboost.train(settings, data, num_boost_round=self.rounds)
         gain = np.zeros(rows.shape[1])
         for name, value in booster.get_score(importance_type="gain").items():
-            gain[places[int(name.removeprefix("f"))]] = max(float(np.max(value)), 0.0)
+            gain[columns[int(name.removeprefix("f"))]] = max(float(np.max(value)), 0.0)
         return booster, gain

@@ -1,4 +1,4 @@
-"""The default model, by-times for profiles and the blend for counters; extra trees; all models by name.
+"""The default model: by-times for profiles and the blend for counters; extra trees; all models by name.
 
 Extremely randomized trees are those of Geurts, Ernst and Wehenkel 2006 (doi:10.1007/s10994-006-6226-1).
 """
@@ -58,11 +58,11 @@ from crosscast.profile import METRICS
 
 
 def _fit_features(vectors: Vectors) -> tuple[Base, FittedFeatures, Reals]:
-    """What totals are divided by, features of intensities, and the rows of these."""
+    """The divisor of totals, fitted features of intensities, and their values."""
     base = base_of(vectors.observations)
-    seen = intensities_of(vectors.observations, base)
-    features = fit_features(seen, own=True, fill=True)
-    return base, features, features.transform(seen)
+    intensities = intensities_of(vectors.observations, base)
+    features = fit_features(intensities, own=True, fill=True)
+    return base, features, features.transform(intensities)
 
 
 def _check_filled(features: FittedFeatures) -> None:
@@ -73,7 +73,7 @@ def _check_filled(features: FittedFeatures) -> None:
 def _random_trees(
     count: int, rows: Reals, vectors: Vectors, seed: int, max_features: float = 1.0, leaf: int = 1
 ) -> Trees:
-    """Extremely randomized trees of centred logarithms of times, to which kernels weigh the same."""
+    """Extremely randomized trees of centred log times, with equal weights of kernels."""
     with importing("train", "fitting a model"):
         from sklearn.ensemble import ExtraTreesRegressor
     forest = ExtraTreesRegressor(
@@ -86,13 +86,13 @@ def _random_trees(
 
 @dataclass(frozen=True)
 class IntensityTrees:
-    """Extremely randomized trees on intensities: the best where the kernel is known and its size is new."""
+    """Extremely randomized trees on intensities: the best model for new sizes of known kernels."""
 
     name = "extra-trees"
     trees: int = 150
 
     def fit(self, vectors: Vectors, seed: int) -> ExtraTreesPredictor:
-        """Grow them."""
+        """Fit the trees."""
         check_runs(self.name, vectors)
         base, features, rows = _fit_features(vectors)
         return ExtraTreesPredictor(features, _random_trees(self.trees, rows, vectors, seed), base)
@@ -107,7 +107,7 @@ class ExtraTreesPredictor(Stored, kind="relative-extra-trees"):
     base: Base
 
     def check(self) -> None:
-        """Refuse trees on other features."""
+        """Raise InputError unless the trees are on these features."""
         _check_filled(self.features)
         self.trees.check_width(len(self.features.names))
 
@@ -117,12 +117,12 @@ class ExtraTreesPredictor(Stored, kind="relative-extra-trees"):
         return relative_to_slowest(np.exp(self.trees.sum(within_singles(rows))))
 
     def unknown_counters(self, observations: Observations) -> tuple[str, ...]:
-        """Counters of runs that nothing is learned from."""
+        """Counters of runs that no feature uses."""
         return unknown_counters(observations, self.base, self.features.known)
 
 
 def spread_rows(vectors: Vectors, most: int) -> Vectors:
-    """At most so many rows of each kernel, spread evenly from its shortest to its longest runs."""
+    """At most `most` rows of each kernel, spread evenly from its shortest to its longest runs."""
     length = np.log(vectors.times_s).mean(axis=1)
     kernels: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
     for row, kernel in enumerate(vectors.observations.kernels):
@@ -130,31 +130,31 @@ def spread_rows(vectors: Vectors, most: int) -> Vectors:
     chosen = []
     for rows in map(np.array, kernels.values()):
         ordered = rows[np.argsort(length[rows], kind="stable")]
-        places = np.linspace(0, len(rows) - 1, min(len(rows), most)).round().astype(np.int64)
-        chosen.append(np.sort(ordered[places]))
+        positions = np.linspace(0, len(rows) - 1, min(len(rows), most)).round().astype(np.int64)
+        chosen.append(np.sort(ordered[positions]))
     return vectors.rows(np.concatenate(chosen))
 
 
 @dataclass(frozen=True)
 class Effort:
-    """How many trees are grown, how many rounds boosted at which rate, and from how many rows of a kernel.
+    """Numbers of random trees and boosting rounds, the rate of boosting, and the most rows of a kernel.
 
-    More rows of a kernel that was run at a thousand sizes tell hardly more, and cost time and space.
+    More rows of a kernel at a thousand sizes hardly improve predictions, and cost time and space.
     """
 
     trees: int
     rounds: int
     rate: float
     rows: int = 120
-    leaf: int = 1  # Least rows in a leaf of the trees that are grown
+    leaf: int = 1  # Least rows in a leaf of the random trees
 
 
 FULL = Effort(trees=300, rounds=100, rate=0.1)
-# For trees that only tell how well trees do, and are fitted many times
+# For trees that only measure errors, and are fitted many times
 BRIEF = Effort(trees=80, rounds=40, rate=0.25)
 # For a model of a few 100 KB
 COMPACT = Effort(trees=60, rounds=100, rate=0.1, rows=30, leaf=2)
-_SHARE_OF_FEATURES = 0.15  # Tried at a split: with few kernels to learn from, trees should differ
+_SHARE_OF_FEATURES = 0.15  # Tried at a split: with few training kernels, trees should differ
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,7 +166,7 @@ class MixedTrees(Stored):
     base: Base
 
     def check(self) -> None:
-        """Refuse trees of other features or devices."""
+        """Raise InputError for trees of other features or devices."""
         _check_filled(self.boosted.features)
         self.grown.check_width(len(self.boosted.features.names), self.devices)
 
@@ -183,7 +183,7 @@ class MixedTrees(Stored):
 
 
 def fit_trees(vectors: Vectors, seed: int, effort: Effort = FULL) -> MixedTrees:
-    """Boost and grow the trees; kernels weigh the same."""
+    """Fit boosted and random trees, with equal weights of kernels."""
     base, features, rows = _fit_features(vectors)
     weights = kernel_weights(vectors.observations)
     boosting = VectorBoosting(effort.rounds, effort.rate)
@@ -192,19 +192,19 @@ def fit_trees(vectors: Vectors, seed: int, effort: Effort = FULL) -> MixedTrees:
     return MixedTrees(boosted, random, base)
 
 
-# Error of a logarithm from which on the loss grows with the error, and no longer with its square
+# Error of a logarithm from which on the loss is linear
 _ROBUST = 0.5
-_PULL = 0.2  # How hard a price is pulled to where its term alone would make a third of the typical time
+_PULL = 0.2  # Weight of a prior of prices, at which a term alone is about a third of the typical time
 
 _THIRD = -1.0
 _LEAST_S = 1e-30
 
 
 def terms_of(observations: Observations) -> Reals:
-    """Amounts that have a price, of shape ``(r, 4)``: launches, bytes, operations, bytes of an item a launch.
+    """Amounts with a price, ``(r, 4)``: launches, bytes, operations, and launches times bytes of an item.
 
-    The last stands for the time that no parallelism shortens. NaN where counters do not tell; a run that does
-    not say how often it launched something is taken as one launch.
+    The last represents the time that parallelism does not shorten. NaN without counters; a run without a
+    number of launches counts as one launch.
     """
     amounts = amounts_of(observations)
     launches = np.where(amounts[LAUNCHES] > 0, amounts[LAUNCHES], 1.0)
@@ -214,56 +214,56 @@ def terms_of(observations: Observations) -> Reals:
 
 @dataclass(frozen=True, eq=False)
 class WorkPrices(Stored):
-    """Prices of work on ``d`` devices: a time is the sum of the terms times their prices."""
+    """Prices of work on ``d`` devices: a time is the sum of amounts times their prices."""
 
     devices: Annotated[tuple[str, ...], Array("d")]
-    # Seconds for a unit of each term; 0 of a term that training runs do not have.
+    # Seconds for a unit of each term; 0 for a term that the training runs lack.
     prices: Annotated[Reals, Array("4 d", low=0)]
 
     def check(self) -> None:
-        """Refuse a device on which all is free."""
+        """Raise InputError for a device without a price."""
         if not self.prices.any(axis=0).all():
             raise InputError.of(field="prices", expected="one above 0 for each device", found="none")
 
     def log_relative(self, observations: Observations, *, anchored: bool) -> Reals:
         """Logarithms of times less their mean over the devices, of shape ``(r, d)``.
 
-        Rows without an amount are NaN. If anchored, a run's own time stands for its source.
+        Rows without an amount are NaN. If anchored, a run's measured time replaces the one on its source.
         """
         terms = terms_of(observations)
         used = self.prices.any(axis=1)
         times = np.log(np.maximum(terms[:, used] @ self.prices[used], _LEAST_S))
         for column, device in enumerate(self.devices if anchored else ()):
-            own = (np.array(observations.source) == device) & (observations.time_s > 0)
-            times[own, column] = np.log(observations.time_s[own])
+            rows = (np.array(observations.source) == device) & (observations.time_s > 0)
+            times[rows, column] = np.log(observations.time_s[rows])
         return centred(times)
 
 
 def fit_prices(
     observations: Observations, devices: tuple[str, ...], log_time: Reals, weights: Reals
 ) -> WorkPrices | None:
-    """Fit prices to logarithms of times ``(r, d)``; ``None`` if counters tell of no work but launches."""
+    """Fit prices to log times ``(r, d)``; ``None`` without counters of work other than launches."""
     terms = terms_of(observations)
-    told = np.isfinite(terms).all(axis=0) & (terms > 0).any(axis=0)
-    if told.sum() < 2:
+    usable = np.isfinite(terms).all(axis=0) & (terms > 0).any(axis=0)
+    if usable.sum() < 2:
         return None
     prices = np.zeros((terms.shape[1], len(devices)))
     root = np.sqrt(weights / weights.mean())
     for column in range(len(devices)):
-        prices[told, column] = _prices_of(terms[:, told], log_time[:, column], root)
+        prices[usable, column] = _prices_of(terms[:, usable], log_time[:, column], root)
     return WorkPrices(devices, prices)
 
 
 def _prices_of(terms: Reals, log_time: Reals, root: Reals) -> Reals:
     with importing("train", "fitting a model"):
         from scipy.optimize import least_squares
-    # Prices at which each term alone makes the typical time of the runs that have it.
+    # Prices at which each term alone equals the typical time of the runs that have it.
     typical = np.exp([np.median(log_time[term > 0] - np.log(term[term > 0])) for term in terms.T])
     scaled = terms * typical
 
     def errors(prices: Reals) -> Reals:
-        found = np.log(np.maximum(scaled @ np.exp(prices), _LEAST_S)) - log_time
-        return np.concatenate([found * root, _PULL * (prices - _THIRD)])
+        residuals = np.log(np.maximum(scaled @ np.exp(prices), _LEAST_S)) - log_time
+        return np.concatenate([residuals * root, _PULL * (prices - _THIRD)])
 
     starts = (np.full(terms.shape[1], start) for start in (-2.0, -1.0, 0.0))
     fits = [least_squares(errors, start, loss="soft_l1", f_scale=_ROBUST) for start in starts]
@@ -272,19 +272,18 @@ def _prices_of(terms: Reals, log_time: Reals, root: Reals) -> Reals:
 
 
 def mean_if_better(vectors: Vectors, held_out: Sequence[tuple[Vectors, Vectors, Reals]]) -> Reals | None:
-    """The mean of the logarithms of times, less their mean over the devices, where runs tell nothing more.
+    """The mean of centred log times, unless the model is better; then ``None``.
 
-    Of each part of the kernels that is left out `held_out` has the others, itself, and logarithms that were
-    predicted for it. ``None`` where the model is better there than the mean by more than a standard error
-    over kernels: of two that do as well the simpler one is taken (Breiman et al. 1984, the rule of one
-    standard error), as the luck of a few kernels is no learning.
+    For each held-out part of the kernels `held_out` has the other ones, the part, and its predicted
+    logarithms. The model has to be better than the mean by more than a standard error over kernels (the
+    one-standard-error rule of Breiman et al. 1984), as a few kernels may favour it by chance.
     """
     gains: list[float] = []
     for rest, out, log in held_out:
         mean = centred(np.log(rest.times_s)).mean(axis=0, keepdims=True)
-        wrong = [np.abs(relative_to_slowest(np.exp(each)) - out.vector).mean(axis=1) for each in (mean, log)]
+        errors = [np.abs(relative_to_slowest(np.exp(each)) - out.vector).mean(axis=1) for each in (mean, log)]
         kernels = np.array(["/".join(kernel) for kernel in out.observations.kernels])
-        gains += [float((wrong[0] - wrong[1])[kernels == kernel].mean()) for kernel in np.unique(kernels)]
+        gains += [float((errors[0] - errors[1])[kernels == kernel].mean()) for kernel in np.unique(kernels)]
     if len(gains) < 2 or np.mean(gains) > np.std(gains, ddof=1) / np.sqrt(len(gains)):
         return None
     return np.asarray(centred(np.log(vectors.times_s)).mean(axis=0))
@@ -292,41 +291,41 @@ def mean_if_better(vectors: Vectors, held_out: Sequence[tuple[Vectors, Vectors, 
 
 @dataclass(frozen=True, eq=False)
 class BlendPredictor(Stored, kind="relative-blend"):
-    """A weighted mean of logarithms of times: of trees, and of the work times its prices."""
+    """A weighted mean of log times: of trees, and of priced work."""
 
     trees: Annotated[MixedTrees, Nested(flat=True)]
-    prices: WorkPrices | None  # `None` if the counters tell of no work
+    prices: WorkPrices | None  # `None` without counters of work
     share: Annotated[float, Array(low=0, high=1)]  # of the priced work
-    anchored: bool  # whether a run's own time stands for its source in the priced work
-    # Logarithms that are predicted for all runs where these tell nothing more; `None` where they do
+    anchored: bool  # whether a run's measured time replaces the priced one on its source
+    # Logarithms predicted for all runs, where the model is not better; else `None`
     mean: Annotated[Reals, Array("d")] | None = None
 
     def check(self) -> None:
-        """Refuse prices and a mean on other devices."""
+        """Raise InputError for prices or a mean on other devices."""
         if self.mean is not None and len(self.mean) != self.trees.devices:
             raise InputError.of(field="mean", expected=f"{self.trees.devices} devices", found=len(self.mean))
-        found = 0 if self.prices is None else len(self.prices.devices)
-        if found != self.trees.devices and (found or self.share > 0):
-            raise InputError.of(field="prices", expected=f"{self.trees.devices} devices", found=found)
+        devices = 0 if self.prices is None else len(self.prices.devices)
+        if devices != self.trees.devices and (devices or self.share > 0):
+            raise InputError.of(field="prices", expected=f"{self.trees.devices} devices", found=devices)
 
     def predict(self, observations: Observations) -> Reals:
         """Predicted relative vectors ``(r, d)``; the largest entry of a row is 1.
 
-        Where the counters of a run do not tell its work, the trees are taken alone.
+        Runs without counters of their work are predicted by the trees alone.
         """
         if self.mean is not None:
-            return _same(self.mean, observations)
+            return _constant_vectors(self.mean, observations)
         log = self.trees.log_relative(observations)
         if self.prices is not None:
             log = _mixed(log, self.prices.log_relative(observations, anchored=self.anchored), self.share)
         return relative_to_slowest(np.exp(log))
 
     def unknown_counters(self, observations: Observations) -> tuple[str, ...]:
-        """Counters of runs that nothing is learned from."""
+        """Counters of runs that no feature uses."""
         return unknown_counters(observations, self.trees.base, self.trees.boosted.features.known)
 
 
-def _same(mean: Reals, observations: Observations) -> Reals:
+def _constant_vectors(mean: Reals, observations: Observations) -> Reals:
     return np.tile(relative_to_slowest(np.exp(mean)[None]), (len(observations), 1))
 
 
@@ -336,14 +335,14 @@ def _mixed(log: Reals, priced: Reals, share: float) -> Reals:
 
 
 _FOLDS = 8
-_HALF = (0.5, True)  # The mix where too few kernels are there to leave some out, or neither part errs
+_HALF = (0.5, True)  # Share and anchor with too few kernels to hold out, or without any error
 
 
 def fit_blend(vectors: Vectors, seed: int, effort: Effort = FULL, brief: Effort = BRIEF) -> BlendPredictor:
-    """Trees on intensities and priced work, mixed as serves kernels that were left out of the training rows.
+    """Fit trees on intensities and priced work, with the share that is best on held-out kernels.
 
-    That also finds whether the priced work takes a run's own time. The brief effort is for each part of the
-    kernels that is left out.
+    Whether the priced work is anchored is also chosen on these. `brief` is the effort of fits without a part
+    of the kernels.
     """
     rows = spread_rows(vectors, effort.rows)
     trees, prices = _parts(rows, seed, effort)
@@ -354,16 +353,16 @@ def fit_blend(vectors: Vectors, seed: int, effort: Effort = FULL, brief: Effort 
 
 
 def _parts(vectors: Vectors, seed: int, effort: Effort) -> tuple[MixedTrees, WorkPrices | None]:
-    seen, log_time = vectors.observations, np.log(vectors.times_s)
+    observations, log_time = vectors.observations, np.log(vectors.times_s)
     trees = fit_trees(vectors, seed, effort)
-    return trees, fit_prices(seen, vectors.devices, log_time, kernel_weights(seen))
+    return trees, fit_prices(observations, vectors.devices, log_time, kernel_weights(observations))
 
 
 def _best_mix(vectors: Vectors, seed: int, effort: Effort) -> tuple[float, bool, Reals | None]:
-    """Weigh the parts by how well each does by itself on kernels that were left out.
+    """Choose the share of priced work by the errors of both parts on held-out kernels.
 
-    Weights go with the inverse of the squared error, as of two independent measurements. The share with the
-    least error of the mean itself would be chosen by the luck of a few kernels.
+    Weights are proportional to the inverse of the squared error, as for independent measurements. The share
+    of the least error of the mixture itself would depend on a few kernels by chance.
     """
     errors: list[list[float]] = []
     parts: list[tuple[Vectors, Vectors, MixedTrees, WorkPrices | None]] = []
@@ -371,7 +370,7 @@ def _best_mix(vectors: Vectors, seed: int, effort: Effort) -> tuple[float, bool,
         try:
             trees, prices = _parts(rest, seed, effort)
         except InputError:
-            # Nothing differs between the few runs that are left: they tell nothing of the mix.
+            # All features of the few remaining runs are constant: skip the part.
             continue
         parts.append((rest, out, trees, prices))
         if prices is not None:
@@ -392,7 +391,7 @@ def _best_mix(vectors: Vectors, seed: int, effort: Effort) -> tuple[float, bool,
 
 
 def _without_kernels(vectors: Vectors, seed: int) -> Iterator[tuple[Vectors, Vectors]]:
-    """Rows without some kernels, and the rows of these, for each part of the kernels."""
+    """Rows without a part of the kernels, and the rows of the part, for each part."""
     folds = _kernel_folds(vectors.observations, seed)
     for fold in range(int(folds.max()) + 1):
         if not (folds == fold).all():
@@ -400,24 +399,24 @@ def _without_kernels(vectors: Vectors, seed: int) -> Iterator[tuple[Vectors, Vec
 
 
 def _errors(trees: MixedTrees, prices: WorkPrices, held_out: Vectors) -> list[list[float]]:
-    """Mean absolute errors of trees, anchored and free prices, where prices tell something."""
-    seen = held_out.observations
-    free = prices.log_relative(seen, anchored=False)
-    told = np.isfinite(free).all(axis=1)
-    if not told.any():
+    """Mean absolute errors of trees, anchored and free prices, on rows with counters of work."""
+    observations = held_out.observations
+    free = prices.log_relative(observations, anchored=False)
+    priced = np.isfinite(free).all(axis=1)
+    if not priced.any():
         return []
-    logs = (trees.log_relative(seen), prices.log_relative(seen, anchored=True), free)
-    true, weights = held_out.vector[told], kernel_weights(seen)[told]
-    wrong = [np.abs(relative_to_slowest(np.exp(log[told])) - true).mean(axis=1) for log in logs]
-    return [[float(np.average(each, weights=weights)) for each in wrong]]
+    logs = (trees.log_relative(observations), prices.log_relative(observations, anchored=True), free)
+    true, weights = held_out.vector[priced], kernel_weights(observations)[priced]
+    errors = [np.abs(relative_to_slowest(np.exp(log[priced])) - true).mean(axis=1) for log in logs]
+    return [[float(np.average(each, weights=weights)) for each in errors]]
 
 
-def _kernel_folds(seen: Observations, seed: int) -> Integers:
-    """Number of the fold of each row; whole kernels are dealt at random."""
-    known = sorted(set(seen.kernels))
-    dealt = np.random.default_rng(seed).permutation(len(known)) % _FOLDS
-    number = dict(zip(known, dealt.tolist(), strict=True))
-    return np.array([number[kernel] for kernel in seen.kernels], dtype=np.int64)
+def _kernel_folds(observations: Observations, seed: int) -> Integers:
+    """Number of the fold of each row; whole kernels are assigned at random."""
+    known = sorted(set(observations.kernels))
+    folds = np.random.default_rng(seed).permutation(len(known)) % _FOLDS
+    number = dict(zip(known, folds.tolist(), strict=True))
+    return np.array([number[kernel] for kernel in observations.kernels], dtype=np.int64)
 
 
 _METRICS = tuple(metric.name for metric in METRICS)
@@ -429,7 +428,7 @@ def are_profiles(observations: Observations) -> bool:
 
 
 def profiles_of(observations: Observations) -> ProfileBatch:
-    """The profiles that `crosscast.prediction.relative.data.profiles_seen` made rows of."""
+    """The profiles of rows that `crosscast.prediction.relative.data.observations_of_profiles` made."""
     counters = dict(zip(observations.names, observations.counters.T, strict=True))
     settings = dict(zip(observations.configuration, observations.settings.T, strict=True))
     missing = np.full(len(observations), np.nan)
@@ -441,23 +440,27 @@ def profiles_of(observations: Observations) -> ProfileBatch:
 
 @dataclass(frozen=True, eq=False)
 class ByTimesPredictor(Stored, kind="relative-by-times"):
-    """A fitted time model, of whose times ratios are made."""
+    """A fitted model of times, from which ratios follow."""
 
     times: Annotated[CombinedPredictor, Nested(flat=True)]
-    # Logarithms that are predicted for all runs where these tell nothing more; `None` where they do
+    # Logarithms predicted for all runs, where the model is not better; else `None`
     mean: Annotated[Reals, Array("d")] | None = None
 
     def predict(self, observations: Observations) -> Reals:
         """Predicted relative vectors ``(r, d)``; the largest entry of a row is 1.
 
-        What the correction learned of single devices is half chance, so half of it is kept.
+        Half of the correction of single devices is chance, so it is halved.
         """
         if not are_profiles(observations):
             expected = "architecture-independent profiles, which the model was trained on"
             found = "counters of a device, a profile whose counters the model does not know"
             raise InputError.of(where="profile", expected=expected, found=found)
         log = _log_by_times(self.times, observations)
-        return relative_to_slowest(np.exp(log)) if self.mean is None else _same(self.mean, observations)
+        return (
+            relative_to_slowest(np.exp(log))
+            if self.mean is None
+            else _constant_vectors(self.mean, observations)
+        )
 
 
 def _log_by_times(times: CombinedPredictor, observations: Observations) -> Reals:
@@ -466,12 +469,12 @@ def _log_by_times(times: CombinedPredictor, observations: Observations) -> Reals
 
 
 def fit_by_times(vectors: Vectors, seed: int) -> ByTimesPredictor:
-    """Fit a time model to profiles, and to parts of the kernels to tell whether it is better than a mean."""
+    """Fit a model of times to profiles, and to parts of the kernels to compare it with a mean."""
 
-    def fitted(some: Vectors) -> CombinedPredictor:
-        log_time, profiles = np.log(some.times_s), profiles_of(some.observations)
+    def fitted(part: Vectors) -> CombinedPredictor:
+        log_time, profiles = np.log(part.times_s), profiles_of(part.observations)
         spread, runs = np.full_like(log_time, np.nan), np.ones(log_time.shape, dtype=np.int64)
-        return Combined().fit(Grid(profiles, some.described, log_time, spread, runs), seed)
+        return Combined().fit(Grid(profiles, part.described, log_time, spread, runs), seed)
 
     held_out = [
         (rest, out, _log_by_times(fitted(rest), out.observations))
@@ -482,13 +485,13 @@ def fit_by_times(vectors: Vectors, seed: int) -> ByTimesPredictor:
 
 @dataclass(frozen=True)
 class CombinedRelative:
-    """The model of times for profiles of described devices, the blend for counters."""
+    """The model of times for profiles on described devices, the blend for counters."""
 
     name = "combined"
     effort = FULL
 
     def fit(self, vectors: Vectors, seed: int) -> RelativePredictor:
-        """Fit the one for what the rows are."""
+        """Fit the model for the kind of the rows."""
         check_runs(self.name, vectors)
         if not (vectors.described and are_profiles(vectors.observations)):
             return fit_blend(vectors, seed, self.effort)
@@ -497,7 +500,7 @@ class CombinedRelative:
 
 @dataclass(frozen=True)
 class CompactRelative(CombinedRelative):
-    """The same with fewer and smaller trees, for a model of a few 100 KB."""
+    """`CombinedRelative` with fewer and smaller trees, for a model of a few 100 KB."""
 
     name = "compact"
     effort = COMPACT
@@ -505,17 +508,17 @@ class CompactRelative(CombinedRelative):
 
 DEFAULT_MODEL = "combined"
 
-BASELINES = ("published-mean", "log-mean")  # Those that look at no counter: anything else must beat them
+BASELINES = ("published-mean", "log-mean")  # Models without counters, which all others must beat
 
 _MODELS: tuple[Callable[[], RelativeModel], ...] = (
     *(PublishedMean, LogMean, PublishedLinear, PublishedVectorForest, PublishedXGBoost),
     *(IntensityTrees, CompactRelative, CombinedRelative),
 )
-MODELS = {make().name: make for make in _MODELS}  # What makes each model, from the trivial to the strong
+MODELS = {make().name: make for make in _MODELS}  # Factories by name, from the trivial to the strong
 
 
 def models_named(names: Sequence[str]) -> list[RelativeModel]:
-    """Make models, in the order of their names."""
+    """Return new models, in the order of their names."""
     for name in names:
         if name not in MODELS:
             raise InputError.of(where="models", expected=f"one of {', '.join(MODELS)}", found=repr(name))

@@ -27,7 +27,7 @@ class PublishedMean:
     name = "published-mean"
 
     def fit(self, vectors: Vectors, seed: int = 0) -> FixedVector:
-        """Take the mean."""
+        """Compute the mean."""
         check_runs(self.name, vectors)
         return FixedVector(vectors.vector.mean(axis=0))
 
@@ -36,20 +36,20 @@ class PublishedMean:
 class LogMean:
     """The mean of the logarithms of the training vectors, over its largest entry.
 
-    Ratios of times have no natural direction: this one is the same whichever device is divided by.
+    Ratios of times have no natural direction: this one does not depend on the reference device.
     """
 
     name = "log-mean"
 
     def fit(self, vectors: Vectors, seed: int = 0) -> FixedVector:
-        """Take the mean."""
+        """Compute the mean."""
         check_runs(self.name, vectors)
         return FixedVector(relative_to_slowest(np.exp(np.log(vectors.vector).mean(axis=0))[None])[0])
 
 
 @dataclass(frozen=True, eq=False)
 class FixedVector(Stored, kind="relative-vector"):
-    """A vector that is predicted for all runs."""
+    """A constant vector, predicted for all runs."""
 
     vector: Annotated[Reals, Array("d", above=0, least=2)]
 
@@ -62,23 +62,23 @@ class FixedVector(Stored, kind="relative-vector"):
 class PublishedLinear:
     """scikit-learn's ``LinearRegression`` with its defaults, of all entries of the vector.
 
-    Missing features are filled, as least squares can do nothing with them. Where features depend on each
+    Missing features are filled, as least squares cannot use them. Where features depend on each
     other, the solution is the one of least norm.
     """
 
     name = "published-linear"
 
     def fit(self, vectors: Vectors, seed: int = 0) -> LinearPredictor:
-        """Fit it; nothing is random."""
+        """Fit the regression; nothing is random."""
         with importing("train", "fitting a model"):
             from sklearn.linear_model import LinearRegression
             from threadpoolctl import threadpool_limits
         check_runs(self.name, vectors)
         features, vector = fit_features(vectors.observations, fill=True), vectors.vector
-        # Sums in another order would have other last digits.
+        # The order of sums changes last digits.
         with threadpool_limits(1):
             model = LinearRegression().fit(features.transform(vectors.observations), vector)
-        # In the order in which it is read again, for the same reason.
+        # In the order in which it is stored, for the same reason.
         slopes = np.ascontiguousarray(np.asarray(model.coef_, dtype=np.float64).T)
         level = np.asarray(model.intercept_, dtype=np.float64)
         return LinearPredictor(features, slopes, level, float(vector.min()))
@@ -91,17 +91,17 @@ class LinearPredictor(Stored, kind="relative-linear"):
     features: Annotated[FittedFeatures, Nested(flat=True)]
     slopes: Annotated[Reals, Array("k d")]
     level: Annotated[Reals, Array("d")]
-    least: Annotated[float, Array(above=0)]  # the least entry that was learned from
+    least: Annotated[float, Array(above=0)]  # the least entry in the training
 
     def check(self) -> None:
-        """Refuse slopes of other features."""
+        """Raise InputError unless slopes are of these features."""
         count = len(self.features.names)
         if len(self.slopes) != count:
             raise InputError.of(field="slopes", expected=f"those of {count} features", found=len(self.slopes))
 
     def predict(self, observations: Observations) -> Reals:
-        """Predicted relative vectors ``(r, d)``; what is below the least becomes the least."""
-        # Not a product of matrices, whose sums depend on how many rows there are.
+        """Predicted relative vectors ``(r, d)``, at least the least entry in the training."""
+        # Not a matrix product, whose sums depend on the number of rows.
         rows = self.features.transform(observations)
         vectors: Reals = np.einsum("rk,kd->rd", rows, self.slopes) + self.level
         return np.maximum(vectors, self.least)
@@ -118,7 +118,7 @@ class PublishedVectorForest:
     trees: int = 100  # scikit-learn's default
 
     def fit(self, vectors: Vectors, seed: int) -> TreesOnFeatures:
-        """Fit it."""
+        """Fit the forest."""
         with importing("train", "fitting a model"):
             from sklearn.ensemble import RandomForestRegressor
         check_runs(self.name, vectors)
@@ -133,9 +133,9 @@ class PublishedVectorForest:
 class PublishedXGBoost(VectorBoosting):
     """XGBoost minimising the mean absolute error, with missing features left to it.
 
-    The paper names neither depth nor rounds nor rate; the first two are XGBoost's defaults. With its own rate
-    of 0.3, errors on runs of new kernels are some per cent larger; with 300 rounds they are a few per cent
-    less, in three times the time.
+    The paper names neither depth nor rounds nor rate; the first two are XGBoost's defaults. With its default
+    rate of 0.3, errors on runs of new kernels are some per cent larger; with 300 rounds they are a few per
+    cent less, in three times the time.
     """
 
     rounds: int = 100
@@ -143,11 +143,11 @@ class PublishedXGBoost(VectorBoosting):
 
     @property
     def name(self) -> str:
-        """Its name on the command line and in tables."""
+        """Name on the command line and in tables."""
         return "published-xgboost" if self.selected is None else f"published-xgboost-{self.selected}"
 
     def fit(self, vectors: Vectors, seed: int) -> TreesOnFeatures:
-        """Fit it, in one thread: the same rows and seed give the same trees."""
+        """Fit in one thread: equal rows and seeds give equal trees."""
         check_runs(self.name, vectors)
         features = fit_features(vectors.observations)
         return self.boost(features, features.transform(vectors.observations), vectors.vector, seed)

@@ -1,4 +1,4 @@
-"""Observations and vectors of a dataset: runs of the same work at the same scale are compared."""
+"""Observations and vectors of a dataset, which compare runs of the same work at the same scale."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from crosscast.data.schema import SESSIONS, counters_of
 from crosscast.data.table import Table, distinct, samples_of
 from crosscast.data.views import CELL, KERNEL_AT_A_SIZE, run_means, sound
 from crosscast.errors import InputError
-from crosscast.prediction.relative.data import Observations, Vectors, Work, profiles_seen
+from crosscast.prediction.relative.data import Observations, Vectors, Work, observations_of_profiles
 from crosscast.prediction.time.data import ProfileBatch, devices_of, grid_of
 
-SCALE = "scale"  # Setting that names the scale of a run in words, such as `one node`
-# Where counters are from: profiles of no device, or sessions that counted on one
+SCALE = "scale"  # Setting that names the scale of a run, such as `one node`
+# Sources of counters: profiles, which are of no device, or sessions on a device
 CounterKind = Literal["profiles", "sessions"]
 
 _RUN = (*SESSIONS.key, "kernel")
@@ -41,7 +41,7 @@ def scale_of(settings: Mapping[str, Setting], size: str) -> str:
 
 
 def numeric_settings(settings: Mapping[str, Setting]) -> dict[str, float]:
-    """Settings that are numbers, but for the scale: the configuration of a run."""
+    """Numeric settings except the scale: the configuration of a run."""
     return {
         name: float(value) for name, value in settings.items() if not isinstance(value, str) and name != SCALE
     }
@@ -52,7 +52,7 @@ def _settings(row: Mapping[str, str]) -> Mapping[str, Setting]:
 
 
 def work_times(dataset: Dataset) -> dict[tuple[str, Work], float]:
-    """Median seconds by device and work; runs of the same work are taken together."""
+    """Median seconds by device and work, over all runs of the work."""
 
     def work(key: Mapping[str, str]) -> tuple[str, Work]:
         scale = scale_of(_settings(key), key["size"])
@@ -64,7 +64,7 @@ def work_times(dataset: Dataset) -> dict[tuple[str, Work], float]:
 def _medians(
     dataset: Dataset, names: Sequence[str], group: Callable[[Mapping[str, str]], Group]
 ) -> dict[Group, float]:
-    """Median time in seconds by what a function makes of columns of records, but for failed sessions."""
+    """Median time in seconds by group, a function of columns of records, without failed sessions."""
     records = sound(dataset.records, dataset.sessions)
     keys, key_of = distinct(records, names)
     groups = [group(key) for key in keys.to_pylist()]
@@ -86,8 +86,8 @@ def _counted_runs(dataset: Dataset) -> Observations:
     """Runs with counters, in the order of the sessions' key.
 
     Counters are divided by the recorded runs of their session, as `crosscast measure` counts over all of
-    them; where a session does not say how many it had, they are those of one. Kernels of one session share
-    them. The time is the median over the session's runs.
+    them; a session without a number of runs counts as one. Kernels of one session share the counters. The
+    time is the median over the session's runs.
     """
     sessions = _counted(dataset).select([*SESSIONS.key, "kernels", "runs", "counters"]).to_pylist()
     rows = [
@@ -117,10 +117,10 @@ def _matrix(rows: Sequence[Mapping[str, float]]) -> tuple[tuple[str, ...], Reals
 
 
 def full_devices(known: Flags) -> list[int]:
-    """Devices that make the largest full table: the most of devices times work that all of them have.
+    """Devices of the largest full table: the largest number of devices times work that all of them have.
 
-    They are taken in the order of how much work each has, so that one with gaps does not cost the others
-    theirs; of two tables with as many times, that with more devices.
+    Devices are added in the order of their amounts of work, so that one with gaps does not remove the
+    others'; of two tables with equally many times, the one with more devices is chosen.
 
     >>> full_devices(np.array([[True, True, False], [True, True, False], [True, True, True]]))
     [0, 1]
@@ -137,14 +137,14 @@ def full_devices(known: Flags) -> list[int]:
 
 
 def observations_of(dataset: Dataset, *, counters: CounterKind | None = None) -> Observations:
-    """The runs or profiles of a dataset, whether or not anything was timed.
+    """The runs or profiles of a dataset, with or without times.
 
     Parameters
     ----------
     dataset
         Sessions with counters (docs/counters.md), or profiles.
     counters
-        ``sessions`` or ``profiles``, where a dataset has both; by default what it has.
+        ``sessions`` or ``profiles``; by default those that the dataset has, profiles if both.
 
     Returns
     -------
@@ -154,11 +154,11 @@ def observations_of(dataset: Dataset, *, counters: CounterKind | None = None) ->
     Raises
     ------
     InputError
-        If there is neither.
+        If the dataset has neither.
     """
     if _kind(dataset, counters) == "sessions":
         return _counted_runs(dataset)
-    return profiles_seen(ProfileBatch.of([from_row(row) for row in dataset.profiles.to_pylist()]))
+    return observations_of_profiles(ProfileBatch.of([from_row(row) for row in dataset.profiles.to_pylist()]))
 
 
 def vectors_of(
@@ -168,33 +168,35 @@ def vectors_of(
     sources: Sequence[str] | None = None,
     counters: CounterKind | None = None,
 ) -> Vectors:
-    """The runs or profiles of a dataset whose work was timed on all of some devices.
+    """The runs or profiles of a dataset whose work was timed on all chosen devices.
 
-    By default the devices are those that make the largest full table, and the runs those that were counted on
-    one of them, if any were.
+    By default the devices are those of the largest full table, and the runs those that were counted on one of
+    them, if any were.
     """
     label = dataset.label
     if _kind(dataset, counters) == "sessions":
-        seen = _counted_runs(dataset)
-        known, times_s = _times_of(dataset, seen)
+        observations = _counted_runs(dataset)
+        known, times_s = _times_of(dataset, observations)
     else:
         grid = grid_of(dataset)
-        seen = profiles_seen(grid.profiles)
+        observations = observations_of_profiles(grid.profiles)
         known, times_s = tuple(device.key for device in grid.devices), np.exp(grid.log_time)
-    chosen = tuple(_fullest(label, known, seen, times_s) if devices is None else devices)
+    chosen = tuple(_fullest(label, known, observations, times_s) if devices is None else devices)
     _check_known("devices", f"those with times in {label}", known, chosen)
     if len(set(chosen)) < max(2, len(chosen)):
         expected, found = "two or more, each once", ", ".join(chosen) or "none"
         raise InputError.of(where="devices", expected=expected, found=found)
     times_s = times_s[:, [known.index(device) for device in chosen]]
     timed: Flags = np.asarray(~np.isnan(times_s).any(axis=1))
-    rows = timed & _counted_on(label, seen, timed, chosen, sources)
+    rows = timed & _counted_on(label, observations, timed, chosen, sources)
     if not rows.any():
         counted = "counted" if sources is None else f"counted on {', '.join(sources)}"
         expected = f"work {counted} with times on all of {', '.join(chosen)}"
         raise InputError.of(where=label, expected=expected, found="none")
     described = devices_of(dataset)
-    vectors = Vectors(seen.rows(rows), chosen, times_s[rows], tuple(described[device] for device in chosen))
+    vectors = Vectors(
+        observations.rows(rows), chosen, times_s[rows], tuple(described[device] for device in chosen)
+    )
     for row, column in np.argwhere(vectors.times_s <= 0)[:1].tolist():
         found = f"0 for {', '.join(vectors.observations.works[row][:3])} on {chosen[column]}"
         raise InputError.of(where=f"{label}: records", expected="times above 0", found=found)
@@ -202,41 +204,43 @@ def vectors_of(
 
 
 def devices_left_out(dataset: Dataset, vectors: Vectors) -> tuple[str, ...]:
-    """Devices of a dataset that have times, but are not among those that are compared; sorted."""
+    """Devices of a dataset with times that are not among the compared ones, sorted."""
     timed = pc.unique(dataset.records.column("device")).to_pylist()
     return tuple(sorted(set(timed) - set(vectors.devices)))
 
 
 def _kind(dataset: Dataset, counters: CounterKind | None) -> CounterKind:
-    """Where counters are from: as asked, or profiles before sessions."""
+    """Source of the counters: the requested one, or profiles before sessions."""
     rows: dict[CounterKind, int] = {
         "profiles": dataset.profiles.num_rows,
         "sessions": _counted(dataset).num_rows,
     }
-    there = [kind for kind, count in rows.items() if count]
-    if (counters or next(iter(there), None)) not in there:
-        words = {None: "profiles or sessions with counters", "sessions": "sessions with counters"}
+    available = [kind for kind, count in rows.items() if count]
+    if (counters or next(iter(available), None)) not in available:
+        expected = {None: "profiles or sessions with counters", "sessions": "sessions with counters"}
         found = "none" if counters else "neither"
-        raise InputError.of(where=dataset.label, expected=words.get(counters, "profiles"), found=found)
-    return counters or there[0]
+        raise InputError.of(where=dataset.label, expected=expected.get(counters, "profiles"), found=found)
+    return counters or available[0]
 
 
-def _times_of(dataset: Dataset, seen: Observations) -> tuple[tuple[str, ...], Reals]:
-    """Devices that have times, and the time of each run's work on them: its own on its source."""
+def _times_of(dataset: Dataset, observations: Observations) -> tuple[tuple[str, ...], Reals]:
+    """Devices with times, and times of each run's work on them; on its source, the run's own time."""
     times = work_times(dataset)
     devices = tuple(sorted({device for device, _ in times}))
-    found = [
+    rows = [
         [own if source == device else times.get((device, work), np.nan) for device in devices]
-        for work, source, own in zip(seen.works, seen.source, seen.time_s.tolist(), strict=True)
+        for work, source, own in zip(
+            observations.works, observations.source, observations.time_s.tolist(), strict=True
+        )
     ]
-    return devices, np.array(found, dtype=np.float64).reshape(len(seen), len(devices))
+    return devices, np.array(rows, dtype=np.float64).reshape(len(observations), len(devices))
 
 
-def _fullest(label: str, known: tuple[str, ...], seen: Observations, times_s: Reals) -> list[str]:
-    """The devices that make the largest full table of work."""
-    numbers = {work: number for number, work in enumerate(dict.fromkeys(seen.works))}
+def _fullest(label: str, known: tuple[str, ...], observations: Observations, times_s: Reals) -> list[str]:
+    """The devices of the largest full table of work."""
+    numbers = {work: number for number, work in enumerate(dict.fromkeys(observations.works))}
     timed = np.zeros((len(numbers), len(known)), dtype=np.bool_)
-    np.logical_or.at(timed, [numbers[work] for work in seen.works], ~np.isnan(times_s))
+    np.logical_or.at(timed, [numbers[work] for work in observations.works], ~np.isnan(times_s))
     columns = full_devices(timed)
     if not columns:
         expected = "counted work with times on two devices or more"
@@ -245,20 +249,20 @@ def _fullest(label: str, known: tuple[str, ...], seen: Observations, times_s: Re
     return [known[column] for column in columns]
 
 
-def _check_known(where: str, what: str, known: Sequence[str], names: Sequence[str]) -> None:
+def _check_known(where: str, description: str, known: Sequence[str], names: Sequence[str]) -> None:
     for name in names:
         if name not in known:
-            expected = f"some of {what} ({', '.join(known) or 'none'})"
+            expected = f"some of {description} ({', '.join(known) or 'none'})"
             raise InputError.of(where=where, expected=expected, found=repr(name))
 
 
 def _counted_on(
-    label: str, seen: Observations, timed: Flags, chosen: Sequence[str], sources: Sequence[str] | None
+    label: str, observations: Observations, timed: Flags, chosen: Sequence[str], sources: Sequence[str] | None
 ) -> Flags:
-    """Which rows were counted on the sources; by default on the chosen devices, if there are timed ones."""
-    source = np.array(seen.source)
+    """Mask of the rows counted on the sources; by default on the chosen devices, if some are timed."""
+    source = np.array(observations.source)
     if sources is None:
         of_chosen: Flags = np.isin(source, chosen)
         return of_chosen if np.any(of_chosen & timed) else np.ones_like(timed)
-    _check_known("sources", f"those with counters in {label}", sorted(set(seen.source)), sources)
+    _check_known("sources", f"those with counters in {label}", sorted(set(observations.source)), sources)
     return np.asarray(np.isin(source, sources))

@@ -157,15 +157,17 @@ class TrainedTimeModel(Trained[TimeCard, GaussianPredictor]):
     def _far_devices(self, rows: int, devices: Sequence[str | Device]) -> Iterator[tuple[int, str]]:
         """Warn of devices far outside of the training's, whose intervals are wider for that."""
         unseen, known = self.predictor.unseen, self.predictor.keys
-        far: dict[str, Mapping[str, tuple[float, float, float]]] = {}
+        far_numbers: dict[str, Mapping[str, tuple[float, float, float]]] = {}
         for device in devices:
             if unseen is not None and not isinstance(device, str) and device.key not in known:
-                far[device.key] = unseen.far(device)
-        names = [key for key, numbers in far.items() if numbers]
+                far_numbers[device.key] = unseen.far(device)
+        names = [key for key, numbers in far_numbers.items() if numbers]
         if not names:
             return
         ways = {
-            name: max(far[key].get(name, (0, 0, 0))[2] for key in names) for key in names for name in far[key]
+            name: max(far_numbers[key].get(name, (0, 0, 0))[2] for key in names)
+            for key in names
+            for name in far_numbers[key]
         }
         most = [_WORDS.get(name, name) for name in sorted(ways, key=lambda name: -ways[name])]
         are, their = ("is", "its interval is") if len(names) == 1 else ("are", "their intervals are")
@@ -189,10 +191,12 @@ class TrainedTimeModel(Trained[TimeCard, GaussianPredictor]):
                 # The card states the effect of the known others, as of Crosscast's own compiler.
                 if toolchain in self.card.toolchains or toolchain in known:
                     continue
-                one = batch.take(np.array([row]))
-                metrics = one.metrics.copy()
+                profile = batch.take(np.array([row]))
+                metrics = profile.metrics.copy()
                 metrics[:, _COUNTS] *= _MORE_INSTRUCTIONS
-                shift = self.predictor.point.log_time(replace(one, metrics=metrics)) - posterior.centre[row]
+                shift = (
+                    self.predictor.point.log_time(replace(profile, metrics=metrics)) - posterior.centre[row]
+                )
                 more, change = 100 * (_MORE_INSTRUCTIONS - 1), 100 * np.expm1(np.median(shift))
                 effect = (
                     f"the effect of that was not measured; {more:.0f} % more instructions would change "

@@ -1,4 +1,4 @@
-"""Correct a model of physical terms by how devices differ on kernels alike.
+"""Correct a model of physical terms by how devices differ on similar kernels.
 
 One vendor's driver takes longer for a single launch, another vendor's compiler makes branches cheap. No
 physical term covers that, but errors on training kernels show it. The correction is a Gaussian process on a
@@ -45,7 +45,7 @@ def _features(profiles: ProfileBatch, q: Quantities) -> tuple[Reals, Reals]:
     """Features of the two parts, of shapes ``(n, _OF_LAUNCH)`` and ``(n, _OF_WORK)``."""
     check_metrics(profiles, ("unique_branches",))
     branches = np.log1p(profiles.metric("unique_branches"))
-    both = [q.repetition, np.log(q.work_items), np.log(q.per_item), branches]
+    shared = [q.repetition, np.log(q.work_items), np.log(q.per_item), branches]
     of_work = [
         np.log1p(q.bytes),
         np.log1p(q.bytes) - np.log(q.instructions),
@@ -55,7 +55,7 @@ def _features(profiles: ProfileBatch, q: Quantities) -> tuple[Reals, Reals]:
         q.opcode_mix,
         q.locality,
     ]
-    return np.stack(both, 1), np.stack(both + of_work, 1)
+    return np.stack(shared, 1), np.stack(shared + of_work, 1)
 
 
 _OF_LAUNCH, _OF_WORK = 4, 11
@@ -87,8 +87,8 @@ class Neighbours(Stored):
         squares = (
             (queries**2).sum(axis=1)[:, None] + (self.points**2).sum(axis=1) - 2 * queries @ self.points.T
         )
-        far = np.sqrt(np.maximum(squares, 0.0) * (3 / len(self.centre)))
-        similarity: Reals = (1 + far) * np.exp(-far)
+        distances = np.sqrt(np.maximum(squares, 0.0) * (3 / len(self.centre)))
+        similarity: Reals = (1 + distances) * np.exp(-distances)
         return similarity
 
 
@@ -128,12 +128,12 @@ class KernelCorrection(Stored):
 def fit_correction(
     profiles: ProfileBatch, quantities: Quantities, errors: Reals, shares: Reals, devices: Sequence[Device]
 ) -> KernelCorrection:
-    """Learn from errors on training kernels."""
+    """Fit a correction to errors on training kernels."""
     of_launch, of_work = _features(profiles, quantities)
     launches, works = Neighbours.of(of_launch), Neighbours.of(of_work)
     similarity = launches.similarity(of_launch), works.similarity(of_work)
     known = np.isfinite(errors)
-    # One device alone says nothing about how devices differ.
+    # A single device has no difference to others.
     known &= known.sum(axis=1, keepdims=True) > 1
     differences, weights = _differences(errors, known), application_weights(profiles)
     groups, kinds = profiles.groups("application"), device_groups(devices)

@@ -115,8 +115,8 @@ class Correction(Stored, kind="correction"):
 
 def no_correction() -> Correction:
     """A correction without any known launch: zero everywhere."""
-    nothing, numbers = np.zeros(0), np.zeros(0, dtype=np.int64)
-    return Correction((), np.zeros((0, len(TRAITS))), numbers, numbers, nothing, nothing, *_STARTS)
+    no_errors, no_indices = np.zeros(0), np.zeros(0, dtype=np.int64)
+    return Correction((), np.zeros((0, len(TRAITS))), no_indices, no_indices, no_errors, no_errors, *_STARTS)
 
 
 def fit_correction(
@@ -181,7 +181,7 @@ def _spread(names: Sequence[tuple[str, str, str]]) -> list[tuple[str, str, str]]
     ]
 
 
-def _distances(some: Reals, others: Reals) -> Reals:
-    squares = (some**2).sum(axis=1)[:, None] + (others**2).sum(axis=1) - 2 * some @ others.T
+def _distances(points: Reals, others: Reals) -> Reals:
+    squares = (points**2).sum(axis=1)[:, None] + (others**2).sum(axis=1) - 2 * points @ others.T
     distances: Reals = np.sqrt(np.maximum(squares, 0.0))
     return distances

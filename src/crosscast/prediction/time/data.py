@@ -36,7 +36,7 @@ class Toolchain:
 
     @classmethod
     def of(cls, program: Mapping[str, object]) -> Toolchain:
-        """Toolchain of a profile's program, with those of its options, in order, that say how to compile."""
+        """Toolchain of a profile's program, with its options for the compiler, in order."""
         options, argument = list[str](), False
         for option in compiler_options(program):
             # `-D NAME` may be two words.
@@ -208,10 +208,14 @@ def device_groups(devices: Sequence[Device]) -> Integers:
     return np.array([sorted(set(groups)).index(group) for group in groups], dtype=np.int64)
 
 
-def application_weights(profiles: ProfileBatch, power: float = 0.75) -> Reals:
+_GROUP_POWER = 0.75
+"""Exponent of an application's number of kernels in the weights of its kernels."""
+
+
+def application_weights(profiles: ProfileBatch) -> Reals:
     """Weights ``(n,)`` of mean 1 that keep an application of many kernels from outweighing the others."""
     groups = profiles.groups("application")
-    weights = np.bincount(groups)[groups].astype(np.float64) ** -power
+    weights = np.bincount(groups)[groups].astype(np.float64) ** -_GROUP_POWER
     scaled: Reals = weights / weights.mean()
     return scaled
 

@@ -42,7 +42,7 @@ one that was not measured has the usual rates.
 """
 
 # Launch costs belong to the system and its time: they say little about devices of other architectures, but
-# the drivers of one vendor's GPUs are more alike than those of two vendors.
+# the drivers of one vendor's GPUs are more similar than those of two vendors.
 _WITHIN_LAUNCH = {
     "kind": (0.4, 0.4),
     "vendor": (0.7, 0.2),

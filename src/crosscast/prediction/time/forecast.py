@@ -102,7 +102,7 @@ class NearestLaunch:
 
 @dataclass(frozen=True)
 class Assumed:
-    """Expected values for numbers of a device that nobody gave, and their share of the variance."""
+    """Expected values for missing numbers of a device, and their shares of the variance."""
 
     device: str
     numbers: Mapping[str, Expected]  # By column of the table of devices

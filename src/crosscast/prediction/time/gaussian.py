@@ -1,7 +1,7 @@
 """Predictive distributions of times, made of point models.
 
 A *point model* predicts the logarithm of the time on each device that it was fitted on. Intervals, the use of
-probes and predictions for other devices work alike for all models: they are derived from the errors of the
+probes and predictions for other devices are the same for all models: they are derived from the errors of the
 point model on applications that were held out of its fit.
 """
 
@@ -27,7 +27,7 @@ from crosscast.prediction.intervals import (
     correlation_within,
     factor_at,
 )
-from crosscast.prediction.serialization import NOT_KEPT, Array, Stored
+from crosscast.prediction.serialization import NOT_STORED, Array, Stored
 from crosscast.prediction.time.data import Grid, ProfileBatch, application_weights, device_groups
 from crosscast.prediction.time.forecast import Model, PointModel, PointPredictor, TimeForecast
 from crosscast.prediction.time.unseen import UnseenDevices, enough_devices, fit_unseen
@@ -177,7 +177,7 @@ class Spread(Stored):
     """
 
     power: float
-    centre: float  # Logarithm of the time at which errors scatter as the covariance says
+    centre: float  # Logarithm of the time at which the factor is 1
     low: float  # Logarithms of times beyond which the factor is constant
     high: float
 
@@ -240,7 +240,7 @@ class Posterior:
 class GaussianPredictor(Stored):
     """A fitted point model with the distribution of its errors."""
 
-    devices: Annotated[tuple[Device, ...], NOT_KEPT]  # The `d` devices that it was fitted on
+    devices: Annotated[tuple[Device, ...], NOT_STORED]  # The `d` devices that it was fitted on
     point: PointPredictor  # Predicts the centres
     covariance: Annotated[Reals, Array("d d")]  # Of its errors on held-out applications
     # Quantiles of the absolute errors over their standard deviations, for 0, 1 and 2 or more probes (rows)
@@ -377,7 +377,7 @@ class Gaussian(Model):
     # A quicker variant with errors as large; by default the same. Out-of-fold residuals cost as many
     # fits as there are applications
     refit: PointModel | None = None
-    # Replaces the point model where that is not better on applications that are left out
+    # Replaces the point model where that is not better on held-out applications
     trivial: PointModel | None = None
     # Whether widths depend on the predicted time, and intervals are to hold in nearly every application
     adaptive: bool = False
@@ -452,8 +452,8 @@ def _quantiles(errors: Reals, grid: Grid, seed: int, *, adaptive: bool) -> tuple
     """
     d = len(grid.devices)
     groups, log_time = grid.profiles.groups("application"), grid.log_time - errors
-    parts = [groups == group for group in np.unique(groups)]
-    scatters = [_scatter_without(errors, grid, out) for out in parts]
+    parts, shifts = [groups == group for group in np.unique(groups)], shared_shifts(grid.devices)
+    scatters = [Scatter(covariance_of(errors[~out], grid.take(~out)), shifts) for out in parts]
     ratios_without_probes, no_probes = np.full_like(errors, np.nan), np.zeros(d, dtype=np.bool_)
     for out, scatter in zip(parts, scatters, strict=True):
         ratios_without_probes[out] = _standardized(errors[out], scatter, no_probes)
@@ -470,10 +470,6 @@ def _quantiles(errors: Reals, grid: Grid, seed: int, *, adaptive: bool) -> tuple
         group = np.repeat(np.arange(len(parts)), [len(each) for each in ratios])
         quantiles.append(method.quantiles(np.concatenate(ratios), group, LEVELS))
     return np.stack(quantiles), spread
-
-
-def _scatter_without(errors: Reals, grid: Grid, out: Flags) -> Scatter:
-    return Scatter(covariance_of(errors[~out], grid.take(~out)), shared_shifts(grid.devices))
 
 
 def _standardized(errors: Reals, scatter: Scatter, known: Flags) -> Reals:

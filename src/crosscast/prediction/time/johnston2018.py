@@ -49,7 +49,7 @@ class Rows:
         return _means(self.cell, self.response, len(self.features), np.nan)
 
     def take(self, rows: Integers | Flags) -> Rows:
-        """Some of the rows, by index or mask; the cells stay."""
+        """The rows of these indices, or of a mask; the cells stay."""
         return Rows(self.features, self.cell[rows], self.response[rows])
 
 
@@ -71,7 +71,7 @@ class Tree:
     right: Integers
     value: Reals  # Mean response of the rows drawn
     rows: Reals  # Number of the rows drawn
-    whole: Flags  # Whether ranger would not have split the node, as it tried in vain
+    in_vain: Flags  # Whether ranger would not have split the node, as it tried in vain
     depth: Integers  # Splits between the root and the node
 
     def ends(self, node_sizes: Sequence[int]) -> Integers:
@@ -79,7 +79,7 @@ class Tree:
 
         Of shape ``(nodes, m)``, for each node and size; -1 where the row goes on below the node.
         """
-        cut = self.whole[:, None] | (self.rows[:, None] <= np.asarray(node_sizes)[None, :])
+        cut = self.in_vain[:, None] | (self.rows[:, None] <= np.asarray(node_sizes)[None, :])
         numbers = np.arange(len(self.left), dtype=np.int64)[:, None]
         ends = np.where(cut, numbers, -1)
         for parents in _levels(self.left, self.depth):
@@ -192,9 +192,9 @@ def _grown(
     vary = _varying(features[occupied], leaf[occupied], left, right, depth)
     # Probability that none of the features tried varies, by how many of all vary; 1 where none does.
     p = features.shape[1]
-    in_vain = np.array([comb(p - k, tried) / comb(p, tried) for k in range(p + 1)])
-    whole = rng.random(len(left)) < in_vain[vary]
-    return Drawn(Tree(feature, nodes.threshold.copy(), left, right, value, size, whole, depth), times, leaf)
+    probability_in_vain = np.array([comb(p - k, tried) / comb(p, tried) for k in range(p + 1)])
+    in_vain = rng.random(len(left)) < probability_in_vain[vary]
+    return Drawn(Tree(feature, nodes.threshold.copy(), left, right, value, size, in_vain, depth), times, leaf)
 
 
 def _varying(

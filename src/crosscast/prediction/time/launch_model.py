@@ -42,11 +42,6 @@ _MOST_DEVICES = 4
 _METRICS_ALONE = "its profile has no counts by sub-groups, so that times are less sure: characterize it again"
 
 
-def _is_counted(launches: Sequence[Profile]) -> bool:
-    """Whether all profiles have counts by sub-groups."""
-    return all(launch.launch.get("sub_groups") is not None for launch in launches)
-
-
 @dataclass(frozen=True, eq=False)
 class _Launches:
     """The launches of ``n`` kernels to predict, with their work, which is the same on all devices."""
@@ -115,7 +110,10 @@ class TrainedLaunchTimes(Trained[TimeCard, LaunchModels]):
         complete = [incomplete[key].device if key in incomplete else each for key, each in by_key.items()]
         if not batch.launches:
             raise InputError.of(where="profiles", expected="profiles of launches", found="metrics alone")
-        counted = [_is_counted(launches) for launches in batch.launches]
+        counted = [
+            all(launch.launch.get("sub_groups") is not None for launch in launches)
+            for launches in batch.launches
+        ]
         work = work_of([launch for launches in batch.launches for launch in launches])
         launches = _Launches(batch, work, counted)
         centre, shares, deviation, least, most = self._of_launches(launches, complete)

@@ -303,7 +303,9 @@ class ExtraTrees:
         target = parts.preference if parts.preference.shape[1] > 1 else parts.preference[:, 0]
         leaf = {"min_samples_leaf": self.preference_leaf}
         preference = self._forest(parts, parts.preference_columns, target, seeds[1], **leaf)
-        return FittedTrees(parts.features, joined([level.onto(np.ones((1, len(grid.devices)))), preference]))
+        return FittedTrees(
+            parts.features, joined([level.project(np.ones((1, len(grid.devices)))), preference])
+        )
 
     def _forest(self, parts: TwoParts, columns: list[int], target: Reals, seed: int, **leaf: float) -> Trees:
         with importing("train", "fitting a model"):
@@ -311,7 +313,7 @@ class ExtraTrees:
 
         forest = ExtraTreesRegressor(self.trees, random_state=seed, **leaf)
         forest.fit(parts.rows[:, columns], target, sample_weight=parts.weights)
-        return trees_of_forest(forest).reading(columns)
+        return trees_of_forest(forest).with_columns(columns)
 
 
 @dataclass(frozen=True)
@@ -338,10 +340,10 @@ class Boosting:
         centred = parts.preference - mean
         axes = np.linalg.svd(centred, full_matrices=False)[2][: min(self.directions, d - 1)]
         preferences = [
-            self._boosted(parts, parts.preference_columns, score, seed).onto(axis[None, :])
+            self._boosted(parts, parts.preference_columns, score, seed).project(axis[None, :])
             for score, axis in zip((centred @ axes.T).T, axes, strict=True)
         ]
-        level_on_all = level.onto(np.ones((1, d)))
+        level_on_all = level.project(np.ones((1, d)))
         return FittedTrees(parts.features, joined([level_on_all, constant(mean), *preferences]))
 
     def _boosted(
@@ -364,7 +366,7 @@ class Boosting:
         # With some hundred rows, synchronizing threads takes longer than their work.
         with threadpool_limits(1):
             model.fit(parts.rows[:, columns], target, sample_weight=parts.weights)
-        return trees_of_boosting(model).reading(columns)
+        return trees_of_boosting(model).with_columns(columns)
 
 
 DEFAULT_MODEL = "combined"

@@ -32,7 +32,7 @@ class TimeModel(Protocol):
 
     @property
     def devices(self) -> Sequence[Device]:
-        """The devices that are predicted if nobody names any."""
+        """The default devices of predictions."""
 
     def predict(
         self, profiles: Sequence[Profile], devices: Sequence[Device], level: float
@@ -74,7 +74,7 @@ class PluggedTimeModel(Trained[TimeCard, TimeModel]):
 
     @property
     def devices(self) -> tuple[Device, ...]:
-        """The devices that are predicted if nobody names any."""
+        """The default devices of predictions."""
         return self.card.devices
 
     def predict(
@@ -136,7 +136,7 @@ def plugged_model(name: str) -> PluggedTimeModel:
     InputError
         If it cannot be imported, or is no model of times.
     """
-    entry = _entries()[name]
+    entry = {each.name: each for each in metadata.entry_points(group=PLUGINS)}[name]
     package = entry.dist.name if entry.dist else ""
     try:
         model = entry.load()()
@@ -148,7 +148,3 @@ def plugged_model(name: str) -> PluggedTimeModel:
             f"found {type(model).__name__}"
         )
     return PluggedTimeModel.of(name, package, model)
-
-
-def _entries() -> dict[str, metadata.EntryPoint]:
-    return {each.name: each for each in metadata.entry_points(group=PLUGINS)}

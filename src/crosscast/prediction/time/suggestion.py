@@ -37,7 +37,6 @@ def suggest_probes(
     *,
     among: Sequence[str] | None = None,
     measured: Sequence[str] = (),
-    seed: int = 0,
 ) -> Suggestion:
     """Choose `count` devices to measure a kernel on, beside those where it is measured.
 
@@ -67,7 +66,7 @@ def suggest_probes(
     if not 0 < count < len(free):
         expected = f"from 1 to {len(free) - 1}, as {len(free)} devices are not measured"
         raise InputError.of(where="suggest-probes", expected=expected, found=count)
-    draws = _drawn(predictor.scatter, seed)
+    draws = _drawn(predictor.scatter)
     known = [keys.index(key) for key in measured]
 
     def error_left(probes: Sequence[int]) -> float:
@@ -75,10 +74,10 @@ def suggest_probes(
         given = np.full_like(draws, np.nan)
         columns = [*known, *probes]
         given[:, columns] = draws[:, columns]
-        rest = [column for column in free if column not in probes]
-        sums = np.eye(len(keys))[rest]
+        others = [column for column in free if column not in probes]
+        sums = np.eye(len(keys))[others]
         mean, _ = predictor.scatter.moments(given, sums)
-        return float(np.abs(draws[:, rest] - mean).mean(axis=0).sum() / len(free))
+        return float(np.abs(draws[:, others] - mean).mean(axis=0).sum() / len(free))
 
     chosen: tuple[int, ...] = ()
     step = count if comb(len(free), count) <= _MOST_SETS else 1
@@ -93,9 +92,9 @@ def suggest_probes(
     )
 
 
-def _drawn(scatter: Scatter, seed: int) -> Reals:
+def _drawn(scatter: Scatter) -> Reals:
     """Errors ``(_DRAWS, d)`` drawn from their distribution."""
-    random = np.random.default_rng(seed)
+    random = np.random.default_rng(0)
     sets, variances, odds = scatter.mixture()
     errors: Reals = random.normal(size=(_DRAWS, len(scatter.covariance)))
     errors = errors @ np.linalg.cholesky(scatter.covariance).T

@@ -37,7 +37,7 @@ TERMS = (
 - start: starting and ending a kernel on the device.
 - arithmetic: real operations at the rate of a unit's lanes, idle lanes too; doubles at their own rate.
 - issue: all other instructions of sub-groups at the rate of the lanes.
-- local: wavefronts of local memory, one a clock and unit, but for loads whose values registers keep.
+- local: wavefronts of local memory, one a clock and unit, except loads whose values registers keep.
 - l1: lines that accesses touch, one a clock and unit; two clocks where sub-groups have 64 work-items.
 - l2: bytes behind the units' own caches.
 - memory: bytes behind the last cache, as many groups sharing it as are resident.

@@ -265,8 +265,8 @@ def fit_launch_times(training: TrainingTimes, *, of_devices: bool = True) -> Lau
     # Alternate between deviations far from all measured launches, and their ratio near one.
     near = 1.0
     for _ in range(_ITERATIONS):
-        far = errors[sound] / narrowed(explained[sound], near)
-        doubt = doubt_of(far, shares[sound], weights[sound])
+        far_errors = errors[sound] / narrowed(explained[sound], near)
+        doubt = doubt_of(far_errors, shares[sound], weights[sound])
         near = _near(training, near_known, doubt)
     unseen = _unseen(training, correction, doubt, near) if of_devices else np.stack([doubt.deviations] * 2)
     together = _together(errors, doubt.deviation(shares), times, applications, sound)
