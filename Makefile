@@ -4,6 +4,9 @@ BIN := .venv/bin
 STAMP := .venv/.installed
 EXAMPLES := $(patsubst %,examples/%.toml,vecadd matmul histogram reduce saxpy)
 
+# Of tests: each process has one thread of linear algebra, and keeps bytecode, as tests start thousands of processes.
+ALONE := PYTHONDONTWRITEBYTECODE= OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1
+
 .PHONY: demo test test-full lint types docs unit unit-touched golden test-slurm format clean data data-corun
 
 demo: $(STAMP)
@@ -39,14 +42,13 @@ types: $(STAMP)
 docs: $(STAMP)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
 
-# Two tests at a time, each with one thread of linear algebra: most wait for processes and compilers.
 unit: $(STAMP)
-	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/pytest -n auto --maxprocesses 4 --dist worksteal
+	$(ALONE) $(BIN)/pytest -n auto --maxprocesses 4 --dist worksteal
 
 # All of the above with more examples a law, and with the tests that are marked `system`: those in a browser, on a
 # real Slurm, of the built wheel, of notebooks, and of long laws.
 test-full: lint types docs
-	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/pytest -n auto --maxprocesses 4 --dist worksteal \
+	$(ALONE) $(BIN)/pytest -n auto --maxprocesses 4 --dist worksteal \
 	    --hypothesis-profile=full -m ''
 
 # Writes the texts that commands print into tests' golden files, to be looked at before they are committed.
@@ -55,7 +57,7 @@ golden: $(STAMP)
 
 # The tests marked `system` of the folders that the last change touched; without any there is nothing to do.
 unit-touched: $(STAMP)
-	@paths="$$($(BIN)/python .ci/touched.py)"; test -z "$$paths" || { OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/pytest -m system -n auto --maxprocesses 4 --dist worksteal $$paths || test $$? = 5; }
+	@paths="$$($(BIN)/python .ci/touched.py)"; test -z "$$paths" || { $(ALONE) $(BIN)/pytest -m system -n auto --maxprocesses 4 --dist worksteal $$paths || test $$? = 5; }
 
 # Tests of the hooks on a real Slurm; it installs nothing, and says what to install. CROSSCAST_JOBS=1000 for a long one.
 test-slurm: $(STAMP)

@@ -12,7 +12,7 @@ from crosscast.prediction.configuration.artefact import TrainedConfigurationMode
 from crosscast.prediction.configuration.process import ProcessModel
 from crosscast.prediction.named_models import load_model
 from support.commands import Command, Output
-from support.models import fitted_chooser, kept_chooser
+from support.models import chooser_card, kept_chooser
 from support.surfaces import configured_dataset, made_surfaces
 
 CHOOSE = Command.of("choose configuration")
@@ -21,7 +21,7 @@ train = Command.of("train configuration", "--jobs 1")
 
 
 SURFACES = made_surfaces(noise=0.01)
-SAMPLES = fitted_chooser()[1].numbers
+SAMPLES = chooser_card().numbers
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +29,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A model that knows how sure it is."""
     folder = tmp_path_factory.mktemp("kept") / "capmodel"
     fitted = ProcessModel().fit(SURFACES, SAMPLES)
-    card = fitted_chooser()[1]
+    card = chooser_card()
     card = msgspec.structs.replace(card, kind="process")
     TrainedConfigurationModel(card, fitted).save(folder)
     return folder

@@ -34,7 +34,7 @@ from crosscast.measure.regions.key import RegionKey, RegionRun
 from crosscast.measure.regions.samples import write_samples
 from crosscast.prediction.configuration.data import ConfigurationSpace, KernelAt, Surfaces, sample_numbers
 from support.grids import linear_surfaces
-from support.models import fitted_chooser
+from support.models import chooser_card
 from support.refusals import refusals
 from support.surfaces import made_space, made_surfaces
 
@@ -256,7 +256,7 @@ def test_others_are_refused(samples: list[Configuration], sentence: str) -> None
         sample_numbers(SPACE, samples)
 
 
-CARD = fitted_chooser()[1]
+CARD = chooser_card()
 HIGH = {"cpu_cap_w": 100, "gpu_cap_w": 250}
 LOW = {"cpu_cap_w": 60, "gpu_cap_w": 100}
 

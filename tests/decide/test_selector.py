@@ -27,12 +27,12 @@ from crosscast.prediction.configuration.choice import select
 from crosscast.prediction.configuration.data import ConfigurationPredictor, Surfaces
 from crosscast.prediction.configuration.process import ProcessModel
 from support.choices import outcome
-from support.models import fitted_chooser, kept_chooser, loaded_chooser
+from support.models import chooser_card, fitted_chooser, kept_chooser, loaded_chooser
 from support.surfaces import made_surfaces
 
 SURFACES = made_surfaces()
 SPACE = SURFACES.space
-SAMPLES = fitted_chooser()[1].numbers
+SAMPLES = chooser_card().numbers
 ROW = 3
 KEY = RegionKey("step", ("8",))
 

@@ -52,7 +52,7 @@ from crosscast.studies.bailey2014_figures import (
     tree_figure,
 )
 from support.choices import chosen_study, named_surfaces
-from support.models import fitted_chooser
+from support.models import chooser_card, fitted_chooser
 from support.surfaces import made_surfaces
 
 
@@ -355,7 +355,7 @@ def test_each_machine_has_its_tables_and_says_where_there_is_nothing_to_cluster(
     assert "clock+fl" in second.split("each program left out", 1)[1]
 
 
-PREDICTOR, CARD = fitted_chooser()
+CARD = chooser_card()
 CHOICES = [
     {
         "method": "published",
@@ -371,9 +371,8 @@ CHOICES = [
 
 def test_it_says_what_was_learned_what_to_run_and_how_good_it_is() -> None:
     card = msgspec.structs.replace(CARD, errors={**CARD.errors, "choices": CHOICES})
-    text = training_report(
-        card, Path("capmodel"), (PREDICTOR.fitted.clusters.note, PREDICTOR.fitted.tree.text())
-    ).to_text()
+    fitted = fitted_chooser()[0].fitted
+    text = training_report(card, Path("capmodel"), (fitted.clusters.note, fitted.tree.text())).to_text()
     lines = text.splitlines()
     assert lines[0] == (
         "capmodel: published-2, trained on made up: 144 runs of 12 kernels at a size (6 applications) at 12 "
@@ -398,12 +397,11 @@ def test_errors_that_the_card_does_not_have_are_not_said() -> None:
     ]
 
 
-CARD_CHOOSING = fitted_chooser()[1]
-KERNEL = SampledKernel("a kernel", ("a kernel",), SURFACES.observed(3, CARD_CHOOSING.numbers), (2, 1))
+KERNEL = SampledKernel("a kernel", ("a kernel",), SURFACES.observed(3, CARD.numbers), (2, 1))
 
 
 def forecast_choosing(time_scale: float = 1.0, row: int = 3) -> SurfaceForecast:
-    measured = np.isin(np.arange(12), CARD_CHOOSING.numbers)
+    measured = np.isin(np.arange(12), CARD.numbers)
     spread = np.where(measured, 0.0, 0.1)
     errors = np.linspace(-2, 2, 401)
     return SurfaceForecast(
@@ -414,7 +412,7 @@ def forecast_choosing(time_scale: float = 1.0, row: int = 3) -> SurfaceForecast:
 
 
 def shown(choices: Sequence[Choice], space: ConfigurationSpace = SURFACES.space) -> str:
-    card = msgspec.structs.replace(CARD_CHOOSING, configurations=entries(space.configurations))
+    card = msgspec.structs.replace(CARD, configurations=entries(space.configurations))
     if space is not SURFACES.space:
         card = msgspec.structs.replace(
             card, samples=entries([space.configurations[each] for each in (11, 0)])
@@ -446,10 +444,10 @@ def test_what_was_measured_has_no_interval() -> None:
 def test_a_choice_off_the_frontier_is_below_it_and_said_to_be() -> None:
     made = forecast_choosing()
     # The fastest that surely keeps to the cap is one that was measured, slower than others at its power.
-    made.time.centre[CARD_CHOOSING.numbers[0]] *= 1.05
-    made.power.centre[CARD_CHOOSING.numbers[0]] *= 1.2
+    made.time.centre[CARD.numbers[0]] *= 1.05
+    made.power.centre[CARD.numbers[0]] *= 1.2
     made.power.spread[:] = np.where(made.measured, 0, 3.0)
-    cap = float(made.power.centre[CARD_CHOOSING.numbers[0]])
+    cap = float(made.power.centre[CARD.numbers[0]])
     text = shown([choice_of(made, SURFACES.space, cap, confidence=0.99)])
     assert "below it what was chosen off it" in text
     assert text.count(f"← {cap:g} W") == 1

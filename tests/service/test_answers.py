@@ -19,7 +19,7 @@ from crosscast.service.app import application
 from crosscast.service.models import Served
 from support.corun_models import constant, made_jobs
 from support.examples import examples
-from support.models import fitted_chooser, kept_chooser
+from support.models import chooser_card, kept_chooser
 from support.service import InProcess
 from support.surfaces import made_surfaces
 
@@ -36,7 +36,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for place, job in enumerate(made_jobs(3)):
         run = replace(job, size=f"size{place}", time_s=float(place + 1))
         write_profile(run, {"device": "cpu", "type": "cpu"}, home / "jobs" / f"{place}.json")
-    surfaces, numbers = made_surfaces(noise=0.01), fitted_chooser()[1].numbers
+    surfaces, numbers = made_surfaces(noise=0.01), chooser_card().numbers
     rows = [
         {
             "application": "app1",

@@ -28,7 +28,7 @@ from support.datasets import made_dataset
 from support.grids import NAMES, profiles_of
 from support.johnston2018 import made_up
 from support.mixes import counted_co_runs, made_solo, measured_mixes
-from support.models import TOOLCHAIN, fitted_chooser, kept, kept_chooser
+from support.models import TOOLCHAIN, chooser_card, kept, kept_chooser
 from support.surfaces import configured_dataset, made_surfaces
 from support.vectors import made_counted_dataset
 
@@ -144,7 +144,7 @@ def known_profile() -> Profile:
 
 def write_runs(path: Path) -> Path:
     """Runs of a made-up kernel at the samples of the choosers."""
-    surfaces, samples = made_surfaces(noise=0.01), fitted_chooser()[1].numbers
+    surfaces, samples = made_surfaces(noise=0.01), chooser_card().numbers
     lines = ["application,size,cpu_cap_w,gpu_cap_w,time_s,cpu_w,gpu_w,stalls"]
     kernel = surfaces.kernels[3]
     for number in samples:
@@ -171,7 +171,7 @@ def _without_power() -> Dataset:
 
 
 def _chooser(folder: Path) -> None:
-    card = msgspec.structs.replace(fitted_chooser()[1], kind="process")
+    card = msgspec.structs.replace(chooser_card(), kind="process")
     fitted = ProcessModel().fit(made_surfaces(noise=0.01), card.numbers)
     TrainedConfigurationModel(card, fitted).save(folder)
 

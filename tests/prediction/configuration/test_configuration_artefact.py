@@ -15,7 +15,7 @@ from crosscast.prediction.configuration.choice import choice_of
 from crosscast.prediction.configuration.models import MODELS, NearestKernels, model_named
 from crosscast.prediction.named_models import load_model
 from crosscast.prediction.store import CARD
-from support.models import fitted_chooser, kept_chooser
+from support.models import chooser_card, fitted_chooser, kept_chooser
 from support.surfaces import made_surfaces
 
 
@@ -51,7 +51,7 @@ def test_the_card_says_configurations_samples_and_power_in_words(folder: Path) -
 
 
 def test_a_model_that_cannot_be_kept_is_refused(tmp_path: Path) -> None:
-    _, card = fitted_chooser()
+    card = chooser_card()
     nearest = NearestKernels().fit(made_surfaces(), card.numbers)
     with pytest.raises(InputError, match=r"expected one that can be kept \(.*\), found nearest"):
         card = msgspec.structs.replace(card, model="nearest")
@@ -65,7 +65,7 @@ def test_every_model_has_its_name_and_can_be_kept(name: str, tmp_path: Path) -> 
     model = model_named(name)
     assert model.name == name
     fitted = model.fit(surfaces, (11, 0))
-    card = msgspec.structs.replace(fitted_chooser()[1], kind=getattr(fitted, "kind", ""))
+    card = msgspec.structs.replace(chooser_card(), kind=getattr(fitted, "kind", ""))
     TrainedConfigurationModel(card, fitted).save(tmp_path / "model")
     observed = surfaces.observed(0, (11, 0))
     before, after = (each.forecast(observed) for each in (fitted, load_model(tmp_path / "model").predictor))
