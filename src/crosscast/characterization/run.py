@@ -70,6 +70,10 @@ _MUCH_MEMORY = 1 << 30
 _PATIENCE_S, _LONGEST_S, _SAMPLED_S = 2.0, 20.0, 5.0
 """After so long, a run that would take so long is given up for one of some work-groups that takes so long."""
 _SAMPLED_FOR_MEMORY = 1024
+_MOST_QUICK_ITEMS, _QUICK_S = 4096, 0.2
+"""Launches of so few work-items are built quickly, and with all optimizations once they ran for so long."""
+_long_kernels: set[Kernel] = set()
+"""Kernels of which such a launch did."""
 
 
 @dataclass(frozen=True)
@@ -82,14 +86,14 @@ class _Built:
 
 
 @functools.lru_cache(maxsize=64)
-def _build(kernel: Kernel, options: InstrumentationOptions, *, host_time: bool = False) -> _Built:
+def _build(kernel: Kernel, options: InstrumentationOptions, *, host_time: bool, quick: bool) -> _Built:
     start = time.perf_counter()
     module, plan, unset = _plan(kernel, options)
     emitted, native = emit(plan), ""
     if host_time and not plan.per_warp:
         uncounted, same, _ = _plan(kernel, replace(options, counts=False, check_bounds=False))
         native = kernel_ir(uncounted, emit(same).text, counts=False)
-    library = build_library(kernel_ir(module, emitted.text), emitted.library_symbols, native)
+    library = build_library(kernel_ir(module, emitted.text), emitted.library_symbols, native, quick=quick)
     return _Built(plan, emitted.layout, library, time.perf_counter() - start, unset)
 
 
@@ -186,6 +190,11 @@ def _too_slow(runner: _Runner) -> Callable[[Progress], bool] | None:
     return is_too_slow
 
 
+def _is_long(progress: Progress) -> bool:
+    """Whether a run has taken so long that all optimizations would have paid."""
+    return progress.elapsed_s > _QUICK_S
+
+
 def _sample_in_time(runner: _Runner) -> tuple[Sample, str]:
     groups = three(group_counts(runner.launch), 1)
     wanted = int(_SAMPLED_S * runner.rate / 2.5)  # Some groups run twice
@@ -263,8 +272,9 @@ class _Runner:
         launch, options = self.launch, self.options
         self.parameters = frontend.parameters(launch.kernel.program, launch.kernel.name)
         _check_sizes(launch)
-        self.instrumentation = _instrumentation_options(launch, options)
-        self.built = _build(launch.kernel, self.instrumentation, host_time=options.host_time)
+        is_small = math.prod(launch.global_size) <= _MOST_QUICK_ITEMS
+        self.is_quick = is_small and launch.kernel not in _long_kernels and not options.host_time
+        self._build(_instrumentation_options(launch, options))
         self.memory = self._laid_out()
         self.threads = _threads(launch, options, self.built)
         self.rate = 0.0  # Work-groups a second, of a run that was given up
@@ -283,11 +293,17 @@ class _Runner:
         before = {} if box else snapshot(self.memory, self.built.layout)
         while True:
             layout = self.built.layout
-            run = Run(self.launch, self.memory, layout, self.options, threads, pieces, is_too_slow)
+            gives_up = _is_long if self.is_quick else is_too_slow
+            run = Run(self.launch, self.memory, layout, self.options, threads, pieces, gives_up)
             result = run.run(self.built.library)
             if result is None:
                 self._again(box, before)
-                return None
+                if not self.is_quick:
+                    return None
+                self.is_quick = False
+                _long_kernels.add(self.launch.kernel)
+                self._build(self.instrumentation)
+                continue
             clock = _Clock()
             with clock:
                 counts = self._counts(result)
@@ -298,11 +314,11 @@ class _Runner:
                 threads = 1
             elif result.overflow and not self.instrumentation.checked:
                 # One work-group alone could fill a counter: let each look out for itself.
-                self._rebuild(replace(self.instrumentation, checked=True))
+                self._build(replace(self.instrumentation, checked=True))
             elif self.instrumentation.stream_words < (words := _stream_words(counts, self.built)):
                 # Work-items of long loops leave more addresses than there was room for.
                 threads = 1
-                self._rebuild(replace(self.instrumentation, stream_words=words))
+                self._build(replace(self.instrumentation, stream_words=words))
             else:
                 if box is None:
                     copy_back(self.memory)
@@ -333,9 +349,10 @@ class _Runner:
             self.memory = self._laid_out()
             restore(self.memory, before)
 
-    def _rebuild(self, instrumentation: InstrumentationOptions) -> None:
+    def _build(self, instrumentation: InstrumentationOptions) -> None:
         self.instrumentation = instrumentation
-        self.built = _build(self.launch.kernel, self.instrumentation, host_time=self.options.host_time)
+        host_time = self.options.host_time
+        self.built = _build(self.launch.kernel, instrumentation, host_time=host_time, quick=self.is_quick)
 
     def _counts(self, result: RunResult) -> Counts:
         try:

@@ -100,10 +100,12 @@ def _refuse_variable(variable: ir.GlobalVariable) -> None:
         )
 
 
-def build_library(kernel: str, library_symbols: Iterable[str], native: str = "") -> bytes:
+def build_library(
+    kernel: str, library_symbols: Iterable[str], native: str = "", *, quick: bool = False
+) -> bytes:
     """Compile an instrumented kernel to a shared library; with the same kernel that counts nothing.
 
-    Both are host IR, which calls functions of the library of builtins.
+    Both are host IR, which calls functions of the library of builtins. `quick` is that of `llvm.build`.
     """
     toolchain.host_machine()
     symbols, exported = frozenset(library_symbols), {"cc_group"}
@@ -114,7 +116,7 @@ def build_library(kernel: str, library_symbols: Iterable[str], native: str = "")
     builtins = _without_module_lines(host_ir(library.llvm_ir(sorted(symbols)))) if symbols else ""
     workers.prestart("kernel")  # which is not beside the compiler, for memory's sake
     try:
-        content, undefined, uncounted = llvm.build(kernel, builtins, sorted(exported), native)
+        content, undefined, uncounted = llvm.build(kernel, builtins, sorted(exported), native, quick=quick)
     except llvm.LLVMRefusedError as error:
         raise UnsupportedError(
             f"the program's IR uses something that cannot be rewritten for this machine ({error})"

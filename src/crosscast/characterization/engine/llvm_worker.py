@@ -39,6 +39,7 @@ class LlvmJob(TypedDict, total=False):
     is_text: bool  # Of `parse`: whether the module is text
     exported: list[str]  # Of the others: names that stay visible
     level: int  # Of optimization, from 0 to 3
+    code_level: int  # Of what the backend does to its code, from 0 to 3
 
 
 def _handle(given: Sequence[int]) -> int:
@@ -140,7 +141,7 @@ def _fork_native(job: LlvmJob, native: bytes, library: bytes, file: int) -> int:
 def _compile(job: LlvmJob, own: bytes, library: bytes) -> tuple[bytes, bytes]:
     """Object code of a module and what it calls of a library; and the functions that are still undefined."""
     large = own.count(b"\n") > _ANY_OPTIMIZATION
-    machine = _target_machine(0 if large else 3)
+    machine = _target_machine(0 if large else job["code_level"])
     header = f'target datalayout = "{machine.target_data}"\ntarget triple = "{machine.triple}"\n'
     exported = set(job["exported"])
     parsed = llvm.parse_assembly(header + own.decode())
