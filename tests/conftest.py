@@ -1,5 +1,6 @@
 """Fixtures that tests of several rooms share."""
 
+import gc
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -19,6 +20,15 @@ _LAW = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("fast", _LAW, max_examples=FAST_EXAMPLES, derandomize=True)
 settings.register_profile("full", _LAW, max_examples=100)
 settings.load_profile("fast")
+
+# Tens of thousands of collected cases live until the end: the collector of garbage need not pass over them.
+gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()
+    gc.enable()
+
 
 ProfileMaker = Callable[..., Profile]
 ApplicationMaker = Callable[..., Path]

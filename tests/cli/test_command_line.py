@@ -83,7 +83,8 @@ def variables_in_source() -> set[str]:
     """Names of environment variables that are strings of the package, or read in its C."""
     found = set()
     for path in SOURCE.rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        text = path.read_text(encoding="utf-8")
+        for node in ast.walk(ast.parse(text)) if _NAME.search(text) else ():
             if isinstance(node, ast.Constant) and isinstance(node.value, str) and _NAME.fullmatch(node.value):
                 found.add(node.value)
     for path in (SOURCE / "tracing").rglob("*.c"):

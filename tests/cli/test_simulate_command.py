@@ -15,6 +15,7 @@ import pytest
 from crosscast.cli import main
 from crosscast.cluster.placements import PLACEMENTS
 from crosscast.cluster.swf import read_swf
+from crosscast.commands import placements
 from support.commands import Output
 from support.workshop import MACHINES, write_table, write_trace
 
@@ -267,10 +268,12 @@ def test_the_table_of_placements_says_why_one_is_better(capsys: Output, table: s
 
 
 def test_fifty_thousand_jobs_are_drawn_unless_said_or_the_rows_have_times(
-    capsys: Output, table: str, machines: str, tmp_path: Path
+    capsys: Output, table: str, machines: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    assert placements.PUBLISHED_JOBS == 50_000
+    monkeypatch.setattr(placements, "PUBLISHED_JOBS", 500)
     words = ("--machines", machines, "--placement", "user")
-    assert listed(capsys, table, *words)["results"][0]["jobs"] == 50_000
+    assert listed(capsys, table, *words)["results"][0]["jobs"] == 500
     timed = tmp_path / "timed.parquet"
     write_table(timed, submit_s=np.arange(8.0)[::-1].copy())
     found = listed(capsys, str(timed), *words, "--estimates", "predicted")

@@ -45,7 +45,7 @@ def builds(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     return builds
 
 
-@settings(examples(12, fast=3), derandomize=True, database=None)
+@settings(examples(12, fast=2), derandomize=True, database=None)
 @given(st.integers(0, 40))
 def test_metrics_and_memory_are_the_same(seed: int) -> None:
     made = random_kernels.make(seed, wild=True)
