@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from crosscast.cli import main
+from crosscast.cluster.experiment import PUBLISHED_JOBS
 from crosscast.cluster.placements import PLACEMENTS
 from crosscast.cluster.swf import read_swf
 from crosscast.commands import placements
@@ -270,7 +271,7 @@ def test_the_table_of_placements_says_why_one_is_better(capsys: Output, table: s
 def test_fifty_thousand_jobs_are_drawn_unless_said_or_the_rows_have_times(
     capsys: Output, table: str, machines: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert placements.PUBLISHED_JOBS == 50_000
+    assert PUBLISHED_JOBS == 50_000
     monkeypatch.setattr(placements, "PUBLISHED_JOBS", 500)
     words = ("--machines", machines, "--placement", "user")
     assert listed(capsys, table, *words)["results"][0]["jobs"] == 500

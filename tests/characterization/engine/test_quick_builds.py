@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crosscast.characterization import run
-from crosscast.characterization.engine import child
+from crosscast.characterization.engine import child, codegen
 from support import random_kernels
 from support.examples import examples
 from support.launching import launch, zeros
@@ -33,7 +33,7 @@ LOOP = """kernel void k(global uint *x, uint n) {
 def builds(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     """Whether each build was a quick one."""
     builds: list[bool] = []
-    build = run.build_library
+    build = codegen.build_library
 
     def noted(*given_: Any, quick: bool) -> bytes:
         builds.append(quick)
