@@ -406,7 +406,8 @@ def _children() -> list[int]:
     return found
 
 
-def test_a_child_that_is_killed_is_told() -> None:
+def test_a_child_that_is_killed_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run, "_QUICK_S", 60.0)  # another child would take its place
     source = "kernel void k(volatile global int *a) { while (a[0] >= 0) a[0] = 1; }"
 
     def kill() -> None:

@@ -41,6 +41,7 @@ def builds(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
 
     monkeypatch.setattr(run, "build_library", noted)
     monkeypatch.setattr(run, "_long_kernels", set())
+    monkeypatch.setattr(run, "_QUICK_S", 60.0)
     run._build.cache_clear()
     return builds
 
@@ -110,6 +111,7 @@ def test_a_kernel_that_ran_long_is_not_tried_quickly_again(
     monkeypatch.setattr(child, "_REPORT_S", 0.01)
     monkeypatch.setattr(run, "_QUICK_S", 0.01)
     launch(LOOP, 64, 64, zeros(64, np.uint32), np.uint32(1 << 20))
+    monkeypatch.setattr(run, "_QUICK_S", 60.0)
     launch(LOOP, 32, 32, zeros(32, np.uint32), np.uint32(1))
     launch(LOOP.replace("uint q", "uint p").replace("q", "p"), 32, 32, zeros(32, np.uint32), np.uint32(1))
     assert builds == [True, False, False, True]
