@@ -155,17 +155,17 @@ _HOMES = {
     "working_set": "crosscast.suite.application:working_set",
     "write_report": "crosscast.report.page:write_report",
 }
-"""Where each name is, as in ``module:name``."""
+"""Definitions of the public names, as ``module:name``."""
 
 
 def __getattr__(name: str) -> object:
-    """Import a public name when it is first asked for."""
+    """Import a public name on first use."""
     if name == "errors":
         return importlib.import_module("crosscast.errors")
     if name not in _HOMES:
         raise AttributeError(f"module 'crosscast' has no attribute {name!r}")
-    module, _, own = _HOMES[name].partition(":")
-    value = getattr(importlib.import_module(module), own)
+    module, _, attribute = _HOMES[name].partition(":")
+    value = getattr(importlib.import_module(module), attribute)
     globals()[name] = value
     return value
 

@@ -1,4 +1,4 @@
-"""What a program calls: train and evaluate models of every question, with types by its name."""
+"""The functions `train` and `evaluate` for models of every question, with types by the question's name."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 class RunKeywords(TypedDict, total=False):
-    """Keyword arguments of all questions; `train` says what each is."""
+    """Keyword arguments of all questions; `train` describes them."""
 
     seed: int
     jobs: int | None
@@ -46,7 +46,7 @@ AnyQuestion = Question[Any, Any, Any, Any, Any]
 
 
 class _Questions(Mapping[str, AnyQuestion]):
-    """The questions by name; the module of each is imported when it is asked for."""
+    """The questions by name; the module of a question is imported on first use."""
 
     def __getitem__(self, name: str) -> AnyQuestion:
         question: AnyQuestion = importlib.import_module(HOMES[name].question).QUESTION
@@ -156,7 +156,7 @@ def train(
     progress: Progress | None = None,
     **options: object,
 ) -> object:
-    """Fit a model to a dataset, and measure it with each application held out in turn.
+    """Fit a model to a dataset, and measure its errors with each application held out in turn.
 
     Parameters
     ----------
@@ -166,7 +166,7 @@ def train(
         for ``relative``; runs with power at many configurations for ``configuration``; isolated runs and
         mixes of co-runners for ``corun``.
     question
-        What the model is to predict.
+        Name of the question that the model answers.
     model
         Its name; the best by default. `crosscast.evaluate` compares them.
     seed
@@ -194,7 +194,7 @@ def train(
     Raises
     ------
     InputError
-        If the dataset has not what the question needs, or an argument is not as expected.
+        If the dataset lacks what the question needs, or an argument is not as expected.
     MissingExtraError
         If what fits models is not installed.
 
@@ -205,12 +205,17 @@ def train(
     >>> trained.card.model, trained.card.training["applications"]
     ('device-mean', 14)
     """
-    asked = _question(question)
+    selected = _question(question)
     _check_data(dataset, question)
-    name = asked.check_model(dataset, model)
-    chosen = options_of(asked.training_options, options, question)
-    folder = None if cache is None else Path(cache)
-    return asked.train(dataset, name, chosen, seed=seed, jobs=jobs, cache=folder, progress=progress)
+    return selected.train(
+        dataset,
+        selected.check_model(dataset, model),
+        options_of(selected.training_options, options, question),
+        seed=seed,
+        jobs=jobs,
+        cache=None if cache is None else Path(cache),
+        progress=progress,
+    )
 
 
 @overload
@@ -341,7 +346,7 @@ def evaluate(
     dataset
         As of `crosscast.train`.
     question
-        What is predicted.
+        Name of the question.
     models
         Names of models (for ``configuration``, of methods), or ``["all"]``; the default one by default. The
         baselines are always there.
@@ -382,14 +387,14 @@ def evaluate(
     >>> [result.model for result in evaluation.results]
     ['device-mean', 'nearest']
     """
-    asked = _question(question)
-    held_out = asked.check_folds(folds)
-    chosen = options_of(asked.evaluation_options, options, question)
+    selected = _question(question)
+    split = selected.check_folds(folds)
+    chosen = options_of(selected.evaluation_options, options, question)
     _check_data(dataset, question)
-    return asked.evaluate(
+    return selected.evaluate(
         dataset,
         names_of(models),
-        held_out,
+        split,
         chosen,
         seed=seed,
         jobs=jobs,
@@ -406,7 +411,7 @@ def _question(name: str) -> AnyQuestion:
 
 
 def _check_data(dataset: Dataset | LaunchTables, question: str) -> None:
-    """Refuse times of launches where something else than times is predicted."""
+    """Raise InputError if times of launches are given for another question than ``time``."""
     from crosscast.data.times import LaunchTables
 
     if isinstance(dataset, LaunchTables) and question != "time":

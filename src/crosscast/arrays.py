@@ -1,4 +1,4 @@
-"""Arrays of NumPy: names for what they hold, and the bytes that they are kept as."""
+"""NumPy array types by element, and arrays as bytes of a file."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ Arrays = dict[str, AnyArray]
 
 
 def npz_bytes(arrays: Mapping[str, AnyArray]) -> bytes:
-    """An ``.npz`` archive of arrays; the same bytes for the same arrays, as its members have no dates."""
-    whole = io.BytesIO()
-    with zipfile.ZipFile(whole, "w") as archive:
+    """Pack arrays into an ``.npz`` archive; equal arrays give equal bytes."""
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w") as archive:
         for name, array in arrays.items():
-            # Made of a name alone, it is of 1980.
+            # Without a date of its own a member is dated 1980, so that bytes do not depend on the clock.
             info = zipfile.ZipInfo(f"{name}.npy")
             info.compress_type = zipfile.ZIP_DEFLATED
             with archive.open(info, "w", force_zip64=True) as member:
                 np.lib.format.write_array(member, np.asanyarray(array), allow_pickle=False)
-    return whole.getvalue()
+    return content.getvalue()

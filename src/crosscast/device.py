@@ -1,4 +1,4 @@
-"""A device, by its key in the tables and what describes it to a predictor."""
+"""A device: its key in the tables, and the descriptors that predictors use."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ SPEED_NUMBERS = (
     *("peak_flop_per_s", "clock_hz", "bandwidth_bytes_per_s", "compute_units", "cores"),
     *("l1_bytes", "l2_bytes", "tdp_w"),
 )
-"""Columns of the table of devices that may set how fast a device is.
+"""Columns of the table of devices that may explain how fast a device is.
 
-Sizes of memory set what fits, not how fast it is; lowest clocks, turbo clocks and third caches are of CPUs
-alone.
+Sizes of memory limit which problems fit, not speed; only CPUs have lowest clocks, turbo clocks and third
+caches.
 """
 
 
@@ -29,12 +29,12 @@ class Device:
     name
         Its name for people.
     vendor, type, series
-        Who makes it; ``cpu``, ``gpu`` or ``accelerator``; its architecture. Empty where not known.
+        Its vendor; ``cpu``, ``gpu`` or ``accelerator``; its architecture. Empty where not known.
     numbers
-        Descriptors that are numbers, by the columns of the table of devices and in their units; what is
-        not known is not there.
+        Numeric descriptors, by the columns of the table of devices and in their units; unknown ones are
+        absent.
     measured
-        What was measured on it, by the names and in the units of `crosscast.devices.measured.QUANTITIES`.
+        Measured rates, by the names and in the units of `crosscast.devices.measured.QUANTITIES`.
     """
 
     key: str

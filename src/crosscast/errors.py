@@ -11,7 +11,7 @@
     │       └── KernelTimeout           ... or did not end in time
     ├── CheckFailed                     an application's result on a device is wrong; exit code 1
     ├── DeviceFault                     a device failed, or was lost, in the middle of a run; exit code 1
-    ├── SensorFault                     a sensor failed, or went away, while it watched; exit code 1
+    ├── SensorFault                     a sensor failed, or was lost, while it sampled; exit code 1
     ├── MissingExtraError               an optional part is not installed; exit code 2
     └── EnvironmentFault                this machine cannot do it (no toolchain, no memory); exit code 1
 """
@@ -55,7 +55,7 @@ class InputError(CrosscastError):
     Parameters
     ----------
     message
-        One sentence. Where its parts are known, `of` makes it of them.
+        One sentence; `of` builds it from its parts where they are known.
 
     Attributes
     ----------
@@ -85,7 +85,7 @@ class InputError(CrosscastError):
         found: object = None,
         problem: str | None = None,
     ) -> Self:
-        """Make the sentence of its parts; those that are ``None`` are left out.
+        """Make the error with a sentence built from its parts; parts that are ``None`` are left out.
 
         Parameters
         ----------
@@ -96,22 +96,25 @@ class InputError(CrosscastError):
         expected
             What should be there.
         found
-            What is there; texts are told as they are, all else by ``repr``.
+            What is there; text is shown as it is, any other value by its ``repr``.
         problem
             What is wrong where nothing is expected or found, such as a file that cannot be written.
         """
-        places = [str(each) for each in (where, field) if each is not None]
-        told = found if found is None or isinstance(found, str) else repr(found)
-        wanted = None if expected is None else f"expected {expected}"
-        seen = None if told is None else f"found {told}"
-        facts = [each for each in (wanted, seen, problem) if each is not None]
-        error = cls(": ".join([*places, ", ".join(facts)] if facts else places))
+        location = [str(part) for part in (where, field) if part is not None]
+        value = found if found is None or isinstance(found, str) else repr(found)
+        clauses = (
+            None if expected is None else f"expected {expected}",
+            None if value is None else f"found {value}",
+            problem,
+        )
+        facts = [clause for clause in clauses if clause is not None]
+        error = cls(": ".join([*location, ", ".join(facts)] if facts else location))
         error.where, error.field = None if where is None else str(where), field
-        error.expected, error.found = expected, told
+        error.expected, error.found = expected, value
         return error
 
     def within(self, where: str) -> Self:
-        """The same error with `where` in front of its sentence, as in the label of the task that failed."""
+        """Copy the error with `where` in front of its sentence, such as the label of the task that failed."""
         error = copy.copy(self)
         error.args = (f"{where}: {self}", *self.args[1:])
         error.where = where if self.where is None else f"{where}: {self.where}"
@@ -143,11 +146,11 @@ class CheckFailed(CrosscastError):
 
 
 class DeviceFault(CrosscastError):
-    """A device failed in the middle of a run, or is there no longer."""
+    """A device failed, or was lost, in the middle of a run."""
 
 
 class SensorFault(CrosscastError):
-    """A sensor failed, or went away, while it watched; what it watched has no energy then."""
+    """A sensor failed, or was lost, while it sampled; the run that it sampled then has no energy."""
 
 
 class MissingExtraError(CrosscastError):
@@ -169,13 +172,13 @@ class MissingExtraError(CrosscastError):
         self._purpose = purpose
 
     def __reduce__(self) -> tuple[type[MissingExtraError], tuple[str, str]]:
-        """Survive the way from one process to another; Python would make it anew of the message alone."""
+        """Pickle the two arguments; by default Python would rebuild the error from its message alone."""
         return type(self), (self.extra, self._purpose)
 
 
 @contextmanager
 def importing(extra: str, purpose: str) -> Iterator[None]:
-    """Say of imports that fail which optional part is not installed, and what it is needed for.
+    """Turn a failing import into an error that names the extra and what it is needed for.
 
     Parameters
     ----------

@@ -1,6 +1,6 @@
-"""What to run: a program, one of its kernels, and a launch with its arguments.
+"""Descriptions of a program, one of its kernels, and a launch with its arguments.
 
-Nothing here imports OpenCL or a compiler; these are plain descriptions.
+Nothing here imports OpenCL or a compiler.
 """
 
 from __future__ import annotations
@@ -60,9 +60,9 @@ class Program:
     options
         Compiler options such as ``-DN=16`` or ``-cl-fast-relaxed-math`` (sources only).
     standard
-        OpenCL C version, ``"1.2"`` unless told otherwise (``-cl-std=CL2.0`` among the options tells), or
-        ``"clc++2021"`` for C++ for OpenCL. For CUDA and HIP the version of C++, ``"c++17"`` unless told
-        otherwise (``-std=c++20`` among the options tells).
+        OpenCL C version, by default ``"1.2"``, or ``"clc++2021"`` for C++ for OpenCL; for CUDA and HIP the
+        version of C++, by default ``"c++17"``. ``-cl-std=CL2.0`` or ``-std=c++20`` among the options
+        overrides it.
     """
 
     content: bytes
@@ -73,15 +73,15 @@ class Program:
 
     def __post_init__(self) -> None:
         standard = self.standard or ("c++17" if self.is_cuda else "1.2")
-        kept = []
+        options = []
         for option in self.options:
-            # Build options in the wild name the standard themselves; what they say counts.
+            # Applications often name the standard among their build options; these take precedence.
             if match := re.fullmatch("-std=(.+)" if self.is_cuda else r"-cl-std=(?:CL(?=\d))?(.+)", option):
                 standard = match[1].lower()
             else:
-                kept.append(option)
+                options.append(option)
         object.__setattr__(self, "standard", standard)
-        object.__setattr__(self, "options", tuple(kept))
+        object.__setattr__(self, "options", tuple(options))
         language, standards = ("C++", CPP_STANDARDS) if self.is_cuda else ("OpenCL C", OPENCL_STANDARDS)
         if standard not in standards:
             raise InputError(f"{language} standard must be one of {', '.join(standards)}, found {standard!r}")
@@ -149,7 +149,7 @@ class Program:
 
 
 def _binary_at(content: bytes) -> int | None:
-    """Position of the first byte that no text has; comments of sources may be of any encoding."""
+    """Position of the first byte that no text contains; comments of sources may be of any encoding."""
     if (zero := content.find(b"\0")) >= 0:
         return zero
     try:
@@ -275,7 +275,7 @@ class Image:
 
 
 Addressing = Literal["none", "clamp_to_edge", "clamp", "repeat", "mirrored_repeat"]
-"""What a sampler reads outside of an image."""
+"""How a sampler reads outside of an image."""
 
 
 @dataclass(frozen=True)
@@ -319,7 +319,7 @@ class Parameter:
     indirect
         A value that the kernel is given a pointer to: a structure.
     is_named
-        The program has a name of its own for the type, so that bytes may stand for its elements.
+        The program defines a name for the type, so that an argument may be given as bytes.
     """
 
     name: str
@@ -337,7 +337,7 @@ class Launch:
     Parameters
     ----------
     kernel
-        What to run.
+        The kernel to run.
     global_size
         Work-items in 1 to 3 dimensions.
     local_size

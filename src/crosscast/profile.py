@@ -1,4 +1,4 @@
-"""What a profile is: the metrics, their names, units and order, and the profile of one launch."""
+"""The metrics, with their names, units and order, and the profile of one launch."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ class Metric:
     name
         Its name in every table, API and file.
     category
-        Which of the four categories it belongs to.
+        The one of the four categories that it belongs to.
     unit
         ``count``, ``bits``, ``1`` (a ratio) or ``elements``.
     title
-        What it says, in a few words, for people.
+        Its meaning in a few words, for people.
     """
 
     name: str
@@ -113,12 +113,12 @@ class Profile(Tabular):
         Value of every metric of `METRICS`, by name, in that order.
     timing_s
         Seconds spent: ``compile``, ``instrument``, ``run`` (and ``run_cpu``, of all threads together),
-        ``metrics`` (and ``metrics_cpu``). What an earlier launch of the same process compiled or instrumented
-        is given with the time that it took then.
+        ``metrics`` (and ``metrics_cpu``). If an earlier launch of the same process compiled or instrumented
+        the program, the time is that of the earlier launch.
     launch
         Sizes, and a summary of each argument.
     program
-        Path, hash, form, compiler and options of what was characterized.
+        Path, hash, form, compiler and options of the program.
     environment
         Package, toolchain and machine.
     printed
@@ -158,11 +158,11 @@ class Profile(Tabular):
         }
 
     def caption(self) -> str:
-        """The kernel, and which of its launches."""
+        """The kernel and the number of the launch."""
         return f"Profile of {self.kernel}, launch {self.invocation}"
 
     def to_dict(self) -> dict[str, object]:
-        """Everything, as the object that ``--json`` prints."""
+        """Return the object that ``--json`` prints."""
         return {
             "application": self.application,
             "kernel": self.kernel,
@@ -178,18 +178,18 @@ class Profile(Tabular):
 
 
 def compiler_options(program: Mapping[str, object]) -> tuple[str, ...]:
-    """The compiler's options of a profile's `program`; none where they are not known."""
+    """Compiler options from a profile's `program`; empty where they are not known."""
     options = program.get("options")
     return tuple(map(str, options)) if isinstance(options, list | tuple) else ()
 
 
 def bytes_outside(work: Mapping[str, float]) -> float:
-    """Bytes that accesses outside of local memory ask for, of a launch's `work`; 0 where none are counted."""
+    """Bytes accessed outside of local memory, from a launch's `work`; 0 where none are counted."""
     return float(sum(work.get(f"{space}_bytes", 0) for space in ("global", "constant", "generic")))
 
 
 def sampling_sentence(launch: Mapping[str, Any]) -> str:
-    """What a profile says of a launch of which some work-groups ran; empty if all did.
+    """Sentence about a launch of which only some work-groups ran; empty if all did.
 
     >>> error = {"instructions": 0.0, "distinct_bytes": 0.012}
     >>> sampling_sentence({"sampled": {"groups": 512, "of": 16384, "error": error}})
@@ -206,16 +206,16 @@ def sampling_sentence(launch: Mapping[str, Any]) -> str:
 
 
 def doubts(launch: Mapping[str, Any]) -> list[str]:
-    """What makes counts of a launch doubtful, as sentences.
+    """Reasons to doubt the counts of a launch, as sentences.
 
     >>> doubts({"read_beyond": {"a": {"before": 0, "behind": 4}}})
     ['reads up to 4 bytes behind the end of a, where a device may have anything: zeros were read']
     """
-    found = [sampling_sentence(launch)]
-    for name, far in launch.get("read_beyond", {}).items():
-        places = {"before": f"before the start of {name}", "behind": f"behind the end of {name}"}
-        for side, where in places.items():
-            if far[side]:
-                what = "where a device may have anything: zeros were read"
-                found.append(f"reads up to {far[side]} bytes {where}, {what}")
-    return [sentence for sentence in found if sentence]
+    sentences = [sampling_sentence(launch)]
+    for name, distances in launch.get("read_beyond", {}).items():
+        sides = {"before": f"before the start of {name}", "behind": f"behind the end of {name}"}
+        for side, where in sides.items():
+            if distances[side]:
+                effect = "where a device may have anything: zeros were read"
+                sentences.append(f"reads up to {distances[side]} bytes {where}, {effect}")
+    return [sentence for sentence in sentences if sentence]

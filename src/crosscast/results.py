@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Brief", "Tabular", "html_table", "shorten", "spelled", "to_json"]
 
-Thing = TypeVar("Thing")
+Value = TypeVar("Value")
 
 _MOST_LINES = 10
 _MOST_WIDTH = 110
@@ -29,26 +29,26 @@ _PLAIN = frozenset({str, int, bool, type(None)})
 
 
 class Brief:
-    """What shows itself in a few lines, also where its class is a dataclass of much more."""
+    """Base of results whose `repr` is a few lines, also where the class is a large dataclass."""
 
     def __init_subclass__(cls, **options: object) -> None:
-        """A dataclass keeps a `__repr__` that its class has already."""
+        """Set `__repr__` in the class itself, as `dataclass` would otherwise generate one."""
         super().__init_subclass__(**options)
         if "__repr__" not in vars(cls):
             cls.__repr__ = Brief.__repr__  # type: ignore[method-assign]
 
     def lines(self) -> list[str]:
-        """What there is to say, the most important first."""
+        """Lines of the summary, the most important first."""
         raise NotImplementedError
 
     def __repr__(self) -> str:
-        """Ten lines at most, none of them long."""
+        """Return at most ten lines of limited width."""
         shown = [f"<{type(self).__name__}>", *self.lines()][:_MOST_LINES]
         return "\n".join(shorten(line, _MOST_WIDTH) for line in shown)
 
 
 def shorten(text: str, most: int) -> str:
-    """A line of so many characters at most.
+    """Cut a text to one line of at most `most` characters.
 
     >>> shorten("abcdefgh", 5)
     'abcd…'
@@ -58,17 +58,17 @@ def shorten(text: str, most: int) -> str:
 
 
 class Tabular(Brief):
-    """A result that can be shown as a table; its class says what the columns are."""
+    """A result that can be shown as a table, whose columns its class defines."""
 
     def lines(self) -> list[str]:
-        """The caption, the first rows, and how many more there are."""
-        columns = {name: _whole(column) for name, column in self.columns().items()}
+        """The caption, the first rows, and the number of further rows."""
+        columns = {name: _as_list(column) for name, column in self.columns().items()}
         count = max((len(column) for column in columns.values()), default=0)
         caption = self.caption()
         most = _MOST_LINES - (4 if caption else 3)
         cells = [
             list(columns),
-            *([_text(each[row]) for each in columns.values()] for row in range(min(count, most))),
+            *([_text(column[row]) for column in columns.values()] for row in range(min(count, most))),
         ]
         widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
         table = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in cells]
@@ -80,7 +80,7 @@ class Tabular(Brief):
         raise NotImplementedError
 
     def to_pandas(self) -> pandas.DataFrame:
-        """The table as a frame of pandas, a row for each entry.
+        """Return the table as a pandas data frame, a row for each entry.
 
         Raises
         ------
@@ -91,18 +91,20 @@ class Tabular(Brief):
             import pandas
         except ImportError as error:
             raise MissingExtraError("pandas", "a table of pandas") from error
-        return pandas.DataFrame({name: _whole(column) for name, column in self.columns().items()})
+        return pandas.DataFrame({name: _as_list(column) for name, column in self.columns().items()})
 
     def to_dict(self) -> dict[str, object]:
-        """The columns as lists of what JSON knows; numbers that are missing or not finite are ``None``."""
+        """Return the columns as lists of JSON values; numbers that are missing or not finite are ``None``."""
         return {**self.plain_columns()}
 
     def plain_columns(self) -> dict[str, list[object]]:
-        """The columns as `to_dict` has them where a table is nothing else."""
-        return {name: [_plain(each) for each in _whole(column)] for name, column in self.columns().items()}
+        """The columns in the form that `to_dict` returns by default."""
+        return {
+            name: [_plain(value) for value in _as_list(column)] for name, column in self.columns().items()
+        }
 
     def caption(self) -> str:
-        """What a notebook writes above the table."""
+        """Caption of the table in a notebook."""
         return ""
 
     def _repr_html_(self) -> str:
@@ -111,12 +113,12 @@ class Tabular(Brief):
 
 
 def to_json(value: object) -> str:
-    """A result as a line of JSON, which has no NaN and no infinity: numbers that are not finite are null."""
+    """Write a result as a line of JSON, in which numbers that are not finite are null."""
     return json.dumps(_plain(value), allow_nan=False)
 
 
-def spelled(number: Thing) -> Thing | str:
-    """A number that was given, as JSON can have it: one that is not finite by its name.
+def spelled(number: Value) -> Value | str:
+    """Return a number in a form that JSON can hold: one that is not finite by its name.
 
     >>> spelled(float("-inf")), spelled(2.5)
     ('-inf', 2.5)
@@ -125,8 +127,8 @@ def spelled(number: Thing) -> Thing | str:
 
 
 def html_table(columns: Mapping[str, Column], caption: str = "") -> str:
-    """Columns of one length as a table for notebooks, of which only the first rows are shown."""
-    listed = {name: _whole(column) for name, column in columns.items()}
+    """Write columns of one length as an HTML table of their first rows."""
+    listed = {name: _as_list(column) for name, column in columns.items()}
     count = max((len(column) for column in listed.values()), default=0)
     above = f"<caption>{html.escape(caption)}</caption>" if caption else ""
     head = "".join(f'<th scope="col">{html.escape(name)}</th>' for name in listed)
@@ -138,13 +140,13 @@ def html_table(columns: Mapping[str, Column], caption: str = "") -> str:
     return f"<table>{above}<thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>{more}"
 
 
-def _whole(column: Column) -> list[object]:
-    """A column as a list; of an array, its numbers as Python has them."""
+def _as_list(column: Column) -> list[object]:
+    """Convert a column to a list; the numbers of an array become Python numbers."""
     return list(column.tolist() if hasattr(column, "tolist") else column)
 
 
 def _plain(value: object) -> object:
-    # Most are, and a column may be long.
+    # Most values are of these types, and a column may be long.
     if type(value) in _PLAIN or (type(value) is float and math.isfinite(value)):
         return value
     if hasattr(value, "tolist"):
@@ -152,9 +154,9 @@ def _plain(value: object) -> object:
     if isinstance(value, float) and not math.isfinite(value):
         return None
     if isinstance(value, list | tuple):
-        return [_plain(each) for each in value]
+        return [_plain(item) for item in value]
     if isinstance(value, Mapping):
-        return {str(name): _plain(each) for name, each in value.items()}
+        return {str(name): _plain(item) for name, item in value.items()}
     return value
 
 

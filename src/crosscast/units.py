@@ -30,11 +30,11 @@ __all__ = [
 PREFIXES: Mapping[str, float] = MappingProxyType(
     {"p": 1e-12, "n": 1e-9, "u": 1e-6, "m": 1e-3, "": 1.0, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15}
 )
-"""What prefixes of units multiply with; ``u`` stands for µ."""
+"""Factors of the decimal prefixes; ``u`` stands for µ."""
 BINARY_PREFIXES: Mapping[str, float] = MappingProxyType(
     {"Ki": 2.0**10, "Mi": 2.0**20, "Gi": 2.0**30, "Ti": 2.0**40}
 )
-"""The same of sizes in powers of 1024."""
+"""Factors of the binary prefixes."""
 
 _TIME_STEPS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
 _HERTZ_STEPS = ((1e9, "GHz"), (1e6, "MHz"), (1e3, "kHz"), (1.0, "Hz"))
@@ -46,11 +46,9 @@ _ELAPSED_NAMES = {"s": "seconds", "min": "minutes", "h": "hours", "d": "days"}
 _PREFIX_STEPS = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""))
 _WORD_STEPS = ((1e12, " trillion"), (1e9, " billion"), (1e6, " million"), (1.0, ""))
 _FEWEST = 3.0
-"""A span has so many of its unit at least."""
-
-
+"""A span is written in the largest unit of which it has at least this many."""
 _ABSURD_S = 1e9
-"""From here on, some thirty years, a duration has no use for hours and minutes."""
+"""A duration of this length, some thirty years, or more is written in seconds."""
 
 
 def format_seconds(seconds: float) -> str:
@@ -126,7 +124,7 @@ def format_quantity(value: float, unit: str) -> str:
 
 
 def _scaled(value: float, steps: Sequence[tuple[float, str]]) -> str:
-    """In the first unit of which there is one at least, else in the last."""
+    """Write a value in the largest of the units of which it has at least one, else in the smallest."""
     scale, unit = next((step for step in steps if value >= step[0]), steps[-1])
     return f"{value / scale:.3g} {unit}"
 
@@ -143,7 +141,7 @@ def format_count(value: int) -> str:
 
 
 def megahertz(value: float) -> float:
-    """Hertz of a number of megahertz.
+    """Convert megahertz to hertz.
 
     Examples
     --------
@@ -154,7 +152,7 @@ def megahertz(value: float) -> float:
 
 
 def microseconds(value: float) -> float:
-    """Seconds of a number of microseconds.
+    """Convert microseconds to seconds.
 
     Examples
     --------
@@ -165,7 +163,7 @@ def microseconds(value: float) -> float:
 
 
 def milliseconds(value: float) -> float:
-    """Seconds of a number of milliseconds.
+    """Convert milliseconds to seconds.
 
     Examples
     --------
@@ -207,9 +205,8 @@ def elapsed_unit(span_s: float) -> tuple[float, str]:
 
 
 def _unit_of(span_s: float) -> str:
-    return [unit for unit, seconds in _ELAPSED_UNITS.items() if unit == "s" or span_s >= _FEWEST * seconds][
-        -1
-    ]
+    units = [unit for unit, seconds in _ELAPSED_UNITS.items() if span_s >= _FEWEST * seconds]
+    return units[-1] if units else "s"
 
 
 def format_elapsed(seconds: float) -> str:

@@ -177,7 +177,7 @@ def test_the_file_gives_the_same_as_its_folder(name: str, tmp_path: Path) -> Non
 def test_a_missing_file_is_named(name: str, file: str, tmp_path: Path) -> None:
     folder = write_example(name, tmp_path / "source")
     (folder / file).unlink()
-    if declared(name, file).is_needed:
+    if declared(name, file).is_required:
         message = refusal(name, folder)
         assert message.startswith(f"{folder}: expected {declared(name, file).names[0]}")
         assert message.endswith("found none")

@@ -12,7 +12,7 @@ import pytest
 from crosscast.data.configuration import Configuration
 from crosscast.data.dataset import Dataset, validate
 from crosscast.data.sources import import_source
-from crosscast.data.sources.runs import ConfiguredRun, with_own_sessions
+from crosscast.data.sources.runs import ConfiguredRun, with_separate_sessions
 from crosscast.data.table import notes_of
 from crosscast.data.views import configured
 from crosscast.errors import InputError
@@ -81,9 +81,9 @@ def run(application: str, kernel: str, size: str = "big", device: str = "gpu") -
 
 def test_runs_of_one_application_size_and_configuration_are_counted_from_0() -> None:
     runs = [run("a", "k"), run("a", "l"), run("b", "k"), run("a", "k", "small"), run("a", "m")]
-    assert [each.repeat for each in with_own_sessions(runs)] == [0, 1, 0, 0, 2]
+    assert [each.repeat for each in with_separate_sessions(runs)] == [0, 1, 0, 0, 2]
     runs = [run("a", "k"), run("a", "k", device="cpu")]
-    assert with_own_sessions(runs) == runs
+    assert with_separate_sessions(runs) == runs
 
 
 def refusal(path: Path) -> str:

@@ -23,12 +23,12 @@ from crosscast.data.launch_counts import COUNTS
 from crosscast.data.profiles import PROFILES, to_row, write_csv, write_parquet
 from crosscast.data.schema import json_text
 from crosscast.data.sources import import_source
-from crosscast.data.sources.own import import_own
+from crosscast.data.sources.past_versions import import_past_version
 from crosscast.data.sources.runs import (
     ColumnRoles,
-    FoundRuns,
-    OwnRun,
-    dataset_of_own,
+    RecordedRun,
+    RunTable,
+    dataset_of_tables,
     read_run_table,
     roles_of,
 )
@@ -60,7 +60,7 @@ def refusal(*columns: str, settings: list[str] | None = None) -> str:
         ("cluster scheduling governor", "settings"),
         ("cpu_w package-0/core_w capped_w", "domains"),
         ("instructions block_size mean_hz cores_used", "counters"),
-        ("energy_j repeat run started_s", "passed_over"),
+        ("energy_j repeat run started_s", "ignored"),
         # Known columns are nothing else.
         ("kernel size device runtime_s", None),
     ],
@@ -137,7 +137,7 @@ def old_file(tmp_path: Path, make_profile: ProfileMaker) -> Path:
 
 
 def test_a_table_of_version_1_becomes_a_dataset_of_the_current_one(tmp_path: Path, old_file: Path) -> None:
-    store(import_own(old_file, "sums", "tiny"), tmp_path / "out")
+    store(import_past_version(old_file, "sums", "tiny"), tmp_path / "out")
     table = pq.read_table(tmp_path / "out" / "profiles.parquet")
     assert identity_of(table) == ("profiles", 3)
     assert table.column("application").to_pylist() == ["sums", "sums"]
@@ -147,58 +147,58 @@ def test_a_table_of_version_1_becomes_a_dataset_of_the_current_one(tmp_path: Pat
 def test_the_notes_of_a_table_stay(tmp_path: Path, make_profile: ProfileMaker) -> None:
     table = table_of(PROFILES, [to_row(make_profile())], {"origin": "made up"})
     write_table(table, tmp_path / "p.parquet")
-    store(import_own(tmp_path / "p.parquet", "sums"), tmp_path / "out")
+    store(import_past_version(tmp_path / "p.parquet", "sums"), tmp_path / "out")
     assert notes_of(read_dataset(tmp_path / "out").profiles) == {"origin": "made up"}
 
 
 def test_an_old_dataset_is_brought_up_in_its_own_place(tmp_path: Path, old_file: Path) -> None:
-    store(import_own(tmp_path), tmp_path)
+    store(import_past_version(tmp_path), tmp_path)
     assert identity_of(pq.read_table(old_file)) == ("profiles", 3)
 
 
 def test_a_csv_file_is_read_and_says_its_own_application(tmp_path: Path, make_profile: ProfileMaker) -> None:
     path = tmp_path / "p.csv"
     write_csv([replace(make_profile(), application="lud"), make_profile("other")], path)
-    table = import_own(path, application="sums").profiles
+    table = import_past_version(path, application="sums").profiles
     assert table.column("application").to_pylist() == ["lud", "sums"]
 
 
 def test_names_are_for_tables_only_and_other_files_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="--application and --size are for a table of profiles"):
-        import_own(tmp_path, application="lud")
+        import_past_version(tmp_path, application="lud")
     (tmp_path / "p.json").write_text("{}")
     with pytest.raises(InputError, match="expected a folder with a dataset, or a table of profiles"):
-        import_own(tmp_path / "p.json")
+        import_past_version(tmp_path / "p.json")
 
 
 def test_two_launches_of_one_name_are_refused(tmp_path: Path, make_profile: ProfileMaker) -> None:
     path = tmp_path / "p.parquet"
     write_parquet([make_profile(), make_profile()], path)
     with pytest.raises(InputError, match="rows 1 and 2 are both of"):
-        import_own(path)
+        import_past_version(path)
 
 
 def run(
     power_w: float | None = 40.0, *, threads: float = 1, device: str = "machine", **changed: Any
-) -> OwnRun:
+) -> RecordedRun:
     parts: dict[str, Any] = {"application": "sort", "kernel": "sort", "size": "big", "time_s": 2.0}
     parts |= {"power_w": power_w, "domains_w": {}, "counters": {}, "where": "f, line 2"}
     configuration = Configuration(device, {"threads": threads})
-    return OwnRun(**(parts | {"configuration": configuration} | changed))
+    return RecordedRun(**(parts | {"configuration": configuration} | changed))
 
 
-def made(*runs: OwnRun, **rest: Any) -> tuple[Dataset, tuple[str, ...]]:
-    dataset, notes = dataset_of_own("folder/f", {"f": FoundRuns(runs, **rest)})
+def made(*runs: RecordedRun, **rest: Any) -> tuple[Dataset, tuple[str, ...]]:
+    dataset, notes = dataset_of_tables("folder/f", {"f": RunTable(runs, **rest)})
     validate(dataset)
     return dataset, notes
 
 
-def cells(*runs: OwnRun) -> list[dict[str, Any]]:
+def cells(*runs: RecordedRun) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = configured(made(*runs)[0]).to_pylist()
     return rows
 
 
-def refusal_own_runs(*runs: OwnRun, **rest: Any) -> str:
+def refusal_own_runs(*runs: RecordedRun, **rest: Any) -> str:
     with pytest.raises(InputError) as caught:
         made(*runs, **rest)
     return str(caught.value)
@@ -220,7 +220,7 @@ DRAWN = st.builds(
 
 @examples(30)
 @given(st.lists(DRAWN, min_size=1, max_size=12))
-def test_cells_have_the_times_powers_and_counters_of_their_own_runs(runs: list[OwnRun]) -> None:
+def test_cells_have_the_times_powers_and_counters_of_their_own_runs(runs: list[RecordedRun]) -> None:
     own = defaultdict(list)
     for each in runs:
         text = json_text(dict(each.configuration.settings))
@@ -327,7 +327,7 @@ def test_what_files_left_out_and_their_notes_are_told() -> None:
         ),
     ],
 )
-def test_runs_that_cannot_be_compared_are_refused(runs: list[OwnRun], found: str) -> None:
+def test_runs_that_cannot_be_compared_are_refused(runs: list[RecordedRun], found: str) -> None:
     assert refusal_own_runs(*runs) == found
 
 
@@ -458,7 +458,7 @@ def make(tmp_path: Path, time_us: float) -> Dataset:
 
 def test_folders_may_be_texts(tmp_path: Path) -> None:
     store(import_source("aiwc2018", str(write_source(tmp_path / "s"))), str(tmp_path / "out"))
-    store(import_own(str(tmp_path / "out")), str(tmp_path / "again"))
+    store(import_past_version(str(tmp_path / "out")), str(tmp_path / "again"))
     assert read_dataset(tmp_path / "again").records.num_rows > 0
 
 

@@ -18,7 +18,7 @@ from crosscast.data.dataset import Dataset, bundled_dataset
 from crosscast.data.profiles import PROFILES
 from crosscast.data.schema import DEVICES, RECORDS, json_text
 from crosscast.data.table import check, read_table, table_of, write_table
-from crosscast.data.views import CONFIGURED, JOINED, configured, join, whole_of
+from crosscast.data.views import CONFIGURED, JOINED, configured, device_domains, join
 from crosscast.errors import InputError
 from crosscast.profile import METRICS
 from support import tables as rows
@@ -404,4 +404,4 @@ def test_published_times_have_the_statistics_that_another_program_computed() -> 
     ],
 )
 def test_domains_inside_of_others_are_no_part_of_the_sum(domains: list[str], whole: list[str]) -> None:
-    assert whole_of(domains) == whole
+    assert device_domains(domains) == whole

@@ -16,16 +16,16 @@ from crosscast.prediction.corun.models import models_named
 from crosscast.prediction.corun.moolchandani2022 import Published
 from crosscast.prediction.corun.moolchandani2022_features import Combination
 from crosscast.studies.moolchandani2022 import (
-    ALL,
+    ALL_SIZES,
     CLUSTER_COUNTS,
-    OWN,
+    SAME_SIZE,
     ClusterStudy,
     SizeStudy,
     cluster_mixes,
     size_study,
 )
 from crosscast.studies.moolchandani2022_features import (
-    EVERYTHING,
+    ALL_FEATURES,
     SPLITS,
     CombinationStudy,
     PathStudy,
@@ -56,12 +56,12 @@ def performance() -> CombinationStudy:
 def test_every_published_combination_is_made_or_named_with_what_it_lacks() -> None:
     study = performance()
     asked = {each.name for row in FIGURE_8 for each in row}
-    assert {*study.names, *study.missing} == {*asked, "GPU_time", EVERYTHING}
+    assert {*study.names, *study.missing} == {*asked, "GPU_time", ALL_FEATURES}
     assert not set(study.names) & set(study.missing)
     assert study.names[:2] == ("ALU+SSE", "ALU+SSE+GPU_time")
     assert study.missing["MEM+CPU_time"] == ("CPU_time",)
     power = made("power", CombinationStudy)
-    assert {*power.names, *power.missing} == {*(each.name for each in TABLE_7), "GPU_power", EVERYTHING}
+    assert {*power.names, *power.missing} == {*(each.name for each in TABLE_7), "GPU_power", ALL_FEATURES}
 
 
 def test_why_a_combination_is_missing_tells_bags_from_applications() -> None:
@@ -137,8 +137,14 @@ def errors(model: str, quantity: str = "slowdown") -> dict[tuple[str, int], floa
 def test_models_of_one_size_are_fitted_to_that_size_alone_and_others_in_three_ways() -> None:
     assert study().sizes == (2, 3)
     assert study().of_one_size == ("published-linear",)
-    assert set(errors("published-linear")) == {(OWN, 2), (OWN, 3)}
-    assert set(errors("mean")) == {(OWN, 2), (OWN, 3), (ALL, 2), (ALL, 3), ("mixes of 2 alone", 3)}
+    assert set(errors("published-linear")) == {(SAME_SIZE, 2), (SAME_SIZE, 3)}
+    assert set(errors("mean")) == {
+        (SAME_SIZE, 2),
+        (SAME_SIZE, 3),
+        (ALL_SIZES, 2),
+        (ALL_SIZES, 3),
+        ("mixes of 2 alone", 3),
+    }
 
 
 @pytest.mark.parametrize("model", ["mean", "published-linear"])
@@ -147,7 +153,7 @@ def test_errors_are_those_of_an_evaluation_of_the_same_bags(model: str) -> None:
     triples = replace(co_runs, bags=tuple(bag for bag in co_runs.bags if len(bag.members) == 3))
     whole = evaluate_corun(triples, models_named([model]), "leave-benchmark-out", level=None)
     (own,) = [each for each in whole.results if each.quantity == "slowdown" and each.bag_size == 3]
-    assert errors(model)[OWN, 3] == pytest.approx(own.mape)
+    assert errors(model)[SAME_SIZE, 3] == pytest.approx(own.mape)
 
 
 def test_bags_of_one_size_are_not_compared_with_others() -> None:

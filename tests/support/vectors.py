@@ -13,7 +13,7 @@ import numpy as np
 
 from crosscast.data.configuration import Configuration
 from crosscast.data.dataset import Dataset
-from crosscast.data.sources.runs import ConfiguredRun, dataset_of, device_row, with_own_sessions
+from crosscast.data.sources.runs import ConfiguredRun, dataset_of, device_row, with_separate_sessions
 from crosscast.evaluation.relative.training import train_relative
 from crosscast.prediction.relative.artefact import TrainedRelativeModel
 from crosscast.prediction.relative.data import (
@@ -95,7 +95,7 @@ def made_counted_dataset(applications: int = 12, kernels: int = 3) -> Dataset:
                 ConfiguredRun(*work, Configuration(device, settings), time_s, powers=(), counters=counters)
             )
     devices = [device_row(key, "made up", name=f"The {key}", type="gpu") for key in DEVICES]
-    return dataset_of("made up", devices, with_own_sessions(runs), {})
+    return dataset_of("made up", devices, with_separate_sessions(runs), {})
 
 
 @cache

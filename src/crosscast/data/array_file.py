@@ -1,4 +1,4 @@
-"""Arrays in archives of NumPy's ``.npz`` form that may be damaged, or made to do harm."""
+"""Reading of ``.npz`` archives that may be damaged or malicious."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ DAMAGE = (
     zipfile.BadZipFile,
     zlib.error,
 )
-"""What Python and NumPy raise on files that are no archive of arrays, or a damaged one."""
+"""Exceptions that Python and NumPy raise on files that are damaged or no archive of arrays."""
 
 
 def array_header(member: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[np.generic]]:
-    """Shape and type of an array in an archive, before memory is taken for what they say."""
+    """Read the shape and type of an array in an archive without allocating the array."""
     version = np.lib.format.read_magic(member)
     read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
     shape, _, dtype = read(member)

@@ -1,4 +1,4 @@
-"""A configuration: a device and what it is set to, such as clocks, threads or power caps."""
+"""A configuration: a device and its settings, such as clocks, threads or power caps."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from crosscast.errors import InputError
 __all__ = ["Configuration", "Objective", "Setting", "parse_configurations", "setting_text"]
 
 Setting = float | str
-"""What a knob is set to: a number in SI units, or a word."""
+"""Value of a knob: a number in SI units, or a word."""
 
 Objective = Literal["performance", "energy", "edp", "power"]
-"""What a choice of a configuration makes as good as possible."""
+"""Quantity that a choice of a configuration optimizes."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Configuration:
     device
         Key of the device.
     settings
-        What each knob is set to, by name; the name of a number's knob ends with its unit, such as
+        Values of the knobs by name; the name of a numeric knob ends with its unit, such as
         ``cpu_cap_w`` or ``core_clock_hz``. Counts, such as ``cores``, have none.
 
     Raises
@@ -54,7 +54,7 @@ class Configuration:
         return hash((self.device, tuple(self.settings.items())))
 
     def __reduce__(self) -> tuple[type[Configuration], tuple[str, dict[str, Setting]]]:
-        # A view of a mapping is sent to no other process.
+        # A mapping proxy cannot be pickled.
         return Configuration, (self.device, dict(self.settings))
 
     def __str__(self) -> str:
@@ -68,7 +68,7 @@ class Configuration:
 
     @classmethod
     def of(cls, device: str, settings: str) -> Configuration:
-        """The configuration of a row of a table.
+        """Make the configuration of a table's row.
 
         Parameters
         ----------
@@ -83,20 +83,20 @@ class Configuration:
             If it is not one of numbers and words.
         """
         try:
-            found = json.loads(settings)
+            values = json.loads(settings)
         except (ValueError, RecursionError) as error:
             raise InputError.of(
                 field="configuration", expected="JSON objects", found=repr(settings[:60])
             ) from error
-        if not isinstance(found, dict):
+        if not isinstance(values, dict):
             raise InputError.of(
                 field="configuration", expected="an object of settings", found=repr(settings[:60])
             )
-        return cls.of_values(device, found)
+        return cls.of_values(device, values)
 
     @classmethod
     def of_values(cls, device: str, values: Mapping[str, object]) -> Configuration:
-        """The configuration of settings that come from outside.
+        """Check settings from outside, and make the configuration.
 
         Raises
         ------
@@ -118,7 +118,7 @@ def _setting(name: str, value: object) -> Setting:
 
 
 def setting_text(value: Setting) -> str:
-    """A setting for people."""
+    """Write a setting for people."""
     return value if isinstance(value, str) else f"{value:g}"
 
 
@@ -126,16 +126,16 @@ _FORM = "DEVICE:KNOB=VALUE,KNOB=VALUE;..."
 
 
 def parse_configurations(field: str, text: str, devices: Sequence[str]) -> list[Configuration]:
-    """Configurations as they are typed, separated by semicolons; `field` is what they were typed for.
+    """Parse configurations separated by semicolons; `field` is the option they were given for.
 
     Numbers are in SI units, and the device may be left out where there is only one.
 
     Examples
     --------
-    >>> [str(each) for each in parse_configurations("samples", "cores=4;node:cores=2", ["node"])]
+    >>> [str(sample) for sample in parse_configurations("samples", "cores=4;node:cores=2", ["node"])]
     ['node: cores 4', 'node: cores 2']
     """
-    found = []
+    configurations = []
     for part in text.split(";"):
         device, colon, settings = part.strip().rpartition(":")
         if not colon and len(devices) == 1:
@@ -143,22 +143,23 @@ def parse_configurations(field: str, text: str, devices: Sequence[str]) -> list[
         if device.strip() not in devices:
             expected = f"{_FORM} with one of the devices {', '.join(devices)}"
             raise InputError.of(field=field, expected=expected, found=repr(part))
-        found.append(Configuration(device.strip(), _knobs(field, settings)))
-    return found
+        configurations.append(Configuration(device.strip(), _knobs(field, settings)))
+    return configurations
 
 
 def _knobs(field: str, text: str) -> dict[str, float | str]:
     settings: dict[str, float | str] = {}
     for word in filter(None, map(str.strip, text.split(","))):
-        name, equals, value = (each.strip() for each in word.partition("="))
+        name, equals, value = map(str.strip, word.partition("="))
         if not equals or not name or not value or name in settings:
-            found = f"{word!r} in {text!r}"
-            raise InputError.of(field=field, expected="each knob once, as KNOB=VALUE", found=found)
-        settings[name] = _typed(value)
+            raise InputError.of(
+                field=field, expected="each knob once, as KNOB=VALUE", found=f"{word!r} in {text!r}"
+            )
+        settings[name] = _value(value)
     return settings
 
 
-def _typed(text: str) -> float | str:
+def _value(text: str) -> float | str:
     try:
         return float(text)
     except ValueError:

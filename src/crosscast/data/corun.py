@@ -20,14 +20,14 @@ class Solo:
     """An application at a size, alone on a device."""
 
     application: str  # Name of the application: what is left out when benchmarks are left out
-    size: str  # Name of its problem size, or what else tells its inputs apart
+    size: str  # Name of its problem size, or another label of its input
     device: str  # Key of the device
     time_s: float | None  # Time of a job, in seconds; `None` where it is not known
     configuration: str = "{}"  # Settings of the device as JSON; `{}` for its defaults
-    runs: int = 1  # Runs of the application of which a job consists
-    power_w: float | None = None  # Mean power of the device meanwhile, in watts
-    memory_bytes: int | None = None  # Memory of the device that it takes
-    # What else is known, finite numbers by name; what is not known is not there
+    runs: int = 1  # Runs of the application in a job
+    power_w: float | None = None  # Mean power of the device during the job, in watts
+    memory_bytes: int | None = None  # Device memory that it occupies
+    # Further features, finite numbers by name; unknown ones are absent
     features: Mapping[str, float] = field(default_factory=dict)
 
     @property
@@ -37,12 +37,12 @@ class Solo:
 
     @property
     def qualified_name(self) -> str:
-        """The same as people write it in an option, and as JSON has it."""
+        """Application and size, in the form of options and JSON."""
         return f"{self.application}/{self.size}"
 
     @property
     def key(self) -> tuple[str, str, str, str]:
-        """What tells it from others."""
+        """Key of the isolated run: application, size, device and configuration."""
         return self.application, self.size, self.device, self.configuration
 
 
@@ -51,7 +51,7 @@ class Member:
     """An application of a mix."""
 
     solo: Solo  # The application alone on the same device
-    # Time of a job while the whole mix runs over its time alone; `None` where it is not known
+    # Time of a job while the whole mix runs, over its time alone; `None` where it is not known
     slowdown: float | None = None
     failure: str | None = None  # Why it failed; `None` if it did not
 
@@ -62,7 +62,7 @@ class Bag:
 
     name: str  # Its name
     device: str  # Key of the device
-    members: tuple[Member, ...]  # The applications; one may be there twice
+    members: tuple[Member, ...]  # The applications; one may occur twice
     configuration: str = "{}"  # Settings of the device, and how it is shared, as JSON
     repeat: int = 0  # Number of the measurement among those of the same mix
     fits: bool | None = None  # Whether all fit on the device together; `None` where it is not known
@@ -73,7 +73,7 @@ class Bag:
 
     @property
     def solos(self) -> tuple[Solo, ...]:
-        """The members alone."""
+        """Isolated runs of the members."""
         return tuple(member.solo for member in self.members)
 
     @property
@@ -112,7 +112,7 @@ class _BagRow(NamedTuple):
 class CoRuns:
     """Isolated runs and mixes."""
 
-    label: str  # Where they are from, for messages
+    label: str  # Their source, for messages
     solos: tuple[Solo, ...]  # Applications alone, in the order of their keys; those that failed are left out
     bags: tuple[Bag, ...]  # Mixes, in the order of their keys, those with a member that failed too
 
@@ -123,11 +123,11 @@ class CoRuns:
 
 
 def co_runs(dataset: Dataset) -> CoRuns:
-    """The isolated runs and mixes of a dataset.
+    """Return the isolated runs and mixes of a dataset.
 
-    A co-runner's isolated run is that of its configuration, or of the defaults where there is none, as a way
-    of sharing a device is nothing that an application alone has. A co-runner without one gets an isolated run
-    of which nothing is known.
+    A co-runner's isolated run is the one with its configuration, or with the defaults where there is none, as
+    an application that runs alone does not share its device in any way. A co-runner without one gets an
+    isolated run with unknown time and power.
     """
     solos: dict[_Key, Solo] = {}
     for number, row in enumerate(dataset.solos.to_pylist(), start=1):
@@ -137,21 +137,21 @@ def co_runs(dataset: Dataset) -> CoRuns:
     columns = [_cells(dataset.bags, name) for name in _BagRow._fields]
     rows = sorted(map(_BagRow._make, zip(*columns, strict=True)), key=lambda row: row[:5])
     member = _members(dict(solos))
-    bags = tuple(_bag(list(found), member) for _, found in groupby(rows, key=lambda row: row[:4]))
+    bags = tuple(_bag(list(members), member) for _, members in groupby(rows, key=lambda row: row[:4]))
     return CoRuns(dataset.label, tuple(solo for _, solo in sorted(solos.items())), bags)
 
 
 def _cells(bags: Table, name: str) -> list[object]:
-    """Cells of a column; equal ones are one object, as there may be many rows."""
+    """Cells of a column; equal cells share one object to save memory."""
     cells = bags.column(name).combine_chunks().dictionary_encode(null_encoding="encode")
     values = cells.dictionary.to_pylist()
-    return [values[number] for number in cells.indices.to_pylist()]
+    return [values[index] for index in cells.indices.to_pylist()]
 
 
-def _solo(row: TableRow, place: str) -> Solo:
+def _solo(row: TableRow, where: str) -> Solo:
     features = json.loads(row.text("features"))
     if not isinstance(features, dict) or not all(_is_finite(value) for value in features.values()):
-        raise InputError(f"{place}: column 'features': expected finite numbers by name, found others")
+        raise InputError(f"{where}: column 'features': expected finite numbers by name, found others")
     return Solo(
         row.text("application"),
         row.text("size"),
@@ -185,13 +185,13 @@ def _bag(rows: Sequence[_BagRow], member: Callable[[_BagRow], Member]) -> Bag:
 
 
 def _members(solos: dict[_Key, Solo]) -> Callable[[_BagRow], Member]:
-    """Members of mixes by their rows, with one isolated run for all that have the same."""
+    """Return a function that makes a member from its row; equal isolated runs share one object."""
 
-    def alone(row: _BagRow) -> Solo:
+    def isolated_run(row: _BagRow) -> Solo:
         key = row.application, row.size, row.device, row.configuration
         if key not in solos:
             default = row.application, row.size, row.device, "{}"
             solos[key] = solos.setdefault(default, Solo(row.application, row.size, row.device, None))
         return solos[key]
 
-    return lambda row: Member(alone(row), row.slowdown, row.failure)
+    return lambda row: Member(isolated_run(row), row.slowdown, row.failure)

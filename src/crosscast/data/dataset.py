@@ -1,4 +1,4 @@
-"""Datasets: their tables in a folder, checked to fit together, written at once or in parts."""
+"""Datasets: consistent tables in a folder, written at once or in parts."""
 
 from __future__ import annotations
 
@@ -37,15 +37,15 @@ from crosscast.errors import InputError
 from crosscast.results import html_table
 
 TABLES: tuple[Schema, ...] = (DEVICES, PROFILES, RECORDS, ENERGY, SESSIONS, SOLOS, BAGS)
-"""The tables, in the order in which a build should write their parts: a session is the last word."""
+"""The tables, in the order in which a build should write their parts: sessions after their records."""
 
 SPARE: tuple[Schema, ...] = (SOLOS, BAGS)
-"""Tables without a file where they have no rows."""
+"""Tables that have no file where they have no rows."""
 
 _NEW_IN_2 = ("peak_fp64_flop_per_s", "peak_fp16_flop_per_s")
 _UPGRADES: Mapping[str, Mapping[int, Upgrade]] = {
     PROFILES.table: UPGRADES,
-    DEVICES.table: {1: with_empty_columns([each for each in DEVICES.columns if each.name in _NEW_IN_2])},
+    DEVICES.table: {1: with_empty_columns([c for c in DEVICES.columns if c.name in _NEW_IN_2])},
 }
 _PIECES: tuple[tuple[tuple[Schema, ...], tuple[str, ...]], ...] = (
     ((DEVICES,), DEVICES.key),
@@ -56,12 +56,12 @@ _PIECES: tuple[tuple[tuple[Schema, ...], tuple[str, ...]], ...] = (
     ((BAGS,), BAGS.key[:-1]),
 )
 _TELLING = (PROFILES, RECORDS, SOLOS, BAGS)
-"""Tables of which a dataset has one at least."""
+"""A dataset has at least one of these tables."""
 _PARTS = "parts"
 _MERGED = ".merged-parts"
 _UNFINISHED = ".unfinished"
 _LONGEST = 180
-"""Characters of the name of a file that any file system takes, with what is put around it."""
+"""Characters of a file's name that any file system allows, with prefix and suffix added."""
 
 
 def _empty(schema: Schema) -> Table:
@@ -75,9 +75,9 @@ class Dataset:
     Parameters
     ----------
     label
-        Where it is from, such as its folder, for messages.
+        Its source, such as its folder, for messages.
     devices, profiles, records, energy, sessions, solos, bags
-        The tables; empty ones where there is nothing to say.
+        The tables, which may be empty.
     """
 
     label: str
@@ -95,19 +95,19 @@ class Dataset:
         return f"<Dataset {self.label!r}: {rows}>"
 
     def _repr_html_(self) -> str:
-        """What a notebook shows: the tables that have rows, and of how much they tell."""
-        there = [(schema.table, self.table(schema)) for schema in TABLES if self.table(schema).num_rows]
+        """Table for notebooks: the tables that have rows, and their numbers of applications and so on."""
+        filled = [(schema.table, self.table(schema)) for schema in TABLES if self.table(schema).num_rows]
         counts = {
             name: [
                 pc.count_distinct(table.column(name)).as_py() if name in table.column_names else None
-                for _, table in there
+                for _, table in filled
             ]
             for name in ("application", "kernel", "device")
         }
         columns = {
-            "table": [name for name, _ in there],
-            "rows": [table.num_rows for _, table in there],
-            **{f"{name}s": found for name, found in counts.items()},
+            "table": [name for name, _ in filled],
+            "rows": [table.num_rows for _, table in filled],
+            **{f"{name}s": column for name, column in counts.items()},
         }
         return html_table(columns, f"Dataset {self.label}")
 
@@ -122,12 +122,12 @@ class Part:
     """A part of a table, in a file of its own."""
 
     schema: Schema  # Schema of the table
-    name: str  # Name that its writer gave it, or the start of a long one
+    name: str  # Name given by its writer; of a long name the start
     path: Path  # The file
 
 
 def validate(dataset: Dataset) -> None:
-    """Check that each table is what its schema says, and that the tables fit together."""
+    """Check each table against its schema, and the tables against each other."""
     for schema in TABLES:
         check(schema, dataset.table(schema), f"{dataset.label}: {schema.table}")
     known = dataset.devices.column("device").combine_chunks()
@@ -169,7 +169,7 @@ _OF_THE_MIX = ("fits", "bag_time_s", "overlap", "power_w")
 def _check_mixes(dataset: Dataset) -> None:
     bags = dataset.bags
     (numbers,) = key_numbers([bags], BAGS.key[:-1])
-    # No two rows of a mix have the same position, so that only the last can be wrong.
+    # Positions of a mix are distinct, so that they have a gap only if the last is too large.
     sizes = np.bincount(numbers)[numbers]
     wrong = pa.array(bags.column("position").to_numpy() >= sizes)
     _refuse(dataset, BAGS, "position", wrong, lambda row: f"less than the {sizes[row]} rows of its mix")
@@ -182,8 +182,8 @@ def _check_mixes(dataset: Dataset) -> None:
 
 
 def _as_first(cells: pa.ChunkedArray, first: Integers, row: int) -> str:
-    there = int(first[row])
-    return f"{_shown(cells[there].as_py())}, as in row {there + 1} of the same mix"
+    index = int(first[row])
+    return f"{_shown(cells[index].as_py())}, as in row {index + 1} of the same mix"
 
 
 def _lengths(table: Table, name: str) -> pa.ChunkedArray:
@@ -201,12 +201,12 @@ def _refuse(
     name: str,
     wrong: pa.Array,
     expected: Callable[[int], str],
-    found: pa.ChunkedArray | None = None,
+    values: pa.ChunkedArray | None = None,
 ) -> None:
-    """Refuse the first row that is wrong, with what is there (or what is found of it)."""
+    """Raise InputError about the first wrong row, with its cell or its entry of `values`."""
     row = pc.index(pc.fill_null(wrong, False), True).as_py()
     if row >= 0:
-        cells = dataset.table(schema).column(name) if found is None else found
+        cells = dataset.table(schema).column(name) if values is None else values
         raise InputError(
             f"{dataset.label}: {schema.table}: column {name!r}, row {row + 1}: expected {expected(row)}, "
             f"found {_shown(cells[row].as_py())}"
@@ -244,22 +244,22 @@ def read_dataset(folder: str | Path) -> Dataset:
     """
     folder = Path(folder)
     if not folder.is_dir():
-        found = "a file" if folder.exists() else "nothing"
-        raise InputError(f"{folder}: expected a folder with a dataset, found {found}")
+        contents = "a file" if folder.exists() else "nothing"
+        raise InputError(f"{folder}: expected a folder with a dataset, found {contents}")
     if is_cut_off(folder):
         raise InputError(
             f"{folder}: expected tables that were written together, found some of an import that was cut off "
             "or is under way: import again"
         )
-    # Parts first: a build that merges them meanwhile puts what they hold into the tables.
-    found_parts = parts(folder)
+    # Parts are read first, as a build may merge them into the tables meanwhile.
+    unmerged = parts(folder)
     new = {
         schema.table: concatenated(
-            schema, [_read(part.path, schema) for part in found_parts if part.schema is schema]
+            schema, [_read(part.path, schema) for part in unmerged if part.schema is schema]
         )
         for schema in TABLES
     }
-    if not found_parts and not any(_path(folder, schema).exists() for schema in _TELLING):
+    if not unmerged and not any(_path(folder, schema).exists() for schema in _TELLING):
         names = ", ".join(f"{schema.table}.parquet" for schema in _TELLING)
         raise InputError(f"{folder}: expected one of {names} of a dataset, found none")
     old = {
@@ -275,7 +275,7 @@ def read_dataset(folder: str | Path) -> Dataset:
 
 
 def is_cut_off(folder: Path) -> bool:
-    """Whether some of a folder's tables are of a `write_dataset` that has not come to its end."""
+    """Whether some of a folder's tables were written by a `write_dataset` that did not finish."""
     return (folder / _UNFINISHED).exists() and any(_path(folder, schema).exists() for schema in TABLES)
 
 
@@ -296,22 +296,22 @@ def _replaced(
     names = [schema.table for schema in schemas]
     numbers = key_numbers([old[name] for name in names] + [new[name] for name in names], piece)
     fresh = np.concatenate(numbers[len(names) :])
-    kept = [pa.array(~np.isin(number, fresh)) for number in numbers[: len(names)]]
+    masks = [pa.array(~np.isin(number, fresh)) for number in numbers[: len(names)]]
     return {
-        schema.table: concatenated(schema, [old[schema.table].filter(keep), new[schema.table]])
-        for schema, keep in zip(schemas, kept, strict=True)
+        schema.table: concatenated(schema, [old[schema.table].filter(mask), new[schema.table]])
+        for schema, mask in zip(schemas, masks, strict=True)
     }
 
 
 def write_dataset(dataset: Dataset, folder: str | Path) -> None:
-    """Write the tables of a dataset into a folder, in the place of those that are there.
+    """Write the tables of a dataset into a folder, replacing those in it.
 
     The same contents give the same bytes. Hold the folder's lock (`locked`) meanwhile. If it is killed
     while tables replace others, `read_dataset` refuses the folder until it is written again.
     """
-    if found := parts(folder):
+    if unmerged := parts(folder):
         raise InputError(
-            f"{folder}: expected no unfinished build, found {found[0].path} (finish it, or take another)"
+            f"{folder}: expected no unfinished build, found {unmerged[0].path} (finish it, or take another)"
         )
     folder = made(folder)
     with _removing(folder):
@@ -328,17 +328,17 @@ def _write(dataset: Dataset, folder: Path, marker: Path | None = None) -> None:
     paths = {
         schema: _path(folder, schema)
         for schema in TABLES
-        # A file that is there already may hold rows of the dataset that is replaced.
+        # An existing file may hold rows of the dataset that is replaced.
         if schema not in SPARE or tables[schema.table].num_rows or _path(folder, schema).exists()
     }
     write_tables({path: in_order(schema, tables[schema.table]) for schema, path in paths.items()}, marker)
 
 
 def write_part(folder: str | Path, schema: Schema, name: str, table: Table) -> Path:
-    """Write a part of a table, in the place of the part of that name, and return its path.
+    """Write a part of a table, replacing the part of that name, and return its path.
 
-    Write the parts of one piece of work in the order of `TABLES`, so that a session is there only with
-    its records.
+    Write the parts of one piece of work in the order of `TABLES`, so that no session is written before its
+    records.
     """
     folder = Path(folder)
     path = folder / _PARTS / schema.table / f"{_stem(name)}.parquet"
@@ -362,7 +362,7 @@ def parts(folder: str | Path) -> tuple[Part, ...]:
     folder = Path(folder)
     return tuple(
         Part(schema, unquote(path.stem), path)
-        # The last table first: a piece that is being finished shows no session without its records.
+        # Last table first, so that a reader sees no session without its records.
         for schema in reversed(TABLES)
         for path in sorted((folder / _PARTS / schema.table).glob("[!.]*.parquet"))
     )
@@ -371,14 +371,14 @@ def parts(folder: str | Path) -> tuple[Part, ...]:
 def merge_parts(folder: str | Path) -> None:
     """Put the parts of a build into the tables, and remove them.
 
-    It may be killed at any moment: `read_dataset` gives the same before, after, and in between. Hold the
-    folder's lock (`locked`) meanwhile.
+    It may be killed at any moment: `read_dataset` gives the same result before, after, and in between. Hold
+    the folder's lock (`locked`) meanwhile.
     """
     folder = Path(folder)
     if parts(folder):
         dataset = read_dataset(folder)
         with _removing(folder):
-            # Of an import that was cut off before its first table: those of this build belong together.
+            # Left by an import that was cut off before its first table; this build's tables are complete.
             (folder / _UNFINISHED).unlink(missing_ok=True)
         _write(dataset, folder)
     with _removing(folder):
@@ -399,15 +399,15 @@ def _remove_parts(folder: Path) -> None:
     if merged.exists():
         shutil.rmtree(merged)
     if (folder / _PARTS).exists():
-        # All at once: a part that is there alone would replace the rest of its piece.
+        # Renamed at once: after a partial removal, the rest would replace merged rows.
         (folder / _PARTS).rename(merged)
         shutil.rmtree(merged)
 
 
 def _remove_temporary(folder: Path) -> None:
     for schema in TABLES:
-        for left in folder.glob(f".{schema.table}.*.parquet"):
-            left.unlink()
+        for path in folder.glob(f".{schema.table}.*.parquet"):
+            path.unlink()
 
 
 def applications_of(dataset: Dataset) -> list[str]:
@@ -418,7 +418,7 @@ def applications_of(dataset: Dataset) -> list[str]:
 
 
 def without_applications(dataset: Dataset, names: Sequence[str]) -> Dataset:
-    """A dataset without all that some of its applications have."""
+    """Remove applications from a dataset."""
     known = applications_of(dataset)
     for name in names:
         if name not in known:
@@ -428,26 +428,26 @@ def without_applications(dataset: Dataset, names: Sequence[str]) -> Dataset:
                 found=repr(name),
             )
     unwanted = pa.array(list(names), type=pa.string())
-    left = {
+    tables = {
         table: getattr(dataset, table).filter(
             pc.invert(pc.is_in(getattr(dataset, table).column("application"), value_set=unwanted))
         )
         for table in ("profiles", "records", "energy", "sessions")
     }
-    return replace(dataset, **left)
+    return replace(dataset, **tables)
 
 
 BUNDLED = "bundled"
-"""Word that stands for the suite where a folder is expected."""
+"""Name of the suite's dataset, accepted where a folder is expected."""
 
 BUNDLED_CORUN = "bundled-corun"
-"""Word that stands for mixes of the suite."""
+"""Name of the dataset of the suite's mixes."""
 
 _FOLDERS = {BUNDLED: "suite", BUNDLED_CORUN: "corun"}
 
 
 def bundled_dataset(name: str = BUNDLED) -> Dataset:
-    """A dataset that comes with the package; its folder has the commands that made it.
+    """Return a dataset that is part of the package; its folder has the commands that made it.
 
     Parameters
     ----------
@@ -471,16 +471,16 @@ def bundled_dataset(name: str = BUNDLED) -> Dataset:
 
 
 def bundled_named(name: str) -> Dataset | None:
-    """The dataset that a word stands for, with the word as its label; ``None`` if it stands for none."""
+    """Return the bundled dataset of a name, with the name as its label; ``None`` if there is none."""
     return replace(read_dataset(bundled_folder(name)), label=name) if name in _FOLDERS else None
 
 
 def dataset_named(folder: str | Path) -> Dataset:
-    """Read the dataset of a folder, or one that comes with Crosscast for ``bundled`` or ``bundled-corun``."""
+    """Read the dataset of a folder, or the bundled one for ``bundled`` or ``bundled-corun``."""
     bundled = None if Path(folder).exists() else bundled_named(str(folder))
     return read_dataset(folder) if bundled is None else bundled
 
 
 def bundled_folder(name: str = BUNDLED) -> Path:
-    """Where the tables of a dataset are."""
+    """Folder of a bundled dataset."""
     return Path(crosscast.__file__).parent / "data" / "bundled" / _FOLDERS[name]

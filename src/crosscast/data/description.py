@@ -1,4 +1,4 @@
-"""What a dataset holds, what is missing, how noisy it is, and what makes its times doubtful."""
+"""Summary of a dataset: its contents, gaps and noise, and warnings about its times."""
 
 from __future__ import annotations
 
@@ -28,24 +28,24 @@ class DeviceConfigurations:
     """The configurations of a device that have records."""
 
     device: str  # Key of the device
-    configurations: int  # How many there are
-    # What each knob was set to, by name: numbers (in SI units) in order, then words
+    configurations: int  # Number of configurations
+    # Values of each knob by name: numbers (in SI units) in order, then words
     settings: Mapping[str, tuple[Setting, ...]]
     domains: tuple[str, ...]  # Domains whose power was measured, sorted
 
 
 def configurations_of(records: Table, energy: Table) -> tuple[DeviceConfigurations, ...]:
     """Find the configurations of each device that has records, in the order of the devices."""
-    found: defaultdict[str, list[str]] = defaultdict(list)
+    configurations: defaultdict[str, list[str]] = defaultdict(list)
     for row in distinct(records, ("device", "configuration"))[0].to_pylist():
-        found[row["device"]].append(row["configuration"])
+        configurations[row["device"]].append(row["configuration"])
     energy = energy.filter(pc.fill_null(pc.greater(energy.column("duration_s"), 0), False))
     domains: defaultdict[str, list[str]] = defaultdict(list)
     for row in distinct(energy, ("device", "domain"))[0].to_pylist():
         domains[row["device"]].append(row["domain"])
     return tuple(
         DeviceConfigurations(device, len(texts), _settings(device, texts), tuple(sorted(domains[device])))
-        for device, texts in sorted(found.items())
+        for device, texts in sorted(configurations.items())
     )
 
 
@@ -55,11 +55,11 @@ def _settings(device: str, texts: list[str]) -> dict[str, tuple[Setting, ...]]:
         try:
             configuration = Configuration.of(device, text)
         except InputError:
-            # A table may hold any JSON; what tells nothing of knobs is counted all the same.
+            # A table may hold any JSON; configurations without knobs are counted, too.
             continue
         for name, value in configuration.settings.items():
             values[name].add(value)
-    return {name: tuple(sorted(each, key=_order)) for name, each in sorted(values.items())}
+    return {name: tuple(sorted(settings, key=_order)) for name, settings in sorted(values.items())}
 
 
 def _order(value: Setting) -> tuple[float, str]:
@@ -67,17 +67,17 @@ def _order(value: Setting) -> tuple[float, str]:
 
 
 MOST_SPREAD = 0.10
-"""Standard deviation of a cell's run means over their mean."""
+"""Largest standard deviation of a cell's run means, over their mean, without a warning."""
 LEAST_TICKS = 100
-"""Mean time of an invocation over the resolution of the device's timer."""
+"""Least mean time of an invocation, over the resolution of the device's timer."""
 MOST_CLOCK_CHANGE = 0.05
-"""Change of the clock during a session, over the clock before."""
+"""Largest change of the clock during a session, over the clock before."""
 MOST_LOAD = 0.5
-"""Other processes that want to run, before or after a session."""
+"""Most other processes ready to run, before or after a session."""
 LEAST_RUNS = 50
-"""Recorded runs of a session."""
+"""Fewest recorded runs of a session."""
 LEAST_LOOP_S = 2.0
-"""Time of all recorded runs of a session."""
+"""Shortest time of all recorded runs of a session."""
 
 _NO_SETTINGS = "{}"
 
@@ -86,11 +86,11 @@ Rule = Literal["spread", "resolution", "ticks", "clock", "load", "runs", "loop"]
 
 @dataclass(frozen=True)
 class RecordWarning:
-    """Why some times are doubtful."""
+    """A reason to doubt some times."""
 
-    rule: Rule  # Which rule found it
-    warning: str  # What was found, as a sentence
-    application: str  # Where; the configuration as JSON
+    rule: Rule  # The violated rule
+    warning: str  # The finding, as a sentence
+    application: str  # Cell of the times; the configuration as JSON
     size: str
     device: str
     configuration: str
@@ -99,21 +99,21 @@ class RecordWarning:
 
 
 def warnings_of(records: Table, sessions: Table) -> list[RecordWarning]:
-    """Look for what makes times doubtful, in one session or many.
+    """Check times of one or many sessions against the rules.
 
-    Sessions that failed, and their records, are left out. A rule whose facts are missing says nothing.
-    The number of runs is not judged of sessions on settings that were not measured here (they have no
-    `environment`): sweeps over configurations have few runs of each.
+    Sessions that failed, and their records, are left out. A rule whose facts are missing is skipped. The
+    number of runs is not checked for imported sessions with settings (they have no `environment`), as sweeps
+    over configurations have few runs of each.
     """
     records = sound(records, sessions)
     sessions = sessions.filter(pc.is_null(sessions.column("failure")))
-    found = [
+    warnings = [
         *_cell_warnings(records, sessions),
         *_few_runs(records, sessions),
         *(warning for row in sessions.to_pylist() for warning in _session_warnings(TableRow(row))),
     ]
     return sorted(
-        found,
+        warnings,
         key=lambda w: (
             w.application,
             w.size,
@@ -133,35 +133,35 @@ def _cell_warnings(records: Table, sessions: Table) -> Iterator[RecordWarning]:
     resolution = _resolution(records, sessions)
     least = least_times(records)
     too_short = np.bincount(numbers, weights=(least <= 0) | (least < resolution), minlength=len(means))
-    # The coarsest of the timers that a cell's sessions had; not a number if none is known.
+    # Resolution of the coarsest timer of a cell's sessions; NaN if none is known.
     coarsest = np.full(len(means), np.nan)
     np.fmax.at(coarsest, numbers, resolution)
     spread = deviations > MOST_SPREAD * means
     few_ticks = means < LEAST_TICKS * coarsest
-    for place in np.flatnonzero(spread | few_ticks | (too_short > 0)):
-        where = cells.keys.slice(place, 1).to_pylist()[0]
-        mean, runs = means[place], cells.times.counts[place]
-        if spread[place]:
+    for cell in np.flatnonzero(spread | few_ticks | (too_short > 0)):
+        key = cells.keys.slice(cell, 1).to_pylist()[0]
+        mean, runs = means[cell], cells.times.counts[cell]
+        if spread[cell]:
             yield RecordWarning(
                 "spread",
-                f"the times of its {runs} runs spread by {_percent(deviations[place] / mean)} "
+                f"the times of its {runs} runs spread by {_percent(deviations[cell] / mean)} "
                 f"(standard deviation over mean), more than {_percent(MOST_SPREAD)}",
-                **where,
+                **key,
             )
-        if too_short[place]:
+        if too_short[cell]:
             yield RecordWarning(
                 "resolution",
-                f"{too_short[place]:.0f} of its {_runs(runs)} {'has' if too_short[place] == 1 else 'have'} "
+                f"{too_short[cell]:.0f} of its {_runs(runs)} {'has' if too_short[cell] == 1 else 'have'} "
                 "a time of 0 or under the timer's "
-                f"resolution{_in_brackets(coarsest[place])}",
-                **where,
+                f"resolution{_in_brackets(coarsest[cell])}",
+                **key,
             )
-        elif few_ticks[place]:
+        elif few_ticks[cell]:
             yield RecordWarning(
                 "ticks",
                 f"its mean time of {format_seconds(mean)} is less than {LEAST_TICKS} times the timer's "
-                f"resolution{_in_brackets(coarsest[place])}",
-                **where,
+                f"resolution{_in_brackets(coarsest[cell])}",
+                **key,
             )
 
 
@@ -174,7 +174,7 @@ def _in_brackets(seconds: float) -> str:
 
 
 def _resolution(records: Table, sessions: Table) -> Reals:
-    """For each record, the resolution of its session's timer in seconds, or not a number."""
+    """Resolution of the session's timer in seconds for each record; NaN where it is not known."""
     wanted, numbers = key_numbers([records, sessions], SESSIONS.key)
     known = np.full(int(max(wanted.max(initial=-1), numbers.max(initial=-1))) + 1, np.nan)
     known[numbers] = sessions.column("timer_resolution_s").to_numpy()
@@ -182,13 +182,13 @@ def _resolution(records: Table, sessions: Table) -> Reals:
 
 
 def _few_runs(records: Table, sessions: Table) -> Iterator[RecordWarning]:
-    """Of sessions that only their records tell of."""
+    """Warnings about sessions that have records but no row in the table of sessions."""
     wanted, numbers = key_numbers([records, sessions], SESSIONS.key)
     records = records.filter(pa.array(~np.isin(wanted, numbers)))
     # The kernels of a session share its runs.
     runs, _ = distinct(records, (*SESSIONS.key, "run"))
-    keys, places = distinct(runs, SESSIONS.key)
-    for key, count in zip(keys.to_pylist(), np.bincount(places).tolist(), strict=True):
+    keys, numbers_of_runs = distinct(runs, SESSIONS.key)
+    for key, count in zip(keys.to_pylist(), np.bincount(numbers_of_runs).tolist(), strict=True):
         if count < LEAST_RUNS and key["configuration"] == _NO_SETTINGS:
             yield RecordWarning("runs", _few(count), **key)
 
@@ -232,7 +232,7 @@ def _session_warnings(session: TableRow) -> Iterator[RecordWarning]:
 
 @dataclass(frozen=True)
 class SoloCount:
-    """How many applications were run alone on a device, and how many of these runs failed."""
+    """Numbers of isolated runs on a device, and of those that failed."""
 
     device: str
     solos: int
@@ -241,19 +241,19 @@ class SoloCount:
 
 @dataclass(frozen=True)
 class BagCount:
-    """How many mixes of a number of applications were run on a device."""
+    """Number of mixes of a given number of applications on a device."""
 
     device: str  # Key of the device
     members: int  # Applications of each of these mixes
-    bags: int  # How many there are, repeats and other configurations counted too
-    configurations: int  # Configurations of the device that they have
-    not_fitting: int  # How many do not fit on the device
-    failed: int  # How many have an application that failed
+    bags: int  # Number of these mixes, including repeats and other configurations
+    configurations: int  # Number of configurations of the device
+    not_fitting: int  # Number of mixes that do not fit on the device
+    failed: int  # Number of mixes with an application that failed
 
 
 @dataclass(frozen=True)
 class CoRunFailure:
-    """An application that failed, in a mix or alone (``bag`` is ``None``): where, and why."""
+    """An application that failed, in a mix or alone (``bag`` is ``None``)."""
 
     application: str
     size: str
@@ -266,7 +266,7 @@ class CoRunFailure:
 
 @dataclass(frozen=True)
 class CoRunContents:
-    """What a dataset holds of co-running; empty where it holds none."""
+    """Isolated runs and mixes of a dataset; empty where it has none."""
 
     solos: tuple[SoloCount, ...]  # Isolated runs by device
     bags: tuple[BagCount, ...]  # Mixes by device and number of applications
@@ -292,13 +292,13 @@ def _bag_counts(bags: Table) -> Iterator[BagCount]:
     (numbers,) = key_numbers([bags], BAGS.key[:-1])
     first, members = np.unique(numbers, return_index=True, return_counts=True)[1:]
     failed = np.bincount(numbers, weights=pc.is_valid(bags.column("failure")).to_numpy()) > 0
-    found = bags.select(["device", "configuration", "fits"]).take(pa.array(first))
+    mixes = bags.select(["device", "configuration", "fits"]).take(pa.array(first))
     table = pa.table(
         {
-            "device": found.column("device"),
+            "device": mixes.column("device"),
             "members": members,
-            "configuration": found.column("configuration"),
-            "not_fitting": pc.equal(found.column("fits"), 0),
+            "configuration": mixes.column("configuration"),
+            "not_fitting": pc.equal(mixes.column("fits"), 0),
             "failed": failed,
         }
     )
@@ -343,7 +343,7 @@ _Kernel = tuple[str | None, str]
 
 @dataclass(frozen=True)
 class Failure:
-    """A session that failed: where (the configuration as JSON), and why."""
+    """A session that failed, with the configuration as JSON, and the reason."""
 
     application: str
     size: str
@@ -355,7 +355,7 @@ class Failure:
 
 @dataclass(frozen=True)
 class Missing:
-    """What a kernel lacks at a size: a profile, or records on a device."""
+    """A profile that a kernel lacks at a size, or records that it lacks on a device."""
 
     application: str | None
     kernel: str
@@ -366,7 +366,7 @@ class Missing:
 
 @dataclass(frozen=True)
 class CellNoise:
-    """How the run means of a cell spread: deviation over mean (empty for one run), quartiles in seconds."""
+    """Spread of a cell's run means: deviation over mean (empty for one run), quartiles in seconds."""
 
     application: str
     kernel: str
@@ -380,33 +380,33 @@ class CellNoise:
 
 @dataclass(frozen=True)
 class Description:
-    """What `describe` finds."""
+    """Summary of a dataset, as `describe` makes it."""
 
     # Names, sorted (the known sizes from tiny to large); a kernel's is `application/kernel`
     applications: tuple[str, ...]
     kernels: tuple[str, ...]
     sizes: tuple[str, ...]
     devices: tuple[str, ...]
-    hosts: Mapping[str, tuple[str, ...]]  # Machines on which each device was measured, where sessions say
-    # Sizes at which there may be profiles and records of each kernel: those of `SIZES` that any kernel has,
-    # and its own; another kernel's input says nothing about it
+    hosts: Mapping[str, tuple[str, ...]]  # Machines on which each device was measured, as far as known
+    # Sizes at which profiles and records of each kernel are expected: those of `SIZES` that any kernel has,
+    # and the kernel's other inputs
     kernel_sizes: Mapping[str, tuple[str, ...]]
-    repeats: int  # Most processes (numbers `repeat`) that measured a kernel in the same cell
-    cells: int  # Number of cells that have records of sessions that did not fail
+    repeats: int  # Largest number of processes (`repeat`) that measured a kernel in the same cell
+    cells: int  # Number of cells with records of sessions that did not fail
     profiles: int  # Number of rows of each table
     records: int
     energy: int
     sessions: int
-    configurations: tuple[DeviceConfigurations, ...]  # What each device that has records was set to
-    corun: CoRunContents  # Isolated runs and mixes, and what failed of them
+    configurations: tuple[DeviceConfigurations, ...]  # Configurations of each device that has records
+    corun: CoRunContents  # Isolated runs and mixes, and their failures
     failed: tuple[Failure, ...]  # Sessions that failed
-    missing: tuple[Missing, ...]  # What is lacking of kernels at their sizes, on all devices
-    warnings: tuple[RecordWarning, ...]  # What makes times doubtful
+    missing: tuple[Missing, ...]  # Missing profiles and records of kernels at their sizes, on all devices
+    warnings: tuple[RecordWarning, ...]  # Reasons to doubt times
     noise: tuple[CellNoise, ...]  # Spread of each cell
-    notes: Mapping[str, Mapping[str, str]]  # Texts kept with the tables, by table and name
+    notes: Mapping[str, Mapping[str, str]]  # Texts stored with the tables, by table and name
 
     def to_dict(self) -> dict[str, object]:
-        """Everything, as the object that ``--json`` prints."""
+        """Return the object that ``--json`` prints."""
         return {name: _plain(value) for name, value in vars(self).items()}
 
 
@@ -433,7 +433,7 @@ def describe(dataset: Dataset) -> Description:
         sizes=tuple(sorted(_names(dataset, "size"), key=size_order)),
         devices=devices,
         hosts={device: tuple(hosts) for device, hosts in hosts_of(dataset.sessions.to_pylist()).items()},
-        kernel_sizes={_label(kernel): own for kernel, own in sizes.items()},
+        kernel_sizes={_label(kernel): sizes_of for kernel, sizes_of in sizes.items()},
         repeats=_repeats(dataset),
         cells=len(noise),
         profiles=dataset.profiles.num_rows,
@@ -460,13 +460,13 @@ def _label(kernel: _Kernel) -> str:
 
 
 def _kernel_sizes(dataset: Dataset) -> dict[_Kernel, tuple[str, ...]]:
-    """Kernels in the order of their names, each with its sizes in theirs."""
-    found = _distinct(dataset.profiles, "application", "kernel", "size")
-    found |= _distinct(dataset.records, "application", "kernel", "size")
+    """Kernels in the order of their names, each with its sizes in increasing order."""
+    combinations = _distinct(dataset.profiles, "application", "kernel", "size")
+    combinations |= _distinct(dataset.records, "application", "kernel", "size")
     for application, kernels, size in _distinct(dataset.sessions, "application", "kernels", "size"):
-        found |= {(application, kernel, size) for kernel in json.loads(kernels)}
+        combinations |= {(application, kernel, size) for kernel in json.loads(kernels)}
     sizes: defaultdict[_Kernel, set[str]] = defaultdict(set)
-    for application, kernel, size in found:
+    for application, kernel, size in combinations:
         sizes[application, kernel] |= {size} - {None}
     shared = set(SIZES) & set().union(*sizes.values())
     return {
@@ -476,12 +476,12 @@ def _kernel_sizes(dataset: Dataset) -> dict[_Kernel, tuple[str, ...]]:
 
 
 def _repeats(dataset: Dataset) -> int:
-    # Of each kernel: where it has sessions of its own, the numbers of an application's are not its repeats.
+    # Counted by kernel: kernels of one application may have separate sessions, which are not repeats.
     cell = ("application", "size", "device", "configuration", "repeat")
-    found = _distinct(dataset.records, "kernel", *cell)
-    for kernels, *place in _distinct(dataset.sessions, "kernels", *cell):
-        found |= {(kernel, *place) for kernel in json.loads(kernels)}
-    return max(Counter(place[:-1] for place in found).values(), default=0)
+    measured = _distinct(dataset.records, "kernel", *cell)
+    for kernels, *session in _distinct(dataset.sessions, "kernels", *cell):
+        measured |= {(kernel, *session) for kernel in json.loads(kernels)}
+    return max(Counter(row[:-1] for row in measured).values(), default=0)
 
 
 def _distinct(table: Table, *columns: str) -> set[tuple[Any, ...]]:
@@ -522,10 +522,10 @@ def _noise(records: Table) -> tuple[CellNoise, ...]:
     noise = [
         CellNoise(
             **cell,
-            runs=int(times.counts[place]),
-            relative_sd=float(relative[place]) if known[place] else None,
-            quartiles_s=tuple(quartiles[place].tolist()),
+            runs=int(times.counts[number]),
+            relative_sd=float(relative[number]) if known[number] else None,
+            quartiles_s=tuple(quartiles[number].tolist()),
         )
-        for place, cell in enumerate(cells.keys.to_pylist())
+        for number, cell in enumerate(cells.keys.to_pylist())
     ]
     return tuple(sorted(noise, key=lambda n: (n.application, n.kernel, n.size, n.device, n.configuration)))

@@ -34,16 +34,16 @@ def _processor() -> str:
 
 @functools.cache
 def memory_bytes() -> int:
-    """Memory of this machine, or of the container (control group) that this process is in."""
-    machine = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    """Memory of this machine, or the limit of this process' container (control group), in bytes."""
+    available = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     for limit in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
         try:
             text = Path(limit).read_text().strip()
         except OSError:
             continue
         if text.isdecimal():
-            machine = min(machine, int(text))
-    return machine
+            available = min(available, int(text))
+    return available
 
 
 @functools.cache
@@ -52,7 +52,7 @@ def _versions() -> dict[str, str]:
 
 
 def facts() -> dict[str, object]:
-    """Versions of what computes, and the machine it computes on."""
+    """Versions of the packages that compute, and facts about the machine."""
     return {
         "packages": dict(_versions()),
         "python": platform.python_version(),

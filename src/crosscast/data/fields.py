@@ -29,32 +29,32 @@ def _short_integer(text: str) -> int:
 
 
 STRICT_JSON = json.JSONDecoder(parse_constant=_no_constant, parse_int=_short_integer)
-"""Refuses what JSON has no word for, such as NaN, and numbers too long to be meant."""
+"""Refuses values that JSON does not have, such as NaN, and integers of too many digits."""
 
 
-_Each = TypeVar("_Each")
+_Value = TypeVar("_Value")
 _Word = TypeVar("_Word", bound=str)
 
 
-def listed(given: _Each | Sequence[_Each]) -> Sequence[_Each]:
-    """What a caller gave, such as names of devices: one that stands alone is a list of one.
+def listed(given: _Value | Sequence[_Value]) -> Sequence[_Value]:
+    """Return an argument, such as names of devices, as a sequence; a single value becomes a list of one.
 
     >>> listed("gtx1080"), listed(["gtx1080", "knl"])
     (['gtx1080'], ['gtx1080', 'knl'])
     """
     is_one = isinstance(given, str) or not isinstance(given, Sequence)
-    return [cast(_Each, given)] if is_one else cast(Sequence[_Each], given)
+    return [cast(_Value, given)] if is_one else cast(Sequence[_Value], given)
 
 
 class Fields:
-    """The fields of one table; each may be asked for, and none may be left over.
+    """The fields of one table, read one by one, and an error for fields that were not read.
 
     Parameters
     ----------
     table
         The fields by name, as a TOML or JSON reader gives them.
     where
-        What the table is, for messages: a file, or a file and a place in it.
+        The table's location, for messages: a file, or a file and a position in it.
     """
 
     def __init__(self, table: Mapping[str, object], where: str) -> None:
@@ -66,17 +66,17 @@ class Fields:
         return name in self._table
 
     def fail(self, name: str, expected: str) -> InputError:
-        """Error about the field `name`, which holds something else than `expected`."""
+        """Make the error for a field `name` that is not as `expected`."""
         return InputError(f"{self.where}: {name}: expected {expected}, found {self._table[name]!r}")
 
     def take(self, name: str) -> object:
-        """Value of the field `name` as it is, or ``None`` if it is absent."""
+        """Value of the field `name`, unchecked, or ``None`` if it is absent."""
         self._known.append(name)
         return self._table.get(name)
 
     def _taken(
-        self, name: str, expected: str, is_right: Callable[[object], TypeGuard[_Each]]
-    ) -> _Each | None:
+        self, name: str, expected: str, is_right: Callable[[object], TypeGuard[_Value]]
+    ) -> _Value | None:
         value = self.take(name)
         if value is None:
             return None
@@ -85,12 +85,12 @@ class Fields:
         return value
 
     def require(self, name: str, expected: str) -> None:
-        """Refuse a table without the field `name`."""
+        """Raise InputError if the field `name` is absent."""
         if self._table.get(name) is None:
             raise InputError(f"{self.where}: {name} is missing, expected {expected}")
 
     def text(self, name: str, most: int | None = None) -> str | None:
-        """Text, not empty, of so many characters at most."""
+        """Text, not empty, of at most `most` characters."""
         value = self._taken(name, "a text", _is_text)
         if value is not None and most is not None and len(value) > most:
             raise InputError(f"{self.where}: {name}: expected {most} characters at most, found more")
@@ -134,7 +134,7 @@ class Fields:
         return self._taken(name, "a list of numbers", _are_numbers)
 
     def sizes(self, name: str, least: int) -> tuple[int, ...] | None:
-        """One to three whole numbers, each `least` or more; one may come without a list."""
+        """One to three whole numbers, each `least` or more; a single one need not be in a list."""
         value = self.take(name)
         if value is None:
             return None
@@ -144,7 +144,7 @@ class Fields:
         return sizes
 
     def texts(self, name: str) -> tuple[str, ...]:
-        """List of texts; absent is empty, and one text may come without a list."""
+        """List of texts; absent is empty, and a single text need not be in a list."""
         value = self.take(name)
         items = [] if value is None else _listed(value)
         texts = tuple(item for item in items if isinstance(item, str))
@@ -154,21 +154,21 @@ class Fields:
 
     def tables(self, name: str) -> list[Fields]:
         """List of tables, as ``[[name]]`` gives it; absent is empty."""
-        found = self._taken(name, f"tables, each under [[{name}]]", _are_objects)
-        return [Fields(item, f"{self.where}: {name}[{index}]") for index, item in enumerate(found or ())]
+        items = self._taken(name, f"tables, each under [[{name}]]", _are_objects)
+        return [Fields(item, f"{self.where}: {name}[{index}]") for index, item in enumerate(items or ())]
 
     def table(self, name: str) -> Fields | None:
         """One table."""
-        found = self._taken(name, "a table", _is_object)
-        return None if found is None else Fields(found, f"{self.where}: {name}")
+        value = self._taken(name, "a table", _is_object)
+        return None if value is None else Fields(value, f"{self.where}: {name}")
 
     def items(self) -> list[tuple[str, object]]:
-        """Every field with its value; all of them count as known."""
+        """All fields with their values; all count as read."""
         self._known.extend(self._table)
         return list(self._table.items())
 
     def finish(self) -> None:
-        """Refuse fields that nobody asked for."""
+        """Raise InputError if a field was not read."""
         for name in self._table:
             if name not in self._known:
                 known = ", ".join(dict.fromkeys(self._known))
@@ -192,7 +192,7 @@ def _is_flag(value: object) -> TypeGuard[bool]:
 
 
 def _is_integer(value: object) -> TypeGuard[int]:
-    """True for whole numbers, and not for ``true`` and ``false``, which Python counts among them."""
+    """Whether a value is a whole number; ``true`` and ``false``, which Python counts among them, are not."""
     return isinstance(value, int) and not isinstance(value, bool)
 
 
@@ -217,15 +217,15 @@ def _listed(value: object) -> list[object]:
 
 
 class TableRow(dict[str, object]):
-    """Cells of a row by column, each read as what the schema of its table says that it holds.
+    """Cells of a row by column, read by the type that the table's schema has for the column.
 
     Raises
     ------
     InputError
-        If a cell is asked for as something that it is not.
+        If a cell is of another type.
     """
 
-    def _read(self, name: str, expected: str, is_right: Callable[[object], TypeGuard[_Each]]) -> _Each:
+    def _read(self, name: str, expected: str, is_right: Callable[[object], TypeGuard[_Value]]) -> _Value:
         cell = self.get(name)
         if not is_right(cell):
             raise InputError.of(field=f"column {name!r}", expected=expected, found=repr(cell))
@@ -260,7 +260,7 @@ class TableRow(dict[str, object]):
         return {name: self.number(name) for name in names if self.get(name) is not None}
 
     def texts(self, name: str) -> list[str]:
-        """A list of texts; one without any of an empty cell."""
+        """A list of texts; an empty cell gives an empty list."""
         return [] if self.get(name) is None else self._read(name, "a list of texts", _are_strings)
 
     def entries(self, name: str) -> dict[str, object]:
@@ -280,7 +280,7 @@ def decode(cls: type[Section], value: object, where: str) -> Section:
         raise InputError.of(where=where, field=field, expected=expected, found=found) from error
 
 
-_PLACE = re.compile(r" - at (?:`key` in )?`\$(?P<path>.*)`$")
+_AT = re.compile(r" - at (?:`key` in )?`\$(?P<path>.*)`$")
 _STEP = re.compile(r"\.(?P<name>[^.\[\]]+)|\[(?P<number>\d+)\]|\[\.\.\.\]")
 _WRONG = re.compile(r"Expected `(?P<types>[^`]+)`(?P<bounds>.*?)(?:, got `(?P<got>\w+)`)?")
 _ABSENT = re.compile(r"Object missing required field `(?P<name>[^`]+)`")
@@ -298,10 +298,10 @@ _WORDS = {
 
 
 def _explained(cls: type[Section], value: object, message: str) -> tuple[str | None, str, str]:
-    """Field, what was expected and what was found, of a sentence of msgspec."""
-    place = _PLACE.search(message)
-    path, sentence = (place["path"], message[: place.start()]) if place else ("", message)
-    field, found = _at(cls, value, path, message)
+    """Parse a message of msgspec into the field, what was expected and what was found."""
+    at = _AT.search(message)
+    path, sentence = (at["path"], message[: at.start()]) if at else ("", message)
+    field, part = _at(cls, value, path, message)
     absent = _ABSENT.fullmatch(sentence)
     if absent:
         return f"{field}.{absent['name']}".lstrip("."), "a value", "none"
@@ -309,40 +309,41 @@ def _explained(cls: type[Section], value: object, message: str) -> tuple[str | N
         return (
             f"{field}.{unknown['name']}".lstrip("."),
             "no such field",
-            shown(_entries(found)[unknown["name"]]),
+            shown(_entries(part)[unknown["name"]]),
         )
     wrong = _WRONG.fullmatch(sentence)
     if wrong is None:
-        return field or None, "another value", f"{shown(found)} ({sentence})"
-    types = " or ".join(_WORDS.get(each, each) for each in wrong["types"].split(" | "))
-    return field or None, f"{types}{wrong['bounds']}", shown(found)
+        return field or None, "another value", f"{shown(part)} ({sentence})"
+    types = " or ".join(_WORDS.get(name, name) for name in wrong["types"].split(" | "))
+    return field or None, f"{types}{wrong['bounds']}", shown(part)
 
 
 def _at(cls: type[Section], value: object, path: str, message: str) -> tuple[str, object]:
-    """Name of the place and the value there, of a path of msgspec."""
-    whole = value = copy.deepcopy(value)
-    place = ""
+    """Follow a path of msgspec; return the field's name and its value."""
+    root = value = copy.deepcopy(value)
+    field = ""
     for step in _STEP.finditer(path):
         key: str | int | None = step["name"]
         if step["number"] is not None:
             key = int(step["number"])
         elif key is None:
-            # In an object without fixed names it says [...]: this is the entry without which all is well.
+            # msgspec writes [...] for an entry of an object without fixed names. The wrong entry is the one
+            # whose removal changes the message.
             entries = _entries(value)
             for name, entry in list(entries.items()):
                 del entries[name]
-                if _complaint(cls, whole) != message:
+                if _complaint(cls, root) != message:
                     key, entries[name] = name, entry
                     break
             else:
                 break
-        place += f"[{key}]" if isinstance(key, int) else f".{key}"
+        field += f"[{key}]" if isinstance(key, int) else f".{key}"
         value = _entries(value)[key]
-    return place.lstrip("."), value
+    return field.lstrip("."), value
 
 
 def _entries(value: object) -> dict[str | int | None, object]:
-    """Entries of a JSON object, which it keeps, or of a list by their numbers."""
+    """Entries of a JSON object (the object itself), or of a list by their indices."""
     return value if isinstance(value, dict) else dict(enumerate(value)) if isinstance(value, list) else {}
 
 
@@ -355,6 +356,6 @@ def _complaint(cls: type[Section], value: object) -> str:
 
 
 def shown(value: object) -> str:
-    """A JSON value as a file has it, cut short."""
+    """Write a JSON value for a message, cut to 60 characters."""
     text = json.dumps(value, default=repr)
     return text if len(text) <= 60 else f"{text[:57]}..."

@@ -1,4 +1,4 @@
-"""Files: read up to a size, written whole or not at all, and the folders that they go into."""
+"""Files: reading with a size limit, atomic writing, and the folders for caches and data."""
 
 from __future__ import annotations
 
@@ -21,18 +21,12 @@ from crosscast.errors import InputError
 
 
 def cache_home() -> Path:
-    """Where what can be made again is kept: ``crosscast`` in ``XDG_CACHE_HOME``, or in ``~/.cache``.
-
-    It may not be there yet.
-    """
+    """Folder for caches: ``crosscast`` in ``XDG_CACHE_HOME`` or ``~/.cache``; it may not exist."""
     return _home("XDG_CACHE_HOME", ".cache")
 
 
 def data_home() -> Path:
-    """Where what the user made is kept: ``crosscast`` in ``XDG_DATA_HOME``, or in ``~/.local/share``.
-
-    It may not be there yet.
-    """
+    """Folder for user data: ``crosscast`` in ``XDG_DATA_HOME`` or ``~/.local/share``; it may not exist."""
     return _home("XDG_DATA_HOME", ".local/share")
 
 
@@ -42,7 +36,7 @@ def _home(variable: str, default: str) -> Path:
 
 
 def read_bytes(path: Path, what: str, most_bytes: int) -> bytes:
-    """All of a file of a bounded size; `what` is in it, for messages."""
+    """Read a file of at most `most_bytes`; `what` names its content in messages."""
     try:
         with path.open("rb") as file:
             content = file.read(most_bytes + 1)
@@ -54,7 +48,7 @@ def read_bytes(path: Path, what: str, most_bytes: int) -> bytes:
 
 
 def read_text(path: Path, what: str, most_bytes: int) -> str:
-    """The same of a file in UTF-8."""
+    """Read a file in UTF-8 of at most `most_bytes`; `what` names its content in messages."""
     content = read_bytes(path, what, most_bytes)
     try:
         return content.decode("utf-8-sig")
@@ -64,10 +58,10 @@ def read_text(path: Path, what: str, most_bytes: int) -> str:
 
 @contextmanager
 def whole_file(path: Path) -> Iterator[Path]:
-    """Give a temporary name to write to; rename it to `path` if that went well, else remove it.
+    """Write a file atomically: yield a temporary path that replaces `path`, or is removed after an error.
 
-    Readers and other writers, of other threads too, see the whole old file or a whole new one, also after a
-    power cut. The suffix stays, as some writers choose their format by it.
+    Readers and other writers, of other threads too, see either the complete old file or the complete new one,
+    also after a power cut. The suffix stays, as some writers choose their format by it.
     """
     temporary = path.with_name(f".{path.stem}.{secrets.token_hex(6)}{path.suffix}")
     try:
@@ -81,19 +75,19 @@ def whole_file(path: Path) -> Iterator[Path]:
 
 def _sync(path: Path) -> None:
     """Wait until a file's content, or a folder's names, are on the disk."""
-    opened = os.open(path, os.O_RDONLY)
+    descriptor = os.open(path, os.O_RDONLY)
     try:
-        os.fsync(opened)
+        os.fsync(descriptor)
     except OSError as error:
-        # Some file systems cannot, as they keep nothing over a power cut or sync by themselves.
+        # Some file systems do not support it, as they are not persistent or sync by themselves.
         if error.errno not in (errno.EINVAL, errno.ENOTSUP):
             raise
     finally:
-        os.close(opened)
+        os.close(descriptor)
 
 
 def is_writable(folder: Path) -> bool:
-    """Whether files can be made in a folder of the user's own, which is made if it is not there."""
+    """Whether files can be created in a folder; it is created for this user alone if it does not exist."""
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         with tempfile.TemporaryFile(dir=folder):
@@ -104,11 +98,11 @@ def is_writable(folder: Path) -> bool:
 
 @functools.cache
 def temporary_cache() -> Path:
-    """Folder for caches where the user's is not writable; it is removed when this process ends."""
+    """Folder for caches where the user's folder is not writable; removed when this process ends."""
     folder, owner = Path(tempfile.mkdtemp(prefix="crosscast-")), os.getpid()
 
     def remove() -> None:
-        # Children that were forked leave it to their parent.
+        # A forked child must not remove the folder of its parent.
         if os.getpid() == owner:
             shutil.rmtree(folder, ignore_errors=True)
 
@@ -117,7 +111,7 @@ def temporary_cache() -> Path:
 
 
 def made(folder: str | Path, role: str | None = None) -> Path:
-    """Make a folder if it is not there, and return it; its `role`, such as an option, is for messages."""
+    """Create a folder if it does not exist, and return it; `role`, such as an option, is for messages."""
     folder = Path(folder)
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -131,9 +125,9 @@ def made(folder: str | Path, role: str | None = None) -> Path:
 
 @contextmanager
 def locked(folder: str | Path) -> Iterator[None]:
-    """Keep other builds from writing a folder; make it if it is not there.
+    """Lock a folder against other builds; create it if it does not exist.
 
-    The lock goes with the process, however that ends.
+    The lock is released when the process ends, however it ends.
     """
     path = made(folder) / ".lock"
     try:
@@ -156,8 +150,8 @@ def _lock(path: Path) -> int:
         lock = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            # The holder before may have removed the file between the two calls.
-            if _is(path, lock):
+            # The previous holder may have removed the file between the two calls.
+            if _is_file_of(path, lock):
                 return lock
         except OSError:
             os.close(lock)
@@ -165,7 +159,7 @@ def _lock(path: Path) -> int:
         os.close(lock)
 
 
-def _is(path: Path, lock: int) -> bool:
+def _is_file_of(path: Path, lock: int) -> bool:
     try:
         return os.path.samestat(path.stat(), os.fstat(lock))
     except FileNotFoundError:
@@ -175,7 +169,7 @@ def _is(path: Path, lock: int) -> bool:
 def csv_rows(
     path: Path, what: str, columns: str, most_bytes: int
 ) -> tuple[str, Sequence[str], Iterator[tuple[str, Mapping[str, str]]]]:
-    """Read a CSV file in UTF-8; lines without anything in them are passed over."""
+    """Read a CSV file in UTF-8, skipping empty lines."""
     lines = _lines(path, read_text(path, what, most_bytes))
     where, header = next(lines, ("", []))
     if not header:
@@ -189,7 +183,7 @@ def csv_rows(
 
 
 def number_of_text(text: str) -> float:
-    """The number that a cell says; NaN if it is none, or not finite."""
+    """Parse a cell as a number; NaN if it is none, or not finite."""
     try:
         value = float(text)
     except ValueError:

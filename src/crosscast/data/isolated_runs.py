@@ -1,4 +1,4 @@
-"""Files of isolated runs: JSON with what is known of an application alone on a device, and of the device."""
+"""Files of isolated runs: JSON with an application's run alone on a device, and facts about the device."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from crosscast.data.schema import DEVICES, Column, json_text
 from crosscast.errors import InputError
 
 FORMAT = "crosscast solo profile"
-"""What the field ``format`` of these files says."""
+"""Value of the field ``format``."""
 VERSION = 1
 """Rises when a field changes its name, type or meaning."""
 
@@ -47,7 +47,7 @@ _Device: Any = msgspec.defstruct(
     [("device", _Name), *((name, _kind(column), None) for name, column in _FACTS.items())],
     forbid_unknown_fields=True,
 )
-"""What may be known of a device: the columns of its table."""
+"""Facts about a device: the columns of its table."""
 
 
 class _File(msgspec.Struct, forbid_unknown_fields=True):
@@ -66,16 +66,16 @@ class _File(msgspec.Struct, forbid_unknown_fields=True):
 
 @dataclass(frozen=True, eq=False)
 class SoloProfile:
-    """What a file holds."""
+    """Contents of a file."""
 
     solo: Solo  # The application alone; its `device` is the key of the device
-    # What is known of the device: cells by column of the table of devices, `device` and `type` among them,
+    # Facts about the device: cells by column of the table of devices, `device` and `type` among them,
     # without their sources
     device: Mapping[str, object]
 
 
 def write_profile(solo: Solo, device: Mapping[str, object], path: str | Path) -> None:
-    """Write an isolated run to a file, in the place of what is there; the same run gives the same bytes."""
+    """Write an isolated run to a file, replacing it; equal runs give equal bytes."""
     path = Path(path)
     content = _content(solo, device, path)
     _profile(content, str(path))
@@ -93,7 +93,7 @@ def _content(solo: Solo, device: Mapping[str, object], path: Path) -> dict[str, 
     if device.get("device", solo.device) != solo.device:
         raise InputError(f"{path}: device: expected {solo.device!r}, found {device['device']!r}")
     facts = {name: device[name] for name in _FACTS if device.get(name) not in (None, "")}
-    told = {"time_s": solo.time_s, "power_w": solo.power_w, "memory_bytes": solo.memory_bytes}
+    measured = {"time_s": solo.time_s, "power_w": solo.power_w, "memory_bytes": solo.memory_bytes}
     return {
         "format": FORMAT,
         "version": VERSION,
@@ -102,7 +102,7 @@ def _content(solo: Solo, device: Mapping[str, object], path: Path) -> dict[str, 
         "device": {"device": solo.device, **facts},
         "configuration": _settings(solo, path),
         "runs": solo.runs,
-        **{name: value for name, value in told.items() if value is not None},
+        **{name: value for name, value in measured.items() if value is not None},
         "features": {name: float(value) for name, value in solo.features.items()},
     }
 
@@ -112,7 +112,7 @@ def _settings(solo: Solo, path: Path) -> object:
         Configuration.of(solo.device, solo.configuration)
     except InputError as error:
         raise InputError(f"{path}: {error}") from error
-    # As they are: a configuration has all numbers as real ones.
+    # Parsed from the text, as `Configuration` would turn whole numbers into real ones.
     return json.loads(solo.configuration)
 
 
@@ -137,43 +137,43 @@ def read_profile(path: str | Path) -> SoloProfile:
     """
     path = Path(path)
     try:
-        found = STRICT_JSON.decode(read_bytes(path, _WHAT, _MOST_BYTES).decode("utf-8-sig"))
+        content = STRICT_JSON.decode(read_bytes(path, _WHAT, _MOST_BYTES).decode("utf-8-sig"))
     except (ValueError, RecursionError) as error:
         raise InputError(f"{path}: expected an isolated run in JSON ({error})") from error
-    return profile_from(found, str(path))
+    return profile_from(content, str(path))
 
 
-def profile_from(found: object, where: str) -> SoloProfile:
-    """The isolated run of the JSON value of a file; messages begin with `where`."""
-    if not isinstance(found, dict) or found.get("format") != FORMAT:
+def profile_from(content: object, where: str) -> SoloProfile:
+    """Read an isolated run from the JSON value of a file; messages begin with `where`."""
+    if not isinstance(content, dict) or content.get("format") != FORMAT:
         raise InputError(
             f"{where}: expected an isolated run, as crosscast corun profile writes it, found other JSON"
         )
-    version = found.get("version")
+    version = content.get("version")
     if isinstance(version, int) and version > VERSION:
         raise InputError(
             f"{where}: expected an isolated run of version {VERSION} or older, found version {version}: a "
             "newer Crosscast wrote it"
         )
-    return _profile(found, where)
+    return _profile(content, where)
 
 
 def _profile(content: Mapping[str, object], where: str) -> SoloProfile:
-    told = decode(_File, content, where)
-    device = {name: cell for name, cell in msgspec.structs.asdict(told.device).items() if cell is not None}
+    file = decode(_File, content, where)
+    device = {name: cell for name, cell in msgspec.structs.asdict(file.device).items() if cell is not None}
     try:
-        Configuration.of_values(device["device"], told.configuration)
+        Configuration.of_values(device["device"], file.configuration)
     except InputError as error:
         raise InputError(f"{where}: {error}") from error
     solo = Solo(
-        told.application,
-        told.size,
+        file.application,
+        file.size,
         device["device"],
-        told.time_s,
-        json_text(told.configuration),
-        told.runs or 1,
-        told.power_w,
-        told.memory_bytes,
-        dict(sorted(told.features.items())),
+        file.time_s,
+        json_text(file.configuration),
+        file.runs or 1,
+        file.power_w,
+        file.memory_bytes,
+        dict(sorted(file.features.items())),
     )
     return SoloProfile(solo, MappingProxyType(device))

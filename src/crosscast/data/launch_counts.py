@@ -1,6 +1,6 @@
-"""Counts that a profile's `launch` has beside the metrics: where each stands there, and its column in tables.
+"""Counts in a profile's `launch` beside the metrics, with their paths and their columns in tables.
 
-A column is named by the way to its number, with underscores between: ``launch["geometry"]["registers"]`` is
+A column is named by the path to its number, joined with underscores: ``launch["geometry"]["registers"]`` is
 ``geometry_registers``, and ``launch["sub_groups"]["32"]["accesses_read"]`` is ``sub_group_32_accesses_read``.
 """
 
@@ -35,16 +35,16 @@ USES = {
     "path": "dependence path",
     "host": "host",
 }
-"""The parts of `launch` that hold counts, and what people call them."""
+"""The parts of `launch` that hold counts, and their names for people."""
 
 SUB_GROUPS = (32, 64)
-"""Work-items of the sub-groups that are counted."""
+"""Sizes of sub-groups, in work-items, for which accesses are counted."""
 REUSE_LINES, REUSE_GROUPS = (64, 128), (1, 16, 256)
 REUSE_CACHES = tuple(1 << bits for bits in range(14, 27))
-"""Lines of caches in bytes, work-groups that run together, and caches in bytes, of which reuse is known."""
+"""Line sizes in bytes, concurrent work-groups, and cache sizes in bytes, for which reuse is counted."""
 
 _SPARSE = frozenset(("access_patterns", "distinct_bytes", "instructions", "path"))
-"""Parts that leave out what is 0."""
+"""Parts that leave out counts of 0."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class Count:
     """A number of a launch."""
 
     column: Column
-    path: tuple[str, ...]  # Its place in `launch`
+    path: tuple[str, ...]  # Keys that lead to it in `launch`
 
     @property
     def part(self) -> str:
@@ -60,33 +60,33 @@ class Count:
         return self.path[0]
 
     def of(self, launch: Mapping[str, object]) -> int | float | None:
-        """Its value in a launch, of several kinds their sum; ``None`` where that part was not counted."""
-        found = launch.get(self.part)
-        if not isinstance(found, Mapping):
+        """Its value in a launch, summed over kinds; ``None`` where that part was not counted."""
+        value = launch.get(self.part)
+        if not isinstance(value, Mapping):
             return None
         for name in self.path[1:]:
-            found = found.get(name) if isinstance(found, Mapping) else None
-        return 0 if found is None and self.part in _SPARSE and self.column.unit else _total(found)
+            value = value.get(name) if isinstance(value, Mapping) else None
+        return 0 if value is None and self.part in _SPARSE and self.column.unit else _total(value)
 
 
-def _total(found: object) -> int | float | None:
-    if isinstance(found, Mapping):
-        return sum(_total(each) or 0 for each in found.values()) if found else None
-    return int(found) if isinstance(found, bool) else found if isinstance(found, int | float) else None
+def _total(value: object) -> int | float | None:
+    if isinstance(value, Mapping):
+        return sum(_total(part) or 0 for part in value.values()) if value else None
+    return int(value) if isinstance(value, bool) else value if isinstance(value, int | float) else None
 
 
 def counts_of(launch: Mapping[str, object]) -> dict[str, int | float | None]:
-    """Every count of a launch by the name of its column; ``None`` where it was not counted.
+    """Counts of a launch by column; ``None`` where a count was not made.
 
-    >>> found = counts_of({"distinct_bytes": {"global": {"read": 64}}})
-    >>> found["distinct_bytes_global_read"], found["distinct_bytes_global_written"], found["geometry_groups"]
+    >>> row = counts_of({"distinct_bytes": {"global": {"read": 64}}})
+    >>> row["distinct_bytes_global_read"], row["distinct_bytes_global_written"], row["geometry_groups"]
     (64, 0, None)
     """
     return {count.column.name: count.of(launch) for count in COUNTS}
 
 
 def kinds_of(launch: Mapping[str, object]) -> dict[str, int | float]:
-    """Executed instructions of each kind, those without a column too.
+    """Executed instructions by kind, also those without a column.
 
     >>> kinds_of({"instructions": {"fp32": {"native_exp": 8}, "barriers": 4}})
     {'instructions_fp32_native_exp': 8, 'instructions_barriers': 4}
@@ -103,13 +103,13 @@ def work_of(launch: Mapping[str, object]) -> dict[str, int | float]:
     return dict(_flat(launch.get("work"), "", "."))
 
 
-def _flat(values: object, before: str, separator: str) -> Iterator[tuple[str, int | float]]:
-    """Numbers of an object and those in it, by the way to them."""
+def _flat(values: object, prefix: str, separator: str) -> Iterator[tuple[str, int | float]]:
+    """Numbers of nested objects, by their paths."""
     for name, value in values.items() if isinstance(values, Mapping) else ():
         if isinstance(value, Mapping):
-            yield from _flat(value, f"{before}{name}{separator}", separator)
+            yield from _flat(value, f"{prefix}{name}{separator}", separator)
         elif isinstance(value, int | float):
-            yield f"{before}{name}", value
+            yield f"{prefix}{name}", value
 
 
 def _count(
@@ -200,9 +200,9 @@ COUNTS: tuple[Count, ...] = (
     _count("geometry.registers", "most values that live at once, in units of 32 bits"),
     _count("geometry.private_bytes", "private arrays and structures of a work-item", "B"),
     *(
-        each
+        count
         for type_, title in _NUMBERS.items()
-        for each in (
+        for count in (
             _count(f"instructions.{type_}", f"operations {title}"),
             *(_count(f"instructions.{type_}.{kind}", f"{name} {title}") for kind, name in _KINDS.items()),
         )

@@ -1,4 +1,4 @@
-"""pyarrow, or the sentence that says how to get it."""
+"""Import of pyarrow, with an error that says how to install it where it is missing."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ HOST = "host"
 """Name of the machine in the environment of a session or an isolated run."""
 
 _OF_A_DEVICE = ("name", "vendor", "type", "compute_units", "platform", "driver")
-"""What equal devices of two hosts agree in; what was measured of them is that of the first."""
+"""Columns that are equal for equal devices of two hosts; measured columns are taken from the first host."""
 _OF_A_PROFILE = tuple(
     column.name
     for column in PROFILES.columns
@@ -29,13 +29,13 @@ _OF_A_PROFILE = tuple(
 def merged(datasets: Sequence[Dataset], label: str) -> Dataset:
     """Join datasets: each device once, and every measurement of each host.
 
-    A session that another host has too gets the next number of a repeat. What several datasets have of one
-    host must be equal.
+    A session that another host has, too, gets the next free repeat number. Rows that several datasets have
+    of one host must be equal.
 
     Raises
     ------
     InputError
-        If something is there twice and differs; names it, and where both are.
+        If two rows with one key differ; the message names the key and both datasets.
     """
     tables: dict[Schema, list[Row]] = {}
     tables[DEVICES] = _joined(datasets, DEVICES, DEVICES.key, lambda row: _cells(row, _OF_A_DEVICE))
@@ -43,69 +43,71 @@ def merged(datasets: Sequence[Dataset], label: str) -> Dataset:
     for schema in (SOLOS, BAGS):
         tables[schema] = _joined(datasets, schema, schema.key, dict)
     tables |= _sessions(datasets)
-    found = Dataset(
+    joined = Dataset(
         label,
         **{schema.table: table_of(schema, tables[schema], _notes(datasets, schema)) for schema in TABLES},
     )
-    validate(found)
-    return found
+    validate(joined)
+    return joined
 
 
 def hosts_of(sessions: Iterable[Mapping[str, object]]) -> dict[str, list[str]]:
     """Hosts on which each device was measured, in the order of their names."""
-    found: dict[str, set[str]] = {}
+    hosts: dict[str, set[str]] = {}
     for row in sessions:
         if (host := _host(row)) is not None:
-            found.setdefault(str(row["device"]), set()).add(host)
-    return {device: sorted(hosts) for device, hosts in found.items()}
+            hosts.setdefault(str(row["device"]), set()).add(host)
+    return {device: sorted(names) for device, names in hosts.items()}
 
 
 def _joined(
     datasets: Sequence[Dataset], schema: Schema, key: Sequence[str], facts: Callable[[Row], Row]
 ) -> list[Row]:
-    """Rows of all datasets; of those with one key, which have the same facts, the first."""
+    """Rows of all datasets, the first of each key; rows with one key must agree in their `facts`."""
     rows: dict[Key, Row] = {}
     sources: dict[Key, str] = {}
     for dataset in datasets:
         for row in dataset.table(schema).to_pylist():
-            place = tuple(row[name] for name in key)
-            known = rows.setdefault(place, row)
-            source = sources.setdefault(place, dataset.label)
-            _expect_same(schema, place, facts(known), facts(row), source, dataset.label)
+            value = tuple(row[name] for name in key)
+            first = rows.setdefault(value, row)
+            source = sources.setdefault(value, dataset.label)
+            _expect_same(schema, value, facts(first), facts(row), source, dataset.label)
     return list(rows.values())
 
 
-def _expect_same(schema: Schema, key: Key, before: Row, now: Row, there: str, here: str) -> None:
-    for name, value in before.items():
-        if value != now[name]:
+def _expect_same(
+    schema: Schema, key: Key, first: Row, second: Row, first_label: str, second_label: str
+) -> None:
+    for name, value in first.items():
+        if value != second[name]:
             raise InputError(
-                f"{here}: {schema.table}: {_text(key)}: expected the {name} of {there} ({_short(value)}), "
-                f"found {_short(now[name])}"
+                f"{second_label}: {schema.table}: {_text(key)}: expected the {name} of {first_label} "
+                f"({_short(value)}), found {_short(second[name])}"
             )
 
 
 _OF_A_SESSION = (SESSIONS, RECORDS, ENERGY)
-"""Tables of which a process that measured has rows."""
+"""Tables with the rows of a session."""
 
 
 def _sessions(datasets: Sequence[Dataset]) -> dict[Schema, list[Row]]:
-    """Sessions with their records and energies; those of another host get a repeat that is free."""
-    taken: dict[Key, dict[tuple[str | None, int], tuple[Group, str]]] = {}
+    """Sessions with their records and energies; those of another host get a free repeat number."""
+    known: dict[Key, dict[tuple[str | None, int], tuple[Group, str]]] = {}
     repeats: dict[Key, set[int]] = {}
     rows: dict[Schema, list[Row]] = {schema: [] for schema in _OF_A_SESSION}
     for dataset in datasets:
         for key, group in _groups(dataset).items():
-            place, repeat = key
+            cell, repeat = key
             host = next(map(_host, group[SESSIONS]), None)
-            known, source = taken.setdefault(place, {}).setdefault((host, repeat), (group, dataset.label))
-            if known is not group:
-                _expect_equal((*place, repeat), known, group, source, dataset.label)
+            first, source = known.setdefault(cell, {}).setdefault((host, repeat), (group, dataset.label))
+            if first is not group:
+                _expect_equal((*cell, repeat), first, group, source, dataset.label)
                 continue
-            numbers = repeats.setdefault(place, set())
+            numbers = repeats.setdefault(cell, set())
             number = repeat if repeat not in numbers else max(numbers) + 1
             numbers.add(number)
-            for schema, own in group.items():
-                rows[schema] += [{**row, "repeat": number} for row in own]
+            for schema, session_rows in group.items():
+                rows[schema] += [{**row, "repeat": number} for row in session_rows]
     return rows
 
 
@@ -113,24 +115,25 @@ Group = dict[Schema, list[Row]]
 
 
 def _groups(dataset: Dataset) -> dict[tuple[Key, int], Group]:
-    """Rows of each process that measured, by the key of its session, which others' data may lack."""
-    found: dict[tuple[Key, int], Group] = {}
+    """Rows of each session by its key; imported data may have records without a row of the session."""
+    groups: dict[tuple[Key, int], Group] = {}
     for schema in _OF_A_SESSION:
         for row in dataset.table(schema).to_pylist():
-            place = tuple(row[name] for name in SESSIONS.key if name != "repeat")
-            found.setdefault((place, row["repeat"]), {each: [] for each in _OF_A_SESSION})[schema].append(row)
-    return found
+            cell = tuple(row[name] for name in SESSIONS.key if name != "repeat")
+            group = groups.setdefault((cell, row["repeat"]), {table: [] for table in _OF_A_SESSION})
+            group[schema].append(row)
+    return groups
 
 
-def _expect_equal(key: Key, before: Group, now: Group, there: str, here: str) -> None:
-    for schema, rows in now.items():
-        if len(rows) != len(before[schema]):
+def _expect_equal(key: Key, first: Group, second: Group, first_label: str, second_label: str) -> None:
+    for schema, rows in second.items():
+        if len(rows) != len(first[schema]):
             raise InputError(
-                f"{here}: {schema.table}: {_text(key)}: expected the {len(before[schema])} rows of {there}, "
-                f"found {len(rows)}"
+                f"{second_label}: {schema.table}: {_text(key)}: expected the {len(first[schema])} rows of "
+                f"{first_label}, found {len(rows)}"
             )
-        for known, row in zip(before[schema], rows, strict=True):
-            _expect_same(schema, key, known, row, there, here)
+        for first_row, row in zip(first[schema], rows, strict=True):
+            _expect_same(schema, key, first_row, row, first_label, second_label)
 
 
 def _host(row: Mapping[str, object]) -> str | None:
@@ -139,7 +142,7 @@ def _host(row: Mapping[str, object]) -> str | None:
 
 
 def _of_a_profile(row: Row) -> Row:
-    """What a profile has wherever it was made: all but the times of the machine."""
+    """Cells of a profile that do not depend on the machine, so without times."""
     launch = json.loads(str(row["launch"] or "{}"))
     if isinstance(launch, dict):
         launch.pop(HOST, None)

@@ -1,7 +1,7 @@
-"""The table of profiles: a row a launch, with typed columns, units and a version.
+"""The table of profiles, a row for each launch, and its files.
 
-Identification, one column a metric, seconds spent, and JSON for what has no fixed fields.
-Version 1 had no columns ``application`` and ``size``, and version 2 none of the counts of `launch_counts`.
+It has columns for the launch, each metric, seconds spent, and JSON for parts without fixed fields. Version 1
+lacked the columns ``application`` and ``size``, and version 2 the counts of `launch_counts`.
 """
 
 from __future__ import annotations
@@ -65,11 +65,11 @@ PROFILES = Schema("profiles", VERSION, COLUMNS, key=("application", "kernel", "s
 """Profiles of a dataset."""
 
 LOOSE_PROFILES = replace(PROFILES, key=())
-"""Profiles in a file of their own: two of them may be of kernels with one name."""
+"""Profiles in a file outside of a dataset, where two kernels may have one name."""
 
 
 def with_empty_columns(columns: Iterable[Column]) -> Upgrade:
-    """What gives a table columns that its version had not."""
+    """Return the upgrade that adds empty columns to a table."""
 
     def upgrade(table: Table) -> Table:
         from crosscast.data.table import with_empty
@@ -83,11 +83,11 @@ UPGRADES: Mapping[int, Upgrade] = {
     1: with_empty_columns([column for column in COLUMNS if column.name in _NEW_IN_2]),
     2: with_empty_columns([count.column for count in COUNTS]),
 }
-"""For each past version, what makes a table of it one of the next version."""
+"""Upgrades from each past version to the next."""
 
 
 def to_row(profile: Profile) -> dict[str, object]:
-    """Cells of a profile by column; ``None`` is an empty one."""
+    """Cells of a profile by column; ``None`` is an empty cell."""
     cells: dict[str, object] = {
         "application": profile.application,
         "size": profile.size,
@@ -104,9 +104,9 @@ def to_row(profile: Profile) -> dict[str, object]:
 
 
 def from_row(row: Mapping[str, object]) -> Profile:
-    """Profile of a row; what the table does not hold (printed text, published metrics) is empty.
+    """Make the profile of a row; printed text and published metrics, which tables lack, are empty.
 
-    Counts are those of the column ``launch``, which has all of them.
+    Counts are read from the column ``launch``, which has all of them.
     """
     cells = TableRow(row)
     times = {name: cells.number_or_none(f"{name}_s") for name in _TIMES}
@@ -124,12 +124,12 @@ def from_row(row: Mapping[str, object]) -> Profile:
 
 
 def csv_header() -> str:
-    """First line of the CSV form, without its end."""
+    """Header of the CSV form, without a newline."""
     return ",".join(column.name for column in COLUMNS)
 
 
 def csv_row(profile: Profile) -> str:
-    """Line of a profile, without its end; numbers have all their digits."""
+    """Line of a profile, without a newline; numbers have all their digits."""
     text = io.StringIO()
     cells = to_row(profile).values()
     csv.writer(text, lineterminator="").writerow("" if cell is None else cell for cell in cells)
@@ -186,7 +186,7 @@ def _checked_json(text: str) -> str:
     value = json.loads(text)
     if not isinstance(value, dict):
         raise ValueError(f"expected a JSON object, found {text}")
-    # Python reads numbers that are not finite; JSON has none.
+    # Python parses numbers that are not finite, which JSON does not allow.
     json_text(value)
     return text
 
@@ -220,7 +220,7 @@ def read_parquet(path: str | Path) -> list[Profile]:
 
 
 def require_pyarrow() -> None:
-    """Make sure that Parquet files can be read and written."""
+    """Raise MissingExtraError unless Parquet files can be read and written."""
     with importing("parquet", "a Parquet file"):
         import pyarrow.parquet  # noqa: F401
 
@@ -246,7 +246,7 @@ PUBLISHED_METRICS: tuple[PublishedMetric, ...] = (
     PublishedMetric("Total Barriers Hit", "Parallelism", "total_barriers_hit"),
     PublishedMetric("Min ITB", "Parallelism", "min_itb"),
     PublishedMetric("Max ITB", "Parallelism", "max_itb"),
-    # Both medians of an even number of values are cut to whole numbers there.
+    # The tool truncates both medians of an even number of values to whole numbers.
     PublishedMetric("Median ITB", "Parallelism", "median_itb"),
     PublishedMetric("Min IPT", "Parallelism", "min_ipt"),
     PublishedMetric("Max IPT", "Parallelism", "max_ipt"),
@@ -264,7 +264,7 @@ PUBLISHED_METRICS: tuple[PublishedMetric, ...] = (
     PublishedMetric("Unique Read/Write Ratio", "Memory", "unique_read_write_ratio"),
     PublishedMetric("Total Reads", "Memory", "total_reads"),
     PublishedMetric("Total Writes", "Memory", "total_writes"),
-    # The inverse of our ratios.
+    # Inverses of our ratios.
     PublishedMetric("Rereads", "Memory"),
     PublishedMetric("Rewrites", "Memory"),
     PublishedMetric("90% Memory Footprint", "Memory", "footprint_90"),
@@ -278,22 +278,22 @@ PUBLISHED_METRICS: tuple[PublishedMetric, ...] = (
     PublishedMetric("Total Constant Memory Accessed", "Memory", "constant_accesses"),
     PublishedMetric("Relative Local Memory Usage", "Memory"),
     PublishedMetric("Relative Constant Memory Usage", "Memory"),
-    # Branches are told apart by their source line there.
+    # The tool identifies branches by their source line.
     PublishedMetric("Total Unique Branch Instructions", "Control", "unique_branches"),
     PublishedMetric("90% Branch Instructions", "Control", "branches_90"),
-    # Other formulas under like names; the tool files these two under Memory.
+    # Other formulas under similar names, in the tool's category Memory.
     PublishedMetric("Yokota Branch Entropy", "Memory"),
     PublishedMetric("Average Linear Branch Entropy", "Memory"),
 )
-"""All that the tool's file is written with, in its order."""
+"""Rows of the tool's file, in its order."""
 
 
-# The tool writes 6 significant digits until it comes to this metric, and 4 from then on.
+# The tool writes 6 significant digits up to this metric, and 4 from here on.
 _FIRST_WITH_4_DIGITS = "Unique Read/Write Ratio"
 
 
 def render_aiwc(profile: Profile) -> str:
-    """Content of the file: columns metric, category and count."""
+    """Write the content of the file: columns metric, category and count."""
     lines = ["metric,category,count"]
     digits = 6
     for metric, category, value in profile.published:
@@ -307,8 +307,8 @@ def render_aiwc(profile: Profile) -> str:
 def write_aiwc(profile: Profile, folder: str | Path, invocation: int = 0) -> Path:
     """Write ``aiwc_<kernel>_<invocation>.csv``; return its path.
 
-    The files that an earlier run left of the kernel go with its invocation 0, as they would read as further
-    invocations of this run.
+    Writing invocation 0 removes the kernel's files of an earlier run, which would otherwise pass for further
+    invocations of this one.
     """
     folder = Path(folder)
     path = folder / f"aiwc_{profile.kernel}_{invocation}.csv"

@@ -1,4 +1,4 @@
-"""Rows of the tables of sessions, records and energy as measuring makes them: cells by column."""
+"""Types of the rows that measurements add to the tables of sessions, records and energy: cells by column."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__ = ["EnergyRow", "RecordRow", "SessionKey", "SessionRow"]
 
 
 class SessionKey(TypedDict):
-    """What tells a process that measured from others."""
+    """Key of a session, which is one measuring process."""
 
     application: str
     size: str

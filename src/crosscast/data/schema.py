@@ -19,31 +19,31 @@ class Column:
     """A column of a table."""
 
     name: str  # Its name
-    type: ColumnType  # What its cells hold
+    type: ColumnType  # Type of its cells
     unit: str = ""  # Unit of its numbers, SI; empty for texts
-    title: str = ""  # What it says, in a few words, for people
-    required: bool = False  # No cell may be empty
-    # What a number must be, as far as it is said: more than `gt`, at least `ge`, less than `lt`, at most `le`
+    title: str = ""  # Its meaning in a few words, for people
+    required: bool = False  # Whether no cell may be empty
+    # Bounds of numbers: more than `gt`, at least `ge`, less than `lt`, at most `le`
     gt: float | None = field(default=None, kw_only=True)
     ge: float | None = field(default=None, kw_only=True)
     lt: float | None = field(default=None, kw_only=True)
     le: float | None = field(default=None, kw_only=True)
-    choices: tuple[str, ...] = ()  # The texts that a cell may hold; any if there are none
+    choices: tuple[str, ...] = ()  # Allowed texts; any if empty
 
 
 @dataclass(frozen=True)
 class Schema:
-    """What a table must look like."""
+    """Name, version, columns and key of a table."""
 
     table: str  # Name of the table
     version: int  # Rises when a column changes its name, type or meaning
     columns: tuple[Column, ...]  # The columns, in order
-    # Columns that tell rows apart: no two rows agree in all of them. Without any, all rows may
+    # Columns that identify a row: no two rows agree in all of them. If empty, rows may repeat
     key: tuple[str, ...]
 
 
 def json_text(value: object) -> str:
-    """Write a JSON value as tables hold it: equal values give equal texts.
+    """Write a JSON value in canonical form: equal values give equal texts.
 
     >>> json_text({"cores": 2, "clock_hz": 1e9})
     '{"clock_hz": 1000000000.0, "cores": 2}'
@@ -195,7 +195,7 @@ DEVICES = Schema(
     ),
     key=("device",),
 )
-"""Version 2 has peak rates in double and half precision, which version 1 had not."""
+"""Version 2 adds peak rates in double and half precision."""
 
 
 SOLOS = Schema(
@@ -227,7 +227,7 @@ BAGS = Schema(
         DEVICE,
         CONFIGURATION,
         REPEAT,
-        Column("position", "integer", "count", "place in the mix, from 0", required=True, ge=0),
+        Column("position", "integer", "count", "position in the mix, from 0", required=True, ge=0),
         APPLICATION,
         SIZE,
         Column(
@@ -243,19 +243,19 @@ BAGS = Schema(
     ),
     key=("bag", "device", "configuration", "repeat", "position"),
 )
-"""Version 1. The rows of a mix agree in what is of the whole mix: fits, its time, overlap and power."""
+"""Version 1. The rows of a mix agree in `fits`, `bag_time_s`, `overlap` and `power_w`."""
 
 
 def counters_of(session: Mapping[str, object], label: str) -> dict[str, float]:
     """Counters over all recorded runs of a session, without those that have no value."""
     text = str(session["counters"])
-    found = json.loads(text)
-    if not isinstance(found, dict) or not all(map(_is_number_or_none, found.values())):
-        place = ", ".join(str(session[key]) for key in SESSIONS.key)
+    counters = json.loads(text)
+    if not isinstance(counters, dict) or not all(map(_is_number_or_none, counters.values())):
+        key = ", ".join(str(session[name]) for name in SESSIONS.key)
         raise InputError(
-            f"{label}: sessions: column 'counters' of {place}: expected an object of numbers, found {text}"
+            f"{label}: sessions: column 'counters' of {key}: expected an object of numbers, found {text}"
         )
-    return {name: float(value) for name, value in found.items() if value is not None}
+    return {name: float(value) for name, value in counters.items() if value is not None}
 
 
 def _is_number_or_none(value: object) -> bool:
@@ -265,17 +265,17 @@ def _is_number_or_none(value: object) -> bool:
 
 
 KERNEL = ("application", "kernel", "size")
-"""What ran."""
+"""Columns that identify a kernel at a size."""
 
 DEVICE_COLUMN = "device"
-"""Where."""
+"""Column with the device's key."""
 
 TIME = "time_s"
 TIMES = (TIME, "runtime_s")
-"""How long it took, in seconds; the first that a row has counts."""
+"""Columns with the run time in seconds; the first that a row has counts."""
 
 POWER = "power_w"
-"""Mean power of the whole device meanwhile, in watts."""
+"""Column with the mean power of the whole device during the run, in watts."""
 
 
 def domain_column(domain: str) -> str:
@@ -288,9 +288,9 @@ def domain_column(domain: str) -> str:
 
 
 SIZES = ("tiny", "small", "medium", "large")
-"""Those of the suite and of the published study, from the least."""
+"""Problem sizes of the suite and of the published study, in increasing order."""
 
 
 def size_order(size: str) -> tuple[int, str]:
-    """Key to sort by: the known sizes in their order, then others in that of their names."""
+    """Sort key: the known sizes in their order, then others by name."""
     return (SIZES.index(size) if size in SIZES else len(SIZES), size)

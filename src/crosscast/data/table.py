@@ -1,4 +1,4 @@
-"""Tables in memory: Arrow tables that follow a schema, and the check that they do."""
+"""Arrow tables that follow a schema: making, checking, reading and writing them."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _NOTE = b"crosscast.note."
 
 
 def arrow_schema(schema: Schema, notes: Mapping[str, str] | None = None) -> pa.Schema:
-    """Arrow's form of a schema; units, version and notes are in its metadata."""
+    """Convert a schema to Arrow's; units, version and notes are in its metadata."""
     metadata = {_TABLE: schema.table.encode(), _VERSION: str(schema.version).encode()}
     for name, text in sorted((notes or {}).items()):
         metadata[_NOTE + name.encode()] = text.encode()
@@ -56,7 +56,7 @@ def arrow_schema(schema: Schema, notes: Mapping[str, str] | None = None) -> pa.S
 def table_of(
     schema: Schema, rows: Iterable[Mapping[str, object]], notes: Mapping[str, str] | None = None
 ) -> Table:
-    """Make a table of rows, which may leave columns out, and check it."""
+    """Make a table from rows, which may lack columns, and check it."""
     listed = list(rows)
     unknown = {name for row in listed for name in row} - {c.name for c in schema.columns}
     if unknown:
@@ -72,15 +72,15 @@ def _array(schema: Schema, column: Column, cells: list[object]) -> pa.Array:
         return _converted(column, cells)
     except _UNFIT:
         row, cell = next((i, cell) for i, cell in enumerate(cells, start=1) if not _fits(column, cell))
-    place = f"{schema.table}: column {column.name!r}, row {row}"
-    raise InputError(f"{place}: expected {_MEANINGS[column.type]}, found {shortened(cell)}")
+    where = f"{schema.table}: column {column.name!r}, row {row}"
+    raise InputError(f"{where}: expected {_MEANINGS[column.type]}, found {shortened(cell)}")
 
 
 def _converted(column: Column, cells: list[object]) -> pa.Array:
     if column.type == "json":
         cells = [cell if cell is None or isinstance(cell, str) else json_text(cell) for cell in cells]
     elif column.type == "integer" and any(isinstance(c, float) and not c.is_integer() for c in cells):
-        # Arrow would cut them off.
+        # Arrow would truncate them.
         raise ValueError
     return pa.array(cells, type=_TYPES[column.type])
 
@@ -94,12 +94,12 @@ def _fits(column: Column, cell: object) -> bool:
 
 
 def cast(schema: Schema, table: Table, label: str) -> Table:
-    """Give a table the columns of a schema, in order; its notes stay."""
+    """Convert a table to the columns of a schema, in order; its notes stay."""
     arrays = []
     for column in schema.columns:
         if table.column_names.count(column.name) != 1:
-            found = "is missing" if column.name not in table.column_names else "is there more than once"
-            raise InputError(f"{label}: column {column.name!r} of the table of {schema.table} {found}")
+            problem = "is missing" if column.name not in table.column_names else "is there more than once"
+            raise InputError(f"{label}: column {column.name!r} of the table of {schema.table} {problem}")
         cells = table.column(column.name)
         try:
             arrays.append(cells.cast(_TYPES[column.type]))
@@ -110,7 +110,7 @@ def cast(schema: Schema, table: Table, label: str) -> Table:
 
 
 def with_empty(table: Table, columns: Iterable[Column]) -> Table:
-    """A table with further columns, whose cells are empty."""
+    """Add columns with empty cells to a table."""
     for column in columns:
         table = table.append_column(column.name, pa.nulls(table.num_rows, _TYPES[column.type]))
     return table
@@ -122,7 +122,7 @@ def check(schema: Schema, table: Table, label: str) -> None:
         cells = table.column(column.name)
         if column.required and cells.null_count:
             _refuse(label, column, pc.is_null(cells), "expected a value, found none")
-        # Cell i of what is checked is in row rows[i].
+        # Cell i of the flattened lists is in row rows[i].
         rows = None
         if column.type == "json":
             _check_json(label, column, cells, of_key=column.name in schema.key)
@@ -142,8 +142,8 @@ def check(schema: Schema, table: Table, label: str) -> None:
                 _refuse(label, column, is_outside(cells, bound), f"expected {words} {bound:g}", cells, rows)
         if column.choices:
             known = pa.array([*column.choices, None], pa.string())
-            wanted = f"expected one of {', '.join(column.choices)}"
-            _refuse(label, column, pc.invert(pc.is_in(cells, value_set=known)), wanted, cells)
+            reason = f"expected one of {', '.join(column.choices)}"
+            _refuse(label, column, pc.invert(pc.is_in(cells, value_set=known)), reason, cells)
     if schema.key:
         _check_key(schema, table, label)
 
@@ -156,12 +156,12 @@ def _refuse(
     cells: pa.ChunkedArray | None = None,
     rows: pa.ChunkedArray | None = None,
 ) -> None:
-    place = pc.index(pc.fill_null(wrong, False), True).as_py()
-    if place >= 0:
-        row = place if rows is None else rows[place].as_py()
-        cell = None if cells is None else cells[place].as_py()
-        found = "" if cells is None else f", found {cell!r}" if column.choices else f", found {cell}"
-        raise InputError(f"{label}: column {column.name!r}, row {row + 1}: {reason}{found}")
+    index = pc.index(pc.fill_null(wrong, False), True).as_py()
+    if index >= 0:
+        row = index if rows is None else rows[index].as_py()
+        cell = None if cells is None else cells[index].as_py()
+        ending = "" if cells is None else f", found {cell!r}" if column.choices else f", found {cell}"
+        raise InputError(f"{label}: column {column.name!r}, row {row + 1}: {reason}{ending}")
 
 
 def _check_json(label: str, column: Column, cells: pa.ChunkedArray, *, of_key: bool) -> None:
@@ -169,7 +169,7 @@ def _check_json(label: str, column: Column, cells: pa.ChunkedArray, *, of_key: b
         try:
             sorted_text = json_text(json.loads(text))
         except RecursionError:
-            # The whole of it would fill the screen.
+            # The full text would fill the screen.
             _refuse(
                 label, column, pc.equal(cells, text), f"expected a JSON value, found {text[:60]!r} and more"
             )
@@ -178,7 +178,7 @@ def _check_json(label: str, column: Column, cells: pa.ChunkedArray, *, of_key: b
             _refuse(label, column, pc.equal(cells, text), "expected a JSON value", cells)
             raise  # pragma: no cover
         if of_key and sorted_text != text:
-            # Two texts of one value would be two keys.
+            # Two texts of one value would count as two keys.
             _refuse(label, column, pc.equal(cells, text), f"expected the form {sorted_text}", cells)
 
 
@@ -192,8 +192,8 @@ def _check_key(schema: Schema, table: Table, label: str) -> None:
     for number, key in enumerate(zip(*columns, strict=True), start=1):
         first = seen.setdefault(key, number)
         if first != number:
-            what = ", ".join(f"{name} {value}" for name, value in zip(names, key, strict=True))
-            raise InputError(f"{label}: rows {first} and {number} are both of {what}")
+            description = ", ".join(f"{name} {value}" for name, value in zip(names, key, strict=True))
+            raise InputError(f"{label}: rows {first} and {number} are both of {description}")
 
 
 def identity_of(table: Table) -> tuple[str, int] | None:
@@ -206,7 +206,7 @@ def identity_of(table: Table) -> tuple[str, int] | None:
 
 
 def notes_of(table: Table) -> dict[str, str]:
-    """Texts that are kept with a table, by name."""
+    """Texts stored with a table, by name."""
     metadata = table.schema.metadata or {}
     return {
         key[len(_NOTE) :].decode(): text.decode() for key, text in metadata.items() if key.startswith(_NOTE)
@@ -214,7 +214,7 @@ def notes_of(table: Table) -> dict[str, str]:
 
 
 def concatenated(schema: Schema, tables: Sequence[Table]) -> Table:
-    """One table of several that follow a schema, with the notes of all."""
+    """Concatenate tables that follow a schema, with the notes of all."""
     notes = {name: text for table in tables for name, text in notes_of(table).items()}
     arrow = arrow_schema(schema, notes)
     parts = [table.replace_schema_metadata(arrow.metadata) for table in tables]
@@ -222,13 +222,13 @@ def concatenated(schema: Schema, tables: Sequence[Table]) -> Table:
 
 
 def in_order(schema: Schema, table: Table) -> Table:
-    """Rows of a table in the order of its key, so that equal contents are equal tables."""
+    """Sort the rows of a table by its key, so that equal contents are equal tables."""
     keys = [(name, "ascending") for name in schema.key]
     return table.take(pc.sort_indices(table, sort_keys=keys))
 
 
 def key_numbers(tables: Sequence[Table], names: Sequence[str]) -> list[Integers]:
-    """Number the keys of the rows of several tables."""
+    """Number the keys of the rows of several tables: equal keys get equal numbers."""
     numbers = np.zeros(sum(table.num_rows for table in tables), dtype=np.int64)
     for name in names:
         chunks = [chunk for table in tables for chunk in table.column(name).chunks]
@@ -240,7 +240,7 @@ def key_numbers(tables: Sequence[Table], names: Sequence[str]) -> list[Integers]
 
 
 def distinct(table: Table, names: Sequence[str]) -> tuple[Table, Integers]:
-    """Keys of a table, each once, and for each row of the table its key's row among them."""
+    """Distinct keys of a table, and for each row of the table the row of its key among them."""
     (numbers,) = key_numbers([table], names)
     first = np.unique(numbers, return_index=True)[1]
     return table.select(names).take(pa.array(first)), numbers
@@ -248,7 +248,7 @@ def distinct(table: Table, names: Sequence[str]) -> tuple[Table, Integers]:
 
 @dataclass(frozen=True)
 class Samples:
-    """Values of samples, of which none is empty."""
+    """Values of several samples, none of them empty."""
 
     # All values: those of sample 0 from the least to the greatest, then those of sample 1, and so on
     values: Reals
@@ -260,7 +260,7 @@ class Samples:
         return mean
 
     def sd(self) -> Reals:
-        """Standard deviation of each sample (divisor: its size less 1); not a number for one value."""
+        """Standard deviation of each sample (divisor: its size less 1); NaN for one value."""
         squares = self._sum((self.values - np.repeat(self.mean(), self.counts)) ** 2)
         variance = np.full(len(self.counts), np.nan)
         np.divide(squares, self.counts - 1, out=variance, where=self.counts > 1)
@@ -277,11 +277,11 @@ class Samples:
         return most
 
     def quantile(self, share: float) -> Reals:
-        """Value below which a share of each sample lies, between two values on a straight line."""
-        place = (self.counts - 1) * share
-        below = np.floor(place).astype(np.int64)
+        """Quantile of each sample, interpolated linearly."""
+        position = (self.counts - 1) * share
+        below = np.floor(position).astype(np.int64)
         above = np.minimum(below + 1, self.counts - 1)
-        weight = place - below
+        weight = position - below
         starts = self._starts()
         value: Reals = self.values[starts + below] * (1 - weight) + self.values[starts + above] * weight
         return value
@@ -291,21 +291,21 @@ class Samples:
 
     def _sum(self, values: Reals) -> Reals:
         number = np.repeat(np.arange(len(self.counts)), self.counts)
-        # Without any value, the result would be of whole numbers.
+        # Without any value, bincount returns integers.
         return np.bincount(number, weights=values, minlength=len(self.counts)).astype(np.float64)
 
 
 def samples_of(numbers: Integers, values: Reals) -> Samples:
-    """Put values into samples by the number of each value's sample, from 0 without a gap."""
+    """Group values into samples by the number of each value's sample; numbers are 0 to n - 1."""
     return Samples(values[np.lexsort((values, numbers))], np.bincount(numbers))
 
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _LEVEL = 12
-"""Of zstd's compression: where a dataset stops getting smaller at a bearable price."""
+"""Level of zstd; higher levels cost much time and hardly reduce the size."""
 
 Upgrade = Callable[[Table], Table]
-"""Makes a table of one version of the next."""
+"""Converts a table of one version to the next."""
 
 
 def write_table(table: Table, path: str | Path) -> None:
@@ -314,7 +314,7 @@ def write_table(table: Table, path: str | Path) -> None:
 
 
 def write_tables(tables: Mapping[Path, Table], marker: Path | None = None) -> None:
-    """Write several tables, each to its path: all are written before the first takes the place of another."""
+    """Write several tables to their paths; the first file is replaced when all are written."""
     with ExitStack() as stack:
         for path, table in tables.items():
             stack.enter_context(_named(path))
@@ -328,20 +328,20 @@ def write_tables(tables: Mapping[Path, Table], marker: Path | None = None) -> No
 
 
 def save(table: Table, path: Path) -> None:
-    """Write a table to a path as it is, whole or in part: for those who care for the rest themselves."""
+    """Write a table to a path, not atomically: callers pass a temporary path."""
     repeated = [field.name for field in table.schema if field.type not in (pa.int64(), pa.float64())]
     pq.write_table(
-        # Chunks of a table in memory would show in the pages of its file.
+        # The pages of the file would depend on the chunks in memory.
         table.combine_chunks(),
         path,
         compression="zstd",
         compression_level=_LEVEL,
-        # Times in a list are multiples of the timer's tick, and so repeat; other numbers hardly do.
+        # Times in a list repeat, as they are multiples of the timer's tick; other numbers hardly do.
         use_dictionary=[*repeated, *(f"{name}.list.element" for name in repeated)],
         column_encoding={
             field.name: "DELTA_BINARY_PACKED" for field in table.schema if field.type == pa.int64()
         },
-        # Without them, a flipped bit is read as another number.
+        # Without checksums, a flipped bit goes unnoticed.
         write_page_checksum=True,
     )
 
@@ -358,12 +358,12 @@ def _named(path: Path) -> Iterator[None]:
 def read_table(
     path: str | Path, schema: Schema, upgrades: Mapping[int, Upgrade] | None = None, *, plain: bool = False
 ) -> Table:
-    """Read a table and check it; with `plain`, also one that another program wrote, as Parquet or CSV."""
+    """Read a table and check it; with `plain`, also Parquet or CSV that another program wrote."""
     path = Path(path)
     if plain and path.name.endswith((".csv", ".csv.gz")):
         return _completed(schema, _read_csv(path, schema), path)
     try:
-        # Unlike read_table of the library, this takes no columns from names of folders.
+        # Unlike read_table of pyarrow, this takes no columns from names of folders.
         with pq.ParquetFile(path, page_checksum_verification=True) as file:
             table, rows = file.read(), file.metadata.num_rows
         table.validate(full=True)
@@ -376,8 +376,8 @@ def read_table(
     if identity is None and plain:
         return _completed(schema, table, path)
     if identity is None or identity[0] != schema.table:
-        found = "no Crosscast table" if identity is None else f"a table of {identity[0]}"
-        raise InputError(f"{path}: expected a table of {schema.table}, found {found}")
+        contents = "no Crosscast table" if identity is None else f"a table of {identity[0]}"
+        raise InputError(f"{path}: expected a table of {schema.table}, found {contents}")
     version = identity[1]
     if version > schema.version:
         raise InputError(
@@ -394,10 +394,10 @@ def read_table(
 
 
 def _read_csv(path: Path, schema: Schema) -> Table:
-    # Not at the top of the module: `library` must have said first that pyarrow is missing.
+    # Not at the top of the module, as `library` must report first that pyarrow is missing.
     from pyarrow import csv
 
-    # A size such as 1.50 stays the text that it is.
+    # A size such as 1.50 must stay a text.
     texts = {column.name: _TYPES[column.type] for column in schema.columns if column.type in ("text", "json")}
     options = csv.ConvertOptions(column_types=texts, strings_can_be_null=True, null_values=[""])
     quoted = csv.ParseOptions(newlines_in_values=True)
@@ -409,7 +409,7 @@ def _read_csv(path: Path, schema: Schema) -> Table:
 
 
 def _completed(schema: Schema, table: Table, path: Path) -> Table:
-    """A table of another program, checked; columns that need not be filled need not be there."""
+    """Add the optional columns that a table of another program lacks, and check it."""
     for column in schema.columns:
         if not column.required and column.name not in table.column_names:
             table = table.append_column(column.name, pa.nulls(table.num_rows))

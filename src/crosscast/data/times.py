@@ -1,4 +1,4 @@
-"""Times of kernels for training: whose table each is from, what it is a time of, and of which launches."""
+"""Times of kernels for training: their source, what was timed, and the launches that they cover."""
 
 from __future__ import annotations
 
@@ -73,13 +73,13 @@ class KernelTime(NamedTuple):
 
     @property
     def cell(self) -> tuple[str, str, str]:
-        """Application, kernel and launch: what launches it is a time of."""
+        """Application, kernel and launch, by which `LaunchTables.parts` has the timed launches."""
         return self.application, self.kernel, self.launch
 
 
 @dataclass(frozen=True, eq=False)
 class LaunchTables:
-    """Times to learn from, with the launches that each is of, and the profiles of these."""
+    """Times for training, with the launches that each covers, and their profiles."""
 
     label: str  # Where they are from, such as their folder, for messages
     profiles: tuple[Profile, ...]
@@ -89,20 +89,20 @@ class LaunchTables:
     devices: Mapping[str, Device] = field(default_factory=dict)
 
     def without(self, applications: Sequence[str]) -> LaunchTables:
-        """The same without the times of some applications."""
+        """Drop the times of some applications."""
         known = sorted({row.application for row in self.times})
         for name in applications:
             if name not in known:
                 expected = f"applications of {self.label} ({', '.join(known)})"
                 raise InputError.of(where="without", expected=expected, found=repr(name))
-        left = tuple(row for row in self.times if row.application not in applications)
-        if not left:
+        times = tuple(row for row in self.times if row.application not in applications)
+        if not times:
             raise InputError.of(where="without", expected="some applications that stay", found="all")
-        return replace(self, times=left)
+        return replace(self, times=times)
 
 
 def has_launch_times(folder: str | Path) -> bool:
-    """Whether a folder has tables of times that say of which launches they are."""
+    """Whether a folder has tables of times with their launches."""
     return (Path(folder) / f"{TIMES.table}.parquet").exists()
 
 
@@ -116,34 +116,35 @@ def read_launch_tables(folder: str | Path) -> LaunchTables:
         by sub-groups.
     """
     folder = Path(folder)
-    profiles, times, parts = (folder / f"{name}.parquet" for name in ("profiles", TIMES.table, PARTS.table))
-    kept = tuple(read_parquet(profiles))
-    rows = {(p.application, p.kernel, p.size, p.invocation): number for number, p in enumerate(kept)}
+    paths = (folder / f"{name}.parquet" for name in ("profiles", TIMES.table, PARTS.table))
+    profiles_path, times_path, parts_path = paths
+    profiles = tuple(read_parquet(profiles_path))
+    numbers = {(p.application, p.kernel, p.size, p.invocation): number for number, p in enumerate(profiles)}
     launches: dict[tuple[str, str, str], list[tuple[int, float]]] = {}
-    for row in read_table(parts, PARTS).to_pylist():
-        place = (row["application"], row["profile_kernel"], row["profile_size"], row["profile_invocation"])
-        if place not in rows:
-            lacking = " ".join(map(str, place))
-            raise InputError.of(where=parts, expected="launches with a profile", found=lacking)
+    for row in read_table(parts_path, PARTS).to_pylist():
+        key = (row["application"], row["profile_kernel"], row["profile_size"], row["profile_invocation"])
+        if key not in numbers:
+            missing = " ".join(map(str, key))
+            raise InputError.of(where=parts_path, expected="launches with a profile", found=missing)
         cell = (row["application"], row["kernel"], row["launch"])
-        launches.setdefault(cell, []).append((rows[place], row["launches"]))
+        launches.setdefault(cell, []).append((numbers[key], row["launches"]))
     names = ("source", "application", "kernel", "launch", "device", "time_s", "timed")
-    cells = tuple(
+    times = tuple(
         KernelTime(**{name: row[name] for name in names}, total=row["total"] == 1, note=row["note"] or "")
-        for row in read_table(times, TIMES).to_pylist()
+        for row in read_table(times_path, TIMES).to_pylist()
         if not row["left_out"]
     )
-    if not cells:
-        raise InputError.of(where=times, expected="times of kernels", found="none")
-    for row in cells:
-        if row.cell not in launches:
-            expected = f"times whose launches are in {parts.name}"
-            raise InputError.of(where=times, expected=expected, found=" ".join(row.cell))
-        for number, _ in launches[row.cell]:
-            if not kept[number].launch.get("sub_groups"):
+    if not times:
+        raise InputError.of(where=times_path, expected="times of kernels", found="none")
+    for time in times:
+        if time.cell not in launches:
+            expected = f"times whose launches are in {parts_path.name}"
+            raise InputError.of(where=times_path, expected=expected, found=" ".join(time.cell))
+        for profile in (profiles[number] for number, _ in launches[time.cell]):
+            if not profile.launch.get("sub_groups"):
                 raise InputError.of(
-                    where=profiles,
+                    where=profiles_path,
                     expected="profiles with counts by sub-groups, as crosscast characterize makes them",
-                    found=f"none in that of {kept[number].application} {kept[number].kernel}",
+                    found=f"none in that of {profile.application} {profile.kernel}",
                 )
-    return LaunchTables(str(folder), kept, cells, launches)
+    return LaunchTables(str(folder), profiles, times, launches)

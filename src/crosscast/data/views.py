@@ -21,10 +21,10 @@ from crosscast.errors import InputError
 from crosscast.profile import METRICS
 
 KERNEL_AT_A_SIZE = ("application", "kernel", "size")
-"""Columns that tell which problem was run: what a profile is of, and a row of a grid."""
+"""Columns that identify a problem: the key of a profile, and of a row of a grid."""
 
 CELL = (*KERNEL_AT_A_SIZE, "device", "configuration")
-"""Columns whose values a cell's records share."""
+"""Columns that identify a cell."""
 
 
 @dataclass(frozen=True)
@@ -43,43 +43,43 @@ def cells_of(records: Table) -> Cells:
 
 
 def sound(records: Table, sessions: Table) -> Table:
-    """Records without those of sessions that failed: what a wrong kernel took says nothing."""
+    """Remove records of sessions that failed, as the time of a wrong kernel is meaningless."""
     failed = sessions.filter(pc.is_valid(sessions.column("failure")))
-    numbers, wrong = key_numbers([records, failed], SESSIONS.key)
-    return records.filter(pa.array(~np.isin(numbers, wrong)))
+    numbers, failed_numbers = key_numbers([records, failed], SESSIONS.key)
+    return records.filter(pa.array(~np.isin(numbers, failed_numbers)))
 
 
 def run_means(records: Table) -> Reals:
-    """The published summary: for each record, the mean time of an invocation in its run, in seconds."""
+    """Mean time of an invocation in the run of each record, in seconds: the published summary."""
     times, starts, counts = _times(records)
     sums: Reals = np.add.reduceat(times, starts) if starts.size else times
     return sums / counts
 
 
 def least_times(records: Table) -> Reals:
-    """For each record, the time of its shortest invocation, in seconds."""
+    """Time of the shortest invocation of each record, in seconds."""
     times, starts, _ = _times(records)
     return np.minimum.reduceat(times, starts) if starts.size else times
 
 
 def _times(records: Table) -> tuple[Reals, Integers, Integers]:
-    """Times of all records, where each record's start, and how many it has (at least one)."""
+    """Times of all records, and the index of the first time and the number of times of each record."""
     lists = records.column("time_s")
     counts = pc.list_value_length(lists).to_numpy().astype(np.int64)
     return pc.list_flatten(lists).to_numpy(), np.cumsum(counts) - counts, counts
 
 
 NODE = "node"
-"""Domain of a machine's whole power."""
+"""Domain of the power of a whole machine."""
 
 _PLATFORM = "psys"
-"""RAPL's name of a platform, whose packages are its domains ``package-0`` and so on."""
+"""RAPL's name of a platform, which includes the domains ``package-0`` and so on."""
 
 
-def whole_of(domains: Collection[str]) -> list[str]:
+def device_domains(domains: Collection[str]) -> list[str]:
     """Find the domains whose powers sum to that of the device.
 
-    >>> whole_of(["package-0", "package-0/dram", "gpu"]), whole_of(["gpu", "node"])
+    >>> device_domains(["package-0", "package-0/dram", "gpu"]), device_domains(["gpu", "node"])
     (['package-0', 'gpu'], ['node'])
     """
     if NODE in domains:
@@ -88,14 +88,14 @@ def whole_of(domains: Collection[str]) -> list[str]:
 
 
 def _outer(domain: str) -> list[str]:
-    """Names of the domains that a domain may be inside of: ``a`` and ``a/b`` of ``a/b/c``."""
+    """Domains that may include a domain: ``a`` and ``a/b`` for ``a/b/c``."""
     parts = domain.split("/")
     platform = [_PLATFORM] if domain.startswith("package-") else []
     return [*platform, *("/".join(parts[:count]) for count in range(1, len(parts)))]
 
 
-_WHOLE = ("application", "size", "device", "configuration")
-"""Columns that tell what the kernels of an application share: one sensor, one set of counters."""
+_APPLICATION_CELL = ("application", "size", "device", "configuration")
+"""Key of an application's run, whose kernels share readings of a sensor and counters."""
 
 CONFIGURED = Schema(
     "configured",
@@ -118,11 +118,10 @@ CONFIGURED = Schema(
 def configured(dataset: Dataset, *, domain: str | None = None) -> Table:
     """Join times, powers and counters into one row a cell that has records, in the order of the key.
 
-    What sessions that failed left is passed over. The power of a domain is all energy of the cell over all
-    time that it was watched; what a sensor saw of the whole application stands for each of its kernels that
-    was not watched alone. Energy without a duration says nothing of power. Counters are divided by the
-    recorded runs of their sessions, as `crosscast measure` counts over all of them; where a session does not
-    say how many it had, they are taken as those of one.
+    Sessions that failed are left out. The power of a domain is the sum of the cell's energies over the sum of
+    their durations; a kernel without energies of its own gets the power of the whole application. Energy
+    without a duration is left out. Counters are divided by the recorded runs of their sessions, as `crosscast
+    measure` counts over all of them; where the number of runs is not known, it is taken as one.
     """
     cells = cells_of(sound(dataset.records, dataset.sessions))
     powers = _powers(cells.keys, sound(dataset.energy, dataset.sessions))
@@ -146,34 +145,34 @@ def configured(dataset: Dataset, *, domain: str | None = None) -> Table:
 
 @dataclass(frozen=True)
 class _Powers:
-    """Watts of shape ``(cells, domains)``, not a number where nothing measured them; domains are sorted."""
+    """Watts of shape ``(cells, domains)``, NaN where not measured; domains are sorted."""
 
     domains: list[str]
     watts: npt.NDArray[np.float64]
 
     def default(self, cells: Table) -> Reals:
-        """Power of a cell on all that its device has."""
+        """Power of the whole device in each cell: the sum over its domains."""
         chosen = np.full(len(self.watts), np.nan)
         (devices,) = key_numbers([cells], ("device",))
         for device in range(int(devices.max(initial=-1)) + 1):
             rows = devices == device
-            places = self._counted(~np.isnan(self.watts[rows]).all(axis=0))
-            if places:
-                chosen[rows] = self.watts[np.ix_(rows, places)].sum(axis=1)
+            columns = self._counted(~np.isnan(self.watts[rows]).all(axis=0))
+            if columns:
+                chosen[rows] = self.watts[np.ix_(rows, columns)].sum(axis=1)
         return chosen
 
-    def _counted(self, there: npt.NDArray[np.bool_]) -> list[int]:
-        """Places of the domains that together are a device, of those that it has."""
-        has = {name: place for place, name in enumerate(self.domains) if there[place]}
-        return [has[name] for name in whole_of(has)]
+    def _counted(self, measured: npt.NDArray[np.bool_]) -> list[int]:
+        """Columns of the domains that sum to the device's power, of a mask of measured ones."""
+        columns = {name: column for column, name in enumerate(self.domains) if measured[column]}
+        return [columns[name] for name in device_domains(columns)]
 
     def texts(self) -> list[str | None]:
         """Powers of each cell as JSON."""
-        found = (
+        by_cell = (
             {name: watts for name, watts in zip(self.domains, row, strict=True) if watts == watts}
             for row in self.watts.tolist()
         )
-        return [json_text(powers) if powers else None for powers in found]
+        return [json_text(powers) if powers else None for powers in by_cell]
 
 
 def _powers(cells: Table, energy: Table) -> _Powers:
@@ -181,20 +180,22 @@ def _powers(cells: Table, energy: Table) -> _Powers:
     domains = sorted(pc.unique(energy.column("domain")).to_pylist())
     of_application = pc.is_null(energy.column("kernel"))
     watts = _watts(cells, energy.filter(pc.invert(of_application)), domains, CELL)
-    whole = _watts(cells, energy.filter(of_application), domains, _WHOLE)
-    return _Powers(domains, np.where(np.isnan(watts), whole, watts))
+    application_watts = _watts(cells, energy.filter(of_application), domains, _APPLICATION_CELL)
+    return _Powers(domains, np.where(np.isnan(watts), application_watts, watts))
 
 
 def _watts(
     cells: Table, energy: Table, domains: list[str], names: tuple[str, ...]
 ) -> npt.NDArray[np.float64]:
-    """Energy over time, by cell and domain, of rows that agree with the cell in some columns."""
+    """Energy over time, by cell and domain, from rows that agree with the cell in the columns `names`."""
     wanted, numbers = key_numbers([cells, energy], names)
-    place = pc.index_in(energy.column("domain"), value_set=pa.array(domains, type=pa.string()))
+    column = pc.index_in(energy.column("domain"), value_set=pa.array(domains, type=pa.string()))
     shape = (_size(wanted, numbers), len(domains))
-    at = numbers * len(domains) + place.to_numpy().astype(np.int64)
+    bins = numbers * len(domains) + column.to_numpy().astype(np.int64)
     joules, seconds = (
-        np.bincount(at, weights=energy.column(name).to_numpy(), minlength=shape[0] * shape[1]).reshape(shape)
+        np.bincount(bins, weights=energy.column(name).to_numpy(), minlength=shape[0] * shape[1]).reshape(
+            shape
+        )
         for name in ("energy_j", "duration_s")
     )
     watts = np.divide(joules, seconds, out=np.full(shape, np.nan), where=seconds > 0)
@@ -207,25 +208,25 @@ def _size(wanted: Integers, numbers: Integers) -> int:
 
 
 def _counters(cells: Table, dataset: Dataset) -> list[str | None]:
-    """Counters of a run, as JSON, for each cell."""
+    """Counters of one run, as JSON, for each cell."""
     sessions = dataset.sessions
     counted = sessions.filter(
         pc.and_(pc.is_valid(sessions.column("counters")), pc.is_null(sessions.column("failure")))
     )
-    wanted, numbers = key_numbers([cells, counted], _WHOLE)
+    wanted, numbers = key_numbers([cells, counted], _APPLICATION_CELL)
     by_cell: defaultdict[tuple[int, str], list[TableRow]] = defaultdict(list)
     rows = counted.select([*SESSIONS.key, "kernels", "runs", "counters"]).to_pylist()
     for number, row in zip(numbers.tolist(), rows, strict=True):
-        # A session says nothing of kernels that it did not run.
+        # Counters of a session do not cover kernels that it did not run.
         for kernel in json.loads(row["kernels"]):
             by_cell[number, kernel].append(TableRow(row))
-    texts = {cell: _a_run(found, dataset.label) for cell, found in by_cell.items()}
+    texts = {cell: _counters_of_run(rows, dataset.label) for cell, rows in by_cell.items()}
     kernels = cells.column("kernel").to_pylist()
     return [texts.get(cell) for cell in zip(wanted.tolist(), kernels, strict=True)]
 
 
-def _a_run(sessions: list[TableRow], label: str) -> str | None:
-    """Counters over the runs of all sessions that have them."""
+def _counters_of_run(sessions: list[TableRow], label: str) -> str | None:
+    """Mean counters of a run, over the runs of all sessions that have them."""
     totals: defaultdict[str, float] = defaultdict(float)
     runs: defaultdict[str, int] = defaultdict(int)
     for session in sessions:
@@ -273,8 +274,8 @@ def join(dataset: Dataset, *, invocations: Literal["mean", "first"] = "mean") ->
     dataset
         A valid dataset.
     invocations
-        Metrics of a kernel that was launched more than once: their mean over the invocations in which
-        they are defined, or those of invocation 0.
+        For kernels launched more than once: ``mean`` takes the mean of a metric over the invocations in which
+        it is defined, ``first`` the metrics of invocation 0.
 
     Returns
     -------
@@ -324,5 +325,5 @@ def _descriptors(cells: Table, devices: Table) -> list[pa.ChunkedArray]:
     wanted, numbers = key_numbers([cells, devices], DEVICES.key)
     rows = np.full(_size(wanted, numbers), -1)
     rows[numbers] = np.arange(devices.num_rows)
-    places = pa.array(rows[wanted], mask=rows[wanted] < 0)
-    return [devices.column(column.name).take(places) for column in _DESCRIPTORS]
+    indices = pa.array(rows[wanted], mask=rows[wanted] < 0)
+    return [devices.column(column.name).take(indices) for column in _DESCRIPTORS]

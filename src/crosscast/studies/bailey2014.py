@@ -23,9 +23,12 @@ def reproduce(
     seed: int = 0,
     **run: Unpack[RunArguments],
 ) -> ConfigurationEvaluation:
-    """Evaluate them with each benchmark held out; the clusters and the tree are of all programs."""
+    """Evaluate the methods and the oracle with each benchmark held out.
+
+    Clusters and tree are fitted to all programs.
+    """
     machines = machines_of(configured(dataset, domain=power_domain), dataset.label, devices)
-    limiters = [each.name for machine in machines for each in knob_methods(machine.space)]
+    limiters = [method.name for machine in machines for method in knob_methods(machine.space)]
     names = [*limiters, "published", "published+fl", "oracle"]
     options = ConfigurationEvaluationOptions(devices=devices, power_domain=power_domain)
     return QUESTION.evaluate(dataset, names, QUESTION.folds[0], options, seed=seed, **run)

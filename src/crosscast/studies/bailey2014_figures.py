@@ -1,4 +1,4 @@
-"""Figures 2 to 9 of Bailey et al. 2014, beside those of an evaluation of methods that choose."""
+"""Figures 2 to 9 of Bailey et al. 2014, besides those of an evaluation of methods that choose."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _BY_PROGRAM = (
 
 
 def study_figures(study: ConfigurationEvaluation) -> dict[str, Figure]:
-    """Figures of the evaluation, the tree, each program and the hardest kernel, by name.
+    """Draw the figures of the evaluation, the tree, each program and the hardest kernel, by name.
 
     Where there is nothing to cluster there is no tree. The names begin with a folder for each machine where
     there are several.
@@ -60,81 +60,82 @@ _JUDGES = ("model+fl", "published+fl")
 
 
 def hardest_kernel(machine: MachineChoices) -> tuple[int, ChoiceResult]:
-    """Row of the kernel whose caps are kept least, of the program that keeps them least, and by which method.
+    """Find the program, and its kernel, whose choices are within the cap least often, and the method.
 
-    Of those whose caps are kept as often, the one with the least score. By ``model+fl``, or ``published+fl``
-    where that was not evaluated, or else the first method.
+    Ties are broken by the least score. The method is ``model+fl``, or ``published+fl`` where that was not
+    evaluated, or else the first method.
     """
-    results = {each.method: each for each in reversed(alone(machine.results))}
+    results = {result.method: result for result in reversed(alone(machine.results))}
     judge = next((results[name] for name in _JUDGES if name in results), alone(machine.results)[0])
-    program = min(judge.programs, key=lambda name: _kept_share(judge.programs[name]))
+    program = min(judge.programs, key=lambda name: _share_and_score(judge.programs[name]))
     cases = machine.cases
     under = within_cap(machine.surfaces.power_w[cases.kernel, judge.chosen], cases.power_cap)
     time_s = machine.surfaces.time_s[cases.kernel, judge.chosen]
     score = np.where(under, cases.oracle_time_s / time_s, 0.0)
     rows = sorted(set(cases.kernel[cases.program == cases.programs.index(program)].tolist()))
 
-    def kept(row: int) -> tuple[float, float]:
-        own = cases.kernel == row
-        return float(under[own].mean()), float(score[own].mean())
+    def share_and_score(row: int) -> tuple[float, float]:
+        mask = cases.kernel == row
+        return float(under[mask].mean()), float(score[mask].mean())
 
-    return min(rows, key=kept), judge
+    return min(rows, key=share_and_score), judge
 
 
-def _kept_share(metrics: ChoiceMetrics) -> tuple[float, float]:
+def _share_and_score(metrics: ChoiceMetrics) -> tuple[float, float]:
     return metrics.under_limit_share or 0.0, metrics.score or 0.0
 
 
 def hardest_figure(machine: MachineChoices, title: str) -> Figure:
-    """A panel a method: all configurations, the frontier, and the choices within caps and over them."""
+    """Draw a panel for each method: all configurations, the frontier, and choices within and over caps."""
     row, judge = hardest_kernel(machine)
-    found = frontier_of(machine.surfaces, row)
-    every = alone(machine.results)
-    results = [each for each in every if each.method != REFERENCE] or every
-    figure, drawn = draw.panels(len(results), 4, max(3.0, 6.0 / len(results)), 2.6, sharex=True, sharey=True)
-    own = np.flatnonzero(machine.cases.kernel == row)
-    caps = machine.cases.power_cap[own]
-    for axes, result in zip(drawn, results, strict=True):
-        draw_frontier(axes, found)
-        axes.plot(found.power_w, found.performance, ".", color="#bbbbbb", markersize=4, zorder=1)
-        chosen = result.chosen[own]
-        under = within_cap(found.power_w[chosen], caps)
+    frontier = frontier_of(machine.surfaces, row)
+    all_results = alone(machine.results)
+    results = [result for result in all_results if result.method != REFERENCE] or all_results
+    figure, panels = draw.panels(len(results), 4, max(3.0, 6.0 / len(results)), 2.6, sharex=True, sharey=True)
+    cases = np.flatnonzero(machine.cases.kernel == row)
+    caps = machine.cases.power_cap[cases]
+    for axes, result in zip(panels, results, strict=True):
+        draw_frontier(axes, frontier)
+        axes.plot(frontier.power_w, frontier.performance, ".", color="#bbbbbb", markersize=4, zorder=1)
+        chosen = result.chosen[cases]
+        under = within_cap(frontier.power_w[chosen], caps)
         # The same configuration may be within one cap and over another.
         for flags, look, size, label in (
             (under, draw.Look(draw.BLUE, "o", draw.BLUE), 8, "within the cap"),
             (~under, draw.Look(draw.RED, "X", draw.RED), 5, "over it"),
         ):
-            at = chosen[flags]
+            marked = chosen[flags]
             edge: draw.MarkStyle = {
                 "markeredgewidth": 0.6,
                 "markeredgecolor": "white",
                 "zorder": 9 - size / 2,
             }
-            draw.points(axes, found.power_w[at], found.performance[at], look, label, size=size, **edge)
-        axes.set_title(f"{method_label(result)}: {under.sum()} of {len(own)} within", fontsize=9.5)
+            power_w, performance = frontier.power_w[marked], frontier.performance[marked]
+            draw.points(axes, power_w, performance, look, label, size=size, **edge)
+        axes.set_title(f"{method_label(result)}: {under.sum()} of {len(cases)} within", fontsize=9.5)
         draw.style_axes(axes)
-    draw.spread_axis(drawn[0], "x", found.power_w)
-    draw.spread_axis(drawn[0], "y", found.performance)
-    for axes in drawn[-4:]:
+    draw.spread_axis(panels[0], "x", frontier.power_w)
+    draw.spread_axis(panels[0], "y", frontier.performance)
+    for axes in panels[-4:]:
         axes.set_xlabel("power, W", fontsize=9)
     draw.legend_below(figure, 2)
     figure.supylabel(PERFORMANCE, fontsize=10)
     return draw.titled(
         figure,
-        f"{title}: {found.kernel}, where {judge.method} keeps to the fewest caps",
+        f"{title}: {frontier.kernel}, where {judge.method} keeps to the fewest caps",
         "caps are the powers on the frontier (line), choices are marks",
     )
 
 
 _LARGE = 100_000
-"""From here on numbers are too long for their cells."""
+"""Numbers from here on are written with an exponent, to fit into their cells."""
 
 
 def programs_figure(results: Sequence[ChoiceResult], metric: str, label: str, title: str) -> Figure:
-    """A row a program, a column a method; what no case defines stays empty.
+    """Draw a heat map: a row for each program, a column for each method; undefined values are empty.
 
-    Performances over the limit may be many times the oracle's: the colours end at twice the oracle's, the
-    numbers do not.
+    Performances over the limit may be many times the oracle's. Colours are limited to twice the oracle's,
+    numbers are not.
     """
     names = list(results[0].programs)
     values = np.array(
@@ -161,7 +162,7 @@ def _value(metrics: object, name: str) -> float:
 
 
 def _limits(values: Reals) -> tuple[float, float]:
-    """Ends of the colours; at least a percentage point apart."""
+    """Limits of the colours, at least one percentage point apart."""
     known = values[np.isfinite(values)]
     if not known.size:
         return 0.0, 100.0
@@ -173,19 +174,19 @@ _WIDTH_OF_LEAF = 2.3
 
 
 def tree_figure(nodes: tuple[TreeNode, ...], title: str) -> Figure:
-    """Questions as boxes, left for yes; leaves say the cluster and how many training kernels came there."""
-    places = _places(nodes)
+    """Draw a decision tree, left for yes; leaves have their cluster and number of training kernels."""
+    positions = _positions(nodes)
     leaves = sum(node.feature is None for node in nodes)
-    deepest = -min(y for _, y in places)
+    deepest = -min(y for _, y in positions)
     figure, axes = draw.one_figure(max(6.0, _WIDTH_OF_LEAF * leaves), 1.6 + 1.15 * deepest)
     for number, node in enumerate(nodes):
         for below, answer in ((node.left, "yes"), (node.right, "no")):
             if below is not None:
-                _branch(axes, places[number], places[below], answer)
-    for place, node in zip(places, nodes, strict=True):
+                _branch(axes, positions[number], positions[below], answer)
+    for position, node in zip(positions, nodes, strict=True):
         leaf = node.feature is None
         axes.text(
-            *place,
+            *position,
             _leaf_text(node) if leaf else _question_text(node),
             ha="center",
             va="center",
@@ -203,21 +204,21 @@ def tree_figure(nodes: tuple[TreeNode, ...], title: str) -> Figure:
     return draw.titled(figure, title)
 
 
-def _places(nodes: tuple[TreeNode, ...]) -> list[tuple[float, float]]:
-    """Where to draw each node: leaves side by side, questions above the middle of what is below them."""
-    places: dict[int, tuple[float, float]] = {}
+def _positions(nodes: tuple[TreeNode, ...]) -> list[tuple[float, float]]:
+    """Coordinates of the nodes: leaves side by side, inner nodes centred above their children."""
+    positions: dict[int, tuple[float, float]] = {}
 
-    def place(number: int, depth: int, left: int) -> int:
+    def set_positions(number: int, depth: int, first_leaf: int) -> int:
         node = nodes[number]
         if node.left is None or node.right is None:
-            places[number] = (float(left), -float(depth))
-            return left + 1
-        end = place(node.right, depth + 1, place(node.left, depth + 1, left))
-        places[number] = ((places[node.left][0] + places[node.right][0]) / 2, -float(depth))
-        return end
+            positions[number] = (float(first_leaf), -float(depth))
+            return first_leaf + 1
+        next_leaf = set_positions(node.right, depth + 1, set_positions(node.left, depth + 1, first_leaf))
+        positions[number] = ((positions[node.left][0] + positions[node.right][0]) / 2, -float(depth))
+        return next_leaf
 
-    place(0, 0, 0)
-    return [places[number] for number in range(len(nodes))]
+    set_positions(0, 0, 0)
+    return [positions[number] for number in range(len(nodes))]
 
 
 def _branch(axes: Axes, above: tuple[float, float], below: tuple[float, float], answer: str) -> None:

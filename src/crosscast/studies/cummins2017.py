@@ -1,7 +1,7 @@
-"""The choice between a CPU and a GPU on the kernels of Cummins et al. (2017), by several protocols.
+"""The choice between a CPU and a GPU for the kernels of Cummins et al. (2017), with several splits.
 
-The published protocol splits rows at random: other sizes of the same kernel, and kernels that are copies of
-it, are learned from. Leaving out kernels, applications or suites asks for what was not seen.
+The published split is of rows at random: other sizes of a test kernel, and copies of it, are in training.
+Leaving out kernels, applications or suites tests on unseen ones.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from crosscast.profile import METRICS
 from crosscast.results import Tabular
 
 COUNTERS = ("comp", "rational", "mem", "localmem", "coalesced", "atomic", "transfer", "wgsize")
-"""What the source tells of a row."""
+"""Counters of a row of the source."""
 
 PUBLISHED_SEED = 204
 """Seed of the published split, in the authors' notebook."""
@@ -51,44 +51,44 @@ class MappingCases:
 
     devices: tuple[str, str]  # Keys of the CPU and of the GPU
     applications: tuple[str, ...]
-    kernels: tuple[str, ...]  # Each with its application before it
+    kernels: tuple[str, ...]  # Names prefixed with the application
     sizes: tuple[str, ...]
     time_s: Reals  # ``(m, 2)``, as `devices`
     counters: Reals  # ``(m, 8)``, as `COUNTERS`
-    text: Reals  # ``(m, t)``, what was counted in the kernels' texts
-    metrics: Reals  # ``(m, k)``, as `METRICS`; not a number where there is none
+    text: Reals  # ``(m, t)``, counts in the kernels' sources
+    metrics: Reals  # ``(m, k)``, as `METRICS`; NaN where there is none
 
     def __len__(self) -> int:
-        """How many."""
+        """Number of cases."""
         return len(self.kernels)
 
     @cached_property
     def suites(self) -> tuple[str, ...]:
-        """The suite of each: what stands before the last dash of its application."""
-        return tuple(each.rpartition("-")[0] for each in self.applications)
+        """Suite of each case: the part of its application before the last dash."""
+        return tuple(name.rpartition("-")[0] for name in self.applications)
 
     @cached_property
     def gain(self) -> Reals:
-        """Logarithm of the time on the CPU over that on the GPU: above 0 where the GPU is faster."""
+        """Logarithm of the time on the CPU over that on the GPU: positive where the GPU is faster."""
         return np.asarray(np.log(self.time_s[:, 0] / self.time_s[:, 1]))
 
     @cached_property
     def counted(self) -> Reals:
-        """What the source counted, its sizes and their ratios; logarithms of all but shares."""
+        """Features from the source's counters, sizes and their ratios; logarithms of all but shares."""
         comp, _, mem, local, coalesced, _, transfer, group = self.counters.T
         shares = [coalesced / mem, local / mem, comp / mem, np.log1p(local / mem * group)]
         return np.column_stack([np.log1p(self.counters), np.log1p(transfer / (comp + mem)), *shares])
 
     @cached_property
     def static(self) -> Reals:
-        """The same, with what was counted in the text."""
+        """Features `counted`, and the counts in the kernels' sources."""
         return np.column_stack([self.counted, np.log1p(self.text)])
 
     @cached_property
     def profiled(self) -> Reals:
-        """The same, with the metrics of launches that were made up; -1 where there is no profile."""
-        found = np.where(_IS_COUNT, np.log1p(self.metrics), self.metrics)
-        return np.column_stack([self.static, np.nan_to_num(found, nan=-1.0)])
+        """Features `static`, and the metrics of synthetic launches; -1 where there is no profile."""
+        metrics = np.where(_IS_COUNT, np.log1p(self.metrics), self.metrics)
+        return np.column_stack([self.static, np.nan_to_num(metrics, nan=-1.0)])
 
     @cached_property
     def grewe_features(self) -> Reals:
@@ -97,55 +97,55 @@ class MappingCases:
         return np.column_stack([transfer / (comp + mem), coalesced / mem, local / mem * group, comp / mem])
 
 
-Place = tuple[str, str, str]
+Key = tuple[str, str, str]
+"""Application, kernel and size."""
 
 
 def cases_of(dataset: Dataset) -> MappingCases:
-    """Rows of a dataset that ``crosscast dataset import cgo17`` made."""
+    """Make the cases of a dataset that ``crosscast dataset import cgo17`` made."""
     types = {row["device"]: row["type"] for row in dataset.devices.to_pylist()}
     devices = tuple(name for kind in ("cpu", "gpu") for name, type_ in types.items() if type_ == kind)
     if len(types) != 2 or len(devices) != 2:
         raise InputError.of(
             where=f"{dataset.label}: devices", expected="a CPU and a GPU", found=", ".join(types) or "none"
         )
-    known: dict[Place, dict[str, float]] = {}
+    counters_of: dict[Key, dict[str, float]] = {}
     for row in dataset.sessions.to_pylist():
         counters = json.loads(row["counters"] or "{}")
         if missing := [name for name in COUNTERS if counters.get(name) is None]:
-            place = f"{row['application']}, {row['size']}"
             raise InputError.of(
                 where=f"{dataset.label}: sessions",
-                field=f"counters of {place}",
+                field=f"counters of {row['application']}, {row['size']}",
                 expected=", ".join(missing),
                 found="none: import the dataset with crosscast dataset import cgo17",
             )
         (kernel,) = json.loads(row["kernels"])
-        known[row["application"], kernel, row["size"]] = counters
-    times: dict[Place, dict[str, float]] = {}
+        counters_of[row["application"], kernel, row["size"]] = counters
+    times: dict[Key, dict[str, float]] = {}
     for row in dataset.records.to_pylist():
-        at = row["application"], row["kernel"], row["size"]
-        times.setdefault(at, {})[row["device"]] = float(np.mean(row["time_s"]))
-    places = sorted(place for place, each in times.items() if len(each) == 2)
-    found = {(row["application"], row["kernel"], row["size"]): row for row in dataset.profiles.to_pylist()}
-    text = sorted({name for each in known.values() for name in each if name.startswith(_TEXT)})
-    metrics = [[found.get(place, {}).get(each.name) for each in METRICS] for place in places]
+        key = row["application"], row["kernel"], row["size"]
+        times.setdefault(key, {})[row["device"]] = float(np.mean(row["time_s"]))
+    keys = sorted(key for key, by_device in times.items() if len(by_device) == 2)
+    profiles = {(row["application"], row["kernel"], row["size"]): row for row in dataset.profiles.to_pylist()}
+    text = sorted({name for counters in counters_of.values() for name in counters if name.startswith(_TEXT)})
+    metrics = [[profiles.get(key, {}).get(metric.name) for metric in METRICS] for key in keys]
     return MappingCases(
         (devices[0], devices[1]),
-        tuple(place[0] for place in places),
-        tuple(f"{place[0]}-{place[1]}" for place in places),
-        tuple(place[2] for place in places),
-        np.array([[times[place][device] for device in devices] for place in places], np.float64),
-        np.array([[known[place][name] for name in COUNTERS] for place in places], np.float64),
-        np.array([[known[place].get(name, 0.0) for name in text] for place in places], np.float64),
+        tuple(application for application, _, _ in keys),
+        tuple(f"{application}-{kernel}" for application, kernel, _ in keys),
+        tuple(size for _, _, size in keys),
+        np.array([[times[key][device] for device in devices] for key in keys], np.float64),
+        np.array([[counters_of[key][name] for name in COUNTERS] for key in keys], np.float64),
+        np.array([[counters_of[key].get(name, 0.0) for name in text] for key in keys], np.float64),
         np.array(metrics, np.float64),
     )
 
 
-# -- what is held out
+# -- splits
 
 
 def _published(cases: MappingCases) -> tuple[Fold, ...]:
-    """Ten folds of rows with as many GPUs each, as Cummins et al. (PACT 2017) split them."""
+    """Ten folds of rows, stratified by the faster device, as in Cummins et al. (PACT 2017)."""
     from sklearn.model_selection import StratifiedKFold
 
     split = StratifiedKFold(_FOLDS, shuffle=True, random_state=PUBLISHED_SEED)
@@ -154,7 +154,7 @@ def _published(cases: MappingCases) -> tuple[Fold, ...]:
 
 
 def _ten_folds(groups: str) -> Callable[[MappingCases], tuple[Fold, ...]]:
-    """What makes ten folds of kernels or applications, each with all its rows."""
+    """Return the function that makes ten folds of kernels or applications with all their rows."""
 
     def folds(cases: MappingCases) -> tuple[Fold, ...]:
         parts = _balanced(getattr(cases, groups), _FOLDS)
@@ -164,14 +164,14 @@ def _ten_folds(groups: str) -> Callable[[MappingCases], tuple[Fold, ...]]:
 
 
 def _balanced(labels: Sequence[str], folds: int) -> Integers:
-    """The fold of each row, so that equal labels are together and folds are about as large."""
+    """Assign rows to folds of similar size, equal labels to one fold."""
     from sklearn.model_selection import GroupKFold
 
-    found = np.zeros(len(labels), np.int64)
+    fold_of_row = np.zeros(len(labels), np.int64)
     count = min(folds, len(set(labels)))
-    for number, (_, test) in enumerate(GroupKFold(count).split(found, groups=labels)):
-        found[test] = number
-    return found
+    for number, (_, test) in enumerate(GroupKFold(count).split(fold_of_row, groups=labels)):
+        fold_of_row[test] = number
+    return fold_of_row
 
 
 SPLITS: Mapping[str, Callable[[MappingCases], tuple[Fold, ...]]] = {
@@ -180,17 +180,17 @@ SPLITS: Mapping[str, Callable[[MappingCases], tuple[Fold, ...]]] = {
     "leave-application-out": _ten_folds("applications"),
     "leave-suite-out": lambda cases: folds_by_group("suites", "suites", cases.suites),
 }
-"""Protocols by name, each harder than the one before it."""
+"""Splits by name, in increasing difficulty."""
 
 
 def _groups(cases: MappingCases, split: str) -> Sequence[str]:
-    """What a protocol keeps together."""
-    together = {
+    """Labels of the rows that a split keeps together."""
+    labels = {
         "leave-kernel-out": cases.kernels,
         "leave-application-out": cases.applications,
         "leave-suite-out": cases.suites,
     }
-    return together.get(split, tuple(map(str, range(len(cases)))))
+    return labels.get(split, tuple(map(str, range(len(cases)))))
 
 
 # -- models
@@ -201,26 +201,26 @@ _FEATURES: tuple[Features, ...] = get_args(Features)
 
 @dataclass(frozen=True)
 class OneDevice:
-    """The device that is faster in most rows that are learned from, for all."""
+    """Choose the device that is faster in most training rows."""
 
     name: str = "one-device"
 
     def scores(self, cases: MappingCases, train: Integers, test: Integers, split: str, seed: int) -> Reals:
-        """Above 0 where the GPU is chosen."""
+        """Return scores of the test rows; positive ones choose the GPU."""
         return np.full(len(test), float(np.mean(cases.gain[train] > 0)) - 0.5)
 
 
 @dataclass(frozen=True)
 class Lookup:
-    """The device that is faster at most other sizes of the same kernel, and for a new kernel `OneDevice`.
+    """Choose the device that is faster at most other sizes of the kernel; for a new kernel as `OneDevice`.
 
-    It looks at no feature: what it has right in the published protocol is no forecast.
+    It uses no features, so that its accuracy with the published split is not that of a prediction.
     """
 
     name: str = "lookup"
 
     def scores(self, cases: MappingCases, train: Integers, test: Integers, split: str, seed: int) -> Reals:
-        """Above 0 where the GPU is chosen."""
+        """Return scores of the test rows; positive ones choose the GPU."""
         others = OneDevice().scores(cases, train, test, split, seed)
         same = np.array(cases.kernels)[test, None] == np.array(cases.kernels)[train]
         votes = same @ np.where(cases.gain[train] > 0, 1.0, -1.0)
@@ -229,12 +229,12 @@ class Lookup:
 
 @dataclass(frozen=True)
 class GreweTree:
-    """The tree of Grewe et al. with the four features, as Cummins et al. (PACT 2017) fit it."""
+    """The tree of Grewe et al. with the four features, fitted as in Cummins et al. (PACT 2017)."""
 
     name: str = "grewe-tree"
 
     def scores(self, cases: MappingCases, train: Integers, test: Integers, split: str, seed: int) -> Reals:
-        """Above 0 where the GPU is chosen."""
+        """Return scores of the test rows; positive ones choose the GPU."""
         from sklearn.tree import DecisionTreeClassifier
 
         tree = DecisionTreeClassifier(max_depth=5, min_samples_leaf=5, random_state=seed)
@@ -247,16 +247,16 @@ class MappingTrees:
     """Extremely randomized trees (Geurts et al. 2006) on logarithms, of the label or of the gain."""
 
     name: str
-    features: Features  # As `MappingCases` has them
-    gain: bool  # Whether the logarithm of the ratio of times is learned, and its sign taken
+    features: Features  # Name of the features in `MappingCases`
+    gain: bool  # Whether the logarithm of the ratio of times is predicted, whose sign decides
 
     def scores(self, cases: MappingCases, train: Integers, test: Integers, split: str, seed: int) -> Reals:
-        """Above 0 where the GPU is chosen."""
+        """Return scores of the test rows; positive ones choose the GPU."""
         from sklearn.ensemble import ExtraTreesClassifier, ExtraTreesRegressor
 
         features: Reals = getattr(cases, self.features)
         if self.gain:
-            # As many features are tried at a split as the classifier tries.
+            # The classifier's default, too.
             regressor = ExtraTreesRegressor(_TREES, max_features="sqrt", random_state=seed)
             return np.asarray(regressor.fit(features[train], cases.gain[train]).predict(features[test]))
         trees = ExtraTreesClassifier(_TREES, random_state=seed).fit(features[train], cases.gain[train] > 0)
@@ -267,14 +267,14 @@ class _Classifier(Protocol):
     classes_: Sequence[object]
 
     def predict_proba(self, rows: Reals, /) -> Reals:
-        """The probability of each class, a row a row."""
+        """Return the probability of each class for each row."""
 
 
 def _margin(classifier: _Classifier, features: Reals) -> Reals:
-    """Probability of the GPU less a half."""
-    places = {bool(each): place for place, each in enumerate(classifier.classes_)}
-    found = classifier.predict_proba(features)
-    return np.asarray(found[:, places[True]] - 0.5 if True in places else np.full(len(features), -0.5))
+    """Probability of the GPU minus one half."""
+    columns = {bool(label): column for column, label in enumerate(classifier.classes_)}
+    shares = classifier.predict_proba(features)
+    return np.asarray(shares[:, columns[True]] - 0.5 if True in columns else np.full(len(features), -0.5))
 
 
 CANDIDATES: tuple[OneDevice | MappingTrees, ...] = (
@@ -286,23 +286,23 @@ CANDIDATES: tuple[OneDevice | MappingTrees, ...] = (
 
 @dataclass(frozen=True)
 class Selected:
-    """The candidate that is right most often when training rows are held out in the same way, in parts."""
+    """The candidate with the best accuracy in cross-validation of the training rows with the same split."""
 
     name: str = "selected"
 
     def scores(self, cases: MappingCases, train: Integers, test: Integers, split: str, seed: int) -> Reals:
-        """Above 0 where the GPU is chosen."""
+        """Return scores of the test rows; positive ones choose the GPU."""
         groups = np.array(_groups(cases, split))[train]
         if len(set(groups.tolist())) < 2:
-            # Of two suites, one is left to learn from.
+            # With two suites, only one is in training.
             groups = np.array(cases.applications)[train]
         part = _balanced(groups.tolist(), _INNER)
         right = np.zeros(len(CANDIDATES))
         for number in range(int(part.max()) + 1):
             inner, held = train[part != number], train[part == number]
-            for place, each in enumerate(CANDIDATES):
-                chosen = each.scores(cases, inner, held, split, seed) > 0
-                right[place] += np.count_nonzero(chosen == (cases.gain[held] > 0))
+            for index, candidate in enumerate(CANDIDATES):
+                chosen = candidate.scores(cases, inner, held, split, seed) > 0
+                right[index] += np.count_nonzero(chosen == (cases.gain[held] > 0))
         return CANDIDATES[int(np.argmax(right))].scores(cases, train, test, split, seed)
 
 
@@ -316,13 +316,13 @@ MODELS: tuple[Model, ...] = (OneDevice(), Lookup(), GreweTree(), *CANDIDATES[1:]
 
 @dataclass(frozen=True, eq=False)
 class DeviceTask(FoldTask[Model, Fold, MappingCases]):
-    """A model that chooses for what a fold holds out."""
+    """Fit a model to a fold's training rows, and choose devices for its test rows."""
 
     split: str
 
     @property
     def cache_keys(self) -> list[object]:
-        """All that the answer depends on besides the cases."""
+        """Inputs of the result besides the cases."""
         return [[fingerprint(self.model), self.split, digest([self.fold.train, self.fold.test]), self.seed]]
 
     def run(self, data: MappingCases, queries: Sequence[int]) -> list[Arrays]:
@@ -332,25 +332,25 @@ class DeviceTask(FoldTask[Model, Fold, MappingCases]):
         return [{"gpu": scores > 0} for _ in queries]
 
     def is_valid(self, data: MappingCases, query: int, arrays: Arrays) -> bool:
-        """Whether arrays are choices for what is held out."""
+        """Whether arrays are choices for the fold's test rows."""
         gpu = arrays.get("gpu")
         return gpu is not None and gpu.shape == self.fold.test.shape and gpu.dtype == np.bool_
 
 
 @dataclass(frozen=True)
 class DeviceScores:
-    """How good choices are, all rows weighted the same."""
+    """Quality of choices, all rows with equal weight."""
 
     accuracy: float  # Share in which the faster device was chosen
     speedup: float  # Time on the best single device over that on the chosen one, geometric mean
     regret: float  # Time on the chosen device over that on the faster one, geometric mean
-    worst_regret: float  # The same in the row in which it is largest
-    mean_speedup: float  # Arithmetic mean of what `speedup` is the geometric one of, as published
+    worst_regret: float  # Largest regret of a row
+    mean_speedup: float  # Arithmetic mean of speed-ups, as published
 
 
 @dataclass(frozen=True, eq=False)
 class DeviceResult:
-    """A model in a protocol."""
+    """Result of a model with a split."""
 
     model: str
     baseline: bool
@@ -358,17 +358,17 @@ class DeviceResult:
     scores: DeviceScores
     by_suite: Mapping[str, float]  # Accuracy in each suite
     gpu: Flags  # Whether the GPU was chosen for each case
-    confidence: Confidence  # Intervals of applications that are drawn again
+    confidence: Confidence  # Intervals by resampling of applications
 
     def to_dict(self) -> dict[str, object]:
-        """Everything but choices."""
+        """Return the object of JSON, without choices."""
         facts = {"model": self.model, "baseline": self.baseline, "protocol": self.split}
         return {**facts, **asdict(self.scores), "by_suite": dict(self.by_suite), **self.confidence.to_dict()}
 
 
 @dataclass(frozen=True, eq=False)
 class Cummins2017(Tabular):
-    """Results of all models in all protocols."""
+    """Results of all models with all splits."""
 
     label: str
     cases: MappingCases
@@ -377,17 +377,17 @@ class Cummins2017(Tabular):
 
     @property
     def single(self) -> str:
-        """The best single device: the one that is faster on average, of logarithms."""
+        """Key of the best single device, by the mean logarithm of times."""
         return self.cases.devices[int(self.cases.gain.mean() > 0)]
 
     @property
     def profiled(self) -> int:
-        """Rows that have a profile."""
+        """Number of rows with a profile."""
         return int((~np.isnan(self.cases.metrics).all(axis=1)).sum())
 
     @property
     def facts(self) -> dict[str, float]:
-        """Shares of the rows that say how much of the accuracy is a matter of what is known already."""
+        """Shares of the rows that show how much of the accuracy needs no prediction."""
         cases = self.cases
         _, kernels, counts = np.unique(cases.kernels, return_inverse=True, return_counts=True)
         return {
@@ -398,13 +398,13 @@ class Cummins2017(Tabular):
         }
 
     def columns(self) -> Mapping[str, Sequence[object]]:
-        """A row for each model in each protocol."""
-        rows = [each.to_dict() for each in self.results]
+        """A row for each model with each split."""
+        rows = [result.to_dict() for result in self.results]
         names = ("protocol", "model", "baseline", "accuracy", "speedup", "regret", "worst_regret")
         return {name: [row[name] for row in rows] for name in names}
 
     def to_dict(self) -> dict[str, object]:
-        """Everything but choices, as ``--json`` prints it."""
+        """Return the object that ``--json`` prints, without choices."""
         return {
             "dataset": self.label,
             "seed": self.seed,
@@ -413,7 +413,7 @@ class Cummins2017(Tabular):
             "devices": list(self.cases.devices),
             "best_single_device": self.single,
             "facts": self.facts,
-            "results": [each.to_dict() for each in self.results],
+            "results": [result.to_dict() for result in self.results],
         }
 
 
@@ -425,7 +425,7 @@ def reproduce(
     seed: int = 0,
     **run: Unpack[RunArguments],
 ) -> Cummins2017:
-    """Let each model choose in each protocol; `run` is as `run_tasks` has it."""
+    """Evaluate each model with each split; `run` are arguments of `run_tasks`."""
     check_seed(seed)
     cases = cases_of(dataset)
     folds = {split: SPLITS[split](cases) for split in splits}
@@ -451,18 +451,17 @@ def _results(cases: MappingCases, split: str, chosen: Mapping[str, Flags], seed:
     scored, by_name = [], {}
     for name, gpu in chosen.items():
         quantities = _by_row(cases, gpu)
-        means = {each: Grouped(values, groups, count) for each, values in quantities.items()}
+        means = {score: Grouped(values, groups, count) for score, values in quantities.items()}
 
         def drawn(weights: Reals, means: Mapping[str, Grouped] = means) -> Mapping[str, Reals]:
-            found = {each: grouped.mean(weights) for each, grouped in means.items()}
-            return {each: _shown(each, values) for each, values in found.items()}
+            return {score: _shown(score, grouped.mean(weights)) for score, grouped in means.items()}
 
-        observed = {each: float(values[0]) for each, values in drawn(np.ones((1, count))).items()}
+        observed = {score: float(values[0]) for score, values in drawn(np.ones((1, count))).items()}
         scored.append(Scored(name, name in BASELINES, observed, drawn))
         worst = float(np.exp(quantities["regret"].max()))
         mean = float(np.exp(quantities["speedup"]).mean())
         by_name[name] = DeviceScores(**observed, worst_regret=worst, mean_speedup=mean)
-    found = confidences(scored, count, {"accuracy": 1, "speedup": 1, "regret": -1}, seed)
+    intervals = confidences(scored, count, {"accuracy": 1, "speedup": 1, "regret": -1}, seed)
     suites = np.array(cases.suites)
     return [
         DeviceResult(
@@ -477,24 +476,24 @@ def _results(cases: MappingCases, split: str, chosen: Mapping[str, Flags], seed:
             gpu,
             confidence,
         )
-        for (name, gpu), confidence in zip(chosen.items(), found, strict=True)
+        for (name, gpu), confidence in zip(chosen.items(), intervals, strict=True)
     ]
 
 
 def _right_by_majority(cases: MappingCases, labels: Sequence[str]) -> float:
-    """Accuracy of one who knows which device is faster in most rows of each label."""
+    """Accuracy if the device that is faster in most rows of each label were known."""
     _, groups = np.unique(labels, return_inverse=True)
     share = np.bincount(groups, cases.gain > 0) / np.bincount(groups)
     return float(np.maximum(share, 1 - share)[groups].mean())
 
 
 def _by_row(cases: MappingCases, gpu: Flags) -> dict[str, Reals]:
-    """What the scores are means of."""
+    """Values of each row, of which the scores are means; logarithms of speed-ups and regrets."""
     times = np.log(cases.time_s)
-    own = np.where(gpu, times[:, 1], times[:, 0])
+    chosen = np.where(gpu, times[:, 1], times[:, 0])
     single = times[:, int(cases.gain.mean() > 0)]
     right = (gpu == (cases.gain > 0)).astype(np.float64)
-    return {"accuracy": right, "speedup": single - own, "regret": own - times.min(axis=1)}
+    return {"accuracy": right, "speedup": single - chosen, "regret": chosen - times.min(axis=1)}
 
 
 def _shown(name: str, values: Reals) -> Reals:

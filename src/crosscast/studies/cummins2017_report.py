@@ -1,4 +1,4 @@
-"""The study of Cummins et al. (2017): a table for each protocol, and one of suites."""
+"""Tables of the study of Cummins et al. (2017): one for each split, and the accuracy by suite."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SCORES = scores_of("accuracy± speedup mean_speedup regret worst_regret")
 
 
 def study_report(study: Cummins2017) -> Report:
-    """Tables of accuracy, speed-up and regret, and the accuracy in each suite."""
+    """Make tables of accuracy, speed-up and regret, and of the accuracy in each suite."""
     cases, suites = study.cases, sorted(set(study.cases.suites))
     parts: list[Part] = [
         Heading(
@@ -27,22 +27,23 @@ def study_report(study: Cummins2017) -> Report:
             1,
         )
     ]
-    for split in dict.fromkeys(each.split for each in study.results):
-        of_split = [each for each in study.results if each.split == split]
-        parts += ["", Heading(split), _HELD_OUT[split], "", _table(of_split)]
-        best = max((each for each in of_split if not each.baseline), key=lambda each: each.scores.accuracy)
+    for split in dict.fromkeys(result.split for result in study.results):
+        results = [result for result in study.results if result.split == split]
+        parts += ["", Heading(split), _HELD_OUT[split], "", _table(results)]
+        models = (result for result in results if not result.baseline)
+        best = max(models, key=lambda result: result.scores.accuracy)
         if split in ("leave-application-out", "leave-suite-out"):
             rows = [[suite, percent(share)] for suite, share in best.by_suite.items()]
             parts += ["", Table(["suite", "accuracy"], rows, f"{best.model} by suite")]
-    known = {name: percent(share, 1) for name, share in study.facts.items()}
+    facts = {name: percent(share, 1) for name, share in study.facts.items()}
     return Report(
         [
             *parts,
             "",
-            f"{known['kernel_has_other_sizes']} of the rows are of kernels with several sizes; the devices "
-            f"differ by less than 10 % in {known['within_10_percent']}. If the majority of each kernel were "
-            f"known, {known['right_by_majority_of_kernel']} would be right; of each program, "
-            f"{known['right_by_majority_of_application']}.",
+            f"{facts['kernel_has_other_sizes']} of the rows are of kernels with several sizes; the devices "
+            f"differ by less than 10 % in {facts['within_10_percent']}. If the majority of each kernel were "
+            f"known, {facts['right_by_majority_of_kernel']} would be right; of each program, "
+            f"{facts['right_by_majority_of_application']}.",
             f"Speed-up: over {study.single}, the best single device. Regret: time over that on the faster "
             "one. Both are geometric means; mean is the arithmetic one of speed-ups, as published; "
             "worst is the largest regret.",
@@ -53,5 +54,5 @@ def study_report(study: Cummins2017) -> Report:
 
 
 def _table(results: list[DeviceResult]) -> Table:
-    rows = [([named(each.model, each.baseline)], each.scores, each.confidence) for each in results]
+    rows = [([named(result.model, result.baseline)], result.scores, result.confidence) for result in results]
     return score_table(["model"], rows, _SCORES)

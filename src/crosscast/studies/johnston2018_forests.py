@@ -19,17 +19,17 @@ from crosscast.profile import METRICS
 from crosscast.units import microseconds
 
 TREES, TRIED, NODE_SIZE = 505, 30, 9  # Parameters of the final model (section III-C)
-START = (500, 32, 9)  # Trees, tried features and node size where the search begins (section III-C)
+START = (500, 32, 9)  # Start of the search: trees, tried features and node size (section III-C)
 MOST_TREES = 10_000
 TREE_COUNTS = tuple(range(10, MOST_TREES, 500))  # Numbers of trees that are searched
 
 _FEWEST_APPLICATIONS = 3
-_STEADY = 10  # Trees from which on nearly every row is out of some tree's bag, and errors fall as 1 / trees
+_STEADY = 10  # Trees from which on nearly every row is out of bag in some tree, and errors fall as 1 / trees
 
 
 @dataclass(frozen=True)
 class EnergyRuns:
-    """Energy of runs that a sensor watched; a cell is an application at a size on a device."""
+    """Measured energy of runs; a cell is an application at a size on a device."""
 
     rows: Rows  # Features are means over the application's kernels; the response is ln(joules)
     application: npt.NDArray[np.str_]  # Of each cell, of shape `(c,)`
@@ -43,13 +43,13 @@ class KernelRuns:
     A *cell* is a kernel at a size on a device; its number is ``kernel * d + device``.
     """
 
-    grid: Grid  # The kernels and the devices, with a median a cell
+    grid: Grid  # The kernels and the devices, with the median of each cell
     columns: tuple[str, ...]  # Names of the `p` features of kernels
     features: Reals  # Of each kernel, of shape `(n, p)`; 0 where not defined, as in the published scripts
     kernel: Integers  # Number of each run's kernel and device, of shape `(rows,)`
     device: Integers
     log_us: Reals  # Natural logarithm of the run's time in microseconds, of shape `(rows,)`
-    energy: EnergyRuns | None = None  # None where too few applications were watched
+    energy: EnergyRuns | None = None  # `None` where too few applications have energy
 
     def __len__(self) -> int:
         return len(self.log_us)
@@ -61,61 +61,61 @@ class KernelRuns:
 
     @property
     def kernel_names(self) -> tuple[str, ...]:
-        """Names of the kernels, whatever their size, sorted: those of table III."""
+        """Sorted names of the kernels, without sizes, as in table III."""
         return tuple(sorted(set(self.grid.profiles.kernel)))
 
     @property
     def name_number(self) -> Integers:
-        """Place of each run's kernel in `kernel_names`."""
-        numbers = {name: place for place, name in enumerate(self.kernel_names)}
+        """Index of each run's kernel in `kernel_names`."""
+        numbers = {name: number for number, name in enumerate(self.kernel_names)}
         return np.array([numbers[name] for name in self.grid.profiles.kernel])[self.kernel]
 
     def take(self, runs: Integers | Flags) -> KernelRuns:
-        """Some of the runs; kernels and devices stay."""
+        """Select runs; kernels and devices stay."""
         return replace(self, kernel=self.kernel[runs], device=self.device[runs], log_us=self.log_us[runs])
 
     def rows(self) -> Rows:
-        """The runs for a forest: features of the kernel, then the device as one feature."""
+        """Make the rows for a forest: features of the kernel, then the device as one feature."""
         d = len(self.grid.devices)
         codes = device_codes(self.device, self.log_us, d)
         features = np.column_stack([np.repeat(self.features, d, axis=0), np.tile(codes, len(self.features))])
         return Rows(features, self.cell, self.log_us)
 
     def sample(self, per_cell: int, seed: int) -> KernelRuns:
-        """At most so many runs of each cell, drawn without replacement."""
+        """Draw at most `per_cell` runs of each cell without replacement."""
         order = np.random.default_rng(seed).permutation(len(self))
         cell = self.cell[order]
         by_cell = np.argsort(cell, kind="stable")
         counts = np.bincount(cell)
-        place = np.arange(len(self)) - np.repeat(np.cumsum(counts) - counts, counts)
-        return self.take(np.sort(order[by_cell[place < per_cell]]))
+        rank = np.arange(len(self)) - np.repeat(np.cumsum(counts) - counts, counts)
+        return self.take(np.sort(order[by_cell[rank < per_cell]]))
 
 
 def runs_of(dataset: Dataset) -> KernelRuns:
-    """The runs of a dataset.
+    """Collect the runs of a dataset.
 
-    Features are the metrics of invocation 0; where profiles hold metrics by the published tool's own
-    definitions, those as well, and in place of ours of the same name.
+    Features are the metrics of invocation 0. Metrics by the published tool's definitions are added where
+    profiles have them, and replace ours of the same name.
     """
     grid = grid_of(dataset, invocations="first")
-    found = len(set(grid.profiles.kernel))
-    if found < 2:
+    kernel_count = len(set(grid.profiles.kernel))
+    if kernel_count < 2:
         expected = "at least 2 kernels with profiles and records"
-        raise InputError.of(where=dataset.label, expected=expected, found=found)
-    of_kernels = zip(METRICS, grid.profiles.metrics.T, strict=True)
-    metrics = {metric.name: values for metric, values in of_kernels if np.isfinite(values).any()}
+        raise InputError.of(where=dataset.label, expected=expected, found=kernel_count)
+    columns = zip(METRICS, grid.profiles.metrics.T, strict=True)
+    metrics = {metric.name: values for metric, values in columns if np.isfinite(values).any()}
     metrics |= _published_metrics(dataset, grid)
     features = np.column_stack(list(metrics.values()))
     features = np.where(np.isfinite(features), features, 0.0)
     records = sound(dataset.records, dataset.sessions)
-    kernels = {names: place for place, names in enumerate(grid.profiles.names)}
-    devices = {device.key: place for place, device in enumerate(grid.devices)}
+    kernels = {names: number for number, names in enumerate(grid.profiles.names)}
+    devices = {device.key: number for number, device in enumerate(grid.devices)}
     *problem, keys = (records.column(name).to_pylist() for name in (*KERNEL_AT_A_SIZE, "device"))
     kernel = np.array([kernels.get(names, -1) for names in zip(*problem, strict=True)])
-    device, there = np.array([devices.get(key, -1) for key in keys]), kernel >= 0
-    log_us = np.log(run_means(records)[there] / microseconds(1.0))
+    device, in_grid = np.array([devices.get(key, -1) for key in keys]), kernel >= 0
+    log_us = np.log(run_means(records)[in_grid] / microseconds(1.0))
     energy = _energy_runs(dataset, grid, features)
-    return KernelRuns(grid, tuple(metrics), features, kernel[there], device[there], log_us, energy)
+    return KernelRuns(grid, tuple(metrics), features, kernel[in_grid], device[in_grid], log_us, energy)
 
 
 def _published_metrics(dataset: Dataset, grid: Grid) -> dict[str, Reals]:
@@ -133,34 +133,35 @@ def _published_metrics(dataset: Dataset, grid: Grid) -> dict[str, Reals]:
 
 
 def _energy_runs(dataset: Dataset, grid: Grid, features: Reals) -> EnergyRuns | None:
-    """The runs whose energy is known; where one kernel alone was watched, its features."""
+    """Collect the runs with energy; where only one kernel was measured, with its features."""
     cells: dict[tuple[str, str, str], Reals] = {}
-    watched: list[tuple[tuple[str, str, str], float]] = []
+    energies: list[tuple[tuple[str, str, str], float]] = []
     columns = ("application", "kernel", "size", "device", "energy_j", "runs")
     for application, kernel, size, device, energy_j, count in zip(
         *(dataset.energy.column(name).to_pylist() for name in columns), strict=True
     ):
-        places = [
-            place
-            for place, (of, name, at) in enumerate(grid.profiles.names)
-            if (of, at) == (application, size) and kernel in (None, name)
+        rows_of_kernels = [
+            row
+            for row, (of_application, name, of_size) in enumerate(grid.profiles.names)
+            if (of_application, of_size) == (application, size) and kernel in (None, name)
         ]
-        if places and energy_j > 0:
-            cells.setdefault((application, size, device), features[places].mean(axis=0))
-            watched.append(((application, size, device), energy_j / count))
+        if rows_of_kernels and energy_j > 0:
+            cells.setdefault((application, size, device), features[rows_of_kernels].mean(axis=0))
+            energies.append(((application, size, device), energy_j / count))
     applications = np.array([application for application, _, _ in cells])
     if len(np.unique(applications)) < _FEWEST_APPLICATIONS:
         return None
-    number = {cell: place for place, cell in enumerate(cells)}
+    number = {cell: index for index, cell in enumerate(cells)}
     names, device_of = np.unique([device for _, _, device in cells], return_inverse=True)
-    cell_of, response = np.array([number[cell] for cell, _ in watched]), np.log([each for _, each in watched])
+    cell_of = np.array([number[cell] for cell, _ in energies])
+    response = np.log([joules for _, joules in energies])
     codes = device_codes(device_of[cell_of], response, len(names))
     rows = Rows(np.column_stack([np.array([*cells.values()]), codes[device_of]]), cell_of, response)
     return EnergyRuns(rows, applications, device_of)
 
 
 def cell_predictions(rows: Rows, trees: int, seed: int, node_size: int = NODE_SIZE) -> Reals:
-    """Mean prediction of a forest's trees for each cell."""
+    """Average the predictions of a forest's trees for each cell."""
     total = np.zeros(len(rows.features))
     for drawn in draw_trees(rows, trees, tried=TRIED, seed=seed):
         total += drawn.predictions([node_size])[0]
@@ -169,30 +170,30 @@ def cell_predictions(rows: Rows, trees: int, seed: int, node_size: int = NODE_SI
 
 @dataclass(frozen=True)
 class GrownForest:
-    """A forest that tries so many features, with its error on the way."""
+    """A forest for one number of tried features, with its error by number of trees."""
 
-    trees: Integers  # Numbers of trees at which the error was taken, of shape `(k,)`
+    trees: Integers  # Numbers of trees at which the error was computed, of shape `(k,)`
     errors: Reals  # Mean square error out of the bag, of shape `(k, m)` for `m` node sizes
-    forest: Reals  # Prediction of the whole forest for each node size and cell, of shape `(m, c)`
+    forest: Reals  # Prediction of the complete forest for each node size and cell, of shape `(m, c)`
 
-    def error(self, trees: int, place: int) -> float:
-        """Error with so many trees: between two taken, or beyond the last, on a line in 1 / trees."""
-        errors = self.errors[:, place]
+    def error(self, trees: int, node_size_index: int) -> float:
+        """Error with a number of trees, interpolated or extrapolated linearly in 1 / trees."""
+        errors = self.errors[:, node_size_index]
         if trees <= self.trees[-1]:
             return float(np.interp(-1 / trees, -1 / self.trees, errors))
         steady = self.trees >= min(_STEADY, self.trees[-1])
         if np.count_nonzero(steady) < 2:
             return float(errors[-1])
-        # The slope is of the mean over many rows and never below 0, as more trees do not add noise.
+        # The slope is at least 0, as further trees do not add noise.
         slope = max(0.0, float(np.polyfit(1 / self.trees[steady], errors[steady], 1)[0]))
         return float(errors[-1] - slope * (1 / self.trees[-1] - 1 / trees))
 
 
 def grow(rows: Rows, trees: int, tried: int, node_sizes: Sequence[int], seed: int) -> GrownForest:
-    """Grow a forest; errors are over the rows that some tree did not draw."""
-    # About ten numbers of trees a decade, and the last.
+    """Grow a forest; errors are over the rows that are out of bag in some tree."""
+    # About ten numbers of trees per decade, and the last.
     count = 1 + round(10 * np.log10(max(trees, 2)))
-    taken = {*np.round(np.logspace(0, np.log10(trees), count)).astype(int).tolist(), trees}
+    checkpoints = {*np.round(np.logspace(0, np.log10(trees), count)).astype(int).tolist(), trees}
     sums = np.zeros((len(node_sizes), len(rows.response)))
     means = np.zeros((len(node_sizes), len(rows.features)))
     out_of_bag = np.zeros(len(rows.response), dtype=np.int64)
@@ -203,30 +204,30 @@ def grow(rows: Rows, trees: int, tried: int, node_sizes: Sequence[int], seed: in
         sums[:, out] += predictions[:, rows.cell[out]]
         out_of_bag[out] += 1
         means += (predictions - means) / number
-        if number in taken:
+        if number in checkpoints:
             known = out_of_bag > 0
             predicted = sums[:, known] / out_of_bag[known]
             errors.append(np.mean((predicted - rows.response[known]) ** 2, axis=1))
-    return GrownForest(np.array(sorted(taken)), np.array(errors), means)
+    return GrownForest(np.array(sorted(checkpoints)), np.array(errors), means)
 
 
 @dataclass
 class Surface:
-    """The error over ``num.trees``, ``mtry`` and ``min.node.size``.
+    """The error as a function of ``num.trees``, ``mtry`` and ``min.node.size``.
 
-    One forest a number of tried features serves all numbers of trees, by its first trees, and all node
-    sizes, by cutting its trees. Beyond its last tree the error goes on along 1 / trees.
+    One forest for each number of tried features gives the errors for all numbers of trees, by its first
+    trees, and for all node sizes, by pruning. Beyond its last tree the error is extrapolated in 1 / trees.
     """
 
-    rows: Rows  # What the forest is fitted to
-    grown: int  # Trees that are grown for each number of tried features
-    node_sizes: Sequence[int]  # Node sizes that may be asked for, rising
+    rows: Rows  # Training rows
+    grown: int  # Trees grown for each number of tried features
+    node_sizes: Sequence[int]  # Allowed node sizes, ascending
     seed: int
     _forests: dict[int, GrownForest] = field(default_factory=dict)
 
     @property
     def features(self) -> int:
-        """How many features there are to try."""
+        """Number of features."""
         return int(self.rows.features.shape[1])
 
     def error(self, trees: int, tried: int, node_size: int) -> float:
@@ -237,7 +238,7 @@ class Surface:
         return self.at(tried).error(trees, self.node_sizes.index(node_size))
 
     def at(self, tried: int) -> GrownForest:
-        """The forest that tries so many features; it is grown at the first call."""
+        """Return the forest for a number of tried features, which is grown at the first call."""
         tried = min(tried, self.features)
         if tried not in self._forests:
             self._forests[tried] = grow(self.rows, self.grown, tried, self.node_sizes, self.seed)
@@ -246,7 +247,7 @@ class Surface:
 
 @dataclass(frozen=True)
 class ForestSearch:
-    """A search, step by step; lists are of equal length."""
+    """Steps of a search; lists are of equal length."""
 
     trees: list[int]
     tried: list[int]
@@ -255,32 +256,34 @@ class ForestSearch:
 
     @property
     def best(self) -> int:
-        """Number of the step with the least error, the first of equals."""
+        """Index of the first step with the least error."""
         return int(np.argmin(self.error))
 
 
 def anneal(surface: Surface, steps: int, seed: int, start: tuple[int, int, int] = START) -> ForestSearch:
-    """Search the surface from a start: trees, tried features, node size.
+    """Search the surface for the least error from a start: trees, tried features, node size.
 
-    The published optimiser is that of R's package ``optimization``; here it is the generalised annealing of
-    ``scipy.optimize.dual_annealing`` without its local search, which needs a surface without steps.
+    The paper used R's package ``optimization``; here it is the generalised annealing of
+    ``scipy.optimize.dual_annealing`` without its local search, which needs a smooth surface.
     """
-    from scipy.optimize import dual_annealing  # an extra, which the loop of the evaluation has asked for
+    from scipy.optimize import dual_annealing  # An extra, which the loop of the evaluation has checked
 
     axes = (TREE_COUNTS, tuple(range(1, surface.features + 1)), tuple(surface.node_sizes))
     search = ForestSearch([], [], [], [])
 
     def cost(point: Reals) -> float:
-        values = [axis[min(int(place), len(axis) - 1)] for axis, place in zip(axes, point, strict=True)]
+        values = [
+            axis[min(int(coordinate), len(axis) - 1)] for axis, coordinate in zip(axes, point, strict=True)
+        ]
         error = surface.error(*values)
-        for taken, value in zip(vars(search).values(), [*values, error], strict=True):
-            taken.append(value)
+        for steps_of, value in zip(vars(search).values(), [*values, error], strict=True):
+            steps_of.append(value)
         return error
 
     nearest = [np.argmin(np.abs(np.array(axis) - value)) for axis, value in zip(axes, start, strict=True)]
     dual_annealing(
         cost,
-        # A unit cell for each value, so that all are equally likely.
+        # An interval of length 1 for each value, so that all are equally likely.
         bounds=[(0.0, float(len(axis))) for axis in axes],
         x0=np.array(nearest) + 0.5,
         maxfun=steps,

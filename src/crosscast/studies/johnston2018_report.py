@@ -1,4 +1,4 @@
-"""The study of Johnston, Falzon and Milthorpe (2018): the paper's values beside ours, and its figures."""
+"""Report of the study of Johnston, Falzon and Milthorpe (2018): the paper's values, ours, and figures."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _SHOWN_NODE_SIZES = (1, 9, 14, 20, 30, 50)
 
 
 def study_report(study: Johnston2018) -> Report:
-    """The tables of the study."""
+    """Make the tables of the study."""
     grid = study.runs.grid
     title = (
         f"The published study (Johnston, Falzon and Milthorpe 2018) on {study.label}: "
@@ -68,8 +68,8 @@ def _real(value: float | None, digits: int = 2) -> str:
 
 
 def _headline(study: Johnston2018) -> list[Part]:
-    found = study.headline
-    forest, lookup = found.forest, found.lookup
+    headline = study.headline
+    forest, lookup = headline.forest, headline.lookup
     rows = [
         ("relative error of ln(µs), over points", _share(RELATIVE_LOG), "relative_log_cells"),
         ("relative error of ln(µs), run by run", "", "relative_log_rows"),
@@ -90,68 +90,69 @@ def _headline(study: Johnston2018) -> list[Part]:
             _real(lookup.mae_log, 3),
         ),
         ("R², runs that were not trained on", "", _real(forest.r2, 3), _real(lookup.r2, 3)),
-        ("R² out of the bag, all runs", _real(R2), _real(found.oob_r2, 3), ""),
+        ("R² out of the bag, all runs", _real(R2), _real(headline.oob_r2, 3), ""),
     ]
     caption = "Headline: known measurement points (a random fifth of the runs trained on, the others tested)"
-    units = found.relative_log_by_unit
-    sizes = ", ".join(f"{size} {format_seconds(error)}" for size, error in found.misprediction_s.items())
+    units = headline.relative_log_by_unit
+    sizes = ", ".join(f"{size} {format_seconds(error)}" for size, error in headline.misprediction_s.items())
     return [
         Table(["", "paper", "forest", "lookup table"], lines, caption),
-        f"Forest: {found.trees} trees, {TRIED} features tried, node size {NODE_SIZE}. The lookup table is "
+        f"Forest: {headline.trees} trees, {TRIED} features tried, node size {NODE_SIZE}. The lookup table is "
         "the mean of the same point's training runs; it uses no feature and predicts no other kernel.",
         f"A percentage of a logarithm depends on its unit: the same predictions are {_share(units['ns'])} "
         f"off in ln(ns), {_share(units['us'])} in ln(µs) and {_share(units['ms'])} in ln(ms).",
         f"Mean misprediction in real time: {sizes} (paper: {format_seconds(MISPREDICTION_S[0])} to "
         f"{format_seconds(MISPREDICTION_S[1])} by size).",
-        f"Worst kernel, in ln(µs): {found.worst_kernel}, {_share(found.worst_error)} (paper: "
+        f"Worst kernel, in ln(µs): {headline.worst_kernel}, {_share(headline.worst_error)} (paper: "
         f"{WORST_KERNEL}, {_share(WORST_ERROR)}).",
     ]
 
 
 def _held_out(study: Johnston2018) -> list[Part]:
-    found, known = study.honest, study.headline
+    held_out, known = study.honest, study.headline
     caption = "The same forest on held-out applications (leave-application-out)"
-    if found is None:
+    if held_out is None:
         return [Heading(caption, 3), "There is one application only: nothing to hold out."]
     rows = [
         (
             "median error in real time, over points",
             _share(known.forest.median_ape_cells),
-            _share(found.median_ape, 0),
+            _share(held_out.median_ape, 0),
         ),
-        ("  mean over applications", "", _share(found.median_ape_by_application, 0)),
-        ("mean error in real time, over points", _share(known.forest.mape_cells), _share(found.mape, 0)),
-        ("RMSE of ln(time)", "", _real(found.rmse_log)),
-        ("fastest device found", _share(known.top1, 0), _share(found.top1, 0)),
+        ("  mean over applications", "", _share(held_out.median_ape_by_application, 0)),
+        ("mean error in real time, over points", _share(known.forest.mape_cells), _share(held_out.mape, 0)),
+        ("RMSE of ln(time)", "", _real(held_out.rmse_log)),
+        ("fastest device found", _share(known.top1, 0), _share(held_out.top1, 0)),
         ("pairs of devices in the right order", _share(known.pairs_in_order, 0), ""),
-        ("slowdown on the device chosen, mean", "", _real(found.slowdown_mean)),
-        ("  always taking one device instead", "", _real(found.always_one_slowdown_mean)),
+        ("slowdown on the device chosen, mean", "", _real(held_out.slowdown_mean)),
+        ("  always taking one device instead", "", _real(held_out.always_one_slowdown_mean)),
     ]
     table = Table(["", "known points", "held out"], rows, caption)
-    return [table, f"Held out: {found.trees} trees a forest, one row a measurement point."]
+    return [table, f"Held out: {held_out.trees} trees a forest, one row a measurement point."]
 
 
 def _tuning(study: Johnston2018) -> list[Part]:
-    found = study.tuning
+    tuning = study.tuning
     sizes = ", ".join(
-        f"{size}: {100 * found.node_size_errors[NODE_SIZES.index(size)]:.1f}" for size in _SHOWN_NODE_SIZES
+        f"{size}: {100 * tuning.node_size_errors[NODE_SIZES.index(size)]:.1f}" for size in _SHOWN_NODE_SIZES
     )
     by_size = f"Figure 1, by node size (300 trees, {TRIED} tried): {sizes} (paper: least below 15)"
-    tried = sorted({*(each for each in _SHOWN_TRIED if each <= found.tried[-1]), found.tried[-1]})
+    most_tried = tuning.tried[-1]
+    tried = sorted({*(count for count in _SHOWN_TRIED if count <= most_tried), most_tried})
     rows = [
         (
             f"{format_count(trees)} trees",
-            *(f"{100 * found.heat[found.trees.index(trees)][each - 1]:.1f}" for each in tried),
+            *(f"{100 * tuning.heat[tuning.trees.index(trees)][count - 1]:.1f}" for count in tried),
         )
         for trees in _SHOWN_TREES
     ]
-    search = found.search
+    search = tuning.search
     best = search.best
     return [
         Heading("Figures 1 and 2: 100 x mean square error of ln(time) out of the bag", 3),
         by_size,
-        Table(["Figure 2", *(f"{each} tried" for each in tried)], rows),
-        f"On {format_count(found.rows)} runs, ten a point as in the published scripts; {found.grown} trees "
+        Table(["Figure 2", *(f"{count} tried" for count in tried)], rows),
+        f"On {format_count(tuning.rows)} runs, ten a point as in the published scripts; {tuning.grown} trees "
         "grown for each number tried; errors of more trees are extrapolated, linear in 1 / trees.",
         f"Annealing over all three, {len(search.error)} steps from {search.trees[0]} trees, "
         f"{search.tried[0]} tried, node size {search.node_size[0]} ({100 * search.error[0]:.2f}): least "
@@ -234,40 +235,40 @@ def _learning(study: Johnston2018) -> list[Part]:
 
 
 def _energy(study: Johnston2018) -> list[Part]:
-    found = study.energy
+    energy = study.energy
     caption = "Energy in place of time (section VII)"
-    if found is None:
+    if energy is None:
         return [Heading(caption, 3), "The dataset holds energy of too few applications."]
     rows = [
-        ("known points, mean error", _share(found.mape), "lookup table", _share(found.lookup_mape)),
+        ("known points, mean error", _share(energy.mape), "lookup table", _share(energy.lookup_mape)),
         (
             "application held out, median error",
-            _share(found.held_out_median_ape, 0),
+            _share(energy.held_out_median_ape, 0),
             "device's mean",
-            _share(found.baseline_median_ape, 0),
+            _share(energy.baseline_median_ape, 0),
         ),
         (
             "application held out, RMSE of ln(energy)",
-            _real(found.held_out_rmse_log),
+            _real(energy.held_out_rmse_log),
             "device's mean",
-            _real(found.baseline_rmse_log),
+            _real(energy.baseline_rmse_log),
         ),
     ]
     return [
         Table(["", "forest", "baseline", ""], rows, caption, words=(0, 2)),
-        f"{found.rows} watched runs of {found.applications} applications with profiles on {found.devices} "
-        f"devices; {found.trees} trees. On known points R² is {found.r2:.3f} and the mean absolute error of "
-        f"ln(energy) {found.mae_log:.3f}.",
+        f"{energy.rows} watched runs of {energy.applications} applications with profiles on "
+        f"{energy.devices} devices; {energy.trees} trees. On known points R² is {energy.r2:.3f} and the mean absolute error of "
+        f"ln(energy) {energy.mae_log:.3f}.",
     ]
 
 
 _ERROR_LABEL = "mean square error of ln(time), out of the bag"
 _PAPER_KERNELS = ("kmeansPoint", "lud_diagonal")
-"""Those of Figure 6 that the paper's text names."""
+"""Kernels of Figure 6 that the paper's text names."""
 
 
 def study_figures(study: Johnston2018) -> dict[str, Figure]:
-    """Figures 1 to 6 by name, such as ``figure-1``; figure 5 both as published and in real time."""
+    """Draw figures 1 to 6, named such as ``figure-1``; figure 5 both as published and in real time."""
     predicted, logs = _array(study.headline.predicted), _array(study.headline.measured)
     measured_s, predicted_s = _known(study)
     return {
@@ -304,12 +305,12 @@ def _node_sizes(study: Johnston2018) -> Figure:
 def _heat_and_search(study: Johnston2018) -> Figure:
     figure = draw.new_figure(13, 5)
     left, right = figure.subplots(1, 2, width_ratios=(3, 2))
-    found = study.tuning
-    heat = np.log10(np.array(found.heat))
+    tuning = study.tuning
+    heat = np.log10(np.array(tuning.heat))
     levels = np.linspace(heat.min(), heat.max(), 22)
-    drawn = left.contourf(found.tried, found.trees, heat, levels=levels, cmap=draw.MAP)
+    contours = left.contourf(tuning.tried, tuning.trees, heat, levels=levels, cmap=draw.MAP)
     left.set_yscale("log")
-    paper = (min(TRIED, found.tried[-1]), TREES)
+    paper = (min(TRIED, tuning.tried[-1]), TREES)
     left.plot(*paper, "*", color="white", markersize=15, markeredgecolor=draw.BLACK)
     left.annotate(
         f"paper: {TREES} trees, {TRIED} tried",
@@ -321,11 +322,11 @@ def _heat_and_search(study: Johnston2018) -> Figure:
     )
     left.set_xlabel("features tried at a node")
     left.set_ylabel("trees")
-    bar = figure.colorbar(drawn, ax=left, label=_ERROR_LABEL)
-    every = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0)
-    ticks = [tick for tick in every if levels[0] <= np.log10(tick) <= levels[-1]]
+    bar = figure.colorbar(contours, ax=left, label=_ERROR_LABEL)
+    candidates = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0)
+    ticks = [tick for tick in candidates if levels[0] <= np.log10(tick) <= levels[-1]]
     bar.set_ticks(np.log10(ticks).tolist(), labels=[f"{tick:g}" for tick in ticks])
-    search = found.search
+    search = tuning.search
     steps = range(1, len(search.error) + 1)
     right.plot(steps, search.error, "o", color=draw.BLUE, markersize=4, label="a step")
     right.plot(steps, np.minimum.accumulate(search.error), color=draw.RED, label="least so far")
@@ -365,10 +366,10 @@ def _scatter(study: Johnston2018) -> Figure:
     if study.honest is not None:
         shown["application held out"] = np.exp(_array(study.honest.predicted))
     sizes = np.array(study.runs.grid.profiles.size)
-    every_time = np.stack([measured, *shown.values()])
-    figure, every = draw.panels(len(shown), 2, 6.2, 5.1, sharex=True, sharey=True)
-    for axes, (title, predicted) in zip(every, shown.items(), strict=True):
-        limits = (float(np.nanmin(every_time)) / 1.3, float(np.nanmax(every_time)) * 1.3)
+    all_times = np.stack([measured, *shown.values()])
+    figure, panels = draw.panels(len(shown), 2, 6.2, 5.1, sharex=True, sharey=True)
+    for axes, (title, predicted) in zip(panels, shown.items(), strict=True):
+        limits = (float(np.nanmin(all_times)) / 1.3, float(np.nanmax(all_times)) * 1.3)
         draw.diagonal(axes, limits)
         for size, look in draw.looks(sorted(set(sizes.tolist()), key=size_order)).items():
             rows = sizes == size
@@ -377,7 +378,7 @@ def _scatter(study: Johnston2018) -> Figure:
         draw.style_axes(axes, x="measured time")
         for axis in (axes.xaxis, axes.yaxis):
             draw.time_axis(axis, *limits, most=7)
-    every[0].set_ylabel("predicted time (dashed: half and twice as long)")
+    panels[0].set_ylabel("predicted time (dashed: half and twice as long)")
     draw.legend_below(figure, 4)
     return draw.titled(
         figure, "Figure 4: predicted and measured time, a point for each kernel, size and device"
@@ -385,10 +386,10 @@ def _scatter(study: Johnston2018) -> Figure:
 
 
 def _errors(study: Johnston2018, errors: Reals, title: str) -> Figure:
-    """A heat map of kernels and devices for each of four sizes; colours end at the 98th percentile."""
+    """Draw a heat map of kernels and devices for each of four sizes, coloured up to the 98th percentile."""
     profiles = study.runs.grid.profiles
     sizes = sorted(set(profiles.size), key=size_order)[: len(SIZES)]
-    rows = {size: [place for place, each in enumerate(profiles.size) if each == size] for size in sizes}
+    rows = {size: [row for row, other in enumerate(profiles.size) if other == size] for size in sizes}
     columns = min(2, len(sizes))
     starts = range(0, len(sizes), columns)
     heights = [max(len(rows[size]) for size in sizes[first : first + columns]) for first in starts]
@@ -397,12 +398,12 @@ def _errors(study: Johnston2018, errors: Reals, title: str) -> Figure:
     top = float(np.nanpercentile(100 * errors, 98))
     devices = [device.key for device in study.runs.grid.devices]
     for axes, size in zip(grid.ravel(), sizes, strict=False):
-        here = 100 * errors[rows[size]]
-        names = [profiles.kernel[place] for place in rows[size]]
+        shown = 100 * errors[rows[size]]
+        names = [profiles.kernel[row] for row in rows[size]]
         drawn = draw.heat_map(
-            axes, here, names, devices, write=None, limits=(0, top), reverse=True, rotation=60
+            axes, shown, names, devices, write=None, limits=(0, top), reverse=True, rotation=60
         )
-        axes.set_title(f"{size}: mean {np.nanmean(here):.1f} %")
+        axes.set_title(f"{size}: mean {np.nanmean(shown):.1f} %")
     for axes in grid.ravel()[len(sizes) :]:
         axes.set_visible(False)
     figure.colorbar(drawn, ax=grid, label="relative error (%)", extend="max", shrink=0.6)
@@ -415,21 +416,19 @@ def _kernels(study: Johnston2018) -> Figure:
     devices = [device.key for device in study.runs.grid.devices]
     chosen = _four_kernels(study)
     profiles = study.runs.grid.profiles
-    figure, every = draw.panels(len(chosen), 2, 6, 3.6)
-    for axes, place in zip(every, chosen, strict=True):
+    figure, panels = draw.panels(len(chosen), 2, 6, 3.6)
+    for axes, row in zip(panels, chosen, strict=True):
         hollow: draw.MarkStyle = {"markersize": 10, "markerfacecolor": "none"}
-        axes.plot(predicted[place], "D", color=draw.BLUE, label="predicted, known point", **hollow)
-        axes.plot(measured[place], "s", color=draw.BLACK, markersize=4, label="measured")
+        axes.plot(predicted[row], "D", color=draw.BLUE, label="predicted, known point", **hollow)
+        axes.plot(measured[row], "s", color=draw.BLACK, markersize=4, label="measured")
         if held_out is not None:
             axes.plot(
-                held_out[place], "x", color=draw.RED, markersize=7, label="predicted, application held out"
+                held_out[row], "x", color=draw.RED, markersize=7, label="predicted, application held out"
             )
         axes.set_yscale("log")
         axes.set_ylabel("time")
-        draw.time_axis(
-            axes.yaxis, float(np.nanmin(measured[place])), float(np.nanmax(measured[place])), most=6
-        )
-        axes.set_title(f"{profiles.kernel[place]} ({profiles.application[place]}, {profiles.size[place]})")
+        draw.time_axis(axes.yaxis, float(np.nanmin(measured[row])), float(np.nanmax(measured[row])), most=6)
+        axes.set_title(f"{profiles.kernel[row]} ({profiles.application[row]}, {profiles.size[row]})")
         draw.labels_below(axes, devices, 60, 8)
         draw.style_axes(axes)
     draw.legend_below(figure, 3)
@@ -437,14 +436,14 @@ def _kernels(study: Johnston2018) -> Figure:
 
 
 def _four_kernels(study: Johnston2018) -> list[int]:
-    """Kernels of the greatest size: those that the paper names, then one of each other application."""
+    """Rows of four kernels at the greatest size: those that the paper names, then one of each application."""
     profiles = study.runs.grid.profiles
     greatest = max(profiles.size, key=size_order)
-    places = [place for place, size in enumerate(profiles.size) if size == greatest]
-    places.sort(key=lambda place: profiles.kernel[place] not in _PAPER_KERNELS)
+    rows = [row for row, size in enumerate(profiles.size) if size == greatest]
+    rows.sort(key=lambda row: profiles.kernel[row] not in _PAPER_KERNELS)
     chosen: dict[str, int] = {}
-    for place in places:
-        chosen.setdefault(profiles.application[place], place)
+    for row in rows:
+        chosen.setdefault(profiles.application[row], row)
     return list(chosen.values())[:4]
 
 

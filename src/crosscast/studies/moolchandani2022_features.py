@@ -1,4 +1,4 @@
-"""Which features predict co-running (Moolchandani et al. 2022, sections 6 and 7): combinations, and trees."""
+"""Features for co-running (Moolchandani et al. 2022, sections 6 and 7): combinations and decision paths."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ from crosscast.prediction.trees import Trees
 from crosscast.studies.moolchandani2022_published import FIGURE_8, TABLE_7
 
 SPLITS = ("leave-benchmark-out", "random-80-20")
-"""Sections 7.2 and 7.4."""
+"""Splits of sections 7.2 and 7.4."""
 
-EVERYTHING = "all that is known"
-"""The combination of whatever a dataset has, which is not published."""
+ALL_FEATURES = "all that is known"
+"""Name of the combination of all features of a dataset, which is not published."""
 
 _SOURCES = ("prediction", "evaluation", "studies/moolchandani2022_features.py")
 
@@ -41,12 +41,12 @@ _LEAST_APPLICATIONS, _LEAST_MIXES = 3, 5
 
 
 def _fewest(co_runs: CoRuns) -> int:
-    """Co-runners of the smallest mixes: two, where there are pairs, as in the paper."""
+    """Size of the smallest mixes: two, as in the paper, where there are pairs."""
     return min((len(bag.members) for bag in co_runs.bags if len(bag.members) > 1), default=2)
 
 
 def _performance(co_runs: CoRuns) -> str:
-    """What tells how fast the smallest mixes are: their time, as published, or slowdowns in them."""
+    """Quantity that measures the performance of the smallest mixes: time, as published, or slowdown."""
     bags = [bag for bag in co_runs.bags if len(bag.members) == _fewest(co_runs)]
     return "time" if _known(bags, "time") >= max(_LEAST_MIXES, len(bags) // 2) else "slowdown"
 
@@ -56,8 +56,8 @@ def _known(bags: Sequence[Bag], quantity: str) -> int:
 
 
 def _with_quantity(co_runs: CoRuns, quantity: str) -> CoRuns:
-    """The smallest mixes of which a quantity is known, without what else is measured."""
-    size, kept = _fewest(co_runs), []
+    """Select the smallest mixes with a known quantity, and remove their other measurements."""
+    size, mixes = _fewest(co_runs), []
     for bag in co_runs.bags:
         if len(bag.members) == size and _known([bag], quantity):
             members = bag.members
@@ -65,26 +65,26 @@ def _with_quantity(co_runs: CoRuns, quantity: str) -> CoRuns:
                 members = tuple(replace(member, slowdown=None) for member in members)
             time_s = bag.time_s if quantity == "time" else None
             power_w = bag.power_w if quantity == "power" else None
-            kept.append(replace(bag, members=members, time_s=time_s, power_w=power_w))
-    return replace(co_runs, bags=tuple(kept))
+            mixes.append(replace(bag, members=members, time_s=time_s, power_w=power_w))
+    return replace(co_runs, bags=tuple(mixes))
 
 
 @dataclass(frozen=True, eq=False)
 class CombinationStudy:
     """Errors of six regressors with each combination of features."""
 
-    quantity: str  # What is predicted: `time`, `slowdown` or `power`
-    members: int  # Co-runners of the mixes, and how many mixes there are
+    quantity: str  # Predicted quantity: `time`, `slowdown` or `power`
+    members: int  # Size of the mixes, and their number
     bags: int
     kinds: tuple[str, ...]  # Kinds of regressors; see `crosscast.prediction.corun.moolchandani2022.KINDS`
-    combinations: tuple[Combination, ...]  # Combinations that could be made, then two of what there is
-    missing: Mapping[str, tuple[str, ...]]  # Features that are not known, of combinations that need them
+    combinations: tuple[Combination, ...]  # Published combinations with known features, then up to two others
+    missing: Mapping[str, tuple[str, ...]]  # Unknown features of the other published combinations
     results: Mapping[tuple[str, str, str], CoRunResult]  # By split, combination and kind of regressor
 
     @property
     def names(self) -> tuple[str, ...]:
         """Names of the combinations."""
-        return tuple(each.name for each in self.combinations)
+        return tuple(combination.name for combination in self.combinations)
 
     def mape(self, split: str) -> Reals:
         """Mean absolute relative errors, of shape ``(combinations, kinds)``."""
@@ -93,16 +93,16 @@ class CombinationStudy:
         )
 
     def by_benchmark(self) -> dict[str, Reals]:
-        """The same where each benchmark is left out, by its name."""
+        """Mean absolute relative errors with each benchmark left out, by its name."""
         rows = [[self.results[SPLITS[0], name, kind].by_group for kind in self.kinds] for name in self.names]
         return {
-            group: np.array([[(each or {}).get(group, np.nan) for each in row] for row in rows])
+            group: np.array([[(errors or {}).get(group, np.nan) for errors in row] for row in rows])
             for group in rows[0][0] or {}
         }
 
     def to_dict(self) -> dict[str, object]:
-        """As an object of JSON."""
-        features = {each.name: list(each.features) for each in self.combinations}
+        """Return the object that ``--json`` prints."""
+        features = {combination.name: list(combination.features) for combination in self.combinations}
         return {
             "quantity": self.quantity,
             "bag_size": self.members,
@@ -123,7 +123,7 @@ class CombinationStudy:
 
 
 def why_missing(features: Sequence[str]) -> str:
-    """Why a combination cannot be made without some features, as part of a sentence."""
+    """Reason why a combination lacks some features, as part of a sentence."""
     of_mixes = [name for name in features if name in CONCURRENT]
     others = [name for name in features if name not in CONCURRENT]
     parts = [f"{', '.join(of_mixes)} only told by running the bag itself"] if of_mixes else []
@@ -139,14 +139,14 @@ def combination_study(
     kinds: Sequence[str] = tuple(KINDS),
     **run: Unpack[RunArguments],
 ) -> CombinationStudy | str:
-    """Combinations of features for ``performance`` or ``power``; a reason if they cannot be compared.
+    """Compare combinations of features for ``performance`` or ``power``, or return why that is impossible.
 
-    For performance they are those of figure 8 (figure 7 has some of them) and predict times of mixes, or
-    slowdowns where no times are known; for power those of table 7. Of the smallest mixes; what else is given
-    is as `evaluate_corun` has it.
+    For performance they are those of figure 8, which includes figure 7, and predict times of mixes, or
+    slowdowns where no times are known; for power those of table 7. Only the smallest mixes are used. Other
+    arguments are those of `evaluate_corun`.
     """
     quantity = "power" if target == "power" else _performance(co_runs)
-    asked = TABLE_7 if target == "power" else [each for row in FIGURE_8 for each in row]
+    published = TABLE_7 if target == "power" else [combination for row in FIGURE_8 for combination in row]
     chosen = _with_quantity(co_runs, quantity)
     if not chosen.bags:
         return f"the {quantity} of no bag is known"
@@ -156,59 +156,66 @@ def combination_study(
             f"known {quantity}"
         )
     solos = [bag.solos for bag in chosen.bags]
-    missing = {each.name: left for each in asked if (left := unknown_features(each.features, solos))}
-    combinations = [each for each in asked if each.name not in missing]
+    missing = {
+        combination.name: unknown
+        for combination in published
+        if (unknown := unknown_features(combination.features, solos))
+    }
+    combinations = [combination for combination in published if combination.name not in missing]
     combinations += _of_dataset("GPU_power" if target == "power" else "GPU_time", solos)
     if not combinations:
         return "nothing is known of applications alone"
-    asked_of = [(each, kind) for each in combinations for kind in kinds]
-    models = [Published(kind, each, each, title=f"{kind} {each.name}") for each, kind in asked_of]
+    pairs = [(combination, kind) for combination in combinations for kind in kinds]
+    models = [
+        Published(kind, combination, combination, title=f"{kind} {combination.name}")
+        for combination, kind in pairs
+    ]
     results: dict[tuple[str, str, str], CoRunResult] = {}
     for split in SPLITS:
-        every = evaluate_corun(chosen, models, split, level=None, seed=seed, **run).results
-        found = [each for each in every if each.quantity == quantity and each.bag_size is None]
-        for (each, kind), result in zip(asked_of, found, strict=True):
-            results[split, each.name, kind] = result
+        all_results = evaluate_corun(chosen, models, split, level=None, seed=seed, **run).results
+        of_quantity = [row for row in all_results if row.quantity == quantity and row.bag_size is None]
+        for (combination, kind), result in zip(pairs, of_quantity, strict=True):
+            results[split, combination.name, kind] = result
     return CombinationStudy(
         quantity, _fewest(co_runs), len(solos), tuple(kinds), tuple(combinations), missing, results
     )
 
 
 def _of_dataset(alone: str, mixes: Sequence[tuple[Solo, ...]]) -> list[Combination]:
-    """What the device itself tells of an application alone, and all that is known."""
+    """Combinations of the device's own measurement of an application alone, and of all known features."""
     known = [
         *(name for name in (*INDIVIDUAL, FAIRNESS) if not unknown_features([name], mixes)),
         *other_features(mixes),
     ]
     single = [Combination(alone, (alone,))] if alone in known else []
-    return [*single, *([Combination(EVERYTHING, tuple(known))] if set(known) - {alone} else [])]
+    return [*single, *([Combination(ALL_FEATURES, tuple(known))] if set(known) - {alone} else [])]
 
 
 @dataclass(frozen=True, eq=False)
 class DecisionPaths:
-    """How often the features of trees decide on the way of ``n`` mixes."""
+    """Numbers of splits at each feature on the decision paths of ``n`` mixes."""
 
-    features: tuple[str, ...]  # Names of the `k` features, whichever co-runner they are of
+    features: tuple[str, ...]  # Names of the `k` features, summed over co-runners
     times: Integers  # Splits at each feature on the path of each mix, of shape `(n, k)`: figure 10
 
     @property
     def share(self) -> Reals:
-        """Share of the mixes on whose path each feature is, of shape ``(k,)``: figure 9."""
+        """Share of the mixes with each feature on their path, of shape ``(k,)``: figure 9."""
         return np.asarray((self.times > 0).mean(axis=0))
 
 
 @dataclass(frozen=True, eq=False)
 class PathStudy(DecisionPaths):
-    """Paths of mixes, each through a tree that was fitted without a benchmark of it.
+    """Decision paths of mixes, each through a tree that was fitted without a benchmark of the mix.
 
-    Features that decide most often are first.
+    Features are sorted by descending number of splits.
     """
 
-    quantity: str  # What the trees predict
-    as_published: bool  # Whether they have the features of the paper alone; else all that is known
+    quantity: str  # Predicted quantity
+    as_published: bool  # Whether the trees use the paper's features only; else all known features
 
     def to_dict(self) -> dict[str, object]:
-        """As an object of JSON."""
+        """Return the object that ``--json`` prints."""
         rows = zip(self.features, self.share.tolist(), self.times.mean(axis=0).tolist(), strict=True)
         features = {name: {"share": share, "times": times} for name, share, times in rows}
         about = {"quantity": self.quantity, "as_published": self.as_published}
@@ -221,7 +228,7 @@ _TARGETS = {"time": "time_s", "slowdown": "slowdown", "power": "power_w"}
 def decision_paths(
     predictor: SizePredictor, mixes: Sequence[tuple[Solo, ...]], target: str = "time_s"
 ) -> DecisionPaths:
-    """Follow mixes through the decision tree of a target."""
+    """Count the splits on the paths of mixes through the decision tree of a target."""
     fitted = predictor.targets.get(target)
     if fitted is None or not isinstance(fitted.regressor, Grown):
         raise InputError(f"{target}: expected a target that a decision tree predicts, found none")
@@ -229,31 +236,31 @@ def decision_paths(
     if (trees.root >= 0).sum() > 1:
         raise InputError(f"{target}: expected one decision tree, found {int((trees.root >= 0).sum())}")
     values, _ = predictor.columns.of(mixes)
-    seen = values.reshape(len(mixes), -1)[:, predictor.views[target][0]]
-    passed = splits_passed(trees, seen).reshape(len(mixes), predictor.members, -1).sum(axis=1)
+    features = values.reshape(len(mixes), -1)[:, predictor.views[target][0]]
+    passed = splits_passed(trees, features).reshape(len(mixes), predictor.members, -1).sum(axis=1)
     titles = predictor.columns.titles
     return DecisionPaths(tuple(titles[column] for column in fitted.columns), passed)
 
 
 def splits_passed(trees: Trees, rows: Reals) -> Integers:
-    """How many splits at each feature each row passes, of all trees together. Of shape ``(n, f)``."""
+    """Count the splits at each feature that each row passes, over all trees. Of shape ``(n, f)``."""
     singles = rows.astype(np.float32)
     passed = np.zeros(rows.shape, dtype=np.int64)
     row = np.tile(np.arange(len(rows)), len(trees.root))
-    at = np.repeat(trees.root, len(rows))
+    node = np.repeat(trees.root, len(rows))
     while True:
-        row, at = row[at >= 0], at[at >= 0]
-        if not len(at):
+        row, node = row[node >= 0], node[node >= 0]
+        if not len(node):
             return passed
-        feature = trees.split_feature[at]
+        feature = trees.split_feature[node]
         np.add.at(passed, (row, feature), 1)
-        left = singles[row, feature] <= trees.split_threshold[at]
-        at = np.where(left, trees.split_left[at], trees.split_right[at])
+        goes_left = singles[row, feature] <= trees.split_threshold[node]
+        node = np.where(goes_left, trees.split_left[node], trees.split_right[node])
 
 
 @dataclass(frozen=True, eq=False)
 class _PathTask(FoldTask[Published, Fold, CoRuns]):
-    """Follow the mixes that a fold holds out through a tree that was fitted to the others."""
+    """Fit a tree to the training mixes of a fold, and count splits on the paths of its test mixes."""
 
     quantity: str
 
@@ -263,24 +270,24 @@ class _PathTask(FoldTask[Published, Fold, CoRuns]):
 
     @property
     def cache_keys(self) -> list[object]:
-        places = digest([self.fold.train, self.fold.test])
-        return [["paths", fingerprint(self.model), places, self.quantity, self.seed]]
+        indices = digest([self.fold.train, self.fold.test])
+        return [["paths", fingerprint(self.model), indices, self.quantity, self.seed]]
 
     def run(self, data: CoRuns, queries: Sequence[int]) -> list[Arrays]:
         size = len(data.bags[0].members)
         predictor = self.model.fit(with_mixes(data, self.fold.train), self.seed).of_size(size)
-        mixes = [data.bags[place].solos for place in self.fold.test.tolist()]
-        found = decision_paths(predictor, mixes, _TARGETS[self.quantity])
-        return [{"features": np.array(found.features), "times": found.times} for _ in queries]
+        mixes = [data.bags[index].solos for index in self.fold.test.tolist()]
+        paths = decision_paths(predictor, mixes, _TARGETS[self.quantity])
+        return [{"features": np.array(paths.features), "times": paths.times} for _ in queries]
 
     def is_valid(self, data: CoRuns, query: int, arrays: Arrays) -> bool:
         return set(arrays) == {"features", "times"} and len(arrays["times"]) == len(self.fold.test)
 
 
 def path_study(co_runs: CoRuns, target: str, seed: int, **run: Unpack[RunArguments]) -> PathStudy | str:
-    """Paths of the smallest mixes through trees for ``performance`` or ``power``, or why there are none.
+    """Find the paths of the smallest mixes through trees for ``performance`` or ``power``, or say why not.
 
-    The paper follows trees for performance alone (figures 9 and 10).
+    The paper shows paths for performance only (figures 9 and 10).
     """
     quantity = "power" if target == "power" else _performance(co_runs)
     chosen = _with_quantity(co_runs, quantity)
@@ -294,10 +301,10 @@ def path_study(co_runs: CoRuns, target: str, seed: int, **run: Unpack[RunArgumen
     names = list(dict.fromkeys(name for part in parts for name in part["features"].tolist()))
     rows = []
     for part in parts:
-        # Where no training mix told a feature, no tree split at it.
+        # A feature that no training mix of the fold has is not among the fold's features: no splits.
         times = np.zeros((len(part["times"]), len(names)), dtype=np.int64)
         times[:, [names.index(name) for name in part["features"].tolist()]] = part["times"]
         rows.append(times)
     times = np.concatenate(rows)
-    order = sorted(range(len(names)), key=lambda place: (-times[:, place].mean(), place))
-    return PathStudy(tuple(names[place] for place in order), times[:, order], quantity, as_published)
+    order = sorted(range(len(names)), key=lambda column: (-times[:, column].mean(), column))
+    return PathStudy(tuple(names[column] for column in order), times[:, order], quantity, as_published)

@@ -1,4 +1,4 @@
-"""What Moolchandani, Kumar and Sarangi (2022) say: combinations of features, and the errors they report."""
+"""Published data of Moolchandani, Kumar and Sarangi (2022): combinations of features, and reported errors."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ FIGURE_8 = tuple(
 )
 """The grid of figure 8: parts of table 4 (rows) with neither time, either, or both (columns).
 
-The rows are those that section 6.3 speaks of, and the same without fairness.
+The rows are those of section 6.3, with and without fairness.
 """
 
 _TEXT = files("crosscast.studies").joinpath("moolchandani2022_table_7.csv").read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""The studies of Moolchandani et al. 2022 as tables, between those of the evaluation and its legend."""
+"""Tables of the studies of Moolchandani et al. 2022, between those of the evaluation and its legend."""
 
 from __future__ import annotations
 
@@ -36,18 +36,18 @@ _NAMES = {
 
 
 def study_report(study: CoRunStudy) -> Report:
-    """The tables of the evaluation and of each study, and what they are of."""
+    """Make the tables of the evaluation and of each study, and the legend."""
     studies = [] if study.studies is None else _studies(study.studies)
     return Report([*tables_of(study.evaluation), *studies, "", *legend_of(study.evaluation)])
 
 
 def _studies(studies: CoRunStudies) -> list[Part]:
-    """Each study, or why it could not be made."""
+    """Make the tables of each study, and sentences about studies that could not be made."""
     parts: list[Part] = []
-    left: dict[str, list[str]] = {}
+    reasons: dict[str, list[str]] = {}
     for name, study in vars(studies).items():
         if isinstance(study, str):
-            left.setdefault(study, []).append(_NAMES[name])
+            reasons.setdefault(study, []).append(_NAMES[name])
         elif isinstance(study, ClusterStudy):
             parts += _clusters(study)
         elif isinstance(study, CombinationStudy):
@@ -57,9 +57,9 @@ def _studies(studies: CoRunStudies) -> list[Part]:
         elif isinstance(study, SizeStudy):
             parts += _sizes(study)
         else:
-            for each in study:
-                parts += [_translation(each), _PUBLISHED]
-    missing = [f"Not studied: {', '.join(names)}, as {reason}." for reason, names in left.items()]
+            for translation in study:
+                parts += [_translation(translation), _PUBLISHED]
+    missing = [f"Not studied: {', '.join(names)}, as {reason}." for reason, names in reasons.items()]
     return [*parts, *([""] if missing else []), *missing]
 
 
@@ -67,17 +67,17 @@ def _clusters(study: ClusterStudy) -> list[Part]:
     scores = [
         [f"{count}{' (best)' if count == study.best else ''}", score] for count, score in study.scores.items()
     ]
-    said = "Three are best, as published" if study.as_published else "Three are not best, unlike published"
+    best = "Three are best, as published" if study.as_published else "Three are not best, unlike published"
     tight = "tightly bound" if study.scores[3] > TIGHT else "not tightly bound"
     rows = [
         [
-            str(place),
-            each.bags,
-            *(each.means[name] for name in study.features),
-            each.application,
-            percent(each.share),
+            str(number),
+            cluster.bags,
+            *(cluster.means[name] for name in study.features),
+            cluster.application,
+            percent(cluster.share),
         ]
-        for place, each in enumerate(study.clusters, start=1)
+        for number, cluster in enumerate(study.clusters, start=1)
     ]
     return [
         Table(
@@ -86,7 +86,7 @@ def _clusters(study: ClusterStudy) -> list[Part]:
             f"clusters of {len(study.values):,} mixes by {', '.join(study.features)}: mean silhouette",
             {"silhouette": "{:.3f}".format},
         ),
-        f"{said} (0.75 there); above {TIGHT:g} clusters count as tightly bound: these are {tight}.",
+        f"{best} (0.75 there); above {TIGHT:g} clusters count as tightly bound: these are {tight}.",
         Table(
             ["of three", "mixes", *study.features, "application", "of its mixes"],
             rows,
@@ -112,8 +112,8 @@ def _combinations(study: CombinationStudy) -> list[Part]:
     for name, features in study.missing.items():
         groups.setdefault(features, []).append(name)
     if len(groups) > _MOST_REASONS:
-        every = tuple(dict.fromkeys(feature for features in groups for feature in features))
-        groups = {every: [f"{len(study.missing)} published combinations"]}
+        all_features = tuple(dict.fromkeys(feature for features in groups for feature in features))
+        groups = {all_features: [f"{len(study.missing)} published combinations"]}
     missing = [
         f"Not made: {', '.join(names)} ({why_missing(features)})." for features, names in groups.items()
     ]
@@ -121,7 +121,7 @@ def _combinations(study: CombinationStudy) -> list[Part]:
 
 
 def _paths(study: PathStudy) -> list[Part]:
-    columns = {name: study.times[:, place] for place, name in enumerate(study.features)}
+    columns = {name: study.times[:, column] for column, name in enumerate(study.features)}
     shares = dict(zip(study.features, study.share.tolist(), strict=True))
     rows = [
         [name, percent(shares[name]), f"{counts.mean():.2f}", str(int(counts.max()))]
@@ -136,17 +136,18 @@ def _paths(study: PathStudy) -> list[Part]:
 
 
 def _sizes(study: SizeStudy) -> list[Part]:
-    found: dict[tuple[str, str, str], dict[int, float | None]] = {}
-    for each in study.results:
-        found.setdefault((each.model, each.quantity, each.fitted_to), {})[each.bag_size] = each.mape
+    errors: dict[tuple[str, str, str], dict[int, float | None]] = {}
+    for result in study.results:
+        by_size = errors.setdefault((result.model, result.quantity, result.fitted_to), {})
+        by_size[result.bag_size] = result.mape
     rows = [
         [*names, *(error_percent(values.get(size)) for size in study.sizes)]
-        for names, values in found.items()
+        for names, values in errors.items()
     ]
     headings = ["model", "quantity", "fitted to", *(f"mixes of {size}" for size in study.sizes)]
     table = Table(headings, rows, "mixes of several sizes, leave-benchmark-out: MAPE", words=(0, 1, 2))
-    one = f"One predictor a size, as published: {', '.join(study.of_one_size)}."
-    return [table, *([one] if study.of_one_size else [])]
+    note = f"One predictor a size, as published: {', '.join(study.of_one_size)}."
+    return [table, *([note] if study.of_one_size else [])]
 
 
 def _translation(study: TranslationStudy) -> Table:
@@ -157,10 +158,10 @@ def _translation(study: TranslationStudy) -> Table:
     table = lines_table(study.scores, error_percent, caption)
     blank = [None] * (len(table.headings) - 3)
     rows: list[Sequence[object]] = [*table.rows]
-    for each in study.predicted:
-        with_model = f"{each.form}, {each.model}"
-        rows += [[with_model, "time", *blank, error_percent(each.time_mape)]]
-        rows += [[with_model, "slowdown", *blank, error_percent(each.slowdown_mape)]]
+    for errors in study.predicted:
+        label = f"{errors.form}, {errors.model}"
+        rows += [[label, "time", *blank, error_percent(errors.time_mape)]]
+        rows += [[label, "slowdown", *blank, error_percent(errors.slowdown_mape)]]
     if study.predicted:
         first = study.predicted[0]
         rows.append(

@@ -1,4 +1,4 @@
-"""The studies of Nichols et al. 2024, section VIII: counters by device, what is left out, and features."""
+"""The studies of Nichols et al. 2024, section VIII: source of the counters, held-out groups, and features."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ from crosscast.results import Tabular
 
 @dataclass(frozen=True)
 class BySource:
-    """Metrics by model and by the device that counted (Figures 4 and 5), all rows weighted the same."""
+    """Metrics by model and by the device with the counters (Figures 4 and 5), all rows with equal weight."""
 
-    split: str  # what was left out within each source
+    split: str  # Folds within each source
     sources: tuple[str, ...]
-    metrics: Mapping[str, tuple[RelativeMetrics, ...]]  # for each model, those with each source
+    metrics: Mapping[str, tuple[RelativeMetrics, ...]]  # For each model, metrics by source
 
     def to_dict(self) -> dict[str, object]:
-        """Everything, as an object of JSON."""
+        """Return the object that ``--json`` prints."""
         results = [
             {"model": model, "source": source, **asdict(metrics)}
             for model, of_model in self.metrics.items()
@@ -55,22 +55,25 @@ def by_source(
     seed: int = 0,
     **run: Unpack[RunArguments],
 ) -> BySource:
-    """Evaluate models on the rows that each device counted, with no other rows to learn from.
+    """Train and test models on the rows with counters of one device, for each device.
 
-    The paper does not say whether its models learn from the counters of one machine or of all; its mean is
-    the same for each machine either way. Arguments are those of `evaluate_relative`.
+    The paper does not say whether its models are trained on the counters of one machine or of all; its mean
+    is the same for each machine either way. Arguments are those of `evaluate_relative`.
     """
-    rows = np.array(vectors.observations.source)
-    sources = tuple(np.unique(rows).tolist())
-    found = [
-        evaluate_relative(vectors.rows(rows == each), models, split, weighting="rows", seed=seed, **run)
-        for each in sources
+    source_of_row = np.array(vectors.observations.source)
+    sources = tuple(np.unique(source_of_row).tolist())
+    evaluations = [
+        evaluate_relative(
+            vectors.rows(source_of_row == source), models, split, weighting="rows", seed=seed, **run
+        )
+        for source in sources
     ]
-    of_models = zip(*(each.results for each in found), strict=True)
-    return BySource(split, sources, {each[0].model: tuple(one.metrics for one in each) for each in of_models})
+    by_model = zip(*(evaluation.results for evaluation in evaluations), strict=True)
+    metrics = {results[0].model: tuple(result.metrics for result in results) for results in by_model}
+    return BySource(split, sources, metrics)
 
 
-SHUFFLES = 5  # How often each feature is shuffled in each fold
+SHUFFLES = 5  # Permutations of each feature in each fold
 
 CAUTION = (
     "Gain says what the trees split at, not what performance depends on: among features that go together it "
@@ -82,25 +85,25 @@ CAUTION = (
 
 @dataclass(frozen=True)
 class Importance:
-    """How much a feature matters."""
+    """Importance of a feature."""
 
     feature: str
-    gain: float  # mean gain of the splits at it in a fit to all rows, as a share of the sum over all features
-    # By how much the MAE of held-out rows rises when it is shuffled; less than 0 where shuffling helps.
+    gain: float  # Mean gain of its splits in a fit to all rows, as a share of the sum over all features
+    # Increase of the MAE on held-out rows when it is shuffled; negative where shuffling helps
     rise: float
 
 
 @dataclass(frozen=True)
 class Importances:
-    """How much the features of a model matter (Figure 8)."""
+    """Importances of a model's features (Figure 8)."""
 
     model: str
-    split: str  # what was held out for shuffling
-    mae: float  # of what was held out, without shuffling
-    features: tuple[Importance, ...]  # most gain first
+    split: str  # Folds for shuffling
+    mae: float  # MAE on held-out rows without shuffling
+    features: tuple[Importance, ...]  # Sorted by descending gain
 
     def to_dict(self) -> dict[str, object]:
-        """Everything, as an object of JSON."""
+        """Return the object that ``--json`` prints."""
         return {**asdict(self), "caution": CAUTION}
 
 
@@ -109,74 +112,78 @@ def importances(
 ) -> Importances:
     """Average gains in a fit to all rows, and permutation importances on held-out rows.
 
-    A held-out row is given another row's value of the feature. Rows of the same kernel at the same size on
-    the same device get the same, and donors are among all rows: within one application a feature may hardly
-    differ, and shuffling there would show nothing.
+    A held-out row gets another row's value of the feature. Rows of one kernel at one size on one device get
+    the same value, and donors are drawn from all rows: within one application a feature may hardly vary, and
+    shuffling there would have no effect.
     """
-    model, seen = model or PublishedXGBoost(), vectors.observations
-    rng, works = np.random.default_rng(seed), _numbers(list(zip(seen.works, seen.source, strict=True)))
+    model, observations = model or PublishedXGBoost(), vectors.observations
+    rng = np.random.default_rng(seed)
+    works = _numbers(list(zip(observations.works, observations.source, strict=True)))
     tested = np.zeros(len(vectors), dtype=np.bool_)
     with one_thread("evaluating models"):
-        whole = model.fit(vectors, seed)
-        names = whole.features.names
+        full_fit = model.fit(vectors, seed)
+        names = full_fit.features.names
         errors, shuffled = np.zeros(len(vectors)), np.zeros((len(names), len(vectors)))
-        for fold in split_named(split).folds_of(seen, seed):
+        for fold in split_named(split).folds_of(observations, seed):
             if tested[fold.test].any():
-                # Folds within the training rows of the published split.
+                # The published split has further folds within its training rows.
                 continue
             tested[fold.test] = True
             fitted, test = model.fit(vectors.rows(fold.train), seed), vectors.rows(fold.test)
-            own, donors = (fitted.features.transform(each) for each in (test.observations, seen))
-            errors[fold.test] = _errors(fitted, test.times_s, own)
-            # What is no feature of this fit cannot be lost.
+            rows, donors = (fitted.features.transform(each) for each in (test.observations, observations))
+            errors[fold.test] = _errors(fitted, test.times_s, rows)
+            # Features that this fit does not use keep the error.
             shuffled[:, fold.test] = errors[fold.test]
-            for place, name in enumerate(fitted.features.names):
+            for column, name in enumerate(fitted.features.names):
                 if name in names:
-                    rows = _shuffled(own, place, donors[:, place], works[fold.test], rng)
-                    found = _errors(fitted, np.tile(test.times_s, (SHUFFLES, 1)), rows)
-                    shuffled[names.index(name), fold.test] = found.reshape(SHUFFLES, -1).mean(axis=0)
+                    permuted = _shuffled(rows, column, donors[:, column], works[fold.test], rng)
+                    raised = _errors(fitted, np.tile(test.times_s, (SHUFFLES, 1)), permuted)
+                    shuffled[names.index(name), fold.test] = raised.reshape(SHUFFLES, -1).mean(axis=0)
     mae = float(errors[tested].mean())
     rise = shuffled[:, tested].mean(axis=1) - mae
-    gain = whole.gain / max(float(whole.gain.sum()), np.finfo(float).tiny)
+    gain = full_fit.gain / max(float(full_fit.gain.sum()), np.finfo(float).tiny)
     order = np.argsort(-gain, kind="stable")
-    features = tuple(Importance(names[place], float(gain[place]), float(rise[place])) for place in order)
+    features = tuple(Importance(names[column], float(gain[column]), float(rise[column])) for column in order)
     return Importances(model.name, split, mae, features)
 
 
 def _numbers(works: Sequence[Hashable]) -> Integers:
-    """A number for each, the same for equal ones."""
-    known = {work: number for number, work in enumerate(dict.fromkeys(works))}
-    return np.array([known[work] for work in works], dtype=np.int64)
+    """Number the items; equal items get the same number."""
+    numbers = {work: number for number, work in enumerate(dict.fromkeys(works))}
+    return np.array([numbers[work] for work in works], dtype=np.int64)
 
 
 def _errors(fitted: TreesOnFeatures, times_s: Reals, rows: Reals) -> Reals:
     return row_scores(times_s, fitted.predict_features(rows))["mae"]
 
 
-def _shuffled(own: Reals, place: int, donors: Reals, works: Integers, rng: np.random.Generator) -> Reals:
-    """The rows `SHUFFLES` times, with another row's value of a feature each time; the same for one work."""
+def _shuffled(rows: Reals, column: int, donors: Reals, works: Integers, rng: np.random.Generator) -> Reals:
+    """Repeat the rows `SHUFFLES` times with a donor's value in a column; rows of one work share the donor."""
     _, work = np.unique(works, return_inverse=True)
-    given = rng.integers(len(donors), size=(SHUFFLES, int(work.max()) + 1))
-    rows = np.tile(own, (SHUFFLES, 1))
-    rows[:, place] = donors[given[:, work]].ravel()
-    return rows
+    donor_of_work = rng.integers(len(donors), size=(SHUFFLES, int(work.max()) + 1))
+    shuffled = np.tile(rows, (SHUFFLES, 1))
+    shuffled[:, column] = donors[donor_of_work[:, work]].ravel()
+    return shuffled
 
 
-COUNTS = (1, 2, 4, 8, 16, 32)  # Numbers of features that are tried, as far as there are more
+COUNTS = (1, 2, 4, 8, 16, 32)  # Numbers of features that are tried, besides all
 
 
 @dataclass(frozen=True)
 class Selection:
-    """Metrics by number of features (section VI-B), all rows weighted the same."""
+    """Metrics by number of features (section VI-B), all rows with equal weight."""
 
     split: str
-    counts: tuple[int, ...]  # rising; the last is that of all features
+    counts: tuple[int, ...]  # Ascending; the last is the number of all features
     metrics: tuple[RelativeMetrics, ...]
 
     def to_dict(self) -> dict[str, object]:
-        """Everything, as an object of JSON."""
+        """Return the object that ``--json`` prints."""
         results = zip(self.counts, map(asdict, self.metrics), strict=True)
-        return {"split": self.split, "results": [{"features": count, **each} for count, each in results]}
+        return {
+            "split": self.split,
+            "results": [{"features": count, **metrics} for count, metrics in results],
+        }
 
 
 def selection(
@@ -187,42 +194,41 @@ def selection(
     seed: int = 0,
     **run: Unpack[RunArguments],
 ) -> Selection:
-    """Fit XGBoost again to the features of the most gain; the rest is as `evaluate_relative` takes it."""
-    whole = PublishedXGBoost()
-    every = len(fit_features(vectors.observations).names)
-    fewer = [count for count in counts if count < every]
-    models = [*(PublishedXGBoost(selected=count) for count in fewer), whole]
-    found = evaluate_relative(vectors, models, split, weighting="rows", seed=seed, **run)
-    return Selection(split, (*fewer, every), tuple(result.metrics for result in found.results))
+    """Refit XGBoost with the features of most gain; other arguments are those of `evaluate_relative`."""
+    total = len(fit_features(vectors.observations).names)
+    fewer = [count for count in counts if count < total]
+    models = [*(PublishedXGBoost(selected=count) for count in fewer), PublishedXGBoost()]
+    evaluation = evaluate_relative(vectors, models, split, weighting="rows", seed=seed, **run)
+    return Selection(split, (*fewer, total), tuple(result.metrics for result in evaluation.results))
 
 
-# Splits of studies where the protocol is none of them: the first that has something to split by
 HONEST = ("leave-application-out", "leave-kernel-out")
+"""Splits of the studies where the evaluation has another: the first that has several groups."""
 
 
 @dataclass(frozen=True, eq=False)
 class RelativeStudies:
-    """Studies of section VIII; ``None`` where there is a single group to leave out."""
+    """Studies of section VIII; ``None`` where there is only one group."""
 
     by_source: BySource | None
-    by_scale: RelativeEvaluation | None  # each scale held out (Figure 6)
-    by_application: RelativeEvaluation | None  # each application held out (Figure 7)
+    by_scale: RelativeEvaluation | None  # Each scale held out (Figure 6)
+    by_application: RelativeEvaluation | None  # Each application held out (Figure 7)
     importances: Importances
     selection: Selection
 
     def to_dict(self) -> dict[str, object]:
-        """Everything, as an object of JSON."""
-        found: dict[str, object] = {}
+        """Return the object that ``--json`` prints."""
+        studies: dict[str, object] = {}
         for name, study in vars(self).items():
-            # Of a whole evaluation, its results are the study.
-            told = study and study.to_dict()
-            found[name] = told["results"] if isinstance(study, RelativeEvaluation) else told
-        return found
+            content = study and study.to_dict()
+            # An evaluation contributes its results only.
+            studies[name] = content["results"] if isinstance(study, RelativeEvaluation) else content
+        return studies
 
 
 @dataclass(frozen=True, eq=False)
 class RelativeStudy(Tabular):
-    """An evaluation with its studies, if they were asked for."""
+    """An evaluation, optionally with studies."""
 
     evaluation: RelativeEvaluation
     studies: RelativeStudies | None = None
@@ -232,7 +238,7 @@ class RelativeStudy(Tabular):
         return self.evaluation.columns()
 
     def to_dict(self) -> dict[str, object]:
-        """Everything but predictions, as ``--json`` prints it."""
+        """Return the object that ``--json`` prints, without predictions."""
         return {**self.evaluation.to_dict(), "studies": self.studies and self.studies.to_dict()}
 
 
@@ -248,27 +254,27 @@ def study_relative(
 ) -> RelativeStudy:
     """Evaluate models, and make the studies; arguments are those of `evaluate_relative`.
 
-    Studies by source, importances and selection hold out what the protocol holds out if that is one of
-    `HONEST`, and else the first of these that has something to split by. All but selection and importances,
-    which are of XGBoost, are of the models that are evaluated.
+    Studies by source, importances and selection use the evaluation's split if it is one of `HONEST`, else the
+    first of these that has several groups. Selection and importances use XGBoost, the others the evaluated
+    models.
     """
-    evaluated = partial(evaluate_relative, vectors, models, label=label, seed=seed, **run)
-    whole = evaluated(split, weighting=weighting)
+    evaluate = partial(evaluate_relative, vectors, models, label=label, seed=seed, **run)
+    evaluation = evaluate(split, weighting=weighting)
 
     def left_out(name: str) -> RelativeEvaluation:
-        return whole if name == split else evaluated(name)
+        return evaluation if name == split else evaluate(name)
 
     rows = vectors.observations
     several = {name: len(set(getattr(rows, name))) > 1 for name in ("source", "scale", "application")}
     honest = split if split in HONEST else HONEST[0 if several["application"] else 1]
-    found = RelativeStudies(
+    studies = RelativeStudies(
         by_source(vectors, models, honest, seed=seed, **run) if several["source"] else None,
         left_out("leave-scale-out") if several["scale"] else None,
         left_out("leave-application-out") if several["application"] else None,
         importances(vectors, honest, seed=seed),
         selection(vectors, honest, seed=seed, **run),
     )
-    return RelativeStudy(whole, found)
+    return RelativeStudy(evaluation, studies)
 
 
 def reproduce(
@@ -280,7 +286,7 @@ def reproduce(
     seed: int = 0,
     **run: Unpack[RunArguments],
 ) -> RelativeStudy:
-    """The models and the random split of the paper, our model beside them, and the studies."""
+    """Evaluate the paper's models, with its random split, and ours, and make the studies."""
     names = [DEFAULT_MODEL, *(name for name in MODELS if name.startswith("published-")), "log-mean"]
     names = with_baselines(names, tuple(MODELS), DEFAULT_MODEL, BASELINES)
     vectors = relative_vectors(dataset, devices, sources, note)

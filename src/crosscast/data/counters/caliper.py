@@ -1,4 +1,4 @@
-"""Profiles of Caliper, records or a table: counters of the whole program, or of one of its regions."""
+"""Profiles of Caliper, as records or a table: counters of the whole program, or of one of its regions."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from crosscast.data.counters.common import CountedRun, factor_of, number_of, tex
 from crosscast.errors import InputError, importing
 
 MOST_LEVELS = 200
-"""How deep regions may be nested."""
+"""Largest depth of nested regions."""
 
 MOST_NAMES = 20_000_000
-"""How many names all regions together may have, with those around them."""
+"""Largest total number of names in the paths of all regions."""
 
 _TIMES = ("time.duration", "time", "time.inclusive.duration", "time (inc)")
-"""Best first; those without ``duration`` are what tables call the others."""
+"""Names of times, best first; those without ``duration`` are the names in tables."""
 
 _INCLUSIVE = ("inclusive", "time.inclusive", "time (inc)")
 _NO_AMOUNTS = ("min", "max", "percent", "ratio", "variance", "histogram", "first")
@@ -30,28 +30,28 @@ _NANOSECONDS = ".ns"
 
 @dataclass(frozen=True)
 class CaliperRow:
-    """What was measured in a region of a process."""
+    """Values of a region in a process."""
 
-    # Names of the regions around it, outermost first, and its own; empty outside of all
+    # Names of the enclosing regions, outermost first, and of the region itself; empty outside of all
     region: tuple[str, ...]
-    rank: str | None  # Number of the process; `None` if the profile does not tell processes apart
+    rank: str | None  # Number of the process; `None` if the profile does not distinguish processes
     values: Mapping[str, float]  # Values by the names of attributes, such as `sum#time.duration`
 
 
 def counted_in(
     path: Path, rows: Sequence[CaliperRow], units: Mapping[str, str], region: str | None
 ) -> CountedRun:
-    """Counters of the whole program, or of a region and the regions within: means over the processes.
+    """Average counters over processes, of the whole program or of a region and the regions within.
 
-    The name of an attribute is that after its operators: ``sum#papi.PAPI_BR_INS`` is ``papi.PAPI_BR_INS``.
-    Least and greatest values, shares and the like are left out, as they cannot be added; what a region says
-    of itself (``any#…``) is that of the outermost. The time is that of the process that took longest.
+    An attribute's name is the part after its operators: ``sum#papi.PAPI_BR_INS`` is ``papi.PAPI_BR_INS``.
+    Minima, maxima, shares and the like are left out, as they cannot be added; facts about a region
+    (``any#…``) are taken from the outermost one. The time is that of the slowest process.
     """
     if region is not None:
         inside = [row for row in rows if region in row.region]
         if not inside:
-            there = ", ".join(sorted({name for row in rows for name in row.region}))[:200]
-            raise InputError(f"{path}: expected a region {region}, found {there or 'none'}")
+            regions = ", ".join(sorted({name for row in rows for name in row.region}))[:200]
+            raise InputError(f"{path}: expected a region {region}, found {regions or 'none'}")
         rows = inside
     processes = len({row.rank for row in rows if row.rank is not None}) or 1
     counters: dict[str, float] = {}
@@ -69,7 +69,7 @@ def counted_in(
 
 
 def _attributes(rows: Sequence[CaliperRow]) -> list[str]:
-    """Attributes of amounts; of the same quantity, those first that say it best."""
+    """Attributes of amounts; among those of one quantity the best first."""
     names = {name for row in rows for name in row.values}
     return sorted((name for name in names if _is_amount(name)), key=_preference)
 
@@ -82,7 +82,7 @@ def _is_amount(attribute: str) -> bool:
 def _preference(attribute: str) -> tuple[bool, bool, bool, str]:
     operators = attribute.split("#")[:-1]
     is_scaled = any(part in _LOST for part in operators)
-    # Where processes are put together, the mean over them rather than their sum.
+    # In profiles aggregated over processes, the mean is preferred to the sum.
     return is_scaled, _is_inclusive(attribute), "avg" not in operators, attribute
 
 
@@ -98,9 +98,9 @@ def _factor(attribute: str, unit: str) -> float:
 
 
 def _sums(rows: Sequence[CaliperRow], attribute: str) -> dict[str | None, float]:
-    """Sum of an attribute for each process; of an inclusive one, over the outermost regions that have it.
+    """Sum an attribute for each process, an inclusive one over the outermost regions that have it.
 
-    What is outside of all regions is around none of them.
+    Values outside of all regions do not include those of regions.
     """
     having = [row for row in rows if attribute in row.values]
     is_fact = _FACT in attribute.split("#")[:-1]
@@ -119,7 +119,7 @@ def _sums(rows: Sequence[CaliperRow], attribute: str) -> dict[str | None, float]
 
 
 RECORD = "__rec="
-"""How each line of a file of records begins."""
+"""Prefix of each line of a file of records."""
 
 TABLE = ("data", "columns", "column_metadata", "nodes")
 """Members of a table in JSON."""
@@ -143,7 +143,7 @@ _Record = Mapping[str, str | list[str]]
 
 
 def read_caliper(path: Path, region: str | None = None) -> CountedRun:
-    """Read the counters of a run: means over its processes."""
+    """Read the counters of a run, averaged over its processes."""
     text = text_of(path, "profile of Caliper")
     rows, units = _of_records(path, text) if text.startswith(RECORD) else _of_table(path, text)
     return counted_in(path, rows, units, region)
@@ -156,7 +156,7 @@ def _of_records(path: Path, text: str) -> tuple[list[CaliperRow], dict[str, str]
         from caliperreader.readererror import ReaderError
 
     class CheckedNodes(MetadataDB):  # type: ignore[misc]
-        """Nodes that hang under earlier ones, so that no way to the root goes round in a circle."""
+        """Nodes whose parents precede them, so that paths to the root have no cycles."""
 
         def __init__(self) -> None:
             super().__init__()
@@ -191,10 +191,12 @@ def _of_records(path: Path, text: str) -> tuple[list[CaliperRow], dict[str, str]
     try:
         numbers = {
             name
-            for name, each in attributes.items()
-            if each.is_value() and each.attribute_type() in _NUMBERS and not name.startswith(_LABELS)
+            for name, attribute in attributes.items()
+            if attribute.is_value()
+            and attribute.attribute_type() in _NUMBERS
+            and not name.startswith(_LABELS)
         }
-        units = {name: _unit(each.metadata()) for name, each in attributes.items() if name in numbers}
+        units = {name: _unit(attributes[name].metadata()) for name in numbers}
     except (LookupError, ValueError, AttributeError, TypeError) as error:
         raise InputError(
             f"{path}: expected attributes of Caliper that the reader knows, found others"
@@ -234,18 +236,18 @@ def _of_table(path: Path, text: str) -> tuple[list[CaliperRow], dict[str, str]]:
             f"{path}: expected a table of Caliper with {', '.join(TABLE)} (json-split), found another form"
         )
     columns, facts = table["columns"], table["column_metadata"]
-    if len(columns) != len(facts) or not all(isinstance(each, dict) for each in facts):
+    if len(columns) != len(facts) or not all(isinstance(fact, dict) for fact in facts):
         raise InputError(f"{path}: column_metadata: expected an object for each of {len(columns)} columns")
     if not all(isinstance(name, str) for name in columns):
         raise InputError(f"{path}: columns: expected names, found others")
     regions = _regions(path, table["nodes"])
     numbers = [
-        (place, name)
-        for place, (name, each) in enumerate(zip(columns, facts, strict=True))
-        if each.get("is_value") is True and name not in _RANKS and not name.startswith(_LABELS)
+        (index, name)
+        for index, (name, fact) in enumerate(zip(columns, facts, strict=True))
+        if fact.get("is_value") is True and name not in _RANKS and not name.startswith(_LABELS)
     ]
     rows = list(_table_rows(path, table["data"], columns, numbers, regions))
-    return rows, {name: _unit(facts[place]) for place, name in numbers}
+    return rows, {name: _unit(facts[index]) for index, name in numbers}
 
 
 def _regions(path: Path, nodes: Sequence[object]) -> list[tuple[str, ...]]:
@@ -258,11 +260,11 @@ def _regions(path: Path, nodes: Sequence[object]) -> list[tuple[str, ...]]:
             raise InputError(
                 f"{path}: nodes[{number}]: expected a label, and the number of an earlier parent"
             )
-        above = regions[parent] if parent >= 0 else ()
-        names += len(above)
-        if len(above) >= MOST_LEVELS or names > MOST_NAMES:
+        enclosing = regions[parent] if parent >= 0 else ()
+        names += len(enclosing)
+        if len(enclosing) >= MOST_LEVELS or names > MOST_NAMES:
             raise InputError(f"{path}: nodes[{number}]: expected at most {MOST_LEVELS} levels, found more")
-        regions.append((*above, label))
+        regions.append((*enclosing, label))
     return regions
 
 
@@ -273,19 +275,19 @@ def _table_rows(
     numbers: Sequence[tuple[int, str]],
     regions: Sequence[tuple[str, ...]],
 ) -> Iterator[CaliperRow]:
-    region_at = columns.index(_REGION) if _REGION in columns else None
-    rank_at = next((columns.index(name) for name in _RANKS if name in columns), None)
+    region_column = columns.index(_REGION) if _REGION in columns else None
+    rank_column = next((columns.index(name) for name in _RANKS if name in columns), None)
     for number, cells in enumerate(data):
         if not isinstance(cells, list) or len(cells) != len(columns):
             raise InputError(f"{path}: data[{number}]: expected {len(columns)} cells")
-        node = None if region_at is None else cells[region_at]
+        node = None if region_column is None else cells[region_column]
         if node is not None and (not isinstance(node, int) or not 0 <= node < len(regions)):
             raise InputError(
                 f"{path}: data[{number}]: {_REGION}: expected the number of a node, found {node!r}"
             )
         values = {}
-        for place, name in numbers:
-            value = cells[place]
+        for column, name in numbers:
+            value = cells[column]
             if value is None:
                 continue
             if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
@@ -293,5 +295,5 @@ def _table_rows(
                     f"{path}: data[{number}]: {name}: expected a number, found {str(value)[:60]!r}"
                 )
             values[name] = float(value)
-        rank = None if rank_at is None else str(cells[rank_at])
+        rank = None if rank_column is None else str(cells[rank_column])
         yield CaliperRow(() if node is None else regions[node], rank, values)

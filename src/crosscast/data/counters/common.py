@@ -1,4 +1,4 @@
-"""What readers of counters share: numbers, units, and what a tool and a person tell of a run."""
+"""Shared parts of the readers of counters: numbers, units, and facts about a run from tool and user."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _MOST_CHARACTERS = 100
 
 
 def number_of(text: str) -> float | None:
-    """The number; ``None`` if it is none, or not finite.
+    """Parse a number; ``None`` if it is none, or not finite.
 
-    Commas separate thousands; a single one before six digits is where perf puts a locale's decimal point.
+    Commas separate thousands; a single one before six digits is the decimal point of perf in some locales.
 
     >>> number_of("1,234,567.5"), number_of("3805,723968"), number_of("n/a")
     (1234567.5, 3805.723968, None)
@@ -45,12 +45,12 @@ _MOST_BYTES = 256 << 20
 
 
 def text_of(path: Path, what: str) -> str:
-    """All of a file in UTF-8."""
+    """Read a file in UTF-8."""
     return read_text(path, what, _MOST_BYTES)
 
 
 def beginning(path: Path, size: int = 65536) -> str:
-    """The first bytes of a file, with a mark for each that is not UTF-8."""
+    """Read the first bytes of a file, with replacement characters for bytes that are not UTF-8."""
     try:
         with path.open("rb") as file:
             return file.read(size).decode("utf-8-sig", errors="replace")
@@ -66,28 +66,28 @@ _LARGE = {"K": PREFIXES["k"], **{prefix: PREFIXES[prefix] for prefix in ("", "k"
 
 _FACTORS: dict[str, float] = {
     "%": 0.01,
-    **{f"{prefix}{word}": each for prefix, each in _SMALL.items() for word in _TIMES},
-    **{f"{prefix}{word}": each for prefix, each in _LARGE.items() for word in (*_SIZES, *_AMOUNTS)},
-    **{f"{prefix}{word}": each for prefix, each in BINARY_PREFIXES.items() for word in _SIZES},
+    **{f"{prefix}{word}": factor for prefix, factor in _SMALL.items() for word in _TIMES},
+    **{f"{prefix}{word}": factor for prefix, factor in _LARGE.items() for word in (*_SIZES, *_AMOUNTS)},
+    **{f"{prefix}{word}": factor for prefix, factor in BINARY_PREFIXES.items() for word in _SIZES},
 }
 _PER = re.compile(r"\s*/\s*")
 
 
 def factor_of(unit: str) -> float:
-    """What a number in this unit is multiplied with.
+    """Factor that converts a number in this unit to SI.
 
     >>> factor_of("msecond"), factor_of("Kbyte"), factor_of("Gbyte/second"), factor_of("inst")
     (0.001, 1000.0, 1000000000.0, 1.0)
     """
-    above, *below = _PER.split(unit.strip())
-    factor = _FACTORS.get(above, 1.0)
-    for each in below:
-        factor /= _FACTORS.get(each, 1.0)
+    numerator, *denominators = _PER.split(unit.strip())
+    factor = _FACTORS.get(numerator, 1.0)
+    for denominator in denominators:
+        factor /= _FACTORS.get(denominator, 1.0)
     return factor
 
 
 def is_rate(unit: str) -> bool:
-    """Whether values in this unit are means over something, rather than amounts that can be added.
+    """Whether values in this unit are rates or shares, rather than amounts that can be added.
 
     >>> is_rate("%"), is_rate("inst/cycle"), is_rate("byte")
     (True, True, False)
@@ -97,35 +97,35 @@ def is_rate(unit: str) -> bool:
 
 
 UNKNOWN_DEVICE = "unknown"
-"""Device of a profile of which nobody said where it was made."""
+"""Device of a profile whose device is not known."""
 
 
 @dataclass(frozen=True)
 class CountedRun:
-    """What a tool tells of a run."""
+    """A run as its tool describes it."""
 
     where: str  # The profile, for messages
-    name: str  # What the tool, or the profile's path, calls the program
-    # What was counted, by the tool's names, in units of SI; shares of a whole are from 0 to 1
+    name: str  # Name of the program according to the tool, or from the profile's path
+    # Counters by the tool's names, in SI units; shares are from 0 to 1
     counters: Mapping[str, float]
-    time_s: float | None = None  # How long it took, in seconds; `None` if the tool does not say
-    uses_gpu: bool | None = None  # Whether a GPU was counted on; `None` if the tool does not say
-    kernel: str | None = None  # Part of the program that was counted; `None` for all of it
+    time_s: float | None = None  # Time in seconds; `None` if not known
+    uses_gpu: bool | None = None  # Whether counters of a GPU were read; `None` if not known
+    kernel: str | None = None  # Part of the program that was counted; `None` for the whole program
 
 
 @dataclass(frozen=True)
 class Circumstances:
-    """What people know of runs, and tools do not tell."""
+    """Facts about runs that users give, as tools do not record them."""
 
-    device: str = UNKNOWN_DEVICE  # Key of the device that they were counted on
-    # Names; by default the name that the tool knows, that of the application, and `DEFAULT_SIZE`
+    device: str = UNKNOWN_DEVICE  # Key of the device
+    # Names; by default the tool's name of the program, the application's name, and `DEFAULT_SIZE`
     application: str | None = None
     kernel: str | None = None
     size: str | None = None
-    nodes: int | None = None  # How many of each the run used; `None` if nobody says
+    nodes: int | None = None  # Numbers of nodes and cores that the run used; `None` if not known
     cores: int | None = None
-    uses_gpu: bool | None = None  # Whether it used a GPU; `None` if nobody but the tool says
-    # How long each run took in seconds, where the tool does not say or is not to be believed
+    uses_gpu: bool | None = None  # Whether it used a GPU; `None` to rely on the tool
+    # Time of each run in seconds, where the tool does not record it or its time is wrong
     time_s: float | None = None
 
     def __post_init__(self) -> None:
@@ -141,45 +141,45 @@ class Circumstances:
             raise InputError.of(field="time", expected="seconds above 0", found=f"{self.time_s:g}")
 
     def settings(self, run: CountedRun) -> dict[str, float]:
-        """What a run was set to, as far as it is known."""
-        # Who says that no GPU was used has not seen what a tool for GPUs has seen.
+        """Settings of a run, as far as they are known."""
+        # A tool for GPUs that counted overrides a user who says that no GPU was used.
         uses_gpu = self.uses_gpu if run.uses_gpu is None else self.uses_gpu or run.uses_gpu
-        told = {"nodes": self.nodes, "cores": self.cores, "uses_gpu": uses_gpu}
-        return {name: float(value) for name, value in told.items() if value is not None}
+        settings = {"nodes": self.nodes, "cores": self.cores, "uses_gpu": uses_gpu}
+        return {name: float(value) for name, value in settings.items() if value is not None}
 
 
 def configured_runs(
-    runs: Sequence[CountedRun], told: Circumstances, *, timed: bool = True
+    runs: Sequence[CountedRun], circumstances: Circumstances, *, timed: bool = True
 ) -> list[ConfiguredRun]:
-    """Runs for a dataset, numbered as repeats of the same work."""
-    application = told.application or runs[0].name
+    """Convert runs for a dataset, numbered as repeats of one kernel."""
+    application = circumstances.application or runs[0].name
     seen: dict[tuple[object, ...], str] = {}
-    found: list[ConfiguredRun] = []
+    configured: list[ConfiguredRun] = []
     for repeat, run in enumerate(runs):
         _check(run)
-        time_s = run.time_s if told.time_s is None else told.time_s
+        time_s = run.time_s if circumstances.time_s is None else circumstances.time_s
         if time_s is None and timed:
             raise InputError(
                 f"{run.where}: expected how long the run took, found no time: give its seconds with --time"
             )
-        same = seen.setdefault((time_s, run.kernel, *sorted(run.counters.items())), run.where)
-        if repeat and same != run.where:
+        first = seen.setdefault((time_s, run.kernel, *sorted(run.counters.items())), run.where)
+        if repeat and first != run.where:
             raise InputError(
-                f"{run.where}: expected another run than {same}, found the same counters and time"
+                f"{run.where}: expected another run than {first}, found the same counters and time"
             )
-        found.append(
+        configured.append(
             ConfiguredRun(
                 application=application,
-                kernel=told.kernel or run.kernel or application,
-                size=told.size or DEFAULT_SIZE,
-                configuration=Configuration(told.device, told.settings(run)),
+                kernel=circumstances.kernel or run.kernel or application,
+                size=circumstances.size or DEFAULT_SIZE,
+                configuration=Configuration(circumstances.device, circumstances.settings(run)),
                 time_s=math.nan if time_s is None else time_s,
                 powers=(),
                 counters=dict(run.counters),
                 repeat=repeat,
             )
         )
-    return found
+    return configured
 
 
 def _check(run: CountedRun) -> None:

@@ -1,4 +1,4 @@
-"""Databases of HPCToolkit, new and old: the counters of a run."""
+"""Counters of a run in databases of HPCToolkit, in the new and the old format."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Thread:
     """A thread, or a stream of a GPU."""
 
     process: int  # Number of its process
-    values: Mapping[str, float]  # Inclusive values of the whole, by metric
+    values: Mapping[str, float]  # Inclusive values of the whole thread, by metric
 
 
 META = "meta.db"
@@ -40,13 +40,13 @@ _MOST_METRICS = 1 << 16
 
 
 class _StructureFile:
-    """Structures at places of a file, none of which may lie outside of it."""
+    """Structures at offsets of a file, checked to lie inside it."""
 
     def __init__(self, path: Path, content: mmap.mmap, form: bytes) -> None:
         self._path = path
         self._content = content
-        magic, found, major, minor = self.take("<10s4sBB", 0)
-        if magic != b"HPCTOOLKIT" or found != form:
+        magic, kind, major, minor = self.take("<10s4sBB", 0)
+        if magic != b"HPCTOOLKIT" or kind != form:
             raise InputError(f"{path}: expected a file {form.decode()} of HPCToolkit, found another")
         if major != _VERSION:
             raise InputError(f"{path}: expected version {_VERSION} of the format, found {major}.{minor}")
@@ -57,28 +57,29 @@ class _StructureFile:
         return len(self._content)
 
     def fail(self, expected: str, found: object) -> InputError:
-        """Error about the file."""
+        """Make an error about the file."""
         return InputError(f"{self._path}: expected {expected}, found {found}")
 
     def section(self, number: int) -> int:
-        """Place of a section, from 0."""
+        """Offset of a section; sections are numbered from 0."""
         return int(self.take("<QQ", 16 + 16 * number)[1])
 
-    def take(self, form: str, place: int) -> tuple[Any, ...]:
-        """Numbers at a place."""
+    def take(self, form: str, offset: int) -> tuple[Any, ...]:
+        """Unpack the numbers at an offset."""
         size = struct.calcsize(form)
-        if place < 0 or place + size > len(self._content):
+        if offset < 0 or offset + size > len(self._content):
             raise InputError(
-                f"{self._path}: expected {size} bytes at place {place}, found a file that is cut off"
+                f"{self._path}: expected {size} bytes at place {offset}, found a file that is cut off"
             )
-        return struct.unpack_from(form, self._content, place)
+        return struct.unpack_from(form, self._content, offset)
 
-    def text(self, place: int) -> str:
-        """Text at a place, up to a byte of 0."""
-        end = self._content.find(b"\0", place, place + _MOST_CHARACTERS) if place < len(self._content) else -1
+    def text(self, offset: int) -> str:
+        """Decode the text at an offset, which ends before a zero byte."""
+        size = len(self._content)
+        end = self._content.find(b"\0", offset, offset + _MOST_CHARACTERS) if offset < size else -1
         if end < 0:
-            raise InputError(f"{self._path}: expected a text at place {place}, found one that is cut off")
-        return self._content[place:end].decode("utf-8", errors="replace")
+            raise InputError(f"{self._path}: expected a text at place {offset}, found one that is cut off")
+        return self._content[offset:end].decode("utf-8", errors="replace")
 
 
 @contextmanager
@@ -97,7 +98,7 @@ def _opened(path: Path, form: bytes) -> Iterator[_StructureFile]:
 
 
 def read_new_database(folder: Path) -> tuple[str, list[Thread]]:
-    """Name of the program, and what was measured of each of its threads."""
+    """Read the name of the program and the values of its threads."""
     with _opened(folder / META, b"meta") as meta:
         title = meta.text(meta.take("<Q", meta.section(0))[0])
         kinds = _kinds(meta)
@@ -107,25 +108,25 @@ def read_new_database(folder: Path) -> tuple[str, list[Thread]]:
 
 
 def _kinds(meta: _StructureFile) -> list[str]:
-    place, count = meta.take("<QB", meta.section(1))
-    return [meta.text(meta.take("<Q", place + 8 * number)[0]) for number in range(count)]
+    start, count = meta.take("<QB", meta.section(1))
+    return [meta.text(meta.take("<Q", start + 8 * number)[0]) for number in range(count)]
 
 
 def _metrics(meta: _StructureFile) -> dict[int, str]:
-    """Names by the numbers of their values in the scope `execution`."""
+    """Names of the metrics in the scope `execution`, by number."""
     start, count, stride, scope_stride = meta.take("<QIBB", meta.section(2))
-    # Structures of a size: else damaged numbers of them would be read from the same place.
+    # The sizes of structures are bounded so that a damaged count cannot read the same bytes over and over.
     if stride < 28 or scope_stride < 10 or count > _MOST_METRICS:
         raise meta.fail(f"{_MOST_METRICS} metrics at most, of 28 bytes or more", f"{count} of {stride} bytes")
     metrics: dict[int, str] = {}
     seen = 0
     for number in range(count):
-        name_at, scopes, _, how_many = meta.take("<QQQH", start + stride * number)
-        seen += how_many
+        name_at, scopes, _, scope_count = meta.take("<QQQH", start + stride * number)
+        seen += scope_count
         if seen > _MOST_METRICS:
             raise meta.fail(f"{_MOST_METRICS} scopes of metrics at most", "more")
-        for each in range(how_many):
-            scope_at, identifier = meta.take("<QH", scopes + scope_stride * each)
+        for scope in range(scope_count):
+            scope_at, identifier = meta.take("<QH", scopes + scope_stride * scope)
             if meta.take("<QB", scope_at)[1] == _EXECUTION:
                 metrics[identifier] = meta.text(name_at)
     return metrics
@@ -135,35 +136,35 @@ def _threads(profile: _StructureFile, kinds: list[str], metrics: dict[int, str])
     start, count, stride = profile.take("<QIB", profile.section(0))
     if stride < 44:
         raise profile.fail("profiles of 44 bytes or more", f"some of {stride}")
-    left = profile.size
+    free_bytes = profile.size
     for number in range(count):
-        place = start + stride * number
-        values, values_at, contexts, contexts_at, tuple_at, flags = profile.take("<QQI4xQQI", place)
+        offset = start + stride * number
+        values, values_at, contexts, contexts_at, tuple_at, flags = profile.take("<QQI4xQQI", offset)
         if flags & _IS_SUMMARY or not tuple_at:
             continue
         first, last = _global_values(profile, values, contexts, contexts_at)
-        # Values of threads lie apart, each in ten bytes.
-        left -= 10 * max(last - first, 1)
-        if left < 0:
+        # Values of threads must not overlap; each takes ten bytes.
+        free_bytes -= 10 * max(last - first, 1)
+        if free_bytes < 0:
             raise profile.fail("values of threads that lie apart", "some that do not")
-        pairs = (profile.take("<Hd", values_at + 10 * each) for each in range(first, last))
-        found = {metrics[identifier]: value for identifier, value in pairs if identifier in metrics}
-        yield Thread(_process(profile, tuple_at, kinds), found)
+        pairs = (profile.take("<Hd", values_at + 10 * index) for index in range(first, last))
+        inclusive = {metrics[identifier]: value for identifier, value in pairs if identifier in metrics}
+        yield Thread(_process(profile, tuple_at, kinds), inclusive)
 
 
 def _global_values(profile: _StructureFile, values: int, contexts: int, contexts_at: int) -> tuple[int, int]:
-    """First and last place of the values of the global context; the same if there are none."""
+    """Index range of the values of the global context; empty if there are none."""
     if not contexts or profile.take("<I", contexts_at)[0] != _GLOBAL:
-        # Contexts are in order: without the global one first, there is none, and nothing was measured.
+        # Contexts are sorted, so that the global one, if any, comes first.
         return 0, 0
     last = profile.take("<Q", contexts_at + 16)[0] if contexts > 1 else values
     return profile.take("<Q", contexts_at + 4)[0], last
 
 
-def _process(profile: _StructureFile, place: int, kinds: list[str]) -> int:
-    """Number of the process that a thread is of; 0 for a program without ranks."""
-    for number in range(profile.take("<H", place)[0]):
-        kind, _, logical = profile.take("<BxHI", place + 8 + 16 * number)
+def _process(profile: _StructureFile, offset: int, kinds: list[str]) -> int:
+    """Number of a thread's process; 0 for a program without ranks."""
+    for number in range(profile.take("<H", offset)[0]):
+        kind, _, logical = profile.take("<BxHI", offset + 8 + 16 * number)
         if kind < len(kinds) and kinds[kind] == _RANK:
             return int(logical)
     return 0
@@ -189,7 +190,7 @@ class _Tree:
 
 
 def read_old_database(folder: Path) -> tuple[str, list[Thread]]:
-    """Name of the program, and what was measured of each of its threads."""
+    """Read the name of the program and the values of its threads."""
     tree = _tree(folder / EXPERIMENT)
     files = sorted(folder.glob(_METRICS))
     if not files or len(files) > _MOST_FILES:
@@ -202,15 +203,15 @@ def read_old_database(folder: Path) -> tuple[str, list[Thread]]:
 
 def _tree(path: Path) -> _Tree:
     tree = _Tree()
-    above: list[str] = []
+    ancestors: list[str] = []
     try:
         with path.open("rb") as file:
             for event, element in ElementTree.iterparse(file, ("start", "end")):
                 if event == "start":
-                    _take(tree, above, element.tag, element.attrib)
-                    above.append(element.tag)
+                    _take(tree, ancestors, element.tag, element.attrib)
+                    ancestors.append(element.tag)
                 else:
-                    above.pop()
+                    ancestors.pop()
                     element.clear()
     except (ElementTree.ParseError, ValueError, KeyError) as error:
         raise InputError(
@@ -226,10 +227,10 @@ def _tree(path: Path) -> _Tree:
     return tree
 
 
-def _take(tree: _Tree, above: Sequence[str], tag: str, facts: Mapping[str, str]) -> None:
+def _take(tree: _Tree, ancestors: Sequence[str], tag: str, facts: Mapping[str, str]) -> None:
     if tag == "MetricDB":
         tree.metrics[int(facts["i"])] = facts["n"]
-    elif tag == "PF" and above and above[-1] == "SecCallPathProfileData":
+    elif tag == "PF" and ancestors and ancestors[-1] == "SecCallPathProfileData":
         tree.roots.append(int(facts["i"]))
     elif tag == "S":
         tree.statements.append(int(facts["i"]))
@@ -269,11 +270,11 @@ def _thread(path: Path, tree: _Tree) -> Thread:
 
 
 def _values(table: Reals, tree: _Tree) -> dict[str, float]:
-    """Inclusive values of the roots; of a metric that has exclusive ones only, those of all statements."""
+    """Inclusive values of the roots; for a metric with exclusive values only, the sum over all statements."""
     columns = [name for _, name in sorted(tree.metrics.items())]
     values: dict[str, float] = {}
     for scope, nodes in (("I", tree.roots), ("", tree.roots), ("E", tree.statements)):
-        places = np.array(nodes, dtype=np.int64) - 1
+        rows = np.array(nodes, dtype=np.int64) - 1
         for column, metric in enumerate(columns):
             match = _SCOPE.search(metric)
             name = _SCOPE.sub("", metric)
@@ -282,12 +283,12 @@ def _values(table: Reals, tree: _Tree) -> dict[str, float]:
                 and name not in values
                 and not _SUMMARY.search(metric)
             ):
-                values[name] = float(table[places, column].sum())
+                values[name] = float(table[rows, column].sum())
     return values
 
 
 _TIMES = ("REALTIME", "WALLCLOCK", "CPUTIME")
-"""Metrics that are times of a thread, best first."""
+"""Metrics that hold the time of a thread, best first."""
 
 
 def is_hpctoolkit(folder: Path) -> bool:
@@ -296,12 +297,10 @@ def is_hpctoolkit(folder: Path) -> bool:
 
 
 def read_hpctoolkit(folder: Path) -> CountedRun:
-    """Read the counters of a run: sums over the threads of a process, means over the processes.
+    """Read the counters of a run, summed over the threads of a process and averaged over the processes.
 
-    So do Nichols et al. 2024 (section V-B).
-
-    The time is that of the thread that took longest: all of its time if that was measured (``REALTIME``),
-    else its time on a CPU (``CPUTIME``).
+    Nichols et al. 2024 do so, too (section V-B). The time is that of the slowest thread: its wall-clock time
+    (``REALTIME``) if that was measured, else its CPU time (``CPUTIME``).
     """
     if (folder / EXPERIMENT).is_file():
         name, threads = read_old_database(folder)
@@ -313,11 +312,11 @@ def read_hpctoolkit(folder: Path) -> CountedRun:
         )
     if not threads:
         raise InputError(f"{folder}: expected a database of HPCToolkit with threads, found none")
-    measured = [_in_si(each) for each in threads]
-    processes = {each.process for each in measured}
-    names = dict.fromkeys(name for each in measured for name in each.values)
+    measured = [_in_si(thread) for thread in threads]
+    processes = {thread.process for thread in measured}
+    names = dict.fromkeys(name for thread in measured for name in thread.values)
     counters = {
-        name: sum(each.values.get(name, 0.0) for each in measured) / len(processes)
+        name: sum(thread.values.get(name, 0.0) for thread in measured) / len(processes)
         for name in names
         if name not in _TIMES
     }
@@ -326,14 +325,14 @@ def read_hpctoolkit(folder: Path) -> CountedRun:
 
 def _longest(threads: Iterable[Thread]) -> float | None:
     for name in _TIMES:
-        times = [each.values[name] for each in threads if name in each.values]
+        times = [thread.values[name] for thread in threads if name in thread.values]
         if times:
             return max(times)
     return None
 
 
 def _named(metric: str) -> tuple[str, float]:
-    """Name of ``CPUTIME (usec)``, and what its values are multiplied with."""
+    """Split a metric such as ``CPUTIME (usec)`` into its name and the factor of its unit."""
     text, bracket, unit = metric.strip().rpartition(" (")
     if not bracket or not unit.endswith(")"):
         return metric.strip(), 1.0

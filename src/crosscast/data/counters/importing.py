@@ -1,4 +1,4 @@
-"""Profiles of counter tools, named one by one or in a folder: read, told apart, made into datasets."""
+"""Datasets from profiles of counter tools, given one by one or in a folder."""
 
 from __future__ import annotations
 
@@ -18,38 +18,38 @@ from crosscast.errors import InputError
 
 
 def profiles_at(paths: Sequence[Path], is_profile: Callable[[Path], bool], what: str) -> list[Path]:
-    """The paths themselves, and in the place of a folder that is no profile, those that lie in it."""
-    found = [each for path in paths for each in _at(path, is_profile, what)]
-    if not found:
+    """List the profiles at paths; a folder that is no profile is replaced by the profiles in it."""
+    profiles = [profile for path in paths for profile in _profiles_in(path, is_profile, what)]
+    if not profiles:
         raise InputError.of(field="profiles", expected=f"{what}", found="none")
-    for place, path in enumerate(found):
-        if path in found[:place]:
+    for index, path in enumerate(profiles):
+        if path in profiles[:index]:
             raise InputError(f"{path}: expected each profile once, found it twice")
-    return found
+    return profiles
 
 
-def _at(path: Path, is_profile: Callable[[Path], bool], what: str) -> list[Path]:
+def _profiles_in(path: Path, is_profile: Callable[[Path], bool], what: str) -> list[Path]:
     if not path.is_dir() or is_profile(path):
         return [path]
     try:
-        found = sorted(each for each in path.iterdir() if is_profile(each))
+        profiles = sorted(file for file in path.iterdir() if is_profile(file))
     except OSError as error:
         raise InputError(f"{path}: cannot list the folder ({error.strerror})") from error
-    if not found:
+    if not profiles:
         raise InputError(f"{path}: expected {what} in the folder, found none")
-    return found
+    return profiles
 
 
-def counted_profile(path: str | Path, told: Circumstances | None = None) -> list[ConfiguredRun]:
-    """Read a profile of HPCToolkit, Caliper, perf or Nsight Compute: what is in it says which."""
-    return configured_runs([_read(Path(path))], told or Circumstances(), timed=False)
+def counted_profile(path: str | Path, circumstances: Circumstances | None = None) -> list[ConfiguredRun]:
+    """Read a profile of HPCToolkit, Caliper, perf or Nsight Compute; its content tells which."""
+    return configured_runs([_read(Path(path))], circumstances or Circumstances(), timed=False)
 
 
 def _read(path: Path) -> CountedRun:
     if path.is_dir():
         if is_hpctoolkit(path):
             return read_hpctoolkit(path)
-        raise _of_none(path)
+        raise _unknown_format(path)
     start = beginning(path)
     if start.startswith(RECORD):
         return read_caliper(path)
@@ -59,10 +59,10 @@ def _read(path: Path) -> CountedRun:
         return read_caliper(path)
     if KERNEL in start:
         return read_ncu(path)
-    raise _of_none(path)
+    raise _unknown_format(path)
 
 
-def _of_none(path: Path) -> InputError:
+def _unknown_format(path: Path) -> InputError:
     return InputError(
         f"{path}: expected a profile of HPCToolkit (a folder hpctoolkit-…-database), Caliper (.cali or "
         "JSON), perf stat -j or ncu --csv, found none of them"
@@ -79,28 +79,28 @@ _TOOLS: Mapping[str, tuple[str, str, Callable[[Path], bool]]] = {
     "perf": ("perf", "files *.json of perf stat -j", _file(".json")),
     "ncu": ("Nsight Compute", "files *.csv of ncu --csv", _file(".csv")),
 }
-"""Name of each tool, what its profiles are, and what tells them from other files."""
+"""Name of each tool, description of its profiles, and test for them."""
 
 
-def import_counted(tool: str, paths: Sequence[Path], told: Circumstances) -> Dataset:
-    """Make a dataset of profiles of a tool, or of the folder that they lie in: a run each."""
+def import_counted(tool: str, paths: Sequence[Path], circumstances: Circumstances) -> Dataset:
+    """Make a dataset with a run for each profile of a tool, or for each profile in a folder."""
     readers: Mapping[str, Callable[[Path], CountedRun]] = {
         "hpctoolkit": read_hpctoolkit,
-        "caliper": partial(read_caliper, region=told.kernel),
+        "caliper": partial(read_caliper, region=circumstances.kernel),
         "perf": read_perf,
-        "ncu": partial(read_ncu, kernel=told.kernel),
+        "ncu": partial(read_ncu, kernel=circumstances.kernel),
     }
     name, what, is_profile = _TOOLS[tool]
     counted = [readers[tool](path) for path in profiles_at(paths, is_profile, what)]
-    runs = configured_runs(counted, told)
-    origin = f"profiles of {name}: {', '.join(Path(each.where).name for each in counted)}"
+    runs = configured_runs(counted, circumstances)
+    origin = f"profiles of {name}: {', '.join(Path(run.where).name for run in counted)}"
     notes = {table: {"origin": origin} for table in ("devices", "records", "sessions")}
     uses_gpu = any(run.configuration.settings.get("uses_gpu") for run in runs)
-    return dataset_of(str(paths[0]), [_device(told.device, uses_gpu, origin)], runs, notes)
+    return dataset_of(str(paths[0]), [_device(circumstances.device, uses_gpu, origin)], runs, notes)
 
 
 def _device(device: str, uses_gpu: bool, origin: str) -> Mapping[str, object]:
-    """What the catalogue knows of the device; else its key, and what it must be."""
+    """Row of a device from the published data; else its key and the type that the profiles imply."""
     for row in published_devices():
         if row["device"] == device:
             return row

@@ -1,8 +1,8 @@
-"""What Nsight Compute counted: ``ncu --csv``, with a row for each launch or for each metric of a launch.
+"""Output of Nsight Compute: ``ncu --csv``, with a row for each launch or for each metric of a launch.
 
 ``--page raw`` has a column for each metric and a row of units below the header; other pages have columns
-``Metric Name``, ``Metric Unit`` and ``Metric Value``. Over launches, amounts are added up; rates and shares
-are averaged, weighted by the launches' durations.
+``Metric Name``, ``Metric Unit`` and ``Metric Value``. Over launches, amounts are summed; rates and shares are
+averaged, weighted by the launches' durations.
 """
 
 from __future__ import annotations
@@ -41,17 +41,16 @@ class _Launch:
 def read_ncu(path: Path, kernel: str | None = None) -> CountedRun:
     """Read the counters of a run."""
     launches, rates = _launches(path)
-    chosen = [each for each in launches if kernel is None or each.kernel == kernel]
+    chosen = [launch for launch in launches if kernel is None or launch.kernel == kernel]
     if not chosen:
-        there = ", ".join(sorted({each.kernel for each in launches}))[:200]
-        wanted = "launches of kernels" if kernel is None else f"launches of {kernel}"
-        raise InputError(f"{path}: expected {wanted}, found {there or 'none'}")
-    durations = [_duration(each) for each in chosen]
-    times = [each for each in durations if each is not None]
+        kernels = ", ".join(sorted({launch.kernel for launch in launches}))[:200]
+        expected = "launches of kernels" if kernel is None else f"launches of {kernel}"
+        raise InputError(f"{path}: expected {expected}, found {kernels or 'none'}")
+    times = [duration for launch in chosen if (duration := _duration(launch)) is not None]
     if min(times, default=1.0) <= 0:
         raise InputError(f"{path}: expected launches that took more than 0 seconds, found {min(times):g}")
     weights = times if len(times) == len(chosen) else [1.0] * len(chosen)
-    counters = dict(_together(chosen, weights, rates))
+    counters = dict(_combined(chosen, weights, rates))
     return CountedRun(
         str(path), path.stem, counters, sum(times) if len(times) == len(chosen) else None, True, kernel
     )
@@ -61,7 +60,7 @@ def _duration(launch: _Launch) -> float | None:
     return next((launch.values[name] for name in _TIMES if name in launch.values), None)
 
 
-def _together(
+def _combined(
     launches: Sequence[_Launch], weights: Sequence[float], rates: set[str]
 ) -> Iterator[tuple[str, float]]:
     values: defaultdict[str, list[tuple[float, float]]] = defaultdict(list)
@@ -71,11 +70,11 @@ def _together(
                 values[name].append((value, weight))
     for name, pairs in values.items():
         if name in rates:
-            whole = sum(weight for _, weight in pairs)
-            yield name, sum(value * weight for value, weight in pairs) / whole
+            total = sum(weight for _, weight in pairs)
+            yield name, sum(value * weight for value, weight in pairs) / total
         elif len(pairs) == len(launches):
             yield name, sum(value for value, _ in pairs)
-        # An amount that some launches lack has no sum.
+        # An amount that some launches lack has no total.
 
 
 def _launches(path: Path) -> tuple[list[_Launch], set[str]]:
@@ -88,7 +87,7 @@ def _launches(path: Path) -> tuple[list[_Launch], set[str]]:
 
 
 def _table(path: Path) -> Iterator[tuple[str, list[str]]]:
-    """Place and cells of the header and of each row; what stands before the header is passed over."""
+    """Position and cells of the header and of each row; text before the header is skipped."""
     text = text_of(path, "counters of ncu")
     before, mark, rest = (
         text.partition(f'"{_LAUNCH}",') if not text.startswith(f"{_LAUNCH},") else ("", "", text)
@@ -123,33 +122,33 @@ def _wide(
     if not rows[0][1][header.index(_LAUNCH)].strip():
         units = rows.pop(0)[1]
     metrics = [
-        (name, place, units[place])
-        for place, name in enumerate(header)
+        (name, column, units[column])
+        for column, name in enumerate(header)
         if name not in _ABOUT
         and _is_name(name)
-        and any(number_of(cells[place]) is not None for _, cells in rows)
+        and any(number_of(cells[column]) is not None for _, cells in rows)
     ]
     launches = []
     for where, cells in rows:
         launch = _Launch(cells[header.index(KERNEL)])
-        for name, place, unit in metrics:
-            _put(launch, name, cells[place], unit, where)
+        for name, column, unit in metrics:
+            _put(launch, name, cells[column], unit, where)
         launches.append(launch)
     return launches, {name for name, _, unit in metrics if _is_rate(name, unit)}
 
 
 def _long(header: Sequence[str], lines: Iterable[tuple[str, list[str]]]) -> tuple[list[_Launch], set[str]]:
-    places = [header.index(name) for name in (_LAUNCH, KERNEL, *_LONG)]
+    columns = [header.index(name) for name in (_LAUNCH, KERNEL, *_LONG)]
     launches: dict[str, _Launch] = {}
     rates: set[str] = set()
     texts: set[str] = set()
     for where, cells in lines:
-        number, kernel, name, unit, text = (cells[place] for place in places)
+        number, kernel, name, unit, text = (cells[column] for column in columns)
         launch = launches.setdefault(number, _Launch(kernel))
-        # Lines of rules name no metric. A metric of several sections counts once.
+        # Lines of rules have no metric. A metric that occurs in several sections counts once.
         if not _is_name(name) or name in launch.values or name in texts:
             continue
-        known = any(name in each.values for each in launches.values())
+        known = any(name in earlier.values for earlier in launches.values())
         if not known and number_of(text) is None and text.strip() not in _MISSING:
             texts.add(name)
             continue

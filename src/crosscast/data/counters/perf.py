@@ -1,7 +1,7 @@
-"""What ``perf stat -j`` of Linux counted: a JSON object a line, one for each event.
+"""Output of ``perf stat -j`` of Linux: a JSON object a line, one for each event.
 
-perf prints values as texts; ``<not counted>`` and ``<not supported>`` are missing ones. Lines of the same
-event (cores, sockets, intervals) are added up.
+perf prints values as texts; ``<not counted>`` and ``<not supported>`` are missing values. Lines of the same
+event (cores, sockets, intervals) are summed.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ _MOST_CHARACTERS = 200
 def read_perf(path: Path) -> CountedRun:
     """Read the counters of a run.
 
-    The time is that of the event ``duration_time``; else the time of the CPUs over how many of them were
-    used, which perf says beside ``task-clock``; else none.
+    The time is that of the event ``duration_time``; else the CPU time over the number of CPUs used, which
+    perf prints beside ``task-clock``; else none.
     """
     counters: dict[str, float] = {}
     clocked: list[float] = []
@@ -44,20 +44,20 @@ def read_perf(path: Path) -> CountedRun:
 
 def _lines(path: Path) -> Iterator[tuple[str, dict[str, object]]]:
     text = text_of(path, "counters of perf")
-    for number, words in enumerate(text.split("\n"), start=1):
-        words = words.strip()
-        if not words or words.startswith("#"):
+    for number, stripped in enumerate(text.split("\n"), start=1):
+        stripped = stripped.strip()
+        if not stripped or stripped.startswith("#"):
             continue
         where = f"{path}, line {number}"
         try:
-            line = json.loads(words)
+            line = json.loads(stripped)
         except (ValueError, RecursionError) as error:
             raise InputError(
-                f"{where}: expected a JSON object of perf stat -j, found {words[:60]!r}"
+                f"{where}: expected a JSON object of perf stat -j, found {stripped[:60]!r}"
             ) from error
         if not isinstance(line, dict):
-            raise InputError(f"{where}: expected a JSON object of perf stat -j, found {words[:60]!r}")
-        # Further metrics of the event before have lines of their own, without an event.
+            raise InputError(f"{where}: expected a JSON object of perf stat -j, found {stripped[:60]!r}")
+        # Further metrics of an event are on separate lines without an event.
         if VALUE in line or "event" in line:
             yield where, line
 

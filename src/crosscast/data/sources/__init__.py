@@ -1,4 +1,4 @@
-"""Where datasets are imported from, by name; what reads one is loaded when it is used."""
+"""Importers of datasets by name; the module of an importer is loaded on first use."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class SourceOption:
-    """What one importer alone has to be told."""
+    """An option of one importer."""
 
     name: str
     type: type[int | str]
@@ -27,16 +27,16 @@ class SourceOption:
 
 @dataclass(frozen=True)
 class Importer:
-    """What makes a dataset of a path."""
+    """An importer: reads a file or folder of a source and makes a dataset."""
 
     name: str
     function: str  # Its module in this folder and its name there: a `Source`, or a function
-    help: str  # What is imported, and where it is from
-    path: str  # What the path is
+    help: str  # Description of the data and their origin
+    path: str  # Description of the path
     licence: str  # Of the data
-    origin: str  # The public place, and what of it the files are made of
+    origin: str  # The public repository, and its files from which the path's files are made
     options: tuple[SourceOption, ...] = ()
-    # Whether it has sources of kernels: `profiles` is then what characterizes them; without, none are
+    # Whether it has sources of kernels, which the option `profiles` characterizes
     characterizes: bool = False
 
     def __call__(self, path: str | Path, **options: object) -> Dataset:
@@ -49,11 +49,11 @@ class Importer:
         return reader
 
     def to_dict(self) -> dict[str, object]:
-        """What it is, where it is from, and the files that it wants, as far as these are declared."""
+        """Return name, description, licence, origin, and the files that it reads as far as declared."""
         files = [
             {
                 "names": list(file.names),
-                "required": file.is_needed,
+                "required": file.is_required,
                 "columns": [column.name for column in file.columns],
             }
             for file in getattr(self._reader(), "files", ())
@@ -69,24 +69,27 @@ def _importers() -> dict[str, Importer]:
     return {
         name: Importer(
             name,
-            told["reader"],
-            told["help"],
-            told["path"],
-            told["licence"],
-            told["origin"].strip(),
-            tuple(SourceOption(**{**each, "type": kinds[each["type"]]}) for each in told.get("options", ())),
-            told.get("characterizes", False),
+            entry["reader"],
+            entry["help"],
+            entry["path"],
+            entry["licence"],
+            entry["origin"].strip(),
+            tuple(
+                SourceOption(**{**option, "type": kinds[option["type"]]})
+                for option in entry.get("options", ())
+            ),
+            entry.get("characterizes", False),
         )
-        for name, told in tomllib.loads(content).items()
+        for name, entry in tomllib.loads(content).items()
     }
 
 
 IMPORTERS = _importers()
-"""The sources by name, in the order in which they are listed."""
+"""The importers by name, in the order in which they are listed."""
 
 
 def import_source(name: str, path: str | Path, **options: object) -> Dataset:
-    """Make a dataset of a source's file or folder.
+    """Make a dataset from a source's file or folder.
 
     Parameters
     ----------
@@ -95,7 +98,7 @@ def import_source(name: str, path: str | Path, **options: object) -> Dataset:
     path
         Its file, or the folder with its files.
     options
-        What the source's command has as options.
+        Options of the source, as its command has them.
 
     Raises
     ------

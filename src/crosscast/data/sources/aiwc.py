@@ -14,7 +14,7 @@ from crosscast.data.fields import TableRow
 from crosscast.data.files import csv_rows, number_of_text
 from crosscast.data.profiles import COLUMNS, PROFILES, PUBLISHED_METRICS
 from crosscast.data.schema import DEVICES, ENERGY, RECORDS, SESSIONS
-from crosscast.data.sources.source import File, Found, Source, facts_of, required
+from crosscast.data.sources.source import File, Source, SourceContents, facts_of, required
 from crosscast.data.table import table_of
 from crosscast.devices.catalogue import published_sheets
 from crosscast.errors import InputError
@@ -23,7 +23,7 @@ from crosscast.units import microseconds
 
 
 def published_devices() -> list[TableRow]:
-    """Rows of the table of devices, by their keys in the published data."""
+    """Rows of the table of devices for the published data."""
     return [TableRow({**row, "sources": json.dumps(row["sources"])}) for row in published_sheets().values()]
 
 
@@ -50,7 +50,7 @@ SAME_METRICS: dict[str, str] = {
     "total_unique_branch_instructions": "unique_branches",
     "ninety_percent_branch_instructions": "branches_90",
 }
-"""Our metric of each feature that says the same."""
+"""Features with the same meaning as one of our metrics, and that metric."""
 
 UNLIKE_METRICS = (
     "granularity",
@@ -59,7 +59,7 @@ UNLIKE_METRICS = (
     "branch_entropy_yokota",
     "branch_entropy_average_linear",
 )
-"""Features that are defined in another way than our metrics of like names, or that we do not have."""
+"""Features that are defined differently than our metrics of similar names, or that we lack."""
 
 
 _INTEGERS = frozenset(column.name for column in COLUMNS if column.type == "integer")
@@ -77,7 +77,7 @@ _FEATURES = File(
     ),
     key=("application", "kernel", "size", "invocation"),
 )
-"""A row an invocation."""
+"""A row for each invocation."""
 
 _DEVICES = (
     *("xeon_es-2697v2", "i7-6700k", "i5-3350", "knl", "titanx", "gtx1080", "gtx1080ti", "k20c", "k40c"),
@@ -93,13 +93,13 @@ _RUNTIMES = File(
         *required("integer", "run", ge=1),
         *required("real", "kernel_time_us", unit="µs", ge=0),
     ),
-    # A run may be there more than once, with other times: see the notes.
+    # A run may occur more than once, with different times: see the notes.
     key=("application", "kernel", "size", "device", "run", "kernel_time_us"),
 )
 """A row for each kernel and run."""
 
 _SENSORS = {"i7-6700k": ("rapl", "package-0/core"), "gtx1080": ("nvml", "gpu")}
-"""Sensor and domain on each device, as our own sensors name them."""
+"""Sensor and domain on each device, by the names of our sensors."""
 
 _ENERGY = File(
     ("energy_joules.csv",),
@@ -110,13 +110,13 @@ _ENERGY = File(
         *required("integer", "run", ge=1),
     ),
     key=("application", "device", "size", "run"),
-    is_needed=False,
+    is_required=False,
 )
 """A row for each application and run."""
 
 
 _STRAY = ("kmeans", "calc_potential_single_step_dev")
-"""Application and kernel of the one row of the features that is filed under the wrong application."""
+"""Application and kernel of the one row of the features with a wrong application."""
 
 
 def _profile_row(features: TableRow) -> dict[str, object]:
@@ -133,11 +133,11 @@ def _profile_row(features: TableRow) -> dict[str, object]:
 
 _SESSION = ("application", "size", "device")
 _SECOND_OF_A_RUN = 100
-"""More than any run number of the source."""
+"""Offset of the numbers of repeated runs; larger than any run number of the source."""
 
 
 def _session_of(row: Mapping[str, object]) -> dict[str, object]:
-    """What tells the session of a row: the source has one for each application, size and device."""
+    """Key of a row's session; the source has one for each application, size and device."""
     return {**{name: row[name] for name in _SESSION}, "configuration": "{}", "repeat": 0}
 
 
@@ -175,7 +175,7 @@ def _session_rows(runtimes: Iterable[TableRow]) -> Iterator[dict[str, object]]:
 
 
 _ONLY_KERNELS = {"kmeans": "kmeansPoint", "dwt": "cl_fdwt53Kernel"}
-"""Applications of which the source watched one kernel alone."""
+"""Applications of which the source measured the energy of one kernel only."""
 
 
 def _energy_row(row: TableRow) -> dict[str, object]:
@@ -191,23 +191,23 @@ def _energy_row(row: TableRow) -> dict[str, object]:
     }
 
 
-def _aiwc2018(found: Found) -> Dataset:
-    """The published data: profiles, times, and energy if its file is there."""
-    (features,), (runtimes,), energy = (found.files[file] for file in AIWC2018.files)
+def _aiwc2018(contents: SourceContents) -> Dataset:
+    """Make the dataset of the published data: profiles, times, and energy if its file exists."""
+    (features,), (runtimes,), energy = (contents.files[file] for file in AIWC2018.files)
     if all(row["invocation"] == 0 for row in features.rows):
-        # Kernels are launched up to thousands of times, unlike each time: forecasts moved by a third.
+        # Kernels are launched up to thousands of times, with different counts: forecasts moved by a third.
         expected = "all invocations of each kernel"
         raise InputError.of(where=features.path, field="invocation", expected=expected, found=_FIRST_ALONE)
     profiles = [_profile_row(row) for row in features.rows if (row["application"], row["kernel"]) != _STRAY]
     invocations = Counter(_kernel_of(TableRow(row)) for row in profiles)
-    watched = (_energy_row(row) for file in energy for row in file.rows)
+    energies = (_energy_row(row) for file in energy for row in file.rows)
     return Dataset(
-        found.label,
-        devices=table_of(DEVICES, published_devices(), found.notes["devices"]),
-        profiles=table_of(PROFILES, profiles, found.notes["profiles"]),
-        records=table_of(RECORDS, _record_rows(runtimes.rows, invocations), found.notes["records"]),
-        energy=table_of(ENERGY, watched, found.notes["energy"]),
-        sessions=table_of(SESSIONS, _session_rows(runtimes.rows), found.notes["sessions"]),
+        contents.label,
+        devices=table_of(DEVICES, published_devices(), contents.notes["devices"]),
+        profiles=table_of(PROFILES, profiles, contents.notes["profiles"]),
+        records=table_of(RECORDS, _record_rows(runtimes.rows, invocations), contents.notes["records"]),
+        energy=table_of(ENERGY, energies, contents.notes["energy"]),
+        sessions=table_of(SESSIONS, _session_rows(runtimes.rows), contents.notes["sessions"]),
     )
 
 
@@ -217,14 +217,14 @@ _FILES_OF_R = (".rda", ".rdata", ".rds")
 
 @dataclass(frozen=True)
 class _AIWC2018(Source):
-    """The source; files of R, which the origin has, are refused with what they lack."""
+    """The source; the origin's R files get an error that says what they lack."""
 
     def __call__(self, path: str | Path, **options: object) -> Dataset:
-        """Make a dataset of a folder with the source's files."""
+        """Make a dataset from a folder with the source's files."""
         path = Path(path)
-        there = sorted(path.glob("*")) if path.is_dir() else [path]
-        of_r = [each.name for each in there if each.suffix.lower() in _FILES_OF_R]
-        if of_r and not (_FEATURES.matches(there) and _RUNTIMES.matches(there)):
+        paths = sorted(path.glob("*")) if path.is_dir() else [path]
+        of_r = [file.name for file in paths if file.suffix.lower() in _FILES_OF_R]
+        if of_r and not (_FEATURES.matches(paths) and _RUNTIMES.matches(paths)):
             names = (*_FEATURES.names, *_RUNTIMES.names)
             raise InputError.of(
                 where=path,
@@ -245,9 +245,9 @@ _MOST_BYTES = 1 << 20
 _FILE_NAME = re.compile(r"aiwc_(?P<kernel>.+)_(?P<invocation>\d+)\.csv")
 _DEFINED = {metric.name: metric.name for metric in METRICS}
 _OURS: dict[str, str | None] = {**{row.name: row.metric for row in PUBLISHED_METRICS}, **_DEFINED}
-"""Our metric of each name that a file may hold: the published tool's names, and our own."""
+"""Metrics by the names in files, which are the published tool's names or ours."""
 _NEEDED = ("Opcode", "Total Instruction Count")
-"""Of each profile, by the tool's names: the first that it writes."""
+"""Metrics that each file must have: the first that the tool writes."""
 _RATIOS = (
     ("unique_read_write_ratio", "unique_reads", "unique_writes"),
     ("reread_ratio", "unique_reads", "total_reads"),
@@ -258,7 +258,7 @@ _RATIOS = (
 def import_aiwc_folder(
     folder: str | Path, application: str | None = None, size: str | None = None
 ) -> Dataset:
-    """Make a dataset, with profiles only."""
+    """Make a dataset with profiles only from a folder of the tool's files."""
     folder = Path(folder)
     if not folder.is_dir():
         raise InputError(f"{folder}: expected a folder with files aiwc_<kernel>_<n>.csv, found none")
@@ -267,12 +267,12 @@ def import_aiwc_folder(
         raise InputError(f"{folder}: expected files aiwc_<kernel>_<n>.csv, found none")
     default = (application or folder.resolve().name, size or "unknown")
     unknown: Counter[str] = Counter()
-    rows = [_folder_row(path, *(_place(path, folder) or default), unknown) for path in paths]
+    rows = [_folder_row(path, *(_cell_of(path, folder) or default), unknown) for path in paths]
     return Dataset(str(folder), profiles=table_of(PROFILES, rows, _notes(unknown)))
 
 
 def _notes(unknown: Mapping[str, int]) -> dict[str, str]:
-    """Notes on a table of profiles; they name the metrics that nobody knows, with the number of files."""
+    """Notes on a table of profiles, with the unknown metrics and their numbers of files."""
     notes = facts_of("aiwc")[0]["profiles"]
     if not unknown:
         return notes
@@ -280,7 +280,8 @@ def _notes(unknown: Mapping[str, int]) -> dict[str, str]:
     return {**notes, "other metrics": f"Metrics that Crosscast does not know: {names}."}
 
 
-def _place(path: Path, folder: Path) -> tuple[str, str] | None:
+def _cell_of(path: Path, folder: Path) -> tuple[str, str] | None:
+    """Application and size from the folders of a file; ``None`` in the folder itself."""
     parts = path.relative_to(folder).parts[:-1]
     if not parts:
         return None
@@ -291,7 +292,7 @@ def _place(path: Path, folder: Path) -> tuple[str, str] | None:
 
 
 def _folder_row(path: Path, application: str, size: str, unknown: Counter[str]) -> dict[str, object]:
-    """Row of a file; counts the metrics of it that nobody knows."""
+    """Make the row of a file, and count its unknown metrics in `unknown`."""
     name = _FILE_NAME.fullmatch(path.name)
     if name is None:
         raise InputError(f"{path}: expected a name such as aiwc_<kernel>_<n>.csv, found {path.name}")
@@ -346,11 +347,11 @@ def _number(path: Path, metric: str, ours: str, value: float) -> int | float:
 
 
 def _derived(metrics: Mapping[str, int | float]) -> dict[str, int | float | None]:
-    """Metrics of ours that the tool has not, or with fewer digits, or as 0 where they are not defined."""
+    """Metrics that the tool lacks, or has with fewer digits, or as 0 where they are not defined."""
     derived: dict[str, int | float | None] = {}
-    for ratio, part, whole in _RATIOS:
-        if {part, whole} <= metrics.keys():
-            derived[ratio] = metrics[part] / metrics[whole] if metrics[whole] else None
+    for ratio, numerator, denominator in _RATIOS:
+        if {numerator, denominator} <= metrics.keys():
+            derived[ratio] = metrics[numerator] / metrics[denominator] if metrics[denominator] else None
     if {"min_ipt", "max_ipt"} <= metrics.keys():
         derived["load_imbalance"] = metrics["max_ipt"] - metrics["min_ipt"]
     return derived

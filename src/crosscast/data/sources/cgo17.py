@@ -11,8 +11,8 @@ from typing import TypeAlias
 from crosscast.data.configuration import Configuration
 from crosscast.data.dataset import Dataset
 from crosscast.data.profiles import PROFILES
-from crosscast.data.sources.runs import ConfiguredRun, dataset_of_found, with_own_sessions
-from crosscast.data.sources.source import File, Found, Source, required
+from crosscast.data.sources.runs import ConfiguredRun, dataset_of_source, with_separate_sessions
+from crosscast.data.sources.source import File, Source, SourceContents, required
 from crosscast.data.table import table_of
 from crosscast.units import milliseconds
 
@@ -20,7 +20,7 @@ Launch: TypeAlias = tuple[str, int, int]
 """The source of a kernel, the work-items of a work-group, and the bytes of the buffers."""
 
 Profiles: TypeAlias = Callable[[Sequence[Launch]], Sequence[Mapping[str, object] | str]]
-"""What gives the cells of a profile for each launch, or says why there are none."""
+"""Function that returns the cells of a profile for each launch, or the reason why there are none."""
 
 _DEVICES = {"runtime_cpu": "i7-3820", "runtime_gpu": "gtx970"}
 _STATIC = ("comp", "rational", "mem", "localmem", "coalesced", "atomic")
@@ -46,20 +46,20 @@ _IN_TEXT = {
     "lines": r"\n",
     "characters": r"(?s).",
 }
-"""What is counted in the text of a kernel, as counters `text_...`: known of those that cannot run, too."""
+"""Expressions counted in the source of a kernel, as counters `text_...`; also for kernels that cannot run."""
 
 _NAME = re.compile(r"(?P<application>[a-z-]+-[0-9.]+-[^-]+)-(?P<kernel>.+)")
 
 
-def _cgo17(found: Found, *, profiles: Profiles | None = None) -> Dataset:
-    """Runs on both devices; with `profiles`, also those of the launches that it makes up."""
-    cases, sources = (files[0] for files in found.files.values())
+def _cgo17(contents: SourceContents, *, profiles: Profiles | None = None) -> Dataset:
+    """Make runs on both devices; with `profiles`, also profiles of the launches."""
+    cases, sources = (files[0] for files in contents.files.values())
     texts = {row.text("benchmark"): row.text("src") for row in sources.rows}
     counted = {
-        name: {f"text_{each}": float(len(re.findall(pattern, text))) for each, pattern in _IN_TEXT.items()}
+        name: {f"text_{what}": float(len(re.findall(pattern, text))) for what, pattern in _IN_TEXT.items()}
         for name, text in texts.items()
     }
-    places, runs = [], []
+    keys, runs = [], []
     for number, row in enumerate(cases.rows, 1):
         benchmark, size = row.text("benchmark"), row.text("dataset")
         named = _NAME.fullmatch(benchmark)
@@ -68,7 +68,7 @@ def _cgo17(found: Found, *, profiles: Profiles | None = None) -> Dataset:
         if benchmark not in texts:
             raise cases.refused(number, f"a kernel of {sources.path.name}", benchmark, "benchmark")
         application, kernel = named["application"], named["kernel"]
-        places.append({"application": application, "kernel": kernel, "size": size})
+        keys.append({"application": application, "kernel": kernel, "size": size})
         counters = {name: float(row.integer(name)) for name in (*_STATIC, *_SIZES)} | counted[benchmark]
         runs += [
             ConfiguredRun(
@@ -82,16 +82,16 @@ def _cgo17(found: Found, *, profiles: Profiles | None = None) -> Dataset:
             )
             for column, device in _DEVICES.items()
         ]
-    dataset = dataset_of_found(found, with_own_sessions(runs))
+    dataset = dataset_of_source(contents, with_separate_sessions(runs))
     if profiles is None:
         return dataset
     cells = profiles(
         [(texts[row.text("benchmark")], row.integer("wgsize"), row.integer("transfer")) for row in cases.rows]
     )
-    rows = [{**each, **place} for each, place in zip(cells, places, strict=True) if not isinstance(each, str)]
-    reasons = Counter(each for each in cells if isinstance(each, str))
-    why = "; ".join(f"{count}: {reason}" for reason, count in reasons.most_common())
-    notes = {**found.notes.get("profiles", {}), "rows without a profile": why or "none"}
+    rows = [{**cell, **key} for cell, key in zip(cells, keys, strict=True) if not isinstance(cell, str)]
+    reasons = Counter(cell for cell in cells if isinstance(cell, str))
+    excluded = "; ".join(f"{count}: {reason}" for reason, count in reasons.most_common())
+    notes = {**contents.notes.get("profiles", {}), "rows without a profile": excluded or "none"}
     return replace(dataset, profiles=table_of(PROFILES, rows, notes))
 
 

@@ -1,4 +1,4 @@
-"""Others' runs of programs over configurations: power caps, numbers of cores, power limits, clocks."""
+"""Published runs of programs over configurations: power caps, numbers of cores, power limits, clocks."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from crosscast.data.sources.runs import (
     ConfiguredRun,
     RunPower,
     dataset_of,
-    dataset_of_found,
+    dataset_of_source,
     device_row,
 )
-from crosscast.data.sources.source import File, Found, FoundFile, Source, required
+from crosscast.data.sources.source import File, Source, SourceContents, SourceFile, required
 from crosscast.units import megahertz, milliseconds
 
 _CAPS = ("cpu_cap_w", "gpu_cap_w")
 
 
-def _powercap(found: Found) -> Dataset:
+def _powercap(contents: SourceContents) -> Dataset:
     runs = [
         ConfiguredRun(
             application=row.text("benchmark"),
@@ -37,9 +37,9 @@ def _powercap(found: Found) -> Dataset:
             ),
             runs=row.integer("n"),
         )
-        for row in found.only().rows
+        for row in contents.only().rows
     ]
-    return dataset_of_found(found, runs)
+    return dataset_of_source(contents, runs)
 
 
 POWERCAP = Source(
@@ -60,7 +60,7 @@ POWERCAP = Source(
 )
 
 
-def _multicore_energy(found: Found) -> Dataset:
+def _multicore_energy(contents: SourceContents) -> Dataset:
     runs = [
         ConfiguredRun(
             application=row.text("app"),
@@ -70,9 +70,9 @@ def _multicore_energy(found: Found) -> Dataset:
             time_s=row.number("time_s"),
             powers=(RunPower("meter", "node", row.number("avg_power_w")),),
         )
-        for row in found.only().rows
+        for row in contents.only().rows
     ]
-    return dataset_of_found(found, runs)
+    return dataset_of_source(contents, runs)
 
 
 def _cores(row: TableRow) -> dict[str, Setting]:
@@ -111,8 +111,8 @@ MULTICORE_ENERGY = Source(
 )
 
 
-def _gpu_power_limit(found: Found) -> Dataset:
-    (files,) = found.files.values()
+def _gpu_power_limit(contents: SourceContents) -> Dataset:
+    (files,) = contents.files.values()
     runs = [
         ConfiguredRun(
             application=row.text("network"),
@@ -125,11 +125,11 @@ def _gpu_power_limit(found: Found) -> Dataset:
         for file in files
         for row in file.rows
     ]
-    origin = found.notes["devices"]["origin"]
+    origin = contents.notes["devices"]["origin"]
     devices = [
         device_row(file.word, origin, name=file.word.upper(), vendor="NVIDIA", type="gpu") for file in files
     ]
-    return dataset_of(found.label, devices, runs, found.notes)
+    return dataset_of(contents.label, devices, runs, contents.notes)
 
 
 GPU_POWER_LIMIT = Source(
@@ -158,8 +158,8 @@ _GTX1080TI = File(
         *required("real", "power/W", unit="W", gt=0),
     ),
     key=("appName", "kernel", "coreF", "memF"),
-    is_needed=False,
-    passed_over=("", "Unnamed: 0", "argNo", "blocks"),
+    is_required=False,
+    ignored=("", "Unnamed: 0", "argNo", "blocks"),
 )
 _TITANX = File(
     ("titanx.csv",),
@@ -169,26 +169,26 @@ _TITANX = File(
         *required("real", "time_ms", unit="ms", gt=0),
         *required("real", "power_w", unit="W", gt=0),
     ),
-    is_needed=False,
+    is_required=False,
 )
 _SERIES = {"stencil2d": (DEFAULT_SIZE, "second series")}
-"""Kernels that the source has twice: the sizes that tell them apart."""
+"""Kernels that the source has twice, and the sizes by which they are distinguished."""
 
 
-def _gpu_dvfs(found: Found) -> Dataset:
-    runs = [run for file in found.files[_GTX1080TI] for run in _gtx1080ti(file)]
-    runs += [run for file in found.files[_TITANX] for run in _titanx(file)]
-    devices = found.devices_in(run.configuration.device for run in runs)
+def _gpu_dvfs(contents: SourceContents) -> Dataset:
+    runs = [run for file in contents.files[_GTX1080TI] for run in _gtx1080ti(file)]
+    runs += [run for file in contents.files[_TITANX] for run in _titanx(file)]
+    devices = contents.devices_in(run.configuration.device for run in runs)
     keys = [row.text("device") for row in devices]
-    # A note with the name of a device is about that alone.
+    # A note whose name begins with a device is about that device only.
     notes = {
         table: {
             **{f"{row['device']}: origin": str(row.entries("sources")["name"]) for row in devices},
-            **{name: text for name, text in found.notes.get(table, {}).items() if _is_about(name, keys)},
+            **{name: text for name, text in contents.notes.get(table, {}).items() if _is_about(name, keys)},
         }
         for table in ("devices", "records", "energy", "sessions")
     }
-    return dataset_of(found.label, devices, runs, notes)
+    return dataset_of(contents.label, devices, runs, notes)
 
 
 def _is_about(note: str, devices: list[str]) -> bool:
@@ -196,7 +196,7 @@ def _is_about(note: str, devices: list[str]) -> bool:
     return not colon or device in devices
 
 
-def _gtx1080ti(file: FoundFile) -> list[ConfiguredRun]:
+def _gtx1080ti(file: SourceFile) -> list[ConfiguredRun]:
     return [
         ConfiguredRun(
             application=row.text("appName"),
@@ -211,7 +211,7 @@ def _gtx1080ti(file: FoundFile) -> list[ConfiguredRun]:
     ]
 
 
-def _titanx(file: FoundFile) -> list[ConfiguredRun]:
+def _titanx(file: SourceFile) -> list[ConfiguredRun]:
     seen: Counter[tuple[str, Configuration]] = Counter()
     runs = []
     for number, row in enumerate(file.rows, start=1):

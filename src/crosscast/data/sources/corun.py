@@ -1,4 +1,4 @@
-"""Published co-running: isolated runs and mixes of others' files, put into a dataset."""
+"""Published data on co-running: isolated runs and mixes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from crosscast.data.dataset import Dataset
 from crosscast.data.fields import TableRow
 from crosscast.data.schema import BAGS, DEVICES, SOLOS, json_text
 from crosscast.data.sources.runs import device_row
-from crosscast.data.sources.source import File, Found, FoundFile, Source, required
+from crosscast.data.sources.source import File, Source, SourceContents, SourceFile, required
 from crosscast.data.table import table_of
 from crosscast.errors import InputError
 
@@ -24,39 +24,45 @@ class Job:
 
     @property
     def name(self) -> str:
-        """Both, for the names of mixes."""
+        """Application and size, for the names of mixes."""
         return f"{self.application} {self.size}"
 
 
 def bag_rows(
     jobs: Sequence[Job], slowdowns: Sequence[float | None], **cells: object
 ) -> list[dict[str, object]]:
-    """Rows of a mix that is named after its jobs."""
+    """Make the rows of a mix, named after its jobs."""
     shared = {"bag": " + ".join(job.name for job in jobs), "configuration": "{}", "repeat": 0, **cells}
     return [
-        {**shared, "position": place, "application": job.application, "size": job.size, "slowdown": slowdown}
-        for place, (job, slowdown) in enumerate(zip(jobs, slowdowns, strict=True))
+        {
+            **shared,
+            "position": position,
+            "application": job.application,
+            "size": job.size,
+            "slowdown": slowdown,
+        }
+        for position, (job, slowdown) in enumerate(zip(jobs, slowdowns, strict=True))
     ]
 
 
 def _corun_dataset(
-    found: Found,
+    contents: SourceContents,
     devices: Iterable[Mapping[str, object]],
     solos: Iterable[Mapping[str, object]],
     bags: Iterable[Mapping[str, object]],
 ) -> Dataset:
     return Dataset(
-        found.label,
-        devices=table_of(DEVICES, devices, found.notes["devices"]),
-        solos=table_of(SOLOS, solos, found.notes["solos"]),
-        bags=table_of(BAGS, bags, found.notes["bags"]),
+        contents.label,
+        devices=table_of(DEVICES, devices, contents.notes["devices"]),
+        solos=table_of(SOLOS, solos, contents.notes["solos"]),
+        bags=table_of(BAGS, bags, contents.notes["bags"]),
     )
 
 
 GAVEL_SPEEDS = "simulation_throughputs"
-"""Of the two files that Gavel has: the other, of its physical cluster, contradicts itself."""
+"""The one of Gavel's two files that is used: the other, of its physical cluster, contradicts itself."""
 GAVEL_SPREAD = "_unconsolidated"
-"""End of the name of GPUs that are not in one server."""
+"""Suffix of the names of GPUs that are spread over servers."""
 _NAMES = {"k80": "Tesla K80", "p100": "Tesla P100", "v100": "Tesla V100"}
 _JOB = re.compile(r"(?P<application>.+) \((?P<size>batch size (?P<batch>[0-9]{1,9}))\)")
 
@@ -83,9 +89,9 @@ _Alone = tuple[str, str, int]
 """GPU, job, and number of GPUs."""
 
 
-def _gavel_pairs(found: Found) -> Dataset:
-    """Jobs alone, and pairs."""
-    (alone,), (pairs,) = found.files[GAVEL_ALONE], found.files[_PAIRS]
+def _gavel_pairs(contents: SourceContents) -> Dataset:
+    """Make isolated runs and pairs of Gavel."""
+    (alone,), (pairs,) = contents.files[GAVEL_ALONE], contents.files[_PAIRS]
     speeds = {
         (row.text("gpu"), row.text("job"), row.integer("gpus")): float(row.number("steps_per_s"))
         for row in alone.rows
@@ -93,8 +99,8 @@ def _gavel_pairs(found: Found) -> Dataset:
     }
     solos, bags = list(_solos(speeds)), list(_bags(pairs, speeds))
     keys = sorted({str(row["device"]) for row in (*solos, *bags)})
-    origin = found.notes["devices"]["origin"]
-    return _corun_dataset(found, (_device(key, origin) for key in keys), solos, bags)
+    origin = contents.notes["devices"]["origin"]
+    return _corun_dataset(contents, (_device(key, origin) for key in keys), solos, bags)
 
 
 def _device(key: str, origin: str) -> dict[str, object]:
@@ -104,8 +110,8 @@ def _device(key: str, origin: str) -> dict[str, object]:
 
 
 def _job(name: str) -> Job:
-    found = _JOB.fullmatch(name)
-    return Job(found["application"], found["size"]) if found else Job(name, "-")
+    match = _JOB.fullmatch(name)
+    return Job(match["application"], match["size"]) if match else Job(name, "-")
 
 
 def _settings(gpus: int) -> str:
@@ -131,12 +137,12 @@ def _solos(speeds: Mapping[_Alone, float]) -> Iterator[dict[str, object]]:
         }
 
 
-def _is_copy(gpu: str, found: object, there: object) -> bool:
-    """Whether numbers of spread GPUs are those of GPUs in one machine once more."""
-    return gpu.endswith(GAVEL_SPREAD) and found == there
+def _is_copy(gpu: str, spread: object, consolidated: object) -> bool:
+    """Whether the numbers of spread GPUs repeat those of GPUs in one server."""
+    return gpu.endswith(GAVEL_SPREAD) and spread == consolidated
 
 
-def _bags(file: FoundFile, speeds: Mapping[_Alone, float]) -> Iterator[dict[str, object]]:
+def _bags(file: SourceFile, speeds: Mapping[_Alone, float]) -> Iterator[dict[str, object]]:
     rows = {n: row for n, row in enumerate(file.rows, start=1) if row.text("file") == GAVEL_SPEEDS}
     if not rows:
         raise InputError.of(where=file.path, expected=f"rows whose file is {GAVEL_SPEEDS}", found="none")
@@ -167,12 +173,12 @@ def _bags(file: FoundFile, speeds: Mapping[_Alone, float]) -> Iterator[dict[str,
                 expected = f"jobs with a speed in {GAVEL_ALONE.names[0]} on the same GPUs"
                 raise file.refused(number, expected, f"{name!r} on {gpus} {gpu}")
         fits = all(together)
-        # In the order of the first, else the same mix would have two names.
+        # In the order of the first pair, as the mix would otherwise have two names.
         again = mirrored in done and names[0] != names[1]
         order = (1, 0) if again else (0, 1)
         yield from bag_rows(
-            [_job(names[place]) for place in order],
-            [alone[place] / together[place] if fits else None for place in order],
+            [_job(names[index]) for index in order],
+            [alone[index] / together[index] if fits else None for index in order],
             device=gpu,
             configuration=_settings(gpus),
             repeat=int(again),
@@ -210,9 +216,9 @@ _PACKED = File(
 )
 
 
-def _lucid(found: Found) -> Dataset:
-    """Jobs alone, and pairs."""
-    (alone,), (pairs,) = found.files[_SINGLE], found.files[_PACKED]
+def _lucid(contents: SourceContents) -> Dataset:
+    """Make isolated runs and pairs of Lucid."""
+    (alone,), (pairs,) = contents.files[_SINGLE], contents.files[_PACKED]
     datasets = sorted({row.text("dataset") for row in alone.rows})
     bags = (
         row
@@ -224,7 +230,9 @@ def _lucid(found: Found) -> Dataset:
             fits=1,
         )
     )
-    return _corun_dataset(found, found.devices.values(), [_solo(row, datasets) for row in alone.rows], bags)
+    return _corun_dataset(
+        contents, contents.devices.values(), [_solo(row, datasets) for row in alone.rows], bags
+    )
 
 
 def _lucid_job(row: TableRow, member: str = "") -> Job:

@@ -1,4 +1,4 @@
-"""Others' runs with hardware counters: the RAJA Performance Suite, and Rodinia on nine GPUs."""
+"""Published runs with hardware counters: the RAJA Performance Suite, and Rodinia on nine GPUs."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from crosscast.data.configuration import Configuration, Setting
 from crosscast.data.dataset import Dataset
 from crosscast.data.fields import TableRow
 from crosscast.data.schema import Column
-from crosscast.data.sources.runs import ConfiguredRun, dataset_of, dataset_of_found, with_own_sessions
-from crosscast.data.sources.source import File, Found, FoundFile, Source, required
+from crosscast.data.sources.runs import ConfiguredRun, dataset_of, dataset_of_source, with_separate_sessions
+from crosscast.data.sources.source import File, Source, SourceContents, SourceFile, required
 from crosscast.errors import InputError
 
 DEFAULT_BLOCK_SIZE = 256
-"""Threads of a block in the runs on the GPU that are imported."""
+"""Threads per block of the GPU runs that are imported."""
 
 _CPU, _GPU = "quartz", "lassen"
 _LEVEL = re.compile(r"[/_](O[0-3s]|Ofast)[/_]")
@@ -29,11 +29,13 @@ _TOPDOWN = tuple(
 )
 
 
-def _rajaperf(found: Found, *, cores: int | None = None, block_size: int = DEFAULT_BLOCK_SIZE) -> Dataset:
-    """Runs on a CPU, with counters, and on a GPU, without."""
+def _rajaperf(
+    contents: SourceContents, *, cores: int | None = None, block_size: int = DEFAULT_BLOCK_SIZE
+) -> Dataset:
+    """Make runs on a CPU, with counters, and on a GPU, without."""
     if cores is not None and cores < 1:
         raise InputError.of(field="cores", expected="at least 1", found=f"{cores}")
-    file = found.only()
+    file = contents.only()
     blocks: set[float] = set()
     runs = []
     for number, row in enumerate(file.rows, start=1):
@@ -49,15 +51,19 @@ def _rajaperf(found: Found, *, cores: int | None = None, block_size: int = DEFAU
         runs.append(_suite_run(row, settings, cores or 1))
     if blocks and block_size not in blocks:
         sizes = ", ".join(f"{size:g}" for size in sorted(blocks))
-        raise InputError(f"{found.label}: column 'BlockSize': expected runs with {block_size}, found {sizes}")
-    devices = [TableRow(row) for row in found.devices_in(run.configuration.device for run in runs)]
+        raise InputError(
+            f"{contents.label}: column 'BlockSize': expected runs with {block_size}, found {sizes}"
+        )
+    devices = [TableRow(row) for row in contents.devices_in(run.configuration.device for run in runs)]
     for device in devices:
         if cores is not None and device["device"] == _CPU:
             device |= {"name": f"{cores} cores, as {device['name']} / {cores}", "cores": cores}
-    return dataset_of(found.label, devices, with_own_sessions(runs), _notes(found, cores, block_size))
+    return dataset_of(
+        contents.label, devices, with_separate_sessions(runs), _notes(contents, cores, block_size)
+    )
 
 
-def _cpu_settings(file: FoundFile, number: int, row: TableRow) -> dict[str, Setting]:
+def _cpu_settings(file: SourceFile, number: int, row: TableRow) -> dict[str, Setting]:
     level = _LEVEL.search(row.text("file"))
     if level is None:
         expected = "a path with the level of optimisation, such as _O3_"
@@ -80,17 +86,17 @@ def _suite_run(row: TableRow, settings: Mapping[str, Setting], cores: int) -> Co
     )
 
 
-def _notes(found: Found, cores: int | None, block_size: int) -> dict[str, Mapping[str, str]]:
-    told = "A whole node would be faster: --cores 36 states one."
+def _notes(contents: SourceContents, cores: int | None, block_size: int) -> dict[str, Mapping[str, str]]:
+    scaling = "A whole node would be faster: --cores 36 states one."
     if cores is not None:
-        told = (
+        scaling = (
             f"Times are divided by {cores}: a stated {cores}-core node with ideal scaling, not a measured "
             "one. Kernels that are bound by memory do not scale so. Counters are those of one core."
         )
-    records = dict(found.notes["records"])
+    records = dict(contents.notes["records"])
     for device in (_CPU, _GPU):
-        records[device] = records[device].format(cores=told, block_size=format(block_size, "g"))
-    return {**found.notes, "records": records}
+        records[device] = records[device].format(cores=scaling, block_size=format(block_size, "g"))
+    return {**contents.notes, "records": records}
 
 
 RAJAPERF = Source(
@@ -126,7 +132,7 @@ _PROGRAMS = {
     "lud_internal": "lud",
     "lud_perimeter": "lud",
 }
-"""The program of each kernel, as R-code/include/common.R of the origin has it."""
+"""The program of each kernel, from R-code/include/common.R of the origin."""
 
 _INPUTS = ("input.size.1", "input.size.2")
 _LAUNCH = ("grid.x", "grid.y", "block.x", "block.y")
@@ -134,18 +140,18 @@ _SHARED = "static.smem"
 _IN_KIBIBYTES = ("gtx-980", "tesla-p100")
 
 
-def _rodinia9(found: Found) -> Dataset:
-    """Launches on nine GPUs, each with its counters."""
-    file = found.only()
+def _rodinia9(contents: SourceContents) -> Dataset:
+    """Make runs of launches on nine GPUs, each with its counters."""
+    file = contents.only()
     runs = [_launch(row, (*_LAUNCH, *file.others)) for row in file.rows]
-    return dataset_of_found(found, with_own_sessions(runs))
+    return dataset_of_source(contents, with_separate_sessions(runs))
 
 
 def _launch(row: TableRow, names: tuple[str, ...]) -> ConfiguredRun:
     device = row.text("gpu").lower()
-    counted = {name: float(value) for name, value in row.numbers(names).items()}
-    if device in _IN_KIBIBYTES and _SHARED in counted:
-        counted[_SHARED] *= 1024
+    counters = {name: float(value) for name, value in row.numbers(names).items()}
+    if device in _IN_KIBIBYTES and _SHARED in counters:
+        counters[_SHARED] *= 1024
     inputs = ",".join(str(row[name]) for name in _INPUTS if row[name])
     grid_x, grid_y, block_x, block_y = (row[name] for name in _LAUNCH)
     return ConfiguredRun(
@@ -155,7 +161,7 @@ def _launch(row: TableRow, names: tuple[str, ...]) -> ConfiguredRun:
         configuration=Configuration(device, {}),
         time_s=row.number("duration"),
         powers=(),
-        counters=counted,
+        counters=counters,
     )
 
 
@@ -172,8 +178,8 @@ RODINIA9 = Source(
                 *required("real", "duration", unit="s", gt=0),
             ),
             key=("kernel_file", "gpu", *_INPUTS, *_LAUNCH),
-            # These number the GPUs and kernels.
-            passed_over=("device", "kernel"),
+            # These columns are numbers of the GPUs and kernels.
+            ignored=("device", "kernel"),
         ),
     ),
     _rodinia9,

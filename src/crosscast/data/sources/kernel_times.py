@@ -1,6 +1,6 @@
-"""Times of single kernels that others published: tuned kernels, streams, elementwise kernels.
+"""Published times of single kernels: tuned kernels, streams, elementwise kernels.
 
-Each becomes a record whose size says how the kernel was launched, on a device of the catalogue.
+Each becomes a record on a device of the catalogue, whose size has the parameters of the launch.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from importlib import resources
 from crosscast.data.configuration import Configuration, Setting
 from crosscast.data.dataset import Dataset
 from crosscast.data.fields import TableRow
-from crosscast.data.sources.runs import ConfiguredRun, dataset_of, with_own_sessions
-from crosscast.data.sources.source import File, Found, FoundFile, Source, required
+from crosscast.data.sources.runs import ConfiguredRun, dataset_of, with_separate_sessions
+from crosscast.data.sources.source import File, Source, SourceContents, SourceFile, required
 from crosscast.devices.catalogue import catalogue
 from crosscast.errors import InputError
 from crosscast.units import milliseconds
@@ -25,23 +25,23 @@ _VENDORS = re.compile(r"^(nvidia|amd|intel)\s+", re.IGNORECASE)
 
 @cache
 def _keys(source: str) -> Mapping[str, str]:
-    """Keys of devices in the catalogue by their names in a source."""
+    """Keys in the catalogue of devices by their names in a source."""
     content = resources.files(__package__).joinpath(f"{source}.toml").read_text(encoding="utf-8")
     keys: dict[str, str] = tomllib.loads(content)["keys"]
     return keys
 
 
 def device_key(name: str, source: str = "kernel_tuner") -> str | None:
-    """Key in the catalogue of a device as a source or a driver names it.
+    """Find the key in the catalogue of a device by its name in a source or driver.
 
-    ``None`` if it is not there; empty if the source's rows of it are to be left out.
+    ``None`` if the catalogue lacks it; empty if the source's rows of it are to be left out.
 
     >>> device_key("NVIDIA A100-PCIE-40GB")
     'a100-pcie-40gb'
     """
-    known = _keys(source).get(name)
-    if known is not None:
-        return known
+    mapped = _keys(source).get(name)
+    if mapped is not None:
+        return mapped
     keys = {_plain(text): key for key, row in catalogue().items() for text in (row.text("name"), key)}
     return keys.get(_plain(name))
 
@@ -53,16 +53,16 @@ def _plain(name: str) -> str:
 def dataset_on_catalogue(
     label: str, runs: Sequence[ConfiguredRun], notes: Mapping[str, Mapping[str, str]]
 ) -> Dataset:
-    """Dataset of the runs, with the catalogue's rows of their devices."""
-    there = {run.configuration.device for run in runs}
-    if len(there) == 1:
-        told = f"All times are of one device, {next(iter(there))}: nothing can be said of others from them."
-        notes = {**notes, "records": {**notes.get("records", {}), "one device": told}}
-    devices = [catalogue()[key] for key in sorted(there)]
-    return dataset_of(label, devices, with_own_sessions(runs), notes)
+    """Make a dataset of the runs, with the catalogue's rows of their devices."""
+    keys = {run.configuration.device for run in runs}
+    if len(keys) == 1:
+        warning = f"All times are of one device, {next(iter(keys))}: nothing can be said of others from them."
+        notes = {**notes, "records": {**notes.get("records", {}), "one device": warning}}
+    devices = [catalogue()[key] for key in sorted(keys)]
+    return dataset_of(label, devices, with_separate_sessions(runs), notes)
 
 
-def _key(file: FoundFile, number: int, name: str, source: str) -> str:
+def _key(file: SourceFile, number: int, name: str, source: str) -> str:
     key = device_key(name, source)
     if key is None:
         raise file.refused(
@@ -78,7 +78,7 @@ TUNED = {
     "convolution_milo": ("A100-PCIE-40GB", "RTX_A4000", "Radeon_PRO_W6600"),
     "gemm": ("RTX_2080_Ti", "RTX_3060_Laptop"),
 }
-"""Kernels, and the devices that each was tuned on."""
+"""Kernels, and the devices on which each was tuned."""
 
 FAMILY = {"convolution": "convolution", "convolution_milo": "convolution", "gemm": "gemm"}
 """Application of each tuned kernel: the two convolutions compute the same, and are held out together."""
@@ -92,14 +92,14 @@ _TUNED_FILES = {
             *required("integer", "repetitions", ge=1),
         ),
         key=("variant",),
-        is_needed=False,
+        is_required=False,
     ): (kernel, device)
     for kernel, devices in TUNED.items()
     for device in devices
 }
 
 
-def _kernel_tuner(found: Found) -> Dataset:
+def _kernel_tuner(contents: SourceContents) -> Dataset:
     runs = [
         ConfiguredRun(
             application=FAMILY[kernel],
@@ -110,28 +110,28 @@ def _kernel_tuner(found: Found) -> Dataset:
             powers=(),
             runs=row.integer("repetitions"),
         )
-        for each, (kernel, device) in _TUNED_FILES.items()
-        for file in found.files[each]
+        for declared, (kernel, device) in _TUNED_FILES.items()
+        for file in contents.files[declared]
         for number, row, variant in _variants(file)
     ]
-    return dataset_on_catalogue(found.label, runs, found.notes)
+    return dataset_on_catalogue(contents.label, runs, contents.notes)
 
 
-def _variants(file: FoundFile) -> Iterator[tuple[int, TableRow, str]]:
-    """Rows with their number and parameters; those of the kernel without local memory are another kernel."""
+def _variants(file: SourceFile) -> Iterator[tuple[int, TableRow, str]]:
+    """Rows with their numbers and parameters, without the variants that do not use local memory."""
     for number, row in enumerate(file.rows, 1):
         parts = [part.partition("=") for part in row.text("variant").split(";")]
         if not all(name and value for name, _, value in parts):
             raise file.refused(
                 number, "parameters such as block_size_x=16;tile_size_x=2", row.text("variant"), "variant"
             )
-        told = {name: value for name, _, value in parts}
-        if told.pop("use_shmem", "1") == "1":
-            yield number, row, variant_of(told)
+        parameters = {name: value for name, _, value in parts}
+        if parameters.pop("use_shmem", "1") == "1":
+            yield number, row, variant_of(parameters)
 
 
 def variant_of(parameters: Mapping[str, object]) -> str:
-    """Parameters of a variant as the size of its records.
+    """Write the parameters of a variant as the size of its records.
 
     >>> variant_of({"MWG": 16, "SA": 1})
     'MWG=16;SA=1'
@@ -146,35 +146,35 @@ KERNEL_TUNER = Source("kernel_tuner", tuple(_TUNED_FILES), _kernel_tuner)
 
 _STREAM = "babelstream_"
 LAUNCHED_MODELS = ("CUDA", "HIP", "OpenCL")
-"""Programming models whose launches are known: a work-item an element."""
+"""Programming models whose launches are known: one work-item per element."""
 
 
-def _babelstream(found: Found) -> Dataset:
-    file = found.only()
+def _babelstream(contents: SourceContents) -> Dataset:
+    file = contents.only()
     runs = []
     for number, row in enumerate(file.rows, 1):
-        told = dict(part.partition("=")[::2] for part in row.text("variant").split(";"))
-        if not {"model", "type", "n"} <= told.keys():
+        parameters = dict(part.partition("=")[::2] for part in row.text("variant").split(";"))
+        if not {"model", "type", "n"} <= parameters.keys():
             raise file.refused(number, "model=…;type=…;n=…", row.text("variant"), "variant")
         name = re.sub(r",? ?ECC\)$", ")", row.text("device")).removesuffix("()").strip()
         key = _key(file, number, name, "babelstream")
         if not key:
             continue
-        settings: dict[str, Setting] = {"model": told["model"]}
+        settings: dict[str, Setting] = {"model": parameters["model"]}
         if "ECC" in row.text("device"):
             settings["ecc"] = "on"
         runs.append(
             ConfiguredRun(
                 application="stream",
                 kernel=row.text("kernel").removeprefix(_STREAM),
-                size=f"{told['type']} n={told['n']}",
+                size=f"{parameters['type']} n={parameters['n']}",
                 configuration=Configuration(key, settings),
                 time_s=row.number("time_s"),
                 powers=(),
-                runs=int(told["repetitions"]) if told.get("repetitions") else None,
+                runs=int(parameters["repetitions"]) if parameters.get("repetitions") else None,
             )
         )
-    return dataset_on_catalogue(found.label, runs, found.notes)
+    return dataset_on_catalogue(contents.label, runs, contents.notes)
 
 
 BABELSTREAM = Source(
@@ -204,8 +204,8 @@ ELEMENTWISE_OPS = ("add", "addu", "mul", "mulu", "div", "divu", "relu", "gelu", 
 _GRID = ("grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z")
 
 
-def _elementwise(found: Found) -> Dataset:
-    file = found.only()
+def _elementwise(contents: SourceContents) -> Dataset:
+    file = contents.only()
     runs = []
     for number, row in enumerate(file.rows, 1):
         block = row.integer("block_x") * row.integer("block_y") * row.integer("block_z")
@@ -221,7 +221,7 @@ def _elementwise(found: Found) -> Dataset:
                 powers=(),
             )
         )
-    return dataset_on_catalogue(found.label, runs, found.notes)
+    return dataset_on_catalogue(contents.label, runs, contents.notes)
 
 
 ELEMENTWISE = Source(
@@ -235,7 +235,7 @@ ELEMENTWISE = Source(
                 *required("real", "time_ms", unit="ms", gt=0),
                 *required("integer", "B", "H", *_GRID, ge=1),
             ),
-            # Cells are there twice with other times: only the same row once more is one too many.
+            # The source has cells twice with different times, so that only equal rows are duplicates.
             key=("op", "device", "B", "H", "time_ms"),
         ),
     ),
@@ -244,7 +244,7 @@ ELEMENTWISE = Source(
 
 
 def known_device(name: str, where: str) -> str:
-    """Key of a device of a tuning run; refused with the name where the catalogue lacks it."""
+    """Find the key of a tuning run's device, or raise InputError with its name."""
     key = device_key(name)
     if key is None:
         expected = "a device of the catalogue (crosscast devices --catalogue lists it); --device names one"

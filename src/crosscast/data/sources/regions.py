@@ -1,4 +1,4 @@
-"""What the published times of 2018 are times of: the launches of each region, as declared."""
+"""Launches in each timed region of the data published in 2018, as declared in a TOML file."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ class Region:
     rule
         How its launches follow from the first one: one of `RULES`.
     launches
-        How many launches a run has.
+        Number of launches in a run.
     total
-        Whether its time is of all launches together; else it is their mean.
+        Whether its time is the sum over all launches; else it is their mean.
     local
-        Work-group of the devices that were timed; 0 where it is as recorded.
+        Work-group size on the timed devices; 0 where it is as recorded.
     evidence
-        Where in the program it is said.
+        Location of the evidence in the program.
     note
-        What else is in the time; empty if nothing is.
+        Other work included in the time; empty if none.
     left_out
-        Why it is no time of a kernel, and nothing is trained on it; empty if it is one.
+        Reason to exclude the time from training, as it is no time of a kernel; empty otherwise.
     """
 
     application: str
@@ -52,25 +52,25 @@ class Region:
 
 @cache
 def regions() -> Mapping[tuple[str, str, str], Region]:
-    """The regions by application, kernel and size: 104 cells."""
+    """Read the regions by application, kernel and size: 104 cells."""
     text = resources.files(__package__).joinpath("aiwc2018_regions.toml").read_text(encoding="utf-8")
     content = tomllib.loads(text)
-    found = {}
-    for name, told in content["region"].items():
+    result = {}
+    for name, entry in content["region"].items():
         application, _, kernel = name.partition(".")
         for number, size in enumerate(content["sizes"]):
-            if told["launches"][number]:
-                found[application, kernel, size] = Region(
+            if entry["launches"][number]:
+                result[application, kernel, size] = Region(
                     application,
                     kernel,
                     size,
-                    told["region"],
-                    told["rule"],
-                    told["launches"][number],
-                    told.get("total", False),
-                    told.get("local", (0, 0, 0, 0))[number],
-                    told["evidence"].strip(),
-                    told.get("note", ""),
-                    told.get("left_out", "").strip(),
+                    entry["region"],
+                    entry["rule"],
+                    entry["launches"][number],
+                    entry.get("total", False),
+                    entry.get("local", (0, 0, 0, 0))[number],
+                    entry["evidence"].strip(),
+                    entry.get("note", ""),
+                    entry.get("left_out", "").strip(),
                 )
-    return found
+    return result

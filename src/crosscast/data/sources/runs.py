@@ -1,4 +1,4 @@
-"""Runs on configurations, as others published them or people wrote them down: one time, one power each."""
+"""Runs on configurations, published or in tables of users: each with one time and one power."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ from crosscast.data.schema import (
     domain_column,
     json_text,
 )
-from crosscast.data.sources.source import Found
+from crosscast.data.sources.source import SourceContents
 from crosscast.data.table import table_of
-from crosscast.data.views import NODE, whole_of
+from crosscast.data.views import NODE, device_domains
 from crosscast.errors import InputError
 
 DEFAULT_SIZE = "default"
@@ -37,7 +37,7 @@ DEFAULT_SIZE = "default"
 
 @dataclass(frozen=True)
 class RunPower:
-    """Mean power of a run, in watts: of what (`domain`), and what measured it (`sensor`)."""
+    """Mean power of a run's domain, in watts, and the sensor that measured it."""
 
     sensor: str
     domain: str
@@ -48,24 +48,24 @@ class RunPower:
 class ConfiguredRun:
     """A row of the source."""
 
-    application: str  # What ran
+    application: str  # Application, kernel and problem size
     kernel: str
     size: str
-    configuration: Configuration  # Where, and with which settings
-    time_s: float  # How long it took, in seconds; the mean if the source has means
-    powers: Sequence[RunPower]  # Mean powers meanwhile, one for each domain
-    runs: int | None = None  # How many runs the source took the mean of; `None` if it does not say
-    counters: Mapping[str, float] = field(default_factory=dict)  # What was counted in a run, by name
+    configuration: Configuration  # Device and settings
+    time_s: float  # Time in seconds; the mean if the source has means
+    powers: Sequence[RunPower]  # Mean power of each domain during the run
+    runs: int | None = None  # Number of runs that the source averaged; `None` if not known
+    counters: Mapping[str, float] = field(default_factory=dict)  # Counters of a run, by name
     repeat: int = 0  # Number of the run among those of the same application, size and configuration
-    # Whether the powers are those of the kernel; else they are those of the whole application
+    # Whether the powers were measured for the kernel alone; else for the whole application
     is_alone: bool = False
 
 
-def with_own_sessions(runs: Iterable[ConfiguredRun]) -> list[ConfiguredRun]:
-    """Number the runs so that each is a session of its own.
+def with_separate_sessions(runs: Iterable[ConfiguredRun]) -> list[ConfiguredRun]:
+    """Number the runs so that each is a separate session.
 
-    Counters are those of a session, and kernels of one application that ran at the same size and
-    configuration would share it. Where each was counted alone, the number of the repeat tells them apart.
+    Counters belong to a session, which kernels of one application at the same size and configuration would
+    share. Kernels that were counted separately get different repeat numbers.
     """
     seen: defaultdict[tuple[object, ...], int] = defaultdict(int)
     numbered = []
@@ -77,7 +77,7 @@ def with_own_sessions(runs: Iterable[ConfiguredRun]) -> list[ConfiguredRun]:
 
 
 def device_row(device: str, source: str, **facts: object) -> dict[str, object]:
-    """Row of the table of devices, all of whose facts are from one source."""
+    """Make a row of the table of devices with facts from one source."""
     return {"device": device, **facts, "sources": dict.fromkeys(facts, source)}
 
 
@@ -97,13 +97,13 @@ def dataset_of(
     )
 
 
-def dataset_of_found(found: Found, runs: Sequence[ConfiguredRun]) -> Dataset:
-    """The same of a source, with its notes and those of its devices that have runs."""
-    devices = found.devices_in(run.configuration.device for run in runs)
-    return dataset_of(found.label, devices, runs, found.notes)
+def dataset_of_source(contents: SourceContents, runs: Sequence[ConfiguredRun]) -> Dataset:
+    """Make a dataset of a source's runs, with its notes and the devices that have runs."""
+    devices = contents.devices_in(run.configuration.device for run in runs)
+    return dataset_of(contents.label, devices, runs, contents.notes)
 
 
-def _place(run: ConfiguredRun) -> dict[str, object]:
+def _session_key(run: ConfiguredRun) -> dict[str, object]:
     return {
         "application": run.application,
         "size": run.size,
@@ -114,13 +114,13 @@ def _place(run: ConfiguredRun) -> dict[str, object]:
 
 
 def _record_row(run: ConfiguredRun) -> dict[str, object]:
-    return {**_place(run), "kernel": run.kernel, "run": 0, "time_s": [run.time_s]}
+    return {**_session_key(run), "kernel": run.kernel, "run": 0, "time_s": [run.time_s]}
 
 
 def _energy_rows(run: ConfiguredRun) -> Iterator[dict[str, object]]:
     for power in run.powers:
         yield {
-            **_place(run),
+            **_session_key(run),
             "kernel": run.kernel if run.is_alone else None,
             "run": 0,
             "sensor": power.sensor,
@@ -133,7 +133,7 @@ def _energy_rows(run: ConfiguredRun) -> Iterator[dict[str, object]]:
 
 def _session_row(run: ConfiguredRun) -> dict[str, object]:
     return {
-        **_place(run),
+        **_session_key(run),
         "kernels": [run.kernel],
         "runs": run.runs,
         "counters": dict(run.counters) or None,
@@ -142,7 +142,7 @@ def _session_row(run: ConfiguredRun) -> dict[str, object]:
 
 _SENSOR = "unknown"
 _SAME = 1e-6
-"""Share by which a sum of powers may be off the power of the whole, as decimals are cut."""
+"""Relative difference between a sum of powers and the device's power that rounding of decimals may cause."""
 
 _ORIGIN = "Runs of one's own"
 _NOTES = {
@@ -155,75 +155,75 @@ _NOTES = {
 
 
 @dataclass(frozen=True)
-class OwnRun:
-    """A run as it was written down."""
+class RecordedRun:
+    """A run of a user's table."""
 
-    application: str  # What ran
+    application: str  # Application, kernel and problem size
     kernel: str
     size: str
-    configuration: Configuration  # Where, and with which settings
-    time_s: float  # How long it took, in seconds, above 0
-    # Mean power of the whole in watts, above 0; none if it is not known, or if it is the sum of domains
+    configuration: Configuration  # Device and settings
+    time_s: float  # Time in seconds, above 0
+    # Mean power of the whole device in watts, above 0; none if not known, or if it is the sum of domains
     power_w: float | None
     domains_w: Mapping[str, float]  # Mean power of each domain in watts, by name
-    counters: Mapping[str, float]  # What was counted, by name
+    counters: Mapping[str, float]  # Counters, by name
     where: str  # File and line, for messages
 
     @property
     def has_power(self) -> bool:
-        """Whether anything is known of its power."""
+        """Whether any power is known."""
         return self.power_w is not None or bool(self.domains_w)
 
 
 @dataclass(frozen=True)
-class FoundRuns:
-    """What a file held."""
+class RunTable:
+    """Runs of a file."""
 
-    runs: Sequence[OwnRun]  # The runs, in order
-    notes: Sequence[str] = ()  # Sentences about what was taken as what
-    left_out: Mapping[str, int] = field(default_factory=dict)  # How many runs were left out, by why
+    runs: Sequence[RecordedRun]  # The runs, in order
+    notes: Sequence[str] = ()  # Sentences about the roles of columns
+    left_out: Mapping[str, int] = field(default_factory=dict)  # Number of runs left out, by reason
 
 
-def dataset_of_own(label: str, files: Mapping[str, FoundRuns]) -> tuple[Dataset, tuple[str, ...]]:
+def dataset_of_tables(label: str, files: Mapping[str, RunTable]) -> tuple[Dataset, tuple[str, ...]]:
     """Make a dataset: each run is a repeat of its cell, with its power and its counters.
 
-    A run without power is kept where others of its cell have some, which stands for it as well; else it is
+    A run without power is kept if another run of its cell has one, which is used for the cell; else it is
     left out.
     """
-    found = list(chain.from_iterable(each.runs for each in files.values()))
-    powered = {_cell(run) for run in found if run.has_power}
-    kept = [run for run in found if _cell(run) in powered]
-    left_out = Counter({"without power": len(found) - len(kept)})
-    for each in files.values():
-        left_out.update(each.left_out)
-    why = ", ".join(f"{count} {reason}" for reason, count in left_out.items() if count)
-    if not kept:
-        raise InputError(f"{label}: expected runs with a power, found none{why and f' ({why})'}")
-    _check_settings(kept)
-    by_device: dict[str, list[OwnRun]] = {}
-    for run in kept:
+    all_runs = list(chain.from_iterable(table.runs for table in files.values()))
+    powered = {_cell(run) for run in all_runs if run.has_power}
+    usable = [run for run in all_runs if _cell(run) in powered]
+    left_out = Counter({"without power": len(all_runs) - len(usable)})
+    for table in files.values():
+        left_out.update(table.left_out)
+    reasons = ", ".join(f"{count} {reason}" for reason, count in left_out.items() if count)
+    if not usable:
+        raise InputError(f"{label}: expected runs with a power, found none{reasons and f' ({reasons})'}")
+    _check_settings(usable)
+    by_device: dict[str, list[RecordedRun]] = {}
+    for run in usable:
         by_device.setdefault(run.configuration.device, []).append(run)
     with_node = {device: _needs_node(device, runs) for device, runs in by_device.items()}
     repeats: defaultdict[tuple[object, ...], int] = defaultdict(int)
     numbered = []
-    for run in kept:
+    for run in usable:
         session = (run.application, run.size, run.configuration)
         numbered.append(_numbered(run, repeats[session], with_node[run.configuration.device]))
         repeats[session] += 1
     origin = f"{_ORIGIN}: {', '.join(files)}."
-    taken = " ".join(f"{line}." for each in files.values() for line in each.notes)
-    notes = {table: {"origin": origin} for table in ("devices", "records", "energy", "sessions")}
-    for table, text in _NOTES.items():
-        notes[table]["what they are"] = f"{text}{taken}".strip()
+    roles = " ".join(f"{line}." for table in files.values() for line in table.notes)
+    notes = {name: {"origin": origin} for name in ("devices", "records", "energy", "sessions")}
+    for name, text in _NOTES.items():
+        notes[name]["what they are"] = f"{text}{roles}".strip()
     devices = [device_row(name, origin, name=name, type=NODE) for name in sorted(by_device)]
-    return dataset_of(label, devices, numbered, notes), tuple(_summary(kept, by_device, left_out, why))
+    return dataset_of(label, devices, numbered, notes), tuple(_summary(usable, by_device, left_out, reasons))
 
 
-def _cell(run: OwnRun) -> tuple[object, ...]:
+def _cell(run: RecordedRun) -> tuple[object, ...]:
     return run.application, run.kernel, run.size, run.configuration
 
 
-def _numbered(run: OwnRun, repeat: int, with_node: bool) -> ConfiguredRun:
+def _numbered(run: RecordedRun, repeat: int, with_node: bool) -> ConfiguredRun:
     powers = dict(run.domains_w)
     if with_node and run.power_w is not None:
         powers[NODE] = run.power_w
@@ -241,22 +241,22 @@ def _numbered(run: OwnRun, repeat: int, with_node: bool) -> ConfiguredRun:
     )
 
 
-def _needs_node(device: str, runs: Sequence[OwnRun]) -> bool:
-    """Whether the power of the whole is to be kept, as it is not the sum of domains in all runs."""
+def _needs_node(device: str, runs: Sequence[RecordedRun]) -> bool:
+    """Whether the device's power must be stored, as it is not the sum of the domains in all runs."""
     powered = [run for run in runs if run.has_power]
-    wholes = any(run.power_w is not None for run in powered)
-    domains = whole_of(sorted({name for run in powered for name in run.domains_w}))
-    parts = [POWER] if wholes else list(map(domain_column, domains))
+    has_total = any(run.power_w is not None for run in powered)
+    domains = device_domains(sorted({name for run in powered for name in run.domains_w}))
+    required = [POWER] if has_total else list(map(domain_column, domains))
     for run in powered:
-        has = {domain_column(name) for name in run.domains_w} | (
+        columns = {domain_column(name) for name in run.domains_w} | (
             {POWER} if run.power_w is not None else set()
         )
-        for name in parts:
-            if name not in has:
+        for name in required:
+            if name not in columns:
                 raise InputError(
                     f"{run.where}: {name}: expected watts, as in other runs on {device}, found nothing"
                 )
-    if not wholes:
+    if not has_total:
         return False
     sums = [
         (run.power_w, math.fsum(run.domains_w.get(name, math.nan) for name in domains)) for run in powered
@@ -264,7 +264,7 @@ def _needs_node(device: str, runs: Sequence[OwnRun]) -> bool:
     return not all(math.isclose(total, sum_, rel_tol=_SAME) for total, sum_ in sums if total is not None)
 
 
-def _check_settings(runs: Sequence[OwnRun]) -> None:
+def _check_settings(runs: Sequence[RecordedRun]) -> None:
     kinds: dict[str, type] = {}
     for run in runs:
         for name, value in run.configuration.settings.items():
@@ -273,17 +273,17 @@ def _check_settings(runs: Sequence[OwnRun]) -> None:
 
 
 def _summary(
-    kept: Sequence[OwnRun], devices: Mapping[str, object], left_out: Mapping[str, int], why: str
+    runs: Sequence[RecordedRun], devices: Mapping[str, object], left_out: Mapping[str, int], reasons: str
 ) -> Iterator[str]:
-    applications = len({run.application for run in kept})
-    configurations = len({run.configuration for run in kept})
-    cells = len({_cell(run) for run in kept})
+    applications = len({run.application for run in runs})
+    configurations = len({run.configuration for run in runs})
+    cells = len({_cell(run) for run in runs})
     yield (
-        f"runs: {len(kept):,}, cells: {cells:,}, applications: {applications:,}, "
+        f"runs: {len(runs):,}, cells: {cells:,}, applications: {applications:,}, "
         f"configurations: {configurations:,} ({', '.join(devices)})"
     )
-    if why:
-        yield f"runs left out: {sum(left_out.values()):,} ({why})"
+    if reasons:
+        yield f"runs left out: {sum(left_out.values()):,} ({reasons})"
 
 
 _SETTING = re.compile(r"(.+_)?((cap|limit)_w|clock_hz)|cores|threads")
@@ -298,50 +298,50 @@ _MOST_CHARACTERS = 200
 
 @dataclass(frozen=True)
 class ColumnRoles:
-    """Columns by what they are taken as, each in the order of the file."""
+    """Columns by their role, each in the order of the file."""
 
-    settings: tuple[str, ...]  # What a run was set to
-    domains: tuple[str, ...]  # Names of the domains whose powers there are
-    counters: tuple[str, ...]  # All else
-    # Said by other columns, as energies are and numbers of runs; or has the name of a setting, where others
-    # were named
-    passed_over: tuple[str, ...]
+    settings: tuple[str, ...]  # Settings of a run
+    domains: tuple[str, ...]  # Names of the domains with a power
+    counters: tuple[str, ...]  # All other columns
+    # Columns that repeat others, such as energies and numbers of runs, or that are named like a setting where
+    # the caller named the settings
+    ignored: tuple[str, ...]
 
     def sentences(self, header: Sequence[str]) -> Iterator[str]:
-        """Tell what was taken as what, one line each."""
+        """Describe the roles, a line for each."""
         yield f"settings: {', '.join(self.settings) or 'none'}"
         powers = [name for name in header if name == POWER]
         yield f"powers: {', '.join([*powers, *(f'{name}_w' for name in self.domains)])}"
         if self.counters:
             yield f"counters: {', '.join(self.counters)}"
-        if self.passed_over:
-            yield f"passed over: {', '.join(self.passed_over)}"
+        if self.ignored:
+            yield f"passed over: {', '.join(self.ignored)}"
 
 
 def is_positive_setting(name: str) -> bool:
-    """Whether a setting is a number that is above 0: a cap, a clock, a number of cores."""
+    """Whether a setting is a positive number: a cap, a clock, a number of cores."""
     return _SETTING.fullmatch(name) is not None
 
 
 def roles_of(header: Sequence[str], settings: Sequence[str] | None, where: str) -> ColumnRoles:
-    """Tell what each column is."""
+    """Find the role of each column."""
     _check_names(header, where)
     for name in settings or ():
         if name in _KNOWN or name not in header:
-            there = ", ".join(each for each in header if each not in _KNOWN)[:200]
-            raise InputError(f"{where}: settings: expected columns out of {there or 'none'}, found {name}")
+            names = ", ".join(column for column in header if column not in _KNOWN)[:200]
+            raise InputError(f"{where}: settings: expected columns out of {names or 'none'}, found {name}")
     chosen = [
         name
         for name in header
         if (name in settings if settings is not None else is_positive_setting(name) or name in _WORDS)
     ]
     others = [name for name in header if name not in (*_KNOWN, *chosen)]
-    passed_over = [
+    ignored = [
         name
         for name in others
         if is_positive_setting(name) or name in (*_WORDS, *_BOOKKEEPING) or name.endswith("_j")
     ]
-    rest = [name for name in others if name not in passed_over]
+    rest = [name for name in others if name not in ignored]
     for name in rest:
         if _OTHER_UNIT.fullmatch(name):
             raise InputError(
@@ -356,7 +356,7 @@ def roles_of(header: Sequence[str], settings: Sequence[str] | None, where: str) 
             f"{where}: expected a column {POWER}, or powers of domains such as cpu_w, found none of them"
         )
     counters = [name for name in rest if not _DOMAIN.fullmatch(name)]
-    return ColumnRoles(tuple(chosen), tuple(domains), tuple(counters), tuple(passed_over))
+    return ColumnRoles(tuple(chosen), tuple(domains), tuple(counters), tuple(ignored))
 
 
 def _check_names(header: Sequence[str], where: str) -> None:
@@ -375,20 +375,19 @@ def _check_names(header: Sequence[str], where: str) -> None:
 
 
 DEFAULT_DEVICE = "machine"
-"""Device of runs that do not say theirs."""
+"""Device of runs without a device."""
 
 _MOST_BYTES = 256 << 20
 
 _Row = tuple[str, Mapping[str, str]]
 
 
-def read_run_table(path: Path, settings: Sequence[str] | None = None) -> FoundRuns:
+def read_run_table(path: Path, settings: Sequence[str] | None = None) -> RunTable:
     """Read a table with a row for each run.
 
-    Columns: ``application``; if wanted ``kernel``, ``size`` and ``device``; ``time_s`` in seconds;
-    ``power_w``, or the powers ``<domain>_w`` that sum to it, or both, in watts; settings and counters, as
-    `roles_of` tells them apart. An empty cell is something that the
-    run does not have.
+    Columns: ``application``; optionally ``kernel``, ``size`` and ``device``; ``time_s`` in seconds;
+    ``power_w``, or the powers ``<domain>_w`` that sum to it, or both, in watts; settings and counters, which
+    `roles_of` distinguishes. An empty cell is a missing value.
     """
     where, header, lines = csv_rows(path, "runs", f"{KERNEL[0]}, {TIME} and {POWER}", _MOST_BYTES)
     roles = roles_of(header, settings, where)
@@ -397,23 +396,23 @@ def read_run_table(path: Path, settings: Sequence[str] | None = None) -> FoundRu
         raise InputError(f"{path}: expected a row for each run, found none")
     words = {name for name in roles.settings if _holds_words(name, rows)}
     runs = [_run(row, roles, words) for row in rows]
-    return FoundRuns(runs, [f"{path.name}: {line}" for line in roles.sentences(header)])
+    return RunTable(runs, [f"{path.name}: {line}" for line in roles.sentences(header)])
 
 
 def _holds_words(name: str, rows: Sequence[_Row]) -> bool:
-    """Whether a setting is a word in all rows; in none, it is a number."""
+    """Whether a setting is a word in all rows, rather than a number; raise InputError if rows differ."""
     if is_positive_setting(name):
         return False
-    told = [(where, cells[name]) for where, cells in rows if cells[name]]
-    are_words = [math.isnan(number_of_text(text)) for _, text in told]
+    values = [(where, cells[name]) for where, cells in rows if cells[name]]
+    are_words = [math.isnan(number_of_text(text)) for _, text in values]
     if len(set(are_words)) > 1:
-        where, text = told[are_words.index(not are_words[0])]
+        where, text = values[are_words.index(not are_words[0])]
         expected = "a word" if are_words[0] else "a number"
         raise InputError(f"{where}: {name}: expected {expected}, as in the rows before, found {text[:60]!r}")
     return any(are_words)
 
 
-def _run(row: _Row, roles: ColumnRoles, words: set[str]) -> OwnRun:
+def _run(row: _Row, roles: ColumnRoles, words: set[str]) -> RecordedRun:
     where, cells = row
     application = _text(cells, "application", where)
     if not application:
@@ -427,10 +426,10 @@ def _run(row: _Row, roles: ColumnRoles, words: set[str]) -> OwnRun:
         if cells[domain_column(name)]
     }
     power_w = _least(cells, POWER, where, 0, above=True) if cells.get(POWER) else None
-    if power_w is None and domains_w and not any(domains_w[name] for name in whole_of(domains_w)):
+    if power_w is None and domains_w and not any(domains_w[name] for name in device_domains(domains_w)):
         raise InputError(f"{where}: expected powers above 0 watts, found 0 in {', '.join(domains_w)}")
     settings = {name: _setting(cells, name, where, name in words) for name in roles.settings if cells[name]}
-    return OwnRun(
+    return RecordedRun(
         application,
         _text(cells, "kernel", where) or application,
         _text(cells, "size", where) or DEFAULT_SIZE,

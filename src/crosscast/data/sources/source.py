@@ -1,4 +1,4 @@
-"""Sources of others' data, declared: their files with the columns, and what makes tables of their rows."""
+"""Declared sources of published data: files with columns, and functions that make tables of the rows."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _WORD = "([a-z0-9]+)"
 
 
 class ColumnFacts(TypedDict, total=False):
-    """What columns of a source's file have in common."""
+    """Unit, choices and bounds that columns of a source's file share."""
 
     unit: str
     choices: tuple[str, ...]
@@ -35,65 +35,65 @@ class ColumnFacts(TypedDict, total=False):
 
 
 def required(kind: ColumnType, *names: str, **facts: Unpack[ColumnFacts]) -> tuple[Column, ...]:
-    """Columns of one type and one set of bounds, in which no cell is empty."""
+    """Make columns of one type and one set of bounds, in which no cell is empty."""
     return tuple(Column(name, kind, required=True, **facts) for name in names)
 
 
 @dataclass(frozen=True)
 class File:
-    """A file of a source: CSV, packed with gzip or not, or Parquet."""
+    """A file of a source: CSV, optionally compressed with gzip, or Parquet."""
 
-    names: tuple[str, ...]  # Its name, or several of them; a word in <> stands for small letters and digits
-    columns: tuple[Column, ...]  # Those that are read; without any, `to_tables` reads the file itself
-    key: tuple[str, ...] = ()  # Columns that tell rows apart
-    is_needed: bool = True  # Whether there must be one
-    passed_over: tuple[str, ...] | None = None  # If given, all columns but these are read, as numbers
+    names: tuple[str, ...]  # Accepted names; a word in <> stands for small letters and digits
+    columns: tuple[Column, ...]  # Columns that are read; if empty, `to_tables` reads the file itself
+    key: tuple[str, ...] = ()  # Columns that identify a row
+    is_required: bool = True  # Whether the file must exist
+    ignored: tuple[str, ...] | None = None  # If given, all columns but these are read, as numbers
 
     def matches(self, paths: Sequence[Path]) -> list[tuple[Path, str]]:
-        """Those of the paths that are this file, with the word in their name."""
-        found: list[tuple[Path, str]] = []
+        """Paths with a name of this file, with the word in <> of each."""
+        matching: list[tuple[Path, str]] = []
         for name in self.names:
             pattern = re.compile(re.sub("<[a-z]+>", lambda _: _WORD, re.escape(name)))
-            is_several = bool(pattern.groups)
+            has_word = bool(pattern.groups)
             named = [(path, match) for path in paths if (match := pattern.fullmatch(path.name))]
-            if is_several or not found:
-                found += [(path, match[1] if is_several else "") for path, match in named]
-        return sorted(found)
+            if has_word or not matching:
+                matching += [(path, match[1] if has_word else "") for path, match in named]
+        return sorted(matching)
 
 
 @dataclass(frozen=True)
-class FoundFile:
+class SourceFile:
     """A file that was read."""
 
     path: Path
-    word: str  # What stands for <...> in its name
+    word: str  # Word at the position of <...> in its name
     rows: list[TableRow]
-    others: tuple[str, ...]  # Columns that are not declared, where these are read
+    others: tuple[str, ...]  # Undeclared columns, where these are read
 
     def refused(self, row: int, expected: str, found: object, column: str | None = None) -> InputError:
-        """Why a row, or what a column has there, cannot be taken."""
+        """Make the error about a row, or about a column's cell in it."""
         field = f"row {row}" if column is None else f"column {column!r}, row {row}"
         return InputError.of(where=self.path, field=field, expected=expected, found=found)
 
 
 @dataclass(frozen=True)
-class Found:
-    """What `Source.to_tables` makes tables of."""
+class SourceContents:
+    """Contents of a source's files, from which `Source.to_tables` makes tables."""
 
     label: str  # The path that was given, for messages
-    files: Mapping[File, Sequence[FoundFile]]
-    notes: Mapping[str, Mapping[str, str]]  # What is kept with the tables, by table and name
+    files: Mapping[File, Sequence[SourceFile]]
+    notes: Mapping[str, Mapping[str, str]]  # Texts stored with the tables, by table and name
     devices: Mapping[str, TableRow]  # Rows of the table of devices, by key
 
-    def only(self) -> FoundFile:
+    def only(self) -> SourceFile:
         """The file of a source that has one."""
-        ((found,),) = self.files.values()
-        return found
+        ((file,),) = self.files.values()
+        return file
 
-    def devices_in(self, rows: Iterable[str]) -> list[TableRow]:
-        """Those of the devices that are there."""
-        there = set(rows)
-        return [row for key, row in self.devices.items() if key in there]
+    def devices_in(self, keys: Iterable[str]) -> list[TableRow]:
+        """Rows of the devices whose keys are given, such as those of all runs."""
+        wanted = set(keys)
+        return [row for key, row in self.devices.items() if key in wanted]
 
 
 @dataclass(frozen=True)
@@ -102,51 +102,52 @@ class Source:
 
     name: str
     files: tuple[File, ...]
-    to_tables: Callable[..., Dataset]  # Called with what was found, and with options of the source
+    to_tables: Callable[..., Dataset]  # Called with the contents of the files, and options of the source
 
     def __call__(self, path: str | Path, **options: object) -> Dataset:
         """Make a dataset of the source's file, or of a folder with its files."""
         path = Path(path)
         files = {
-            file: [read_file(file, at, word) for at, word in found] for file, found in self._at(path).items()
+            file: [read_file(file, match, word) for match, word in matches]
+            for file, matches in self._files(path).items()
         }
         notes, devices = facts_of(self.name)
-        return self.to_tables(Found(str(path), files, notes, devices), **options)
+        return self.to_tables(SourceContents(str(path), files, notes, devices), **options)
 
-    def _at(self, path: Path) -> dict[File, list[tuple[Path, str]]]:
+    def _files(self, path: Path) -> dict[File, list[tuple[Path, str]]]:
         is_folder = path.is_dir()
         if len(self.files) == 1 and "<" not in self.files[0].names[0] and not is_folder:
             return {self.files[0]: [(path, "")]}
         try:
-            there = sorted(path.iterdir()) if is_folder else [path]
+            paths = sorted(path.iterdir()) if is_folder else [path]
         except OSError as error:
             raise InputError(f"{path}: cannot list the folder ({error.strerror})") from error
-        found = {file: file.matches(there) for file in self.files}
-        missing = [file for file in self.files if file.is_needed and not found[file]]
-        if missing or not any(found.values()):
+        files = {file: file.matches(paths) for file in self.files}
+        missing = [file for file in self.files if file.is_required and not files[file]]
+        if missing or not any(files.values()):
             names = " or ".join(name for file in missing[:1] or self.files for name in file.names)
-            there_is = "none" if path.exists() else "no such file"
-            raise InputError.of(where=path, expected=f"{names}, or a folder with it", found=there_is)
-        for matches in found.values():
+            problem = "none" if path.exists() else "no such file"
+            raise InputError.of(where=path, expected=f"{names}, or a folder with it", found=problem)
+        for matches in files.values():
             first: dict[str, Path] = {}
-            for each, word in matches:
-                if first.setdefault(word, each) != each:
-                    both = f"{first[word].name} and {each.name}"
+            for match, word in matches:
+                if first.setdefault(word, match) != match:
+                    both = f"{first[word].name} and {match.name}"
                     raise InputError.of(where=path, expected=f"one file of {word}", found=both)
-        return found
+        return files
 
 
-def read_file(file: File, path: Path, word: str = "") -> FoundFile:
-    """Read the columns of a file, and check them."""
+def read_file(file: File, path: Path, word: str = "") -> SourceFile:
+    """Read and check the columns of a file."""
     if not file.columns:
-        return FoundFile(path, word, [], ())
-    what = file.names[0].partition(".")[0]
-    table = _table(path, what)
+        return SourceFile(path, word, [], ())
+    title = file.names[0].partition(".")[0]
+    table = _table(path, title)
     columns = file.columns
     others: tuple[str, ...] = ()
-    if file.passed_over is not None:
-        known = {*(column.name for column in columns), *file.passed_over}
-        # The index of pandas is a column, and none of the source.
+    if file.ignored is not None:
+        known = {*(column.name for column in columns), *file.ignored}
+        # pandas stores its index as a column, which does not belong to the source.
         others = tuple(
             name
             for name in dict.fromkeys(table.column_names)
@@ -156,12 +157,12 @@ def read_file(file: File, path: Path, word: str = "") -> FoundFile:
     for column in columns:
         if table.column_names.count(column.name) == 1:
             _expect_readable(path, column, table.column(column.name))
-    schema = Schema(what, 1, columns, file.key)
+    schema = Schema(title, 1, columns, file.key)
     table = cast(schema, table, str(path))
     check(schema, table, str(path))
     if not table.num_rows:
-        raise InputError.of(where=path, expected=f"rows of the table of {what}", found="none")
-    return FoundFile(path, word, list(map(TableRow, table.to_pylist())), others)
+        raise InputError.of(where=path, expected=f"rows of the table of {title}", found="none")
+    return SourceFile(path, word, list(map(TableRow, table.to_pylist())), others)
 
 
 class _SourceFacts(DeviceTables):
@@ -171,7 +172,7 @@ class _SourceFacts(DeviceTables):
 
 
 def facts_of(name: str) -> tuple[dict[str, dict[str, str]], dict[str, TableRow]]:
-    """Notes by table and name, and rows of the table of devices by key, of a TOML file of this package."""
+    """Read the notes by table and name, and the devices by key, of a TOML file of this package."""
     text = resources.files(__package__).joinpath(f"{name}.toml").read_text(encoding="utf-8")
     content = msgspec.toml.decode(text, type=_SourceFacts)
     notes = {table: {"origin": content.origin} for table in content.with_origin}
@@ -180,37 +181,37 @@ def facts_of(name: str) -> tuple[dict[str, dict[str, str]], dict[str, TableRow]]
     return notes, rows_of(content, content.origin)
 
 
-def _table(path: Path, what: str) -> Table:
+def _table(path: Path, title: str) -> Table:
     try:
         table = _read_csv(path) if path.name.endswith(_CSV) else pq.read_table(path, memory_map=False)
-        # Here, as names that are no text are found when they are asked for.
+        # Accessed here, as names that are not UTF-8 raise on access.
         _ = table.column_names
     except (OSError, UnicodeDecodeError, pa.ArrowException) as error:
         reason = "no such file" if isinstance(error, FileNotFoundError) else " ".join(str(error).split())
-        raise InputError(f"{path}: cannot read the table of {what} ({reason})") from error
+        raise InputError(f"{path}: cannot read the table of {title} ({reason})") from error
     return table
 
 
 def _read_csv(path: Path) -> Table:
-    # Not at the top of the module: `library` must have said first that pyarrow is missing.
+    # Not at the top of the module, as `library` must report first that pyarrow is missing.
     from pyarrow import csv
 
-    # Empty cells are missing ones, in columns of text too.
+    # Empty cells count as missing also in columns of text.
     convert = csv.ConvertOptions(strings_can_be_null=True)
-    # A cell may hold a program.
+    # A cell may hold a program of several lines.
     return csv.read_csv(
         path, parse_options=csv.ParseOptions(newlines_in_values=True), convert_options=convert
     )
 
 
 def _expect_readable(path: Path, column: Column, cells: pa.ChunkedArray) -> None:
-    """Refuse with its row what makes a whole column one of texts, bytes, or no whole numbers."""
-    place = f"column {column.name!r}"
+    """Raise InputError about the first cell that makes a column one of texts, bytes or fractions."""
+    where = f"column {column.name!r}"
     if column.type == "integer" and pa.types.is_floating(cells.type):
         row = pc.index(pc.fill_null(pc.not_equal(pc.floor(cells), cells), False), True).as_py()
         if row >= 0:
-            found, expected = cells[row].as_py(), "a whole number"
-            raise InputError.of(where=path, field=f"{place}, row {row + 1}", expected=expected, found=found)
+            field, value = f"{where}, row {row + 1}", cells[row].as_py()
+            raise InputError.of(where=path, field=field, expected="a whole number", found=value)
     if not (pa.types.is_string(cells.type) or pa.types.is_binary(cells.type)):
         return
     is_number = column.type in ("integer", "real")
@@ -221,7 +222,7 @@ def _expect_readable(path: Path, column: Column, cells: pa.ChunkedArray) -> None
                 float(text)
         except ValueError as error:
             expected = "UTF-8" if isinstance(error, UnicodeDecodeError) else "a number"
-            field = f"{place}, row {row}"
+            field = f"{where}, row {row}"
             raise InputError.of(where=path, field=field, expected=expected, found=repr(cell)) from None
 
 
@@ -240,10 +241,10 @@ def _holds_another(folder: Path, dataset: Dataset) -> bool:
     if is_cut_off(folder) or not any((folder / f"{schema.table}.parquet").exists() for schema in TABLES):
         return False
     try:
-        there = read_dataset(folder)
+        stored = read_dataset(folder)
     except InputError:
-        # Damaged or newer: somebody else's, whatever it is.
+        # A damaged or newer dataset is another one in any case.
         return True
     return any(
-        in_order(schema, there.table(schema)) != in_order(schema, dataset.table(schema)) for schema in TABLES
+        in_order(schema, stored.table(schema)) != in_order(schema, dataset.table(schema)) for schema in TABLES
     )

@@ -34,14 +34,14 @@ _FAILED = 1e19
 
 @dataclass(frozen=True)
 class _Result:
-    where: str  # Place in the file
+    where: str  # Position in the file
     parameters: Mapping[str, object]
     time_s: float | None  # Median; `None` if the configuration failed
     runs: int | None
 
 
 def import_tuning(path: str | Path, *, kernel: str | None = None, device: str | None = None) -> Dataset:
-    """Make a dataset of a tuning run: a record for each configuration that ran.
+    """Make a dataset from a tuning run: a record for each configuration that ran.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ def import_tuning(path: str | Path, *, kernel: str | None = None, device: str | 
     kernel
         Name of the kernel; by default the file's, and without that the file's own name.
     device
-        Key or name of the device in the catalogue; by default what the file names.
+        Key or name of the device in the catalogue; by default the device that the file names.
 
     Raises
     ------
@@ -74,13 +74,13 @@ def import_tuning(path: str | Path, *, kernel: str | None = None, device: str | 
     _refuse_duplicates(path, results)
     ran = [result for result in results if result.time_s is not None]
     if not ran:
-        found = f"{len(results)} that failed" if results else "none"
-        raise InputError.of(where=path, expected="configurations with a time", found=found)
+        failed = f"{len(results)} that failed" if results else "none"
+        raise InputError.of(where=path, expected="configurations with a time", found=failed)
     metadata = content.get("metadata")
-    about = metadata if isinstance(metadata, dict) else {}
-    named = str(device or content.get("device_name") or about.get("device_name") or "no name")
+    header = metadata if isinstance(metadata, dict) else {}
+    named = str(device or content.get("device_name") or header.get("device_name") or "no name")
     key = known_device(named, str(path))
-    name = str(kernel or content.get("kernel_name") or about.get("kernel_name") or path.name.split(".")[0])
+    name = str(kernel or content.get("kernel_name") or header.get("kernel_name") or path.name.split(".")[0])
     runs = [
         ConfiguredRun(
             application=name,
@@ -110,7 +110,7 @@ def _read(path: Path) -> Mapping[str, object]:
     try:
         content = json.loads(text)
     except json.JSONDecodeError as error:
-        # Kernel Tuner closes its caches when a run ends; one that was cut off lacks the brackets alone.
+        # Kernel Tuner writes the closing brackets when a run ends; an interrupted cache lacks only these.
         try:
             content = json.loads(text.rstrip().rstrip(",") + "}}")
         except json.JSONDecodeError:

@@ -10,7 +10,7 @@ from statistics import fmean
 
 from crosscast.data.corun import Solo
 from crosscast.data.fields import TableRow
-from crosscast.data.views import whole_of
+from crosscast.data.views import device_domains
 from crosscast.errors import CrosscastError, DeviceFault, MissingExtraError
 from crosscast.measure.corun.run import CoRunnerRun, JobWork, MixRun, MixRunner
 from crosscast.measure.cpu_counters import counter_shares
@@ -254,7 +254,7 @@ def job_time_s(co_runner: CoRunnerRun) -> float | None:
 
 def device_power_w(mix: MixRun) -> float | None:
     """Mean power of the whole device, in watts; ``None`` without a sensor."""
-    domains = whole_of(mix.powers_w)
+    domains = device_domains(mix.powers_w)
     return sum(mix.powers_w[name] for name in domains) if domains else None
 
 

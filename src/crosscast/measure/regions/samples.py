@@ -14,7 +14,7 @@ from typing import NamedTuple
 from crosscast.data.configuration import Configuration
 from crosscast.data.dataset import Dataset
 from crosscast.data.files import whole_file
-from crosscast.data.sources.runs import DEFAULT_SIZE, FoundRuns, OwnRun, dataset_of_own, read_run_table
+from crosscast.data.sources.runs import DEFAULT_SIZE, RecordedRun, RunTable, dataset_of_tables, read_run_table
 from crosscast.errors import InputError
 from crosscast.measure.regions.file import SUFFIX, Runs, is_history, read_history
 from crosscast.measure.regions.key import RegionKey, RegionRun
@@ -59,7 +59,7 @@ def _row(run: RegionRun, configuration: Configuration) -> dict[str, str | float]
 _MOST_CHARACTERS = 120
 
 
-def own_runs_of(path: Path) -> FoundRuns:
+def own_runs_of(path: Path) -> RunTable:
     """Read the runs of a history.
 
     The application, and its kernel, is the region. The size is what else tells runs apart: what the arguments
@@ -89,7 +89,7 @@ def own_runs_of(path: Path) -> FoundRuns:
                 powers_w = run.powers_w if run.power_w else {}
                 where = f"{path}: {key}, run {number}"
                 runs.append(
-                    OwnRun(
+                    RecordedRun(
                         key.name,
                         key.name,
                         size,
@@ -101,7 +101,7 @@ def own_runs_of(path: Path) -> FoundRuns:
                         where,
                     )
                 )
-    return FoundRuns(runs, left_out=left_out)
+    return RunTable(runs, left_out=left_out)
 
 
 def _size(key: RegionKey) -> str:
@@ -135,7 +135,7 @@ def import_runs(path: str | Path, settings: Sequence[str] | None = None) -> Impo
         file.name: own_runs_of(file) if is_history(file, "runs") else read_run_table(file, settings)
         for file in files
     }
-    dataset, summary = dataset_of_own(str(path), found)
+    dataset, summary = dataset_of_tables(str(path), found)
     notes = chain.from_iterable(each.notes for each in found.values())
     return ImportedRuns(dataset, (*notes, *summary))
 

@@ -1,4 +1,4 @@
-"""Our own past versions: tables of profiles, and datasets, that an older Crosscast wrote."""
+"""Tables of profiles, and datasets, that an older Crosscast wrote."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ def _from_csv(path: Path) -> Table:
 _READERS = {".parquet": _from_parquet, ".csv": _from_csv}
 
 
-def import_own(path: str | Path, application: str | None = None, size: str | None = None) -> Dataset:
-    """Make a dataset of the current version."""
+def import_past_version(path: str | Path, application: str | None = None, size: str | None = None) -> Dataset:
+    """Convert a dataset, or a table of profiles, to a dataset of the current version."""
     path = Path(path)
     if path.is_dir():
         if application is not None or size is not None:
@@ -36,7 +36,7 @@ def import_own(path: str | Path, application: str | None = None, size: str | Non
     table = _READERS[path.suffix](path)
     for name, text in (("application", application), ("size", size)):
         if text is not None:
-            place = table.schema.get_field_index(name)
-            table = table.set_column(place, table.field(place), pc.fill_null(table.column(place), text))
+            index = table.schema.get_field_index(name)
+            table = table.set_column(index, table.field(index), pc.fill_null(table.column(index), text))
     check(PROFILES, table, str(path))
     return Dataset(str(path), profiles=table)
