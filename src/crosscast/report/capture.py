@@ -1,4 +1,4 @@
-"""A recorded program: where its time goes, how its kernels look, and how long it takes elsewhere."""
+"""Report on a recorded program: its time by kernel, profiles, and forecasts on other devices."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ _MOST_BARS = 12
 
 
 def headline(summary: Summary) -> str:
-    """The program in a sentence without its full stop."""
-    kernels = len({each.kernel for each in summary.classes})
+    """Summarize the program in a sentence without its full stop."""
+    kernels = len({launch_class.kernel for launch_class in summary.classes})
     return (
         f"{plural(summary.launches, 'launch', 'launches')} of {plural(kernels, 'kernel')}, "
         f"{format_seconds(summary.device_s)} on the device, {format_seconds(summary.transfer_s)} of "
@@ -40,44 +40,45 @@ def headline(summary: Summary) -> str:
 def application_report(
     summary: Summary, replayed: Sequence[Replayed], forecast: ApplicationForecast | str
 ) -> Report:
-    """All about a recorded program; `forecast` may be why there is none."""
+    """Make the report on a recorded program; `forecast` may be the reason why there is none."""
     parts: list[Part] = [Heading(summary.application, 1), f"{headline(summary)}.", ""]
     parts += [_kernels(summary, replayed), ""]
     if summary.transfers:
         parts += [_transfers(summary), ""]
-    for each in summary.energy:
-        watts = f" ({each.energy_j / each.duration_s:.3g} W)" if each.duration_s else ""
-        seen = f"{each.energy_j:.3g} J in {format_seconds(each.duration_s)}{watts}"
-        parts.append(f"Energy of the whole run: {each.sensor} {each.domain} {seen}.")
-    profiled = [(each, found) for each, found in zip(summary.classes, replayed, strict=True) if found.profile]
+    for energy in summary.energy:
+        watts = f" ({energy.energy_j / energy.duration_s:.3g} W)" if energy.duration_s else ""
+        joules = f"{energy.energy_j:.3g} J in {format_seconds(energy.duration_s)}{watts}"
+        parts.append(f"Energy of the whole run: {energy.sensor} {energy.domain} {joules}.")
+    pairs = zip(summary.classes, replayed, strict=True)
+    profiled = [(launch_class, replay) for launch_class, replay in pairs if replay.profile]
     if profiled:
         parts += [_profiles(profiled), ""]
     parts += [f"No forecast: {forecast}."] if isinstance(forecast, str) else _forecast(forecast)
     doubts = [*summary.doubts, *_interpolated(summary, replayed), *_refusals(summary, replayed)]
     if doubts:
-        parts += [Text([f"Note: {each}." for each in doubts], "note")]
+        parts += [Text([f"Note: {doubt}." for doubt in doubts], "note")]
     return Report(parts)
 
 
 def _kernels(summary: Summary, replayed: Sequence[Replayed]) -> Table:
-    """Classes of launches with their share of the time."""
-    whole = summary.device_s
+    """Make the table of classes of launches with their share of the time."""
+    total_s = summary.device_s
     rows = []
-    for places in summary.families:
-        classes = [summary.classes[place] for place in places]
-        seconds = sum(each.seconds for each in classes)
+    for indices in summary.families:
+        classes = [summary.classes[index] for index in indices]
+        seconds = sum(launch_class.seconds for launch_class in classes)
         rows.append(
             [
                 classes[0].kernel,
                 _sizes(classes),
-                sum(each.count for each in classes),
+                sum(launch_class.count for launch_class in classes),
                 seconds,
-                seconds / whole if whole else None,
+                seconds / total_s if total_s else None,
                 classes[0].median_s if len(classes) == 1 else None,
-                ", ".join(_states([replayed[place] for place in places])),
+                ", ".join(_states([replayed[index] for index in indices])),
             ]
         )
-    devices = ", ".join(dict.fromkeys(each.device for each in summary.classes))
+    devices = ", ".join(dict.fromkeys(launch_class.device for launch_class in summary.classes))
     return Table(
         ["kernel", "global/local", "launches", "time", "share", "one launch", "replay"],
         rows,
@@ -93,25 +94,25 @@ def _kernels(summary: Summary, replayed: Sequence[Replayed]) -> Table:
 
 
 def _sizes(classes: Sequence[LaunchClass]) -> str:
-    """The sizes of a class, or the least and the largest of a family."""
+    """Write the sizes of a class, or the least and the largest of a family."""
     if len(classes) == 1:
         return classes[0].size_label
-    ordered = sorted(classes, key=lambda each: each.work_items)
+    ordered = sorted(classes, key=lambda launch_class: launch_class.work_items)
     return f"{ordered[0].size_label} to {ordered[-1].size_label} ({len(classes)} sizes)"
 
 
-def _states(found: Sequence[Replayed]) -> list[str]:
-    """What came of the classes of a row, each once, with how many where it differs."""
-    counts = Counter(map(_state, found))
+def _states(replays: Sequence[Replayed]) -> list[str]:
+    """Outcomes of replaying the classes of a row, with their numbers where they differ."""
+    counts = Counter(map(_state, replays))
     return [state if len(counts) == 1 else f"{count} {state}" for state, count in counts.items()]
 
 
-def _state(found: Replayed) -> str:
-    if found.like:
+def _state(replay: Replayed) -> str:
+    if replay.like:
         return "interpolated"
-    if found.profile is None:
+    if replay.profile is None:
         return "none"
-    comparison = found.comparison
+    comparison = replay.comparison
     if comparison is None or comparison.verdict == "not compared":
         return "profiled"
     if comparison.verdict == "different":
@@ -131,7 +132,7 @@ def _transfers(summary: Summary) -> Table:
 
 
 def _profiles(profiled: Sequence[tuple[LaunchClass, Replayed]]) -> Table:
-    """The metrics that tell most of a kernel; ``crosscast characterize`` has all."""
+    """Make the table of the most informative metrics; ``crosscast characterize`` has all."""
     names = {
         "instructions": "total_instruction_count",
         "addresses": "total_memory_footprint",
@@ -143,12 +144,16 @@ def _profiles(profiled: Sequence[tuple[LaunchClass, Replayed]]) -> Table:
     known = {
         heading: name
         for heading, name in names.items()
-        if any(name in found.profile.metrics for _, found in profiled if found.profile)
+        if any(name in replay.profile.metrics for _, replay in profiled if replay.profile)
     }
     rows = [
-        [each.kernel, each.size_label, *(found.profile.metrics.get(name) for name in known.values())]
-        for each, found in profiled
-        if found.profile
+        [
+            launch_class.kernel,
+            launch_class.size_label,
+            *(replay.profile.metrics.get(name) for name in known.values()),
+        ]
+        for launch_class, replay in profiled
+        if replay.profile
     ]
 
     def written(value: float) -> str:
@@ -183,7 +188,7 @@ def _forecast(forecast: ApplicationForecast) -> list[Part]:
         if forecast.covered > 0.9995
         else [f"The forecast is of launches that have {percent(forecast.covered, 1)} of the time of kernels."]
     )
-    # Imported here: it brings models of times.
+    # Imported here, as it imports models of times.
     from crosscast.forecasting.application import ASSUMED
 
     return [table, ASSUMED, *missing]
@@ -193,65 +198,68 @@ def _interpolated(summary: Summary, replayed: Sequence[Replayed]) -> list[str]:
     launches, sizes, error = interpolated(summary, replayed)
     if not launches:
         return []
-    told = (
+    sentence = (
         f"the times of {plural(launches, 'launch', 'launches')} of {plural(sizes, 'size')} are interpolated "
         "between those of the same kernel that have a profile, by work-items"
     )
     if error is None:
-        return [told]
+        return [sentence]
     side = "over" if error > 0 else "under"
-    return [f"{told}; made so, the recorded times are {percent(abs(error), 1)} {side} what they are"]
+    return [f"{sentence}; made so, the recorded times are {percent(abs(error), 1)} {side} what they are"]
 
 
 def _refusals(summary: Summary, replayed: Sequence[Replayed]) -> list[str]:
-    found: dict[str, list[str]] = {}
-    for each, one in zip(summary.classes, replayed, strict=True):
-        for text in ([one.refused] if one.refused and each.kept else []) + list(one.doubts):
-            found.setdefault(text, []).append(f"{each.kernel} {each.size_label}")
-    return [f"{', '.join(dict.fromkeys(names))}: {text}" for text, names in found.items()]
+    kernels: dict[str, list[str]] = {}
+    for launch_class, replay in zip(summary.classes, replayed, strict=True):
+        refusal = [replay.refused] if replay.refused and launch_class.kept else []
+        for text in (*refusal, *replay.doubts):
+            kernels.setdefault(text, []).append(f"{launch_class.kernel} {launch_class.size_label}")
+    return [f"{', '.join(dict.fromkeys(names))}: {text}" for text, names in kernels.items()]
 
 
 def to_dict(
     summary: Summary, replayed: Sequence[Replayed], forecast: ApplicationForecast | str
 ) -> dict[str, object]:
-    """The same for JSON."""
+    """Return the report's contents for JSON."""
     kernels = summary.kernel_facts()
-    whole = {**summary.to_dict(), "kernels": kernels}
-    for told, found in zip(kernels, replayed, strict=True):
-        told["profile"] = found.profile.to_dict() if found.profile else None
-        told["refused"] = found.refused or None
-        told["doubts"] = list(found.doubts)
-        told["interpolated_from"] = [
-            {"global_size": list(summary.classes[place].sizes[0]), "launches": n}
-            for place, n in found.like.items()
+    content = {**summary.to_dict(), "kernels": kernels}
+    for facts, replay in zip(kernels, replayed, strict=True):
+        facts["profile"] = replay.profile.to_dict() if replay.profile else None
+        facts["refused"] = replay.refused or None
+        facts["doubts"] = list(replay.doubts)
+        facts["interpolated_from"] = [
+            {"global_size": list(summary.classes[index].sizes[0]), "launches": n}
+            for index, n in replay.like.items()
         ]
-        if found.comparison is not None:
-            told["outputs"] = {
-                "verdict": found.comparison.verdict,
-                "values": found.comparison.values,
-                "differing": found.comparison.differing,
+        if replay.comparison is not None:
+            facts["outputs"] = {
+                "verdict": replay.comparison.verdict,
+                "values": replay.comparison.values,
+                "differing": replay.comparison.differing,
             }
-    whole["forecast"] = (
+    content["forecast"] = (
         {"refused": forecast}
         if isinstance(forecast, str)
         else {**forecast.to_dict(), "covered": forecast.covered, "level": forecast.kernels.level}
     )
-    return whole
+    return content
 
 
 def capture_figures(summary: Summary) -> Mapping[str, Figure]:
-    """Shares of the kernels, and the timeline of the first process, as figures of matplotlib."""
+    """Draw the kernels' shares of the time, and the timeline of the first process."""
     figures: dict[str, Figure] = {}
-    shown = [[summary.classes[place] for place in places] for places in summary.families[:_MOST_BARS]]
+    shown = [[summary.classes[index] for index in indices] for indices in summary.families[:_MOST_BARS]]
     if shown and summary.device_s:
         figure, axes = one_figure(8, 1.0 + 0.3 * len(shown))
         shares = {
-            plain_text(f"{classes[0].kernel} {_sizes(classes)}"): sum(each.seconds for each in classes)
+            plain_text(f"{classes[0].kernel} {_sizes(classes)}"): sum(
+                launch_class.seconds for launch_class in classes
+            )
             for classes in shown
         }
         bars(
             axes,
-            {name: 100 * each / summary.device_s for name, each in shares.items()},
+            {name: 100 * seconds / summary.device_s for name, seconds in shares.items()},
             write="{:.3g}".format,
         )
         axes.set_xlabel("share of the time of kernels, %")
@@ -265,16 +273,16 @@ def capture_figures(summary: Summary) -> Mapping[str, Figure]:
 
 
 def _timeline(process: TracedProcess) -> Figure:
-    """When each kernel ran, a row a kernel."""
+    """Draw the spans in which each kernel ran, a row for each kernel."""
     rows = np.flatnonzero(np.isfinite(process.starts))
     begin = float(np.nanmin(process.starts))
     names = [process.kernel_name(row) for row in rows.tolist()]
     kinds = list(dict.fromkeys(names))[:_MOST_BARS]
     figure, axes = one_figure(7, 0.8 + 0.3 * len(kinds))
-    for place, kind in enumerate(kinds):
-        mine = rows[[name == kind for name in names]]
-        spans = list(zip(process.starts[mine] - begin, process.seconds[mine], strict=True))
-        axes.broken_barh(spans, (place - 0.4, 0.8), color=BLUE)
+    for y, kind in enumerate(kinds):
+        of_kind = rows[[name == kind for name in names]]
+        spans = list(zip(process.starts[of_kind] - begin, process.seconds[of_kind], strict=True))
+        axes.broken_barh(spans, (y - 0.4, 0.8), color=BLUE)
     axes.set_yticks(range(len(kinds)), [plain_text(kind) for kind in kinds])
     axes.invert_yaxis()
     style_axes(axes, x="time since the first launch, s")

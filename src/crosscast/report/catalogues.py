@@ -1,4 +1,4 @@
-"""Tables of what there is: sources of data, models, and what two of a kind differ in."""
+"""Reports on sources of data, named models, calibrations, and comparisons."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
 
 def sources_report(sources: Sequence[Mapping[str, Any]]) -> Report:
-    """What can be imported: what it is, its licence, where it is from and which files are wanted."""
+    """List the sources that can be imported, with licence, origin and files."""
     parts: list[Part] = []
     for source in sources:
         facts = [f"licence: {source['licence']}", f"origin: {source['origin']}"]
-        wanted = [
+        files = [
             f"file: {' or '.join(file['names'])}{'' if file['required'] else ' (optional)'}"
             + (f", columns {', '.join(file['columns'])}" if file["columns"] else "")
             for file in source["files"]
@@ -32,7 +32,7 @@ def sources_report(sources: Sequence[Mapping[str, Any]]) -> Report:
         parts += [
             Heading(source["name"]),
             source["about"],
-            Text([*facts, f"path: {source['path']}", *wanted], "list"),
+            Text([*facts, f"path: {source['path']}", *files], "list"),
         ]
     return Report(
         [
@@ -49,18 +49,18 @@ _TEXTS = {
     "configuration": "configuration:trained_on,held_out_errors",
     "corun": "corun:trained_on_mixes,held_out_corun_errors",
 }
-"""Functions of a card, by question: what the model was trained on, and its errors on unseen applications."""
+"""Functions by question that describe a card's training data and its errors on unseen applications."""
 
 
-def models_report(found: Sequence[NamedModel], plugged: Mapping[str, str]) -> Report:
-    """All models that have a name, and where they are used."""
-    rows = [[each.name, each.command, each.licence or "your own", each.about] for each in found]
+def models_report(models: Sequence[NamedModel], plugins: Mapping[str, str]) -> Report:
+    """List the named models, and the commands that use them."""
+    rows = [[model.name, model.command, model.licence or "your own", model.about] for model in models]
     return Report(
         [
             Table(["model", "for", "licence", "predicts"], rows, words=range(4)),
             *(
                 f"{name}: a model of times of the package {package} (predict time --model {name})"
-                for name, package in plugged.items()
+                for name, package in plugins.items()
             ),
             "",
             "How good each is on unseen applications, its data and what to cite: crosscast models NAME.",
@@ -69,9 +69,9 @@ def models_report(found: Sequence[NamedModel], plugged: Mapping[str, str]) -> Re
 
 
 def model_report(named: NamedModel, card: Card) -> Report:
-    """One model: what it was trained on, how good it is, where its data are from."""
+    """Describe a model: training data, errors, and origin of the data."""
     module, _, functions = _TEXTS[named.question].partition(":")
-    # Each question's tables need parts of the package that the others do not.
+    # Imported on demand, as the tables of each question need other parts of the package.
     texts = importlib.import_module(f"crosscast.report.{module}")
     training, errors = (getattr(texts, name) for name in functions.split(","))
     parts: list[Part] = [
@@ -86,34 +86,32 @@ def model_report(named: NamedModel, card: Card) -> Report:
     return Report([*parts, "", *(f"{name}: {fact}" for name, fact in facts.items() if fact)])
 
 
-def calibration_report(found: Calibration) -> Report:
-    """What a device was calibrated with, how good forecasts for it are, and what to do next."""
+def calibration_report(calibration: Calibration) -> Report:
+    """Describe a device's calibration, the errors of forecasts for it, and the next step."""
     return Report(
         [
-            Heading(found.name, 1),
-            *calibrated_on(found.model.card),
-            f"The model is in {found.folder}, and answers where `--devices` names {found.name}.",
+            Heading(calibration.name, 1),
+            *calibrated_on(calibration.model.card),
+            f"The model is in {calibration.folder}, and answers where `--devices` names {calibration.name}.",
             "",
-            f"Next: crosscast predict kernel.toml --devices {found.name},gtx1080",
+            f"Next: crosscast predict kernel.toml --devices {calibration.name},gtx1080",
         ]
     )
 
 
 _MOST = 30
-"""Differences that are listed; ``--json`` has all."""
+"""Largest number of differences that are listed; ``--json`` has all."""
 _MOST_NAMED = 10
 
 
-def comparison_report(found: Comparison) -> Report:
-    """How much differs, the largest changes, what only one has, and which conditions hold."""
-    first, second = found.labels
-    differ = len(found.differences)
-    said = (
-        f"{plural(found.compared, 'number')} compared, {differ:,} {'differs' if differ == 1 else 'differ'}."
-    )
-    parts: list[Part] = [Heading(f"{first} and {second}", 1), said]
-    if found.differences:
-        shown = found.differences[:_MOST]
+def comparison_report(comparison: Comparison) -> Report:
+    """List the largest differences, the items of only one side, and the conditions that hold."""
+    first, second = comparison.labels
+    differ = len(comparison.differences)
+    summary = f"{plural(comparison.compared, 'number')} compared, {differ:,} {'differs' if differ == 1 else 'differ'}."
+    parts: list[Part] = [Heading(f"{first} and {second}", 1), summary]
+    if comparison.differences:
+        shown = comparison.differences[:_MOST]
         parts.append(
             table_of(
                 shown,
@@ -123,7 +121,7 @@ def comparison_report(found: Comparison) -> Report:
                     "first": "first",
                     "second": "second",
                     "change": "change",
-                    "relative": lambda each: _relative(each.relative),
+                    "relative": lambda difference: _relative(difference.relative),
                 },
                 caption="Largest changes",
                 formats=dict.fromkeys(("first", "second"), _number) | {"change": _signed},
@@ -132,12 +130,12 @@ def comparison_report(found: Comparison) -> Report:
         )
         if differ > _MOST:
             parts.append(f"... and {differ - _MOST:,} more, which --json has.")
-    for label, items in zip(found.labels, found.only, strict=True):
+    for label, items in zip(comparison.labels, comparison.only, strict=True):
         if items:
             more = f" and {len(items) - _MOST_NAMED:,} more" if len(items) > _MOST_NAMED else ""
             parts.append(f"Only in {label}: {', '.join(items[:_MOST_NAMED])}{more}.")
-    if found.failed:
-        parts.append(Text([_verdict(text, items) for text, items in found.failed.items()], "note"))
+    if comparison.failed:
+        parts.append(Text([_verdict(text, items) for text, items in comparison.failed.items()], "note"))
     return Report(parts)
 
 

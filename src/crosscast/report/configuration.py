@@ -1,4 +1,4 @@
-"""Choices of configurations: where to run a new kernel, what to take, and how a model was trained."""
+"""Reports on choices of configurations: sample runs, chosen configurations, and trained models."""
 
 from __future__ import annotations
 
@@ -36,20 +36,22 @@ _OBJECTIVES = {
 
 
 def samples_report(card: ConfigurationCard, columns: Sequence[str]) -> Report:
-    """Where a new kernel has to be run, and what to write down."""
-    written = f"To write down: {', '.join(columns)}; --template FILE makes the file."
-    return Report([f"{card.model}, {trained_on(card)}", *_samples_lines(card), written], "Sample runs")
+    """List the configurations at which a new kernel must be run, and the columns to record."""
+    instruction = f"To write down: {', '.join(columns)}; --template FILE makes the file."
+    return Report([f"{card.model}, {trained_on(card)}", *_samples_lines(card), instruction], "Sample runs")
 
 
 def chosen_report(found: Sequence[tuple[SampledKernel, Sequence[Choice]]], card: ConfigurationCard) -> Report:
-    """What is chosen for each kernel under each cap, and the predicted frontier."""
+    """Make sentences about the choices for each kernel under each cap, and tables of predicted frontiers."""
     parts: list[Part] = []
     for kernel, choices in found:
         first = choices[0]
-        on_it = {each.configuration for each in first.frontier}
-        taken = [each.recommended for each in choices if each.recommended is not None]
-        off = any(each.configuration not in on_it for each in taken)
-        below = "; below it what was chosen off it, as it is more likely to keep to its cap" if off else ""
+        frontier = {option.configuration for option in first.frontier}
+        chosen = [choice.recommended for choice in choices if choice.recommended is not None]
+        has_others = any(option.configuration not in frontier for option in chosen)
+        below = (
+            "; below it what was chosen off it, as it is more likely to keep to its cap" if has_others else ""
+        )
         parts += [Heading(kernel.name, 2), *map(_choice_sentence, choices), ""]
         parts.append(f"Predicted frontier, with {level_percent(first.level)} intervals{below}:")
         parts += [_choice_table(choices, card), "", _measured_at(kernel, card)]
@@ -73,18 +75,18 @@ def _choice_sentence(choice: Choice) -> str:
         power += f" ({_TENTH(chosen.power_low_w)} to {_TENTH(chosen.power_high_w)} W)"
     if not chosen.measured and chosen.time_low_s is not None and chosen.time_high_s is not None:
         time += f" ({times(chosen.time_low_s, chosen.time_high_s)})"
-    sure, likely = "", chosen.probability_under
-    if likely is not None and capped:
-        # Nothing that is predicted is certain.
-        text = "over 99.9 %" if likely >= 0.9995 else f"of {level_percent(likely)}"
-        sure = f"; it keeps to the cap with a probability {text}"
-    said = "measured" if chosen.measured else "predicted"
-    return f"{wish}: {configuration_text(chosen.configuration)}; {said} power {power}, time {time}{sure}."
+    note, probability = "", chosen.probability_under
+    if probability is not None and capped:
+        # Never 100 %, as predictions are not certain.
+        text = "over 99.9 %" if probability >= 0.9995 else f"of {level_percent(probability)}"
+        note = f"; it keeps to the cap with a probability {text}"
+    kind = "measured" if chosen.measured else "predicted"
+    return f"{wish}: {configuration_text(chosen.configuration)}; {kind} power {power}, time {time}{note}."
 
 
 def _choice_table(choices: Sequence[Choice], card: ConfigurationCard) -> Table:
     names = shown_settings(card.space)
-    listed = {each.configuration: each for each in choices[0].frontier}
+    listed = {option.configuration: option for option in choices[0].frontier}
     caps: defaultdict[object, list[str]] = defaultdict(list)
     for choice in choices:
         if choice.recommended is not None:
@@ -110,7 +112,7 @@ def _choice_table(choices: Sequence[Choice], card: ConfigurationCard) -> Table:
         ["device", *settings, "power, W", "between", "performance", "time, s", "between", ""],
         rows,
         words=(0, *range(1 + len(card.space.knobs), count + 1), count + 2, count + 5, count + 6),
-        bold=[place for place, configuration in enumerate(listed) if configuration in caps],
+        bold=[number for number, configuration in enumerate(listed) if configuration in caps],
         ranges=Ranges(
             [
                 (option.power_low_w or option.power_w, option.power_w, option.power_high_w or option.power_w)
@@ -129,13 +131,14 @@ def _between(option: Option, low: float | None, high: float | None, write: Calla
 
 
 def _measured_at(kernel: SampledKernel, card: ConfigurationCard) -> str:
-    at = kernel.configurations(card)
-    listed = "; ".join(map(configuration_text, at)) if len(at) <= 4 else plural(len(at), "configuration")
+    samples = kernel.configurations(card)
+    count = len(samples)
+    listed = "; ".join(map(configuration_text, samples)) if count <= 4 else plural(count, "configuration")
     return f"Measured in {plural(sum(kernel.runs), 'run')} at {listed}."
 
 
 def training_report(card: ConfigurationCard, folder: Path, tree: tuple[str, str] | None = None) -> Report:
-    """What a model was trained on, what it has to be told, and how good it is."""
+    """Describe a model's training data, the sample runs that it needs, and its errors."""
     command = f"crosscast choose sample --model {folder} --template runs.csv"
     parts: list[Part] = [f"{folder}: {card.model}, {trained_on(card)}", "", *_samples_lines(card)]
     parts += [f"To write the file for these runs: {command}", ""]
@@ -164,7 +167,7 @@ def training_report(card: ConfigurationCard, folder: Path, tree: tuple[str, str]
 
 
 def trained_on(card: ConfigurationCard) -> str:
-    """What a model was trained on, as a sentence without its subject."""
+    """Sentence about a model's training data, without its subject."""
     facts = card.training
     devices = card.space.devices
     return (
@@ -176,13 +179,13 @@ def trained_on(card: ConfigurationCard) -> str:
 
 
 def _samples_lines(card: ConfigurationCard) -> list[str]:
-    """Which configurations must be run for a new kernel, a line each."""
-    listed = [f"  {configuration_text(each)}" for each in card.sample_configurations]
+    """List the configurations at which a new kernel must be run."""
+    listed = [f"  {configuration_text(sample)}" for sample in card.sample_configurations]
     return ["A new kernel must be run once at:", *listed]
 
 
 def held_out_errors(card: ConfigurationCard) -> list[str]:
-    """How good the model was on held-out applications; none if the card does not say."""
+    """Sentence about the model's errors on held-out applications; none if the card has none."""
     errors = card.errors
     parts = []
     for what in ("time", "power"):
@@ -191,7 +194,7 @@ def held_out_errors(card: ConfigurationCard) -> list[str]:
             continue
         coverage = number_in(errors, f"coverage_{what}")
         level = level_percent(level_of(card))
-        held = "" if coverage is None else f", coverage of {level} intervals {percent(coverage)}"
+        interval_text = "" if coverage is None else f", coverage of {level} intervals {percent(coverage)}"
         error = "" if median is None else f"median error {level_percent(median)}, "
-        parts.append(f"{what}: {error}RMSE of the logarithm {rmse:.3f}{held}")
+        parts.append(f"{what}: {error}RMSE of the logarithm {rmse:.3f}{interval_text}")
     return [f"On held-out applications: {'; '.join(parts)}."] if parts else []

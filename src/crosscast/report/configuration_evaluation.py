@@ -1,4 +1,4 @@
-"""Evaluations of methods that choose configurations: tables machine by machine, and frontiers."""
+"""Tables of evaluations of methods that choose configurations, by machine, and frontiers."""
 
 from __future__ import annotations
 
@@ -37,23 +37,23 @@ from crosscast.report.numbers import (
 from crosscast.units import format_count
 
 _NAMED = 3
-"""Kernels that are named of those left out for the same reason."""
+"""Largest number of kernels left out for one reason that are named."""
 
 _MOST_TOGETHER = 12
-"""Most groups, and programs of a group, that are named."""
+"""Largest number of groups, and of programs of a group, that are named."""
 
 
-def evaluation_report(found: ConfigurationEvaluation, *, programs: bool = False) -> Report:
-    """The tables of an evaluation, machine by machine; with `programs` also those by program."""
+def evaluation_report(study: ConfigurationEvaluation, *, programs: bool = False) -> Report:
+    """Make the tables of an evaluation, by machine; with `programs` also those by program."""
     parts: list[Part] = []
-    for machine in found.machines:
-        parts += _machine(found, machine, programs)
+    for machine in study.machines:
+        parts += _machine(study, machine, programs)
     return Report([*parts, "", *_LEGEND])
 
 
 def _machine(study: ConfigurationEvaluation, machine: MachineChoices, programs: bool) -> list[Part]:
-    alone = [each for each in machine.results if each.protocol == ALONE]
-    together = [each for each in machine.results if each.protocol == TOGETHER]
+    alone = [result for result in machine.results if result.protocol == ALONE]
+    together = [result for result in machine.results if result.protocol == TOGETHER]
     limit = "" if alone[0].budget is None else f", at most {plural(alone[0].budget, 'extra run')}"
     parts: list[Part] = [
         Heading(_subject(study, machine), 1),
@@ -88,7 +88,7 @@ def _machine(study: ConfigurationEvaluation, machine: MachineChoices, programs: 
 
 
 def _few_names(names: Sequence[str], most: int) -> list[str]:
-    """The first names, and how many more there are."""
+    """The first names, and the number of further ones."""
     rest = len(names) - most
     return [*names[:most], f"{rest} more"] if rest > 0 else list(names)
 
@@ -100,33 +100,34 @@ def _subject(study: ConfigurationEvaluation, machine: MachineChoices) -> str:
         (len(set(cases.kernel.tolist())), "kernel"),
         (len(cases.programs), "program"),
     )
-    of, kernels, programs = (plural(number, noun) for number, noun in counts)
+    case_count, kernels, programs = (plural(number, noun) for number, noun in counts)
     weights = "their time" if study.weighting == "time" else "their number"
     return (
-        f"{study.label}, {machine.machine}: {of} of {kernels} at a size ({programs}) over "
+        f"{study.label}, {machine.machine}: {case_count} of {kernels} at a size ({programs}) over "
         f"{plural(len(machine.surfaces.space), 'configuration')}; kernels weighted by {weights}; "
         f"seed {study.seed}"
     )
 
 
 def _samples(machine: MachineChoices) -> list[str]:
-    """The sample configurations, and in how many folds where they differ."""
+    """Sentences about the sample configurations, with the number of folds where they differ."""
     folds: defaultdict[tuple[int, ...], int] = defaultdict(int)
     for numbers in machine.samples.values():
         folds[numbers] += 1
     lines = []
     for numbers, count in folds.items():
-        names = "; ".join(configuration_text(machine.surfaces.space.configurations[each]) for each in numbers)
+        configurations = machine.surfaces.space.configurations
+        names = "; ".join(configuration_text(configurations[number]) for number in numbers)
         where = "" if len(folds) == 1 else f" in {plural(count, 'fold')} of {sum(folds.values())}"
         lines.append(f"Sample configurations{where}: {names}.")
     return lines
 
 
 def _left_out(machine: MachineChoices) -> list[str]:
-    """Kernels that nobody was asked about, by reason."""
+    """Sentences about kernels without cases, by reason."""
     reasons: defaultdict[str, list[str]] = defaultdict(list)
-    for each in machine.cases.left_out:
-        reasons[each.reason].append(str(each.kernel))
+    for exclusion in machine.cases.left_out:
+        reasons[exclusion.reason].append(str(exclusion.kernel))
     return [
         f"Left out, {reason}: {plural(len(kernels), 'kernel')} ({', '.join(_few_names(kernels, _NAMED))})."
         for reason, kernels in reasons.items()
@@ -134,18 +135,19 @@ def _left_out(machine: MachineChoices) -> list[str]:
 
 
 def _clusters(machine: MachineChoices) -> str:
-    """What the published model finds in all programs."""
-    found = machine.published.fitted.clusters
-    note = f"The published model on all programs: {found.note}."
-    if found.nothing_to_cluster:
+    """Sentence about the clusters of the published model fitted to all programs."""
+    clusters = machine.published.fitted.clusters
+    note = f"The published model on all programs: {clusters.note}."
+    if clusters.nothing_to_cluster:
         return note
     between = (
-        f" Kendall's tau of two frontiers is {found.least_correlation:.2f} to {found.most_correlation:.2f}"
-        if found.least_correlation is not None and found.most_correlation is not None
+        f" Kendall's tau of two frontiers is {clusters.least_correlation:.2f} to "
+        f"{clusters.most_correlation:.2f}"
+        if clusters.least_correlation is not None and clusters.most_correlation is not None
         else " No two frontiers share two configurations"
     )
-    pairs = f"; {plural(found.undefined, 'pair')} of kernels share fewer than 2 configurations"
-    return f"{note}{between}{pairs if found.undefined else ''}."
+    pairs = f"; {plural(clusters.undefined, 'pair')} of kernels share fewer than 2 configurations"
+    return f"{note}{between}{pairs if clusters.undefined else ''}."
 
 
 _LEGEND = (
@@ -168,29 +170,31 @@ _Columns = Mapping[str, Callable[[ChoiceResult], str]]
 _SCORES = scores_of(
     "under_limit_share± under_performance under_power over_power over_performance score± extra_runs"
 )
-"""Columns of Table III of Bailey et al. 2014, the score and the extra runs."""
+"""Columns of Table III of Bailey et al. 2014, and score and extra runs."""
 
 
 def method_label(result: ChoiceResult) -> str:
-    """The name, with the confidence where there is one."""
+    """Name of the method, with its confidence where it has one."""
     return f"{result.method} {100 * result.confidence:g} %" if result.confidence else result.method
 
 
 def _method_table(results: Sequence[ChoiceResult], columns: _Columns, caption: str) -> Table:
-    """A row a method: those that are compared with the baselines first, the oracle last."""
-    own = [each for each in results if not each.baseline and each.method != REFERENCE]
-    baselines = [each for each in results if each.baseline]
-    reference = [each for each in results if each.method == REFERENCE]
+    """Make a row for each method: first methods, then baselines, last the oracle."""
+    methods = [result for result in results if not result.baseline and result.method != REFERENCE]
+    baselines = [result for result in results if result.baseline]
+    reference = [result for result in results if result.method == REFERENCE]
 
-    def rows(of: Sequence[ChoiceResult]) -> list[list[str]]:
-        return [[method_label(each), *(text(each) for text in columns.values())] for each in of]
+    def rows(group: Sequence[ChoiceResult]) -> list[list[str]]:
+        return [[method_label(result), *(text(result) for text in columns.values())] for result in group]
 
-    divider = [["baselines"]] if own and baselines else []
-    return Table(["method", *columns], [*rows(own), *divider, *rows(baselines), *rows(reference)], caption)
+    divider = [["baselines"]] if methods and baselines else []
+    return Table(
+        ["method", *columns], [*rows(methods), *divider, *rows(baselines), *rows(reference)], caption
+    )
 
 
 def _share(path: str) -> Callable[[ChoiceResult], str]:
-    """A share by its path from a result; a dash where it is not known."""
+    """Column of a share by its path in a result; a dash where it is not known."""
     return lambda result: share(value_of(result, path))
 
 
@@ -205,7 +209,7 @@ def _main_table(results: Sequence[ChoiceResult], caption: str) -> Table:
 
 
 def _curve_table(results: Sequence[ChoiceResult]) -> Table:
-    """The score by the number of extra runs."""
+    """Make the table of the score by the number of extra runs."""
 
     def score(budget: int, result: ChoiceResult) -> str:
         return share(result.curve[budget].score)
@@ -223,32 +227,32 @@ _ON_REPEATS = (
 
 
 def _repeats_table(results: Sequence[ChoiceResult], machine: MachineChoices) -> Table:
-    """With 1 % tolerance on the runs themselves; on other repeats without it, with it, and told 1 % less."""
-    paths = [f"metrics.{each}" for each in _ON_REPEATS[2:]]
+    """Make the table of results with 1 % tolerance, on other repeats, and with caps lower by 1 %."""
+    paths = [f"metrics.{name}" for name in _ON_REPEATS[2:]]
     headings, caption, last = ["≤ 1 %", "perf."], "with 1 % tolerance", []
     split_half = machine.split_half
     if split_half is not None:
-        paths += [f"on_repeats.{each}" for each in _ON_REPEATS]
-        paths += [f"told_less.{each}" for each in (*_ON_REPEATS[:2], "score")]
+        paths += [f"on_repeats.{name}" for name in _ON_REPEATS]
+        paths += [f"told_less.{name}" for name in (*_ON_REPEATS[:2], "score")]
         headings += ["again", "perf.", "repeats", "perf.", "told less", "perf.", "S"]
         violations = 100 * (split_half.violations or 0.0)
         caption += (
             f", and on {REPEATS} other repeats, which are simulated: repeats alone take "
             f"{violations:.0f} % of the oracle's choices over the limit"
         )
-        shares = (share(getattr(split_half, each)) for each in _ON_REPEATS)
+        shares = (share(getattr(split_half, name)) for name in _ON_REPEATS)
         last = [["split-half oracle", "", "", *shares]]
-    # Several columns have one heading.
+    # Headings repeat, so that they cannot be the keys of columns.
     table = _method_table(results, {path: _share(path) for path in paths}, caption)
     return Table(["method", *headings], [*table.rows, *last], caption)
 
 
 def _tails_table(results: Sequence[ChoiceResult]) -> Table:
-    """What is lost at worst: percentiles over the cases under the limit, and the worst programs."""
+    """Make the table of worst cases: percentiles of lost performance within the cap, and worst programs."""
 
     def least(name: str, result: ChoiceResult) -> str:
-        found = [getattr(each, name) for each in result.programs.values()]
-        return share(min((each for each in found if each is not None), default=None))
+        values = [getattr(metrics, name) for metrics in result.programs.values()]
+        return share(min((value for value in values if value is not None), default=None))
 
     columns: _Columns = {
         "lost: median": _share("regret.median"),
@@ -262,24 +266,24 @@ def _tails_table(results: Sequence[ChoiceResult]) -> Table:
 
 
 def _confidence_table(results: Sequence[ChoiceResult]) -> list[Part]:
-    """What methods promised and kept, and the programs that are more often over the cap than was promised."""
-    promised = [each for each in results if each.confidence is not None]
+    """Make the table of promised and kept confidence, and list programs that exceed the promise."""
+    promised = [result for result in results if result.confidence is not None]
     if not promised:
         return []
     columns: _Columns = {
-        "allowed over": lambda each: share(1 - (each.confidence or 0.0)),
+        "allowed over": lambda result: share(1 - (result.confidence or 0.0)),
         "over": _share("metrics.violations"),
         "perf.": _share("metrics.under_performance"),
-        "programs above": lambda each: f"{len(each.above)} of {len(each.programs)}",
+        "programs above": lambda result: f"{len(result.above)} of {len(result.programs)}",
     }
     return [
         _method_table(promised, columns, "what was promised"),
-        *(f"Above it with {each.method}: {', '.join(each.above)}." for each in results if each.above),
+        *(f"Above it with {result.method}: {', '.join(result.above)}." for result in results if result.above),
     ]
 
 
 def _program_table(result: ChoiceResult) -> Table:
-    """The main metrics of one method, a row a program."""
+    """Make the table of the main metrics of one method, with a row for each program."""
     rows = [([program], metrics, None) for program, metrics in result.programs.items()]
     return score_table([result.method], rows, _SCORES, caption="by program")
 
@@ -301,7 +305,7 @@ class KernelFrontier:
 
 
 def frontier_of(surfaces: Surfaces, row: int) -> KernelFrontier:
-    """The frontier of one kernel, by its row."""
+    """Find the frontier of one kernel, given by its row."""
     time_s, power_w = surfaces.time_s[row], surfaces.power_w[row]
     return KernelFrontier(
         surfaces, row, pareto_frontier(time_s, power_w), np.nanmin(time_s) / time_s, power_w
@@ -309,39 +313,44 @@ def frontier_of(surfaces: Surfaces, row: int) -> KernelFrontier:
 
 
 def longest_frontier(machine: MachineChoices) -> KernelFrontier:
-    """The frontier with the most configurations, of kernels that were asked about; the first of several."""
+    """Find the first frontier with the most configurations, among kernels with cases."""
     rows, counts = np.unique(machine.cases.kernel, return_counts=True)
     return frontier_of(machine.surfaces, int(rows[counts.argmax()]))
 
 
-def frontier_table(found: KernelFrontier, caption: str = "") -> Table:
-    """The configurations on the frontier, with their settings, power and normalised performance."""
-    names = shown_settings(found.surfaces.space)
+def frontier_table(kernel: KernelFrontier, caption: str = "") -> Table:
+    """Make the table of configurations on a frontier, with settings, power and normalised performance."""
+    names = shown_settings(kernel.surfaces.space)
     rows = []
-    for number in found.frontier.tolist():
-        each = found.surfaces.space.configurations[number]
-        settings = [setting_text(name, each.settings.get(name)) for name in names]
+    for number in kernel.frontier.tolist():
+        configuration = kernel.surfaces.space.configurations[number]
+        settings = [setting_text(name, configuration.settings.get(name)) for name in names]
         rows.append(
-            [each.device, *settings, f"{found.power_w[number]:.1f}", f"{found.performance[number]:.2f}"]
+            [
+                configuration.device,
+                *settings,
+                f"{kernel.power_w[number]:.1f}",
+                f"{kernel.performance[number]:.2f}",
+            ]
         )
     headings = ["device", *map(setting_heading, names), "power, W", "performance"]
     return Table(headings, rows, caption)
 
 
-def write_frontier(found: KernelFrontier, path: Path) -> Path:
+def write_frontier(kernel: KernelFrontier, path: Path) -> Path:
     """Write the configurations on the frontier as CSV, in SI units."""
-    space = found.surfaces.space
+    space = kernel.surfaces.space
     names = shown_settings(space)
     try:
         with whole_file(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
             writer = csv.writer(file, lineterminator="\n")
             writer.writerow(["device", *names, "power_w", "time_s", "performance"])
-            for number in found.frontier.tolist():
-                each = space.configurations[number]
-                settings = [each.settings.get(name, "") for name in names]
-                time_s = float(found.surfaces.time_s[found.row, number])
-                measured = [float(found.power_w[number]), time_s, float(found.performance[number])]
-                writer.writerow([each.device, *settings, *measured])
+            for number in kernel.frontier.tolist():
+                configuration = space.configurations[number]
+                settings = [configuration.settings.get(name, "") for name in names]
+                time_s = float(kernel.surfaces.time_s[kernel.row, number])
+                measured = [float(kernel.power_w[number]), time_s, float(kernel.performance[number])]
+                writer.writerow([configuration.device, *settings, *measured])
     except OSError as error:
         problem = f"cannot write {path} ({error.strerror or error})"
         raise InputError.of(field="figures", problem=problem) from error

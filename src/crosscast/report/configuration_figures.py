@@ -1,4 +1,4 @@
-"""Figures of choices of configurations: one choice, and an evaluation of methods."""
+"""Figures of one choice of a configuration, and of an evaluation of methods that choose."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ if TYPE_CHECKING:
 def choice_figure(
     name: str, forecast: SurfaceForecast, space: ConfigurationSpace, choices: Sequence[Choice]
 ) -> Figure:
-    """Time over power of one kernel."""
+    """Draw predicted time over power of one kernel, with frontier and choices."""
     figure, axes = draw.one_figure(8.4, 5.2)
     power, time = forecast.power.centre, forecast.time.centre
     for number, (device, look) in enumerate(draw.looks(space.devices).items()):
-        own = space.device_numbers == number
+        on_device = space.device_numbers == number
         axes.scatter(
-            power[own],
-            time[own],
+            power[on_device],
+            time[on_device],
             s=26,
             c=look.face,
             marker=look.mark,
@@ -82,15 +82,15 @@ def choice_figure(
 
 
 def _draw_intervals(axes: Axes, forecast: SurfaceForecast, frontier: Integers, level: float) -> None:
-    """Intervals of both along the frontier, where the model knows them."""
-    places = frontier[~forecast.measured[frontier]]
-    if not places.size or not forecast.time.errors.size or not forecast.power.errors.size:
+    """Draw the intervals of time and power along the frontier, where the model has them."""
+    predicted = frontier[~forecast.measured[frontier]]
+    if not predicted.size or not forecast.time.errors.size or not forecast.power.errors.size:
         return
     axes.errorbar(
-        forecast.power.centre[places],
-        forecast.time.centre[places],
-        xerr=_reach(forecast.power, places, level),
-        yerr=_reach(forecast.time, places, level),
+        forecast.power.centre[predicted],
+        forecast.time.centre[predicted],
+        xerr=_reach(forecast.power, predicted, level),
+        yerr=_reach(forecast.time, predicted, level),
         fmt="none",
         ecolor="#333333",
         elinewidth=0.7,
@@ -100,28 +100,29 @@ def _draw_intervals(axes: Axes, forecast: SurfaceForecast, frontier: Integers, l
     )
 
 
-def _reach(quantity: Quantity, places: Integers, level: float) -> Reals:
-    low, high = (quantity.quantile(share)[places] for share in ((1 - level) / 2, (1 + level) / 2))
-    centre = quantity.centre[places]
-    # Errors that are all of one sign leave the centre outside of its interval.
+def _reach(quantity: Quantity, numbers: Integers, level: float) -> Reals:
+    """Distances from the centre to both ends of the intervals of some configurations."""
+    low, high = (quantity.quantile(share)[numbers] for share in ((1 - level) / 2, (1 + level) / 2))
+    centre = quantity.centre[numbers]
+    # If all errors have one sign, the centre is outside of its interval.
     return np.maximum(np.stack([centre - low, high - centre]), 0.0)
 
 
 def _draw_choices(axes: Axes, choices: Sequence[Choice]) -> None:
-    for place, choice in enumerate(choices):
+    for number, choice in enumerate(choices):
         axes.axvline(
             choice.power_cap,
             color=draw.GREY,
             linestyle="--",
             linewidth=1,
             zorder=1,
-            label="power cap" if place == 0 else None,
+            label="power cap" if number == 0 else None,
         )
-    there = [each.recommended for each in choices if each.recommended is not None]
-    if there:
+    recommended = [choice.recommended for choice in choices if choice.recommended is not None]
+    if recommended:
         axes.scatter(
-            [each.power_w for each in there],
-            [each.time_s for each in there],
+            [forecast.power_w for forecast in recommended],
+            [forecast.time_s for forecast in recommended],
             s=210,
             marker="*",
             color="#f0e442",
@@ -134,7 +135,7 @@ def _draw_choices(axes: Axes, choices: Sequence[Choice]) -> None:
 
 def _title(name: str, choices: Sequence[Choice]) -> str:
     if len(choices) > 1:
-        return f"{name} under {', '.join(f'{each.power_cap:g}' for each in choices)} W"
+        return f"{name} under {', '.join(f'{choice.power_cap:g}' for choice in choices)} W"
     choice = choices[0]
     chosen = (
         "nothing is chosen"
@@ -148,7 +149,7 @@ _LONGEST_NAME = 40
 
 
 def evaluation_figures(study: ConfigurationEvaluation) -> dict[str, Figure]:
-    """The longest frontier, the methods, the score by extra runs and what repeats keep, by name.
+    """Draw the longest frontier, the methods, the score by extra runs and results on repeats, by name.
 
     The names begin with a folder for each machine where there are several.
     """
@@ -158,16 +159,16 @@ def evaluation_figures(study: ConfigurationEvaluation) -> dict[str, Figure]:
 def by_machine(
     study: ConfigurationEvaluation, figures_of: Callable[[MachineChoices], dict[str, Figure]]
 ) -> dict[str, Figure]:
-    """Figures of each machine; the names begin with a folder for it where there are several."""
+    """Draw the figures of each machine; the names begin with a folder for it where there are several."""
     return {
-        f"{place}{name}": figure
-        for machine, place in _placed(study)
+        f"{folder}{name}": figure
+        for machine, folder in _with_folders(study)
         for name, figure in figures_of(machine).items()
     }
 
 
 def machine_figures(machine: MachineChoices) -> dict[str, Figure]:
-    """Figures of one machine, by name; without repeats none of them."""
+    """Draw the figures of one machine by name; the one of repeats only where there are any."""
     results, title = alone(machine.results), machine.machine
     figures = {
         "frontier": frontier_figure(longest_frontier(machine), title),
@@ -183,20 +184,20 @@ def machine_figures(machine: MachineChoices) -> dict[str, Figure]:
 def write_frontiers(study: ConfigurationEvaluation, folder: Path) -> list[Path]:
     """Write the longest frontier of each machine beside its figures (Table I of Bailey et al. 2014)."""
     return [
-        write_frontier(longest_frontier(machine), folder / place / "frontier.csv")
-        for machine, place in _placed(study)
+        write_frontier(longest_frontier(machine), folder / subfolder / "frontier.csv")
+        for machine, subfolder in _with_folders(study)
     ]
 
 
-def _placed(study: ConfigurationEvaluation) -> Iterator[tuple[MachineChoices, str]]:
-    """Each machine with the beginning of the names of its files."""
+def _with_folders(study: ConfigurationEvaluation) -> Iterator[tuple[MachineChoices, str]]:
+    """Each machine with the folder that its figures' names begin with, empty for a single machine."""
     names = machine_folders([machine.machine for machine in study.machines])
     for machine, name in zip(study.machines, names, strict=True):
         yield machine, f"{name}/" if len(study.machines) > 1 else ""
 
 
 def machine_folders(machines: Sequence[str]) -> list[str]:
-    """A name for the folder of each machine that is safe in any file system, and its own.
+    """Unique names of the machines' folders that are safe in any file system.
 
     >>> machine_folders(["titanx", "cpu + gpu", "..", "cpu+gpu"])
     ['titanx', 'cpu-gpu', 'machine', 'cpu-gpu-2']
@@ -205,7 +206,7 @@ def machine_folders(machines: Sequence[str]) -> list[str]:
     for machine in machines:
         plain = re.sub(r"[^\w]+", "-", machine).strip("-")[:_LONGEST_NAME] or "machine"
         name, count = plain, 1
-        while name.casefold() in {each.casefold() for each in names}:
+        while name.casefold() in {other.casefold() for other in names}:
             count += 1
             name = f"{plain}-{count}"
         names.append(name)
@@ -223,7 +224,7 @@ _FAMILIES = (
     "published-log",
     "model-confident",
 )
-"""Those that look the same in all figures; others follow."""
+"""Families of methods with a fixed style in all figures; others follow."""
 
 _DASHES = {"": (0, (1, 1.2)), "+fl": (0, (5, 1.5)), "+steps": "solid"}
 _LIMITER = "limiter"
@@ -231,7 +232,7 @@ _LIMITER = "limiter"
 
 @dataclass(frozen=True)
 class Style:
-    """Colour of the line, mark with the colours of its inside and edge, and dashes of the line."""
+    """Colour and dashes of the line, and the mark with the colours of its face and edge."""
 
     colour: str
     mark: str
@@ -240,7 +241,7 @@ class Style:
     dashes: object
 
     def of_marks(self) -> draw.MarkStyle:
-        """The same as matplotlib names them."""
+        """Return the properties of marks as keyword arguments of matplotlib."""
         return {
             "color": self.colour,
             "marker": self.mark,
@@ -250,21 +251,21 @@ class Style:
 
 
 def alone(results: Sequence[ChoiceResult]) -> list[ChoiceResult]:
-    """Those with each program left out alone."""
-    return [each for each in results if each.protocol == ALONE]
+    """Results with each program left out alone."""
+    return [result for result in results if result.protocol == ALONE]
 
 
 def method_styles(results: Sequence[ChoiceResult]) -> dict[str, Style]:
-    """A style for each method: a family, such as a model with and without limiting, shares colour and mark.
+    """Assign a style to each method; variants of one model share colour and mark.
 
     The mark is hollow and the line dotted without limiting; with steps up, too, the mark has a black edge.
     """
-    families = {family: place for place, family in enumerate(_FAMILIES)}
+    families = {family: number for number, family in enumerate(_FAMILIES)}
     styles = {}
     for result in results:
         family, suffix = _family(result.method)
-        place = families.setdefault(family, len(families))
-        colour, mark = draw.COLOURS[place % len(draw.COLOURS)], draw.MARKS[place % len(draw.MARKS)]
+        number = families.setdefault(family, len(families))
+        colour, mark = draw.COLOURS[number % len(draw.COLOURS)], draw.MARKS[number % len(draw.MARKS)]
         edge = draw.BLACK if suffix == "+steps" else colour
         styles[result.method] = Style(colour, mark, colour if suffix else "white", edge, _DASHES[suffix])
     if _LIMITER in styles:
@@ -275,68 +276,83 @@ def method_styles(results: Sequence[ChoiceResult]) -> dict[str, Style]:
 
 
 def _family(name: str) -> tuple[str, str]:
-    suffix = next((each for each in ("+fl", "+steps") if name.endswith(each)), "")
+    suffix = next((ending for ending in ("+fl", "+steps") if name.endswith(ending)), "")
     return name.removesuffix(suffix), suffix
 
 
 PERFORMANCE = "performance, relative to the fastest configuration"
 
 
-def frontier_figure(found: KernelFrontier, title: str) -> Figure:
-    """Normalised performance over power of each configuration, with a line along the frontier.
+def frontier_figure(kernel: KernelFrontier, title: str) -> Figure:
+    """Draw normalised performance over power of each configuration, with a line along the frontier.
 
     Configurations are coloured by the device; on a single one by its last knob.
     """
     figure, axes = draw.one_figure(8, 5.4)
-    draw_frontier(axes, found)
-    space = found.surfaces.space
+    draw_frontier(axes, kernel)
+    space = kernel.surfaces.space
     if len(space.devices) > 1:
         for device, look in draw.looks(space.devices).items():
-            own = space.device_numbers == space.devices.index(device)
-            draw.points(axes, found.power_w[own], found.performance[own], look, device, size=5, alpha=0.8)
+            on_device = space.device_numbers == space.devices.index(device)
+            draw.points(
+                axes,
+                kernel.power_w[on_device],
+                kernel.performance[on_device],
+                look,
+                device,
+                size=5,
+                alpha=0.8,
+            )
         draw.legend_below(figure, 8)
     elif space.knobs:
         name = space.knobs[-1]
         shade = space.matrix[:, -1] * setting_scale(name)
         dots = axes.scatter(
-            found.power_w, found.performance, c=shade, cmap=draw.MAP, s=28, linewidths=0, zorder=3
+            kernel.power_w, kernel.performance, c=shade, cmap=draw.MAP, s=28, linewidths=0, zorder=3
         )
         figure.colorbar(dots, ax=axes, label=setting_heading(name), pad=0.02)
     axes.set_xlabel("power, W")
     axes.set_ylabel(PERFORMANCE)
-    draw.spread_axis(axes, "x", found.power_w)
-    draw.spread_axis(axes, "y", found.performance)
+    draw.spread_axis(axes, "x", kernel.power_w)
+    draw.spread_axis(axes, "y", kernel.performance)
     draw.style_axes(axes)
-    known = int(np.isfinite(found.power_w).sum())
+    known = int(np.isfinite(kernel.power_w).sum())
     return draw.titled(
         figure,
-        f"{title}: {found.kernel}, the longest frontier",
-        f"{len(found.frontier)} of {known} configurations are on it (line)",
+        f"{title}: {kernel.kernel}, the longest frontier",
+        f"{len(kernel.frontier)} of {known} configurations are on it (line)",
     )
 
 
-def draw_frontier(axes: Axes, found: KernelFrontier) -> None:
-    """What can be reached with the power at hand."""
-    at = found.frontier
+def draw_frontier(axes: Axes, kernel: KernelFrontier) -> None:
+    """Draw the best performance by available power."""
+    on_frontier = kernel.frontier
     draw.steps(
-        axes, found.power_w[at], found.performance[at], color=draw.GREY, linewidth=1.4, label="_frontier"
+        axes,
+        kernel.power_w[on_frontier],
+        kernel.performance[on_frontier],
+        color=draw.GREY,
+        linewidth=1.4,
+        label="_frontier",
     )
 
 
 def methods_figure(results: Sequence[ChoiceResult], title: str) -> Figure:
-    """A mark a method, with lines as long as what a bootstrap over programs leaves."""
+    """Draw a mark for each method, with lines for its bootstrap intervals over programs."""
     figure, axes = draw.one_figure(8, 6.2)
     styles = method_styles(results)
     for result in results:
         share, performance = result.metrics.under_limit_share, result.metrics.under_performance
         if share is None or performance is None:
             continue
-        style, sure = styles[result.method], result.bootstrap.intervals
+        style, intervals = styles[result.method], result.bootstrap.intervals
         line: draw.MarkStyle = {"color": style.colour, "linewidth": 1, "alpha": 0.35, "zorder": 2}
-        if (across := sure.get("under_limit_share")) is not None:
-            axes.plot([100 * across.low, 100 * across.high], [100 * performance] * 2, **line)
-        if (along := sure.get("under_performance")) is not None:
-            axes.plot([100 * share] * 2, [100 * along.low, 100 * along.high], **line)
+        if (share_interval := intervals.get("under_limit_share")) is not None:
+            axes.plot([100 * share_interval.low, 100 * share_interval.high], [100 * performance] * 2, **line)
+        if (performance_interval := intervals.get("under_performance")) is not None:
+            axes.plot(
+                [100 * share] * 2, [100 * performance_interval.low, 100 * performance_interval.high], **line
+            )
         axes.plot(
             [100 * share],
             [100 * performance],
@@ -366,18 +382,20 @@ _SERIES = (
 
 
 def repeats_figure(results: Sequence[ChoiceResult], split_half: ChoiceMetrics, title: str) -> Figure:
-    """A row a method, and one for the split-half oracle."""
-    rows = [(method_label(each), _kept_shares(each)) for each in results]
+    """Draw a row for each method, and one for the split-half oracle."""
+    rows = [(method_label(result), _shares_within(result)) for result in results]
     rows.append(("split-half oracle", (None, None, split_half.under_limit_share_within_1pct, None)))
     rows.reverse()
     figure, axes = draw.one_figure(8, 1.9 + 0.3 * len(rows))
-    for place, (name, look) in enumerate(_SERIES):
+    for column, (name, look) in enumerate(_SERIES):
         known = [
-            (100 * share, row) for row, (_, shares) in enumerate(rows) if (share := shares[place]) is not None
+            (100 * share, row)
+            for row, (_, shares) in enumerate(rows)
+            if (share := shares[column]) is not None
         ]
         size = 10.0 if look.face == "white" else 6.5
-        across, along = [share for share, _ in known], [row for _, row in known]
-        draw.points(axes, across, along, look, name, size=size, clip_on=False, zorder=3 + place)
+        shares_known, heights = [share for share, _ in known], [row for _, row in known]
+        draw.points(axes, shares_known, heights, look, name, size=size, clip_on=False, zorder=3 + column)
     axes.set_yticks(range(len(rows)), [name for name, _ in rows])
     axes.set_ylim(-0.6, len(rows) - 0.4)
     draw.style_axes(axes, x="cases within the cap, %")
@@ -385,18 +403,18 @@ def repeats_figure(results: Sequence[ChoiceResult], split_half: ChoiceMetrics, t
     return draw.titled(figure, title)
 
 
-def _kept_shares(result: ChoiceResult) -> tuple[float | None, ...]:
-    metrics, again = result.metrics, result.on_repeats
+def _shares_within(result: ChoiceResult) -> tuple[float | None, ...]:
+    metrics, on_repeats = result.metrics, result.on_repeats
     return (
         metrics.under_limit_share,
         metrics.under_limit_share_within_1pct,
-        None if again is None else again.under_limit_share_within_1pct,
+        None if on_repeats is None else on_repeats.under_limit_share_within_1pct,
         None if result.told_less is None else result.told_less.under_limit_share,
     )
 
 
 def curve_figure(results: Sequence[ChoiceResult], title: str) -> Figure:
-    """A line a method; the limiter without a model is thicker."""
+    """Draw a line for each method; the limiter without a model is thicker."""
     figure, axes = draw.one_figure(8, 6.0)
     styles = method_styles(results)
     for result in results:
@@ -409,7 +427,7 @@ def curve_figure(results: Sequence[ChoiceResult], title: str) -> Figure:
             markersize=5.5,
             label=method_label(result),
             clip_on=False,
-            # Those that begin as the limiter does are drawn over it.
+            # Methods that start like the limiter are drawn over it.
             zorder=2 if limiter else 3,
             **style.of_marks(),
         )

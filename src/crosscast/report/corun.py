@@ -1,4 +1,4 @@
-"""Co-running applications: trained models, predictions, profiles, translated times and plans."""
+"""Reports on co-running: trained models, predictions, profiles, translated times and plans."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _SHOWN = ("slowdown", "time", "power", "fits")
 
 
 class ErrorRow(msgspec.Struct, frozen=True):
-    """A result of an evaluation, as a card has it."""
+    """A result of an evaluation, as a card stores it."""
 
     model: str
     quantity: str
@@ -56,29 +56,29 @@ class ErrorRow(msgspec.Struct, frozen=True):
 
     @property
     def worst_text(self) -> str | None:
-        """What has the least coverage, and how much."""
+        """The group with the least coverage, and this coverage."""
         return None if self.worst is None else f"{self.worst} {percent(self.worst_coverage)}"
 
 
 def error_rows(results: Iterable[object]) -> list[ErrorRow]:
-    """Results as objects of JSON have them."""
-    return [decode(ErrorRow, each, "errors.results") for each in results]
+    """Read results from JSON values."""
+    return [decode(ErrorRow, result, "errors.results") for result in results]
 
 
 def error_table(results: Sequence[ErrorRow]) -> Table:
-    """A row for each result."""
+    """Make a table with a row for each result."""
     columns: dict[str, Callable[[ErrorRow], object]] = {
-        "model": lambda each: named(each.model, each.baseline),
-        "quantity": lambda each: each.quantity,
-        "mix of": lambda each: "any" if each.bag_size is None else each.bag_size,
-        "known mixes": lambda each: each.probes,
-        "MAPE": lambda each: error_percent(each.mape),
-        "coverage": lambda each: percent(each.coverage),
-        "worst": lambda each: each.worst_text,
-        "AUC": lambda each: each.auc,
-        "predicted": lambda each: each.rows,
+        "model": lambda row: named(row.model, row.baseline),
+        "quantity": lambda row: row.quantity,
+        "mix of": lambda row: "any" if row.bag_size is None else row.bag_size,
+        "known mixes": lambda row: row.probes,
+        "MAPE": lambda row: error_percent(row.mape),
+        "coverage": lambda row: percent(row.coverage),
+        "worst": lambda row: row.worst_text,
+        "AUC": lambda row: row.auc,
+        "predicted": lambda row: row.rows,
     }
-    if not any(each.probes for each in results):
+    if not any(row.probes for row in results):
         del columns["known mixes"]
     return Table.of(
         results, columns, formats={"AUC": "{:.3f}".format, "predicted": format_count}, words=(0, 1)
@@ -86,13 +86,13 @@ def error_table(results: Sequence[ErrorRow]) -> Table:
 
 
 def corun_training_report(card: CoRunCard, folder: Path) -> Report:
-    """What a model was trained on, and how good it is."""
-    results = [each for each in error_rows(results_of(card)) if each.quantity in _SHOWN]
+    """Describe a model's training data and its errors."""
+    results = [row for row in error_rows(results_of(card)) if row.quantity in _SHOWN]
     return Report(
         [
             f"{folder}: {card.model}, {trained_on_mixes(card)}",
             "",
-            error_table([each for each in results if each.bag_size is None]),
+            error_table([row for row in results if row.bag_size is None]),
             "Each application was left out in turn with all mixes that it is in, and these were predicted by "
             "the model fitted to the others.",
             "Coverage: share of measured values within their "
@@ -103,7 +103,7 @@ def corun_training_report(card: CoRunCard, folder: Path) -> Report:
 
 
 def trained_on_mixes(card: CoRunCard) -> str:
-    """What a model was trained on, as a sentence without its subject."""
+    """Sentence about a model's training data, without its subject."""
     facts = card.training
     sizes = " and ".join(map(str, card.sizes))
     return (
@@ -114,34 +114,34 @@ def trained_on_mixes(card: CoRunCard) -> str:
 
 
 def held_out_corun_errors(card: CoRunCard) -> list[str]:
-    """How good the model was on held-out applications."""
-    own = {
-        each.quantity: each
-        for each in error_rows(results_of(card))
-        if each.model == card.model and each.bag_size is None and not each.probes
+    """Sentences about the model's errors on held-out applications."""
+    results = {
+        row.quantity: row
+        for row in error_rows(results_of(card))
+        if row.model == card.model and row.bag_size is None and not row.probes
     }
     parts = [
-        f"{name} {error_percent(own[quantity].mape)}"
+        f"{name} {error_percent(results[quantity].mape)}"
         for quantity, name in (("slowdown", "slowdowns"), ("time", "times of mixes"), ("power", "power"))
-        if quantity in own and own[quantity].mape is not None
+        if quantity in results and results[quantity].mape is not None
     ]
     if not parts:
         return []
-    said = f"Mean absolute error on held-out applications: {', '.join(parts)}."
-    found = own.get("time") or own.get("slowdown")
-    if found is None or found.coverage is None:
-        return [said]
-    what = "times" if "time" in own else "slowdowns"
+    errors = f"Mean absolute error on held-out applications: {', '.join(parts)}."
+    row = results.get("time") or results.get("slowdown")
+    if row is None or row.coverage is None:
+        return [errors]
+    what = "times" if "time" in results else "slowdowns"
     level = percent(number_in(card.errors, "level"))
     return [
-        said,
-        f"Coverage of {level} intervals of {what}: {percent(found.coverage)} "
-        f"(worst application {found.worst_text}).",
+        errors,
+        f"Coverage of {level} intervals of {what}: {percent(row.coverage)} "
+        f"(worst application {row.worst_text}).",
     ]
 
 
 def suggested_mixes(suggestion: SuggestedMixes | None, where: str) -> list[str]:
-    """Which mixes to measure, as a sentence, and what that is expected to tell of slowdowns somewhere."""
+    """Sentence about mixes to measure, and the expected errors of slowdowns with and without them."""
     if suggestion is None:
         return []
     labels = [" with ".join(names) for names in suggestion.names]
@@ -157,8 +157,7 @@ def corun_forecast_report(
     translation: TranslationCard | None = None,
     suggestion: SuggestedMixes | None = None,
 ) -> Report:
-    """What is predicted of one mix."""
-    both = zip(forecast.mix, forecast.slowdown, strict=True)
+    """Make the tables of the prediction for one mix."""
     rows = [
         [
             solo.name,
@@ -173,7 +172,7 @@ def corun_forecast_report(
                 ]
             ),
         ]
-        for solo, slowdown in both
+        for solo, slowdown in zip(forecast.mix, forecast.slowdown, strict=True)
     ]
     table = Table(
         ["application", "alone", "slowdown", "interval", "in the mix"],
@@ -189,10 +188,9 @@ def corun_forecast_report(
     return Report([table, *_of_mix(forecast, card), "", *about], "Predicted slowdowns")
 
 
-def _slowdowns(found: Sequence[Estimate | None]) -> Ranges:
-    return Ranges(
-        [None if each is None else (each.low, each.value, each.high) for each in found], factor, "slowdown"
-    )
+def _slowdowns(estimates: Sequence[Estimate | None]) -> Ranges:
+    rows = [None if value is None else (value.low, value.value, value.high) for value in estimates]
+    return Ranges(rows, factor, "slowdown")
 
 
 def _of_mix(forecast: MixForecast, card: CoRunCard) -> list[str]:
@@ -200,10 +198,10 @@ def _of_mix(forecast: MixForecast, card: CoRunCard) -> list[str]:
     time, serial = forecast.time_s, forecast.serial_s
     if time is not None:
         interval = f"{times(time.low, time.high)}, {_level(time)} interval"
-        said = f"Time of the mix: {format_seconds(time.value)} ({interval})"
+        sentence = f"Time of the mix: {format_seconds(time.value)} ({interval})"
         if serial is not None:
-            said += f"; one after another {format_seconds(serial)}: {_gain(time, serial)}"
-        lines.append(f"{said}.")
+            sentence += f"; one after another {format_seconds(serial)}: {_gain(time, serial)}"
+        lines.append(f"{sentence}.")
     power = forecast.power_w
     if power is not None:
         low, high = three_digits(power.low), three_digits(power.high)
@@ -233,9 +231,9 @@ def _level(value: Estimate) -> str:
 
 def _gain(time: Estimate, serial: float) -> str:
     share = 1 - time.value / serial
-    said = f"{percent(abs(share))} {'saved' if share > 0 else 'lost'}"
-    sure = time.high < serial or time.low > serial
-    return said if sure else f"{said}, but the interval includes no change"
+    gain = f"{percent(abs(share))} {'saved' if share > 0 else 'lost'}"
+    is_certain = time.high < serial or time.low > serial
+    return gain if is_certain else f"{gain}, but the interval includes no change"
 
 
 _MIX = {
@@ -258,17 +256,17 @@ _MISSES = {
 
 @dataclass(frozen=True)
 class CoRunProfile:
-    """A profile, and how it was made."""
+    """A profile of an isolated run, and how it was made."""
 
-    solo: Solo  # What is known of the application
+    solo: Solo  # The isolated run
     device: str  # Id of the device
     device_name: str  # Its name
-    calibration: StressorCalibration  # The stressors there
-    notes: Sequence[str]  # What went wrong without ending it, as sentences
-    file: Path  # Where it was written to
+    calibration: StressorCalibration  # Calibration of the stressors on the device
+    notes: Sequence[str]  # Problems that did not stop the run, as sentences
+    file: Path  # File of the profile
 
     def to_dict(self) -> dict[str, object]:
-        """The object that ``--json`` prints."""
+        """Return the object that ``--json`` prints."""
         solo = self.solo
         return {
             "application": solo.application,
@@ -286,7 +284,7 @@ class CoRunProfile:
 
 
 def corun_profile_report(profile: CoRunProfile) -> Report:
-    """What was measured alone, and below it a row for each stressor."""
+    """Describe an isolated run, with a table of runs beside each stressor."""
     features = profile.solo.features
     columns: dict[str, Callable[[str], object]] = {
         "beside": lambda level: level,
@@ -341,26 +339,26 @@ def _lines(solo: Solo) -> list[str]:
 
 
 def line_errors(card: TranslationCard) -> list[TranslationScore]:
-    """Errors of all forms of lines, each application left out in turn."""
+    """Read the errors of all forms of lines, each application left out in turn."""
     scores = card.training.get("scores")
     listed = scores if isinstance(scores, list) else ()
-    return [decode(TranslationScore, each, "training.scores") for each in listed]
+    return [decode(TranslationScore, score, "training.scores") for score in listed]
 
 
 def lines_table(scores: Sequence[TranslationScore], error: Callable[[float], str], caption: str) -> Table:
-    """Errors of lines that translate times, by form, quantity and applications at a time."""
-    counts = sorted({each.members for each in scores if each.members is not None})
-    found = {(each.form, each.quantity, each.members): error(each.mape) for each in scores}
+    """Make the table of errors of translation lines, by form, quantity and number of co-runners."""
+    counts = sorted({score.members for score in scores if score.members is not None})
+    errors = {(score.form, score.quantity, score.members): error(score.mape) for score in scores}
     rows = [
-        [form, quantity, *(found.get((form, quantity, count)) for count in (*counts, None))]
-        for form, quantity in dict.fromkeys((each.form, each.quantity) for each in scores)
+        [form, quantity, *(errors.get((form, quantity, count)) for count in (*counts, None))]
+        for form, quantity in dict.fromkeys((score.form, score.quantity) for score in scores)
     ]
     headings = ["line", "of", *("alone" if count == 1 else f"mixes of {count}" for count in counts), "all"]
     return Table(headings, rows, caption, words=(0, 1))
 
 
 def translation_report(card: TranslationCard) -> Report:
-    """What a card was made of, and how far it is off."""
+    """Describe a translation's data, formula and errors."""
     training, line = card.training, card.line
     names = training.get("applications")
     applications = len(names) if isinstance(names, list) else 0
@@ -384,53 +382,53 @@ def translation_report(card: TranslationCard) -> Report:
 
 
 def _translated_by(card: TranslationCard) -> str:
-    """How far a card is off, as a sentence."""
+    """Sentence about a translation and its errors."""
     scores = [
-        each
-        for each in line_errors(card)
-        if each.form == card.line.form and each.quantity == "time" and each.members is None
+        score
+        for score in line_errors(card)
+        if score.form == card.line.form and score.quantity == "time" and score.members is None
     ]
-    off = f"; MAPE of held-out applications {_error_of(card)(scores[0].mape)}" if scores else ""
-    return f"Times on {card.source} are translated to {card.target} by a {card.line.form} line{off}."
+    error = f"; MAPE of held-out applications {_error_of(card)(scores[0].mape)}" if scores else ""
+    return f"Times on {card.source} are translated to {card.target} by a {card.line.form} line{error}."
 
 
 def _error_of(card: TranslationCard) -> Callable[[float], str]:
-    """How errors of a card are written: those of version 1 are in per cent, others are fractions."""
+    """Format of a card's errors, which are in per cent in version 1 and fractions since."""
     return (lambda mape: error_percent(mape / 100)) if card.version == 1 else error_percent
 
 
 def colocation_report(
     plan: ColocationPlan, names: Sequence[str], card: CoRunCard, suggestion: SuggestedMixes | None = None
 ) -> Report:
-    """Which jobs are recommended to share a device, which run alone, and what that gains."""
+    """Make the tables of jobs that share a device, jobs that run alone, and the gain."""
     parts: list[Part] = [_shared(plan, names, card)] if plan.shared else []
     if plan.alone:
         parts.append(Heading(f"alone on {card.device}", 3))
-        parts += [f"{names[each.job]} ({format_seconds(each.time_s)}): {each.reason}" for each in plan.alone]
+        parts += [f"{names[job.job]} ({format_seconds(job.time_s)}): {job.reason}" for job in plan.alone]
     about = suggested_mixes(suggestion, "in the other pairs")
     about += [f"{card.model}, {trained_on_mixes(card)}", *held_out_corun_errors(card)]
     return Report([*parts, "", *_totals(plan), "", *about], "Jobs that share a device")
 
 
 def _shared(plan: ColocationPlan, names: Sequence[str], card: CoRunCard) -> Table:
-    """A row a job; what is said of the whole mix stands beside its first two."""
-    fits = any(each.fits is not None for each in plan.shared)
+    """Make a table with a row for each job; cells about the mix are in its first two rows."""
+    fits = any(mix.fits is not None for mix in plan.shared)
     headings = ["jobs", "slowdown", "interval", "together", "one by one", *(["fit"] if fits else []), "gain"]
     rows: list[list[object]] = []
     for mix in plan.shared:
-        whole = [
+        of_mix = [
             format_seconds(mix.together_s),
             format_seconds(mix.serial_s),
             *([percent(mix.fits)] if fits else []),
         ]
-        beside = [[*whole, _seconds(mix.gain_s.value)], [*("" for _ in whole), _interval(mix.gain_s)]]
-        for place, (job, slowdown) in enumerate(zip(mix.jobs, mix.slowdown, strict=True)):
+        beside = [[*of_mix, _seconds(mix.gain_s.value)], [*("" for _ in of_mix), _interval(mix.gain_s)]]
+        for position, (job, slowdown) in enumerate(zip(mix.jobs, mix.slowdown, strict=True)):
             rows.append(
                 [
-                    f"{'+ ' if place else ''}{names[job]}",
+                    f"{'+ ' if position else ''}{names[job]}",
                     slowdown.value,
                     f"{factor(slowdown.low)} to {factor(slowdown.high)}",
-                    *(beside[place] if place < len(beside) else ()),
+                    *(beside[position] if position < len(beside) else ()),
                 ]
             )
     return Table(
@@ -440,12 +438,12 @@ def _shared(plan: ColocationPlan, names: Sequence[str], card: CoRunCard) -> Tabl
         {"slowdown": factor},
         words=(0, 2),
         sorts=False,
-        ranges=_slowdowns([each for mix in plan.shared for each in mix.slowdown]),
+        ranges=_slowdowns([slowdown for mix in plan.shared for slowdown in mix.slowdown]),
     )
 
 
 def _totals(plan: ColocationPlan) -> list[str]:
-    count = sum(len(each.jobs) for each in plan.shared) + len(plan.alone)
+    count = sum(len(mix.jobs) for mix in plan.shared) + len(plan.alone)
     serial = format_seconds(plan.serial_s)
     if not plan.shared:
         return [f"All {plural(count, 'job')} one after another: {serial}; nothing is gained by sharing."]
@@ -457,7 +455,7 @@ def _totals(plan: ColocationPlan) -> list[str]:
     ]
     if gain.low <= 0:
         lines.append("The interval includes 0: sharing may gain nothing.")
-    if any(each.fits is not None for each in plan.shared):
+    if any(mix.fits is not None for mix in plan.shared):
         lines.append("Gains are weighted by the probability that the jobs fit on the device together.")
     return lines
 

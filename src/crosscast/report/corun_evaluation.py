@@ -1,4 +1,4 @@
-"""Evaluations of models of co-running."""
+"""Tables and figures of evaluations of models of co-running."""
 
 from __future__ import annotations
 
@@ -29,25 +29,25 @@ _HELD_OUT = {
 
 
 def evaluation_report(evaluation: CoRunEvaluation) -> Report:
-    """The tables of an evaluation, and what they are of."""
+    """Make the tables of an evaluation, and the legend."""
     return Report([*tables_of(evaluation), "", *legend_of(evaluation)])
 
 
 def tables_of(evaluation: CoRunEvaluation) -> list[Part]:
-    """What is evaluated, and its tables."""
-    results = sorted(evaluation.results, key=_place)
-    several = len({each.bag_size for each in results if each.bag_size is not None}) > 1
-    shown = [each for each in results if (each.bag_size is None or several)]
+    """Make the heading and the tables of an evaluation."""
+    results = sorted(evaluation.results, key=_sort_key)
+    has_sizes = len({result.bag_size for result in results if result.bag_size is not None}) > 1
+    shown = [result for result in results if (result.bag_size is None or has_sizes)]
     return [
         Heading(_subject(evaluation), 1),
         "",
-        error_table(error_rows([each.to_dict() for each in shown])),
+        error_table(error_rows([result.to_dict() for result in shown])),
         *_by_group(evaluation),
     ]
 
 
 def legend_of(evaluation: CoRunEvaluation) -> list[str]:
-    """What the columns are."""
+    """Explain the columns."""
     return [
         _HELD_OUT[evaluation.split],
         "MAPE: mean of the absolute error over what was measured. Slowdown: time of a job while the "
@@ -71,7 +71,7 @@ def _subject(evaluation: CoRunEvaluation) -> str:
     )
 
 
-def _place(result: CoRunResult) -> tuple[int, int, bool, int, float]:
+def _sort_key(result: CoRunResult) -> tuple[int, int, bool, int, float]:
     return (
         _ORDER.index(result.quantity),
         -1 if result.bag_size is None else result.bag_size,
@@ -82,18 +82,21 @@ def _place(result: CoRunResult) -> tuple[int, int, bool, int, float]:
 
 
 def _by_group(evaluation: CoRunEvaluation) -> list[Part]:
-    """What was left out, one by one, by the model that is best and no baseline."""
+    """Make tables of the best model's errors by held-out group."""
     parts: list[Part] = []
-    for quantity in (each for each in _ORDER if each != "speed"):
-        found = [
-            each
-            for each in evaluation.results
-            if each.quantity == quantity and each.bag_size is None and not each.baseline and each.by_group
+    for quantity in (name for name in _ORDER if name != "speed"):
+        results = [
+            result
+            for result in evaluation.results
+            if result.quantity == quantity
+            and result.bag_size is None
+            and not result.baseline
+            and result.by_group
         ]
-        if found:
-            best = min(found, key=lambda each: each.mape or 0.0)
+        if results:
+            best = min(results, key=lambda result: result.mape or 0.0)
             coverage = best.coverage_by_group or {}
-            rows = [(name, each, coverage.get(name)) for name, each in (best.by_group or {}).items()]
+            rows = [(name, mape, coverage.get(name)) for name, mape in (best.by_group or {}).items()]
             known = f", {best.probes} known mixes" if best.probes else ""
             caption = f"{quantity}, {best.model}{known}, by what was left out"
             formats = {"MAPE": error_percent, "coverage": percent}
@@ -105,24 +108,24 @@ _QUANTITIES = ("time", "slowdown", "power")
 
 
 def evaluation_figures(evaluation: CoRunEvaluation) -> dict[str, Figure]:
-    """Errors of what was left out, a figure for each quantity."""
+    """Draw a figure of the errors by held-out group for each quantity."""
     about = f"{Path(evaluation.co_runs.label).name}, {evaluation.co_runs.bags[0].device}"
     figures = {}
     for quantity in _QUANTITIES:
-        whole = [
-            each
-            for each in evaluation.results
-            if each.quantity == quantity and each.bag_size is None and len(each.by_group or {}) > 1
+        results = [
+            result
+            for result in evaluation.results
+            if result.quantity == quantity and result.bag_size is None and len(result.by_group or {}) > 1
         ]
-        models = [each for each in whole if not each.baseline]
+        models = [result for result in results if not result.baseline]
         if models:
             best = min(models, key=_mape)
-            rivals = [each for each in whole if each.baseline and each.probes == best.probes]
+            rivals = [result for result in results if result.baseline and result.probes == best.probes]
             rival = min(rivals, key=_mape) if rivals else None
             errors = {name: 100 * error for name, error in (best.by_group or {}).items()}
             figures[f"left-out-{quantity}"] = groups_figure(
                 best.model,
-                dict(sorted(errors.items(), key=lambda each: (-each[1], each[0]))),
+                dict(sorted(errors.items(), key=lambda item: (-item[1], item[0]))),
                 None
                 if rival is None or not rival.by_group
                 else (rival.model, {name: 100 * error for name, error in rival.by_group.items()}),

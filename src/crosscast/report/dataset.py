@@ -1,4 +1,4 @@
-"""Devices, datasets and measurements as reports."""
+"""Reports on devices, datasets and measurements."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ if TYPE_CHECKING:
 
 
 def devices_report(entries: Sequence[Entry]) -> Report:
-    """A table of devices, and below it why sensors and counters do not work."""
+    """Make a table of devices, and sentences about sensors and counters that do not work."""
     facts = ("clock_hz", "l1_bytes", "l2_bytes", "l3_bytes", "memory_bytes")
     rows = [
         [
             *(entry.device.id, entry.device.name, entry.device.type, entry.device.compute_units),
-            # What is not known stays empty.
+            # Unknown facts stay empty.
             *("" if entry.facts.get(name) is None else entry.facts[name] for name in facts),
-            ", ".join(each.name for each in entry.sensors if each.works) or "none",
+            ", ".join(sensor.name for sensor in entry.sensors if sensor.works) or "none",
         ]
         for entry in entries
     ]
@@ -50,7 +50,7 @@ def devices_report(entries: Sequence[Entry]) -> Report:
 
 
 def _reasons(entries: Sequence[Entry]) -> list[str]:
-    """Each reason once, with the devices or counters that it holds for."""
+    """Sentences with each reason once, and its devices or counters."""
     sensors: dict[str, list[str]] = {}
     counters: dict[str, list[str]] = {}
     for entry in entries:
@@ -66,7 +66,7 @@ def _reasons(entries: Sequence[Entry]) -> list[str]:
 
 
 def contents_lines(contents: CoRunContents) -> list[str]:
-    """A line for the isolated runs of each device, and one for its mixes of each size."""
+    """Make a line for the isolated runs of each device, and one for its mixes of each size."""
     solos = [
         f"{solo.device}: {plural(solo.solos, 'isolated run')}{_but([(solo.failed, 'failed')])}"
         for solo in contents.solos
@@ -81,17 +81,17 @@ def contents_lines(contents: CoRunContents) -> list[str]:
 
 
 def failure_lines(contents: CoRunContents) -> list[str]:
-    """A line for each application that failed, alone or in a mix."""
-    return [f"{_corun_place(failure)}: {failure.reason}" for failure in contents.failed]
+    """Make a line for each application that failed, alone or in a mix."""
+    return [f"{_corun_label(failure)}: {failure.reason}" for failure in contents.failed]
 
 
-def _corun_place(failure: CoRunFailure) -> str:
+def _corun_label(failure: CoRunFailure) -> str:
     settings = "" if failure.configuration == "{}" else f" {failure.configuration}"
     where = f"{failure.application} {failure.size} on {failure.device}{settings}"
     if failure.bag is None:
         return f"{where}, alone"
-    again = f", repeat {failure.repeat}" if failure.repeat else ""
-    return f"{where}, in the mix {failure.bag}{again}"
+    repeat = f", repeat {failure.repeat}" if failure.repeat else ""
+    return f"{where}, in the mix {failure.bag}{repeat}"
 
 
 def _configurations(number: int) -> str:
@@ -99,18 +99,18 @@ def _configurations(number: int) -> str:
 
 
 def _but(parts: list[tuple[int, str]]) -> str:
-    found = [f"{format_count(number)} {what}" for number, what in parts if number]
-    return f", of which {' and '.join(found)}" if found else ""
+    nonzero = [f"{format_count(number)} {what}" for number, what in parts if number]
+    return f", of which {' and '.join(nonzero)}" if nonzero else ""
 
 
 _SHOWN = 3
-"""Failures, and warnings of a rule, that are spelled out; the JSON form has all."""
+"""Largest number of failures, and of warnings of a rule, that are listed; the JSON form has all."""
 _MOST_SIZES = 8
-"""Sizes that have a column each; of more, the page has their sum."""
+"""Largest number of sizes with separate columns; more are summed."""
 
 
 def description_report(description: Description) -> Report:
-    """What a dataset holds."""
+    """Describe a dataset."""
     first, *others = _counts(description)
     parts: list[Part] = [Heading(first, 1), *others]
     parts += [_configured(device) for device in description.configurations if device.settings]
@@ -122,7 +122,7 @@ def description_report(description: Description) -> Report:
         parts += ["", *lines]
     if description.failed:
         lines = [
-            f"{_place(failure.application, failure.size)} on {_where(failure)}"
+            f"{_joined(failure.application, failure.size)} on {_where(failure)}"
             f"{_process(description, failure.repeat)}: {failure.reason}"
             for failure in description.failed
         ]
@@ -130,15 +130,15 @@ def description_report(description: Description) -> Report:
     if description.corun.failed:
         lines = failure_lines(description.corun)
         parts += _first(f"{plural(len(lines), 'application')} failed", lines)
-    for rule, found in _by_rule(description).items():
-        parts += _first(f"{plural(len(found), 'warning')} by the rule {rule}", found)
+    for rule, lines in _by_rule(description).items():
+        parts += _first(f"{plural(len(lines), 'warning')} by the rule {rule}", lines)
     for name, text, tables in _notes(description):
         parts += [Heading(f"note on {tables}: {name}", 3), text]
     return Report(parts)
 
 
 def _has_only_corun(description: Description) -> bool:
-    """Whether nothing was measured or profiled but applications alone and in bags."""
+    """Whether a dataset has isolated runs and mixes only."""
     return bool(description.corun.solos or description.corun.bags) and not (
         description.kernels or description.records or description.energy
     )
@@ -177,12 +177,12 @@ def _configured(device: DeviceConfigurations) -> str:
 
 
 def _grid(description: Description) -> list[Part]:
-    """Which kernels were measured and profiled, of all, by application and size."""
+    """Make the table of measured and profiled kernels by application and size."""
     kernels = Counter(map(_application, description.kernels))
-    there = Counter(
-        (_application(name), size) for name, own in description.kernel_sizes.items() for size in own
+    expected = Counter(
+        (_application(name), size) for name, sizes in description.kernel_sizes.items() for size in sizes
     )
-    lacking = Counter((gap.application or "", gap.size, gap.lacks) for gap in description.missing)
+    missing = Counter((gap.application or "", gap.size, gap.lacks) for gap in description.missing)
     devices = len(description.devices)
     groups = {size: [size] for size in description.sizes}
     if len(groups) > _MOST_SIZES:
@@ -191,12 +191,12 @@ def _grid(description: Description) -> list[Part]:
     for application, number in sorted(kernels.items()):
         row = [application or NONE, format_count(number)]
         for sizes in groups.values():
-            whole = sum(there[application, size] for size in sizes)
+            total = sum(expected[application, size] for size in sizes)
             unprofiled, unmeasured = (
-                sum(lacking[application, size, what] for size in sizes) for what in ("profile", "records")
+                sum(missing[application, size, what] for size in sizes) for what in ("profile", "records")
             )
-            profiled = _share(whole, unprofiled)
-            measured = _share(whole * devices, unmeasured) if devices else ""
+            profiled = _share(total, unprofiled)
+            measured = _share(total * devices, unmeasured) if devices else ""
             if not description.profiles:
                 row.append(measured or NONE)
             elif {measured, profiled} <= {NONE, ""}:
@@ -214,15 +214,15 @@ def _application(kernel: str) -> str:
     return kernel.rpartition("/")[0]
 
 
-def _share(whole: int, lacking: int) -> str:
-    return f"{format_count(whole - lacking)}/{format_count(whole)}" if whole > lacking else NONE
+def _share(total: int, missing: int) -> str:
+    return f"{format_count(total - missing)}/{format_count(total)}" if total > missing else NONE
 
 
 def _missing(description: Description) -> str:
-    lacking = Counter(gap.lacks for gap in description.missing)
-    if not lacking:
+    missing = Counter(gap.lacks for gap in description.missing)
+    if not missing:
         return "nothing is missing"
-    cells, profiles = plural(lacking["records"], "measurement point"), plural(lacking["profile"], "profile")
+    cells, profiles = plural(missing["records"], "measurement point"), plural(missing["profile"], "profile")
     return f"{cells} and {profiles} are missing (--json names them)"
 
 
@@ -249,27 +249,27 @@ def _device_cells(device: str, cells: Sequence[CellNoise]) -> list[str]:
         return [device, format_count(len(cells)), NONE, NONE, ""]
     largest, worst = max(spreads, key=lambda pair: pair[0])
     middle = median(spread for spread, _ in spreads)
-    place = _place(worst.application, worst.kernel, worst.size)
-    return [device, format_count(len(cells)), f"{middle:.1%}", f"{largest:.1%}", place]
+    name = _joined(worst.application, worst.kernel, worst.size)
+    return [device, format_count(len(cells)), f"{middle:.1%}", f"{largest:.1%}", name]
 
 
-def _place(*names: str | None) -> str:
+def _joined(*names: str | None) -> str:
     return " ".join(filter(None, names))
 
 
 def _by_rule(description: Description) -> dict[str, list[str]]:
-    """Warnings as sentences, by the rule that gave them."""
-    found: defaultdict[str, list[str]] = defaultdict(list)
-    for warning in sorted(description.warnings, key=lambda each: each.rule):
-        place = _place(warning.application, warning.kernel, warning.size)
+    """Warnings as sentences, by their rule."""
+    lines: defaultdict[str, list[str]] = defaultdict(list)
+    for warning in sorted(description.warnings, key=lambda warning: warning.rule):
+        name = _joined(warning.application, warning.kernel, warning.size)
         process = _process(description, warning.repeat)
-        found[warning.rule].append(f"{place} on {_where(warning)}{process}: {warning.warning}")
-    return found
+        lines[warning.rule].append(f"{name} on {_where(warning)}{process}: {warning.warning}")
+    return lines
 
 
-def _where(found: Failure | RecordWarning) -> str:
+def _where(cell: Failure | RecordWarning) -> str:
     """Device, with its settings if it has any."""
-    return found.device if found.configuration == "{}" else f"{found.device} {found.configuration}"
+    return cell.device if cell.configuration == "{}" else f"{cell.device} {cell.configuration}"
 
 
 def _process(description: Description, repeat: int | None) -> str:
@@ -277,23 +277,23 @@ def _process(description: Description, repeat: int | None) -> str:
 
 
 def _first(title: str, lines: Sequence[str]) -> list[Part]:
-    """Some lines below a heading, and how many there are beside them."""
-    left = len(lines) - _SHOWN
-    more = [f"  and {format_count(left)} more (--json names them)"] if left > 0 else []
+    """The first lines below a heading, and the number of further ones."""
+    hidden = len(lines) - _SHOWN
+    more = [f"  and {format_count(hidden)} more (--json names them)"] if hidden > 0 else []
     return [Heading(title, 3), *(f"  {line}" for line in lines[:_SHOWN]), *more]
 
 
 def _notes(description: Description) -> Iterable[tuple[str, str, str]]:
-    """Name, text and tables of each note; one that several tables have comes once."""
+    """Name, text and tables of each distinct note."""
     tables: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
     for table, notes in description.notes.items():
         for name, text in notes.items():
             tables[name, text].append(table)
-    return [(name, text, ", ".join(found)) for (name, text), found in tables.items()]
+    return [(name, text, ", ".join(names)) for (name, text), names in tables.items()]
 
 
 def measurement_report(measurement: Measurement, beside: BesideMeasured | None = None) -> Report:
-    """The summary of each kernel, then what was forecast, transfers, energy and warnings."""
+    """Make the summary of each kernel, then forecasts, transfers, energy and warnings."""
     processes = len(measurement.sessions)
     application = measurement.sessions[0]["application"]
     columns = {name: name for name in ("kernel", "runs", "invocations")}
@@ -313,7 +313,7 @@ def measurement_report(measurement: Measurement, beside: BesideMeasured | None =
 
 def _beside(beside: BesideMeasured) -> Table:
     columns: dict[str, Sequence[object]] = dict(beside.columns())
-    columns["interval"] = [times(*both) for both in zip(beside.low_s, beside.high_s, strict=True)]
+    columns["interval"] = [times(low, high) for low, high in zip(beside.low_s, beside.high_s, strict=True)]
     columns["inside"] = ["yes" if inside else "no" for inside in columns["inside"]]
     return columns_table(
         columns,
@@ -331,7 +331,7 @@ def _beside(beside: BesideMeasured) -> Table:
 
 def _lines(measurement: Measurement) -> list[str]:
     copies, host = map(format_seconds, (measurement.transfer_median_s, measurement.host_median_s))
-    expected = not measurement.energy and measurement.sensor != "none"
+    lacks_sensor = not measurement.energy and measurement.sensor != "none"
     return [
         f"copies {copies} a run; whole run on the host {host} (medians)",
         *(
@@ -339,6 +339,6 @@ def _lines(measurement: Measurement) -> list[str]:
             f"{row['samples']} samples in {format_seconds(row['duration_s'])})"
             for row in measurement.energy
         ),
-        *(["energy: no sensor (crosscast devices says why)"] if expected else []),
+        *(["energy: no sensor (crosscast devices says why)"] if lacks_sensor else []),
         *(f"warning: {warning}" for warning in measurement.warnings),
     ]

@@ -1,4 +1,4 @@
-"""Devices: what is known of them, what microbenchmarks measured, and two side by side."""
+"""Reports on devices: data sheets, results of microbenchmarks, and comparisons of two devices."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from crosscast.measure.microbenchmarks.bench import Microbenchmarks
 
 _UNITS = {column.name: column.unit for column in DEVICES.columns} | {
-    name: each.unit for name, each in QUANTITIES.items()
+    name: quantity.unit for name, quantity in QUANTITIES.items()
 }
 _TITLES = {column.name: column.title for column in DEVICES.columns} | {
-    name: each.title for name, each in QUANTITIES.items()
+    name: quantity.title for name, quantity in QUANTITIES.items()
 }
 _SHORT = {
     "units": "compute_units",
@@ -45,19 +45,19 @@ _KERNELS_SHOWN = 5
 
 
 def written(name: str, value: object) -> object:
-    """A number of a data sheet, or a measured one, for people."""
+    """Write a number of a data sheet, or a measured one, for people."""
     writer = None if isinstance(value, str) else UNITS.get(_UNITS[name])
     return value if value is None or writer is None else writer(value)
 
 
 def catalogue_report(rows: Sequence[Mapping[str, object]]) -> Report:
-    """The catalogue in short: how many devices of each vendor and type, and of which architectures."""
+    """Summarize the catalogue: number of devices and architectures by vendor and type."""
     groups: dict[tuple[str, str], list[Mapping[str, object]]] = {}
     for row in rows:
         groups.setdefault((str(row["vendor"]), str(row["type"])), []).append(row)
     lines = [
-        [*kind, len(of), sum(row["device"] in measured_devices() for row in of), _series(of)]
-        for kind, of in sorted(groups.items())
+        [*kind, len(group), sum(row["device"] in measured_devices() for row in group), _series(group)]
+        for kind, group in sorted(groups.items())
     ]
     return Report(
         [
@@ -81,7 +81,7 @@ _SERIES_SHOWN = 8
 
 
 def data_sheets_report(rows: Sequence[Mapping[str, object]]) -> Report:
-    """A table of devices of the catalogue."""
+    """Make a table of devices of the catalogue."""
     lines = [
         [
             *(row[name] for name in ("device", "name", "series")),
@@ -102,12 +102,12 @@ def data_sheets_report(rows: Sequence[Mapping[str, object]]) -> Report:
 
 
 def _measured(key: str, quantity: str) -> object:
-    each = measured_devices().get(key, {}).get(quantity)
-    return None if each is None else written(quantity, each.value)
+    result = measured_devices().get(key, {}).get(quantity)
+    return None if result is None else written(quantity, result.value)
 
 
 def device_report(known: KnownDevice) -> Report:
-    """What is known of a device: its data sheet beside what was measured, with the source of each number."""
+    """Make the tables of a device's data sheet and measured rates, with the source of each number."""
     device = known.device
     sources = list(dict.fromkeys([*known.sources.values(), *(e.source for e in known.measured.values())]))
     parts: list[Part] = [Heading(f"{device.name} ({device.key})", 1)]
@@ -146,8 +146,8 @@ def _share(ratio: float | None) -> str | None:
 
 
 def _statistic(known: KnownDevice) -> str:
-    """How values were measured, said once where it is the same of all."""
-    texts = list(dict.fromkeys(each.statistic for each in known.measured.values() if each.statistic))
+    """Sentence with the distinct ways in which values were measured."""
+    texts = list(dict.fromkeys(value.statistic for value in known.measured.values() if value.statistic))
     return "Measured: " + "; ".join(texts) + "." if texts else ""
 
 
@@ -161,31 +161,31 @@ def _expectations(known: KnownDevice) -> Iterator[str]:
         )
 
 
-def comparison_report(found: DeviceComparison) -> Report:
-    """Two devices side by side, ratios, and which kernels each is faster at."""
-    one, other = found.first.device, found.second.device
-    numbers = found.numbers()
+def comparison_report(comparison: DeviceComparison) -> Report:
+    """Compare two devices: their numbers, ratios, and the kernels at which each is faster."""
+    one, other = comparison.first.device, comparison.second.device
+    numbers = comparison.numbers()
     columns = {
         "": lambda name: f"{_TITLES[name]}{', measured' if name in QUANTITIES else ''}",
         one.key: lambda name: written(name, numbers[name][0]),
         other.key: lambda name: written(name, numbers[name][1]),
         "ratio": lambda name: _ratio(*numbers[name]),
     }
-    faster = [each for each in found.kernels if each.ratio > 1]
-    middle = math.exp(sum(math.log(each.ratio) for each in found.kernels) / len(found.kernels))
+    faster = [times for times in comparison.kernels if times.ratio > 1]
+    middle = math.exp(sum(math.log(times.ratio) for times in comparison.kernels) / len(comparison.kernels))
     return Report(
         [
             Heading(f"{one.name} and {other.name}", 1),
             Table.of(numbers, columns, words=(0,)),
             "",
-            f"Of {len(found.kernels)} kernels of the suite at several sizes, {one.key} is faster at "
-            f"{len(faster)}, and {other.key} at {len(found.kernels) - len(faster)}: forecasts of "
-            f"{found.model}. On average (geometric mean) {one.key} is {middle:.2f} times as fast.",
+            f"Of {len(comparison.kernels)} kernels of the suite at several sizes, {one.key} is faster at "
+            f"{len(faster)}, and {other.key} at {len(comparison.kernels) - len(faster)}: forecasts of "
+            f"{comparison.model}. On average (geometric mean) {one.key} is {middle:.2f} times as fast.",
             "",
             Heading(f"Where {one.key} is best beside {other.key}"),
-            _kernels(found.kernels[:_KERNELS_SHOWN], one.key, other.key),
+            _kernels(comparison.kernels[:_KERNELS_SHOWN], one.key, other.key),
             Heading(f"Where {other.key} is best beside {one.key}"),
-            _kernels(found.kernels[: -_KERNELS_SHOWN - 1 : -1], one.key, other.key),
+            _kernels(comparison.kernels[: -_KERNELS_SHOWN - 1 : -1], one.key, other.key),
         ]
     )
 
@@ -203,56 +203,56 @@ def _kernels(kernels: Sequence[KernelTimes], one: str, other: str) -> Table:
 _CEILINGS = ("fp32_flop_per_s", "fp64_flop_per_s", "int32_op_per_s")
 
 
-def microbenchmarks_report(found: Microbenchmarks, path: Path) -> Report:
-    """What was measured, how sure it is, and where it was written."""
+def microbenchmarks_report(results: Microbenchmarks, path: Path) -> Report:
+    """Make the table of measured rates, and sentences about their uncertainty and the file."""
     columns = {
         "measured": lambda name: QUANTITIES[name].title,
-        "value": lambda name: written(name, found.values[name].best),
-        "runs": lambda name: found.values[name].runs,
-        "middle run": lambda name: written(name, found.values[name].middle),
+        "value": lambda name: written(name, results.values[name].best),
+        "runs": lambda name: results.values[name].runs,
+        "middle run": lambda name: written(name, results.values[name].middle),
     }
-    unsure = found.unsure()
+    unsure = results.unsure()
     parts: list[Part] = [
-        Heading(f"{found.name} ({found.id})", 1),
-        Table.of(found.values, columns, words=(0,)),
+        Heading(f"{results.name} ({results.id})", 1),
+        Table.of(results.values, columns, words=(0,)),
         "",
-        f"Values are the best of their runs, of launches the median; measured in {found.seconds:.0f} s.",
+        f"Values are the best of their runs, of launches the median; measured in {results.seconds:.0f} s.",
     ]
     if unsure:
         names = ", ".join(QUANTITIES[name].title for name in unsure)
         parts.append(f"Unsure, as runs differ by more than 15 %: {names}.")
-    if found.doubts:
-        parts.append(Text([f"{doubt[0].upper()}{doubt[1:]}." for doubt in found.doubts], "list"))
+    if results.doubts:
+        parts.append(Text([f"{doubt[0].upper()}{doubt[1:]}." for doubt in results.doubts], "list"))
     return Report([*parts, "", f"It is in {path}, a file that anyone can take: --device-file {path.name}."])
 
 
-def microbenchmark_figures(found: Microbenchmarks) -> dict[str, Figure]:
-    """Bandwidth by working set, and the roofline with the ceilings that were measured."""
-    return {"bandwidth": _bandwidth(found), "roofline": _roofline(found)}
+def microbenchmark_figures(results: Microbenchmarks) -> dict[str, Figure]:
+    """Draw bandwidth by working set, and the roofline with the measured ceilings."""
+    return {"bandwidth": _bandwidth(results), "roofline": _roofline(results)}
 
 
-def _bandwidth(found: Microbenchmarks) -> Figure:
+def _bandwidth(results: Microbenchmarks) -> Figure:
     figure, axes = one_figure(7, 4)
-    kinds = [kind for kind in found.working_sets if kind != "bytes"]
+    kinds = [kind for kind in results.working_sets if kind != "bytes"]
     for kind, look in looks(kinds).items():
-        points(axes, found.working_sets["bytes"], found.working_sets[kind], look, kind, linestyle="solid")
+        points(axes, results.working_sets["bytes"], results.working_sets[kind], look, kind, linestyle="solid")
     axes.set(xscale="log", yscale="log")
     unit_axis(axes.xaxis, "B", base=4)
     unit_axis(axes.yaxis, "B/s")
     style_axes(axes, x="working set", y="bandwidth")
     axes.legend(frameon=False)
-    return titled(figure, f"Bandwidth of {found.name} by working set")
+    return titled(figure, f"Bandwidth of {results.name} by working set")
 
 
-def _roofline(found: Microbenchmarks) -> Figure:
+def _roofline(results: Microbenchmarks) -> Figure:
     import numpy as np
 
     figure, axes = one_figure(7, 4)
     intensities = np.logspace(-2, 3, 200)
-    bandwidth = found.values["read_bytes_per_s"].best
-    ceilings = [name for name in _CEILINGS if name in found.values]
+    bandwidth = results.values["read_bytes_per_s"].best
+    ceilings = [name for name in _CEILINGS if name in results.values]
     for name, look in looks(ceilings).items():
-        peak = found.values[name].best
+        peak = results.values[name].best
         axes.plot(
             intensities,
             np.minimum(peak, intensities * bandwidth),
@@ -263,4 +263,4 @@ def _roofline(found: Microbenchmarks) -> Figure:
     unit_axis(axes.yaxis, "op/s")
     style_axes(axes, x="operations for each byte of main memory", y="rate")
     axes.legend(frameon=False, fontsize=8)
-    return titled(figure, f"Roofline of {found.name}, as measured")
+    return titled(figure, f"Roofline of {results.name}, as measured")

@@ -1,6 +1,6 @@
-"""One model of a report, and how it is shown: on a terminal and as a page of HTML.
+"""Parts of a report, and its output on a terminal and as an HTML page.
 
-Nothing heavy is imported here: showing a prediction must not take longer than predicting.
+Heavy imports are avoided, as showing a prediction must not take longer than predicting.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 
-Thing = TypeVar("Thing")
+Item = TypeVar("Item")
 
 
 @dataclass(frozen=True)
 class Heading:
-    """What follows is about; level 1 is the title of a report."""
+    """Heading of the parts that follow; level 1 is the title of a report."""
 
     text: str
     level: int = 2
@@ -39,7 +39,7 @@ class Heading:
 
 @dataclass(frozen=True)
 class Text:
-    """Sentences that belong together, or lines as they are; a plain string is a sentence of its own."""
+    """A paragraph, a list or preformatted lines; a plain string is a paragraph of one sentence."""
 
     lines: Sequence[str]
     kind: Literal["text", "note", "list", "code", "warnings", "facts", "made"] = "text"
@@ -47,30 +47,28 @@ class Text:
 
 @dataclass(frozen=True, eq=False)
 class Ranges:
-    """What a page draws beside the rows of a table: a line from low to high, and a dot, on one scale."""
+    """Intervals that a page draws beside the rows of a table: lines with dots on a common scale."""
 
-    rows: Sequence[tuple[float, float, float] | None]  # Low, centre and high, all over 0; or nothing
-    write: Callable[[float], str]  # How an end of the scale is written
-    what: str  # What lies between the ends
+    rows: Sequence[tuple[float, float, float] | None]  # Low, centre and high, all positive; or nothing
+    write: Callable[[float], str]  # Format of the ends of the scale
+    what: str  # Name of the quantity
 
     @cached_property
     def ends(self) -> tuple[float, float]:
-        """Least and greatest value."""
-        there = [each for each in self.rows if each is not None]
-        low, high = (
-            min((each[0] for each in there), default=1.0),
-            max((each[2] for each in there), default=1.0),
-        )
+        """Least and greatest value of all intervals."""
+        intervals = [interval for interval in self.rows if interval is not None]
+        low = min((interval[0] for interval in intervals), default=1.0)
+        high = max((interval[2] for interval in intervals), default=1.0)
         return low, high if high > low else 2 * low
 
-    def place(self, value: float) -> float:
-        """Where a value is on the logarithmic scale, in per cent."""
+    def position(self, value: float) -> float:
+        """Position of a value on the logarithmic scale, in per cent."""
         low, high = self.ends
         return round(100 * math.log(value / low) / math.log(high / low), 2)
 
 
 Write = Callable[[Any], str]
-"""How the values of a column are written, which are of one type."""
+"""Format of the values of a column, which are of one type."""
 
 
 class TableStyle(TypedDict, total=False):
@@ -87,30 +85,30 @@ class TableStyle(TypedDict, total=False):
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """A table: headings, rows of values, and how values are written, by heading.
+    """A table: headings, rows of values, and formats of values by heading.
 
-    Text is shown as it is, and what is not known (``None``, not a number) as a dash.
+    Text is shown as it is, and unknown values (``None``, NaN) as a dash.
     """
 
     headings: Sequence[str]
     rows: Sequence[Sequence[object]]
     caption: str = ""
     formats: Mapping[str, Write] = field(default_factory=dict)
-    words: Collection[int] = (0,)  # Columns of words, which are on the left; numbers are on the right
-    bold: Collection[int] = ()  # Rows that stand out
-    fold: str = ""  # On a page, the table is behind these words
-    sorts: bool = True  # Whether rows say the same in any order
-    ranges: Ranges | None = None  # What a page draws beside the rows
+    words: Collection[int] = (0,)  # Columns of text, which are left-aligned; numbers are right-aligned
+    bold: Collection[int] = ()  # Emphasized rows
+    fold: str = ""  # If given, a page folds the table behind this summary
+    sorts: bool = True  # Whether rows may be sorted
+    ranges: Ranges | None = None  # Intervals that a page draws beside the rows
 
     @classmethod
     def of(
         cls,
-        things: Iterable[Thing],
-        columns: Mapping[str, Callable[[Thing], object]],
+        items: Iterable[Item],
+        columns: Mapping[str, Callable[[Item], object]],
         **style: Unpack[TableStyle],
     ) -> Table:
-        """A row a thing, a column a function of it."""
-        return cls(list(columns), [[value(thing) for value in columns.values()] for thing in things], **style)
+        """Make a table with a row for each item, and a column for each function of it."""
+        return cls(list(columns), [[value(item) for value in columns.values()] for item in items], **style)
 
     def cells(self) -> list[list[str]]:
         """Texts of the cells, row by row."""
@@ -120,13 +118,14 @@ class Table:
         ]
 
     def lines(self, bold: Callable[[str], str] = str) -> Iterator[str]:
-        """The table as aligned columns of text."""
+        """Write the table as aligned columns of text."""
         rows = [list(map(visible, row)) for row in (self.headings, *self.cells())]
-        widths = [max(len(row[place]) for row in rows if place < len(row)) for place in range(len(rows[0]))]
+        columns = range(len(rows[0]))
+        widths = [max(len(row[column]) for row in rows if column < len(row)) for column in columns]
         for number, row in enumerate(rows, -1):
             texts = [
-                f"{cell:{'<' if place in self.words else '>'}{widths[place]}}"
-                for place, cell in enumerate(row)
+                f"{cell:{'<' if column in self.words else '>'}{widths[column]}}"
+                for column, cell in enumerate(row)
             ]
             line = "  ".join(texts).rstrip()
             yield bold(line) if number < 0 or number in self.bold else line
@@ -139,15 +138,15 @@ def _cell(value: object, write: Write) -> str:
 
 
 class Drawing(NamedTuple):
-    """A picture, and what is said of the places that are marked in it."""
+    """A picture with tooltips."""
 
     svg: bytes
-    marks: Sequence[tuple[int, int, str]] = ()  # Place from the left and the top, in 1/10,000, and words
+    marks: Sequence[tuple[int, int, str]] = ()  # Position from left and top in 1/10,000, and text
 
 
 @dataclass(frozen=True)
 class Figure:
-    """A picture with words for those who do not see it; a terminal leaves it out."""
+    """A picture with an alternative text; a terminal leaves it out."""
 
     drawn: Callable[[], Drawing]
     alternative: str
@@ -159,7 +158,7 @@ Part = str | Heading | Text | Table | Figure
 
 @dataclass(frozen=True)
 class Report:
-    """Headings, sentences, tables and figures in their order; an empty string is an empty line."""
+    """Headings, sentences, tables and figures in order; an empty string is an empty line."""
 
     parts: Sequence[Part]
     name: str = ""  # Title of a page where no heading is one
@@ -168,12 +167,12 @@ class Report:
     @property
     def title(self) -> str:
         """The first heading of level 1, or the name, or the first sentence."""
-        titles = (each.text for each in self.parts if isinstance(each, Heading) and each.level == 1)
-        texts = (each if isinstance(each, str) else getattr(each, "text", "") for each in self.parts)
+        titles = (part.text for part in self.parts if isinstance(part, Heading) and part.level == 1)
+        texts = (part if isinstance(part, str) else getattr(part, "text", "") for part in self.parts)
         return next(filter(None, (*titles, self.name, *texts)), "Report")
 
     def to_text(self, bold: Callable[[str], str] = str) -> str:
-        """The report for a terminal."""
+        """Write the report as text for a terminal."""
         lines: list[str] = []
         for part in self.parts:
             if isinstance(part, str):
@@ -195,7 +194,7 @@ class Report:
         stream.write(self.to_text(bold))
 
     def to_html(self) -> str:
-        """The report as one page that loads nothing, and runs no script but its own."""
+        """Write the report as a page that loads nothing, and runs only its own script."""
         jinja2 = require_jinja2()
         environment = jinja2.Environment(
             autoescape=True,
@@ -207,11 +206,11 @@ class Report:
         template, style, script = (_file_of_page(f"page.{suffix}") for suffix in ("html", "css", "js"))
         digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode("ascii")
         parts = list(_of_page(self))
-        found = environment.from_string(template).render(
+        page = environment.from_string(template).render(
             title=self.title,
             language=self.language,
             parts=parts,
-            sections=[each for each in parts if isinstance(each, Heading) and each.id],
+            sections=[part for part in parts if isinstance(part, Heading) and part.id],
             style=style,
             script=script,
             digest=digest,
@@ -220,10 +219,10 @@ class Report:
             json=lambda value: json.dumps(value, ensure_ascii=False, separators=(",", ":")),
             number=_number,
         )
-        return f"{found}\n"
+        return f"{page}\n"
 
     def write_html(self, path: Path) -> Path:
-        """Write the page, whole or not at all."""
+        """Write the page atomically."""
         text = self.to_html()
         try:
             with whole_file(path) as temporary:
@@ -240,9 +239,9 @@ def _file_of_page(name: str) -> str:
 
 
 def _of_page(report: Report) -> Iterator[Part]:
-    """Parts as a page has them: one title, no level of headings left out, and indented lines as a list."""
+    """Parts for a page: with one title, no gaps in the levels of headings, and indented lines as a list."""
     level = 1
-    if not any(isinstance(each, Heading) and each.level == 1 for each in report.parts):
+    if not any(isinstance(part, Heading) and part.level == 1 for part in report.parts):
         yield Heading(report.title, 1)
     titled, facts = False, []
     for number, part in enumerate((*report.parts, "")):
@@ -253,7 +252,7 @@ def _of_page(report: Report) -> Iterator[Part]:
             yield Text(tuple(facts), "facts")
             facts = []
         if isinstance(part, Heading):
-            # Of several titles, as those of machines that are compared, the first is the page's.
+            # Of several titles, such as those of machines that are compared, the first is the page's.
             level = min(max(part.level, 2) if titled else part.level, level + 1)
             titled = titled or part.level == 1
             yield Heading(part.text, level, part.id or (f"section-{number}" if level == 2 else ""))
@@ -262,15 +261,15 @@ def _of_page(report: Report) -> Iterator[Part]:
 
 
 def _number(value: object, text: str) -> tuple[str, str] | None:
-    """By what a cell is sorted, and whether that is its value or read from its text."""
+    """Sort key of a cell, marked as its value ("v") or as parsed from its text ("s")."""
     if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
         return "v", repr(value)
-    found = number_in(text)
-    return None if found is None else ("s", repr(found))
+    number = number_in(text)
+    return None if number is None else ("s", repr(number))
 
 
 def require_jinja2() -> ModuleType:
-    """Module ``jinja2``."""
+    """Import ``jinja2``."""
     try:
         import jinja2
     except ImportError as error:
@@ -279,8 +278,8 @@ def require_jinja2() -> ModuleType:
 
 
 def visible(text: str) -> str:
-    """Text with what cannot be shown (control characters, turns of the writing direction) replaced."""
-    return "".join(each if each.isprintable() or each == "\n" else "\ufffd" for each in text)
+    """Replace characters that cannot be shown, such as control and bidirectional ones."""
+    return "".join(char if char.isprintable() or char == "\n" else "\ufffd" for char in text)
 
 
 def _uri(svg: bytes) -> str:

@@ -1,7 +1,7 @@
-"""One registry of what fields of results are called in tables and how they are written, with their units.
+"""Registry of the headings and formats of fields of results in tables.
 
-Tables name fields. A field that is not in `FIELDS` is written by the unit that its name ends in, and what has
-no unit as it is.
+Tables refer to fields by name. A field that is not in `FIELDS` is formatted by the unit that its name ends
+in, and without a unit by `str`.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ _ONE, _TWO, _THREE, _FOUR = "{:.1f}".format, "{:.2f}".format, "{:.3f}".format, "
 _TENTHS: Write = partial(percent, digits=1)
 
 
-Thing = TypeVar("Thing")
+Item = TypeVar("Item")
 
 
 class Field(NamedTuple):
-    """What a field is called above a column, and how it is written."""
+    """Heading and format of a field."""
 
     heading: str
     write: Write
@@ -104,7 +104,7 @@ FIELDS: Mapping[str, Field] = {
     "ratio": Field("ratio", "{:.3g}".format),
     "forecast_over_measured": Field("forecast/measured", _TWO),
 }
-"""Fields whose heading, or way to be written, is not that of their unit."""
+"""Fields with a heading or a format that does not follow from their unit."""
 
 UNITS: Mapping[str, Write] = {
     "Hz": format_hertz,
@@ -116,7 +116,7 @@ UNITS: Mapping[str, Write] = {
     "W": lambda value: f"{value:g} W",
     "count": lambda value: format_count(int(value)),
 }
-"""How quantities are written, by unit."""
+"""Formats of quantities by unit."""
 
 _ENDINGS = {
     "_bytes_per_s": "B/s",
@@ -130,7 +130,7 @@ _ENDINGS = {
 
 
 def writer_of(name: str) -> Write:
-    """How a field is written."""
+    """Format of a field."""
     if name in FIELDS:
         return FIELDS[name].write
     unit = next((unit for ending, unit in _ENDINGS.items() if name.endswith(ending)), None)
@@ -141,57 +141,58 @@ def _plain(value: object) -> str:
     return format_count(value) if isinstance(value, int) and not isinstance(value, bool) else str(value)
 
 
-def value_of(thing: object, path: str) -> Any:
-    """A field of a thing: an attribute or an entry, or one of what that is; ``None`` if any is not there."""
+def value_of(item: object, path: str) -> Any:
+    """Follow a dotted path of attributes or entries; ``None`` if any of them is ``None``."""
     for name in path.split("."):
-        if thing is None:
+        if item is None:
             return None
-        thing = thing.get(name) if isinstance(thing, Mapping) else getattr(thing, name)
-    return thing
+        item = item.get(name) if isinstance(item, Mapping) else getattr(item, name)
+    return item
 
 
 def table_of(
-    things: Iterable[Thing],
-    columns: Mapping[str, str | Callable[[Thing], object]],
+    items: Iterable[Item],
+    columns: Mapping[str, str | Callable[[Item], object]],
     **style: Unpack[TableStyle],
 ) -> Table:
-    """A row a thing; a column a field by its name, or a function of the thing.
+    """Make a table with a row for each item; a column is a field by its path, or a function of the item.
 
     >>> list(table_of([{"name": "a", "time_s": 0.002}], {"of": "name", "time": "time_s"}).lines())
     ['of  time', 'a   2 ms']
     """
-    names = {heading: each for heading, each in columns.items() if isinstance(each, str)}
-    formats = {heading: writer_of(name.rpartition(".")[2]) for heading, name in names.items()}
-    functions: dict[str, Callable[[Thing], object]] = {
-        heading: each if callable(each) else partial(value_of, path=each) for heading, each in columns.items()
+    paths = {heading: column for heading, column in columns.items() if isinstance(column, str)}
+    formats = {heading: writer_of(path.rpartition(".")[2]) for heading, path in paths.items()}
+    functions: dict[str, Callable[[Item], object]] = {
+        heading: column if callable(column) else partial(value_of, path=column)
+        for heading, column in columns.items()
     }
     style["formats"] = {**formats, **style.get("formats", {})}
-    return Table.of(things, functions, **style)
+    return Table.of(items, functions, **style)
 
 
 def columns_table(
     columns: Mapping[str, Column], headings: Mapping[str, str], **style: Unpack[TableStyle]
 ) -> Table:
-    """Some columns of a result, by heading and name, each written as its field is."""
+    """Make a table of some columns of a result, by heading and name, formatted as their fields."""
     rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
     return table_of(rows, headings, **style)
 
 
 class Score(NamedTuple):
-    """A score as a column: its name, and whether its interval stands beside it."""
+    """A score as a column: its name, and whether its interval is shown."""
 
     name: str
     interval: bool = False
 
     @property
     def heading(self) -> str:
-        """What stands above the column."""
+        """Heading of the column."""
         return FIELDS[self.name].heading
 
     def text(
         self, scores: object, confidence: Confidence | None = None, *, marked: bool | None = None
     ) -> str:
-        """The score, with a star where it is better than the best baseline, and its interval in brackets."""
+        """Write the score, with a mark where it is better than the best baseline, and its interval."""
         value, write = value_of(scores, self.name), writer_of(self.name)
         if value is None:
             return NONE
@@ -209,7 +210,7 @@ class Score(NamedTuple):
 
 
 def scores_of(names: str) -> tuple[Score, ...]:
-    """Scores by their names, between spaces; a name that ends in ± has its interval beside it."""
+    """Parse names of scores, separated by spaces; ± after a name shows its interval."""
     return tuple(Score(name.removesuffix("±"), name.endswith("±")) for name in names.split())
 
 
@@ -219,8 +220,8 @@ def score_table(
     scores: Sequence[Score],
     **style: Unpack[TableStyle],
 ) -> Table:
-    """Rows that begin with cells of their own and go on with scores, with intervals where there are any."""
+    """Make a table of rows with leading cells and scores, with intervals where known."""
     lines = [
-        [*cells, *(score.text(found, confidence) for score in scores)] for cells, found, confidence in rows
+        [*cells, *(score.text(values, confidence) for score in scores)] for cells, values, confidence in rows
     ]
     return Table([*headings, *(score.heading for score in scores)], lines, **style)

@@ -1,4 +1,4 @@
-"""What all figures are made of: one palette and style, and bars, heat maps, points and steps over arrays."""
+"""Elements of all figures: palette and style, and bars, heat maps, points and steps over arrays."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from matplotlib.image import AxesImage
     from numpy.typing import ArrayLike
 
-# Okabe and Ito's palette, for people who do not see all colours; without its yellow, too light for lines.
+# Okabe and Ito's palette for colour-blind readers, without its yellow, which is too light for lines.
 BLUE, RED, GREEN, ORANGE = "#0072b2", "#d55e00", "#009e73", "#e69f00"
 SKY, PINK, BLACK, GREY = "#56b4e9", "#cc79a7", "#000000", "#777777"
 OLIVE, INDIGO = "#7a6a00", "#332288"
@@ -34,31 +34,31 @@ COLOURS = (BLUE, RED, GREEN, PINK, ORANGE, SKY, OLIVE)
 MARKS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "p", "h")
 DASHES = ("solid", (0, (5, 1.5)), (0, (1, 1.2)))
 MAP = "cividis"
-"""Colours of values: even in brightness, and the same for people who do not see all colours."""
+"""Colour map, perceptually uniform and suitable for colour-blind readers."""
 
 
 WIDE = 30.0
-"""Ratio of the greatest to the least value from which on an axis is logarithmic, and labels of decades do."""
+"""Ratio of greatest to least value above which an axis is logarithmic, with labels at decades only."""
 
 _LETTERS_PER_INCH = 11
-"""Of headings."""
+"""Width of headings."""
 
 
 def new_figure(width: float, height: float) -> Figure:
-    """An empty figure, its size in inches."""
-    # Not pyplot's: no global state, and Agg without being told.
+    """Make an empty figure of a size in inches."""
+    # Without pyplot there is no global state, and the backend is Agg.
     return require_matplotlib()(figsize=(width, height), dpi=150, facecolor="white", layout="constrained")
 
 
 def one_figure(width: float, height: float) -> tuple[Figure, Axes]:
-    """An empty figure with one pair of axes, and these."""
+    """Make an empty figure with one pair of axes."""
     figure = new_figure(width, height)
     return figure, figure.subplots()
 
 
 @dataclass(frozen=True)
 class Look:
-    """Colour, mark and the mark's face: what tells one of several things from all others."""
+    """Colour, mark and the mark's face of a series."""
 
     colour: str
     mark: str
@@ -66,17 +66,17 @@ class Look:
 
 
 def looks(names: Iterable[str]) -> dict[str, Look]:
-    """A look for each name; when the colours come again, the marks are other ones, and hollow in turn."""
-    found = {}
-    for place, name in enumerate(names):
-        turn = place // len(COLOURS)
-        colour, mark = COLOURS[place % len(COLOURS)], MARKS[(place + turn) % len(MARKS)]
-        found[name] = Look(colour, mark, "white" if turn % 2 else colour)
-    return found
+    """Assign a look to each name; when colours repeat, marks differ and are hollow every other time."""
+    result = {}
+    for index, name in enumerate(names):
+        cycle = index // len(COLOURS)
+        colour, mark = COLOURS[index % len(COLOURS)], MARKS[(index + cycle) % len(MARKS)]
+        result[name] = Look(colour, mark, "white" if cycle % 2 else colour)
+    return result
 
 
 def plain_text(text: str, longest: int | None = None) -> str:
-    """A name as it can be drawn: not too long, and taken for no formula by matplotlib.
+    """Shorten a name, and escape it so that matplotlib does not read it as a formula.
 
     >>> plain_text("cost in $ and $")
     'cost in \\\\$ and \\\\$'
@@ -85,14 +85,14 @@ def plain_text(text: str, longest: int | None = None) -> str:
     """
     shown = visible(text)
     if longest is not None and len(shown) > longest:
-        # What tells names apart is as often at their end.
+        # Names often differ at their end.
         end = (longest - 1) // 2
         shown = f"{shown[: longest - 1 - end]}…{shown[len(shown) - end :]}"
     return shown.replace("$", r"\$")
 
 
 def style_axes(axes: Axes, *, x: str = "", y: str = "") -> None:
-    """A light grid behind the data, no frame on the right and above, and labels."""
+    """Set a light grid behind the data, no frame on the right and above, and labels."""
     if x:
         axes.set_xlabel(x)
     if y:
@@ -103,7 +103,7 @@ def style_axes(axes: Axes, *, x: str = "", y: str = "") -> None:
 
 
 def titled(figure: Figure, *sentences: str) -> Figure:
-    """The figure with what it is of above it on the left, each sentence on lines of its own."""
+    """Set the heading of a figure, each sentence on new lines, and return the figure."""
     width = int(_LETTERS_PER_INCH * figure.get_figwidth())
     lines = [line for sentence in sentences for line in wrap(sentence, width, break_on_hyphens=False)]
     figure.suptitle("\n".join(lines), x=0.02, ha="left", fontsize=10.5)
@@ -111,7 +111,7 @@ def titled(figure: Figure, *sentences: str) -> Figure:
 
 
 def legend_below(figure: Figure, columns: int, lines: Mapping[str, Artist] | None = None) -> None:
-    """A legend outside the data, under the axes: of the first of these, or of the lines by label."""
+    """Draw a legend below the axes, of the first axes or of the given lines by label."""
     if lines is None:
         handles, labels = figure.axes[0].get_legend_handles_labels()
     else:
@@ -128,13 +128,13 @@ def legend_below(figure: Figure, columns: int, lines: Mapping[str, Artist] | Non
 
 
 def label_beside(axes: Axes, marks: Iterable[tuple[str, tuple[float, float]]]) -> None:
-    """Names right of the axes at equal distances, the highest mark's first, each with a line to its mark."""
-    ordered = sorted(marks, key=lambda each: (-each[1][1], each[1][0]))
-    for place, (name, at) in enumerate(ordered):
+    """Draw names right of the axes at equal distances, the highest mark's first, with lines to the marks."""
+    ordered = sorted(marks, key=lambda mark: (-mark[1][1], mark[1][0]))
+    for index, (name, point) in enumerate(ordered):
         axes.annotate(
             name,
-            at,
-            xytext=(1.02, 1 - (place + 0.5) / len(ordered)),
+            point,
+            xytext=(1.02, 1 - (index + 0.5) / len(ordered)),
             textcoords="axes fraction",
             va="center",
             fontsize=8,
@@ -146,21 +146,21 @@ def label_beside(axes: Axes, marks: Iterable[tuple[str, tuple[float, float]]]) -
 def panels(
     count: int, columns: int, width: float, height: float, *, sharex: bool = False, sharey: bool = False
 ) -> tuple[Figure, list[Axes]]:
-    """A figure with so many axes in rows, of the size of one of them in inches."""
+    """Make a figure with `count` axes in rows; width and height are of one of them in inches."""
     columns = min(columns, count)
     rows = math.ceil(count / columns)
     figure = new_figure(width * columns, height * rows + 0.9)
     grid = figure.subplots(rows, columns, squeeze=False, sharex=sharex, sharey=sharey)
-    every: list[Axes] = grid.ravel().tolist()
-    for axes in every[count:]:
+    all_axes: list[Axes] = grid.ravel().tolist()
+    for axes in all_axes[count:]:
         axes.set_axis_off()
-    for axes in every[max(count - columns, 0) : count]:
+    for axes in all_axes[max(count - columns, 0) : count]:
         axes.tick_params(labelbottom=True)
-    return figure, every[:count]
+    return figure, all_axes[:count]
 
 
 def labels_below(axes: Axes, names: Sequence[str], rotation: float = 45, size: float = 9) -> None:
-    """Names along the horizontal axis."""
+    """Set names along the horizontal axis."""
     axes.set_xticks(
         range(len(names)), names, rotation=rotation, ha="right", rotation_mode="anchor", fontsize=size
     )
@@ -172,7 +172,7 @@ def _label_rows(axes: Axes, names: Sequence[str]) -> None:
 
 
 _ROOM = 0.1
-"""Share of the axis that a number takes."""
+"""Width of a number as a share of the axis."""
 
 
 def bars(
@@ -186,16 +186,16 @@ def bars(
     labels: tuple[str, str] = ("_", "_"),
     end: float = math.inf,
 ) -> None:
-    """A bar a name from above, with number, interval and a rival's mark; what is over the end is cut."""
-    names, there = list(values), list(values.values())
-    shown = [min(value, end) for value in there]
+    """Draw horizontal bars with numbers, intervals and rivals' marks, the first on top, clipped at `end`."""
+    names, lengths = list(values), list(values.values())
+    shown = [min(length, end) for length in lengths]
     axes.barh(range(len(names)), shown, color=colours, height=0.62, zorder=2, label=labels[0])
     right = list(shown)
-    for place, interval in enumerate(intervals):
-        if interval is not None and there[place] <= end:
+    for row, interval in enumerate(intervals):
+        if interval is not None and lengths[row] <= end:
             low, high = interval[0], min(interval[1], end)
-            axes.plot([low, high], [place, place], color=BLACK, linewidth=1.5, zorder=3)
-            right[place] = max(right[place], high)
+            axes.plot([low, high], [row, row], color=BLACK, linewidth=1.5, zorder=3)
+            right[row] = max(right[row], high)
     if len(rivals):
         axes.plot(
             rivals,
@@ -208,24 +208,25 @@ def bars(
             label=labels[1],
             clip_on=False,
         )
-    limit = max(each for each in (*right, *rivals, 1e-12) if math.isfinite(each))
-    for place, value in enumerate(there if write is not None else ()):
-        text = write(value) + (" →" if value > end else "") if write is not None else ""
-        # Beside a mark, a number would seem to be the mark's.
-        inside = len(rivals) > 0 and value > _ROOM * limit
-        beyond = max(
-            [right[place], *[each for each in rivals[place : place + 1] if each < value + 0.2 * limit]]
-        )
-        at, colour = (0.01 * limit, "white") if inside else (beyond + 0.015 * limit, BLACK)
-        axes.text(at, place, text, va="center", fontsize=8.5, color=colour, zorder=4)
+    limit = max(value for value in (*right, *rivals, 1e-12) if math.isfinite(value))
+    for row, length in enumerate(lengths if write is not None else ()):
+        text = write(length) + (" →" if length > end else "") if write is not None else ""
+        # Beside a rival's mark, the number would seem to be the rival's.
+        inside = len(rivals) > 0 and length > _ROOM * limit
+        near = [rival for rival in rivals[row : row + 1] if rival < length + 0.2 * limit]
+        beyond = max([right[row], *near])
+        x, colour = (0.01 * limit, "white") if inside else (beyond + 0.015 * limit, BLACK)
+        axes.text(x, row, text, va="center", fontsize=8.5, color=colour, zorder=4)
     _label_rows(axes, names)
-    axes.set_xlim(min(0.0, *(1.1 * each for each in shown)), (1.15 if write is not None else 1.05) * limit)
+    axes.set_xlim(
+        min(0.0, *(1.1 * length for length in shown)), (1.15 if write is not None else 1.05) * limit
+    )
     style_axes(axes)
     axes.grid(visible=False, axis="y")
 
 
 class ScoredModel(NamedTuple):
-    """A model with its scores, and how far each would move with other groups."""
+    """A model with its scores and their confidence intervals."""
 
     name: str
     baseline: bool
@@ -234,34 +235,34 @@ class ScoredModel(NamedTuple):
 
 
 _OFF_SCALE = 2.5
-"""A score that is so many times the one in the middle would hide how the others differ."""
+"""Scores above this multiple of the median score are clipped, as they would hide other differences."""
 
 
 def scores_figure(rows: Sequence[ScoredModel], scores: Mapping[str, str], *sentences: str) -> Figure:
-    """A panel a score by its name and label (in per cent if it says so), a dot a model from above."""
+    """Draw a panel for each score with a dot for each model; scores with % in the label are in per cent."""
     figure = new_figure(4.0 * len(scores), 1.6 + 0.3 * len(rows))
-    every = figure.subplots(1, len(scores), sharey=True, squeeze=False)[0]
-    for axes, (score, label) in zip(every, scores.items(), strict=True):
+    all_axes = figure.subplots(1, len(scores), sharey=True, squeeze=False)[0]
+    for axes, (score, label) in zip(all_axes, scores.items(), strict=True):
         scale = 100.0 if "%" in label else 1.0
         values = [getattr(row.scores, score) for row in rows]
-        known = sorted(each for each in values if each is not None and math.isfinite(each))
+        known = sorted(value for value in values if value is not None and math.isfinite(value))
         end = scale * max(_OFF_SCALE * known[len(known) // 2], 1e-9) if known else math.inf
-        for place, (row, value) in enumerate(zip(rows, values, strict=True)):
+        for y, (row, value) in enumerate(zip(rows, values, strict=True)):
             colour, interval = GREY if row.baseline else BLUE, row.intervals.get(score)
             if interval is not None and value is not None and scale * value <= end:
-                limits = [min(scale * each, end) for each in (interval.low, interval.high)]
-                axes.plot(limits, [place, place], color=colour, linewidth=2, alpha=0.5)
+                limits = [min(scale * limit, end) for limit in (interval.low, interval.high)]
+                axes.plot(limits, [y, y], color=colour, linewidth=2, alpha=0.5)
             if value is not None and scale * value <= end:
-                axes.plot([scale * value], [place], "o", color=colour, markersize=6)
+                axes.plot([scale * value], [y], "o", color=colour, markersize=6)
             elif value is not None:
                 text = f"{three_digits(scale * value)} →"
-                axes.annotate(text, (end, place), ha="right", va="center", fontsize=8.5)
+                axes.annotate(text, (end, y), ha="right", va="center", fontsize=8.5)
         if known and scale * known[-1] > end:
             axes.set_xlim(right=end)
         style_axes(axes, x=label)
-    # The first is at the top.
-    every[0].set_yticks(range(len(rows)), [plain_text(row.name) for row in rows])
-    every[0].set_ylim(len(rows) - 0.4, -0.6)
+    # The first model is at the top.
+    all_axes[0].set_yticks(range(len(rows)), [plain_text(row.name) for row in rows])
+    all_axes[0].set_ylim(len(rows) - 0.4, -0.6)
     return titled(
         figure,
         *sentences,
@@ -279,7 +280,7 @@ def groups_figure(
     write: Callable[[float], str],
     mean: float | None = None,
 ) -> Figure:
-    """A bar for each group that was left out, and marks for the best baseline."""
+    """Draw a bar for each held-out group, and marks for the best baseline."""
     figure, axes = one_figure(8, 2.0 + 0.29 * len(values))
     others = [] if rival is None else [rival[1].get(name, math.nan) for name in values]
     bars(
@@ -297,9 +298,9 @@ def groups_figure(
 
 
 def letters_on(colour: Sequence[float]) -> str:
-    """Black or white: of the two, that with more contrast by WCAG 2, which is always 4.5 and more."""
-    light = [each / 12.92 if each <= 0.04045 else ((each + 0.055) / 1.055) ** 2.4 for each in colour[:3]]
-    luminance = 0.2126 * light[0] + 0.7152 * light[1] + 0.0722 * light[2]
+    """Choose black or white text for a background by contrast (WCAG 2), which is then at least 4.5."""
+    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in colour[:3]]
+    luminance = 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
     return "#000000" if (luminance + 0.05) ** 2 > 0.05 * 1.05 else "#ffffff"
 
 
@@ -315,7 +316,7 @@ def heat_map(
     reverse: bool = False,
     rotation: float = 45,
 ) -> AxesImage:
-    """A cell a value, with its number; what is not known stays empty, and colours end at the limits."""
+    """Draw a cell with a number for each value; NaN stays empty, and colours are clipped to the limits."""
     from matplotlib.colors import Normalize
 
     norm = Normalize(*limits)
@@ -336,14 +337,14 @@ def heat_map(
 
 
 def robust_limits(values: Reals) -> tuple[float, float]:
-    """Ends of the colours: what is far off would make all the rest look alike."""
+    """Limits of colours that exclude outliers, which would hide differences of the other values."""
     known = values[np.isfinite(values)]
     low = float(known.min())
     return low, max(min(float(known.max()), 3 * float(np.median(known))), low + 1e-3)
 
 
 class MarkStyle(TypedDict, total=False):
-    """How a line or its marks look, in the words of matplotlib."""
+    """Properties of a line or its marks, as keyword arguments of matplotlib."""
 
     alpha: float
     clip_on: bool
@@ -360,7 +361,7 @@ class MarkStyle(TypedDict, total=False):
 
 
 class LineStyle(MarkStyle, total=False):
-    """The same, and its name in the legend."""
+    """Properties of a line, with its label in the legend."""
 
     label: str
 
@@ -375,8 +376,8 @@ def points(
     size: float = 4.0,
     **style: Unpack[MarkStyle],
 ) -> None:
-    """Marks of one of several things."""
-    whole: LineStyle = {
+    """Draw the marks of a series."""
+    line_style: LineStyle = {
         "color": look.colour,
         "markerfacecolor": look.face,
         "markersize": size,
@@ -385,17 +386,17 @@ def points(
         "zorder": 3,
         **style,
     }
-    axes.plot(x, y, look.mark, **whole)
+    axes.plot(x, y, look.mark, **line_style)
 
 
 def steps(axes: Axes, x: ArrayLike, y: ArrayLike, **style: Unpack[LineStyle]) -> None:
-    """A line that keeps its value up to the next."""
-    whole: LineStyle = {"drawstyle": "steps-post", "linewidth": 1.2, "zorder": 2, **style}
-    axes.plot(x, y, **whole)
+    """Draw a step function, which keeps its value up to the next."""
+    line_style: LineStyle = {"drawstyle": "steps-post", "linewidth": 1.2, "zorder": 2, **style}
+    axes.plot(x, y, **line_style)
 
 
 def diagonal(axes: Axes, limits: tuple[float, float]) -> None:
-    """Logarithmic axes of predicted over measured: lines where they are equal, and half and twice as much."""
+    """Set logarithmic axes, and draw lines where predicted is equal to, half of and twice the measured."""
     ends = np.array(limits)
     axes.plot(ends, ends, color=GREY, linewidth=1.0, zorder=1)
     for ratio in (0.5, 2.0):
@@ -404,13 +405,13 @@ def diagonal(axes: Axes, limits: tuple[float, float]) -> None:
 
 
 def spread_axis(axes: Axes, name: Literal["x", "y"], values: Reals) -> None:
-    """Make an axis logarithmic if the values are very different, as over small devices and large ones."""
+    """Make an axis logarithmic if the values span a wide range."""
     if _wide(values):
         logarithmic_axis(axes, name, values)
 
 
 def logarithmic_axis(axes: Axes, name: Literal["x", "y"], values: Reals) -> None:
-    """Make an axis logarithmic, with plain numbers, and more of them where values are not so different."""
+    """Make an axis logarithmic with plain numbers, and with more ticks where the range is small."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
     axes.set(**{f"{name}scale": "log"})
@@ -430,7 +431,7 @@ _TWO_DECADES = 2.2
 
 
 def time_axis(axis: Axis, low: float, high: float, most: int) -> None:
-    """Ticks with units on a logarithmic axis of times."""
+    """Set ticks with units on a logarithmic axis of times."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
     decades = math.log10(high / low) if high > low > 0 else 1.0
@@ -441,7 +442,7 @@ def time_axis(axis: Axis, low: float, high: float, most: int) -> None:
 
 
 def unit_axis(axis: Axis, unit: str, base: float = 10.0) -> None:
-    """Ticks with their unit on a logarithmic axis."""
+    """Set ticks with their unit on a logarithmic axis."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
     write = UNITS[unit]

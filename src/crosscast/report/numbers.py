@@ -1,4 +1,4 @@
-"""How numbers, scores and settings are written for people, on a terminal and on a page."""
+"""Formats of numbers, scores and settings for people, on a terminal and on a page."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     from crosscast.prediction.configuration.data import ConfigurationSpace
 
 NONE = "—"
-"""What is not known."""
+"""Text for an unknown value."""
 
 _LARGE = 10.0
 MARK = "*"
-"""After what is better than the best baseline, where the bootstrap of the difference excludes 0."""
+"""Mark of scores better than the best baseline's, where the bootstrap of the difference excludes 0."""
 
 _NUMBER = re.compile(r"\s*(>?)\s*([-+−]?[\d,]*\.?\d+(?:e[-+]?\d+)?)\s*([^\W\d_]+(?:/s)?|%)?")
 _UNIT_SCALES = dict(
@@ -27,7 +27,7 @@ _UNIT_SCALES = dict(
 
 
 def percent(share: float | None, digits: int = 0) -> str:
-    """A share as a percentage.
+    """Write a share as a percentage.
 
     >>> percent(0.394), percent(0.6912, 1), percent(None), percent(1e6)
     ('39 %', '69.1 %', '—', '> 9,999 %')
@@ -38,7 +38,7 @@ def percent(share: float | None, digits: int = 0) -> str:
 
 
 def share(value: float | None) -> str:
-    """A share in per cent without its sign, for columns that say it; from ten times on without decimals.
+    """Write a share in per cent without the sign, for columns that have it; from 1,000 on without decimals.
 
     >>> share(0.934), share(12.5), share(None)
     ('93.4', '1,250', '—')
@@ -49,7 +49,7 @@ def share(value: float | None) -> str:
 
 
 def level_percent(share: float) -> str:
-    """A confidence level, or a share, with up to three digits.
+    """Write a confidence level, or a share, with up to three digits.
 
     >>> level_percent(0.9), level_percent(0.995)
     ('90 %', '99.5 %')
@@ -58,7 +58,7 @@ def level_percent(share: float) -> str:
 
 
 def error_percent(share: float | None) -> str:
-    """An error as a percentage with three digits.
+    """Write an error as a percentage with three digits.
 
     >>> error_percent(0.0725), error_percent(12.5), error_percent(None)
     ('7.25 %', '1,250 %', '—')
@@ -67,14 +67,14 @@ def error_percent(share: float | None) -> str:
 
 
 def probability(share: float) -> str:
-    """A probability; nothing that is predicted is certain."""
+    """Write a probability in per cent, never as 0 or 100, as predictions are not certain."""
     if share < 0.005:
         return "less than 1 %"
     return "more than 99 %" if share > 0.995 else percent(share)
 
 
 def factor(ratio: float | None) -> str:
-    """A ratio, such as 1.13, with its sign of multiplication."""
+    """Write a ratio such as 1.13 with a multiplication sign."""
     if ratio is None or math.isnan(ratio):
         return NONE
     if ratio >= 10_000:
@@ -83,7 +83,7 @@ def factor(ratio: float | None) -> str:
 
 
 def slowdown(value: float | None) -> str:
-    """A slowdown of jobs, which may be very long.
+    """Write a slowdown of jobs, which may be very large.
 
     >>> slowdown(1.234), slowdown(12345.6), slowdown(None)
     ('1.23', '12,346', '—')
@@ -94,7 +94,7 @@ def slowdown(value: float | None) -> str:
 
 
 def plural(number: int, noun: str, several: str | None = None) -> str:
-    """A number of things.
+    """Write a number with its noun.
 
     >>> plural(1, "device"), plural(1560, "cell"), plural(2, "mix", "mixes")
     ('1 device', '1,560 cells', '2 mixes')
@@ -103,7 +103,7 @@ def plural(number: int, noun: str, several: str | None = None) -> str:
 
 
 def three_digits(number: float) -> str:
-    """A number with three digits, or all of those before its point.
+    """Write a number with three digits, or all digits before the point.
 
     >>> three_digits(0.12345), three_digits(12345.6)
     ('0.123', '12,346')
@@ -112,12 +112,12 @@ def three_digits(number: float) -> str:
 
 
 def times(low: float, high: float) -> str:
-    """An interval of times in seconds."""
+    """Write an interval of times in seconds."""
     return f"{format_seconds(low)} to {format_seconds(high)}"
 
 
 def number_in(text: str) -> float | None:
-    """The number that a text begins with, in the least of its units, by which a column can be sorted.
+    """Parse the number at the start of a text, in its base unit, as a sort key of a column.
 
     >>> number_in("1.18 ms"), number_in("1,560 [1, 2]"), number_in("−3 %"), number_in("2 h 30 min")
     (0.00118, 1560.0, -0.03, 9000.0)
@@ -125,32 +125,32 @@ def number_in(text: str) -> float | None:
     (None, None)
     """
     total: float | None = None
-    place = 0
-    while (found := _NUMBER.match(text, place)) is not None:
-        scale = _UNIT_SCALES.get(found[3] or "", 1.0)
-        value = float(found[2].replace(",", "").replace("−", "-")) * scale
+    position = 0
+    while (match := _NUMBER.match(text, position)) is not None:
+        scale = _UNIT_SCALES.get(match[3] or "", 1.0)
+        value = float(match[2].replace(",", "").replace("−", "-")) * scale
         if total is None:
             total = value
-        elif found[3] in ("s", "min"):
+        elif match[3] in ("s", "min"):
             total += value
         else:
             break
-        place = found.end()
+        position = match.end()
     return total
 
 
 def named(model: str, baseline: bool) -> str:
-    """A model, with a word if it is a baseline."""
+    """Write a model's name, marked if it is a baseline."""
     return f"{model} (baseline)" if baseline else model
 
 
 _MOST_WORDS = 4
-"""Words of a setting that are spelled out; of more, their number is."""
+"""Largest number of a setting's words that are listed; of more, only the number is written."""
 _UNITS = (("_hz", "MHz", 1e-6), ("_w", "W", 1.0), ("_s", "s", 1.0), ("_j", "J", 1.0))
 
 
 def setting_heading(name: str) -> str:
-    """What a knob is, with its unit.
+    """Write the name of a knob with its unit.
 
     >>> setting_heading("core_clock_hz"), setting_heading("cores")
     ('core clock, MHz', 'cores')
@@ -160,7 +160,7 @@ def setting_heading(name: str) -> str:
 
 
 def setting_scale(name: str) -> float:
-    """How many of the heading's unit one in SI is.
+    """Factor that converts a value in SI to the heading's unit.
 
     >>> setting_scale("core_clock_hz"), setting_scale("cores")
     (1e-06, 1.0)
@@ -169,7 +169,7 @@ def setting_scale(name: str) -> float:
 
 
 def setting_text(name: str, value: Setting | None) -> str:
-    """What a knob is set to, in the unit of its heading; a dash where a device does not have it.
+    """Write a knob's value in the unit of its heading; a dash where a device lacks the knob.
 
     >>> setting_text("core_clock_hz", 1.164e9), setting_text("scheduling", "dynamic")
     ('1164', 'dynamic')
@@ -180,7 +180,7 @@ def setting_text(name: str, value: Setting | None) -> str:
 
 
 def configuration_text(configuration: Configuration) -> str:
-    """A configuration on one line.
+    """Write a configuration on one line.
 
     >>> configuration_text(Configuration("node", {"cpu_cap_w": 65, "core_clock_hz": 1.1e9}))
     'node: core clock 1100 MHz, cpu cap 65 W'
@@ -193,7 +193,7 @@ def configuration_text(configuration: Configuration) -> str:
 
 
 def setting_range(name: str, values: Sequence[Setting]) -> str:
-    """What a knob was set to: from least to most, or one of some words.
+    """Write the range of a knob's values: from least to greatest, or its words.
 
     >>> setting_range("cpu_cap_w", (65.0, 90.0, 120.0)), setting_range("mode", ("fast", "slow"))
     ('cpu cap 65 to 120 W', 'mode fast or slow')
@@ -204,18 +204,18 @@ def setting_range(name: str, values: Sequence[Setting]) -> str:
     numbers = [value for value in values if not isinstance(value, str)]
     texts = [value for value in values if isinstance(value, str)]
     ends = dict.fromkeys(setting_text(name, value) for value in (numbers[:1] + numbers[-1:]))
-    found = [f"{' to '.join(ends)} {unit}".rstrip()] if numbers else []
-    found += texts if len(texts) <= _MOST_WORDS else [f"one of {len(texts)} words"]
-    return f"{words} {' or '.join(found)}"
+    ranges = [f"{' to '.join(ends)} {unit}".rstrip()] if numbers else []
+    ranges += texts if len(texts) <= _MOST_WORDS else [f"one of {len(texts)} words"]
+    return f"{words} {' or '.join(ranges)}"
 
 
 def shown_settings(space: ConfigurationSpace) -> tuple[str, ...]:
-    """Names of the settings that tell the configurations of a space apart: knobs, then words."""
+    """Names of the settings that distinguish the configurations of a space: knobs, then words."""
     return (*space.knobs, *space.words)
 
 
 def _parts(name: str) -> tuple[str, str, float]:
-    """Words, unit and how many of it one in SI is."""
+    """Split a knob's name into words, unit, and the factor from SI to the unit."""
     for suffix, unit, scale in _UNITS:
         if name.endswith(suffix) and len(name) > len(suffix):
             return name.removesuffix(suffix).replace("_", " "), unit, scale

@@ -1,4 +1,4 @@
-"""One page about a dataset: what it holds, and how well a question about it is answered, as one HTML file."""
+"""HTML page about a dataset: its contents, and an evaluation of models that answer a question about it."""
 
 from __future__ import annotations
 
@@ -47,14 +47,14 @@ _TITLES: Mapping[QuestionName, str] = {
 
 
 class Evaluation(Protocol):
-    """How models answer a question where the answers are held out."""
+    """Evaluation of models on held-out data."""
 
     @property
     def seed(self) -> int:
-        """Where its random numbers start."""
+        """Random seed."""
 
     def to_dict(self) -> dict[str, object]:
-        """All of it, for JSON."""
+        """Return the evaluation for JSON."""
 
 
 _Writer = tuple[Callable[[Any], Report], Callable[[Any], Mapping[str, "Figure"]]]
@@ -65,19 +65,19 @@ _REPORTS: Mapping[QuestionName, _Writer] = {
     "configuration": (configuration_evaluation.evaluation_report, configuration_figures.evaluation_figures),
     "corun": (corun_evaluation.evaluation_report, corun_evaluation.evaluation_figures),
 }
-"""Tables and figures of evaluations."""
+"""Functions that make the tables and the figures of evaluations."""
 
 
 @dataclass(frozen=True)
 class Subject:
-    """All that the page shows."""
+    """Contents of the page."""
 
-    dataset: Dataset  # The dataset
-    description: Description  # What is in it
+    dataset: Dataset
+    description: Description  # Description of the dataset
     question: QuestionName
-    evaluation: Evaluation  # How models answer the question where the answers are held out
+    evaluation: Evaluation
     title: str  # Title of the page
-    closer: Closer | None = None  # Of times: the application that is looked at closely
+    closer: Closer | None = None  # For times, details of one application
 
     @classmethod
     def of(
@@ -89,9 +89,9 @@ class Subject:
         application: str | None = None,
         title: str | None = None,
     ) -> Subject:
-        """Choose what to show."""
+        """Choose the contents."""
         closer = Closer.of(evaluation, application) if isinstance(evaluation, TimeEvaluation) else None
-        # Whoever gets the page knows the dataset by its name, wherever it was.
+        # A reader of the page knows the dataset by its name, not by its path.
         named = f"{_TITLES[question]}: {Path(dataset.label).resolve().name}"
         return cls(dataset, describe(dataset), question, evaluation, title or named, closer)
 
@@ -101,12 +101,12 @@ class Subject:
         return self.closer.headline if self.closer is not None else _reports(self)[0].title
 
     def to_dict(self) -> dict[str, object]:
-        """What is in the page, as the object that ``--json`` prints; shares are fractions."""
+        """Return the contents as the object that ``--json`` prints; shares are fractions."""
         description, devices = self.description, devices_of(self.dataset)
-        found: dict[str, object] = {"title": self.title, "question": self.question}
+        content: dict[str, object] = {"title": self.title, "question": self.question}
         if self.closer is not None:
-            found |= {"model": self.closer.result.model, "application": self.closer.application}
-        found["contents"] = {
+            content |= {"model": self.closer.result.model, "application": self.closer.application}
+        content["contents"] = {
             "applications": list(description.applications),
             "kernels": list(description.kernels),
             "sizes": list(description.sizes),
@@ -115,12 +115,10 @@ class Subject:
             "records": description.records,
             "profiles": description.profiles,
         }
-        found["evaluation"] = self.evaluation.to_dict()
-        return (
-            found
-            if self.closer is None
-            else {**found, "cells": [each.to_dict() for each in self.closer.points]}
-        )
+        content["evaluation"] = self.evaluation.to_dict()
+        if self.closer is not None:
+            content["cells"] = [point.to_dict() for point in self.closer.points]
+        return content
 
 
 def _listed(device: Device) -> dict[str, object]:
@@ -135,13 +133,13 @@ def _listed(device: Device) -> dict[str, object]:
 
 
 def _reports(subject: Subject) -> tuple[Report, Mapping[str, Figure]]:
-    """The tables and the figures of the evaluation."""
+    """Make the tables and the figures of the evaluation."""
     report, figures = _REPORTS[subject.question]
     return report(subject.evaluation), figures(subject.evaluation)
 
 
 def page_of(subject: Subject) -> Report:
-    """The page."""
+    """Make the page."""
     report, figures = _reports(subject)
     closer = subject.closer
     parts: list[Part] = [Heading(subject.title, 1)]
@@ -162,14 +160,14 @@ def page_of(subject: Subject) -> Report:
 
 
 def _below(report: Report) -> list[Part]:
-    """Parts of a report that stands in a page: its title is a sentence, and its headings are lower ones."""
+    """Parts of a report for a section: the title becomes a sentence, headings are of level 3 or deeper."""
     return [
-        each
-        if not isinstance(each, Heading)
-        else f"{each.text}."
-        if each.level == 1
-        else replace(each, level=max(each.level, 3))
-        for each in report.parts
+        part
+        if not isinstance(part, Heading)
+        else f"{part.text}."
+        if part.level == 1
+        else replace(part, level=max(part.level, 3))
+        for part in report.parts
     ]
 
 
@@ -186,20 +184,20 @@ def write_report(
     cache: str | Path | None = None,
     progress: Progress | None = None,
 ) -> Subject:
-    """Write a page about a dataset, and how well a question about it is answered.
+    """Evaluate models on a dataset, and write a page about both.
 
     Parameters
     ----------
     dataset
-        Profiles and records, or what another question is about.
+        Profiles and records, or the data of another question.
     path
-        The page: one file of HTML that needs nothing else.
+        The page: one HTML file without external parts.
     models
         Names of models, or ``["all"]``; the default one by default, with the baselines beside it.
     question
         The question; by default the first of times, configurations and co-runs that the dataset has data for.
     application
-        Of times, the application to look at closely; by default the one whose median error is in the middle.
+        For times, the application shown in detail; by default the one with the median error in the middle.
     title
         Title of the page.
     seed, jobs, cache, progress
@@ -208,12 +206,12 @@ def write_report(
     Returns
     -------
     Subject
-        What is in the page; `to_dict()` has it for JSON.
+        Contents of the page; `to_dict()` returns them for JSON.
 
     Raises
     ------
     InputError
-        If the dataset has not what a page needs, there is no such application or model, or the page cannot be
+        If the dataset lacks what a page needs, the application or model is not known, or the page cannot be
         written.
     MissingExtraError
         If matplotlib, or what fits models, is not installed.
@@ -224,9 +222,9 @@ def write_report(
             raise InputError.of(
                 where="application", expected="none, as no times are predicted", found=repr(application)
             )
-        # Before the long run.
+        # Checked before the long evaluation.
         check_application(grid_of(dataset), application)
-    found: Evaluation = evaluate(
+    evaluation: Evaluation = evaluate(
         replace(dataset, label=Path(dataset.label).resolve().name),
         chosen,
         models,
@@ -235,27 +233,27 @@ def write_report(
         cache=cache,
         progress=progress,
     )
-    subject = Subject.of(dataset, found, question=chosen, application=application, title=title)
+    subject = Subject.of(dataset, evaluation, question=chosen, application=application, title=title)
     page_of(subject).write_html(Path(path))
     return subject
 
 
 def _question_of(dataset: Dataset) -> QuestionName:
-    """The question that a dataset has data for; refuse one that has none, and say what it holds instead."""
-    found = describe(dataset)
-    if found.records and found.profiles:
+    """Find the question for which a dataset has data; if there is none, the error lists its contents."""
+    contents = describe(dataset)
+    if contents.records and contents.profiles:
         return "time"
-    if found.energy and any(each.settings for each in found.configurations):
+    if contents.energy and any(device.settings for device in contents.configurations):
         return "configuration"
-    if found.corun.solos and found.corun.bags:
+    if contents.corun.solos and contents.corun.bags:
         return "corun"
     counts = [
         plural(number, noun, several)
         for number, noun, several in (
-            (found.records, "record", "records"),
-            (found.profiles, "profile", "profiles"),
-            (len(found.corun.solos), "device with isolated runs", "devices with isolated runs"),
-            (sum(each.bags for each in found.corun.bags), "co-run mix", "co-run mixes"),
+            (contents.records, "record", "records"),
+            (contents.profiles, "profile", "profiles"),
+            (len(contents.corun.solos), "device with isolated runs", "devices with isolated runs"),
+            (sum(count.bags for count in contents.corun.bags), "co-run mix", "co-run mixes"),
         )
         if number
     ]

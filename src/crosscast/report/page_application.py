@@ -1,4 +1,4 @@
-"""The part of a page that only times have: one application in detail, and what the scores do not say."""
+"""Part of a page about times: one application in detail, and limitations of the scores."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from crosscast.units import format_seconds
 
 _MOST_LOG = 700.0
 _FEW = 20
-"""Applications below which the page says that they are few."""
+"""With fewer applications, the page notes that they are few."""
 
 
 class Point(NamedTuple):
-    """A kernel on a device, measured and predicted, in seconds; not a number where not known."""
+    """Measured and predicted time of a kernel on a device, in seconds; NaN where not known."""
 
     application: str
     kernel: str
@@ -39,10 +39,10 @@ class Point(NamedTuple):
     low_s: float
     high_s: float
     recommended: bool
-    slowdown: float  # Time over that of the fastest device; of the recommended one alone
+    slowdown: float  # Time over that of the fastest device, for the recommended one; else NaN
 
     def to_dict(self) -> dict[str, object]:
-        """It for JSON, where what is not known is null."""
+        """Return the point for JSON, with unknown values as null."""
         return {
             name: None if isinstance(value, float) and math.isnan(value) else value
             for name, value in self._asdict().items()
@@ -51,7 +51,7 @@ class Point(NamedTuple):
 
 @dataclass(frozen=True)
 class Closer:
-    """The model with the least error, and the application that is looked at closely."""
+    """The model with the least error, and the application shown in detail."""
 
     study: TimeEvaluation
     result: Result
@@ -59,7 +59,7 @@ class Closer:
 
     @classmethod
     def of(cls, study: TimeEvaluation, application: str | None = None) -> Closer:
-        """Take the best model, and an application: by default that whose median error is in the middle."""
+        """Take the best model, and an application: by default the one with the middle median error."""
         result = study.best(0)
         if result is None:
             raise InputError.of(
@@ -71,13 +71,13 @@ class Closer:
 
     @property
     def confidence(self) -> Confidence:
-        """How sure the scores of the model are."""
-        index = next(index for index, each in enumerate(self.study.results) if each is self.result)
+        """Confidence intervals of the model's scores."""
+        index = next(index for index, result in enumerate(self.study.results) if result is self.result)
         return self.study.confidences[index]
 
     @cached_property
     def points(self) -> list[Point]:
-        """Every kernel on every device, times in seconds."""
+        """All kernels on all devices, times in seconds."""
         (outcome,) = self.result.outcomes
         profiles = self.study.grid.profiles
         slowdown = choices(outcome)["slowdown"]
@@ -88,8 +88,8 @@ class Closer:
             "low_s": outcome.low,
             "high_s": outcome.high,
         }
-        # What is beyond all numbers is the greatest that JSON can have.
-        seconds = {name: np.exp(np.clip(each, -_MOST_LOG, _MOST_LOG)) for name, each in logs.items()}
+        # Clipped, as JSON has no infinity.
+        seconds = {name: np.exp(np.clip(values, -_MOST_LOG, _MOST_LOG)) for name, values in logs.items()}
         return [
             Point(
                 application=profiles.application[outcome.rows[row]],
@@ -106,7 +106,7 @@ class Closer:
 
     @property
     def headline(self) -> str:
-        """How well times and the fastest device are predicted, in a sentence."""
+        """The accuracy of predicted times and recommended devices, in a sentence."""
         scores, interval = self.result.scores, self.confidence.intervals.get("median_ape")
         sentence = f"Half of the predicted times are within {percent(scores.median_ape)} of the measured ones"
         if interval is not None:
@@ -122,26 +122,26 @@ class Closer:
         return f"{sentence}."
 
     def parts(self) -> list[Part]:
-        """The scores of the application, and every measurement point beside its forecast."""
+        """The scores of the application, and a table of its measured and predicted times."""
         scores, level = self.result.applications[self.application], level_percent(self.result.level)
         others = plural(len(self.result.names) - 1, "application")
         points = [
-            each
-            for each in self.points
-            if each.application == self.application and math.isfinite(each.measured_s)
+            point
+            for point in self.points
+            if point.application == self.application and math.isfinite(point.measured_s)
         ]
-        points.sort(key=lambda each: (each.kernel, size_order(each.size)))
+        points.sort(key=lambda point: (point.kernel, size_order(point.size)))
         columns: dict[str, str | Callable[[Point], object]] = {
             "kernel": "kernel",
             "size": "size",
             "device": "device",
             "measured": "measured_s",
             "predicted": "predicted_s",
-            f"{level} interval": lambda each: times(each.low_s, each.high_s),
-            "within": lambda each: "yes" if each.low_s <= each.measured_s <= each.high_s else "no",
-            "predicted / measured": lambda each: factor(each.predicted_s / each.measured_s),
+            f"{level} interval": lambda point: times(point.low_s, point.high_s),
+            "within": lambda point: "yes" if point.low_s <= point.measured_s <= point.high_s else "no",
+            "predicted / measured": lambda point: factor(point.predicted_s / point.measured_s),
         }
-        choice = any(math.isfinite(each.slowdown) for each in points)
+        choice = any(math.isfinite(point.slowdown) for point in points)
         if choice:
             columns["cost of the recommended"] = "slowdown"
         table = table_of(
@@ -149,10 +149,10 @@ class Closer:
             columns,
             caption=f"All measurement points of {self.application}",
             words=(0, 1, 2, 5, 6),
-            bold=[index for index, each in enumerate(points) if choice and each.recommended],
+            bold=[index for index, point in enumerate(points) if choice and point.recommended],
             fold=f"All {plural(len(points), 'measurement point')}",
             ranges=Ranges(
-                [(each.low_s, each.predicted_s, each.high_s) for each in points],
+                [(point.low_s, point.predicted_s, point.high_s) for point in points],
                 format_seconds,
                 "predicted time",
             ),
@@ -161,15 +161,15 @@ class Closer:
             " The recommended device (bold) is the one with the least predicted time, of those that the "
             "kernel was measured on; its cost is its measured time over that of the fastest device."
         )
-        said = (
+        summary = (
             f"{self.application}, predicted by the model {self.result.model} fitted to the other {others}: "
             f"median error {percent(scores.median_ape)}, coverage of {level} intervals "
             f"{percent(scores.coverage)}.{recommended if choice else ''}"
         )
-        return [said, table]
+        return [summary, table]
 
     def limits(self) -> Text:
-        """What the scores say and do not say."""
+        """List the limitations of the scores."""
         return Text(list(self._limits()), "list")
 
     def _limits(self) -> Iterator[str]:
@@ -180,7 +180,7 @@ class Closer:
                 "one."
             )
         else:
-            low, high = (f"{each:+.2f}" for each in (difference.interval.low, difference.interval.high))
+            low, high = (f"{limit:+.2f}" for limit in (difference.interval.low, difference.interval.high))
             better = "better (the range excludes 0)" if difference.better else "not shown to be better"
             yield (
                 f"The root mean square error of ln(time) of {self.result.model} less that of the best "
@@ -202,7 +202,7 @@ class Closer:
             "A single application can be predicted far worse than the scores over all say: look at its row "
             "in the table by application."
         )
-        candidates = sum(each.model not in BASELINES for each in self.study.results)
+        candidates = sum(result.model not in BASELINES for result in self.study.results)
         if candidates > 1:
             yield (
                 f"{self.result.model} has the least error of {candidates} models on these same "
@@ -215,14 +215,14 @@ class Closer:
 
 
 def check_application(grid: Grid, name: str) -> None:
-    """Refuse an application that is not there."""
+    """Raise InputError unless the grid has the application."""
     names = grid.applications
     if name not in names:
         raise InputError.of(where="application", expected=f"one of {', '.join(names)}", found=repr(name))
 
 
 def _in_the_middle(result: Result) -> str:
-    """The application whose median error is the median of all; the better one of two."""
+    """Find the application whose median error is the median of all; the better of two."""
     errors = sorted(
         (scores.median_ape, name)
         for name, scores in result.applications.items()

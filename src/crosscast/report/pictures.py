@@ -1,4 +1,4 @@
-"""Pictures of matplotlib, written to files and put into pages, the same bytes each time."""
+"""Output of matplotlib figures to files and pages, with reproducible bytes."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ if TYPE_CHECKING:
 FORMATS = (".png", ".svg", ".pdf")
 """Suffixes of the formats in which figures are written."""
 
-# Date, version and the like.
+# Metadata has the date and the version.
 _METADATA = re.compile(rb"\s*<metadata>.*?</metadata>", re.DOTALL)
 
 _MOST_MARKS = 3000
-"""Of a picture, whose values a page tells; of more, it tells none."""
+"""Largest number of a picture's marks for which a page has tooltips."""
 
 
 def require_matplotlib() -> type[PlotFigure]:
-    """The class of figures of matplotlib."""
+    """Import the class of figures of matplotlib."""
     try:
         import matplotlib.figure
     except ImportError as error:
@@ -42,7 +42,7 @@ def require_matplotlib() -> type[PlotFigure]:
 
 
 def check_suffix(option: str, path: Path) -> None:
-    """Refuse a file name that says no known format."""
+    """Raise InputError unless a file's suffix is a known format."""
     if path.suffix.lower() not in FORMATS:
         raise InputError.of(
             where=option, expected=f"a file name with {', '.join(FORMATS)}", found=repr(path.name)
@@ -51,7 +51,7 @@ def check_suffix(option: str, path: Path) -> None:
 
 @contextmanager
 def _settings() -> Iterator[None]:
-    """The same bytes each time: parts of an SVG have random names without a salt."""
+    """Use settings that give reproducible bytes: without a salt, ids in an SVG are random."""
     import matplotlib
 
     with matplotlib.rc_context():
@@ -60,7 +60,7 @@ def _settings() -> Iterator[None]:
 
 
 def save_figure(figure: PlotFigure, path: Path) -> Path:
-    """Write a figure in the format that the suffix says, and return the path."""
+    """Write a figure in the format of the suffix, and return the path."""
     undated = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}.get(path.suffix.lower())
     try:
         with whole_file(path) as temporary, _settings():
@@ -73,18 +73,18 @@ def save_figure(figure: PlotFigure, path: Path) -> Path:
 
 
 def save_figures(figures: Mapping[str, PlotFigure], folder: Path, suffix: str = ".png") -> list[Path]:
-    """Write figures into a folder, which is made, by their names, which may begin with folders in it."""
+    """Write figures into a folder, which is created, by their names, which may contain subfolders."""
     if suffix not in FORMATS:
         raise InputError.of(where="figures", expected=f"one of {', '.join(FORMATS)}", found=repr(suffix))
     made(folder, "figures")
     paths = [folder / f"{name}{suffix}" for name in figures]
-    for place in {path.parent for path in paths}:
-        made(place, "figures")
+    for parent in {path.parent for path in paths}:
+        made(parent, "figures")
     return [save_figure(figure, path) for path, figure in zip(paths, figures.values(), strict=True)]
 
 
 def as_svg(draw: Callable[[], PlotFigure]) -> bytes:
-    """Draw a figure for a page: the same bytes whatever the user's own settings of matplotlib are."""
+    """Draw a figure for a page, independently of the user's settings of matplotlib."""
     require_matplotlib()
     import matplotlib
 
@@ -97,7 +97,7 @@ def as_svg(draw: Callable[[], PlotFigure]) -> bytes:
 
 
 def as_drawing(draw: Callable[[], PlotFigure]) -> Drawing:
-    """A figure for a page, with the values of its marks, bars and fields."""
+    """Draw a figure for a page, with tooltips for the values of its marks, bars and cells."""
     drawn: list[PlotFigure] = []
 
     def once() -> PlotFigure:
@@ -111,12 +111,12 @@ def as_drawing(draw: Callable[[], PlotFigure]) -> Drawing:
 
 
 def _marks_of(figure: PlotFigure, axes: Axes) -> Iterator[tuple[int, int, str]]:
-    """Places of what is drawn in one pair of axes, and what it says, with the words of the axes."""
+    """Positions and tooltips of the values drawn in axes, with the labels of the axes."""
     if not axes.axison or axes.name == "polar":
         return
     width, height = figure.bbox.size
     titles = [getattr(figure, name) for name in ("_supxlabel", "_supylabel")]
-    shared = ["" if each is None else each.get_text() for each in titles]
+    shared = ["" if label is None else label.get_text() for label in titles]
     names = [axes.get_xlabel() or shared[0], axes.get_ylabel() or shared[1]]
     title = axes.get_title()
     for x, y, label, value in _values_of(axes):
@@ -124,21 +124,21 @@ def _marks_of(figure: PlotFigure, axes: Axes) -> Iterator[tuple[int, int, str]]:
         if not (0 <= across <= 1 and 0 <= down <= 1):
             continue
         sides = zip(names, (axes.xaxis, axes.yaxis), (x, y), strict=True)
-        texts = [f"{name} {_at(axis, each)}".strip() for name, axis, each in sides]
-        words = [title, label, *([_at(axes.xaxis, x), _at(axes.yaxis, y), value] if value else texts)]
-        said = ", ".join(" ".join(each.split()) for each in words if each)
-        yield round(1e4 * across), round(1e4 * (1 - down)), said.replace(r"\$", "$")
+        texts = [f"{name} {_format(axis, number)}".strip() for name, axis, number in sides]
+        words = [title, label, *([_format(axes.xaxis, x), _format(axes.yaxis, y), value] if value else texts)]
+        tooltip = ", ".join(" ".join(text.split()) for text in words if text)
+        yield round(1e4 * across), round(1e4 * (1 - down)), tooltip.replace(r"\$", "$")
 
 
 def _values_of(axes: Axes) -> Iterator[tuple[float, float, str, str]]:
-    """Data coordinates, label and value of marks, ends of bars, and fields of maps."""
+    """Data coordinates, label and value of marks, ends of bars, and cells of heat maps."""
     # Imported here, and below: commands that may draw import this module, and most draw nothing.
     import numpy as np
     from matplotlib.collections import PathCollection
 
     for line in axes.lines:
         label = "" if str(line.get_label()).startswith("_") else str(line.get_label())
-        # A line with a name is of data, too, where it is not a border between two points.
+        # A labelled line of more than two points is data, too.
         if line.get_marker() not in (None, "", "None") or (label and np.size(line.get_xdata()) > 2):
             yield from ((x, y, label, "") for x, y in _finite(line.get_xydata()))
     for cloud in axes.collections:
@@ -146,7 +146,7 @@ def _values_of(axes: Axes) -> Iterator[tuple[float, float, str, str]]:
             label = "" if str(cloud.get_label()).startswith("_") else str(cloud.get_label())
             yield from ((x, y, label, "") for x, y in _finite(cloud.get_offsets()))
     for bar in (bar for container in axes.containers for bar in getattr(container, "patches", ())):
-        # Bars lie: their end is the value, their middle the place.
+        # Bars are horizontal: the end is the value.
         yield bar.get_x() + bar.get_width(), bar.get_y() + bar.get_height() / 2, "", ""
     for image in axes.images:
         values: AnyArray = np.ma.filled(np.ma.asarray(image.get_array()), np.nan)
@@ -155,46 +155,46 @@ def _values_of(axes: Axes) -> Iterator[tuple[float, float, str, str]]:
                 yield column, row, "", f"{value:.4g}"
 
 
-def _finite(places: ArrayLike) -> list[list[float]]:
+def _finite(points: ArrayLike) -> list[list[float]]:
     import numpy as np
 
-    found = np.ma.filled(np.ma.asarray(places, dtype=np.float64), np.nan)
-    finite: list[list[float]] = found[np.isfinite(found).all(axis=1)].tolist()
+    filled = np.ma.filled(np.ma.asarray(points, dtype=np.float64), np.nan)
+    finite: list[list[float]] = filled[np.isfinite(filled).all(axis=1)].tolist()
     return finite
 
 
-def _at(axis: Axis, value: float) -> str:
-    """A value as the axis writes it; on an axis of names, the name."""
+def _format(axis: Axis, value: float) -> str:
+    """Format a value as its axis does; on an axis of names, return the name."""
     from matplotlib.ticker import FixedFormatter, FuncFormatter
 
     formatter = axis.get_major_formatter()
     if isinstance(formatter, FixedFormatter):
-        places = list(axis.get_majorticklocs())
-        nearest = min(range(len(places)), key=lambda place: abs(places[place] - value), default=None)
+        ticks = list(axis.get_majorticklocs())
+        nearest = min(range(len(ticks)), key=lambda index: abs(ticks[index] - value), default=None)
         return "" if nearest is None else str(formatter(value, nearest))
     return str(formatter(value, 0)) if isinstance(formatter, FuncFormatter) else f"{value:.4g}"
 
 
 def with_figures(report: Report, figures: Mapping[str, PlotFigure]) -> Report:
-    """A report with figures in a section at its end."""
+    """Append figures to a report in a section."""
     if not figures:
         return report
     return replace(report, parts=[*report.parts, Heading("Figures", 2), *figure_parts(figures)])
 
 
 def figure_parts(figures: Mapping[str, PlotFigure]) -> list[Figure]:
-    """Figures as parts of a report, each described by its heading."""
+    """Figures as parts of a report, each with its heading as alternative text."""
     return [
-        Figure(partial(as_drawing, partial(_same, figure)), heading_of(figure) or name)
+        Figure(partial(as_drawing, partial(_identity, figure)), heading_of(figure) or name)
         for name, figure in figures.items()
     ]
 
 
-def _same(figure: PlotFigure) -> PlotFigure:
+def _identity(figure: PlotFigure) -> PlotFigure:
     return figure
 
 
 def heading_of(figure: PlotFigure) -> str:
-    """The sentences above a figure, as words for those who do not see it."""
+    """Heading of a figure as plain text."""
     title = figure.get_suptitle() or next((axes.get_title(loc="left") for axes in figure.axes), "")
     return " ".join(str(title).split()).replace(r"\$", "$")

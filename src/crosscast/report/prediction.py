@@ -1,4 +1,4 @@
-"""Predicted times: a table a kernel, the recommended device, and how good the model is."""
+"""Reports on predicted times: a table for each kernel, the recommended device, and the model's errors."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ def predictions_report(
     verdicts: Sequence[Verdict | None] = (),
     suggestion: Suggestion | None = None,
 ) -> Report:
-    """What was predicted, by a model with this card, of kernels measured on so many devices.
+    """Make the tables of predicted times of kernels that were measured on `probes` devices.
 
-    Verdicts are on the recommended devices.
+    Verdicts are those on the recommended devices.
     """
     several = len(forecast.labels) > 1
     parts: list[Part] = [_in_short(forecast, verdicts), ""] if several else []
@@ -45,7 +45,7 @@ def predictions_report(
             "",
         ]
     for name, kernels in forecast.applications().items():
-        parts += [_whole(name, kernels), ""]
+        parts += [_application_table(name, kernels), ""]
     parts += [*_suggested(suggestion), *_comparison(forecast)]
     return Report(
         [*parts, f"{card.model}, {trained_on(card)}", *held_out_errors(card, probes)],
@@ -54,11 +54,11 @@ def predictions_report(
 
 
 def _in_short(forecast: TimeForecast, verdicts: Sequence[Verdict | None]) -> Table:
-    """Each kernel with its recommended device; with verdicts, what bounds it there."""
+    """Make the table of each kernel's recommended device, with verdicts also of what bounds it there."""
     devices = {device: column for column, device in enumerate(forecast.devices)}
-    at = [(row, devices[choice.device]) for row, choice in enumerate(forecast.recommended)]
+    cells = [(row, devices[choice.device]) for row, choice in enumerate(forecast.recommended)]
     bounds = {} if not verdicts else {"bound by": lambda cell: _bound(verdicts[cell[0]])}
-    return forecast_table(forecast, at, bounds, caption="In short", device="recommended")
+    return forecast_table(forecast, cells, bounds, caption="In short", device="recommended")
 
 
 def _bound(verdict: Verdict | None) -> str | None:
@@ -66,7 +66,7 @@ def _bound(verdict: Verdict | None) -> str | None:
 
 
 def _suggested(suggestion: Suggestion | None) -> list[str]:
-    """What to measure next, if that was asked."""
+    """Sentence about the devices to measure on next."""
     if suggestion is None:
         return []
     return [
@@ -76,7 +76,7 @@ def _suggested(suggestion: Suggestion | None) -> list[str]:
 
 
 def _comparison(forecast: TimeForecast) -> list[str]:
-    """How the predicted times compare with recorded ones, if there are any."""
+    """Sentence that compares predicted with recorded times, if there are any."""
     if forecast.recorded is None:
         return []
     compared = np.isfinite(forecast.recorded) & ~forecast.is_measured
@@ -92,25 +92,25 @@ def _comparison(forecast: TimeForecast) -> list[str]:
 
 
 def _table(forecast: TimeForecast, row: int, label: str) -> Table:
-    """Devices with their times, the fastest first."""
+    """Make the table of devices with their times, the fastest first."""
     count = int(forecast.profiles.invocations[row])
     order = np.argsort(forecast.ranks[row]).tolist()
     columns = {
-        "device": lambda place: forecast.devices[place],
-        "time": lambda place: float(forecast.centre[row, place]),
-        f"{level_percent(forecast.level)} interval": lambda place: (
+        "device": lambda column: forecast.devices[column],
+        "time": lambda column: float(forecast.centre[row, column]),
+        f"{level_percent(forecast.level)} interval": lambda column: (
             "measured"
-            if forecast.is_measured[row, place]
-            else times(float(forecast.low[row, place]), float(forecast.high[row, place]))
+            if forecast.is_measured[row, column]
+            else times(float(forecast.low[row, column]), float(forecast.high[row, column]))
         ),
-        "rank": lambda place: order.index(place) + 1,
+        "rank": lambda column: order.index(column) + 1,
     }
     if forecast.recorded is not None and np.isfinite(forecast.recorded[row]).any():
         recorded = forecast.recorded[row]
         known = np.isfinite(recorded)
-        columns["recorded"] = lambda place: float(recorded[place]) if known[place] else ""
-        columns["predicted/recorded"] = lambda place: (
-            float(forecast.centre[row, place] / recorded[place]) if known[place] else ""
+        columns["recorded"] = lambda column: float(recorded[column]) if known[column] else ""
+        columns["predicted/recorded"] = lambda column: (
+            float(forecast.centre[row, column] / recorded[column]) if known[column] else ""
         )
     return Table.of(
         order,
@@ -122,11 +122,11 @@ def _table(forecast: TimeForecast, row: int, label: str) -> Table:
         ranges=Ranges(
             [
                 (
-                    float(forecast.low[row, place]),
-                    float(forecast.centre[row, place]),
-                    float(forecast.high[row, place]),
+                    float(forecast.low[row, column]),
+                    float(forecast.centre[row, column]),
+                    float(forecast.high[row, column]),
                 )
-                for place in order
+                for column in order
             ],
             format_seconds,
             "time",
@@ -134,16 +134,16 @@ def _table(forecast: TimeForecast, row: int, label: str) -> Table:
     )
 
 
-def _whole(name: str, kernels: TimeForecast) -> Table:
-    """Devices with the time of all kernels of an application, as often as they are launched."""
+def _application_table(name: str, kernels: TimeForecast) -> Table:
+    """Make the table of an application's time on each device, summed over all launches of its kernels."""
     total, low, high = kernels.of_all_launches()
     return Table.of(
         np.argsort(total, kind="stable").tolist(),
         {
-            "device": lambda place: kernels.devices[place],
-            "time": lambda place: float(total[place]),
-            f"{level_percent(kernels.level)} interval": lambda place: times(
-                float(low[place]), float(high[place])
+            "device": lambda column: kernels.devices[column],
+            "time": lambda column: float(total[column]),
+            f"{level_percent(kernels.level)} interval": lambda column: times(
+                float(low[column]), float(high[column])
             ),
         },
         caption=f"{name}: all {len(kernels.profiles)} kernels, "
@@ -168,78 +168,79 @@ _ALIKE = 0.1
 
 
 def _spent(forecast: TimeForecast, row: int) -> list[str]:
-    """What the time on the recommended device is spent on, and what the forecast stands on."""
+    """Sentences about the terms of the time on the recommended device, and the nearest training kernel."""
     if forecast.terms is None:
         return []
     device = forecast.recommended[row].device
     shares = forecast.term_shares(row, forecast.devices.index(device))
     most, saved = forecast.most_saved(row, forecast.devices.index(device))
-    told = [
+    sentences = [
         f"Of the time on {device}: {spent_on(shares)}. Halving the {most} term would save {percent(saved)}."
     ]
     if forecast.nearest:
         nearest = forecast.nearest[row]
-        alike = f"similarity {nearest.similarity:.2f}"
-        stands = "" if nearest.similarity >= _ALIKE else ": the forecast stands on physics alone"
-        told.append(f"Nearest measured kernel: {nearest.name} ({alike}){stands}.")
-    return told
+        similarity = f"similarity {nearest.similarity:.2f}"
+        note = "" if nearest.similarity >= _ALIKE else ": the forecast stands on physics alone"
+        sentences.append(f"Nearest measured kernel: {nearest.name} ({similarity}){note}.")
+    return sentences
 
 
 def trained_on(card: TimeCard) -> str:
-    """What a model was trained on, as a sentence without its subject."""
+    """Sentence about a model's training data, without its subject."""
     facts = card.training
     if "package" in facts:
         return f"of the package {facts['package']}: {facts['about']}."
-    made = " and ".join(map(str, card.toolchains))
+    toolchains = " and ".join(map(str, card.toolchains))
     return (
         f"trained on {facts.get('dataset')}: {facts.get('cells')} times of {facts.get('kernels_at_a_size')} "
         f"kernels at a size ({facts.get('kernels')} kernels, {facts.get('applications')} applications) on "
-        f"{facts.get('devices', len(card.devices))} devices, profiled with {made}."
+        f"{facts.get('devices', len(card.devices))} devices, profiled with {toolchains}."
         + "".join(
-            f" Of profiles made with {each.compiler}: {each.sentence}." for each in card.other_toolchains
+            f" Of profiles made with {toolchain.compiler}: {toolchain.sentence}."
+            for toolchain in card.other_toolchains
         )
     )
 
 
 def calibrated_on(card: TimeCard) -> list[str]:
-    """How good a model is on the device that joined it by calibration; nothing if none did."""
-    found = card.calibrated
-    if found is None:
+    """Sentence about the errors on a calibrated device; nothing without calibration."""
+    calibration = card.calibrated
+    if calibration is None:
         return []
-    held_out = found.held_out
+    held_out = calibration.held_out
     return [
-        f"On {found.device}, calibrated with {found.kernels_at_a_size} kernels at a size of "
-        f"{len(found.applications)} applications: on held-out applications median error "
+        f"On {calibration.device}, calibrated with {calibration.kernels_at_a_size} kernels at a size of "
+        f"{len(calibration.applications)} applications: on held-out applications median error "
         f"{100 * held_out.median_error:.0f} %, coverage of {100 * held_out.level:.0f} % intervals "
         f"{100 * held_out.coverage:.0f} % (worst application {100 * held_out.coverage_worst:.0f} %)."
     ]
 
 
 def held_out_errors(card: TimeCard, probes: int = 0) -> list[str]:
-    """How good the model was on held-out applications, with so many probes or the next fewer.
+    """Sentences about the errors on held-out applications, with `probes` or the next fewer.
 
     Returns
     -------
     list of str
-        Sentences; none if the card does not say.
+        Sentences; none if the card has no errors.
     """
     results = [
-        each
-        for each in (decode(TimeScores, one, "errors.results") for one in results_of(card))
-        if each.model == card.model and each.probes <= probes
+        scores
+        for scores in (decode(TimeScores, result, "errors.results") for result in results_of(card))
+        if scores.model == card.model and scores.probes <= probes
     ]
     if not results:
         return calibrated_on(card)
-    result = max(results, key=lambda each: each.probes)
-    told = {0: "", 1: ", measured on one other device"}.get(
+    result = max(results, key=lambda scores: scores.probes)
+    measured = {0: "", 1: ", measured on one other device"}.get(
         result.probes, f", measured on {result.probes} other devices"
     )
-    said = f"On held-out applications{told}: {', '.join(_sentences(result, level_of(card)))}."
-    return [said, *calibrated_on(card)]
+    errors = ", ".join(_clauses(result, level_of(card)))
+    return [f"On held-out applications{measured}: {errors}.", *calibrated_on(card)]
 
 
 class TimeScores(msgspec.Struct, frozen=True):
-    """Scores of a model on held-out applications, as a card has them; ``None`` where not known."""
+    """Scores of a model on held-out applications, as a card stores them; ``None`` where not known."""
 
     model: str
     probes: int = 0
@@ -250,7 +251,7 @@ class TimeScores(msgspec.Struct, frozen=True):
     intervals: Mapping[str, tuple[float, float]] = {}
 
 
-def _sentences(result: TimeScores, level: float) -> list[str]:
+def _clauses(result: TimeScores, level: float) -> list[str]:
     parts = []
     if result.median_ape is not None:
         interval = result.intervals.get("median_ape")

@@ -1,4 +1,4 @@
-"""What an engineer wants to know of a profile first, in about ten lines."""
+"""Summary of a profile in about ten lines."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from crosscast.profile import Profile, sampling_sentence
 from crosscast.units import format_bytes, format_count, format_quantity, format_seconds
 
 SECTOR, LANES = 32, 32
-"""Bytes of the least piece of memory that a device moves, and work-items of the sub-groups that are shown."""
+"""Size of a memory sector in bytes, and size of the sub-groups shown in work-items."""
 CACHES = (1 << 15, 1 << 20, 1 << 26)
-"""Caches behind which bytes are shown."""
+"""Sizes of the caches, in bytes, whose misses are shown."""
 
 LEGEND: Mapping[str, str] = {
     "coalescing": f"Coalescing: bytes asked for, in % of {SECTOR}-byte sectors {LANES} neighbours touch.",
     "SIMD": "SIMD: instructions of work-items, in % of those of all lanes of sub-groups.",
     "reuse": "Reuse: bytes that reach memory behind a cache; with ±, of a sample of lines.",
 }
-"""How lines are to be read, by their names."""
+"""Explanations of the lines by name."""
 
 _PRECISIONS = ("half", "single", "double")
 _OUTSIDE = ("global_bytes", "constant_bytes", "generic_bytes")
@@ -27,7 +27,7 @@ _PATTERNS = ("contiguous", "uniform", "strided", "irregular")
 
 
 class _Counts:
-    """Numbers of a profile by name; ``None`` where one is not known."""
+    """Numbers of a profile by name; ``None`` where not known."""
 
     def __init__(self, profile: Profile) -> None:
         work = work_of(profile.launch)
@@ -44,32 +44,32 @@ class _Counts:
         return self._values.get(name)
 
     def all(self, *names: str) -> list[float] | None:
-        """Several numbers; ``None`` if one is not known."""
-        found = [value for name in names if (value := self[name]) is not None]
-        return found if len(found) == len(names) else None
+        """Return several numbers; ``None`` if any is not known."""
+        values = [value for name in names if (value := self[name]) is not None]
+        return values if len(values) == len(names) else None
 
     def sum(self, *names: str) -> float:
-        """Sum of those that are known."""
+        """Sum the known ones of several numbers."""
         return sum(self[name] or 0 for name in names)
 
 
 def summary_of(profile: Profile) -> list[tuple[str, str]]:
-    """Name and text of each line; what was not counted, or is not used, has none.
+    """Make the lines of the summary, as names and texts, without those of unknown counts or unused features.
 
     Parameters
     ----------
     profile
-        Of this or a past version, or of another tool.
+        A profile of this or a past version, or of another tool.
 
     Returns
     -------
     list
-        Work, bytes, coalescing, efficiency of SIMD, divergence, local memory, atomics, reuse, what decides
-        how many work-groups are resident, dependence path and native time, as far as they are known.
+        Work, bytes, coalescing, SIMD efficiency, divergence, local memory, atomics, reuse, limits of
+        occupancy, dependence path and native time, as far as they are known.
     """
     counts = _Counts(profile)
-    found = ((name, write(counts)) for name, write in _LINES.items())
-    lines = [("sample", sampling_sentence(profile.launch)), *found]
+    texts = ((name, write(counts)) for name, write in _LINES.items())
+    lines = [("sample", sampling_sentence(profile.launch)), *texts]
     return [(name, text) for name, text in lines if text]
 
 
@@ -88,44 +88,44 @@ def _work(counts: _Counts) -> str:
 
 
 def _bytes_outside(counts: _Counts) -> float:
-    """Bytes asked for of global and constant memory."""
-    asked = counts.sum(*_OUTSIDE)
-    # An atomic is both a read and a write there, and one access of a sub-group.
-    return asked - 4 * counts.sum("instructions_atomics_global")
+    """Bytes requested from global and constant memory."""
+    # An atomic counts as a read and a write in bytes, but as one access of a sub-group.
+    return counts.sum(*_OUTSIDE) - 4 * counts.sum("instructions_atomics_global")
 
 
 def _memory(counts: _Counts) -> str:
     if not counts.has_work:
         return ""
-    asked, items = counts.sum(*_OUTSIDE), counts["work_items"]
-    text = format_quantity(asked, "B")
+    requested, items = counts.sum(*_OUTSIDE), counts["work_items"]
+    text = format_quantity(requested, "B")
     if items:
-        text += f", {_digits(asked / items)} B a work-item"
+        text += f", {_digits(requested / items)} B a work-item"
     distinct = counts.all("distinct_bytes_global_read", "distinct_bytes_global_written")
     if distinct:
-        read, written = (format_quantity(each, "B") for each in distinct)
+        read, written = (format_quantity(size, "B") for size in distinct)
         text += f"; distinct: {read} read, {written} written"
     return text
 
 
 def _coalescing(counts: _Counts) -> str:
-    of = f"sub_group_{LANES}"
+    prefix = f"sub_group_{LANES}"
     known = {
-        side: found
+        side: pair
         for side in ("read", "write")
-        if (found := counts.all(f"{of}_accesses_{side}", f"{of}_sectors_32_{side}")) and found[0]
+        if (pair := counts.all(f"{prefix}_accesses_{side}", f"{prefix}_sectors_32_{side}")) and pair[0]
     }
     if not known:
         return ""
-    accesses, sectors = (sum(found[place] for found in known.values()) for place in (0, 1))
-    lines = counts.sum(f"{of}_lines_128_read", f"{of}_lines_128_write") / accesses
-    asked = _bytes_outside(counts)
-    unknown = counts["unsized_accesses"] or not asked  # What copies of unknown length ask for
-    share = "" if unknown else f"{_percent(min(asked / (SECTOR * sectors), 1))}; "
-    each = {side: found[1] / found[0] for side, found in known.items()}
-    first = next(iter(each))
+    accesses, sectors = map(sum, zip(*known.values(), strict=True))
+    lines = counts.sum(f"{prefix}_lines_128_read", f"{prefix}_lines_128_write") / accesses
+    requested = _bytes_outside(counts)
+    # Copies of unknown length request an unknown number of bytes.
+    is_unknown = counts["unsized_accesses"] or not requested
+    share = "" if is_unknown else f"{_percent(min(requested / (SECTOR * sectors), 1))}; "
+    per_access = {side: side_sectors / side_accesses for side, (side_accesses, side_sectors) in known.items()}
+    first = next(iter(per_access))
     of_sides = ", ".join(
-        f"{_several(n, 'sector') if side == first else _digits(n)} a {side}" for side, n in each.items()
+        f"{_several(n, 'sector') if side == first else _digits(n)} a {side}" for side, n in per_access.items()
     )
     estimated = " (estimated)" if counts.is_estimated else ""
     return f"{share}{of_sides}; {_several(lines, 'line')} of 128 B{estimated}"
@@ -146,10 +146,10 @@ def _neighbours(counts: _Counts) -> str:
 def _simd(counts: _Counts) -> str:
     parts = []
     for width in (32, 64):
-        of = f"sub_group_{width}"
-        found = counts.all(f"{of}_instructions_without_phi", f"{of}_sub_group_instructions_without_phi")
-        if found and found[1]:
-            parts.append(f"{_percent(found[0] / found[1] / width)} of {width} lanes")
+        names = ("instructions_without_phi", "sub_group_instructions_without_phi")
+        pair = counts.all(*(f"sub_group_{width}_{name}" for name in names))
+        if pair and pair[1]:
+            parts.append(f"{_percent(pair[0] / pair[1] / width)} of {width} lanes")
     return ", ".join(parts)
 
 
@@ -157,7 +157,7 @@ def _divergence(counts: _Counts) -> str:
     extremes, median = counts.all("min_ipt", "max_ipt"), counts["median_ipt"]
     parts = []
     if extremes:
-        least, most = (format_count(int(each)) for each in extremes)
+        least, most = (format_count(int(value)) for value in extremes)
         parts.append(f"{least} to {most} instructions" if least != most else f"all run {most} instructions")
         if median is not None and least != most:
             parts[0] += f", median {_digits(median)}"
@@ -170,17 +170,17 @@ def _divergence(counts: _Counts) -> str:
 
 
 def _local_memory(counts: _Counts) -> str:
-    asked, wavefronts = counts["local_bytes"], counts[f"sub_group_{LANES}_local_wavefronts_32_banks"]
-    if not asked:
+    requested, wavefronts = counts["local_bytes"], counts[f"sub_group_{LANES}_local_wavefronts_32_banks"]
+    if not requested:
         return ""
-    text = format_quantity(asked, "B")
-    # Without counts of instructions, atomics of local memory are not told from those of global memory.
-    unknown = counts["instructions_atomics"] is None and counts[f"sub_group_{LANES}_atomic_conflicts"]
+    text = format_quantity(requested, "B")
+    # Without counts of instructions, local and global atomics cannot be distinguished.
+    is_unknown = counts["instructions_atomics"] is None and counts[f"sub_group_{LANES}_atomic_conflicts"]
     accesses = counts.sum("local_accesses", "instructions_atomics_local")
-    if not wavefronts or not accesses or unknown:
+    if not wavefronts or not accesses or is_unknown:
         return text
-    busy = _several(LANES * wavefronts / accesses, "wavefront")
-    return f"{text}; {busy} of 32 banks per {LANES} accesses"
+    per_access = _several(LANES * wavefronts / accesses, "wavefront")
+    return f"{text}; {per_access} of 32 banks per {LANES} accesses"
 
 
 def _atomics(counts: _Counts) -> str:
@@ -193,8 +193,8 @@ def _atomics(counts: _Counts) -> str:
 
 
 def _reuse(counts: _Counts) -> str:
-    found = [(format_bytes(cache), counts[f"reuse_bytes_128_16_{cache}"]) for cache in CACHES]
-    parts = [f"{cache} {format_quantity(n, 'B')}" for cache, n in found if n is not None]
+    misses = [(format_bytes(cache), counts[f"reuse_bytes_128_16_{cache}"]) for cache in CACHES]
+    parts = [f"{cache} {format_quantity(n, 'B')}" for cache, n in misses if n is not None]
     error = counts["reuse_error"]
     return f"behind {', '.join(parts)}{f' (± {_percent(error)})' if error else ''}" if parts else ""
 
@@ -249,7 +249,7 @@ _LINES: Mapping[str, Callable[[_Counts], str]] = {
 
 
 def _digits(value: float) -> str:
-    """Three digits, or the whole number."""
+    """Write a number with three digits, or a large one as a whole number."""
     return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
 
 
@@ -259,6 +259,6 @@ def _several(value: float, unit: str) -> str:
 
 
 def _percent(share: float) -> str:
-    """Per cent with two digits at the least, and not 100 where some is missing."""
+    """Write a share in per cent with three digits, but not as 100 where it is less than 1."""
     text = f"{100 * share:.3g}"
     return f"{'> 99.9' if text == '100' and share < 1 else text} %"

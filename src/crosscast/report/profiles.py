@@ -1,4 +1,4 @@
-"""Profiles as tables, and as a Kiviat figure."""
+"""Tables of profiles, and Kiviat figures."""
 
 from __future__ import annotations
 
@@ -33,23 +33,23 @@ if TYPE_CHECKING:
     from matplotlib.projections.polar import PolarAxes
 
 MOST_PROFILES = 7
-"""Of a Kiviat figure; more hide each other."""
+"""Largest number of profiles in a Kiviat figure; more hide each other."""
 
 _SIDE_BY_SIDE = 5
 _FIRST_FACTS = ("launch", "program")
 _LANGUAGES = {"cuda": "CUDA", "hip": "HIP"}
-"""Languages to be named beside OpenCL C, by the form of the program."""
+"""Languages other than OpenCL C, by the form of the program."""
 _TIME_NAMES = {"run_cpu": "CPU of the run", "metrics_cpu": "CPU of the metrics"}
 
 
 def profiles_report(profiles: Sequence[Profile], *, everything: bool = False) -> Report:
-    """The summary of each profile; or all facts, metrics and counts too, side by side, five at most."""
+    """Make the summary of each profile; with `everything` also facts, metrics and counts, side by side."""
     named: set[str] = set()
     parts: list[Part] = []
     metrics: list[Part] = []
     for first in range(0, len(profiles) if everything else 0, _SIDE_BY_SIDE):
         metrics += ["", _table(profiles[first : first + _SIDE_BY_SIDE])]
-    # What has all kernels side by side stands under none of them.
+    # Tables with all kernels side by side come before the kernels' sections.
     above, below = (metrics, []) if len(profiles) > 1 else ([], metrics)
     for profile in profiles:
         parts.append(Heading(f"{profile.kernel}, launch {profile.invocation}", 3))
@@ -68,7 +68,7 @@ def profiles_report(profiles: Sequence[Profile], *, everything: bool = False) ->
 
 
 def profile_facts(profile: Profile) -> list[tuple[str, str]]:
-    """What was measured, with which compiler and options, and how long that took."""
+    """Name and text of the facts about a profile: launch, arguments, program, compiler and time spent."""
     facts = [("launch", _launch_text(profile.launch))]
     arguments = profile.launch.get("arguments", ())
     if arguments:
@@ -95,13 +95,13 @@ def _extent(sizes: Sequence[int]) -> str:
 
 
 def _argument_text(argument: object) -> str:
-    """``float* a (4 MiB)`` or ``int n = 5``; texts stay as they are."""
+    """Write an argument such as ``float* a (4 MiB)`` or ``int n = 5``; texts stay as they are."""
     if not isinstance(argument, Mapping):
         return str(argument)
     text = f"{argument.get('type', '')} {argument.get('name', '')}".strip()
     if argument.get("nbytes") is not None:
-        place = "local, " if argument.get("kind") == "local" else ""
-        text += f" ({place}{format_bytes(argument['nbytes'])})"
+        space = "local, " if argument.get("kind") == "local" else ""
+        text += f" ({space}{format_bytes(argument['nbytes'])})"
     return f"{text} = {argument['value']}" if argument.get("value") is not None else text
 
 
@@ -118,64 +118,66 @@ def _machine_text(environment: Mapping[str, object]) -> str:
 
 
 def _table(profiles: Sequence[Profile]) -> Table:
-    """Metrics of the four categories, a column a profile."""
-    values = ["value"] if len(profiles) == 1 else [f"{each.kernel} {each.invocation}" for each in profiles]
+    """Make the table of the metrics by category, with a column for each profile."""
+    several = len(profiles) > 1
+    values = [f"{p.kernel} {p.invocation}" for p in profiles] if several else ["value"]
     rows: list[list[object]] = []
     for category in CATEGORIES:
         rows.append([category])
         for metric in METRICS:
             if metric.category == category:
-                found = [profile.metrics.get(metric.name) for profile in profiles]
-                rows.append([f"  {metric.name}", *found, _unit_text(metric.unit), metric.title])
+                cells = [profile.metrics.get(metric.name) for profile in profiles]
+                rows.append([f"  {metric.name}", *cells, _unit_text(metric.unit), metric.title])
     rows += _rows_of_counts(profiles)
-    bold = [place for place, row in enumerate(rows) if len(row) == 1]
+    bold = [number for number, row in enumerate(rows) if len(row) == 1]
     words = (0, len(profiles) + 1, len(profiles) + 2)
     formats = dict.fromkeys(values, format_value)
     return Table(["metric", *values, "unit", "what it says"], rows, formats=formats, words=words, bold=bold)
 
 
 def _rows_of_counts(profiles: Sequence[Profile]) -> Iterator[list[object]]:
-    """Counts of the launches by use, as far as there are any, under the start that their columns share."""
+    """Rows of the known counts of the launches by use, under a heading with the columns' common prefix."""
     yield from _rows("operations and bytes", [work_of(profile.launch) for profile in profiles], "")
     known = [{**counts_of(profile.launch), **kinds_of(profile.launch)} for profile in profiles]
     for part, use in USES.items():
         if part == "sub_groups":
             for width in SUB_GROUPS:
                 yield from _rows(f"{use} of {width}", known, f"sub_group_{width}_")
-        elif part != "reuse":  # which has a table of its own
+        elif part != "reuse":  # Reuse has a separate table
             yield from _rows(use, known, f"{part}_")
 
 
 _COLUMNS = {count.column.name: count.column for count in COUNTS}
 
 
-def _rows(use: str, found: Sequence[Mapping[str, MetricValue]], before: str) -> Iterator[list[object]]:
-    """A row for each number that begins so and that a profile has; of kinds, those that were executed."""
-    least = {0, None} if before == "instructions_" else {None}
+def _rows(use: str, counts: Sequence[Mapping[str, MetricValue]], prefix: str) -> Iterator[list[object]]:
+    """Rows of the known counts whose names begin with a prefix, without kinds of instructions that are 0."""
+    skipped = {0, None} if prefix == "instructions_" else {None}
     names = [
         name
-        for name in dict.fromkeys(itertools.chain(*found))
-        if name.startswith(before) and any(each.get(name) not in least for each in found)
+        for name in dict.fromkeys(itertools.chain(*counts))
+        if name.startswith(prefix) and any(of_profile.get(name) not in skipped for of_profile in counts)
     ]
     if names:
-        yield [f"{use} ({before})" if before else use]
+        yield [f"{use} ({prefix})" if prefix else use]
     for name in names:
-        column = _COLUMNS.get(name) if before else None
+        column = _COLUMNS.get(name) if prefix else None
         unit, title = (_unit_text(column.unit), column.title) if column else ("", "")
-        yield [f"  {name.removeprefix(before)}", *(each.get(name) for each in found), unit, title]
+        values = (of_profile.get(name) for of_profile in counts)
+        yield [f"  {name.removeprefix(prefix)}", *values, unit, title]
 
 
 def _reuse_table(profile: Profile) -> list[Part]:
-    """Bytes from memory by cache, a column for each line and number of work-groups; nothing if unknown."""
-    found = counts_of(profile.launch)
+    """Make the table of bytes from memory by cache, line and concurrent work-groups; nothing if unknown."""
+    counts = counts_of(profile.launch)
     kinds = {
         f"{line} B, {groups}": f"reuse_bytes_{line}_{groups}"
         for line in REUSE_LINES
         for groups in REUSE_GROUPS
-        if any(found[f"reuse_bytes_{line}_{groups}_{cache}"] is not None for cache in REUSE_CACHES)
+        if any(counts[f"reuse_bytes_{line}_{groups}_{cache}"] is not None for cache in REUSE_CACHES)
     }
     rows = [
-        [text, *(found[f"{kind}_{end}"] for kind in kinds.values())]
+        [text, *(counts[f"{kind}_{end}"] for kind in kinds.values())]
         for text, end in (*((format_bytes(cache), cache) for cache in REUSE_CACHES), ("endless", "first"))
     ]
     caption = (
@@ -187,12 +189,12 @@ def _reuse_table(profile: Profile) -> list[Part]:
 
 
 def _unit_text(unit: str) -> str:
-    """Unit for people: none for counts and ratios, whose title says it."""
+    """Write a unit for people; counts and ratios have none."""
     return "" if unit in ("count", "1") else unit
 
 
 def format_value(value: MetricValue) -> str:
-    """A metric's value for people; a dash where it is not defined.
+    """Write a metric's value for people; a dash where it is not defined.
 
     >>> format_value(13120), format_value(0.0780487), format_value(None)
     ('13,120', '0.0780487', '—')
@@ -206,17 +208,17 @@ def format_value(value: MetricValue) -> str:
 
 @dataclass(frozen=True)
 class Axis:
-    """One spoke."""
+    """A spoke of a Kiviat figure."""
 
     metric: str  # Name of the metric
-    label: str  # Name in the picture
-    category: Category  # Which colour it has
+    label: str  # Label in the figure
+    category: Category  # Category, which sets the colour
     low: float  # Values at the centre and at the rim
     high: float
-    logarithmic: bool = False  # Equal steps are equal ratios; for counts, whose sizes span many decades
+    logarithmic: bool = False  # Whether the scale is logarithmic, as for counts that span many decades
 
     def position(self, value: MetricValue) -> float | None:
-        """Place on the spoke, from 0 at the centre to 1 at the rim, where larger values stay."""
+        """Position on the spoke, from 0 at the centre to 1 at the rim, clipped."""
         if value is None:
             return None
         if self.logarithmic:
@@ -227,7 +229,7 @@ class Axis:
 
     @property
     def scale(self) -> str:
-        """The scale in a few characters."""
+        """Write the scale in a few characters."""
         if self.logarithmic:
             return f"{_power(self.low)} – {_power(self.high)} log"
         return f"{self.low:g} – {self.high:g}"
@@ -238,8 +240,8 @@ def _power(value: float) -> str:
     return "1" if exponent == 0 else f"$10^{{{exponent}}}$"
 
 
-# Per category those that say most about a kernel, in the paper's grouping; the counts on
-# logarithmic scales, as a kernel's size must not hide its shape.
+# The most informative metrics of each category, in the paper's grouping; counts have logarithmic scales, so
+# that a kernel's size does not hide its shape.
 AXES: tuple[Axis, ...] = (
     Axis("opcode", "opcode diversity", "compute", 0, 30),
     Axis("total_instruction_count", "instructions", "compute", 1, 1e12, True),
@@ -267,18 +269,18 @@ _CATEGORY_COLOURS = {
     "memory": "#b5830b",
     "control": "#7a4fa3",
 }
-# None is that of a category, whose ring and names they cross.
+# Distinct from the categories' colours, whose ring and labels the outlines cross.
 _PROFILE_COLOURS = (BLACK, RED, SKY, PINK, GREY, "#7f0000", "#00b3a4")
 
 
 def write_kiviat(profiles: Sequence[Profile], path: Path) -> None:
-    """Draw the profiles over one another, and say the scale of every spoke."""
+    """Draw the profiles over one another, with the scale of each spoke, into a file."""
     check_suffix("--plot", path)
     save_figure(kiviat(profiles), path)
 
 
 def kiviat(profiles: Sequence[Profile]) -> Figure:
-    """The profiles over one another; see `write_kiviat`."""
+    """Draw the profiles over one another; see `write_kiviat`."""
     figure_type = require_matplotlib()
     from matplotlib.projections.polar import PolarAxes
 
@@ -312,7 +314,7 @@ def _draw_grid(axes: PolarAxes, angles: Sequence[float]) -> None:
 def _draw_profile(
     axes: PolarAxes, angles: Sequence[float], profile: Profile, colour: str, shade: float
 ) -> None:
-    """Outline of a profile; undefined metrics lie at the centre with a hollow mark."""
+    """Draw the outline of a profile; undefined metrics are hollow marks at the centre."""
     positions = [axis.position(profile.metrics.get(axis.metric)) for axis in AXES]
     radii = [0.0 if position is None else position for position in positions]
     label = f"{profile.kernel}, launch {profile.invocation}"
@@ -325,7 +327,7 @@ def _draw_profile(
 
 
 def _draw_labels(axes: PolarAxes, angles: Sequence[float], only: Profile | None) -> None:
-    """Name and scale of each spoke, and the value if there is a single profile."""
+    """Draw name and scale of each spoke, and the value if there is a single profile."""
     for angle, axis in zip(angles, AXES, strict=True):
         sine, cosine = math.sin(angle), math.cos(angle)
         side = "center" if abs(sine) < 0.12 else "left" if sine > 0 else "right"
@@ -353,12 +355,12 @@ def _draw_labels(axes: PolarAxes, angles: Sequence[float], only: Profile | None)
 
 
 def _short(value: MetricValue) -> str:
-    """Value in few characters: four digits of a real."""
+    """Write a value with at most four digits."""
     return f"{value:.4g}" if isinstance(value, float) else format_value(value)
 
 
 def _draw_frame(figure: Figure, profiles: Sequence[Profile]) -> None:
-    """Title, legend of categories and profiles, and how to read the scales."""
+    """Draw the title, the legends of categories and profiles, and an explanation of the scales."""
     names = list(dict.fromkeys(profile.kernel for profile in profiles))
     title = ", ".join(names) if len(names) <= 4 else f"{len(names)} kernels"
     figure.text(0.5, 0.965, f"Profile of {title}", ha="center", fontsize=15, fontweight="bold")

@@ -1,4 +1,4 @@
-"""Relative performance: evaluations, trained models, and predictions."""
+"""Reports on relative performance: evaluations, trained models, and predictions."""
 
 from __future__ import annotations
 
@@ -47,10 +47,10 @@ _WEIGHED = {
 
 
 def evaluation_report(evaluation: RelativeEvaluation) -> Report:
-    """The tables of an evaluation, and what they are of."""
-    # Baselines last; of others, and of these, the best first.
-    results = sorted(evaluation.results, key=lambda each: (each.baseline, each.metrics.mae))
-    rows = [([_name(each)], each.metrics, each.confidence) for each in results]
+    """Make the tables of an evaluation, and the legend."""
+    # Models, then baselines, each with the best first.
+    results = sorted(evaluation.results, key=lambda result: (result.baseline, result.metrics.mae))
+    rows = [([_name(result)], result.metrics, result.confidence) for result in results]
     parts: list[Part] = [
         Heading(_subject(evaluation), 1),
         f"devices: {', '.join(evaluation.vectors.devices)}",
@@ -75,10 +75,10 @@ def evaluation_report(evaluation: RelativeEvaluation) -> Report:
 
 
 def evaluation_figures(evaluation: RelativeEvaluation) -> dict[str, Figure]:
-    """The models beside each other."""
+    """Draw the scores of all models."""
     rows = [
-        ScoredModel(each.model, each.baseline, each.metrics, each.confidence.intervals)
-        for each in evaluation.results
+        ScoredModel(result.model, result.baseline, result.metrics, result.confidence.intervals)
+        for result in evaluation.results
     ]
     panels = {"mae": "MAE (less is better)", "same_order": "same order, % (more is better)"}
     return {"models": scores_figure(rows, panels, f"{evaluation.label}: {evaluation.split.name}")}
@@ -100,11 +100,15 @@ def _name(result: RelativeResult) -> str:
 
 
 def _by_weighting(results: Sequence[RelativeResult]) -> Table:
-    """MAE with each way to weight rows, and in the folds within training."""
-    validated = any(each.validation_mae is not None for each in results)
+    """Make the table of the MAE with each weighting, and in the folds within training."""
+    validated = any(result.validation_mae is not None for result in results)
     headings = ["MAE by what counts the same", *WEIGHTINGS, *(["validation"] if validated else [])]
     rows = [
-        [_name(result), *(result.by_weighting[each].mae for each in WEIGHTINGS), result.validation_mae]
+        [
+            _name(result),
+            *(result.by_weighting[weighting].mae for weighting in WEIGHTINGS),
+            result.validation_mae,
+        ]
         for result in results
     ]
     return Table(
@@ -142,16 +146,16 @@ def _legend(evaluation: RelativeEvaluation) -> list[str]:
 
 
 def training_report(card: RelativeCard, folder: Path) -> Report:
-    """What a model learned from, and how good it is."""
+    """Describe a model's training data and its errors."""
     results = _results(card)
-    rows = [([named(of.model, of.model != card.model)], each, None) for of, each in results]
-    own = [place for place, (of, _) in enumerate(results) if of.model == card.model]
+    rows = [([named(scores.model, scores.model != card.model)], raw, None) for scores, raw in results]
+    bold = [number for number, (scores, _) in enumerate(results) if scores.model == card.model]
     return Report(
         [
             f"{folder}: {card.model}, {trained_on(card)}",
             f"Counters: {format_names(card.counters, _MOST_NAMED)}.",
             "",
-            score_table(["model"], rows, _OF_TRAINING, bold=own),
+            score_table(["model"], rows, _OF_TRAINING, bold=bold),
             f"Each {_left_out(card)} was left out in turn, and predicted by the model fitted to the others. "
             "Applications weigh the same.",
             "MAE: mean absolute error of times over that on the slowest device. Same order: all devices in "
@@ -170,9 +174,9 @@ def _left_out(card: RelativeCard) -> str:
 
 
 def trained_on(card: RelativeCard) -> str:
-    """What a model was trained on, as a sentence without its subject."""
+    """Sentence about a model's training data, without its subject."""
     facts = card.training
-    sources = [each for each in card.sources if each != NO_SOURCE]
+    sources = [source for source in card.sources if source != NO_SOURCE]
     counted = (
         f"counted on {format_names(sources, _MOST_NAMED)}"
         if sources
@@ -186,7 +190,7 @@ def trained_on(card: RelativeCard) -> str:
 
 
 class _RelativeScores(msgspec.Struct, frozen=True):
-    """Scores of a model on held-out groups, as a card has them; ``None`` where not known."""
+    """Scores of a model on held-out groups, as a card stores them; ``None`` where not known."""
 
     model: str
     mae: float | None = None
@@ -196,18 +200,18 @@ class _RelativeScores(msgspec.Struct, frozen=True):
 
 
 def _results(card: RelativeCard) -> list[tuple[_RelativeScores, object]]:
-    """Scores of each model of the card, and all that the card says of it."""
-    return [(decode(_RelativeScores, each, "errors.results"), each) for each in results_of(card)]
+    """Scores of each model of the card, and the JSON value they are read from."""
+    return [(decode(_RelativeScores, result, "errors.results"), result) for result in results_of(card)]
 
 
-def _own_scores(card: RelativeCard) -> _RelativeScores | None:
-    """The model's scores among those of the card; ``None`` if it does not say."""
-    return next((of for of, _ in _results(card) if of.model == card.model), None)
+def _model_scores(card: RelativeCard) -> _RelativeScores | None:
+    """Scores of the card's model; ``None`` if the card has none."""
+    return next((scores for scores, _ in _results(card) if scores.model == card.model), None)
 
 
 def held_out_errors(card: RelativeCard) -> list[str]:
-    """How good the model was on held-out groups, in sentences; none if the card does not say."""
-    scores = _own_scores(card)
+    """Sentences about the model's errors on held-out groups; none if the card has none."""
+    scores = _model_scores(card)
     if scores is None:
         return []
     parts = []
@@ -217,16 +221,16 @@ def held_out_errors(card: RelativeCard) -> list[str]:
         parts.append(f"devices in the right order for {percent(scores.same_order)}")
     if scores.regret is not None:
         parts.append(f"the recommended device took {percent(scores.regret)} more time than the fastest")
-    weighing = f", {card.errors['weights']} weighing the same" if "weights" in card.errors else ""
-    return [f"On held-out {_left_out(card)}s{weighing}: {', '.join(parts)}.", *_coverage(card)]
+    weighting = f", {card.errors['weights']} weighing the same" if "weights" in card.errors else ""
+    return [f"On held-out {_left_out(card)}s{weighting}: {', '.join(parts)}.", *_coverage(card)]
 
 
 def _coverage(card: RelativeCard) -> list[str]:
-    scores = _own_scores(card)
+    scores = _model_scores(card)
     if scores is None or scores.coverage is None:
         return []
     others = (count_in(card.errors, "groups") or 1) - 1
-    # As many others allow no more than this.
+    # With so few groups no higher level is possible.
     level = min(level_of(card), others / (others + 1))
     return [
         f"Coverage of {level_percent(level)} intervals by the errors on the {others} others: "
@@ -236,7 +240,7 @@ def _coverage(card: RelativeCard) -> list[str]:
 
 
 def forecasts_report(forecasts: Sequence[RelativeForecast], card: RelativeCard) -> Report:
-    """Predictions, a table a run or, of many, a line each, and how good the model is."""
+    """Make a table of each predicted run or, for many runs, a line of each, and describe the model."""
     runs = [(forecast, row) for forecast in forecasts for row in range(len(forecast))]
     parts: list[Part] = []
     if len(runs) > _MOST_TABLES:
@@ -257,34 +261,33 @@ def _run(forecast: RelativeForecast, row: int) -> str:
     return f"{forecast.runs.label(row)}{counted}{timed}"
 
 
-def _between(forecast: RelativeForecast, row: int, place: int) -> str:
-    if forecast.devices[place] == forecast.relative_to:
+def _between(forecast: RelativeForecast, row: int, column: int) -> str:
+    if forecast.devices[column] == forecast.relative_to:
         return "itself"
-    return (
-        f"{three_digits(float(forecast.low[row, place]))} to {three_digits(float(forecast.high[row, place]))}"
-    )
+    low, high = float(forecast.low[row, column]), float(forecast.high[row, column])
+    return f"{three_digits(low)} to {three_digits(high)}"
 
 
 def _devices(forecast: RelativeForecast, row: int) -> Table:
     interval = f"{level_percent(forecast.reached[row])} interval"
     timed_on = forecast.timed_on[row]
     rows: list[list[object]] = []
-    for place in forecast.order[row].tolist():
-        relative = float(forecast.centre[row, place])
-        cells: list[object] = [forecast.devices[place], relative, _between(forecast, row, place)]
-        cells += [1 / relative, float(forecast.fastest[row, place])]
+    for column in forecast.order[row].tolist():
+        relative = float(forecast.centre[row, column])
+        cells: list[object] = [forecast.devices[column], relative, _between(forecast, row, column)]
+        cells += [1 / relative, float(forecast.fastest[row, column])]
         if timed_on is not None:
-            time_s, low_s, high_s = forecast.time_s[row, place].tolist()
+            time_s, low_s, high_s = forecast.time_s[row, column].tolist()
             cells += [time_s, "measured" if cells[0] == timed_on else times(low_s, high_s)]
         rows.append(cells)
     over = f"time over {forecast.relative_to or 'the slowest'}"
-    drawn = [
+    ranges = [
         (
-            float(forecast.low[row, place]),
-            float(forecast.centre[row, place]),
-            float(forecast.high[row, place]),
+            float(forecast.low[row, column]),
+            float(forecast.centre[row, column]),
+            float(forecast.high[row, column]),
         )
-        for place in forecast.order[row].tolist()
+        for column in forecast.order[row].tolist()
     ]
     return Table(
         ["device", over, interval, "speed-up", "fastest", *([] if timed_on is None else ["time", interval])],
@@ -293,12 +296,12 @@ def _devices(forecast: RelativeForecast, row: int) -> Table:
         {over: three_digits, "speed-up": factor, "fastest": probability, "time": format_seconds},
         words=(0, 2, 6),
         bold=(0,),
-        ranges=Ranges(drawn, three_digits, over),
+        ranges=Ranges(ranges, three_digits, over),
     )
 
 
 def _line_each(runs: Sequence[tuple[RelativeForecast, int]]) -> Table:
-    """A line for each run: the recommended device, and how much time it takes."""
+    """Make a table with the recommended device of each run, and its time."""
     rows = []
     for forecast, row in runs:
         best, source = int(forecast.order[row, 0]), forecast.runs.source[row]
@@ -312,8 +315,8 @@ def _line_each(runs: Sequence[tuple[RelativeForecast, int]]) -> Table:
                 _between(forecast, row, best),
             ]
         )
-    than = runs[0][0].relative_to or "the slowest"
-    headings = ["run", "counted on", "recommended", "fastest", f"time over {than}", "interval"]
+    reference = runs[0][0].relative_to or "the slowest"
+    headings = ["run", "counted on", "recommended", "fastest", f"time over {reference}", "interval"]
     return Table(headings, rows, words=(0, 1, 2, 5))
 
 

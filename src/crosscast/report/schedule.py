@@ -1,4 +1,4 @@
-"""Schedules of a trace by several policies, and experiments with placements."""
+"""Reports on schedules of a trace by several policies, and on experiments with placements."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from crosscast.cluster.metrics import PolicyDifference, PolicyResult
 
 _USERS = 15
-"""Users that a table lists: those with the most jobs."""
+"""Largest number of users in a table; those with the most jobs are listed."""
 
 _LEGEND = (
     "Makespan: from the first submission to the last end. "
@@ -31,7 +31,7 @@ def policies_report(
     *,
     users: bool = False,
 ) -> Report:
-    """What was scheduled, a row a policy, and machines and users where that says more."""
+    """Make a table with a row for each policy, and tables by machine and user where there are several."""
     parts: list[Part] = [
         Heading(_subject(facts), 1),
         *(f"  {note}" for note in facts["notes"]),
@@ -40,17 +40,17 @@ def policies_report(
     ]
     if "best" in facts:
         parts += ["", f"Best by {facts['best']['objective']}: {facts['best']['policy']}."]
-    if len(results) > 1 and any(each is not None for each in against):
+    if len(results) > 1 and any(differences is not None for differences in against):
         parts.append(_against(results, against))
-    if any(each.power is not None for each in results):
+    if any(result.power is not None for result in results):
         parts.append(_power(results))
-    if any(each.sharing is not None for each in results):
+    if any(result.sharing is not None for result in results):
         parts.append(_sharing(results))
-    if any(each.stopped is not None for each in results):
+    if any(result.stopped is not None for result in results):
         parts.append(_stopped(results))
     if len(facts["machines"]) > 1:
         parts += [_machines(result) for result in results]
-    if len(results) > 1 and any(len(each.sizes) > 1 for each in results):
+    if len(results) > 1 and any(len(result.sizes) > 1 for result in results):
         parts.append(_sizes(results))
     if users:
         parts += [_users(result) for result in results]
@@ -80,7 +80,7 @@ def _policies(results: Sequence[PolicyResult]) -> Table:
         "95 %": "metrics.wait_p95_s",
         "used": "metrics.utilisation",
         "simulated": "simulation_s",
-        "jobs/s": lambda each: round(each.metrics.jobs / each.simulation_s),
+        "jobs/s": lambda result: round(result.metrics.jobs / result.simulation_s),
     }
     return table_of(results, columns, formats={"jobs/s": format_count})
 
@@ -89,9 +89,9 @@ def _against(
     results: Sequence[PolicyResult], against: Sequence[tuple[PolicyDifference, PolicyDifference] | None]
 ) -> Table:
     rows = [
-        [result.label, *(_between(one, unit) for one, unit in zip(each, _UNITS, strict=True))]
-        for result, each in zip(results[1:], against[1:], strict=True)
-        if each is not None
+        [result.label, *(_between(value, unit) for value, unit in zip(differences, _UNITS, strict=True))]
+        for result, differences in zip(results[1:], against[1:], strict=True)
+        if differences is not None
     ]
     caption = f"more than {results[0].label}, with what 95 % of draws of weeks have"
     return Table(["policy", "mean wait", "slowdown"], rows, caption)
@@ -100,14 +100,14 @@ def _against(
 _UNITS = ((3600.0, " h"), (1.0, ""))
 
 
-def _between(found: PolicyDifference, unit: tuple[float, str]) -> str:
-    ends = (found.value, found.interval.low, found.interval.high)
-    value, low, high = (each / unit[0] for each in ends)
+def _between(difference: PolicyDifference, unit: tuple[float, str]) -> str:
+    ends = (difference.value, difference.interval.low, difference.interval.high)
+    value, low, high = (end / unit[0] for end in ends)
     return f"{value:+.3g}{unit[1]} ({low:+.3g} to {high:+.3g})"
 
 
 def _power(results: Sequence[PolicyResult]) -> Table:
-    measured = [each for each in results if each.power is not None]
+    measured = [result for result in results if result.power is not None]
     columns = {
         "policy": "label",
         "energy": "power.energy_kwh",
@@ -119,7 +119,7 @@ def _power(results: Sequence[PolicyResult]) -> Table:
         "CO2": "power.carbon_kg",
     }
     for heading in ("cost", "CO2"):
-        if all(value_of(each, columns[heading]) is None for each in measured):
+        if all(value_of(result, columns[heading]) is None for result in measured):
             del columns[heading]
     caption = (
         "power of all machines: in budget, share of the time; over it, at most, as a share of the budget"
@@ -129,7 +129,7 @@ def _power(results: Sequence[PolicyResult]) -> Table:
 
 def _sharing(results: Sequence[PolicyResult]) -> Table:
     return table_of(
-        [each for each in results if each.sharing is not None],
+        [result for result in results if result.sharing is not None],
         {
             "policy": "label",
             "slowed down": "sharing.slowed",
@@ -142,7 +142,7 @@ def _sharing(results: Sequence[PolicyResult]) -> Table:
 
 def _stopped(results: Sequence[PolicyResult]) -> Table:
     return table_of(
-        [each for each in results if each.stopped is not None],
+        [result for result in results if result.stopped is not None],
         {
             "policy": "label",
             "stopped runs": "stopped.stopped_runs",
@@ -162,16 +162,16 @@ def _machines(result: PolicyResult) -> Table:
 
 
 def _sizes(results: Sequence[PolicyResult]) -> Table:
-    sizes = [(each.least_procs, each.most_procs) for each in results[0].sizes]
+    sizes = [(size.least_procs, size.most_procs) for size in results[0].sizes]
     headings = ["policy", *(f"{most:,}" if least == most else f"{least:,}-{most:,}" for least, most in sizes)]
-    rows = [[each.label, *(size.mean_wait_s for size in each.sizes)] for each in results]
+    rows = [[result.label, *(size.mean_wait_s for size in result.sizes)] for result in results]
     return Table(
         headings, rows, "mean wait by processors", formats=dict.fromkeys(headings[1:], format_elapsed)
     )
 
 
 def _users(result: PolicyResult) -> Table:
-    listed = sorted(result.users, key=lambda each: -each.jobs)[:_USERS]
+    listed = sorted(result.users, key=lambda user: -user.jobs)[:_USERS]
     fairness = "" if result.fairness is None else f"; Jain's fairness of slowdowns {result.fairness:.2f}"
     several = plural(len(result.users), "user")
     return table_of(
@@ -193,22 +193,23 @@ _EXPERIMENT_LEGEND = (
 )
 
 
-def experiment_report(found: Experiment, facts: Mapping[str, Any]) -> Report:
-    """What was compared, a row a placement, and where jobs ran."""
+def experiment_report(experiment: Experiment, facts: Mapping[str, Any]) -> Report:
+    """Make the table of placements, and the table of where jobs ran."""
     from crosscast.cluster.experiment import SHARE
 
     first, *others = _experiment_subject(facts)
     parts: list[Part] = [Heading(first, 1), *others, *(f"  {note}" for note in facts["notes"]), ""]
-    parts += [_placements(found), _placed(found), ""]
-    if found.least_makespan_s is not None:
-        least = format_elapsed(found.least_makespan_s.value)
+    parts += [_placements(experiment), _distribution(experiment), ""]
+    if experiment.least_makespan_s is not None:
+        least = format_elapsed(experiment.least_makespan_s.value)
         parts.append(f"Lower bound on the makespan of any placement and scheduler: {least}.")
-    spent_s = sum(outcome.simulation_s for each in found.results for outcome in each.outcomes)
-    jobs = sum(outcome.metrics.jobs for each in found.results for outcome in each.outcomes)
+    outcomes = [outcome for result in experiment.results for outcome in result.outcomes]
+    spent_s = sum(outcome.simulation_s for outcome in outcomes)
+    jobs = sum(outcome.metrics.jobs for outcome in outcomes)
     rate = format_count(round(jobs / spent_s))
     parts.append(f"Simulated {format_count(jobs)} jobs in {format_seconds(spent_s)}: {rate} a second.")
-    sure = f" ±: {100 * SHARE:g} % intervals over the seeds." if len(facts["seeds"]) > 1 else ""
-    return Report([*parts, _EXPERIMENT_LEGEND + sure])
+    intervals = f" ±: {100 * SHARE:g} % intervals over the seeds." if len(facts["seeds"]) > 1 else ""
+    return Report([*parts, _EXPERIMENT_LEGEND + intervals])
 
 
 def _experiment_subject(facts: Mapping[str, Any]) -> list[str]:
@@ -232,11 +233,11 @@ def _experiment_subject(facts: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def _placements(found: Experiment) -> Table:
+def _placements(experiment: Experiment) -> Table:
     from crosscast.cluster.experiment import REFERENCES
 
-    several = len(found.setup.seeds) > 1
-    against = [name for name in REFERENCES if any(name in each.against for each in found.results)]
+    several = len(experiment.setup.seeds) > 1
+    against = [name for name in REFERENCES if any(name in result.against for result in experiment.results)]
     headings = [
         "placement",
         "makespan",
@@ -247,14 +248,15 @@ def _placements(found: Experiment) -> Table:
     ]
     rows = [
         [
-            each.placement,
-            f"{format_elapsed(each.makespan_s.value)} {_within(each.makespan_s) if several else ''}".rstrip(),
-            *(_difference(each.against.get(name)) for name in against),
-            each.average_bounded_slowdown.value,
-            each.mean_wait_s,
-            each.utilisation,
+            result.placement,
+            f"{format_elapsed(result.makespan_s.value)} "
+            f"{_within(result.makespan_s) if several else ''}".rstrip(),
+            *(_difference(result.against.get(name)) for name in against),
+            result.average_bounded_slowdown.value,
+            result.mean_wait_s,
+            result.utilisation,
         ]
-        for each in found.results
+        for result in experiment.results
     ]
     formats = {"slowdown": "average_bounded_slowdown", "mean wait": "mean_wait_s", "used": "utilisation"}
     return Table(headings, rows, formats={heading: writer_of(name) for heading, name in formats.items()})
@@ -273,17 +275,17 @@ def _difference(mean: SeedMean | None) -> str:
     return text if mean.interval is None else f"{text} ± {100 * (mean.interval[1] - mean.value):.1f}"
 
 
-def _placed(found: Experiment) -> Table:
-    """Where jobs ran."""
+def _distribution(experiment: Experiment) -> Table:
+    """Make the table of where jobs ran."""
     rows = []
-    for each in found.results:
-        shares = [(machine.jobs / each.jobs, machine.utilisation) for machine in each.machines]
+    for result in experiment.results:
+        shares = [(machine.jobs / result.jobs, machine.utilisation) for machine in result.machines]
         cells = [
             f"{100 * jobs:.0f} / {NONE if used is None else f'{100 * used:.0f}'}" for jobs, used in shares
         ]
-        rows.append([each.placement, percent(each.on_fastest, 1), factor(each.work_over_least), *cells])
+        rows.append([result.placement, percent(result.on_fastest, 1), factor(result.work_over_least), *cells])
     return Table(
-        ["placement", "fastest", "work", *(machine.machine for machine in found.results[0].machines)],
+        ["placement", "fastest", "work", *(machine.machine for machine in experiment.results[0].machines)],
         rows,
         "where jobs ran: on each machine % of the jobs / % of it that was used",
     )

@@ -1,4 +1,4 @@
-"""Figures of schedules: timelines, queues, and placements beside each other."""
+"""Figures of schedules: timelines, queues, and comparisons of placements."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MOST_JOBS = 1_000_000
 """Most jobs of a timeline."""
 
 _EDGED = 1500
-"""Up to so many rectangles have edges."""
+"""Largest number of rectangles with edges."""
 
 _NO_WAIT = "#c9ced6"
 _OTHERS = "#d5d5d5"
@@ -47,7 +47,7 @@ _TICKS = {
 def gantt(
     schedule: Schedule, title: str, *, colour: Colour = "wait", from_s: float = 0.0, to_s: float
 ) -> Figure:
-    """A panel a machine, a rectangle a job: time across, processors up."""
+    """Draw a panel for each machine, with a rectangle for each job: processors over time."""
     if colour == "user" and schedule.jobs.user is None:
         raise InputError.of(where="colour", expected="jobs with users", found="none")
     origin_s = float(schedule.jobs.submit_s[0])
@@ -67,8 +67,8 @@ def gantt(
             found=f"{count:,}: draw a part of it with --window",
         )
     parts = [
-        rectangles(schedule, place, origin_s + from_s, origin_s + to_s)
-        for place in range(len(schedule.machines))
+        rectangles(schedule, machine, origin_s + from_s, origin_s + to_s)
+        for machine in range(len(schedule.machines))
     ]
     heights = np.array([machine.procs for machine in schedule.machines], dtype=np.float64)
     heights = np.maximum(heights / heights.max(), 0.25)
@@ -102,7 +102,7 @@ def _draw(axes: Axes, part: Rectangles, colours: Reals, origin_s: float, unit_s:
             facecolors=colours[part.job],
             edgecolors="white" if few else "none",
             linewidths=0.3 if few else 0,
-            # Neighbours of many thousand would let the background through; files of lines would be huge.
+            # With many rectangles, antialiasing shows the background between them, and vectors are huge.
             antialiased=few,
             rasterized=not few,
         )
@@ -110,7 +110,7 @@ def _draw(axes: Axes, part: Rectangles, colours: Reals, origin_s: float, unit_s:
 
 
 def _by_wait(figure: Figure, panels: Sequence[Axes], schedule: Schedule, shows: Flags) -> Reals:
-    """Colours by the logarithm of the wait, with a bar that says which."""
+    """Colours by the logarithm of the wait, with a colour bar."""
     from matplotlib import colormaps
     from matplotlib.cm import ScalarMappable
     from matplotlib.colors import LogNorm, to_rgba
@@ -130,7 +130,7 @@ def _by_wait(figure: Figure, panels: Sequence[Axes], schedule: Schedule, shows: 
 
 
 def _by_user(figure: Figure, panels: Sequence[Axes], schedule: Schedule, shows: Flags) -> Reals:
-    """A colour for each of the users with the most processor-seconds, grey for the others."""
+    """Colours of the users with the most processor-seconds; others are grey."""
     from matplotlib.colors import to_rgba
     from matplotlib.patches import Patch
 
@@ -142,12 +142,12 @@ def _by_user(figure: Figure, panels: Sequence[Axes], schedule: Schedule, shows: 
         minlength=len(schedule.jobs.users),
     )
     first: Integers = np.argsort(-work, kind="stable")[: len(_USER_COLOURS)]
-    named = [place for place in first.tolist() if work[place] > 0]
+    named = [number for number in first.tolist() if work[number] > 0]
     palette = np.tile(to_rgba(_OTHERS), (len(schedule.jobs.users), 1))
     handles: list[Patch] = []
-    for place, name in zip(named, _USER_COLOURS, strict=False):
-        palette[place] = to_rgba(name)
-        handles.append(Patch(color=name, label=draw.plain_text(f"user {schedule.jobs.users[place]}")))
+    for number, colour in zip(named, _USER_COLOURS, strict=False):
+        palette[number] = to_rgba(colour)
+        handles.append(Patch(color=colour, label=draw.plain_text(f"user {schedule.jobs.users[number]}")))
     if np.count_nonzero(work) > len(named):
         handles.append(Patch(color=_OTHERS, label=f"{np.count_nonzero(work) - len(named):,} others"))
     draw.legend_below(figure, 9, {str(handle.get_label()): handle for handle in handles})
@@ -155,9 +155,9 @@ def _by_user(figure: Figure, panels: Sequence[Axes], schedule: Schedule, shows: 
 
 
 _LETTERS = 120
-"""Letters for which a legend has room in a row."""
+"""Letters that fit into a row of a legend."""
 _DENSE = 4000
-"""Parts into which long lines are cut; each keeps its least and its greatest value."""
+"""Number of parts into which long lines are divided; each is drawn by its least and greatest value."""
 
 
 def queue_figure(
@@ -169,30 +169,30 @@ def queue_figure(
     to_s: float,
     what: str = "waiting jobs",
 ) -> Figure:
-    """A line of steps for each policy or placement: jobs that wait, or what else is counted."""
+    """Draw a step function for each policy or placement: waiting jobs, or another count."""
     figure, axes = draw.one_figure(11, 4.4)
     unit_s = draw.label_elapsed(axes, from_s, to_s)
     longest = []
-    for place, (name, length) in enumerate(lengths.items()):
+    for index, (name, length) in enumerate(lengths.items()):
         time_s, count = _cut(length, origin_s + from_s, origin_s + to_s)
         longest.append(float(count.max()))
         draw.steps(
             axes,
             (time_s - origin_s) / unit_s,
             count,
-            color=draw.COLOURS[place % len(draw.COLOURS)],
-            linestyle=draw.DASHES[place // len(draw.COLOURS) % len(draw.DASHES)],
+            color=draw.COLOURS[index % len(draw.COLOURS)],
+            linestyle=draw.DASHES[index // len(draw.COLOURS) % len(draw.DASHES)],
             linewidth=1.0,
             label=f"{name} (at most {count.max():,.0f})",
         )
-    # Very long queues beside short ones: logarithmic, but for 0 and 1.
+    # With very long queues beside short ones the axis is logarithmic, except between 0 and 1.
     if max(longest) > draw.WIDE * max(min(longest), 1.0):
         axes.set_yscale("symlog", linthresh=1)
     else:
         axes.locator_params(axis="y", integer=True)
     axes.yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
     axes.set_ylabel(what)
-    # Without a queue, the axis still has two whole numbers.
+    # Without a queue, the axis still needs two whole numbers.
     axes.set_ylim(0, max(1.05 * max(longest), 1.0))
     draw.style_axes(axes)
     widest = max(len(str(line.get_label())) for line in axes.get_lines())
@@ -201,7 +201,7 @@ def queue_figure(
 
 
 def _cut(length: Steps, from_s: float, to_s: float) -> tuple[Reals, Reals]:
-    """Steps between two times, with what is at both ends; only extremes where there are very many."""
+    """Steps between two times, with the counts at both ends; long ones are reduced to extremes."""
     inside = (length.time_s > from_s) & (length.time_s < to_s)
     time_s = np.concatenate(([from_s], length.time_s[inside], [to_s]))
     count = np.concatenate(
@@ -212,40 +212,40 @@ def _cut(length: Steps, from_s: float, to_s: float) -> tuple[Reals, Reals]:
     cuts = np.unique(np.searchsorted(time_s, np.linspace(from_s, to_s, _DENSE, endpoint=False)))
     least, most = np.minimum.reduceat(count, cuts), np.maximum.reduceat(count, cuts)
     ends = np.append(time_s[cuts[1:]], time_s[-1])
-    # The least, then the greatest, each for half of the part: what a line of all steps would fill.
+    # The least, then the greatest, each for half of the part, covers what a line of all steps would.
     middle = (time_s[cuts] + ends) / 2
     both_s = np.stack((time_s[cuts], middle), axis=1).ravel()
     return np.append(both_s, to_s), np.append(np.stack((least, most), axis=1).ravel(), count[-1])
 
 
-def placement_figure(found: Experiment, title: str) -> Figure:
-    """A bar a placement for the makespan, and one for the average bounded slowdown, with intervals."""
-    figure = draw.new_figure(10, 2.0 + 0.42 * len(found.results))
+def placement_figure(experiment: Experiment, title: str) -> Figure:
+    """Draw bars of the makespan and the average bounded slowdown of each placement, with intervals."""
+    results = experiment.results
+    figure = draw.new_figure(10, 2.0 + 0.42 * len(results))
     left, right = figure.subplots(1, 2, sharey=True)
-    unit_s, unit = elapsed_unit(max(each.makespan_s.value for each in found.results))
-    _draw_means(left, {each.placement: each.makespan_s for each in found.results}, unit_s)
+    unit_s, unit = elapsed_unit(max(result.makespan_s.value for result in results))
+    _draw_means(left, {result.placement: result.makespan_s for result in results}, unit_s)
     left.set_xlabel(f"makespan, {unit}")
-    if found.least_makespan_s is not None:
-        left.axvline(
-            found.least_makespan_s.value / unit_s, color=draw.GREY, linestyle=(0, (4, 2)), linewidth=1.2
-        )
-    slowdowns = {each.placement: each.average_bounded_slowdown for each in found.results}
+    bound = experiment.least_makespan_s
+    if bound is not None:
+        left.axvline(bound.value / unit_s, color=draw.GREY, linestyle=(0, (4, 2)), linewidth=1.2)
+    slowdowns = {result.placement: result.average_bounded_slowdown for result in results}
     _draw_means(right, slowdowns, 1.0)
     right.set_xlabel("average bounded slowdown")
-    values = [each.value for each in slowdowns.values()]
+    values = [mean.value for mean in slowdowns.values()]
     if max(values) > draw.WIDE * min(values):
         right.set(xscale="log", xlim=(1, 4 * max(values)))
-    seeds = len(found.setup.seeds)
-    sure = f"; lines hold {100 * SHARE:g} % over {plural(seeds, 'seed')}" if seeds > 1 else ""
-    least = "; dashed: no placement can do better" if found.least_makespan_s is not None else ""
-    return draw.titled(figure, draw.plain_text(title), f"less is better{sure}{least}")
+    seeds = len(experiment.setup.seeds)
+    lines = f"; lines hold {100 * SHARE:g} % over {plural(seeds, 'seed')}" if seeds > 1 else ""
+    dashed = "" if bound is None else "; dashed: no placement can do better"
+    return draw.titled(figure, draw.plain_text(title), f"less is better{lines}{dashed}")
 
 
 def _draw_means(axes: Axes, means: Mapping[str, SeedMean], unit: float) -> None:
-    intervals = [each.interval for each in means.values()]
+    intervals = [mean.interval for mean in means.values()]
     draw.bars(
         axes,
-        {name: each.value / unit for name, each in means.items()},
+        {name: mean.value / unit for name, mean in means.items()},
         write=lambda value: f"{value:.3g}" if value < 100 else f"{value:,.0f}",
-        intervals=[None if each is None else (each[0] / unit, each[1] / unit) for each in intervals],
+        intervals=[None if limits is None else (limits[0] / unit, limits[1] / unit) for limits in intervals],
     )

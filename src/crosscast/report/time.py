@@ -1,4 +1,4 @@
-"""Predicted times: how a model was trained and how models compare, of kernels and of launches."""
+"""Reports on training and evaluation of models of times of kernels and of launches."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _OF_LAUNCHES = scores_of(
 
 
 def evaluation_report(study: TimeEvaluation | LaunchEvaluation) -> Report:
-    """The tables of an evaluation, and what they are of."""
+    """Make the tables of an evaluation, and the legend."""
     if isinstance(study, LaunchEvaluation):
         return _of_launches(study)
     parts: list[Part] = [Heading(_subject(study), 1)]
@@ -92,8 +92,8 @@ def _scores_table(
     title: str,
     scores: Sequence[Score],
 ) -> Table:
-    """Models beside each other, and beside what needs none where `probes` say how much is known."""
-    # Baselines come after models, and those that cannot be scored last.
+    """Make a table of scores by model; with `probes`, also of references without a model."""
+    # Models first, then baselines; those without a score last.
     rows.sort(
         key=lambda row: (
             row[0].model in BASELINES,
@@ -106,22 +106,22 @@ def _scores_table(
         [
             named(result.model, result.model in BASELINES),
             *(
-                each.text(result.scores, confidence, marked=best[each.name] == result.model)
-                for each in scores
+                score.text(result.scores, confidence, marked=best[score.name] == result.model)
+                for score in scores
             ),
         ]
         for result, confidence in rows
     ]
     lines += [
-        [name, *(each.text(found) for each in scores)]
-        for name, found in ([] if probes is None else _references(study, probes))
-        if any(getattr(found, each.name) is not None for each in scores)
+        [name, *(score.text(values) for score in scores)]
+        for name, values in ([] if probes is None else _references(study, probes))
+        if any(getattr(values, score.name) is not None for score in scores)
     ]
-    return Table([title, *(each.heading for each in scores)], lines)
+    return Table([title, *(score.heading for score in scores)], lines)
 
 
 def _references(study: TimeEvaluation, probes: int) -> list[tuple[str, Scores]]:
-    """What needs no model: the same device always, where no time is known, and one run of each cell."""
+    """Scores without a model: always one device, where no time is known, and one run of each cell."""
     rows = [(_FLOOR, study.noise.scores)]
     if study.always is not None and study.folds != "leave-device-out" and probes == 0:
         device, result = study.always
@@ -130,15 +130,15 @@ def _references(study: TimeEvaluation, probes: int) -> list[tuple[str, Scores]]:
 
 
 def _best(rows: Sequence[tuple[Result, Confidence]], score: str) -> str | None:
-    """The model that is best in a score, if it is better than the best baseline beyond doubt."""
+    """Find the best model in a score, if it is significantly better than the best baseline."""
     sign = 1 if score in HIGHER_IS_BETTER else -1
-    there = [
+    candidates = [
         (sign * difference.value, result.model, difference.better)
         for result, confidence in rows
         if (difference := confidence.differences.get(score)) is not None
     ]
-    # All differences of a score are from the same baseline.
-    _, model, better = max(there, default=(0.0, None, False))
+    # All differences of a score are to the same baseline.
+    _, model, better = max(candidates, default=(0.0, None, False))
     return model if better else None
 
 
@@ -149,13 +149,13 @@ def _by_application(result: Result) -> Table:
         [
             name,
             sum(application == name for application, _ in kernels),
-            *(each.text(scores) for each in _OF_APPLICATION),
+            *(score.text(scores) for score in _OF_APPLICATION),
             result.without[name].slowdown_mean,
         ]
         for name, scores in result.applications.items()
     ]
     return Table(
-        ["application", "kernels", *(each.heading for each in _OF_APPLICATION), "without it"],
+        ["application", "kernels", *(score.heading for score in _OF_APPLICATION), "without it"],
         rows,
         f"{result.model}, by application",
         {"kernels": format_count, "without it": factor},
@@ -178,21 +178,22 @@ def _legend(study: TimeEvaluation) -> list[str]:
 
 
 def training_report(card: TimeCard, folder: Path) -> Report:
-    """What a model was trained on, and how good it is."""
-    results = [(decode(TimeScores, each, "errors.results"), each) for each in results_of(card)]
-    results.sort(key=lambda each: each[0].probes)
+    """Describe a model's training data and its errors."""
+    results = [(decode(TimeScores, result, "errors.results"), result) for result in results_of(card)]
+    results.sort(key=lambda pair: pair[0].probes)
     rows: list[tuple[list[str], object, None]] = [
-        ([str(of.probes), named(of.model, of.model != card.model)], each, None) for of, each in results
+        ([str(scores.probes), named(scores.model, scores.model != card.model)], raw, None)
+        for scores, raw in results
     ]
     floor = card.errors.get("noise_floor")
     if floor is not None:
         rows.append((["", _FLOOR], floor, None))
-    own = [place for place, (of, _) in enumerate(results) if of.model == card.model]
+    bold = [number for number, (scores, _) in enumerate(results) if scores.model == card.model]
     return Report(
         [
             f"{folder}: {card.model}, {trained_on(card)}",
             "",
-            score_table(["probes", "model"], rows, _OF_TRAINING, words=(0, 1), bold=own),
+            score_table(["probes", "model"], rows, _OF_TRAINING, words=(0, 1), bold=bold),
             "Each application was left out in turn, and predicted by the model fitted to the others. 0, 1, "
             "2: devices on which its kernels were measured before.",
             "RMSE: of the logarithm of the time. APE: median error of a time, over all points and as a mean "
@@ -206,7 +207,7 @@ def training_report(card: TimeCard, folder: Path) -> Report:
 
 
 def _of_launches(study: LaunchEvaluation) -> Report:
-    """A table by source, one by what was held out, and what their columns are."""
+    """Make a table by source, one by held-out group, and the legend."""
     counts = study.counts
     parts: list[Part] = [
         Heading(

@@ -1,4 +1,4 @@
-"""Figures of an evaluation of predicted times: models beside each other, and the best one closely."""
+"""Figures of an evaluation of predicted times: all models, and details of the best one."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _TYPES = {
 _OTHER = draw.Look(draw.GREY, "D", draw.GREY)
 _FAR, _MARGIN = math.log(1e3), math.log(1.5)
 NAME = 32
-"""Characters of a name for which there is room."""
+"""Largest number of characters of a name."""
 _PANELS = {
     "rmse_log": "RMSE of ln(time)",
     "median_ape": "median absolute error of the time, %",
@@ -37,7 +37,7 @@ _PANELS = {
 
 
 def evaluation_figures(study: TimeEvaluation | LaunchEvaluation) -> dict[str, Figure]:
-    """All models beside each other, and predictions, errors and coverage of the best one, by name."""
+    """Draw the scores of all models, and predictions, errors and coverage of the best one, by name."""
     figures: dict[str, Figure] = {}
     if isinstance(study, LaunchEvaluation):
         return figures
@@ -61,31 +61,31 @@ def _known(probes: int) -> str:
 
 
 def _models(study: TimeEvaluation, probes: int) -> Figure:
-    """A panel a score, a dot a model."""
-    both = [
-        (each, confidence)
-        for each, confidence in zip(study.results, study.confidences, strict=True)
-        if each.probes == probes
+    """Draw a panel for each score, with a dot for each model."""
+    pairs = [
+        (result, confidence)
+        for result, confidence in zip(study.results, study.confidences, strict=True)
+        if result.probes == probes
     ]
-    both.sort(key=lambda one: (one[0].model in BASELINES, one[0].scores.rmse_log or math.inf))
+    pairs.sort(key=lambda pair: (pair[0].model in BASELINES, pair[0].scores.rmse_log or math.inf))
     rows = [
-        draw.ScoredModel(each.model, each.model in BASELINES, each.scores, confidence.intervals)
-        for each, confidence in both
+        draw.ScoredModel(result.model, result.model in BASELINES, result.scores, confidence.intervals)
+        for result, confidence in pairs
     ]
     rows.append(draw.ScoredModel("noise floor", True, study.noise.scores, {}))
     return draw.scores_figure(rows, _PANELS, f"{study.folds}, {_known(probes)}")
 
 
 def _means(result: Result, shape: tuple[int, int]) -> tuple[Reals, Reals]:
-    """Of each cell, mean of the predicted logarithms and mean square error, over what was told."""
+    """Mean predicted logarithm and mean square error of each cell, over the choices of probes."""
     sums, squares, counts = np.zeros(shape), np.zeros(shape), np.zeros(shape)
     for outcome in result.outcomes:
         rows, columns = np.nonzero(outcome.counted)
-        places = (outcome.rows[rows], columns)
+        cells = (outcome.rows[rows], columns)
         centre = outcome.centre[rows, columns]
-        np.add.at(sums, places, centre)
-        np.add.at(squares, places, (centre - outcome.measured[rows, columns]) ** 2)
-        np.add.at(counts, places, 1)
+        np.add.at(sums, cells, centre)
+        np.add.at(squares, cells, (centre - outcome.measured[rows, columns]) ** 2)
+        np.add.at(counts, cells, 1)
     none = np.full(shape, np.nan)
     return (
         np.divide(sums, counts, out=none.copy(), where=counts > 0),
@@ -94,30 +94,30 @@ def _means(result: Result, shape: tuple[int, int]) -> tuple[Reals, Reals]:
 
 
 def _predicted(result: Result, grid: Grid) -> Figure:
-    """A panel an application: predicted over measured time of each held-out cell."""
+    """Draw a panel for each application: predicted over measured time of each held-out cell."""
     centre, _ = _means(result, grid.log_time.shape)
     known = np.isfinite(centre) & np.isfinite(grid.log_time)
     measured, predicted = grid.log_time[known], centre[known]
-    # A prediction that is far off must not squeeze all others: it is drawn at the end.
+    # Predictions that are far off are drawn at the limits, so that they do not squeeze the others.
     low = max(min(measured.min(), predicted.min()), measured.min() - _FAR)
     high = min(max(measured.max(), predicted.max()), measured.max() + _FAR)
     limits = (math.exp(low - _MARGIN), math.exp(high + _MARGIN))
     applications = np.array(grid.profiles.application)
     types = np.array([device.type if device.type in _TYPES else "other" for device in grid.devices])
-    figure, every = draw.panels(len(result.names), 4, 3.1, 2.9, sharex=True, sharey=True)
-    for axes, name in zip(every, result.names, strict=True):
-        own = known & (applications == name)[:, None]
+    figure, panels = draw.panels(len(result.names), 4, 3.1, 2.9, sharex=True, sharey=True)
+    for axes, name in zip(panels, result.names, strict=True):
+        of_application = known & (applications == name)[:, None]
         draw.diagonal(axes, limits)
         if len(result.outcomes) == 1:
             _draw_intervals(axes, result.outcomes[0], name, limits)
         for kind in sorted(set(types.tolist())):
-            cells = own & (types == kind)
+            cells = of_application & (types == kind)
             shown = np.exp(np.clip(centre[cells], low, high))
             draw.points(axes, np.exp(grid.log_time[cells]), shown, _TYPES.get(kind, _OTHER), kind, alpha=0.7)
         axes.set_title(f"{draw.plain_text(name, NAME)} ({(applications == name).sum()})", fontsize=10)
         for axis in (axes.xaxis, axes.yaxis):
             draw.time_axis(axis, *limits, most=5)
-    handles, labels = every[0].get_legend_handles_labels()
+    handles, labels = panels[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside upper right", ncols=4, frameon=False, fontsize=9)
     figure.supxlabel("measured time (dashed: half and twice as long)")
     averaged = ", geometric mean over the choices of probes" if len(result.outcomes) > 1 else ""
@@ -130,20 +130,20 @@ def _predicted(result: Result, grid: Grid) -> Figure:
 
 
 def _draw_intervals(axes: Axes, outcome: TimeOutcome, application: str, limits: tuple[float, float]) -> None:
-    """One path with gaps: a line for each cell would make a page ten times as large."""
+    """Draw the intervals as one path with gaps, as separate lines would make a page ten times as large."""
     shown = outcome.counted & (np.array(outcome.application) == application)[:, None]
-    held = (outcome.low <= outcome.measured) & (outcome.measured <= outcome.high)
+    inside = (outcome.low <= outcome.measured) & (outcome.measured <= outcome.high)
     ends = np.log(limits)
-    for cells, colour, width in ((shown & held, "#cfcfcf", 0.5), (shown & ~held, "#444444", 0.7)):
+    for cells, colour, width in ((shown & inside, "#cfcfcf", 0.5), (shown & ~inside, "#444444", 0.7)):
         x = np.exp(outcome.measured[cells])
-        low, high = (np.exp(np.clip(each[cells], *ends)) for each in (outcome.low, outcome.high))
+        low, high = (np.exp(np.clip(limit[cells], *ends)) for limit in (outcome.low, outcome.high))
         gap = np.full(len(x), np.nan)
         path = (np.stack(columns, axis=1).ravel() for columns in ((x, x, gap), (low, high, gap)))
         axes.plot(*path, color=colour, linewidth=width, zorder=2)
 
 
 def _errors(result: Result, grid: Grid) -> Figure:
-    """Heat map of the errors by application and device, with those over all beside it."""
+    """Draw a heat map of the errors by application and device, with those over all."""
     _, squares = _means(result, grid.log_time.shape)
     applications = np.array(grid.profiles.application)
     groups = [applications == name for name in result.names] + [np.ones(len(applications), dtype=np.bool_)]
@@ -167,25 +167,25 @@ def _errors(result: Result, grid: Grid) -> Figure:
 
 
 def _root_mean(squares: Reals) -> float:
-    """Root of the mean of what is known; not a number where nothing is."""
+    """Root of the mean of the known squares; NaN where none is known."""
     known = squares[np.isfinite(squares)]
     return math.sqrt(known.mean()) if known.size else math.nan
 
 
 def _coverage(result: Result) -> Figure:
-    """A bar an application: the share of held-out cells that are within their interval."""
+    """Draw a bar for each application: the share of held-out cells within their interval."""
     scored = [
-        (each.coverage, name, each.width)
-        for name, each in result.applications.items()
-        if each.coverage is not None
+        (scores.coverage, name, scores.width)
+        for name, scores in result.applications.items()
+        if scores.coverage is not None
     ]
     scored.sort(key=lambda row: -row[0])
     figure, axes = draw.one_figure(8, 1.8 + 0.34 * len(scored))
     draw.bars(axes, {draw.plain_text(name, NAME): 100 * share for share, name, _ in scored})
     axes.axvline(100 * result.level, color=draw.RED, linewidth=1.5)
-    for place, (_, _, width) in enumerate(scored):
+    for y, (_, _, width) in enumerate(scored):
         text = "" if width is None else f"width {factor(width)}"
-        axes.annotate(text, xy=(101, place), va="center", fontsize=9, annotation_clip=False)
+        axes.annotate(text, xy=(101, y), va="center", fontsize=9, annotation_clip=False)
     axes.set_xlim(0, 100)
     axes.set_xlabel("held-out measurement points whose measured time is within the interval, %")
     return draw.titled(

@@ -1,7 +1,8 @@
-"""Rankings of variants and evaluations of searches for people: tables, heat maps and curves."""
+"""Reports on rankings of variants and evaluations of searches: tables, heat maps and curves."""
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -21,130 +22,133 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 BEST = 10
-"""Variants of a table."""
+"""Default number of variants in a table."""
 
 _MOST_CELLS = 20
 
 
-def ranking_report(found: Ranking, best: int = BEST) -> Report:
-    """The best variants on each device, and why they are."""
+def ranking_report(ranking: Ranking, best: int = BEST) -> Report:
+    """Make tables of the best variants on each device, with the reasons."""
     parts: list[Part] = [
-        Heading(f"Variants of {found.space.rule.kernel}", 1),
+        Heading(f"Variants of {ranking.space.rule.kernel}", 1),
         "",
-        *_how(found),
-        *found.notes,
+        *_how(ranking),
+        *ranking.notes,
         "",
     ]
-    for key in found.devices:
-        parts += [_best(found, key, best), ""]
-    if found.tried:
+    for key in ranking.devices:
+        parts += [_best(ranking, key, best), ""]
+    if ranking.tried:
         parts.append(
-            Text([f"{found.variants.labels[row]}: {why}" for row, why in found.tried.items()], "warnings")
+            Text(
+                [f"{ranking.variants.labels[row]}: {reason}" for row, reason in ranking.tried.items()],
+                "warnings",
+            )
         )
     return Report(parts)
 
 
-def _how(found: Ranking) -> list[str]:
-    ran, total = int(found.ran.sum()), len(found)
-    state = "ranked" if found.variants.drawn else "valid"
+def _how(ranking: Ranking) -> list[str]:
+    ran, total = int(ranking.ran.sum()), len(ranking)
+    state = "ranked" if ranking.variants.drawn else "valid"
     lines = [f"{total:,} variants are {state}; {ran:,} of them were profiled."]
     if ran < total:
         errors = ", ".join(
             f"{percent(math.expm1(error))} on {key}"
-            for key, error in zip(found.devices, found.count_error, strict=True)
+            for key, error in zip(ranking.devices, ranking.count_error, strict=True)
         )
         lines.append(
             f"Counts of the others follow from theirs: left out in turn, that moves forecasts by {errors}, "
-            f"which the {level_percent(found.level)} intervals hold."
+            f"which the {level_percent(ranking.level)} intervals hold."
         )
-    if found.measured:
+    if ranking.measured:
         lines.append(
-            f"{plural(len(found.measured), 'variant')} ran here, and {len(found.tried)} failed; the "
+            f"{plural(len(ranking.measured), 'variant')} ran here, and {len(ranking.tried)} failed; the "
             "forecasts of all others are conditioned on that."
         )
     return lines
 
 
-def _best(found: Ranking, key: str, best: int) -> Table:
-    place = found.place(key)
-    rows = found.order(key)[:best].tolist()
-    if found.measured:
+def _best(ranking: Ranking, key: str, best: int) -> Table:
+    column = ranking.place(key)
+    rows = ranking.order(key)[:best].tolist()
+    if ranking.measured:
         rows = sorted(
-            {*rows, *sorted(found.measured, key=lambda row: found.measured[row])[:best]},
-            key=lambda row: found.measured.get(row, math.exp(found.log_time[row, place])),
+            {*rows, *sorted(ranking.measured, key=lambda row: ranking.measured[row])[:best]},
+            key=lambda row: ranking.measured.get(row, math.exp(ranking.log_time[row, column])),
         )[:best]
-    low, high = found.limits()
+    low, high = ranking.limits()
     varied = [
         name
-        for name, values in zip(found.variants.names, found.variants.values, strict=True)
+        for name, values in zip(ranking.variants.names, ranking.variants.values, strict=True)
         if len(values) > 1
     ]
     columns: dict[str, Callable[[int], object]] = {"rank": lambda row: rows.index(row) + 1}
     for name in varied:
-        columns[name] = partial(_parameter, found, name)
+        columns[name] = partial(_parameter, ranking, name)
     columns |= {
-        "forecast": lambda row: math.exp(found.log_time[row, place]),
-        "low": lambda row: low[row, place],
-        "high": lambda row: high[row, place],
+        "forecast": lambda row: math.exp(ranking.log_time[row, column]),
+        "low": lambda row: low[row, column],
+        "high": lambda row: high[row, column],
     }
-    if found.measured:
-        columns["measured"] = found.measured.get
+    if ranking.measured:
+        columns["measured"] = ranking.measured.get
     columns |= {
-        "counts": lambda row: "profiled" if found.ran[row] else "estimated",
-        "saves most of": lambda row: _saved(found, row, key),
+        "counts": lambda row: "profiled" if ranking.ran[row] else "estimated",
+        "saves most of": lambda row: _saved(ranking, row, key),
     }
     of_time = dict.fromkeys(("forecast", "low", "high", "measured"), format_seconds)
     return Table.of(rows, columns, caption=f"The best on {key}", formats=of_time, words=(len(columns) - 1,))
 
 
-def _parameter(found: Ranking, name: str, row: int) -> object:
-    return found.variants[row][name]
+def _parameter(ranking: Ranking, name: str, row: int) -> object:
+    return ranking.variants[row][name]
 
 
-def _saved(found: Ranking, row: int, key: str) -> str | None:
-    saved = found.saved(row, key)
+def _saved(ranking: Ranking, row: int, key: str) -> str | None:
+    saved = ranking.saved(row, key)
     return None if saved is None else f"{saved[0]} ({format_seconds(saved[1])})"
 
 
-def ranking_figures(found: Ranking) -> dict[str, Figure]:
-    """Heat maps of the least forecast over two parameters on each device."""
+def ranking_figures(ranking: Ranking) -> dict[str, Figure]:
+    """Draw heat maps of the least forecast over two parameters on each device."""
     return {
         f"variants-{key}": draw.titled(
-            _maps([("forecast", np.exp(found.log_time[:, found.place(key)]))], found),
+            _maps([("forecast", np.exp(ranking.log_time[:, ranking.place(key)]))], ranking),
             f"Least time over all other parameters on {draw.plain_text(key)}, over the least of all",
         )
-        for key in found.devices
+        for key in ranking.devices
     }
 
 
-def two_parameters(found: Ranking, time_s: Reals) -> tuple[int, int]:
-    """The two parameters that together tell most of the logarithm of the time."""
+def two_parameters(ranking: Ranking, time_s: Reals) -> tuple[int, int]:
+    """Find the two parameters that together explain most of the variance of the logarithm of the time."""
     known = np.isfinite(time_s)
-    logs, rows = np.log(time_s[known]), found.variants.rows[known]
-    varied = [k for k, v in enumerate(found.variants.values) if 1 < len(v) <= _MOST_CELLS]
+    logs, rows = np.log(time_s[known]), ranking.variants.rows[known]
+    varied = [k for k, v in enumerate(ranking.variants.values) if 1 < len(v) <= _MOST_CELLS]
 
-    def left(columns: list[int]) -> float:
+    def residual(columns: list[int]) -> float:
         _, groups = np.unique(rows[:, columns], axis=0, return_inverse=True)
         groups = groups.ravel()
         means = np.bincount(groups, logs) / np.bincount(groups)
         return float(((logs - means[groups]) ** 2).sum())
 
-    pairs = [(a, b) for place, a in enumerate(varied) for b in varied[place + 1 :]]
-    return min(pairs, key=lambda pair: left(list(pair)), default=(0, 0))
+    pairs = list(itertools.combinations(varied, 2))
+    return min(pairs, key=lambda pair: residual(list(pair)), default=(0, 0))
 
 
-def _maps(times: list[tuple[str, Reals]], found: Ranking) -> Figure:
-    first, second = two_parameters(found, times[-1][1])
-    names, values = found.variants.names, found.variants.values
+def _maps(times: list[tuple[str, Reals]], ranking: Ranking) -> Figure:
+    first, second = two_parameters(ranking, times[-1][1])
+    names, values = ranking.variants.names, ranking.variants.values
     figure, axes = draw.panels(len(times), 2, 5.4, 4.2)
-    for each, (label, time_s) in zip(axes, times, strict=True):
+    for panel, (label, time_s) in zip(axes, times, strict=True):
         least = np.full((len(values[first]), len(values[second])), np.inf)
         np.minimum.at(
-            least, tuple(found.variants.rows[:, [first, second]].T), np.nan_to_num(time_s, nan=np.inf)
+            least, tuple(ranking.variants.rows[:, [first, second]].T), np.nan_to_num(time_s, nan=np.inf)
         )
         ratio = np.where(np.isfinite(least), least / np.nanmin(time_s), np.nan)
         draw.heat_map(
-            each,
+            panel,
             ratio,
             [str(v) for v in values[first]],
             [str(v) for v in values[second]],
@@ -153,32 +157,32 @@ def _maps(times: list[tuple[str, Reals]], found: Ranking) -> Figure:
             reverse=True,
             rotation=0,
         )
-        each.set_title(label, fontsize=10, loc="left")
-        each.set_xlabel(names[second])
-        each.set_ylabel(names[first])
+        panel.set_title(label, fontsize=10, loc="left")
+        panel.set_xlabel(names[second])
+        panel.set_ylabel(names[first])
     return figure
 
 
-def evaluation_report(found: TuningEvaluation) -> Report:
-    """Fractions of the optimum by method and number of runs: means over devices, and each device."""
-    seen = (
+def evaluation_report(evaluation: TuningEvaluation) -> Report:
+    """Make the tables of fractions of the optimum by method and number of runs, as means and by device."""
+    training = (
         "The model saw neither the kernel's application nor the device."
-        if found.held_out
+        if evaluation.held_out
         else "The trained model was asked, which may have seen these kernels and devices: --training fits it "
         "without them."
     )
-    profiled = ", ".join(f"{count:,} of {kernel}" for kernel, count in found.profiled.items())
+    profiled = ", ".join(f"{count:,} of {kernel}" for kernel, count in evaluation.profiled.items())
     headings = ["kernel", "method", *(f"{n} runs" for n in BUDGETS)]
     means = Table(
         headings,
-        [[kernel, method, *fractions] for kernel, method, fractions in found.means()],
+        [[kernel, method, *fractions] for kernel, method, fractions in evaluation.means()],
         caption="Time of the optimum over that of the best found, mean over devices",
         formats=dict.fromkeys(headings[2:], _fraction),
         words=(0, 1),
     )
-    each = Table(
+    by_device = Table(
         ["kernel", "device", *headings[1:]],
-        [[s.kernel, s.device, s.method, *s.fraction] for s in found.scores],
+        [[s.kernel, s.device, s.method, *s.fraction] for s in evaluation.scores],
         caption="On each device",
         formats=dict.fromkeys(headings[2:], _fraction),
         words=(0, 1, 2),
@@ -187,12 +191,12 @@ def evaluation_report(found: TuningEvaluation) -> Report:
         [
             Heading("The best variants, on devices that were not measured", 1),
             "",
-            seen,
+            training,
             f"Variants that were profiled: {profiled}.",
             "",
             means,
             "",
-            each,
+            by_device,
         ]
     )
 
@@ -201,16 +205,16 @@ def _fraction(value: float) -> str:
     return f"{value:.2f}"
 
 
-def evaluation_figures(found: TuningEvaluation) -> Mapping[str, Figure]:
-    """The best found by number of runs, and forecast beside measured over two parameters."""
+def evaluation_figures(evaluation: TuningEvaluation) -> Mapping[str, Figure]:
+    """Draw the best fraction by number of runs, and forecast and measured times over two parameters."""
     figures: dict[str, Figure] = {}
-    for kernel, ranking in found.rankings.items():
-        figures[f"curve-{kernel}"] = _curve(found, kernel)
-        measured = found.measured[kernel]
+    for kernel, ranking in evaluation.rankings.items():
+        figures[f"curve-{kernel}"] = _curve(evaluation, kernel)
+        measured = evaluation.measured[kernel]
         rows = {label: row for row, label in enumerate(measured.variants.labels)}
-        places = [rows[label] for label in ranking.variants.labels]
+        order = [rows[label] for label in ranking.variants.labels]
         for key in ranking.devices:
-            time_s = measured.time_s[places, measured.devices.index(key)]
+            time_s = measured.time_s[order, measured.devices.index(key)]
             log_time = np.where(np.isfinite(time_s), ranking.log_time[:, ranking.place(key)], np.nan)
             figures[f"map-{kernel}-{key}"] = draw.titled(
                 _maps([("forecast", np.exp(log_time)), ("measured", time_s)], ranking),
@@ -220,16 +224,16 @@ def evaluation_figures(found: TuningEvaluation) -> Mapping[str, Figure]:
     return figures
 
 
-def _curve(found: TuningEvaluation, kernel: str) -> Figure:
+def _curve(evaluation: TuningEvaluation, kernel: str) -> Figure:
     figure, axes = draw.one_figure(6.4, 4.2)
-    methods = list(dict.fromkeys(each.method for each in found.scores if each.kernel == kernel))
+    methods = list(dict.fromkeys(score.method for score in evaluation.scores if score.kernel == kernel))
     styles = draw.looks(methods)
-    means = {method: fractions for name, method, fractions in found.means() if name == kernel}
+    means = {method: fractions for name, method, fractions in evaluation.means() if name == kernel}
     for method in methods:
         fractions = np.array(means[method])
         runs = np.array(BUDGETS, dtype=np.float64)
         if method == "crosscast":
-            curves = [curve for (name, _), curve in found.curves.items() if name == kernel]
+            curves = [curve for (name, _), curve in evaluation.curves.items() if name == kernel]
             length = min(map(len, curves))
             mean = np.mean([curve[:length] for curve in curves], axis=0)
             draw.steps(

@@ -1,4 +1,4 @@
-"""Verdicts for people: what bounds a kernel on a device, why, what to try, and the roofline."""
+"""Reports on verdicts: what bounds a kernel on a device, reasons, advice, and the roofline figure."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ if TYPE_CHECKING:
     from crosscast.devices.roofline import Bound, LaunchWork
 
 _FAR = 10.0
-"""A forecast that is so many times the longest limit is not explained by it."""
+"""A forecast above this multiple of the longest limit is not explained by it."""
 _MOST_NAMED = 3
 _LONGEST_LABEL = 36
 _LABEL_HEIGHT = 0.2
-"""Of a name beside the roofline, in inches."""
+"""Height of a name beside the roofline, in inches."""
 _MOST_DEVICES = len(draw.COLOURS)
 
 
 def verdict_lines(verdict: Verdict, forecast_s: float | None = None) -> list[str]:
-    """The verdict, what it rests on and what to try; with a forecast, how much of it that explains."""
+    """Make lines with verdict, reasons and advice; with a forecast, also whether the verdict explains it."""
     lines = [verdict.text, *([" ".join(verdict.notes)] if verdict.notes else [])]
     longest = verdict.limits_s[verdict.bound]
     if forecast_s is not None and forecast_s > _FAR * longest:
@@ -41,14 +41,14 @@ def verdict_lines(verdict: Verdict, forecast_s: float | None = None) -> list[str
     return [*lines, f"Try {', '.join(verdict.advice)}."]
 
 
-def verdicts_report(found: Verdicts, forecast: TimeForecast | None = None) -> Report:
-    """Each verdict in sentences, how long each limit takes, what is forecast, and what each kernel does."""
+def verdicts_report(verdicts: Verdicts, forecast: TimeForecast | None = None) -> Report:
+    """Make sentences about each verdict, and tables of limits, forecasts and amounts of work."""
     limits = Table.of(
-        found.verdicts,
+        verdicts.verdicts,
         {
-            "kernel": lambda each: each.amounts.kernel,
-            "device": lambda each: each.device.key,
-            "bound by": lambda each: " or ".join([each.bound, *each.close]),
+            "kernel": lambda verdict: verdict.amounts.kernel,
+            "device": lambda verdict: verdict.device.key,
+            "bound by": lambda verdict: " or ".join([verdict.bound, *verdict.close]),
             **{name: _limit(name) for name in ("memory", "compute", "launch", "latency")},
         },
         caption="How long each limit alone takes",
@@ -58,28 +58,28 @@ def verdicts_report(found: Verdicts, forecast: TimeForecast | None = None) -> Re
     tables: list[Part] = [
         limits,
         *([] if forecast is None else [_times(forecast)]),
-        _amounts(found.verdicts),
+        _amounts(verdicts.verdicts),
         "",
     ]
     meaning = "Limits are what a device cannot be faster than; they are no forecast (docs/verdicts.md)."
-    # Many sentences would stand between the reader and what all of them compare.
-    one = len(found.verdicts) == 1
-    sentences = _sentences(found.verdicts) if one else _by_kernel(found.verdicts)
+    # Many sentences would hide the tables, so that these come first.
+    one = len(verdicts.verdicts) == 1
+    sentences = _sentences(verdicts.verdicts) if one else _by_kernel(verdicts.verdicts)
     parts = [*sentences, *tables, meaning] if one else [*tables, meaning, "", *sentences]
     return Report([Heading("What bounds these kernels", 1), "", *parts])
 
 
 def _sentences(verdicts: Iterable[Verdict]) -> list[Part]:
-    return [part for each in verdicts for part in (Text(verdict_lines(each)), "")]
+    return [part for verdict in verdicts for part in (Text(verdict_lines(verdict)), "")]
 
 
 def _by_kernel(verdicts: Sequence[Verdict]) -> list[Part]:
-    """Verdicts on all devices, each kernel under a heading of its own."""
+    """Verdicts on all devices, with a heading for each kernel."""
     kernels: dict[int, list[Verdict]] = {}
-    for each in verdicts:
-        kernels.setdefault(id(each.amounts), []).append(each)
+    for verdict in verdicts:
+        kernels.setdefault(id(verdict.amounts), []).append(verdict)
     return [
-        part for found in kernels.values() for part in (Heading(found[0].amounts.kernel), *_sentences(found))
+        part for group in kernels.values() for part in (Heading(group[0].amounts.kernel), *_sentences(group))
     ]
 
 
@@ -91,7 +91,7 @@ def forecast_table(
     caption: str,
     device: str = "device",
 ) -> Table:
-    """Forecast times of cells, each a launch and a device, with a column of words more."""
+    """Make a table of forecast times of cells, each a launch and a device, with further columns of text."""
     return Table.of(
         cells,
         {
@@ -110,7 +110,7 @@ def forecast_table(
 
 
 def _times(forecast: TimeForecast) -> Table:
-    """Times with what they are spent on, the kernels one after another."""
+    """Make a table of all forecast times with their terms, by kernel."""
     spent = {"spent on": lambda cell: spent_on(forecast.term_shares(*cell))}
     return forecast_table(forecast, list(np.ndindex(forecast.centre.shape)), spent, caption="Forecast")
 
@@ -119,7 +119,7 @@ _LEAST_SHARE = 0.03
 
 
 def spent_on(shares: Mapping[str, float]) -> str:
-    """The terms of a time that matter, the largest first."""
+    """Write the significant terms of a time, the largest first."""
     return ", ".join(f"{name} {percent(share)}" for name, share in shares.items() if share >= _LEAST_SHARE)
 
 
@@ -128,11 +128,11 @@ def _limit(name: Bound) -> Callable[[Verdict], float]:
 
 
 def _amounts(verdicts: Sequence[Verdict]) -> Table:
-    """What each kernel does, on whatever device."""
-    once = {each.amounts.kernel: each.amounts for each in verdicts}
-    classes = sorted({name for each in once.values() for name in each.instructions})
+    """Make the table of each kernel's amounts of work, which do not depend on the device."""
+    by_name = {verdict.amounts.kernel: verdict.amounts for verdict in verdicts}
+    classes = sorted({name for amounts in by_name.values() for name in amounts.instructions})
     return Table.of(
-        list({id(each.amounts): each.amounts for each in verdicts}.values()),
+        list({id(verdict.amounts): verdict.amounts for verdict in verdicts}.values()),
         {
             "kernel": lambda a: a.kernel,
             "flop": lambda a: a.flops,
@@ -167,23 +167,23 @@ def _size(value: float) -> str:
 
 
 def roofline_figures(verdicts: Sequence[Verdict]) -> Mapping[str, Figure]:
-    """The roofline picture, by name; none if no kernel has floating-point operations."""
-    return {"roofline": roofline(verdicts)} if any(each.amounts.flops for each in verdicts) else {}
+    """Draw the roofline figure, by name; none if no kernel has floating-point operations."""
+    return {"roofline": roofline(verdicts)} if any(verdict.amounts.flops for verdict in verdicts) else {}
 
 
 def roofline(verdicts: Sequence[Verdict]) -> Figure:
-    """Roofs of devices, and below them what their limits leave of each kernel's floating-point rate."""
-    shown = [each for each in verdicts if each.amounts.flops and each.intensity]
-    devices = {each.device.key: each.device for each in shown}
+    """Draw roofs of devices, and below them the limits of each kernel's floating-point rate."""
+    shown = [verdict for verdict in verdicts if verdict.amounts.flops and verdict.intensity]
+    devices = {verdict.device.key: verdict.device for verdict in shown}
     drawn = dict(list(devices.items())[:_MOST_DEVICES])
-    shown = [each for each in shown if each.device.key in drawn]
-    intensities = np.array([each.intensity for each in shown] + [each.balance for each in shown])
+    shown = [verdict for verdict in shown if verdict.device.key in drawn]
+    intensities = np.array([verdict.intensity for verdict in shown] + [verdict.balance for verdict in shown])
     x = np.geomspace(intensities.min() / 8, intensities.max() * 8, 200)
-    names = list(dict.fromkeys(each.amounts.kernel for each in shown))
+    names = list(dict.fromkeys(verdict.amounts.kernel for verdict in shown))
     figure, axes = draw.one_figure(8.0, max(5.4, _LABEL_HEIGHT * len(names) + 1.4))
     look = draw.looks(drawn)
-    for place, (key, device) in enumerate(drawn.items()):
-        double = any(each.device.key == key and each.amounts.double_share > 0.5 for each in shown)
+    for index, (key, device) in enumerate(drawn.items()):
+        double = any(v.device.key == key and v.amounts.double_share > 0.5 for v in shown)
         peaks = {key: device.numbers["peak_flop_per_s"]}
         peaks |= {f"{key}, double precision": double_peak(device)} if double else {}
         for label, peak in peaks.items():
@@ -191,22 +191,28 @@ def roofline(verdicts: Sequence[Verdict]) -> Figure:
                 x,
                 np.minimum(peak, x * device.numbers["bandwidth_bytes_per_s"]),
                 color=look[key].colour,
-                linestyle=draw.DASHES[place % len(draw.DASHES)],
+                linestyle=draw.DASHES[index % len(draw.DASHES)],
                 linewidth=1.6 if label == key else 0.8,
                 label=draw.plain_text(label),
                 zorder=2,
             )
     highest: dict[str, tuple[float, float]] = {}
-    for each in shown:
-        at = (each.intensity or 0.0, (each.amounts.flops or 0.0) / each.limits_s[each.bound])
-        draw.points(axes, [at[0]], [at[1]], look[each.device.key], "_", size=7)
-        highest[each.amounts.kernel] = max(at, highest.get(each.amounts.kernel, at), key=lambda one: one[1])
+    for verdict in shown:
+        kernel, rate = (
+            verdict.amounts.kernel,
+            (verdict.amounts.flops or 0.0) / verdict.limits_s[verdict.bound],
+        )
+        point = (verdict.intensity or 0.0, rate)
+        draw.points(axes, [point[0]], [point[1]], look[verdict.device.key], "_", size=7)
+        highest[kernel] = max(point, highest.get(kernel, point), key=lambda mark: mark[1])
     axes.set(xscale="log", yscale="log", xlim=(x[0], x[-1]))
     draw.style_axes(axes, x="flop for each byte that has to be moved", y="flop/s")
-    draw.label_beside(axes, [(draw.plain_text(name, _LONGEST_LABEL), at) for name, at in highest.items()])
+    draw.label_beside(
+        axes, [(draw.plain_text(name, _LONGEST_LABEL), point) for name, point in highest.items()]
+    )
     draw.legend_below(figure, 4)
-    kernels = dict.fromkeys(each.amounts.kernel for each in verdicts if not each.amounts.flops)
-    without = [draw.plain_text(each, _LONGEST_LABEL) for each in kernels]
+    kernels = dict.fromkeys(verdict.amounts.kernel for verdict in verdicts if not verdict.amounts.flops)
+    without = [draw.plain_text(kernel, _LONGEST_LABEL) for kernel in kernels]
     omitted = format_names(without, _MOST_NAMED)
     return draw.titled(
         figure,

@@ -257,8 +257,8 @@ def _energy(study: Johnston2018) -> list[Part]:
     return [
         Table(["", "forest", "baseline", ""], rows, caption, words=(0, 2)),
         f"{energy.rows} watched runs of {energy.applications} applications with profiles on "
-        f"{energy.devices} devices; {energy.trees} trees. On known points R² is {energy.r2:.3f} and the mean absolute error of "
-        f"ln(energy) {energy.mae_log:.3f}.",
+        f"{energy.devices} devices; {energy.trees} trees. On known points R² is {energy.r2:.3f} and the mean "
+        f"absolute error of ln(energy) {energy.mae_log:.3f}.",
     ]
 
 
