@@ -1,4 +1,4 @@
-"""The command ``crosscast``: parses, calls, prints; errors are one sentence and an exit code."""
+"""The command ``crosscast``: parsing, dispatch, and errors as one sentence with an exit code."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ INTERRUPTED = 130
 TERMINATED = 143
 BAD_USAGE = 2
 _OF_ONE_THREAD = (["choose"], ["colocate"], ["predict"])
-_SHOWN: tuple[list[str], ...] = ([], ["--help"], ["-h"], ["--version"])
+_LISTED: tuple[list[str], ...] = ([], ["--help"], ["-h"], ["--version"])
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 class _Terminated(BaseException):
-    """SIGTERM arrived: everything is left as after Ctrl-C."""
+    """Raised by SIGTERM, with the same clean-up as after Ctrl-C."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -45,12 +45,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     words = list(sys.argv[1:] if argv is None else argv)
     if words[:1] in _OF_ONE_THREAD:
-        # To start threads of linear algebra takes longer than what they do here.
+        # Starting threads of linear algebra takes longer than their work here.
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     try:
         with _raising_terminated():
-            code = _shown(words) if words in _SHOWN else _run(words)
-        # Now, so that what goes wrong is said here and not by Python at exit.
+            code = _print_list(words) if words in _LISTED else _run(words)
+        # Flushed now, so that errors are handled here and not by Python at exit.
         sys.stdout.flush()
         return code
     except CrosscastError as error:
@@ -62,7 +62,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except _Terminated:
         return _fail("terminated", TERMINATED)
     except BrokenPipeError:
-        # The reader of our output has seen enough; Python would complain again at exit.
+        # The reader closed the pipe; Python would complain again at exit.
         _drop_output()
     except OSError as error:
         if not _is_full(error):
@@ -72,15 +72,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _shown(words: Sequence[str]) -> int:
-    """Print the list of commands, or the version, for which nothing needs to be parsed."""
+def _print_list(words: Sequence[str]) -> int:
+    """Print the list of commands, or the version, without the parser."""
     print(crosscast.__version__ if "--version" in words else listed())
     return 0
 
 
 def _run(words: Sequence[str]) -> int:
     """Parse a command and run it."""
-    # Imported here so that `import crosscast.cli` stays as quick as `import crosscast`.
+    # Imported here, so that `import crosscast.cli` stays as fast as `import crosscast`.
     import cyclopts
 
     from crosscast.cli.dispatch import TYPED, Typed
@@ -98,16 +98,16 @@ def _run(words: Sequence[str]) -> int:
 
 @contextmanager
 def _raising_terminated() -> Iterator[None]:
-    """Let SIGTERM raise as Ctrl-C does, so that files are closed and worker processes ended."""
+    """Make SIGTERM raise an exception as Ctrl-C does, so that files are closed and workers ended."""
 
     def terminate(*_: object) -> None:
         # A second one ends the process at once.
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         raise _Terminated
 
-    # Python lets the main thread alone set handlers; and who called us may have one.
-    ours = threading.current_thread() is threading.main_thread()
-    if not ours or signal.getsignal(signal.SIGTERM) != signal.SIG_DFL:
+    # Only the main thread may set handlers, and the caller's handler must stay.
+    is_main_thread = threading.current_thread() is threading.main_thread()
+    if not is_main_thread or signal.getsignal(signal.SIGTERM) != signal.SIG_DFL:
         yield
         return
     signal.signal(signal.SIGTERM, terminate)
@@ -118,7 +118,7 @@ def _raising_terminated() -> Iterator[None]:
 
 
 def _is_full(error: BaseException | None) -> bool:
-    """Whether a disk without space, or a quota, is behind an error: nothing that was typed is wrong then."""
+    """Whether an error was caused by a full disk or a quota, rather than by the command line."""
     while error is not None:
         if isinstance(error, OSError) and error.errno in _FULL:
             return True

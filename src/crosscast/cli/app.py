@@ -1,4 +1,4 @@
-"""The commands of ``crosscast``; each is imported when it is typed, and the list of them imports nothing."""
+"""The commands of ``crosscast``; each is imported on use, and the list of commands imports nothing."""
 
 from __future__ import annotations
 
@@ -109,11 +109,11 @@ COMMANDS = {
         "Simulate a cluster: scheduling policies on a trace of jobs, or placements of jobs on machines.",
     ),
 }
-"""Where each command is, and the first sentence of its help, in the order of a project's work."""
+"""Definition of each command, and the first sentence of its help, in the order of a project's work."""
 
 
 def listed() -> str:
-    """The help of ``crosscast`` itself: what parses command lines takes longer to import than this to say."""
+    """Write the help of ``crosscast`` without the parser of command lines, which takes long to import."""
     width, first = shutil.get_terminal_size().columns, max(map(len, COMMANDS)) + 4
     lines = ["Usage: crosscast COMMAND [OPTIONS]", "", *textwrap.wrap(_ABOUT, width), "", "Commands:"]
     for name, (_, text) in COMMANDS.items():
@@ -131,7 +131,7 @@ def listed() -> str:
 
 
 def command_line() -> cyclopts.App:
-    """The command line, of which only the command that is typed is imported."""
+    """Make the command line, in which a command is imported on use."""
     import cyclopts
 
     app = cyclopts.App(
@@ -139,10 +139,10 @@ def command_line() -> cyclopts.App:
         help=_ABOUT,
         version=crosscast.__version__,
         help_format="markdown",
-        # `main` says it in its own words, with its own exit code.
+        # `main` reports interrupts with its own message and exit code.
         suppress_keyboard_interrupt=False,
     )
-    for name, (place, _) in COMMANDS.items():
-        app.command(place, name=name)
+    for name, (definition, _) in COMMANDS.items():
+        app.command(definition, name=name)
     app.command("crosscast.cli.completion:install_completion", name="--install-completion")
     return app

@@ -1,4 +1,4 @@
-"""``crosscast --install-completion``: commands and options by the Tab key."""
+"""``crosscast --install-completion``: completion of commands and options with the Tab key."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ _OUT = "Folder of the dataset."
 
 
 def _documented(command: Callable[..., None], name: str, text: str, parameters: dict[str, str]) -> None:
-    """Give a command the name and the docstring that its help is made of."""
+    """Set the name and the docstring of a command, from which its help is made."""
     lines = "\n".join(f"{parameter}\n    {about}" for parameter, about in parameters.items())
     command.__name__ = name
     command.__doc__ = f"{text}\n\nParameters\n----------\n{lines}\n"
@@ -81,9 +81,9 @@ class ImportCountersOptions:
     device: str
     """Key of the device or machine that the runs were counted on."""
     application: str | None = None
-    """The program; by default what the profile calls it, or the name of the first file."""
+    """Name of the program; by default the name in the profile, or of the first file."""
     kernel: str | None = None
-    """Region (Caliper) or kernel (ncu) that is taken, or the name of what was counted; by default the whole
+    """Region (Caliper) or kernel (ncu) to import, or the name of the counted part; by default the whole
     program."""
     size: str | None = None
     """Name of the problem size; by default `default`."""
@@ -94,7 +94,7 @@ class ImportCountersOptions:
     gpu: Flag = False
     """The runs used a GPU."""
     time: float | None = None
-    """Seconds that a run took, in the place of what the profile says."""
+    """Seconds that a run took, instead of the time in the profile."""
 
 
 @runs("dataset_import")
@@ -189,8 +189,8 @@ def build(*, options: DatasetBuildOptions) -> None:
 def merge(folder: Path, /, *more: Path, out: Path, output: Output = OUTPUT) -> None:
     """Join datasets that were built on several machines, or piece by piece, into one.
 
-    Equal devices become one, with the sessions of all hosts. Entries that are there several times must be
-    equal; the first that is not is refused by name.
+    Equal devices become one, with the sessions of all hosts. Entries that occur several times must be equal;
+    the first that is not is named in the error.
 
     Parameters
     ----------
@@ -218,7 +218,7 @@ def describe(folder: Path, /, *, output: Output = OUTPUT) -> None:
 
 @runs("dataset")
 def sources(*, output: Output = OUTPUT) -> None:
-    """List what can be imported: what it is, its licence, where it is from, and which files are wanted."""
+    """List the sources that can be imported, with licence, origin and files."""
 
 
 app = cyclopts.App(name="dataset", help=COMMANDS["dataset"][1])

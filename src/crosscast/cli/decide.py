@@ -50,7 +50,7 @@ class ChooseConfigurationOptions:
     """Power cap (W); several, separated by commas, for a choice under each; none where the objective is not
     `performance`."""
     objective: Objective = "performance"
-    """What is optimized: `performance`, `energy`, `edp` (energy times time), or `power`."""
+    """Quantity to optimize: `performance`, `energy`, `edp` (energy times time), or `power`."""
     max_slowdown: str | None = None
     """How much slower than the first sample configuration it may be, such as `5%`."""
     confidence: Annotated[float | None, Parameter(name="--cap-probability")] = None
@@ -123,7 +123,7 @@ def colocate(
     jobs
         Profile of a job, written by `crosscast corun profile`.
     more
-        Those of the others; the same again for a job that is there twice.
+        Profiles of further jobs; repeat the file of a job that runs twice.
     """
 
 

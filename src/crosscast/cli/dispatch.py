@@ -1,4 +1,4 @@
-"""What was typed becomes a call: each declared command names the module that does its work."""
+"""Dispatch of declared commands to the modules that do their work."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ P = ParamSpec("P")
 
 
 def runs(module: str) -> Callable[[Callable[P, None]], Callable[P, int | None]]:
-    """Let a function that declares a command call the one of the same name and parameters that does its work.
+    """Make a function that declares a command call the function of the same name that does its work.
 
     Parameters
     ----------
     module
-        Module of `crosscast.commands`. It is imported when the command runs, so that `--help` needs nothing
-        of what the work needs.
+        Module of `crosscast.commands`. It is imported when the command runs, so that `--help` imports only
+        the declarations.
     """
 
     def decorate(declared: Callable[P, None]) -> Callable[P, int | None]:
         @functools.wraps(declared)
         def command(*args: P.args, **kwargs: P.kwargs) -> int | None:
-            # Defaults stand in the declaration alone.
+            # Defaults are in the declaration only.
             bound = inspect.signature(declared).bind(*args, **kwargs)
             bound.apply_defaults()
             return work(module, declared.__name__)(*bound.args, **bound.kwargs)
@@ -40,7 +40,7 @@ def runs(module: str) -> Callable[[Callable[P, None]], Callable[P, int | None]]:
 
 
 def work(module: str, name: str) -> Callable[..., int | None]:
-    """The function of this name of a module of `crosscast.commands`, which is imported now."""
+    """Import a module of `crosscast.commands`, and return a function of it."""
     function: Callable[..., int | None] = getattr(
         importlib.import_module(f"crosscast.commands.{module}"), name
     )
@@ -49,7 +49,7 @@ def work(module: str, name: str) -> Callable[..., int | None]:
 
 @dataclass(frozen=True)
 class Typed:
-    """A command line, and the warnings of its run: what a page repeats."""
+    """A command line, and the warnings of its run, which a page repeats."""
 
     words: Sequence[str] = ()
     warnings: list[str] = field(default_factory=list)

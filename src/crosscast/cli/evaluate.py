@@ -69,7 +69,7 @@ class EvaluateRelativeOptions:
     """Devices to compare, separated by commas; by default those with the most times in common."""
     sources: Sources = None
     weights: Weights | None = None
-    """What has equal weight; by default rows, or kernels where these are held out."""
+    """Units with equal weight; by default rows, or kernels where these are held out."""
     run: RunOptions = RUN
     output: FigureOutput = FIGURES
 
@@ -149,7 +149,7 @@ class EvaluateTuneOptions:
     """Space of a kernel with the kernel's file, called as the kernel is in the dataset; may be repeated."""
     training: Path | None = None
     """Folder of tables of times (`python -m benchmarks.training_profiles`): the model is fitted to them
-    without the kernel's application and without the device. By default the trained model is asked."""
+    without the kernel's application and without the device. By default the trained model is used."""
     model: str | None = None
     """Folder or name of a model of launch times; by default the one that comes with Crosscast."""
     devices: Devices = None

@@ -1,4 +1,4 @@
-"""The options that describe a launch, the same of every command that takes one."""
+"""Options that describe a launch, shared by all commands that take one."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Standard = Literal[
 
 
 def _compiler_options(type_: type, tokens: Sequence[Token]) -> tuple[str, ...]:
-    """The options as a compiler takes them: `-D N` and `-I folder` in one word."""
+    """Join options and values as a compiler takes them: `-D N` and `-I folder` in one word."""
     del type_
     flags = {"--define": "-D", "-D": "-D", "--include": "-I", "-I": "-I"}
     return tuple(flags.get(token.keyword or "", "") + token.value for token in tokens)
@@ -37,7 +37,7 @@ def _compiler_options(type_: type, tokens: Sequence[Token]) -> tuple[str, ...]:
 @Option(name="*")
 @dataclass(frozen=True)
 class LaunchOptions:
-    """The launch of a program, as it stands on the command line; a launch file says it in a file."""
+    """The launch of a program, given on the command line instead of in a launch file."""
 
     kernel: Annotated[
         str | None,
@@ -112,11 +112,11 @@ class LaunchOptions:
 
     @property
     def described(self) -> bool:
-        """Whether a launch is described; a kernel's name alone chooses among those that a file has."""
+        """Whether a launch is described; a kernel's name alone selects among the launches of a file."""
         return self != LaunchOptions(self.kernel, sample_groups=self.sample_groups)
 
     def sampled(self, default: Literal["all", "auto"]) -> int | Literal["all", "auto"]:
-        """How many work-groups to run, as `crosscast.characterize` takes it."""
+        """Number of work-groups to run, as an argument of `crosscast.characterize`."""
         match self.sample_groups:
             case None:
                 return default
@@ -133,7 +133,7 @@ class LaunchOptions:
         return int(self.sample_groups)
 
     def refuse(self, path: Path, names: Sequence[str]) -> None:
-        """Refuse options that the file itself decides."""
+        """Raise InputError if an option is given that the file itself sets."""
         flags = {
             "--kernel": self.kernel,
             "--global": self.global_size,
@@ -156,7 +156,7 @@ class LaunchOptions:
 LAUNCH = LaunchOptions()
 
 ShownLaunch = Annotated[LaunchOptions, Option(name="*", group=Group("Launch of a program", sort_key=1))]
-"""In the help of `crosscast characterize`, which explains them."""
+"""Launch options in the help of `crosscast characterize`, which explains them."""
 
 OfLaunch = Annotated[LaunchOptions, Option(name="*", show=False)]
-"""Elsewhere: all are taken, and the help shows that of the kernel alone and says where the others are."""
+"""Launch options of other commands, whose help shows the one of the kernel only and refers to the others."""

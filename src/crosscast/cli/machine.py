@@ -38,9 +38,9 @@ def devices(
 ) -> None:
     """List the devices of this machine, say what is known of a device, and compare two.
 
-    Those of this machine are its OpenCL devices, with their properties and working sensors; of a CPU, 1, 2,
-    4, ... compute units are devices of their own: `pocl:0/1` is one core of `pocl:0`. What is known of a
-    device of the catalogue, or of one that was calibrated, is its data sheet beside what was measured.
+    Devices of this machine are OpenCL devices, with their properties and working sensors; 1, 2, 4, ...
+    compute units of a CPU are separate devices: `pocl:0/1` is one core of `pocl:0`. For a device of the
+    catalogue, or a calibrated one, the data sheet is shown beside measured values.
 
     Parameters
     ----------

@@ -94,7 +94,7 @@ class TrainConfigurationOptions:
     ones."""
     held_out: Names | None = None
     """Applications that are held out in turn to measure the errors, separated by commas; by default all.
-    Microbenchmarks, say, are to be learned from and are not what a model is asked about."""
+    Microbenchmarks, for example, are useful for training, but not what a model has to predict."""
     devices: Devices = None
     power_domain: str | None = None
     """Power domain that is capped; by default the node, or the sum of all domains."""

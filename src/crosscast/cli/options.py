@@ -1,4 +1,4 @@
-"""Groups of options that commands share: how models are fitted, and where results go."""
+"""Options that commands share: settings of fits, and outputs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from crosscast.errors import InputError
 
 
 def names_in(option: str, text: str) -> list[str]:
-    """Names separated by commas, each once, with or without spaces between them.
+    """Parse distinct names separated by commas, with or without spaces.
 
     >>> names_in("--suite", "bfs, fft,bfs")
     ['bfs', 'fft']
@@ -25,7 +25,7 @@ def names_in(option: str, text: str) -> list[str]:
 
 
 def numbers_in(option: str, text: str, example: str) -> list[int]:
-    """Whole numbers separated by commas."""
+    """Parse whole numbers separated by commas."""
     try:
         return [int(word) for word in text.split(",")]
     except ValueError:
@@ -35,7 +35,7 @@ def numbers_in(option: str, text: str, example: str) -> list[int]:
 
 
 def _whole(_: object, tokens: Sequence[Token]) -> int:
-    """Take nothing else: left alone, cyclopts would round 2.5 to 2."""
+    """Parse a whole number; by default cyclopts would round 2.5 to 2."""
     (token,) = tokens
     try:
         return int(token.value)
@@ -54,7 +54,7 @@ def _numbers(_: object, tokens: Sequence[Token]) -> list[int]:
 
 
 Flag = Annotated[bool, Parameter(negative="", show_default=False)]
-"""Off unless it is there; there is no ``--no-`` form, and help does not say that it is off."""
+"""A flag that is off by default, without a ``--no-`` form; help does not show the default."""
 
 Whole = Annotated[int, Parameter(converter=_whole)]
 """A whole number."""
@@ -105,7 +105,7 @@ Executor = Annotated[
 @Parameter(name="*")
 @dataclass(frozen=True)
 class RunOptions:
-    """How models are fitted; the options of every command that fits some."""
+    """Options of all commands that fit models."""
 
     seed: Annotated[int, Parameter(converter=_whole, help="Random seed.")] = 0
     jobs: Annotated[
@@ -121,7 +121,7 @@ class RunOptions:
 @Parameter(name="*")
 @dataclass(frozen=True)
 class Output:
-    """Where a result goes; the options of every command that prints tables."""
+    """Options for the output of commands that print tables."""
 
     html: Annotated[
         Path | None, Parameter(help="Also write the tables, and figures if there are any, as one HTML page.")
@@ -132,7 +132,7 @@ class Output:
 @Parameter(name="*")
 @dataclass(frozen=True)
 class FigureOutput(Output):
-    """The same of commands that draw figures."""
+    """Options for the output of commands that also draw figures."""
 
     figures: Figures = None
 

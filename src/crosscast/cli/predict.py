@@ -133,5 +133,5 @@ def corun(profile: Path, /, *more: Path, options: PredictCorunOptions = PredictC
     profile
         Profile of an application, written by `crosscast corun profile`.
     more
-        Those of its co-runners; the same again for an application that is there twice.
+        Profiles of its co-runners; repeat the file of an application that runs twice.
     """

@@ -20,8 +20,8 @@ class CharacterizeOptions:
 
     launch: ShownLaunch = LAUNCH
     launches: Flag = False
-    """List the launches in the host code of a CUDA or HIP program: what its constants tell of each, and what
-    not. Without `--grid` and `--block`, those that are wholly known are profiled."""
+    """List the launches in the host code of a CUDA or HIP program, with the parts that are known from its
+    constants. Without `--grid` and `--block`, launches that are fully known are profiled."""
     all: Flag = False
     """Print all metrics and counts, not a summary alone."""
     json: Flag = False

@@ -53,7 +53,7 @@ class ServeOptions:
     model: Annotated[tuple[str, ...], Repeated]
     """Folder of a model, or a name that `crosscast models` lists; may be repeated."""
     profiles: Annotated[tuple[str, ...], Repeated] = ("bundled",)
-    """What requests may name: a dataset, a file of profiles or launches, a profile of
+    """Profiles that requests may name: a dataset, a file of profiles or launches, a profile of
     `crosscast corun profile`, or a folder of these; may be repeated."""
     samples: Annotated[tuple[str, ...], Repeated] = ()
     """Sample runs of kernels that requests may name, as `crosscast choose configuration` takes them; may be

@@ -74,7 +74,7 @@ class SimulatePoliciesOptions:
     """Run times that the scheduler assumes: `requested` by users (the default), `exact`, or `predicted` by
     forecasts of the TOML file and the last two jobs of the same user."""
     machines: str | None = None
-    """TOML file with the machines and what surrounds them: how jobs are placed where there are several,
+    """TOML file with the machines and their site: how jobs are placed where there are several,
     reservations, a budget of power, and who may share processors (docs/traces.md); or the number of
     processors of a single machine; by default the number in the trace's header."""
     enforce_walltime: Flag = False

@@ -1,4 +1,4 @@
-"""``crosscast capture``: run a program, and record what it does with OpenCL."""
+"""``crosscast capture``: run a program, and record its use of OpenCL."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def capture(*command: str, options: CaptureOptions) -> int:
     )
     runnable(command)
     layer_library(say)
-    was_there = options.out.exists()
+    existed = options.out.exists()
     recording.prepare()
     code = 0
     if options.runs == 2:
@@ -42,7 +42,7 @@ def capture(*command: str, options: CaptureOptions) -> int:
     if not is_trace(options.out):
         if options.runs == 2:
             undisturbed.discard()
-        recording.discard(keep=was_there)
+        recording.discard(keep=existed)
         say("the program used no OpenCL that could be recorded")
     else:
         summary = summary_of(trace)

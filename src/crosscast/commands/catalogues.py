@@ -1,4 +1,4 @@
-"""``crosscast devices`` and ``models``: what there is, all about one, and two devices side by side."""
+"""``crosscast devices`` and ``models``: lists, details, and comparisons of two devices."""
 
 from __future__ import annotations
 
@@ -31,23 +31,23 @@ def devices(
     elif name is not None:
         _show(name, output)
     else:
-        # Imported here: the catalogue needs no OpenCL and no pyarrow.
+        # Imported here, as the catalogue needs no OpenCL and no pyarrow.
         from crosscast.measure.inventory import inventory
         from crosscast.report.dataset import devices_report
 
-        found = inventory()
-        show(output, lambda: [entry.to_dict() for entry in found], lambda: devices_report(found))
+        entries = inventory()
+        show(output, lambda: [entry.to_dict() for entry in entries], lambda: devices_report(entries))
 
 
 def _list(text: str | None, vendor: str | None, kind: str | None, output: Output) -> None:
     rows = filtered(text, vendor, kind)
     if not rows:
-        asked = {"NAME": text, "--vendor": vendor, "--type": kind}
-        words = ", ".join(f"{option} {value}" for option, value in asked.items() if value is not None)
+        filters = {"NAME": text, "--vendor": vendor, "--type": kind}
+        words = ", ".join(f"{option} {value}" for option, value in filters.items() if value is not None)
         vendors = ", ".join(dict.fromkeys(row.text("vendor") for row in catalogue().values()))
         raise InputError.of(where=words, expected=f"devices of the catalogue (of {vendors})", found="none")
-    whole = len(rows) == len(catalogue())
-    show(output, lambda: rows, lambda: catalogue_report(rows) if whole else data_sheets_report(rows))
+    is_complete = len(rows) == len(catalogue())
+    show(output, lambda: rows, lambda: catalogue_report(rows) if is_complete else data_sheets_report(rows))
 
 
 def _show(name: str, output: Output) -> None:
@@ -58,30 +58,30 @@ def _show(name: str, output: Output) -> None:
 def compare(first: str, second: str, /, *, output: Output) -> None:
     """Run ``crosscast devices compare``."""
     check_output(output)
-    # Imported here: a list of devices needs no models.
+    # Imported here, as a list of devices needs no models.
     from crosscast.comparison.devices import compare_devices
 
-    found = compare_devices(first, second)
-    show(output, found.to_dict, lambda: comparison_report(found))
+    comparison = compare_devices(first, second)
+    show(output, comparison.to_dict, lambda: comparison_report(comparison))
 
 
 def models(name: str | None, /, *, output: Output) -> None:
     """Run ``crosscast models``."""
     check_output(output)
-    found = {each.name: each for each in named_models()}
+    by_name = {model.name: model for model in named_models()}
     if name is None:
-        plugged = {each.name: each.dist.name if each.dist else "" for each in entry_points(group=PLUGINS)}
+        plugins = {entry.name: entry.dist.name if entry.dist else "" for entry in entry_points(group=PLUGINS)}
         show(
             output,
-            lambda: {"models": [each.to_dict() for each in found.values()], "of_packages": plugged},
-            lambda: models_report(list(found.values()), plugged),
+            lambda: {"models": [model.to_dict() for model in by_name.values()], "of_packages": plugins},
+            lambda: models_report(list(by_name.values()), plugins),
         )
         return
-    if name not in found:
-        raise InputError.of(where="NAME", expected=f"one of {', '.join(found)}", found=repr(name))
-    trained = load_model(found[name].folder)
+    if name not in by_name:
+        raise InputError.of(where="NAME", expected=f"one of {', '.join(by_name)}", found=repr(name))
+    trained = load_model(by_name[name].folder)
     show(
         output,
-        lambda: {**found[name].to_dict(), "card": trained.card.to_dict()},
-        lambda: model_report(found[name], trained.card),
+        lambda: {**by_name[name].to_dict(), "card": trained.card.to_dict()},
+        lambda: model_report(by_name[name], trained.card),
     )

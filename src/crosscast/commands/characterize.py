@@ -1,4 +1,4 @@
-"""``crosscast characterize``: launches of files, or described by options, and where their profiles go."""
+"""``crosscast characterize``: launches of files or options, and outputs of their profiles."""
 
 from __future__ import annotations
 
@@ -28,33 +28,18 @@ from crosscast.units import parse_bytes
 
 @dataclass
 class Outputs:
-    """Receives each profile when it is done, and writes the files at the end.
+    """Receives each profile when it is done, and writes the files at the end."""
 
-    Parameters
-    ----------
-    form
-        What standard output gets: a table for people, JSON, or CSV.
-    aiwc_folder
-        Folder for the published tool's CSV files, if wanted.
-    everything
-        Whether the table has all metrics and counts, and not a summary alone.
-    parquet, plot, html
-        Path of the Parquet table, of the Kiviat picture and of the page, if wanted.
-    profiles
-        What has arrived.
-    """
-
-    # What standard output gets: a table for people, JSON, or CSV
-    form: Literal["table", "json", "csv"] = "table"
-    aiwc_folder: Path | None = None  # Folder for the published tool's CSV files, if wanted
-    parquet: Path | None = None  # Path of the Parquet table and of the Kiviat picture, if wanted
+    form: Literal["table", "json", "csv"] = "table"  # Format on standard output
+    aiwc_folder: Path | None = None  # Folder for the published tool's CSV files, if requested
+    parquet: Path | None = None  # Paths of the Parquet table, the Kiviat figure and the page, if requested
     plot: Path | None = None
     html: Path | None = None
-    everything: bool = False  # Whether a table has all metrics and counts, and not a summary alone
-    profiles: list[Profile] = field(default_factory=list)  # What has arrived
+    everything: bool = False  # Whether the table has all metrics and counts, not only a summary
+    profiles: list[Profile] = field(default_factory=list)  # Finished profiles
 
     def prepare(self) -> None:
-        """Refuse what cannot be written, before a long run rather than after it."""
+        """Raise an error before the run unless all outputs can be written."""
         if self.aiwc_folder is not None and self.aiwc_folder.exists() and not self.aiwc_folder.is_dir():
             raise InputError.of(where="--aiwc", expected="a folder", found=f"the file {self.aiwc_folder}")
         for flag, path in (("--parquet", self.parquet), ("--plot", self.plot)):
@@ -89,7 +74,7 @@ class Outputs:
             self._write_aiwc(profile, self.aiwc_folder)
 
     def finish(self) -> None:
-        """Show the table and write the files, with the profiles that have arrived."""
+        """Show the table and write the files, with the finished profiles."""
         if not self.profiles:
             return
         if self.form == "table":
@@ -128,8 +113,8 @@ class Outputs:
 def characterize(file: Path, /, *more: Path, options: CharacterizeOptions) -> None:
     """Run ``crosscast characterize``."""
     if options.launches:
-        for each in (file, *more):
-            show_launches(each, options.launch, as_json=options.json)
+        for path in (file, *more):
+            show_launches(path, options.launch, as_json=options.json)
         return
 
     runtime_objects.start()
@@ -167,9 +152,9 @@ def characterize(file: Path, /, *more: Path, options: CharacterizeOptions) -> No
 
 
 def _run(files: Sequence[Path], direct: LaunchOptions, outputs: Outputs, how: run.Options) -> None:
-    """Run every launch; what is finished is shown even if a later one fails."""
+    """Characterize all launches; finished profiles are shown even if a later launch fails."""
     try:
-        # One file after the other, as the arguments of all may be more than memory holds.
+        # One file after the other, as the arguments of all may exceed the memory.
         for file in files:
             if is_trace(file):
                 _of_trace(file, direct, outputs, how)
@@ -185,18 +170,18 @@ def _run(files: Sequence[Path], direct: LaunchOptions, outputs: Outputs, how: ru
 
 
 def _of_trace(folder: Path, direct: LaunchOptions, outputs: Outputs, how: run.Options) -> None:
-    """A launch of each class of a recorded program; those that cannot be run again are told."""
+    """Characterize a launch of each class of a recorded program, with warnings about failed replays."""
     direct.refuse(folder, IN_LAUNCHFILE)
-    summary, found = replay_trace(folder, how)
-    between = 0
-    for each, one in zip(summary.classes, found, strict=True):
-        if one.profile is not None:
-            outputs.add(one.profile, None)
-        elif one.refused:
-            warn(f"{each.kernel} {each.size_label}: {one.refused}")
+    summary, replayed = replay_trace(folder, how)
+    interpolated = 0
+    for launch_class, replay in zip(summary.classes, replayed, strict=True):
+        if replay.profile is not None:
+            outputs.add(replay.profile, None)
+        elif replay.refused:
+            warn(f"{launch_class.kernel} {launch_class.size_label}: {replay.refused}")
         else:
-            between += 1
-    if between:
-        say(f"note: {between} sizes between those of the same kernel are not characterized")
-    if not any(one.profile for one in found):
+            interpolated += 1
+    if interpolated:
+        say(f"note: {interpolated} sizes between those of the same kernel are not characterized")
+    if not any(replay.profile for replay in replayed):
         raise InputError.of(where=folder, expected="a launch that can be run again", found="none")

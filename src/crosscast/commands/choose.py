@@ -34,7 +34,7 @@ def sample(*, model: str | None, template: Path | None, output: Output) -> None:
     show(
         output,
         lambda: {
-            "samples": [each.to_dict() for each in card.sample_configurations],
+            "samples": [sample.to_dict() for sample in card.sample_configurations],
             "columns": list(columns),
         },
         lambda: samples_report(card, columns),
@@ -53,7 +53,7 @@ def configuration(samples: Path, /, *, options: ChooseConfigurationOptions) -> N
         )
     caps = [float("inf")] if options.power_cap is None else _caps(options.power_cap)
     slowdown = None if options.max_slowdown is None else _share(options.max_slowdown)
-    trained, found = first_fit(
+    trained, kernels = first_fit(
         models_for(options.model, "configuration"),
         lambda trained: _chosen(
             trained,
@@ -68,23 +68,25 @@ def configuration(samples: Path, /, *, options: ChooseConfigurationOptions) -> N
         tell,
     )
     if options.plot is not None:
-        _write_plot(found, trained, options.plot)
-    impossible = [each.reason for one in found for each in one.choices if each.recommended is None]
-    if len(impossible) < len(found) * len(caps) or len(impossible) > 1:
+        _write_plot(kernels, trained, options.plot)
+    impossible = [
+        choice.reason for kernel in kernels for choice in kernel.choices if choice.recommended is None
+    ]
+    if len(impossible) < len(kernels) * len(caps) or len(impossible) > 1:
         show(
             options.output,
-            lambda: choices_answer(found, trained),
-            lambda: chosen_report([(one.kernel, one.choices) for one in found], trained.card),
-            lambda: {one.kernel.name: _drawn(one, trained) for one in found},
+            lambda: choices_answer(kernels, trained),
+            lambda: chosen_report([(kernel.kernel, kernel.choices) for kernel in kernels], trained.card),
+            lambda: {kernel.kernel.name: _figure(kernel, trained) for kernel in kernels},
         )
     if impossible:
         raise _joined(impossible)
 
 
 def _joined(reasons: Sequence[str]) -> InputError:
-    """All reasons in one sentence, which names an option once where they are about the same one."""
+    """Join all reasons in one sentence, in which a common option occurs once."""
     field, _, first = reasons[0].partition(": ")
-    others = [each.removeprefix(f"{field}: ") for each in dict.fromkeys(reasons[1:])]
+    others = [reason.removeprefix(f"{field}: ") for reason in dict.fromkeys(reasons[1:])]
     return InputError.of(field=field.replace(" ", "_"), problem="; ".join([first, *others]))
 
 
@@ -118,12 +120,12 @@ def _chosen(
     level: float,
     max_slowdown: float | None,
 ) -> list[KernelChoices]:
-    read = read_samples(samples, trained.card)
-    for note in read.notes:
+    runs = read_samples(samples, trained.card)
+    for note in runs.notes:
         say(f"note: {note}")
     return choices_for(
         trained,
-        _named(read.kernels, name),
+        _named(runs.kernels, name),
         caps,
         objective=objective,
         cap_probability=cap_probability,
@@ -135,19 +137,19 @@ def _chosen(
 def _named(kernels: Sequence[SampledKernel], name: str | None) -> list[SampledKernel]:
     if name is None:
         return list(kernels)
-    found = [kernel for kernel in kernels if name in kernel.names]
-    if not found:
+    matching = [kernel for kernel in kernels if name in kernel.names]
+    if not matching:
         known = ", ".join(kernel.name for kernel in kernels)
         raise InputError.of(where="--kernel", expected=f"one of {known}", found=repr(name))
-    return found
+    return matching
 
 
-def _drawn(one: KernelChoices, trained: TrainedConfigurationModel) -> Figure:
-    return choice_figure(one.kernel.name, one.forecast, trained.predictor.space, one.choices)
+def _figure(kernel: KernelChoices, trained: TrainedConfigurationModel) -> Figure:
+    return choice_figure(kernel.kernel.name, kernel.forecast, trained.predictor.space, kernel.choices)
 
 
-def _write_plot(found: Sequence[KernelChoices], trained: TrainedConfigurationModel, plot: Path) -> None:
-    if len(found) > 1:
-        names = ", ".join(one.kernel.name for one in found)
+def _write_plot(kernels: Sequence[KernelChoices], trained: TrainedConfigurationModel, plot: Path) -> None:
+    if len(kernels) > 1:
+        names = ", ".join(kernel.kernel.name for kernel in kernels)
         raise InputError.of(where="--plot", expected="one kernel", found=f"{names}: say which with --kernel")
-    tell(f"wrote {save_figure(_drawn(found[0], trained), plot)}")
+    tell(f"wrote {save_figure(_figure(kernels[0], trained), plot)}")

@@ -1,4 +1,4 @@
-"""``crosscast compare``: what differs between two of a kind, and whether that is too much."""
+"""``crosscast compare``: differences between two inputs of one kind, and conditions on them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from crosscast.profile import Profile
 from crosscast.report.catalogues import comparison_report
 
 DIFFERS = 3
-"""Exit code where a condition holds: neither wrong input nor a machine that cannot do it."""
+"""Exit code if a condition holds, which is neither wrong input nor a failure of the machine."""
 
 
 def compare(
@@ -24,19 +24,19 @@ def compare(
     check_output(output)
     for text in fail_on:
         Condition.parse(text)
-    # Launches are characterized with progress.
-    both = [
+    # Profiles are read here, so that launches are characterized with progress.
+    left, right = (
         contents_of(path, _profiles(path, launch) if kind_of(path) == "profiles" else None)
         for path in (first, second)
-    ]
-    found = compared(both[0], both[1], fail_on)
-    show(output, found.to_dict, lambda: comparison_report(found))
-    return 0 if found.passes else DIFFERS
+    )
+    comparison = compared(left, right, fail_on)
+    show(output, comparison.to_dict, lambda: comparison_report(comparison))
+    return 0 if comparison.passes else DIFFERS
 
 
 _STORED = (".json", ".jsonl", ".csv", ".parquet")
 
 
 def _profiles(path: Path, launch: LaunchOptions) -> list[Profile]:
-    """Profiles of a side; the launch is that of a program, and stored profiles have theirs."""
+    """Read the profiles of a side; launch options apply to programs only, not to stored profiles."""
     return read_profiles(path, LAUNCH if path.suffix in _STORED else launch)[0]

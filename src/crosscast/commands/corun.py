@@ -1,4 +1,4 @@
-"""``crosscast corun``: profiles and campaigns of applications that share a device, and translated times."""
+"""``crosscast corun``: profiles of isolated runs, and campaigns of mixes that share a device."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _FAILED = 1
 _MANY_MIXES, _FEWER_MIXES = 500, 100
 
 _SHORT_MIXES = 60
-"""Mixes that are enough for a first model of a device."""
+"""Number of mixes for a first model of a device."""
 
 
 def campaign(*, options: CorunCampaignOptions) -> int:
@@ -94,7 +94,7 @@ def profile(what: str, /, *, options: CorunProfileOptions) -> None:
         crew = crews.enter_context(Crew(target, settings))
         host = _host(target)
         calibration = calibrate(crew, target.id, inventory.static_facts(target), status)
-        found = profile_of(
+        measured = profile_of(
             name,
             subject,
             target,
@@ -104,34 +104,35 @@ def profile(what: str, /, *, options: CorunProfileOptions) -> None:
             on_cpu=None if host is None else (host, crews.enter_context(Crew(host, settings))),
             note=status,
         )
-    write_profile(found.solo, row, path)
-    done = CoRunProfile(found.solo, target.id, target.name, calibration, [*doubts, *found.notes], path)
-    show(options.output, done.to_dict, lambda: corun_profile_report(done))
+    write_profile(measured.solo, row, path)
+    notes = [*doubts, *measured.notes]
+    result = CoRunProfile(measured.solo, target.id, target.name, calibration, notes, path)
+    show(options.output, result.to_dict, lambda: corun_profile_report(result))
     tell(f"wrote {path}")
 
 
 def _tell_other_device(target: OpenCLDevice) -> None:
-    """Say before the work that no model knows this device, and how to make one that does."""
-    known = {store.read(each.folder).card["device"]: each.name for each in named_models("corun")}
+    """Note before the work that no model covers this device, and how to train one."""
+    known = {store.read(model.folder).card["device"]: model.name for model in named_models("corun")}
     if target.key in known:
         return
     models = ", ".join(f"{name} is of {device}" for device, name in known.items())
-    lasting = format_seconds(round(corun_campaign.duration_s(len(names()), _SHORT_MIXES)))
+    duration = format_seconds(round(corun_campaign.duration_s(len(names()), _SHORT_MIXES)))
     tell(
         f"crosscast: note: no named model forecasts what shares {target.key} ({models}). One of "
-        f"your own takes about {lasting}: crosscast corun campaign --device {target.id} --sizes tiny "
+        f"your own takes about {duration}: crosscast corun campaign --device {target.id} --sizes tiny "
         f"--most-mixes {_SHORT_MIXES} --out corun/, crosscast train corun corun/ --out co/, and --model co/"
     )
 
 
 def _name(subject: SuiteProblem | LaunchFile) -> tuple[str, str]:
-    # A launch file is read here already, so that a wrong one is refused before anything runs.
-    found = load(subject) if isinstance(subject, LaunchFile) else identity(subject)
-    return found.name, found.size
+    # A launch file is read here already, so that errors in it are raised before anything runs.
+    application = load(subject) if isinstance(subject, LaunchFile) else identity(subject)
+    return application.name, application.size
 
 
 def _host(target: OpenCLDevice) -> OpenCLDevice | None:
-    """CPU that tells the features, for a device that is not a CPU."""
+    """CPU on which features are measured, for a device that is not a CPU."""
     if target.type == "cpu":
         return None
     return next((device for device in devices() if device.type == "cpu"), None)

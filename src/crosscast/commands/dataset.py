@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from crosscast.cli.dataset import DatasetBuildOptions
 from crosscast.cli.options import Output, names_in
-from crosscast.commands.output import check_output, check_place, show
+from crosscast.commands.output import check_output, check_writable, show
 from crosscast.commands.status import TaskStatus, announce, say
 from crosscast.data import description
 from crosscast.data.dataset import dataset_named, read_dataset, write_dataset
@@ -26,8 +26,8 @@ from crosscast.suite.registry import selected
 
 
 def check_new(out: Path) -> None:
-    """Refuse a folder with something in it."""
-    check_place("--out", out)
+    """Raise InputError unless a folder is new or empty, and writable."""
+    check_writable("--out", out)
     if out.is_dir() and any(out.iterdir()):
         raise InputError.of(where="--out", expected="a new or empty folder", found=f"{out} with files")
 
@@ -36,28 +36,28 @@ def merge(folder: Path, /, *more: Path, out: Path, output: Output) -> None:
     """Run ``crosscast dataset merge``."""
     check_output(output)
     check_new(out)
-    found = merged([read_dataset(each) for each in (folder, *more)], str(out))
+    dataset = merged(list(map(read_dataset, (folder, *more))), str(out))
     with locked(out):
-        write_dataset(found, out)
-    for device, hosts in hosts_of(found.sessions.to_pylist()).items():
+        write_dataset(dataset, out)
+    for device, hosts in hosts_of(dataset.sessions.to_pylist()).items():
         if len(hosts) > 1:
             say(f"note: {device} was measured on {', '.join(hosts)}")
-    described = description.describe(found)
+    described = description.describe(dataset)
     show(output, described.to_dict, lambda: description_report(described))
 
 
 def describe(folder: Path, /, *, output: Output) -> None:
     """Run ``crosscast dataset describe``."""
-    found = description.describe(dataset_named(folder))
-    show(output, found.to_dict, lambda: description_report(found))
+    described = description.describe(dataset_named(folder))
+    show(output, described.to_dict, lambda: description_report(described))
 
 
 def sources(*, output: Output) -> None:
     """Run ``crosscast dataset sources``."""
     check_output(output)
 
-    found = [importer.to_dict() for importer in IMPORTERS.values()]
-    show(output, lambda: found, lambda: sources_report(found))
+    rows = [importer.to_dict() for importer in IMPORTERS.values()]
+    show(output, lambda: rows, lambda: sources_report(rows))
 
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def build(*, options: DatasetBuildOptions) -> int:
     check_output(options.output)
     applications = selected(names_in("--suite", options.suite))
     expect_installed(applications)
-    # Imported here: they need OpenCL, which is a part of what applications need.
+    # Imported here, as they need OpenCL, which `expect_installed` has checked.
     from crosscast.measure.campaign import HERE, CampaignPlan
     from crosscast.measure.campaign import build as build_dataset
     from crosscast.measure.opencl import selected as selected_devices
@@ -84,8 +84,8 @@ def build(*, options: DatasetBuildOptions) -> int:
     with ExitStack() as undo:
         place = HERE
         if options.executor not in (None, "local"):
-            place = far = Workers(undo.enter_context(workers(str(options.executor))))
-            chosen = far.devices(wanted)
+            place = remote = Workers(undo.enter_context(workers(str(options.executor))))
+            chosen = remote.devices(wanted)
         else:
             chosen = selected_devices(wanted)
         plan = CampaignPlan(
@@ -114,10 +114,10 @@ def _caches(fit: str) -> Caches:
     from crosscast.measure.inventory import caches_of
     from crosscast.measure.opencl import devices
 
-    there = {device.id: device for device in devices()}
-    if fit not in there:
-        raise InputError.of(where="--fit", expected=f"one of typical, {', '.join(there)}", found=repr(fit))
-    return caches_of(there[fit])
+    by_id = {device.id: device for device in devices()}
+    if fit not in by_id:
+        raise InputError.of(where="--fit", expected=f"one of typical, {', '.join(by_id)}", found=repr(fit))
+    return caches_of(by_id[fit])
 
 
 def print_outcome(outcome: CampaignOutcome) -> None:

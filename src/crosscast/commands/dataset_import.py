@@ -1,4 +1,4 @@
-"""``crosscast dataset import``: published data, counters of tools and runs of your own become datasets."""
+"""``crosscast dataset import``: datasets from published data, counters of tools, and your runs."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ if TYPE_CHECKING:
 
 
 def published(importer: Importer, path: Path, out: Path, options: Mapping[str, object]) -> None:
-    """Run ``crosscast dataset import`` for data that were published."""
+    """Run ``crosscast dataset import`` for published data."""
     if not importer.characterizes:
         _store(importer(path, **options), out)
         return
-    keep = out.absolute().with_name(f".{out.absolute().name}.profiles.jsonl")
-    _store(importer(path, **options, profiles=_characterizer(keep)), out)
-    keep.unlink(missing_ok=True)
+    finished = out.absolute().with_name(f".{out.absolute().name}.profiles.jsonl")
+    _store(importer(path, **options, profiles=_characterizer(finished)), out)
+    finished.unlink(missing_ok=True)
 
 
 def counters(
@@ -76,22 +76,22 @@ def own_runs(path: Path, /, *, out: Path, settings: str | None) -> None:
 
 
 def trace(folder: Path, /, *, out: Path, output: Output) -> None:
-    """Run ``crosscast dataset import trace``; each class of launches that cannot be run again is told."""
+    """Run ``crosscast dataset import trace``, with notes about launches that cannot be replayed."""
     check_output(output)
     check_new(out)
-    summary, found = replay_trace(folder)
-    dataset = dataset_of(summary, found)
+    summary, replayed = replay_trace(folder)
+    dataset = dataset_of(summary, replayed)
     with locked(out):
         write_dataset(dataset, out)
-    for each, one in zip(summary.classes, found, strict=True):
-        if one.profile is None:
-            say(f"note: {each.kernel} {each.size_label} is left out: {one.refused}")
+    for launch_class, replay in zip(summary.classes, replayed, strict=True):
+        if replay.profile is None:
+            say(f"note: {launch_class.kernel} {launch_class.size_label} is left out: {replay.refused}")
     described = description.describe(dataset)
     show(output, described.to_dict, lambda: description_report(described))
 
 
 def _store(dataset: Dataset, out: Path) -> None:
-    """Write a dataset; another one is never replaced."""
+    """Write a dataset; a different one is never replaced."""
     store(dataset, out)
     counts = f"{dataset.profiles.num_rows:,} profiles, {dataset.records.num_rows:,} records"
     if dataset.bags.num_rows:
@@ -100,11 +100,11 @@ def _store(dataset: Dataset, out: Path) -> None:
 
 
 _LAUNCH_S = 0.5
-"""About how long a launch takes that is made up, compiling included."""
+"""Approximate time of a synthetic launch, including compilation."""
 
 
-def _characterizer(keep: Path) -> Callable[[Sequence[tuple[str, int, int]]], list[Cells | str]]:
-    """What makes profiles of launches, keeps finished ones in a file, and shows how far it is."""
+def _characterizer(finished: Path) -> Callable[[Sequence[tuple[str, int, int]]], list[Cells | str]]:
+    """Return a function that characterizes launches with progress, and stores finished ones in a file."""
 
     def profiles(launches: Sequence[tuple[str, int, int]]) -> list[Cells | str]:
         with ExitStack() as stack:
@@ -113,6 +113,6 @@ def _characterizer(keep: Path) -> Callable[[Sequence[tuple[str, int, int]]], lis
                 announce(total, total * _LAUNCH_S)
                 return stack.enter_context(LaunchesStatus(total)).advance
 
-            return profiles_of(launches, keep, watch)
+            return profiles_of(launches, finished, watch)
 
     return profiles

@@ -1,4 +1,4 @@
-"""``crosscast doctor``: what works on this machine, what is missing, and what to do about it."""
+"""``crosscast doctor``: state of the installation and the machine, with advice."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ from crosscast.measure.host_state import doubts
 from crosscast.measure.opencl import devices
 from crosscast.measure.sensors import sensors
 from crosscast.prediction.named_models import named_models
-from crosscast.report.document import Report, Table
+from crosscast.report.document import Report
+from crosscast.report.fields import table_of
 from crosscast.tracing.program import layer_library
 from crosscast.units import format_seconds
 
@@ -36,7 +37,7 @@ State = Literal["ok", "missing", "warning", "failed"]
 
 @dataclass(frozen=True)
 class Finding:
-    """One part of the installation or machine, and how it is."""
+    """State of one part of the installation or machine."""
 
     part: str
     state: State
@@ -48,32 +49,28 @@ def doctor(*, warm: bool, output: Output) -> None:
     check_output(output)
     if warm:
         _warm()
-    found = [finding for check in _CHECKS for finding in _checked(check)]
-    show(output, lambda: {"findings": [asdict(each) for each in found]}, lambda: _report(found))
-    failed = [each.part for each in found if each.state == "failed"]
+    findings = [finding for check in _CHECKS for finding in _checked(check)]
+    show(output, lambda: {"findings": list(map(asdict, findings))}, lambda: _report(findings))
+    failed = [finding.part for finding in findings if finding.state == "failed"]
     if failed:
         raise EnvironmentFault(f"{', '.join(failed)}: kernels cannot be characterized here")
 
 
 def _warm() -> None:
-    """Compile what captures, characterizations and simulations of large clusters need."""
+    """Compile the libraries of captures, characterizations and simulations of large clusters."""
     layer_library(say)
     runtime_objects.objects()
     if version_of("numba") is not None:
         load_simulator(None, [Policy(), Policy(conservative=True)], progress=say)
 
 
-def _report(found: list[Finding]) -> Report:
-    columns = {
-        "part": lambda each: each.part,
-        "state": lambda each: each.state,
-        "what": lambda each: each.detail,
-    }
-    return Report([Table.of(found, columns, words=range(3))])
+def _report(findings: list[Finding]) -> Report:
+    columns = {"part": "part", "state": "state", "what": "detail"}
+    return Report([table_of(findings, columns, words=range(3))])
 
 
 def _checked(check: Callable[[], Iterator[Finding]]) -> Iterator[Finding]:
-    """What a check finds; that it cannot find out is a finding, too."""
+    """Run a check; its failure is a finding, too."""
     try:
         yield from check()
     except CrosscastError as error:
@@ -81,13 +78,13 @@ def _checked(check: Callable[[], Iterator[Finding]]) -> Iterator[Finding]:
 
 
 def _crosscast() -> Iterator[Finding]:
-    here = facts()
-    machine = f"Python {here['python']}, {here['system']}, {here['processor']}, {here['cores']} CPUs"
-    yield Finding("crosscast", "ok", f"{crosscast.__version__}; {machine}")
+    machine = facts()
+    text = f"Python {machine['python']}, {machine['system']}, {machine['processor']}, {machine['cores']} CPUs"
+    yield Finding("crosscast", "ok", f"{crosscast.__version__}; {text}")
 
 
 def _compiler() -> Iterator[Finding]:
-    """A kernel is compiled, run and counted, as `crosscast characterize` does it."""
+    """Compile, run and count a kernel, as `crosscast characterize` does."""
     source = "kernel void f(global float *x) { x[get_global_id(0)] += 1; }"
     began = time.perf_counter()
     try:
@@ -102,7 +99,7 @@ def _compiler() -> Iterator[Finding]:
 
 
 def _extras() -> Iterator[Finding]:
-    """Each extra, with the first package that it lacks."""
+    """Find the packages that each extra lacks."""
     for extra, packages in sorted(_packages_of_extras().items()):
         absent = [name for name in packages if version_of(name) is None]
         if absent:
@@ -119,13 +116,13 @@ def _packages_of_extras() -> dict[str, list[str]]:
         extra = re.search(r"extra == ['\"]([\w-]+)['\"]", requirement)
         if named is None or extra is None or extra[1] == "dev":
             continue
-        others = [f"[{each.strip()}]" for each in (named["extras"] or "").split(",") if each]
+        others = [f"[{name.strip()}]" for name in (named["extras"] or "").split(",") if name]
         direct.setdefault(extra[1], []).extend(others if named["name"] == "crosscast" else [named["name"]])
 
     def resolved(extra: str) -> list[str]:
         names: list[str] = []
-        for each in direct.get(extra, ()):
-            names += resolved(each.strip("[]")) if each.startswith("[") else [each]
+        for name in direct.get(extra, ()):
+            names += resolved(name.strip("[]")) if name.startswith("[") else [name]
         return list(dict.fromkeys(names))
 
     return {extra: resolved(extra) for extra in direct}
@@ -136,17 +133,17 @@ def _opencl() -> Iterator[Finding]:
         return
 
     try:
-        found = devices()
+        opencl_devices = devices()
     except CrosscastError as error:
         yield Finding("OpenCL", "warning", str(error))
         return
-    yield Finding("OpenCL", "ok", ", ".join(f"{each.id} ({each.name})" for each in found))
+    yield Finding("OpenCL", "ok", ", ".join(f"{device.id} ({device.name})" for device in opencl_devices))
 
 
 def _sensors() -> Iterator[Finding]:
-    for each in sensors("cpu", None):
-        state: State = "ok" if each.reason is None else "missing"
-        yield Finding(f"sensor {each.name}", state, each.reason or "works")
+    for sensor in sensors("cpu", None):
+        state: State = "ok" if sensor.reason is None else "missing"
+        yield Finding(f"sensor {sensor.name}", state, sensor.reason or "works")
 
 
 def _cache() -> Iterator[Finding]:
@@ -161,12 +158,12 @@ def _cache() -> Iterator[Finding]:
 
 
 def _models() -> Iterator[Finding]:
-    names = [each.name for each in named_models()]
+    names = [model.name for model in named_models()]
     yield Finding("models", "ok", f"{len(names)}: {', '.join(names)}")
 
 
 def _durations() -> Iterator[Finding]:
-    """How long the main commands take here: a forecast is made, the rest follows from its settings."""
+    """Estimate the times of the main commands: a forecast is timed, others follow from their settings."""
     began = time.perf_counter()
     kernel = crosscast.Kernel.from_source("kernel void g(global float *x) { x[get_global_id(0)] *= 3; }", "g")
     profile = crosscast.characterize(kernel, global_size=64, args=[np.zeros(64, dtype=np.float32)])
@@ -181,8 +178,8 @@ def _durations() -> Iterator[Finding]:
 
 
 def _load() -> Iterator[Finding]:
-    found = doubts()
-    yield Finding("load", "warning" if found else "ok", found[0] if found else "nothing else runs")
+    reasons = doubts()
+    yield Finding("load", "warning" if reasons else "ok", reasons[0] if reasons else "nothing else runs")
 
 
 _CHECKS = (_crosscast, _compiler, _models, _cache, _extras, _opencl, _sensors, _durations, _load)

@@ -1,4 +1,4 @@
-"""``crosscast embed``: profiles into the kernel's source as a comment, and into its SPIR-V module."""
+"""``crosscast embed``: write profiles into the kernel's source as a comment, and into its SPIR-V module."""
 
 from __future__ import annotations
 
@@ -36,31 +36,34 @@ def embed(file: Path, /, *, options: EmbedOptions) -> None:
     beside = options.out or _profiled(path)
     target = EmbeddingTarget.of(path, content, beside, in_place=options.in_place)
     module = None if options.no_spirv else _Module.of(options.spirv, beside, options.in_place)
-    found = _run(subject, options.launch) if options.profiles is None else _chosen(subject, options.profiles)
-    with_profiles = source.embed(content, found, str(path))
-    reason = module.write(subject.bare, found) if module else None
+    if options.profiles is None:
+        profiles = _characterized(subject, options.launch)
+    else:
+        profiles = _stored(subject, options.profiles)
+    with_profiles = source.embed(content, profiles, str(path))
+    reason = module.write(subject.bare, profiles) if module else None
     target.write(with_profiles)
     answer = {
         "source": str(target.path),
         "spirv": str(module.target.path) if module and not reason else None,
         "no_spirv": reason,
-        "profiles": [profile.to_dict() for profile in found],
+        "profiles": [profile.to_dict() for profile in profiles],
     }
-    _show(answer, found, options.json)
+    _show(answer, profiles, options.json)
 
 
-def _show(answer: Mapping[str, object], found: Sequence[Profile], json: bool) -> None:
+def _show(answer: Mapping[str, object], profiles: Sequence[Profile], json: bool) -> None:
     if json:
         print_json(answer)
     else:
         paths = [str(answer[form]) for form in ("source", "spirv") if answer[form]]
-        print(f"wrote {' and '.join(paths)} with {_named(found)}")
+        print(f"wrote {' and '.join(paths)} with {_named(profiles)}")
     if answer["no_spirv"]:
         print(f"crosscast: no SPIR-V module is written: {answer['no_spirv']}", file=sys.stderr)
 
 
 def _named(profiles: Sequence[Profile]) -> str:
-    """The kernels, and how many launches each has, for people."""
+    """Write the kernels with their numbers of launches for people."""
     kernels = Counter(profile.kernel for profile in profiles)
     parts = [name if count == 1 else f"{name} ({count} launches)" for name, count in kernels.items()]
     return f"the profile{'s' if len(profiles) > 1 else ''} of {', '.join(parts)}"
@@ -76,8 +79,8 @@ class _Subject:
 
     program: Program  # The source, as it is
     path: Path
-    bare: Program  # The same without profiles that it holds
-    launches: tuple[Launch, ...]  # What FILE launches; nothing if it is the source
+    bare: Program  # The source without embedded profiles
+    launches: tuple[Launch, ...]  # Launches of FILE; empty if it is the source
 
 
 def _subject(file: Path, profiles: Path | None, launch: LaunchOptions) -> _Subject:
@@ -103,7 +106,7 @@ def _subject(file: Path, profiles: Path | None, launch: LaunchOptions) -> _Subje
 
 @dataclass(frozen=True)
 class _Module:
-    """The module that gets the profiles."""
+    """The module into which the profiles are written."""
 
     target: EmbeddingTarget
     given: bytes | None  # The module without profiles; `None` if it is to be compiled
@@ -111,7 +114,7 @@ class _Module:
 
     @classmethod
     def of(cls, given: Path | None, beside: Path, in_place: bool) -> _Module:
-        """Read the module that was given, so that what is wrong with it is said before anything runs."""
+        """Read the given module, so that errors in it are raised before anything runs."""
         if given is None:
             path = beside.with_suffix(".spv")
             if path == beside:
@@ -124,29 +127,29 @@ class _Module:
         return cls(EmbeddingTarget.of(given, content, _profiled(given), in_place=in_place), bare, str(given))
 
     def write(self, program: Program, profiles: Sequence[Profile]) -> str | None:
-        """Write it with profiles; return why there is none, if the compiler has none for the program."""
+        """Write the module with profiles; return the reason if the compiler cannot make one."""
         try:
             bare = (
                 modules.compile_module(_as_profiled(program, profiles)) if self.given is None else self.given
             )
         except (CompileError, UnsupportedError) as error:
-            # The compiler's first diagnostic stands in the second line.
+            # The second line has the compiler's first diagnostic.
             return str(error).splitlines()[:2][-1]
         self.target.write(modules.embed(bare, profiles, self.where))
         return None
 
 
 def _as_profiled(program: Program, profiles: Sequence[Profile]) -> Program:
-    """The program with the options that its profiles were made with."""
-    made = {(str(p.program.get("standard") or "1.2"), compiler_options(p.program)) for p in profiles}
-    if len(made) > 1:
+    """Set the compiler options of the profiles."""
+    settings = {(str(p.program.get("standard") or "1.2"), compiler_options(p.program)) for p in profiles}
+    if len(settings) > 1:
         raise UnsupportedError(f"{program.label}: its profiles were made with different compiler options")
-    ((standard, options),) = made
+    ((standard, options),) = settings
     return replace(program, standard=standard, options=options)
 
 
-def _run(subject: _Subject, direct: LaunchOptions) -> list[Profile]:
-    """Characterize each launch of the source as it is without profiles."""
+def _characterized(subject: _Subject, direct: LaunchOptions) -> list[Profile]:
+    """Characterize each launch of the source without embedded profiles."""
     runtime_objects.start()
 
     options = Options(sample_groups=direct.sampled("all"))
@@ -156,8 +159,8 @@ def _run(subject: _Subject, direct: LaunchOptions) -> list[Profile]:
     ]
 
 
-def _chosen(subject: _Subject, table: Path) -> list[Profile]:
-    """The profiles of a table that were made from the source, with or without profiles in it."""
+def _stored(subject: _Subject, table: Path) -> list[Profile]:
+    """Read the profiles of a table that were made from the source, with or without embedded profiles."""
     profiles = read_csv(table) if table.suffix == ".csv" else read_parquet(table)
     hashes = {subject.program.sha256, subject.bare.sha256}
     chosen = [profile for profile in profiles if profile.program.get("sha256") in hashes]

@@ -1,4 +1,4 @@
-"""``crosscast evaluate`` and ``reproduce``: scores on held-out data, and those of published studies."""
+"""``crosscast evaluate`` and ``reproduce``: scores on held-out data, and published studies."""
 
 from __future__ import annotations
 
@@ -75,13 +75,15 @@ def time(dataset: Path, /, *, options: EvaluateTimeOptions) -> None:
     _check(options)
     data = data_named(dataset, "time")
     with fitting(options.run) as how:
-        found = api.evaluate(data, "time", options.models, options.folds, probes=options.probes or [0], **how)
+        evaluation = api.evaluate(
+            data, "time", options.models, options.folds, probes=options.probes or [0], **how
+        )
 
     show(
         options.output,
-        found.to_dict,
-        lambda: time_report.evaluation_report(found),
-        lambda: time_figures.evaluation_figures(found),
+        evaluation.to_dict,
+        lambda: time_report.evaluation_report(evaluation),
+        lambda: time_figures.evaluation_figures(evaluation),
     )
 
 
@@ -90,7 +92,7 @@ def relative(dataset: Path, /, *, options: EvaluateRelativeOptions) -> None:
     _check(options)
     data = dataset_named(dataset)
     with fitting(options.run) as how:
-        found = api.evaluate(
+        evaluation = api.evaluate(
             data,
             "relative",
             options.models,
@@ -103,9 +105,9 @@ def relative(dataset: Path, /, *, options: EvaluateRelativeOptions) -> None:
         )
     show(
         options.output,
-        RelativeStudy(found).to_dict,
-        lambda: relative_report.evaluation_report(found),
-        lambda: relative_report.evaluation_figures(found),
+        RelativeStudy(evaluation).to_dict,
+        lambda: relative_report.evaluation_report(evaluation),
+        lambda: relative_report.evaluation_figures(evaluation),
     )
 
 
@@ -114,7 +116,7 @@ def configuration(dataset: Path, /, *, options: EvaluateConfigurationOptions) ->
     _check(options)
     data = dataset_named(dataset)
     with fitting(options.run) as how:
-        found = api.evaluate(
+        evaluation = api.evaluate(
             data,
             "configuration",
             options.methods,
@@ -126,7 +128,7 @@ def configuration(dataset: Path, /, *, options: EvaluateConfigurationOptions) ->
             cap_probability=options.confidence,
             **how,
         )
-    show_configuration(found, options.output, programs=options.programs)
+    show_configuration(evaluation, options.output, programs=options.programs)
 
 
 def corun(dataset: Path, /, *, options: EvaluateCorunOptions) -> None:
@@ -134,7 +136,7 @@ def corun(dataset: Path, /, *, options: EvaluateCorunOptions) -> None:
     _check(options)
     data = dataset_named(dataset)
     with fitting(options.run) as how:
-        found = api.evaluate(
+        evaluation = api.evaluate(
             data,
             "corun",
             options.models,
@@ -145,9 +147,9 @@ def corun(dataset: Path, /, *, options: EvaluateCorunOptions) -> None:
         )
     show(
         options.output,
-        CoRunStudy(found).to_dict,
-        lambda: corun_evaluation.evaluation_report(found),
-        lambda: corun_evaluation.evaluation_figures(found),
+        CoRunStudy(evaluation).to_dict,
+        lambda: corun_evaluation.evaluation_report(evaluation),
+        lambda: corun_evaluation.evaluation_figures(evaluation),
     )
 
 
@@ -155,12 +157,12 @@ def tune(dataset: Path, /, *, options: EvaluateTuneOptions) -> None:
     """Run ``crosscast evaluate tune``."""
     check_output(options.output)
 
-    spaces = [read_space(each) for each in options.space]
+    spaces = list(map(read_space, options.space))
     tables = None
     if options.training is not None:
         tables = read_training(options.training)
     with TaskStatus("variants") as status:
-        found = evaluate_tuning(
+        evaluation = evaluate_tuning(
             dataset_named(dataset),
             spaces,
             training=tables,
@@ -173,9 +175,9 @@ def tune(dataset: Path, /, *, options: EvaluateTuneOptions) -> None:
         )
     show(
         options.output,
-        found.to_dict,
-        lambda: tuning_report.evaluation_report(found),
-        lambda: tuning_report.evaluation_figures(found),
+        evaluation.to_dict,
+        lambda: tuning_report.evaluation_report(evaluation),
+        lambda: tuning_report.evaluation_figures(evaluation),
     )
 
 
@@ -216,7 +218,7 @@ def _check(options: EvaluateOptions) -> None:
 
 
 def _groups(text: str | None) -> list[list[str]]:
-    """Programs that are held out together: ``a+b,c+d``."""
+    """Parse groups of programs that are held out together: ``a+b,c+d``."""
     groups = [] if text is None else [word.strip().split("+") for word in text.split(",")]
     for group in groups:
         if len(group) < 2 or not all(group):
@@ -227,7 +229,7 @@ def _groups(text: str | None) -> list[list[str]]:
 
 
 def show_configuration(
-    found: ConfigurationEvaluation,
+    evaluation: ConfigurationEvaluation,
     output: FigureOutput,
     draw: Callable[
         [ConfigurationEvaluation], Mapping[str, Figure]
@@ -235,15 +237,15 @@ def show_configuration(
     *,
     programs: bool = False,
 ) -> None:
-    """Print and draw an evaluation of methods that choose, and write the longest frontiers."""
+    """Print and draw an evaluation of methods that choose configurations, and write the longest frontiers."""
     show(
         output,
-        found.to_dict,
-        lambda: configuration_evaluation.evaluation_report(found, programs=programs),
-        lambda: draw(found),
+        evaluation.to_dict,
+        lambda: configuration_evaluation.evaluation_report(evaluation, programs=programs),
+        lambda: draw(evaluation),
     )
     for path in (
-        [] if output.figures is None else configuration_figures.write_frontiers(found, output.figures)
+        [] if output.figures is None else configuration_figures.write_frontiers(evaluation, output.figures)
     ):
         tell(f"wrote {path}")
 
@@ -252,52 +254,52 @@ def johnston2018(
     dataset: Path, /, *, preset: Literal["quick", "default", "paper"], run: RunOptions, output: FigureOutput
 ) -> None:
     """Run ``crosscast reproduce johnston2018``."""
-    found = _fitted(
+    study = _reproduced(
         johnston2018_study.reproduce, dataset, run, output, "parts", preset=johnston2018_study.PRESETS[preset]
     )
     show(
         output,
-        found.to_dict,
-        lambda: johnston2018_report.study_report(found),
-        lambda: johnston2018_report.study_figures(found),
+        study.to_dict,
+        lambda: johnston2018_report.study_report(study),
+        lambda: johnston2018_report.study_figures(study),
     )
 
 
 def bailey2014(dataset: Path, /, *, run: RunOptions, output: FigureOutput) -> None:
     """Run ``crosscast reproduce bailey2014``."""
-    found = _fitted(bailey2014_study.reproduce, dataset, run, output)
-    show_configuration(found, output, bailey2014_figures.study_figures)
+    study = _reproduced(bailey2014_study.reproduce, dataset, run, output)
+    show_configuration(study, output, bailey2014_figures.study_figures)
 
 
 def cummins2017(dataset: Path, /, *, run: RunOptions, output: Output) -> None:
     """Run ``crosscast reproduce cummins2017``."""
-    found = _fitted(cummins2017_study.reproduce, dataset, run, output)
-    show(output, found.to_dict, lambda: cummins2017_report.study_report(found))
+    study = _reproduced(cummins2017_study.reproduce, dataset, run, output)
+    show(output, study.to_dict, lambda: cummins2017_report.study_report(study))
 
 
 def nichols2024(dataset: Path, /, *, run: RunOptions, output: FigureOutput) -> None:
     """Run ``crosscast reproduce nichols2024``."""
-    found = _fitted(nichols2024_study.reproduce, dataset, run, output, note=warn)
+    study = _reproduced(nichols2024_study.reproduce, dataset, run, output, note=warn)
     show(
         output,
-        found.to_dict,
-        lambda: nichols2024_report.study_report(found),
-        lambda: nichols2024_report.study_figures(found),
+        study.to_dict,
+        lambda: nichols2024_report.study_report(study),
+        lambda: nichols2024_report.study_figures(study),
     )
 
 
 def moolchandani2022(dataset: Path, /, *, run: RunOptions, output: FigureOutput) -> None:
     """Run ``crosscast reproduce moolchandani2022``."""
-    found = _fitted(moolchandani2022_study.reproduce, dataset, run, output)
+    study = _reproduced(moolchandani2022_study.reproduce, dataset, run, output)
     show(
         output,
-        found.to_dict,
-        lambda: moolchandani2022_report.study_report(found),
-        lambda: moolchandani2022_figures.study_figures(found),
+        study.to_dict,
+        lambda: moolchandani2022_report.study_report(study),
+        lambda: moolchandani2022_figures.study_figures(study),
     )
 
 
-def _fitted(
+def _reproduced(
     study: Callable[..., StudyT],
     folder: Path,
     run: RunOptions,

@@ -1,4 +1,4 @@
-"""Profiles and datasets that commands name: of a file, or of launches that are characterized now."""
+"""Reading of profiles and datasets for commands, with launches characterized on the fly."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ if TYPE_CHECKING:
 
 
 def read_profiles(path: Path, launch: LaunchOptions = LAUNCH) -> tuple[list[Profile], Recorded]:
-    """Read the profiles of a file or dataset, or make those of launches, with progress.
+    """Read the profiles of a file or dataset, or characterize launches, with progress.
 
-    A program is launched as the command line says, if it does; else it is read for embedded profiles.
+    A program is launched as the command line describes; without a launch, its embedded profiles are read.
     """
     if not launch.described:
         if path.suffix in LAUNCH_FILES:
             _start_engine()
-        return inputs.read_profiles(path, lambda each, number: _characterized(each, number, launch))
+        return inputs.read_profiles(path, lambda item, number: _characterized(item, number, launch))
     _start_engine()
-    # Imported here: stored profiles need no compiler.
+    # Imported here, as stored profiles need no compiler.
     from crosscast.commands.launch import read_inputs
 
     launches = read_inputs(path, launch).launches
-    return [_characterized(each, number, launch) for number, each in enumerate(launches)], {}
+    return [_characterized(item, number, launch) for number, item in enumerate(launches)], {}
 
 
 def _characterized(launch: Launch, number: int, options: LaunchOptions) -> Profile:
-    # Imported here: stored profiles need no compiler.
+    # Imported here, as stored profiles need no compiler.
     from crosscast.characterization.run import Options
     from crosscast.commands.launch import run_launch
 
@@ -45,20 +45,21 @@ def _characterized(launch: Launch, number: int, options: LaunchOptions) -> Profi
 
 
 def _start_engine() -> None:
-    # Imported here: the engine brings the compiler.
+    # Imported here, as the engine imports the compiler.
     from crosscast.characterization.engine import runtime_objects
 
     runtime_objects.start()
 
 
 def only_named(profiles: list[Profile], application: str | None, kernel: str | None) -> list[Profile]:
-    """Those of an application and a kernel; all for ``None``."""
-    found = _only("--application", application, profiles, [each.application or "" for each in profiles])
-    return _only("--kernel", kernel, found, [each.kernel for each in found])
+    """Select the profiles of an application and a kernel; ``None`` selects all."""
+    applications = [profile.application or "" for profile in profiles]
+    selected = _only("--application", application, profiles, applications)
+    return _only("--kernel", kernel, selected, [profile.kernel for profile in selected])
 
 
 def _only(option: str, name: str | None, profiles: list[Profile], names: Sequence[str]) -> list[Profile]:
-    """Those of a name; all for ``None``."""
+    """Select the profiles with a name; ``None`` selects all."""
     if name is None:
         return profiles
     if name not in names:
@@ -69,8 +70,8 @@ def _only(option: str, name: str | None, profiles: list[Profile], names: Sequenc
 
 
 def data_named(folder: Path, question: str) -> Dataset | LaunchTables:
-    """What models of a question learn from: a dataset, or tables of times with the launches of each."""
-    # Imported here: stored profiles need no tables.
+    """Read the training data of a question: a dataset, or tables of times with their launches."""
+    # Imported here, as stored profiles need no tables.
     from crosscast.data.dataset import dataset_named
     from crosscast.data.times import has_launch_times, read_launch_tables
 

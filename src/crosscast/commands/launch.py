@@ -1,4 +1,4 @@
-"""The launches that files, options and recorded programs describe, and the words of `--arg`."""
+"""Launches of files, options and recorded programs, and parsing of `--arg`."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ from crosscast.tracing.summary import Replayed, Summary, Trace, replayed, summar
 
 @dataclass(frozen=True)
 class Inputs:
-    """What to run."""
+    """Launches to run."""
 
     launches: list[Launch]  # The launches, in order
-    simfile: simfile.SimFile | None = None  # The simulator file that holds the only launch, if it is one
+    simfile: simfile.SimFile | None = None  # The simulator file, if the only launch is from one
 
 
 def read_inputs(path: Path, direct: LaunchOptions) -> Inputs:
@@ -51,31 +51,33 @@ def read_inputs(path: Path, direct: LaunchOptions) -> Inputs:
     return Inputs([_launch(program, direct)])
 
 
-def _found(program: Program, direct: LaunchOptions) -> list[tuple[FoundLaunch, list[str | None], str]]:
-    """Launches in host code, what `--arg` takes for each, and why the parameters are not known."""
-    found = []
+def _host_launches(
+    program: Program, direct: LaunchOptions
+) -> list[tuple[FoundLaunch, list[str | None], str]]:
+    """Launches in host code, their texts for `--arg`, and the reason if parameters are not known."""
+    launches = []
     for launch in find_launches(preprocess(program)):
         if direct.kernel not in (None, launch.kernel, launch.kernel.split("<")[0]):
             continue
         try:
             parameters = frontend.parameters(program, launch.kernel)
-            found.append((launch, argument_texts(launch, parameters), ""))
+            launches.append((launch, argument_texts(launch, parameters), ""))
         except CrosscastError as error:
-            found.append((launch, [None] * len(launch.arguments), str(error).partition("\n")[0]))
-    return found
+            launches.append((launch, [None] * len(launch.arguments), str(error).partition("\n")[0]))
+    return launches
 
 
 def _missing(launch: FoundLaunch, texts: Sequence[str | None], refusal: str) -> list[str]:
-    """What is not known of a launch."""
+    """Parts of a launch that are not known."""
     pairs = zip(launch.arguments, texts, strict=False)
     unknown = [argument.text for argument, text in pairs if text is None]
     return [refusal] if refusal else list(dict.fromkeys([*launch.unknown, *unknown]))
 
 
 def _launches_of_host(program: Program, direct: LaunchOptions) -> list[Launch]:
-    """The launches of host code whose sizes and arguments its constants tell."""
+    """Launches in host code whose sizes and arguments are known from its constants."""
     launches, unknown = [], []
-    for launch, texts, refusal in _found(program, direct):
+    for launch, texts, refusal in _host_launches(program, direct):
         given = list(direct.arg) if direct.arg else [text for text in texts if text is not None]
         if refusal or launch.unknown or (len(given) < len(texts) and not direct.arg):
             missing = ", ".join(_missing(launch, texts, refusal))
@@ -93,20 +95,20 @@ def _launches_of_host(program: Program, direct: LaunchOptions) -> list[Launch]:
         if direct.arg:
             break
     if not launches:
-        told = f"; not known of the launches in host code: {'; '.join(unknown)}" if unknown else ""
-        raise InputError(f"--grid is missing, expected grid and block, such as --grid 4096 --block 256{told}")
+        note = f"; not known of the launches in host code: {'; '.join(unknown)}" if unknown else ""
+        raise InputError(f"--grid is missing, expected grid and block, such as --grid 4096 --block 256{note}")
     return launches
 
 
 def show_launches(path: Path, direct: LaunchOptions, *, as_json: bool) -> None:
-    """Print the launches of host code, what is known of them, and what is not."""
+    """Print the launches of host code, with their known and unknown parts."""
     program = Program.from_file(path, options=direct.option, standard=direct.std or "")
     if not program.is_cuda:
         raise InputError.of(
             where="--launches", field=str(path), expected="a CUDA or HIP program", found=f"{program.language}"
         )
     rows = []
-    for launch, texts, refusal in _found(program, direct):
+    for launch, texts, refusal in _host_launches(program, direct):
         rows.append(
             {
                 "file": launch.file,
@@ -140,7 +142,7 @@ def show_launches(path: Path, direct: LaunchOptions, *, as_json: bool) -> None:
 
 
 def _launch(program: Program, direct: LaunchOptions) -> Launch:
-    """The launch that the command line describes."""
+    """Make the launch that the command line describes."""
     sizes = (direct.global_size, direct.local_size, direct.offset, direct.grid, direct.block, direct.shared)
     given = {name: size is not None for name, size in zip(SIZE_NAMES, sizes, strict=True)}
     refuse_sizes(program, given, program.label, "--")
@@ -156,13 +158,13 @@ def _launch(program: Program, direct: LaunchOptions) -> Launch:
     )
     offset = () if direct.offset is None else _sizes("--offset", direct.offset)
     kernel = _kernel(program, direct.kernel)
-    # Sizes are checked before arrays are made.
+    # Check the sizes before arrays are made.
     Launch(kernel, global_size, local_size, (), offset)
     return Launch(kernel, global_size, local_size, _arguments(direct), offset)
 
 
 def _grid_launch(program: Program, direct: LaunchOptions) -> Launch:
-    """The launch of a CUDA or HIP kernel."""
+    """Make the launch of a CUDA or HIP kernel."""
     if direct.grid is None or direct.block is None:
         missing = "--grid" if direct.grid is None else "--block"
         raise InputError(f"{missing} is missing, expected grid and block, such as --grid 4096 --block 256")
@@ -185,15 +187,15 @@ def _arguments(direct: LaunchOptions) -> tuple[Argument, ...]:
 
 
 def _kernel(program: Program, name: str | None) -> Kernel:
-    """Kernel `name`, or the only one there is."""
+    """Kernel `name`, or the program's only kernel."""
     if name is not None:
         return Kernel(program, name)
     names = frontend.kernel_names(program)
     if len(names) != 1:
-        found = f"found {', '.join(names)}" if names else "found none"
+        kernels = f"found {', '.join(names)}" if names else "found none"
         if not names and program.is_cuda:
-            found = "found none but templates, which are named with their arguments: 'saxpy<float>'"
-        raise InputError(f"--kernel is missing, expected one kernel in {program.label}, {found}")
+            kernels = "found none but templates, which are named with their arguments: 'saxpy<float>'"
+        raise InputError(f"--kernel is missing, expected one kernel in {program.label}, {kernels}")
     return Kernel(program, names[0])
 
 
@@ -205,7 +207,7 @@ def _argument(text: str, index: int, seed: int) -> Argument:
 
 
 def _sizes(flag: str, text: str) -> tuple[int, ...]:
-    """One to three whole numbers between commas."""
+    """Parse one to three whole numbers separated by commas."""
     try:
         return tuple(int(part) for part in text.replace("x", ",").split(","))
     except ValueError:
@@ -216,7 +218,7 @@ def _sizes(flag: str, text: str) -> tuple[int, ...]:
 
 @contextmanager
 def launch_file(what: str, launch: LaunchOptions) -> Iterator[str]:
-    """`what` itself; where the options describe its launch, a launch file of it until the block ends."""
+    """Yield `what` or, where the options describe its launch, a temporary launch file."""
     if launch.sample_groups is not None:
         raise InputError("--sample-groups: what is measured runs in full; leave it out")
     if not launch.described:
@@ -230,7 +232,7 @@ def launch_file(what: str, launch: LaunchOptions) -> Iterator[str]:
 
 
 def run_launch(launch: Launch, invocation: int, options: Options) -> Profile:
-    """Characterize the launch of this number; how far it is shows on standard error."""
+    """Characterize a launch, with progress on standard error."""
     with ProgressLine(sys.stderr, launch.kernel.name) as progress:
         return run.characterize_launch(
             launch, invocation=invocation, options=replace(options, progress=progress, said=progress.say)
@@ -251,7 +253,7 @@ FORMS = (
 
 
 def parse_argument(text: str) -> Fields:
-    """Translate one ``--arg``.
+    """Parse one ``--arg``.
 
     >>> dict(parse_argument("float:1024:uniform:-1:1").items())
     {'type': 'float', 'length': 1024, 'fill': 'uniform', 'low': -1, 'high': 1}
@@ -268,7 +270,7 @@ def parse_argument(text: str) -> Fields:
         return Fields({"sampler": _sampler(where, rest)}, where)
     if head == "image" and colon:
         return Fields({"image": _image(where, rest)}, where)
-    # A file's name may hold `:` and `=`, a number may not hold `@`: the first mark decides.
+    # The first mark decides, as a file's name may contain `:` and `=`, but a number no `@`.
     mark = min((text.find(m) for m in "=@:" if m in text), default=-1)
     if mark < 1:
         raise InputError(f"{where}: expected {FORMS}")
@@ -282,7 +284,7 @@ def parse_argument(text: str) -> Fields:
 
 
 def _number(where: str, text: str) -> int | float:
-    """Whole (also ``0x10``) or real number."""
+    """Parse a whole (also ``0x10``) or real number."""
     for read in (lambda t: int(t, 0), float):
         try:
             return read(text)
@@ -292,13 +294,13 @@ def _number(where: str, text: str) -> int | float:
 
 
 def _value(where: str, text: str) -> object:
-    """One number, or several between commas for a vector or a struct."""
+    """Parse one number, or several separated by commas for a vector or a struct."""
     numbers = [_number(where, part) for part in text.split(",")]
     return numbers if len(numbers) > 1 else numbers[0]
 
 
 def _fill(where: str, text: str) -> dict[str, object]:
-    """``FILL[:NUMBER[:NUMBER]]``; empty is zeros."""
+    """Parse ``FILL[:NUMBER[:NUMBER]]``; empty is zeros."""
     if not text:
         return {}
     name, *numbers = text.split(":")
@@ -317,7 +319,7 @@ def _fill(where: str, text: str) -> dict[str, object]:
 
 
 def _image(where: str, text: str) -> dict[str, object]:
-    """``TYPE:ORDER:HEIGHTxWIDTH[:FILL]``."""
+    """Parse ``TYPE:ORDER:HEIGHTxWIDTH[:FILL]``."""
     kind, *rest = text.split(":", 3)
     if len(rest) < 2:
         raise InputError(f"{where}: expected image:TYPE:ORDER:SHAPE[:FILL], such as image:uchar:RGBA:480x640")
@@ -326,7 +328,7 @@ def _image(where: str, text: str) -> dict[str, object]:
 
 
 def _sampler(where: str, text: str) -> dict[str, object]:
-    """Words between colons: an addressing mode, ``linear``, ``normalized_coords``."""
+    """Parse words separated by colons: an addressing mode, ``linear``, ``normalized_coords``."""
     table: dict[str, object] = {}
     for word in filter(None, text.split(":")):
         if word in ("linear", "normalized_coords"):
@@ -337,7 +339,7 @@ def _sampler(where: str, text: str) -> dict[str, object]:
 
 
 def replay_trace(folder: Path, options: Options | None = None) -> tuple[Summary, list[Replayed]]:
-    """Sum up a recorded program, and characterize a launch of each class; how far that is shows."""
+    """Summarize a recorded program, and characterize a launch of each class, with progress."""
     how = options or Options(sample_groups="auto")
     summary = summary_of(Trace(folder))
     return summary, replayed(summary, lambda launch, number: run_launch(launch, number, how))

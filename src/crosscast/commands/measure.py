@@ -1,4 +1,4 @@
-"""``crosscast measure`` with its stressors, and ``calibrate``: how long kernels take on a device."""
+"""``crosscast measure`` with its stressors, and ``calibrate``: times of kernels on a device."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from crosscast.characterization.engine.child import Options
 from crosscast.cli.machine import MeasureOptions
 from crosscast.cli.options import Output
 from crosscast.commands.launch import launch_file
-from crosscast.commands.output import check_output, check_place, print_json, show
+from crosscast.commands.output import check_output, check_writable, print_json, show
 from crosscast.commands.status import LabelStatus, StatusLine, say, tell, warn, warn_about
 from crosscast.data.files import made
 from crosscast.devices.catalogue import catalogue
@@ -39,7 +39,7 @@ def measure(what: str, /, *, options: MeasureOptions) -> None:
     beside = None
     with launch_file(what, options.launch) as path:
         if options.against_forecast is not None:
-            # First, as a name that nobody knows is said before the work.
+            # Before the measurement, so that an unknown name of a device is reported at once.
             forecast = _forecast(path, options.size, options.against_forecast, options.timeout)
         with _Status(what, options.min_runs, options.min_time) as status:
             measurement = measure_times(
@@ -55,20 +55,20 @@ def measure(what: str, /, *, options: MeasureOptions) -> None:
             )
     if options.against_forecast is not None:
         beside = kernels.beside_measured(
-            forecast, {each.kernel: each.median_s for each in measurement.kernels}
+            forecast, {kernel.kernel: kernel.median_s for kernel in measurement.kernels}
         )
-    told = (
-        {}
-        if beside is None
-        else {"against_forecast": {"device": options.against_forecast, **beside.to_dict()}}
-    )
-    show(
-        options.output, lambda: measurement.to_dict() | told, lambda: measurement_report(measurement, beside)
-    )
+
+    def answer() -> dict[str, object]:
+        content = measurement.to_dict()
+        if beside is not None:
+            content["against_forecast"] = {"device": options.against_forecast, **beside.to_dict()}
+        return content
+
+    show(options.output, answer, lambda: measurement_report(measurement, beside))
 
 
 def _forecast(path: str, size: str | None, device: str, timeout_s: float) -> TimeForecast:
-    """Times of what will be measured, forecast for a device."""
+    """Forecast the times that will be measured, for a device."""
     profiles = characterized(subject_of(path, size), Options(timeout_s=timeout_s, sample_groups="auto"))
     forecast = kernels.predict(profiles, devices=[device])
     warn_about(zip(forecast.labels, forecast.warnings, strict=True))
@@ -76,7 +76,7 @@ def _forecast(path: str, size: str | None, device: str, timeout_s: float) -> Tim
 
 
 class _Status(StatusLine):
-    """Shows how many runs there are."""
+    """Shows the number of runs."""
 
     def __init__(self, what: str, min_runs: int, min_time_s: float) -> None:
         super().__init__()
@@ -97,13 +97,13 @@ def stressor(level: str, /, *, seconds: float, image: str | None, json: bool) ->
     """Run ``crosscast measure stressor``."""
     caches = host_state.caches()
     nbytes = parse_bytes(image) if image else caches.l3 or caches.l2 or _UNKNOWN_CACHE
-    found = host_run(level, nbytes, seconds, lambda: tell("ready"))
+    result = host_run(level, nbytes, seconds, lambda: tell("ready"))
     if json:
-        print_json({**vars(found), "image_bytes": nbytes})
+        print_json({**vars(result), "image_bytes": nbytes})
         return
     print(
-        f"{found.level}: {format_bytes_per_second(found.bandwidth_bytes_per_s)} on one core for "
-        f"{format_seconds(found.elapsed_s)}; 4 images of {format_bytes(nbytes)}"
+        f"{result.level}: {format_bytes_per_second(result.bandwidth_bytes_per_s)} on one core for "
+        f"{format_seconds(result.elapsed_s)}; 4 images of {format_bytes(nbytes)}"
     )
 
 
@@ -126,7 +126,7 @@ def calibrate(*, device: str | None, minutes: float, name: str, facts_only: bool
         raise InputError.of(
             where="--name", expected="one that no device of the catalogue has", found=repr(name)
         )
-    check_place("XDG_DATA_HOME", own_folder())
+    check_writable("XDG_DATA_HOME", own_folder())
     if not facts_only:
         _check_suite(name)
     backend = _backend(device)
@@ -138,34 +138,34 @@ def calibrate(*, device: str | None, minutes: float, name: str, facts_only: bool
     path = _written(facts, name)
     reports, answer = [microbenchmarks_report(facts, path)], _facts_dict(facts, name, path)
     if not facts_only:
-        # Imported here: --device host needs no OpenCL.
+        # Imported here, as --device host needs no OpenCL.
         from crosscast.measure import calibration
         from crosscast.measure.opencl import find
 
         say(f"measuring kernels for {60 * minutes:.0f} s, then fitting for some seconds")
         with LabelStatus() as status:
-            found = calibration.calibrate(
+            result = calibration.calibrate(
                 find(device), name, described=facts.device(name), seconds=60 * minutes, report=status
             )
-        for note in found.notes:
-            say(f"{note}")
-        reports.append(calibration_report(found))
-        answer |= found.to_dict()
+        for note in result.notes:
+            say(note)
+        reports.append(calibration_report(result))
+        answer |= result.to_dict()
     show(
         output,
         lambda: answer,
-        lambda: Report([part for each in reports for part in each.parts]),
+        lambda: Report([part for report in reports for part in report.parts]),
         lambda: microbenchmark_figures(facts),
     )
 
 
 def _check_suite(name: str) -> None:
     expect_installed(selected(["all"]))
-    # Imported here: --device host needs no OpenCL.
+    # Imported here, as --device host needs no OpenCL.
     from crosscast.measure import calibration
 
     calibration.check_name(name)
-    check_place("XDG_DATA_HOME", models_home())
+    check_writable("XDG_DATA_HOME", models_home())
 
 
 def _backend(device: str) -> Backend:
@@ -180,14 +180,14 @@ def _backend(device: str) -> Backend:
 
 def _written(facts: Microbenchmarks, name: str) -> Path:
     path = made(own_folder(), "XDG_DATA_HOME") / f"{name}.toml"
-    how = {key: str(each) for key, each in facts.values.items()}
+    how = {key: str(value) for key, value in facts.values.items()}
     conditions = {"measured_on": facts.id, "seconds": facts.seconds, "doubts": list(facts.doubts)}
     write_device(path, facts.device(name), how=how, conditions=conditions, working_sets=facts.working_sets)
     return path
 
 
 def _facts_dict(facts: Microbenchmarks, name: str, path: Path) -> dict[str, object]:
-    measured = {key: {**vars(each), "spread": each.spread} for key, each in facts.values.items()}
+    measured = {key: {**vars(value), "spread": value.spread} for key, value in facts.values.items()}
     return {
         "device": name,
         "file": str(path),

@@ -37,28 +37,32 @@ def corun(profile: Path, /, *more: Path, options: PredictCorunOptions) -> None:
     card = None if options.translate is None else read_translation(options.translate)
 
     def predicted(trained: TrainedCoRunModel) -> tuple[MixForecast, SuggestedMixes | None]:
-        told, suggestion = with_probes(trained, options.probe, mix), None
+        conditioned, suggestion = with_probes(trained, options.probe, mix), None
         if card is None:
-            (found,) = told.predict([mix], level=options.level)
+            (forecast,) = conditioned.predict([mix], level=options.level)
         else:
-            (found,) = translated_forecasts(told, card, [mix], level=options.level)
+            (forecast,) = translated_forecasts(conditioned, card, [mix], level=options.level)
         if options.suggest_probes is not None:
             pairs = [(run, other) for run in mix for other in trained.card.runs]
-            suggestion = told.suggest_probes(options.suggest_probes, [mix], among=pairs)
-        return found, suggestion
+            suggestion = conditioned.suggest_probes(options.suggest_probes, [mix], among=pairs)
+        return forecast, suggestion
 
-    trained, (found, suggestion) = first_fit(models, predicted, tell)
-    warn_of([found])
-    told = {**found.to_dict(), "model": model_facts(trained.card)}
+    trained, (forecast, suggestion) = first_fit(models, predicted, tell)
+    warn_of([forecast])
+    answer = {**forecast.to_dict(), "model": model_facts(trained.card)}
     if suggestion is not None:
-        told["suggested_probes"] = suggestion.to_dict()
+        answer["suggested_probes"] = suggestion.to_dict()
     if card is not None:
-        told["translation"] = {"from": card.source, "to": card.target, "line": card.to_dict()["line"]}
-    show(options.output, lambda: told, lambda: corun_forecast_report(found, trained.card, card, suggestion))
+        answer["translation"] = {"from": card.source, "to": card.target, "line": card.to_dict()["line"]}
+    show(
+        options.output,
+        lambda: answer,
+        lambda: corun_forecast_report(forecast, trained.card, card, suggestion),
+    )
 
 
 def with_probes(trained: TrainedCoRunModel, words: Sequence[str], runs: Sequence[Solo]) -> TrainedCoRunModel:
-    """A model that knows measured mixes, which name isolated runs or those of the training."""
+    """Condition a model on measured mixes of the given isolated runs or those of the training."""
     named = {run.qualified_name: run for run in reversed(runs)}
     probes = []
     for word in words:
@@ -76,7 +80,7 @@ def with_probes(trained: TrainedCoRunModel, words: Sequence[str], runs: Sequence
 
 
 def isolated_runs(files: Sequence[Path]) -> list[Solo]:
-    """Isolated runs of applications, from files that ``crosscast corun profile`` wrote."""
+    """Read isolated runs of applications from files that ``crosscast corun profile`` wrote."""
     return [read_profile(file).solo for file in files]
 
 
@@ -86,18 +90,18 @@ def colocate(jobs: Path, /, *more: Path, options: ColocateOptions) -> None:
     models = models_for(options.model, "corun")
     files = (jobs, *more)
     solos = isolated_runs(files)
-    own_lengths = None if options.lengths is None else _numbers(options.lengths)
+    lengths_s = None if options.lengths is None else _numbers(options.lengths)
     memory_bytes = None if options.memory is None else parse_bytes(options.memory)
 
     def planned(trained: TrainedCoRunModel) -> tuple[ColocationPlan, SuggestedMixes | None]:
-        told, suggestion = with_probes(trained, options.probe, solos), None
+        conditioned, suggestion = with_probes(trained, options.probe, solos), None
         if options.suggest_probes is not None:
             pairs = list(combinations(solos, 2))
-            suggestion = told.suggest_probes(options.suggest_probes, pairs, among=pairs)
+            suggestion = conditioned.suggest_probes(options.suggest_probes, pairs, among=pairs)
         plan = choose_colocation(
             solos,
-            told,
-            lengths=own_lengths,
+            conditioned,
+            lengths=lengths_s,
             max_slowdown=options.max_slowdown,
             sure=options.conservative,
             memory_bytes=memory_bytes,
@@ -108,11 +112,11 @@ def colocate(jobs: Path, /, *more: Path, options: ColocateOptions) -> None:
 
     trained, (plan, suggestion) = first_fit(models, planned, tell)
     warn_of(plan.shared)
-    told = {**plan.to_dict([str(each) for each in files]), "model": model_facts(trained.card)}
+    answer = {**plan.to_dict(list(map(str, files))), "model": model_facts(trained.card)}
     if suggestion is not None:
-        told["suggested_probes"] = suggestion.to_dict()
+        answer["suggested_probes"] = suggestion.to_dict()
     names = _numbered([solo.name for solo in solos])
-    show(options.output, lambda: told, lambda: colocation_report(plan, names, trained.card, suggestion))
+    show(options.output, lambda: answer, lambda: colocation_report(plan, names, trained.card, suggestion))
 
 
 def _numbers(text: str) -> list[float]:
@@ -125,22 +129,22 @@ def _numbers(text: str) -> list[float]:
 
 
 def _numbered(names: Sequence[str]) -> list[str]:
-    """Names of jobs, with a number for those of the same name."""
+    """Append a number to names of jobs that occur more than once."""
     return [
-        name if names.count(name) == 1 else f"{name} #{names[: place + 1].count(name)}"
-        for place, name in enumerate(names)
+        name if names.count(name) == 1 else f"{name} #{names[: index + 1].count(name)}"
+        for index, name in enumerate(names)
     ]
 
 
 def translate(dataset: Path, /, *more: Path, options: CorunTranslateOptions) -> None:
     """Run ``crosscast corun translate``."""
-    found = [co_runs(dataset_named(folder)) for folder in (dataset, *more)]
-    together = CoRuns(
-        found[0].label,
-        tuple(solo for each in found for solo in each.solos),
-        tuple(bag for each in found for bag in each.bags),
+    parts = [co_runs(dataset_named(folder)) for folder in (dataset, *more)]
+    joined = CoRuns(
+        parts[0].label,
+        tuple(solo for part in parts for solo in part.solos),
+        tuple(bag for part in parts for bag in part.bags),
     )
-    card = train_translation(shared_times(together, options.source, options.target))
+    card = train_translation(shared_times(joined, options.source, options.target))
     write_translation(card, options.out)
     show(options.output, card.to_dict, lambda: translation_report(card))
     tell(f"wrote {options.out}")

@@ -1,4 +1,4 @@
-"""Where results of commands go, and how long fits show their progress; checked before the work begins."""
+"""Outputs of commands, which are checked before the work begins, and progress of fits."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from crosscast.evaluation.loop import RunArguments
 
     class FitKeywords(RunArguments):
-        """Keyword arguments of what fits models."""
+        """Keyword arguments of functions that fit models."""
 
         seed: int
 
@@ -36,23 +36,23 @@ if TYPE_CHECKING:
 _INSTEAD = "set XDG_CACHE_HOME to another folder"
 
 
-def check_place(option: str, folder: Path) -> None:
-    """Refuse a folder that cannot be made or written into, before a long run rather than after it."""
+def check_writable(option: str, folder: Path) -> None:
+    """Raise InputError unless a folder can be created and written into."""
     obstacle = _obstacle(folder)
     if obstacle:
         raise InputError(f"{option}: cannot write into the folder {folder} ({obstacle})")
 
 
 def check_folder(option: str, folder: Path | None) -> None:
-    """Make the folder of figures, if they are wanted and can be drawn."""
+    """Create the folder of figures, if given, and raise an error unless figures can be drawn and written."""
     if folder is not None:
         require_matplotlib()
         made(folder, option)
-        check_place(option, folder)
+        check_writable(option, folder)
 
 
 def check_file(option: str, path: Path) -> None:
-    """Refuse a file that is a folder, or whose folder is not there or not to be written into."""
+    """Raise InputError if a file is a folder, or its folder does not exist or is not writable."""
     if not path.absolute().parent.is_dir():
         raise InputError(f"{option}: the folder {path.absolute().parent} does not exist")
     if path.is_dir():
@@ -62,17 +62,17 @@ def check_file(option: str, path: Path) -> None:
 
 
 def check_picture(option: str, path: Path) -> None:
-    """Refuse a figure whose suffix is not one of a known format, or where matplotlib is not installed."""
+    """Raise an error unless a figure's suffix is a known format and matplotlib is installed."""
     require_matplotlib()
     check_suffix(option, path)
 
 
 def cache_folder() -> Path:
-    """Folder of finished fits, from which a run that was interrupted resumes."""
+    """Folder of finished fits, from which an interrupted run resumes."""
     try:
         folder = cache_home() / "evaluate"
     except RuntimeError as error:
-        # What `Path.home` raises where the user is not known, as in some containers.
+        # `Path.home` raises it where the user is not known, as in some containers.
         raise InputError(f"this user has no home folder for a cache: {_INSTEAD}") from error
     obstacle = _obstacle(folder)
     if obstacle:
@@ -81,23 +81,23 @@ def cache_folder() -> Path:
 
 
 def _obstacle(folder: Path) -> str:
-    """What keeps a folder from being made or written into; empty if nothing does."""
-    there = folder.absolute()
-    while not os.access(there, os.F_OK) and there != there.parent:
-        there = there.parent
-    if not there.is_dir():
-        return f"{there} is not a folder"
-    return "" if os.access(there, os.W_OK | os.X_OK) else f"{there} is not writable"
+    """Reason why a folder cannot be created or written into; empty if it can."""
+    existing = folder.absolute()
+    while not os.access(existing, os.F_OK) and existing != existing.parent:
+        existing = existing.parent
+    if not existing.is_dir():
+        return f"{existing} is not a folder"
+    return "" if os.access(existing, os.W_OK | os.X_OK) else f"{existing} is not writable"
 
 
 def check_run(run: RunOptions) -> None:
-    """Refuse a cache that cannot be, before anything is read."""
+    """Check the cache folder and the number of workers, before anything is read."""
     cache_folder()
     _workers(run)
 
 
 def _workers(run: RunOptions) -> tuple[int | None, str | None]:
-    """How many processes are to work here, or what else is to."""
+    """Number of local worker processes, or another executor; ``None`` for defaults."""
     text = run.jobs
     if text is None or not text[:2].removeprefix("-")[:1].isdecimal():
         return None, text
@@ -109,14 +109,14 @@ def _workers(run: RunOptions) -> tuple[int | None, str | None]:
 
 @contextmanager
 def fitting(run: RunOptions, noun: str = "fits") -> Iterator[FitKeywords]:
-    """The keyword arguments of fits, whose progress shows on standard error meanwhile."""
+    """Yield keyword arguments for fits, and show their progress on standard error."""
     jobs, executor = _workers(run)
     with spreading(executor), TaskStatus(noun) as status:
         yield {"seed": run.seed, "jobs": jobs, "cache": cache_folder(), "progress": status}
 
 
 def check_output(output: Output) -> None:
-    """Refuse a page or figures that cannot be made or written, before a long run rather than after it."""
+    """Raise an error unless the page and the figures can be made and written."""
     if output.html is not None:
         require_jinja2()
         check_file("--html", output.html)
@@ -132,7 +132,7 @@ def show(
     report: Callable[[], Report],
     figures: Callable[[], Mapping[str, Figure]] = dict,
 ) -> None:
-    """Print a result as JSON, or as a report for people; write its figures into a folder, a page, or both."""
+    """Print a result as JSON or as a report; write its figures into a folder, a page, or both."""
     folder = output.figures if isinstance(output, FigureOutput) else None
     drawn = figures() if folder is not None or output.html is not None else {}
     if folder is not None:
@@ -148,15 +148,15 @@ def show(
 
 
 def page_of(report: Report, figures: Mapping[str, Figure]) -> Report:
-    """A report with its figures, with the warnings before it, and how it was made at its end."""
+    """Add figures, warnings and the command line to a report for a page."""
     if figures:
         report = with_figures(report, figures)
     typed, parts = TYPED.get(Typed()), list(report.parts)
     if typed.warnings:
-        # Below the title.
+        # Warnings are below the title.
         parts.insert(1 if parts and isinstance(parts[0], Heading) else 0, Text(typed.warnings, "warnings"))
-    made = [f"Made by Crosscast {crosscast.__version__}:", shlex.join(["crosscast", *typed.words])]
-    return replace(report, parts=[*parts, Text(made if typed.words else made[:1], "made")])
+    origin = [f"Made by Crosscast {crosscast.__version__}:", shlex.join(["crosscast", *typed.words])]
+    return replace(report, parts=[*parts, Text(origin if typed.words else origin[:1], "made")])
 
 
 def print_json(value: object) -> None:

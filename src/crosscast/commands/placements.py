@@ -1,4 +1,4 @@
-"""``crosscast simulate placements``: which machine each of many jobs goes to."""
+"""``crosscast simulate placements``: placements of jobs on several machines."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ def placements(jobs_file: Path, speeds: Path | None, /, *, options: SimulatePlac
     """Run ``crosscast simulate placements``."""
     chosen = policy_named(options.policy, options.priority, options.backfill)
     files = ScheduleFiles(options.out or [], options.output)
-    several = _seeds(options.seed)
+    seeds = _seeds(options.seed)
 
     if options.placement is not None:
         check_placements(options.placement)
-    files.check(len(several) * len(options.placement or ()))
+    files.check(len(seeds) * len(options.placement or ()))
     check_output(options.output)
 
     table = read_job_table(
@@ -50,10 +50,10 @@ def placements(jobs_file: Path, speeds: Path | None, /, *, options: SimulatePlac
         predicted=options.estimates == "predicted",
     )
     placement = table.placements if options.placement is None else options.placement
-    files.check(len(several) * len(placement))
+    files.check(len(seeds) * len(placement))
     jobs = PUBLISHED_JOBS if options.jobs is None and table.submit_s is None else options.jobs
     if jobs is None:
-        for option, value in (("--arrivals", options.arrivals), ("--seed", several[1:] or None)):
+        for option, value in (("--arrivals", options.arrivals), ("--seed", seeds[1:] or None)):
             if value is not None:
                 raise InputError(
                     f"{option}: {table.label} says when jobs are submitted; leave the option out, or draw "
@@ -63,32 +63,33 @@ def placements(jobs_file: Path, speeds: Path | None, /, *, options: SimulatePlac
     if options.arrivals is not None:
         interarrival_s = _interarrival_s(options.arrivals, table.types)
     load_simulator(len(table.types) if jobs is None else jobs, [chosen], progress=say)
-    setup = Setup(placement, jobs, several, table.submit_s, interarrival_s, chosen, options.estimates)
+    setup = Setup(placement, jobs, seeds, table.submit_s, interarrival_s, chosen, options.estimates)
     with spreading(options.executor), LabelStatus() as status:
-        found = run_experiment(
+        experiment = run_experiment(
             table.types,
             setup,
             progress=lambda done, total, label: status(f"{done} of {total} simulations: {label}"),
-            keep=lambda name, each, schedule: files.keep(
-                name if len(several) == 1 else f"{name}, seed {each}", schedule
+            keep=lambda name, seed, schedule: files.keep(
+                name if len(seeds) == 1 else f"{name}, seed {seed}", schedule
             ),
         )
-    figures = files.drawn(table.label)
+    figures = files.figures(table.label)
     if files.draws:
-        figures["placements"] = placement_figure(found, f"{table.label}: {found.results[0].jobs:,} jobs")
-    facts = experiment_facts(found, table.label, table.types, table.left_out)
+        title = f"{table.label}: {experiment.results[0].jobs:,} jobs"
+        figures["placements"] = placement_figure(experiment, title)
+    facts = experiment_facts(experiment, table.label, table.types, table.left_out)
 
     files.write()
     show(
         options.output,
-        lambda: {"results": [each.to_dict() for each in found.results], "workload": facts},
-        lambda: experiment_report(found, facts),
+        lambda: {"results": [result.to_dict() for result in experiment.results], "workload": facts},
+        lambda: experiment_report(experiment, facts),
         lambda: figures,
     )
 
 
 def _interarrival_s(text: str, types: Workload) -> float:
-    """Mean seconds between submissions, from these or from the arriving work as a share of the capacity."""
+    """Parse the mean seconds between submissions, or the arriving work as a share of the capacity."""
     try:
         number = float(text.removesuffix("%"))
     except ValueError:
@@ -103,7 +104,7 @@ def _interarrival_s(text: str, types: Workload) -> float:
 
 
 def _seeds(text: str) -> range:
-    """A seed, or the first and the last of several."""
+    """Parse a seed, or the first and the last of several."""
     words = text.split(":")
     if len(words) > 2 or not all(map(str.isdecimal, words)):
         raise InputError.of(where="--seed", expected="a seed or a range such as 1:10", found=repr(text))

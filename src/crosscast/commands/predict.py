@@ -1,4 +1,4 @@
-"""``crosscast predict time`` and ``explain``: times of kernels on devices, and what bounds them."""
+"""``crosscast predict time`` and ``explain``: times of kernels on devices, and their bounds."""
 
 from __future__ import annotations
 
@@ -47,47 +47,45 @@ def time(file: Path, /, *more: Path, options: PredictTimeOptions) -> None:
         chosen = _chosen(options.devices, options.device_file, known)
         return trained.predict(batch, chosen, probes=_probes(options.probe, known), level=options.level)
 
-    trained, found = first_fit(models, predicted, tell)
-    found = found.with_recorded(recorded)
-    warn_about(zip(found.labels, found.warnings, strict=True))
+    trained, forecast = first_fit(models, predicted, tell)
+    forecast = forecast.with_recorded(recorded)
+    warn_about(zip(forecast.labels, forecast.warnings, strict=True))
 
-    described = {
-        each.key: each
-        for each in (*trained.devices, *_described(options.devices, options.device_file, trained))
-    }
-    verdicts = verdicts_beside(found, profiles, described)
-    told, suggestion = {}, None
+    described = _described(options.devices, options.device_file, trained)
+    devices = {device.key: device for device in (*trained.devices, *described)}
+    verdicts = verdicts_beside(forecast, profiles, devices)
+    suggested, suggestion = {}, None
     if options.suggest_probes is not None:
         measured = [word.rpartition("=")[0] for word in options.probe]
-        suggestion = trained.suggest_probes(options.suggest_probes, among=found.devices, measured=measured)
-        told = {"suggested_probes": suggestion.to_dict()}
+        suggestion = trained.suggest_probes(options.suggest_probes, among=forecast.devices, measured=measured)
+        suggested = {"suggested_probes": suggestion.to_dict()}
     show(
         options.output,
         lambda: (
-            forecasts_answer("kernels", with_verdicts(found, verdicts), trained.card)
+            forecasts_answer("kernels", with_verdicts(forecast, verdicts), trained.card)
             | {
                 "applications": [
                     {"application": name} | launches_answer(kernels)
-                    for name, kernels in found.applications().items()
+                    for name, kernels in forecast.applications().items()
                 ],
-                "assumed": [each.to_dict() for each in found.assumed],
+                "assumed": [assumption.to_dict() for assumption in forecast.assumed],
             }
-            | told
+            | suggested
         ),
-        lambda: predictions_report(found, trained.card, len(options.probe), verdicts, suggestion),
+        lambda: predictions_report(forecast, trained.card, len(options.probe), verdicts, suggestion),
         lambda: _roofline(verdicts),
     )
 
 
 def _described(named: Sequence[str] | None, files: Sequence[Path], trained: TrainedTimes) -> list[Device]:
-    """Descriptions of the devices that the model does not know."""
+    """Requested devices that the model does not know."""
     chosen = _chosen(named, files, [device.key for device in trained.devices])
-    return [each for each in chosen or () if not isinstance(each, str)]
+    return [device for device in chosen or () if not isinstance(device, str)]
 
 
 def _roofline(verdicts: Sequence[Verdict | None]) -> Mapping[str, Figure]:
     require_matplotlib()
-    return roofline_figures([each for each in verdicts if each is not None])
+    return roofline_figures([verdict for verdict in verdicts if verdict is not None])
 
 
 def _batch(
@@ -99,15 +97,15 @@ def _batch(
     profiles: list[Profile] = []
     recorded: Recorded = {}
     for file in files:
-        found, times = read_profiles(file, launch)
-        profiles += found
+        of_file, times = read_profiles(file, launch)
+        profiles += of_file
         recorded.update(times)
     profiles = only_named(profiles, application, launch.kernel)
     return profiles, ProfileBatch.of(profiles, invocations=invocations), recorded
 
 
 def _probes(words: Sequence[str], known: Sequence[str]) -> dict[str, float]:
-    found: dict[str, float] = {}
+    probes: dict[str, float] = {}
     for word in words:
         key, _, text = word.rpartition("=")
         try:
@@ -124,22 +122,22 @@ def _probes(words: Sequence[str], known: Sequence[str]) -> dict[str, float]:
                 expected=f"a device that the model knows ({', '.join(known)})",
                 found=f"{key!r}: to add a device, measure it (crosscast dataset build) and train again",
             )
-        if key in found:
+        if key in probes:
             raise InputError.of(where="--probe", expected="each device once", found=f"{key} twice")
-        found[key] = seconds
-    return found
+        probes[key] = seconds
+    return probes
 
 
 def _chosen(
     named: Sequence[str] | None, files: Sequence[Path], known: Sequence[str]
 ) -> list[str | Device] | None:
-    """The devices to predict; ``None`` for all that the model knows."""
+    """Devices to predict; ``None`` for all that the model knows."""
     if named is None and not files:
         return None
 
     chosen = list(known) if named is None else named_devices(named, known, "--devices")
     described = [read_device(file) for file in files]
-    keys = [*known, *(each.key for each in (*chosen, *described) if not isinstance(each, str))]
+    keys = [*known, *(device.key for device in (*chosen, *described) if not isinstance(device, str))]
     for file, device in zip(files, described, strict=True):
         if keys.count(device.key) > 1:
             raise InputError.of(
@@ -157,17 +155,17 @@ def explain(file: Path, /, *more: Path, options: ExplainOptions) -> None:
 
     named = options.devices if options.devices is not None else () if options.device_file else DEVICES
     chosen = [*map(device_named, named), *map(read_device, options.device_file)]
-    profiles = [each for path in (file, *more) for each in read_profiles(path, options.launch)[0]]
+    profiles = [profile for path in (file, *more) for profile in read_profiles(path, options.launch)[0]]
     profiles = only_named(profiles, options.application, options.launch.kernel)
-    found = verdicts_of(profiles, chosen)
+    verdicts = verdicts_of(profiles, chosen)
     forecast = forecast_beside(profiles, chosen)
 
     show(
         options.output,
         lambda: (
-            {"verdicts": [each.to_dict() for each in found.verdicts]}
+            {"verdicts": [verdict.to_dict() for verdict in verdicts.verdicts]}
             | ({} if forecast is None else {"forecasts": forecast.to_dict()["kernels"]})
         ),
-        lambda: verdicts_report(found, forecast),
-        lambda: roofline_figures(found.verdicts),
+        lambda: verdicts_report(verdicts, forecast),
+        lambda: roofline_figures(verdicts.verdicts),
     )

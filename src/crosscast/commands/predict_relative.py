@@ -1,10 +1,11 @@
-"""``crosscast predict relative``: times of runs on devices relative to each other."""
+"""``crosscast predict relative``: relative times of runs on several devices."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 
@@ -32,12 +33,12 @@ def relative(file: Path, /, *more: Path, options: PredictRelativeOptions) -> Non
     check_output(options.output)
     if options.time is not None and not options.time > 0:
         raise InputError.of(where="--time", expected="seconds above 0", found=f"{options.time:g}")
-    for each in (file, *more):
-        if not each.exists() and str(each) != "bundled":
-            raise InputError.of(where=each, expected="a file or the folder of a dataset", found="none")
+    for path in (file, *more):
+        if not path.exists() and str(path) != "bundled":
+            raise InputError.of(where=path, expected="a file or the folder of a dataset", found="none")
 
     def predicted(trained: TrainedRelativeModel) -> list[RelativeForecast]:
-        asked = _observations(
+        observations = _observations(
             trained, (file, *more), options.application, options.launch, options.source, options.time
         )
         _check_device("--relative-to", options.relative_to, trained.devices)
@@ -49,16 +50,16 @@ def relative(file: Path, /, *more: Path, options: PredictRelativeOptions) -> Non
                 timed_on=options.source if options.source in trained.devices else None,
                 time_s=options.time,
             )
-            for runs in asked
+            for runs in observations
         ]
 
     trained, forecasts = first_fit(models_for(options.model, "relative"), predicted, tell)
-    found = [run for forecast in forecasts for run in forecast]
-    warn_of(found)
+    runs = [run for forecast in forecasts for run in forecast]
+    warn_of(runs)
 
     show(
         options.output,
-        lambda: forecasts_answer("runs", [each.to_dict() for each in found], trained.card),
+        lambda: forecasts_answer("runs", [run.to_dict() for run in runs], trained.card),
         lambda: forecasts_report(forecasts, trained.card),
     )
 
@@ -76,27 +77,27 @@ def _observations(
     source: str | None,
     time: float | None,
 ) -> list[Observations]:
-    """What is asked of a model, as it knows counters or profiles."""
+    """Read the runs to predict, with counters or profiles as the model needs."""
     known = dict.fromkeys((*trained.card.sources, *trained.devices))
-    _check_device("--source", source, [each for each in known if each != NO_SOURCE])
+    _check_device("--source", source, [name for name in known if name != NO_SOURCE])
     of_profiles = trained.card.sources == (NO_SOURCE,)
     if of_profiles and source is not None and time is None:
         raise InputError.of(
             where="--source", expected="with --time, as profiles are of no device", found="it alone"
         )
-    wanted = Wanted(application, launch, source, of_profiles)
-    asked = [read_observations(each, wanted) for each in files]
+    selection = Selection(application, launch, source, of_profiles)
+    observations = [read_observations(path, selection) for path in files]
     if time is not None:
-        _check_timed(asked, trained.devices, source)
-    return asked
+        _check_timed(observations, trained.devices, source)
+    return observations
 
 
-def _check_timed(read: Sequence[Observations], devices: Sequence[str], source: str | None) -> None:
-    """Refuse a time of several runs, or on no device that the model knows."""
-    runs = sum(map(len, read))
+def _check_timed(observations: Sequence[Observations], devices: Sequence[str], source: str | None) -> None:
+    """Raise InputError if a time is given for several runs, or for a device that the model does not know."""
+    runs = sum(map(len, observations))
     if runs > 1:
         raise InputError.of(where="--time", expected="one run to predict", found=f"{runs}")
-    device = source or read[0].source[0]
+    device = source or observations[0].source[0]
     if device not in devices:
         raise InputError.of(
             where="--time",
@@ -109,31 +110,32 @@ _MOST_NAMED = 20
 
 
 @dataclass(frozen=True)
-class Wanted:
-    """Which runs are asked about, and by what."""
+class Selection:
+    """The runs to predict."""
 
-    application: str | None  # Take those of this name alone
-    launch: LaunchOptions  # Take those of its kernel alone; a program is launched so
-    source: str | None  # Device on which they were counted; of a dataset, take those alone
-    profiles: bool  # Whether the model knows profiles, which are of no device, and not counters
+    application: str | None  # Only runs of this application
+    launch: LaunchOptions  # Only runs of its kernel; also the launch of a program
+    source: str | None  # Device of the counters; of a dataset, only runs counted on it
+    profiles: bool  # Whether the model needs profiles, which have no device, rather than counters
 
 
-def read_observations(path: Path, wanted: Wanted) -> Observations:
-    """Read the runs of a dataset, of a counter tool's file, or of profiles, as the model takes them."""
+def read_observations(path: Path, selection: Selection) -> Observations:
+    """Read the runs of a dataset, of a counter tool's file, or of profiles."""
     if str(path) == "bundled" or (path.is_dir() and not is_hpctoolkit(path)):
-        found = _counted_of_dataset(path, wanted)
+        runs = _of_dataset(path, selection)
+    elif selection.profiles:
+        runs = _of_profiles(path, selection.launch)
     else:
-        found = (
-            _of_profiles(path, wanted.launch) if wanted.profiles else _of_counter_tool(path, wanted.source)
-        )
-    found = _only("--application", wanted.application, found, found.application)
-    return _only("--kernel", wanted.launch.kernel, found, found.kernel)
+        runs = _of_counter_tool(path, selection.source)
+    runs = _only("--application", selection.application, runs, runs.application)
+    return _only("--kernel", selection.launch.kernel, runs, runs.kernel)
 
 
-def _counted_of_dataset(folder: Path, wanted: Wanted) -> Observations:
-    found = observations_of(dataset_named(folder), counters="profiles" if wanted.profiles else "sessions")
-    # Profiles are of no device: that a time is known on one is no matter of theirs.
-    return found if wanted.profiles else _only("--source", wanted.source, found, found.source)
+def _of_dataset(folder: Path, selection: Selection) -> Observations:
+    counters: Literal["profiles", "sessions"] = "profiles" if selection.profiles else "sessions"
+    runs = observations_of(dataset_named(folder), counters=counters)
+    # With profiles, --source names the device of --time only.
+    return runs if selection.profiles else _only("--source", selection.source, runs, runs.source)
 
 
 def _of_profiles(path: Path, launch: LaunchOptions) -> Observations:
@@ -160,10 +162,10 @@ def _of_counter_tool(path: Path, source: str | None) -> Observations:
 
 
 def _only(option: str, name: str | None, observations: Observations, names: Sequence[str]) -> Observations:
-    """Those of a name; all for ``None``."""
+    """Select the runs with a name; ``None`` selects all."""
     if name is None:
         return observations
     if name not in names:
         known = format_names(list(dict.fromkeys(names)), _MOST_NAMED)
         raise InputError.of(where=option, expected=f"one of {known}", found=repr(name))
-    return observations.rows(np.array([each == name for each in names]))
+    return observations.rows(np.array([other == name for other in names]))

@@ -1,4 +1,4 @@
-"""``crosscast report``: a page of figures and tables about a dataset and how well it is predicted."""
+"""``crosscast report``: a page about a dataset and its evaluation, or a report on a recorded program."""
 
 from __future__ import annotations
 
@@ -43,17 +43,17 @@ def report(folder: Path, /, *, options: ReportOptions) -> None:
 def _of_trace(folder: Path, devices: Names | None, output: Output) -> None:
     """Report on a recorded program."""
     check_output(output)
-    summary, found = replay_trace(folder)
+    summary, replayed = replay_trace(folder)
     forecast: ApplicationForecast | str
     try:
-        forecast = forecast_application(summary, found, devices=devices)
+        forecast = forecast_application(summary, replayed, devices=devices)
     except CrosscastError as error:
-        if devices is not None and any(each.profile for each in found):
+        if devices is not None and any(replay.profile for replay in replayed):
             raise
         forecast = str(error)
     show(
         output,
-        lambda: to_dict(summary, found, forecast),
-        lambda: application_report(summary, found, forecast),
+        lambda: to_dict(summary, replayed, forecast),
+        lambda: application_report(summary, replayed, forecast),
         lambda: capture_figures(summary),
     )

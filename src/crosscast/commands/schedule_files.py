@@ -1,4 +1,4 @@
-"""The files that simulations write: a schedule, and figures of schedules."""
+"""Files that simulations write: a schedule, and figures of schedules."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _WRITERS: dict[str, Callable[[Schedule, Path], None]] = {".csv": write_schedule,
 
 @dataclass
 class ScheduleFiles:
-    """Takes each schedule as it comes, and writes what was asked for at the end."""
+    """Collects what is needed of each schedule, and writes the requested files at the end."""
 
     out: Sequence[Path]
     output: FigureOutput
@@ -54,7 +54,7 @@ class ScheduleFiles:
     _end_s: float = field(default=0.0, init=False)
 
     def check(self, schedules: int) -> None:
-        """Refuse what cannot be written or would not be used, before a long run rather than after it."""
+        """Raise InputError if a file cannot be written, or an option would have no effect."""
         self._schedules = schedules
         for path in self.out:
             if schedules > 1:
@@ -73,11 +73,11 @@ class ScheduleFiles:
 
     @property
     def draws(self) -> bool:
-        """Whether figures are wanted."""
+        """Whether figures are requested."""
         return self.output.figures is not None or self.output.html is not None
 
     def keep(self, label: str, schedule: Schedule) -> None:
-        """Take a schedule, of which only what will be written is kept."""
+        """Take a schedule, and keep only what will be written."""
         if self.draws:
             self._queues[label] = queue_length(schedule)
             if self.budget is not None:
@@ -88,14 +88,14 @@ class ScheduleFiles:
         self._end_s = max(self._end_s, float(schedule.end_s.max()) - self._origin_s)
 
     def _keep_power(self, label: str, schedule: Schedule, budget: Budget) -> None:
-        found = power_over_time(schedule, budget)
-        limit_w = budget.power_w[found.budget]
-        # When all is over, machines are idle.
-        time_s = np.append(found.time_s, found.end_s)
-        watts = np.append(found.power_w, idle_power_w(schedule.machines))
+        power = power_over_time(schedule, budget)
+        limit_w = budget.power_w[power.budget]
+        # Machines are idle after the last job.
+        time_s = np.append(power.time_s, power.end_s)
+        watts = np.append(power.power_w, idle_power_w(schedule.machines))
         self._powers[label] = Steps(time_s, np.rint(watts).astype(np.int64))
         if np.isfinite(limit_w).all():
-            self._powers["budget"] = Steps(found.time_s, np.rint(limit_w).astype(np.int64))
+            self._powers["budget"] = Steps(power.time_s, np.rint(limit_w).astype(np.int64))
 
     def write(self) -> None:
         """Write the schedule."""
@@ -104,11 +104,11 @@ class ScheduleFiles:
                 _WRITERS[path.suffix](self._last[1], path)
                 tell(f"wrote {path}")
 
-    def drawn(self, title: str) -> dict[str, Figure]:
-        """The figures that are wanted; if there is nothing to draw, that is said before a file is written."""
+    def figures(self, title: str) -> dict[str, Figure]:
+        """Draw the requested figures; errors are raised before a file is written."""
         if not self.draws:
             return {}
-        # Imported here: figures of experiments bring the models whose jobs these are.
+        # Imported here, as figures of experiments import models.
         from crosscast.report.schedule_figures import gantt, queue_figure
 
         to_s = min(self._to_s, self._end_s)
@@ -149,7 +149,7 @@ class ScheduleFiles:
 
 
 def _window(text: str) -> tuple[float, float]:
-    """Start and end in seconds of ``10d:17d``; either may be left out."""
+    """Parse start and end in seconds of ``10d:17d``; either may be left out."""
     start, colon, end = text.partition(":")
     if not colon or text == ":":
         raise InputError.of(

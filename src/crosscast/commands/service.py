@@ -1,4 +1,4 @@
-"""``crosscast serve``, the prediction service, and ``hooks``: files that schedulers and operators use."""
+"""``crosscast serve``, the prediction service, and ``hooks``, files for schedulers and operators."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def serve(*, options: ServeOptions) -> None:
     )
 
 
-_LEFT = {"new": "not there", "same": "already there", "yours": "yours differs, and stays"}
+_UNCHANGED = {"new": "not there", "same": "already there", "yours": "yours differs, and stays"}
 
 
 def install(
@@ -44,11 +44,11 @@ def install(
     """Run ``crosscast hooks install``."""
     results = [
         {
-            "path": str(each.path),
-            "result": _done(each, ("new", "newer"), each.write, "written", dry_run),
-            "content": each.content.decode(),
+            "path": str(file.path),
+            "result": _done(file, ("new", "newer"), file.write, "written", dry_run),
+            "content": file.content.decode(),
         }
-        for each in hooks.files(kind, folder, prefix)
+        for file in hooks.files(kind, folder, prefix)
     ]
     _show(results, json, contents=dry_run)
 
@@ -64,8 +64,8 @@ def remove(
 ) -> None:
     """Run ``crosscast hooks remove``."""
     results = [
-        {"path": str(each.path), "result": _done(each, ("same", "newer"), each.remove, "removed", dry_run)}
-        for each in hooks.files(kind, folder, prefix)
+        {"path": str(file.path), "result": _done(file, ("same", "newer"), file.remove, "removed", dry_run)}
+        for file in hooks.files(kind, folder, prefix)
     ]
     _show(results, json)
 
@@ -73,9 +73,9 @@ def remove(
 def _done(
     file: hooks.HookFile, states: Sequence[str], act: Callable[[], None], done: str, dry_run: bool
 ) -> str:
-    """Do it to a file that is in one of these states; return what became of it, or would."""
+    """Write or remove a file if it is in one of the states; return the outcome, or that of a dry run."""
     if file.state not in states:
-        return _LEFT[file.state]
+        return _UNCHANGED[file.state]
     if dry_run:
         return f"would be {done}"
     act()
@@ -86,7 +86,7 @@ def _show(results: Sequence[Mapping[str, str]], json: bool, *, contents: bool = 
     if json:
         print_json({"files": results})
         return
-    for each in results:
-        print(f"{each['path']}: {each['result']}")
+    for result in results:
+        print(f"{result['path']}: {result['result']}")
         if contents:
-            print(each["content"])
+            print(result["content"])

@@ -53,7 +53,7 @@ from crosscast.report.schedule import policies_report
 _ESTIMATES = ("requested", "exact", "predicted")
 
 _SEARCHED = ("fcfs", "shortest", "smallest-area")
-"""Orders that are searched, where none are named."""
+"""Orders that are searched by default."""
 
 
 def policies(trace: Path, /, *, options: SimulatePoliciesOptions) -> None:
@@ -66,8 +66,8 @@ def policies(trace: Path, /, *, options: SimulatePoliciesOptions) -> None:
     files.check(len(chosen))
     check_output(options.output)
 
-    read = read_trace(trace)
-    clusters, site = _machines(read, options.machines)
+    job_trace = read_trace(trace)
+    machines, site = _machines(job_trace, options.machines)
     files.budget = site.budget
     for name in options.estimates:
         if name not in _ESTIMATES:
@@ -76,30 +76,32 @@ def policies(trace: Path, /, *, options: SimulatePoliciesOptions) -> None:
             )
     overruns: Literal["kill", "header"] = "kill" if options.enforce_walltime else "header"
     cleaned = {
-        name: read.jobs("exact" if name == "exact" else "requested", overruns) for name in options.estimates
+        name: job_trace.jobs("exact" if name == "exact" else "requested", overruns)
+        for name in options.estimates
     }
-    found = cleaned[options.estimates[0]]
-    _check_width(found.jobs, clusters)
-    if options.users and found.jobs.user is None:
+    first = cleaned[options.estimates[0]]
+    _check_width(first.jobs, machines)
+    if options.users and first.jobs.user is None:
         raise InputError.of(where="--users", expected="a trace with users", found=f"none in {trace}")
-    placed = _placed(read, found, clusters, site, options.machines)
-    facts, label = trace_facts(read, found, clusters, " and ".join(options.estimates)), read.label
+    placement = _placement(job_trace, first, machines, site, options.machines)
+    facts = trace_facts(job_trace, first, machines, " and ".join(options.estimates))
+    label = job_trace.label
     runs = []
     for name in options.estimates:
-        some, notes = _runs(
-            chosen, read, cleaned[name], clusters, placed, site, predicted=name == "predicted"
+        of_estimates, notes = _runs(
+            chosen, job_trace, cleaned[name], machines, placement, site, predicted=name == "predicted"
         )
-        runs += [replace(run, exact=name == "exact" and len(options.estimates) > 1) for run in some]
+        runs += [replace(run, exact=name == "exact" and len(options.estimates) > 1) for run in of_estimates]
     files.check(len(runs))
     facts["notes"] += notes
-    # Of ten million jobs, the columns that are not simulated are most of the memory.
-    del read
-    load_simulator(len(found.jobs), chosen, site, runs[0].rules, say)
+    # For ten million jobs, the columns that are not simulated take most of the memory.
+    del job_trace
+    load_simulator(len(first.jobs), chosen, site, runs[0].rules, say)
     with spreading(options.executor), LabelStatus() as status:
         results = compare_policies(
             runs,
-            clusters,
-            placed,
+            machines,
+            placement,
             site=site,
             progress=status if options.executor in (None, "local") else None,
             keep=files.keep,
@@ -107,22 +109,22 @@ def policies(trace: Path, /, *, options: SimulatePoliciesOptions) -> None:
     if options.search is not None:
         results = ranked(results, options.search)
         facts["best"] = {"objective": options.search, "policy": results[0].label}
-    drawn = files.drawn(label)
-    against = [differences(each, results[0], site.seed) for each in results]
+    figures = files.figures(label)
+    against = [differences(result, results[0], site.seed) for result in results]
 
-    def listed() -> dict[str, object]:
-        found = [
-            result.to_dict(users=options.users) | _against(results[0].label, each)
-            for result, each in zip(results, against, strict=True)
+    def answer() -> dict[str, object]:
+        rows = [
+            result.to_dict(users=options.users) | _against(results[0].label, pair)
+            for result, pair in zip(results, against, strict=True)
         ]
-        return {"results": found, "trace": facts}
+        return {"results": rows, "trace": facts}
 
     files.write()
     show(
         options.output,
-        listed,
+        answer,
         lambda: policies_report(results, facts, against, users=options.users),
-        lambda: drawn,
+        lambda: figures,
     )
 
 
@@ -132,7 +134,7 @@ def _grid(
     priorities: Sequence[str] | None,
     backfills: Sequence[str] | None,
 ) -> tuple[list[str], list[str], list[str] | None]:
-    """Policies and orders that are searched, where none are named."""
+    """Policies and orders that are searched, with defaults where none are given."""
     if search not in OBJECTIVES:
         raise InputError.of(where="--search", expected=f"one of {', '.join(OBJECTIVES)}", found=repr(search))
     chosen = list(policies or POLICIES)
@@ -140,14 +142,14 @@ def _grid(
     return chosen, list(priorities or _SEARCHED), passes
 
 
-def _against(label: str, found: tuple[PolicyDifference, PolicyDifference] | None) -> dict[str, object]:
+def _against(label: str, pair: tuple[PolicyDifference, PolicyDifference] | None) -> dict[str, object]:
     """Differences to the first policy, for JSON."""
-    if found is None:
+    if pair is None:
         return {"against": None}
     names = ("mean_wait_s", "average_bounded_slowdown")
     values = {
-        name: {"value": each.value, "interval": [each.interval.low, each.interval.high]}
-        for name, each in zip(names, found, strict=True)
+        name: {"value": difference.value, "interval": [difference.interval.low, difference.interval.high]}
+        for name, difference in zip(names, pair, strict=True)
     }
     return {"against": {"policy": label, **values}}
 
@@ -155,114 +157,119 @@ def _against(label: str, found: tuple[PolicyDifference, PolicyDifference] | None
 def _policies(
     names: Sequence[str], priorities: Sequence[str] | None, backfills: Sequence[str] | None
 ) -> list[Policy]:
-    """All combinations; there is an order of backfilling with ``easy`` only."""
-    nothing: Sequence[str | None] = [None]
-    found = [
-        policy_named(name, first, second)
+    """Make all combinations; only ``easy`` has an order of backfilling."""
+    default: Sequence[str | None] = [None]
+    combinations = [
+        policy_named(name, priority, backfill)
         for name in names
-        for first in priorities or nothing
-        for second in (nothing if name != "easy" and "easy" in names else backfills or nothing)
+        for priority in priorities or default
+        for backfill in (default if name != "easy" and "easy" in names else backfills or default)
     ]
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys(combinations))
 
 
 def _runs(
     chosen: Sequence[Policy],
     trace: JobTrace,
-    found: CleanedJobs,
+    cleaned: CleanedJobs,
     machines: Sequence[Machine],
-    placed: Placement | None,
+    placement: Placement | None,
     site: Site,
     *,
     predicted: bool,
 ) -> tuple[list[QueuedJobs], list[str]]:
-    """All policies with all ways to configure jobs and to share, where there are any, and notes on them."""
-    count, notes = len(found.jobs), []
-    numbers = trace.columns["executable"][found.rows]
-    named = None
+    """Combine policies with the site's power, sharing and shift policies, and collect notes."""
+    jobs, count, notes = cleaned.jobs, len(cleaned.jobs), []
+    numbers = trace.columns["executable"][cleaned.rows]
+    executables = None
     if not np.isnan(numbers).all():
-        texts = trace.names.get("executable")
-        named = [
-            "" if np.isnan(each) else texts[int(each) - 1] if texts else str(int(each))
-            for each in numbers.tolist()
+        names = trace.names.get("executable")
+        executables = [
+            "" if np.isnan(number) else names[int(number) - 1] if names else str(int(number))
+            for number in numbers.tolist()
         ]
-    rules = _rules(trace, found, machines, site, predicted=predicted)
-    for each in chosen:
-        if each.queue == "multifactor" and rules.priority is None:
+    rules = _rules(trace, cleaned, machines, site, predicted=predicted)
+    for policy in chosen:
+        if policy.queue == "multifactor" and rules.priority is None:
             raise InputError.of(
                 where="--priority", field="multifactor", expected="a TOML file with [priority]", found="none"
             )
-    # Weights that no policy asks for are left out.
-    ruled = {each: rules if each.queue == "multifactor" else replace(rules, priority=None) for each in chosen}
-    runs = [QueuedJobs(each, found.jobs, rules=ruled[each], predicted=predicted) for each in chosen]
+    # Only multifactor uses the weights of priorities.
+    without_priority = replace(rules, priority=None)
+    rules_for = {policy: rules if policy.queue == "multifactor" else without_priority for policy in chosen}
+    runs = [QueuedJobs(policy, jobs, rules=rules_for[policy], predicted=predicted) for policy in chosen]
     if site.options is not None and site.budget is not None:
-        if placed is not None and not isinstance(placed, Bound):
+        if placement is not None and not isinstance(placement, Bound):
             raise InputError.of(
                 where="placement", expected="round-robin or random under a budget", found="completion"
             )
-        machine = np.zeros(count, np.int64) if placed is None else placed.machine
+        machine = np.zeros(count, np.int64) if placement is None else placement.machine
         options = read_power_options(site.options)
-        kind, drawn = kinds_of_jobs(options.kinds, named, count, site.seed)
+        kind, drawn = kinds_of_jobs(options.kinds, executables, count, site.seed)
         notes += [f"{drawn:,} of a kind without configurations: that of each is drawn"] if drawn else []
         runs = []
-        for way in site.power_policies:
-            own = configure(options, kind, found.jobs, machines, machine, site.budget, way)
+        for power_policy in site.power_policies:
+            configured = configure(options, kind, jobs, machines, machine, site.budget, power_policy)
             runs += [
-                QueuedJobs(each, own.planned, way, own.power_w, rules=ruled[each], predicted=predicted)
-                for each in chosen
+                QueuedJobs(
+                    policy,
+                    configured.planned,
+                    power_policy,
+                    configured.power_w,
+                    rules=rules_for[policy],
+                    predicted=predicted,
+                )
+                for policy in chosen
             ]
     if site.slowdowns is not None:
         slowdowns = read_slowdowns(site.slowdowns)
-        kind, drawn = kinds_of_jobs(slowdowns.kinds, named, count, site.seed)
+        kind, drawn = kinds_of_jobs(slowdowns.kinds, executables, count, site.seed)
         notes += [f"{drawn:,} of a kind without slowdowns: that of each is drawn"] if drawn else []
-        ways = site.sharing_policies
-        shares = [sharing_for(each, slowdowns, kind, site.limit, site.least_gain, site.most) for each in ways]
-        runs = [
-            replace(run, sharing=share, shared=way)
-            for run in runs
-            for way, share in zip(ways, shares, strict=True)
+        sharings = [
+            (policy, sharing_for(policy, slowdowns, kind, site.limit, site.least_gain, site.most))
+            for policy in site.sharing_policies
         ]
+        runs = [replace(run, sharing=sharing, shared=policy) for run in runs for policy, sharing in sharings]
     if site.measured:
         runs = [replace(run, rules=replace(run.rules, measured_w=run.power_w)) for run in runs]
     if site.budget is not None and site.shifts != ("never",):
-        machine = np.zeros(count, np.int64) if not isinstance(placed, Bound) else placed.machine
-        runs = [
-            _shifted(run, machine, site.budget, by, site.shift_limit_s) for by in site.shifts for run in runs
-        ]
+        machine = np.zeros(count, np.int64) if not isinstance(placement, Bound) else placement.machine
+        limit_s = site.shift_limit_s
+        runs = [_shifted(run, machine, site.budget, shift, limit_s) for shift in site.shifts for run in runs]
     return runs, notes
 
 
-def _shifted(run: QueuedJobs, machine: Integers, budget: Budget, by: Shift, limit_s: float) -> QueuedJobs:
-    """Jobs that are held back until when power is cheap."""
-    if by == "never":
-        return replace(run, shift=by)
-    release_s = cheapest_release_s(run.jobs, machine, budget, by, limit_s)
-    return replace(run, rules=replace(run.rules, release_s=release_s), shift=by)
+def _shifted(run: QueuedJobs, machine: Integers, budget: Budget, shift: Shift, limit_s: float) -> QueuedJobs:
+    """Delay jobs until power is cheap."""
+    if shift == "never":
+        return replace(run, shift=shift)
+    release_s = cheapest_release_s(run.jobs, machine, budget, shift, limit_s)
+    return replace(run, rules=replace(run.rules, release_s=release_s), shift=shift)
 
 
 def _rules(
-    trace: JobTrace, found: CleanedJobs, machines: Sequence[Machine], site: Site, *, predicted: bool
+    trace: JobTrace, cleaned: CleanedJobs, machines: Sequence[Machine], site: Site, *, predicted: bool
 ) -> Rules:
-    """What the site decides of the jobs of a trace."""
-    names = (trace.names_of(column, found.rows) for column in ("group", "queue", "partition"))
-    rules = rules_of(site.rules, found.jobs, machines, *names)
+    """Apply the site's rules to the jobs of a trace."""
+    names = (trace.names_of(column, cleaned.rows) for column in ("group", "queue", "partition"))
+    rules = rules_of(site.rules, cleaned.jobs, machines, *names)
     if not predicted:
         return rules
     forecasts = site.rules.forecasts
     if forecasts is not None:
-        return replace(rules, forecast_s=read_forecasts(forecasts, found.jobs.number))
-    if found.jobs.user is None:
+        return replace(rules, forecast_s=read_forecasts(forecasts, cleaned.jobs.number))
+    if cleaned.jobs.user is None:
         raise InputError.of(
             where="--estimates",
             field="predicted",
             expected="a trace with users, or forecasts under [walltime] of the TOML file",
             found="neither",
         )
-    return replace(rules, forecast_s=np.full(len(found.jobs), np.nan))
+    return replace(rules, forecast_s=np.full(len(cleaned.jobs), np.nan))
 
 
 def _machines(trace: JobTrace, text: str | None) -> tuple[Sequence[Machine], Site]:
-    """Those of the file, or one with as many processors as were typed, or as the trace says."""
+    """Read the machines of a file, or make one with the given number of processors or the trace's."""
     count = trace.header.procs
     if text is not None:
         try:
@@ -281,7 +288,7 @@ def _machines(trace: JobTrace, text: str | None) -> tuple[Sequence[Machine], Sit
 
 
 def _check_width(jobs: Jobs, machines: Sequence[Machine]) -> None:
-    """Refuse jobs that fit on no machine, before anything is simulated."""
+    """Raise InputError if a job fits on no machine."""
     widest = max(machines, key=lambda machine: machine.procs)
     wide = jobs.procs > widest.procs
     if wide.any():
@@ -294,10 +301,10 @@ def _check_width(jobs: Jobs, machines: Sequence[Machine]) -> None:
         )
 
 
-def _placed(
-    trace: JobTrace, found: CleanedJobs, machines: Sequence[Machine], site: Site, file: str | None
+def _placement(
+    trace: JobTrace, cleaned: CleanedJobs, machines: Sequence[Machine], site: Site, file: str | None
 ) -> Placement | None:
-    name, jobs = site.placement, found.jobs
+    name, jobs = site.placement, cleaned.jobs
     if len(machines) == 1:
         if name is not None:
             raise InputError(f"{file}: placement: nothing to choose with one machine; leave it out")
@@ -306,14 +313,14 @@ def _placed(
     if partitions:
         if name is not None:
             raise InputError(f"{file}: placement: jobs go to the machines of partitions; leave it out")
-        names = trace.names_of("partition", found.rows)
+        names = trace.names_of("partition", cleaned.rows)
         return Bound(machines_of_partitions(partitions, machines, jobs.number, names))
     if name is None:
         raise InputError(
             f"{file}: placement is missing: expected one of {', '.join(KNOWN)} for {len(machines)} machines"
         )
 
-    # Imported here: placements of types of jobs bring the models whose forecasts these are.
+    # Imported here, as placements of types of jobs import models.
     from crosscast.cluster.placements import PLACEMENTS, Workload
 
     predicted_s = np.broadcast_to(jobs.estimate_s, (len(jobs), len(machines)))

@@ -1,4 +1,4 @@
-"""Progress of long work, notes and warnings: what commands say on standard error."""
+"""Progress, notes and warnings of commands, which go to standard error."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ _LINE_S = 30.0
 """Seconds between lines in a log."""
 _EARLY_S = 10.0
 _EARLY_SHARE = 0.05
-"""Before so long, and with less than this share of the tasks done, nobody knows what is left."""
+"""Before this time, and with less than this share of the tasks done, the time left cannot be estimated."""
 
 
 class _Launched(Protocol):
-    """How far a running kernel is."""
+    """Progress of a running kernel."""
 
     @property
     def groups_done(self) -> int: ...
@@ -30,7 +30,7 @@ class _Launched(Protocol):
 
 
 class _Worked(Protocol):
-    """How far fits or measurements are."""
+    """Progress of fits or measurements."""
 
     @property
     def done(self) -> int: ...
@@ -43,26 +43,26 @@ class _Worked(Protocol):
 
 
 class StatusLine:
-    """A line that says what is going on: on a terminal rewritten, from two seconds on.
+    """A line with the current state, which a terminal rewrites, from two seconds on.
 
-    In a pipe or a log it is a line each 30 seconds, when something has been done. As a context manager, it is
-    gone from the terminal when the work is done or has failed.
+    In a pipe or a log, it is a new line each 30 seconds. As a context manager, it removes the line from the
+    terminal when the work is done or has failed.
 
     Parameters
     ----------
     stream
-        Where to write; by default standard error.
+        The stream to write to; by default standard error.
     """
 
     def __init__(self, stream: TextIO | None = None) -> None:
         self._stream = sys.stderr if stream is None else stream
         self._terminal = self._stream.isatty()
         self._shown = 0
-        self._told_s = 0.0
+        self._logged_s = 0.0
         self._start = time.monotonic()
 
     def __enter__(self) -> Self:
-        """Begin."""
+        """Return the line itself."""
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -75,10 +75,10 @@ class StatusLine:
         return time.monotonic() - self._start
 
     def show(self, elapsed_s: float, text: Callable[[], str]) -> None:
-        """Show the state if it is time to, this long after the start."""
+        """Show the state if it is due, `elapsed_s` after the start."""
         if not self._terminal:
-            if elapsed_s >= self._told_s + _LINE_S:
-                self._told_s = elapsed_s
+            if elapsed_s >= self._logged_s + _LINE_S:
+                self._logged_s = elapsed_s
                 self._stream.write(f"crosscast: {text()}\n")
                 self._stream.flush()
             return
@@ -98,32 +98,32 @@ class StatusLine:
 
 
 class ProgressLine(StatusLine):
-    """Shows how far a running kernel, called by its label, is."""
+    """Shows the progress of a running kernel, by its label."""
 
     def __init__(self, stream: TextIO, label: str) -> None:
         super().__init__(stream)
         self._label = label
 
     def __call__(self, progress: _Launched) -> None:
-        """Show the state if it is time to."""
+        """Show the state if it is due."""
         done, total, elapsed_s = progress.groups_done, progress.groups_total, progress.elapsed_s
         self.show(elapsed_s, lambda: describe(self._label, done, total, elapsed_s))
 
     def say(self, text: str) -> None:
-        """Say on a line of its own what a run needs, or that it is not in full."""
+        """Print a note on a separate line."""
         self.close()
         print(f"crosscast: note: {text}", file=self._stream, flush=True)
 
 
 class TaskStatus(StatusLine):
-    """Shows how many fits or other tasks are done, and how long the rest will take."""
+    """Shows the number of finished fits or other tasks, and the time left."""
 
     def __init__(self, noun: str = "done") -> None:
         super().__init__()
         self._noun = noun
 
     def __call__(self, state: _Worked) -> None:
-        """Show the state if it is time to."""
+        """Show the state if it is due."""
         early = self.elapsed_s < _EARLY_S and state.done < max(1.0, _EARLY_SHARE * state.total)
         left = "time left not known yet" if early else time_left(state.left_s)
         self.show(
@@ -132,15 +132,15 @@ class TaskStatus(StatusLine):
 
 
 class LabelStatus(StatusLine):
-    """Shows what is being done, and for how long everything takes so far."""
+    """Shows the current activity, and the time since the start."""
 
     def __call__(self, label: str) -> None:
-        """Show what is being done if it is time to."""
+        """Show the activity if it is due."""
         self.show(self.elapsed_s, lambda: f"{label}, {format_seconds(self.elapsed_s)} so far")
 
 
 def describe(label: str, done: int, total: int, elapsed_s: float) -> str:
-    """One line about a running kernel: work-groups done, rate, time left.
+    """Describe a running kernel on one line: finished work-groups, rate, time left.
 
     >>> describe("matmul", 512, 4096, 4.0)
     'matmul: 512 of 4,096 work-groups (12 %), 128 a second, 28 s left'
@@ -155,7 +155,7 @@ def describe(label: str, done: int, total: int, elapsed_s: float) -> str:
 
 
 def time_left(seconds: float) -> str:
-    """Say how long work will take from now on, to the second.
+    """Write the time left, to the second.
 
     >>> time_left(74.8), time_left(0.909)
     ('about 1 min 15 s left', 'less than a second left')
@@ -164,14 +164,14 @@ def time_left(seconds: float) -> str:
 
 
 class LaunchesStatus(StatusLine):
-    """Shows how many of the launches of a file are done, and how long the rest will take."""
+    """Shows the number of finished launches of a file, and the time left."""
 
     def __init__(self, total: int) -> None:
         super().__init__()
         self._done, self._total = 0, total
 
     def advance(self) -> None:
-        """Count one more launch; show the state if it is time to."""
+        """Count one more launch; show the state if it is due."""
         self._done += 1
         if self._done < self._total:
             self.show(self.elapsed_s, self._text)
@@ -183,11 +183,11 @@ class LaunchesStatus(StatusLine):
 
 _LONG_S = 30.0
 _MANY = 1000
-"""Tasks that a person is asked about before they begin."""
+"""Number of tasks from which on a campaign needs confirmation."""
 
 
 def announce(tasks: int, seconds: float) -> None:
-    """Say how long a campaign will take, and `confirm` it."""
+    """Print the expected time of a campaign, and `confirm` it."""
     if seconds >= _LONG_S:
         print(
             f"crosscast: {format_count(tasks)} tasks, roughly {format_seconds(round(seconds))}",
@@ -214,28 +214,28 @@ def confirm(tasks: int, _: float) -> None:
 
 
 def tell(text: str) -> None:
-    """Say on standard error what is done, such as a file that was written."""
+    """Print a result, such as a file that was written, on standard error."""
     print(text, file=sys.stderr, flush=True)
 
 
 def say(text: str) -> None:
-    """Say on standard error what is going on, such as what is compiled once."""
+    """Print an activity, such as a one-time compilation, on standard error."""
     tell(f"crosscast: {text}")
 
 
 def warn(text: str) -> None:
-    """Print a warning on standard error; a page that is written later has it, too."""
+    """Print a warning on standard error, and keep it for a page that is written later."""
     TYPED.get(Typed()).warnings.append(text)
     print(f"crosscast: warning: {text}", file=sys.stderr)
 
 
 def warn_about(predictions: Iterable[tuple[str, Sequence[str]]]) -> None:
-    """Print each warning once, with the first that it is about and how many more there are."""
-    about: dict[str, list[str]] = {}
+    """Print each warning once, with the first label that it is about and the number of further ones."""
+    labels_of: dict[str, list[str]] = {}
     for label, warnings in predictions:
         for warning in warnings:
-            about.setdefault(warning, []).append(label)
-    for warning, labels in about.items():
+            labels_of.setdefault(warning, []).append(label)
+    for warning, labels in labels_of.items():
         more = f" and {len(labels) - 1} more" if len(labels) > 1 else ""
         warn(f"{labels[0]}{more}: {warning}")
 
@@ -250,5 +250,5 @@ class _Warned(Protocol):
 
 
 def warn_of(predictions: Sequence[_Warned]) -> None:
-    """Print each warning once, with what it is about."""
+    """Print each warning of predictions once, with their labels."""
     warn_about((prediction.label, prediction.warnings) for prediction in predictions)

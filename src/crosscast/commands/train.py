@@ -12,7 +12,7 @@ from crosscast.cli.models import (
     TrainTimeOptions,
 )
 from crosscast.commands.files import data_named
-from crosscast.commands.output import check_output, check_place, check_run, fitting, show
+from crosscast.commands.output import check_output, check_run, check_writable, fitting, show
 from crosscast.commands.status import warn
 from crosscast.data.dataset import Dataset, dataset_named, without_applications
 from crosscast.prediction.configuration.bailey2014 import PublishedPredictor
@@ -30,19 +30,19 @@ def time(dataset: Path, /, *, options: TrainTimeOptions) -> None:
     """Run ``crosscast train time``."""
     _check(options)
     data, left_out = data_named(dataset, "time"), options.without or []
-    known = without_applications(data, left_out) if isinstance(data, Dataset) else data.without(left_out)
+    training = without_applications(data, left_out) if isinstance(data, Dataset) else data.without(left_out)
     with fitting(options.run) as how:
-        trained = api.train(known, "time", options.model, **how)
+        trained = api.train(training, "time", options.model, **how)
     trained.save(options.out)
     show(options.output, trained.card.to_dict, lambda: time_report.training_report(trained.card, options.out))
 
 
 def relative(dataset: Path, /, *, options: TrainRelativeOptions) -> None:
     """Run ``crosscast train relative``."""
-    known = _known(dataset, options)
+    training = _training_data(dataset, options)
     with fitting(options.run) as how:
         trained = api.train(
-            known,
+            training,
             "relative",
             options.model,
             devices=options.devices,
@@ -60,10 +60,10 @@ def relative(dataset: Path, /, *, options: TrainRelativeOptions) -> None:
 
 def configuration(dataset: Path, /, *, options: TrainConfigurationOptions) -> None:
     """Run ``crosscast train configuration``."""
-    known = _known(dataset, options)
+    training = _training_data(dataset, options)
     with fitting(options.run) as how:
         trained = api.train(
-            known,
+            training,
             "configuration",
             options.model,
             samples=options.samples,
@@ -73,9 +73,9 @@ def configuration(dataset: Path, /, *, options: TrainConfigurationOptions) -> No
             **how,
         )
     trained.save(options.out)
-    found, tree = trained.predictor, None
-    if isinstance(found, PublishedPredictor):
-        tree = (found.fitted.clusters.note, found.fitted.tree.text())
+    predictor, tree = trained.predictor, None
+    if isinstance(predictor, PublishedPredictor):
+        tree = (predictor.fitted.clusters.note, predictor.fitted.tree.text())
     show(
         options.output,
         trained.card.to_dict,
@@ -85,22 +85,22 @@ def configuration(dataset: Path, /, *, options: TrainConfigurationOptions) -> No
 
 def corun(dataset: Path, /, *, options: TrainCorunOptions) -> None:
     """Run ``crosscast train corun``."""
-    known = _known(dataset, options)
+    training = _training_data(dataset, options)
     with fitting(options.run) as how:
-        trained = api.train(known, "corun", options.model, device=options.device, **how)
+        trained = api.train(training, "corun", options.model, device=options.device, **how)
     trained.save(options.out)
     show(options.output, trained.card.to_dict, lambda: corun_training_report(trained.card, options.out))
 
 
-def _known(folder: Path, options: DatasetOptions) -> Dataset:
-    """What to learn from, if what comes of it can be written."""
+def _training_data(folder: Path, options: DatasetOptions) -> Dataset:
+    """Check the outputs, and read the dataset without the applications that are left out."""
     _check(options)
     return without_applications(dataset_named(folder), options.without or [])
 
 
 def _check(options: TrainOptions) -> None:
-    """Refuse before the work what cannot be written."""
+    """Raise an error before the work unless all outputs can be written."""
     check_folder(options.out)
-    check_place("--out", options.out)
+    check_writable("--out", options.out)
     check_output(options.output)
     check_run(options.run)

@@ -1,4 +1,4 @@
-"""``crosscast tune``: the best variants of a kernel on devices, and what measuring some of them adds."""
+"""``crosscast tune``: the best variants of a kernel on devices, by forecasts and measurements."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ def tune(file: Path, /, *, options: TuneOptions) -> None:
     if options.on is not None and not options.measure:
         raise InputError.of(where="--on", expected="it beside --measure", found="it alone")
 
-    asked: list[str | Device] = [*(options.devices or ()), *map(read_device, options.device_file)]
+    devices: list[str | Device] = [*(options.devices or ()), *map(read_device, options.device_file)]
     with TaskStatus("variants") as status:
-        found = ranked(
+        ranking = ranked(
             file,
             options.space,
-            asked,
+            devices,
             kernel=options.kernel,
             model=options.model,
             profiles=options.profiles,
@@ -45,17 +45,17 @@ def tune(file: Path, /, *, options: TuneOptions) -> None:
             progress=status,
         )
     if options.out is not None:
-        _write(found, options.out)
+        _write(ranking, options.out)
     show(
         options.output,
-        lambda: answer_of(found),
-        lambda: ranking_report(found),
-        lambda: ranking_figures(found),
+        lambda: answer_of(ranking),
+        lambda: ranking_report(ranking),
+        lambda: ranking_figures(ranking),
     )
 
 
 def _share(text: str) -> float:
-    """A share such as ``2%`` or ``0.02``."""
+    """Parse a share such as ``2%`` or ``0.02``."""
     number, percent = text.strip().removesuffix("%").strip(), text.strip().endswith("%")
     try:
         share = float(number) / (100 if percent else 1)
@@ -66,23 +66,23 @@ def _share(text: str) -> float:
     return share
 
 
-def answer_of(found: Ranking) -> dict[str, object]:
-    """What ``--json`` prints: how the ranking was made, and a row for each variant and device."""
-    columns = found.plain_columns()
-    names = list(found.variants.names)
+def answer_of(ranking: Ranking) -> dict[str, object]:
+    """Return the object that ``--json`` prints: facts about the ranking, and a row for each variant."""
+    columns = ranking.plain_columns()
+    names = list(ranking.variants.names)
     rows = [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
     others = [name for name in columns if name not in names]
     return {
-        "kernel": found.space.rule.kernel,
-        "space": found.space.where,
-        "variants": len(found),
-        "drawn": found.variants.drawn,
-        "profiled": int(found.ran.sum()),
-        "level": found.level,
-        "count_error": dict(zip(found.devices, found.count_error.tolist(), strict=True)),
-        "not_profiled": dict(found.failed),
-        "not_run": {found.variants.labels[row]: why for row, why in found.tried.items()},
-        "notes": list(found.notes),
+        "kernel": ranking.space.rule.kernel,
+        "space": ranking.space.where,
+        "variants": len(ranking),
+        "drawn": ranking.variants.drawn,
+        "profiled": int(ranking.ran.sum()),
+        "level": ranking.level,
+        "count_error": dict(zip(ranking.devices, ranking.count_error.tolist(), strict=True)),
+        "not_profiled": dict(ranking.failed),
+        "not_run": {ranking.variants.labels[row]: why for row, why in ranking.tried.items()},
+        "notes": list(ranking.notes),
         "ranking": [
             {
                 **{name: row[name] for name in others},
@@ -93,27 +93,27 @@ def answer_of(found: Ranking) -> dict[str, object]:
     }
 
 
-def _write(found: Ranking, folder: Path) -> None:
+def _write(ranking: Ranking, folder: Path) -> None:
     made(folder, "--out")
-    order = found.order(found.devices[0]).tolist()
-    rows = [*found.measured, *found.tried] if found.measured else order
+    order = ranking.order(ranking.devices[0]).tolist()
+    rows = [*ranking.measured, *ranking.tried] if ranking.measured else order
     forecasts = [
         {
-            f"forecast_{key}": math.exp(found.log_time[row, place])
-            for place, key in enumerate(found.devices)
-            if math.isfinite(found.log_time[row, place])
+            f"forecast_{key}": math.exp(ranking.log_time[row, column])
+            for column, key in enumerate(ranking.devices)
+            if math.isfinite(ranking.log_time[row, column])
         }
         for row in rows
     ]
     results = t4_of(
-        [found.variants[row] for row in rows],
-        {number: [found.measured[row]] for number, row in enumerate(rows) if row in found.measured},
-        {number: "runtime" for number, row in enumerate(rows) if row in found.tried},
+        [ranking.variants[row] for row in rows],
+        {number: [ranking.measured[row]] for number, row in enumerate(rows) if row in ranking.measured},
+        {number: "runtime" for number, row in enumerate(rows) if row in ranking.tried},
         forecasts,
     )
     contents = {
-        "ranking": answer_of(found),
-        "t1": t1_of(found.space, found.space.rule.kernel),
+        "ranking": answer_of(ranking),
+        "t1": t1_of(ranking.space, ranking.space.rule.kernel),
         "t4": results,
     }
     for name, content in contents.items():

@@ -108,7 +108,8 @@ def comparison_report(comparison: Comparison) -> Report:
     """List the largest differences, the items of only one side, and the conditions that hold."""
     first, second = comparison.labels
     differ = len(comparison.differences)
-    summary = f"{plural(comparison.compared, 'number')} compared, {differ:,} {'differs' if differ == 1 else 'differ'}."
+    verb = "differs" if differ == 1 else "differ"
+    summary = f"{plural(comparison.compared, 'number')} compared, {differ:,} {verb}."
     parts: list[Part] = [Heading(f"{first} and {second}", 1), summary]
     if comparison.differences:
         shown = comparison.differences[:_MOST]

@@ -198,10 +198,8 @@ def roofline(verdicts: Sequence[Verdict]) -> Figure:
             )
     highest: dict[str, tuple[float, float]] = {}
     for verdict in shown:
-        kernel, rate = (
-            verdict.amounts.kernel,
-            (verdict.amounts.flops or 0.0) / verdict.limits_s[verdict.bound],
-        )
+        kernel = verdict.amounts.kernel
+        rate = (verdict.amounts.flops or 0.0) / verdict.limits_s[verdict.bound]
         point = (verdict.intensity or 0.0, rate)
         draw.points(axes, [point[0]], [point[1]], look[verdict.device.key], "_", size=7)
         highest[kernel] = max(point, highest.get(kernel, point), key=lambda mark: mark[1])
