@@ -351,7 +351,7 @@ def evaluate(
         Names of models (for ``configuration``, of methods), or ``["all"]``; the default one by default. The
         baselines are always there.
     folds
-        What is held out, such as ``leave-application-out``: `QUESTIONS` has those of each question, the
+        Groups to hold out, such as ``leave-application-out``: `QUESTIONS` has the folds of each question, the
         default first.
     seed
         Random seed.

@@ -60,8 +60,8 @@ class InputError(CrosscastError):
     Attributes
     ----------
     where, field, expected, found
-        What is wrong (a file, an argument), in which part of it, what should be there and what is; ``None``
-        as far as the message alone was given.
+        The wrong file or argument, the wrong part of it, the expected and the actual content; ``None`` where
+        only a message was given.
 
     Examples
     --------
@@ -90,15 +90,15 @@ class InputError(CrosscastError):
         Parameters
         ----------
         where
-            A file, an argument, or what else is wrong.
+            The wrong file, argument or other input.
         field
             The part of it that is wrong.
         expected
-            What should be there.
+            The expected content.
         found
-            What is there; text is shown as it is, any other value by its ``repr``.
+            The actual content; text is shown as it is, any other value by its ``repr``.
         problem
-            What is wrong where nothing is expected or found, such as a file that cannot be written.
+            A problem other than unexpected content, such as a file that cannot be written.
         """
         location = [str(part) for part in (where, field) if part is not None]
         value = found if found is None or isinstance(found, str) else repr(found)
@@ -161,7 +161,7 @@ class MissingExtraError(CrosscastError):
     extra
         Name of the extra, as in ``crosscast[extra]``.
     purpose
-        What it is needed for, as a noun phrase.
+        Its purpose, as a noun phrase.
     """
 
     exit_code = 2

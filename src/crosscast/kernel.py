@@ -54,9 +54,9 @@ class Program:
     content
         Source text (of any encoding that has ASCII, as UTF-8 and Latin-1 have), LLVM IR text or LLVM bitcode.
     form
-        What `content` is.
+        Form of `content`.
     path
-        Where it came from, for messages and for resolving ``#include``; ``None`` if from memory.
+        Path of the source, for messages and for resolving ``#include``; ``None`` if from memory.
     options
         Compiler options such as ``-DN=16`` or ``-cl-fast-relaxed-math`` (sources only).
     standard

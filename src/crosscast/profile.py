@@ -122,7 +122,7 @@ class Profile(Tabular):
     environment
         Package, toolchain and machine.
     printed
-        What the kernel printed with ``printf``.
+        Output of the kernel's ``printf``.
     published
         Metrics under the published tool's names and conventions, in its order, as
         (metric, category, value); empty unless asked for.

@@ -14,7 +14,7 @@ from crosscast.cli import main
 from crosscast.cli.dispatch import work
 from crosscast.cli.launch_options import LAUNCH, OfLaunch
 from crosscast.cli.options import names_in
-from crosscast.commands.output import cache_folder, check_place
+from crosscast.commands.output import cache_folder, check_writable
 from crosscast.commands.status import warn_of
 from crosscast.errors import InputError
 from support.commands import Output
@@ -190,21 +190,21 @@ def test_each_warning_is_printed_once_with_what_it_is_about(capsys: Output) -> N
 
 
 def test_a_folder_below_a_folder_that_is_there_can_be_made(tmp_path: Path) -> None:
-    check_place("--out", tmp_path / "a" / "b")
+    check_writable("--out", tmp_path / "a" / "b")
     assert not (tmp_path / "a").exists()
 
 
 def test_a_folder_below_a_file_cannot(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(InputError, match=r"--out: cannot write into .* \(.*file is not a folder\)"):
-        check_place("--out", tmp_path / "file" / "a")
+        check_writable("--out", tmp_path / "file" / "a")
 
 
 def test_a_protected_folder_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # Nothing is protected from root, who may run this.
     monkeypatch.setattr("os.access", lambda path, mode: not mode)
     with pytest.raises(InputError, match=r"--out: cannot write into the folder .* is not writable"):
-        check_place("--out", tmp_path)
+        check_writable("--out", tmp_path)
 
 
 def test_a_cache_of_the_users_that_cannot_be_names_the_ways_out(

@@ -56,7 +56,7 @@ def campaign(*, options: CorunCampaignOptions) -> None:
     """Measure applications in isolation, beside stressors, and in mixes, into a dataset.
 
     An interrupted campaign resumes when the same command is run again; one with more sizes, applications or
-    mixes adds to the dataset. What fails is recorded as failed, and the campaign continues; the exit code is
+    mixes adds to the dataset. Failures are recorded, and the campaign continues; the exit code is
     1 then.
     """
 
@@ -90,7 +90,7 @@ def profile(what: str, /, *, options: CorunProfileOptions = CorunProfileOptions(
     """Profile an application on a device: alone, and beside each of three stressors.
 
     WHAT is a launch file (`.toml`, `.sim`), or with `--size` an application: one of the suite or a folder of
-    your own (docs/suite.md). What is found goes to a file that `crosscast predict corun` and
+    your own (docs/suite.md). Results go to a file that `crosscast predict corun` and
     `crosscast colocate` read; docs/corun.md says what each number means.
 
     Parameters

@@ -57,7 +57,7 @@ def _source_command(importer: Importer) -> Callable[..., None]:
 def own_runs(path: Path, /, *, out: Path, settings: str | None = None) -> None:
     """Import runs of your own over the configurations of a machine: times, powers, counters.
 
-    What `crosscast train configuration` learns from. docs/importing.md has the columns.
+    They are training data for `crosscast train configuration`. docs/importing.md has the columns.
 
     Parameters
     ----------
@@ -179,7 +179,7 @@ class DatasetBuildOptions:
 def build(*, options: DatasetBuildOptions) -> None:
     """Characterize and measure applications of the suite, into a dataset.
 
-    What the dataset has already is not measured again: the same command resumes an interrupted build, and one
+    Existing measurements are not repeated: the same command resumes an interrupted build, and one
     with more sizes, devices or applications adds to it. An application that fails is recorded as failed, and
     the build continues; the exit code is 1 then.
     """

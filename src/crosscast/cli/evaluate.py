@@ -34,7 +34,7 @@ from crosscast.evaluation.time.options import TimeFolds
 
 app = cyclopts.App(name="evaluate", help=COMMANDS["evaluate"][1])
 Weights = Literal["rows", "kernels", "applications"]
-HeldOut = Parameter(help="What is held out.")
+HeldOut = Parameter(help="Groups to hold out.")
 Sources = Annotated[Names | None, Parameter(help="Devices whose counters are used; by default all.")]
 
 

@@ -157,7 +157,7 @@ def calibrate(
 
     First, in about ten seconds, what it reaches: bandwidth by working set, rates by class, launches, local
     memory, scattered access, transfers. That is written as a file of a device (`--device-file`). Then kernels
-    of the suite are measured, and it joins the bundled model of times. What was measured is kept in
+    of the suite are measured, and it joins the bundled model of times. Results are stored in
     `XDG_DATA_HOME/crosscast`, by default `~/.local/share/crosscast`: the same command resumes a calibration
     that was interrupted, and one with more minutes adds to it.
 
@@ -169,7 +169,7 @@ def calibrate(
     minutes
         How long to measure kernels; with less than about a quarter, few can be measured.
     name
-        What the device is called from now on.
+        New name of the device.
     facts_only
         Stop after the first ten seconds.
     """

@@ -59,7 +59,7 @@ def time(file: Path, /, *more: Path, options: PredictTimeOptions = PredictTimeOp
     Parameters
     ----------
     file
-        What to predict.
+        File to predict.
     more
         Further files.
     """
@@ -95,7 +95,7 @@ def relative(file: Path, /, *more: Path, options: PredictRelativeOptions = Predi
     Parameters
     ----------
     file
-        What to predict.
+        File to predict.
     more
         Further files.
     """

@@ -75,7 +75,7 @@ def characterize(file: Path, /, *more: Path, options: CharacterizeOptions = Char
     Parameters
     ----------
     file
-        What to characterize.
+        File to characterize.
     more
         Further files, whose launches follow.
     """
@@ -181,14 +181,14 @@ class ExplainOptions:
 def explain(file: Path, /, *more: Path, options: ExplainOptions = ExplainOptions()) -> None:
     """Say what bounds a kernel on a device: memory, compute, launch or latency; why, and what to try.
 
-    What bounds it follows from the profile and the device's data sheet alone (docs/verdicts.md). Beside it
+    The bound follows from the profile and the device's data sheet alone (docs/verdicts.md). Beside it
     stand the forecast and what its time is spent on, as `crosscast predict` makes them. FILE is what that
     takes.
 
     Parameters
     ----------
     file
-        What to explain.
+        File to explain.
     more
         Further files.
     """
@@ -218,9 +218,9 @@ def compare(
     Parameters
     ----------
     first
-        What is compared with; changes are relative to it.
+        Reference of the comparison; changes are relative to it.
     second
-        What is compared.
+        Input to compare.
     fail_on
         A change that is too large: `METRIC>+5%` or `METRIC<-5%` of the first, or `METRIC>10` in the metric's
         unit; `missing` for what only one of the two has. May be repeated.

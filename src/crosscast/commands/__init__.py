@@ -1,1 +1,1 @@
-"""What each command of the command line does; `crosscast.cli` declares their options."""
+"""Implementations of the commands, whose options `crosscast.cli` declares."""

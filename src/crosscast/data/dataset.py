@@ -306,7 +306,7 @@ def _replaced(
 def write_dataset(dataset: Dataset, folder: str | Path) -> None:
     """Write the tables of a dataset into a folder, replacing those in it.
 
-    The same contents give the same bytes. Hold the folder's lock (`locked`) meanwhile. If it is killed
+    Equal contents give equal bytes. Hold the folder's lock (`locked`) meanwhile. If it is killed
     while tables replace others, `read_dataset` refuses the folder until it is written again.
     """
     if unmerged := parts(folder):

@@ -67,9 +67,9 @@ class KernelTime(NamedTuple):
     launch: str
     device: str  # Key of the device
     time_s: float
-    timed: str  # What was timed
+    timed: str  # Timed operation, such as the kernel on the device
     total: bool  # Whether it is the time of all launches together, else their mean
-    note: str = ""  # What else is in the time
+    note: str = ""  # Other work in the time
 
     @property
     def cell(self) -> tuple[str, str, str]:

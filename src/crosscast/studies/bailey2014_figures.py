@@ -99,7 +99,7 @@ def hardest_figure(machine: MachineChoices, title: str) -> Figure:
         axes.plot(frontier.power_w, frontier.performance, ".", color="#bbbbbb", markersize=4, zorder=1)
         chosen = result.chosen[cases]
         under = within_cap(frontier.power_w[chosen], caps)
-        # The same configuration may be within one cap and over another.
+        # One configuration may be within one cap and over another.
         for flags, look, size, label in (
             (under, draw.Look(draw.BLUE, "o", draw.BLUE), 8, "within the cap"),
             (~under, draw.Look(draw.RED, "X", draw.RED), 5, "over it"),
