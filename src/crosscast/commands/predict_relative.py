@@ -85,7 +85,7 @@ def _observations(
         raise InputError.of(
             where="--source", expected="with --time, as profiles are of no device", found="it alone"
         )
-    selection = Selection(application, launch, source, of_profiles)
+    selection = RunSelection(application, launch, source, of_profiles)
     observations = [read_observations(path, selection) for path in files]
     if time is not None:
         _check_timed(observations, trained.devices, source)
@@ -110,7 +110,7 @@ _MOST_NAMED = 20
 
 
 @dataclass(frozen=True)
-class Selection:
+class RunSelection:
     """The runs to predict."""
 
     application: str | None  # Only runs of this application
@@ -119,7 +119,7 @@ class Selection:
     profiles: bool  # Whether the model needs profiles, which have no device, rather than counters
 
 
-def read_observations(path: Path, selection: Selection) -> Observations:
+def read_observations(path: Path, selection: RunSelection) -> Observations:
     """Read the runs of a dataset, of a counter tool's file, or of profiles."""
     if str(path) == "bundled" or (path.is_dir() and not is_hpctoolkit(path)):
         runs = _of_dataset(path, selection)
@@ -131,7 +131,7 @@ def read_observations(path: Path, selection: Selection) -> Observations:
     return _only("--kernel", selection.launch.kernel, runs, runs.kernel)
 
 
-def _of_dataset(folder: Path, selection: Selection) -> Observations:
+def _of_dataset(folder: Path, selection: RunSelection) -> Observations:
     counters: Literal["profiles", "sessions"] = "profiles" if selection.profiles else "sessions"
     runs = observations_of(dataset_named(folder), counters=counters)
     # With profiles, --source names the device of --time only.

@@ -145,8 +145,6 @@ KERNEL_TUNER = Source("kernel_tuner", tuple(_TUNED_FILES), _kernel_tuner)
 # --- BabelStream
 
 _STREAM = "babelstream_"
-LAUNCHED_MODELS = ("CUDA", "HIP", "OpenCL")
-"""Programming models whose launches are known: one work-item per element."""
 
 
 def _babelstream(contents: SourceContents) -> Dataset:
