@@ -86,7 +86,7 @@ def test_calls_without_a_name() -> None:
 def test_labels_are_no_values() -> None:
     branch = Instruction("br i1 %c, label %a, label %b", "br")
     branch.retarget("%a", "%b")
-    assert (branch.targets, branch.successors, branch.uses()) == (["%b", "%b"], ["%b"], {"%c"})
+    assert (branch.targets, branch.successors, branch.uses()) == (["%b", "%b"], ["%b"], frozenset({"%c"}))
 
 
 def test_an_expression_of_constants_is_an_instruction() -> None:

@@ -78,6 +78,7 @@ class Instruction:
     # Likewise its kind (see `instruction_kinds.py`) and elements; that of a ghost is a call or a return
     kind: tuple[str, int] = ("calls", 1)
     _parsed: tuple[str, list[str]] = field(default=("", [""]), repr=False)
+    _used: tuple[str, frozenset[str]] = field(default=("", frozenset()), repr=False)
 
     @property
     def where(self) -> str:
@@ -129,16 +130,16 @@ class Instruction:
         """Labels a terminator can go to, without repetition, in order."""
         return list(dict.fromkeys(self.targets))
 
-    def uses(self) -> set[str]:
+    def uses(self) -> frozenset[str]:
         """Local values it reads."""
-        parts = self._parts()
-        used = {
-            value
-            for type_, value in zip(parts[1::4], parts[3::4], strict=True)
-            if value.startswith("%") and type_ != "label"
-        }
-        used.update(value for value, _ in self.incoming if value.startswith("%"))
-        return used
+        if self._used[0] is not self.text:
+            parts = self._parts()
+            named = zip(parts[1::4], parts[3::4], strict=True)
+            used = frozenset(value for type_, value in named if value.startswith("%") and type_ != "label")
+            self._used = self.text, used
+        if self.incoming:
+            return self._used[1].union(value for value, _ in self.incoming if value.startswith("%"))
+        return self._used[1]
 
     def rename(self, new: Callable[[str], str], types: Mapping[str, str] | None = None) -> None:
         """Replace each value and label that it names by what `new` gives; and first types, by value."""

@@ -286,7 +286,7 @@ def find_uniform(blocks: Mapping[str, ir.Block], flow: Graph, parameters: Collec
     joins: set[str] = set()  # blocks whose phis diverge
     parted: set[str] = set()
     # What each value that may be uniform depends on.
-    depends: dict[str, list[tuple[str, set[str], bool]]] = {label: [] for label in blocks}
+    depends: dict[str, list[tuple[str, frozenset[str], bool]]] = {label: [] for label in blocks}
     for label, block in blocks.items():
         for i in block.instructions:
             if i.result and (i.opcode in PURE or i.opcode == "phi" or called_builtin(i) in _UNIFORM_CALLS):

@@ -57,7 +57,7 @@ def _hoist(loop: list[ir.Block], target: ir.Block, same: dict[str, str]) -> None
             block.instructions = kept
 
 
-def _may_move(instruction: ir.Instruction, used: set[str], ids: set[str]) -> bool:
+def _may_move(instruction: ir.Instruction, used: frozenset[str], ids: set[str]) -> bool:
     if called_builtin(instruction) in graph.IDENTITIES:
         return True
     pure = instruction.opcode in graph.PURE and instruction.opcode not in _MAY_TRAP
