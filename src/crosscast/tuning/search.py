@@ -144,7 +144,10 @@ class Search:
                 process = TuningProcess(*part, before)
             mean, deviation = process.predict(view.features, known.coordinates)
             mean = view.log_time + mean[:, 0]
-            mean[rows], deviation[rows] = measured, np.exp(process.logs[3])
+            # Noise is more of the variant itself than of the measurement, so one may be the faster by it.
+            noise = float(np.exp(process.logs[3]))
+            deviation = np.hypot(deviation, noise)
+            mean[rows], deviation[rows] = measured, noise
             processes.append(process)
             means.append(mean)
             deviations.append(deviation)
