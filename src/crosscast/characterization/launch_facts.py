@@ -5,12 +5,13 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 
 from crosscast.characterization import frontend
+from crosscast.characterization.amd_registers import amd_registers
 from crosscast.characterization.engine.child import HostTime, RunResult
 from crosscast.characterization.engine.counts import WIDTHS, Counts
 from crosscast.characterization.engine.layout import ResultLayout
@@ -21,6 +22,8 @@ from crosscast.characterization.sampling import Box
 from crosscast.data import environment
 from crosscast.kernel import Argument, Launch, Local, Parameter, Program
 from crosscast.results import spelled
+
+_USUAL_REGISTERS = 64
 
 
 @dataclass(frozen=True)
@@ -169,7 +172,16 @@ def launch_geometry(launch: Launch, facts: KernelFacts, box: Box | None = None) 
         "kept_values": facts.kept_values,
         "code": facts.code,
         "private_bytes": facts.private_bytes,
+        **_on_amd(launch, facts),
     }
+
+
+def _on_amd(launch: Launch, facts: KernelFacts) -> dict[str, object]:
+    """Registers on AMD's GPUs of a kernel that may need more than the usual."""
+    if max(facts.registers, facts.kept_values) <= _USUAL_REGISTERS:
+        return {}
+    registers = amd_registers(launch.kernel.program, launch.kernel.name)
+    return {} if registers is None else {"amd": asdict(registers)}
 
 
 def group_shapes(launch: Launch, box: Box | None = None) -> dict[int, int]:

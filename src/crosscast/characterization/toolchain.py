@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -109,6 +110,13 @@ def compile_opencl(program: Program, *, define_inline: bool = False) -> bytes:
     facts = ("-cl-kernel-arg-info", "-gline-tables-only", "-fno-discard-value-names")
     more = ("-fgnu89-inline",) if define_inline else ()
     return _compile(program, "spir64-unknown-unknown", *facts, *more, "-emit-llvm")
+
+
+def compile_opencl_unoptimized(program: Program) -> str:
+    """Compile OpenCL C to LLVM IR for ``spir64``, on which no optimization has run, but for all to come."""
+    plain = replace(program, options=(*program.options, "-O3"))
+    passes = ("-Xclang", "-disable-llvm-passes", "-fgnu89-inline")
+    return _compile(plain, "spir64-unknown-unknown", *passes, "-emit-llvm", "-S").decode("latin-1")
 
 
 def compile_spirv(program: Program) -> bytes:

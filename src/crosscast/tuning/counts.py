@@ -26,6 +26,7 @@ _LARGEST = 100.0
 _SHARE = 0.02
 
 Path = tuple[str, ...]
+_AMD: Path = ("launch", "geometry", "amd")
 
 
 def spread(coordinates: Reals, count: int, seed: int) -> Integers:
@@ -68,32 +69,38 @@ class VariantCounts:
         """What is said of each variant that was run from the others alone, in their order."""
         if len(self.ran) < 3:
             return list(self.ran.values())
-        fitted, table = self._fitted
-        return self._of_components(fitted.left_out(), table, list(self.ran))
+        return self._of_components([fitted.left_out() for fitted, _ in self._fitted], list(self.ran))
 
     def _said(self, rows: Sequence[int]) -> list[Profile]:
         if not rows:
             return []
-        fitted, table = self._fitted
         points = self._points[list(rows)]
-        means, _ = fitted.predict(points, points)
-        return self._of_components(means, table, rows)
+        means = [fitted.predict(points, points)[0] for fitted, _ in self._fitted]
+        return self._of_components(means, rows)
 
     @cached_property
     def _points(self) -> Reals:
         return self.rule.coordinates(self.variants)
 
     @cached_property
-    def _fitted(self) -> tuple[TuningProcess, _Table]:
-        table = _Table.of(list(self.ran.values()))
+    def _fitted(self) -> tuple[tuple[TuningProcess, _Table], ...]:
         points = self._points[list(self.ran)]
-        return TuningProcess.fit(points, points, table.components, _PRIOR), table
+        profiles = list(self.ran.values())
+        tables = [_Table.of([dict(_numbers(profile)) for profile in profiles])]
+        # Registers change with other parameters than counts do, and by more.
+        if any("amd" in profile.launch.get("geometry", {}) for profile in profiles):
+            tables.append(_Table.of([dict(_registers(profile)) for profile in profiles]))
+        return tuple((TuningProcess.fit(points, points, each.components, _PRIOR), each) for each in tables)
 
-    def _of_components(self, components: Reals, table: _Table, rows: Sequence[int]) -> list[Profile]:
+    def _of_components(self, components: Sequence[Reals], rows: Sequence[int]) -> list[Profile]:
         like = next(iter(self.ran.values()))
-        counts = table.counts(components)
+        tables = [table for _, table in self._fitted]
+        paths = [path for table in tables for path in table.paths]
+        counts = np.concatenate(
+            [table.counts(each) for table, each in zip(tables, components, strict=True)], axis=1
+        )
         return [
-            _profile(like, dict(zip(table.paths, numbers, strict=True)), self.variants, self.rule, row)
+            _profile(like, dict(zip(paths, numbers, strict=True)), self.variants, self.rule, row)
             for row, numbers in zip(rows, counts.tolist(), strict=True)
         ]
 
@@ -112,8 +119,7 @@ class _Table:
     most: Reals  # `(c,)` The largest count, by which others are bounded
 
     @classmethod
-    def of(cls, profiles: Sequence[Profile]) -> _Table:
-        found = [dict(_numbers(profile)) for profile in profiles]
+    def of(cls, found: Sequence[Mapping[Path, float]]) -> _Table:
         paths = tuple(sorted({path for each in found for path in each}))
         counts = np.array([[max(each.get(path, 0.0), 0.0) for path in paths] for each in found])
         floor = _floor(counts)
@@ -142,7 +148,13 @@ def _floor(counts: Reals) -> Reals:
 
 def _numbers(profile: Profile) -> Iterator[tuple[Path, float]]:
     yield from _leaves(("metrics",), profile.metrics)
-    yield from _leaves(("launch",), profile.launch)
+    yield from ((path, n) for path, n in _leaves(("launch",), profile.launch) if path[:3] != _AMD)
+
+
+def _registers(profile: Profile) -> Iterator[tuple[Path, float]]:
+    """Registers on AMD GPUs; those of the IR where few are needed, as the compiler was not run then."""
+    geometry = profile.launch.get("geometry", {})
+    yield from _leaves(_AMD, geometry.get("amd", {"registers": geometry.get("registers", 0)}))
 
 
 def _leaves(path: Path, value: object) -> Iterator[tuple[Path, float]]:

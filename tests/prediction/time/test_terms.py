@@ -107,6 +107,20 @@ def test_values_that_a_loop_carries_spill_beyond_256_registers(work: Work, regis
     np.testing.assert_allclose(looping, np.maximum(expected, 1e-15))
 
 
+@pytest.mark.parametrize("passes", [1.0, 3.0])
+def test_what_amd_compilers_spill_is_moved_through_memory_on_their_devices_alone(passes: float) -> None:
+    launch = stream(1 << 20)
+    amd = {"registers": 128, "spilled": 100, "moves": 210, "moves_in_loops": 0 if passes == 1 else 210}
+    amd |= {"floating": 50, "floating_in_loops": 0 if passes == 1 else 50}
+    geometry = {**launch.launch["geometry"], "amd": amd}
+    floating = {"fp32": {"fused": passes * 50 * 2**20}}
+    counted = {**launch.launch, "geometry": geometry, "instructions": floating}
+    spills, radeon = TERMS.index("spills"), device_named("radeon-pro-w6600")
+    moved = terms(work_of([replace(launch, launch=counted)]), sheets_of([radeon, GPU]))[0, :, spills]
+    assert moved[0] == pytest.approx(passes * 2 * 100 * 4 * 2**20 / radeon.numbers["bandwidth_bytes_per_s"])
+    assert moved[1] < 1e-12
+
+
 def test_every_device_of_the_catalogue_has_a_time_for_every_launch(work: Work) -> None:
     found = terms(work, sheets_of(EVERY))
     assert np.isfinite(found).all()
@@ -153,6 +167,11 @@ def test_registers_and_local_memory_limit_how_many_groups_are_resident(work: Wor
     large = resident_groups(replace(work, local_bytes=work.local_bytes + 40_000), sheets)
     assert (many < full).all()
     assert (large == 2).all()
+    radeon = sheets_of([device_named("radeon-pro-w6600")])
+    half, whole = (
+        resident_groups(replace(work, amd_registers=np.full(len(work), each)), radeon) for each in (256, 128)
+    )
+    np.testing.assert_array_equal(2 * half, whole)
 
 
 def test_a_sheet_without_numbers_gets_those_of_its_kind() -> None:

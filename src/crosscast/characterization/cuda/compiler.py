@@ -43,6 +43,7 @@ class Compiled:
     """What became of a source."""
 
     bitcode: bytes
+    unoptimized: str  # The IR that this was made of
     refused: dict[str, DeclarationRefusal]  # Why kernels and device functions were left out, by name
     templates: tuple[str, ...]  # Names of the kernel templates
     missing: tuple[str, ...]  # Headers that were not found
@@ -62,8 +63,15 @@ def compile_cuda(program: Program, instance: str = "") -> Compiled:
     for _ in range(_MOST_ROUNDS):
         done = toolchain.run_clang([*options, "-", "-o", "-"], source.compiled.encode("latin-1"))
         if done.returncode == 0:
-            bitcode = _optimize(done.stdout.decode("latin-1"), program)
-            return Compiled(bitcode, source.refused, source.templates, source.missing, source.variables)
+            text = _for_any_integer(done.stdout.decode("latin-1"))
+            return Compiled(
+                _optimize(text, program),
+                text,
+                source.refused,
+                source.templates,
+                source.missing,
+                source.variables,
+            )
         said = done.stderr.decode(errors="replace")
         if not all([source.refuse(error.message, error.places) for error in _errors(said)] or [False]):
             break
@@ -125,14 +133,18 @@ def may_have_instance(text: str, name: str) -> bool:
     return re.search(rf'\b{template}\s*<|#\s*include\s*"', text) is not None
 
 
-def _optimize(text: str, program: Program) -> bytes:
-    """Optimize IR as that of OpenCL C is: for the same target, of which no integer is the native one."""
+def _for_any_integer(text: str) -> str:
+    """IR for the target of OpenCL C, of which no integer is the native one."""
     text = re.sub(r'^(target datalayout = ".*)-n[\d:]+(.*")$', r"\1\2", text, count=1, flags=re.MULTILINE)
     text = re.sub(r"^target triple = .*$", f'target triple = "{_TARGET}"', text, count=1, flags=re.MULTILINE)
+    return name_indexes(text)
+
+
+def _optimize(text: str, program: Program) -> bytes:
+    """Optimize IR as that of OpenCL C is."""
     # A work-item of a GPU has no registers of several numbers, into which its sums could be packed.
     scalar = "-fno-slp-vectorize"
     arguments = ["-x", "ir", "-target", _TARGET, scalar, *_passes(program), toolchain.level(program)]
-    text = name_indexes(text)
     return toolchain.clang([*arguments, "-emit-llvm", "-c"], text.encode("latin-1"), program.label)
 
 

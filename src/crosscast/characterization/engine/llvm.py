@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -13,9 +13,9 @@ from crosscast.characterization.engine import workers
 from crosscast.characterization.engine.arguments import memory_file
 from crosscast.errors import InputError
 
-__all__ = ["LLVMRefusedError", "build", "parse"]
+__all__ = ["LLVMRefusedError", "amd_registers", "build", "parse"]
 
-_LIMIT_S = {"parse": 30, "build": 120}
+_LIMIT_S = {"parse": 30, "build": 120, "amd": 60}
 _REFUSED = 3
 
 
@@ -70,7 +70,26 @@ def build(
     return content, names, uncounted
 
 
-def _do(task: str, facts: dict[str, object], given: Sequence[bytes], *, results: int) -> list[bytes]:
+def amd_registers(program: str, library: str, kernel: str, processor: str) -> dict[str, int]:
+    """Compile a kernel of IR for an AMD GPU, and count in its assembly.
+
+    Returns
+    -------
+    dict
+        Numbers by field of `crosscast.characterization.amd_registers.AmdRegisters`.
+
+    Raises
+    ------
+    LLVMRefusedError
+        If LLVM does not accept it.
+    """
+    facts = {"kernel": kernel, "processor": processor}
+    (content,) = _do("amd", facts, [program.encode(), library.encode()], results=1)
+    counts: dict[str, int] = json.loads(content)
+    return counts
+
+
+def _do(task: str, facts: Mapping[str, object], given: Sequence[bytes], *, results: int) -> list[bytes]:
     job = json.dumps({"task": task, **facts, "given": len(given)}).encode()
     with ExitStack() as stack:
         contents = [b"", job, *given, *[b""] * results]  # the first is for errors

@@ -30,6 +30,16 @@ _STRANGE = re.compile(r"[^\w.$-]|^cc(?=[_.])", re.ASCII)
 # LLVM takes much more than twice as long for twice the code: what is larger is optimized less.
 _WHOLE_OPTIMIZATION, _ANY_OPTIMIZATION = 50_000, 150_000
 
+# LLVM unrolls a loop that a pragma names to 16,384 instructions. Compilers of the programs that were measured
+# counted three where this one counts one: halves of multiply-adds, and addresses that are part of accesses.
+_MOST_UNROLLED = 16384 // 3
+_IN_REGISTERS = re.compile(
+    r"ptr(?: addrspace\(\d\))?|i32|float|i64|double|half|<[234] x (?:float|i32)>|<2 x (?:double|i64|half)>"
+)
+_BRANCH = re.compile(r"s_c?branch\w*\s+(\.L\w+)")
+_MOVE = re.compile(r"scratch_|buffer_(?:store|load)_\w+ v\S+, (?:off|v\d+), s\[")
+_FLOATING = re.compile(r"v_(?:pk_)?(?:add|sub|mul|fma|mac|mad)\w*_f(?:16|32|64)")
+
 
 class LlvmJob(TypedDict, total=False):
     """What the first file of a task says."""
@@ -40,6 +50,8 @@ class LlvmJob(TypedDict, total=False):
     exported: list[str]  # Of the others: names that stay visible
     level: int  # Of optimization, from 0 to 3
     code_level: int  # Of what the backend does to its code, from 0 to 3
+    kernel: str  # Of `amd`: its name
+    processor: str  # Of `amd`: such as gfx1030
 
 
 def _handle(given: Sequence[int]) -> int:
@@ -179,6 +191,72 @@ def _optimize(parsed: llvm.ModuleRef, machine: llvm.TargetMachine, level: int) -
     builder.getModulePassManager().run(parsed, builder)
 
 
+def _amd(job: LlvmJob, program: bytes, library: bytes) -> tuple[bytes]:
+    """Registers of a kernel on an AMD GPU, and instructions that move what is spilled, from its assembly."""
+    llvm.initialize_all_targets()
+    llvm.initialize_all_asmprinters()
+    llvm.set_option("", f"-pragma-unroll-threshold={_MOST_UNROLLED}")
+    parsed = llvm.parse_assembly(program.decode())
+    kernel = job["kernel"]
+    if kernel not in [f.name for f in parsed.functions if not f.is_declaration]:
+        raise RuntimeError(f"no kernel {kernel}")
+    parsed.link_in(llvm.parse_assembly(library.decode()))
+    missing = [f for f in parsed.functions if f.is_declaration and not f.name.startswith("llvm.")]
+    header = f'target datalayout = "{parsed.data_layout}"\ntarget triple = "{parsed.triple}"\n'
+    parsed.link_in(llvm.parse_assembly(header + "".join(map(_opaque, missing))))
+    parsed.verify()
+    _set_linkage(parsed, {kernel}, others="internal")
+    target = llvm.Target.from_triple(parsed.triple)
+    machine = target.create_target_machine(cpu=job["processor"], opt=3)
+    _optimize(parsed, machine, 3)
+    return (json.dumps(_registers_of(machine.emit_assembly(parsed), kernel)).encode(),)
+
+
+def _opaque(function: llvm.ValueRef) -> str:
+    """A function of a library, of which the compiler sees only that it needs numbers in registers."""
+    type_ = function.global_value_type
+    result, types = str(type_.get_function_return()), [str(each) for each in type_.get_function_parameters()]
+    if type_.is_function_vararg:
+        raise RuntimeError(f"{function.name} takes any number of arguments")
+    used = [(number, each) for number, each in enumerate(types) if _IN_REGISTERS.fullmatch(each)]
+    given = ", ".join(f"{each} %{number}" for number, each in used)
+    constraints = ",".join((["=v"] if _IN_REGISTERS.fullmatch(result) else []) + ["v"] * len(used))
+    is_pure = result != "void" and not any(each.startswith("ptr") for _, each in used)
+    does = f'{"" if is_pure else "sideeffect "}"", "{constraints}"({given})'
+    if result == "void":
+        body = f"call void asm {does}\nret void"
+    elif _IN_REGISTERS.fullmatch(result):
+        body = f"%r = call {result} asm {does}\nret {result} %r"
+    else:
+        body = f"%r = freeze {result} poison\nret {result} %r"
+    arguments = ", ".join(f"{each} %{number}" for number, each in enumerate(types))
+    return f'define {result} @"{function.name}"({arguments}) alwaysinline {{\n{body}\n}}\n'
+
+
+def _registers_of(assembly: str, kernel: str) -> dict[str, int]:
+    """Vector registers; and moves of spilled ones and floating-point operations, all and those in loops."""
+    start = assembly.index(f"\n{kernel}:")
+    lines = [line.strip() for line in assembly[start : assembly.index(".amdhsa_kernel", start)].splitlines()]
+    labels = {line.split(":")[0]: number for number, line in enumerate(lines) if line.startswith(".L")}
+    loops = [
+        (labels[match[1]], number)
+        for number, line in enumerate(lines)
+        if (match := _BRANCH.match(line)) and labels.get(match[1], number) < number
+    ]
+    counts = dict.fromkeys(("moves", "moves_in_loops", "floating", "floating_in_loops"), 0)
+    for number, line in enumerate(lines):
+        name = "moves" if _MOVE.match(line) else "floating" if _FLOATING.match(line) else None
+        if name is not None:
+            counts[name] += 1
+            counts[f"{name}_in_loops"] += any(first <= number <= last for first, last in loops)
+    numbers = dict(re.findall(r"\.(vgpr_count|vgpr_spill_count):\s+(\d+)", assembly))
+    return {
+        "registers": int(numbers["vgpr_count"]),
+        "spilled": int(numbers["vgpr_spill_count"]),
+        **counts,
+    }
+
+
 def _release_code() -> None:
     """Give back the memory of LLVM's code, which starting has touched, and which only children run.
 
@@ -191,7 +269,7 @@ def _release_code() -> None:
             libc.madvise(ctypes.c_void_p(start), ctypes.c_size_t(end - start), mmap.MADV_DONTNEED)
 
 
-_TASKS: dict[str, Callable[..., tuple[bytes, ...]]] = {"parse": _parse, "build": _build}
+_TASKS: dict[str, Callable[..., tuple[bytes, ...]]] = {"parse": _parse, "build": _build, "amd": _amd}
 
 if __name__ == "__main__":
     llvm.initialize_native_target()

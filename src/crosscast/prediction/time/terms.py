@@ -93,6 +93,8 @@ def resident_groups(work: Work, sheets: Sheets) -> Reals:
     of_group = np.ceil(work.group_items[:, None] / width)
     # Compilers that reorder unrolled code need fewer registers than it has values.
     needed = np.clip((work.registers + 8)[:, None], 16, np.where(sheets.spills, _MOST_REGISTERS, _REORDERED))
+    counted = sheets.spills & np.isfinite(work.amd_registers)[:, None]
+    needed = np.where(counted, np.maximum(work.amd_registers, 16)[:, None], needed)
     by_registers = sheets.registers / np.maximum(of_group * width * needed, 1)
     by_local = sheets.local_bytes / np.maximum(work.local_bytes, 1)[:, None]
     limits = (
@@ -247,14 +249,16 @@ def _scattered(work: Work, sheets: Sheets) -> Reals:
 def _registers(work: Work, sheets: Sheets) -> tuple[Reals, Reals]:
     """Bytes of values that do not fit the registers, and the share of local loads that registers save.
 
-    Of shape ``(n, d)`` each. A spilled value is written to memory once and read once.
+    Of shape ``(n, d)`` each. A spilled value is written once and read once, if AMD's compiler does not say.
     """
     # Code that is too long to be unrolled keeps its loops, and no value from one iteration to the next.
     unrolled = ~sheets.spills | (work.code[:, None] < _MOST_UNROLLED)
     most = np.where(work.any_group[:, None], _LARGEST_GROUP_REGISTERS, _MOST_REGISTERS)
     most = np.where(sheets.spills, most, _MOST_AT_ONCE * _MOST_REGISTERS)
-    spilled = np.where(unrolled, np.maximum(work.kept[:, None] - most, 0.0), 0.0)
-    return 2 * _REGISTER_BYTES * spilled * work.items[:, None], np.where(unrolled, work.reloads[:, None], 0.0)
+    moved = 2 * np.where(unrolled, np.maximum(work.kept[:, None] - most, 0.0), 0.0)
+    counted = sheets.spills & np.isfinite(work.amd_spilled)[:, None]
+    moved = np.where(counted, work.amd_spilled[:, None], moved)
+    return _REGISTER_BYTES * moved * work.items[:, None], np.where(unrolled, work.reloads[:, None], 0.0)
 
 
 def _carried(work: Work) -> Reals:

@@ -65,6 +65,8 @@ class Work:
     kept: Reals  # 32-bit registers of the live values of a work-item, in program order
     any_group: Flags  # Whether it was compiled for work-groups of any size
     code: Reals  # Instructions of its code
+    amd_registers: Reals  # On AMD GPUs, as their compiler allocates them; NaN if it was not run
+    amd_spilled: Reals  # 32-bit values that a work-item moves to memory or back there; NaN alike
     reloads: Reals  # Share of the loads of local memory that repeat another in straight-line code
     operations_real: Reals  # Of single and half precision, weighted by cost
     library: Reals  # Of these, functions that CPUs have no instruction for, such as exp
@@ -187,6 +189,8 @@ def _of(
         "kept": float(geometry.get("kept_values") or 0),
         "any_group": program.get("form") in _ANY_GROUP,
         "code": float(geometry.get("code") or 0),
+        "amd_registers": float(geometry.get("amd", {}).get("registers", math.nan)),
+        "amd_spilled": math.nan,
         "reloads": 0.0,
         "barriers": float(metrics.get("total_barriers_hit") or 0) / items,
     }
@@ -196,7 +200,10 @@ def _of(
     if counted is None:
         return work | _estimated(metrics, total, items, sub_groups, longest)
     classes = launch.get("instructions") or {}
-    work |= _instructions(classes, total)
+    operations = _instructions(classes, total)
+    work |= operations
+    if amd := geometry.get("amd"):
+        work["amd_spilled"] = _spilled(amd, operations["floating"] / items)
     repeated = _total(classes.get("reloads", {}).get("local", 0))
     work["reloads"] = repeated / max(repeated + _total(classes.get("loads", {}).get("local", 0)), 1.0)
     sides = [counted[str(width)] for width in WIDTHS]
@@ -291,6 +298,17 @@ def _instructions(classes: Mapping[str, Any], total: float) -> dict[str, float]:
         "operations_fp64": float(double),
         "floating": float(floating),
     }
+
+
+def _spilled(amd: Mapping[str, float], floating: float) -> float:
+    """Values that a work-item with so many floating-point operations moves to memory or back.
+
+    Of moves in loops the code has one, and how often a loop is passed follows from these operations.
+    """
+    in_loops = amd["moves_in_loops"] / max(amd["moves"], 1)
+    once = amd["floating"] - amd["floating_in_loops"]
+    passes = max(1.0, (floating - once) / max(amd["floating_in_loops"], 1))
+    return 2.0 * amd["spilled"] * (1.0 - in_loops + in_loops * passes)
 
 
 def _total(counts: Counts) -> float:
