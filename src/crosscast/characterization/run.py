@@ -71,7 +71,11 @@ _PATIENCE_S, _LONGEST_S, _SAMPLED_S = 2.0, 20.0, 5.0
 """After so long, a run that would take so long is given up for one of some work-groups that takes so long."""
 _SAMPLED_FOR_MEMORY = 1024
 _MOST_QUICK_ITEMS, _QUICK_S = 4096, 0.2
-"""Launches of so few work-items are built quickly, and with all optimizations once they ran for so long."""
+"""Launches of so few work-items are built quickly, and with all optimizations once they ran for so long.
+
+Of code of more than `_QUICK_CODE` instructions both are as many times more, as builds take longer.
+"""
+_QUICK_CODE = 256
 _long_kernels: set[Kernel] = set()
 """Kernels of which such a launch did."""
 
@@ -87,14 +91,36 @@ class _Built:
 
 @functools.lru_cache(maxsize=64)
 def _build(kernel: Kernel, options: InstrumentationOptions, *, host_time: bool, quick: bool) -> _Built:
+    written = _write(kernel, options, host_time)
+    start = time.perf_counter()
+    library = build_library(written.text, written.library_symbols, written.native, quick=quick)
+    build_s = written.write_s + time.perf_counter() - start
+    return _Built(written.plan, written.layout, library, build_s, written.unset)
+
+
+@dataclass(frozen=True)
+class _Written:
+    """IR of a kernel that counts, before it is compiled for this machine."""
+
+    plan: Plan
+    layout: ResultLayout
+    text: str
+    library_symbols: frozenset[str]
+    native: str  # As it counts nothing; empty if that is not wanted
+    unset: tuple[str, ...]
+    write_s: float
+
+
+@functools.lru_cache(maxsize=16)
+def _write(kernel: Kernel, options: InstrumentationOptions, host_time: bool) -> _Written:
     start = time.perf_counter()
     module, plan, unset = _plan(kernel, options)
     emitted, native = emit(plan), ""
     if host_time and not plan.per_warp:
         uncounted, same, _ = _plan(kernel, replace(options, counts=False, check_bounds=False))
         native = kernel_ir(uncounted, emit(same).text, counts=False)
-    library = build_library(kernel_ir(module, emitted.text), emitted.library_symbols, native, quick=quick)
-    return _Built(plan, emitted.layout, library, time.perf_counter() - start, unset)
+    text, symbols = kernel_ir(module, emitted.text), emitted.library_symbols
+    return _Written(plan, emitted.layout, text, symbols, native, unset, time.perf_counter() - start)
 
 
 def _plan(kernel: Kernel, options: InstrumentationOptions) -> tuple[ir.Module, Plan, tuple[str, ...]]:
@@ -190,11 +216,6 @@ def _too_slow(runner: _Runner) -> Callable[[Progress], bool] | None:
     return is_too_slow
 
 
-def _is_long(progress: Progress) -> bool:
-    """Whether a run has taken so long that all optimizations would have paid."""
-    return progress.elapsed_s > _QUICK_S
-
-
 def _sample_in_time(runner: _Runner) -> tuple[Sample, str]:
     groups = three(group_counts(runner.launch), 1)
     wanted = int(_SAMPLED_S * runner.rate / 2.5)  # Some groups run twice
@@ -272,9 +293,11 @@ class _Runner:
         launch, options = self.launch, self.options
         self.parameters = frontend.parameters(launch.kernel.program, launch.kernel.name)
         _check_sizes(launch)
-        is_small = math.prod(launch.global_size) <= _MOST_QUICK_ITEMS
+        instrumentation = _instrumentation_options(launch, options)
+        code = _write(launch.kernel, instrumentation, options.host_time).plan.facts.code
+        is_small = math.prod(launch.global_size) <= _MOST_QUICK_ITEMS * max(1, code // _QUICK_CODE)
         self.is_quick = is_small and launch.kernel not in _long_kernels and not options.host_time
-        self._build(_instrumentation_options(launch, options))
+        self._build(instrumentation)
         self.memory = self._laid_out()
         self.threads = _threads(launch, options, self.built)
         self.rate = 0.0  # Work-groups a second, of a run that was given up
@@ -293,7 +316,7 @@ class _Runner:
         before = {} if box else snapshot(self.memory, self.built.layout)
         while True:
             layout = self.built.layout
-            gives_up = _is_long if self.is_quick else is_too_slow
+            gives_up = self._is_long if self.is_quick else is_too_slow
             run = Run(self.launch, self.memory, layout, self.options, threads, pieces, gives_up)
             result = run.run(self.built.library)
             if result is None:
@@ -348,6 +371,11 @@ class _Runner:
         if box is None:
             self.memory = self._laid_out()
             restore(self.memory, before)
+
+    def _is_long(self, progress: Progress) -> bool:
+        """Whether a run has taken so long that all optimizations would have paid."""
+        facts = self.built.plan.facts
+        return progress.elapsed_s > _QUICK_S * max(1, facts.code // _QUICK_CODE)
 
     def _build(self, instrumentation: InstrumentationOptions) -> None:
         self.instrumentation = instrumentation
