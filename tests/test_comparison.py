@@ -41,18 +41,18 @@ contents = st.builds(
 
 @given(contents)
 def test_nothing_differs_from_itself(one: Contents) -> None:
-    found = compare(one, one, ["missing"])
-    assert (found.differences, found.only, found.passes) == ((), ((), ()), True)
+    comparison = compare(one, one, ["missing"])
+    assert (comparison.differences, comparison.only, comparison.passes) == ((), ((), ()), True)
 
 
 @given(contents, contents)
 def test_the_other_way_round_is_the_same_with_other_signs(one: Contents, other: Contents) -> None:
-    there, back = compare(one, other), compare(other, one)
-    assert there.only == back.only[::-1]
-    assert there.compared == back.compared
+    forward, back = compare(one, other), compare(other, one)
+    assert forward.only == back.only[::-1]
+    assert forward.compared == back.compared
     key = {(each.item, each.metric): each for each in back.differences}
-    assert len(key) == len(there.differences)
-    for each in there.differences:
+    assert len(key) == len(forward.differences)
+    for each in forward.differences:
         mirrored = key[each.item, each.metric]
         assert (each.first, each.second) == (mirrored.second, mirrored.first)
         assert each.change is None or mirrored.change == -each.change
@@ -98,10 +98,10 @@ def test_what_is_no_condition_is_refused(text: str) -> None:
 def test_the_largest_relative_change_comes_first() -> None:
     one = Contents("schedule", "one", {"x": {"a": 100.0, "b": 10.0, "c": 0.0}})
     other = Contents("schedule", "other", {"x": {"a": 101.0, "b": 20.0, "c": 1.0}})
-    found = compare(one, other)
-    assert [each.metric for each in found.differences] == ["c", "b", "a"]
-    assert [each.relative for each in found.differences] == [math.inf, 1.0, 0.01]
-    rows: Any = found.to_dict()["differences"]
+    comparison = compare(one, other)
+    assert [each.metric for each in comparison.differences] == ["c", "b", "a"]
+    assert [each.relative for each in comparison.differences] == [math.inf, 1.0, 0.01]
+    rows: Any = comparison.to_dict()["differences"]
     assert [row["relative"] for row in rows] == [None, 1.0, 0.01]
 
 
@@ -116,8 +116,8 @@ def files(make_profile: Maker, tmp_path: Path) -> tuple[Path, Path]:
 
 
 def test_profiles_are_compared_whatever_file_they_are_in(capsys: Output, files: tuple[Path, Path]) -> None:
-    found = command.answer(capsys, *files)
-    (changed,) = found["differences"]
+    answer = command.answer(capsys, *files)
+    (changed,) = answer["differences"]
     assert changed == {
         "item": "a",
         "metric": "total_instruction_count",
@@ -126,7 +126,7 @@ def test_profiles_are_compared_whatever_file_they_are_in(capsys: Output, files: 
         "change": 60,
         "relative": 0.06,
     }
-    assert (found["only_in_first"], found["only_in_second"]) == (["b"], ["c"])
+    assert (answer["only_in_first"], answer["only_in_second"]) == (["b"], ["c"])
     text = command.text(capsys, *files)
     assert "+60      +6 %" in text
     assert f"Only in {files[0]}: b." in text
@@ -156,21 +156,21 @@ def test_conditions_are_in_json_and_on_the_page(
     page = tmp_path / "page.html"
     words = ["--fail-on", "missing", "--fail-on", "work_items>0", "--json", "--html", page]
     assert command(*files, *words) == DIFFERS
-    found = json.loads(capsys.readouterr().out)
-    assert found["conditions"] == [
+    document = json.loads(capsys.readouterr().out)
+    assert document["conditions"] == [
         {"condition": "missing", "holds_for": ["b", "c"]},
         {"condition": "work_items>0", "holds_for": []},
     ]
-    assert not found["passes"]
+    assert not document["passes"]
     assert "FAIL  missing: b, c" in page.read_text()
 
 
 def test_a_single_kernel_is_compared_whatever_its_name(make_profile: Maker, tmp_path: Path) -> None:
     for file, kernel in (("one.csv", "plain"), ("other.csv", "tiled")):
         write_csv([make_profile(kernel)], tmp_path / file)
-    found = compare(contents_of(tmp_path / "one.csv"), contents_of(tmp_path / "other.csv"))
-    assert (found.only, found.differences) == (((), ()), ())
-    assert found.compared > 40
+    comparison = compare(contents_of(tmp_path / "one.csv"), contents_of(tmp_path / "other.csv"))
+    assert (comparison.only, comparison.differences) == (((), ()), ())
+    assert comparison.compared > 40
 
 
 def test_launches_of_one_kernel_are_apart(make_profile: Maker, tmp_path: Path) -> None:
@@ -181,26 +181,26 @@ def test_launches_of_one_kernel_are_apart(make_profile: Maker, tmp_path: Path) -
 
 def test_a_launch_file_is_characterized(capsys: Output) -> None:
     file = ROOT / "examples" / "saxpy.toml"
-    found = command.answer(capsys, file, file)
-    assert (found["kind"], found["differences"], found["passes"]) == ("profiles", [], True)
-    assert found["compared"] > 50
+    answer = command.answer(capsys, file, file)
+    assert (answer["kind"], answer["differences"], answer["passes"]) == ("profiles", [], True)
+    assert answer["compared"] > 50
 
 
 def test_datasets_are_compared_by_their_times(capsys: Output) -> None:
-    found = command.answer(capsys, "bundled", "bundled")
-    assert (found["kind"], found["differences"]) == ("dataset", [])
+    answer = command.answer(capsys, "bundled", "bundled")
+    assert (answer["kind"], answer["differences"]) == ("dataset", [])
     names = contents_of("bundled").items
     assert names["the dataset"]["rows_of_profiles"]
     assert any(" on amd-epyc-" in name for name in names)
 
 
 def test_models_are_compared_by_their_cards(capsys: Output) -> None:
-    found = command.answer(capsys, "xeon-to-v100", "seven-gpus")
-    assert found["kind"] == "model"
-    metrics = {(each["item"], each["metric"]) for each in found["differences"]}
+    answer = command.answer(capsys, "xeon-to-v100", "seven-gpus")
+    assert answer["kind"] == "model"
+    metrics = {(each["item"], each["metric"]) for each in answer["differences"]}
     assert ("training", "kernels") in metrics
     assert ("results: compact, leave-application-out", "mae") in metrics
-    assert any(each.startswith("application ") for each in found["only_in_first"])
+    assert any(each.startswith("application ") for each in answer["only_in_first"])
 
 
 def schedule(path: Path, waits: list[int]) -> Path:
@@ -215,10 +215,10 @@ def schedule(path: Path, waits: list[int]) -> Path:
 
 def test_schedules_are_compared_as_a_whole_and_by_job(tmp_path: Path) -> None:
     one, other = schedule(tmp_path / "a.csv", [0, 10, 20]), schedule(tmp_path / "b.csv", [0, 10, 50])
-    found = compare(contents_of(one), contents_of(other), ["mean_wait_s>+10%"])
-    assert not found.passes
+    comparison = compare(contents_of(one), contents_of(other), ["mean_wait_s>+10%"])
+    assert not comparison.passes
     assert ("job 2", "wait_s", 20, 50) in {
-        (each.item, each.metric, each.first, each.second) for each in found.differences
+        (each.item, each.metric, each.first, each.second) for each in comparison.differences
     }
     whole = contents_of(other).items["the schedule"]
     assert whole["mean_wait_s"] == 20
@@ -230,9 +230,9 @@ def test_a_trace_is_a_schedule_too(tmp_path: Path) -> None:
     lines = [f"{job} {10 * job} 5 100 1 -1 -1 1 -1 -1 1 -1 -1 -1 -1 -1 -1 -1" for job in (1, 2)]
     lines.append("3 40 -1 -1 1 -1 -1 1 -1 -1 5 -1 -1 -1 -1 -1 -1 -1")
     (tmp_path / "a.swf").write_text("\n".join(lines) + "\n")
-    found = contents_of(tmp_path / "a.swf")
-    assert list(found.items) == ["the schedule", "job 1", "job 2"], "the third never ran"
-    assert found.items["the schedule"]["mean_wait_s"] == 5
+    contents = contents_of(tmp_path / "a.swf")
+    assert list(contents.items) == ["the schedule", "job 1", "job 2"], "the third never ran"
+    assert contents.items["the schedule"]["mean_wait_s"] == 5
 
 
 @pytest.mark.parametrize(
@@ -269,10 +269,10 @@ def test_an_unknown_metric_is_refused_with_those_near(capsys: Output, files: tup
 
 def test_a_comparison_is_a_table(make_profile: Maker) -> None:
     one = Contents("profiles", "a", {"k": {"m": 1.0}})
-    found = compare(one, Contents("profiles", "b", {"k": {"m": 2.0}}))
-    assert isinstance(found, Comparison)
-    assert found.columns()["relative"] == [1.0]
-    assert "<td>k</td>" in found._repr_html_()
+    comparison = compare(one, Contents("profiles", "b", {"k": {"m": 2.0}}))
+    assert isinstance(comparison, Comparison)
+    assert comparison.columns()["relative"] == [1.0]
+    assert "<td>k</td>" in comparison._repr_html_()
 
 
 def test_counts_of_launches_are_compared_by_their_columns(make_profile: Maker, tmp_path: Path) -> None:
@@ -285,14 +285,14 @@ def test_counts_of_launches_are_compared_by_their_columns(make_profile: Maker, t
     for name, profile in (("before", before), ("after", after)):
         write_parquet([profile], tmp_path / f"{name}.parquet")
     both = [contents_of(tmp_path / f"{name}.parquet") for name in ("before", "after")]
-    found = compare(both[0], both[1], ["sub_group_32_sectors_32_read>+5%"])
-    assert {each.metric for each in found.differences} == {
+    comparison = compare(both[0], both[1], ["sub_group_32_sectors_32_read>+5%"])
+    assert {each.metric for each in comparison.differences} == {
         "geometry_registers",
         "sub_group_32_sectors_32_read",
         "instructions_fp32",
         "instructions_fp32_native_exp",
     }
-    assert not found.passes
+    assert not comparison.passes
 
 
 def test_a_count_that_an_older_profile_lacks_is_not_taken_for_0(make_profile: Maker, tmp_path: Path) -> None:
@@ -310,6 +310,6 @@ def test_files_and_profiles_are_compared_in_python_as_on_the_command_line() -> N
         )
         for each in (source, more)
     )
-    found = crosscast.compare(first, second, ["total_reads>+1%"])
-    assert not found.passes
+    comparison = crosscast.compare(first, second, ["total_reads>+1%"])
+    assert not comparison.passes
     assert crosscast.compare(first, first, ["total_reads>+1%"]).passes

@@ -18,17 +18,17 @@ EXAMPLE = Path(__file__).parents[1] / "examples" / "vecadd.toml"
 
 def test_the_function_and_the_command_say_the_same(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["predict", str(EXAMPLE), "--devices", "gtx1080,knl", "--probe", "knl=0.02", "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
-    found = crosscast.predict(EXAMPLE, devices=["gtx1080", "knl"], probes={"knl": 0.02}).to_dict()
-    of_command = [{k: v for k, v in each.items() if k != "verdict"} for each in told["kernels"]]
-    assert found["kernels"] == of_command
+    document = json.loads(capsys.readouterr().out)
+    predicted = crosscast.predict(EXAMPLE, devices=["gtx1080", "knl"], probes={"knl": 0.02}).to_dict()
+    of_command = [{k: v for k, v in each.items() if k != "verdict"} for each in document["kernels"]]
+    assert predicted["kernels"] == of_command
 
 
 def test_launches_profiles_and_files_are_the_same_kernel() -> None:
     (launch,) = crosscast.read_launches(EXAMPLE)
     profile = crosscast.characterize(launch)
-    asked: list[Any] = [launch, profile, str(EXAMPLE), [profile]]
-    times = [crosscast.predict(each, devices=["k20m"]).centre for each in asked]
+    inputs: list[Any] = [launch, profile, str(EXAMPLE), [profile]]
+    times = [crosscast.predict(each, devices=["k20m"]).centre for each in inputs]
     assert all(np.array_equal(each, times[0]) for each in times)
 
 
@@ -39,8 +39,8 @@ def test_a_device_of_the_catalogue_may_be_named_twice_and_is_there_once() -> Non
 
 
 def test_recorded_times_stand_beside_those_of_a_dataset() -> None:
-    found = crosscast.predict("bundled", devices=["knl"])
-    assert found.recorded is not None
+    predicted = crosscast.predict("bundled", devices=["knl"])
+    assert predicted.recorded is not None
 
 
 def test_a_folder_of_a_model_is_taken_as_a_name_is() -> None:

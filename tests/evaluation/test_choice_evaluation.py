@@ -104,14 +104,14 @@ class Watcher(Method):
 
 def test_methods_learn_from_all_other_programs_and_are_told_the_samples() -> None:
     watcher = Watcher()
-    found = evaluate_machine(made_surfaces(3), [watcher], seed=7)
+    evaluation = evaluate_machine(made_surfaces(3), [watcher], seed=7)
     assert sorted(watcher.fits) == [
         (("app0", "app1"), (11, 0), 7),
         (("app0", "app2"), (11, 0), 7),
         (("app1", "app2"), (11, 0), 7),
     ]
     assert set(watcher.told) == {(11, 0)}
-    assert {result.protocol for result in found.results} == {ALONE}
+    assert {result.protocol for result in evaluation.results} == {ALONE}
 
 
 def test_samples_are_chosen_by_the_training_programs() -> None:
@@ -122,10 +122,10 @@ def test_samples_are_chosen_by_the_training_programs() -> None:
         return (5, 6)
 
     watcher = Watcher()
-    found = evaluate_machine(random_surfaces(3, missing=0), [watcher], samples=sampler, seed=2)
+    evaluation = evaluate_machine(random_surfaces(3, missing=0), [watcher], samples=sampler, seed=2)
     assert seen == [(("bb", "cc"), 2), (("aa", "cc"), 2), (("aa", "bb"), 2)]
     assert set(watcher.told) == {(5, 6)}
-    assert found.samples == {("aa",): (5, 6), ("bb",): (5, 6), ("cc",): (5, 6)}
+    assert evaluation.samples == {("aa",): (5, 6), ("bb",): (5, 6), ("cc",): (5, 6)}
 
 
 def test_methods_are_told_the_caps_and_such_with_a_guard() -> None:
@@ -156,9 +156,9 @@ def renamed(surfaces: Surfaces, names: dict[str, str]) -> Surfaces:
 def test_variants_are_left_out_together_in_results_of_their_own() -> None:
     watcher = Watcher()
     surfaces = renamed(random_surfaces(0, programs=4, missing=0), {"aa": "solver", "bb": "solver_double"})
-    found = evaluate_machine(surfaces, [watcher], together=[("cc", "elsewhere")])
-    assert found.groups == (("solver", "solver_double"),)
-    assert [result.protocol for result in found.results] == [ALONE, TOGETHER]
+    evaluation = evaluate_machine(surfaces, [watcher], together=[("cc", "elsewhere")])
+    assert evaluation.groups == (("solver", "solver_double"),)
+    assert [result.protocol for result in evaluation.results] == [ALONE, TOGETHER]
     # One fold more than programs: the others are not done twice.
     assert sorted(fit[0] for fit in watcher.fits) == [
         ("cc", "dd"),
@@ -168,21 +168,21 @@ def test_variants_are_left_out_together_in_results_of_their_own() -> None:
         ("dd", "solver", "solver_double"),
     ]
     alone, grouped = evaluate_machine(surfaces, [ByTraining()]).results
-    variants = [surfaces.kernels[row].application.startswith("solver") for row in found.cases.kernel]
+    variants = [surfaces.kernels[row].application.startswith("solver") for row in evaluation.cases.kernel]
     assert set(alone.chosen.tolist()) == {3}
     assert sorted(grouped.chosen.tolist()) == sorted(2 if each else 3 for each in variants)
 
 
 def test_names_that_all_begin_alike_say_nothing_unless_groups_are_named() -> None:
-    found = evaluate_machine(made_surfaces(3), [FeedbackCapping()])
-    assert [result.protocol for result in found.results] == [ALONE]
+    evaluation = evaluate_machine(made_surfaces(3), [FeedbackCapping()])
+    assert [result.protocol for result in evaluation.results] == [ALONE]
     with pytest.raises(InputError, match="groups: expected programs left to learn from"):
         evaluate_machine(made_surfaces(3), [FeedbackCapping()], together=[("app0", "app1")])
 
 
 def test_programs_weigh_equally() -> None:
-    found = evaluate_machine(random_surfaces(5, programs=4), [Wanderer()])
-    result = found.results[0]
+    evaluation = evaluate_machine(random_surfaces(5, programs=4), [Wanderer()])
+    result = evaluation.results[0]
     scores = [each.score for each in result.programs.values()]
     assert len(scores) == 4
     assert result.metrics.score == pytest.approx(np.mean([score for score in scores if score is not None]))
@@ -220,8 +220,8 @@ def test_programs_above_what_a_method_promised_are_named() -> None:
 
 
 def test_the_object_for_programs_has_what_was_asked() -> None:
-    found: dict[str, Any] = evaluate_configuration([made_surfaces(noise=0.01)], methods).to_dict()
-    asked = {
+    document: dict[str, Any] = evaluate_configuration([made_surfaces(noise=0.01)], methods).to_dict()
+    inputs = {
         "method",
         "under_limit_share",
         "under_performance",
@@ -233,19 +233,19 @@ def test_the_object_for_programs_has_what_was_asked() -> None:
         "confidence",
         "violations",
     }
-    assert all(asked <= set(row) for row in found["results"])
+    assert all(inputs <= set(row) for row in document["results"])
     names = ["fixed", "cpu+fl", "gpu+fl", "limiter", "fixed+steps", "oracle"]
-    assert [row["method"] for row in found["results"] if row["protocol"] == ALONE] == names
-    assert all(row["on_simulated_repeats"]["tolerated"]["tolerance"] == 0.01 for row in found["results"])
-    oracle = found["results"][5]["on_simulated_repeats"]
+    assert [row["method"] for row in document["results"] if row["protocol"] == ALONE] == names
+    assert all(row["on_simulated_repeats"]["tolerated"]["tolerance"] == 0.01 for row in document["results"])
+    oracle = document["results"][5]["on_simulated_repeats"]
     # Its power is the cap, so that a repeat is above it as often as not.
     assert oracle["strict"]["under_limit_share"] == pytest.approx(0.5, abs=0.1)
     assert oracle["strict"]["under_limit_share"] < oracle["tolerated"]["under_limit_share"]
     assert oracle["strict"]["under_performance"] > 0.9
     assert oracle["tolerated"]["under_performance"] > oracle["told_less"]["under_performance"] > 0.5
-    assert found["machines"][0]["repeats"]["simulated"]
-    assert "simulated" in found["machines"][0]["repeats"]["note"]
-    assert json.loads(json.dumps(found, allow_nan=False)) == found
+    assert document["machines"][0]["repeats"]["simulated"]
+    assert "simulated" in document["machines"][0]["repeats"]["note"]
+    assert json.loads(json.dumps(document, allow_nan=False)) == document
 
 
 def test_machines_have_results_of_their_own() -> None:
@@ -253,11 +253,11 @@ def test_machines_have_results_of_their_own() -> None:
     space = ConfigurationSpace(
         tuple(Configuration("other", each.settings) for each in one.space.configurations)
     )
-    found: dict[str, Any] = evaluate_configuration(
+    evaluation: dict[str, Any] = evaluate_configuration(
         [one, replace(random_surfaces(2), space=space)], methods
     ).to_dict()
-    assert [machine["machine"] for machine in found["machines"]] == ["node", "other"]
-    assert {row["machine"] for row in found["results"]} == {"node", "other"}
+    assert [machine["machine"] for machine in evaluation["machines"]] == ["node", "other"]
+    assert {row["machine"] for row in evaluation["results"]} == {"node", "other"}
 
 
 def test_a_configuration_at_which_the_kernel_did_not_run_is_refused() -> None:

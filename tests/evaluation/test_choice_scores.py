@@ -110,8 +110,8 @@ def test_one_long_rollout_ends_as_short_ones_do(seed: int, number: int, budgets:
     row = seed % len(surfaces.kernels)
     observed, known = surfaces.observed(row, samples), surfaces.known[row]
     cap = float(np.nanquantile(surfaces.power_w[row], 0.4))
-    found = outcomes(policy, observed, cap, known, budgets, lambda place: surfaces.observed(row, (place,)))
-    for budget, end in zip(budgets, found, strict=True):
+    answers = outcomes(policy, observed, cap, known, budgets, lambda place: surfaces.observed(row, (place,)))
+    for budget, end in zip(budgets, answers, strict=True):
         decisions = policy.decide(observed, cap, known, budget)
         assert end == outcome(decisions, lambda place: surfaces.observed(row, (place,)), budget)
 
@@ -192,8 +192,8 @@ def test_a_case_small_enough_to_count_by_hand() -> None:
         program=np.array([0, 0, 1]),
         left_out=(),
     )
-    found = program_sums(cases, np.array([8.0, 2.0, 2.0]), np.array([90.0, 200.0, 50.4]), np.array([0, 2, 1]))
-    metrics = ChoiceMetrics.of(found)
+    sums = program_sums(cases, np.array([8.0, 2.0, 2.0]), np.array([90.0, 200.0, 50.4]), np.array([0, 2, 1]))
+    metrics = ChoiceMetrics.of(sums)
     assert metrics.under_limit_share == pytest.approx(0.5)
     assert metrics.violations == pytest.approx(0.5)
     assert metrics.under_performance == pytest.approx(0.75)
@@ -226,28 +226,28 @@ def evaluated(surfaces: Surfaces, **words: object) -> MachineChoices:
 @given(seed=SEEDS)
 @settings(max_examples=8, deadline=None)
 def test_the_oracle_loses_nothing_and_no_score_exceeds_share_times_best(seed: int) -> None:
-    found = evaluated(random_surfaces(seed))
-    oracle = next(result for result in found.results if result.method == "oracle")
+    evaluation = evaluated(random_surfaces(seed))
+    oracle = next(result for result in evaluation.results if result.method == "oracle")
     assert oracle.metrics.score == pytest.approx(1)
     assert oracle.metrics.violations == 0
     assert oracle.metrics.over_power is None
     assert oracle.regret is not None
     assert oracle.regret.percentile_95 == pytest.approx(0)
-    for result in found.results:
+    for result in evaluation.results:
         m = result.metrics
         assert m.under_limit_share is not None
         assert m.score is not None
         assert m.score <= m.under_limit_share + 1e-12
         assert m.score == pytest.approx(m.under_limit_share * (m.under_performance or 0))
         assert m.violations == pytest.approx(1 - m.under_limit_share)
-        rows, numbers = found.cases.kernel, result.chosen
-        assert found.surfaces.known[rows, numbers].all()
+        rows, numbers = evaluation.cases.kernel, result.chosen
+        assert evaluation.surfaces.known[rows, numbers].all()
 
 
 def rearranged(surfaces: Surfaces, seed: int) -> Surfaces:
-    """The same kernels and configurations in another order; the space puts configurations in order itself."""
+    """The kernels and configurations in another order; the space puts configurations in order itself."""
     rng = np.random.default_rng(seed)
-    shuffled = [surfaces.space.configurations[place] for place in rng.permutation(len(surfaces.space))]
+    shuffled = [surfaces.space.configurations[index] for index in rng.permutation(len(surfaces.space))]
     moved = replace(surfaces, space=ConfigurationSpace(tuple(shuffled)))
     return moved.take(rng.permutation(len(surfaces.kernels)))
 
@@ -276,8 +276,8 @@ def test_units_of_time_and_power_do_not_matter(seed: int, time: float, power: fl
 def test_no_share_is_above_1_where_weights_are_rounded() -> None:
     sums = np.zeros((3, 9))
     sums[:, [0, 7]] = np.nextafter(1.0, 2.0)
-    found = ChoiceMetrics.of(sums)
-    assert (found.under_limit_share, found.under_limit_share_within_1pct, found.violations) == (1, 1, 0)
+    scores = ChoiceMetrics.of(sums)
+    assert (scores.under_limit_share, scores.under_limit_share_within_1pct, scores.violations) == (1, 1, 0)
 
 
 def flat(time: float, power: float, *, slope: float = 0.0, kernels: int = 20, seed: int = 0) -> Surfaces:
@@ -339,9 +339,9 @@ def test_the_split_half_oracle_fails_by_noise_alone() -> None:
     cases = cases_of(surfaces, (11, 0))
     n = len(surfaces.kernels)
     noise = RepeatNoise(np.full(n, 0.005), np.full(n, 0.005))
-    found = split_half_oracle(cases, simulated_repeats(surfaces, noise, 0))
-    assert found.violations is not None
-    assert 0.15 < found.violations < 0.5
+    scores = split_half_oracle(cases, simulated_repeats(surfaces, noise, 0))
+    assert scores.violations is not None
+    assert 0.15 < scores.violations < 0.5
     quiet = RepeatNoise(np.zeros(n), np.zeros(n))
     none = split_half_oracle(cases, simulated_repeats(surfaces, quiet, 0))
     assert none.violations == 0
@@ -395,16 +395,16 @@ def test_differences_are_of_pairs_from_the_best_baseline() -> None:
         scored("high", [score - 0.1 for score in SCORES], baseline=True),
         scored("own", SCORES, 2.0),
     ]
-    low, high, own = confidences(results, len(SCORES), BETTER, 0)
+    low, high, of_model = confidences(results, len(SCORES), BETTER, 0)
     assert not low.differences
     assert not high.differences
-    score = own.differences["score"]
+    score = of_model.differences["score"]
     assert (score.baseline, score.better) == ("high", True)
     assert (score.value, score.interval.low, score.interval.high) == pytest.approx((0.1, 0.1, 0.1))
-    runs = own.differences["extra_runs"]
+    runs = of_model.differences["extra_runs"]
     assert (runs.baseline, runs.better) == ("low", False)
     assert runs.value == pytest.approx(2)
-    assert "under_power" not in own.differences
+    assert "under_power" not in of_model.differences
 
 
 def test_percentiles_of_regret_are_weighted_and_none_without_a_case() -> None:

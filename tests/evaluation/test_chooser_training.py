@@ -35,8 +35,8 @@ def fixed(surfaces: Surfaces, seed: int) -> tuple[int, ...]:
 
 def test_each_program_is_predicted_by_a_model_of_the_others() -> None:
     surfaces = made_surfaces(noise=0.01)
-    found: dict[str, Any] = held_out_errors(surfaces, NearestKernels(), samples=fixed)
-    assert list(found["by_program"]) == list(surfaces.applications)
+    errors: dict[str, Any] = held_out_errors(surfaces, NearestKernels(), samples=fixed)
+    assert list(errors["by_program"]) == list(surfaces.applications)
     everywhere = []
     for name in surfaces.applications:
         rows = surfaces.rows_of([name])
@@ -47,10 +47,10 @@ def test_each_program_is_predicted_by_a_model_of_the_others() -> None:
             elsewhere = [number for number in range(12) if number not in SAMPLES]
             expected += np.log(forecast.power.centre[elsewhere] / surfaces.power_w[row, elsewhere]).tolist()
         everywhere.append(np.mean(np.square(expected)))
-        assert found["by_program"][name]["rmse_log_power"] == pytest.approx(everywhere[-1] ** 0.5)
+        assert errors["by_program"][name]["rmse_log_power"] == pytest.approx(everywhere[-1] ** 0.5)
     # Programs weigh the same.
-    assert found["rmse_log_power"] == pytest.approx(np.mean(everywhere) ** 0.5)
-    assert found["coverage_power"] is None
+    assert errors["rmse_log_power"] == pytest.approx(np.mean(everywhere) ** 0.5)
+    assert errors["coverage_power"] is None
 
 
 class Off:
@@ -86,27 +86,27 @@ class Off:
 
 def test_scores_are_those_of_known_errors() -> None:
     surfaces = made_surfaces(noise=0.01)
-    found: dict[str, Any] = held_out_errors(surfaces, Off(surfaces), samples=fixed)
-    assert found["rmse_log_time"] == pytest.approx(np.log(1.1))
-    assert found["median_ape_power"] == pytest.approx(0.1)
-    assert (found["coverage_time"], found["coverage_power"]) == (1, 0)
-    assert (found["programs"], found["cells"]) == (6, 6 * 2 * 10)
+    errors: dict[str, Any] = held_out_errors(surfaces, Off(surfaces), samples=fixed)
+    assert errors["rmse_log_time"] == pytest.approx(np.log(1.1))
+    assert errors["median_ape_power"] == pytest.approx(0.1)
+    assert (errors["coverage_time"], errors["coverage_power"]) == (1, 0)
+    assert (errors["programs"], errors["cells"]) == (6, 6 * 2 * 10)
 
 
 def test_a_program_that_did_not_run_at_the_samples_is_passed_over() -> None:
     surfaces = made_surfaces()
     surfaces.time_s[0:2, 0] = surfaces.power_w[0:2, 0] = np.nan
-    found: dict[str, Any] = held_out_errors(surfaces, NearestKernels(), samples=fixed)
-    assert list(found["by_program"]) == ["app1", "app2", "app3", "app4", "app5"]
+    errors: dict[str, Any] = held_out_errors(surfaces, NearestKernels(), samples=fixed)
+    assert list(errors["by_program"]) == ["app1", "app2", "app3", "app4", "app5"]
 
 
 MADE = made_surfaces(4, noise=0.01)
 
 
 def test_the_machine_of_a_dataset_is_what_was_measured() -> None:
-    found = machine_of(configured_dataset(MADE))
-    assert (found.space, found.kernels) == (MADE.space, MADE.kernels)
-    np.testing.assert_allclose(found.power_w, MADE.power_w)
+    machine = machine_of(configured_dataset(MADE))
+    assert (machine.space, machine.kernels) == (MADE.space, MADE.kernels)
+    np.testing.assert_allclose(machine.power_w, MADE.power_w)
     np.testing.assert_allclose(
         machine_of(configured_dataset(MADE), power_domain="gpu").power_w, MADE.domains["gpu"]
     )
@@ -198,15 +198,15 @@ def test_the_published_model_is_told_with_clusters_and_tree_where_there_is_somet
     machine = chosen_study().machines[0]
     fitted = PublishedModel().fit(named_surfaces(), (11, 0))
     assert machine.published.samples == (11, 0)
-    found: Any = machine.to_dict()["published_model"]
-    assert found == fitted.to_dict()
-    assert not found["nothing_to_cluster"]
-    listed = sorted(name for group in found["clusters"] for name in group)
+    document: Any = machine.to_dict()["published_model"]
+    assert document == fitted.to_dict()
+    assert not document["nothing_to_cluster"]
+    listed = sorted(name for group in document["clusters"] for name in group)
     assert listed == sorted(str(kernel) for kernel in named_surfaces().kernels)
-    assert found["tree"] == fitted.fitted.tree.text()
-    found = chosen_study(both=True).machines[1].to_dict()["published_model"]
-    assert found["nothing_to_cluster"]
-    assert found["note"].startswith("nothing to cluster: Kendall's tau is 1 for every pair of kernels")
-    assert found["least_correlation"] == found["most_correlation"] == 1
-    assert found["clusters"] == []
-    assert found["tree"] is None
+    assert document["tree"] == fitted.fitted.tree.text()
+    document = chosen_study(both=True).machines[1].to_dict()["published_model"]
+    assert document["nothing_to_cluster"]
+    assert document["note"].startswith("nothing to cluster: Kendall's tau is 1 for every pair of kernels")
+    assert document["least_correlation"] == document["most_correlation"] == 1
+    assert document["clusters"] == []
+    assert document["tree"] is None

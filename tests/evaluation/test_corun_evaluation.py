@@ -54,16 +54,16 @@ def scored(true: Any, centre: Any, low: Any = None, high: Any = None, group: Any
 @given(st.lists(st.tuples(VALUES, VALUES), min_size=1, max_size=20))
 def test_errors_in_per_cent_are_those_of_scikit_learn(pairs: Any) -> None:
     true, centre = map(np.array, zip(*pairs, strict=True))
-    found = scores_of(scored(true, centre), ["a"])
-    assert found["mape"] == pytest.approx(mean_absolute_percentage_error(true, centre))
-    assert found["by_group"] == {"a": found["mape"]}
+    scores = scores_of(scored(true, centre), ["a"])
+    assert scores["mape"] == pytest.approx(mean_absolute_percentage_error(true, centre))
+    assert scores["by_group"] == {"a": scores["mape"]}
     # Without limits nothing is held.
-    assert "coverage" not in found
+    assert "coverage" not in scores
 
 
 def test_the_group_that_is_held_least_is_named() -> None:
-    found = scored([1, 1, 1, 1], [1, 1, 1, 1], [0.9, 0.9, 1.1, 0.9], [1.1, 1.1, 1.2, 1.1], [0, 0, 1, 1])
-    scores = scores_of(found, ["a", "b"])
+    result = scored([1, 1, 1, 1], [1, 1, 1, 1], [0.9, 0.9, 1.1, 0.9], [1.1, 1.1, 1.2, 1.1], [0, 0, 1, 1])
+    scores = scores_of(result, ["a", "b"])
     assert (scores["worst"], scores["worst_coverage"], scores["coverage"]) == ("b", 0.5, 0.75)
 
 
@@ -85,16 +85,16 @@ def test_no_bag_with_the_benchmark_that_is_left_out_is_learned_from() -> None:
     folds = folds_of(BAGS, "leave-benchmark-out", 0)
     assert [fold.held_out for fold in folds] == sorted(NAMES)
     for fold in folds:
-        assert all(fold.held_out in BAGS[place].applications for place in fold.test)
-        assert not any(fold.held_out in BAGS[place].applications for place in fold.train)
+        assert all(fold.held_out in BAGS[index].applications for index in fold.test)
+        assert not any(fold.held_out in BAGS[index].applications for index in fold.train)
 
 
 @pytest.mark.parametrize("split", ["leave-mix-out", "random-80-20"])
 def test_repeats_and_reorderings_of_a_bag_are_held_out_together(split: str) -> None:
     twice = [*BAGS, *(made_bag(bag.solos[::-1], repeat=1) for bag in BAGS)]
     for fold in folds_of(twice, split, 3):
-        tested = {names_of(twice[place]) for place in fold.test}
-        assert not tested & {names_of(twice[place]) for place in fold.train}
+        tested = {names_of(twice[index]) for index in fold.test}
+        assert not tested & {names_of(twice[index]) for index in fold.train}
 
 
 def test_each_mix_is_tested_once_or_a_fifth_at_random() -> None:
@@ -125,18 +125,18 @@ def test_what_cannot_be_split_is_refused(bags: Sequence[Bag], split: str, messag
 def chosen(bags: tuple[Bag, ...], name: str, probes: int) -> list[Bag]:
     co_runs = made_co_runs()
     (fold,) = (fold for fold in folds_of(bags, "leave-benchmark-out", 0) if fold.held_out == name)
-    known, new = ([bags[place] for place in side.tolist()] for side in (fold.train, fold.test))
+    known, new = ([bags[index] for index in side.tolist()] for side in (fold.train, fold.test))
     probing = Probing.of(replace(co_runs, bags=tuple(known)), 0)
-    return [new[place] for place in probing.choose(known, new, name, probes)]
+    return [new[index] for index in probing.choose(known, new, name, probes)]
 
 
 @pytest.mark.parametrize("probes", [1, 3])
 def test_so_many_bags_of_each_input_are_chosen_with_other_applications(probes: int) -> None:
     bags = made_co_runs(NAMES[:5], sizes=("small", "tiny")).bags
-    found = chosen(bags, "cfd", probes)
-    own = [solo.name for bag in found for solo in bag.solos if solo.application == "cfd"]
-    assert sorted(own) == sorted(["cfd small", "cfd tiny"] * probes)
-    assert len({bag.name for bag in found}) == 2 * probes
+    result = chosen(bags, "cfd", probes)
+    names = [solo.name for bag in result for solo in bag.solos if solo.application == "cfd"]
+    assert sorted(names) == sorted(["cfd small", "cfd tiny"] * probes)
+    assert len({bag.name for bag in result}) == 2 * probes
 
 
 def test_probes_do_not_depend_on_what_came_of_bags() -> None:
@@ -155,9 +155,9 @@ def test_a_part_of_the_bags_with_other_traits_in_common_is_probed_too() -> None:
     """Of seven applications four have a trait; of six, three."""
     some = [
         replace(
-            made_solo(name), features={"utilisation": 0.5, **({"slowdown_low": 2.0} if place < 4 else {})}
+            made_solo(name), features={"utilisation": 0.5, **({"slowdown_low": 2.0} if index < 4 else {})}
         )
-        for place, name in enumerate((*NAMES, "gem"))
+        for index, name in enumerate((*NAMES, "gem"))
     ]
     bags = tuple(made_bag(pair) for pair in combinations_with_replacement(some, 2))
     probing = Probing.of(CoRuns("some", tuple(some), bags), 0)
@@ -173,12 +173,12 @@ OUT = "leave-benchmark-out"
 
 
 def of(evaluation: CoRunEvaluation, model: str, quantity: str, size: int | None = None) -> CoRunResult:
-    (found,) = (
+    (result,) = (
         each
         for each in evaluation.results
         if (each.model, each.quantity, each.bag_size) == (model, quantity, size)
     )
-    return found
+    return result
 
 
 def failing(bag: Bag) -> Bag:
@@ -209,15 +209,15 @@ def test_there_is_a_result_for_each_size_and_for_all(evaluation: CoRunEvaluation
 
 
 def test_scores_are_what_their_rows_say(evaluation: CoRunEvaluation) -> None:
-    found = of(evaluation, "process", "time", 3)
-    rows = found.scored
+    result = of(evaluation, "process", "time", 3)
+    rows = result.scored
     assert rows is not None
     error = np.abs(rows.centre - rows.true)
-    assert found.mape == pytest.approx((error / rows.true).mean())
-    assert found.mae == pytest.approx(error.mean())
-    assert found.coverage == pytest.approx(((rows.low <= rows.true) & (rows.true <= rows.high)).mean())
-    assert found.by_group is not None
-    assert sorted(found.by_group) == sorted(NAMES[:5])
+    assert result.mape == pytest.approx((error / rows.true).mean())
+    assert result.mae == pytest.approx(error.mean())
+    assert result.coverage == pytest.approx(((rows.low <= rows.true) & (rows.true <= rows.high)).mean())
+    assert result.by_group is not None
+    assert sorted(result.by_group) == sorted(NAMES[:5])
 
 
 @pytest.mark.parametrize("probes", [0, 2])
@@ -229,13 +229,13 @@ def test_what_came_of_held_out_bags_changes_no_prediction_and_no_interval(probes
     assert len(known) == probes
     hidden = np.delete(fold.test, known).tolist()
     turned = list(PAIRS.bags)
-    for place, other in zip(hidden, hidden[::-1], strict=True):
+    for index, other in zip(hidden, hidden[::-1], strict=True):
         bag = PAIRS.bags[other]
         members = tuple(
             Member(one.solo, 3 * (two.slowdown or 0))
-            for one, two in zip(turned[place].members, bag.members, strict=True)
+            for one, two in zip(turned[index].members, bag.members, strict=True)
         )
-        turned[place] = replace(turned[place], members=members, time_s=7.0, power_w=1.0, fits=False)
+        turned[index] = replace(turned[index], members=members, time_s=7.0, power_w=1.0, fits=False)
     second = task.run(replace(PAIRS, bags=tuple(turned)))[0]
     for name, values in first.items():
         assert_array_equal(second[name], values)
@@ -251,14 +251,14 @@ def test_widths_come_from_bags_that_are_not_known(probes: int) -> None:
 
 
 def test_known_mixes_are_not_scored_nor_are_their_repeats() -> None:
-    found = evaluate_corun(PAIRS, [Mean()], OUT, probes=(0, 1, 1, 99), level=None)
-    rows = {each.probes: each.rows for each in found.results if each.quantity == "time"}
+    evaluation = evaluate_corun(PAIRS, [Mean()], OUT, probes=(0, 1, 1, 99), level=None)
+    rows = {each.probes: each.rows for each in evaluation.results if each.quantity == "time"}
     # Of each application all pairs with others are known then, and that with itself is left.
     assert rows == {0: 6 * 6, 1: 6 * 5, 99: 6}
     again = (made_bag(bag.solos[::-1], repeat=1) for bag in PAIRS.bags)
     twice = replace(PAIRS, bags=(*PAIRS.bags, *again))
-    found = evaluate_corun(twice, [Mean()], OUT, probes=(1,), level=None)
-    assert {each.rows for each in found.results if each.quantity == "time"} == {2 * 6 * 5}
+    evaluation = evaluate_corun(twice, [Mean()], OUT, probes=(1,), level=None)
+    assert {each.rows for each in evaluation.results if each.quantity == "time"} == {2 * 6 * 5}
     errors = out_of_fold_errors(twice, Mean(), OUT, 0, probes=1, probing=Probing.of(twice, 0))
     assert np.bincount(errors["time"].group).tolist() == [2 * 5] * 6
 
@@ -327,7 +327,7 @@ def test_a_card_says_what_was_learned_from_and_how_good_it_is() -> None:
     assert (card.training["bags"], card.training["failed_bags"]) == (len(PAIRS.bags) + 1, 1)
     results: Any = card.errors["results"]
     assert {each["model"] for each in results} == {"process-alone", "mean"}
-    assert {whose: sorted(found) for whose, found in trained.errors.items()} == {
+    assert {whose: sorted(result) for whose, result in trained.errors.items()} == {
         whose: ["power", "slowdown", "time"] for whose in ("known", "new")
     }
     assert trained.errors["new"]["slowdown"].groups == tuple(sorted(NAMES))
@@ -335,14 +335,14 @@ def test_a_card_says_what_was_learned_from_and_how_good_it_is() -> None:
 
 def test_an_evaluation_tells_everything_as_json() -> None:
     evaluation = evaluate_corun(PAIRS, [QUICK, Sum()], "leave-mix-out", baselines=["sum"])
-    told: dict[str, Any] = evaluation.to_dict()
-    assert told["bags"] == len(PAIRS.bags)
-    assert told["device"] == "cpu"
+    document: dict[str, Any] = evaluation.to_dict()
+    assert document["bags"] == len(PAIRS.bags)
+    assert document["device"] == "cpu"
     keys = {"model", "split", "bag_size", "quantity", "mape", "coverage", "auc"}
-    assert all(keys <= set(each) for each in told["results"])
-    assert {each["split"] for each in told["results"]} == {"leave-mix-out"}
+    assert all(keys <= set(each) for each in document["results"])
+    assert {each["split"] for each in document["results"]} == {"leave-mix-out"}
     # All bags fit: there is nothing to tell apart.
-    assert {each["quantity"] for each in told["results"]} == {"slowdown", "speed", "time", "power"}
+    assert {each["quantity"] for each in document["results"]} == {"slowdown", "speed", "time", "power"}
 
 
 def test_mixes_are_left_out_whole_and_those_that_are_known_in_part_stay_together() -> None:

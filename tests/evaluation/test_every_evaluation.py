@@ -48,7 +48,7 @@ def on_machines(data: Any, models: Any, **words: Any) -> Any:
 
 
 def slower(data: Any) -> Any:
-    """The same mixes, of which one is slowed down more."""
+    """The mixes, with one slowed down more."""
     first = data.bags[0]
     members = tuple(replace(each, slowdown=5.0) for each in first.members)
     return replace(data, bags=(replace(first, members=members), *data.bags[1:]))

@@ -37,7 +37,7 @@ class Cluster:
 
     @property
     def executor(self) -> str:
-        """What is typed for it."""
+        """Its argument on the command line."""
         return f"dask://127.0.0.1:{self.port}"
 
     def start(self, *words: str) -> subprocess.Popen[bytes]:
@@ -56,12 +56,12 @@ class Cluster:
 
 @pytest.fixture
 def cluster(tmp_path: Path) -> Iterator[Cluster]:
-    found = Cluster(tmp_path)
+    path = Cluster(tmp_path)
     try:
-        found.start("scheduler", "--host", "127.0.0.1", "--port", str(found.port))
-        yield found
+        path.start("scheduler", "--host", "127.0.0.1", "--port", str(path.port))
+        yield path
     finally:
-        for each in found.processes:
+        for each in path.processes:
             each.kill()
             each.wait()
 
@@ -87,17 +87,17 @@ def test_an_evaluation_has_the_same_bytes_even_if_a_worker_is_killed(cluster: Cl
             time.sleep(0.1)
         time.sleep(2)
         doomed.kill()
-        found, told = evaluation.communicate(timeout=300)
-    assert evaluation.returncode == 0, told
-    assert found == output(*EVALUATE, "--jobs", "1")
+        answer, stderr = evaluation.communicate(timeout=300)
+    assert evaluation.returncode == 0, stderr
+    assert answer == output(*EVALUATE, "--jobs", "1")
 
 
 def without_times(text: str) -> Any:
-    found = json.loads(text)
-    for each in found["results"]:
+    document = json.loads(text)
+    for each in document["results"]:
         each.pop("simulation_s")
         each.pop("jobs_per_s")
-    return found
+    return document
 
 
 @pytest.mark.system
@@ -144,9 +144,9 @@ def test_what_lost_workers_did_not_measure_is_measured_later(cluster: Cluster, t
         while not list(out.glob("**/*profiles*")) and build.poll() is None and time.monotonic() < end:
             time.sleep(0.2)
         doomed.kill()
-        _, told = build.communicate(timeout=300)
-    assert build.returncode == 1, told
-    assert "no worker that has the device is left" in told
+        _, stderr = build.communicate(timeout=300)
+    assert build.returncode == 1, stderr
+    assert "no worker that has the device is left" in stderr
     output(*BUILD, "--out", out)
     assert [row[-1] for row in cells(out)] == [None, None]
 

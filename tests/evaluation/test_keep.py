@@ -37,9 +37,9 @@ def test_an_answer_comes_back_whole(tmp_path: Path) -> None:
     kept = AnswerCache(tmp_path / "new", "data", ("errors.py",))
     assert kept.load(ASK) is None
     kept.save(ASK, ANSWER)
-    found = kept.load(ASK)
-    assert found is not None
-    assert {name: each.tolist() for name, each in found.items()} == {
+    loaded = kept.load(ASK)
+    assert loaded is not None
+    assert {name: each.tolist() for name, each in loaded.items()} == {
         name: each.tolist() for name, each in ANSWER.items()
     }
 

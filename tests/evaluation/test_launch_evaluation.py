@@ -34,18 +34,18 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_a_source_held_out_is_scored_by_source(folder: Path, capsys: Output) -> None:
-    found = run.answer(capsys, folder, "--folds", "leave-source-out")
-    assert [row["source"] for row in found["results"]] == [None, "lab", "other"]
-    assert [row["cells"] for row in found["results"]] == [36, 18, 18]
-    counts = found["counts"]
+    answer = run.answer(capsys, folder, "--folds", "leave-source-out")
+    assert [row["source"] for row in answer["results"]] == [None, "lab", "other"]
+    assert [row["cells"] for row in answer["results"]] == [36, 18, 18]
+    counts = answer["counts"]
     assert (counts["kernels_at_a_size"], counts["sources"], counts["devices"]) == (12, 2, 3)
-    for row in found["results"]:
+    for row in answer["results"]:
         # All streams reach 80 % of the bandwidth, in either source.
         assert 0.8 < row["bias"] < 1.25
         assert row["median_ape"] < 0.15
         assert row["width"] > 1
     # Each kernel was timed by both, at different sizes.
-    assert found["shared_kernels"]["stream2/stream2"] == ["lab", "other"]
+    assert answer["shared_kernels"]["stream2/stream2"] == ["lab", "other"]
     assert "lab" in run.text(capsys, folder, "--folds", "leave-source-out")
 
 
@@ -53,9 +53,9 @@ def test_a_source_held_out_is_scored_by_source(folder: Path, capsys: Output) -> 
     ("folds", "by"), [("leave-application-out", "application"), ("leave-device-out", "device")]
 )
 def test_each_group_is_scored_alone(folds: str, by: str, folder: Path, capsys: Output) -> None:
-    found = run.answer(capsys, folder, "--folds", f"leave-{by}-out")
-    assert sum(row["cells"] for row in found[f"{by}s"]) == found["counts"]["cells"] == 36
-    assert [row[by] for row in found[f"{by}s"]] == sorted({row[by] for row in found[f"{by}s"]})
+    answer = run.answer(capsys, folder, "--folds", f"leave-{by}-out")
+    assert sum(row["cells"] for row in answer[f"{by}s"]) == answer["counts"]["cells"] == 36
+    assert [row[by] for row in answer[f"{by}s"]] == sorted({row[by] for row in answer[f"{by}s"]})
 
 
 def test_processes_and_a_cache_change_nothing(folder: Path, tmp_path: Path) -> None:
@@ -72,8 +72,8 @@ def test_what_was_trained_predicts_and_says_how_sources_fared(
     card = train.answer(capsys, folder, "--out", tmp_path / "model", "--without", "stream5")
     assert card["training"]["names"] == ["stream2", "stream3", "stream4"]
     assert sorted(card["errors"]["sources_held_out"]) == ["lab", "other"]
-    found = crosscast.load_model(tmp_path / "model").predict(stream(1 << 26), ["gtx1080"])
-    assert found.centre[0, 0] == pytest.approx((8 << 26) / 320e9 / 0.8, rel=0.3)
+    forecast = crosscast.load_model(tmp_path / "model").predict(stream(1 << 26), ["gtx1080"])
+    assert forecast.centre[0, 0] == pytest.approx((8 << 26) / 320e9 / 0.8, rel=0.3)
 
 
 @pytest.mark.parametrize(
@@ -84,11 +84,11 @@ def test_what_was_trained_predicts_and_says_how_sources_fared(
 def test_extreme_launches_have_times_that_physics_knows(items: int, change: dict[str, Any]) -> None:
     profile = stream(items, group=min(items, 256))
     profile = replace(profile, launch={**profile.launch, **change})
-    found = crosscast.load_model("launch-times").predict(profile, ["gtx1080", "i7-6700k"])
-    assert np.isfinite(found.high).all()
-    assert (found.low > 0).all()
-    assert (found.low <= found.centre).all()
-    assert (found.centre >= 8 * items * (not change) / 400e9).all()
+    forecast = crosscast.load_model("launch-times").predict(profile, ["gtx1080", "i7-6700k"])
+    assert np.isfinite(forecast.high).all()
+    assert (forecast.low > 0).all()
+    assert (forecast.low <= forecast.centre).all()
+    assert (forecast.centre >= 8 * items * (not change) / 400e9).all()
 
 
 def of_one(name: str) -> Callable[[Rows], Rows]:
@@ -156,8 +156,8 @@ def test_a_source_with_one_device_is_scored(folder: Path, capsys: Output) -> Non
     path = folder / "times.parquet"
     rows = [{**row, "configuration": {}} for row in read_table(path, TIMES).to_pylist()]
     save(table_of(TIMES, [row for row in rows if row["source"] != "lab" or row["device"] == "k40c"]), path)
-    found = run.answer(capsys, folder, *SOURCE)
-    assert [row["cells"] for row in found["results"]] == [24, 6, 18]
+    answer = run.answer(capsys, folder, *SOURCE)
+    assert [row["cells"] for row in answer["results"]] == [24, 6, 18]
 
 
 def test_profiles_without_sub_groups_are_refused(folder: Path, capsys: Output) -> None:
@@ -206,13 +206,13 @@ def dataset_of_streams() -> Dataset:
 
 def test_the_terms_learn_from_a_dataset_of_your_own() -> None:
     data = dataset_of_streams()
-    found: dict[str, Any] = crosscast.evaluate(data, models=["terms"], jobs=1).to_dict()
-    (row,) = [row for row in found["results"] if row["source"] == "measured"]
+    document: dict[str, Any] = crosscast.evaluate(data, models=["terms"], jobs=1).to_dict()
+    (row,) = [row for row in document["results"] if row["source"] == "measured"]
     assert row["cells"] == 12
     assert row["median_ape"] < 0.15
     model = crosscast.train(data, model="terms", jobs=1)
-    asked = stream(1 << 22, accesses=3, name="new")
-    time_s = float(model.predict(asked, ["gtx1080"]).centre[0, 0])
+    profile = stream(1 << 22, accesses=3, name="new")
+    time_s = float(model.predict(profile, ["gtx1080"]).centre[0, 0])
     bandwidth = device_named("gtx1080").numbers["bandwidth_bytes_per_s"]
     assert time_s == pytest.approx(1e-5 + 3 * 4 * (1 << 22) / bandwidth / 0.8, rel=0.2)
 

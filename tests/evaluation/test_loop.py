@@ -107,13 +107,13 @@ EXPECTED = [
 
 
 def test_every_task_is_done_and_told_of() -> None:
-    told: list[State] = []
-    found = run_tasks(tasks(), DATA, progress=told.append)
-    assert np.allclose(plain(found), EXPECTED)
-    assert [(state.done, state.total, state.label) for state in told] == [
+    states: list[State] = []
+    answers = run_tasks(tasks(), DATA, progress=states.append)
+    assert np.allclose(plain(answers), EXPECTED)
+    assert [(state.done, state.total, state.label) for state in states] == [
         (number + 1, 3, f"task {number}") for number in range(3)
     ]
-    assert told[-1].left_s == 0
+    assert states[-1].left_s == 0
 
 
 def test_nothing_to_do_is_done() -> None:
@@ -168,9 +168,9 @@ def test_an_error_keeps_its_type_and_says_which_task_failed(jobs: int) -> None:
 
 def test_any_number_of_processes_finds_the_same(tmp_path: Path) -> None:
     here = plain(run_tasks(tasks(), DATA))
-    told: list[State] = []
-    assert plain(run_tasks(tasks(), DATA, jobs=2, cache=tmp_path, progress=told.append)) == here
-    assert [state.done for state in told] == [1, 2, 3]
+    states: list[State] = []
+    assert plain(run_tasks(tasks(), DATA, jobs=2, cache=tmp_path, progress=states.append)) == here
+    assert [state.done for state in states] == [1, 2, 3]
     assert plain(run_tasks(tasks(), DATA, jobs=None)) == here
     with joblib.parallel_config(backend="threading", n_jobs=2):
         assert plain(run_tasks(tasks(), DATA, jobs=None)) == here
@@ -208,8 +208,8 @@ def test_dask_may_spread_the_work() -> None:
             distributed.Client(cluster),
             joblib.parallel_config(backend="dask"),
         ):
-            found = run_tasks(tasks(), DATA, jobs=None)
-    assert np.allclose(plain(found), EXPECTED)
+            answers = run_tasks(tasks(), DATA, jobs=None)
+    assert np.allclose(plain(answers), EXPECTED)
 
 
 @pytest.fixture
@@ -217,28 +217,28 @@ def driver(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
     """A process that works with two others, in a group of its own."""
     path = tmp_path / "driver.py"
     path.write_text(DRIVER)
-    found = subprocess.Popen(
+    process = subprocess.Popen(
         [sys.executable, str(path), str(tmp_path)], stderr=subprocess.PIPE, text=True, start_new_session=True
     )
-    yield found
-    if not is_gone(found.pid):
-        os.killpg(found.pid, signal.SIGKILL)
-    found.wait()
-    assert found.stderr is not None
-    found.stderr.close()
+    yield process
+    if not is_gone(process.pid):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    assert process.stderr is not None
+    process.stderr.close()
 
 
 def group(pid: int) -> list[int]:
     """Processes of a group that have not ended."""
-    found = []
+    states = []
     for path in Path("/proc").glob("[0-9]*/stat"):
         try:
             words = path.read_text().rpartition(")")[2].split()
         except (FileNotFoundError, ProcessLookupError):
             continue
         if int(words[2]) == pid and words[0] != "Z":
-            found.append(int(path.parent.name))
-    return found
+            states.append(int(path.parent.name))
+    return states
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
@@ -280,12 +280,12 @@ def test_no_process_outlives_its_parent(
 def test_rounds_are_told_as_one(
     first: list[State], second: State, told: list[tuple[int, int, float, float, str]]
 ) -> None:
-    found: list[State] = []
-    one, other = counted_together(found.append, [2, 3])
+    states: list[State] = []
+    one, other = counted_together(states.append, [2, 3])
     for state in first:
         one(state)
     other(second)
-    assert found == [State(*each) for each in told]
+    assert states == [State(*each) for each in told]
 
 
 @pytest.mark.parametrize(

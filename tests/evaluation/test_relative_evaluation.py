@@ -55,21 +55,21 @@ def same(rows: Reals) -> Reals:
 
 def test_a_row_is_scored_as_by_hand() -> None:
     # The vector is (0.5, 0.25, 1); the prediction takes the first device for the fastest.
-    found = scored([[2.0, 1.0, 4.0]], [[0.2, 0.4, 0.9]])
-    assert found["mae"].tolist() == [pytest.approx((0.3 + 0.15 + 0.1) / 3)]
-    assert found["same_order"].tolist() == [0]
-    assert found["top1"].tolist() == [0]
-    assert found["regret"].tolist() == [1]
+    scores = scored([[2.0, 1.0, 4.0]], [[0.2, 0.4, 0.9]])
+    assert scores["mae"].tolist() == [pytest.approx((0.3 + 0.15 + 0.1) / 3)]
+    assert scores["same_order"].tolist() == [0]
+    assert scores["top1"].tolist() == [0]
+    assert scores["regret"].tolist() == [1]
     # ln(p_i / v_i) is ln 0.4, ln 1.6 and ln 0.9: the pairs differ by ln 4, ln 2.25 and ln 1.777...
     pairs = (log(4), log(0.9 / 0.4), log(1.6 / 0.9))
-    assert found["log_error"].tolist() == [pytest.approx(sum(pairs) / 3)]
+    assert scores["log_error"].tolist() == [pytest.approx(sum(pairs) / 3)]
 
 
 def test_two_devices_have_one_ratio_that_may_be_off() -> None:
-    found = metrics_of(scored([[1.0, 2.0], [1.0, 8.0]], [[1.0, 1.0], [0.25, 1.0]]), np.ones(2))
+    scores = metrics_of(scored([[1.0, 2.0], [1.0, 8.0]], [[1.0, 1.0], [0.25, 1.0]]), np.ones(2))
     # The ratios 1/2 and 1/8 are predicted as 1 and 1/4: twice too much both times.
-    assert found.typical_factor == pytest.approx(2)
-    assert found.mae == pytest.approx((0.5 + 0.0 + 0.125 + 0.0) / 4)
+    assert scores.typical_factor == pytest.approx(2)
+    assert scores.mae == pytest.approx((0.5 + 0.0 + 0.125 + 0.0) / 4)
 
 
 @pytest.mark.parametrize(
@@ -109,23 +109,23 @@ def test_rows_without_weight_do_not_count_and_no_rows_have_no_metrics() -> None:
 
 @given(TIMES)
 def test_the_truth_has_no_error_and_no_regret(times: Reals) -> None:
-    found = metrics_of(row_scores(times, relative_to_slowest(times)), same(times))
-    assert (found.mae, found.same_order, found.top1, found.regret) == (0, 1, 1, 0)
-    assert found.typical_factor == pytest.approx(1)
+    scores = metrics_of(row_scores(times, relative_to_slowest(times)), same(times))
+    assert (scores.mae, scores.same_order, scores.top1, scores.regret) == (0, 1, 1, 0)
+    assert scores.typical_factor == pytest.approx(1)
 
 
 @given(TIMES, TIMES)
 def test_mae_is_0_only_for_the_truth(times: Reals, other: Reals) -> None:
     vector, predicted = relative_to_slowest(times), relative_to_slowest(other)
-    found = metrics_of(row_scores(times, predicted), same(times))
-    assert (found.mae == 0) == np.array_equal(vector, predicted)
+    scores = metrics_of(row_scores(times, predicted), same(times))
+    assert (scores.mae == 0) == np.array_equal(vector, predicted)
 
 
 @given(TIMES, TIMES)
 def test_regret_is_never_below_0(times: Reals, other: Reals) -> None:
-    found = row_scores(times, other)
-    assert (found["regret"] >= 0).all()
-    assert ((found["regret"] == 0) == (found["top1"] == 1)).all()
+    scores = row_scores(times, other)
+    assert (scores["regret"] >= 0).all()
+    assert ((scores["regret"] == 0) == (scores["top1"] == 1)).all()
 
 
 @given(TIMES, arrays(np.float64, (4, 3), elements=st.sampled_from([0.125, 0.25, 0.5, 1.0, 2.0, 3.0])))
@@ -148,8 +148,8 @@ def test_the_order_of_devices_changes_no_order(times: Reals, other: Reals, order
 
 @given(TIMES, TIMES)
 def test_the_same_order_has_the_right_choice(times: Reals, other: Reals) -> None:
-    found = row_scores(times, other)
-    assert (found["top1"][found["same_order"] == 1] == 1).all()
+    scores = row_scores(times, other)
+    assert (scores["top1"][scores["same_order"] == 1] == 1).all()
 
 
 @given(TIMES, TIMES, st.floats(0.01, 100))
@@ -280,10 +280,12 @@ def test_times_of_what_is_held_out_change_no_prediction_of_it() -> None:
 
 @pytest.mark.parametrize("model", one_in(3, [QUICK, PublishedVectorForest(trees=20), PublishedLinear()]))
 def test_counters_that_tell_beat_the_mean(model: RelativeModel) -> None:
-    found = evaluate_relative(made_vectors(), [model, PublishedMean(), LogMean()], "leave-application-out")
-    best, *means = found.results
+    evaluation = evaluate_relative(
+        made_vectors(), [model, PublishedMean(), LogMean()], "leave-application-out"
+    )
+    best, *means = evaluation.results
     assert not best.baseline
-    assert found.best() is best
+    assert evaluation.best() is best
     assert all(each.baseline and best.metrics.mae < 0.8 * each.metrics.mae for each in means)
     difference = best.confidence.differences["mae"]
     assert difference.better
@@ -292,51 +294,53 @@ def test_counters_that_tell_beat_the_mean(model: RelativeModel) -> None:
 
 
 def test_scores_and_groups_are_those_of_the_predictions() -> None:
-    found = evaluate_relative(VECTORS, [PublishedMean()], "leave-kernel-out").results[0]
-    errors = np.abs(found.predicted - VECTORS.vector).mean(axis=1)
-    assert found.by_weighting["rows"].mae == pytest.approx(errors.mean())
-    assert found.weighting == "kernels"
-    assert found.metrics.mae == pytest.approx(np.mean([each.mae for each in found.per_group.values()]))
-    assert sum(each.rows for each in found.per_group.values()) == len(VECTORS)
-    low_high = found.confidence.intervals["mae"]
-    assert low_high.low < found.metrics.mae < low_high.high
+    evaluation = evaluate_relative(VECTORS, [PublishedMean()], "leave-kernel-out").results[0]
+    errors = np.abs(evaluation.predicted - VECTORS.vector).mean(axis=1)
+    assert evaluation.by_weighting["rows"].mae == pytest.approx(errors.mean())
+    assert evaluation.weighting == "kernels"
+    assert evaluation.metrics.mae == pytest.approx(
+        np.mean([each.mae for each in evaluation.per_group.values()])
+    )
+    assert sum(each.rows for each in evaluation.per_group.values()) == len(VECTORS)
+    low_high = evaluation.confidence.intervals["mae"]
+    assert low_high.low < evaluation.metrics.mae < low_high.high
 
 
 def test_the_published_split_leaks_and_says_so() -> None:
     repeated = made_vectors(applications=3, repeats=4)
-    found = evaluate_relative(repeated, [PublishedMean()], "published")
-    assert found.repeated > 0.9
-    result = found.results[0]
+    evaluation = evaluate_relative(repeated, [PublishedMean()], "published")
+    assert evaluation.repeated > 0.9
+    result = evaluation.results[0]
     assert len(result.rows) == round(0.1 * len(repeated))
     assert result.validation_mae is not None
     errors = [
         np.abs(PublishedMean().fit(repeated.rows(fold.train)).vector - repeated.vector[fold.test]).mean()
-        for fold in found.folds[1:]
+        for fold in evaluation.folds[1:]
     ]
     assert result.validation_mae == pytest.approx(np.mean(errors))
 
 
 @pytest.mark.parametrize("split", ["leave-configuration-out", "leave-application-out", "leave-scale-out"])
 def test_other_splits_repeat_nothing(split: str) -> None:
-    found = evaluate_relative(VECTORS, [PublishedMean()], split)
-    assert found.repeated == 0
-    assert found.results[0].validation_mae is None
-    assert len(found.results[0].rows) == len(VECTORS)
+    evaluation = evaluate_relative(VECTORS, [PublishedMean()], split)
+    assert evaluation.repeated == 0
+    assert evaluation.results[0].validation_mae is None
+    assert len(evaluation.results[0].rows) == len(VECTORS)
 
 
 def test_a_new_source_is_of_known_work() -> None:
-    found = evaluate_relative(VECTORS, [PublishedMean()], "leave-machine-out")
-    assert sorted(found.results[0].per_group) == ["cpu", "fast"]
-    assert found.repeated == 1
+    evaluation = evaluate_relative(VECTORS, [PublishedMean()], "leave-machine-out")
+    assert sorted(evaluation.results[0].per_group) == ["cpu", "fast"]
+    assert evaluation.repeated == 1
 
 
 def test_held_out_predictions_go_with_their_rows() -> None:
-    found = held_out_predictions(VECTORS, PublishedMean(), "leave-application-out")
-    assert found.vectors.observations.kernel == VECTORS.observations.kernel
-    assert np.array_equal(found.vectors.times_s, VECTORS.times_s)
+    result = held_out_predictions(VECTORS, PublishedMean(), "leave-application-out")
+    assert result.vectors.observations.kernel == VECTORS.observations.kernel
+    assert np.array_equal(result.vectors.times_s, VECTORS.times_s)
     others = np.array([name != "app00" for name in VECTORS.observations.application])
     np.testing.assert_allclose(
-        found.predicted[~others], VECTORS.vector[others].mean(axis=0)[None].repeat(12, 0)
+        result.predicted[~others], VECTORS.vector[others].mean(axis=0)[None].repeat(12, 0)
     )
     tested = held_out_predictions(VECTORS, PublishedMean(), "published")
     assert len(tested.vectors) == len(tested.predicted) == 5
@@ -396,19 +400,19 @@ def few(applications: int, kernels: int = 2) -> Vectors:
 def test_each_application_is_left_out_once_and_the_model_itself_sees_all() -> None:
     SEEN.clear()
     vectors = few(4)
-    told: list[State] = []
-    train_relative(vectors, Watched(), seed=5, progress=told.append)
+    states: list[State] = []
+    train_relative(vectors, Watched(), seed=5, progress=states.append)
     names = set(vectors.observations.application)
     (first, *rest) = SEEN
     assert first == (names, 5)
     assert sorted(sorted(names - seen) for seen, _ in rest) == [[name] for name in sorted(names)]
-    assert [(each.done, each.total) for each in told] == [(1, 4), (2, 4), (3, 4), (4, 4)]
+    assert [(each.done, each.total) for each in states] == [(1, 4), (2, 4), (3, 4), (4, 4)]
 
 
 def test_few_applications_leave_kernels_out_and_too_few_are_refused() -> None:
-    found = train_relative(few(2, kernels=3), PublishedMean())
-    assert found.card.errors["protocol"] == "leave-kernel-out"
-    assert len(found.residuals.groups) == 6
+    fitted = train_relative(few(2, kernels=3), PublishedMean())
+    assert fitted.card.errors["protocol"] == "leave-kernel-out"
+    assert len(fitted.residuals.groups) == 6
     assert held_out_split(few(3), "it").name == "leave-application-out"
     with pytest.raises(InputError) as caught:
         train_relative(few(1), PublishedMean(), label="small")
@@ -422,11 +426,11 @@ def test_errors_are_logarithms_of_predicted_over_true_with_both_relative_to_the_
     vectors = few(3)
     # Twice as slow on the first device as it is, and scaled by something that does not matter.
     slower = vectors.vector * np.array([2.0, 1.0, 1.0])
-    found = residuals_of(vectors, 0.37 * slower, vectors.observations.application)
-    np.testing.assert_allclose(found.relative_errors(2)[:, 0], np.log(2.0))
-    np.testing.assert_allclose(found.relative_errors(2)[:, 1], 0.0, atol=1e-12)
+    residuals = residuals_of(vectors, 0.37 * slower, vectors.observations.application)
+    np.testing.assert_allclose(residuals.relative_errors(2)[:, 0], np.log(2.0))
+    np.testing.assert_allclose(residuals.relative_errors(2)[:, 1], 0.0, atol=1e-12)
     expected = np.log(slower / slower.max(axis=1, keepdims=True) / vectors.vector)
-    np.testing.assert_allclose(np.sort(found.log_error, axis=0), np.sort(expected, axis=0), atol=1e-12)
+    np.testing.assert_allclose(np.sort(residuals.log_error, axis=0), np.sort(expected, axis=0), atol=1e-12)
 
 
 def test_repeats_count_once_with_the_mean_of_their_errors() -> None:
@@ -437,13 +441,13 @@ def test_repeats_count_once_with_the_mean_of_their_errors() -> None:
     )
     predicted = np.ones((2 * n, 3))
     predicted[:n, 1], predicted[n:, 1] = 0.5, 0.125
-    found = residuals_of(twice, predicted, twice.observations.application)
-    assert found.log_error.shape == (n, 3)
+    residuals = residuals_of(twice, predicted, twice.observations.application)
+    assert residuals.log_error.shape == (n, 3)
     single = np.ones((n, 3))
     single[:, 1] = 0.25
     expected = residuals_of(once, single, once.observations.application)
-    np.testing.assert_allclose(found.log_error, expected.log_error)
-    assert (found.groups, found.sources) == (expected.groups, expected.sources)
+    np.testing.assert_allclose(residuals.log_error, expected.log_error)
+    assert (residuals.groups, residuals.sources) == (expected.groups, expected.sources)
 
 
 def test_the_card_says_what_it_was_trained_on_and_how_good_it_is() -> None:
@@ -453,14 +457,14 @@ def test_the_card_says_what_it_was_trained_on_and_how_good_it_is() -> None:
     facts = {name: card.training[name] for name in ("dataset", "runs", "kernels", "applications")}
     assert facts == {"dataset": "made up", "runs": 144, "kernels": 36, "applications": 12}
     results: Any = card.errors["results"]
-    own, *baselines = results
-    assert [own["model"], *(each["model"] for each in baselines)] == [
+    of_model, *baselines = results
+    assert [of_model["model"], *(each["model"] for each in baselines)] == [
         "published-linear",
         "published-mean",
         "log-mean",
     ]
-    assert own["mae"] < 0.6 * baselines[0]["mae"]
-    assert 0.8 < own["coverage"] <= 1
+    assert of_model["mae"] < 0.6 * baselines[0]["mae"]
+    assert 0.8 < of_model["coverage"] <= 1
     assert (card.errors["groups"], card.errors["vectors"]) == (12, 144)
 
 
@@ -487,20 +491,20 @@ def node() -> Vectors:
 
 @pytest.mark.system
 def test_the_mean_of_logarithms_is_as_known_on_new_groups(node: Vectors) -> None:
-    found = evaluate_relative(node, [LogMean()], "leave-application-out").results[0].metrics
-    assert found.rows == 3000
-    assert [found.mae, found.same_order, found.typical_factor] == pytest.approx(
+    evaluation = evaluate_relative(node, [LogMean()], "leave-application-out").results[0].metrics
+    assert evaluation.rows == 3000
+    assert [evaluation.mae, evaluation.same_order, evaluation.typical_factor] == pytest.approx(
         [0.135, 0.870, 2.09], abs=5e-3
     )
     # With two devices, the order is the choice.
-    assert found.top1 == found.same_order
+    assert evaluation.top1 == evaluation.same_order
 
 
 @pytest.mark.system
 def test_rows_leak(node: Vectors) -> None:
-    found = evaluate_relative(node, [PublishedXGBoost(), LogMean()], "published")
-    boosted, mean = found.results
-    assert found.repeated == 1
+    evaluation = evaluate_relative(node, [PublishedXGBoost(), LogMean()], "published")
+    boosted, mean = evaluation.results
+    assert evaluation.repeated == 1
     assert boosted.metrics.mae < 0.2 * mean.metrics.mae
     honest = evaluate_relative(node, [PublishedXGBoost(rounds=50)], "leave-application-out").results[0]
     assert honest.metrics.mae > 4 * boosted.metrics.mae

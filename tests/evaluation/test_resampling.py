@@ -43,10 +43,10 @@ def test_intervals_are_those_of_scipy() -> None:
     reference = stats.bootstrap(
         (errors,), np.mean, n_resamples=20_000, method="percentile", rng=np.random.default_rng(1)
     ).confidence_interval
-    (found,) = confidences([scored("mean", errors)], 8, BETTER, seed=0, draws=20_000)
-    assert found.intervals["error"].low == pytest.approx(reference.low, rel=0.01)
-    assert found.intervals["error"].high == pytest.approx(reference.high, rel=0.01)
-    assert set(found.intervals) == {"error"}
+    (results,) = confidences([scored("mean", errors)], 8, BETTER, seed=0, draws=20_000)
+    assert results.intervals["error"].low == pytest.approx(reference.low, rel=0.01)
+    assert results.intervals["error"].high == pytest.approx(reference.high, rel=0.01)
+    assert set(results.intervals) == {"error"}
 
 
 def test_draws_are_of_pairs_and_of_the_best_baseline() -> None:
@@ -74,10 +74,10 @@ def test_a_baseline_without_a_score_or_with_other_probes_is_not_compared_with() 
         scored("other", errors),
         scored("probed", errors, compared=3),
     ]
-    found = confidences(results, 4, BETTER, seed=0)
-    assert found[2].differences["error"].baseline == "mean"
-    assert not found[0].intervals
-    assert not found[3].differences
+    result = confidences(results, 4, BETTER, seed=0)
+    assert result[2].differences["error"].baseline == "mean"
+    assert not result[0].intervals
+    assert not result[3].differences
 
 
 def test_a_seed_says_the_draws() -> None:
@@ -98,9 +98,9 @@ def test_too_few_groups_or_draws_say_nothing_and_groups_without_a_value_do_not_c
 
 
 def test_an_interval_leaves_a_fortieth_on_either_side_and_what_is_not_finite() -> None:
-    found = interval_of(np.concatenate([np.arange(401.0), [np.nan, np.inf, -np.inf]]))
-    assert found is not None
-    assert (found.low, found.high) == pytest.approx((10.0, 390.0))
+    interval = interval_of(np.concatenate([np.arange(401.0), [np.nan, np.inf, -np.inf]]))
+    assert interval is not None
+    assert (interval.low, interval.high) == pytest.approx((10.0, 390.0))
 
 
 @pytest.mark.parametrize(
@@ -110,9 +110,9 @@ def test_an_interval_leaves_a_fortieth_on_either_side_and_what_is_not_finite() -
 def test_a_difference_is_better_where_its_interval_is_on_the_good_side_of_0(
     shift: float, sign: int, better: bool
 ) -> None:
-    found = difference_of("mean", shift, np.linspace(-0.5, 0.5, 101) + shift, sign)
-    assert found is not None
-    assert (found.baseline, found.value, found.better) == ("mean", shift, better)
+    difference = difference_of("mean", shift, np.linspace(-0.5, 0.5, 101) + shift, sign)
+    assert difference is not None
+    assert (difference.baseline, difference.value, difference.better) == ("mean", shift, better)
 
 
 def test_it_is_written_by_names() -> None:

@@ -87,17 +87,17 @@ def test_no_fit_sees_what_it_is_asked_about(name: str) -> None:
     folds = folds_of(grid, name)
     assert len(memory.fits) == len(folds)
     for seen, fold in zip(memory.fits, folds, strict=True):
-        asked = {
+        inputs = {
             (grid.profiles.application[row], grid.profiles.kernel[row], grid.devices[column].key)
             for row in fold.kernels.test.tolist()
             for column in fold.devices.test.tolist()
         }
-        assert asked
-        assert seen.isdisjoint(asked)
+        assert inputs
+        assert seen.isdisjoint(inputs)
         if name == "leave-application-out":
-            assert {each[0] for each in seen}.isdisjoint({each[0] for each in asked})
+            assert {each[0] for each in seen}.isdisjoint({each[0] for each in inputs})
         if name == "leave-device-out":
-            assert {each[2] for each in seen}.isdisjoint({each[2] for each in asked})
+            assert {each[2] for each in seen}.isdisjoint({each[2] for each in inputs})
 
 
 def test_held_out_times_have_no_way_into_a_forecast() -> None:
@@ -134,9 +134,9 @@ def test_the_mean_of_devices_by_hand() -> None:
 def test_an_oracle_is_perfect(name: str) -> None:
     grid = random_grid()
     (result,) = evaluate_time(grid, [Oracle(grid)], name).results
-    found = result.scores
-    assert found.rmse_log == pytest.approx(0, abs=1e-12)
-    assert (found.slowdown_mean, found.top1, found.coverage) == (1, 1, 1)
+    scores = result.scores
+    assert scores.rmse_log == pytest.approx(0, abs=1e-12)
+    assert (scores.slowdown_mean, scores.top1, scores.coverage) == (1, 1, 1)
 
 
 def test_probes_are_all_pairs_never_scored_and_all_others_of_a_new_device() -> None:
@@ -144,8 +144,8 @@ def test_probes_are_all_pairs_never_scored_and_all_others_of_a_new_device() -> N
     without, with_two = evaluate_time(grid, [MeanModel()], probes=(0, 2)).results
     assert (without.probes, len(without.outcomes)) == (0, 1)
     assert (with_two.probes, len(with_two.outcomes)) == (2, 10)
-    told = {tuple(np.flatnonzero(outcome.known[0]).tolist()) for outcome in with_two.outcomes}
-    assert len(told) == 10
+    known = {tuple(np.flatnonzero(outcome.known[0]).tolist()) for outcome in with_two.outcomes}
+    assert len(known) == 10
     for outcome in with_two.outcomes:
         assert not (outcome.known & outcome.scored).any()
         assert (outcome.known | outcome.scored).all()
@@ -164,8 +164,8 @@ def test_kernels_that_lack_a_probe_are_not_asked_about() -> None:
     grid = make_grid(times, random_grid(d=3).profiles.application)
     (result,) = evaluate_time(grid, [MeanModel()], probes=(1,)).results
     for outcome in result.outcomes:
-        (told,) = np.flatnonzero(outcome.known[0])
-        assert (0 in outcome.rows) == (told != 0)
+        (known,) = np.flatnonzero(outcome.known[0])
+        assert (0 in outcome.rows) == (known != 0)
     assert all(value is not None for value in vars(result.scores).values())
 
 

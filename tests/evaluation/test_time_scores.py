@@ -52,14 +52,14 @@ def test_errors_by_hand() -> None:
     # Two cells of application a are 2 and 4 times too slow, one of b is exact and one half as slow.
     measured = np.zeros((2, 2))
     centre = np.log([[2.0, 4.0], [1.0, 0.5]])
-    found = scores([outcome_of(measured, centre, "ab")], LEVEL)
+    result = scores([outcome_of(measured, centre, "ab")], LEVEL)
     ln2 = math.log(2)
-    assert found.rmse_log == pytest.approx(math.sqrt((1 + 4 + 0 + 1) * ln2**2 / 4))
-    assert found.rmse_log_by_application == pytest.approx(ln2 * (math.sqrt(2.5) + math.sqrt(0.5)) / 2)
-    assert found.median_ape == pytest.approx(0.75)
-    assert found.median_ape_by_application == pytest.approx((2 + 0.25) / 2)
-    assert found.mape == pytest.approx((1 + 3 + 0 + 0.5) / 4)
-    assert found.mape_by_application == pytest.approx((2 + 0.25) / 2)
+    assert result.rmse_log == pytest.approx(math.sqrt((1 + 4 + 0 + 1) * ln2**2 / 4))
+    assert result.rmse_log_by_application == pytest.approx(ln2 * (math.sqrt(2.5) + math.sqrt(0.5)) / 2)
+    assert result.median_ape == pytest.approx(0.75)
+    assert result.median_ape_by_application == pytest.approx((2 + 0.25) / 2)
+    assert result.mape == pytest.approx((1 + 3 + 0 + 0.5) / 4)
+    assert result.mape_by_application == pytest.approx((2 + 0.25) / 2)
 
 
 def test_applications_are_all_their_kernels_as_often_as_they_are_launched() -> None:
@@ -68,66 +68,66 @@ def test_applications_are_all_their_kernels_as_often_as_they_are_launched() -> N
     measured = np.log([[1.0, 2.0], [5.0, 4.0], [1.0, 1.0], [1.0, np.nan]])
     centre = np.log([[2.0, 1.0], [6.0, 7.0], [1.0, 1.0], [3.0, 1.0]])
     outcome = outcome_of(measured, centre, "aabb", half=0.5)
-    found = of_applications(outcome, profiles)
-    assert found.application == ("a", "b")
-    assert np.exp(found.measured) == pytest.approx(np.array([[8.0, 10.0], [7.0, np.nan]]), nan_ok=True)
-    assert np.exp(found.centre) == pytest.approx(np.array([[12.0, 10.0], [17.0, 7.0]]))
+    totals = of_applications(outcome, profiles)
+    assert totals.application == ("a", "b")
+    assert np.exp(totals.measured) == pytest.approx(np.array([[8.0, 10.0], [7.0, np.nan]]), nan_ok=True)
+    assert np.exp(totals.centre) == pytest.approx(np.array([[12.0, 10.0], [17.0, 7.0]]))
     # Without a correlation, errors are the same for all kernels.
-    assert found.high - found.centre == pytest.approx(0.5)
-    assert scores([found], LEVEL).median_ape == pytest.approx(0.5)
+    assert totals.high - totals.centre == pytest.approx(0.5)
+    assert scores([totals], LEVEL).median_ape == pytest.approx(0.5)
     loose = replace(outcome, correlation=np.zeros((4, 2)))
     shares = np.array([6.0, 6.0]) / 12
     half = 0.5 * math.sqrt(float(shares @ shares))
-    assert (of_applications(loose, profiles).high - found.centre)[0, 0] == pytest.approx(half)
+    assert (of_applications(loose, profiles).high - totals.centre)[0, 0] == pytest.approx(half)
     # An application of which a kernel was not asked about does not count, nor a time that was told.
     part = replace(outcome, **{name: getattr(outcome, name)[1:] for name in ("measured", "centre", "rows")})
     part = replace(part, **{name: getattr(outcome, name)[1:] for name in ("low", "high", "scored", "known")})
     assert of_applications(replace(part, application=tuple("abb")), profiles).application == ("b",)
-    told = np.array([[True, False]] * 4)
-    assert not of_applications(replace(outcome, known=told, scored=~told), profiles).counted[:, 0].any()
+    known = np.array([[True, False]] * 4)
+    assert not of_applications(replace(outcome, known=known, scored=~known), profiles).counted[:, 0].any()
 
 
 def test_choices_by_hand() -> None:
     # Kernel 0: the fastest is chosen. Kernel 1: one that is 1.05 times as slow. Kernel 2: one twice as slow.
     measured = np.log([[1.0, 2.0, 3.0], [1.0, 1.05, 2.0], [4.0, 2.0, 8.0]])
     centre = np.log([[5.0, 6.0, 7.0], [2.0, 1.0, 3.0], [1.0, 2.0, 3.0]])
-    found = scores([outcome_of(measured, centre, "aab")], LEVEL)
-    assert found.top1 == pytest.approx(1 / 3)
-    assert found.within_10 == pytest.approx(2 / 3)
-    assert found.slowdown_mean == pytest.approx((1 + 1.05 + 2) / 3)
-    assert found.slowdown_geomean == pytest.approx((1 * 1.05 * 2) ** (1 / 3))
-    assert found.slowdown_mean_by_application == pytest.approx((1.025 + 2) / 2)
-    assert found.kendall_tau == pytest.approx((1 + 1 / 3 + 1 / 3) / 3)
+    result = scores([outcome_of(measured, centre, "aab")], LEVEL)
+    assert result.top1 == pytest.approx(1 / 3)
+    assert result.within_10 == pytest.approx(2 / 3)
+    assert result.slowdown_mean == pytest.approx((1 + 1.05 + 2) / 3)
+    assert result.slowdown_geomean == pytest.approx((1 * 1.05 * 2) ** (1 / 3))
+    assert result.slowdown_mean_by_application == pytest.approx((1.025 + 2) / 2)
+    assert result.kendall_tau == pytest.approx((1 + 1 / 3 + 1 / 3) / 3)
 
 
 def test_intervals_by_hand() -> None:
     measured = np.array([[0.0, 0.5], [0.1, 0.2], [2.0, -3.0]])
-    found = scores([outcome_of(measured, np.zeros((3, 2)), "aab")], LEVEL)
-    assert found.coverage == pytest.approx(0.5)
-    assert found.coverage_over_cells == pytest.approx(4 / 6)
-    assert found.coverage_worst_application == 0.0
-    assert found.width == pytest.approx(math.exp(2))
+    result = scores([outcome_of(measured, np.zeros((3, 2)), "aab")], LEVEL)
+    assert result.coverage == pytest.approx(0.5)
+    assert result.coverage_over_cells == pytest.approx(4 / 6)
+    assert result.coverage_worst_application == 0.0
+    assert result.width == pytest.approx(math.exp(2))
     # Two cells are missed, by 1 and by 2; a miss costs 20 times its size at 90 %.
-    assert found.interval_score == pytest.approx(2 + 20 * 3 / 6)
+    assert result.interval_score == pytest.approx(2 + 20 * 3 / 6)
 
 
 def test_errors_are_those_of_scikit_learn() -> None:
     outcome = random_outcome()
-    found = scores([outcome], LEVEL)
+    result = scores([outcome], LEVEL)
     measured, centre = outcome.measured.ravel(), outcome.centre.ravel()
-    assert found.rmse_log == pytest.approx(root_mean_squared_error(measured, centre))
-    assert found.mae_log == pytest.approx(mean_absolute_error(measured, centre))
-    assert found.mape == pytest.approx(mean_absolute_percentage_error(np.exp(measured), np.exp(centre)))
-    assert found.median_ape == pytest.approx(np.median(np.abs(np.exp(centre - measured) - 1)))
+    assert result.rmse_log == pytest.approx(root_mean_squared_error(measured, centre))
+    assert result.mae_log == pytest.approx(mean_absolute_error(measured, centre))
+    assert result.mape == pytest.approx(mean_absolute_percentage_error(np.exp(measured), np.exp(centre)))
+    assert result.median_ape == pytest.approx(np.median(np.abs(np.exp(centre - measured) - 1)))
 
 
 @pytest.mark.parametrize("seed", range(5))
 def test_the_rank_correlation_is_that_of_scipy_ties_included(seed: int) -> None:
     rng = np.random.default_rng(seed)
     measured, centre = rng.integers(0, 4, (2, 6, 7)).astype(float)
-    found = scores([outcome_of(measured, centre)], LEVEL)
+    result = scores([outcome_of(measured, centre)], LEVEL)
     taus = [kendalltau(c, m).statistic for c, m in zip(centre, measured, strict=True)]
-    assert found.kendall_tau == pytest.approx(np.nanmean(taus))
+    assert result.kendall_tau == pytest.approx(np.nanmean(taus))
 
 
 times = arrays(np.float64, (6, 3), elements=st.floats(-12, 3))
@@ -152,17 +152,17 @@ def test_the_order_of_kernels_and_devices_does_not_matter(
 
 @given(times)
 def test_a_perfect_forecast_has_no_error(measured: Reals) -> None:
-    found = scores([outcome_of(measured, measured, "aabbbc")], LEVEL)
-    assert found.rmse_log == found.median_ape == found.mape == found.mae_log == 0
-    assert found.slowdown_mean == found.slowdown_geomean == found.top1 == found.within_10 == 1
-    assert found.coverage == found.coverage_worst_application == 1
-    assert found.kendall_tau is None or found.kendall_tau == pytest.approx(1)
+    result = scores([outcome_of(measured, measured, "aabbbc")], LEVEL)
+    assert result.rmse_log == result.median_ape == result.mape == result.mae_log == 0
+    assert result.slowdown_mean == result.slowdown_geomean == result.top1 == result.within_10 == 1
+    assert result.coverage == result.coverage_worst_application == 1
+    assert result.kendall_tau is None or result.kendall_tau == pytest.approx(1)
 
 
 @given(times, times)
 def test_intervals_that_hold_everything_cover_all(measured: Reals, centre: Reals) -> None:
-    found = scores([outcome_of(measured, centre, "aabbbc", half=20.0)], LEVEL)
-    assert found.coverage == found.coverage_over_cells == found.coverage_worst_application == 1
+    result = scores([outcome_of(measured, centre, "aabbbc", half=20.0)], LEVEL)
+    assert result.coverage == result.coverage_over_cells == result.coverage_worst_application == 1
 
 
 @given(times, st.floats(-3, 3))
@@ -179,10 +179,10 @@ def test_cells_that_were_not_measured_do_not_count() -> None:
     gone = outcome.measured.copy()
     gone[0, 1:] = np.nan
     gone[3] = np.nan
-    found = asdict(scores([replace(outcome, measured=gone)], LEVEL))
-    assert all(value is not None and math.isfinite(value) for value in found.values())
+    result = asdict(scores([replace(outcome, measured=gone)], LEVEL))
+    assert all(value is not None and math.isfinite(value) for value in result.values())
     errors = (outcome.centre - gone)[np.isfinite(gone)]
-    assert found["rmse_log"] == pytest.approx(np.sqrt(np.mean(errors**2)))
+    assert result["rmse_log"] == pytest.approx(np.sqrt(np.mean(errors**2)))
     # Nor are devices chosen on which a kernel was not measured.
     single = outcome_of(np.array([[np.nan, 1.0, 2.0]]), np.array([[0.0, 5.0, 3.0]]))
     assert scores([single], LEVEL).slowdown_mean == pytest.approx(math.e)
@@ -192,9 +192,9 @@ def test_known_times_are_used_to_choose_and_are_not_scored() -> None:
     measured, centre = np.array([[0.0, 1.0, 2.0]]), np.array([[9.0, 1.0, 2.5]])
     known = np.array([[True, False, False]])
     outcome = replace(outcome_of(measured, centre), known=known, scored=~known)
-    found = scores([outcome], LEVEL)
-    assert found.slowdown_mean == 1
-    assert found.rmse_log == pytest.approx(math.sqrt(0.25 / 2))
+    result = scores([outcome], LEVEL)
+    assert result.slowdown_mean == 1
+    assert result.rmse_log == pytest.approx(math.sqrt(0.25 / 2))
 
 
 def test_no_score_is_told_where_nothing_defines_one_or_a_forecast_is_beyond_numbers() -> None:
@@ -203,9 +203,9 @@ def test_no_score_is_told_where_nothing_defines_one_or_a_forecast_is_beyond_numb
     assert single.rmse_log == 1
     nothing = scores([outcome_of(np.full((1, 2), np.nan), np.ones((1, 2)))], LEVEL)
     assert nothing == Scores()
-    found = scores([outcome_of(np.zeros((1, 2)), np.array([[0.0, 1e4]]))], LEVEL)
-    assert found.mape is None
-    assert found.rmse_log == pytest.approx(1e4 / math.sqrt(2))
+    result = scores([outcome_of(np.zeros((1, 2)), np.array([[0.0, 1e4]]))], LEVEL)
+    assert result.mape is None
+    assert result.rmse_log == pytest.approx(1e4 / math.sqrt(2))
 
 
 def test_scores_are_means_over_what_was_told() -> None:
@@ -232,14 +232,14 @@ def bundled() -> Any:
 
 def test_the_noise_floor_is_the_spread_of_single_runs_by_seed_and_level(bundled: Any) -> None:
     dataset, grid = bundled
-    found = noise_floor(dataset, grid, seed=0).scores
+    scores = noise_floor(dataset, grid, seed=0).scores
     # About the median instead of the mean, so a little more than the standard deviation.
     spread = np.sqrt(np.mean(grid.spread**2))
-    assert found.rmse_log == pytest.approx(spread, rel=0.15)
+    assert scores.rmse_log == pytest.approx(spread, rel=0.15)
     # One of 50 runs is within quantiles of the others less often than within those of the distribution.
-    assert found.coverage == pytest.approx(0.9 * 49 / 51, abs=0.02)
-    assert found.slowdown_mean is not None
-    assert found.slowdown_mean > 1
+    assert scores.coverage == pytest.approx(0.9 * 49 / 51, abs=0.02)
+    assert scores.slowdown_mean is not None
+    assert scores.slowdown_mean > 1
     dataset, grid = bundled
     wide, again, other, narrow = (
         noise_floor(dataset, grid, seed, level).scores
@@ -258,10 +258,10 @@ def test_the_best_fixed_device_by_hand() -> None:
     assert always is not None
     device, result = always
     assert device == "d2"
-    found = result.scores
-    assert found.slowdown_mean == pytest.approx((2 + 2 + 1) / 3)
-    assert found.top1 == pytest.approx(1 / 3)
-    assert found.rmse_log is found.coverage is None
+    scores = result.scores
+    assert scores.slowdown_mean == pytest.approx((2 + 2 + 1) / 3)
+    assert scores.top1 == pytest.approx(1 / 3)
+    assert scores.rmse_log is scores.coverage is None
     # One that lacks a kernel is not taken always, and one alone is no choice.
     lacking = always_the_same(make_grid(np.log([[2.0, 1.0], [2.0, np.nan], [2.0, 1.0]]), ["a", "a", "b"]))
     assert lacking is not None

@@ -24,13 +24,13 @@ def shared() -> SharedTimes:
 
 
 def test_what_ran_on_both_devices_is_paired_alone_in_bags_and_whole_bags() -> None:
-    found = shared()
+    times = shared()
     pairs = len(APPLICATIONS) * (len(APPLICATIONS) + 1) // 2
-    assert (found.members == 1).sum() == len(APPLICATIONS)
+    assert (times.members == 1).sum() == len(APPLICATIONS)
     # Two members and the bag itself of each; no triple ran on the other device.
-    assert (found.members == 2).sum() == 3 * pairs
-    assert found.names == APPLICATIONS
-    np.testing.assert_allclose(found.target_s, FACTOR * found.source_s**EXPONENT)
+    assert (times.members == 2).sum() == 3 * pairs
+    assert times.names == APPLICATIONS
+    np.testing.assert_allclose(times.target_s, FACTOR * times.source_s**EXPONENT)
 
 
 def test_a_power_law_is_found_and_is_better_than_a_plain_line() -> None:
@@ -38,8 +38,8 @@ def test_a_power_law_is_found_and_is_better_than_a_plain_line() -> None:
     assert card.line.form == LOGARITHMIC
     assert card.line.slope == pytest.approx(EXPONENT)
     assert card.line.intercept == pytest.approx(math.log(FACTOR))
-    found = translation_scores(shared())
-    scores = {(each.form, each.quantity, each.members): each for each in found}
+    result = translation_scores(shared())
+    scores = {(each.form, each.quantity, each.members): each for each in result}
     assert scores[LOGARITHMIC, "time", None].mape == pytest.approx(0, abs=1e-6)
     assert scores[LOGARITHMIC, "slowdown", 2].mape == pytest.approx(0, abs=1e-6)
     assert scores[PLAIN, "time", None].mape > 0.005
@@ -47,16 +47,18 @@ def test_a_power_law_is_found_and_is_better_than_a_plain_line() -> None:
 
 
 def test_errors_are_those_of_lines_without_the_application() -> None:
-    found = shared()
+    times = shared()
     # What one application does elsewhere does not lessen its own error.
-    odd = found.having("bfs")
-    bent = replace(found, target_s=np.where(odd, 3 * found.target_s, found.target_s))
+    odd = times.having("bfs")
+    bent = replace(times, target_s=np.where(odd, 3 * times.target_s, times.target_s))
     card = train_translation(bent)
     errors = card.errors["time"].residuals
-    own = errors.log_error[errors.group == errors.groups.index("bfs")]
+    of_bfs = errors.log_error[errors.group == errors.groups.index("bfs")]
     line = TimeLine.fit(card.line.form, bent.source_s[~odd], bent.target_s[~odd])
-    np.testing.assert_allclose(np.sort(own), np.sort(np.log(line(bent.source_s[odd]) / bent.target_s[odd])))
-    assert abs(own).max() > 1
+    np.testing.assert_allclose(
+        np.sort(of_bfs), np.sort(np.log(line(bent.source_s[odd]) / bent.target_s[odd]))
+    )
+    assert abs(of_bfs).max() > 1
 
 
 def test_a_model_on_one_device_and_a_line_to_the_other_are_scored_together() -> None:

@@ -71,9 +71,9 @@ def test_quantiles_hold_the_share_of_the_errors_where_each_group_weighs_the_same
     group: Integers, level: float, seed: int
 ) -> None:
     errors = np.random.default_rng(seed).uniform(size=len(group))
-    (found,) = cautious_quantiles(errors, group, np.array([level]))
-    assert found in errors
-    assert group_weights(group)[errors <= found].sum() >= level - 1e-6 or found == errors.max()
+    (quantile,) = cautious_quantiles(errors, group, np.array([level]))
+    assert quantile in errors
+    assert group_weights(group)[errors <= quantile].sum() >= level - 1e-6 or quantile == errors.max()
 
 
 def test_quantiles_hold_of_new_groups_as_often_as_they_say_and_more_often_by_caution() -> None:
@@ -82,20 +82,20 @@ def test_quantiles_hold_of_new_groups_as_often_as_they_say_and_more_often_by_cau
     for _ in range(400):
         scale = random.lognormal(size=8)
         errors = np.abs(random.normal(size=(8, 30))) * scale[:, None]
-        (found,) = cautious_quantiles(errors[1:].ravel(), np.repeat(np.arange(7), 30), np.array([0.8]))
-        held.append((errors[0] <= found).mean())
+        (quantile,) = cautious_quantiles(errors[1:].ravel(), np.repeat(np.arange(7), 30), np.array([0.8]))
+        held.append((errors[0] <= quantile).mean())
     assert 0.8 < np.mean(held) < 0.92
 
 
 def test_no_limit_is_below_the_least_measured_value_or_above_the_prediction() -> None:
     true, value = np.array([1.0, 1.1, 1.5, 3.0]), np.array([1.4, 1.2, 1.3, 2.0])
     residuals = CoRunResiduals(np.log(value / true), np.arange(4), ("a", "b", "c", "d"), None, np.log(value))
-    asked = np.array([0.8, 1.1, 4.0])
-    low, high = residuals.limits(0.9, asked)
+    queries = np.array([0.8, 1.1, 4.0])
+    low, high = residuals.limits(0.9, queries)
     assert low[0] == 0.8
     assert low[1] == pytest.approx(1.0)
     assert 1.0 < low[2] < 4.0
-    assert high == pytest.approx(asked * np.exp(residuals.reach(0.9, np.log(asked))))
+    assert high == pytest.approx(queries * np.exp(residuals.half_width(0.9, np.log(queries))))
 
 
 def test_limits_of_a_sum_by_hand() -> None:
@@ -115,8 +115,8 @@ def test_limits_of_a_sum_by_hand() -> None:
 def test_sums_are_within_their_limits_as_often_as_kernels_are(correlation: float) -> None:
     rng = np.random.default_rng(3)
     groups, kernels, sd = 4000, 6, 0.4
-    shared, own = rng.normal(0, sd, groups), rng.normal(0, sd, (kernels, groups))
-    errors = np.sqrt(correlation) * shared + np.sqrt(1 - correlation) * own
+    shared, single = rng.normal(0, sd, groups), rng.normal(0, sd, (kernels, groups))
+    errors = np.sqrt(correlation) * shared + np.sqrt(1 - correlation) * single
     centre = np.broadcast_to(rng.normal(0, 1, (kernels, 1)), errors.shape)
     weights = np.arange(1.0, kernels + 1)
     _, low, high = summed(weights, centre, centre - 1.645 * sd, centre + 1.645 * sd, correlation)
@@ -124,8 +124,8 @@ def test_sums_are_within_their_limits_as_often_as_kernels_are(correlation: float
     assert np.mean((low <= truth) & (truth <= high)) == pytest.approx(0.9, abs=0.015)
     # A group a column: each has kernels of its own.
     of_groups = errors.T.reshape(-1, 1)
-    found = correlation_within(of_groups, np.repeat(np.arange(groups), kernels))
-    assert found == pytest.approx(correlation, abs=0.03)
+    result = correlation_within(of_groups, np.repeat(np.arange(groups), kernels))
+    assert result == pytest.approx(correlation, abs=0.03)
 
 
 def test_errors_that_tell_nothing_of_each_other_are_taken_to_hang_together() -> None:

@@ -17,7 +17,7 @@ from crosscast.prediction.serialization import Array, Nested, Stored, register_h
 
 
 class Point(Protocol):
-    """What stands for a point model."""
+    """A stand-in for a point model."""
 
     def log_time(self, x: Reals) -> Reals: ...
 
@@ -222,8 +222,8 @@ def test_a_kind_is_imported_from_its_home_when_it_is_read(
     register_homes({"test-far": "far_away_part"})
     arrays = nearest().state() | {"any_point.kind": np.array("test-far"), "any_point.level": np.array(2.0)}
     assert "far_away_part" not in sys.modules
-    found = Nearest.from_state(arrays)
-    assert type(found.any_point).__name__ == "Far"
+    result = Nearest.from_state(arrays)
+    assert type(result.any_point).__name__ == "Far"
 
 
 def test_kinds_may_be_limited() -> None:

@@ -29,9 +29,9 @@ ARRAYS = {
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    found = tmp_path / "model"
-    write(found, "time", CARD_FIELDS, ARRAYS)
-    return found
+    path = tmp_path / "model"
+    write(path, "time", CARD_FIELDS, ARRAYS)
+    return path
 
 
 def files(folder: Path) -> list[str]:
@@ -48,9 +48,9 @@ def signed(folder: Path, change: Callable[[dict[str, Any]], object]) -> None:
 
 
 def mask(card: dict[str, Any]) -> dict[str, Any]:
-    """What a card says of the array `mask`."""
-    found: dict[str, Any] = card["arrays"]["contents"]["mask"]
-    return found
+    """Entry of the array `mask` on a card."""
+    result: dict[str, Any] = card["arrays"]["contents"]["mask"]
+    return result
 
 
 def refusal(folder: Path, question: str | tuple[str, ...] | None = None) -> str:
@@ -60,12 +60,12 @@ def refusal(folder: Path, question: str | tuple[str, ...] | None = None) -> str:
 
 
 def test_a_model_comes_back_whole(folder: Path) -> None:
-    found = read(folder, "time")
-    assert (found.folder, found.question, found.protocol, found.card) == (folder, "time", 2, CARD_FIELDS)
-    assert list(found.arrays) == list(ARRAYS)
+    stored = read(folder, "time")
+    assert (stored.folder, stored.question, stored.protocol, stored.card) == (folder, "time", 2, CARD_FIELDS)
+    assert list(stored.arrays) == list(ARRAYS)
     for name, array in ARRAYS.items():
-        assert found.arrays[name].dtype == array.dtype
-        assert np.array_equal(found.arrays[name], array)
+        assert stored.arrays[name].dtype == array.dtype
+        assert np.array_equal(stored.arrays[name], array)
     assert len(files(folder)) == 2
 
 
@@ -76,10 +76,10 @@ def test_the_same_model_has_the_same_bytes(folder: Path, tmp_path: Path) -> None
 
 
 def test_arrays_are_read_when_they_are_asked_for(folder: Path) -> None:
-    found = read(folder)
-    found.path.write_bytes(b"")
+    stored = read(folder)
+    stored.path.write_bytes(b"")
     with pytest.raises(InputError, match="cannot read the arrays"):
-        found.arrays  # noqa: B018
+        stored.arrays  # noqa: B018
 
 
 def test_a_model_takes_the_place_of_another(folder: Path) -> None:
@@ -252,9 +252,9 @@ def test_any_arrays_come_back(arrays: dict[str, list[float]]) -> None:
     given_arrays = {name: np.array(values, np.float64) for name, values in arrays.items()}
     with tempfile.TemporaryDirectory() as folder:
         write(folder, "time", {}, given_arrays)
-        found = read(folder).arrays
-    assert set(found) == set(given_arrays)
-    assert all(np.array_equal(found[name], each, equal_nan=True) for name, each in given_arrays.items())
+        stored = read(folder).arrays
+    assert set(stored) == set(given_arrays)
+    assert all(np.array_equal(stored[name], each, equal_nan=True) for name, each in given_arrays.items())
 
 
 class Range(msgspec.Struct):
@@ -304,5 +304,5 @@ def test_a_section_is_told_with_its_place_or_is_a_structure(value: Any, message:
 
 
 def test_a_section_that_fits_is_a_structure() -> None:
-    found = decode(Section, {"seed": 1, "metrics": [{"name": "a", "low": 2}], "other": 3}, "card")
-    assert found == Section(1, [Range("a", 2.0)])
+    section = decode(Section, {"seed": 1, "metrics": [{"name": "a", "low": 2}], "other": 3}, "card")
+    assert section == Section(1, [Range("a", 2.0)])

@@ -100,8 +100,8 @@ PARTS: dict[str, Callable[[], Any]] = {
 
 @cache
 def part_named(name: str) -> Stored:
-    found: Stored = PARTS[name]()
-    return found
+    part: Stored = PARTS[name]()
+    return part
 
 
 def same(one: Any, other: Any) -> bool:
@@ -117,9 +117,9 @@ def same(one: Any, other: Any) -> bool:
 
 
 def again(part: Stored, state: Arrays) -> Stored:
-    """What is read of these arrays, with what is on the card and not among them."""
-    told: dict[str, Any] = {"devices": part.devices} if isinstance(part, GaussianPredictor) else {}
-    return type(part).from_state(state, **told)
+    """The part that is read from these arrays, with the fields of the card."""
+    given: dict[str, Any] = {"devices": part.devices} if isinstance(part, GaussianPredictor) else {}
+    return type(part).from_state(state, **given)
 
 
 def refusal(part: Stored, state: Arrays) -> str:
@@ -151,9 +151,9 @@ def test_a_state_that_lacks_an_array_is_refused_by_name(name: str) -> None:
     part = part_named(name)
     state = part.state()
     for lacking in state.keys() - MAY_LACK.get(name, set()):
-        found = refusal(part, {each: state[each] for each in state if each != lacking})
+        message = refusal(part, {each: state[each] for each in state if each != lacking})
         # One of two correlations alone is told with both.
-        assert lacking.split(".")[-1] in found or "correlation" in lacking
+        assert lacking.split(".")[-1] in message or "correlation" in lacking
 
 
 MAY_BE_UNKNOWN = {"means", "idle", "performance", "power", "least_performance", "least_power"}

@@ -32,7 +32,7 @@ def grown(seed: int = 0, trees: int = 7, o: int = 3) -> Trees:
 
 def test_a_sum_is_that_of_the_trees_one_by_one() -> None:
     trees, rows = grown(), sample(1, n=9000)[0]
-    alone = [replace(trees, root=trees.root[place : place + 1]).sum(rows) for place in range(7)]
+    alone = [replace(trees, root=trees.root[index : index + 1]).sum(rows) for index in range(7)]
     np.testing.assert_allclose(np.sum(alone, axis=0), trees.sum(rows), atol=1e-12)
 
 
@@ -70,8 +70,8 @@ def test_boosting_predicts_what_scikit_learn_does(seed: int, leaves: int, rounds
         model.fit(rows, wanted[:, 0])
         others = np.concatenate([rows, sample(seed + 1)[0].astype(np.float32).astype(np.float64)])
         predicted = model.predict(others)
-    found = trees_of_boosting(model).sum(others)[:, 0]
-    np.testing.assert_allclose(found, predicted, rtol=0, atol=1e-12)
+    result = trees_of_boosting(model).sum(others)[:, 0]
+    np.testing.assert_allclose(result, predicted, rtol=0, atol=1e-12)
 
 
 def test_a_row_has_the_same_sum_alone_and_among_many() -> None:

@@ -231,7 +231,9 @@ class MixJudge:
         memory = self.jobs.memory_bytes[mixes].sum(axis=1)
         most = slow
         if self.sure and np.isfinite(self.max_slowdown):
-            new, known = (self.errors(known=each).reach(self.level, np.log(slow)) for each in (False, True))
+            new, known = (
+                self.errors(known=each).half_width(self.level, np.log(slow)) for each in (False, True)
+            )
             most = slow * np.exp(np.where(self.known(mixes)[:, None], known, new))
         too_slow = (most > self.max_slowdown).any(axis=1)
         status = np.select(

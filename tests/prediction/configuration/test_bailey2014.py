@@ -58,9 +58,9 @@ def test_they_are_those_of_another_implementation(seed: int, n: int) -> None:
 
 @given(st.integers(0, 1000), st.integers(1, 9), st.integers(1, 9))
 def test_there_is_one_for_each_number_up_to_the_most_or_the_kernels(seed: int, n: int, most: int) -> None:
-    found = groupings(random_matrix(seed, n), most)
-    assert [len(set(labels.tolist())) for labels in found] == list(range(1, min(n, most) + 1))
-    for labels in found:
+    result = groupings(random_matrix(seed, n), most)
+    assert [len(set(labels.tolist())) for labels in result] == list(range(1, min(n, most) + 1))
+    for labels in result:
         first = [labels.tolist().index(group) for group in range(labels.max() + 1)]
         assert first == sorted(first)
 
@@ -115,21 +115,21 @@ def counted(first: list[int], second: list[int]) -> float:
 
 @given(frontiers, frontiers)
 def test_it_is_concordant_less_discordant_pairs_over_all(first: list[int], second: list[int]) -> None:
-    found = rank_correlation(np.array(first, np.int64), np.array(second, np.int64))
+    correlation = rank_correlation(np.array(first, np.int64), np.array(second, np.int64))
     if len(set(first) & set(second)) < 2:
-        assert np.isnan(found)
+        assert np.isnan(correlation)
     else:
-        assert found == pytest.approx(counted(first, second))
+        assert correlation == pytest.approx(counted(first, second))
 
 
 def test_correlations_of_all_pairs_become_dissimilarities() -> None:
     orders = [np.array(each) for each in ([0, 1, 2, 3], [3, 2, 1, 0], [0, 2, 1], [9, 8])]
-    found = rank_correlations(orders)
-    np.testing.assert_array_equal(found, found.T)
-    np.testing.assert_array_equal(np.diag(found), 1)
-    assert found[0, 1] == -1
-    assert found[0, 2] == pytest.approx(1 / 3)
-    assert np.isnan(found[3, :3]).all()
+    correlations = rank_correlations(orders)
+    np.testing.assert_array_equal(correlations, correlations.T)
+    np.testing.assert_array_equal(np.diag(correlations), 1)
+    assert correlations[0, 1] == -1
+    assert correlations[0, 2] == pytest.approx(1 / 3)
+    assert np.isnan(correlations[3, :3]).all()
     assert dissimilarities(np.array([1.0, 0.0, -1.0, np.nan])).tolist() == [0, 0.5, 1, 0.5]
 
 
@@ -157,8 +157,8 @@ def test_it_classifies_as_scikit_learn_does(seed: int, depth: int) -> None:
     rows, kinds = sample(seed)
     tree = grown(seed, depth)
     other = DecisionTreeClassifier(max_depth=depth, random_state=seed).fit(rows, kinds)
-    asked = np.concatenate([rows, sample(seed + 1)[0]])
-    assert [tree.cluster_of(row) for row in asked] == other.predict(asked).tolist()
+    queries = np.concatenate([rows, sample(seed + 1)[0]])
+    assert [tree.cluster_of(row) for row in queries] == other.predict(queries).tolist()
     assert depth_of(tree) == other.get_depth()
 
 
@@ -235,34 +235,34 @@ def noisy() -> tuple[Reals, Reals]:
 
 
 def test_linear_performance_and_power_are_told_exactly() -> None:
-    found = fitted(relative(), SURFACES.power_w)
-    np.testing.assert_allclose(found.relative_performance(DESIGN)[KINDS], relative(), rtol=1e-10)
-    np.testing.assert_allclose(found.power_w(DESIGN)[KINDS], SURFACES.power_w, rtol=1e-10)
+    result = fitted(relative(), SURFACES.power_w)
+    np.testing.assert_allclose(result.relative_performance(DESIGN)[KINDS], relative(), rtol=1e-10)
+    np.testing.assert_allclose(result.power_w(DESIGN)[KINDS], SURFACES.power_w, rtol=1e-10)
 
 
 @pytest.mark.parametrize("logarithms", [False, True])
 def test_coefficients_solve_the_normal_equations_of_each_device(logarithms: bool) -> None:
     performance, power = noisy()
-    found = fitted(performance, power, logarithms=logarithms)
+    result = fitted(performance, power, logarithms=logarithms)
     change = np.log if logarithms else np.asarray
     both = DESIGN.with_constants
     for kind in (0, 1):
         rows = np.tile(both, (3, 1))
         wanted = change(power[kind == KINDS]).ravel()
         np.testing.assert_allclose(
-            found.power[kind], np.linalg.solve(rows.T @ rows, rows.T @ wanted), rtol=1e-8
+            result.power[kind], np.linalg.solve(rows.T @ rows, rows.T @ wanted), rtol=1e-8
         )
         rows = np.tile(both if logarithms else DESIGN.matrix, (3, 1))
         wanted = change(performance[kind == KINDS]).ravel()
         np.testing.assert_allclose(
-            found.performance[kind], np.linalg.solve(rows.T @ rows, rows.T @ wanted), rtol=1e-8
+            result.performance[kind], np.linalg.solve(rows.T @ rows, rows.T @ wanted), rtol=1e-8
         )
 
 
 def test_performance_has_no_intercept_and_power_one_for_each_device() -> None:
-    found = fitted(relative(), SURFACES.power_w)
-    assert found.performance.shape == (2, 4)
-    assert found.power.shape == (2, 6)
+    result = fitted(relative(), SURFACES.power_w)
+    assert result.performance.shape == (2, 4)
+    assert result.power.shape == (2, 6)
     assert fitted(relative(), SURFACES.power_w, logarithms=True).performance.shape == (2, 6)
 
 
@@ -270,17 +270,17 @@ def test_cells_that_did_not_run_do_not_count() -> None:
     performance, power = relative(), SURFACES.power_w.copy()
     for row, column in ((0, 3), (3, 11), (5, 0)):
         performance[row, column] = power[row, column] = np.nan
-    found = fitted(performance, power)
-    np.testing.assert_allclose(found.relative_performance(DESIGN)[KINDS], relative(), rtol=1e-10)
+    result = fitted(performance, power)
+    np.testing.assert_allclose(result.relative_performance(DESIGN)[KINDS], relative(), rtol=1e-10)
 
 
 def test_a_cluster_that_never_ran_on_a_device_takes_the_model_of_all() -> None:
     performance, power = noisy()
     performance[np.ix_(KINDS == 0, DESIGN.on_device[:, 1] > 0)] = np.nan
-    found = fitted(performance, power)
+    result = fitted(performance, power)
     gpu = DESIGN.on_device[:, 1] > 0
     np.testing.assert_allclose(
-        found.relative_performance(DESIGN)[0, gpu], found.relative_performance(DESIGN)[1, gpu]
+        result.relative_performance(DESIGN)[0, gpu], result.relative_performance(DESIGN)[1, gpu]
     )
 
 
@@ -288,36 +288,36 @@ def test_a_device_on_which_nothing_ran_is_unknown_and_the_others_are_not() -> No
     performance, power = relative(), SURFACES.power_w.copy()
     gpu = DESIGN.on_device[:, 1] > 0
     performance[:, gpu] = power[:, gpu] = np.nan
-    found = fitted(performance, power)
-    assert np.isnan(found.relative_performance(DESIGN)[:, gpu]).all()
-    assert np.isnan(found.power_w(DESIGN)[:, gpu]).all()
-    np.testing.assert_allclose(found.power_w(DESIGN)[KINDS][:, ~gpu], SURFACES.power_w[:, ~gpu], rtol=1e-10)
-    assert np.isnan(ClusterModels.from_state(found.state()).power_w(DESIGN)[:, gpu]).all()
+    result = fitted(performance, power)
+    assert np.isnan(result.relative_performance(DESIGN)[:, gpu]).all()
+    assert np.isnan(result.power_w(DESIGN)[:, gpu]).all()
+    np.testing.assert_allclose(result.power_w(DESIGN)[KINDS][:, ~gpu], SURFACES.power_w[:, ~gpu], rtol=1e-10)
+    assert np.isnan(ClusterModels.from_state(result.state()).power_w(DESIGN)[:, gpu]).all()
 
 
 def test_a_line_that_runs_below_what_was_seen_is_cut() -> None:
     performance, power = relative(), SURFACES.power_w.copy()
     performance[:, :9] = np.where(DESIGN.matrix[:9, 0] > 0.99, 1.0, 0.01)
-    found = fitted(performance, power)
-    uncut = DESIGN.matrix @ found.performance[0]
+    result = fitted(performance, power)
+    uncut = DESIGN.matrix @ result.performance[0]
     assert uncut.min() < 0
-    assert found.relative_performance(DESIGN)[:, :9].min() == 0.01
+    assert result.relative_performance(DESIGN)[:, :9].min() == 0.01
 
 
 def test_more_variables_than_runs_still_fit() -> None:
     performance, power = relative(), SURFACES.power_w.copy()
     performance[:, 2:11] = power[:, 2:11] = np.nan
-    found = fitted(performance, power)
+    result = fitted(performance, power)
     known = np.isfinite(performance[0])
-    np.testing.assert_allclose(found.relative_performance(DESIGN)[KINDS][:, known], performance[:, known])
+    np.testing.assert_allclose(result.relative_performance(DESIGN)[KINDS][:, known], performance[:, known])
 
 
 KERNELS = tuple(KernelAt(name, name, "big") for name in "abcd")
 CORRELATIONS = np.array([[1, 0.5, -1, 1], [0.5, 1, np.nan, 1], [-1, np.nan, 1, 1], [1, 1, 1, 1.0]])
 
 
-def found(asked: int | None = None) -> Clusters:
-    return Clusters.of(KERNELS, np.array([0, 1, 0, 2]), CORRELATIONS, asked)
+def found(clusters: int | None = None) -> Clusters:
+    return Clusters.of(KERNELS, np.array([0, 1, 0, 2]), CORRELATIONS, clusters)
 
 
 def test_members_and_the_range_of_correlations_are_told() -> None:
@@ -407,9 +407,9 @@ def test_a_new_kernel_is_told_exactly_where_its_cluster_is_linear() -> None:
     fitted = PublishedModel().fit(surfaces.take(~known), samples)
     assert len(fitted.fitted.clusters.members) == 2
     for row in np.flatnonzero(known).tolist():
-        found = fitted.forecast(surfaces.observed(row, samples))
-        np.testing.assert_allclose(found.time.centre, surfaces.time_s[row], rtol=1e-9)
-        np.testing.assert_allclose(found.power.centre, surfaces.power_w[row], rtol=1e-9)
+        forecast = fitted.forecast(surfaces.observed(row, samples))
+        np.testing.assert_allclose(forecast.time.centre, surfaces.time_s[row], rtol=1e-9)
+        np.testing.assert_allclose(forecast.power.centre, surfaces.power_w[row], rtol=1e-9)
 
 
 def test_the_tree_asks_what_tells_the_clusters_apart() -> None:
@@ -432,8 +432,11 @@ def test_forecasts_are_finite_and_above_zero(model: PublishedModel) -> None:
     out = surfaces.rows_of(["app6"])
     fitted = model.fit(surfaces.take(~out), SAMPLES)
     for row in np.flatnonzero(out).tolist():
-        found = fitted.forecast(surfaces.observed(row, SAMPLES))
-        for quantity, true in ((found.time, surfaces.time_s[row]), (found.power, surfaces.power_w[row])):
+        forecast = fitted.forecast(surfaces.observed(row, SAMPLES))
+        for quantity, true in (
+            (forecast.time, surfaces.time_s[row]),
+            (forecast.power, surfaces.power_w[row]),
+        ):
             assert np.isfinite(quantity.centre).all()
             assert np.abs(np.log(quantity.centre / true)).mean() < 0.2
 
@@ -447,9 +450,9 @@ def test_logarithms_are_exact_where_they_are_linear() -> None:
     )
     out = surfaces.rows_of(["app4"])
     fitted = PublishedModel(logarithms=True).fit(exponential.take(~out), (2, 0))
-    found = fitted.forecast(exponential.observed(4, (2, 0)))
-    np.testing.assert_allclose(found.time.centre, exponential.time_s[4])
-    np.testing.assert_allclose(found.power.centre, exponential.power_w[4])
+    forecast = fitted.forecast(exponential.observed(4, (2, 0)))
+    np.testing.assert_allclose(forecast.time.centre, exponential.time_s[4])
+    np.testing.assert_allclose(forecast.power.centre, exponential.power_w[4])
 
 
 def test_where_all_orders_agree_there_is_nothing_to_cluster_and_it_says_so() -> None:
@@ -480,9 +483,9 @@ def test_configurations_that_some_kernels_lack_are_predicted_for_all() -> None:
     surfaces = made_surfaces(6)
     for row, column in ((0, 3), (2, 3), (5, 7), (4, 1)):
         surfaces.time_s[row, column] = surfaces.power_w[row, column] = np.nan
-    found = PublishedModel().fit(surfaces, SAMPLES).forecast(surfaces.observed(0, SAMPLES))
-    assert np.isfinite(found.time.centre).all()
-    assert np.isfinite(found.power.centre).all()
+    forecast = PublishedModel().fit(surfaces, SAMPLES).forecast(surfaces.observed(0, SAMPLES))
+    assert np.isfinite(forecast.time.centre).all()
+    assert np.isfinite(forecast.power.centre).all()
 
 
 @pytest.mark.parametrize("count", [0, -3])

@@ -80,9 +80,9 @@ def test_an_unknown_model_is_refused() -> None:
 
 def measured(number: int, row: int = 2) -> dict[str, float]:
     surfaces = made_surfaces()
-    told = {"time_s": surfaces.time_s[row, number], "power_w": surfaces.power_w[row, number]}
-    told |= {f"{name}_w": values[row, number] for name, values in surfaces.domains.items()}
-    return told | {name: values[row, number] for name, values in surfaces.counters.items()}
+    given = {"time_s": surfaces.time_s[row, number], "power_w": surfaces.power_w[row, number]}
+    given |= {f"{name}_w": values[row, number] for name, values in surfaces.domains.items()}
+    return given | {name: values[row, number] for name, values in surfaces.counters.items()}
 
 
 def test_it_chooses_by_runs_that_are_named_by_their_configurations(folder: Path) -> None:

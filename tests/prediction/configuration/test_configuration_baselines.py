@@ -39,19 +39,19 @@ from support.surfaces import made_space, made_surfaces
 def test_measured_values_stand_and_nothing_else_is_sure() -> None:
     surfaces = made_surfaces(2)
     predicted = np.full(12, 3.0)
-    found = plain_forecast(predicted, 2 * predicted, surfaces.observed(1, [4, 7]))
-    assert np.flatnonzero(found.measured).tolist() == [4, 7]
-    np.testing.assert_array_equal(found.time.centre[[4, 7]], surfaces.time_s[1, [4, 7]])
-    np.testing.assert_array_equal(found.power.centre[[4, 7]], surfaces.power_w[1, [4, 7]])
-    np.testing.assert_array_equal(np.isnan(found.power.spread), ~found.measured)
-    assert (np.delete(found.power.centre, [4, 7]) == 6.0).all()
+    forecast = plain_forecast(predicted, 2 * predicted, surfaces.observed(1, [4, 7]))
+    assert np.flatnonzero(forecast.measured).tolist() == [4, 7]
+    np.testing.assert_array_equal(forecast.time.centre[[4, 7]], surfaces.time_s[1, [4, 7]])
+    np.testing.assert_array_equal(forecast.power.centre[[4, 7]], surfaces.power_w[1, [4, 7]])
+    np.testing.assert_array_equal(np.isnan(forecast.power.spread), ~forecast.measured)
+    assert (np.delete(forecast.power.centre, [4, 7]) == 6.0).all()
     assert (predicted == 3.0).all()
 
 
 def test_quantiles_are_the_centre_and_probabilities_certain() -> None:
-    found = plain_forecast(np.ones(12), np.ones(12), made_surfaces(2).observed(0, [1]))
-    np.testing.assert_array_equal(found.time.quantile(0.9), found.time.centre)
-    assert set(found.power.probability_within(2.0)) <= {0.0, 1.0}
+    forecast = plain_forecast(np.ones(12), np.ones(12), made_surfaces(2).observed(0, [1]))
+    np.testing.assert_array_equal(forecast.time.quantile(0.9), forecast.time.centre)
+    assert set(forecast.power.probability_within(2.0)) <= {0.0, 1.0}
 
 
 MODELS: list[ConfigurationModel] = [NearestKernels(), GlobalRegression(), GaussianProcess()]
@@ -64,7 +64,7 @@ every_model = pytest.mark.parametrize(
 
 
 class Changes(NamedTuple):
-    """What baselines learn from: logarithms over those at the sample of the same device."""
+    """Targets of baselines: logarithms over those at the sample of the same device."""
 
     points: Reals
     time: Reals
@@ -97,8 +97,8 @@ def test_a_sample_that_is_missing_is_named(model: ConfigurationModel) -> None:
 def test_several_devices_are_predicted(model: ConfigurationModel) -> None:
     surfaces = linear_surfaces()
     samples = linear_samples(surfaces.space)
-    found = model.fit(surfaces.take(np.arange(4)), samples).forecast(surfaces.observed(4, samples))
-    assert np.abs(np.log(found.time.centre / surfaces.time_s[4])).max() < 0.7
+    forecast = model.fit(surfaces.take(np.arange(4)), samples).forecast(surfaces.observed(4, samples))
+    assert np.abs(np.log(forecast.time.centre / surfaces.time_s[4])).max() < 0.7
 
 
 SAMPLES = (11, 0)
@@ -114,19 +114,19 @@ def test_it_predicts_what_scikit_learn_does(count: int) -> None:
     for row in np.flatnonzero(out).tolist():
         observed = surfaces.observed(row, SAMPLES)
         point = fitted.features.standardized(fitted.features.values(observed, [0, 1]))[None]
-        found = fitted.forecast(observed)
-        rest = ~found.measured
+        forecast = fitted.forecast(observed)
+        rest = ~forecast.measured
         time = observed.time_s[0] * np.exp(other.fit(known.points, known.time).predict(point)[0])
         power = observed.power_w[0] * np.exp(other.fit(known.points, known.power).predict(point)[0])
-        np.testing.assert_allclose(found.time.centre[rest], time[rest])
-        np.testing.assert_allclose(found.power.centre[rest], power[rest])
+        np.testing.assert_allclose(forecast.time.centre[rest], time[rest])
+        np.testing.assert_allclose(forecast.power.centre[rest], power[rest])
 
 
 def test_a_kernel_that_it_knows_is_told_as_it_was() -> None:
     surfaces = made_surfaces(6)
-    found = NearestKernels(1).fit(surfaces, SAMPLES).forecast(surfaces.observed(4, SAMPLES))
-    np.testing.assert_allclose(found.time.centre, surfaces.time_s[4])
-    np.testing.assert_allclose(found.power.centre, surfaces.power_w[4])
+    forecast = NearestKernels(1).fit(surfaces, SAMPLES).forecast(surfaces.observed(4, SAMPLES))
+    np.testing.assert_allclose(forecast.time.centre, surfaces.time_s[4])
+    np.testing.assert_allclose(forecast.power.centre, surfaces.power_w[4])
 
 
 def test_each_device_is_scaled_from_its_own_sample() -> None:
@@ -135,8 +135,8 @@ def test_each_device_is_scaled_from_its_own_sample() -> None:
     slow_gpu = dataclasses.replace(
         surfaces, time_s=surfaces.time_s * np.where(surfaces.space.device_numbers == 1, 5.0, 1.0)
     )
-    found = NearestKernels(1).fit(surfaces, samples).forecast(slow_gpu.observed(1, samples))
-    np.testing.assert_allclose(found.time.centre, slow_gpu.time_s[1])
+    forecast = NearestKernels(1).fit(surfaces, samples).forecast(slow_gpu.observed(1, samples))
+    np.testing.assert_allclose(forecast.time.centre, slow_gpu.time_s[1])
 
 
 def test_what_the_nearest_lack_comes_from_all_others_and_from_none_is_unknown() -> None:
@@ -145,21 +145,21 @@ def test_what_the_nearest_lack_comes_from_all_others_and_from_none_is_unknown() 
     expected = whole.forecast(surfaces.observed(0, SAMPLES)).time.centre
     surfaces.time_s[0, 5] = surfaces.power_w[0, 5] = np.nan
     surfaces.time_s[:, 6] = surfaces.power_w[:, 6] = np.nan
-    found = NearestKernels(1).fit(surfaces, SAMPLES).forecast(surfaces.observed(0, SAMPLES))
-    assert np.isnan(found.time.centre[6])
-    assert np.isnan(found.power.centre[6])
-    assert np.isfinite(np.delete(found.time.centre, 6)).all()
+    forecast = NearestKernels(1).fit(surfaces, SAMPLES).forecast(surfaces.observed(0, SAMPLES))
+    assert np.isnan(forecast.time.centre[6])
+    assert np.isnan(forecast.power.centre[6])
+    assert np.isfinite(np.delete(forecast.time.centre, 6)).all()
     # The kernel itself, which is infinitely near, decided there before; now the others do.
-    assert found.time.centre[5] == pytest.approx(expected[5], rel=0.3)
-    assert found.time.centre[5] != pytest.approx(expected[5], rel=1e-6)
+    assert forecast.time.centre[5] == pytest.approx(expected[5], rel=0.3)
+    assert forecast.time.centre[5] != pytest.approx(expected[5], rel=1e-6)
 
 
 @every_baseline
 def test_one_application_is_enough(model: ConfigurationModel) -> None:
     surfaces = made_surfaces(1)
-    found = model.fit(surfaces, SAMPLES).forecast(surfaces.observed(0, SAMPLES))
-    assert np.isfinite(found.time.centre).all()
-    assert np.isfinite(found.power.centre).all()
+    forecast = model.fit(surfaces, SAMPLES).forecast(surfaces.observed(0, SAMPLES))
+    assert np.isfinite(forecast.time.centre).all()
+    assert np.isfinite(forecast.power.centre).all()
 
 
 def test_names_say_how_many_kernels_of_at_least_one() -> None:
@@ -183,10 +183,10 @@ def test_it_predicts_a_new_kernel_better_than_the_mean_kernel(
 ) -> None:
     known = Changes.of(surfaces.take(~surfaces.rows_of(["app3"])), SAMPLES)
     for row in np.flatnonzero(surfaces.rows_of(["app3"])).tolist():
-        found = fitted.forecast(surfaces.observed(row, SAMPLES))
+        forecast = fitted.forecast(surfaces.observed(row, SAMPLES))
         for centre, true, changes in (
-            (found.time.centre, surfaces.time_s[row], known.time),
-            (found.power.centre, surfaces.power_w[row], known.power),
+            (forecast.time.centre, surfaces.time_s[row], known.time),
+            (forecast.power.centre, surfaces.power_w[row], known.power),
         ):
             mean = true[SAMPLES[0]] * np.exp(changes.mean(axis=0))
             assert np.abs(np.log(centre / true)).mean() < 0.5 * np.abs(np.log(mean / true)).mean()
@@ -235,14 +235,14 @@ def test_missing_cells_are_predicted_and_columns_that_never_ran_are_unknown(surf
     few = surfaces.take(np.arange(6))
     few.time_s[2, 3] = few.power_w[2, 3] = np.nan
     few.time_s[:, 6] = few.power_w[:, 6] = np.nan
-    found = GaussianProcess().fit(few, SAMPLES).forecast(few.observed(2, SAMPLES))
-    assert np.isnan(found.time.centre).tolist() == [place == 6 for place in range(12)]
+    forecast = GaussianProcess().fit(few, SAMPLES).forecast(few.observed(2, SAMPLES))
+    assert np.isnan(forecast.time.centre).tolist() == [index == 6 for index in range(12)]
 
 
 def test_one_kernel_or_one_configuration_is_enough() -> None:
     alone = made_surfaces(1).take(np.array([0]))
-    found = GaussianProcess().fit(alone, SAMPLES).forecast(alone.observed(0, SAMPLES))
-    np.testing.assert_allclose(found.time.centre, alone.time_s[0])
+    forecast = GaussianProcess().fit(alone, SAMPLES).forecast(alone.observed(0, SAMPLES))
+    np.testing.assert_allclose(forecast.time.centre, alone.time_s[0])
     single = Surfaces(
         "single",
         (KernelAt("a", "a", "only"), KernelAt("b", "b", "only")),
@@ -271,9 +271,9 @@ def log_linear(kernels: int = 12) -> Surfaces:
 def test_it_tells_what_is_linear_in_settings_times_features() -> None:
     surfaces = log_linear()
     out = surfaces.rows_of(["app5"])
-    found = GlobalRegression().fit(surfaces.take(~out), SAMPLES).forecast(surfaces.observed(5, SAMPLES))
-    np.testing.assert_allclose(found.time.centre, surfaces.time_s[5], rtol=0.005)
-    np.testing.assert_allclose(found.power.centre, surfaces.power_w[5], rtol=0.005)
+    forecast = GlobalRegression().fit(surfaces.take(~out), SAMPLES).forecast(surfaces.observed(5, SAMPLES))
+    np.testing.assert_allclose(forecast.time.centre, surfaces.time_s[5], rtol=0.005)
+    np.testing.assert_allclose(forecast.power.centre, surfaces.power_w[5], rtol=0.005)
 
 
 def test_it_is_ridge_regression_with_one_of_its_penalties() -> None:
@@ -284,24 +284,24 @@ def test_it_is_ridge_regression_with_one_of_its_penalties() -> None:
     terms = np.hstack([np.ones((len(known.points), 1)), known.points])
     settings = design_of(surfaces.space).with_constants
     rows = np.einsum("nf,cp->ncfp", terms, settings).reshape(known.time.size, -1)
-    found = np.log(fitted.forecast(observed).time.centre / observed.time_s[0])
+    predicted = np.log(fitted.forecast(observed).time.centre / observed.time_s[0])
     ridges = [
         Ridge(penalty, fit_intercept=False).fit(rows, known.time.ravel()).predict(rows)
         for penalty in (0.01, 0.1, 1.0, 10.0, 100.0, 1000.0)
     ]
     rest = np.setdiff1d(np.arange(12), SAMPLES)
-    assert any(np.allclose(each.reshape(-1, 12)[3, rest], found[rest], rtol=1e-4) for each in ridges)
+    assert any(np.allclose(each.reshape(-1, 12)[3, rest], predicted[rest], rtol=1e-4) for each in ridges)
 
 
 def test_cells_that_did_not_run_do_not_count_and_columns_that_never_ran_are_unknown() -> None:
     surfaces = log_linear()
     surfaces.time_s[2, 3] = surfaces.power_w[2, 3] = np.nan
     surfaces.time_s[:, 6] = surfaces.power_w[:, 6] = np.nan
-    found = GlobalRegression().fit(surfaces, SAMPLES).forecast(surfaces.observed(2, SAMPLES))
-    assert np.isnan(found.time.centre[6])
-    assert found.time.centre[3] == np.delete(found.time.centre, 6)[3]
+    forecast = GlobalRegression().fit(surfaces, SAMPLES).forecast(surfaces.observed(2, SAMPLES))
+    assert np.isnan(forecast.time.centre[6])
+    assert forecast.time.centre[3] == np.delete(forecast.time.centre, 6)[3]
     expected = log_linear().time_s[2]
-    np.testing.assert_allclose(np.delete(found.time.centre, 6), np.delete(expected, 6), rtol=0.01)
+    np.testing.assert_allclose(np.delete(forecast.time.centre, 6), np.delete(expected, 6), rtol=0.01)
 
 
 def test_it_does_not_read_what_is_asked_of_it_from_other_kernels() -> None:

@@ -169,10 +169,10 @@ def test_domains_and_counters_are_where_they_are_known() -> None:
     assert np.isnan(observed.domains["gpu"]).tolist() == [True]
 
 
-def _parsed(found: dict[str, Any]) -> dict[str, Any]:
+def _parsed(text: dict[str, Any]) -> dict[str, Any]:
     return {
         name: json.loads(value) if name in ("powers", "counters") and value else value
-        for name, value in found.items()
+        for name, value in text.items()
     }
 
 
@@ -211,15 +211,15 @@ def runs(numbers: list[int], power_w: float, **domains: float) -> Observed:
 
 
 def test_a_run_replaces_that_at_its_configuration_and_lacks_domains_of_its_own() -> None:
-    found = runs([7, 3, 5], 100.0).with_runs(runs([3], 90.0))
-    assert found.numbers.tolist() == [7, 5, 3]
-    assert found.time_s.tolist() == [1, 3, 1]
-    assert found.power_w.tolist() == [100, 100, 90]
+    result = runs([7, 3, 5], 100.0).with_runs(runs([3], 90.0))
+    assert result.numbers.tolist() == [7, 5, 3]
+    assert result.time_s.tolist() == [1, 3, 1]
+    assert result.power_w.tolist() == [100, 100, 90]
     none = np.nan
-    found = runs([7, 3], 100.0, cpu=60.0).with_runs(runs([3, 4], 90.0, gpu=40.0))
-    assert sorted(found.domains) == ["cpu", "gpu"]
-    np.testing.assert_array_equal(found.domains["cpu"], [60, none, none])
-    np.testing.assert_array_equal(found.domains["gpu"], [none, 40, 40])
+    result = runs([7, 3], 100.0, cpu=60.0).with_runs(runs([3, 4], 90.0, gpu=40.0))
+    assert sorted(result.domains) == ["cpu", "gpu"]
+    np.testing.assert_array_equal(result.domains["cpu"], [60, none, none])
+    np.testing.assert_array_equal(result.domains["gpu"], [none, 40, 40])
 
 
 @given(st.lists(st.integers(0, 5), min_size=1, max_size=12))
@@ -244,46 +244,48 @@ def quantity(errors: Reals, centre: float = 100.0, spread: float = 0.1) -> Quant
 
 @given(ERRORS.filter(lambda errors: bool((np.diff(errors) > 0).all())), st.floats(0.001, 0.999))
 def test_a_quantile_has_its_probability(errors: Reals, probability: float) -> None:
-    found = quantity(errors)
-    limit = float(found.quantile(probability)[0])
-    assert found.probability_within(limit)[0] == pytest.approx(probability, abs=1e-6)
+    forecast = quantity(errors)
+    limit = float(forecast.quantile(probability)[0])
+    assert forecast.probability_within(limit)[0] == pytest.approx(probability, abs=1e-6)
 
 
 @given(ERRORS, st.floats(0.001, 0.999))
 def test_where_errors_agree_a_quantile_has_at_least_its_probability(
     errors: Reals, probability: float
 ) -> None:
-    found = quantity(errors)
-    limit = float(found.quantile(probability)[0]) * (1 + 1e-9)
-    assert found.probability_within(limit)[0] >= probability - 1e-6
+    forecast = quantity(errors)
+    limit = float(forecast.quantile(probability)[0]) * (1 + 1e-9)
+    assert forecast.probability_within(limit)[0] >= probability - 1e-6
 
 
 @given(ERRORS, st.lists(st.floats(1.0, 1e4), min_size=2, max_size=20))
 def test_a_higher_limit_is_as_likely_or_likelier_kept(errors: Reals, limits: list[float]) -> None:
-    found = [float(quantity(errors).probability_within(limit)[0]) for limit in sorted(limits)]
-    assert (np.diff(found) >= 0).all()
-    assert min(found) >= 0
-    assert max(found) <= 1
+    result = [float(quantity(errors).probability_within(limit)[0]) for limit in sorted(limits)]
+    assert (np.diff(result) >= 0).all()
+    assert min(result) >= 0
+    assert max(result) <= 1
 
 
 def test_all_is_certain_beyond_the_errors() -> None:
-    found = quantity(np.array([-1.0, 0.0, 2.0]))
-    at = [float(found.probability_within(100 * np.exp(0.1 * error))[0]) for error in (-1.01, -0.5, 1, 2.01)]
+    forecast = quantity(np.array([-1.0, 0.0, 2.0]))
+    at = [
+        float(forecast.probability_within(100 * np.exp(0.1 * error))[0]) for error in (-1.01, -0.5, 1, 2.01)
+    ]
     assert at == pytest.approx([0, 0.25, 0.75, 1])
 
 
 def test_what_was_measured_is_certain_and_one_error_is_a_step() -> None:
-    found = quantity(np.array([-1.0, 0.0, 1.0]), spread=0.0)
-    assert found.quantile(0.9)[0] == found.quantile(0.1)[0] == 100
-    assert found.probability_within(100.0)[0] == 1
-    assert found.probability_within(99.999)[0] == 0
-    found = quantity(np.array([0.5]))
+    forecast = quantity(np.array([-1.0, 0.0, 1.0]), spread=0.0)
+    assert forecast.quantile(0.9)[0] == forecast.quantile(0.1)[0] == 100
+    assert forecast.probability_within(100.0)[0] == 1
+    assert forecast.probability_within(99.999)[0] == 0
+    forecast = quantity(np.array([0.5]))
     edge = 100 * np.exp(0.05)
-    assert found.probability_within(edge * 0.999)[0] == 0
-    assert found.probability_within(edge * 1.001)[0] == 1
-    found = Quantity(np.array([100.0, 200.0]), np.array([np.nan, 0.0]), NONE)
-    assert found.quantile(0.9).tolist() == [100, 200]
-    assert found.probability_within(150.0).tolist() == [1, 0]
+    assert forecast.probability_within(edge * 0.999)[0] == 0
+    assert forecast.probability_within(edge * 1.001)[0] == 1
+    forecast = Quantity(np.array([100.0, 200.0]), np.array([np.nan, 0.0]), NONE)
+    assert forecast.quantile(0.9).tolist() == [100, 200]
+    assert forecast.probability_within(150.0).tolist() == [1, 0]
 
 
 @pytest.mark.parametrize("spread", [0.1, 0.0, np.nan])
@@ -293,7 +295,7 @@ def test_what_has_no_forecast_keeps_to_nothing(spread: float) -> None:
 
 def surfaces(power_w: list[float], devices: str = "aab", **domains: list[float]) -> Surfaces:
     """One kernel at a configuration of each of some devices."""
-    space = ConfigurationSpace(tuple(Configuration(key, {"x": place}) for place, key in enumerate(devices)))
+    space = ConfigurationSpace(tuple(Configuration(key, {"x": index}) for index, key in enumerate(devices)))
     return Surfaces(
         "made up",
         (KernelAt("a", "a", "s"),),
@@ -358,9 +360,9 @@ def test_kernels_lacking_a_sample_are_left_out_and_none_at_all_is_refused() -> N
 
 def test_a_device_is_scaled_from_the_first_sample_on_it_or_the_first_of_all() -> None:
     space = linear_space()
-    found = reference_samples(space, (10, 3, 4))
-    assert set(found[space.device_numbers == 0]) == {1}
-    assert set(found[space.device_numbers == 1]) == {0}
+    references = reference_samples(space, (10, 3, 4))
+    assert set(references[space.device_numbers == 0]) == {1}
+    assert set(references[space.device_numbers == 1]) == {0}
     space = linear_space()
     assert set(reference_samples(space, (4, 3))) == {0}
 
@@ -371,15 +373,15 @@ POINT = st.tuples(
 )
 
 
-def is_beaten(point: tuple[float, float], place: int, points: list[tuple[float, float]]) -> bool:
+def is_beaten(point: tuple[float, float], index: int, points: list[tuple[float, float]]) -> bool:
     """Whether another is as good in both, and better in one or earlier."""
     return any(
         np.isfinite(other).all()
         and other[0] <= point[0]
         and other[1] <= point[1]
-        and (other != point or number < place)
+        and (other != point or number < index)
         for number, other in enumerate(points)
-        if number != place
+        if number != index
     )
 
 
@@ -387,11 +389,11 @@ def is_beaten(point: tuple[float, float], place: int, points: list[tuple[float, 
 def test_it_is_that_found_by_comparing_all_with_all(points: list[tuple[float, float]]) -> None:
     time, power = (np.array([each[axis] for each in points], np.float64) for axis in (0, 1))
     expected = [
-        place
-        for place, point in enumerate(points)
-        if np.isfinite(point).all() and not is_beaten(point, place, points)
+        index
+        for index, point in enumerate(points)
+        if np.isfinite(point).all() and not is_beaten(point, index, points)
     ]
-    found = pareto_frontier(time, power)
-    assert sorted(found.tolist()) == expected
-    assert (np.diff(power[found]) > 0).all()
-    assert (np.diff(time[found]) < 0).all()
+    frontier = pareto_frontier(time, power)
+    assert sorted(frontier.tolist()) == expected
+    assert (np.diff(power[frontier]) > 0).all()
+    assert (np.diff(time[frontier]) < 0).all()

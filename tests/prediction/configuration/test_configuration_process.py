@@ -66,10 +66,10 @@ def test_domains_that_do_not_add_up_are_not() -> None:
 def test_parts_are_told_where_runs_are_and_none_is_called_time() -> None:
     lacking = np.where(np.arange(12) == 5, np.nan, 1.0)
     domains = {name: values * lacking for name, values in SURFACES.domains.items()}
-    there = replace(
+    incomplete = replace(
         SURFACES, time_s=SURFACES.time_s * lacking, power_w=SURFACES.power_w * lacking, domains=domains
     )
-    assert power_parts(there) == ("cpu", "gpu")
+    assert power_parts(incomplete) == ("cpu", "gpu")
     domains = {"time": SURFACES.domains["cpu"], "gpu": SURFACES.domains["gpu"]}
     assert power_parts(replace(SURFACES, domains=domains)) == (TOTAL,)
 
@@ -90,9 +90,9 @@ def width(inputs: SettingInputs) -> int:
     return int(inputs.fixed.shape[1] + inputs.caps.shape[1])
 
 
-def seen(inputs: SettingInputs, observed: Observed, places: list[int]) -> Reals:
+def seen(inputs: SettingInputs, observed: Observed, indices: list[int]) -> Reals:
     """Coordinates of the settings alone."""
-    return inputs.points(NOTHING, observed, places)
+    return inputs.points(NOTHING, observed, indices)
 
 
 def test_caps_are_known_by_their_names() -> None:
@@ -133,15 +133,15 @@ def test_words_and_devices_are_columns_and_a_missing_knob_is_in_the_middle() -> 
 def test_a_cap_counts_by_how_far_it_is_below_what_the_kernel_takes() -> None:
     space = ConfigurationSpace(tuple(one({"cpu_cap_w": cap}) for cap in (50.0, 100.0, 110.0, 400.0)))
     inputs = SettingInputs.of(space, (3,), ("cpu",))
-    found = seen(inputs, run(500.0, cpu=100.0), [0])[:, 1]
-    assert found == pytest.approx(np.array([np.log(0.5), 0, np.log(1.1), 0.3]) / 0.3)
+    result = seen(inputs, run(500.0, cpu=100.0), [0])[:, 1]
+    assert result == pytest.approx(np.array([np.log(0.5), 0, np.log(1.1), 0.3]) / 0.3)
     # Twice the power with twice the caps looks the same.
     other = SettingInputs.of(
         ConfigurationSpace(tuple(one({"cpu_cap_w": cap}) for cap in (100.0, 200.0, 220.0, 800.0))),
         (3,),
         ("cpu",),
     )
-    assert seen(other, run(900.0, cpu=200.0), [0])[:, 1] == pytest.approx(found)
+    assert seen(other, run(900.0, cpu=200.0), [0])[:, 1] == pytest.approx(result)
 
 
 @pytest.mark.parametrize("unknown", [{}, {"cpu": np.nan}, {"cpu": 0.0}])
@@ -157,14 +157,14 @@ def test_each_device_is_seen_from_its_own_sample() -> None:
     )
     inputs = SettingInputs.of(space, (1, 3), ())
     observed = Observed(np.array([3, 1]), np.ones(2), np.array([50.0, 100.0]))
-    found = seen(inputs, observed, [1, 0])[:, -1]
-    assert found == pytest.approx(np.clip(np.array([np.log(0.5), 0, 0, np.log(2)]) / 0.3, -9, 1))
+    result = seen(inputs, observed, [1, 0])[:, -1]
+    assert result == pytest.approx(np.clip(np.array([np.log(0.5), 0, 0, np.log(2)]) / 0.3, -9, 1))
 
 
 def test_what_has_no_cap_is_not_limited_and_one_configuration_has_no_coordinates() -> None:
     space = ConfigurationSpace((one({"cap_w": 50.0}), one({"cap_w": 100.0}), one({"cores": 1.0}, device="b")))
-    found = seen(SettingInputs.of(space, (1,), ()), run(100.0), [0])[:, -1]
-    assert found[2] == 0
+    result = seen(SettingInputs.of(space, (1,), ()), run(100.0), [0])[:, -1]
+    assert result[2] == 0
     inputs = SettingInputs.of(ConfigurationSpace((one({"cores": 2}),)), (0,), ())
     assert seen(inputs, run(100.0), [0]).shape == (1, 0)
 
@@ -206,10 +206,10 @@ def shuffled(runs: Observed, order: list[int]) -> Observed:
 
 
 def same(one: SurfaceForecast, other: SurfaceForecast, relative: float = 1e-9) -> None:
-    for found, expected in ((one.time, other.time), (one.power, other.power)):
-        np.testing.assert_allclose(found.centre, expected.centre, rtol=relative)
-        np.testing.assert_allclose(found.spread, expected.spread, rtol=relative, atol=1e-12)
-        np.testing.assert_array_equal(found.errors, expected.errors)
+    for result, expected in ((one.time, other.time), (one.power, other.power)):
+        np.testing.assert_allclose(result.centre, expected.centre, rtol=relative)
+        np.testing.assert_allclose(result.spread, expected.spread, rtol=relative, atol=1e-12)
+        np.testing.assert_array_equal(result.errors, expected.errors)
     np.testing.assert_array_equal(one.measured, other.measured)
 
 
@@ -237,29 +237,29 @@ def test_arrays_that_do_not_fit_are_refused(
 def test_logarithms_of_parts_are_not_numbers_where_they_are_not_told() -> None:
     runs = Observed(np.arange(2), np.ones(2), np.array([1.0, 2.0]), {"cpu": np.array([1.0, 0.0])})
     assert logarithms(("time", TOTAL), runs)[TOTAL].tolist() == [0, np.log(2)]
-    found = logarithms(("time", "cpu", "gpu"), runs)
-    assert found["cpu"].tolist() == [0, -np.inf]
-    assert np.isnan(found["gpu"]).tolist() == [True, True]
+    logs = logarithms(("time", "cpu", "gpu"), runs)
+    assert logs["cpu"].tolist() == [0, -np.inf]
+    assert np.isnan(logs["gpu"]).tolist() == [True, True]
 
 
 def test_all_is_forecast_and_what_was_measured_is_exact(fitted: ProcessPredictor) -> None:
-    found = fitted.forecast(observed(5, 7))
+    forecast = fitted.forecast(observed(5, 7))
     at = [*SAMPLES, 5, 7]
-    assert np.flatnonzero(found.measured).tolist() == sorted(at)
-    assert found.time.centre[at].tolist() == SIX.time_s[ROW, at].tolist()
-    assert found.power.centre[at].tolist() == SIX.power_w[ROW, at].tolist()
-    assert not found.time.spread[at].any()
-    others = ~found.measured
-    assert (found.time.spread[others] > 0).all()
-    assert (found.power.spread[others] > 0).all()
-    assert np.abs(np.log(found.power.centre / SIX.power_w[ROW])).max() < 0.1
+    assert np.flatnonzero(forecast.measured).tolist() == sorted(at)
+    assert forecast.time.centre[at].tolist() == SIX.time_s[ROW, at].tolist()
+    assert forecast.power.centre[at].tolist() == SIX.power_w[ROW, at].tolist()
+    assert not forecast.time.spread[at].any()
+    others = ~forecast.measured
+    assert (forecast.time.spread[others] > 0).all()
+    assert (forecast.power.spread[others] > 0).all()
+    assert np.abs(np.log(forecast.power.centre / SIX.power_w[ROW])).max() < 0.1
 
 
 def test_more_runs_bring_it_nearer(fitted: ProcessPredictor) -> None:
     def error(*numbers: int) -> float:
-        found = fitted.forecast(observed(*numbers))
-        asked = ~np.isin(np.arange(12), (*SAMPLES, 3, 6))
-        return float(np.mean(np.log(found.time.centre / SIX.time_s[ROW])[asked] ** 2))
+        forecast = fitted.forecast(observed(*numbers))
+        unmeasured = ~np.isin(np.arange(12), (*SAMPLES, 3, 6))
+        return float(np.mean(np.log(forecast.time.centre / SIX.time_s[ROW])[unmeasured] ** 2))
 
     assert error(3, 6) < error()
     before, after = (fitted.forecast(observed(*numbers)).time.spread for numbers in ((), (3, 6)))
@@ -302,23 +302,23 @@ def test_a_kernel_that_does_not_tell_its_domains_is_forecast_too(fitted: Process
         "nan": {**runs.domains, "gpu": np.full(3, np.nan)},
         "zero": {**runs.domains, "gpu": np.zeros(3)},
     }[gone]
-    found = fitted.forecast(replace(runs, domains=domains))
-    assert np.isfinite(found.power.centre).all()
-    assert found.power.centre[[*SAMPLES, 5]].tolist() == runs.power_w.tolist()
-    assert (found.power.spread[~found.measured] > 0).all()
+    forecast = fitted.forecast(replace(runs, domains=domains))
+    assert np.isfinite(forecast.power.centre).all()
+    assert forecast.power.centre[[*SAMPLES, 5]].tolist() == runs.power_w.tolist()
+    assert (forecast.power.spread[~forecast.measured] > 0).all()
     # As by a model that never knew of domains.
     bare = replace(SIX.take(~SIX.rows_of(["app1"])), domains={})
-    same(found, ProcessModel().fit(bare, SAMPLES).forecast(replace(runs, domains={})))
+    same(forecast, ProcessModel().fit(bare, SAMPLES).forecast(replace(runs, domains={})))
 
 
 def test_a_domain_that_only_some_runs_tell_counts_there(fitted: ProcessPredictor) -> None:
     runs = observed(5, 8)
     without = {name: np.where(runs.numbers == 8, np.nan, values) for name, values in runs.domains.items()}
-    found = fitted.forecast(replace(runs, domains=without))
+    forecast = fitted.forecast(replace(runs, domains=without))
     expected = fitted.forecast(observed(5))
-    others = ~found.measured
-    np.testing.assert_allclose(found.power.centre[others], expected.power.centre[others])
-    assert found.power.centre[8] == SIX.power_w[ROW, 8]
+    others = ~forecast.measured
+    np.testing.assert_allclose(forecast.power.centre[others], expected.power.centre[others])
+    assert forecast.power.centre[8] == SIX.power_w[ROW, 8]
 
 
 @pytest.mark.parametrize("value", [np.nan, 0.0, np.inf, -3.0])
@@ -327,10 +327,10 @@ def test_a_run_of_which_a_sensor_told_nothing_is_no_measurement(
 ) -> None:
     runs = observed(5)
     lost = np.where(runs.numbers == 5, value, runs.power_w)
-    found = fitted.forecast(replace(runs, power_w=lost, domains={}))
-    assert not found.measured[5]
-    assert found.power.centre[5] > 0
-    assert found.time.centre[5] == SIX.time_s[ROW, 5]
+    forecast = fitted.forecast(replace(runs, power_w=lost, domains={}))
+    assert not forecast.measured[5]
+    assert forecast.power.centre[5] > 0
+    assert forecast.time.centre[5] == SIX.time_s[ROW, 5]
 
 
 def test_forecasts_do_not_change_what_was_told(fitted: ProcessPredictor) -> None:
@@ -347,8 +347,8 @@ PROGRAMS = ("cfd", "nw", "sort")
 
 @pytest.fixture(scope="module")
 def surfaces() -> Surfaces:
-    (found,) = machines_of(configured(published("powercap", "powercap")), "powercap")
-    return found
+    (machine,) = machines_of(configured(published("powercap", "powercap")), "powercap")
+    return machine
 
 
 def samples_of(surfaces: Surfaces) -> tuple[int, ...]:
@@ -359,16 +359,16 @@ def samples_of(surfaces: Surfaces) -> tuple[int, ...]:
     )
 
 
-def off(found: Quantity, true: Reals, asked: Flags) -> Reals:
+def off(forecast: Quantity, true: Reals, cells: Flags) -> Reals:
     """Errors of the logarithm."""
-    errors: Reals = np.log(true[asked] / found.centre[asked])
+    errors: Reals = np.log(true[cells] / forecast.centre[cells])
     return errors
 
 
-def covered(found: Quantity, true: Reals, asked: Flags) -> Flags:
+def covered(forecast: Quantity, true: Reals, cells: Flags) -> Flags:
     """Whether the interval of 90 % holds the truth."""
-    inside: Flags = (found.quantile(0.05) <= true) & (true <= found.quantile(0.95))
-    return inside[asked]
+    inside: Flags = (forecast.quantile(0.05) <= true) & (true <= forecast.quantile(0.95))
+    return inside[cells]
 
 
 def test_programs_that_were_left_out_are_forecast_as_well_as_measured(surfaces: Surfaces) -> None:
@@ -378,11 +378,11 @@ def test_programs_that_were_left_out_are_forecast_as_well_as_measured(surfaces: 
     fitted = ProcessModel().fit(surfaces.take(~out), samples)
     times, powers, inside = list[Reals](), list[Reals](), list[Flags]()
     for row in np.flatnonzero(out).tolist():
-        found = fitted.forecast(surfaces.observed(row, samples))
-        asked = surfaces.known[row] & ~found.measured
-        times.append(off(found.time, surfaces.time_s[row], asked))
-        powers.append(off(found.power, surfaces.power_w[row], asked))
-        inside.append(covered(found.power, surfaces.power_w[row], asked))
+        forecast = fitted.forecast(surfaces.observed(row, samples))
+        unmeasured = surfaces.known[row] & ~forecast.measured
+        times.append(off(forecast.time, surfaces.time_s[row], unmeasured))
+        powers.append(off(forecast.power, surfaces.power_w[row], unmeasured))
+        inside.append(covered(forecast.power, surfaces.power_w[row], unmeasured))
     assert np.sqrt(np.mean(np.concatenate(times) ** 2)) <= 0.10
     assert np.sqrt(np.mean(np.concatenate(powers) ** 2)) <= 0.04
     assert 0.75 <= np.concatenate(inside).mean() < 1
@@ -395,8 +395,11 @@ def errors(model: ConfigurationModel, surfaces: Surfaces) -> tuple[float, float]
         out = surfaces.rows_of(surfaces.applications[first::3])
         fitted = model.fit(surfaces.take(~out), samples)
         for row in np.flatnonzero(out).tolist():
-            found = fitted.forecast(surfaces.observed(row, samples))
-            pairs = ((found.time.centre, surfaces.time_s[row]), (found.power.centre, surfaces.power_w[row]))
+            forecast = fitted.forecast(surfaces.observed(row, samples))
+            pairs = (
+                (forecast.time.centre, surfaces.time_s[row]),
+                (forecast.power.centre, surfaces.power_w[row]),
+            )
             squares.append([np.mean(np.log(centre / true) ** 2) for centre, true in pairs])
     time, power = np.sqrt(np.mean(squares, axis=0))
     return float(time), float(power)
@@ -419,9 +422,9 @@ def errors(model: ConfigurationModel, surfaces: Surfaces) -> tuple[float, float]
 def test_programs_that_were_left_out_are_told_about_as_well_as_measured(
     surfaces: Surfaces, model: ConfigurationModel, time: float, power: float
 ) -> None:
-    found = errors(model, surfaces)
-    assert found[0] < time
-    assert found[1] < power
+    result = errors(model, surfaces)
+    assert result[0] < time
+    assert result[1] < power
 
 
 def test_clusters_pay_and_the_tree_is_asked(surfaces: Surfaces) -> None:

@@ -36,8 +36,8 @@ def test_both_parts_are_those_of_scikit_learn() -> None:
     shared = covariance.variance * Matern(covariance.lengths, nu=2.5)(ones, others)
     np.testing.assert_allclose(covariance.shared(ones, others), shared, rtol=1e-10)
     one, other = ones[:, FEATURES:], others[:, FEATURES:]
-    own = covariance.own_variance * Matern(covariance.own_lengths, nu=2.5)(one, other)
-    np.testing.assert_allclose(covariance.own(one, other), own, rtol=1e-10)
+    own_part = covariance.own_variance * Matern(covariance.own_lengths, nu=2.5)(one, other)
+    np.testing.assert_allclose(covariance.own(one, other), own_part, rtol=1e-10)
 
 
 def test_squares_are_those_of_distances_and_the_points_stay_as_they_are() -> None:
@@ -50,9 +50,9 @@ def test_squares_are_those_of_distances_and_the_points_stay_as_they_are() -> Non
 
 def test_points_coincide_with_themselves_and_without_coordinates_all_do() -> None:
     far = 1e3 * made_points()[0]
-    found = squares(far, far)
-    assert found.min() >= 0
-    assert np.diag(matern(found)) == pytest.approx(1, abs=1e-8)
+    distances = squares(far, far)
+    assert distances.min() >= 0
+    assert np.diag(matern(distances)) == pytest.approx(1, abs=1e-8)
     assert matern(squares(np.empty((2, 0)), np.empty((3, 0)))).tolist() == [[1, 1, 1], [1, 1, 1]]
 
 
@@ -73,16 +73,16 @@ def fit_covariance(points: Reals, features: int, kernels: Integers, values: Real
 def joint(covariance: Covariance, points: Reals, kernels: Integers) -> Reals:
     """Covariance of all values, with noise."""
     settings = points[:, FEATURES:]
-    own = covariance.own(settings, settings) * np.equal.outer(kernels, kernels)
+    own_part = covariance.own(settings, settings) * np.equal.outer(kernels, kernels)
     noise: Reals = covariance.noise * np.eye(len(points))
-    total: Reals = covariance.shared(points, points) + own + noise
+    total: Reals = covariance.shared(points, points) + own_part + noise
     return total
 
 
 def logarithms(covariance: Covariance) -> Reals:
     variances = [covariance.variance, covariance.own_variance, covariance.noise]
-    found: Reals = np.log(np.concatenate([covariance.lengths, covariance.own_lengths, variances]))
-    return found
+    logs: Reals = np.log(np.concatenate([covariance.lengths, covariance.own_lengths, variances]))
+    return logs
 
 
 def likelihood(points: Reals, kernels: Integers, values: Reals) -> _Likelihood:
@@ -121,16 +121,16 @@ def test_the_cost_is_that_of_the_likelihood_but_for_a_constant_and_the_prior() -
 def test_the_found_one_is_likelier_than_that_from_which_values_were_drawn() -> None:
     true = made_covariance()
     points, kernels, values = drawn(true, 12, 10)
-    found = fit_covariance(points, FEATURES, kernels, values)
+    covariance = fit_covariance(points, FEATURES, kernels, values)
     cost = likelihood(points, kernels, values).cost
-    assert cost(logarithms(found))[0] <= cost(logarithms(true))[0]
-    assert 0.02 < found.noise < 0.1
+    assert cost(logarithms(covariance))[0] <= cost(logarithms(true))[0]
+    assert 0.02 < covariance.noise < 0.1
 
 
 def test_a_coordinate_that_does_not_matter_gets_a_great_length() -> None:
     points, kernels = made_points(12, 10)
-    found = fit_covariance(points, FEATURES, kernels, np.sin(2 * points[:, 2]))
-    assert found.lengths[2] < 0.5 * found.lengths[[0, 1, 3]].min()
+    covariance = fit_covariance(points, FEATURES, kernels, np.sin(2 * points[:, 2]))
+    assert covariance.lengths[2] < 0.5 * covariance.lengths[[0, 1, 3]].min()
 
 
 @pytest.mark.parametrize(
@@ -149,8 +149,14 @@ def test_a_coordinate_that_does_not_matter_gets_a_great_length() -> None:
 )
 def test_odd_values_have_a_likeliest_covariance_too(points: Reals, kernels: Integers, values: Reals) -> None:
     features = min(FEATURES, points.shape[1])
-    found = fit_covariance(points, features, kernels, values)
-    every = [*found.lengths, *found.own_lengths, found.variance, found.own_variance, found.noise]
+    covariance = fit_covariance(points, features, kernels, values)
+    every = [
+        *covariance.lengths,
+        *covariance.own_lengths,
+        covariance.variance,
+        covariance.own_variance,
+        covariance.noise,
+    ]
     assert np.isfinite(every).all()
     assert min(every) > 0
 
@@ -187,11 +193,11 @@ def test_covariances_are_those_of_a_joint_gaussian() -> None:
 
 @given(st.lists(st.integers(0, COUNT - 1), max_size=COUNT, unique=True))
 def test_runs_condition_as_a_joint_gaussian_does(at: list[int]) -> None:
-    found = POSTERIOR.condition_on(np.array(at, np.int64), VALUES[at])
+    posterior = POSTERIOR.condition_on(np.array(at, np.int64), VALUES[at])
     mean, variance = conditioned(at, VALUES[at])
-    np.testing.assert_allclose(found.mean, mean, atol=1e-9)
-    np.testing.assert_allclose(found.variance, variance, atol=1e-9)
-    assert (found.variance >= COVARIANCE.noise).all()
+    np.testing.assert_allclose(posterior.mean, mean, atol=1e-9)
+    np.testing.assert_allclose(posterior.variance, variance, atol=1e-9)
+    assert (posterior.variance >= COVARIANCE.noise).all()
 
 
 def test_what_is_not_a_number_is_left_out() -> None:
@@ -220,16 +226,16 @@ def test_a_total_is_that_of_many_draws() -> None:
         np.exp(part.mean + np.sqrt(part.variance) * rng.standard_normal((200_000, 2)))
         for part in parts.values()
     )
-    found = sum_of_parts(parts)
-    np.testing.assert_allclose(found.mean, np.log(draws).mean(axis=0), atol=1e-3)
-    np.testing.assert_allclose(np.sqrt(found.variance), np.log(draws).std(axis=0), rtol=0.01)
+    total = sum_of_parts(parts)
+    np.testing.assert_allclose(total.mean, np.log(draws).mean(axis=0), atol=1e-3)
+    np.testing.assert_allclose(np.sqrt(total.variance), np.log(draws).std(axis=0), rtol=0.01)
 
 
 def test_the_total_of_one_part_is_that_part() -> None:
     part = Marginals(np.array([1.0, 2.0]), np.array([0.1, 0.2]))
-    found = sum_of_parts({"power": part})
-    np.testing.assert_allclose(found.mean, part.mean)
-    np.testing.assert_allclose(found.variance, part.variance)
+    total = sum_of_parts({"power": part})
+    np.testing.assert_allclose(total.mean, part.mean)
+    np.testing.assert_allclose(total.variance, part.variance)
 
 
 HARDLY_OWN = made_covariance(own=0.0001)
@@ -250,65 +256,65 @@ def exact(used: Flags, new: Reals = NEW) -> tuple[Reals, Reals]:
     )
 
 
-def shared_of(found: QuantityPosterior) -> Reals:
+def shared_of(posterior: QuantityPosterior) -> Reals:
     """All covariances, without the kernel's own part."""
-    settings = found.points[:, FEATURES:]
-    return found.rows(np.arange(len(found.mean))) - HARDLY_OWN.own(settings, settings)
+    settings = posterior.points[:, FEATURES:]
+    return posterior.rows(np.arange(len(posterior.mean))) - HARDLY_OWN.own(settings, settings)
 
 
 @pytest.mark.parametrize("used", [np.ones(30, np.bool_), KERNELS != 2])
 def test_with_all_points_inducing_it_is_exact(used: Flags) -> None:
     training = TrainingCovariances.of(HARDLY_OWN, POINTS, np.arange(30))
-    found = training.condition_on(np.where(used, TRAINING_VALUES, np.nan), used).at(NEW, FEATURES)
+    posterior = training.condition_on(np.where(used, TRAINING_VALUES, np.nan), used).at(NEW, FEATURES)
     mean, covariance = exact(used)
-    np.testing.assert_allclose(found.mean, mean, atol=1e-5)
-    np.testing.assert_allclose(shared_of(found), covariance, atol=1e-5)
+    np.testing.assert_allclose(posterior.mean, mean, atol=1e-5)
+    np.testing.assert_allclose(shared_of(posterior), covariance, atol=1e-5)
 
 
 def test_what_was_left_out_is_not_inducing() -> None:
     inducing = inducing_points(HARDLY_OWN, POINTS, 20)
     used = KERNELS != 2
-    found = TrainingCovariances.of(HARDLY_OWN, POINTS, inducing).condition_on(TRAINING_VALUES, used)
+    posterior = TrainingCovariances.of(HARDLY_OWN, POINTS, inducing).condition_on(TRAINING_VALUES, used)
     alone = TrainingCovariances.of(
         HARDLY_OWN, POINTS[used], np.flatnonzero(np.isin(np.flatnonzero(used), inducing))
     )
     expected = alone.condition_on(TRAINING_VALUES[used], np.ones(used.sum(), np.bool_))
     # The order of those inducing is another one.
-    ones, others = found.at(NEW, FEATURES), expected.at(NEW, FEATURES)
+    ones, others = posterior.at(NEW, FEATURES), expected.at(NEW, FEATURES)
     np.testing.assert_allclose(ones.mean, others.mean, atol=1e-7)
     np.testing.assert_allclose(shared_of(ones), shared_of(others), atol=1e-7)
-    assert len(found.points) < 20
+    assert len(posterior.points) < 20
 
 
 def test_few_points_that_tell_much_come_near_to_all() -> None:
     used = np.ones(30, np.bool_)
-    found = TrainingCovariances.of(HARDLY_OWN, POINTS, inducing_points(HARDLY_OWN, POINTS, 22)).condition_on(
+    chosen = TrainingCovariances.of(HARDLY_OWN, POINTS, inducing_points(HARDLY_OWN, POINTS, 22)).condition_on(
         TRAINING_VALUES, used
     )
     mean, _ = exact(used)
-    assert np.abs(found.at(NEW, FEATURES).mean - mean).max() < 0.1 * np.abs(mean).max()
+    assert np.abs(chosen.at(NEW, FEATURES).mean - mean).max() < 0.1 * np.abs(mean).max()
 
 
 def test_training_never_makes_it_less_sure_and_variances_stay_positive() -> None:
     for count in (1, 5, 30):
         inducing = inducing_points(HARDLY_OWN, POINTS, count)
-        found = TrainingCovariances.of(HARDLY_OWN, POINTS, inducing).condition_on(
+        posterior = TrainingCovariances.of(HARDLY_OWN, POINTS, inducing).condition_on(
             TRAINING_VALUES, np.ones(30, np.bool_)
         )
-        variances = np.diag(shared_of(found.at(POINTS[:6], FEATURES)))
+        variances = np.diag(shared_of(posterior.at(POINTS[:6], FEATURES)))
         assert (variances > -1e-9).all()
         assert (variances < HARDLY_OWN.variance + 1e-9).all()
 
 
 def test_where_nothing_is_inducing_nothing_is_known() -> None:
     used = KERNELS == 1
-    found = (
+    process = (
         TrainingCovariances.of(HARDLY_OWN, POINTS, np.array([0, 1]))
         .condition_on(TRAINING_VALUES, used)
         .at(NEW, FEATURES)
     )
-    assert found.mean.tolist() == [0] * 8
-    np.testing.assert_allclose(shared_of(found), HARDLY_OWN.shared(NEW, NEW))
+    assert process.mean.tolist() == [0] * 8
+    np.testing.assert_allclose(shared_of(process), HARDLY_OWN.shared(NEW, NEW))
 
 
 def greedy(points: Reals, most: int) -> list[int]:
@@ -331,8 +337,8 @@ def test_inducing_points_are_those_of_a_greedy_search(seed: int) -> None:
 
 def test_a_point_that_is_there_twice_is_inducing_once() -> None:
     twice = np.concatenate([POINTS[:5], POINTS[:5]])
-    found = inducing_points(HARDLY_OWN, twice, 10)
-    assert len(found) == 5
-    assert sorted(found % 5) == [0, 1, 2, 3, 4]
+    chosen = inducing_points(HARDLY_OWN, twice, 10)
+    assert len(chosen) == 5
+    assert sorted(chosen % 5) == [0, 1, 2, 3, 4]
     assert inducing_points(HARDLY_OWN, np.zeros((7, 4)), 5).tolist() == [0]
     assert inducing_points(HARDLY_OWN, POINTS[:3], 10).size == 3

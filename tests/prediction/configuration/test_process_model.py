@@ -42,11 +42,11 @@ def made_of(space: ConfigurationSpace, time_s: list[list[float]], power_w: list[
 
 def check(fitted: ProcessPredictor, surfaces: Surfaces, row: int) -> None:
     """All cells are forecast, with numbers that can be."""
-    found = fitted.forecast(surfaces.observed(row, fitted.samples))
-    for each in (found.time, found.power):
+    forecast = fitted.forecast(surfaces.observed(row, fitted.samples))
+    for each in (forecast.time, forecast.power):
         assert np.isfinite(each.centre).all()
         assert (each.centre > 0).all()
-        assert (each.spread[~found.measured] > 0).all()
+        assert (each.spread[~forecast.measured] > 0).all()
         assert (np.diff(each.errors) >= 0).all()
 
 
@@ -58,14 +58,14 @@ def fitted() -> ProcessPredictor:
 def test_it_is_the_same_in_another_process(fitted: ProcessPredictor) -> None:
     program = Path(__file__).parents[2] / "support" / "process_digest.py"
     path = os.pathsep.join([str(program.parents[2]), *sys.path])
-    found = subprocess.run(
+    completed = subprocess.run(
         [sys.executable, program],
         capture_output=True,
         text=True,
         check=True,
         env={**os.environ, "PYTHONPATH": path, "PYTHONHASHSEED": "7"},
     )
-    assert found.stdout.strip() == digest(fitted)
+    assert completed.stdout.strip() == digest(fitted)
 
 
 def test_it_is_of_time_and_of_the_parts_of_the_power(fitted: ProcessPredictor) -> None:
@@ -77,8 +77,8 @@ def test_it_is_of_time_and_of_the_parts_of_the_power(fitted: ProcessPredictor) -
 
 def test_what_is_said_of_a_left_out_program_does_not_come_from_its_values() -> None:
     out = SURFACES.rows_of(["app2"])
-    asked = ~np.isin(np.arange(12), SAMPLES)
-    wrong = np.where(out[:, None] & asked, 7.0, 1.0)
+    unmeasured = ~np.isin(np.arange(12), SAMPLES)
+    wrong = np.where(out[:, None] & unmeasured, 7.0, 1.0)
     domains = {name: values * wrong for name, values in SURFACES.domains.items()}
     changed = replace(
         SURFACES, time_s=SURFACES.time_s * wrong, power_w=SURFACES.power_w * wrong, domains=domains
@@ -92,8 +92,8 @@ def test_what_is_said_of_a_left_out_program_does_not_come_from_its_values() -> N
     assert digest(whole) != digest(other_whole)
     # Nor does it remember the program's points.
     points = np.unique(left.quantities[0].process.points, axis=0)
-    own = one.points[out[one.kernels]]
-    assert not (points[:, None] == own[None]).all(axis=2).any()
+    held_out_points = one.points[out[one.kernels]]
+    assert not (points[:, None] == held_out_points[None]).all(axis=2).any()
 
 
 def test_each_program_weighs_the_same_in_the_mean() -> None:
@@ -142,9 +142,9 @@ def test_a_device_with_or_without_a_sample_is_forecast() -> None:
     surfaces = linear_surfaces(6)
     fitted = ProcessModel().fit(surfaces, linear_samples(surfaces.space))
     assert list(fitted.fitted.names) == ["time", "power"]
-    found = fitted.forecast(surfaces.observed(2, fitted.samples))
-    np.testing.assert_allclose(found.time.centre, surfaces.time_s[2], rtol=0.1)
-    np.testing.assert_allclose(found.power.centre, surfaces.power_w[2], rtol=0.1)
+    forecast = fitted.forecast(surfaces.observed(2, fitted.samples))
+    np.testing.assert_allclose(forecast.time.centre, surfaces.time_s[2], rtol=0.1)
+    np.testing.assert_allclose(forecast.power.centre, surfaces.power_w[2], rtol=0.1)
     surfaces = linear_surfaces(6)
     fitted = ProcessModel().fit(surfaces, linear_samples(surfaces.space)[:1])
     check(fitted, surfaces, 2)
@@ -160,8 +160,8 @@ def test_a_device_that_no_kernel_with_the_samples_ran_on_is_forecast_without_muc
     time_s, power_w = (np.where(holes, np.nan, each) for each in (surfaces.time_s, surfaces.power_w))
     fitted = ProcessModel().fit(replace(surfaces, time_s=time_s, power_w=power_w), (8,))
     check(fitted, surfaces, 0)
-    found = fitted.forecast(surfaces.observed(0, (8,)))
-    assert found.time.spread[on_gpu].min() > np.median(found.time.spread[~on_gpu])
+    forecast = fitted.forecast(surfaces.observed(0, (8,)))
+    assert forecast.time.spread[on_gpu].min() > np.median(forecast.time.spread[~on_gpu])
 
 
 def test_words_are_told_apart() -> None:
@@ -176,8 +176,8 @@ def test_words_are_told_apart() -> None:
         [(20 + 5 * speed * cores * power).tolist() for power in (1, 2, 3, 2.5)],
     )
     fitted = ProcessModel().fit(surfaces.take(np.array([0, 1, 2])), (0, 4))
-    found = fitted.forecast(surfaces.observed(3, (0, 4)))
-    np.testing.assert_allclose(found.time.centre, surfaces.time_s[3], rtol=0.15)
+    forecast = fitted.forecast(surfaces.observed(3, (0, 4)))
+    np.testing.assert_allclose(forecast.time.centre, surfaces.time_s[3], rtol=0.15)
 
 
 @pytest.mark.parametrize("count", [1, 2])
@@ -186,17 +186,17 @@ def test_a_machine_of_one_or_two_configurations_is_a_machine(count: int) -> None
     rows = [[1.0 + n, 0.6 + n][:count] for n in range(3)]
     surfaces = made_of(space, rows, [[50.0 + n, 60.0][:count] for n in range(3)])
     fitted = ProcessModel().fit(surfaces, (0,))
-    found = fitted.forecast(surfaces.observed(0, (0,)))
-    assert found.time.centre[0] == 1
-    assert np.isfinite(found.time.quantile(0.9)).all()
+    forecast = fitted.forecast(surfaces.observed(0, (0,)))
+    assert forecast.time.centre[0] == 1
+    assert np.isfinite(forecast.time.quantile(0.9)).all()
 
 
 def test_kernels_that_are_all_alike_are_forecast() -> None:
     space = ConfigurationSpace(tuple(Configuration("a", {"cores": n}) for n in (1, 2, 4)))
     same = made_of(space, [[4.0, 2.0, 1.0]] * 3, [[10.0, 20.0, 40.0]] * 3)
-    found = ProcessModel().fit(same, (0,)).forecast(same.observed(0, (0,)))
-    np.testing.assert_allclose(found.time.centre, [4, 2, 1], rtol=1e-6)
-    np.testing.assert_allclose(found.power.centre, [10, 20, 40], rtol=1e-6)
+    forecast = ProcessModel().fit(same, (0,)).forecast(same.observed(0, (0,)))
+    np.testing.assert_allclose(forecast.time.centre, [4, 2, 1], rtol=1e-6)
+    np.testing.assert_allclose(forecast.power.centre, [10, 20, 40], rtol=1e-6)
     constant = made_of(space, [[3.0] * 3] * 3, [[10.0] * 3] * 3)
     check(ProcessModel().fit(constant, (0, 2)), constant, 1)
     single = made_of(ConfigurationSpace((Configuration("a", {}),)), [[3.0]] * 2, [[10.0]] * 2)

@@ -18,11 +18,11 @@ ONE = np.array([1.0])
 
 def test_sources_are_told_in_their_order() -> None:
     columns = SampleColumns(("time", "power", "domain:cpu"), NONE, "")
-    found = columns.matrix(
+    matrix = columns.matrix(
         Values(np.array([2.0, 6.0]), np.array([80.0, 40.0]), {"cpu": np.array([30.0, 0.0])}, {})
     )
     np.testing.assert_allclose(
-        found, [[0, np.log(3)], [np.log(80), np.log(40)], [np.log(30), np.nan]], rtol=1e-14
+        matrix, [[0, np.log(3)], [np.log(80), np.log(40)], [np.log(30), np.nan]], rtol=1e-14
     )
 
 
@@ -35,8 +35,8 @@ def test_events_are_divided_and_rates_and_the_total_are_logarithms() -> None:
         "misses": np.array([2e3]),
         "read_throughput": np.array([300.0]),
     }
-    found = columns.matrix(Values(ONE, ONE, {}, counters))
-    np.testing.assert_allclose(found[1:, 0], [0.5, np.log1p(1e6), 2e-3, np.log1p(300)])
+    matrix = columns.matrix(Values(ONE, ONE, {}, counters))
+    np.testing.assert_allclose(matrix[1:, 0], [0.5, np.log1p(1e6), 2e-3, np.log1p(300)])
     assert tuple(columns.kinds) == ("plain", "ratio", "count", "share", "count")
 
 
@@ -45,8 +45,8 @@ def test_without_instructions_in_a_run_its_events_are_not_known() -> None:
         ("time", "counter:misses", "counter:instructions"), frozenset({"misses"}), "instructions"
     )
     counters = {"misses": np.array([5e3])}
-    found = columns.matrix(Values(ONE, ONE, {}, counters))
-    assert np.isnan(found[1, 0])
+    matrix = columns.matrix(Values(ONE, ONE, {}, counters))
+    assert np.isnan(matrix[1, 0])
     counters["instructions"] = np.array([0.0])
     assert np.isnan(columns.matrix(Values(ONE, ONE, {}, counters))[1, 0])
 
@@ -108,25 +108,25 @@ def test_readable_features_are_in_watts_ratios_and_counts() -> None:
     instructions, misses = np.array([1e6, 2e6, 4e6, 8e6]), np.array([1e3, 5e3, 1e4, 2e3])
     surfaces = with_counters(instructions=instructions, misses=misses, busy=misses / 1e5)
     features, values = SampleFeatures.of(surfaces, SAMPLES)
-    found = dict(zip(features.readable_names, features.readable(values).T, strict=True))
-    np.testing.assert_allclose(found["gpu_power_w at sample 1"], surfaces.domains["gpu"][:, 11])
-    np.testing.assert_allclose(found["power_w at sample 2"], surfaces.power_w[:, 0])
+    result = dict(zip(features.readable_names, features.readable(values).T, strict=True))
+    np.testing.assert_allclose(result["gpu_power_w at sample 1"], surfaces.domains["gpu"][:, 11])
+    np.testing.assert_allclose(result["power_w at sample 2"], surfaces.power_w[:, 0])
     np.testing.assert_allclose(
-        found["time_ratio at sample 2"], surfaces.time_s[:, 0] / surfaces.time_s[:, 11]
+        result["time_ratio at sample 2"], surfaces.time_s[:, 0] / surfaces.time_s[:, 11]
     )
-    np.testing.assert_allclose(found["instructions at sample 1"], instructions)
-    np.testing.assert_allclose(found["misses / instructions at sample 1"], misses / instructions)
-    np.testing.assert_allclose(found["busy at sample 2"], misses / 1e5)
+    np.testing.assert_allclose(result["instructions at sample 1"], instructions)
+    np.testing.assert_allclose(result["misses / instructions at sample 1"], misses / instructions)
+    np.testing.assert_allclose(result["busy at sample 2"], misses / 1e5)
 
 
 def test_what_is_missing_becomes_the_mean_of_the_training_kernels() -> None:
     surfaces = made_surfaces(4)
     features, values = SampleFeatures.of(surfaces, SAMPLES)
     bare = dataclasses.replace(surfaces.observed(0, SAMPLES), domains={}, counters={})
-    found = features.values(bare, [0, 1])
-    for place, name in enumerate(features.names):
+    result = features.values(bare, [0, 1])
+    for index, name in enumerate(features.names):
         known = name.startswith(("time", "power"))
-        assert found[place] == pytest.approx(values[0, place] if known else features.centre[place])
+        assert result[index] == pytest.approx(values[0, index] if known else features.centre[index])
 
 
 def test_a_domain_that_some_kernels_lack_is_filled_in_training() -> None:
@@ -147,7 +147,7 @@ def test_the_domain_that_is_the_whole_is_not_told_twice() -> None:
 
 def test_many_counters_weigh_as_much_as_all_else() -> None:
     rng = np.random.default_rng(0)
-    surfaces = with_counters(**{f"c{place}": rng.random(4) for place in range(20)})
+    surfaces = with_counters(**{f"c{index}": rng.random(4) for index in range(20)})
     features, values = SampleFeatures.of(surfaces, SAMPLES)
     squares = features.standardized(values) ** 2
     counters = np.array([name.startswith("counter") for name in features.names])

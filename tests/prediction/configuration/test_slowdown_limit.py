@@ -55,19 +55,19 @@ def test_what_may_be_too_slow_is_not_allowed_but_the_baseline_always_is() -> Non
     ],
 )
 def test_the_best_within_the_limit_is_chosen(objective: str, most: float | None, place: int) -> None:
-    found = choice_of(forecast(), SPACE, NO_CAP, objective=objective, max_slowdown=most)  # type: ignore[arg-type]
-    assert found.recommended is not None
-    assert found.recommended.configuration == SPACE.configurations[place]
-    told = found.to_dict()
-    assert told["power_cap_w"] is None
-    assert told["max_slowdown"] == most
-    assert (told["baseline"] is None) == (most is None)
+    choice = choice_of(forecast(), SPACE, NO_CAP, objective=objective, max_slowdown=most)  # type: ignore[arg-type]
+    assert choice.recommended is not None
+    assert choice.recommended.configuration == SPACE.configurations[place]
+    document = choice.to_dict()
+    assert document["power_cap_w"] is None
+    assert document["max_slowdown"] == most
+    assert (document["baseline"] is None) == (most is None)
 
 
 def test_a_cap_and_a_limit_are_both_kept() -> None:
-    found = choice_of(forecast(), SPACE, 90.0, objective="performance", max_slowdown=0.05)
-    assert found.recommended is not None
-    assert found.recommended.configuration == SPACE.configurations[1]
+    choice = choice_of(forecast(), SPACE, 90.0, objective="performance", max_slowdown=0.05)
+    assert choice.recommended is not None
+    assert choice.recommended.configuration == SPACE.configurations[1]
     assert choice_of(forecast(), SPACE, 70.0, max_slowdown=0.05).recommended is None
 
 

@@ -49,8 +49,8 @@ def kept(
         "process", 0, "cpu", "{}", sizes, runs.applications, 1 << 30, {"bags": 9}, {"level": 0.9}
     )
     TrainedCoRunModel(card, FittedCoRun(predictor, errors)).save(folder)
-    found: TrainedCoRunModel = load_model(folder, "corun")
-    return found
+    model: TrainedCoRunModel = load_model(folder, "corun")
+    return model
 
 
 @pytest.fixture(scope="module")
@@ -75,27 +75,27 @@ def test_what_was_kept_predicts_the_same_bits(predictor: CoRunPredictor, model: 
 def test_intervals_are_those_of_new_or_of_known_applications(model: TrainedCoRunModel) -> None:
     known, new = model.predict([(A, B), (A, X)])
     for forecast, factor in ((known, 1.0), (new, 2.0)):
-        for quantity, found in (
+        for quantity, result in (
             ("slowdown", forecast.slowdown[0]),
             ("time", forecast.time_s),
             ("power", forecast.power_w),
         ):
-            assert found is not None
-            assert found.high / found.value == pytest.approx(np.exp(factor * QUANTITIES[quantity]))
-            assert found.low * found.high == pytest.approx(found.value**2)
+            assert result is not None
+            assert result.high / result.value == pytest.approx(np.exp(factor * QUANTITIES[quantity]))
+            assert result.low * result.high == pytest.approx(result.value**2)
 
 
 def test_a_forecast_says_what_belongs_beside_it(model: TrainedCoRunModel) -> None:
-    (found,) = model.predict([(A, B)], level=0.5)
-    assert found.level == 0.5
-    assert found.serial_s == pytest.approx((A.time_s or 0) + (B.time_s or 0))
-    assert found.memory_bytes == 2 << 20
-    assert found.warnings == ()
-    told: dict[str, Any] = found.to_dict()
-    assert list(told["slowdown"]) == [A.application, B.application]
-    for value in (told["time_s"], told["power_w"], *told["slowdown"].values()):
+    (predicted,) = model.predict([(A, B)], level=0.5)
+    assert predicted.level == 0.5
+    assert predicted.serial_s == pytest.approx((A.time_s or 0) + (B.time_s or 0))
+    assert predicted.memory_bytes == 2 << 20
+    assert predicted.warnings == ()
+    document: dict[str, Any] = predicted.to_dict()
+    assert list(document["slowdown"]) == [A.application, B.application]
+    for value in (document["time_s"], document["power_w"], *document["slowdown"].values()):
         assert value["low"] < value["value"] < value["high"]
-    json.dumps(told, allow_nan=False)
+    json.dumps(document, allow_nan=False)
 
 
 def test_an_application_that_is_there_twice_is_named_twice(model: TrainedCoRunModel) -> None:
@@ -113,16 +113,16 @@ def test_members_that_are_given_in_another_order_get_the_same(model: TrainedCoRu
     assert other.time_s is not None
     assert one.time_s.value == pytest.approx(other.time_s.value)
     assert [each.value for each in one.slowdown if each] == pytest.approx(
-        [other.slowdown[place].value for place in (1, 2, 0)]  # type: ignore[union-attr]
+        [other.slowdown[index].value for index in (1, 2, 0)]  # type: ignore[union-attr]
     )
 
 
 def test_a_bag_larger_than_those_of_the_training_is_predicted_with_a_warning(
     model: TrainedCoRunModel,
 ) -> None:
-    (found,) = model.predict([(A, B, C, A)])
-    assert found.time_s is not None
-    assert found.warnings == (
+    (predicted,) = model.predict([(A, B, C, A)])
+    assert predicted.time_s is not None
+    assert predicted.warnings == (
         "4 applications at once, and the model was trained on mixes of 2 and 3: it is asked beyond what it "
         "was tested on, and its intervals are those of these",
     )
@@ -144,27 +144,29 @@ def test_what_is_outside_of_the_training_is_warned_of(model: TrainedCoRunModel) 
     assert {low, high} <= {run.features[name] for run in (A, B, C)}
     (inside,) = known.predict([(A, replace(X, features=B.features))])
     assert inside.warnings == ()
-    (found,) = known.predict([(A, replace(X, features={**B.features, name: high + 0.1}))])
-    assert found.warnings == (
+    (predicted,) = known.predict([(A, replace(X, features={**B.features, name: high + 0.1}))])
+    assert predicted.warnings == (
         f"outside of what the model was trained on in: {name} of {X.name} {high + 0.1:.4g} "
         f"({low:.4g} to {high:.4g})",
     )
 
 
 def test_without_a_time_alone_no_time_is_told_and_said_so(model: TrainedCoRunModel) -> None:
-    (found,) = model.predict([(A, replace(B, time_s=None, memory_bytes=None, power_w=None))])
-    assert (found.time_s, found.serial_s, found.power_w, found.memory_bytes) == (None,) * 4
-    assert all(found.slowdown)
-    assert found.warnings == ("no isolated time is known of cfd small, so that no time of the mix is told",)
+    (predicted,) = model.predict([(A, replace(B, time_s=None, memory_bytes=None, power_w=None))])
+    assert (predicted.time_s, predicted.serial_s, predicted.power_w, predicted.memory_bytes) == (None,) * 4
+    assert all(predicted.slowdown)
+    assert predicted.warnings == (
+        "no isolated time is known of cfd small, so that no time of the mix is told",
+    )
 
 
 def test_times_that_were_never_measured_are_as_sure_as_slowdowns(
     predictor: CoRunPredictor, tmp_path: Path
 ) -> None:
-    (found,) = kept(tmp_path / "co", predictor, {"slowdown": 0.1}).predict([(A, B)])
-    assert found.time_s is not None
-    assert found.time_s.high / found.time_s.value == pytest.approx(np.exp(0.1))
-    assert found.power_w is None
+    (model,) = kept(tmp_path / "co", predictor, {"slowdown": 0.1}).predict([(A, B)])
+    assert model.time_s is not None
+    assert model.time_s.high / model.time_s.value == pytest.approx(np.exp(0.1))
+    assert model.power_w is None
 
 
 @pytest.mark.parametrize("times", [True, False], ids=["times", "no times"])
@@ -174,9 +176,9 @@ def test_a_published_model_of_triples_alone_forecasts_triples(times: bool, tmp_p
         runs = replace(runs, bags=tuple(replace(bag, time_s=None) for bag in runs.bags))
     quantities = QUANTITIES if times else {"slowdown": 0.1}
     trained = kept(tmp_path / "co", Published("decision-tree").fit(runs, 0), quantities, runs)
-    (found,) = trained.predict([(A, B, C)])
-    assert found.time_s is not None
-    assert found.time_s.value == pytest.approx(trained.predictor.predict([(A, B, C)]).time_s[0])
+    (predicted,) = trained.predict([(A, B, C)])
+    assert predicted.time_s is not None
+    assert predicted.time_s.value == pytest.approx(trained.predictor.predict([(A, B, C)]).time_s[0])
     with pytest.raises(InputError, match=r"^mix: expected as many applications .* \(3\), found 2$"):
         trained.predict([(A, B)])
 
@@ -207,10 +209,10 @@ def test_wrong_bags_are_refused(
 
 
 def test_limits_are_numbers_whatever_errors_were_kept(predictor: CoRunPredictor, tmp_path: Path) -> None:
-    (found,) = kept(tmp_path / "co", predictor, dict.fromkeys(QUANTITIES, 1e9)).predict([(A, B)])
-    assert found.time_s is not None
-    assert found.time_s.high / found.time_s.value == pytest.approx(np.exp(100))
-    json.dumps(found.to_dict(), allow_nan=False)
+    (model,) = kept(tmp_path / "co", predictor, dict.fromkeys(QUANTITIES, 1e9)).predict([(A, B)])
+    assert model.time_s is not None
+    assert model.time_s.high / model.time_s.value == pytest.approx(np.exp(100))
+    json.dumps(model.to_dict(), allow_nan=False)
 
 
 def test_mixes_may_be_named_by_isolated_runs_of_the_training(predictor: CoRunPredictor) -> None:
@@ -223,12 +225,12 @@ def test_mixes_may_be_named_by_isolated_runs_of_the_training(predictor: CoRunPre
 
 
 def test_a_forecast_is_a_table_of_co_runners(model: TrainedCoRunModel) -> None:
-    found = model.predict([(A, B), (A, B, X)])
-    table = found.plain_columns()
+    predicted = model.predict([(A, B), (A, B, X)])
+    table = predicted.plain_columns()
     assert table["co_runner"] == ["bfs small", "cfd small", "bfs small", "cfd small", "x small"]
     assert table["mix"][:2] == ["bfs small + cfd small"] * 2
-    assert found[0].time_s is not None
-    assert table["time_s"][:2] == [found[0].time_s.value] * 2
+    assert predicted[0].time_s is not None
+    assert table["time_s"][:2] == [predicted[0].time_s.value] * 2
     assert all(
         low < value < high
         for low, value, high in zip(*(table[name] for name in ("low", "slowdown", "high")), strict=True)

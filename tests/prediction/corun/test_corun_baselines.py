@@ -1,4 +1,4 @@
-"""What looks at no application: means as by hand, and members that take turns."""
+"""Baselines, which ignore applications: means as by hand, and time sharing."""
 
 from __future__ import annotations
 

@@ -37,16 +37,16 @@ BAGS = [bag(pair, gib_of(pair) <= 10) for pair in PAIRS]
 
 
 def feasibility(bags: list[Bag]) -> Feasibility:
-    found = fit_feasibility(bags)
-    assert found is not None
-    return found
+    fits = fit_feasibility(bags)
+    assert fits is not None
+    return fits
 
 
 def test_memory_is_found_to_be_what_tells() -> None:
-    found = feasibility(BAGS)
-    assert found.wanted == "memory_bytes"
-    assert found.slope < 0
-    probability = found.probability(PAIRS)
+    result = feasibility(BAGS)
+    assert result.wanted == "memory_bytes"
+    assert result.slope < 0
+    probability = result.probability(PAIRS)
     fits = np.array([each.fits for each in BAGS])
     assert probability[fits].min() > 0.5 > probability[~fits].max()
 
@@ -57,9 +57,9 @@ def test_odds_are_those_of_scikit_learn() -> None:
     design = np.column_stack([np.ones_like(scaled), scaled])
     truth = [each.fits for each in BAGS]
     peer = LogisticRegression(C=100.0, fit_intercept=False, tol=1e-10, max_iter=1000).fit(design, truth)
-    found = feasibility(BAGS)
-    assert_allclose([found.intercept, found.slope], peer.coef_[0], rtol=1e-4)
-    assert_allclose(found.probability(PAIRS), peer.predict_proba(design)[:, 1], atol=1e-5)
+    fits = feasibility(BAGS)
+    assert_allclose([fits.intercept, fits.slope], peer.coef_[0], rtol=1e-4)
+    assert_allclose(fits.probability(PAIRS), peer.predict_proba(design)[:, 1], atol=1e-5)
 
 
 def test_it_is_not_told_where_memory_is_not_known() -> None:
@@ -91,50 +91,50 @@ NEW = [made_solo(name) for name in ("gem", "hmm", "kmeans", "lud", "nw", "srad")
 
 
 def power_of(bags: tuple[Bag, ...]) -> Power:
-    found = fit_power(bags)
-    assert found is not None
-    return found
+    power = fit_power(bags)
+    assert power is not None
+    return power
 
 
 def test_power_of_new_applications_is_found() -> None:
     """20 W, and 40 W for what is used of the device."""
-    found = power_of(CO_RUNS.bags)
+    power = power_of(CO_RUNS.bags)
     for members in (2, 3):
         bags = list(combinations_with_replacement(NEW, members))
         truth = np.array([made_bag(solos).power_w for solos in bags], dtype=np.float64)
-        assert np.abs(found.watts(bags) / truth - 1).mean() < 0.04
+        assert np.abs(power.watts(bags) / truth - 1).mean() < 0.04
 
 
 def test_nothing_beyond_the_training_is_predicted() -> None:
-    found = power_of(CO_RUNS.bags)
+    power = power_of(CO_RUNS.bags)
     ratios = [(bag.power_w or 0.0) / max(solo.power_w or 0.0 for solo in bag.solos) for bag in CO_RUNS.bags]
     five = [(*NEW[:5],)]
-    ratio = found.watts(five) / max(solo.power_w or 0.0 for solo in five[0])
+    ratio = power.watts(five) / max(solo.power_w or 0.0 for solo in five[0])
     assert min(ratios) - 1e-9 <= ratio[0] <= max(ratios) + 1e-9
 
 
 def test_the_order_of_members_does_not_matter_even_where_powers_are_the_same() -> None:
-    found = power_of(CO_RUNS.bags)
+    power = power_of(CO_RUNS.bags)
     same = [
-        replace(NEW[place], power_w=50.0, features={"utilisation": used})
-        for place, used in enumerate((0.2, 0.9, 0.5))
+        replace(NEW[index], power_w=50.0, features={"utilisation": used})
+        for index, used in enumerate((0.2, 0.9, 0.5))
     ]
-    watts = found.watts(list(permutations(same)))
+    watts = power.watts(list(permutations(same)))
     assert_allclose(watts, watts[0], rtol=1e-12)
 
 
 @pytest.mark.parametrize("power", [None, 0.0])
 def test_power_is_not_told_where_that_of_a_member_is_not_known(power: float | None) -> None:
-    found = power_of(CO_RUNS.bags)
+    result = power_of(CO_RUNS.bags)
     unknown = replace(NEW[0], power_w=power)
-    assert np.isnan(found.watts([(unknown, NEW[1]), (NEW[1], unknown)])).all()
+    assert np.isnan(result.watts([(unknown, NEW[1]), (NEW[1], unknown)])).all()
 
 
 def test_a_member_whose_use_is_not_known_is_taken_to_use_as_much_as_the_median() -> None:
-    found = power_of(CO_RUNS.bags)
+    power = power_of(CO_RUNS.bags)
     unknown = replace(NEW[0], features={})
-    middle = replace(NEW[0], features={"utilisation": found.utilisation})
-    assert_array_equal(found.watts([(unknown, NEW[1])]), found.watts([(middle, NEW[1])]))
+    middle = replace(NEW[0], features={"utilisation": power.utilisation})
+    assert_array_equal(power.watts([(unknown, NEW[1])]), power.watts([(middle, NEW[1])]))
 
 
 def test_powers_without_any_use_known_are_predicted() -> None:

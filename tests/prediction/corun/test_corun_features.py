@@ -1,4 +1,4 @@
-"""What applications are compared by: where it comes from, and what stands in for what is not known."""
+"""Traits of applications: their origin, and replacements of missing ones."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ def test_traits_are_what_more_than_half_of_the_applications_have() -> None:
         bare("d", ipc=2.0),
         bare("e", utilisation=0.9),
     ]
-    found = Traits.of(solos)
-    assert found.names == ("utilisation",)
-    assert_array_equal(found.matrix(solos).near[:, 0], [0.5, 0.7, 0.7, 0.7, 0.9])
+    traits = Traits.of(solos)
+    assert traits.names == ("utilisation",)
+    assert_array_equal(traits.matrix(solos).near[:, 0], [0.5, 0.7, 0.7, 0.7, 0.9])
 
 
 @pytest.mark.parametrize("value", [0.0, -1.0, float("nan")])
@@ -51,8 +51,8 @@ def test_a_share_of_0_is_a_share() -> None:
 
 def test_traits_that_are_all_the_same_tell_nothing_and_break_nothing() -> None:
     solos = [bare(name, utilisation=0.5) for name in "abc"]
-    found = Traits.of(solos).matrix(solos)
-    assert_array_equal(found.load, np.zeros(3))
+    matrix = Traits.of(solos).matrix(solos)
+    assert_array_equal(matrix.load, np.zeros(3))
 
 
 def test_without_traits_the_load_is_the_lowest_rate_or_else_the_time_alone() -> None:
@@ -63,18 +63,18 @@ def test_without_traits_the_load_is_the_lowest_rate_or_else_the_time_alone() -> 
     load = Traits.of(both).matrix(both).load
     assert load[0] > load[1]
     solos = [bare("a"), replace(bare("b"), time_s=math.e**2), replace(bare("c"), time_s=None)]
-    found = Traits.of(solos)
-    assert found.load == "time_s"
-    assert_allclose(found.matrix(solos).load[2], 0.0, atol=1e-12)
+    traits = Traits.of(solos)
+    assert traits.load == "time_s"
+    assert_allclose(traits.matrix(solos).load[2], 0.0, atol=1e-12)
     unknown = [replace(solo, time_s=None) for solo in solos]
     assert_array_equal(Traits.of(unknown).matrix(unknown).load, np.zeros(3))
 
 
 def test_a_load_that_is_not_known_is_the_mean_of_the_training_whoever_else_is_asked_about() -> None:
     known = [bare("a", k80_steps_per_s=1.0), bare("b", k80_steps_per_s=9.0)]
-    found, new = Traits.of(known), bare("c")
-    for asked in ([new], [new, known[0]], [new, known[1]]):
-        assert_allclose(found.matrix(asked).load[0], 0.0, atol=1e-12)
+    traits, new = Traits.of(known), bare("c")
+    for inputs in ([new], [new, known[0]], [new, known[1]]):
+        assert_allclose(traits.matrix(inputs).load[0], 0.0, atol=1e-12)
 
 
 def test_who_leaves_the_memory_system_idle_is_known_by_its_use() -> None:
@@ -84,8 +84,8 @@ def test_who_leaves_the_memory_system_idle_is_known_by_its_use() -> None:
 
 def test_rows_count_who_is_beside_whom() -> None:
     bags = [(THREE[0], THREE[2]), (THREE[1], THREE[1], THREE[0])]
-    solos, places = applications_of(bags)
-    rows = CoRunnerRows.of(places, len(solos))
+    solos, indices = applications_of(bags)
+    rows = CoRunnerRows.of(indices, len(solos))
     assert [solo.application for solo in solos] == ["bfs", "cfd", "crc"]
     assert rows.own.tolist() == [0, 2, 1, 1, 0]
     assert rows.beside.tolist() == [[0, 0, 1], [1, 0, 0], [1, 1, 0], [1, 1, 0], [0, 2, 0]]
@@ -95,9 +95,9 @@ def test_rows_count_who_is_beside_whom() -> None:
 
 def test_an_application_that_was_profiled_twice_is_two() -> None:
     other = replace(THREE[0], features={"utilisation": 0.9})
-    solos, places = applications_of([(THREE[0], other), (THREE[0], THREE[1])])
+    solos, indices = applications_of([(THREE[0], other), (THREE[0], THREE[1])])
     assert [solo.application for solo in solos] == ["bfs", "bfs", "cfd"]
-    assert places == [[0, 1], [0, 2]]
+    assert indices == [[0, 1], [0, 2]]
 
 
 WITH = [made_solo(name, size) for name in NAMES for size in ("small", "tiny")]
@@ -105,20 +105,20 @@ WITHOUT = [replace(solo, features={}) for solo in WITH]
 
 
 def training(bags: list[tuple[Solo, ...]]) -> SlowdownCovariance:
-    solos, places = applications_of(bags)
-    return SlowdownCovariance(Traits.of(solos).matrix(solos), CoRunnerRows.of(places, len(solos)))
+    solos, indices = applications_of(bags)
+    return SlowdownCovariance(Traits.of(solos).matrix(solos), CoRunnerRows.of(indices, len(solos)))
 
 
 def bags_of(solos: list[Solo], seed: int, count: int = 12) -> list[tuple[Solo, ...]]:
     random = np.random.default_rng(seed)
     return [
-        tuple(solos[place] for place in random.choice(len(solos), size=random.integers(2, 5)))
+        tuple(solos[index] for index in random.choice(len(solos), size=random.integers(2, 5)))
         for _ in range(count)
     ]
 
 
-def moved(asked: SlowdownCovariance, seed: int) -> KernelSizes:
-    sizes = KernelSizes.unfitted(asked.features.near.shape[1])
+def moved(covariance: SlowdownCovariance, seed: int) -> KernelSizes:
+    sizes = KernelSizes.unfitted(covariance.features.near.shape[1])
     return sizes.from_vector(sizes.vector + np.random.default_rng(seed).normal(0, 0.7, len(sizes.vector)))
 
 
@@ -126,41 +126,43 @@ def moved(asked: SlowdownCovariance, seed: int) -> KernelSizes:
 @given(seed=st.integers(0, 1000))
 @settings(max_examples=15, deadline=None)
 def test_it_is_symmetric_and_never_negative(solos: list[Solo], seed: int) -> None:
-    asked = training(bags_of(solos, seed))
-    covariance = asked.matrix(moved(asked, seed))
+    mixes = training(bags_of(solos, seed))
+    covariance = mixes.matrix(moved(mixes, seed))
     assert_allclose(covariance, covariance.T, rtol=1e-12, atol=1e-12)
     assert np.linalg.eigvalsh(covariance).min() > -1e-9 * np.trace(covariance)
 
 
 @pytest.mark.parametrize("solos", [WITH, WITHOUT], ids=["traits", "no traits"])
 def test_its_slope_is_that_of_finite_differences(solos: list[Solo]) -> None:
-    asked = training(bags_of(solos, 3))
-    sizes = moved(asked, 3)
-    half = np.random.default_rng(3).normal(size=(len(asked.rows.own), len(asked.rows.own)))
+    mixes = training(bags_of(solos, 3))
+    sizes = moved(mixes, 3)
+    half = np.random.default_rng(3).normal(size=(len(mixes.rows.own), len(mixes.rows.own)))
     weights = half + half.T
-    slope = asked.slope(sizes, weights)
+    slope = mixes.slope(sizes, weights)
     assert len(slope) == len(sizes.vector) - 1
-    for place, found in enumerate(slope):
+    for index, result in enumerate(slope):
         step = np.zeros(len(sizes.vector))
-        step[place] = 1e-5
-        up, down = ((weights * asked.matrix(sizes.from_vector(sizes.vector + way * step))).sum() for way in (1, -1))
-        assert found == pytest.approx((up - down) / 2e-5, rel=1e-5, abs=1e-5)
+        step[index] = 1e-5
+        up, down = (
+            (weights * mixes.matrix(sizes.from_vector(sizes.vector + way * step))).sum() for way in (1, -1)
+        )
+        assert result == pytest.approx((up - down) / 2e-5, rel=1e-5, abs=1e-5)
 
 
 @pytest.mark.parametrize("solos", [WITH, WITHOUT], ids=["traits", "no traits"])
 @pytest.mark.parametrize("count", [12, 400], ids=["fewer rows than pairs", "more"])
 def test_weights_are_those_of_the_whole_covariance(solos: list[Solo], count: int) -> None:
-    asked = training(bags_of(solos, 4, count))
-    sizes, rows = moved(asked, 4), asked.rows
+    mixes = training(bags_of(solos, 4, count))
+    sizes, rows = moved(mixes, 4), mixes.rows
     values = np.random.default_rng(4).normal(size=len(rows.own))
-    weights = np.linalg.solve(asked.matrix(sizes) + sizes.noise * np.eye(len(values)), values)
-    alone, beside = weights_of(asked, sizes, values)
+    weights = np.linalg.solve(mixes.matrix(sizes) + sizes.noise * np.eye(len(values)), values)
+    alone, beside = weights_of(mixes, sizes, values)
     chosen = np.eye(len(alone))[rows.own]
     # Weights differ where applications are alike, but not what they say.
-    pairs = asked.of_pairs(sizes)
+    pairs = mixes.of_pairs(sizes)
     expected = np.column_stack([(chosen.T * weights) @ rows.beside, chosen.T @ weights])
-    found = np.column_stack([beside, alone])
-    assert_allclose(pairs @ found.ravel(), pairs @ expected.ravel(), rtol=1e-6, atol=1e-6)
+    result = np.column_stack([beside, alone])
+    assert_allclose(pairs @ result.ravel(), pairs @ expected.ravel(), rtol=1e-6, atol=1e-6)
 
 
 def test_sizes_come_back_from_their_vector() -> None:

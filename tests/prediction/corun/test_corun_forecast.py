@@ -41,7 +41,7 @@ def test_the_more_often_an_interval_is_to_hold_the_further_it_reaches(
     seed: int, level: float, slope: float
 ) -> None:
     errors = made(seed, slope=slope)
-    near, far = errors.reach(level, 0.5), errors.reach(level + 0.09, 0.5)
+    near, far = errors.half_width(level, 0.5), errors.half_width(level + 0.09, 0.5)
     assert 0 < near <= far
 
 
@@ -50,23 +50,23 @@ def test_intervals_hold_as_often_as_they_say_or_somewhat_more_by_caution() -> No
     for seed in range(12):
         errors, new = made(seed, slope=0.2), made(seed + 100, slope=0.2)
         assert new.log_value is not None
-        for level, found in shares.items():
-            held = np.abs(new.log_error) <= errors.reach(level, new.log_value)
-            found.append(float(held.mean()))
-    for level, found in shares.items():
-        assert level <= np.mean(found) <= level + 0.06
+        for level, result in shares.items():
+            held = np.abs(new.log_error) <= errors.half_width(level, new.log_value)
+            result.append(float(held.mean()))
+    for level, result in shares.items():
+        assert level <= np.mean(result) <= level + 0.06
 
 
 def test_intervals_are_wider_where_larger_values_are_less_sure() -> None:
     errors = made(slope=0.4)
-    reach = errors.reach(0.9, np.array([-1.0, 0.0, 0.5, 1.0]))
+    reach = errors.half_width(0.9, np.array([-1.0, 0.0, 0.5, 1.0]))
     assert reach[0] == reach[1]
     assert reach[3] > reach[2] > 2 * reach[1]
 
 
 @pytest.mark.parametrize("errors", [made(values=False), made(slope=-0.04)], ids=["untold", "surer"])
 def test_intervals_are_never_narrower_for_larger_values(errors: CoRunResiduals) -> None:
-    reach = errors.reach(0.9, np.array([0.0, 2.0]))
+    reach = errors.half_width(0.9, np.array([0.0, 2.0]))
     assert reach[0] == pytest.approx(reach[1])
 
 
@@ -74,21 +74,21 @@ def test_errors_that_are_all_0_reach_nowhere() -> None:
     errors = CoRunResiduals(
         np.zeros(4), np.array([0, 0, 1, 1]), ("a", "b"), None, np.array([0.1, 0.2, 0.3, 0.4])
     )
-    assert errors.reach(0.9, 0.3) == 0
+    assert errors.half_width(0.9, 0.3) == 0
 
 
 def test_asking_again_gives_the_same() -> None:
     errors = made(slope=0.2)
-    first = errors.reach(0.9, 0.4)
-    errors.reach(0.5, 0.4)
-    assert errors.reach(0.9, 0.4) == first
-    assert made(slope=0.2).reach(0.9, 0.4) == first
+    first = errors.half_width(0.9, 0.4)
+    errors.half_width(0.5, 0.4)
+    assert errors.half_width(0.9, 0.4) == first
+    assert made(slope=0.2).half_width(0.9, 0.4) == first
 
 
 def test_absurd_errors_reach_as_far_as_there_are_numbers() -> None:
     errors = made(slope=0.3)
     absurd = CoRunResiduals(1e6 * errors.log_error, errors.group, GROUPS, errors.mix, errors.log_value)
-    assert_array_equal(absurd.reach(0.9, np.array([0.0, 200.0])), [100.0, 100.0])
+    assert_array_equal(absurd.half_width(0.9, np.array([0.0, 200.0])), [100.0, 100.0])
 
 
 TIMES = st.lists(st.floats(0.01, 100), min_size=2, max_size=5)
@@ -106,25 +106,25 @@ def test_three_that_end_one_by_one() -> None:
 
 def test_the_one_that_ends_first_is_told_by_its_slowdown_not_by_its_time_alone() -> None:
     """The short one is slowed down so much that the long one ends first, after 3 s; 0.7 s are left."""
-    asked = []
+    calls = []
 
     def slowdowns(running: tuple[int, ...]) -> list[float]:
-        asked.append(running)
+        calls.append(running)
         return [10.0, 1.5]
 
     assert mix_time([1.0, 2.0], slowdowns) == pytest.approx(3 + 0.7)
-    assert asked == [(0, 1)]
+    assert calls == [(0, 1)]
 
 
 def test_those_that_are_left_are_named_by_their_places() -> None:
-    asked = []
+    calls = []
 
     def slowdowns(running: tuple[int, ...]) -> list[float]:
-        asked.append(running)
+        calls.append(running)
         return [1.0] * len(running)
 
     assert mix_time([3.0, 1.0, 2.0], slowdowns) == pytest.approx(3.0)
-    assert asked == [(0, 1, 2), (0, 2)]
+    assert calls == [(0, 1, 2), (0, 2)]
 
 
 def test_a_mix_of_one_ends_with_it_and_one_of_equals_at_once() -> None:
@@ -155,7 +155,7 @@ def test_the_order_of_the_members_does_not_matter(members: list[tuple[float, flo
     shuffled = random.sample(members, len(members))
 
     def took(bag: list[tuple[float, float]]) -> float:
-        return mix_time([time for time, _ in bag], lambda running: [bag[place][1] for place in running])
+        return mix_time([time for time, _ in bag], lambda running: [bag[index][1] for index in running])
 
     assert took(shuffled) == pytest.approx(took(members))
 
@@ -171,15 +171,15 @@ def test_twice_the_times_are_twice_the_time(times: list[float], factor: float) -
 def test_many_bags_take_what_each_takes_by_itself(bags: list[list[float]]) -> None:
     slowed = np.array([2.0, 1.5, 1.2])
 
-    def left(rows: Integers, places: Integers) -> Reals:
-        return np.tile(slowed[places] - 0.1, (len(rows), 1))
+    def left(rows: Integers, columns: Integers) -> Reals:
+        return np.tile(slowed[columns] - 0.1, (len(rows), 1))
 
     together = mix_times(np.array(bags), np.tile(slowed, (len(bags), 1)), left)
-    for place, times in enumerate(bags):
+    for index, times in enumerate(bags):
         alone = mix_time(
             times, lambda running: [slowed[each] - (0.1 if len(running) < 3 else 0.0) for each in running]
         )
-        assert alone == pytest.approx(together[place])
+        assert alone == pytest.approx(together[index])
 
 
 @pytest.mark.parametrize(("times", "slowed"), [([np.nan, 1.0], [2.0, 2.0]), ([1.0, 1.0], [2.0, np.nan])])
@@ -201,8 +201,8 @@ def test_an_even_slowdown_is_found_again_from_the_time(times: list[float], slowd
     time = mix_time(
         times, lambda running: with_fewer(np.full(len(running), slowdown), members, len(running)).tolist()
     )
-    found = even_slowdown(np.array([times]), np.array([time]))
-    assert found == pytest.approx([slowdown], rel=1e-6, abs=1e-6)
+    result = even_slowdown(np.array([times]), np.array([time]))
+    assert result == pytest.approx([slowdown], rel=1e-6, abs=1e-6)
 
 
 def test_an_even_slowdown_is_never_below_1_and_ends_there() -> None:

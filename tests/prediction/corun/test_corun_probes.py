@@ -40,8 +40,8 @@ def slower(bag: Bag, factor: float = 2.0) -> Bag:
 
 
 def predicted(process: SlowdownProcess) -> np.ndarray:
-    told, places = process.of_mixes(PAIRS)
-    return np.concatenate(told.slowdowns(places))
+    slowdowns, indices = process.of_mixes(PAIRS)
+    return np.concatenate(slowdowns.slowdowns(indices))
 
 
 @pytest.mark.parametrize("trees", [True, False])
@@ -50,49 +50,49 @@ def test_telling_mixes_is_the_same_as_a_fit_with_them(trees: bool) -> None:
     bags = RUNS.bags
     probes = tuple(slower(made_bag(pair)) for pair in PAIRS[:2])
     before = fit_slowdowns(bags, 0, trees=trees)
-    found = Hyperparameters(before.scale.link, before.traits.names, before.sizes)
-    whole = fit_slowdowns((*bags, *probes), 0, trees=trees, known=found)
+    fitted = Hyperparameters(before.scale.link, before.traits.names, before.sizes)
+    whole = fit_slowdowns((*bags, *probes), 0, trees=trees, known=fitted)
     assert_allclose(predicted(with_measured(before, probes)), predicted(whole), rtol=1e-8)
 
 
 def test_what_was_measured_moves_mixes_that_are_like_it(process: SlowdownProcess) -> None:
-    told = with_measured(process, [slower(made_bag(pair)) for pair in PAIRS[:3]])
-    assert (predicted(told)[6::2] > 1.1 * predicted(process)[6::2]).all()
+    conditioned = with_measured(process, [slower(made_bag(pair)) for pair in PAIRS[:3]])
+    assert (predicted(conditioned)[6::2] > 1.1 * predicted(process)[6::2]).all()
 
 
 def test_less_is_open_of_a_measured_mix_and_nothing_becomes_less_sure(process: SlowdownProcess) -> None:
     before = open_mixes(process, PAIRS)
-    told = open_mixes(with_measured(process, [made_bag(PAIRS[0])]), PAIRS)
-    assert_allclose(told.covariance, before.given(0).covariance, atol=1e-9)
-    assert (told.deviations <= before.deviations + 1e-12).all()
-    assert (told.deviations[:2] < before.deviations[:2]).all()
+    conditioned = open_mixes(with_measured(process, [made_bag(PAIRS[0])]), PAIRS)
+    assert_allclose(conditioned.covariance, before.given(0).covariance, atol=1e-9)
+    assert (conditioned.deviations <= before.deviations + 1e-12).all()
+    assert (conditioned.deviations[:2] < before.deviations[:2]).all()
     fall = np.diag(before.covariance - before.given(0).covariance).sum()
     assert before.gain(0) == pytest.approx(fall)
 
 
 def test_the_mix_that_lowers_the_variances_most_is_named(process: SlowdownProcess) -> None:
     before = open_mixes(process, PAIRS)
-    gains = [before.gain(place) for place in range(len(PAIRS))]
-    found = suggest_mixes(process, 1, PAIRS, PAIRS, TYPICAL)
-    assert found.mixes == (PAIRS[int(np.argmax(gains))],)
-    assert found.error < found.error_before == pytest.approx(np.expm1(TYPICAL))
+    gains = [before.gain(index) for index in range(len(PAIRS))]
+    suggestion = suggest_mixes(process, 1, PAIRS, PAIRS, TYPICAL)
+    assert suggestion.mixes == (PAIRS[int(np.argmax(gains))],)
+    assert suggestion.error < suggestion.error_before == pytest.approx(np.expm1(TYPICAL))
     more = suggest_mixes(process, 3, PAIRS, PAIRS, TYPICAL)
-    assert more.mixes[:1] == found.mixes
+    assert more.mixes[:1] == suggestion.mixes
     assert len({run.name for mix in more.mixes for run in mix}) == 4
 
 
 def test_what_was_measured_counts_and_is_not_named_again(process: SlowdownProcess) -> None:
     first = suggest_mixes(process, 1, PAIRS, PAIRS, TYPICAL)
-    told = with_measured(process, [made_bag(first.mixes[0])])
-    again = suggest_mixes(told, 1, PAIRS, PAIRS, TYPICAL, process)
+    conditioned = with_measured(process, [made_bag(first.mixes[0])])
+    again = suggest_mixes(conditioned, 1, PAIRS, PAIRS, TYPICAL, process)
     assert again.mixes != first.mixes
     assert again.error < again.error_before < first.error_before
 
 
 def test_only_mixes_that_can_be_measured_are_named_each_once(process: SlowdownProcess) -> None:
     among = [PAIRS[1], PAIRS[1][::-1], PAIRS[2]]
-    found = suggest_mixes(process, 2, [PAIRS[0]], among, TYPICAL)
-    assert {run.name for mix in found.mixes for run in mix} == {"new small", "cfd small", "crc small"}
+    suggestion = suggest_mixes(process, 2, [PAIRS[0]], among, TYPICAL)
+    assert {run.name for mix in suggestion.mixes for run in mix} == {"new small", "cfd small", "crc small"}
     with pytest.raises(InputError, match="suggest-probes: expected from 1 to 2, as 2 mixes can be measured"):
         suggest_mixes(process, 3, [PAIRS[0]], among, TYPICAL)
     with pytest.raises(InputError, match="from 1 to 5, as 6 mixes"):
@@ -100,7 +100,7 @@ def test_only_mixes_that_can_be_measured_are_named_each_once(process: SlowdownPr
 
 
 def test_too_many_are_refused(process: SlowdownProcess) -> None:
-    many = list(combinations([made_solo(f"app{place}") for place in range(72)], 2))
+    many = list(combinations([made_solo(f"app{index}") for index in range(72)], 2))
     with pytest.raises(InputError, match="at most 5,000 co-runners to compare, found 5,112"):
         suggest_mixes(process, 1, many, many, TYPICAL)
 

@@ -65,17 +65,17 @@ def error_of(predicted: CoRunPrediction, bags: Sequence[tuple[Solo, ...]]) -> fl
 
 def test_slowdowns_of_new_applications_are_found(fitted: CoRunProcessPredictor) -> None:
     bags = [bag for members in (2, 3) for bag in combinations_with_replacement(NEW, members)]
-    found = error_of(fitted.predict(bags), bags)
+    errors = error_of(fitted.predict(bags), bags)
     mean = float(np.exp(np.mean([np.log(each.slowdown or 1) for bag in BOTH.bags for each in bag.members])))
     of_mean = np.abs(mean / np.concatenate([true_slowdowns(bag) for bag in bags]) - 1).mean()
-    assert found < 0.12
-    assert found < of_mean / 2
+    assert errors < 0.12
+    assert errors < of_mean / 2
 
 
 def test_slowdowns_of_bags_of_known_applications_are_found() -> None:
     """Each tenth bag is new."""
     new = [bag.solos for bag in BOTH.bags[::10]]
-    rest = tuple(bag for place, bag in enumerate(BOTH.bags) if place % 10)
+    rest = tuple(bag for index, bag in enumerate(BOTH.bags) if index % 10)
     predicted = Process().fit(replace(BOTH, bags=rest), 0).predict(new)
     assert error_of(predicted, new) < 0.05
 
@@ -97,10 +97,10 @@ def test_times_follow_from_the_slowdowns_of_those_that_still_run(
 ) -> None:
     bag = ASKED[3]
 
-    def slowdowns_of(places: tuple[int, ...]) -> list[float]:
-        part = tuple(bag[place] for place in places)
-        found: list[float] = fitted.predict([part]).slowdown[0].tolist()
-        return found
+    def slowdowns_of(columns: tuple[int, ...]) -> list[float]:
+        part = tuple(bag[index] for index in columns)
+        predicted: list[float] = fitted.predict([part]).slowdown[0].tolist()
+        return predicted
 
     time = mix_time([solo.time_s or 0.0 for solo in bag], slowdowns_of)
     assert_allclose(fitted.predict([bag] * copies).time_s, fitted.time_factor * time, rtol=1e-9)
@@ -111,11 +111,11 @@ def test_the_order_of_members_only_permutes(fitted: CoRunProcessPredictor, featu
     predictor = fitted if features else Process().fit(bare(BOTH), 0)
     bag = ASKED[3] if features else bare(BOTH).bags[-20].solos
     orders = list(permutations(range(len(bag))))
-    found = predictor.predict([tuple(bag[place] for place in order) for order in orders])
-    for order, slowdown in zip(orders, found.slowdown, strict=True):
-        assert_allclose(slowdown, found.slowdown[0][list(order)], rtol=1e-10)
+    predicted = predictor.predict([tuple(bag[index] for index in order) for order in orders])
+    for order, slowdown in zip(orders, predicted.slowdown, strict=True):
+        assert_allclose(slowdown, predicted.slowdown[0][list(order)], rtol=1e-10)
     for name in ("time_s", "power_w", "fits"):
-        assert_allclose(getattr(found, name), getattr(found, name)[0], rtol=1e-10)
+        assert_allclose(getattr(predicted, name), getattr(predicted, name)[0], rtol=1e-10)
 
 
 def test_the_order_of_training_bags_and_of_their_members_hardly_matters() -> None:
@@ -130,10 +130,10 @@ def test_the_order_of_training_bags_and_of_their_members_hardly_matters() -> Non
 def test_bags_that_are_asked_together_get_what_they_get_alone(fitted: CoRunProcessPredictor) -> None:
     """Few bags are predicted with all parts of them at once, many without."""
     many = fitted.predict(ASKED * 8)
-    for place, bag in enumerate(ASKED):
+    for index, bag in enumerate(ASKED):
         alone = fitted.predict([bag])
-        assert_allclose(many.slowdown[place], alone.slowdown[0], rtol=1e-10)
-        assert_allclose(many.time_s[place], alone.time_s[0], rtol=1e-10)
+        assert_allclose(many.slowdown[index], alone.slowdown[0], rtol=1e-10)
+        assert_allclose(many.time_s[index], alone.time_s[0], rtol=1e-10)
 
 
 def test_the_same_seed_gives_the_same_bytes_and_another_one_other_trees(
@@ -153,18 +153,18 @@ def test_small_arrays_say_what_the_whole_covariance_says(features: bool) -> None
     runs = BOTH if features else bare(BOTH)
     process = fit_slowdowns(runs.bags, 0, trees=False)
     twice = (NEW[0], NEW[1], NEW[1], runs.bags[0].solos[0])
-    asked = [*ASKED, twice] if features else [bag.solos[::-1] for bag in runs.bags[::9]]
+    mixes = [*ASKED, twice] if features else [bag.solos[::-1] for bag in runs.bags[::9]]
     training = [bag.solos for bag in runs.bags]
-    solos, places = applications_of([*training, *asked])
-    rows = CoRunnerRows.of(places, len(solos))
+    solos, indices = applications_of([*training, *mixes])
+    rows = CoRunnerRows.of(indices, len(solos))
     n = sum(len(bag) for bag in training)
     covariance = SlowdownCovariance(process.traits.matrix(solos), rows).matrix(process.sizes)
     slowdown = np.array([each.slowdown for bag in runs.bags for each in bag.members], dtype=np.float64)
     values = process.scale.to(slowdown, rows.members[:n])
     inverse, _ = inverse_of(covariance[:n, :n], process.sizes.noise)
     whole = process.scale.back(covariance[n:, :n] @ inverse @ values, rows.members[n:])
-    found, places = process.of_mixes(asked)
-    assert_allclose(np.concatenate(found.slowdowns(places)), whole, rtol=1e-6)
+    result, indices = process.of_mixes(mixes)
+    assert_allclose(np.concatenate(result.slowdowns(indices)), whole, rtol=1e-6)
 
 
 def test_measured_bags_of_a_new_application_move_the_predictions_of_its_others() -> None:
@@ -182,12 +182,12 @@ def test_measured_bags_of_a_new_application_move_the_predictions_of_its_others()
         )
 
     new = [suffering((odd, solo)) for solo in BOTH.solos]
-    asked, probes = [bag.solos for bag in new[2:]], tuple(new[:2])
+    mixes, probes = [bag.solos for bag in new[2:]], tuple(new[:2])
     true = np.array([bag.members[0].slowdown for bag in new[2:]], dtype=np.float64)
 
     def error(bags: tuple[Bag, ...]) -> float:
-        found = Process().fit(replace(BOTH, bags=bags), 0).predict(asked).slowdown
-        return float(np.abs(np.array([each[0] for each in found]) / true - 1).mean())
+        predicted = Process().fit(replace(BOTH, bags=bags), 0).predict(mixes).slowdown
+        return float(np.abs(np.array([each[0] for each in predicted]) / true - 1).mean())
 
     without, with_probes = error(BOTH.bags), error((*BOTH.bags, *probes))
     assert without > 0.35
@@ -205,33 +205,33 @@ def test_members_that_leave_the_memory_system_idle_have_a_slowdown_of_their_own(
                 replace(each, slowdown=1.01) if each.solo is idle else each for each in bag.members
             )
             bags.append(replace(bag, members=members))
-    found = Process().fit(CoRuns("idle", (*busy, idle), tuple(bags)), 0)
-    predicted = found.predict([(idle, busy[0]), (busy[0], busy[1])]).slowdown
+    fitted = Process().fit(CoRuns("idle", (*busy, idle), tuple(bags)), 0)
+    predicted = fitted.predict([(idle, busy[0]), (busy[0], busy[1])]).slowdown
     assert predicted[0][0] == pytest.approx(1.01)
     assert predicted[1].min() > 1.05
-    again = CoRunProcessPredictor.from_state(found.state())
+    again = CoRunProcessPredictor.from_state(fitted.state())
     assert again.predict([(idle, busy[0])]).slowdown[0][0] == pytest.approx(1.01)
 
 
 @pytest.mark.parametrize("link", ["traits", "no traits"])
 def test_slowdowns_that_are_all_the_same_are_predicted(link: str) -> None:
     runs = BOTH if link == "traits" else bare(BOTH)
-    found = Process().fit(replace(runs, bags=changed(runs.bags, 1.5)), 0).predict([runs.bags[0].solos])
-    assert_allclose(found.slowdown[0], 1.5, rtol=1e-6)
+    predicted = Process().fit(replace(runs, bags=changed(runs.bags, 1.5)), 0).predict([runs.bags[0].solos])
+    assert_allclose(predicted.slowdown[0], 1.5, rtol=1e-6)
 
 
 def test_one_application_alone_can_be_learned_from() -> None:
     runs = made_co_runs(NAMES[:1], sizes=("small", "tiny"))
     assert len(runs.bags) == 3
-    found = Process().fit(runs, 0).predict([runs.bags[1].solos])
-    assert_allclose(found.slowdown[0], true_slowdowns(runs.bags[1].solos), rtol=0.2)
+    predicted = Process().fit(runs, 0).predict([runs.bags[1].solos])
+    assert_allclose(predicted.slowdown[0], true_slowdowns(runs.bags[1].solos), rtol=0.2)
 
 
 def test_traits_that_are_all_the_same_can_be_learned_from() -> None:
     solos = [replace(made_solo(name), features={"utilisation": 0.6}) for name in NAMES]
     bags = tuple(made_bag(pair) for pair in combinations_with_replacement(solos, 2))
-    found = Process().fit(CoRuns("same", tuple(solos), bags), 0).predict([(solos[0], solos[1])])
-    assert_allclose(found.slowdown[0], true_slowdowns((solos[0], solos[1])), rtol=0.02)
+    predicted = Process().fit(CoRuns("same", tuple(solos), bags), 0).predict([(solos[0], solos[1])])
+    assert_allclose(predicted.slowdown[0], true_slowdowns((solos[0], solos[1])), rtol=0.02)
 
 
 @pytest.mark.parametrize("features", [{}, {"utilisation": float("nan")}, {"utilisation": 0.0}])
@@ -239,17 +239,17 @@ def test_an_application_whose_counters_are_missing_or_0_is_predicted(
     fitted: CoRunProcessPredictor, features: dict[str, float]
 ) -> None:
     unknown = replace(NEW[0], features=features)
-    found = fitted.predict([(unknown, NEW[1])])
-    assert np.isfinite(found.slowdown[0]).all()
-    assert np.isfinite(found.time_s).all()
+    predicted = fitted.predict([(unknown, NEW[1])])
+    assert np.isfinite(predicted.slowdown[0]).all()
+    assert np.isfinite(predicted.time_s).all()
 
 
 def test_without_times_alone_slowdowns_are_predicted_and_times_are_not(fitted: CoRunProcessPredictor) -> None:
     untimed = replace(NEW[0], time_s=None)
-    found = fitted.predict([(untimed, NEW[1]), (NEW[0], NEW[1])])
-    assert np.isfinite(np.concatenate(found.slowdown)).all()
-    assert np.isnan(found.time_s[0])
-    assert np.isfinite(found.time_s[1])
+    predicted = fitted.predict([(untimed, NEW[1]), (NEW[0], NEW[1])])
+    assert np.isfinite(np.concatenate(predicted.slowdown)).all()
+    assert np.isnan(predicted.time_s[0])
+    assert np.isfinite(predicted.time_s[1])
 
 
 def test_bags_with_a_failed_member_or_without_slowdowns_teach_nothing(fitted: CoRunProcessPredictor) -> None:
@@ -284,23 +284,23 @@ def test_a_refit_finds_its_own_where_a_part_has_other_traits_in_common() -> None
     known = [made_solo(name) for name in NAMES[:4]]
     others = [replace(made_solo(name), features={"utilisation": 0.5}) for name in ("nw", "gem", "hmm")]
     solos = [
-        replace(solo, features={**solo.features, "slowdown_low": 1.5 + 0.1 * place})
-        for place, solo in enumerate(known)
+        replace(solo, features={**solo.features, "slowdown_low": 1.5 + 0.1 * index})
+        for index, solo in enumerate(known)
     ]
     bags = tuple(made_bag(pair) for pair in combinations_with_replacement([*solos, *others], 2))
     runs = CoRuns("some", (*solos, *others), bags)
-    found = Process().fit(runs, 0)
-    assert "slowdown_low" in found.slowdowns.traits.names
+    fitted = Process().fit(runs, 0)
+    assert "slowdown_low" in fitted.slowdowns.traits.names
     part = replace(runs, bags=tuple(bag for bag in bags if NAMES[0] not in bag.applications))
-    again = Process().refit(found).fit(part, 0)
+    again = Process().refit(fitted).fit(part, 0)
     assert "slowdown_low" not in again.slowdowns.traits.names
     assert np.isfinite(np.concatenate(again.predict([bags[0].solos]).slowdown)).all()
 
 
 def test_no_bags_are_predicted_as_nothing(fitted: CoRunProcessPredictor) -> None:
-    found = fitted.predict([])
-    assert found.slowdown == ()
-    assert found.time_s.shape == (0,)
+    predicted = fitted.predict([])
+    assert predicted.slowdown == ()
+    assert predicted.time_s.shape == (0,)
 
 
 def test_names_tell_both_forms_apart() -> None:
@@ -317,9 +317,9 @@ def test_more_members_than_were_trained_on_slow_down_by_what_pairs_add_up_to_at_
             for (i, j) in combinations(range(4), 2)
             for slow in predictor.predict([(bag[i], bag[j])]).slowdown
         }
-        for place, slowdown in enumerate(predictor.predict([bag]).slowdown[0].tolist()):
-            own = [max(slow[pair.index(place)] - 1, 0.0) for pair, slow in pairs.items() if place in pair]
-            assert slowdown >= 1 + sum(own) - 1e-12
+        for index, slowdown in enumerate(predictor.predict([bag]).slowdown[0].tolist()):
+            excess = [max(slow[pair.index(index)] - 1, 0.0) for pair, slow in pairs.items() if index in pair]
+            assert slowdown >= 1 + sum(excess) - 1e-12
 
 
 def test_where_slowdowns_are_chance_all_are_predicted_the_same() -> None:
@@ -330,17 +330,17 @@ def test_where_slowdowns_are_chance_all_are_predicted_the_same() -> None:
         )
         for bag in BOTH.bags
     )
-    found = np.concatenate(
+    predicted = np.concatenate(
         Process().fit(replace(BOTH, bags=chance), 0).predict([ASKED[0], ASKED[1]]).slowdown
     )
-    assert_allclose(found, found[0])
-    assert 1.6 < found[0] < 2.2
+    assert_allclose(predicted, predicted[0])
+    assert 1.6 < predicted[0] < 2.2
 
 
 def covariance_of(seed: int, count: int = 15) -> Reals:
     half = np.random.default_rng(seed).normal(size=(count, 4))
-    found: Reals = half @ half.T
-    return found
+    covariance: Reals = half @ half.T
+    return covariance
 
 
 @given(st.integers(0, 1000), st.integers(1, 10))
@@ -376,15 +376,15 @@ def test_an_inverse_and_its_determinant_are_those_of_numpy_also_where_rows_are_a
 def test_sizes_that_are_fitted_are_likelier_than_others_and_find_the_noise() -> None:
     solos = [made_solo(name, size) for name in NAMES[:4] for size in ("small", "tiny")]
     bags = [(first, second) for first in solos for second in solos]
-    known, places = applications_of(bags)
-    training = SlowdownCovariance(Traits.of(known).matrix(known), CoRunnerRows.of(places, len(known)))
+    known, indices = applications_of(bags)
+    training = SlowdownCovariance(Traits.of(known).matrix(known), CoRunnerRows.of(indices, len(known)))
     start = KernelSizes.unfitted(training.features.near.shape[1])
     random = np.random.default_rng(0)
     n = len(training.rows.own)
     truth = np.linalg.cholesky(training.matrix(start) + 1e-9 * np.eye(n)) @ random.normal(size=n)
     values = truth + random.normal(0, 0.2, n)
-    found = fitted_sizes(training, values - values.mean())
-    assert found.noise == pytest.approx(0.04, rel=0.4)
+    result = fitted_sizes(training, values - values.mean())
+    assert result.noise == pytest.approx(0.04, rel=0.4)
 
     def likelihood(sizes: KernelSizes) -> float:
         inverse, log_determinant = inverse_of(training.matrix(sizes), sizes.noise)
@@ -392,8 +392,8 @@ def test_sizes_that_are_fitted_are_likelier_than_others_and_find_the_noise() -> 
         centred = values - values.mean()
         return float(-(centred @ inverse @ centred + log_determinant + away @ away) / 2)
 
-    best = likelihood(found)
+    best = likelihood(result)
     assert best > likelihood(start)
     for _ in range(5):
-        other = found.from_vector(found.vector + random.normal(0, 0.3, len(found.vector)))
+        other = result.from_vector(result.vector + random.normal(0, 0.3, len(result.vector)))
         assert likelihood(other) < best

@@ -54,7 +54,7 @@ def flat(said: CoRunPrediction) -> Reals:
 def by_hand(
     kind: str, features: tuple[str, ...], quantity: str, co_runs: CoRuns, tested: list[tuple[Solo, ...]]
 ) -> Reals:
-    """The same with scikit-learn alone: pairs, the longest first, in both orders, all between 0 and 1."""
+    """Predictions of scikit-learn alone: pairs, the longest first, in both orders, all between 0 and 1."""
     choice = FairnessChoice.fit([bag.solos for bag in co_runs.bags])
 
     def members(bags: list[tuple[Solo, ...]]) -> Reals:
@@ -62,17 +62,17 @@ def by_hand(
         rows = []
         for bag, fair in zip(bags, fairness, strict=True):
             each = [
-                [fair[place] if name == FAIRNESS else value_of(solo, name) for name in features]
-                for place, solo in enumerate(bag)
+                [fair[index] if name == FAIRNESS else value_of(solo, name) for name in features]
+                for index, solo in enumerate(bag)
             ]
             longest = 0 if (bag[0].time_s or 0) >= (bag[1].time_s or 0) else 1
             rows.append([each[longest], each[1 - longest]])
         return np.array(rows)
 
     known = [bag.solos for bag in co_runs.bags]
-    learned, asked = members(known), members(tested)
+    learned, mixes = members(known), members(tested)
     low, high = (each(learned.reshape(-1, len(features)), axis=0) for each in (np.min, np.max))
-    learned, asked = (learned - low) / (high - low), (asked - low) / (high - low)
+    learned, mixes = (learned - low) / (high - low), (mixes - low) / (high - low)
     wanted = np.array([getattr(bag, quantity) for bag in co_runs.bags])
     least, span = wanted.min(), wanted.max() - wanted.min()
     rows = np.stack([learned, learned[:, ::-1]], axis=1).reshape(2 * len(learned), -1)
@@ -80,7 +80,7 @@ def by_hand(
     depth = PERFORMANCE_DEPTH if quantity == "time_s" and kind == "decision-tree" else DEPTH
     with catch_warnings(category=ConvergenceWarning, action="ignore"):
         model = estimator(kind, 3, depth).fit(rows, aims)
-    said = least + span * model.predict(asked.reshape(len(asked), -1))
+    said = least + span * model.predict(mixes.reshape(len(mixes), -1))
     floored: Reals = np.maximum(said, least)
     return floored
 
@@ -106,9 +106,9 @@ def test_slowdowns_come_in_the_order_of_the_bag(kind: str) -> None:
     fitted = Published(kind).fit(made_co_runs((3,), applications=5), 0)
     bag = made_co_runs((3,), applications=4, seed=4).bags[0].solos
     alone = fitted.predict([bag])
-    for places in permutations(range(3)):
-        said = fitted.predict([tuple(bag[place] for place in places)])
-        np.testing.assert_allclose(said.slowdown[0], alone.slowdown[0][list(places)], rtol=1e-12)
+    for indices in permutations(range(3)):
+        said = fitted.predict([tuple(bag[index] for index in indices)])
+        np.testing.assert_allclose(said.slowdown[0], alone.slowdown[0][list(indices)], rtol=1e-12)
         np.testing.assert_allclose([said.time_s, said.power_w], [alone.time_s, alone.power_w], rtol=1e-12)
 
 
@@ -119,11 +119,11 @@ def test_a_bag_is_predicted_alone_as_among_many(kind: str) -> None:
     odd = tuple(replace(solo, features=dict.fromkeys(solo.features, 1000000.0)) for solo in TESTED[0])
     bags = [*TESTED, odd, *TESTED]
     together = fitted.predict(bags)
-    for place in (0, 7, len(bags) - 1):
-        alone = fitted.predict([bags[place]])
-        np.testing.assert_allclose(alone.slowdown[0], together.slowdown[place], rtol=1e-12)
-        assert alone.time_s[0] == pytest.approx(together.time_s[place], rel=1e-12)
-        assert alone.power_w[0] == pytest.approx(together.power_w[place], rel=1e-12)
+    for index in (0, 7, len(bags) - 1):
+        alone = fitted.predict([bags[index]])
+        np.testing.assert_allclose(alone.slowdown[0], together.slowdown[index], rtol=1e-12)
+        assert alone.time_s[0] == pytest.approx(together.time_s[index], rel=1e-12)
+        assert alone.power_w[0] == pytest.approx(together.power_w[index], rel=1e-12)
 
 
 @pytest.mark.parametrize("kind", ["forest", "boosting", "linear"])
@@ -133,12 +133,12 @@ def test_a_law_is_learned_and_holds_for_new_applications(kind: str) -> None:
     truth = [bag_of(solos) for solos in TESTED]
     known = np.concatenate([slowdowns(solos) for solos in TESTED])
     mean = MODELS["mean"]().fit(co_runs, 0).predict(TESTED)
-    for right, found, guess in (
+    for right, result, guess in (
         (known, np.concatenate(said.slowdown), np.concatenate(mean.slowdown)),
         (np.array([bag.time_s for bag in truth]), said.time_s, np.full(len(truth), 5.0)),
         (np.array([bag.power_w for bag in truth]), said.power_w, mean.power_w),
     ):
-        assert np.abs(found / right - 1).mean() < np.abs(guess / right - 1).mean()
+        assert np.abs(result / right - 1).mean() < np.abs(guess / right - 1).mean()
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -183,9 +183,9 @@ def test_those_that_are_left_of_three_are_slowed_down_as_pairs_are() -> None:
     work, slowed = np.array([solo.time_s for solo in three], dtype=float), said.slowdown[0]
     elapsed = float((work * slowed).min())
     out = int(np.argmin(work * slowed))
-    left = [place for place in range(3) if place != out]
+    left = [index for index in range(3) if index != out]
     work = work - elapsed / slowed
-    pair = fitted.predict([tuple(three[place] for place in left)]).slowdown[0]
+    pair = fitted.predict([tuple(three[index] for index in left)]).slowdown[0]
     ends = work[left] * pair
     early, late = int(np.argmin(ends)), int(np.argmax(ends))
     expected = elapsed + ends[early] + work[left][late] - ends[early] / pair[late]
@@ -253,8 +253,8 @@ def test_other_features_are_taken_where_there_are_none_of_the_paper_or_they_are_
     more = {
         solo.application: replace(solo, features={**solo.features, "batch_size": 8.0}) for solo in PAIRS.solos
     }
-    asked = [Published("linear", others=others).fit(with_members(PAIRS, more), 0) for others in (False, True)]
-    assert ["batch_size" in each.of_size(2).columns.columns for each in asked] == [False, True]
+    mixes = [Published("linear", others=others).fit(with_members(PAIRS, more), 0) for others in (False, True)]
+    assert ["batch_size" in each.of_size(2).columns.columns for each in mixes] == [False, True]
 
 
 def test_what_a_target_is_predicted_from_is_its_own_combination() -> None:

@@ -142,16 +142,16 @@ def test_features_scale_as_scikit_learn_scales_them() -> None:
         ]
     )
     expected = MinMaxScaler().fit_transform(raw)
-    found = np.concatenate(
+    result = np.concatenate(
         [each[np.argsort(order)] for each, order in zip(values, columns.of(BAGS)[1], strict=True)]
     )
-    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(result, expected, rtol=0, atol=1e-12)
 
 
 def test_the_longest_alone_comes_first_and_members_without_a_time_last() -> None:
     _, order = MixColumns.fit(NAMES, BAGS).of(BAGS)
-    for bag, places in zip(BAGS, order, strict=True):
-        times = [bag[place].time_s or 0.0 for place in places]
+    for bag, indices in zip(BAGS, order, strict=True):
+        times = [bag[index].time_s or 0.0 for index in indices]
         assert times == sorted(times, reverse=True)
     bag = (Solo("a", "s", "d", None, features={"ipc": 2.0}), Solo("b", "s", "d", 0.5, features={"ipc": 1.0}))
     assert MixColumns.fit(("IPC",), [bag]).of([bag])[1].tolist() == [[1, 0]]

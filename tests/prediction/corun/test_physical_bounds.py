@@ -24,10 +24,10 @@ def test_no_slowdown_is_below_one_and_no_mix_is_over_before_its_longest(
     mix = mix_of([alone for alone, _ in runs])
     slowdown = np.array([each for _, each in runs])
     nothing = np.array([np.nan])
-    found = CoRunPrediction((slowdown,), np.array([time_s]), nothing, nothing)
-    bounded = physical(found, [mix], frozenset())
+    result = CoRunPrediction((slowdown,), np.array([time_s]), nothing, nothing)
+    bounded = physical(result, [mix], frozenset())
     assert (bounded.slowdown[0] == np.maximum(slowdown, 1.0)).all()
     assert bounded.time_s[0] == max(time_s, longest_alone(mix))
-    measured = physical(found, [mix], frozenset({mix_key(mix[::-1])}))
+    measured = physical(result, [mix], frozenset({mix_key(mix[::-1])}))
     assert (measured.slowdown[0] == slowdown).all()
     assert measured.time_s[0] == time_s

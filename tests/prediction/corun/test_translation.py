@@ -66,8 +66,8 @@ def test_a_line_takes_two_different_times() -> None:
 def trained(folder: Path, device: str) -> TrainedCoRunModel:
     (model,) = models_named(["published-linear"])
     train_corun(of_one_device(counted_co_runs((2,)), device), model).save(folder)
-    found: TrainedCoRunModel = load_model(folder, "corun")
-    return found
+    result: TrainedCoRunModel = load_model(folder, "corun")
+    return result
 
 
 @pytest.fixture(scope="module")
@@ -97,47 +97,47 @@ BAG = counted_co_runs((2,)).bags[1].solos
 def test_times_and_slowdowns_of_a_model_here_are_translated(
     here: TrainedCoRunModel, card: TranslationCard
 ) -> None:
-    (own,) = here.predict([BAG], level=0.5)
-    (found,) = translated_forecasts(here, card, [BAG], level=0.5)
-    assert [solo.device for solo in found.mix] == ["other", "other"]
-    assert own.time_s and found.time_s
-    assert found.time_s.value == pytest.approx(other_time(own.time_s.value))
-    for one, translated in zip(own.slowdown, found.slowdown, strict=True):
+    (untranslated,) = here.predict([BAG], level=0.5)
+    (result,) = translated_forecasts(here, card, [BAG], level=0.5)
+    assert [solo.device for solo in result.mix] == ["other", "other"]
+    assert untranslated.time_s and result.time_s
+    assert result.time_s.value == pytest.approx(other_time(untranslated.time_s.value))
+    for one, translated in zip(untranslated.slowdown, result.slowdown, strict=True):
         assert one and translated
         assert translated.value == pytest.approx(one.value**EXPONENT)
-    assert found.serial_s == pytest.approx(sum(other_time(solo.time_s or 0) for solo in BAG))
-    assert own.power_w is not None
-    assert found.power_w is None
+    assert result.serial_s == pytest.approx(sum(other_time(solo.time_s or 0) for solo in BAG))
+    assert untranslated.power_w is not None
+    assert result.power_w is None
 
 
 def test_intervals_reach_as_far_as_both_errors_together(
     here: TrainedCoRunModel, card: TranslationCard
 ) -> None:
-    (own,) = here.predict([BAG], level=0.5)
-    (found,) = translated_forecasts(here, card, [BAG], level=0.5)
-    assert own.time_s and found.time_s
-    model, both = (math.log(each.high / each.value) for each in (own.time_s, found.time_s))
-    assert both == pytest.approx(math.hypot(model, card.errors["time"].residuals.reach(0.5)))
+    (untranslated,) = here.predict([BAG], level=0.5)
+    (translated,) = translated_forecasts(here, card, [BAG], level=0.5)
+    assert untranslated.time_s and translated.time_s
+    model, both = (math.log(each.high / each.value) for each in (untranslated.time_s, translated.time_s))
+    assert both == pytest.approx(math.hypot(model, card.errors["time"].residuals.half_width(0.5)))
     assert both > max(model, 0.09)
-    assert found.time_s.low * found.time_s.high == pytest.approx(found.time_s.value**2)
+    assert translated.time_s.low * translated.time_s.high == pytest.approx(translated.time_s.value**2)
 
 
 def test_a_model_there_is_asked_with_translated_times(
     there: TrainedCoRunModel, card: TranslationCard
 ) -> None:
-    (found,) = translated_forecasts(there, card, [BAG], level=0.5)
-    asked = tuple(replace(solo, power_w=None) for solo in bag_elsewhere(counted_co_runs((2,)).bags[1]).solos)
-    (own,) = there.predict([asked], level=0.5)
-    assert own.time_s and found.time_s
-    assert found.time_s.value == pytest.approx(own.time_s.value)
-    assert found.time_s.high > own.time_s.high
-    assert any("is taken as it is on cpu" in warning for warning in found.warnings)
+    (translated,) = translated_forecasts(there, card, [BAG], level=0.5)
+    inputs = tuple(replace(solo, power_w=None) for solo in bag_elsewhere(counted_co_runs((2,)).bags[1]).solos)
+    (untranslated,) = there.predict([inputs], level=0.5)
+    assert untranslated.time_s and translated.time_s
+    assert translated.time_s.value == pytest.approx(untranslated.time_s.value)
+    assert translated.time_s.high > untranslated.time_s.high
+    assert any("is taken as it is on cpu" in warning for warning in translated.warnings)
 
 
 def test_times_beyond_those_of_the_card_are_doubted(here: TrainedCoRunModel, card: TranslationCard) -> None:
     long = tuple(replace(solo, time_s=1000.0) for solo in BAG)
-    (found,) = translated_forecasts(here, card, [long])
-    assert any("are translated, and the card was made of those" in warning for warning in found.warnings)
+    (translated,) = translated_forecasts(here, card, [long])
+    assert any("are translated, and the card was made of those" in warning for warning in translated.warnings)
     (known,) = translated_forecasts(here, card, [BAG])
     assert not known.warnings
 
@@ -154,8 +154,11 @@ def test_profiles_and_models_of_other_devices_are_refused(
 
 
 def test_the_level_is_that_of_the_model(here: TrainedCoRunModel, card: TranslationCard) -> None:
-    (own,), (found,) = here.predict([BAG]), translated_forecasts(here, card, [BAG])
-    for one, translated in ((own.time_s, found.time_s), *zip(own.slowdown, found.slowdown, strict=True)):
+    (untranslated,), (result,) = here.predict([BAG]), translated_forecasts(here, card, [BAG])
+    for one, translated in (
+        (untranslated.time_s, result.time_s),
+        *zip(untranslated.slowdown, result.slowdown, strict=True),
+    ):
         assert one and translated
         assert translated.reached == one.reached == 0.9
 
@@ -178,11 +181,13 @@ def test_a_card_is_read_as_it_was_written_and_the_same_has_the_same_bytes(tmp_pa
     write_translation(card, tmp_path / "a.json")
     write_translation(made_card(), tmp_path / "b.json")
     assert (tmp_path / "a.json").read_bytes() == (tmp_path / "b.json").read_bytes()
-    found = read_translation(tmp_path / "a.json")
-    assert found.to_dict() == card.to_dict()
+    loaded = read_translation(tmp_path / "a.json")
+    assert loaded.to_dict() == card.to_dict()
     for quantity in ("time", "slowdown"):
-        assert found.errors[quantity].residuals.reach(0.8) == card.errors[quantity].residuals.reach(0.8)
-    np.testing.assert_array_equal(found.line(np.array([0.3, 3.0])), card.line(np.array([0.3, 3.0])))
+        assert loaded.errors[quantity].residuals.half_width(0.8) == card.errors[
+            quantity
+        ].residuals.half_width(0.8)
+    np.testing.assert_array_equal(loaded.line(np.array([0.3, 3.0])), card.line(np.array([0.3, 3.0])))
 
 
 LINE = {"form": "plain", "slope": 1, "intercept": 0, "least_s": 1}

@@ -37,7 +37,7 @@ MOST = 120
 def with_counts(counts: list[int]) -> Vectors:
     """So many runs of each kernel."""
     vectors = made_work(kernels=1, sizes=sum(counts))
-    names = tuple(f"kernel{place}" for place, count in enumerate(counts) for _ in range(count))
+    names = tuple(f"kernel{index}" for index, count in enumerate(counts) for _ in range(count))
     return replace(vectors, observations=replace(vectors.observations, kernel=names))
 
 
@@ -45,7 +45,7 @@ def with_counts(counts: list[int]) -> Vectors:
 def test_kernels_have_no_more_than_so_many_rows(counts: list[int]) -> None:
     rows = spread_rows(with_counts(counts), MOST).observations
     taken = Counter(rows.kernel)
-    assert [taken[f"kernel{place}"] for place in range(len(counts))] == [min(count, MOST) for count in counts]
+    assert [taken[f"kernel{index}"] for index in range(len(counts))] == [min(count, MOST) for count in counts]
     # None is taken twice.
     assert len({tuple(row) for row in rows.counters.tolist()}) == len(rows)
 
@@ -74,19 +74,19 @@ def fitted() -> MixedTrees:
     return fit(WORK)
 
 
-def predicted(found: MixedTrees) -> Reals:
-    return found.log_relative(SEEN)
+def predicted(blend: MixedTrees) -> Reals:
+    return blend.log_relative(SEEN)
 
 
 def test_it_is_half_way_between_random_and_boosted_trees() -> None:
-    found = fitted()
-    rows = found.boosted.features.transform(intensities_of(SEEN, found.base))
-    forest = ExtraTreesRegressor(len(found.grown.root), max_features=0.15, random_state=0)
+    result = fitted()
+    rows = result.boosted.features.transform(intensities_of(SEEN, result.base))
+    forest = ExtraTreesRegressor(len(result.grown.root), max_features=0.15, random_state=0)
     log_relative = np.log(WORK.times_s) - np.log(WORK.times_s).mean(axis=1, keepdims=True)
     forest.fit(rows, log_relative, sample_weight=kernel_weights(SEEN))
-    boosted = np.log(found.boosted.predict_features(rows))
+    boosted = np.log(result.boosted.predict_features(rows))
     boosted -= boosted.mean(axis=1, keepdims=True)
-    np.testing.assert_allclose(predicted(found), (forest.predict(rows) + boosted) / 2, atol=1e-9)
+    np.testing.assert_allclose(predicted(result), (forest.predict(rows) + boosted) / 2, atol=1e-9)
 
 
 def test_trees_tell_what_they_have_seen() -> None:
@@ -104,21 +104,21 @@ def test_missing_counters_never_give_what_is_not_a_number(share: float) -> None:
     rng = np.random.default_rng(1)
     counters = np.where(rng.random(SEEN.counters.shape) < share, np.nan, SEEN.counters)
     seen = replace(SEEN, counters=counters, time_s=np.where(rng.random(len(SEEN)) < share, np.nan, 1.0))
-    found = fit(replace(WORK, observations=seen)).log_relative(seen)
-    assert np.isfinite(found).all()
+    predicted = fit(replace(WORK, observations=seen)).log_relative(seen)
+    assert np.isfinite(predicted).all()
     assert np.isfinite(fitted().log_relative(seen)).all()
-    np.testing.assert_allclose(found.sum(axis=1), 0, atol=1e-9)
+    np.testing.assert_allclose(predicted.sum(axis=1), 0, atol=1e-9)
 
 
 def test_a_run_is_predicted_by_the_base_of_the_training_whatever_it_tells_itself() -> None:
     """Alone it has no instructions, and shares of its items would mean other things to the trees."""
     both = np.column_stack([SEEN.counters, 50 * SEEN.counters[:, 2]])
     seen = replace(SEEN, names=(*NAMES, "inst_executed"), counters=both)
-    found = fit(replace(WORK, observations=seen))
-    assert found.base == "instructions"
+    fitted = fit(replace(WORK, observations=seen))
+    assert fitted.base == "instructions"
     some = changed(seen, inst=np.where(np.arange(len(seen)) == 5, np.nan, both[:, -1]))
-    alone = found.log_relative(some.rows(np.array([5])))
-    np.testing.assert_array_equal(alone[0], found.log_relative(some)[5])
+    alone = fitted.log_relative(some.rows(np.array([5])))
+    np.testing.assert_array_equal(alone[0], fitted.log_relative(some)[5])
 
 
 def test_runs_between_which_nothing_differs_are_refused() -> None:
@@ -162,9 +162,9 @@ def test_vectors_are_above_0_and_their_largest_entry_is_1_whatever_is_missing(da
         SEEN.rows(np.array([0])), counters=np.array([counters]), time_s=np.array([time_s]), source=(source,)
     )
     for predictor in (fitted_blend(), with_mix(1.0, True)):
-        found = predictor.predict(seen)
-        assert (found > 0).all()
-        assert found.max(axis=1).tolist() == [1]
+        forecast = predictor.predict(seen)
+        assert (forecast > 0).all()
+        assert forecast.max(axis=1).tolist() == [1]
 
 
 def test_it_is_the_weighted_mean_of_the_logarithms_of_its_parts() -> None:
@@ -181,16 +181,16 @@ def test_a_run_without_amounts_is_left_to_the_trees() -> None:
     moved = SEEN.counters[:, 0].copy()
     moved[4] = np.nan
     seen = changed(SEEN, bytes=moved)
-    found = with_mix(0.6, False).predict(seen)
+    forecast = with_mix(0.6, False).predict(seen)
     trees = relative_to_slowest(np.exp(fitted_blend().trees.log_relative(seen)))
-    np.testing.assert_allclose(found[4], trees[4])
-    assert not np.allclose(found[3], trees[3])
+    np.testing.assert_allclose(forecast[4], trees[4])
+    assert not np.allclose(forecast[3], trees[3])
 
 
 def test_where_sums_tell_the_truth_they_have_most_of_the_share() -> None:
-    found = fitted_blend()
-    assert found.share > 0.8
-    assert np.abs(found.predict(SEEN) - WORK.vector).mean() < 0.03
+    fitted = fitted_blend()
+    assert fitted.share > 0.8
+    assert np.abs(fitted.predict(SEEN) - WORK.vector).mean() < 0.03
 
 
 def test_where_sums_tell_nothing_trees_have_most_of_the_share() -> None:
@@ -219,10 +219,10 @@ def test_own_times_are_taken_where_they_tell_more() -> None:
 
 def test_without_amounts_of_work_there_are_trees_alone() -> None:
     vectors = made_vectors(applications=4)
-    found = few(vectors, 0)
-    assert found.prices is None
-    assert (found.share, found.anchored) == (0, False)
-    assert (found.predict(vectors.observations).max(axis=1) == 1).all()
+    fitted = few(vectors, 0)
+    assert fitted.prices is None
+    assert (fitted.share, fitted.anchored) == (0, False)
+    assert (fitted.predict(vectors.observations).max(axis=1) == 1).all()
 
 
 def test_a_run_is_predicted_alone_as_among_others() -> None:
@@ -245,9 +245,9 @@ def test_devices_in_another_order_have_nearly_the_same_vectors() -> None:
 
 def test_kernels_are_left_out_alike_in_whatever_order_rows_are() -> None:
     order = np.random.default_rng(1).permutation(len(WORK))
-    found = few(WORK.rows(order), 0)
-    assert found.anchored == fitted_blend().anchored
-    assert found.share == pytest.approx(fitted_blend().share, abs=0.02)
+    fitted = few(WORK.rows(order), 0)
+    assert fitted.anchored == fitted_blend().anchored
+    assert fitted.share == pytest.approx(fitted_blend().share, abs=0.02)
 
 
 def test_the_same_rows_and_seed_give_the_same_blend_and_another_seed_other_trees() -> None:
@@ -263,20 +263,20 @@ def test_the_same_rows_and_seed_give_the_same_blend_and_another_seed_other_trees
 def test_a_few_kernels_are_enough(kernels: int) -> None:
     """A kernel left out of two leaves one run, from which nothing differs."""
     made = made_work(kernels=kernels, sizes=2 if kernels == 1 else 1)
-    found = few(made)
-    assert (found.predict(SEEN).max(axis=1) == 1).all()
+    fitted = few(made)
+    assert (fitted.predict(SEEN).max(axis=1) == 1).all()
     if kernels < 3:
-        assert (found.share, found.anchored) == (0.5, True)
+        assert (fitted.share, fitted.anchored) == (0.5, True)
 
 
 def test_a_kernel_that_alone_lacks_an_amount_does_not_spoil_the_mix() -> None:
     done = SEEN.counters[:, 1].copy()
     done[:3] = np.nan
-    found = few(replace(WORK, observations=changed(SEEN, flops=done)), 0)
-    assert found.prices is not None
-    assert found.prices.prices[2].tolist() == [0, 0]
-    assert 0 < found.share < 1
-    assert found.share != 0.5
+    fitted = few(replace(WORK, observations=changed(SEEN, flops=done)), 0)
+    assert fitted.prices is not None
+    assert fitted.prices.prices[2].tolist() == [0, 0]
+    assert 0 < fitted.share < 1
+    assert fitted.share != 0.5
 
 
 RUNS = 4
@@ -314,8 +314,8 @@ def test_the_figures_of_new_groups_hold_for_one_that_was_left_out(node: Vectors)
 def test_where_times_are_chance_the_mean_of_the_logarithms_is_predicted() -> None:
     chance = replace(WORK, times_s=np.exp(np.random.default_rng(0).normal(0, 1, WORK.times_s.shape)))
     brief = Effort(20, 10, 0.3)
-    found = fit_blend(chance, 0, brief, brief)
-    np.testing.assert_allclose(found.predict(SEEN), LogMean().fit(chance).predict(SEEN))
-    again = BlendPredictor.from_state(found.state())
-    np.testing.assert_array_equal(again.predict(SEEN), found.predict(SEEN))
+    fitted = fit_blend(chance, 0, brief, brief)
+    np.testing.assert_allclose(fitted.predict(SEEN), LogMean().fit(chance).predict(SEEN))
+    again = BlendPredictor.from_state(fitted.state())
+    np.testing.assert_array_equal(again.predict(SEEN), fitted.predict(SEEN))
     assert fit_blend(WORK, 0, brief, brief).mean is None

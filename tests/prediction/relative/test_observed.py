@@ -145,60 +145,60 @@ def vectors(*runs: Row, **options: Any) -> Vectors:
 
 
 def test_a_run_has_its_own_time_on_its_source_and_medians_elsewhere() -> None:
-    found = vectors(
+    result = vectors(
         run("cpu", 8.0, repeat=0, **COUNTED),
         run("cpu", 10.0, repeat=1, **COUNTED),
         # A session that failed is no run.
         run("cpu", 9.0, repeat=2, failure="wrong result", **COUNTED),
         *(run("gpu", time, repeat=repeat) for repeat, time in enumerate((1.0, 2.0, 6.0))),
     )
-    assert found.devices == ("cpu", "gpu")
-    assert found.times_s.tolist() == [[8, 2], [10, 2]]
-    assert found.vector.tolist() == [[1, 0.25], [1, 0.2]]
-    assert found.observations.source == ("cpu", "cpu")
-    assert found.observations.time_s.tolist() == [8, 10]
+    assert result.devices == ("cpu", "gpu")
+    assert result.times_s.tolist() == [[8, 2], [10, 2]]
+    assert result.vector.tolist() == [[1, 0.25], [1, 0.2]]
+    assert result.observations.source == ("cpu", "cpu")
+    assert result.observations.time_s.tolist() == [8, 10]
 
 
 def test_each_device_that_counted_has_a_row() -> None:
-    found = vectors(run("cpu", 8.0, **COUNTED), run("gpu", 2.0, counters={"ipc": 3}))
-    assert found.observations.source == ("cpu", "gpu")
-    assert found.observations.names == ("ipc", "loads")
-    np.testing.assert_array_equal(found.observations.counters, [[np.nan, 5], [3, np.nan]])
-    assert found.times_s.tolist() == [[8, 2], [8, 2]]
+    result = vectors(run("cpu", 8.0, **COUNTED), run("gpu", 2.0, counters={"ipc": 3}))
+    assert result.observations.source == ("cpu", "gpu")
+    assert result.observations.names == ("ipc", "loads")
+    np.testing.assert_array_equal(result.observations.counters, [[np.nan, 5], [3, np.nan]])
+    assert result.times_s.tolist() == [[8, 2], [8, 2]]
 
 
 def test_runs_are_compared_at_one_scale() -> None:
     one, two = {"nodes": 1.0}, {"nodes": 2.0}
-    found = vectors(
+    result = vectors(
         *(run("a", time, settings=at, **COUNTED) for time, at in ((8.0, one), (5.0, two))),
         *(run("b", time, settings=at) for time, at in ((4.0, one), (1.0, two))),
     )
-    assert found.observations.scale == ("1 nodes", "2 nodes")
-    assert found.times_s.tolist() == [[8, 4], [5, 1]]
-    assert found.observations.configuration == ("nodes",)
-    assert found.observations.settings.tolist() == [[1], [2]]
+    assert result.observations.scale == ("1 nodes", "2 nodes")
+    assert result.times_s.tolist() == [[8, 4], [5, 1]]
+    assert result.observations.configuration == ("nodes",)
+    assert result.observations.settings.tolist() == [[1], [2]]
 
 
 def test_a_device_with_gaps_is_left_out_and_can_be_asked_for() -> None:
     runs = [run(device, 1.0, size=size, **COUNTED) for device in "ab" for size in ("s1", "s2", "s3", "s4")]
     dataset = dataset_of_runs([*runs, run("c", 3.0, size="s1", **COUNTED)])
-    found = vectors_of(dataset)
-    assert (found.devices, len(found)) == (("a", "b"), 8)
-    assert devices_left_out(dataset, found) == ("c",)
-    asked = vectors_of(dataset, devices=["c", "a", "b"])
-    assert asked.devices == ("c", "a", "b")
-    assert asked.times_s.tolist() == [[3, 1, 1]] * 3
-    assert asked.observations.source == ("a", "b", "c")
-    assert devices_left_out(dataset, asked) == ()
+    vectors = vectors_of(dataset)
+    assert (vectors.devices, len(vectors)) == (("a", "b"), 8)
+    assert devices_left_out(dataset, vectors) == ("c",)
+    chosen = vectors_of(dataset, devices=["c", "a", "b"])
+    assert chosen.devices == ("c", "a", "b")
+    assert chosen.times_s.tolist() == [[3, 1, 1]] * 3
+    assert chosen.observations.source == ("a", "b", "c")
+    assert devices_left_out(dataset, chosen) == ()
 
 
 def test_counters_of_a_device_that_is_not_compared_are_taken_if_asked_for_or_alone() -> None:
-    found = vectors(
+    result = vectors(
         run("a", 1.0, **COUNTED), run("b", 2.0), run("c", 3.0, **COUNTED), devices=["a", "b"], sources=["c"]
     )
-    assert found.observations.source == ("c",)
-    assert found.observations.time_s.tolist() == [3]
-    assert found.times_s.tolist() == [[1, 2]]
+    assert result.observations.source == ("c",)
+    assert result.observations.time_s.tolist() == [3]
+    assert result.times_s.tolist() == [[1, 2]]
     alone = vectors(run("a", 1.0), run("b", 2.0), run("c", 3.0, **COUNTED), devices=["a", "b"])
     assert alone.observations.source == ("c",)
 
@@ -206,12 +206,12 @@ def test_counters_of_a_device_that_is_not_compared_are_taken_if_asked_for_or_alo
 def test_profiles_are_of_no_device_and_come_first() -> None:
     runs = [run("cpu", 8.0, **COUNTED), run("gpu", 2.0, repeat=0), run("gpu", 4.0, repeat=1)]
     dataset = dataset_of_runs(runs, [profile(opcode=3), profile(opcode=5, invocation=1)])
-    found = vectors_of(dataset)
-    seen = found.observations
+    vectors = vectors_of(dataset)
+    seen = vectors.observations
     assert (seen.source, seen.scale) == ((NO_SOURCE,), ("big",))
     assert (seen.names, seen.counters.tolist()) == (("opcode", "total_instruction_count"), [[4, 100]])
     assert (seen.configuration, seen.settings.tolist()) == (("invocations",), [[2]])
-    np.testing.assert_allclose(found.times_s, [[8, 3]])
+    np.testing.assert_allclose(vectors.times_s, [[8, 3]])
     assert np.isnan(seen.time_s).all()
     assert vectors_of(dataset, counters="sessions").observations.names == ("loads",)
     assert vectors_of(dataset, sources=[NO_SOURCE]).observations.source == (NO_SOURCE,)
@@ -307,11 +307,11 @@ def names(values: tuple[str, ...]) -> np.ndarray[tuple[int], np.dtype[np.str_]]:
 
 
 def test_times_of_the_raja_suite_are_of_one_repetition() -> None:
-    found = vectors_of(published("rajaperf", "cross_architecture", cores=36))
-    moved = found.observations.counters[:, found.observations.names.index("Bytes/Rep")]
-    memset = names(found.observations.kernel) == "Algorithm_MEMSET"
+    vectors = vectors_of(published("rajaperf", "cross_architecture", cores=36))
+    moved = vectors.observations.counters[:, vectors.observations.names.index("Bytes/Rep")]
+    memset = names(vectors.observations.kernel) == "Algorithm_MEMSET"
     # The V100's memory does 900 GB/s.
-    np.testing.assert_allclose((moved / found.times_s[:, 0])[memset] / 1e9, 854, rtol=0.01)
+    np.testing.assert_allclose((moved / vectors.times_s[:, 0])[memset] / 1e9, 854, rtol=0.01)
 
 
 @pytest.mark.system

@@ -42,14 +42,14 @@ def runs() -> Observations:
 
 @pytest.mark.parametrize("name", one_in(3, MODELS))
 def test_every_model_predicts_as_before_to_the_last_bit(name: str, tmp_path: Path) -> None:
-    found = trained()
+    result = trained()
     predictor = models_named([name])[0].fit(made_vectors(), 0)
-    with_predictor(found, predictor).save(tmp_path / "rpv")
+    with_predictor(result, predictor).save(tmp_path / "rpv")
     model = load(tmp_path / "rpv")
     np.testing.assert_array_equal(model.vectors(runs()), predictor.predict(runs()))
-    assert model.card == found.card
+    assert model.card == result.card
     assert model.devices == DEVICES
-    np.testing.assert_array_equal(model.residuals.log_error, found.residuals.log_error)
+    np.testing.assert_array_equal(model.residuals.log_error, result.residuals.log_error)
 
 
 def test_the_card_says_the_direction_and_what_the_model_knows(folder: Path) -> None:
@@ -84,10 +84,10 @@ def test_a_model_of_an_unknown_kind_is_not_kept(tmp_path: Path) -> None:
 
 def test_training_again_replaces_the_whole_model(folder: Path) -> None:
     old = arrays_path(folder)
-    found = trained()
-    wider = replace(found.residuals, log_error=2 * found.residuals.log_error)
-    card = msgspec.structs.replace(found.card, seed=7)
-    replace(found, card=card, source=replace(found.fitted, held_out=wider)).save(folder)
+    result = trained()
+    wider = replace(result.residuals, log_error=2 * result.residuals.log_error)
+    card = msgspec.structs.replace(result.card, seed=7)
+    replace(result, card=card, source=replace(result.fitted, held_out=wider)).save(folder)
     assert not old.exists()
     model = load(folder)
     assert model.card.seed == 7
@@ -111,9 +111,9 @@ def test_a_forecast_of_many_runs_is_that_of_each(folder: Path) -> None:
 def test_counters_that_are_passed_over_are_named(folder: Path) -> None:
     seen = one_run(names=(*COUNTERS, "MYSTERY"), counters=np.append(runs().counters[:1], [[3.0]], axis=1))
     model = load(folder)
-    found = model.predict(seen)
-    assert found.warnings == (("counters that the model does not know are passed over: MYSTERY",),)
-    np.testing.assert_array_equal(found.centre, model.predict(one_run()).centre)
+    forecast = model.predict(seen)
+    assert forecast.warnings == (("counters that the model does not know are passed over: MYSTERY",),)
+    np.testing.assert_array_equal(forecast.centre, model.predict(one_run()).centre)
 
 
 def test_a_profile_of_unknown_counters_alone_is_refused(folder: Path) -> None:
@@ -151,52 +151,52 @@ TWO = runs().rows(np.array([0, 1]))
 
 
 def test_ranks_follow_the_times_and_the_first_is_recommended() -> None:
-    found = trained().predict(TWO)
+    forecast = trained().predict(TWO)
     for row in range(2):
-        answer = json.loads(json.dumps(found[row].to_dict(), allow_nan=False))
+        answer = json.loads(json.dumps(forecast[row].to_dict(), allow_nan=False))
         by_time = sorted(answer["devices"], key=lambda each: float(each["relative"]))
         assert [each["rank"] for each in by_time] == [1, 2, 3]
-        assert answer["order"] == [each["device"] for each in by_time] == list(found.in_order(row))
-        assert answer["recommended"] == found.recommended[row] == answer["order"][0]
+        assert answer["order"] == [each["device"] for each in by_time] == list(forecast.in_order(row))
+        assert answer["recommended"] == forecast.recommended[row] == answer["order"][0]
         assert [each["device"] for each in answer["devices"]] == list(DEVICES)
         for each in answer["devices"]:
             assert each["speed_up"] == pytest.approx(1 / each["relative"])
 
 
 def test_a_forecast_is_a_table_of_runs_and_devices() -> None:
-    found = trained().predict(TWO, relative_to="gpu")
-    table = found.to_pandas()
+    forecast = trained().predict(TWO, relative_to="gpu")
+    table = forecast.to_pandas()
     assert table.device.tolist() == [*DEVICES, *DEVICES]
     assert table.source.tolist() == ["cpu"] * 3 + ["fast"] * 3
     for row in range(2):
-        devices: Any = found[row].to_dict()["devices"]
+        devices: Any = forecast[row].to_dict()["devices"]
         for name in ("relative", "low", "high", "rank", "probability_fastest", "time_s", "time_low_s"):
             assert table[name][3 * row : 3 * row + 3].tolist() == [each[name] for each in devices]
 
 
 def test_a_time_on_the_source_gives_seconds_on_each_device() -> None:
-    found = trained().predict(TWO, relative_to="gpu")
+    forecast = trained().predict(TWO, relative_to="gpu")
     for row in range(2):
-        assert (found.timed_on[row], found.timed_s(row)) == (DEVICES[row], TWO.time_s[row])
-        assert found.time_s[row, row].tolist() == [TWO.time_s[row]] * 3
-        centre, low, high = found.time_s[row].T
-        np.testing.assert_allclose(centre / centre[2], found.centre[row])
+        assert (forecast.timed_on[row], forecast.timed_s(row)) == (DEVICES[row], TWO.time_s[row])
+        assert forecast.time_s[row, row].tolist() == [TWO.time_s[row]] * 3
+        centre, low, high = forecast.time_s[row].T
+        np.testing.assert_allclose(centre / centre[2], forecast.centre[row])
         assert ((low > 0) & (low <= centre) & (centre <= high)).all()
 
 
 def test_a_time_that_is_told_takes_the_place_of_the_runs_own() -> None:
-    found = trained().predict(TWO, timed_on="gpu", time_s=2.0)
-    assert (found.timed_on[0], found.timed_s(0), found.time_s[0, 2, 0]) == ("gpu", 2.0, 2.0)
+    forecast = trained().predict(TWO, timed_on="gpu", time_s=2.0)
+    assert (forecast.timed_on[0], forecast.timed_s(0), forecast.time_s[0, 2, 0]) == ("gpu", 2.0, 2.0)
 
 
 @pytest.mark.parametrize(
     "changed", [{"time_s": np.full(2, np.nan)}, {"source": (NO_SOURCE, "elsewhere")}], ids=["time", "device"]
 )
 def test_without_a_time_or_its_device_there_are_no_seconds(changed: dict[str, Any]) -> None:
-    found = trained().predict(replace(TWO, **changed))
-    assert found.timed_on == (None, None)
-    assert np.isnan(found.time_s).all()
-    answer: dict[str, Any] = found[0].to_dict()
+    forecast = trained().predict(replace(TWO, **changed))
+    assert forecast.timed_on == (None, None)
+    assert np.isnan(forecast.time_s).all()
+    answer: dict[str, Any] = forecast[0].to_dict()
     assert answer["time"] is None
     assert all(each["time_s"] is None and each["time_low_s"] is None for each in answer["devices"])
     assert answer["source"] == ("cpu" if "time_s" in changed else None)
@@ -220,5 +220,5 @@ def test_profiles_are_predicted_as_they_are() -> None:
     model = train_relative(vectors_of(dataset), PublishedMean())
     profiles = [from_row(row) for row in dataset.profiles.to_pylist()]
     seen = observations_of(dataset)
-    for asked in (profiles, ProfileBatch.of(profiles)):
-        np.testing.assert_array_equal(model.predict(asked).centre, model.predict(seen).centre)
+    for batch in (profiles, ProfileBatch.of(profiles)):
+        np.testing.assert_array_equal(model.predict(batch).centre, model.predict(seen).centre)

@@ -62,26 +62,26 @@ def test_papi_gives_every_feature_of_the_table() -> None:
 
 
 def test_single_precision_is_sp_where_the_table_says_dp() -> None:
-    found = features({"inst_executed": 10, "flop_count_sp": 160, "flop_count_dp": 32})
-    assert found == {"single fp intensity": 0.5, "double fp intensity": 0.1}
+    values = features({"inst_executed": 10, "flop_count_sp": 160, "flop_count_dp": 32})
+    assert values == {"single fp intensity": 0.5, "double fp intensity": 0.1}
 
 
 def test_counters_of_warps_and_of_threads_have_a_total_of_their_own() -> None:
-    found = features({"inst_executed": 100, "cf_executed": 10, "inst_integer": 320})
-    assert found == {"branch intensity": 0.1, "arithmetic intensity": 0.1}
+    values = features({"inst_executed": 100, "cf_executed": 10, "inst_integer": 320})
+    assert values == {"branch intensity": 0.1, "arithmetic intensity": 0.1}
 
 
 def test_misses_are_requests_that_do_not_hit() -> None:
-    found = features({"local_load_requests": 200, "local_store_requests": 50, "local_hit_rate": 75})
-    assert found == {"l1 load misses": 50, "l1 store misses": 12.5}
+    values = features({"local_load_requests": 200, "local_store_requests": 50, "local_hit_rate": 75})
+    assert values == {"l1 load misses": 50, "l1 store misses": 12.5}
     assert features({"local_load_requests": 200, "local_hit_rate": 101})["l1 load misses"] == 0
 
 
 def test_counters_of_amd_serve_two_features_as_in_the_table() -> None:
     instructions = {"VALUInsts": 60, "SALUInsts": 20, "LDSInsts": 15, "GDSInsts": 5}
     memory = {"TCC_MISS_sum": 40, "TCC_EA_RDREQ": 30, "TCC_EA_WRREQ": 10, "MemUnitStalled": 12}
-    found = features(instructions | memory)
-    assert found == pytest.approx(
+    values = features(instructions | memory)
+    assert values == pytest.approx(
         {
             "store intensity": 0.2,
             "load intensity": 0.2,
@@ -107,18 +107,18 @@ def test_vectors_count_as_many_operations_as_they_have_elements() -> None:
 
 
 def test_aiwc_metrics_give_loads_and_stores() -> None:
-    found = features(
+    values = features(
         {"total_instruction_count": 50, "total_reads": 10, "total_writes": 5, "unique_branches": 3}
     )
-    assert found == {"load intensity": 0.2, "store intensity": 0.1}
+    assert values == {"load intensity": 0.2, "store intensity": 0.1}
 
 
 @pytest.mark.parametrize(
     "total", [{}, {"PAPI_TOT_INS": 0.0}, {"PAPI_TOT_INS": np.nan}, {"PAPI_TOT_INS": -3.0}]
 )
 def test_without_instructions_there_is_no_intensity(total: Mapping[str, float]) -> None:
-    found = features({name: value for name, value in PAPI.items() if name != "PAPI_TOT_INS"} | dict(total))
-    assert set(found) == set(TABLE_3) - set(INTENSITIES)
+    values = features({name: value for name, value in PAPI.items() if name != "PAPI_TOT_INS"} | dict(total))
+    assert set(values) == set(TABLE_3) - set(INTENSITIES)
 
 
 def test_without_its_counters_a_feature_is_missing() -> None:
@@ -144,8 +144,8 @@ def test_names_are_told_apart_from_what_tools_put_around_them(name: str, plain: 
 
 
 def test_cores_of_two_kinds_are_added_up() -> None:
-    found = features({"cpu_core/instructions/": 70, "cpu_atom/instructions/": 30, "cpu_core/branches/": 10})
-    assert found == {"branch intensity": 0.1}
+    values = features({"cpu_core/instructions/": 70, "cpu_atom/instructions/": 30, "cpu_core/branches/": 10})
+    assert values == {"branch intensity": 0.1}
     rows = runs_with(
         {"cpu_core/instructions/": 50, "branches": 5}, {"cpu_atom/instructions/": 20, "branches": 5}
     )

@@ -77,7 +77,7 @@ def test_a_negative_amount_is_as_far_below_0_as_its_opposite_is_above() -> None:
 def test_counted_columns_have_mean_0_and_deviation_1_and_devices_stay_0_or_1() -> None:
     fitted = fit_features(training())
     rows = fitted.transform(training())
-    counted = [place for place, name in enumerate(fitted.names) if not name.startswith("source")]
+    counted = [index for index, name in enumerate(fitted.names) if not name.startswith("source")]
     np.testing.assert_allclose(np.nanmean(rows[:, counted], axis=0), 0, atol=1e-12)
     np.testing.assert_allclose(np.nanstd(rows[:, counted], axis=0), 1)
     assert column(fitted, training(), "source ruby") == [0, 1, 1]
@@ -96,8 +96,8 @@ def test_gaps_stay_or_are_filled_and_told_if_training_had_them() -> None:
 
 def test_features_of_devices_are_0_for_others_and_absent_of_profiles() -> None:
     fitted = fit_features(training())
-    asked = runs_with({"PAPI_TOT_INS": 5.0, "PAPI_BR_INS": 1.0}, sources=["corona"])
-    assert column(fitted, asked, "source quartz") == column(fitted, asked, "source ruby") == [0.0]
+    inputs = runs_with({"PAPI_TOT_INS": 5.0, "PAPI_BR_INS": 1.0}, sources=["corona"])
+    assert column(fitted, inputs, "source quartz") == column(fitted, inputs, "source ruby") == [0.0]
     rows = runs_with({"a": 1.0}, {"a": 5.0}, sources=[NO_SOURCE, NO_SOURCE])
     assert fit_features(rows).names == ("a",)
 

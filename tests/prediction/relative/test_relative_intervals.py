@@ -28,29 +28,29 @@ def residuals(
 
 
 def test_of_nine_groups_a_90_percent_interval_reaches_to_the_largest_error() -> None:
-    found = residuals(np.array([0.1, -0.9, 0.3, 0.2, -0.5, 0.4, 0.8, -0.7, 0.6]))
-    assert found.reach(0.9, None).tolist() == [0.9]
+    result = residuals(np.array([0.1, -0.9, 0.3, 0.2, -0.5, 0.4, 0.8, -0.7, 0.6]))
+    assert result.half_width(0.9, None).tolist() == [0.9]
     # Nine errors and the one to come: half of the ten is the fifth.
-    assert found.reach(0.5, None).tolist() == [0.5]
-    assert found.reach(0.8, None).tolist() == [0.8]
+    assert result.half_width(0.5, None).tolist() == [0.5]
+    assert result.half_width(0.8, None).tolist() == [0.8]
 
 
 def test_errors_of_ratios_are_differences() -> None:
-    found = residuals(np.array([[0.1, 0.3], [0.2, 0.2], [-0.4, 0.4]]), devices=2)
-    np.testing.assert_allclose(found.reach(0.75, 0), [0, 0.8])
-    np.testing.assert_allclose(found.reach(0.5, 1), [0.2, 0])
+    result = residuals(np.array([[0.1, 0.3], [0.2, 0.2], [-0.4, 0.4]]), devices=2)
+    np.testing.assert_allclose(result.half_width(0.75, 0), [0, 0.8])
+    np.testing.assert_allclose(result.half_width(0.5, 1), [0.2, 0])
 
 
 def test_errors_may_be_of_one_source_or_without_a_group() -> None:
-    found = residuals(np.array([1.0, 2.0, 3.0, 4.0]), [0, 0, 1, 2], [0, 1, 1, 0])
-    own = found.of_source("s1")
-    assert own.log_error[:, 0].tolist() == [2, 3]
-    assert (own.groups, own.group.tolist(), own.sources) == (("g0", "g1"), [0, 1], ("s1",))
-    assert found.of_source("another") is found
+    result = residuals(np.array([1.0, 2.0, 3.0, 4.0]), [0, 0, 1, 2], [0, 1, 1, 0])
+    of_source = result.of_source("s1")
+    assert of_source.log_error[:, 0].tolist() == [2, 3]
+    assert (of_source.groups, of_source.group.tolist(), of_source.sources) == (("g0", "g1"), [0, 1], ("s1",))
+    assert result.of_source("another") is result
     whole = residuals(np.array([1.0, 2.0, 3.0, 4.0]), [0, 0, 1, 2])
-    found = whole.rows(whole.group != 1)
-    assert (found.log_error[:, 0].tolist(), found.group.tolist()) == ([1, 2, 4], [0, 0, 1])
-    assert found.groups == ("g0", "g2")
+    result = whole.rows(whole.group != 1)
+    assert (result.log_error[:, 0].tolist(), result.group.tolist()) == ([1, 2, 4], [0, 0, 1])
+    assert result.groups == ("g0", "g2")
 
 
 DEVICES = ("a", "b", "c", "d")
@@ -111,25 +111,25 @@ levels = st.floats(0.05, 0.99)
 
 @given(cases(), anything, levels)
 def test_an_interval_holds_its_centre(case: Case, relative_to: str | None, level: float) -> None:
-    found = case.forecast(relative_to, level)
-    assert (found.low > 0).all()
-    assert (found.low <= found.centre).all()
-    assert (found.centre <= found.high).all()
+    forecast = case.forecast(relative_to, level)
+    assert (forecast.low > 0).all()
+    assert (forecast.low <= forecast.centre).all()
+    assert (forecast.centre <= forecast.high).all()
 
 
 @given(cases(), levels)
 def test_relative_to_the_slowest_nothing_is_above_1_and_one_is_1(case: Case, level: float) -> None:
-    found = case.forecast(None, level)
-    assert (found.centre.max(axis=1) == 1).all()
-    assert (found.high <= 1).all()
+    forecast = case.forecast(None, level)
+    assert (forecast.centre.max(axis=1) == 1).all()
+    assert (forecast.high <= 1).all()
 
 
 @given(cases(), levels, st.sampled_from(DEVICES))
 def test_relative_to_itself_a_device_is_exactly_1(case: Case, level: float, device: str) -> None:
-    found = case.forecast(device, level)
-    place = DEVICES.index(device)
-    for values in (found.low, found.centre, found.high):
-        assert (values[:, place] == 1).all()
+    forecast = case.forecast(device, level)
+    index = DEVICES.index(device)
+    for values in (forecast.low, forecast.centre, forecast.high):
+        assert (values[:, index] == 1).all()
 
 
 @given(cases(), levels, st.sampled_from(DEVICES), st.sampled_from(DEVICES))
@@ -158,7 +158,7 @@ def test_what_a_vector_was_relative_to_does_not_matter(case: Case, relative_to: 
 @given(cases(), st.permutations(range(4)), levels)
 def test_the_order_of_devices_does_not_matter(case: Case, order: list[int], level: float) -> None:
     moved = replace(case.errors, log_error=case.errors.log_error[:, order])
-    devices = tuple(DEVICES[place] for place in order)
+    devices = tuple(DEVICES[index] for index in order)
     one = case.forecast(None, level)
     other = forecast(devices, case.predicted[:, order], case.sources, moved, None, level)
     for name in ("centre", "low", "high", "fastest"):
@@ -169,12 +169,12 @@ def test_the_order_of_devices_does_not_matter(case: Case, order: list[int], leve
 
 @given(cases())
 def test_probabilities_are_shares(case: Case) -> None:
-    found = case.forecast()
-    np.testing.assert_allclose(found.fastest.sum(axis=1), 1)
-    assert ((found.fastest >= 0) & (found.fastest <= 1)).all()
-    for row, share in enumerate(found.same_order):
+    forecast = case.forecast()
+    np.testing.assert_allclose(forecast.fastest.sum(axis=1), 1)
+    assert ((forecast.fastest >= 0) & (forecast.fastest <= 1)).all()
+    for row, share in enumerate(forecast.same_order):
         # Where the whole order is right, so is the first.
-        assert 0 <= share <= found.fastest[row, found.order[row, 0]] + 1e-9 or _ties(case)
+        assert 0 <= share <= forecast.fastest[row, forecast.order[row, 0]] + 1e-9 or _ties(case)
 
 
 def _ties(case: Case) -> bool:
@@ -185,11 +185,11 @@ def _ties(case: Case) -> bool:
 
 def test_without_errors_all_is_sure_and_a_tie_is_shared() -> None:
     case = Case(np.array([[0.4, 0.1, 0.2, 0.3]]), errors_of(np.zeros((9, 4)), 9), ("x",))
-    found = case.forecast("a")
-    assert found.in_order(0) == ("b", "c", "d", "a")
-    np.testing.assert_allclose(found.centre, [[1, 0.25, 0.5, 0.75]])
-    np.testing.assert_array_equal(found.low, found.high)
-    assert (found.fastest.tolist(), found.same_order.tolist()) == ([[0, 1, 0, 0]], [1])
+    forecast = case.forecast("a")
+    assert forecast.in_order(0) == ("b", "c", "d", "a")
+    np.testing.assert_allclose(forecast.centre, [[1, 0.25, 0.5, 0.75]])
+    np.testing.assert_array_equal(forecast.low, forecast.high)
+    assert (forecast.fastest.tolist(), forecast.same_order.tolist()) == ([[0, 1, 0, 0]], [1])
     case = Case(np.array([[0.5, 0.5, 1.0, 1.0]]), errors_of(np.zeros((4, 4)), 4), ("x",))
     assert case.forecast().fastest.tolist() == [[0.5, 0.5, 0, 0]]
 
@@ -201,9 +201,9 @@ def test_a_probability_is_the_share_of_errors_that_make_a_device_the_fastest() -
     errors = RelativeResiduals.of(["one", "one", "two", "three"], ["x"] * 4, log_error)
     # True over predicted is one over the error: device a was a third of what was predicted.
     case = Case(np.array([[0.2, 0.1, 0.5, 1.0]]), errors, ("x",))
-    found = case.forecast()
-    np.testing.assert_allclose(found.fastest, [[1 / 6, 5 / 6, 0, 0]])
-    np.testing.assert_allclose(found.same_order, [5 / 6])
+    forecast = case.forecast()
+    np.testing.assert_allclose(forecast.fastest, [[1 / 6, 5 / 6, 0, 0]])
+    np.testing.assert_allclose(forecast.same_order, [5 / 6])
 
 
 def test_a_source_that_is_known_better_has_narrower_intervals() -> None:
@@ -212,8 +212,8 @@ def test_a_source_that_is_known_better_has_narrower_intervals() -> None:
     log_error[1::2, 1] = 0.01
     errors = RelativeResiduals.of([f"g{row // 2}" for row in range(18)], ["bad", "good"] * 9, log_error)
     case = Case(np.full((3, 4), 0.5), errors, ("bad", "good", "another"))
-    found = case.forecast("a")
-    widths = np.log(found.high / found.low)[:, 1]
+    forecast = case.forecast("a")
+    widths = np.log(forecast.high / forecast.low)[:, 1]
     np.testing.assert_allclose(widths[:2], [4, 0.02])
     # Of one that is not known, nothing tells which errors are the right ones.
     assert widths[1] < widths[2] <= widths[0]
@@ -221,9 +221,9 @@ def test_a_source_that_is_known_better_has_narrower_intervals() -> None:
 
 def test_too_few_groups_are_said_in_a_sentence() -> None:
     errors = errors_of(np.ones((4, 4)), 4)
-    found = Case(np.ones((1, 4)), errors, ("x",)).forecast(level=0.9)
-    assert found.reached.tolist() == [0.8]
-    ((warning,),) = found.warnings
+    forecast = Case(np.ones((1, 4)), errors, ("x",)).forecast(level=0.9)
+    assert forecast.reached.tolist() == [0.8]
+    ((warning,),) = forecast.warnings
     assert "80 % intervals" in warning
     assert "tested on 4 groups" in warning
     assert "90 % takes 9" in warning

@@ -71,16 +71,16 @@ def with_gaps(share: float = 0.3) -> Vectors:
 
 
 def again(fitted: Stored) -> Any:
-    """What is read of the arrays of a fitted model."""
+    """The model that is read from the arrays of a fitted one."""
     return type(fitted).from_state(fitted.state())
 
 
 @each_model
 def test_counters_may_be_missing(model: RelativeModel) -> None:
     vectors = with_gaps()
-    found = model.fit(vectors, 1).predict(vectors.observations)
-    assert found.shape == vectors.times_s.shape
-    assert (found > 0).all()
+    predicted = model.fit(vectors, 1).predict(vectors.observations)
+    assert predicted.shape == vectors.times_s.shape
+    assert (predicted > 0).all()
 
 
 @each_model
@@ -154,13 +154,13 @@ def test_boosted_trees_as_arrays_predict_as_xgboost_does(share: float) -> None:
     rows[rng.random(rows.shape) < share] = np.nan
     vector = np.exp(np.nan_to_num(rows[:, :3]) - np.isnan(rows[:, 1:4]))
     booster = boosted(rows, vector)
-    asked = rng.normal(size=(400, 5))
-    asked[rng.random(asked.shape) < 0.3] = np.nan
+    queries = rng.normal(size=(400, 5))
+    queries[rng.random(queries.shape) < 0.3] = np.nan
     # Numbers on which splits are, too.
-    asked[:300] = np.where(rng.random(rows.shape) < 0.5, rows, asked[:300])
-    reference = booster.predict(xgboost.DMatrix(asked.astype(np.float32), nthread=1))
-    found = trees_of_booster(booster, 3).sum(both_sides(asked))
-    np.testing.assert_allclose(found, reference, rtol=2e-5, atol=2e-5)
+    queries[:300] = np.where(rng.random(rows.shape) < 0.5, rows, queries[:300])
+    reference = booster.predict(xgboost.DMatrix(queries.astype(np.float32), nthread=1))
+    predicted = trees_of_booster(booster, 3).sum(both_sides(queries))
+    np.testing.assert_allclose(predicted, reference, rtol=2e-5, atol=2e-5)
 
 
 def test_both_sides_are_finite_and_in_single_precision() -> None:
@@ -181,9 +181,9 @@ def test_xgboost_is_asked_for_what_the_paper_says() -> None:
 
 def test_gain_is_of_what_matters() -> None:
     """Branches decide how fast the GPU is."""
-    found = PublishedXGBoost(rounds=20).fit(VECTORS, 0)
-    assert found.features.names[found.gain.argmax()] == "branch intensity"
-    assert (found.gain >= 0).all()
+    fitted = PublishedXGBoost(rounds=20).fit(VECTORS, 0)
+    assert fitted.features.names[fitted.gain.argmax()] == "branch intensity"
+    assert (fitted.gain >= 0).all()
 
 
 def test_a_selection_looks_at_no_more_features() -> None:
@@ -220,12 +220,12 @@ def test_another_seed_gives_other_trees() -> None:
 
 
 def test_a_run_without_a_counter_is_predicted_and_one_that_is_unknown_is_named() -> None:
-    seen, found = VECTORS.observations, IntensityTrees(trees=20).fit(VECTORS, 0)
+    seen, fitted = VECTORS.observations, IntensityTrees(trees=20).fit(VECTORS, 0)
     counters = seen.counters.copy()
     counters[:, 1] = np.nan
-    assert np.isfinite(found.predict(replace(seen, counters=counters))).all()
+    assert np.isfinite(fitted.predict(replace(seen, counters=counters))).all()
     names, counters = (*seen.names, "luck"), np.column_stack([seen.counters, np.ones(len(seen))])
-    assert found.unknown_counters(replace(seen, names=names, counters=counters)) == ("luck",)
+    assert fitted.unknown_counters(replace(seen, names=names, counters=counters)) == ("luck",)
 
 
 GRID, PROFILES = noisy_grid(), made_profile_vectors()
@@ -235,15 +235,15 @@ KEYS, SEEN = PROFILES.devices, PROFILES.observations
 
 @cache
 def by_times() -> ByTimesPredictor:
-    found = CombinedRelative().fit(PROFILES, 0)
-    assert isinstance(found, ByTimesPredictor)
-    return found
+    fitted = CombinedRelative().fit(PROFILES, 0)
+    assert isinstance(fitted, ByTimesPredictor)
+    return fitted
 
 
 def without(seen: Observations, name: str) -> Observations:
-    place = seen.names.index(name)
+    index = seen.names.index(name)
     names = tuple(each for each in seen.names if each != name)
-    return replace(seen, names=names, counters=np.delete(seen.counters, place, axis=1))
+    return replace(seen, names=names, counters=np.delete(seen.counters, index, axis=1))
 
 
 def test_profiles_come_back_from_the_rows_that_were_made_of_them() -> None:
@@ -270,11 +270,11 @@ def test_a_profile_that_does_not_say_how_often_it_was_launched_was_launched_once
 def test_vectors_are_those_of_the_mean_of_the_corrected_times_and_the_uncorrected() -> None:
     times = TimeModel().fit(replace(GRID, profiles=LAUNCHED), 0)
     log = (times.log_time(LAUNCHED) + times.physical.log_time(LAUNCHED)) / 2
-    found = by_times().predict(SEEN)
-    np.testing.assert_allclose(found, relative_to_slowest(np.exp(log)), rtol=1e-6)
-    assert (found.max(axis=1) == 1).all()
-    assert not np.allclose(found, relative_to_slowest(np.exp(times.log_time(LAUNCHED))), rtol=1e-3)
-    np.testing.assert_array_equal(again(by_times()).predict(SEEN), found)
+    forecast = by_times().predict(SEEN)
+    np.testing.assert_allclose(forecast, relative_to_slowest(np.exp(log)), rtol=1e-6)
+    assert (forecast.max(axis=1) == 1).all()
+    assert not np.allclose(forecast, relative_to_slowest(np.exp(times.log_time(LAUNCHED))), rtol=1e-3)
+    np.testing.assert_array_equal(again(by_times()).predict(SEEN), forecast)
 
 
 def lawful() -> tuple[ProfileBatch, Vectors]:
@@ -287,8 +287,8 @@ def lawful() -> tuple[ProfileBatch, Vectors]:
 def test_a_law_of_times_is_a_law_of_their_ratios() -> None:
     profiles, vectors = lawful()
     out = profiles.groups("application") == 2
-    found = CombinedRelative().fit(vectors.rows(~out), 0).predict(vectors.rows(out).observations)
-    assert np.abs(found - vectors.vector[out]).mean() < 0.03
+    predicted = CombinedRelative().fit(vectors.rows(~out), 0).predict(vectors.rows(out).observations)
+    assert np.abs(predicted - vectors.vector[out]).mean() < 0.03
 
 
 def test_counters_of_a_device_are_no_profiles() -> None:
@@ -320,6 +320,6 @@ def test_the_default_takes_times_for_profiles_and_the_blend_for_counters() -> No
 
 def test_profiles_with_times_on_devices_of_which_nothing_is_known_are_predicted_by_the_blend() -> None:
     _, vectors = lawful()
-    found = CombinedRelative().fit(replace(vectors, described=()), 0)
-    assert isinstance(found, BlendPredictor)
-    assert np.abs(found.predict(vectors.observations) - vectors.vector).mean() < 0.05
+    fitted = CombinedRelative().fit(replace(vectors, described=()), 0)
+    assert isinstance(fitted, BlendPredictor)
+    assert np.abs(fitted.predict(vectors.observations) - vectors.vector).mean() < 0.05

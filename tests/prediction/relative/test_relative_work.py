@@ -63,8 +63,8 @@ def test_each_run_takes_the_first_way_that_it_has_the_counters_for() -> None:
 def test_amounts_of_made_up_work_are_those_that_it_was_made_of() -> None:
     seen = made_work().observations
     amounts = amounts_of(seen)
-    for name, place in ((BYTES, 0), (OPERATIONS, 1), (ITEMS, 2), (LAUNCHES, 3)):
-        np.testing.assert_array_equal(amounts[name], seen.counters[:, place])
+    for name, index in ((BYTES, 0), (OPERATIONS, 1), (ITEMS, 2), (LAUNCHES, 3)):
+        np.testing.assert_array_equal(amounts[name], seen.counters[:, index])
     assert np.isnan(amounts[INSTRUCTIONS]).all()
 
 
@@ -77,8 +77,8 @@ WORK = made_work(kernels=4, sizes=2).observations
 
 
 def columns(observations: Observations, base: Base) -> dict[str, Reals]:
-    found = intensities_of(observations, base)
-    return dict(zip(found.names, found.counters.T, strict=True))
+    intensities = intensities_of(observations, base)
+    return dict(zip(intensities.names, intensities.counters.T, strict=True))
 
 
 TOTALS = """
@@ -102,7 +102,7 @@ def test_names_tell_totals_from_others() -> None:
 
 def test_the_columns_of_a_run_are_those_by_hand() -> None:
     seen = runs_with({"inst_executed": 100.0, "loads": 20.0, "ipc": 3.0, "Bytes/Rep": 49.0, "Flops/Rep": 9.0})
-    found = columns(replace(seen, time_s=np.array([2.0])), INSTRUCTIONS)
+    result = columns(replace(seen, time_s=np.array([2.0])), INSTRUCTIONS)
     expected = {
         "inst_executed a unit": 1,
         "loads a unit": 0.2,
@@ -118,7 +118,7 @@ def test_the_columns_of_a_run_are_those_by_hand() -> None:
         "log time over operations": np.log(2 / 10),
         "log operations over bytes": np.log(10 / 50),
     }
-    assert {name: values[0] for name, values in found.items()} == pytest.approx(expected)
+    assert {name: values[0] for name, values in result.items()} == pytest.approx(expected)
 
 
 def test_totals_are_divided_by_what_most_runs_tell() -> None:
@@ -129,13 +129,13 @@ def test_totals_are_divided_by_what_most_runs_tell() -> None:
 
 
 def test_without_a_base_there_are_no_shares_or_totals_stay() -> None:
-    found = columns(
+    result = columns(
         runs_with({"inst_executed": 10.0, "loads": 5.0}, {"Iterations/Rep": 5.0, "loads": 5.0}), INSTRUCTIONS
     )
-    np.testing.assert_array_equal(found["loads a unit"], [0.5, np.nan])
+    np.testing.assert_array_equal(result["loads a unit"], [0.5, np.nan])
     seen = runs_with({"loads": 20.0, "ipc": 3.0})
-    found = columns(seen, base_of(seen))
-    assert {name: values.tolist() for name, values in found.items() if "time" not in name} == {
+    result = columns(seen, base_of(seen))
+    assert {name: values.tolist() for name, values in result.items() if "time" not in name} == {
         "ipc": [3],
         "loads": [20],
     }
@@ -143,16 +143,16 @@ def test_without_a_base_there_are_no_shares_or_totals_stay() -> None:
         runs_with({"loads": np.nan}), names=(), counters=np.empty((1, 0)), time_s=np.array([np.nan])
     )
     assert intensities_of(seen, ITEMS).counters.shape == (1, 0)
-    found = columns(runs_with({"inst_executed": 0.0, "loads": 5.0}), INSTRUCTIONS)
-    assert np.isnan(found["loads a unit"]).all()
-    assert found["log instructions"].tolist() == [0]
+    result = columns(runs_with({"inst_executed": 0.0, "loads": 5.0}), INSTRUCTIONS)
+    assert np.isnan(result["loads a unit"]).all()
+    assert result["log instructions"].tolist() == [0]
 
 
 @given(factor=st.floats(0.5, 1e6))
 def test_longer_runs_of_the_same_have_the_same_shares_and_rates(factor: float) -> None:
     """All totals and the time grow alike; amounts are large, so that the one that is added does not count."""
-    large = changed(WORK, **{name: 1e9 * WORK.counters[:, place] for place, name in enumerate(LOWER)})
-    longer = changed(large, **{name: factor * large.counters[:, place] for place, name in enumerate(LOWER)})
+    large = changed(WORK, **{name: 1e9 * WORK.counters[:, index] for index, name in enumerate(LOWER)})
+    longer = changed(large, **{name: factor * large.counters[:, index] for index, name in enumerate(LOWER)})
     before, after = columns(large, ITEMS), columns(replace(longer, time_s=factor * large.time_s), ITEMS)
     assert before.keys() == after.keys()
     for name in before:
@@ -187,9 +187,9 @@ SEEN = MANY.observations
 
 
 def fitted(observations: Observations = SEEN, times_s: Reals = MANY.times_s) -> WorkPrices:
-    found = fit_prices(observations, DEVICES, np.log(times_s), np.ones(len(observations)))
-    assert found is not None
-    return found
+    prices = fit_prices(observations, DEVICES, np.log(times_s), np.ones(len(observations)))
+    assert prices is not None
+    return prices
 
 
 FITTED = fitted()
@@ -215,9 +215,9 @@ def test_known_prices_are_found() -> None:
 def test_a_kernel_that_no_sum_tells_moves_prices_little() -> None:
     times_s = MANY.times_s.copy()
     times_s[:6, 1] *= 1000
-    found = fitted(times_s=times_s).prices
-    np.testing.assert_allclose(np.log(found / PRICES), 0, atol=0.4)
-    assert (np.abs(np.log(found / PRICES)) < 0.1).sum() >= 7
+    result = fitted(times_s=times_s).prices
+    np.testing.assert_allclose(np.log(result / PRICES), 0, atol=0.4)
+    assert (np.abs(np.log(result / PRICES)) < 0.1).sum() >= 7
 
 
 def test_prices_that_nothing_tells_apart_make_the_same_share_of_the_time() -> None:
@@ -240,8 +240,8 @@ def test_times_in_another_unit_are_prices_in_that_unit(power: float) -> None:
 
 def test_the_order_of_rows_does_not_matter_to_sums() -> None:
     order = np.random.default_rng(0).permutation(len(SEEN))
-    found = fitted(SEEN.rows(order), MANY.times_s[order])
-    np.testing.assert_allclose(found.prices, FITTED.prices, rtol=1e-3)
+    result = fitted(SEEN.rows(order), MANY.times_s[order])
+    np.testing.assert_allclose(result.prices, FITTED.prices, rtol=1e-3)
 
 
 def test_devices_in_another_order_have_the_same_prices() -> None:
@@ -282,17 +282,17 @@ def test_anchored_takes_the_time_of_the_run_on_its_source_alone() -> None:
 def test_a_run_without_an_amount_is_not_a_number_and_others_are() -> None:
     moved = SEEN.counters[:, 0].copy()
     moved[2] = np.nan
-    found = FITTED.log_relative(changed(SEEN, bytes=moved), anchored=True)
-    assert np.flatnonzero(np.isnan(found).any(axis=1)).tolist() == [2]
+    predicted = FITTED.log_relative(changed(SEEN, bytes=moved), anchored=True)
+    assert np.flatnonzero(np.isnan(predicted).any(axis=1)).tolist() == [2]
 
 
 def test_an_amount_that_a_training_run_lacks_has_no_price_and_is_not_asked_for() -> None:
     done = SEEN.counters[:, 1].copy()
     done[2] = np.nan
-    found = fitted(changed(SEEN, flops=done))
-    assert found.prices[2].tolist() == [0, 0]
-    assert (found.prices[[0, 1, 3]] > 0).all()
-    assert np.isfinite(found.log_relative(changed(SEEN, flops=np.nan), anchored=False)).all()
+    result = fitted(changed(SEEN, flops=done))
+    assert result.prices[2].tolist() == [0, 0]
+    assert (result.prices[[0, 1, 3]] > 0).all()
+    assert np.isfinite(result.log_relative(changed(SEEN, flops=np.nan), anchored=False)).all()
 
 
 @pytest.mark.parametrize("gone", [np.nan, 0.0])

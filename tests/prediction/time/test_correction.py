@@ -1,4 +1,4 @@
-"""What like launches say of a time fades with distance."""
+"""Corrections from similar launches fade with distance."""
 
 from __future__ import annotations
 

@@ -36,12 +36,12 @@ def test_a_model_answers_for_kernels_it_never_saw(name: str, noisy: Grid, small:
     model = model_named(name)
     assert model.name == name
     unseen = noisy.profiles.take(noisy.profiles.groups("application") == 5)
-    found = Gaussian(light(name)).fit(small, 0).predict(unseen)
-    assert found.devices == tuple(device.key for device in noisy.devices)
-    assert found.centre.shape == (len(unseen), len(noisy.devices))
-    assert (found.low < found.centre).all()
-    assert (found.centre < found.high).all()
-    assert np.isfinite(found.high).all()
+    predicted = Gaussian(light(name)).fit(small, 0).predict(unseen)
+    assert predicted.devices == tuple(device.key for device in noisy.devices)
+    assert predicted.centre.shape == (len(unseen), len(noisy.devices))
+    assert (predicted.low < predicted.centre).all()
+    assert (predicted.centre < predicted.high).all()
+    assert np.isfinite(predicted.high).all()
 
 
 @pytest.mark.parametrize("name", [*MODELS, "intervals"])
@@ -86,8 +86,8 @@ def test_gaps_in_the_grid_cost_little(model: Any) -> None:
     whole = grid_of_times(grid.profiles, times)
     holes = np.where(np.random.default_rng(0).random(times.shape) < 0.2, np.nan, times)
     gappy = grid_of_times(grid.profiles, np.where(np.isnan(holes).all(axis=1, keepdims=True), times, holes))
-    wanted, found = (model.fit(each, 0).log_time(grid.profiles) for each in (whole, gappy))
-    np.testing.assert_allclose(found, wanted, atol=1e-6)
+    wanted, predicted = (model.fit(each, 0).log_time(grid.profiles) for each in (whole, gappy))
+    np.testing.assert_allclose(predicted, wanted, atol=1e-6)
 
 
 @by_name
@@ -95,8 +95,8 @@ def test_a_kernel_without_times_changes_nothing(model: Any) -> None:
     grid = small_grid(n=20)
     grid.log_time[7] = np.nan
     rest = grid.take(np.flatnonzero(np.arange(20) != 7))
-    found, wanted = (model.fit(each, 0).log_time(grid.profiles) for each in (grid, rest))
-    np.testing.assert_array_equal(found, wanted)
+    predicted, wanted = (model.fit(each, 0).log_time(grid.profiles) for each in (grid, rest))
+    np.testing.assert_array_equal(predicted, wanted)
 
 
 @by_name
@@ -130,7 +130,7 @@ def test_they_choose_the_device_by_the_kernel(model: Any) -> None:
 @by_looking_name
 def test_they_do_not_need_metrics_that_no_training_kernel_has(model: Any) -> None:
     grid = small_grid()
-    lacking = [place for place, each in enumerate(METRICS) if each.name in ("total_reads", "work_groups")]
+    lacking = [index for index, each in enumerate(METRICS) if each.name in ("total_reads", "work_groups")]
     metrics = grid.profiles.metrics.copy()
     metrics[:, lacking] = np.nan
     profiles = replace(grid.profiles, metrics=metrics)
@@ -151,8 +151,8 @@ def test_the_order_of_the_training_kernels_does_not_matter_to_the_baselines() ->
     grid = small_grid()
     turned = grid.take(np.arange(len(grid.profiles))[::-1])
     for model in (DeviceMean(), Nearest()):
-        found, wanted = (model.fit(each, 0).log_time(grid.profiles) for each in (turned, grid))
-        np.testing.assert_allclose(found, wanted, atol=1e-12)
+        predicted, wanted = (model.fit(each, 0).log_time(grid.profiles) for each in (turned, grid))
+        np.testing.assert_allclose(predicted, wanted, atol=1e-12)
 
 
 @pytest.mark.parametrize("model", POINT_MODELS[2:], ids=lambda model: model.name)

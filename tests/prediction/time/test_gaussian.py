@@ -149,12 +149,12 @@ def test_intervals_hold_what_they_say_on_an_application_never_seen(
 ) -> None:
     widths = []
     for level, least in ((0.5, 0.35), (0.9, 0.8)):
-        found = predictor.predict(held_out.profiles, level=level)
+        forecast = predictor.predict(held_out.profiles, level=level)
         times = np.exp(held_out.log_time)
-        assert ((times >= found.low) & (times <= found.high)).mean() >= least
-        assert (found.low < found.centre).all()
-        assert (found.centre < found.high).all()
-        widths.append(found.high / found.low)
+        assert ((times >= forecast.low) & (times <= forecast.high)).mean() >= least
+        assert (forecast.low < forecast.centre).all()
+        assert (forecast.centre < forecast.high).all()
+        widths.append(forecast.high / forecast.low)
     assert (widths[0] < widths[1]).all()
 
 
@@ -206,7 +206,7 @@ def test_a_device_without_a_held_out_error_is_as_unsure_as_the_others(noisy: Gri
     errors = np.random.default_rng(0).normal(size=noisy.log_time.shape)
     whole = covariance_of(errors, noisy)
     errors[:, 2] = np.nan
-    found = covariance_of(errors, noisy)
-    others = np.delete(np.diag(found), 2)
-    assert others.min() < found[2, 2] < others.max()
+    covariance = covariance_of(errors, noisy)
+    others = np.delete(np.diag(covariance), 2)
+    assert others.min() < covariance[2, 2] < others.max()
     np.testing.assert_allclose(others, np.delete(np.diag(whole), 2), rtol=0.2)

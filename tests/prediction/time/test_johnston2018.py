@@ -33,9 +33,9 @@ def test_a_tree_on_cells_is_the_tree_on_rows(seed: int) -> None:
     assert drawn.tree.rows[0] == len(again)
     assert (drawn.tree.left < 0).sum() == on_rows.get_n_leaves()
     # Cells out of the bag may fall on either side of splits that tell the others apart equally well.
-    there = np.unique(data.cell[again])
-    expected = on_rows.predict(data.features[there])
-    np.testing.assert_allclose(drawn.predictions([1])[0][there], expected)
+    drawn_cells = np.unique(data.cell[again])
+    expected = on_rows.predict(data.features[drawn_cells])
+    np.testing.assert_allclose(drawn.predictions([1])[0][drawn_cells], expected)
 
 
 def test_as_many_rows_are_drawn_as_there_are_and_no_more_features_tried() -> None:
@@ -65,7 +65,7 @@ def test_the_cut_tree_predicts_as_the_grown_tree_does() -> None:
     data = rows()
     (drawn,) = draw_trees(data, 1, tried=2, seed=4)
     predictions = drawn.predictions([1, 12, 500])
-    for place, node_size in enumerate((1, 12, 500)):
+    for index, node_size in enumerate((1, 12, 500)):
         cut = drawn.tree.cut(node_size)
         single = data.features.astype(np.float32)
         for cell in range(len(single)):
@@ -73,7 +73,7 @@ def test_the_cut_tree_predicts_as_the_grown_tree_does() -> None:
             while cut.left[node] >= 0:
                 below = single[cell, cut.feature[node]] <= cut.threshold[node]
                 node = int(cut.left[node] if below else cut.right[node])
-            assert predictions[place, cell] == cut.value[node]
+            assert predictions[index, cell] == cut.value[node]
     assert len(set(predictions[2].tolist())) == 1
 
 

@@ -19,16 +19,16 @@ NEW = replace(device_named("gtx1080ti"), key="here")
 
 @pytest.fixture(scope="module")
 def model() -> TrainedLaunchTimes:
-    found = crosscast.load_model("launch-times")
-    assert isinstance(found, TrainedLaunchTimes)
-    return found
+    model = crosscast.load_model("launch-times")
+    assert isinstance(model, TrainedLaunchTimes)
+    return model
 
 
 @pytest.mark.parametrize("slower", [0.8, 1.0, 1.5])
 def test_what_a_device_reaches_is_learned(model: TrainedLaunchTimes, slower: float) -> None:
     after, held_out = joined(model, times_of_streams(model, NEW, slower))
-    asked = stream(1 << 24, accesses=3)
-    ratio = after.predict(asked, ["here"]).centre[0, 0] / model.predict(asked, [NEW]).centre[0, 0]
+    profile = stream(1 << 24, accesses=3)
+    ratio = after.predict(profile, ["here"]).centre[0, 0] / model.predict(profile, [NEW]).centre[0, 0]
     assert ratio == pytest.approx(slower, rel=0.15)
     assert held_out.median_error < 0.2
     assert held_out.coverage > 0.75
@@ -41,20 +41,20 @@ def test_other_devices_stay_as_they_are(model: TrainedLaunchTimes) -> None:
     after, _ = joined(model, times_of_streams(model, NEW, 1.5))
     assert [each.key for each in after.devices] == [*(each.key for each in model.devices), "here"]
     # Like launches on devices of its kind alone take something of what was measured.
-    asked = stream(1 << 24)
+    profile = stream(1 << 24)
     for key in ("i7-6700k", "knl"):
-        before, now = (each.predict(asked, [key]).centre[0, 0] for each in (model, after))
+        before, now = (each.predict(profile, [key]).centre[0, 0] for each in (model, after))
         assert now == pytest.approx(before, rel=0.15)
 
 
 def test_times_that_agree_make_it_surer_than_a_data_sheet(model: TrainedLaunchTimes) -> None:
     after, _ = joined(model, times_of_streams(model, NEW, 1.0))
-    asked = stream(1 << 24)
+    profile = stream(1 << 24)
     width = {
-        name: float(np.log(found.high / found.low)[0, 0])
-        for name, found in (
-            ("sheet", model.predict(asked, [NEW])),
-            ("joined", after.predict(asked, ["here"])),
+        name: float(np.log(predicted.high / predicted.low)[0, 0])
+        for name, predicted in (
+            ("sheet", model.predict(profile, [NEW])),
+            ("joined", after.predict(profile, ["here"])),
         )
     }
     assert width["joined"] < width["sheet"]
@@ -76,9 +76,9 @@ def test_a_few_applications_make_no_kind_of_times_surer_than_on_other_devices(
 
 def test_profiles_of_metrics_alone_are_of_the_device_too(model: TrainedLaunchTimes) -> None:
     after, _ = joined(model, times_of_streams(model, NEW, 1.5))
-    asked = replace(stream(1 << 24), launch={})
-    found = after.predict(asked, ["here"]).centre[0, 0]
-    assert found == pytest.approx(1.5 * model.predict(stream(1 << 24), [NEW]).centre[0, 0], rel=0.2)
+    profile = replace(stream(1 << 24), launch={})
+    predicted = after.predict(profile, ["here"]).centre[0, 0]
+    assert predicted == pytest.approx(1.5 * model.predict(stream(1 << 24), [NEW]).centre[0, 0], rel=0.2)
 
 
 def test_one_application_is_too_few(model: TrainedLaunchTimes) -> None:

@@ -26,37 +26,37 @@ LARGE = 1 << 26
 
 @pytest.fixture(scope="module")
 def model() -> TrainedLaunchTimes:
-    found = crosscast.load_model("launch-times")
-    assert isinstance(found, TrainedLaunchTimes)
-    return found
+    model = crosscast.load_model("launch-times")
+    assert isinstance(model, TrainedLaunchTimes)
+    return model
 
 
 def test_streams_reach_as_much_of_the_bandwidth_as_streams_do(model: TrainedLaunchTimes) -> None:
     known = [device for device in GPUS if device.numbers.get("bandwidth_bytes_per_s")]
-    found = model.predict(stream(LARGE), known)
+    forecast = model.predict(stream(LARGE), known)
     limit = 8 * LARGE / np.array([device.numbers["bandwidth_bytes_per_s"] for device in known])
-    share = limit / found.centre[0]
+    share = limit / forecast.centre[0]
     # Those of one to five compute units, which were not trained on, come out least.
     assert (share > 0.45).all()
     assert (share < 1.0).all()
-    assert (found.low[0] >= 0.9 * limit).all()
+    assert (forecast.low[0] >= 0.9 * limit).all()
 
 
 def test_a_million_elements_on_a_gtx1080_take_what_they_were_measured_to_take(
     model: TrainedLaunchTimes,
 ) -> None:
-    found = model.predict(stream(1 << 20, accesses=3), ["gtx1080"])
-    assert 40e-6 < found.centre[0, 0] < 75e-6
-    assert found.high[0, 0] / found.low[0, 0] < 3
+    predicted = model.predict(stream(1 << 20, accesses=3), ["gtx1080"])
+    assert 40e-6 < predicted.centre[0, 0] < 75e-6
+    assert predicted.high[0, 0] / predicted.low[0, 0] < 3
 
 
 def test_what_the_time_is_spent_on_is_said(model: TrainedLaunchTimes) -> None:
-    found = model.predict(stream(LARGE), ["gtx1080"])
-    shares = found.term_shares(0, 0)
+    predicted = model.predict(stream(LARGE), ["gtx1080"])
+    shares = predicted.term_shares(0, 0)
     assert next(iter(shares)) == "memory"
     assert sum(shares.values()) == pytest.approx(1, abs=1e-3)
-    told: dict[str, Any] = found.kernels()[0]
-    assert told["devices"][0]["terms"] == shares
+    document: dict[str, Any] = predicted.kernels()[0]
+    assert document["devices"][0]["terms"] == shares
 
 
 def test_a_profile_of_metrics_alone_is_less_sure(model: TrainedLaunchTimes) -> None:
@@ -75,23 +75,23 @@ def test_a_model_of_counts_refuses_metrics_alone(model: TrainedLaunchTimes) -> N
 
 
 def test_how_likely_the_next_device_is_the_faster(model: TrainedLaunchTimes) -> None:
-    found = model.predict(stream(LARGE), ["gtx1080", "gtx1080ti", "k20c"])
-    (best,) = found.recommended
+    predicted = model.predict(stream(LARGE), ["gtx1080", "gtx1080ti", "k20c"])
+    (best,) = predicted.recommended
     assert best.device == "gtx1080ti"
     assert best.probability_faster is not None
     assert 0 < best.probability_faster < 0.5
     # A measured time decides it.
     (sure,) = model.predict(
-        stream(LARGE), ["gtx1080", "k20c"], probes={"gtx1080": float(found.centre[0, 1])}
+        stream(LARGE), ["gtx1080", "k20c"], probes={"gtx1080": float(predicted.centre[0, 1])}
     ).recommended
     assert sure.device == "gtx1080"
     assert sure.probability_faster == pytest.approx(0, abs=0.05)
 
 
 def test_a_device_without_numbers_is_said_and_less_sure(model: TrainedLaunchTimes) -> None:
-    found = model.predict(stream(1 << 20), [Device("bare", type="cpu"), "i7-6700k"])
-    assert "the data sheet of bare lacks clock_hz (2.6 GHz, as " in found.warnings[0][0]
-    width = found.high / found.low
+    predicted = model.predict(stream(1 << 20), [Device("bare", type="cpu"), "i7-6700k"])
+    assert "the data sheet of bare lacks clock_hz (2.6 GHz, as " in predicted.warnings[0][0]
+    width = predicted.high / predicted.low
     assert width[0, 0] > width[0, 1]
 
 
@@ -101,28 +101,28 @@ FIVE = {"compute_units": 46.0, "cores": 5888.0, "clock_hz": 2.4e9, "tdp_w": 200.
 def test_the_number_that_a_forecast_would_gain_most_from_is_said(model: TrainedLaunchTimes) -> None:
     few = Device("few", vendor="Nvidia", type="gpu", series="Ada Lovelace", numbers=FIVE)
     more = replace(few, key="more", numbers={**FIVE, "bandwidth_bytes_per_s": 4.4e11})
-    found = model.predict(stream(1 << 26), [few, more])
-    (said, known) = found.assumed
+    predicted = model.predict(stream(1 << 26), [few, more])
+    (said, known) = predicted.assumed
     assert (said.device, said.most) == ("few", "bandwidth_bytes_per_s")
     assert said.numbers["bandwidth_bytes_per_s"].of == "architecture"
-    assert "would gain most from bandwidth_bytes_per_s of few" in found.warnings[0][0]
+    assert "would gain most from bandwidth_bytes_per_s of few" in predicted.warnings[0][0]
     (alone,) = model.predict(stream(1 << 26), [few]).warnings[0]
     assert "the forecast would gain most from bandwidth_bytes_per_s" in alone
     assert "bandwidth_bytes_per_s" not in known.numbers
     # To know it gains about the share that is said; times are alike, as siblings have about that bandwidth.
-    widths = np.log(found.high / found.centre)[0]
+    widths = np.log(predicted.high / predicted.centre)[0]
     assert widths[1] < widths[0]
     assert 1 - (widths[1] / widths[0]) ** 2 == pytest.approx(sum(said.shares.values()), abs=0.1)
-    assert found.centre[0, 0] == pytest.approx(found.centre[0, 1], rel=0.1)
-    assert found.assumed[0].to_dict()["gains_most_from"] == "bandwidth_bytes_per_s"
+    assert predicted.centre[0, 0] == pytest.approx(predicted.centre[0, 1], rel=0.1)
+    assert predicted.assumed[0].to_dict()["gains_most_from"] == "bandwidth_bytes_per_s"
 
 
 def test_numbers_that_do_not_matter_are_no_warning(model: TrainedLaunchTimes) -> None:
     whole = device_named("rtx4090")
     numbers = {name: value for name, value in whole.numbers.items() if name != "l1_bytes"}
-    found = model.predict(stream(1 << 26), [replace(whole, key="next", numbers=numbers)])
-    assert found.warnings == ((),)
-    assert found.assumed[0].numbers.keys() == {"l1_bytes"}
+    predicted = model.predict(stream(1 << 26), [replace(whole, key="next", numbers=numbers)])
+    assert predicted.warnings == ((),)
+    assert predicted.assumed[0].numbers.keys() == {"l1_bytes"}
 
 
 def test_a_probe_is_its_own_forecast_and_narrows_the_others(model: TrainedLaunchTimes) -> None:
@@ -147,10 +147,10 @@ def test_it_comes_back_as_it_was(model: TrainedLaunchTimes, tmp_path: Path) -> N
 def test_held_out_streams_are_forecast_by_other_streams(by: str, tmp_path: Path) -> None:
     launch_tables(tmp_path)
     training = read_training(tmp_path)
-    found = evaluate(training, by)
-    told = scores(training, found, np.ones(len(training.key), dtype=np.bool_))
-    assert told["median_ape"] < 0.15
-    assert told["coverage"] > 0.7
+    evaluation = evaluate(training, by)
+    given = scores(training, evaluation, np.ones(len(training.key), dtype=np.bool_))
+    assert given["median_ape"] < 0.15
+    assert given["coverage"] > 0.7
 
 
 def test_a_time_of_a_launch_without_a_profile_is_refused(tmp_path: Path) -> None:

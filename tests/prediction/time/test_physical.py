@@ -51,15 +51,15 @@ def profile(**changes: float) -> ProfileBatch:
 
 
 def test_each_quantity_is_worked_out_by_hand() -> None:
-    found = quantities_of(profile())
-    assert found.per_item == 40
-    assert found.critical_path == 90
-    assert found.barriers == 2
-    assert found.addresses_per_item == 8
-    assert found.repetition == pytest.approx(np.log(2))
-    assert found.locality == pytest.approx(8 / 9)
+    quantities = quantities_of(profile())
+    assert quantities.per_item == 40
+    assert quantities.critical_path == 90
+    assert quantities.barriers == 2
+    assert quantities.addresses_per_item == 8
+    assert quantities.repetition == pytest.approx(np.log(2))
+    assert quantities.locality == pytest.approx(8 / 9)
     # Elements of four bytes leave two address bits still, those of one byte none.
-    assert found.bytes == 800 * 4
+    assert quantities.bytes == 800 * 4
     entropies = {f"local_memory_address_entropy_{bits}": 9.0 - bits for bits in range(1, 10)}
     assert quantities_of(profile(**entropies, local_memory_address_entropy_10=0.0)).bytes == 800
     # Where barriers cut the longest work-item short, the mean is the critical path.
@@ -201,9 +201,9 @@ def term_by_term(predictor: PhysicalPredictor, rows: int) -> Reals:
 
 
 def test_together_is_what_it_is_term_by_term(predictor: PhysicalPredictor) -> None:
-    found = predictor.log_time(profiles_of("xyz", 40, seed=3))
-    assert found.shape == (120, len(DEVICES))
-    np.testing.assert_allclose(found, term_by_term(predictor, 40), rtol=0, atol=1e-12)
+    predicted = predictor.log_time(profiles_of("xyz", 40, seed=3))
+    assert predicted.shape == (120, len(DEVICES))
+    np.testing.assert_allclose(predicted, term_by_term(predictor, 40), rtol=0, atol=1e-12)
     alone = predictor.log_time(profiles_of("xyz", 40, seed=3).take(np.array([17])))
-    np.testing.assert_allclose(alone[0], found[17], rtol=0, atol=1e-12)
+    np.testing.assert_allclose(alone[0], predicted[17], rtol=0, atol=1e-12)
     assert predictor.log_time(profiles_of("", 0)).shape == (0, len(DEVICES))

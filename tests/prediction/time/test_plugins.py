@@ -20,7 +20,7 @@ PREDICT = Command.of("predict")
 
 
 def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, entry: str, code: str) -> None:
-    """What `pip install` leaves of a package with one module."""
+    """Files of an installed package with one module."""
     info = tmp_path / "some_times-1.0.dist-info"
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: some-times\nVersion: 1.0\n")

@@ -33,9 +33,9 @@ LONGEST = int(np.argmax(OWN.metrics[:, NAMES.index("total_instruction_count")]))
 
 @pytest.fixture
 def model(tmp_path: Path) -> TrainedTimeModel:
-    found = open_model(read(kept(tmp_path / "model")))
-    assert isinstance(found, TrainedTimeModel)
-    return found
+    model = open_model(read(kept(tmp_path / "model")))
+    assert isinstance(model, TrainedTimeModel)
+    return model
 
 
 def told(profiles: ProfileBatch, toolchain: Toolchain = TOOLCHAIN) -> ProfileBatch:
@@ -57,37 +57,39 @@ def times(forecast: TimeForecast) -> dict[str, float]:
 
 
 def test_ranks_follow_the_times_and_the_first_is_recommended(model: TrainedTimeModel) -> None:
-    found = model.predict(one())
-    order = np.argsort(found.ranks[0])
-    assert found.ranks[0, order].tolist() == [1, 2, 3, 4]
-    assert (np.diff(found.centre[0, order]) > 0).all()
-    (choice,) = found.recommended
-    assert (choice.device, choice.runner_up) == tuple(found.devices[place] for place in order[:2])
-    assert choice.times_longer == pytest.approx(found.centre[0, order[1]] / found.centre[0, order[0]])
-    assert ((found.low < found.centre) & (found.centre < found.high) & ~found.is_measured).all()
+    forecast = model.predict(one())
+    order = np.argsort(forecast.ranks[0])
+    assert forecast.ranks[0, order].tolist() == [1, 2, 3, 4]
+    assert (np.diff(forecast.centre[0, order]) > 0).all()
+    (choice,) = forecast.recommended
+    assert (choice.device, choice.runner_up) == tuple(forecast.devices[index] for index in order[:2])
+    assert choice.times_longer == pytest.approx(forecast.centre[0, order[1]] / forecast.centre[0, order[0]])
+    assert (
+        (forecast.low < forecast.centre) & (forecast.centre < forecast.high) & ~forecast.is_measured
+    ).all()
 
 
 def test_several_kernels_are_what_they_are_alone(model: TrainedTimeModel) -> None:
     rows = [3, 11, 20]
     together = model.predict(told(OWN.take(np.array(rows))))
-    for place, row in enumerate(rows):
+    for index, row in enumerate(rows):
         alone = model.predict(one(row))
-        assert together.recommended[place].device == alone.recommended[0].device
-        assert together.centre[place] == pytest.approx(alone.centre[0], rel=1e-12)
+        assert together.recommended[index].device == alone.recommended[0].device
+        assert together.centre[index] == pytest.approx(alone.centre[0], rel=1e-12)
 
 
 def test_a_forecast_is_a_table_with_a_row_for_each_kernel_and_device(model: TrainedTimeModel) -> None:
-    found = model.predict(told(OWN.take(np.array([3, 11])))).with_recorded(
+    predicted = model.predict(told(OWN.take(np.array([3, 11])))).with_recorded(
         {("a", "a3", "tiny"): {"red": 2.0}}
     )
-    table = found.to_pandas()
+    table = predicted.to_pandas()
     assert len(table) == 8
-    assert table[table["rank"] == 1]["device"].tolist() == [each.device for each in found.recommended]
+    assert table[table["rank"] == 1]["device"].tolist() == [each.device for each in predicted.recommended]
     assert table["recorded_s"].notna().sum() == 1
-    kernels: Any = found.to_dict()["kernels"]
+    kernels: Any = predicted.to_dict()["kernels"]
     assert [each["kernel"] for each in kernels] == ["a3", "b3"]
     assert [each["recorded_s"] for each in kernels[0]["devices"]] == [None, None, 2.0, None]
-    assert "<table>" in found._repr_html_()
+    assert "<table>" in predicted._repr_html_()
 
 
 def test_profiles_of_launches_are_grouped_to_kernels(model: TrainedTimeModel, make_profile: Maker) -> None:
@@ -99,9 +101,9 @@ def test_profiles_of_launches_are_grouped_to_kernels(model: TrainedTimeModel, ma
 
 
 def test_a_subset_of_the_devices_is_ranked_by_itself(model: TrainedTimeModel) -> None:
-    found = model.predict(one(), devices=["host", "red"])
-    assert found.devices == ("host", "red")
-    assert set(found.ranks[0].tolist()) == {1, 2}
+    predicted = model.predict(one(), devices=["host", "red"])
+    assert predicted.devices == ("host", "red")
+    assert set(predicted.ranks[0].tolist()) == {1, 2}
     alone = model.predict(one(), devices=["host"])
     assert alone.recommended[0].runner_up is None
     assert alone.kernels()[0]["runner_up"] is None
@@ -157,8 +159,8 @@ def test_times_and_metrics_beyond_the_training_are_named(model: TrainedTimeModel
 
 
 def test_another_toolchain_is_named_with_how_much_instructions_matter(model: TrainedTimeModel) -> None:
-    asked = told(OWN.take(np.array([LONGEST])), Toolchain("gcc", ("-O0",)))
-    (warning,) = model.predict(asked).warnings[0]
+    queries = told(OWN.take(np.array([LONGEST])), Toolchain("gcc", ("-O0",)))
+    (warning,) = model.predict(queries).warnings[0]
     assert "its profile was made with gcc -O0, and those of the model's training with clang 22" in warning
     assert "25 % more instructions would change the predicted times by +" in warning
 

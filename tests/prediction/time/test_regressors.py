@@ -33,9 +33,9 @@ def three_kernels() -> Grid:
 
 def test_the_mean_of_a_device_is_geometric() -> None:
     grid = three_kernels()
-    found = np.exp(DeviceMean().fit(grid, 0).log_time(grid.profiles))
-    assert found.shape == (3, 2)
-    np.testing.assert_allclose(found, np.tile([1e-4, (2e-6 * 1e-5 * 1e-2) ** (1 / 3)], (3, 1)))
+    predicted = np.exp(DeviceMean().fit(grid, 0).log_time(grid.profiles))
+    assert predicted.shape == (3, 2)
+    np.testing.assert_allclose(predicted, np.tile([1e-4, (2e-6 * 1e-5 * 1e-2) ** (1 / 3)], (3, 1)))
 
 
 def test_a_kernel_gets_the_times_of_the_most_similar_ones() -> None:
@@ -45,8 +45,8 @@ def test_a_kernel_gets_the_times_of_the_most_similar_ones() -> None:
         "work_items": np.array([7e3, 3e2]),
         "total_memory_footprint": np.array([3e4, 50.0]),
     }
-    found = Nearest().fit(grid, 0).log_time(small_profiles(2, columns))
-    np.testing.assert_array_equal(found, grid.log_time[[2, 0]])
+    predicted = Nearest().fit(grid, 0).log_time(small_profiles(2, columns))
+    np.testing.assert_array_equal(predicted, grid.log_time[[2, 0]])
     grid = small_grid()
     np.testing.assert_allclose(Nearest().fit(grid, 0).log_time(grid.profiles), grid.log_time, atol=1e-12)
     grid = grid_of_times(small_profiles(4, {}), np.log([[1.0], [4.0], [1.0], [4.0]]))
@@ -55,9 +55,9 @@ def test_a_kernel_gets_the_times_of_the_most_similar_ones() -> None:
 
 def test_many_kernels_are_looked_up_as_one_by_one() -> None:
     predictor, many = Nearest().fit(small_grid(), 0), small_grid(n=5000, seed=2).profiles
-    found = predictor.log_time(many)
+    predicted = predictor.log_time(many)
     some = np.arange(0, 5000, 500)
-    np.testing.assert_array_equal(found[some], predictor.log_time(many.take(some)))
+    np.testing.assert_array_equal(predicted[some], predictor.log_time(many.take(some)))
 
 
 def test_the_parts_add_up_to_the_times() -> None:
@@ -66,8 +66,8 @@ def test_the_parts_add_up_to_the_times() -> None:
     np.testing.assert_allclose(parts.level[:, None] + parts.preference, grid.log_time, atol=1e-12)
     np.testing.assert_allclose(parts.preference.mean(axis=1), 0, atol=1e-12)
     np.testing.assert_array_equal(parts.rows, parts.rows.astype(np.float32))
-    assert {parts.features[place] for place in parts.level_columns} == set(LEVEL)
-    assert {parts.features[place] for place in parts.preference_columns} == set(PREFERENCE)
+    assert {parts.features[index] for index in parts.level_columns} == set(LEVEL)
+    assert {parts.features[index] for index in parts.preference_columns} == set(PREFERENCE)
 
 
 def test_a_prediction_is_the_sum_of_a_forest_for_each_part() -> None:
@@ -80,8 +80,8 @@ def test_a_prediction_is_the_sum_of_a_forest_for_each_part() -> None:
     one.fit(level, parts.level, sample_weight=parts.weights)
     other.fit(preference, parts.preference, sample_weight=parts.weights)
     wanted = one.predict(level)[:, None] + other.predict(preference)
-    found = ExtraTrees(trees=20).fit(grid, 3).log_time(grid.profiles)
-    np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-12)
+    predicted = ExtraTrees(trees=20).fit(grid, 3).log_time(grid.profiles)
+    np.testing.assert_allclose(predicted, wanted, rtol=0, atol=1e-12)
 
 
 def test_on_the_bundled_dataset_a_held_out_application_is_predicted_better_than_by_the_mean(
@@ -92,8 +92,8 @@ def test_on_the_bundled_dataset_a_held_out_application_is_predicted_better_than_
     for group in np.unique(groups)[::3]:
         out = groups == group
         for model in (ExtraTrees(trees=40), DeviceMean()):
-            found = model.fit(bundled.take(~out), 0).log_time(bundled.profiles.take(out))
-            errors[model.name][out] = found - bundled.log_time[out]
+            predicted = model.fit(bundled.take(~out), 0).log_time(bundled.profiles.take(out))
+            errors[model.name][out] = predicted - bundled.log_time[out]
     held_out = np.isin(groups, np.unique(groups)[::3])
     assert rms(errors["extra-trees"][held_out]) < 0.5 * rms(errors["device-mean"][held_out])
 
@@ -101,11 +101,11 @@ def test_on_the_bundled_dataset_a_held_out_application_is_predicted_better_than_
 def test_more_instructions_never_take_less_time_on_the_mean_of_the_devices() -> None:
     grid = small_grid(n=60)
     predictor = Boosting(rounds=40).fit(grid, 0)
-    place = [each.name for each in METRICS].index("total_instruction_count")
+    index = [each.name for each in METRICS].index("total_instruction_count")
     means = []
     for factor in np.geomspace(1, 1e4, 30):
         metrics = grid.profiles.metrics.copy()
-        metrics[:, place] *= factor
+        metrics[:, index] *= factor
         # Preferences have mean 0 over the devices, so this is the level.
         means.append(predictor.log_time(replace(grid.profiles, metrics=metrics)).mean(axis=1))
     assert (np.diff(means, axis=0) >= -1e-9).all()
@@ -114,8 +114,8 @@ def test_more_instructions_never_take_less_time_on_the_mean_of_the_devices() -> 
 @pytest.mark.parametrize("devices", [1, 2, 5])
 def test_it_fits_grids_of_few_and_more_devices(devices: int) -> None:
     grid = small_grid(n=60, devices=devices)
-    found = Boosting().fit(grid, 0).log_time(grid.profiles)
-    assert np.abs(found - grid.log_time).mean() < 0.25
+    predicted = Boosting().fit(grid, 0).log_time(grid.profiles)
+    assert np.abs(predicted - grid.log_time).mean() < 0.25
 
 
 def test_more_directions_fit_the_training_kernels_more_closely() -> None:

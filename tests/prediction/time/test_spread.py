@@ -17,12 +17,12 @@ TIMES = np.linspace(-12, -2, GRID.log_time.size).reshape(GRID.log_time.shape)
 
 
 def test_the_power_of_the_time_is_found() -> None:
-    found = fit_spread(np.exp(0.2 * TIMES), TIMES, GRID)
-    assert found is not None
-    assert found.power == pytest.approx(0.2, abs=0.02)
-    near = np.array([found.centre, found.centre + 1, found.high + 5])
-    assert found.at(near)[0] == 1
-    assert found.at(near)[2] == found.at(np.array([found.high]))[0]
+    spread = fit_spread(np.exp(0.2 * TIMES), TIMES, GRID)
+    assert spread is not None
+    assert spread.power == pytest.approx(0.2, abs=0.02)
+    near = np.array([spread.centre, spread.centre + 1, spread.high + 5])
+    assert spread.at(near)[0] == 1
+    assert spread.at(near)[2] == spread.at(np.array([spread.high]))[0]
 
 
 def test_of_few_applications_or_one_time_nothing_is_learned() -> None:
@@ -53,9 +53,9 @@ def test_the_default_has_wider_intervals_at_longer_times_where_these_are_less_su
     predictor = replace(model_named("combined"), trivial=None).fit_with_errors(grid, 0, None)[0]
     assert predictor.spread is not None
     assert predictor.spread.power > 0.1
-    found = predictor.predict(grid.profiles)
-    width = np.log(found.high / found.low).mean(axis=1)
-    order = np.argsort(found.centre.mean(axis=1))
+    forecast = predictor.predict(grid.profiles)
+    width = np.log(forecast.high / forecast.low).mean(axis=1)
+    order = np.argsort(forecast.centre.mean(axis=1))
     assert width[order[-10:]].mean() > 1.2 * width[order[:10]].mean()
     again = type(predictor).from_state(predictor.state(), devices=predictor.devices)
-    assert np.array_equal(again.predict(grid.profiles).high, found.high)
+    assert np.array_equal(again.predict(grid.profiles).high, forecast.high)

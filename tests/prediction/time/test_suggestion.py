@@ -30,18 +30,18 @@ STAR = [[1.0, 0.0, 0.0, 0.0], [0.0, 1.0, 0.8, 0.8], [0.0, 0.8, 1.0, 0.64], [0.0,
 
 
 def test_the_device_that_the_others_hang_on_is_named_first() -> None:
-    found = suggest_probes(Errors(STAR), 1)
-    assert found.devices == ("b",)
+    suggestion = suggest_probes(Errors(STAR), 1)
+    assert suggestion.devices == ("b",)
     # Of three devices one is as unknown as before, and two have 0.6 of their standard deviation left.
     left = np.sqrt(2 / np.pi) * (1 + 2 * 0.6) / 3
-    assert found.error == pytest.approx(np.expm1(left), rel=0.05)
-    assert found.error_before == pytest.approx(np.expm1(np.sqrt(2 / np.pi)), rel=0.05)
+    assert suggestion.error == pytest.approx(np.expm1(left), rel=0.05)
+    assert suggestion.error_before == pytest.approx(np.expm1(np.sqrt(2 / np.pi)), rel=0.05)
 
 
 def test_what_is_measured_is_not_named_again_and_counts() -> None:
-    found = suggest_probes(Errors(STAR), 1, measured=["b"])
-    assert found.devices == ("a",)
-    assert found.error < found.error_before < suggest_probes(Errors(STAR), 1).error_before
+    suggestion = suggest_probes(Errors(STAR), 1, measured=["b"])
+    assert suggestion.devices == ("a",)
+    assert suggestion.error < suggestion.error_before < suggest_probes(Errors(STAR), 1).error_before
 
 
 def test_only_devices_of_interest_are_named() -> None:

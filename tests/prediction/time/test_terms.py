@@ -34,9 +34,9 @@ def seconds(work: Work, devices: list[Device]) -> Any:
 
 def test_a_large_copy_takes_what_its_bytes_take_at_the_bandwidth() -> None:
     large = work_of([stream(1 << 26)])
-    found = terms(large, sheets_of([GPU]))[0, 0]
-    assert found[TERMS.index("memory")] == pytest.approx(8 * 2**26 / 320e9)
-    assert joined(found)[0] == pytest.approx(8 * 2**26 / 320e9, rel=0.15)
+    seconds = terms(large, sheets_of([GPU]))[0, 0]
+    assert seconds[TERMS.index("memory")] == pytest.approx(8 * 2**26 / 320e9)
+    assert joined(seconds)[0] == pytest.approx(8 * 2**26 / 320e9, rel=0.15)
 
 
 RATES = st.floats(1e9, 2e12)
@@ -49,10 +49,10 @@ def test_a_copy_takes_what_it_was_measured_to_take(read: float, share: float, ki
     measured |= {"round_trip_s": 7e-5, "empty_s": 1e-5}
     mine = Device("mine", "mine", type=kind, measured=measured, numbers={"bandwidth_bytes_per_s": 1e9})
     memory = TERMS.index("memory")
-    found = terms(work_of([stream(1 << 26)]), sheets_of([mine]))[0, 0]
-    assert found[memory] == pytest.approx(8 * 2**26 / (share * read), rel=1e-6)
-    assert found[TERMS.index("launch")] == pytest.approx(6e-5)
-    assert found[TERMS.index("start")] == 1e-5
+    seconds = terms(work_of([stream(1 << 26)]), sheets_of([mine]))[0, 0]
+    assert seconds[memory] == pytest.approx(8 * 2**26 / (share * read), rel=1e-6)
+    assert seconds[TERMS.index("launch")] == pytest.approx(6e-5)
+    assert seconds[TERMS.index("start")] == 1e-5
     # What others reach of their data sheets says nothing of it.
     others = Efficiencies({f"kind:{kind}": np.ones(len(TERMS)), "device:mine": np.full(len(TERMS), 0.1)})
     assert others.of(mine)[memory] == 0.1
@@ -77,8 +77,8 @@ def test_words_from_all_over_memory_come_at_the_rate_at_which_they_were_measured
     anywhere = replace(
         launch, requested=np.full(1, 4.0 * words), behind=np.full_like(launch.behind, 64.0 * words)
     )
-    found = terms(anywhere, sheets_of([mine]))[0, 0, scattered]
-    assert found == pytest.approx(words * 60 / 64 / rate, rel=1e-6)
+    seconds = terms(anywhere, sheets_of([mine]))[0, 0, scattered]
+    assert seconds == pytest.approx(words * 60 / 64 / rate, rel=1e-6)
     assert terms(anywhere, sheets_of([GPU]))[0, 0, scattered] < 1e-9
 
 
@@ -89,8 +89,8 @@ def test_functions_of_a_library_take_what_exp_was_measured_to_take(steps: float)
     launch = replace(work_of([stream(1 << 20)]), operations_real=np.full(1, 3e8), library=np.full(1, 1e8))
     mine, usual = (Device("m", "m", type="cpu", measured=each) for each in (measured, {}))
     arithmetic = TERMS.index("arithmetic")
-    own, plain = (terms(launch, sheets_of([each]))[0, 0, arithmetic] for each in (mine, usual))
-    assert own / plain == pytest.approx((2e8 + 1e8 * steps / 8) / 3e8)
+    seconds, plain = (terms(launch, sheets_of([each]))[0, 0, arithmetic] for each in (mine, usual))
+    assert seconds / plain == pytest.approx((2e8 + 1e8 * steps / 8) / 3e8)
 
 
 @pytest.mark.parametrize("registers", [200, 300, 400])
@@ -122,9 +122,9 @@ def test_what_amd_compilers_spill_is_moved_through_memory_on_their_devices_alone
 
 
 def test_every_device_of_the_catalogue_has_a_time_for_every_launch(work: Work) -> None:
-    found = terms(work, sheets_of(EVERY))
-    assert np.isfinite(found).all()
-    assert (found > 0).all()
+    seconds = terms(work, sheets_of(EVERY))
+    assert np.isfinite(seconds).all()
+    assert (seconds > 0).all()
 
 
 @given(st.lists(st.integers(0, 1 << 30), min_size=13, max_size=13))
@@ -154,9 +154,9 @@ def test_twice_as_fast_a_device_takes_half_the_time_but_for_the_launch(work: Wor
 
 def test_the_joined_time_lies_between_the_largest_term_and_the_sum(work: Work) -> None:
     each = terms(work, sheets_of(EVERY))
-    found, shares = joined(each)
-    assert (found >= each.max(axis=-1)).all()
-    assert (found <= each.sum(axis=-1) * (1 + 1e-12)).all()
+    joined_time, shares = joined(each)
+    assert (joined_time >= each.max(axis=-1)).all()
+    assert (joined_time <= each.sum(axis=-1) * (1 + 1e-12)).all()
     np.testing.assert_allclose(shares.sum(axis=-1), 1.0)
 
 
@@ -183,9 +183,9 @@ def test_a_sheet_without_numbers_gets_those_of_its_kind() -> None:
 
 def test_a_profile_without_sub_groups_is_said_to_be_estimated() -> None:
     bare = replace(stream(1 << 20), launch={})
-    found = work_of([bare, stream(1 << 20)])
-    assert found.exact.tolist() == [False, True]
-    assert np.isfinite(seconds(found, EVERY)).all()
+    work = work_of([bare, stream(1 << 20)])
+    assert work.exact.tolist() == [False, True]
+    assert np.isfinite(seconds(work, EVERY)).all()
 
 
 @pytest.mark.parametrize("items", [256, 1 << 30])
@@ -201,9 +201,9 @@ def made_times(work: Work, devices: list[Device], factors: Any) -> Times:
     """Times of each launch on each device, with true factors."""
     n, d = len(work), len(devices)
     each = terms(work, sheets_of(devices)).reshape(n * d, -1)
-    places = np.tile(np.arange(d), n)
-    times = Times(each, np.ones(n * d), np.arange(n * d), places, np.zeros(n * d), np.ones(n * d))
-    return replace(times, log_time=log_times(times, factors[places])[0])
+    indices = np.tile(np.arange(d), n)
+    times = Times(each, np.ones(n * d), np.arange(n * d), indices, np.zeros(n * d), np.ones(n * d))
+    return replace(times, log_time=log_times(times, factors[indices])[0])
 
 
 def test_factors_are_found_again(work: Work) -> None:
@@ -212,20 +212,20 @@ def test_factors_are_found_again(work: Work) -> None:
     true[:, TERMS.index("memory")] += 0.05
     true[:, TERMS.index("launch")] += 0.5
     times = made_times(work, devices, true)
-    found = fit(times, devices)
-    centre, _ = log_times(times, np.stack([found.of(device) for device in devices])[times.device])
+    fitted = fit(times, devices)
+    centre, _ = log_times(times, np.stack([fitted.of(device) for device in devices])[times.device])
     assert np.abs(centre - times.log_time).max() < 0.1
-    assert found.of(Device("other", type="gpu")).shape == (len(TERMS),)
+    assert fitted.of(Device("other", type="gpu")).shape == (len(TERMS),)
 
 
 def test_slopes_of_the_times_are_those_of_differences(work: Work) -> None:
     times = made_times(work, [GPU], np.zeros((1, len(TERMS))))
     factors = np.zeros((len(work), len(TERMS)))
     before, slopes = log_times(times, factors)
-    for place in range(len(TERMS)):
+    for index in range(len(TERMS)):
         moved = factors.copy()
-        moved[:, place] += 1e-6
-        np.testing.assert_allclose((log_times(times, moved)[0] - before) / 1e-6, slopes[:, place], atol=1e-5)
+        moved[:, index] += 1e-6
+        np.testing.assert_allclose((log_times(times, moved)[0] - before) / 1e-6, slopes[:, index], atol=1e-5)
 
 
 def test_doubt_covers_what_it_promises() -> None:

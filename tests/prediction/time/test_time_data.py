@@ -51,17 +51,17 @@ def test_shapes_that_do_not_fit_are_refused(lawful: Grid) -> None:
 def test_the_bundled_grid_is_the_joined_view(bundled: Grid) -> None:
     joined = crosscast.join(crosscast.bundled_dataset()).to_pylist()
     profiles, keys = bundled.profiles, [device.key for device in bundled.devices]
-    places = {
+    indices = {
         key: row
         for row, key in enumerate(zip(profiles.application, profiles.kernel, profiles.size, strict=True))
     }
     assert len(joined) == np.isfinite(bundled.log_time).sum()
     for row in joined[::17]:
-        place = places[row["application"], row["kernel"], row["size"]]
+        index = indices[row["application"], row["kernel"], row["size"]]
         column = keys.index(row["device"])
-        assert np.exp(bundled.log_time[place, column]) == pytest.approx(row["time_median_s"])
-        assert profiles.metric("work_items")[place] == row["work_items"]
-        assert bundled.runs[place, column] == row["runs"]
+        assert np.exp(bundled.log_time[index, column]) == pytest.approx(row["time_median_s"])
+        assert profiles.metric("work_items")[index] == row["work_items"]
+        assert bundled.runs[index, column] == row["runs"]
 
 
 def test_measured_cells_stay_as_they_are() -> None:
@@ -105,16 +105,16 @@ Maker = Callable[..., Profile]
 
 def test_launches_of_a_kernel_are_averaged_where_metrics_are_defined(make_profile: Maker) -> None:
     launches = [make_profile("k", number, opcode=4 + 2 * number) for number in range(2)]
-    asked = ProfileBatch.of([*launches, make_profile("l")])
-    assert asked.kernel == ("k", "l")
-    assert asked.invocations.tolist() == [2, 1]
-    assert asked.metric("opcode").tolist() == [5, 7]
+    batch = ProfileBatch.of([*launches, make_profile("l")])
+    assert batch.kernel == ("k", "l")
+    assert batch.invocations.tolist() == [2, 1]
+    assert batch.metric("opcode").tolist() == [5, 7]
     launches = [make_profile("k", 0, reread_ratio=None), make_profile("k", 1, reread_ratio=0.25)]
-    asked = ProfileBatch.of(
+    batch = ProfileBatch.of(
         [replace(each, metrics=dict(each.metrics) | {"opcode": None}) for each in launches]
     )
-    assert asked.metric("reread_ratio").tolist() == [0.25]
-    assert np.isnan(asked.metric("opcode")).all()
+    assert batch.metric("reread_ratio").tolist() == [0.25]
+    assert np.isnan(batch.metric("opcode")).all()
 
 
 def test_kernels_of_other_programs_sizes_and_applications_are_others(make_profile: Maker) -> None:
@@ -145,9 +145,9 @@ def test_it_agrees_with_the_grid_of_a_dataset(make_profile: Maker) -> None:
         profiles=table_of(PROFILES, map(to_row, profiles)),
         records=table_of(RECORDS, [{**run, "time_s": [1e-3] * 3, "invocations": 3}]),
     )
-    grid, asked = grid_of(dataset), ProfileBatch.of(profiles)
-    np.testing.assert_allclose(asked.metrics, grid.profiles.metrics)
-    assert asked.invocations.tolist() == grid.profiles.invocations.tolist() == [3]
+    grid, batch = grid_of(dataset), ProfileBatch.of(profiles)
+    np.testing.assert_allclose(batch.metrics, grid.profiles.metrics)
+    assert batch.invocations.tolist() == grid.profiles.invocations.tolist() == [3]
 
 
 def test_a_toolchain_is_a_compiler_and_what_it_was_told_about_optimizing(make_profile: Maker) -> None:

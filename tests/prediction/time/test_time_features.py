@@ -116,10 +116,10 @@ def test_similarity_is_materns_covariance_of_standardized_features_as_in_scikit_
     from sklearn.gaussian_process.kernels import Matern
     from sklearn.preprocessing import StandardScaler
 
-    known, asked = features() * [1.0, 10.0, 100.0] + 5, features(1)[:5] * [1.0, 10.0, 100.0] + 5
+    known, queries = features() * [1.0, 10.0, 100.0] + 5, features(1)[:5] * [1.0, 10.0, 100.0] + 5
     scaler = StandardScaler().fit(known)
-    wanted = Matern(length_scale=np.sqrt(3), nu=1.5)(scaler.transform(asked), scaler.transform(known))
-    np.testing.assert_allclose(Neighbours.of(known).similarity(asked), wanted, atol=1e-6)
+    wanted = Matern(length_scale=np.sqrt(3), nu=1.5)(scaler.transform(queries), scaler.transform(known))
+    np.testing.assert_allclose(Neighbours.of(known).similarity(queries), wanted, atol=1e-6)
     np.testing.assert_allclose(np.diag(Neighbours.of(known).similarity(known)), 1, atol=1e-6)
 
 
@@ -139,8 +139,8 @@ def test_similarity_ends_where_kernels_are_unlike_all_and_passes_over_constant_f
     np.testing.assert_array_equal(far, further)
     same = features()
     same[:, 2] = 7.0
-    found = Neighbours.of(same).similarity(same[:2])
-    np.testing.assert_allclose(np.diag(found[:, :2]), 1, atol=1e-6)
+    similarity = Neighbours.of(same).similarity(same[:2])
+    np.testing.assert_allclose(np.diag(similarity[:, :2]), 1, atol=1e-6)
 
 
 def gpu(key: str, vendor: str, **numbers: float) -> Device:
@@ -156,10 +156,10 @@ def test_a_missing_number_is_the_mean_of_the_devices_most_alike() -> None:
         Device("host", type="cpu", vendor="Intel", numbers={"clock_hz": 8e9}),
         Device("other", type="accelerator"),
     ]
-    found = Descriptors.of(devices)
-    assert found.device_numbers == ("clock_hz",)
+    descriptors = Descriptors.of(devices)
+    assert descriptors.device_numbers == ("clock_hz",)
     assert set(SPEED_NUMBERS) <= {column.name for column in DEVICES.columns}
-    clocks = np.exp(found.device_logs[:, 0])
+    clocks = np.exp(descriptors.device_logs[:, 0])
     assert clocks[:2] == pytest.approx([1e9, 4e9])
     assert clocks[2] == pytest.approx(2e9)  # of its type and vendor
     assert clocks[3] == pytest.approx(2e9)  # of its type
@@ -227,8 +227,8 @@ def test_weights_are_a_mean() -> None:
     assert weights.shape == (len(grid.devices) - 1,)
     assert (weights >= 0).all()
     assert weights.sum() == pytest.approx(1)
-    own = [device.vendor == grid.devices[-1].vendor for device in grid.devices[:-1]]
-    assert weights[own].sum() > 0.9
+    same_vendor = [device.vendor == grid.devices[-1].vendor for device in grid.devices[:-1]]
+    assert weights[same_vendor].sum() > 0.9
 
 
 def test_ways_weigh_devices_and_bring_times_to_the_rate_of_the_new_one() -> None:

@@ -42,14 +42,14 @@ def pairs() -> Pairs:
 
 def covariance(sizes: Reals, pairs: Pairs) -> Reals:
     """As the module describes it, part by part."""
-    gpus, makers, series, near, linear, own = np.exp(sizes[:6])
+    gpus, makers, series, near, linear, variances = np.exp(sizes[:6])
     total: Reals = (
         gpus * pairs.gpus
         + makers * pairs.types * pairs.vendors
         + series * pairs.series
         + near * np.exp(-pairs.squares / 2 / np.exp(sizes[6]) ** 2)
         + linear * pairs.products
-        + own * np.eye(len(pairs))
+        + variances * np.eye(len(pairs))
     )
     return total
 
@@ -160,11 +160,11 @@ def test_far_outside_of_the_known_devices_a_forecast_is_less_sure_by_the_stated_
     ((name, (_, high, outside)),) = unseen.far(device(8)).items()
     assert name == "peak_flop_per_s"
     assert [high, outside] == pytest.approx([most, 8])
-    found = unseen.transfer(device(8))
+    transfer = unseen.transfer(device(8))
     pairs = unseen.descriptors.joined(device(8)).pairs(len(kin.devices) - 1)
     before = Transfer.of(unseen.similarity, unseen.kriging, pairs)
-    assert found.sd == pytest.approx(np.hypot(before.sd, 0.5 * np.log(8 / 2)))
-    assert (found.weights == before.weights).all()
+    assert transfer.sd == pytest.approx(np.hypot(before.sd, 0.5 * np.log(8 / 2)))
+    assert (transfer.weights == before.weights).all()
 
 
 def test_beyond_the_published_devices_intervals_hold_nine_in_ten_times() -> None:
@@ -176,10 +176,10 @@ def test_beyond_the_published_devices_intervals_hold_nine_in_ten_times() -> None
         for some in (order[:7], order[-7:]):
             unseen = fit_unseen(grid.on(sorted(some)), 0)
             known = grid.log_time[:, sorted(some)]
-            for place in set(order) - set(some):
-                if unseen.far(grid.devices[place]):
-                    transfer = unseen.transfer(grid.devices[place])
-                    error = np.abs(transfer.log_time(known) - grid.log_time[:, place])
+            for index in set(order) - set(some):
+                if unseen.far(grid.devices[index]):
+                    transfer = unseen.transfer(grid.devices[index])
+                    error = np.abs(transfer.log_time(known) - grid.log_time[:, index])
                     held.append((error <= unseen.factor(0.9) * transfer.sd).mean())
     assert len(held) > 10
     assert 0.85 < np.mean(held) < 1
@@ -224,8 +224,8 @@ def test_devices_without_any_number_are_told_by_their_kind(kin: Grid) -> None:
     bare = [Device(each.key, "", each.vendor, each.type) for each in kin.devices]
     grid = replace(kin, devices=tuple(bare))
     transfer = fit_unseen(grid, 0).transfer(Device("new", "", "AMD", "gpu"))
-    own = [device.vendor == "AMD" for device in bare]
-    assert transfer.weights[own].sum() > 0.5
+    is_amd = [device.vendor == "AMD" for device in bare]
+    assert transfer.weights[is_amd].sum() > 0.5
 
 
 def test_it_is_kept_as_arrays_and_predicts_without_scipy(

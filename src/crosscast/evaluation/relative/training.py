@@ -121,7 +121,9 @@ def _coverage(residuals: RelativeResiduals, level: float) -> float | None:
     for errors in map(residuals.of_source, residuals.sources):
         for number, group in enumerate(errors.groups if len(errors.groups) > 1 else ()):
             tested, others = (errors.rows(mask) for mask in (errors.group == number, errors.group != number))
-            inside = [np.abs(tested.relative_errors(base)) <= others.reach(level, base) for base in range(d)]
+            inside = [
+                np.abs(tested.relative_errors(base)) <= others.half_width(level, base) for base in range(d)
+            ]
             # Relative to itself, a device has no error.
             shares.setdefault(group, []).append((float(np.mean(inside)) * d - 1) / (d - 1))
     return float(np.mean([np.mean(each) for each in shares.values()])) if shares else None

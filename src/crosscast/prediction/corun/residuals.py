@@ -35,23 +35,25 @@ class CoRunResiduals(Residuals):
     # Logarithm of each predicted value; `None` where the spread does not depend on it
     log_value: Annotated[Reals, Array("n")] | None = None
 
-    def reach(self, level: float, log_value: ArrayLike = 0.0) -> Reals:
+    def half_width(self, level: float, log_value: ArrayLike = 0.0) -> Reals:
         """Half-width of an interval around predictions, in logarithms.
 
         A quantile of the residuals relative to their spread.
         """
-        if level not in self._reaches:
+        if level not in self._half_widths:
             known = np.zeros_like(self.log_error) if self.log_value is None else self.log_value
             relative = np.abs(self.log_error) / self.spread(known)
-            self._reaches[level] = float(self.quantile(relative, level))
-        return np.asarray(np.minimum(self._reaches[level] * self.spread(np.asarray(log_value)), _FARTHEST))
+            self._half_widths[level] = float(self.quantile(relative, level))
+        return np.asarray(
+            np.minimum(self._half_widths[level] * self.spread(np.asarray(log_value)), _FARTHEST)
+        )
 
     def limits(self, level: float, value: Reals) -> tuple[Reals, Reals]:
         """Lower and upper limits of intervals around predicted values.
 
         Where the spread depends on the value, lower limits are not below the least measured value.
         """
-        factor = np.exp(self.reach(level, np.log(value)))
+        factor = np.exp(self.half_width(level, np.log(value)))
         return np.maximum(value / factor, np.minimum(value, self.least)), value * factor
 
     @cached_property
@@ -60,7 +62,7 @@ class CoRunResiduals(Residuals):
         return 0.0 if self.log_value is None else float(np.exp((self.log_value - self.log_error).min()))
 
     @cached_property
-    def _reaches(self) -> dict[float, float]:
+    def _half_widths(self) -> dict[float, float]:
         """Half-width relative to the spread by level, cached over forecasts."""
         return {}
 

@@ -250,7 +250,7 @@ def _with_both_errors(
     if not is_plausible(value):
         return None
     errors = card.errors.get(quantity, card.errors["time"]).residuals
-    factor = math.exp(math.hypot(math.log(estimate.high / estimate.value), float(errors.reach(level))))
+    factor = math.exp(math.hypot(math.log(estimate.high / estimate.value), float(errors.half_width(level))))
     return Estimate(value, value / factor, value * factor, estimate.reached)
 
 

@@ -246,11 +246,11 @@ def _logs(predicted: Reals, base: int | None) -> Reals:
 def _limits(predicted: Reals, errors: Sequence[RelativeResiduals], base: int | None, level: float) -> Reals:
     """Centre, low and high of runs from the errors of each, ``(r, d, 3)``."""
     by_source = {each.sources: each for each in errors}
-    reaches = {sources: each.reach(level, base) for sources, each in by_source.items()}
+    half_widths = {sources: each.half_width(level, base) for sources, each in by_source.items()}
     logs = _logs(predicted, base)
-    reach = np.array([reaches[each.sources] for each in errors]).reshape(logs.shape)
-    high = np.minimum(np.exp(logs + reach), np.inf if base is not None else 1.0)
-    return np.stack([np.exp(logs), np.exp(logs - reach), high], axis=2)
+    half_width = np.array([half_widths[each.sources] for each in errors]).reshape(logs.shape)
+    high = np.minimum(np.exp(logs + half_width), np.inf if base is not None else 1.0)
+    return np.stack([np.exp(logs), np.exp(logs - half_width), high], axis=2)
 
 
 def _shares(logs: Reals, order: Integers, errors: RelativeResiduals) -> tuple[Reals, float]:

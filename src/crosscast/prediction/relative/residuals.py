@@ -52,7 +52,7 @@ class RelativeResiduals(Residuals):
         """Errors of times relative to a device, ``(n, d)``."""
         return np.asarray(self.log_error - (0.0 if base is None else self.log_error[:, [base]]))
 
-    def reach(self, level: float, base: int | None) -> Reals:
+    def half_width(self, level: float, base: int | None) -> Reals:
         """Half-widths of intervals, in logarithms, ``(d,)``."""
         return self.quantile(np.abs(self.relative_errors(base)), level)
 
