@@ -454,7 +454,7 @@ class ConfigurationPredictor(Protocol):
 
 
 class ConfigurationModel(Protocol):
-    """A model that is fitted to a `ConfigurationPredictor`."""
+    """A model with its settings; a fit returns a `ConfigurationPredictor`."""
 
     @property
     def name(self) -> str:

@@ -231,7 +231,7 @@ class Design:
 
     @property
     def with_constants(self) -> Reals:
-        """``(c, p + d)`` The variables, and the devices' constants."""
+        """The variables, and the devices' constants, ``(c, p + d)``."""
         return np.hstack([self.matrix, self.on_device])
 
 

@@ -1,1 +1,1 @@
-"""Time."""
+"""Models of the times of kernels on devices."""
