@@ -46,9 +46,9 @@ def _source_command(importer: Importer) -> Callable[..., None]:
         ),
     ]
     command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    command.__annotations__ = {each.name: each.annotation for each in parameters}
-    about = {option.name: option.help for option in importer.options}
-    texts = {"path": importer.path, "out": _OUT, **about}
+    command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    helps = {option.name: option.help for option in importer.options}
+    texts = {"path": importer.path, "out": _OUT, **helps}
     _documented(command, importer.name, importer.help, texts)
     return command
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,6 +33,22 @@ def numbers_in(option: str, text: str, example: str) -> list[int]:
         raise InputError.of(
             where=option, expected=f"numbers such as {example}", found=repr(text[:60])
         ) from None
+
+
+def share_in(option: str, text: str, example: str, end: float = math.inf) -> float:
+    """Parse a share such as ``5%`` or ``0.05``, of at least 0 and less than `end`.
+
+    >>> share_in("--within", "2%", "2% or 0.02"), share_in("--within", "0.5", "2% or 0.02")
+    (0.02, 0.5)
+    """
+    number = text.strip()
+    try:
+        share = float(number.removesuffix("%")) / (100 if number.endswith("%") else 1)
+    except ValueError:
+        share = -1.0
+    if not 0 <= share < end:
+        raise InputError.of(where=option, expected=f"a share such as {example}", found=repr(text))
+    return share
 
 
 def _whole(_: object, tokens: Sequence[Token]) -> int:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from crosscast.cli.decide import ChooseConfigurationOptions
-from crosscast.cli.options import Output
+from crosscast.cli.options import Output, share_in
 from crosscast.commands.output import check_file, check_output, check_picture, show
 from crosscast.commands.status import say, tell
 from crosscast.data.configuration import Objective
@@ -52,7 +52,8 @@ def configuration(samples: Path, /, *, options: ChooseConfigurationOptions) -> N
             where="--power-cap", expected="watts such as 150, or another --objective", found="neither"
         )
     caps = [float("inf")] if options.power_cap is None else _caps(options.power_cap)
-    slowdown = None if options.max_slowdown is None else _share(options.max_slowdown)
+    text = options.max_slowdown
+    slowdown = None if text is None else share_in("--max-slowdown", text, "5% or 0.05")
     trained, kernels = first_fit(
         models_for(options.model, "configuration"),
         lambda trained: _chosen(
@@ -98,16 +99,6 @@ def _caps(text: str) -> list[float]:
         except ValueError:
             raise InputError.of(where="--power-cap", expected="watts such as 150", found=repr(word)) from None
     return caps
-
-
-def _share(text: str) -> float:
-    try:
-        share = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
-    except ValueError:
-        share = -1.0
-    if not 0 <= share < float("inf"):
-        raise InputError.of(where="--max-slowdown", expected="a share such as 5% or 0.05", found=repr(text))
-    return share
 
 
 def _chosen(

@@ -18,14 +18,7 @@ from crosscast.cli.evaluate import (
 from crosscast.cli.options import FigureOutput, Output, RunOptions
 from crosscast.cluster.job_types import JobShape, held_out_jobs, write_job_types
 from crosscast.commands.files import data_named
-from crosscast.commands.output import (
-    check_file,
-    check_output,
-    check_run,
-    fitting,
-    print_json,
-    show,
-)
+from crosscast.commands.output import check_file, check_output, check_run, fitting, print_json, show
 from crosscast.commands.status import TaskStatus, tell, warn
 from crosscast.data.dataset import dataset_named
 from crosscast.errors import InputError
@@ -74,9 +67,9 @@ def time(dataset: Path, /, *, options: EvaluateTimeOptions) -> None:
         )
     _check(options)
     data = data_named(dataset, "time")
-    with fitting(options.run) as how:
+    with fitting(options.run) as keywords:
         evaluation = api.evaluate(
-            data, "time", options.models, options.folds, probes=options.probes or [0], **how
+            data, "time", options.models, options.folds, probes=options.probes or [0], **keywords
         )
 
     show(
@@ -91,7 +84,7 @@ def relative(dataset: Path, /, *, options: EvaluateRelativeOptions) -> None:
     """Run ``crosscast evaluate relative``."""
     _check(options)
     data = dataset_named(dataset)
-    with fitting(options.run) as how:
+    with fitting(options.run) as keywords:
         evaluation = api.evaluate(
             data,
             "relative",
@@ -101,7 +94,7 @@ def relative(dataset: Path, /, *, options: EvaluateRelativeOptions) -> None:
             sources=options.sources,
             weights=options.weights,
             note=warn,
-            **how,
+            **keywords,
         )
     show(
         options.output,
@@ -115,7 +108,7 @@ def configuration(dataset: Path, /, *, options: EvaluateConfigurationOptions) ->
     """Run ``crosscast evaluate configuration``."""
     _check(options)
     data = dataset_named(dataset)
-    with fitting(options.run) as how:
+    with fitting(options.run) as keywords:
         evaluation = api.evaluate(
             data,
             "configuration",
@@ -126,7 +119,7 @@ def configuration(dataset: Path, /, *, options: EvaluateConfigurationOptions) ->
             power_domain=options.power_domain,
             max_retunes=options.max_retunes,
             cap_probability=options.confidence,
-            **how,
+            **keywords,
         )
     show_configuration(evaluation, options.output, programs=options.programs)
 
@@ -135,7 +128,7 @@ def corun(dataset: Path, /, *, options: EvaluateCorunOptions) -> None:
     """Run ``crosscast evaluate corun``."""
     _check(options)
     data = dataset_named(dataset)
-    with fitting(options.run) as how:
+    with fitting(options.run) as keywords:
         evaluation = api.evaluate(
             data,
             "corun",
@@ -143,7 +136,7 @@ def corun(dataset: Path, /, *, options: EvaluateCorunOptions) -> None:
             options.folds,
             device=options.device,
             probes=options.probes or [0],
-            **how,
+            **keywords,
         )
     show(
         options.output,
@@ -193,7 +186,7 @@ def jobs(dataset: Path, /, *, options: EvaluateJobsOptions) -> None:
         job_source=options.job_source,
     )
     check_run(options.run)
-    with fitting(options.run) as how:
+    with fitting(options.run) as keywords:
         held_out = held_out_work(
             dataset_named(dataset),
             options.model,
@@ -202,7 +195,7 @@ def jobs(dataset: Path, /, *, options: EvaluateJobsOptions) -> None:
             sources=options.sources,
             check=shape.check,
             note=warn,
-            **how,
+            **keywords,
         )
     types = held_out_jobs(held_out, shape)
     write_job_types(types, options.out)
@@ -310,5 +303,5 @@ def _reproduced(
     check_output(output)
     check_run(run)
     dataset = dataset_named(folder)
-    with fitting(run, noun) as how:
-        return study(dataset, **how, **options)
+    with fitting(run, noun) as keywords:
+        return study(dataset, **keywords, **options)

@@ -14,10 +14,7 @@ from crosscast.cluster.experiment import (
     run_experiment,
 )
 from crosscast.cluster.job_tables import read_job_table
-from crosscast.cluster.jobs import (
-    policy_named,
-    read_machines,
-)
+from crosscast.cluster.jobs import policy_named, read_machines
 from crosscast.cluster.placements import Workload, check_placements
 from crosscast.cluster.simulate import load_simulator
 from crosscast.commands.output import check_output, show

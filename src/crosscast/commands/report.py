@@ -31,8 +31,8 @@ def report(folder: Path, /, *, options: ReportOptions) -> None:
     check_file("--html", page)
     check_run(options.run)
     dataset = dataset_named(folder)
-    with fitting(options.run) as how:
-        subject = write_report(dataset, page, options.models, application=options.application, **how)
+    with fitting(options.run) as keywords:
+        subject = write_report(dataset, page, options.models, application=options.application, **keywords)
     tell(f"wrote {page}")
     if options.output.json:
         print_json(subject.to_dict())

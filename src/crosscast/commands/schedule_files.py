@@ -10,17 +10,9 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from crosscast.cli.options import FigureOutput
-from crosscast.cluster.jobs import (
-    Schedule,
-    write_schedule,
-)
-from crosscast.cluster.metrics import (
-    Steps,
-    queue_length,
-)
-from crosscast.cluster.power import (
-    power_over_time,
-)
+from crosscast.cluster.jobs import Schedule, write_schedule
+from crosscast.cluster.metrics import Steps, queue_length
+from crosscast.cluster.power import power_over_time
 from crosscast.cluster.site import Budget, idle_power_w
 from crosscast.cluster.swf import write_swf
 from crosscast.commands.output import check_file
@@ -121,25 +113,25 @@ class ScheduleFiles:
         figures = {}
         if self._last is not None:
             label, schedule = self._last
-            about = f"{title}: {len(schedule.jobs):,} jobs, {label}"
+            heading = f"{title}: {len(schedule.jobs):,} jobs, {label}"
             colour: Literal["user", "wait"] = "user" if self.users else "wait"
             try:
-                figures["timeline"] = gantt(schedule, about, colour=colour, from_s=self._from_s, to_s=to_s)
+                figures["timeline"] = gantt(schedule, heading, colour=colour, from_s=self._from_s, to_s=to_s)
             except InputError as error:
                 if error.field != "jobs":
                     raise
                 warn(str(error))
-        about = f"{title}: jobs that wait"
+        heading = f"{title}: jobs that wait"
         figures["queue-length"] = queue_figure(
-            self._queues, about, origin_s=self._origin_s, from_s=self._from_s, to_s=to_s
+            self._queues, heading, origin_s=self._origin_s, from_s=self._from_s, to_s=to_s
         )
         if self._powers:
             powers = {"budget": self._powers.pop("budget")} if "budget" in self._powers else {}
             powers |= self._powers
-            about = f"{title}: power of all machines"
+            heading = f"{title}: power of all machines"
             figures["power"] = queue_figure(
                 powers,
-                about,
+                heading,
                 origin_s=self._origin_s,
                 from_s=self._from_s,
                 to_s=to_s,

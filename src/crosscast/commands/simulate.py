@@ -11,15 +11,7 @@ import numpy as np
 
 from crosscast.arrays import Integers
 from crosscast.cli.simulate import SimulatePoliciesOptions
-from crosscast.cluster.jobs import (
-    POLICIES,
-    Bound,
-    Jobs,
-    Machine,
-    Placement,
-    Policy,
-    policy_named,
-)
+from crosscast.cluster.jobs import POLICIES, Bound, Jobs, Machine, Placement, Policy, policy_named
 from crosscast.cluster.metrics import (
     OBJECTIVES,
     PolicyDifference,

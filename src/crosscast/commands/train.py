@@ -31,8 +31,8 @@ def time(dataset: Path, /, *, options: TrainTimeOptions) -> None:
     _check(options)
     data, left_out = data_named(dataset, "time"), options.without or []
     training = without_applications(data, left_out) if isinstance(data, Dataset) else data.without(left_out)
-    with fitting(options.run) as how:
-        trained = api.train(training, "time", options.model, **how)
+    with fitting(options.run) as keywords:
+        trained = api.train(training, "time", options.model, **keywords)
     trained.save(options.out)
     show(options.output, trained.card.to_dict, lambda: time_report.training_report(trained.card, options.out))
 
@@ -40,7 +40,7 @@ def time(dataset: Path, /, *, options: TrainTimeOptions) -> None:
 def relative(dataset: Path, /, *, options: TrainRelativeOptions) -> None:
     """Run ``crosscast train relative``."""
     training = _training_data(dataset, options)
-    with fitting(options.run) as how:
+    with fitting(options.run) as keywords:
         trained = api.train(
             training,
             "relative",
@@ -48,7 +48,7 @@ def relative(dataset: Path, /, *, options: TrainRelativeOptions) -> None:
             devices=options.devices,
             sources=options.sources,
             note=warn,
-            **how,
+            **keywords,
         )
     trained.save(options.out)
     show(
@@ -61,7 +61,7 @@ def relative(dataset: Path, /, *, options: TrainRelativeOptions) -> None:
 def configuration(dataset: Path, /, *, options: TrainConfigurationOptions) -> None:
     """Run ``crosscast train configuration``."""
     training = _training_data(dataset, options)
-    with fitting(options.run) as how:
+    with fitting(options.run) as keywords:
         trained = api.train(
             training,
             "configuration",
@@ -70,7 +70,7 @@ def configuration(dataset: Path, /, *, options: TrainConfigurationOptions) -> No
             held_out=options.held_out,
             devices=options.devices,
             power_domain=options.power_domain,
-            **how,
+            **keywords,
         )
     trained.save(options.out)
     predictor, tree = trained.predictor, None
@@ -86,8 +86,8 @@ def configuration(dataset: Path, /, *, options: TrainConfigurationOptions) -> No
 def corun(dataset: Path, /, *, options: TrainCorunOptions) -> None:
     """Run ``crosscast train corun``."""
     training = _training_data(dataset, options)
-    with fitting(options.run) as how:
-        trained = api.train(training, "corun", options.model, device=options.device, **how)
+    with fitting(options.run) as keywords:
+        trained = api.train(training, "corun", options.model, device=options.device, **keywords)
     trained.save(options.out)
     show(options.output, trained.card.to_dict, lambda: corun_training_report(trained.card, options.out))
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from crosscast.cli.decide import TuneOptions
+from crosscast.cli.options import share_in
 from crosscast.commands.output import check_folder, check_output, show
 from crosscast.commands.status import TaskStatus, tell
 from crosscast.data.files import made, whole_file
@@ -26,7 +27,7 @@ def tune(file: Path, /, *, options: TuneOptions) -> None:
     """Run ``crosscast tune``."""
     check_output(options.output)
     check_folder("--out", options.out)
-    share = _share(options.within)
+    share = share_in("--within", options.within, "2% or 0.02", end=1)
     if options.on is not None and not options.measure:
         raise InputError.of(where="--on", expected="it beside --measure", found="it alone")
 
@@ -54,18 +55,6 @@ def tune(file: Path, /, *, options: TuneOptions) -> None:
     )
 
 
-def _share(text: str) -> float:
-    """Parse a share such as ``2%`` or ``0.02``."""
-    number, percent = text.strip().removesuffix("%").strip(), text.strip().endswith("%")
-    try:
-        share = float(number) / (100 if percent else 1)
-    except ValueError:
-        share = -1.0
-    if not 0 <= share < 1:
-        raise InputError.of(where="--within", expected="a share such as 2% or 0.02", found=repr(text))
-    return share
-
-
 def answer_of(ranking: Ranking) -> dict[str, object]:
     """Return the object that ``--json`` prints: facts about the ranking, and a row for each variant."""
     columns = ranking.plain_columns()
@@ -81,7 +70,7 @@ def answer_of(ranking: Ranking) -> dict[str, object]:
         "level": ranking.level,
         "count_error": dict(zip(ranking.devices, ranking.count_error.tolist(), strict=True)),
         "not_profiled": dict(ranking.failed),
-        "not_run": {ranking.variants.labels[row]: why for row, why in ranking.tried.items()},
+        "not_run": {ranking.variants.labels[row]: reason for row, reason in ranking.tried.items()},
         "notes": list(ranking.notes),
         "ranking": [
             {

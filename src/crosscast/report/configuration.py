@@ -41,19 +41,21 @@ def samples_report(card: ConfigurationCard, columns: Sequence[str]) -> Report:
     return Report([f"{card.model}, {trained_on(card)}", *_samples_lines(card), instruction], "Sample runs")
 
 
-def chosen_report(found: Sequence[tuple[SampledKernel, Sequence[Choice]]], card: ConfigurationCard) -> Report:
+def chosen_report(
+    kernels: Sequence[tuple[SampledKernel, Sequence[Choice]]], card: ConfigurationCard
+) -> Report:
     """Make sentences about the choices for each kernel under each cap, and tables of predicted frontiers."""
     parts: list[Part] = []
-    for kernel, choices in found:
+    for kernel, choices in kernels:
         first = choices[0]
         frontier = {option.configuration for option in first.frontier}
         chosen = [choice.recommended for choice in choices if choice.recommended is not None]
         has_others = any(option.configuration not in frontier for option in chosen)
-        below = (
+        note = (
             "; below it what was chosen off it, as it is more likely to keep to its cap" if has_others else ""
         )
         parts += [Heading(kernel.name, 2), *map(_choice_sentence, choices), ""]
-        parts.append(f"Predicted frontier, with {level_percent(first.level)} intervals{below}:")
+        parts.append(f"Predicted frontier, with {level_percent(first.level)} intervals{note}:")
         parts += [_choice_table(choices, card), "", _measured_at(kernel, card)]
         parts += [f"{card.model}, {trained_on(card)}", *held_out_errors(card)]
     return Report(parts, "Chosen configurations")

@@ -176,8 +176,8 @@ def machine_figures(machine: MachineChoices) -> dict[str, Figure]:
         "curve": curve_figure(results, f"{title}: S by the extra runs that are allowed"),
     }
     if machine.split_half is not None:
-        about = f"{title}: caps kept, by what is scored"
-        figures["repeats"] = repeats_figure(results, machine.split_half, about)
+        repeats_title = f"{title}: caps kept, by what is scored"
+        figures["repeats"] = repeats_figure(results, machine.split_half, repeats_title)
     return figures
 
 

@@ -182,10 +182,10 @@ def corun_forecast_report(
         words=(0, 3),
         ranges=_slowdowns(forecast.slowdown),
     )
-    about = suggested_mixes(suggestion, "in this mix")
-    about += [f"{card.model}, {trained_on_mixes(card)}", *held_out_corun_errors(card)]
-    about += [] if translation is None else [_translated_by(translation)]
-    return Report([table, *_of_mix(forecast, card), "", *about], "Predicted slowdowns")
+    notes = suggested_mixes(suggestion, "in this mix")
+    notes += [f"{card.model}, {trained_on_mixes(card)}", *held_out_corun_errors(card)]
+    notes += [] if translation is None else [_translated_by(translation)]
+    return Report([table, *_of_mix(forecast, card), "", *notes], "Predicted slowdowns")
 
 
 def _slowdowns(estimates: Sequence[Estimate | None]) -> Ranges:
@@ -405,9 +405,9 @@ def colocation_report(
     if plan.alone:
         parts.append(Heading(f"alone on {card.device}", 3))
         parts += [f"{names[job.job]} ({format_seconds(job.time_s)}): {job.reason}" for job in plan.alone]
-    about = suggested_mixes(suggestion, "in the other pairs")
-    about += [f"{card.model}, {trained_on_mixes(card)}", *held_out_corun_errors(card)]
-    return Report([*parts, "", *_totals(plan), "", *about], "Jobs that share a device")
+    notes = suggested_mixes(suggestion, "in the other pairs")
+    notes += [f"{card.model}, {trained_on_mixes(card)}", *held_out_corun_errors(card)]
+    return Report([*parts, "", *_totals(plan), "", *notes], "Jobs that share a device")
 
 
 def _shared(plan: ColocationPlan, names: Sequence[str], card: CoRunCard) -> Table:

@@ -109,7 +109,7 @@ _QUANTITIES = ("time", "slowdown", "power")
 
 def evaluation_figures(evaluation: CoRunEvaluation) -> dict[str, Figure]:
     """Draw a figure of the errors by held-out group for each quantity."""
-    about = f"{Path(evaluation.co_runs.label).name}, {evaluation.co_runs.bags[0].device}"
+    title = f"{Path(evaluation.co_runs.label).name}, {evaluation.co_runs.bags[0].device}"
     figures = {}
     for quantity in _QUANTITIES:
         results = [
@@ -129,7 +129,7 @@ def evaluation_figures(evaluation: CoRunEvaluation) -> dict[str, Figure]:
                 None
                 if rival is None or not rival.by_group
                 else (rival.model, {name: 100 * error for name, error in rival.by_group.items()}),
-                f"{about}: {quantity}, {evaluation.split}",
+                f"{title}: {quantity}, {evaluation.split}",
                 label="MAPE where it is left out, %",
                 write="{:.3g}".format,
                 mean=None if best.mape is None else 100 * best.mape,

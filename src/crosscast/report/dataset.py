@@ -72,8 +72,8 @@ def contents_lines(contents: CoRunContents) -> list[str]:
         for solo in contents.solos
     ]
     bags = [
-        f"{bag.device}: {plural(bag.bags, 'mix', 'mixes')} of "
-        f"{bag.members}{_configurations(bag.configurations)}"
+        f"{bag.device}: {plural(bag.bags, 'mix', 'mixes')} of {bag.members}"
+        f"{'' if bag.configurations == 1 else f' in {format_count(bag.configurations)} configurations'}"
         f"{_but([(bag.not_fitting, 'did not fit'), (bag.failed, 'failed')])}"
         for bag in contents.bags
     ]
@@ -92,10 +92,6 @@ def _corun_label(failure: CoRunFailure) -> str:
         return f"{where}, alone"
     repeat = f", repeat {failure.repeat}" if failure.repeat else ""
     return f"{where}, in the mix {failure.bag}{repeat}"
-
-
-def _configurations(number: int) -> str:
-    return "" if number == 1 else f" in {format_count(number)} configurations"
 
 
 def _but(parts: list[tuple[int, str]]) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from crosscast.data.schema import DEVICES
 from crosscast.devices.knowledge import KnownDevice
-from crosscast.devices.measured import QUANTITIES, measured_devices
+from crosscast.devices.measured import QUANTITIES, MeasuredValue, measured_devices
 from crosscast.report.document import Heading, Part, Report, Table, Text
 from crosscast.report.fields import UNITS, table_of
 from crosscast.report.figures import looks, one_figure, points, style_axes, titled, unit_axis
@@ -116,7 +116,7 @@ def device_report(known: KnownDevice) -> Report:
         columns = {
             "measured": lambda name: _TITLES[name],
             "value": lambda name: written(name, known.measured[name].value),
-            "results": lambda name: _range(name, known.measured[name].low, known.measured[name].high),
+            "results": lambda name: _range(name, known.measured[name]),
             "data sheet": lambda name: written(name, device.numbers.get(QUANTITIES[name].sheet or "")),
             "share": lambda name: _share(known.ratio(name)),
             "source": lambda name: f"[{sources.index(known.measured[name].source) + 1}]",
@@ -137,8 +137,10 @@ def device_report(known: KnownDevice) -> Report:
     return Report([*parts, "", "Sources:", Text(numbered, "list")])
 
 
-def _range(name: str, low: float | None, high: float | None) -> str | None:
-    return None if low is None or high is None else f"{written(name, low)} to {written(name, high)}"
+def _range(name: str, value: MeasuredValue) -> str | None:
+    if value.low is None or value.high is None:
+        return None
+    return f"{written(name, value.low)} to {written(name, value.high)}"
 
 
 def _share(ratio: float | None) -> str | None:

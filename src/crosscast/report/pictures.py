@@ -185,13 +185,9 @@ def with_figures(report: Report, figures: Mapping[str, PlotFigure]) -> Report:
 def figure_parts(figures: Mapping[str, PlotFigure]) -> list[Figure]:
     """Figures as parts of a report, each with its heading as alternative text."""
     return [
-        Figure(partial(as_drawing, partial(_identity, figure)), heading_of(figure) or name)
+        Figure(partial(as_drawing, lambda figure=figure: figure), heading_of(figure) or name)
         for name, figure in figures.items()
     ]
-
-
-def _identity(figure: PlotFigure) -> PlotFigure:
-    return figure
 
 
 def heading_of(figure: PlotFigure) -> str:

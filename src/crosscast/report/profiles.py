@@ -73,13 +73,16 @@ def profile_facts(profile: Profile) -> list[tuple[str, str]]:
     arguments = profile.launch.get("arguments", ())
     if arguments:
         facts.append(("arguments", ", ".join(_argument_text(argument) for argument in arguments)))
-    facts.append(("program", _program_text(profile.program)))
-    if language := _LANGUAGES.get(str(profile.program.get("form"))):
-        facts.append(("language", f"{language}, {profile.program.get('standard')}"))
-    facts.append(("compiler", _compiler_text(profile.program)))
+    program = profile.program
+    sha256 = str(program.get("sha256", ""))[:12]
+    facts.append(("program", f"{program.get('path') or 'from memory'} (sha256 {sha256})"))
+    if language := _LANGUAGES.get(str(program.get("form"))):
+        facts.append(("language", f"{language}, {program.get('standard')}"))
+    compiler = str(program.get("compiler", "unknown"))
+    facts.append(("compiler", " ".join([compiler, *compiler_options(program)])))
     times = {_TIME_NAMES.get(name, name): value for name, value in profile.timing_s.items()}
     spent = ", ".join(f"{name} {format_seconds(value)}" for name, value in times.items())
-    machine = _machine_text(profile.environment)
+    machine = profile.environment.get("processor") or profile.environment.get("machine")
     facts.append(("spent", f"{spent}{f' on {machine}' if machine else ''}"))
     return facts
 
@@ -103,18 +106,6 @@ def _argument_text(argument: object) -> str:
         space = "local, " if argument.get("kind") == "local" else ""
         text += f" ({space}{format_bytes(argument['nbytes'])})"
     return f"{text} = {argument['value']}" if argument.get("value") is not None else text
-
-
-def _program_text(program: Mapping[str, object]) -> str:
-    return f"{program.get('path') or 'from memory'} (sha256 {str(program.get('sha256', ''))[:12]})"
-
-
-def _compiler_text(program: Mapping[str, object]) -> str:
-    return " ".join([str(program.get("compiler", "unknown")), *compiler_options(program)])
-
-
-def _machine_text(environment: Mapping[str, object]) -> str:
-    return str(environment.get("processor") or environment.get("machine") or "")
 
 
 def _table(profiles: Sequence[Profile]) -> Table:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from crosscast.report.document import Heading, Part, Report, Table
@@ -42,12 +42,7 @@ def policies_report(
         parts += ["", f"Best by {facts['best']['objective']}: {facts['best']['policy']}."]
     if len(results) > 1 and any(differences is not None for differences in against):
         parts.append(_against(results, against))
-    if any(result.power is not None for result in results):
-        parts.append(_power(results))
-    if any(result.sharing is not None for result in results):
-        parts.append(_sharing(results))
-    if any(result.stopped is not None for result in results):
-        parts.append(_stopped(results))
+    parts += _optional_tables(results)
     if len(facts["machines"]) > 1:
         parts += [_machines(result) for result in results]
     if len(results) > 1 and any(len(result.sizes) > 1 for result in results):
@@ -106,51 +101,45 @@ def _between(difference: PolicyDifference, unit: tuple[float, str]) -> str:
     return f"{value:+.3g}{unit[1]} ({low:+.3g} to {high:+.3g})"
 
 
-def _power(results: Sequence[PolicyResult]) -> Table:
-    measured = [result for result in results if result.power is not None]
-    columns = {
-        "policy": "label",
-        "energy": "power.energy_kwh",
-        "mean": "power.mean_w",
-        "peak": "power.peak_w",
-        "in budget": "power.within_budget",
-        "over it": "power.over_budget",
-        "cost": "power.cost",
-        "CO2": "power.carbon_kg",
-    }
-    for heading in ("cost", "CO2"):
-        if all(value_of(result, columns[heading]) is None for result in measured):
-            del columns[heading]
-    caption = (
-        "power of all machines: in budget, share of the time; over it, at most, as a share of the budget"
-    )
-    return table_of(measured, columns, caption=caption)
-
-
-def _sharing(results: Sequence[PolicyResult]) -> Table:
-    return table_of(
-        [result for result in results if result.sharing is not None],
+_OPTIONAL_TABLES = {
+    "power": (
+        "power of all machines: in budget, share of the time; over it, at most, as a share of the budget",
         {
-            "policy": "label",
+            "energy": "power.energy_kwh",
+            "mean": "power.mean_w",
+            "peak": "power.peak_w",
+            "in budget": "power.within_budget",
+            "over it": "power.over_budget",
+            "cost": "power.cost",
+            "CO2": "power.carbon_kg",
+        },
+    ),
+    "sharing": (
+        "jobs that share: slowed down, of all jobs; mean, time over that alone",
+        {
             "slowed down": "sharing.slowed",
             "mean": "sharing.mean_slowdown",
             "more than promised": "sharing.broken_promises",
         },
-        caption="jobs that share: slowed down, of all jobs; mean, time over that alone",
-    )
+    ),
+    "stopped": (
+        "jobs that were stopped for others: lost, of the processor-seconds that all occupied",
+        {"stopped runs": "stopped.stopped_runs", "of jobs": "stopped.stopped_jobs", "lost": "stopped.lost"},
+    ),
+}
+"""Caption and columns of the tables of parts that results need not have."""
 
 
-def _stopped(results: Sequence[PolicyResult]) -> Table:
-    return table_of(
-        [result for result in results if result.stopped is not None],
-        {
-            "policy": "label",
-            "stopped runs": "stopped.stopped_runs",
-            "of jobs": "stopped.stopped_jobs",
-            "lost": "stopped.lost",
-        },
-        caption="jobs that were stopped for others: lost, of the processor-seconds that all occupied",
-    )
+def _optional_tables(results: Sequence[PolicyResult]) -> Iterator[Table]:
+    for part, (caption, columns) in _OPTIONAL_TABLES.items():
+        having = [result for result in results if getattr(result, part) is not None]
+        shown = {
+            heading: path
+            for heading, path in columns.items()
+            if heading not in ("cost", "CO2") or any(value_of(result, path) is not None for result in having)
+        }
+        if having:
+            yield table_of(having, {"policy": "label", **shown}, caption=caption)
 
 
 def _machines(result: PolicyResult) -> Table:

@@ -66,23 +66,23 @@ def _subject(study: TimeEvaluation) -> str:
 
 
 def _known_times(study: TimeEvaluation, probes: int) -> str:
-    of = study.counts["devices"]
+    devices = study.counts["devices"]
     if study.folds == "leave-device-out":
         return f"Each device unseen, with each kernel's times on the {probes} other devices known"
     if probes == 0:
         return "No time of a held-out kernel known"
     sets = next(len(result.outcomes) for result in study.results if result.probes == probes)
-    which = "1 device" if probes == 1 else f"{probes} devices"
-    return f"Each held-out kernel measured on {which} of {of}, the others predicted: mean over {sets} choices"
+    measured = f"{probes} device{'' if probes == 1 else 's'} of {devices}"
+    return f"Each held-out kernel measured on {measured}, the others predicted: mean over {sets} choices"
 
 
 def _with_probes(
     study: TimeEvaluation, probes: int, *, of_applications: bool = False
 ) -> list[tuple[Result, Confidence]]:
-    both = zip(study.results, study.confidences, strict=True)
+    pairs = zip(study.results, study.confidences, strict=True)
     if of_applications:
-        both = zip(study.totals, study.total_confidences, strict=True)
-    return [(result, confidence) for result, confidence in both if result.probes == probes]
+        pairs = zip(study.totals, study.total_confidences, strict=True)
+    return [(result, confidence) for result, confidence in pairs if result.probes == probes]
 
 
 def _scores_table(

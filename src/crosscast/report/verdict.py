@@ -63,9 +63,9 @@ def verdicts_report(verdicts: Verdicts, forecast: TimeForecast | None = None) ->
     ]
     meaning = "Limits are what a device cannot be faster than; they are no forecast (docs/verdicts.md)."
     # Many sentences would hide the tables, so that these come first.
-    one = len(verdicts.verdicts) == 1
-    sentences = _sentences(verdicts.verdicts) if one else _by_kernel(verdicts.verdicts)
-    parts = [*sentences, *tables, meaning] if one else [*tables, meaning, "", *sentences]
+    is_single = len(verdicts.verdicts) == 1
+    sentences = _sentences(verdicts.verdicts) if is_single else _by_kernel(verdicts.verdicts)
+    parts = [*sentences, *tables, meaning] if is_single else [*tables, meaning, "", *sentences]
     return Report([Heading("What bounds these kernels", 1), "", *parts])
 
 

@@ -187,7 +187,7 @@ def tree_figure(nodes: tuple[TreeNode, ...], title: str) -> Figure:
         leaf = node.feature is None
         axes.text(
             *position,
-            _leaf_text(node) if leaf else _question_text(node),
+            _node_text(node),
             ha="center",
             va="center",
             fontsize=8.5,
@@ -236,10 +236,8 @@ def _branch(axes: Axes, above: tuple[float, float], below: tuple[float, float], 
     )
 
 
-def _question_text(node: TreeNode) -> str:
+def _node_text(node: TreeNode) -> str:
+    if node.feature is None:
+        return f"cluster {node.cluster}\n{plural(sum(node.counts), 'kernel')}"
     name = str(node.feature).replace(" at sample", "\nat sample")
     return f"{name}\n≤ {node.threshold:.5g}?"
-
-
-def _leaf_text(node: TreeNode) -> str:
-    return f"cluster {node.cluster}\n{plural(sum(node.counts), 'kernel')}"

@@ -299,10 +299,10 @@ class Selected:
         part = _balanced(groups.tolist(), _INNER)
         right = np.zeros(len(CANDIDATES))
         for number in range(int(part.max()) + 1):
-            inner, held = train[part != number], train[part == number]
+            inner, validation = train[part != number], train[part == number]
             for index, candidate in enumerate(CANDIDATES):
-                chosen = candidate.scores(cases, inner, held, split, seed) > 0
-                right[index] += np.count_nonzero(chosen == (cases.gain[held] > 0))
+                chosen = candidate.scores(cases, inner, validation, split, seed) > 0
+                right[index] += np.count_nonzero(chosen == (cases.gain[validation] > 0))
         return CANDIDATES[int(np.argmax(right))].scores(cases, train, test, split, seed)
 
 

@@ -128,8 +128,8 @@ def _paths(study: PathStudy) -> list[Part]:
         for name, counts in columns.items()
         if counts.any()
     ]
-    of = "published features" if study.as_published else "all that is known"
-    caption = f"{study.quantity}: mixes with a feature on their path through a decision tree of {of}"
+    features = "published features" if study.as_published else "all that is known"
+    caption = f"{study.quantity}: mixes with a feature on their path through a decision tree of {features}"
     never = [name for name, counts in columns.items() if not counts.any()]
     table = Table(["feature", "mixes", "splits a mix", "most"], rows, caption)
     return [table, *([f"On no path: {', '.join(never)}."] if never else [])]

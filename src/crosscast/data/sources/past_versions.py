@@ -7,19 +7,8 @@ from pathlib import Path
 from crosscast.data.dataset import Dataset, read_dataset
 from crosscast.data.library import pc
 from crosscast.data.profiles import LOOSE_PROFILES, PROFILES, UPGRADES, read_csv, to_row
-from crosscast.data.table import Table, check, read_table, table_of
+from crosscast.data.table import check, read_table, table_of
 from crosscast.errors import InputError
-
-
-def _from_parquet(path: Path) -> Table:
-    return read_table(path, LOOSE_PROFILES, UPGRADES)
-
-
-def _from_csv(path: Path) -> Table:
-    return table_of(LOOSE_PROFILES, map(to_row, read_csv(path)))
-
-
-_READERS = {".parquet": _from_parquet, ".csv": _from_csv}
 
 
 def import_past_version(path: str | Path, application: str | None = None, size: str | None = None) -> Dataset:
@@ -29,11 +18,14 @@ def import_past_version(path: str | Path, application: str | None = None, size: 
         if application is not None or size is not None:
             raise InputError(f"{path}: --application and --size are for a table of profiles, found a dataset")
         return read_dataset(path)
-    if path.suffix not in _READERS:
+    if path.suffix == ".parquet":
+        table = read_table(path, LOOSE_PROFILES, UPGRADES)
+    elif path.suffix == ".csv":
+        table = table_of(LOOSE_PROFILES, map(to_row, read_csv(path)))
+    else:
         raise InputError(
             f"{path}: expected a folder with a dataset, or a table of profiles (.parquet or .csv)"
         )
-    table = _READERS[path.suffix](path)
     for name, text in (("application", application), ("size", size)):
         if text is not None:
             index = table.schema.get_field_index(name)
