@@ -44,7 +44,7 @@ from benchmarks.training_launches import (
     tuned_job,
 )
 from crosscast.commands.status import StatusLine, time_left
-from crosscast.data.files import whole_file
+from crosscast.data.files import atomic_file
 from crosscast.data.profiles import LOOSE_PROFILES, to_row
 from crosscast.data.schema import Schema
 from crosscast.data.sources import import_source
@@ -315,7 +315,7 @@ class Journal:
         elif lines:
             print(f"{path}: made by another version of the package, and made again", file=sys.stderr)
         kept = [mark, *(json.dumps(row) for row in self.rows.values())]
-        with whole_file(path) as temporary:
+        with atomic_file(path) as temporary:
             temporary.write_text("\n".join(kept) + "\n", encoding="utf-8")
 
     def add(self, profiles: Iterable[Profile]) -> None:
@@ -404,7 +404,7 @@ def _run(launch: Launch) -> Profile:
 
 
 def _write(schema: Schema, rows: Iterable[Mapping[str, Any]], path: Path) -> None:
-    with whole_file(path) as temporary:
+    with atomic_file(path) as temporary:
         save(table_of(schema, rows), temporary)
 
 

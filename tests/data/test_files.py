@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crosscast.data.files import cache_home, csv_rows, locked, whole_file
+from crosscast.data.files import atomic_file, cache_home, csv_rows, locked
 from crosscast.errors import InputError
 
 CELLS = st.text(st.characters(codec="utf-8", exclude_characters="\x00"), max_size=10).map(str.strip)
@@ -121,7 +121,7 @@ def test_threads_that_write_one_file_leave_a_whole_one_at_any_time(tmp_path: Pat
 
     def write(content: str) -> None:
         for _ in range(50):
-            with whole_file(path) as temporary, temporary.open("w") as file:
+            with atomic_file(path) as temporary, temporary.open("w") as file:
                 for start in range(0, len(content), 5_000):
                     file.write(content[start : start + 5_000])
                     file.flush()
@@ -160,7 +160,7 @@ def test_content_is_on_the_disk_before_its_name_and_the_name_before_writing_retu
 
     monkeypatch.setattr(os, "fsync", fsync)
     monkeypatch.setattr(Path, "replace", rename)
-    with whole_file(path) as temporary:
+    with atomic_file(path) as temporary:
         temporary.write_text("four")
     assert order == ["sync 4 bytes", "rename", "sync folder"]
 
@@ -168,7 +168,7 @@ def test_content_is_on_the_disk_before_its_name_and_the_name_before_writing_retu
 def test_a_file_that_could_not_be_written_leaves_the_old_one_and_nothing_else(tmp_path: Path) -> None:
     path = tmp_path / "results.txt"
     path.write_text("old")
-    with pytest.raises(ZeroDivisionError), whole_file(path) as temporary:
+    with pytest.raises(ZeroDivisionError), atomic_file(path) as temporary:
         temporary.write_text("half")
         raise ZeroDivisionError
     assert [(entry.name, entry.read_text()) for entry in tmp_path.iterdir()] == [("results.txt", "old")]

@@ -20,7 +20,7 @@ import numpy as np
 import crosscast
 from crosscast.characterization import characterize, frontend
 from crosscast.characterization.value_types import ValueType
-from crosscast.data.files import made
+from crosscast.data.files import make_folder
 from crosscast.data.profiles import VERSION, to_row
 from crosscast.errors import CrosscastError, InputError, KernelFault
 from crosscast.kernel import Argument, Kernel, Launch, Local, Parameter, Program
@@ -157,7 +157,7 @@ def profiles_of(
     with ExitStack() as stack:
         file = None
         if keep is not None and missing:
-            made(keep.parent, "cache")
+            make_folder(keep.parent, "cache")
             file = stack.enter_context(keep.open("a", encoding="utf-8"))
         for each in missing:
             found[each.key] = _profile_of(each, known)

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from crosscast.arrays import Integers, Reals
 from crosscast.data.fields import Fields
-from crosscast.data.files import read_bytes, whole_file
+from crosscast.data.files import atomic_file, read_bytes
 from crosscast.errors import InputError
 from crosscast.results import Tabular
 
@@ -400,7 +400,7 @@ def write_schedule(schedule: Schedule, path: str | Path) -> None:
         jobs.procs.tolist(),
     )
     try:
-        with whole_file(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
+        with atomic_file(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
             rows = csv.writer(file, lineterminator="\n")
             rows.writerow(COLUMNS)
             rows.writerows(zip(*columns, strict=True))

@@ -16,7 +16,7 @@ import numpy as np
 from crosscast.arrays import Flags, Integers, Reals
 from crosscast.cluster.jobs import Jobs, Schedule, texts_of
 from crosscast.cluster.rules import JobNames
-from crosscast.data.files import whole_file
+from crosscast.data.files import atomic_file
 from crosscast.errors import InputError
 
 Kind = Literal["time", "procs", "amount", "number"]
@@ -517,7 +517,7 @@ def write_swf(trace: JobTrace | Schedule, path: str | Path) -> None:
     if isinstance(trace, Schedule):
         trace = trace_of(trace, path.name.removesuffix(".swf"))
     try:
-        with whole_file(path) as temporary, temporary.open("w", encoding="utf-8", newline="\n") as file:
+        with atomic_file(path) as temporary, temporary.open("w", encoding="utf-8", newline="\n") as file:
             file.writelines(f"{line}\n" for line in trace.header.lines())
             file.writelines(_lines(trace))
     except OSError as error:

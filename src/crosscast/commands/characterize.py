@@ -17,7 +17,7 @@ from crosscast.cli.profiles import CharacterizeOptions
 from crosscast.commands.launch import read_inputs, replay_trace, run_launch, show_launches
 from crosscast.commands.output import check_output, check_picture, page_of, print_json
 from crosscast.commands.status import LaunchesStatus, say, tell, warn
-from crosscast.data.files import made
+from crosscast.data.files import make_folder
 from crosscast.data.profiles import csv_header, csv_row, require_pyarrow, write_aiwc, write_parquet
 from crosscast.errors import InputError
 from crosscast.profile import Profile, doubts
@@ -100,7 +100,7 @@ class Outputs:
         print(f"wrote {path}", file=sys.stderr)
 
     def _write_aiwc(self, profile: Profile, folder: Path) -> None:
-        made(folder, "--aiwc")
+        make_folder(folder, "--aiwc")
         invocation = sum(other.kernel == profile.kernel for other in self.profiles) - 1
         print(f"wrote {write_aiwc(profile, folder, invocation)}", file=sys.stderr)
 

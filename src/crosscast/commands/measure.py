@@ -10,7 +10,7 @@ from crosscast.cli.options import Output
 from crosscast.commands.launch import launch_file
 from crosscast.commands.output import check_output, check_writable, print_json, show
 from crosscast.commands.status import LabelStatus, StatusLine, say, tell, warn, warn_about
-from crosscast.data.files import made
+from crosscast.data.files import make_folder
 from crosscast.devices.catalogue import catalogue
 from crosscast.devices.device_files import check_name, own_folder, write_device
 from crosscast.errors import InputError, MissingExtraError
@@ -179,7 +179,7 @@ def _backend(device: str) -> Backend:
 
 
 def _written(facts: Microbenchmarks, name: str) -> Path:
-    path = made(own_folder(), "XDG_DATA_HOME") / f"{name}.toml"
+    path = make_folder(own_folder(), "XDG_DATA_HOME") / f"{name}.toml"
     how = {key: str(value) for key, value in facts.values.items()}
     conditions = {"measured_on": facts.id, "seconds": facts.seconds, "doubts": list(facts.doubts)}
     write_device(path, facts.device(name), how=how, conditions=conditions, working_sets=facts.working_sets)

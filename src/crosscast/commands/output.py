@@ -15,7 +15,7 @@ import crosscast
 from crosscast.cli.dispatch import TYPED, Typed
 from crosscast.cli.options import FigureOutput, Output, RunOptions
 from crosscast.commands.status import TaskStatus, tell
-from crosscast.data.files import cache_home, made
+from crosscast.data.files import cache_home, make_folder
 from crosscast.errors import InputError
 from crosscast.evaluation.executor import spreading
 from crosscast.report.document import Heading, Report, Text, require_jinja2
@@ -47,7 +47,7 @@ def check_folder(option: str, folder: Path | None) -> None:
     """Create the folder of figures, if given, and raise an error unless figures can be drawn and written."""
     if folder is not None:
         require_matplotlib()
-        made(folder, option)
+        make_folder(folder, option)
         check_writable(option, folder)
 
 

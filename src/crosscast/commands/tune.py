@@ -11,7 +11,7 @@ from crosscast.cli.decide import TuneOptions
 from crosscast.cli.options import share_in
 from crosscast.commands.output import check_folder, check_output, show
 from crosscast.commands.status import TaskStatus, tell
-from crosscast.data.files import made, whole_file
+from crosscast.data.files import atomic_file, make_folder
 from crosscast.devices.device_files import read_device
 from crosscast.errors import InputError
 from crosscast.report.tuning import ranking_figures, ranking_report
@@ -83,7 +83,7 @@ def answer_of(ranking: Ranking) -> dict[str, object]:
 
 
 def _write(ranking: Ranking, folder: Path) -> None:
-    made(folder, "--out")
+    make_folder(folder, "--out")
     order = ranking.order(ranking.devices[0]).tolist()
     rows = [*ranking.measured, *ranking.tried] if ranking.measured else order
     forecasts = [
@@ -107,6 +107,6 @@ def _write(ranking: Ranking, folder: Path) -> None:
     }
     for name, content in contents.items():
         path = folder / f"{name}.json"
-        with whole_file(path) as temporary:
+        with atomic_file(path) as temporary:
             temporary.write_text(json.dumps(content, allow_nan=False), encoding="utf-8")
         tell(f"wrote {path}")

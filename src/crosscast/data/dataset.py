@@ -16,7 +16,7 @@ import numpy as np
 
 import crosscast
 from crosscast.arrays import Integers
-from crosscast.data.files import made
+from crosscast.data.files import make_folder
 from crosscast.data.library import pa, pc
 from crosscast.data.profiles import PROFILES, UPGRADES, with_empty_columns
 from crosscast.data.schema import BAGS, DEVICES, ENERGY, RECORDS, SESSIONS, SOLOS, Schema
@@ -313,7 +313,7 @@ def write_dataset(dataset: Dataset, folder: str | Path) -> None:
         raise InputError(
             f"{folder}: expected no unfinished build, found {unmerged[0].path} (finish it, or take another)"
         )
-    folder = made(folder)
+    folder = make_folder(folder)
     with _removing(folder):
         _remove_temporary(folder)
     _write(dataset, folder, folder / _UNFINISHED)
@@ -346,7 +346,7 @@ def write_part(folder: str | Path, schema: Schema, name: str, table: Table) -> P
         raise InputError(f"{folder}: expected the name of a part not to start with a dot, found {name!r}")
     table = cast(schema, table, str(path))
     check(schema, table, str(path))
-    made(path.parent)
+    make_folder(path.parent)
     write_table(in_order(schema, table), path)
     return path
 

@@ -18,7 +18,7 @@ from crosscast.data.library import pa, pc
 from crosscast.data.merge import hosts_of
 from crosscast.data.schema import BAGS, SESSIONS, SIZES, SOLOS, size_order
 from crosscast.data.table import Table, distinct, key_numbers, notes_of
-from crosscast.data.views import cells_of, least_times, sound
+from crosscast.data.views import cells_of, least_times, of_successful_sessions
 from crosscast.errors import InputError
 from crosscast.units import format_seconds
 
@@ -105,7 +105,7 @@ def warnings_of(records: Table, sessions: Table) -> list[RecordWarning]:
     number of runs is not checked for imported sessions with settings (they have no `environment`), as sweeps
     over configurations have few runs of each.
     """
-    records = sound(records, sessions)
+    records = of_successful_sessions(records, sessions)
     sessions = sessions.filter(pc.is_null(sessions.column("failure")))
     warnings = [
         *_cell_warnings(records, sessions),
@@ -423,7 +423,7 @@ def _plain(value: object) -> object:
 
 def describe(dataset: Dataset) -> Description:
     """Describe a valid dataset."""
-    records = sound(dataset.records, dataset.sessions)
+    records = of_successful_sessions(dataset.records, dataset.sessions)
     sizes = _kernel_sizes(dataset)
     devices = tuple(sorted(dataset.devices.column("device").to_pylist()))
     noise = _noise(records)
@@ -440,7 +440,7 @@ def describe(dataset: Dataset) -> Description:
         records=dataset.records.num_rows,
         energy=dataset.energy.num_rows,
         sessions=dataset.sessions.num_rows,
-        configurations=configurations_of(records, sound(dataset.energy, dataset.sessions)),
+        configurations=configurations_of(records, of_successful_sessions(dataset.energy, dataset.sessions)),
         corun=contents_of(dataset.solos, dataset.bags),
         failed=_failed(dataset.sessions),
         missing=tuple(_missing(sizes, devices, dataset.profiles, records)),

@@ -13,7 +13,7 @@ import msgspec
 
 from crosscast.errors import InputError
 
-__all__ = ["STRICT_JSON", "Fields", "TableRow", "decode", "listed", "shown"]
+__all__ = ["STRICT_JSON", "Fields", "TableRow", "as_sequence", "decode", "excerpt"]
 
 _MOST_DIGITS = 18
 
@@ -36,7 +36,7 @@ _Value = TypeVar("_Value")
 _Word = TypeVar("_Word", bound=str)
 
 
-def listed(given: _Value | Sequence[_Value]) -> Sequence[_Value]:
+def as_sequence(given: _Value | Sequence[_Value]) -> Sequence[_Value]:
     """Return an argument, such as names of devices, as a sequence; a single value becomes a list of one.
 
     >>> listed("gtx1080"), listed(["gtx1080", "knl"])
@@ -309,13 +309,13 @@ def _explained(cls: type[Section], value: object, message: str) -> tuple[str | N
         return (
             f"{field}.{unknown['name']}".lstrip("."),
             "no such field",
-            shown(_entries(part)[unknown["name"]]),
+            excerpt(_entries(part)[unknown["name"]]),
         )
     wrong = _WRONG.fullmatch(sentence)
     if wrong is None:
-        return field or None, "another value", f"{shown(part)} ({sentence})"
+        return field or None, "another value", f"{excerpt(part)} ({sentence})"
     types = " or ".join(_WORDS.get(name, name) for name in wrong["types"].split(" | "))
-    return field or None, f"{types}{wrong['bounds']}", shown(part)
+    return field or None, f"{types}{wrong['bounds']}", excerpt(part)
 
 
 def _at(cls: type[Section], value: object, path: str, message: str) -> tuple[str, object]:
@@ -355,7 +355,7 @@ def _complaint(cls: type[Section], value: object) -> str:
     return ""
 
 
-def shown(value: object) -> str:
+def excerpt(value: object) -> str:
     """Write a JSON value for a message, cut to 60 characters."""
     text = json.dumps(value, default=repr)
     return text if len(text) <= 60 else f"{text[:57]}..."

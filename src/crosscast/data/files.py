@@ -57,7 +57,7 @@ def read_text(path: Path, what: str, most_bytes: int) -> str:
 
 
 @contextmanager
-def whole_file(path: Path) -> Iterator[Path]:
+def atomic_file(path: Path) -> Iterator[Path]:
     """Write a file atomically: yield a temporary path that replaces `path`, or is removed after an error.
 
     Readers and other writers, of other threads too, see either the complete old file or the complete new one,
@@ -110,7 +110,7 @@ def temporary_cache() -> Path:
     return folder
 
 
-def made(folder: str | Path, role: str | None = None) -> Path:
+def make_folder(folder: str | Path, role: str | None = None) -> Path:
     """Create a folder if it does not exist, and return it; `role`, such as an option, is for messages."""
     folder = Path(folder)
     try:
@@ -129,7 +129,7 @@ def locked(folder: str | Path) -> Iterator[None]:
 
     The lock is released when the process ends, however it ends.
     """
-    path = made(folder) / ".lock"
+    path = make_folder(folder) / ".lock"
     try:
         lock = _lock(path)
     except BlockingIOError as error:

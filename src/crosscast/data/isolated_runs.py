@@ -16,7 +16,7 @@ from msgspec import Meta
 from crosscast.data.configuration import Configuration
 from crosscast.data.corun import Solo
 from crosscast.data.fields import STRICT_JSON, decode
-from crosscast.data.files import read_bytes, whole_file
+from crosscast.data.files import atomic_file, read_bytes
 from crosscast.data.schema import DEVICES, Column, json_text
 from crosscast.errors import InputError
 
@@ -83,7 +83,7 @@ def write_profile(solo: Solo, device: Mapping[str, object], path: str | Path) ->
     if len(text) >= _MOST_BYTES:
         raise InputError(f"{path}: expected a file of at most {_MOST_BYTES >> 20} MiB, found a larger one")
     try:
-        with whole_file(path) as temporary:
+        with atomic_file(path) as temporary:
             temporary.write_text(f"{text}\n", encoding="utf-8")
     except OSError as error:
         raise InputError(f"{path}: cannot write the {_WHAT} ({error.strerror or error})") from error

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from crosscast.data.fields import TableRow
-from crosscast.data.files import whole_file
+from crosscast.data.files import atomic_file
 from crosscast.data.launch_counts import COUNTS, counts_of
 from crosscast.data.schema import Column, ColumnType, Schema, json_text
 from crosscast.errors import InputError, importing
@@ -139,7 +139,7 @@ def csv_row(profile: Profile) -> str:
 def write_csv(profiles: Iterable[Profile], path: str | Path) -> None:
     """Write a CSV file."""
     path = Path(path)
-    with whole_file(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
+    with atomic_file(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
         file.writelines(f"{line}\n" for line in [csv_header(), *map(csv_row, profiles)])
 
 
@@ -206,7 +206,7 @@ def write_parquet(profiles: Iterable[Profile], path: str | Path) -> None:
     from crosscast.data.table import save, table_of
 
     table = table_of(LOOSE_PROFILES, map(to_row, profiles))
-    with whole_file(path) as temporary:
+    with atomic_file(path) as temporary:
         save(table, temporary)
 
 
@@ -317,7 +317,7 @@ def write_aiwc(profile: Profile, folder: str | Path, invocation: int = 0) -> Pat
             earlier = re.compile(rf"aiwc_{re.escape(profile.kernel)}_\d+\.csv")
             for file in [file for file in folder.iterdir() if earlier.fullmatch(file.name)]:
                 file.unlink()
-        with whole_file(path) as temporary:
+        with atomic_file(path) as temporary:
             temporary.write_text(render_aiwc(profile), encoding="utf-8")
     except OSError as error:
         raise InputError(f"--out: cannot write {path} ({error.strerror})") from error

@@ -14,7 +14,7 @@ from typing import TypeAlias
 import numpy as np
 
 from crosscast.arrays import Integers, Reals
-from crosscast.data.files import whole_file
+from crosscast.data.files import atomic_file
 from crosscast.data.library import pa, pc, pq
 from crosscast.data.schema import Column, ColumnType, Schema, json_text
 from crosscast.errors import EnvironmentFault, InputError
@@ -318,7 +318,7 @@ def write_tables(tables: Mapping[Path, Table], marker: Path | None = None) -> No
     with ExitStack() as stack:
         for path, table in tables.items():
             stack.enter_context(_named(path))
-            save(table, stack.enter_context(whole_file(path)))
+            save(table, stack.enter_context(atomic_file(path)))
         if marker is not None:
             with _named(marker):
                 marker.touch()

@@ -42,7 +42,7 @@ def cells_of(records: Table) -> Cells:
     return Cells(keys, numbers, samples_of(numbers, run_means(records)))
 
 
-def sound(records: Table, sessions: Table) -> Table:
+def of_successful_sessions(records: Table, sessions: Table) -> Table:
     """Remove records of sessions that failed, as the time of a wrong kernel is meaningless."""
     failed = sessions.filter(pc.is_valid(sessions.column("failure")))
     numbers, failed_numbers = key_numbers([records, failed], SESSIONS.key)
@@ -123,8 +123,8 @@ def configured(dataset: Dataset, *, domain: str | None = None) -> Table:
     without a duration is left out. Counters are divided by the recorded runs of their sessions, as `crosscast
     measure` counts over all of them; where the number of runs is not known, it is taken as one.
     """
-    cells = cells_of(sound(dataset.records, dataset.sessions))
-    powers = _powers(cells.keys, sound(dataset.energy, dataset.sessions))
+    cells = cells_of(of_successful_sessions(dataset.records, dataset.sessions))
+    powers = _powers(cells.keys, of_successful_sessions(dataset.energy, dataset.sessions))
     if domain is not None and domain not in powers.domains:
         raise InputError.of(
             field="power_domain",
@@ -289,7 +289,7 @@ def join(dataset: Dataset, *, invocations: Literal["mean", "first"] = "mean") ->
     """
     if invocations not in ("mean", "first"):
         raise InputError.of(field="invocations", expected="mean or first", found=repr(invocations))
-    cells = cells_of(sound(dataset.records, dataset.sessions))
+    cells = cells_of(of_successful_sessions(dataset.records, dataset.sessions))
     times = cells.times
     columns = [
         *cells.keys.columns,

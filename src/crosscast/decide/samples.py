@@ -14,7 +14,7 @@ import numpy as np
 
 from crosscast.arrays import Flags, Reals
 from crosscast.data.configuration import Configuration, Setting, setting_text
-from crosscast.data.files import csv_rows, whole_file
+from crosscast.data.files import atomic_file, csv_rows
 from crosscast.data.schema import DEVICE_COLUMN, KERNEL, POWER, TIME, TIMES, domain_column
 from crosscast.decide.power_cap import highest, lowest
 from crosscast.errors import InputError
@@ -409,7 +409,7 @@ def write_template(path: Path, card: ConfigurationCard) -> None:
     rows = [columns.cells(number) for number in card.numbers]
     names = [*rows[0], *template_columns(card)]
     try:
-        with whole_file(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
+        with atomic_file(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
             writer = csv.DictWriter(file, names, restval="", lineterminator="\n")
             writer.writeheader()
             writer.writerows(rows)

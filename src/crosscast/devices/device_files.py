@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from crosscast.data.fields import Fields
-from crosscast.data.files import data_home, read_text, whole_file
+from crosscast.data.files import atomic_file, data_home, read_text
 from crosscast.data.schema import DEVICES
 from crosscast.device import SPEED_NUMBERS, Device
 from crosscast.devices.measured import QUANTITIES
@@ -182,7 +182,7 @@ def write_device(
     for name, table in tables.items():
         if table:
             lines += ["", f"[{name}]", *_lines(table)]
-    with whole_file(path) as temporary:
+    with atomic_file(path) as temporary:
         temporary.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 

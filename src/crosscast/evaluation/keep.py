@@ -19,7 +19,7 @@ import numpy as np
 import crosscast
 from crosscast.arrays import AnyArray, Arrays, npz_bytes
 from crosscast.data.array_file import DAMAGE
-from crosscast.data.files import made, whole_file
+from crosscast.data.files import atomic_file, make_folder
 from crosscast.errors import InputError
 
 _LIBRARIES = ("numpy", "scipy", "scikit-learn", "xgboost-cpu")
@@ -38,7 +38,7 @@ class AnswerCache:
     sources: tuple[str, ...]
 
     def __post_init__(self) -> None:
-        made(self.folder, "cache")
+        make_folder(self.folder, "cache")
 
     def load(self, key: object) -> Arrays | None:
         """A cached answer; ``None`` if there is none, or a damaged one."""
@@ -57,7 +57,7 @@ class AnswerCache:
         """Store an answer."""
         path = self._path(key)
         try:
-            with whole_file(path) as temporary:
+            with atomic_file(path) as temporary:
                 temporary.write_bytes(npz_bytes(answer))
         except OSError as error:
             raise InputError.of(

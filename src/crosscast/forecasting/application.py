@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from crosscast.data.fields import listed
+from crosscast.data.fields import as_sequence
 from crosscast.devices.roofline import launch_cost
 from crosscast.errors import InputError
 from crosscast.prediction.first_fit import first_fit, models_for, named_devices
@@ -124,7 +124,7 @@ def forecast_application(
 
     def predicted(trained: TrainedTimes) -> ApplicationForecast:
         by_key = {device.key: device for device in trained.devices}
-        chosen = None if devices is None else named_devices(listed(devices), list(by_key))
+        chosen = None if devices is None else named_devices(as_sequence(devices), list(by_key))
         forecast = trained.predict(batch, chosen, level=level).on_device()
         by_key |= {each.key: each for each in chosen or () if not isinstance(each, str)}
         covered = sum(

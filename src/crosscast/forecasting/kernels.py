@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from crosscast.data.fields import listed
+from crosscast.data.fields import as_sequence
 from crosscast.errors import InputError
 from crosscast.forecasting.profiles import KernelInput, Recorded, profiles_of
 from crosscast.prediction.first_fit import first_fit, models_for, named_devices
@@ -90,7 +90,7 @@ def predict(
 
     def predicted(trained: TrainedTimes) -> TimeForecast:
         known = [device.key for device in trained.devices]
-        chosen = None if devices is None else named_devices(listed(devices), known)
+        chosen = None if devices is None else named_devices(as_sequence(devices), known)
         forecast: TimeForecast = trained.predict(batch, chosen, probes=probes, level=level)
         return forecast.with_recorded(recorded)
 
@@ -173,7 +173,7 @@ def explain(
 
     inputs = [kernels] if isinstance(kernels, KernelInput) else kernels
     profiles = [profile for each in inputs for profile in profiles_of(each)[0]]
-    named: Sequence[str | Device] = DEVICES if devices is None else listed(devices)
+    named: Sequence[str | Device] = DEVICES if devices is None else as_sequence(devices)
     return verdicts_of(profiles, [device_named(each) if isinstance(each, str) else each for each in named])
 
 

@@ -19,7 +19,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
 
-from crosscast.data.files import csv_rows, number_of_text, whole_file
+from crosscast.data.files import atomic_file, csv_rows, number_of_text
 from crosscast.errors import EnvironmentFault, InputError, MissingExtraError, SensorFault
 from crosscast.measure.energy import Clock, Sensor, Watch
 
@@ -390,7 +390,7 @@ def record(sensor: Sensor, seconds: float, path: Path) -> None:
     readings = watch.readings()
     if notes:
         raise SensorFault(notes[0])
-    with whole_file(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
+    with atomic_file(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
         rows = csv.writer(file, lineterminator="\n")
         rows.writerow(_HEADER)
         for reading in readings:

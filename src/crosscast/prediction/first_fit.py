@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar, overload
 
-from crosscast.data.fields import listed
+from crosscast.data.fields import as_sequence
 from crosscast.errors import InputError
 from crosscast.prediction.named_models import load_model, models_for_devices
 from crosscast.prediction.warnings import format_names
@@ -62,7 +62,7 @@ def models_for(model: str | Path | None, question: QuestionName, devices: Device
     """
     if model is not None:
         return [(None, load_model(model, question))]
-    given: Sequence[str | Device] = () if devices is None else listed(devices)
+    given: Sequence[str | Device] = () if devices is None else as_sequence(devices)
     named = models_for_devices(question, {each if isinstance(each, str) else each.key for each in given})
     return ((each, load_model(each.folder, question)) for each in named)
 

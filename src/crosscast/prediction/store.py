@@ -24,8 +24,8 @@ import numpy as np
 import crosscast
 from crosscast.arrays import AnyArray, Arrays, npz_bytes
 from crosscast.data.array_file import DAMAGE, array_header
-from crosscast.data.fields import decode, shown
-from crosscast.data.files import whole_file
+from crosscast.data.fields import decode, excerpt
+from crosscast.data.files import atomic_file
 from crosscast.data.schema import json_text
 from crosscast.errors import InputError
 
@@ -106,9 +106,9 @@ def write(
     try:
         folder.mkdir(parents=True, exist_ok=True)
         try:
-            with whole_file(path) as temporary:
+            with atomic_file(path) as temporary:
                 temporary.write_bytes(npz_bytes(arrays))
-            with whole_file(folder / CARD) as temporary:
+            with atomic_file(folder / CARD) as temporary:
                 temporary.write_text(f"{text}\n", encoding="utf-8")
             written = True
         finally:
@@ -278,7 +278,7 @@ def _whole_card(path: Path, folder: Path) -> dict[str, object]:
     protocol = card.get("protocol")
     if isinstance(protocol, bool) or not isinstance(protocol, int) or protocol < 1:
         expected = f"a whole number from 1 to {PROTOCOL}"
-        raise InputError.of(where=path, field="protocol", expected=expected, found=shown(protocol))
+        raise InputError.of(where=path, field="protocol", expected=expected, found=excerpt(protocol))
     if protocol > PROTOCOL:
         raise InputError(
             f"{path}: expected a model of format {PROTOCOL} or older, found format {protocol}: a newer "

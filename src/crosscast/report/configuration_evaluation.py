@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from crosscast.arrays import Integers, Reals
-from crosscast.data.files import whole_file
+from crosscast.data.files import atomic_file
 from crosscast.errors import InputError
 from crosscast.evaluation.configuration.evaluation import (
     ALONE,
@@ -342,7 +342,7 @@ def write_frontier(kernel: KernelFrontier, path: Path) -> Path:
     space = kernel.surfaces.space
     names = shown_settings(space)
     try:
-        with whole_file(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
+        with atomic_file(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
             writer = csv.writer(file, lineterminator="\n")
             writer.writerow(["device", *names, "power_w", "time_s", "performance"])
             for number in kernel.frontier.tolist():

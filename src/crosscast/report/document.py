@@ -17,7 +17,7 @@ from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TextIO, TypedDict, TypeVar, Unpack
 
-from crosscast.data.files import whole_file
+from crosscast.data.files import atomic_file
 from crosscast.errors import InputError, MissingExtraError
 from crosscast.report.numbers import NONE, number_in
 
@@ -225,7 +225,7 @@ class Report:
         """Write the page atomically."""
         text = self.to_html()
         try:
-            with whole_file(path) as temporary:
+            with atomic_file(path) as temporary:
                 temporary.write_text(text, encoding="utf-8")
         except OSError as error:
             raise InputError.of(

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from crosscast.arrays import AnyArray
-from crosscast.data.files import made, whole_file
+from crosscast.data.files import atomic_file, make_folder
 from crosscast.errors import InputError, MissingExtraError
 from crosscast.report.document import Drawing, Figure, Heading, Report
 
@@ -63,7 +63,7 @@ def save_figure(figure: PlotFigure, path: Path) -> Path:
     """Write a figure in the format of the suffix, and return the path."""
     undated = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}.get(path.suffix.lower())
     try:
-        with whole_file(path) as temporary, _settings():
+        with atomic_file(path) as temporary, _settings():
             figure.savefig(temporary, metadata=undated)
     except OSError as error:
         raise InputError.of(
@@ -76,10 +76,10 @@ def save_figures(figures: Mapping[str, PlotFigure], folder: Path, suffix: str = 
     """Write figures into a folder, which is created, by their names, which may contain subfolders."""
     if suffix not in FORMATS:
         raise InputError.of(where="figures", expected=f"one of {', '.join(FORMATS)}", found=repr(suffix))
-    made(folder, "figures")
+    make_folder(folder, "figures")
     paths = [folder / f"{name}{suffix}" for name in figures]
     for parent in {path.parent for path in paths}:
-        made(parent, "figures")
+        make_folder(parent, "figures")
     return [save_figure(figure, path) for path, figure in zip(paths, figures.values(), strict=True)]
 
 
@@ -185,9 +185,13 @@ def with_figures(report: Report, figures: Mapping[str, PlotFigure]) -> Report:
 def figure_parts(figures: Mapping[str, PlotFigure]) -> list[Figure]:
     """Figures as parts of a report, each with its heading as alternative text."""
     return [
-        Figure(partial(as_drawing, lambda figure=figure: figure), heading_of(figure) or name)
+        Figure(partial(as_drawing, partial(_identity, figure)), heading_of(figure) or name)
         for name, figure in figures.items()
     ]
+
+
+def _identity(figure: PlotFigure) -> PlotFigure:
+    return figure
 
 
 def heading_of(figure: PlotFigure) -> str:

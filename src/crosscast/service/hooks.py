@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from crosscast.data.files import made, whole_file
+from crosscast.data.files import atomic_file, make_folder
 from crosscast.errors import InputError
 
 _FILES = Path(__file__).parent / "files"
@@ -42,9 +42,9 @@ class HookFile:
         InputError
             If it cannot be written.
         """
-        made(self.path.parent, "dir")
+        make_folder(self.path.parent, "dir")
         try:
-            with whole_file(self.path) as temporary:
+            with atomic_file(self.path) as temporary:
                 temporary.write_bytes(self.content)
                 temporary.chmod(0o755 if self.path.suffix == ".sh" else 0o644)
         except OSError as error:

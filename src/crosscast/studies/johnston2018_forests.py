@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from crosscast.arrays import Flags, Integers, Reals
 from crosscast.data.dataset import Dataset
-from crosscast.data.views import KERNEL_AT_A_SIZE, run_means, sound
+from crosscast.data.views import KERNEL_AT_A_SIZE, of_successful_sessions, run_means
 from crosscast.errors import InputError
 from crosscast.prediction.time.data import Grid, grid_of
 from crosscast.prediction.time.johnston2018 import Rows, device_codes, draw_trees
@@ -107,7 +107,7 @@ def runs_of(dataset: Dataset) -> KernelRuns:
     metrics |= _published_metrics(dataset, grid)
     features = np.column_stack(list(metrics.values()))
     features = np.where(np.isfinite(features), features, 0.0)
-    records = sound(dataset.records, dataset.sessions)
+    records = of_successful_sessions(dataset.records, dataset.sessions)
     kernels = {names: number for number, names in enumerate(grid.profiles.names)}
     devices = {device.key: number for number, device in enumerate(grid.devices)}
     *problem, keys = (records.column(name).to_pylist() for name in (*KERNEL_AT_A_SIZE, "device"))

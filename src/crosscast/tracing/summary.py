@@ -15,7 +15,7 @@ import numpy as np
 
 from crosscast.characterization.launchfiles.launchfile import write_launch
 from crosscast.characterization.run import Options, characterize_launch
-from crosscast.data.files import made, whole_file
+from crosscast.data.files import atomic_file, make_folder
 from crosscast.errors import CrosscastError
 from crosscast.profile import doubts as doubts_of
 from crosscast.results import Tabular
@@ -102,7 +102,7 @@ class Trace(Tabular):
         InputError
             If a file cannot be written.
         """
-        target = made(folder)
+        target = make_folder(folder)
         paths = []
         for number, launch in enumerate(self.replays()):
             paths.append(target / f"{number:03}-{launch.kernel.name}.toml")
@@ -347,12 +347,12 @@ def _transfers(processes: Iterable[TracedProcess]) -> list[Transfers]:
             sums.size += int(process.transfers["bytes"][rows].sum())
             sums.timed += len(known)
             sums.seconds += float(known.sum())
-    made = [
+    make_folder = [
         Transfers(name, sums.count, sums.size, sums.seconds if sums.timed else None)
         for name, sums in found.items()
         if sums.count
     ]
-    return sorted(made, key=lambda each: (-(each.seconds or 0.0), each.kind))
+    return sorted(make_folder, key=lambda each: (-(each.seconds or 0.0), each.kind))
 
 
 _COPY_HOST_PTR = 1 << 5
@@ -499,8 +499,8 @@ def interpolated(summary: Summary, replayed: Sequence[Replayed]) -> tuple[int, i
         for each, like in rows
         if each.median_s and all(classes[place].median_s for place in like)
     ]
-    recorded, made = (sum(side) for side in zip(*pairs, strict=True)) if pairs else (0.0, 0.0)
-    return sum(each.count for each, _ in rows), len(rows), made / recorded - 1 if recorded else None
+    recorded, make_folder = (sum(side) for side in zip(*pairs, strict=True)) if pairs else (0.0, 0.0)
+    return sum(each.count for each, _ in rows), len(rows), make_folder / recorded - 1 if recorded else None
 
 
 def _replayed(
@@ -560,5 +560,5 @@ def write_timeline(trace: Trace, path: Path) -> None:
             for row in np.flatnonzero(np.isfinite(starts)).tolist():
                 event = {"ph": "X", "pid": process.pid, "tid": queues[row], "name": names[row]}
                 events.append({**event, "ts": starts[row] * 1e6, "dur": seconds[row] * 1e6})
-    with whole_file(path) as temporary:
+    with atomic_file(path) as temporary:
         temporary.write_text(json.dumps({"traceEvents": events}), encoding="utf-8")

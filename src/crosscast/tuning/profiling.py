@@ -14,7 +14,7 @@ from pathlib import Path
 from crosscast.characterization import frontend
 from crosscast.characterization.run import Options, characterize_launch
 from crosscast.characterization.sampling import profile_of
-from crosscast.data.files import cache_home, made
+from crosscast.data.files import cache_home, make_folder
 from crosscast.data.profiles import from_row, to_row
 from crosscast.errors import CrosscastError, InputError
 from crosscast.evaluation.keep import sources_digest
@@ -51,7 +51,7 @@ class Profiler:
         self._lock = threading.Lock()
         folder = cache_home() / "tuning" if self.folder is None else self.folder
         self.name = self._digest()
-        self._file = made(folder, "cache") / f"{self.name}.jsonl"
+        self._file = make_folder(folder, "cache") / f"{self.name}.jsonl"
         self._kept = dict(_read(self._file))
 
     def _digest(self) -> str:

@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Sequence
 from pathlib import Path
 
-from crosscast.data.files import cache_home, made
+from crosscast.data.files import cache_home, make_folder
 from crosscast.device import Device
 from crosscast.errors import InputError
 from crosscast.tuning.profiling import Profiler, Progress
@@ -113,7 +113,7 @@ def tune(
             expected="OpenCL C to be measured here; Kernel Tuner measures others (docs/tuning.md)",
             found=rule.program.language,
         )
-    folder = made(cache_home() / "tuning" if cache is None else cache, "cache")
+    folder = make_folder(cache_home() / "tuning" if cache is None else cache, "cache")
     profiler = Profiler(rule, jobs, folder=folder)
     if not measure:
         chosen, known = model_for(model, devices)

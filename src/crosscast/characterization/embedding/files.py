@@ -9,7 +9,7 @@ from pathlib import Path
 from crosscast.characterization.embedding import source, spirv
 from crosscast.characterization.embedding.payload import digest
 from crosscast.characterization.embedding.spirv import is_module
-from crosscast.data.files import read_bytes, whole_file
+from crosscast.data.files import atomic_file, read_bytes
 from crosscast.errors import InputError
 from crosscast.profile import Profile
 
@@ -79,7 +79,7 @@ class EmbeddingTarget:
             raise InputError(f"{self.path}: expected the file as it was read, found a change: run again")
         path = self.path.resolve()
         try:
-            with whole_file(path) as temporary:
+            with atomic_file(path) as temporary:
                 temporary.write_bytes(content)
                 if path.exists():
                     shutil.copymode(path, temporary)

@@ -7,7 +7,7 @@ import numpy as np
 from crosscast.arrays import Reals
 from crosscast.data.dataset import Dataset
 from crosscast.data.table import distinct, samples_of
-from crosscast.data.views import CELL, run_means, sound
+from crosscast.data.views import CELL, of_successful_sessions, run_means
 from crosscast.evaluation.time.results import Result
 from crosscast.evaluation.time.scores import TimeOutcome
 from crosscast.prediction.time.data import Grid
@@ -28,7 +28,7 @@ def noise_floor(dataset: Dataset | None, grid: Grid, seed: int, level: float = 0
         empty = grid.take(np.arange(0))
         outcomes = [_reference(empty, empty.log_time, empty.log_time, empty.log_time)]
         return Result(_NOISE, _ONE_RUN, 0, level, grid.applications, tuple(outcomes))
-    records = sound(dataset.records, dataset.sessions)
+    records = of_successful_sessions(dataset.records, dataset.sessions)
     cells, numbers = distinct(records, CELL)
     samples = samples_of(numbers, np.log(run_means(records)))
     row_of = {kernel: row for row, kernel in enumerate(grid.profiles.names)}

@@ -18,7 +18,7 @@ import msgspec
 from msgspec import Meta
 
 from crosscast.data.configuration import Configuration
-from crosscast.data.fields import STRICT_JSON, decode, shown
+from crosscast.data.fields import STRICT_JSON, decode, excerpt
 from crosscast.errors import InputError
 from crosscast.measure.regions.key import (
     MOST_ARGUMENTS,
@@ -181,7 +181,7 @@ def from_line(line: bytes, where: str) -> RegionRun:
     version = found.get("version")
     if type(version) is not int or version != VERSION:
         expected = f"{VERSION}, which this Crosscast reads"
-        raise InputError.of(where=where, field="version", expected=expected, found=shown(version))
+        raise InputError.of(where=where, field="version", expected=expected, found=excerpt(version))
     told = decode(_Line, found, where)
     return RegionRun(
         RegionKey(told.region, told.arguments, told.site),

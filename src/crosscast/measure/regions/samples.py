@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from crosscast.data.configuration import Configuration
 from crosscast.data.dataset import Dataset
-from crosscast.data.files import whole_file
+from crosscast.data.files import atomic_file
 from crosscast.data.sources.runs import DEFAULT_SIZE, RecordedRun, RunTable, dataset_of_tables, read_run_table
 from crosscast.errors import InputError
 from crosscast.measure.regions.file import SUFFIX, Runs, is_history, read_history
@@ -35,7 +35,7 @@ def write_samples(runs: Iterable[RegionRun], path: Path) -> None:
         raise InputError(f"{path}: expected runs of one key, found {good[0].key} and {other}")
     rows = [_row(run, run.configuration) for run in good if run.configuration is not None]
     columns = list(dict.fromkeys(chain.from_iterable(rows)))
-    with whole_file(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
+    with atomic_file(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
         writer = csv.DictWriter(file, columns, restval="", lineterminator="\n")
         writer.writeheader()
         writer.writerows(rows)

@@ -15,7 +15,7 @@ import numpy as np
 from crosscast.arrays import Reals
 from crosscast.data.corun import Solo
 from crosscast.data.fields import decode
-from crosscast.data.files import whole_file
+from crosscast.data.files import atomic_file
 from crosscast.errors import InputError
 from crosscast.prediction.corun.artefact import TrainedCoRunModel
 from crosscast.prediction.corun.forecast import Estimate, MixForecast, is_plausible
@@ -133,7 +133,7 @@ def write_translation(card: TranslationCard, path: str | Path) -> None:
     """Write a card; a file at the path is replaced."""
     text = json.dumps(card.to_dict(), indent=1, allow_nan=False)
     try:
-        with whole_file(Path(path)) as temporary:
+        with atomic_file(Path(path)) as temporary:
             temporary.write_text(f"{text}\n", encoding="utf-8")
     except OSError as error:
         raise InputError(f"{path}: cannot write the card ({error.strerror or error})") from error

@@ -15,7 +15,7 @@ from crosscast.data.library import pc
 from crosscast.data.profiles import from_row
 from crosscast.data.schema import SESSIONS, counters_of
 from crosscast.data.table import Table, distinct, samples_of
-from crosscast.data.views import CELL, KERNEL_AT_A_SIZE, run_means, sound
+from crosscast.data.views import CELL, KERNEL_AT_A_SIZE, of_successful_sessions, run_means
 from crosscast.errors import InputError
 from crosscast.prediction.relative.data import Observations, Vectors, Work, observations_of_profiles
 from crosscast.prediction.time.data import ProfileBatch, devices_of, grid_of
@@ -65,7 +65,7 @@ def _medians(
     dataset: Dataset, names: Sequence[str], group: Callable[[Mapping[str, str]], Group]
 ) -> dict[Group, float]:
     """Median time in seconds by group, a function of columns of records, without failed sessions."""
-    records = sound(dataset.records, dataset.sessions)
+    records = of_successful_sessions(dataset.records, dataset.sessions)
     keys, key_of = distinct(records, names)
     groups = [group(key) for key in keys.to_pylist()]
     numbers = {each: number for number, each in enumerate(dict.fromkeys(groups))}

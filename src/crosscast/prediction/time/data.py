@@ -271,7 +271,7 @@ def grid_of(dataset: Dataset, *, invocations: Literal["mean", "first"] = "mean")
     # Imported here and below: predicting needs no pyarrow.
     from crosscast.data.library import pc
     from crosscast.data.table import distinct, key_numbers, samples_of
-    from crosscast.data.views import CELL, KERNEL_AT_A_SIZE, join, run_means, sound
+    from crosscast.data.views import CELL, KERNEL_AT_A_SIZE, join, of_successful_sessions, run_means
 
     joined = join(dataset, invocations=invocations)
     joined = joined.filter(pc.is_valid(joined.column("total_instruction_count")))
@@ -284,7 +284,7 @@ def grid_of(dataset: Dataset, *, invocations: Literal["mean", "first"] = "mean")
     runs = np.zeros(log_time.shape, dtype=np.int64)
     log_time[rows, columns] = np.log(joined.column("time_median_s").to_numpy())
     runs[rows, columns] = joined.column("runs").to_numpy()
-    records = sound(dataset.records, dataset.sessions)
+    records = of_successful_sessions(dataset.records, dataset.sessions)
     cells, of_cell = distinct(records, CELL)
     # Each cell of the joined view is one of these.
     joined_key, cell_key = key_numbers([joined, cells], CELL)
