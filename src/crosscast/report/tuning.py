@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -84,7 +85,7 @@ def _best(ranking: Ranking, key: str, best: int) -> Table:
     ]
     columns: dict[str, Callable[[int], object]] = {"rank": lambda row: rows.index(row) + 1}
     for name in varied:
-        columns[name] = lambda row, name=name: ranking.variants[row][name]
+        columns[name] = partial(_parameter, ranking, name)
     columns |= {
         "forecast": lambda row: math.exp(ranking.log_time[row, column]),
         "low": lambda row: low[row, column],
@@ -98,6 +99,10 @@ def _best(ranking: Ranking, key: str, best: int) -> Table:
     }
     of_time = dict.fromkeys(("forecast", "low", "high", "measured"), format_seconds)
     return Table.of(rows, columns, caption=f"The best on {key}", formats=of_time, words=(len(columns) - 1,))
+
+
+def _parameter(ranking: Ranking, name: str, row: int) -> object:
+    return ranking.variants[row][name]
 
 
 def _saved(ranking: Ranking, row: int, key: str) -> str | None:
