@@ -253,22 +253,21 @@ def read_dataset(folder: str | Path) -> Dataset:
         )
     # Parts are read first, as a build may merge them into the tables meanwhile.
     unmerged = parts(folder)
-    new = {
-        schema.table: concatenated(
-            schema, [_read(part.path, schema) for part in unmerged if part.schema is schema]
-        )
-        for schema in TABLES
-    }
+    read = [(part.schema, _read(part.path, part.schema)) for part in unmerged]
     if not unmerged and not any(_path(folder, schema).exists() for schema in _TELLING):
         names = ", ".join(f"{schema.table}.parquet" for schema in _TELLING)
         raise InputError(f"{folder}: expected one of {names} of a dataset, found none")
-    old = {
+    tables = {
         schema.table: _read(path, schema) if (path := _path(folder, schema)).exists() else _empty(schema)
         for schema in TABLES
     }
-    tables: dict[str, Table] = {}
-    for schemas, piece in _PIECES:
-        tables |= _replaced(schemas, piece, old, new)
+    if read:
+        new = {
+            schema.table: concatenated(schema, [table for of, table in read if of is schema])
+            for schema in TABLES
+        }
+        for schemas, piece in _PIECES:
+            tables |= _replaced(schemas, piece, tables, new)
     dataset = Dataset(str(folder), **tables)
     validate(dataset)
     return dataset

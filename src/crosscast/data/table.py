@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -95,14 +96,15 @@ def _fits(column: Column, cell: object) -> bool:
 
 def cast(schema: Schema, table: Table, label: str) -> Table:
     """Convert a table to the columns of a schema, in order; its notes stay."""
-    arrays = []
+    arrays, counts = [], Counter(table.column_names)
     for column in schema.columns:
-        if table.column_names.count(column.name) != 1:
-            problem = "is missing" if column.name not in table.column_names else "is there more than once"
+        if counts[column.name] != 1:
+            problem = "is there more than once" if counts[column.name] else "is missing"
             raise InputError(f"{label}: column {column.name!r} of the table of {schema.table} {problem}")
         cells = table.column(column.name)
+        type_ = _TYPES[column.type]
         try:
-            arrays.append(cells.cast(_TYPES[column.type]))
+            arrays.append(cells if cells.type == type_ else cells.cast(type_))
         except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
             reason = f"expected {_MEANINGS[column.type]} in each row, found {cells.type}"
             raise InputError(f"{label}: column {column.name!r}: {reason}") from error
@@ -118,6 +120,8 @@ def with_empty(table: Table, columns: Iterable[Column]) -> Table:
 
 def check(schema: Schema, table: Table, label: str) -> None:
     """Check the contents of a table that has the columns of a schema."""
+    if not table.num_rows:
+        return
     for column in schema.columns:
         cells = table.column(column.name)
         if column.required and cells.null_count:
@@ -156,8 +160,8 @@ def _refuse(
     cells: pa.ChunkedArray | None = None,
     rows: pa.ChunkedArray | None = None,
 ) -> None:
-    index = pc.index(pc.fill_null(wrong, False), True).as_py()
-    if index >= 0:
+    if pc.any(wrong).as_py():
+        index = pc.index(wrong, True).as_py()
         row = index if rows is None else rows[index].as_py()
         cell = None if cells is None else cells[index].as_py()
         ending = "" if cells is None else f", found {cell!r}" if column.choices else f", found {cell}"
