@@ -429,33 +429,36 @@ class StridedLoop:
     checks: dict[str, str]
 
 
-def find_strided_loop(
-    segment: Segment, flow: graph.Graph, loop: graph.Loop, label: str, access: ir.Instruction
-) -> StridedLoop | None:
-    """An access in an innermost loop as a strided one; ``None`` if it is not at equal distances."""
-    headers = [b for b in sorted(loop.blocks) if any(b in flow[p] for p in flow if p not in loop.blocks)]
-    header = headers[0] if len(headers) == 1 else ""
-    if not header or segment.entry in loop.blocks or not _in_each_iteration(flow, loop, header, label):
-        return None
-    definitions = {
-        i.result: i for b in loop.blocks for i in segment.blocks[b].instructions if i.result and i.text
-    }
-    known: dict[str, Kind | None] = {}
-    inductions = {}
-    for phi in segment.blocks[header].phis():
-        induction = _induction(phi, loop, definitions)
-        assert phi.result
-        known[phi.result] = "linear" if induction else None
-        if induction:
-            inductions[phi.result] = (phi, *induction)
-    outside = _Outside(definitions, known)
-    analysis = Analysis(definitions, outside)
-    (memory,) = access.accesses
-    if analysis.value(memory.pointer) is None:
-        return None
-    needed, checks = analysis.needs(memory.pointer)
-    # Counters that no address depends on may be computed as well as not.
-    return StridedLoop(label, [access], loop, needed, inductions, checks)
+class LoopFinder:
+    """Finds the strided accesses of an innermost loop."""
+
+    def __init__(self, segment: Segment, flow: graph.Graph, loop: graph.Loop) -> None:
+        self._flow, self._loop = flow, loop
+        headers = [b for b in sorted(loop.blocks) if any(b in flow[p] for p in flow if p not in loop.blocks)]
+        self._header = headers[0] if len(headers) == 1 and segment.entry not in loop.blocks else ""
+        definitions = {
+            i.result: i for b in loop.blocks for i in segment.blocks[b].instructions if i.result and i.text
+        }
+        known: dict[str, Kind | None] = {}
+        self._inductions = {}
+        for phi in segment.blocks[self._header].phis() if self._header else ():
+            induction = _induction(phi, loop, definitions)
+            assert phi.result
+            known[phi.result] = "linear" if induction else None
+            if induction:
+                self._inductions[phi.result] = (phi, *induction)
+        self._analysis = Analysis(definitions, _Outside(definitions, known))
+
+    def find(self, label: str, access: ir.Instruction) -> StridedLoop | None:
+        """Return an access of a block as a strided one; ``None`` if it is not at equal distances."""
+        if not self._header or not _in_each_iteration(self._flow, self._loop, self._header, label):
+            return None
+        (memory,) = access.accesses
+        if self._analysis.value(memory.pointer) is None:
+            return None
+        needed, checks = self._analysis.needs(memory.pointer)
+        # Counters that no address depends on may be computed as well as not.
+        return StridedLoop(label, [access], self._loop, needed, self._inductions, checks)
 
 
 class _Outside(dict[str, "Kind | None"]):

@@ -26,12 +26,12 @@ from crosscast.characterization.instrumentation.segments import Segment
 from crosscast.characterization.instrumentation.strided import (
     IntegerComparison,
     Kind,
+    LoopFinder,
     Reach,
     StridedAccess,
     StridedFinder,
     StridedLoop,
     find_split,
-    find_strided_loop,
     joined,
     without_promises,
 )
@@ -126,6 +126,7 @@ class StridedCode:
         items = math.prod(plan.options.local_size[:2])
         flow = segment.successors()
         finder = StridedFinder(segment, loops, _known(segment, plan))
+        in_loops: dict[int, LoopFinder] = {}
         for label, block in segment.blocks.items():
             for instruction in block.instructions:
                 if len(instruction.accesses) != 1 or instruction.opcode not in ("load", "store"):
@@ -139,7 +140,9 @@ class StridedCode:
                     if strided and (strided.reach == "launch" or items >= _FEWEST):
                         self._add(strided)
                 elif loop and not any(other.blocks < loop.blocks for other in loops):
-                    more = find_strided_loop(segment, flow, loop, label, instruction)
+                    if id(loop) not in in_loops:
+                        in_loops[id(loop)] = LoopFinder(segment, flow, loop)
+                    more = in_loops[id(loop)].find(label, instruction)
                     if more and self._free(more) is not None:
                         old = self._in_loops.get(label)
                         self._in_loops[label] = joined(old, more) if old else more
