@@ -17,6 +17,7 @@ __all__ = ["LLVMRefusedError", "amd_registers", "build", "parse"]
 
 _LIMIT_S = {"parse": 30, "build": 120, "amd": 60}
 _REFUSED = 3
+_LONG_LINES = 25_000  # of which even few optimizations take long
 
 
 class LLVMRefusedError(InputError):
@@ -59,7 +60,8 @@ def build(
         If LLVM does not accept it.
     """
     given = [own.encode(), library.encode(), native.encode()]
-    level, code_level = (1, 0) if quick else (3, 3)
+    quickest = 0 if own.count("\n") > _LONG_LINES else 1
+    level, code_level = (quickest, 0) if quick else (3, 3)
     facts = {"exported": list(exported), "level": level, "code_level": code_level}
     try:
         content, undefined, uncounted = _do("build", facts, given, results=3)

@@ -33,7 +33,7 @@ def emit(plan: Plan) -> Emitted:
     emission = Emission(plan)
     codes = [write_segment(segment, emission) for segment in plan.segments]
     functions = [code.text for code in codes] + Driver(emission, codes).text()
-    text = emission.scopes.complete(functions)
+    text = emission.scopes.complete(functions + emission.recording.functions())
     blocks = [cost for code in codes for cost in code.costs]
     return Emitted(text, frozenset(emission.lowering.library_symbols), _layout(emission, blocks))
 

@@ -17,7 +17,7 @@ from crosscast.characterization.builtins.declarations import parse
 from crosscast.characterization.engine.abi import CONSTANTS, MAX_ITEMS
 from crosscast.characterization.engine.layout import AccessSite, BlockCosts, Form, Recorded, SubGroupLayout
 from crosscast.characterization.instrumentation.accesses import MemoryAccess, PointerClasses
-from crosscast.characterization.instrumentation.code import Code, Scopes
+from crosscast.characterization.instrumentation.code import Code, Names, Scopes
 from crosscast.characterization.instrumentation.inline import builtin_name
 
 _WRITES, _LOCAL, _ATOMIC, _DYNAMIC = (
@@ -109,6 +109,7 @@ class Recording:
         scopes: Scopes,
     ) -> None:
         self._columns, self._alike, self._scopes = columns, alike, scopes
+        self._appends_runs = False
         self.stream_words = stream_words
         self.sites = list(sites)
         self.recorded: list[Recorded] = []
@@ -143,22 +144,38 @@ class Recording:
         """What a segment records."""
         return self._by_segment.get(segment, [])
 
-    def append(self, code: Code, stream: int, values: Sequence[str], position: str) -> str:
+    def append(self, code: Code, stream: int | str, values: Sequence[str], position: str) -> str:
         """Append words to a stream; returns the position behind them."""
         scope = self._scopes.attach("streams")
+        start = stream if isinstance(stream, int) else code.value(f"mul i64 {stream}, {self.stream_words}")
         for value in values:
             index = code.value(f"and i64 {position}, {self.stream_words - 1}")
-            at = code.at("%cc.words", code.value(f"add i64 {index}, {self.stream_words * stream}"), "i64")
+            offset = self.stream_words * start if isinstance(start, int) else start
+            at = code.at("%cc.words", code.value(f"add i64 {index}, {offset}"), "i64")
             code.store("i64", value, at, scope)
             position = code.value(f"add i64 {position}, 1")
         return position
 
     def append_run(self, code: Code, stream: int, base: str, step: str, times: str) -> None:
         """Append a run to a stream whose position stands in memory."""
+        self._appends_runs = True
+        streams = f"ptr %cc.words, ptr %cc.positions, i64 {stream}"
+        code.do(f"call void @cc.append_run({streams}, i64 {base}, i64 {step}, i64 {times})")
+
+    def functions(self) -> list[str]:
+        """IR of the functions that the code calls."""
+        if not self._appends_runs:
+            return []
+        code = Code(Names())
         scope = self._scopes.attach("positions")
-        at = code.at("%cc.positions", stream, "i64")
-        position = self.append(code, stream, (base, step, times), code.load("i64", at, scope))
-        code.store("i64", position, at, scope)
+        at = code.at("%cc.positions", "%cc.stream", "i64")
+        run = ("%cc.base", "%cc.step", "%cc.times")
+        code.store("i64", self.append(code, "%cc.stream", run, code.load("i64", at, scope)), at, scope)
+        parameters = (
+            "ptr %cc.words, ptr %cc.positions, i64 %cc.stream, i64 %cc.base, i64 %cc.step, i64 %cc.times"
+        )
+        header = f"define internal void @cc.append_run({parameters}) nounwind {{"
+        return ["\n".join([header, "cc.start:", *code.texts, "ret void", "}"])]
 
     def keep(self, code: Code, each: Recorded, value: str) -> None:
         """Keep what a work-item leaves when it has run a segment: its address, or where its stream ends."""
