@@ -1,4 +1,4 @@
-"""Registers on AMD's GPUs, as LLVM's backend for them gives them."""
+"""Registers on AMD GPUs, as LLVM's backend for them allocates them."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from crosscast.characterization.amd_registers import AmdRegisters, amd_registers
 from crosscast.characterization.run import Options, characterize_launch
 from crosscast.kernel import Kernel, Launch, Program
 
-# Keeps so many values over a barrier, as each is used again after it.
+# So many values are alive across a barrier, as each is used after it.
 KEEPS = """
 __global__ void keeps(float *out, const float *in) {
-  float kept[VALUES];
+  float values[VALUES];
   #pragma unroll
-  for (int i = 0; i < VALUES; i++) kept[i] = in[i * 4096 + threadIdx.x];
+  for (int i = 0; i < VALUES; i++) values[i] = in[i * 4096 + threadIdx.x];
   __syncthreads();
   float sum = 0;
   #pragma unroll
-  for (int i = 0; i < VALUES; i++) sum = sum * in[threadIdx.x + i] + kept[i];
+  for (int i = 0; i < VALUES; i++) sum = sum * in[threadIdx.x + i] + values[i];
   out[blockIdx.x * blockDim.x + threadIdx.x] = sum;
 }
 """
@@ -45,16 +45,16 @@ def test_values_that_fit_are_in_registers(values: int) -> None:
 
 
 @pytest.mark.parametrize("values", [150, 300])
-def test_what_does_not_fit_is_written_once_and_read_once(values: int) -> None:
+def test_spilled_values_are_written_once_and_read_once(values: int) -> None:
     registers = registers_of(cuda(KEEPS, values), "keeps")
-    # Of CUDA and HIP 128 fit, as the compiler allows for groups of 1,024.
+    # In CUDA and HIP there are 128, as the compiler allows for work-groups of 1,024.
     assert registers.registers == pytest.approx(128, abs=2)
     assert registers.spilled == pytest.approx(values - 128, abs=16)
     assert registers.moves == pytest.approx(2 * registers.spilled, rel=0.2)
     assert registers.moves_in_loops == 0
 
 
-def test_moves_in_loops_are_told_from_others() -> None:
+def test_moves_in_loops_are_counted_apart() -> None:
     registers = registers_of(cuda(IN_A_LOOP, 200), "keeps")
     assert 0 < registers.moves_in_loops < registers.moves
     assert 0 < registers.floating_in_loops <= registers.floating
@@ -82,9 +82,10 @@ def test_opencl_has_twice_the_registers() -> None:
         "int e; o[i] = frexp(o[i], &e) + e;",
         "o[i] = work_group_reduce_add(o[i]);",
         'printf("%d of %f", i, o[i]); o[i] = 2 * o[i];',
+        'printf("the ptr is %d", i); o[i] = 2 * o[i];',
     ],
 )
-def test_what_opencl_has_compiles(body: str) -> None:
+def test_features_of_opencl_compile(body: str) -> None:
     text = f"""
     struct pair {{ float x, y; }};
     constant float table[4] = {{1, 2, 3, 4}};
@@ -94,7 +95,7 @@ def test_what_opencl_has_compiles(body: str) -> None:
     assert 1 <= registers_of(Program(text.encode(), standard="2.0"), "k").registers <= 64
 
 
-def test_programs_without_source_are_not_asked() -> None:
+def test_programs_without_source_have_none() -> None:
     ir = 'target triple = "spir64-unknown-unknown"\ndefine spir_kernel void @k() {\n  ret void\n}\n'
     assert amd_registers(Program(ir.encode(), form="llvm-ir"), "k") is None
 
@@ -110,20 +111,20 @@ define spir_kernel void @k(ptr addrspace(1) %ptr, ptr addrspace(2) %c) #0 {
 define spir_kernel void @k2() { ret void }
 attributes #0 = { nounwind }
 """
-    written = for_amd(text, "k", 256)
-    assert "define amdgpu_kernel void @k(ptr addrspace(1) %ptr, ptr addrspace(4) %c)" in written
-    assert "= alloca [4 x i32], align 4, addrspace(5)" in written
-    assert "addrspacecast ptr addrspace(5) %a to ptr addrspace(0)" in written
-    assert "@llvm.memcpy.p5.p0.i64(ptr addrspace(5) %a, ptr addrspace(0) %g" in written
-    assert "define void @k2()" in written
-    assert re.search(r'#0 = \{ "amdgpu-flat-work-group-size"="1,256" nounwind', written)
+    amd = for_amd(text, "k", 256)
+    assert "define amdgpu_kernel void @k(ptr addrspace(1) %ptr, ptr addrspace(4) %c)" in amd
+    assert "= alloca [4 x i32], align 4, addrspace(5)" in amd
+    assert "addrspacecast ptr addrspace(5) %a to ptr addrspace(0)" in amd
+    assert "@llvm.memcpy.p5.p0.i64(ptr addrspace(5) %a, ptr addrspace(0) %g" in amd
+    assert "define void @k2()" in amd
+    assert re.search(r'#0 = \{ "amdgpu-flat-work-group-size"="1,256" nounwind', amd)
 
 
-@pytest.mark.parametrize(("values", "is_asked"), [(8, False), (150, True)])
-def test_profiles_have_them_where_a_kernel_keeps_many_values(values: int, is_asked: bool) -> None:
+@pytest.mark.parametrize(("values", "is_compiled"), [(8, False), (150, True)])
+def test_profiles_have_them_if_a_kernel_needs_many_registers(values: int, is_compiled: bool) -> None:
     arrays = (np.zeros(64, np.float32), np.ones(4096 * values, np.float32))
     kernel = Kernel(cuda(KEEPS, values), "keeps")
     geometry = characterize_launch(Launch(kernel, (64,), (64,), arrays), options=Options()).launch["geometry"]
-    assert ("amd" in geometry) == is_asked
-    if is_asked:
+    assert ("amd" in geometry) == is_compiled
+    if is_compiled:
         assert geometry["amd"]["spilled"] > 0

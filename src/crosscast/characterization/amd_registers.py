@@ -1,8 +1,8 @@
-"""Registers of a work-item on AMD's GPUs, and what spills, as LLVM's backend for them decides.
+"""Registers of a work-item on AMD GPUs, and how many spill, as LLVM's backend for these GPUs allocates them.
 
-AMD's compilers are LLVM, which llvmlite has with the backend of these GPUs. So the IR of a program, before
-any optimization, is written for their target, optimized and compiled for one of them (RDNA 2), and the
-registers are read from the assembly. No device is needed. NVIDIA's compiler is not LLVM, and is not asked.
+AMD's compilers are built on LLVM, and llvmlite has their backend. The unoptimized IR of a program is
+rewritten for their target, optimized and compiled for an RDNA 2 GPU, and the registers are read from the
+assembly. No device is needed. On NVIDIA GPUs, ptxas allocates registers, which is not part of LLVM.
 """
 
 from __future__ import annotations
@@ -18,7 +18,11 @@ from crosscast.kernel import Program
 
 _PROCESSOR = "gfx1030"
 _LARGEST_GROUP = {"cuda": 1024, "hip": 1024, "opencl-c": 256}
-"""Work-items of a group that a compiler allows for if the program does not say, by form of the program."""
+"""Largest work-group that compilers allow for by default, in work-items, by form of the program.
+
+It bounds the registers of a work-item. Narrower bounds in the program, such as ``__launch_bounds__``, are
+not read.
+"""
 
 _LIBRARY = Path(__file__).parent / "builtins" / "amdgcn.ll"
 _LAYOUT = (
@@ -27,12 +31,13 @@ _LAYOUT = (
     "-v2048:2048-n32:64-S32-A5-G1-ni:7:8:9"
 )
 _HEADER = f'target datalayout = "{_LAYOUT}"\ntarget triple = "amdgcn-amd-amdhsa"\n'
-_SPACES = {0: 5, 2: 4, 4: 0}  # AMD's numbers of address spaces, by SPIR's; others are the same
-_POINTER = re.compile(r"(?<![\w.%@$-])ptr\b(?![\w.])(?: addrspace\((\d+)\))?")
-_OVERLOAD = re.compile(r"(?<=\.p)\d+(?=[.(])")
-_VARIABLE = re.compile(r"^(@[^\n]*? addrspace\()2(?=\) )", re.MULTILINE)
+_ADDRESS_SPACES = {0: 5, 2: 4, 4: 0}  # AMD's numbers by SPIR's, where they differ
+# A quoted string is matched first, so that the word in it is not taken for a type.
+_POINTER = re.compile(r'"[^"\n]*"|(?<![\w.%@$-])ptr\b(?![\w.])(?: addrspace\((\d+)\))?')
+_INTRINSIC_SPACE = re.compile(r"(?<=\.p)\d+(?=[.(])")
+_CONSTANT_SPACE = re.compile(r"^(@[^\n]*? addrspace\()2(?=\) )", re.MULTILINE)
 _ALLOCA = re.compile(r"= alloca [^\n!]*[^\n!, ]")
-_DEBUG = re.compile(r"^\s+#dbg_.*\n|,? !(?:dbg|srcloc|tbaa|alias\.scope|noalias) !\d+", re.MULTILINE)
+_METADATA = re.compile(r"^\s+#dbg_.*\n|,? !(?:dbg|srcloc|tbaa|alias\.scope|noalias) !\d+", re.MULTILINE)
 _PRINTF = re.compile(r"(?<== )[a-z]* ?call [^\n]*@printf\([^\n]*|^declare [^\n]*@printf\(.*\n", re.MULTILINE)
 _BY_VALUE = re.compile(r"byval\([^)]*\) ")
 _DROPPED = re.compile(r"^(?:target |@llvm\.).*\n", re.MULTILINE)
@@ -40,27 +45,37 @@ _DROPPED = re.compile(r"^(?:target |@llvm\.).*\n", re.MULTILINE)
 
 @dataclass(frozen=True)
 class AmdRegisters:
-    """Vector registers of a work-item of a kernel, of 32 bits each."""
+    """Vector registers of 32 bits that a work-item of a kernel needs, and instructions of its code."""
 
     registers: int
-    spilled: int  # Beside them, in memory
-    # Instructions that move what is spilled, and operations on floating-point numbers
-    moves: int
+    spilled: int  # Registers that spill to private memory
+    moves: int  # Loads and stores of private memory: of spilled registers, and of arrays that stay there
     moves_in_loops: int
-    floating: int
+    floating: int  # Additions, multiplications and multiply-adds of floating-point numbers
     floating_in_loops: int
 
 
 @functools.lru_cache(maxsize=256)
 def amd_registers(program: Program, kernel: str) -> AmdRegisters | None:
-    """Registers of a kernel; ``None`` of a program without source, or one that LLVM cannot compile so."""
+    """Compile a kernel for an AMD GPU, and return its registers.
+
+    Returns
+    -------
+    AmdRegisters or None
+        ``None`` if the program has no source, or LLVM cannot compile it for this target, as with images.
+
+    Raises
+    ------
+    InputError
+        If the program cannot be compiled at all, or has no such kernel.
+    """
     if program.form not in _LARGEST_GROUP:
         return None
     compiled = frontend.load(program, kernel).compiled
     symbol = frontend.find_kernel(program, kernel).name
-    text = toolchain.compile_opencl_unoptimized(program) if compiled is None else compiled.unoptimized
+    spir = toolchain.compile_opencl_unoptimized(program) if compiled is None else compiled.unoptimized
     library = _HEADER + _LIBRARY.read_text(encoding="utf-8")
-    ir = _HEADER + for_amd(text, symbol, _LARGEST_GROUP[program.form])
+    ir = _HEADER + for_amd(spir, symbol, _LARGEST_GROUP[program.form])
     try:
         return AmdRegisters(**llvm.amd_registers(ir, library, symbol, _PROCESSOR))
     except llvm.LLVMRefusedError:
@@ -68,23 +83,31 @@ def amd_registers(program: Program, kernel: str) -> AmdRegisters | None:
 
 
 def for_amd(text: str, symbol: str, largest_group: int) -> str:
-    """IR for SPIR as IR for AMD's GPUs without its header, in which only the kernel `symbol` is a kernel."""
-    text = _DROPPED.sub("", _DEBUG.sub("", text))
+    """Rewrite the IR of a SPIR module for AMD GPUs, without the target's header.
+
+    Only the kernel `symbol` stays a kernel. Calls of ``printf`` return 0, and debug information and aliasing
+    metadata are dropped. Functions are compiled for work-groups of up to `largest_group` work-items.
+    """
+    text = _DROPPED.sub("", _METADATA.sub("", text))
     text = _PRINTF.sub(lambda match: "" if match[0].startswith("declare") else "add i32 0, 0", text)
-    text = _POINTER.sub(lambda match: f"ptr addrspace({_space(match[1] or 0)})", text)
-    text = _OVERLOAD.sub(lambda match: str(_space(match[0])), text)
-    text = _ALLOCA.sub(r"\g<0>, addrspace(5)", _VARIABLE.sub(r"\g<1>4", text))
+    text = _POINTER.sub(_amd_pointer, text)
+    text = _INTRINSIC_SPACE.sub(lambda match: str(_amd_space(match[0])), text)
+    text = _ALLOCA.sub(r"\g<0>, addrspace(5)", _CONSTANT_SPACE.sub(r"\g<1>4", text))
     name = rf'@(?:{re.escape(symbol)}|"{re.escape(symbol)}")\('
     text = re.sub(rf"^define [^@\n]*?spir_kernel [^@\n]*{name}.*", _as_kernel, text, flags=re.MULTILINE)
     text = text.replace("spir_kernel ", "").replace("spir_func ", "")
-    sizes = f'"amdgpu-flat-work-group-size"="1,{largest_group}"'
-    return re.sub(r"^attributes #\d+ = \{", rf"\g<0> {sizes}", text, flags=re.MULTILINE)
+    group_bound = f'"amdgpu-flat-work-group-size"="1,{largest_group}"'
+    return re.sub(r"^attributes #\d+ = \{", rf"\g<0> {group_bound}", text, flags=re.MULTILINE)
 
 
 def _as_kernel(line: re.Match[str]) -> str:
-    # A structure is read where it stands, so that a pointer to it does.
+    # A structure passed by value is read through its pointer, so the argument is only that pointer.
     return _BY_VALUE.sub("", line[0]).replace("spir_kernel", "amdgpu_kernel")
 
 
-def _space(of_spir: str | int) -> int:
-    return _SPACES.get(int(of_spir), int(of_spir))
+def _amd_pointer(match: re.Match[str]) -> str:
+    return match[0] if match[0].startswith('"') else f"ptr addrspace({_amd_space(match[1] or 0)})"
+
+
+def _amd_space(spir_space: str | int) -> int:
+    return _ADDRESS_SPACES.get(int(spir_space), int(spir_space))

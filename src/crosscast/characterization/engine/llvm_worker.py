@@ -37,7 +37,7 @@ _IN_REGISTERS = re.compile(
     r"ptr(?: addrspace\(\d\))?|i32|float|i64|double|half|<[234] x (?:float|i32)>|<2 x (?:double|i64|half)>"
 )
 _BRANCH = re.compile(r"s_c?branch\w*\s+(\.L\w+)")
-_MOVE = re.compile(r"scratch_|buffer_(?:store|load)_\w+ v\S+, (?:off|v\d+), s\[")
+_PRIVATE_ACCESS = re.compile(r"scratch_|buffer_(?:store|load)_\w+ v\S+, (?:off|v\d+), s\[")
 _FLOATING = re.compile(r"v_(?:pk_)?(?:add|sub|mul|fma|mac|mad)\w*_f(?:16|32|64)")
 
 
@@ -192,7 +192,13 @@ def _optimize(parsed: llvm.ModuleRef, machine: llvm.TargetMachine, level: int) -
 
 
 def _amd(job: LlvmJob, program: bytes, library: bytes) -> tuple[bytes]:
-    """Registers of a kernel on an AMD GPU, and instructions that move what is spilled, from its assembly."""
+    """Compile a kernel for an AMD GPU, and return counts from its assembly (see `AmdRegisters`), as JSON.
+
+    Raises
+    ------
+    RuntimeError
+        If the program does not define the kernel, or LLVM refuses the program.
+    """
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
     llvm.set_option("", f"-pragma-unroll-threshold={_MOST_UNROLLED}")
@@ -201,9 +207,9 @@ def _amd(job: LlvmJob, program: bytes, library: bytes) -> tuple[bytes]:
     if kernel not in [f.name for f in parsed.functions if not f.is_declaration]:
         raise RuntimeError(f"no kernel {kernel}")
     parsed.link_in(llvm.parse_assembly(library.decode()))
-    missing = [f for f in parsed.functions if f.is_declaration and not f.name.startswith("llvm.")]
+    undefined = [f for f in parsed.functions if f.is_declaration and not f.name.startswith("llvm.")]
     header = f'target datalayout = "{parsed.data_layout}"\ntarget triple = "{parsed.triple}"\n'
-    parsed.link_in(llvm.parse_assembly(header + "".join(map(_opaque, missing))))
+    parsed.link_in(llvm.parse_assembly(header + "".join(map(_opaque, undefined))))
     parsed.verify()
     _set_linkage(parsed, {kernel}, others="internal")
     target = llvm.Target.from_triple(parsed.triple)
@@ -213,28 +219,36 @@ def _amd(job: LlvmJob, program: bytes, library: bytes) -> tuple[bytes]:
 
 
 def _opaque(function: llvm.ValueRef) -> str:
-    """A function of a library, of which the compiler sees only that it needs numbers in registers."""
+    """Define a library function, as IR, by empty assembly with its arguments and result in vector registers.
+
+    So the optimizer keeps its arguments alive and knows nothing of its result. Types that no vector register
+    holds, such as structures and 16-bit integers, are left out, and a result of these is any constant.
+    """
     type_ = function.global_value_type
-    result, types = str(type_.get_function_return()), [str(each) for each in type_.get_function_parameters()]
     if type_.is_function_vararg:
         raise RuntimeError(f"{function.name} takes any number of arguments")
-    used = [(number, each) for number, each in enumerate(types) if _IN_REGISTERS.fullmatch(each)]
-    given = ", ".join(f"{each} %{number}" for number, each in used)
-    constraints = ",".join((["=v"] if _IN_REGISTERS.fullmatch(result) else []) + ["v"] * len(used))
-    is_pure = result != "void" and not any(each.startswith("ptr") for _, each in used)
-    does = f'{"" if is_pure else "sideeffect "}"", "{constraints}"({given})'
+    result = str(type_.get_function_return())
+    parameters = [f"{each} %{number}" for number, each in enumerate(type_.get_function_parameters())]
+    operands = [each for each in parameters if _IN_REGISTERS.fullmatch(each.rpartition(" ")[0])]
+    has_result = _IN_REGISTERS.fullmatch(result) is not None
+    constraints = ",".join(["=v"] * has_result + ["v"] * len(operands))
+    # A function that returns nothing or takes a pointer may write to memory: its calls are not removed.
+    is_pure = result != "void" and not any(each.startswith("ptr") for each in operands)
+    assembly = f'asm {"" if is_pure else "sideeffect "}"", "{constraints}"({", ".join(operands)})'
     if result == "void":
-        body = f"call void asm {does}\nret void"
-    elif _IN_REGISTERS.fullmatch(result):
-        body = f"%r = call {result} asm {does}\nret {result} %r"
+        body = f"call void {assembly}\nret void"
+    elif has_result:
+        body = f"%r = call {result} {assembly}\nret {result} %r"
     else:
         body = f"%r = freeze {result} poison\nret {result} %r"
-    arguments = ", ".join(f"{each} %{number}" for number, each in enumerate(types))
-    return f'define {result} @"{function.name}"({arguments}) alwaysinline {{\n{body}\n}}\n'
+    return f'define {result} @"{function.name}"({", ".join(parameters)}) alwaysinline {{\n{body}\n}}\n'
 
 
 def _registers_of(assembly: str, kernel: str) -> dict[str, int]:
-    """Vector registers; and moves of spilled ones and floating-point operations, all and those in loops."""
+    """Read the fields of `AmdRegisters` from a kernel's assembly, which has no other kernel.
+
+    A loop is the code from a label to a branch back to it.
+    """
     start = assembly.index(f"\n{kernel}:")
     lines = [line.strip() for line in assembly[start : assembly.index(".amdhsa_kernel", start)].splitlines()]
     labels = {line.split(":")[0]: number for number, line in enumerate(lines) if line.startswith(".L")}
@@ -245,14 +259,14 @@ def _registers_of(assembly: str, kernel: str) -> dict[str, int]:
     ]
     counts = dict.fromkeys(("moves", "moves_in_loops", "floating", "floating_in_loops"), 0)
     for number, line in enumerate(lines):
-        name = "moves" if _MOVE.match(line) else "floating" if _FLOATING.match(line) else None
-        if name is not None:
-            counts[name] += 1
-            counts[f"{name}_in_loops"] += any(first <= number <= last for first, last in loops)
-    numbers = dict(re.findall(r"\.(vgpr_count|vgpr_spill_count):\s+(\d+)", assembly))
+        kind = "moves" if _PRIVATE_ACCESS.match(line) else "floating" if _FLOATING.match(line) else None
+        if kind is not None:
+            counts[kind] += 1
+            counts[f"{kind}_in_loops"] += any(first <= number <= last for first, last in loops)
+    allocated = dict(re.findall(r"\.(vgpr_count|vgpr_spill_count):\s+(\d+)", assembly))
     return {
-        "registers": int(numbers["vgpr_count"]),
-        "spilled": int(numbers["vgpr_spill_count"]),
+        "registers": int(allocated["vgpr_count"]),
+        "spilled": int(allocated["vgpr_spill_count"]),
         **counts,
     }
 
