@@ -45,27 +45,27 @@ def test_a_variant_as_a_launch_file_is_the_same_launch(ranking: Ranking, tmp_pat
         assert np.array_equal(np.asarray(one), np.asarray(other))
 
 
-def test_what_was_measured_is_learnt_from_and_kept(ranking: Ranking, tmp_path: Path) -> None:
+def test_measurements_condition_forecasts_and_are_in_the_journal(ranking: Ranking, tmp_path: Path) -> None:
     journal = Journal(tmp_path / "times.jsonl")
-    found = measured_search(ranking, here(None)[0], 2, journal, within=0.0)
-    assert len(found.measured) == 2 and all(seconds > 0 for seconds in found.measured.values())
-    assert set(journal.read()) == {ranking.variants.labels[row] for row in found.measured}
-    for row, seconds in found.measured.items():
-        assert np.exp(found.log_time[row, 0]) == pytest.approx(seconds)
-    assert "measured_s" in found.columns()
+    result = measured_search(ranking, here(None)[0], 2, journal, within=0.0)
+    assert len(result.measured) == 2 and all(seconds > 0 for seconds in result.measured.values())
+    assert set(journal.read()) == {ranking.variants.labels[row] for row in result.measured}
+    for row, seconds in result.measured.items():
+        assert np.exp(result.log_time[row, 0]) == pytest.approx(seconds)
+    assert "measured_s" in result.columns()
 
 
 class Faulty:
-    """A device that fails from some run on."""
+    """A device that fails after some runs."""
 
     def __init__(self, after: int) -> None:
-        self.left = after
+        self.runs = after
 
     def __call__(self, *_: Any) -> list[float]:
-        self.left -= 1
-        if self.left < 0:
+        self.runs -= 1
+        if self.runs < 0:
             raise DeviceFault("pocl: lost")
-        return [1e-3 * (self.left + 1)]
+        return [1e-3 * (self.runs + 1)]
 
 
 def test_a_device_that_fails_half_way_ends_the_search_and_the_next_goes_on(
@@ -75,15 +75,15 @@ def test_a_device_that_fails_half_way_ends_the_search_and_the_next_goes_on(
     monkeypatch.setattr(measuring, "_times", Faulty(4))
     with pytest.raises(DeviceFault, match=r"failed 3 times one after another.*4 variants were measured"):
         measured_search(ranking, device, 12, journal, within=0.0)
-    kept = journal.read()
-    assert len(kept) == 4 and not any(isinstance(each, str) for each in kept.values())
+    results = journal.read()
+    assert len(results) == 4 and not any(isinstance(each, str) for each in results.values())
     monkeypatch.setattr(measuring, "_times", Faulty(100))
-    found = measured_search(ranking, device, 12, journal, within=0.0)
-    assert 5 <= len(found.measured) <= 12 and not found.tried
-    assert set(kept) <= {ranking.variants.labels[row] for row in found.measured}
+    result = measured_search(ranking, device, 12, journal, within=0.0)
+    assert 5 <= len(result.measured) <= 12 and not result.not_run
+    assert set(results) <= {ranking.variants.labels[row] for row in result.measured}
 
 
-def test_a_line_that_was_cut_off_is_not_a_result(tmp_path: Path) -> None:
+def test_a_truncated_line_is_not_a_result(tmp_path: Path) -> None:
     path = tmp_path / "times.jsonl"
     path.write_text(json.dumps({"variant": "A=1", "times_s": [1.0]}) + '\n{"variant": "A=2", "ti')
     assert Journal(path).read() == {"A=1": [1.0]}
@@ -116,7 +116,7 @@ def test_strategies_of_kernel_tuner_run_on_known_times(ranking: Ranking) -> None
 @pytest.mark.parametrize(
     "strategy", one_in(3, ["genetic_algorithm", "simulated_annealing", "basinhopping", "random_sample"])
 )
-def test_what_a_strategy_asks_for_again_is_no_run(ranking: Ranking, strategy: str) -> None:
+def test_a_variant_that_a_strategy_chooses_again_is_no_run(ranking: Ranking, strategy: str) -> None:
     pytest.importorskip("kernel_tuner")
     times = np.linspace(2.0, 1.0, len(ranking))
     for runs in (3, 8, len(ranking)):

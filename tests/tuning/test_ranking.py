@@ -1,4 +1,4 @@
-"""Rankings of a small space, with real profiles: what is shared, left out and refused."""
+"""Rankings of a small space by real profiles: shared profiles, variants that cannot run, and refusals."""
 
 from __future__ import annotations
 
@@ -75,20 +75,20 @@ def ranked(source: Path, text: str = SPACE, profiles: int = 12, **how: object) -
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Ranking, Profiler]:
+def fully_profiled(tmp_path_factory: pytest.TempPathFactory) -> tuple[Ranking, Profiler]:
     """A ranking for which all variants were profiled."""
-    path = tmp_path_factory.mktemp("whole") / "scale.cl"
+    path = tmp_path_factory.mktemp("ranking") / "scale.cl"
     path.write_text(KERNEL)
     return ranked(path, profiles=32)
 
 
 def test_all_variants_are_ranked_and_some_profiled(source: Path) -> None:
-    found, profiler = ranked(source, profiles=16)
-    assert (len(found), int(found.ran.sum())) == (32, 16)
-    assert np.isfinite(found.log_time).all()
-    low, high = found.limits()
-    assert (low < np.exp(found.log_time)).all() and (np.exp(found.log_time) < high).all()
-    columns = found.columns()
+    ranking, profiler = ranked(source, profiles=16)
+    assert (len(ranking), int(ranking.profiled.sum())) == (32, 16)
+    assert np.isfinite(ranking.log_time).all()
+    low, high = ranking.limits()
+    assert (low < np.exp(ranking.log_time)).all() and (np.exp(ranking.log_time) < high).all()
+    columns = ranking.columns()
     assert list(columns["rank"])[:3] == [1, 2, 3] and len(columns["time_s"]) == 64
     assert not profiler.failed
 
@@ -102,12 +102,14 @@ def test_variants_that_were_drawn_are_not_called_all_that_are_valid(
     assert "There are more valid variants: these 8 were drawn of them at random." in text
 
 
-def test_variants_that_compile_to_the_same_code_share_a_profile(whole: tuple[Ranking, Profiler]) -> None:
-    found, profiler = whole
+def test_variants_that_compile_to_the_same_code_share_a_profile(
+    fully_profiled: tuple[Ranking, Profiler],
+) -> None:
+    ranking, profiler = fully_profiled
     assert profiler.shared == 16
-    rows = {label: row for row, label in enumerate(found.variants.labels)}
+    rows = {label: row for row, label in enumerate(ranking.variants.labels)}
     one, other = (rows[f"GROUP=32;TILE=4;HELD=1;BROKEN=0;NAMED={n}"] for n in (0, 1))
-    assert found.log_time[one].tolist() == found.log_time[other].tolist()
+    assert ranking.log_time[one].tolist() == ranking.log_time[other].tolist()
 
 
 def test_profiles_are_kept_for_the_next_time(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -121,18 +123,18 @@ def test_profiles_are_kept_for_the_next_time(source: Path, monkeypatch: pytest.M
 def test_estimated_counts_are_those_of_a_run_where_the_space_is_regular(source: Path) -> None:
     text = SPACE.replace("NAMED = [0, 1]", "").replace("[16, 32, 64, 128]", "[16, 24, 32, 48, 64, 96, 128]")
     text = text.replace("65536 // TILE", "1536 * 32 // TILE")
-    found, profiler = ranked(source, text, profiles=28)
-    variants = found.variants
+    ranking, profiler = ranked(source, text, profiles=28)
+    variants = ranking.variants
     profiles = profiler.profiles([variants[row] for row in range(len(variants))])
     ran = {row: profiles[label] for row, label in enumerate(variants.labels) if row % 5 != 1}
-    counts = VariantCounts(variants, found.space.rule, ran)
+    counts = VariantCounts(variants, ranking.space.rule, ran)
     ratios = []
     for row in range(1, 28, 5):
-        (said,) = counts.profiles([row])
+        (estimated,) = counts.profiles([row])
         true = profiles[variants.labels[row]]
-        assert said.metrics["work_items"] == true.metrics["work_items"]
-        assert said.launch["geometry"]["groups"] == true.launch["geometry"]["groups"]
-        ratios.append(instructions(said) / instructions(true))
+        assert estimated.metrics["work_items"] == true.metrics["work_items"]
+        assert estimated.launch["geometry"]["groups"] == true.launch["geometry"]["groups"]
+        ratios.append(instructions(estimated) / instructions(true))
     assert np.median(np.abs(np.log(ratios))) < 0.1
     assert np.abs(np.log(ratios)).max() < 0.4
 
@@ -154,12 +156,12 @@ def test_points_that_cover_a_space_are_different_and_the_same_again() -> None:
 
 
 @pytest.mark.parametrize("how", one_in(2, ["1", "3"]))
-def test_variants_that_cannot_run_are_left_out_and_told(source: Path, how: str) -> None:
-    found, profiler = ranked(source, SPACE.replace("BROKEN = [0]", f"BROKEN = [{how}]"), profiles=32)
+def test_variants_that_cannot_run_are_left_out_with_a_note(source: Path, how: str) -> None:
+    ranking, profiler = ranked(source, SPACE.replace("BROKEN = [0]", f"BROKEN = [{how}]"), profiles=32)
     assert len(profiler.failed) == 8
     assert all(label.startswith("GROUP=16;") for label in profiler.failed)
-    assert not np.isfinite(found.log_time[found.variants.rows[:, 0] == 0]).any()
-    assert any("8 variants could not be profiled, such as GROUP=16" in note for note in found.notes)
+    assert not np.isfinite(ranking.log_time[ranking.variants.rows[:, 0] == 0]).any()
+    assert any("8 variants could not be profiled, such as GROUP=16" in note for note in ranking.notes)
 
 
 def test_a_device_without_the_local_memory_is_not_offered_the_variant(source: Path) -> None:
@@ -171,11 +173,11 @@ def test_a_device_without_the_local_memory_is_not_offered_the_variant(source: Pa
     model, (device,) = model_for(None, ["rtx-a4000"])
     small = replace(device, key="small", numbers={**device.numbers, "local_memory_bytes": 16384})
     profiler = Profiler(space.rule, folder=source.parent)
-    found = rank(space, [device, small], model, profiler=profiler, profiles=16)
-    chosen = [found.variants[row] for row in range(16)]
+    ranking = rank(space, [device, small], model, profiler=profiler, profiles=16)
+    chosen = [ranking.variants[row] for row in range(16)]
     large = np.array([int(each["HELD"]) * int(each["GROUP"]) for each in chosen])
-    assert np.isfinite(found.log_time[:, 0]).all()
-    assert (np.isfinite(found.log_time[:, 1]) == (4 * large <= 16384)).all()
+    assert np.isfinite(ranking.log_time[:, 0]).all()
+    assert (np.isfinite(ranking.log_time[:, 1]) == (4 * large <= 16384)).all()
 
 
 BAD = [
@@ -213,20 +215,22 @@ def test_wrong_arguments_are_refused(source: Path, how: dict[str, object], sente
 
 
 def test_results_are_written_as_t4(source: Path) -> None:
-    found = t4_of(
+    t4 = t4_of(
         [{"A": 1}, {"A": 2}, {"A": 3}], {0: [2e-3, 1e-3, 3e-3]}, {1: "runtime"}, [{"forecast": 1e-3}] * 3
     )
-    content = json.loads(json.dumps(found))
+    content = json.loads(json.dumps(t4))
     first, second, third = content["results"]
     assert first["measurements"][0] == {"name": "time", "value": 2.0, "unit": "ms"}
     assert (second["invalidity"], second["correctness"]) == ("runtime", 0)
     assert third["times"]["runtimes"] == [] and third["measurements"][0]["value"] == 1.0
 
 
-def test_variants_that_are_forecast_alike_are_near_to_each_other(whole: tuple[Ranking, Profiler]) -> None:
-    found, _ = whole
-    points = found.candidates("gtx1080").coordinates
+def test_variants_that_are_forecast_alike_are_near_to_each_other(
+    fully_profiled: tuple[Ranking, Profiler],
+) -> None:
+    ranking, _ = fully_profiled
+    points = ranking.candidates("gtx1080").coordinates
     # NAMED changes nothing, and GROUP the most: two variants that differ in one of them alone.
     named = points[1] - points[0]
-    group = points[found.variants.rows[:, 0] == 1][0] - points[0]
+    group = points[ranking.variants.rows[:, 0] == 1][0] - points[0]
     assert 0 < np.abs(named).max() <= 0.5 < np.abs(group).max()

@@ -1,4 +1,4 @@
-"""The process over a space, searches with known times, and what is expected of random ones."""
+"""Gaussian processes over a space, searches with known times, and the expectation of random ones."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ def made(seed: int, n: int = 400, error: float = 0.3) -> tuple[Candidates, Reals
     points = rng.uniform(-1.5, 1.5, (n, 3))
     shares = rng.dirichlet((1, 1, 1), n)
     forecast = (points**2).sum(axis=1)
-    missed = 0.4 + error * (np.sin(2 * points[:, 0]) + shares[:, 1])
-    return Candidates(forecast, np.full(n, 0.5), shares, points), np.exp(forecast + missed)
+    errors = 0.4 + error * (np.sin(2 * points[:, 0]) + shares[:, 1])
+    return Candidates(forecast, np.full(n, 0.5), shares, points), np.exp(forecast + errors)
 
 
-def test_a_process_passes_through_what_it_was_fitted_to() -> None:
+def test_a_process_passes_through_its_points() -> None:
     rng = np.random.default_rng(0)
     points = rng.normal(size=(25, 2))
     values = np.stack([np.sin(points[:, 0]), points @ [1.0, 2.0]], axis=1)
@@ -40,13 +40,13 @@ def test_a_process_passes_through_what_it_was_fitted_to() -> None:
     assert far.min() > deviations.max()
 
 
-def test_what_is_left_out_is_what_the_others_say() -> None:
+def test_leave_one_out_is_the_prediction_of_the_others() -> None:
     rng = np.random.default_rng(1)
     points = rng.normal(size=(12, 2))
     fitted = TuningProcess.fit(points, points, np.cos(points), PRIOR)
     others = np.arange(12) != 4
     again = TuningProcess(points[others], points[others], np.cos(points)[others], fitted.logs)
-    assert fitted.left_out()[4] == pytest.approx(again.predict(points[[4]], points[[4]])[0][0], abs=1e-6)
+    assert fitted.leave_one_out()[4] == pytest.approx(again.predict(points[[4]], points[[4]])[0][0], abs=1e-6)
 
 
 def test_a_process_knows_of_values_that_lie_on_a_line() -> None:
@@ -61,17 +61,17 @@ def test_the_expected_gain_is_its_integral(mean: float, deviation: float, best: 
     gain = quad(
         lambda t: (best - t) * norm.pdf(t, mean, deviation), mean - 12 * deviation, best, limit=200
     )[0] if best > mean - 12 * deviation else 0.0  # fmt: skip
-    found = np.exp(expected_gain(np.array([mean]), np.array([deviation]), best))[0]
-    assert found == pytest.approx(gain, rel=0.05, abs=1e-7)
+    value = np.exp(expected_gain(np.array([mean]), np.array([deviation]), best))[0]
+    assert value == pytest.approx(gain, rel=0.05, abs=1e-7)
 
 
-def test_gains_far_below_still_tell_which_is_larger() -> None:
+def test_gains_far_below_are_still_in_order() -> None:
     gains = expected_gain(np.array([10.0, 20.0, 40.0]), np.full(3, 0.5), 0.0)
     assert gains[0] > gains[1] > gains[2] > -np.inf
 
 
 @pytest.mark.parametrize("misled", [False, True])
-def test_a_forecast_counts_by_how_likely_it_makes_what_was_measured(misled: bool) -> None:
+def test_a_forecast_is_weighted_by_the_likelihood_of_measurements(misled: bool) -> None:
     """A forecast without error finds the best at once; one of another space delays it by a few runs."""
     rng = np.random.default_rng(3)
     points = rng.normal(size=(400, 3))
@@ -94,11 +94,11 @@ def test_the_first_is_the_fastest_forecast() -> None:
 
 def test_variants_are_measured_once_and_failed_ones_not_again() -> None:
     candidates, times = made(1, 30)
-    search, tried = Search(candidates), []
+    search, measured = Search(candidates), []
     while rows := search.next(2).tolist():
-        tried += rows
+        measured += rows
         search.add({row: None if row % 5 == 0 else float(times[row]) for row in rows})
-    assert sorted(tried) == list(range(30))
+    assert sorted(measured) == list(range(30))
     assert search.best() == min((r for r in range(30) if r % 5), key=lambda r: times[r])
     assert search.likely_better(0.0) == 0.0 and search.is_over(0.02)
 
@@ -111,7 +111,7 @@ def test_a_search_beats_random_with_a_fifth_of_the_runs(seed: int) -> None:
     assert times.min() / least[-1] > expected_of_random(times, 50)
 
 
-def test_measured_times_are_what_the_posterior_says() -> None:
+def test_the_posterior_passes_through_measured_times() -> None:
     candidates, times = made(2, 60)
     search = Search(candidates)
     search.add({row: float(times[row]) for row in range(20)})

@@ -80,14 +80,14 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_variants_are_those_that_fulfil_all_constraints(folder: Path) -> None:
-    found = read_space(folder / "space.toml").variants()
+    variants = read_space(folder / "space.toml").variants()
     expected = [
         {"GROUP": group, "TILE": tile, "UNUSED": unused}
         for group, tile, unused in itertools.product((32, 64), (1, 2, 3, 4), (0, 1))
         if group * tile <= 128 and (tile != 3 or group == 32)
     ]
-    assert [dict(found[row]) for row in range(len(found))] == expected
-    assert not found.drawn
+    assert [dict(variants[row]) for row in range(len(variants))] == expected
+    assert not variants.drawn
 
 
 def test_a_variant_is_launched_by_its_parameters(folder: Path) -> None:
@@ -117,11 +117,11 @@ def test_t1_files_are_read_as_they_are(folder: Path) -> None:
     path = folder / "scale.json"
     path.write_text(json.dumps(T1))
     space = read_space(path)
-    found = space.variants()
-    assert [tuple(found[row].values()) for row in range(len(found))] == [
+    variants = space.variants()
+    assert [tuple(variants[row].values()) for row in range(len(variants))] == [
         (32, 1), (32, 2), (32, 4), (64, 1), (64, 2), (128, 1)
     ]  # fmt: skip
-    launch = space.rule.launch(found[2])
+    launch = space.rule.launch(variants[2])
     assert (launch.global_size, launch.local_size) == ((1024,), (32,))
     assert isinstance(launch.args[0], np.ndarray) and launch.args[0].size == 4096
 
@@ -143,10 +143,10 @@ def test_more_variants_than_are_taken_are_drawn(tmp_path: Path) -> None:
         + "".join(f"{name} = 'range(1, 41)'\n" for name in "abcd")
     )
     space = read_space(path)
-    found = space.variants(most=1000)
-    assert found.drawn and len(set(found.labels)) == len(found) == 1000
-    assert all((int(found[row]["a"]) + int(found[row]["b"])) % 2 == 0 for row in range(len(found)))
-    assert space.variants(most=1000).labels == found.labels
+    variants = space.variants(most=1000)
+    assert variants.drawn and len(set(variants.labels)) == len(variants) == 1000
+    assert all((int(variants[row]["a"]) + int(variants[row]["b"])) % 2 == 0 for row in range(1000))
+    assert space.variants(most=1000).labels == variants.labels
 
 
 NUMBERS = st.integers(-20, 20)
@@ -170,8 +170,8 @@ def test_arithmetic_is_that_of_python(text: str, x: int, y: int) -> None:
         expected = eval(text, {}, {"x": x, "y": y})
     except ZeroDivisionError:
         return
-    found = Expression.parse(text, "here", frozenset("xy")).value({"x": x, "y": y})
-    assert plain(found) == pytest.approx(expected, rel=1e-9, abs=1e-9)
+    value = Expression.parse(text, "here", frozenset("xy")).value({"x": x, "y": y})
+    assert plain(value) == pytest.approx(expected, rel=1e-9, abs=1e-9)
 
 
 @given(ARITHMETIC, ARITHMETIC, st.lists(st.tuples(NUMBERS, NUMBERS), min_size=1, max_size=5))
@@ -262,6 +262,10 @@ BAD_T1 = [
     (
         changed(ConfigurationSpace={"TuningParameters": [{"Name": "A", "Values": "exit()"}]}),
         "parameters: A: expected arithmetic",
+    ),
+    (
+        changed(KernelSpecification={**T1["KernelSpecification"], "ProblemSize": [2, 2, 2, 2]}),
+        "ProblemSize: expected at most 3 sizes, found 4",
     ),
     (
         changed(KernelSpecification={**T1["KernelSpecification"], "Language": "Fortran"}),

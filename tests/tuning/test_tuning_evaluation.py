@@ -50,16 +50,16 @@ def runs(folder: Path) -> list[ConfiguredRun]:
 def test_searches_end_at_the_optimum_of_a_space(folder: Path) -> None:
     dataset = dataset_on_catalogue("made", runs(folder), {})
     space = read_space(folder / "matmul.toml")
-    found = evaluate_tuning(dataset, [space], folder=folder)
-    assert {each.device for each in found.scores} == set(DEVICES)
-    assert not found.held_out and found.profiled == {"matmul": 8}
-    for each in found.scores:
-        known = [f for f in each.fraction if not np.isnan(f)]
-        assert all(0 < f <= 1 for f in known) and each.variants == 8
+    evaluation = evaluate_tuning(dataset, [space], folder=folder)
+    assert {each.device for each in evaluation.scores} == set(DEVICES)
+    assert not evaluation.held_out and evaluation.profiled == {"matmul": 8}
+    for each in evaluation.scores:
+        fractions = [f for f in each.fraction if not np.isnan(f)]
+        assert all(0 < f <= 1 for f in fractions) and each.variants == 8
         if each.method == "crosscast":
             assert list(each.fraction[1:]) == sorted(each.fraction[1:])
             assert each.fraction[BUDGETS.index(20)] == 1
-    assert found.to_dict()["budgets"] == list(BUDGETS)
+    assert evaluation.to_dict()["budgets"] == list(BUDGETS)
 
 
 def test_a_space_of_another_kernel_is_refused(folder: Path, tmp_path: Path) -> None:

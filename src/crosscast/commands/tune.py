@@ -66,11 +66,11 @@ def answer_of(ranking: Ranking) -> dict[str, object]:
         "space": ranking.space.where,
         "variants": len(ranking),
         "drawn": ranking.variants.drawn,
-        "profiled": int(ranking.ran.sum()),
+        "profiled": int(ranking.profiled.sum()),
         "level": ranking.level,
         "count_error": dict(zip(ranking.devices, ranking.count_error.tolist(), strict=True)),
         "not_profiled": dict(ranking.failed),
-        "not_run": {ranking.variants.labels[row]: reason for row, reason in ranking.tried.items()},
+        "not_run": {ranking.variants.labels[row]: reason for row, reason in ranking.not_run.items()},
         "notes": list(ranking.notes),
         "ranking": [
             {
@@ -85,7 +85,7 @@ def answer_of(ranking: Ranking) -> dict[str, object]:
 def _write(ranking: Ranking, folder: Path) -> None:
     make_folder(folder, "--out")
     order = ranking.order(ranking.devices[0]).tolist()
-    rows = [*ranking.measured, *ranking.tried] if ranking.measured else order
+    rows = [*ranking.measured, *ranking.not_run] if ranking.measured else order
     forecasts = [
         {
             f"forecast_{key}": math.exp(ranking.log_time[row, column])
@@ -97,7 +97,7 @@ def _write(ranking: Ranking, folder: Path) -> None:
     results = t4_of(
         [ranking.variants[row] for row in rows],
         {number: [ranking.measured[row]] for number, row in enumerate(rows) if row in ranking.measured},
-        {number: "runtime" for number, row in enumerate(rows) if row in ranking.tried},
+        {number: "runtime" for number, row in enumerate(rows) if row in ranking.not_run},
         forecasts,
     )
     contents = {

@@ -38,10 +38,10 @@ def ranking_report(ranking: Ranking, best: int = BEST) -> Report:
     ]
     for key in ranking.devices:
         parts += [_best(ranking, key, best), ""]
-    if ranking.tried:
+    if ranking.not_run:
         parts.append(
             Text(
-                [f"{ranking.variants.labels[row]}: {reason}" for row, reason in ranking.tried.items()],
+                [f"{ranking.variants.labels[row]}: {reason}" for row, reason in ranking.not_run.items()],
                 "warnings",
             )
         )
@@ -49,7 +49,7 @@ def ranking_report(ranking: Ranking, best: int = BEST) -> Report:
 
 
 def _how(ranking: Ranking) -> list[str]:
-    ran, total = int(ranking.ran.sum()), len(ranking)
+    ran, total = int(ranking.profiled.sum()), len(ranking)
     state = "ranked" if ranking.variants.drawn else "valid"
     lines = [f"{total:,} variants are {state}; {ran:,} of them were profiled."]
     if ran < total:
@@ -63,14 +63,14 @@ def _how(ranking: Ranking) -> list[str]:
         )
     if ranking.measured:
         lines.append(
-            f"{plural(len(ranking.measured), 'variant')} ran here, and {len(ranking.tried)} failed; the "
+            f"{plural(len(ranking.measured), 'variant')} ran here, and {len(ranking.not_run)} failed; the "
             "forecasts of all others are conditioned on that."
         )
     return lines
 
 
 def _best(ranking: Ranking, key: str, best: int) -> Table:
-    column = ranking.place(key)
+    column = ranking.column_of(key)
     rows = ranking.order(key)[:best].tolist()
     if ranking.measured:
         rows = sorted(
@@ -94,7 +94,7 @@ def _best(ranking: Ranking, key: str, best: int) -> Table:
     if ranking.measured:
         columns["measured"] = ranking.measured.get
     columns |= {
-        "counts": lambda row: "profiled" if ranking.ran[row] else "estimated",
+        "counts": lambda row: "profiled" if ranking.profiled[row] else "estimated",
         "saves most of": lambda row: _saved(ranking, row, key),
     }
     of_time = dict.fromkeys(("forecast", "low", "high", "measured"), format_seconds)
@@ -114,7 +114,7 @@ def ranking_figures(ranking: Ranking) -> dict[str, Figure]:
     """Draw heat maps of the least forecast over two parameters on each device."""
     return {
         f"variants-{key}": draw.titled(
-            _maps([("forecast", np.exp(ranking.log_time[:, ranking.place(key)]))], ranking),
+            _maps([("forecast", np.exp(ranking.log_time[:, ranking.column_of(key)]))], ranking),
             f"Least time over all other parameters on {draw.plain_text(key)}, over the least of all",
         )
         for key in ranking.devices
@@ -215,7 +215,7 @@ def evaluation_figures(evaluation: TuningEvaluation) -> Mapping[str, Figure]:
         order = [rows[label] for label in ranking.variants.labels]
         for key in ranking.devices:
             time_s = measured.time_s[order, measured.devices.index(key)]
-            log_time = np.where(np.isfinite(time_s), ranking.log_time[:, ranking.place(key)], np.nan)
+            log_time = np.where(np.isfinite(time_s), ranking.log_time[:, ranking.column_of(key)], np.nan)
             figures[f"map-{kernel}-{key}"] = draw.titled(
                 _maps([("forecast", np.exp(log_time)), ("measured", time_s)], ranking),
                 f"{draw.plain_text(kernel)} on {draw.plain_text(key)}: least time over all other parameters, "

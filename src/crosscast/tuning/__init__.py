@@ -1,1 +1,1 @@
-"""Which variants of a kernel are worth measuring on a device: spaces, ranking, and learning from runs."""
+"""Auto-tuning: spaces of a kernel's variants, their ranking by forecasts, and searches by measurement."""

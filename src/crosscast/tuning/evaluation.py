@@ -1,7 +1,7 @@
-"""How good the variants are that a forecast and a search choose, on devices whose every variant was measured.
+"""Score the variants that a forecast and a search choose, on devices on which all variants were measured.
 
-The model is fitted without the kernel's application and without the device. What is measured in a search is
-known to that search alone.
+The model is fitted without the kernel's application and without the device. Measurements of one search are
+not known to another.
 """
 
 from __future__ import annotations
@@ -43,17 +43,23 @@ class Measured:
     kernel: str
     variants: Variants
     devices: tuple[str, ...]
-    time_s: Reals  # `(n, d)`; not a number where a variant did not run
+    time_s: Reals  # `(n, d)`; NaN where a variant did not run
 
 
 def measured_of(dataset: Dataset) -> dict[str, Measured]:
-    """Times by kernel, of the records whose sizes are variants."""
+    """Collect times by kernel from the records whose sizes are variants, such as ``A=1;B=2``.
+
+    Raises
+    ------
+    InputError
+        If there are none, or variants of a kernel have different parameters.
+    """
     times: dict[tuple[str, str], dict[tuple[str, str], float]] = {}
     for row in dataset.records.to_pylist():
         if "=" in (row["size"] or ""):
             cells = times.setdefault((row["application"], row["kernel"]), {})
             cells[row["size"], row["device"]] = float(np.median(row["time_s"]))
-    found = {}
+    kernels = {}
     for (application, kernel), cells in times.items():
         labels = list(dict.fromkeys(label for label, _ in cells))
         devices = tuple(sorted({device for _, device in cells}))
@@ -61,22 +67,24 @@ def measured_of(dataset: Dataset) -> dict[str, Measured]:
         rows = {label: row for row, label in enumerate(labels)}
         for (label, device), seconds in cells.items():
             time_s[rows[label], devices.index(device)] = seconds
-        found[kernel] = Measured(application, kernel, _variants(labels), devices, time_s)
-    if not found:
+        kernels[kernel] = Measured(application, kernel, _variants(labels), devices, time_s)
+    if not kernels:
         raise InputError.of(where="dataset", expected="times of variants, such as A=1;B=2", found="none")
-    return found
+    return kernels
 
 
 def _variants(labels: Sequence[str]) -> Variants:
     settings = [dict(part.split("=", 1) for part in label.split(";")) for label in labels]
     names = tuple(settings[0])
-    for label, each in zip(labels, settings, strict=True):
-        if tuple(each) != names:
+    for label, variant in zip(labels, settings, strict=True):
+        if tuple(variant) != names:
             raise InputError.of(where="dataset", expected=f"variants of {', '.join(names)}", found=label)
-    columns = [[_setting(each[name]) for each in settings] for name in names]
+    columns = [[_setting(variant[name]) for variant in settings] for name in names]
     values = tuple(tuple(sorted(set(column), key=lambda v: (isinstance(v, str), v))) for column in columns)
-    places = [[listed.index(each) for each in column] for listed, column in zip(values, columns, strict=True)]
-    return Variants(names, values, np.array(places, dtype=np.int64).T)
+    indices = [
+        [distinct.index(value) for value in column] for distinct, column in zip(values, columns, strict=True)
+    ]
+    return Variants(names, values, np.array(indices, dtype=np.int64).T)
 
 
 def _setting(text: str) -> Setting:
@@ -90,19 +98,19 @@ def _setting(text: str) -> Setting:
 
 @dataclass(frozen=True, eq=False)
 class PerDevice:
-    """Models that did not see the device that each is asked for."""
+    """A model for each device, fitted without it; together they predict as one."""
 
     models: Mapping[str, TermsModel]
 
     def predict(
         self, profiles: ProfileBatch, devices: Sequence[str | Device] | None = None, *, level: float = 0.9
     ) -> TimeForecast:
-        """Ask each model for its device."""
+        """Predict times on each device by its model."""
         chosen = devices or ()
-        keys = [each if isinstance(each, str) else each.key for each in chosen]
+        keys = [device if isinstance(device, str) else device.key for device in chosen]
         parts = [
-            self.models[key].predict(profiles, [each], level=level)
-            for key, each in zip(keys, chosen, strict=True)
+            self.models[key].predict(profiles, [device], level=level)
+            for key, device in zip(keys, chosen, strict=True)
         ]
 
         def joined(name: str) -> Reals:
@@ -122,12 +130,12 @@ class PerDevice:
 
 
 def held_out_model(training: TrainingTimes, application: str, device: str, base: Any) -> TrainedLaunchTimes:
-    """The model of launch times, fitted without an application and without a device."""
+    """Fit the model of launch times without an application and without a device."""
     applications, keys = training.labels("application"), training.labels("device")
-    seen: Flags = (applications != application) & (keys != device)
-    if not seen.any():
+    mask: Flags = (applications != application) & (keys != device)
+    if not mask.any():
         raise InputError.of(where="training", expected=f"times without {application}", found="none")
-    return TrainedLaunchTimes(base.card, LaunchModels(fit_launch_times(training.take(seen)), None))
+    return TrainedLaunchTimes(base.card, LaunchModels(fit_launch_times(training.take(mask)), None))
 
 
 @dataclass(frozen=True)
@@ -137,8 +145,8 @@ class OptimumShare:
     kernel: str
     device: str
     method: str
-    fraction: tuple[float, ...]  # For each of `BUDGETS`; the least time of all over that of the choice
-    variants: int  # How many ran on the device
+    fraction: tuple[float, ...]  # For each of `BUDGETS`: the least time of all over that of the choice
+    variants: int  # Number that ran on the device
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,12 +156,12 @@ class TuningEvaluation(Tabular):
     scores: tuple[OptimumShare, ...]
     held_out: bool  # Whether the model saw neither the kernels nor the devices
     profiled: Mapping[str, int]  # Variants that were profiled, by kernel
-    curves: Mapping[tuple[str, str], Reals]  # Of Crosscast: fraction after each run, by kernel and device
+    curves: Mapping[tuple[str, str], Reals]  # Crosscast's fraction after each run, by kernel and device
     rankings: Mapping[str, Ranking]
     measured: Mapping[str, Measured]
 
     def columns(self) -> Mapping[str, Sequence[object]]:
-        """A row for each kernel, device and method."""
+        """Return a row for each kernel, device and method."""
         return {
             **{
                 name: [getattr(each, name) for each in self.scores] for name in ("kernel", "device", "method")
@@ -163,17 +171,17 @@ class TuningEvaluation(Tabular):
         }
 
     def means(self) -> list[tuple[str, str, tuple[float, ...]]]:
-        """Means over devices, by kernel and method."""
+        """Return means over devices, by kernel and method."""
         groups: dict[tuple[str, str], list[OptimumShare]] = {}
         for each in self.scores:
             groups.setdefault((each.kernel, each.method), []).append(each)
         return [
-            (kernel, method, tuple(np.mean([each.fraction for each in found], axis=0).tolist()))
-            for (kernel, method), found in groups.items()
+            (kernel, method, tuple(np.mean([score.fraction for score in scores], axis=0).tolist()))
+            for (kernel, method), scores in groups.items()
         ]
 
     def to_dict(self) -> dict[str, object]:
-        """All of it, for JSON."""
+        """Return the scores for JSON."""
         return {
             "question": "tune",
             "held_out": self.held_out,
@@ -208,31 +216,43 @@ def evaluate_tuning(
     progress: Progress = lambda state: None,
     tell: Callable[[str], None] = lambda text: None,
 ) -> TuningEvaluation:
-    """Choose variants on each device as if it had not been measured, and score the choices.
+    """Choose variants on each device without its measurements, and score the choices.
 
     Parameters
     ----------
     dataset
         Times of variants, as importers of Kernel Tuner's files make them.
     spaces
-        How the kernels are launched; each is of the kernel of that name, or of the only one.
+        Launches of the kernels. A space belongs to the kernel that its file or it names, or else to the only
+        kernel with its parameters.
     training
-        Tables of times that the model is fitted to, without the kernel's application and the device. Without
-        them the trained model is asked, which may have seen both.
+        Tables of times to which the model is fitted, without the kernel's application and the device. By
+        default the trained model forecasts, which may have been fitted to both.
     model
         The trained model; by default the bundled one.
     devices
-        Those to score; by default all.
+        Keys of the devices to score; by default all.
+    profiles
+        Number of variants to profile for each kernel.
     strategies
         Optimizers of Kernel Tuner to run in its simulation mode, each `repeats` times.
+    seed
+        Seed of random choices.
+    jobs
+        Number of variants that are profiled at the same time.
+    folder
+        Folder for profiles; by default one in the user's cache.
+    progress
+        Called after each profile.
+    tell
+        Called with the name of each step.
 
     Raises
     ------
     InputError
         If a kernel has no space, or there is nothing to score.
     """
-    known = measured_of(dataset)
-    pairs = list(_paired(spaces, known))
+    pairs = list(_paired(spaces, measured_of(dataset)))
     scores: list[OptimumShare] = []
     curves: dict[tuple[str, str], Reals] = {}
     rankings: dict[str, Ranking] = {}
@@ -269,67 +289,63 @@ def evaluate_tuning(
                     curves[measured.kernel, key] = curve
     if not scores:
         raise InputError.of(where="devices", expected="some that the dataset has", found="none")
-    profiled = {kernel: int(each.ran.sum()) for kernel, each in rankings.items()}
+    profiled = {kernel: int(ranking.profiled.sum()) for kernel, ranking in rankings.items()}
     return TuningEvaluation(
         tuple(scores), training is not None, profiled, curves, rankings, {m.kernel: m for _, m in pairs}
     )
 
 
-def _paired(spaces: Sequence[Space], known: Mapping[str, Measured]) -> Iterator[tuple[Space, Measured]]:
-    """Each space with the times of its kernel."""
+def _paired(spaces: Sequence[Space], kernels: Mapping[str, Measured]) -> Iterator[tuple[Space, Measured]]:
+    """Pair each space with the times of its kernel."""
     for space in spaces:
         names = [Path(space.where).stem, space.kernel]
-        fitting = [each for name, each in known.items() if name in names]
-        fitting = fitting or [
-            each for each in known.values() if set(each.variants.names) == set(space.parameters)
+        matches = [measured for name, measured in kernels.items() if name in names]
+        matches = matches or [
+            measured for measured in kernels.values() if set(measured.variants.names) == set(space.parameters)
         ]
-        if len(fitting) != 1:
-            expected = f"the name of one kernel of the dataset ({', '.join(known)}) as the file's"
+        if len(matches) != 1:
+            expected = f"the name of one kernel of the dataset ({', '.join(kernels)}) as the file's"
             raise InputError.of(where=space.where, expected=expected, found=names[0])
-        lacking = set(space.parameters) - set(fitting[0].variants.names)
-        if lacking:
+        unknown = set(space.parameters) - set(matches[0].variants.names)
+        if unknown:
             raise InputError.of(
                 where=space.where,
                 field="parameters",
-                expected=f"those of the dataset ({', '.join(fitting[0].variants.names)})",
-                found=sorted(lacking)[0],
+                expected=f"those of the dataset ({', '.join(matches[0].variants.names)})",
+                found=sorted(unknown)[0],
             )
-        yield space, fitting[0]
-
-
-Fractions = tuple[float, ...]
+        yield space, matches[0]
 
 
 def _methods(
     ranking: Ranking, measured: Measured, key: str, strategies: Sequence[str], repeats: int, seed: int
-) -> Iterator[tuple[str, Fractions, Reals | None]]:
-    """Each method's fractions of the optimum, and Crosscast's after each run."""
+) -> Iterator[tuple[str, tuple[float, ...], Reals | None]]:
+    """Yield the fractions of the optimum that each method reaches, and Crosscast's curve over all runs."""
     labels = {label: row for row, label in enumerate(measured.variants.labels)}
     rows = np.array([labels[label] for label in ranking.variants.labels])
     time_s = measured.time_s[rows, measured.devices.index(key)]
     ran = np.flatnonzero(np.isfinite(time_s))
     least = float(time_s[ran].min())
-    known = ranking.candidates(key).take(ran)
-    curve = least / searched(known, time_s[ran], max(BUDGETS))
-    first = ran[int(np.argmin(known.cautious))]
+    forecast = ranking.candidates(key).take(ran)
+    curve = least / searched(forecast, time_s[ran], max(BUDGETS))
+    first = ran[int(np.argmin(forecast.cautious))]
     yield "crosscast", (float(least / time_s[first]), *(_after(curve, n) for n in BUDGETS[1:])), curve
-    unaided = replace(
-        known,
+    without_forecast = replace(
+        forecast,
         log_time=np.full(len(ran), float(np.log(np.median(time_s[ran])))),
         deviation=np.full(len(ran), 0.7),
         shares=np.zeros((len(ran), 0)),
     )
-    curve = least / searched(unaided, time_s[ran], max(BUDGETS), seed)
+    curve = least / searched(without_forecast, time_s[ran], max(BUDGETS), seed)
     yield "search without a forecast", (np.nan, *(_after(curve, n) for n in BUDGETS[1:])), None
     yield "random", (np.nan, *(expected_of_random(time_s[ran], n) for n in BUDGETS[1:])), None
-    others = [place for place, other in enumerate(measured.devices) if other != key]
-    found = []
-    for place in others:
-        theirs = np.where(np.isfinite(time_s), measured.time_s[rows, place], np.nan)
-        if np.isfinite(theirs).any():
-            found.append(float(least / time_s[int(np.nanargmin(theirs))]))
-    if found:
-        yield "best of another device", (float(np.mean(found)), *(np.nan,) * (len(BUDGETS) - 1)), None
+    fractions = []
+    for column, other in enumerate(measured.devices):
+        other_time_s = np.where(np.isfinite(time_s), measured.time_s[rows, column], np.nan)
+        if other != key and np.isfinite(other_time_s).any():
+            fractions.append(float(least / time_s[int(np.nanargmin(other_time_s))]))
+    if fractions:
+        yield "best of another device", (float(np.mean(fractions)), *(np.nan,) * (len(BUDGETS) - 1)), None
     for strategy in strategies:
         # Imported here: it needs Kernel Tuner.
         from crosscast.tuning.kernel_tuner import simulated
@@ -347,16 +363,25 @@ def _after(curve: Reals, runs: int) -> float:
 
 
 def searched(candidates: Candidates, time_s: Reals, runs: int, seed: int | None = None) -> Reals:
-    """The least time after each run of a search, in which measuring is to look up.
+    """Return the least time in seconds after each run of a search, whose measurements are looked up.
 
-    With a seed, the first variant is one at random.
+    Parameters
+    ----------
+    candidates
+        Forecasts of ``n`` variants.
+    time_s
+        Measured times ``(n,)``.
+    runs
+        Number of runs.
+    seed
+        If given, the first variant is drawn at random.
     """
-    # Of large spaces, those that are forecast to be the fastest; variants at random if there is no forecast.
+    # A large space is searched among its fastest forecasts, or among random variants without a forecast.
     rng = np.random.default_rng(0 if seed is None else seed)
     order = rng.permutation(len(candidates)) if seed is not None else np.argsort(candidates.log_time)
     rows = np.sort(order[:_MOST_SEARCHED])
     candidates, time_s = candidates.take(rows), time_s[rows]
-    search: Search = Search(candidates)
+    search = Search(candidates)
     least: list[float] = []
     if seed is not None:
         first = int(rng.integers(len(candidates)))
@@ -370,15 +395,15 @@ def searched(candidates: Candidates, time_s: Reals, runs: int, seed: int | None 
 
 
 def expected_of_random(time_s: Reals, runs: int) -> float:
-    """Expected share of the optimum that the best of so many different random variants has."""
+    """Return the expected share of the optimum that the best of `runs` different random variants reaches."""
     ordered = np.sort(time_s)
     n = len(ordered)
     runs = min(runs, n)
-    # The chance that the best is the k-th: that all others are among those after it.
-    left = np.arange(n - 1, -1, -1, dtype=np.float64)
-    chance, probability = runs / n, []
+    # The best is the k-th if all others are slower than it.
+    slower = np.arange(n - 1, -1, -1, dtype=np.float64)
+    probability, probabilities = runs / n, []
     for k in range(n - runs + 1):
-        probability.append(chance)
-        chance *= (left[k] - runs + 1) / left[k] if left[k] else 0.0
-    odds = np.array(probability)
-    return float((odds * ordered[0] / ordered[: len(odds)]).sum())
+        probabilities.append(probability)
+        probability *= (slower[k] - runs + 1) / slower[k] if slower[k] else 0.0
+    weights = np.array(probabilities)
+    return float((weights * ordered[0] / ordered[: len(weights)]).sum())

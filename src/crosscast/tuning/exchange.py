@@ -1,6 +1,6 @@
-"""Files that auto-tuners exchange, as they are written: spaces in the T1 format, results in the T4 format.
+"""Write spaces in the T1 format of auto-tuners, and results in their T4 format.
 
-Both are JSON; see `crosscast.tuning.space_files` for their origin.
+Both are JSON; `crosscast.tuning.space_files` names their source.
 """
 
 from __future__ import annotations
@@ -17,24 +17,24 @@ def t4_of(
     failed: Mapping[int, str],
     forecasts: Sequence[Mapping[str, float]] = (),
 ) -> dict[str, object]:
-    """Results in the T4 format, of version 1.0.0.
+    """Write results in the T4 format, of version 1.0.0.
 
     Parameters
     ----------
     variants
-        Those that the results are of.
+        Variants of the results.
     times
-        Measured times of a variant's runs in seconds, by its number.
+        Measured times of a variant's runs in seconds, by its index.
     failed
-        Why a variant has none, by its number: ``compile``, ``runtime``, ``timeout`` or ``correctness``.
+        Why a variant has no times, by its index: ``compile``, ``runtime``, ``timeout`` or ``correctness``.
     forecasts
-        For each variant, forecast numbers by name, in seconds; kept as measurements beside the time.
+        For each variant, forecast seconds by name, written as measurements beside the time.
     """
     results = []
     for number, variant in enumerate(variants):
-        runs = [1e3 * each for each in times.get(number, ())]
-        middle = sorted(runs)[len(runs) // 2] if runs else None
-        measurements = [] if middle is None else [{"name": "time", "value": middle, "unit": "ms"}]
+        runs = [1e3 * seconds for seconds in times.get(number, ())]
+        median = sorted(runs)[len(runs) // 2] if runs else None
+        measurements = [] if median is None else [{"name": "time", "value": median, "unit": "ms"}]
         if forecasts:
             measurements += [
                 {"name": name, "value": 1e3 * value, "unit": "ms"}
@@ -54,18 +54,11 @@ def t4_of(
 
 
 def t1_of(space: Space, name: str) -> dict[str, object]:
-    """A space of expressions in the T1 format."""
+    """Write a space in the T1 format, with its sizes as expressions."""
     rule = space.rule
     cuda = rule.program.is_cuda
-    total, local = (
-        (rule.sizes["grid"], rule.sizes["block"])
-        if cuda
-        else (
-            rule.sizes["global"],
-            rule.sizes["local"],
-        )
-    )
-    language = {form: each for each, form in LANGUAGES.items()}.get(rule.program.form, "OpenCL")
+    total, local = (rule.sizes[name] for name in (("grid", "block") if cuda else ("global", "local")))
+    language = {form: name for name, form in LANGUAGES.items()}.get(rule.program.form, "OpenCL")
     return {
         "General": {"BenchmarkName": name, "FormatVersion": T1_VERSION, "OutputFormat": "JSON"},
         "ConfigurationSpace": {

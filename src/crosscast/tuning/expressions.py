@@ -1,7 +1,7 @@
-"""Arithmetic in descriptions of spaces: parsed as Python writes it, computed here, and never run as code.
+"""Arithmetic in descriptions of spaces: in Python's syntax, evaluated here, and never run as code.
 
-Numbers may be arrays, a number for each variant, so that a constraint is computed for all at once. What is
-divided by zero is no number, and stands in no relation to any other.
+Numbers may be arrays, one number for each variant, so that a constraint is evaluated for all at once. A
+division by zero gives NaN, for which no comparison but ``!=`` holds.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ _Number: TypeAlias = "float | npt.NDArray[Any]"
 
 def _divided(above: _Number, below: _Number, divide: Callable[[Reals, Reals], Reals]) -> Value:
     below = np.asarray(below, dtype=np.float64)
-    found = divide(np.asarray(above, dtype=np.float64), np.where(below == 0, np.nan, below))
-    return found if found.ndim else float(found)
+    quotient = divide(np.asarray(above, dtype=np.float64), np.where(below == 0, np.nan, below))
+    return quotient if quotient.ndim else float(quotient)
 
 
 def _power(base: _Number, exponent: _Number) -> Value:
@@ -51,9 +51,9 @@ def _added(left: Value, right: Value) -> Value:
 
 
 def _numbers(value: Value) -> _Number:
-    """What can be reckoned with."""
+    """Return a number or an array of numbers; refuse texts and lists."""
     if isinstance(value, list | str) or (isinstance(value, np.ndarray) and value.dtype.kind not in "biuf"):
-        raise ValueError("reckoning with what is no number")
+        raise ValueError("arithmetic of a text or a list")
     return value
 
 
@@ -100,29 +100,28 @@ def _listed(value: Value) -> list[Value]:
 def _range(*bounds: Value) -> list[Value]:
     if not 1 <= len(bounds) <= 3:
         raise ValueError("a range of 1 to 3 numbers")
-    whole = [_whole(each) for each in bounds]
-    numbers = range(*whole)
+    numbers = range(*map(_integer, bounds))
     if len(numbers) > _MOST_ITEMS:
         raise ValueError(f"a range of {len(numbers)} numbers")
     return list(numbers)
 
 
-def _whole(value: Value) -> int:
+def _integer(value: Value) -> int:
     number = float(_numbers(value))
     if not number.is_integer():
-        raise ValueError(f"{number:g} where a whole number belongs")
+        raise ValueError(f"{number:g} is not a whole number")
     return int(number)
 
 
-def _least(combine: Callable[[_Number, _Number], _Number]) -> Callable[..., Value]:
+def _reduction(combine: Callable[[_Number, _Number], _Number]) -> Callable[..., Value]:
     return lambda *values: reduce(
         combine, [_numbers(each) for each in (_listed(values[0]) if len(values) == 1 else values)]
     )
 
 
 _FUNCTIONS: Mapping[str, Callable[..., Value]] = {
-    "min": _least(np.minimum),
-    "max": _least(np.maximum),
+    "min": _reduction(np.minimum),
+    "max": _reduction(np.maximum),
     "abs": lambda a: abs(_numbers(a)),
     "int": lambda a: np.trunc(_numbers(a)),
     "round": lambda a: np.round(_numbers(a)),
@@ -140,7 +139,7 @@ _ROUNDED = ("ceil", "floor", "int", "round")
 
 @dataclass(frozen=True)
 class Expression:
-    """An expression that was parsed, with the names of the parameters in it."""
+    """A parsed expression, with the names of the parameters in it."""
 
     text: str
     where: str  # The file, and the field in it
@@ -149,12 +148,12 @@ class Expression:
 
     @classmethod
     def parse(cls, text: str, where: str, known: frozenset[str]) -> Expression:
-        """Parse one.
+        """Parse an expression.
 
         Raises
         ------
         InputError
-            If it is not arithmetic, or has a name that is not `known`.
+            If it is not arithmetic, or has a name that is not among `known`.
         """
         try:
             if len(text) > _LONGEST:
@@ -175,7 +174,13 @@ class Expression:
         return InputError.of(where=where, expected=ARITHMETIC, found=f"{shown!r} ({reason})")
 
     def value(self, values: Mapping[str, Value]) -> Value:
-        """Its value; an array where a parameter is one."""
+        """Evaluate the expression, to an array if a parameter is one.
+
+        Raises
+        ------
+        InputError
+            If it has no value, such as that of an index beyond a list.
+        """
         try:
             with np.errstate(all="ignore"):
                 return _value(self.tree, values)
@@ -183,30 +188,36 @@ class Expression:
             raise self._refused(self.text, self.where, str(error)) from None
 
     def uneven(self, values: Mapping[str, Value]) -> Iterator[Flags]:
-        """For each division that is rounded to a whole number, whether it leaves a remainder."""
+        """Yield, for each division that is rounded to a whole number, whether it leaves a remainder."""
         for node in ast.walk(self.tree):
             match node:
                 case ast.BinOp(left=left, op=ast.FloorDiv(), right=right):
-                    left_over = ast.BinOp(left, ast.Mod(), right)
+                    remainder = ast.BinOp(left, ast.Mod(), right)
                 case ast.Call(func=function, args=[part]) if _function(function) in _ROUNDED:
-                    left_over = ast.BinOp(part, ast.Mod(), ast.Constant(1))
+                    remainder = ast.BinOp(part, ast.Mod(), ast.Constant(1))
                 case _:
                     continue
-            if _names(left_over, 0) <= values.keys():
-                yield np.not_equal(np.asarray(_value(left_over, values)), 0)
+            if _names(remainder, 0) <= values.keys():
+                yield np.not_equal(np.asarray(_value(remainder, values)), 0)
 
     def holds(self, values: Mapping[str, Value], count: int) -> Flags:
-        """Whether it is true, for each of `count` variants."""
-        found = np.broadcast_to(np.asarray(self.value(values)), (count,))
-        number = found.astype(np.float64) if found.dtype.kind in "biuf" else np.ones(count)
-        held: Flags = np.isfinite(number) & (number != 0)
-        return held
+        """Return whether the expression is true, for each of `count` variants; NaN is not."""
+        value = np.broadcast_to(np.asarray(self.value(values)), (count,))
+        number = value.astype(np.float64) if value.dtype.kind in "biuf" else np.ones(count)
+        is_true: Flags = np.isfinite(number) & (number != 0)
+        return is_true
 
-    def whole(self, values: Mapping[str, Value], least: int) -> int:
-        """Its value as a whole number."""
+    def integer(self, values: Mapping[str, Value], least: int) -> int:
+        """Evaluate the expression to a whole number of at least `least`.
+
+        Raises
+        ------
+        InputError
+            If it has another value, or none.
+        """
         value = self.value(values)
         try:
-            number = _whole(value)
+            number = _integer(value)
         except (ValueError, TypeError):
             number = least - 1
         if number < least:
@@ -216,7 +227,7 @@ class Expression:
 
 
 def plain(value: Value) -> Value:
-    """A number as Python has it; whole ones as integers."""
+    """Convert numbers to Python's types, and whole numbers to integers."""
     if isinstance(value, list):
         return [plain(each) for each in value]
     value = value.item() if isinstance(value, np.ndarray | np.generic) and np.ndim(value) == 0 else value
@@ -226,7 +237,7 @@ def plain(value: Value) -> Value:
 
 
 def _names(node: ast.AST, depth: int) -> set[str]:
-    """Names of parameters in a tree that has nothing but arithmetic."""
+    """Return the names of parameters in a tree; refuse one that is not arithmetic."""
     if depth > _DEEPEST:
         raise ValueError("it is nested too deep")
     match node:
@@ -251,15 +262,15 @@ def _names(node: ast.AST, depth: int) -> set[str]:
             children = [node.left, *node.comparators]
         case ast.IfExp():
             children = [node.test, node.body, node.orelse]
-        case ast.Subscript(value=ast.Name(), slice=place):
-            children = [node.value, place]
+        case ast.Subscript(value=ast.Name(), slice=index):
+            children = [node.value, index]
         case _:
-            raise ValueError(f"{type(node).__name__} is none")
+            raise ValueError(f"{type(node).__name__} is not allowed")
     return {name for child in children for name in _names(child, depth + 1)}
 
 
 def _function(node: ast.expr) -> str:
-    """Name of a function; those of the module ``math`` may be told with it."""
+    """Return the name of a function, with or without ``math.`` before it; empty if it is none."""
     match node:
         case ast.Name(id=name) | ast.Attribute(value=ast.Name(id="math"), attr=name):
             return name
@@ -276,12 +287,12 @@ def _value(node: ast.expr, values: Mapping[str, Value]) -> Value:
             return _FUNCTIONS[_function(function)](*(_value(each, values) for each in args))
         case ast.ListComp(elt=element, generators=[generator]):
             assert isinstance(generator.target, ast.Name)
-            name, found = generator.target.id, []
-            for each in _listed(_value(generator.iter, values)):
-                inside = {**values, name: each}
-                if all(bool(_value(test, inside)) for test in generator.ifs):
-                    found.append(_value(element, inside))
-            return found
+            name, items = generator.target.id, []
+            for item in _listed(_value(generator.iter, values)):
+                scope = {**values, name: item}
+                if all(bool(_value(test, scope)) for test in generator.ifs):
+                    items.append(_value(element, scope))
+            return items
         case ast.BinOp(left=left, op=operation, right=right):
             return _BINARY[type(operation)](_value(left, values), _value(right, values))
         case ast.UnaryOp(op=unary, operand=operand):
@@ -298,6 +309,6 @@ def _value(node: ast.expr, values: Mapping[str, Value]) -> Value:
         case ast.IfExp(test=test, body=body, orelse=other):
             chosen = np.where(*(np.asarray(_value(each, values)) for each in (test, body, other)))
             return chosen if chosen.ndim else chosen.item()
-        case ast.Subscript(value=listed, slice=place):
-            return _listed(_value(listed, values))[_whole(_value(place, values))]
-    raise ValueError(f"{type(node).__name__} is none")
+        case ast.Subscript(value=listed, slice=index):
+            return _listed(_value(listed, values))[_integer(_value(index, values))]
+    raise ValueError(f"{type(node).__name__} is not allowed")

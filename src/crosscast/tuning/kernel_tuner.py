@@ -1,4 +1,4 @@
-"""Crosscast as a search strategy of Kernel Tuner, and Kernel Tuner's own strategies on known times.
+"""Crosscast as a search strategy of Kernel Tuner, and Kernel Tuner's strategies on known times.
 
 Kernel Tuner: B. van Werkhoven, Kernel Tuner: A search-optimizing GPU code auto-tuner (2019).
 """
@@ -28,9 +28,9 @@ _PURPOSE = "Kernel Tuner"
 class Strategy:
     """Crosscast's forecasts and search as a strategy of Kernel Tuner.
 
-    Given as ``strategy`` to ``kernel_tuner.tune_kernel``: it measures the variants that are most likely to be
-    the fastest, as the forecast and the runs so far say, until ``strategy_options["max_fevals"]`` were run or
-    none is likely to be better by more than `within`.
+    Pass it as ``strategy`` to ``kernel_tuner.tune_kernel``. It measures the variants that are most likely to
+    be the fastest given the forecast and the runs so far, until ``strategy_options["max_fevals"]`` were run
+    or none is likely to be faster by more than `within`.
 
     Parameters
     ----------
@@ -46,16 +46,16 @@ class Strategy:
         self.variants, self.candidates, self.within = variants, candidates, within
 
     def tune(self, searchspace: Any, runner: Any, tuning_options: Any) -> Any:
-        """What Kernel Tuner calls: measure variants, and return what was measured."""
+        """Measure variants, and return the results; called by Kernel Tuner."""
         with importing("tune", _PURPOSE):
             from kernel_tuner.strategies.common import CostFunc
             from kernel_tuner.util import StopCriterionReached
 
-        places = {label: row for row, label in enumerate(self.variants.labels)}
+        rows = {label: row for row, label in enumerate(self.variants.labels)}
         configurations = {}
         for each in searchspace.list:
             named = dict(zip(searchspace.param_names, each, strict=True))
-            row = places.get(label_of({name: named[name] for name in self.variants.names}))
+            row = rows.get(label_of({name: named[name] for name in self.variants.names}))
             if row is not None:
                 configurations[row] = tuple(each)
         evaluate = CostFunc(searchspace, tuning_options, runner, scaling=False, snap=False)
@@ -73,9 +73,22 @@ class Strategy:
 
 
 def simulated(variants: Variants, time_s: Reals, strategy: str | Strategy, runs: int, seed: int) -> Reals:
-    """The least time after each run of a strategy of Kernel Tuner, in its simulation mode.
+    """Return the least time after each run of a strategy of Kernel Tuner, in its simulation mode.
 
-    A variant that a strategy asks for again is not run again, as Kernel Tuner counts runs, too.
+    A variant that a strategy chooses again is not another run, as Kernel Tuner counts runs.
+
+    Parameters
+    ----------
+    variants
+        Variants that ran.
+    time_s
+        Their times in seconds, ``(n,)``.
+    strategy
+        Name of a strategy, or a strategy.
+    runs
+        Number of runs.
+    seed
+        Seed of the strategy's random choices.
 
     Raises
     ------
@@ -88,8 +101,8 @@ def simulated(variants: Variants, time_s: Reals, strategy: str | Strategy, runs:
     known = dict(zip(variants.labels, time_s.tolist(), strict=True))
     names = variants.names
 
-    def ran(each: Any) -> bool:
-        return label_of({name: each[name] for name in names}) in known
+    def is_known(variant: Any) -> bool:
+        return label_of({name: variant[name] for name in names}) in known
 
     with _cache(variants, time_s) as cache, _seeded(seed), _quiet():
         results, _ = kernel_tuner.tune_kernel(
@@ -98,7 +111,7 @@ def simulated(variants: Variants, time_s: Reals, strategy: str | Strategy, runs:
             (1,),
             [],
             {name: list(values) for name, values in zip(names, variants.values, strict=True)},
-            restrictions=ran,
+            restrictions=is_known,
             strategy=strategy,
             strategy_options={"max_fevals": min(runs, len(variants))},
             simulation_mode=True,
@@ -108,14 +121,14 @@ def simulated(variants: Variants, time_s: Reals, strategy: str | Strategy, runs:
             quiet=True,
             lang="C",
         )
-    once = {label_of({name: each[name] for name in names}): each["time"] for each in results}
-    times = [1e-3 * each for each in once.values() if isinstance(each, int | float)]
+    times_ms = {label_of({name: each[name] for name in names}): each["time"] for each in results}
+    times = [1e-3 * each for each in times_ms.values() if isinstance(each, int | float)]
     return np.minimum.accumulate(np.array(times[:runs], dtype=np.float64))
 
 
 @contextlib.contextmanager
 def _cache(variants: Variants, time_s: Reals) -> Iterator[Path]:
-    """Known times as a cache file of Kernel Tuner."""
+    """Write known times to a temporary cache file of Kernel Tuner."""
     entries = {}
     for row, seconds in enumerate(time_s.tolist()):
         variant = dict(variants[row])
@@ -145,7 +158,7 @@ def _cache(variants: Variants, time_s: Reals) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    """It prints what it does, and warns that the kernel, which is not run, has no arguments."""
+    """Silence Kernel Tuner, which prints its steps and warns that the simulated kernel has no arguments."""
     with contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield
@@ -153,7 +166,7 @@ def _quiet() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _seeded(seed: int) -> Iterator[None]:
-    """Kernel Tuner draws from the generators that a process has one of."""
+    """Seed the global random generators, from which Kernel Tuner draws, and restore them afterwards."""
     before = random.getstate(), np.random.get_state()
     random.seed(seed)
     np.random.seed(seed)

@@ -1,4 +1,4 @@
-"""Variants measured on a device of this machine, the most promising first; what was measured is kept."""
+"""Search a ranking by measurements on a device of this machine; a journal keeps the results."""
 
 from __future__ import annotations
 
@@ -31,36 +31,36 @@ _RUNS, _RUNS_S = 7, 0.05
 
 
 def here(name: str | None) -> tuple[OpenCLDevice, Device]:
-    """A device of this machine by its id, the first by default, and what is known of it.
+    """Find a device of this machine by its id, by default the first, and its description.
 
     Raises
     ------
     MissingExtraError, InputError
         If OpenCL is not installed, or there is no such device.
     """
-    found = find(name)
-    return found, device_of(known_row(found))
+    device = find(name)
+    return device, device_of(known_row(device))
 
 
 @dataclass(frozen=True, eq=False)
 class Journal:
-    """A file of what was measured, a line a variant, so that an interrupted search goes on."""
+    """A file of measurements, one line per variant, from which an interrupted search resumes."""
 
     path: Path
 
     def read(self) -> dict[str, list[float] | str]:
-        """Seconds of each variant's runs, or why it did not run, by label; a line cut off is none."""
-        found: dict[str, list[float] | str] = {}
+        """Read the seconds of each variant's runs, or why it did not run, by label; skip a truncated line."""
+        results: dict[str, list[float] | str] = {}
         for line in self.path.read_text(encoding="utf-8").splitlines() if self.path.is_file() else []:
             try:
                 entry = json.loads(line)
-                found[entry["variant"]] = entry["failed"] if "failed" in entry else entry["times_s"]
+                results[entry["variant"]] = entry["failed"] if "failed" in entry else entry["times_s"]
             except (ValueError, KeyError, TypeError):
                 continue
-        return found
+        return results
 
     def add(self, label: str, **result: object) -> None:
-        """Keep a result."""
+        """Append a result."""
         with self.path.open("a", encoding="utf-8") as file:
             file.write(json.dumps({"variant": label, **result}) + "\n")
 
@@ -75,26 +75,34 @@ def measured_search(
     timeout_s: float = 60.0,
     progress: Progress = lambda state: None,
 ) -> Ranking:
-    """Measure the variants that are most likely to be fast, and learn from each.
+    """Measure the variants that are most likely to be fast, and condition the forecasts on each result.
 
     Parameters
     ----------
     ranking
         Forecasts on the device, which is its first.
+    device
+        The device that measures.
     most
-        How many variants are measured at most, those of the journal included.
+        Largest number of variants to measure, those of the journal included.
+    journal
+        Results of an earlier search, to which new ones are added.
     within
-        The search is over when none that is left is likely to be better by this share of the time.
+        The search ends when no other variant is likely to be faster by this share of the time.
+    timeout_s
+        Time after which a variant is stopped, in seconds.
+    progress
+        Called after each variant.
 
     Returns
     -------
     Ranking
-        The same variants, with forecasts that are conditioned on what was measured.
+        A ranking of these variants, conditioned on the measurements.
 
     Raises
     ------
     DeviceFault
-        If the device fails several times one after another; what was measured is kept.
+        If the device fails several times one after another; measurements stay in the journal.
     InputError
         If no variant runs.
     """
@@ -102,7 +110,7 @@ def measured_search(
     search = Search(candidates)
     runs: dict[int, list[float]] = {}
     failed: dict[int, str] = {}
-    places = {label: row for row, label in enumerate(ranking.variants.labels)}
+    rows_by_label = {label: row for row, label in enumerate(ranking.variants.labels)}
     search.failed |= set(np.flatnonzero(~np.isfinite(candidates.log_time)).tolist())
 
     def learn(row: int, result: list[float] | str) -> None:
@@ -113,10 +121,10 @@ def measured_search(
         search.add({row: None if isinstance(result, str) else median(result)})
 
     for label, result in journal.read().items():
-        if label in places:
-            learn(places[label], result)
+        if label in rows_by_label:
+            learn(rows_by_label[label], result)
     start, before = time.monotonic(), len(runs) + len(failed)
-    faults: dict[str, str] = {}  # Kept only when the device runs another variant after them
+    faults: dict[str, str] = {}  # Added to the journal once the device runs another variant
     while len(runs) + len(failed) < most and not search.is_over(within):
         rows = search.next().tolist()
         if not rows:
@@ -126,8 +134,8 @@ def measured_search(
             times = _times(rule, ranking.variants[rows[0]], device, timeout_s)
             journal.add(label, times_s=times)
             learn(rows[0], times)
-            for each, reason in faults.items():
-                journal.add(each, failed=reason)
+            for faulty, reason in faults.items():
+                journal.add(faulty, failed=reason)
             faults = {}
         except DeviceFault as error:
             faults[label] = str(error)
@@ -153,7 +161,19 @@ def measured_search(
 def conditioned(
     ranking: Ranking, search: Search, measured: Mapping[int, float], failed: Mapping[int, str]
 ) -> Ranking:
-    """A ranking of one device, given what was measured on it."""
+    """Condition a ranking on measurements on its first device.
+
+    Parameters
+    ----------
+    ranking
+        The forecasts.
+    search
+        The search, which has the measurements.
+    measured
+        Seconds by row of the variants.
+    failed
+        Why others did not run, by row.
+    """
     log_time, deviation = search.posterior()
     log_time[list(failed)] = np.inf
     return replace(
@@ -164,12 +184,12 @@ def conditioned(
         devices=ranking.devices[:1],
         count_error=ranking.count_error[:1],
         measured=dict(measured),
-        tried=dict(failed),
+        not_run=dict(failed),
     )
 
 
 def _times(rule: LaunchRule, variant: Variant, device: OpenCLDevice, timeout_s: float) -> list[float]:
-    """Seconds of a variant's runs by the device's timer, measured in a process of its own."""
+    """Measure a variant in a separate process; return seconds of its runs by the device's timer."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "variant.toml"
         path.write_text(launch_file(rule, variant), encoding="utf-8")
@@ -177,21 +197,24 @@ def _times(rule: LaunchRule, variant: Variant, device: OpenCLDevice, timeout_s: 
             min_runs=_RUNS, min_time_s=_RUNS_S, warmups=1, timeout_s=timeout_s, sensor="none", counters=False
         )
         answer = run_job(SessionJob(LaunchFile(str(path)), device.id, settings), timeout_s)
-    times = [float(each["time_s"][0]) for each in answer["records"]]
+    times = [float(record["time_s"][0]) for record in answer["records"]]
     if not times:
         raise CrosscastError(f"{device.id}: the runs of {rule.kernel} have no times")
     return times
 
 
 def launch_file(rule: LaunchRule, variant: Variant) -> str:
-    """The launch of a variant as a launch file, whose files are named by their whole paths."""
+    """Write the launch of a variant as a launch file, with absolute paths of files."""
     program, kernel = rule.program, rule.kernel_of(variant)
     groups, local = rule.groups(variant)
     head: dict[str, object] = {"source": str(Path(program.label).absolute()), "kernel": rule.kernel}
     if program.is_cuda:
         head |= {"grid": groups, "block": local}
     else:
-        head |= {"global": [a * b for a, b in zip(groups, local, strict=True)], "local": local}
+        head |= {
+            "global": [count * items for count, items in zip(groups, local, strict=True)],
+            "local": local,
+        }
     if (shared := rule.shared_bytes(variant)) is not None:
         head["shared"] = shared
     head |= {"options": kernel.program.options, "standard": program.standard, "seed": rule.seed}

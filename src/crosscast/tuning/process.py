@@ -1,4 +1,4 @@
-"""A Gaussian process over a space: of counts of variants, and of what forecasts of their times are off by.
+"""A Gaussian process over a space, of counts of variants or of errors of their forecast times.
 
 C. E. Rasmussen and C. K. I. Williams, Gaussian Processes for Machine Learning (2006), sections 2.2, 2.7 and
 5.4.2.
@@ -20,50 +20,60 @@ _BLOCK = 4096
 
 @dataclass(frozen=True)
 class Prior:
-    """Deviations that are expected of a function's parts, and how sure that is, in logarithms."""
+    """Log-normal prior of a process's hyperparameters: medians, and the deviation of logarithms."""
 
-    constant: float  # Of what all variants have in common
-    linear: float  # Of the slopes in the features
-    smooth: float  # Of what is smooth in the coordinates
-    noise: float
-    length: float = 2.0  # Of the coordinates over which that changes
+    constant: float  # Deviation of the part that all variants have in common
+    linear: float  # Deviation of the slopes in the features
+    smooth: float  # Deviation of the part that is smooth in the coordinates
+    noise: float  # Deviation of the noise
+    length: float = 2.0  # Length scale of the smooth part in each coordinate, over the root of their number
     spread: float = 1.0  # Deviation of the logarithms of all of these
 
 
 @dataclass(frozen=True, eq=False)
 class TuningProcess:
-    """A process that was fitted to ``m`` points with ``k`` values each, which share its deviations."""
+    """A process fitted to ``m`` points with ``k`` values each, which share its hyperparameters."""
 
     features: Reals  # `(m, q)` In which it is linear
     coordinates: Reals  # `(m, p)` In which it is smooth
     values: Reals  # `(m, k)`
-    logs: Reals  # `(4 + p,)` Logarithms of the deviations constant, linear, smooth, noise, and of the lengths
+    logs: Reals  # `(4 + p,)` Logarithms of the deviations constant, linear, smooth and noise, and of lengths
 
     @classmethod
     def fit(
         cls, features: Reals, coordinates: Reals, values: Reals, prior: Prior, start: Reals | None = None
     ) -> TuningProcess:
-        """Fit the deviations by the most likely values under their prior."""
-        # Imported here: `crosscast.tuning` is looked at without it.
+        """Fit the hyperparameters: those of the largest posterior density.
+
+        Parameters
+        ----------
+        features, coordinates, values
+            The points: ``(m, q)``, ``(m, p)`` and ``(m, k)``.
+        prior
+            Prior of the hyperparameters.
+        start
+            Logarithms ``(4 + p,)`` at which the search for them begins; by default those of the prior.
+        """
+        # Imported here, so that importing this module does not load scipy.
         from scipy.optimize import minimize
 
         p = coordinates.shape[1]
         centre = np.log(
             [prior.constant, prior.linear, prior.smooth, prior.noise, *(prior.length * p**0.5,) * p]
         )
-        apart = (coordinates[:, None, :] - coordinates[None, :, :]) ** 2
+        squared = (coordinates[:, None, :] - coordinates[None, :, :]) ** 2
         products = features @ features.T
         outer = values @ values.T / values.shape[1]
 
         def loss(logs: Reals) -> tuple[float, Reals]:
-            parts = _parts(logs, products, apart)
-            matrix = parts.sum
+            covariance = _covariance(logs, products, squared)
+            matrix = covariance.sum
             root = np.linalg.cholesky(matrix)
             inverse = _inverse(matrix)
-            drawn = (logs - centre) / prior.spread
-            total = np.log(np.diag(root)).sum() + 0.5 * (inverse * outer).sum() + 0.5 * drawn @ drawn
-            slope: Reals = 0.5 * (inverse - inverse @ outer @ inverse)
-            return float(total), parts.slopes(slope) + drawn / prior.spread
+            z = (logs - centre) / prior.spread
+            total = np.log(np.diag(root)).sum() + 0.5 * (inverse * outer).sum() + 0.5 * z @ z
+            gradient: Reals = 0.5 * (inverse - inverse @ outer @ inverse)
+            return float(total), covariance.gradient(gradient) + z / prior.spread
 
         best = minimize(
             loss,
@@ -77,50 +87,51 @@ class TuningProcess:
 
     @cached_property
     def _inverse(self) -> Reals:
-        apart = (self.coordinates[:, None, :] - self.coordinates[None, :, :]) ** 2
-        matrix = _parts(self.logs, self.features @ self.features.T, apart).sum
-        return _inverse(matrix)
+        squared = (self.coordinates[:, None, :] - self.coordinates[None, :, :]) ** 2
+        return _inverse(_covariance(self.logs, self.features @ self.features.T, squared).sum)
 
-    def left_out(self) -> Reals:
-        """What it says of each of its points from all others, of shape ``(m, k)``."""
-        found: Reals = self.values - self._inverse @ self.values / np.diag(self._inverse)[:, None]
-        return found
+    def leave_one_out(self) -> Reals:
+        """Predict the values ``(m, k)`` of each point from all others (eq. 5.12)."""
+        means: Reals = self.values - self._inverse @ self.values / np.diag(self._inverse)[:, None]
+        return means
 
     def evidence(self) -> float:
-        """Logarithm of the likelihood of each point given all others, summed over all (eq. 5.11)."""
+        """Return the logarithm of the likelihood of each point given all others, summed (eq. 5.11)."""
         variance = 1.0 / np.diag(self._inverse)[:, None]
-        squares = (self._inverse @ self.values * variance) ** 2
-        return float((-0.5 * np.log(2 * np.pi * variance) - 0.5 * squares / variance).sum())
+        errors = self._inverse @ self.values * variance
+        return float((-0.5 * np.log(2 * np.pi * variance) - 0.5 * errors**2 / variance).sum())
 
     def predict(self, features: Reals, coordinates: Reals) -> tuple[Reals, Reals]:
-        """Means ``(n, k)`` and deviations ``(n,)`` without noise at other points."""
+        """Predict means ``(n, k)``, and deviations ``(n,)`` without noise, at ``n`` other points."""
         constant, linear, smooth = np.exp(2 * self.logs[:3])
         weights = self._inverse @ self.values
         scale = np.exp(-self.logs[4:])
-        mine = self.coordinates * scale
+        fitted = self.coordinates * scale
         means, deviations = [], []
         for first in range(0, len(features), _BLOCK):
-            part, at = features[first : first + _BLOCK], coordinates[first : first + _BLOCK] * scale
-            cross = constant + linear * part @ self.features.T + smooth * matern(squares(at, mine))
-            own = constant + linear * (part**2).sum(1) + smooth
+            block, points = features[first : first + _BLOCK], coordinates[first : first + _BLOCK] * scale
+            cross = constant + linear * block @ self.features.T + smooth * matern(squares(points, fitted))
             means.append(cross @ weights)
-            left = own - ((cross @ self._inverse) * cross).sum(1)
-            deviations.append(np.sqrt(np.maximum(left, 1e-12)))
+            prior_variance = constant + linear * (block**2).sum(1) + smooth
+            variance = prior_variance - ((cross @ self._inverse) * cross).sum(1)
+            deviations.append(np.sqrt(np.maximum(variance, 1e-12)))
         return np.concatenate(means), np.concatenate(deviations)
 
 
 def _inverse(matrix: Reals) -> Reals:
-    found: Reals = np.linalg.inv(matrix).astype(np.float64)
-    return found
+    inverse: Reals = np.linalg.inv(matrix).astype(np.float64)
+    return inverse
 
 
 @dataclass(frozen=True, eq=False)
-class _ProcessParts:
+class _Covariance:
+    """Covariance of ``m`` points as a sum of parts."""
+
     constant: float
-    linear: Reals
-    smooth: Reals
+    linear: Reals  # `(m, m)`
+    smooth: Reals  # `(m, m)`
     noise: float
-    near: Reals  # What slopes in the lengths are made of
+    length_slope: Reals  # `(m, m)` Derivative by the logarithm of a length, over its `scaled`
     scaled: Reals  # `(m, m, p)` Squared distances over squared lengths
 
     @property
@@ -128,24 +139,23 @@ class _ProcessParts:
         size = len(self.linear)
         return self.constant + self.linear + self.smooth + (self.noise + _JITTER) * np.eye(size)
 
-    def slopes(self, outer: Reals) -> Reals:
-        """Slopes in the logarithms, of the slopes in the matrix."""
-        lengths = np.einsum("ij,ijp->p", outer * self.near, self.scaled)
-        first = [
-            2 * self.constant * outer.sum(),
-            2 * (self.linear * outer).sum(),
-            2 * (self.smooth * outer).sum(),
-            2 * self.noise * np.trace(outer),
+    def gradient(self, by_matrix: Reals) -> Reals:
+        """Return the gradient by the logarithms ``(4 + p,)`` of a function with the gradient `by_matrix`."""
+        lengths = np.einsum("ij,ijp->p", by_matrix * self.length_slope, self.scaled)
+        deviations = [
+            2 * self.constant * by_matrix.sum(),
+            2 * (self.linear * by_matrix).sum(),
+            2 * (self.smooth * by_matrix).sum(),
+            2 * self.noise * np.trace(by_matrix),
         ]
-        return np.concatenate([first, lengths])
+        return np.concatenate([deviations, lengths])
 
 
-def _parts(logs: Reals, products: Reals, apart: Reals) -> _ProcessParts:
+def _covariance(logs: Reals, products: Reals, squared: Reals) -> _Covariance:
     constant, linear, smooth, noise = np.exp(2 * logs[:4])
-    scaled = apart * np.exp(-2 * logs[4:])
+    scaled = squared * np.exp(-2 * logs[4:])
     distance = scaled.sum(axis=2)
-    # The derivative in the logarithm of a length.
-    near = -2 * smooth * matern_slope(distance)
-    return _ProcessParts(
-        float(constant), linear * products, smooth * matern(distance), float(noise), near, scaled
+    length_slope = -2 * smooth * matern_slope(distance)
+    return _Covariance(
+        float(constant), linear * products, smooth * matern(distance), float(noise), length_slope, scaled
     )

@@ -1,4 +1,4 @@
-"""Profiles of some variants of a space, made once: those that compile to the same code share theirs."""
+"""Profile variants of a space, each once: variants that compile to the same code share a profile."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import hashlib
 import json
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -29,9 +29,9 @@ Progress = Callable[[State], None]
 
 @dataclass
 class Profiler:
-    """Profiles variants of a kernel, and keeps what it made in a folder.
+    """Profiles variants of a kernel, and keeps the profiles in a folder.
 
-    Launches that would run longer than `limit_s` are run in part, and their counts are extended
+    Launches that would run longer than `limit_s` seconds are run in part, and their counts are extrapolated
     (`crosscast.characterization.sampling`).
     """
 
@@ -43,7 +43,7 @@ class Profiler:
     failed: dict[str, str] = field(default_factory=dict)
     """Why variants have no profile, by label."""
     shared: int = 0
-    """Variants that took the profile of another, as they compile to the same code."""
+    """Number of variants that took the profile of another, as they compile to the same code."""
 
     def __post_init__(self) -> None:
         self._kernels: dict[bytes, Kernel] = {}
@@ -52,12 +52,12 @@ class Profiler:
         folder = cache_home() / "tuning" if self.folder is None else self.folder
         self.name = self._digest()
         self._file = make_folder(folder, "cache") / f"{self.name}.jsonl"
-        self._kept = dict(_read(self._file))
+        self._profiles = _read(self._file)
 
     def _digest(self) -> str:
-        """A name of all that profiles depend on."""
+        """Digest of all that profiles depend on."""
         rule = self.rule
-        sizes = {name: [each.text for each in found] for name, found in rule.sizes.items()}
+        sizes = {name: [each.text for each in axes] for name, axes in rule.sizes.items()}
         facts = [
             sources_digest(_SOURCES),
             rule.program.sha256,
@@ -71,9 +71,9 @@ class Profiler:
     def profiles(
         self, variants: Sequence[Variant], progress: Progress = lambda state: None
     ) -> dict[str, Profile]:
-        """Profile variants, by their label; why others have none is in `failed`.
+        """Profile variants, and return the profiles by label; `failed` says why others have none.
 
-        What was made is kept before the next is begun, so that an interrupted run goes on.
+        Each profile is written to the file when it is made, so that an interrupted run resumes.
 
         Raises
         ------
@@ -81,32 +81,32 @@ class Profiler:
             If none of them can be profiled: the sentence is that of the first.
         """
         labels = [label_of(each) for each in variants]
-        left = [
-            (label, each)
-            for label, each in zip(labels, variants, strict=True)
-            if label not in self._kept and label not in self.failed
+        pending = [
+            (label, variant)
+            for label, variant in zip(labels, variants, strict=True)
+            if label not in self._profiles and label not in self.failed
         ]
         start, done = time.monotonic(), 0
         pool = ThreadPoolExecutor(self.jobs)
-        running = {pool.submit(self._profile, each): label for label, each in left}
+        running = {pool.submit(self._profile, variant): label for label, variant in pending}
         try:
             for future in as_completed(running):
                 self._keep(running[future], future)
                 done += 1
                 elapsed_s = time.monotonic() - start
-                left_s = elapsed_s / done * (len(left) - done)
-                progress(State(done, len(left), elapsed_s, left_s, running[future]))
+                left_s = elapsed_s / done * (len(pending) - done)
+                progress(State(done, len(pending), elapsed_s, left_s, running[future]))
         finally:
-            # What runs is short; what has not begun is not begun after an error or Ctrl-C.
+            # After an error or Ctrl-C, running profiles end soon, and no other starts.
             pool.shutdown(cancel_futures=True)
-        found = {label: self._kept[label] for label in labels if label in self._kept}
-        if labels and not found:
+        profiles = {label: self._profiles[label] for label in labels if label in self._profiles}
+        if labels and not profiles:
             reason = self.failed.get(labels[0], "")
             raise InputError(
                 f"{self.rule.where}: expected variants that can be profiled, found none of "
                 f"{len(labels)} ({labels[0]}: {reason})"
             )
-        return found
+        return profiles
 
     def _keep(self, label: str, future: Future[Profile]) -> None:
         try:
@@ -114,7 +114,7 @@ class Profiler:
         except InputError as error:
             self.failed[label] = str(error)
             return
-        self._kept[label] = profile
+        self._profiles[label] = profile
         with self._file.open("a", encoding="utf-8") as file:
             file.write(json.dumps(to_row(profile)) + "\n")
 
@@ -124,24 +124,24 @@ class Profiler:
         tables = json.dumps(self.rule.tables(variant), sort_keys=True)
         key = (kernel, groups, local, tables)
         with self._lock:
-            first = self._made.get(key)
-            if first is None:
-                mine: Future[Profile] = Future()
-                self._made[key] = mine
+            shared = self._made.get(key)
+            if shared is None:
+                future: Future[Profile] = Future()
+                self._made[key] = future
             else:
                 self.shared += 1
-        if first is not None:
-            return first.result()
+        if shared is not None:
+            return shared.result()
         try:
-            mine.set_result(self._run(kernel, variant, groups))
+            future.set_result(self._run(kernel, variant, groups))
         except CrosscastError as error:
-            mine.set_exception(error)
+            future.set_exception(error)
         finally:
-            mine.cancel()  # So that nobody waits for what will not come
-        return mine.result()
+            future.cancel()  # After another error no thread waits for a result
+        return future.result()
 
     def _same_code(self, kernel: Kernel) -> Kernel:
-        """The first kernel that compiled to the same code, so that it is instrumented once."""
+        """Return the first kernel that compiled to the same code, so that this is instrumented once."""
         module = frontend.load(kernel.program, kernel.name).module
         text = repr((module.functions, module.globals, module.types))
         code = hashlib.sha256(text.encode()).digest()
@@ -151,22 +151,22 @@ class Profiler:
     def _run(self, kernel: Kernel, variant: Variant, groups: tuple[int, ...]) -> Profile:
         options = Options(timeout_s=self.timeout_s)
 
-        def run(some: Sequence[int]) -> Profile:
-            launch = replace(self.rule.launch(variant, (*some, *groups[2:])), kernel=kernel)
-            return characterize_launch(launch, options=options)
+        def run(grid: Sequence[int]) -> Profile:
+            launch = self.rule.launch(variant, (*grid[: len(groups)], *groups[2:]))
+            return characterize_launch(replace(launch, kernel=kernel), options=options)
 
-        wide = (*groups, 1)[:2]
-        return profile_of(lambda some: run(some[: len(groups)]), (wide[0], wide[1]), self.limit_s)
+        x, y = (*groups, 1)[:2]
+        return profile_of(run, (x, y), self.limit_s)
 
 
-def _read(path: Path) -> Mapping[str, Profile]:
-    """Profiles that were kept; a last line that was cut off is none."""
-    found: dict[str, Profile] = {}
+def _read(path: Path) -> dict[str, Profile]:
+    """Read profiles by label, and skip a truncated line."""
+    profiles: dict[str, Profile] = {}
     lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
     for line in lines:
         try:
             profile = from_row(json.loads(line))
         except (ValueError, KeyError, TypeError):
             continue
-        found[str(profile.size)] = profile
-    return found
+        profiles[str(profile.size)] = profile
+    return profiles

@@ -1,4 +1,4 @@
-"""All variants of a kernel by their forecast times on devices; only some of them are profiled."""
+"""Rank all variants of a kernel by their forecast times on devices, of which some are profiled."""
 
 from __future__ import annotations
 
@@ -31,21 +31,21 @@ if TYPE_CHECKING:
     from crosscast.results import Column
 
 PROFILES = 120
-"""Variants that are profiled by default; the counts of the others follow from theirs."""
+"""Number of variants that are profiled by default; counts of the others are estimated from these."""
 
 MOST_RANKED = 20_000
-_FIRST = 0.7
-"""Share of the profiles that cover the space; the others are of the best by these."""
+_COVERING_SHARE = 0.7
+"""Share of the profiles that cover the space; the others are of the fastest variants by these."""
 
 _ROUNDS = 2
 _ONE_DEVIATION = math.erf(1 / math.sqrt(2))
-_LEAST_ERROR = 0.02
-_ROOM = 1.25
-_LEAST_MATTER = 0.2
+_LEAST_DEVIATION = 0.02
+_MEMORY_MARGIN = 1.25
+_LEAST_IMPORTANCE = 0.2
 
 
 class TermsModel(Protocol):
-    """What is asked for times: a trained model that takes profiles and says terms."""
+    """A trained model of times that takes profiles, and may split times into terms."""
 
     def predict(
         self,
@@ -66,12 +66,12 @@ class Forecasts(NamedTuple):
 
 
 def forecasts(model: TermsModel, profiles: Sequence[Profile], devices: Sequence[str | Device]) -> Forecasts:
-    """Ask a model: the one way from profiles of variants to times."""
-    found = model.predict(ProfileBatch.of(profiles), devices, level=_ONE_DEVIATION)
-    shares = np.zeros((*found.centre.shape, 0)) if found.terms is None else found.terms
-    # Half of the interval: its ends may be cut at what physics allows.
-    deviation = 0.5 * np.log(found.high / found.low)
-    return Forecasts(np.log(found.centre), np.maximum(deviation, _LEAST_ERROR), shares)
+    """Forecast times of the profiles of variants by a model."""
+    forecast = model.predict(ProfileBatch.of(profiles), devices, level=_ONE_DEVIATION)
+    shares = np.zeros((*forecast.centre.shape, 0)) if forecast.terms is None else forecast.terms
+    # Half of the interval, as one end may be clipped at a physical bound.
+    deviation = 0.5 * np.log(forecast.high / forecast.low)
+    return Forecasts(np.log(forecast.centre), np.maximum(deviation, _LEAST_DEVIATION), shares)
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,23 +81,29 @@ class Ranking(Tabular):
     space: Space
     variants: Variants
     devices: tuple[str, ...]  # Keys
-    log_time: Reals  # `(n, d)` Natural logarithms of seconds; infinite of a variant that a device cannot run
-    deviation: Reals  # `(n, d)` Of these, with what counts that were not run may be off by
+    log_time: Reals  # `(n, d)` Natural logarithms of seconds; infinite if a device cannot run a variant
+    deviation: Reals  # `(n, d)` Of these, with the error of estimated counts
     shares: Reals  # `(n, d, t)` Of the time, by `crosscast.prediction.time.terms.TERMS`
-    geometry: Reals  # `(n, g)` Sizes of work-groups, and what they hold, as coordinates
-    ran: Flags  # `(n,)` Which were profiled
-    count_error: Reals  # `(d,)` Deviation of logarithms that counts which were not run add
+    geometry: Reals  # `(n, g)` Sizes of work-groups and of their code and memory, as coordinates
+    profiled: Flags  # `(n,)` Whether counts are of a profile, not estimated
+    count_error: Reals  # `(d,)` Deviation of logarithms of times that estimated counts add
     level: float = 0.9
     failed: Mapping[str, str] = field(default_factory=dict)  # Why variants have no profile, by label
     notes: tuple[str, ...] = ()
-    measured: Mapping[int, float] = field(default_factory=dict)  # Seconds, by number of the variant
-    tried: Mapping[int, str] = field(default_factory=dict)  # Why others that were measured did not run
+    measured: Mapping[int, float] = field(default_factory=dict)  # Seconds, by row of the variants
+    not_run: Mapping[int, str] = field(default_factory=dict)  # Why others could not be measured, by row
 
     def __len__(self) -> int:
         return len(self.variants)
 
-    def place(self, device: str | None = None) -> int:
-        """Column of a device; by default the first."""
+    def column_of(self, device: str | None = None) -> int:
+        """Return the column of a device, by default the first.
+
+        Raises
+        ------
+        InputError
+            If the ranking has no such device.
+        """
         if device is None:
             return 0
         if device not in self.devices:
@@ -106,79 +112,83 @@ class Ranking(Tabular):
         return self.devices.index(device)
 
     def order(self, device: str | None = None) -> Integers:
-        """Variants by their time on a device, the fastest first; those that it cannot run are left out.
+        """Return the variants that a device can run, by row, the fastest first.
 
-        What counts is the time one deviation above the forecast: variants that were profiled are surer.
+        They are sorted by the time one deviation above the forecast, which prefers variants that were
+        profiled.
         """
-        place = self.place(device)
-        times = self.log_time[:, place] + self.deviation[:, place]
+        column = self.column_of(device)
+        times = self.log_time[:, column] + self.deviation[:, column]
         order = np.argsort(times, kind="stable")
         return order[np.isfinite(times[order])]
 
     def candidates(self, device: str | None = None) -> Candidates:
-        """What a search on a device begins with."""
-        place = self.place(device)
-        log_time = self.log_time[:, place]
+        """Return the forecasts with which a search on a device begins."""
+        column = self.column_of(device)
+        log_time = self.log_time[:, column]
         points = self.space.rule.coordinates(self.variants)
-        points[:, : self.variants.coordinates.shape[1]] *= _matters(self.variants, log_time)
+        points[:, : self.variants.coordinates.shape[1]] *= _importance(self.variants, log_time)
         return Candidates(
             log_time,
-            self.deviation[:, place],
-            self.shares[:, place],
+            self.deviation[:, column],
+            self.shares[:, column],
             np.concatenate([points, self.geometry], axis=1),
         )
 
     def limits(self) -> tuple[Reals, Reals]:
-        """Ends of the intervals in seconds, ``(n, d)`` each."""
-        # Imported here: what looks at a space needs none of it.
+        """Return the lower and upper ends of the intervals in seconds, ``(n, d)`` each."""
+        # Imported here, so that importing this module does not load scipy.
         from scipy.special import ndtri
 
         factor = float(ndtri(0.5 + self.level / 2))
-        return np.exp(self.log_time - factor * self.deviation), np.exp(
-            self.log_time + factor * self.deviation
-        )
+        half_width = factor * self.deviation
+        return np.exp(self.log_time - half_width), np.exp(self.log_time + half_width)
 
     def saved(self, row: int, device: str | None = None) -> tuple[str, float] | None:
-        """The term of which a variant saves most against the middle of the space, and seconds of that."""
-        place = self.place(device)
-        seconds = np.exp(self.log_time[:, place])
-        known = np.isfinite(seconds)
+        """Return the term of which a variant saves most against the space's median, and these seconds.
+
+        ``None`` if it saves nothing, or the model has no terms.
+        """
+        column = self.column_of(device)
+        seconds = np.exp(self.log_time[:, column])
+        can_run = np.isfinite(seconds)
         if self.shares.shape[2] != len(TERMS):
             return None
-        parts = seconds[known, None] * self.shares[known, place]
-        less = np.median(parts, axis=0) - seconds[row] * self.shares[row, place]
-        best = int(np.argmax(less))
-        return (TERMS[best], float(less[best])) if less[best] > 0 else None
+        terms_s = seconds[can_run, None] * self.shares[can_run, column]
+        saved_s = np.median(terms_s, axis=0) - seconds[row] * self.shares[row, column]
+        best = int(np.argmax(saved_s))
+        return (TERMS[best], float(saved_s[best])) if saved_s[best] > 0 else None
 
     def strategy(self, device: str | None = None, within: float = 0.02) -> Strategy:
-        """The search on a device, by default the first, as a strategy of Kernel Tuner."""
+        """Return the search on a device, by default the first, as a strategy of Kernel Tuner."""
         return Strategy(self.variants, self.candidates(device), within)
 
     def columns(self) -> Mapping[str, Column]:
-        """A row for each variant and device that can run it, the fastest first."""
+        """Return a row for each variant and device that can run it, the fastest first."""
         low, high = self.limits()
-        pairs = [(row, place) for place, key in enumerate(self.devices) for row in self.order(key).tolist()]
-        rows, places = (list(each) for each in zip(*pairs, strict=True)) if pairs else ([], [])
-        chosen = [self.variants[row] for row in rows]
-        ranks: list[int] = []
-        for key in self.devices:
-            ranks += range(1, len(self.order(key)) + 1)
+        rows, devices, ranks = [], [], []
+        for device, key in enumerate(self.devices):
+            order = self.order(key).tolist()
+            rows += order
+            devices += [device] * len(order)
+            ranks += range(1, len(order) + 1)
+        variants = [self.variants[row] for row in rows]
         columns: dict[str, Column] = {
-            "device": [self.devices[place] for place in places],
+            "device": [self.devices[device] for device in devices],
             "rank": ranks,
-            **{name: [each[name] for each in chosen] for name in self.variants.names},
-            "time_s": np.exp(self.log_time)[rows, places],
-            "low_s": low[rows, places],
-            "high_s": high[rows, places],
-            "profiled": self.ran[rows],
+            **{name: [variant[name] for variant in variants] for name in self.variants.names},
+            "time_s": np.exp(self.log_time)[rows, devices],
+            "low_s": low[rows, devices],
+            "high_s": high[rows, devices],
+            "profiled": self.profiled[rows],
         }
         if self.measured:
             columns["measured_s"] = [self.measured.get(row, math.nan) for row in rows]
         return columns
 
     def caption(self) -> str:
-        """How many variants were profiled."""
-        return f"{len(self)} variants, {int(self.ran.sum())} of them profiled"
+        """Return the number of variants, and of those that were profiled."""
+        return f"{len(self)} variants, {int(self.profiled.sum())} of them profiled"
 
 
 def rank(
@@ -204,11 +214,17 @@ def rank(
     model
         A model of times that takes whole profiles.
     profiler
-        What profiles variants; by default one that keeps them in the user's cache.
+        Makes the profiles; by default one that keeps them in the user's cache.
     profiles
-        How many are profiled. Two thirds of them cover the space; the others are the fastest by these.
+        Number of variants to profile. 70 % of them cover the space; the others are the fastest by these.
+    seed
+        Seed of random choices.
+    level
+        Probability of the intervals.
     variants
-        Those to rank; by default all that are valid, or `MOST_RANKED` drawn of them.
+        Variants to rank; by default all valid ones, or `MOST_RANKED` of them at random.
+    progress
+        Called after each profile.
 
     Raises
     ------
@@ -219,48 +235,49 @@ def rank(
         raise InputError.of(where="profiles", expected="at least 1", found=profiles)
     variants = space.variants(most=MOST_RANKED, seed=seed) if variants is None else variants
     profiler = Profiler(space.rule) if profiler is None else profiler
-    fits = np.array([math.prod(space.rule.groups(variants[row])[1]) for row in range(len(variants))])
-    whole, variants = len(variants), variants.take(np.flatnonzero(fits <= MAX_BLOCK_SIZE))
+    sizes = np.array([math.prod(space.rule.groups(variants[row])[1]) for row in range(len(variants))])
+    valid, variants = len(variants), variants.take(np.flatnonzero(sizes <= MAX_BLOCK_SIZE))
     if not len(variants):
         expected = f"a variant with work-groups of at most {MAX_BLOCK_SIZE} work-items"
-        raise InputError.of(where=space.where, expected=expected, found=f"{int(fits.min())} at least")
+        raise InputError.of(where=space.where, expected=expected, found=f"{int(sizes.min())} at least")
     notes = []
     if variants.drawn:
-        notes.append(f"There are more valid variants: these {whole:,} were drawn of them at random.")
-    if whole > len(variants):
+        notes.append(f"There are more valid variants: these {valid:,} were drawn of them at random.")
+    if valid > len(variants):
         notes.append(
-            f"{whole - len(variants)} variants have work-groups of over {MAX_BLOCK_SIZE} work-items."
+            f"{valid - len(variants)} variants have work-groups of over {MAX_BLOCK_SIZE} work-items."
         )
-    ran: dict[int, Profile] = {}
-    tried: set[int] = set()
+    profiled: dict[int, Profile] = {}
+    attempted: set[int] = set()
 
-    def run(rows: Sequence[int]) -> None:
-        tried.update(rows)
-        found = profiler.profiles([variants[row] for row in rows], progress)
-        ran.update({row: found[variants.labels[row]] for row in rows if variants.labels[row] in found})
+    def profile(rows: Sequence[int]) -> None:
+        attempted.update(rows)
+        by_label = profiler.profiles([variants[row] for row in rows], progress)
+        labels = {row: variants.labels[row] for row in rows}
+        profiled.update({row: by_label[label] for row, label in labels.items() if label in by_label})
 
-    everything = range(len(variants))
-    first = profiles if len(variants) <= profiles else math.ceil(_FIRST * profiles)
-    run(spread(space.rule.coordinates(variants), first, seed).tolist())
-    for left in range(_ROUNDS, 0, -1):
-        # Where few counts say that a variant is fast, it is often their error that says so.
-        if (more := (profiles - len(tried)) // left) > 0 and len(tried) < len(variants):
-            found = forecasts(model, VariantCounts(variants, space.rule, ran).profiles(everything), devices)
-            run(_fastest(found.log_time, more, tried))
-    counts = VariantCounts(variants, space.rule, ran)
-    said = counts.profiles(everything)
-    found = forecasts(model, said, devices)
+    all_rows = range(len(variants))
+    first = profiles if len(variants) <= profiles else math.ceil(_COVERING_SHARE * profiles)
+    profile(spread(space.rule.coordinates(variants), first, seed).tolist())
+    for rounds in range(_ROUNDS, 0, -1):
+        # In several rounds: if few are profiled, a fast forecast is often an error of estimated counts.
+        if (more := (profiles - len(attempted)) // rounds) > 0 and len(attempted) < len(variants):
+            estimated = VariantCounts(variants, space.rule, profiled).profiles(all_rows)
+            profile(_fastest(forecasts(model, estimated, devices).log_time, more, attempted))
+    counts = VariantCounts(variants, space.rule, profiled)
+    estimated = counts.profiles(all_rows)
+    forecast = forecasts(model, estimated, devices)
     error = np.zeros(len(devices))
-    if len(ran) < len(variants):
-        true = forecasts(model, list(ran.values()), devices).log_time
-        left_out = forecasts(model, counts.left_out(), devices).log_time
+    if len(profiled) < len(variants):
+        true = forecasts(model, list(profiled.values()), devices).log_time
+        left_out = forecasts(model, counts.leave_one_out(), devices).log_time
         error = np.sqrt(((left_out - true) ** 2).mean(axis=0))
-    was_run = np.zeros(len(variants), dtype=np.bool_)
-    was_run[list(ran)] = True
-    deviation = np.where(was_run[:, None], found.deviation, np.hypot(found.deviation, error))
-    log_time = np.where(_too_large(said, was_run, devices), np.inf, found.log_time)
+    is_profiled = np.zeros(len(variants), dtype=np.bool_)
+    is_profiled[list(profiled)] = True
+    deviation = np.where(is_profiled[:, None], forecast.deviation, np.hypot(forecast.deviation, error))
+    log_time = np.where(_too_large(estimated, is_profiled, devices), np.inf, forecast.log_time)
     log_time[[row for row, label in enumerate(variants.labels) if label in profiler.failed]] = np.inf
-    keys = tuple(each if isinstance(each, str) else each.key for each in devices)
+    keys = tuple(device if isinstance(device, str) else device.key for device in devices)
     for key, column in zip(keys, log_time.T, strict=True):
         if not np.isfinite(column).any():
             raise InputError.of(
@@ -275,9 +292,9 @@ def rank(
         keys,
         log_time,
         deviation,
-        found.shares,
-        _geometry(said),
-        was_run,
+        forecast.shares,
+        _geometry(estimated),
+        is_profiled,
         error,
         level,
         dict(profiler.failed),
@@ -285,49 +302,50 @@ def rank(
     )
 
 
-def _matters(variants: Variants, log_time: Reals) -> Reals:
-    """How much the parameters that vary matter by the forecast, from `_LEAST_MATTER` to 1 for the most.
+def _importance(variants: Variants, log_time: Reals) -> Reals:
+    """Return how much each parameter that varies matters by the forecast, at most 1.
 
-    Coordinates are scaled by it: variants that are forecast alike, whatever a parameter is, are near to each
-    other, so that what is measured of one is known of the other.
+    Coordinates are scaled by it. Variants that differ in a parameter of little effect on the forecast are
+    then near to each other, and the measured time of one informs that of the other.
     """
-    known = np.isfinite(log_time)
-    found = []
-    for number, places in enumerate(variants.rows.T):
-        if len(np.unique(places)) < 2:
+    can_run = np.isfinite(log_time)
+    variances = []
+    for parameter, indices in enumerate(variants.rows.T):
+        if len(np.unique(indices)) < 2:
             continue
-        others = np.delete(variants.rows, number, axis=1)[known]
+        others = np.delete(variants.rows, parameter, axis=1)[can_run]
         _, group = np.unique(others, axis=0, return_inverse=True)
         count = np.bincount(group)
-        mean = np.bincount(group, log_time[known]) / count
-        squares = np.bincount(group, (log_time[known] - mean[group]) ** 2)[count > 1]
-        found.append(squares.sum() / max(count[count > 1].sum(), 1))
-    # Roots of deviations, as a forecast is not sure of what matters.
-    roots = np.array(found) ** 0.25
+        mean = np.bincount(group, log_time[can_run]) / count
+        squares = np.bincount(group, (log_time[can_run] - mean[group]) ** 2)[count > 1]
+        variances.append(squares.sum() / max(count[count > 1].sum(), 1))
+    # Roots of deviations, which are closer to each other, as forecasts err in them.
+    roots = np.array(variances) ** 0.25
     most = roots.max(initial=0.0)
-    scales: Reals = np.clip(roots / most if most > 0 else np.ones(len(roots)), _LEAST_MATTER, 1.0)
+    scales: Reals = np.clip(roots / most if most > 0 else np.ones(len(roots)), _LEAST_IMPORTANCE, 1.0)
     return scales
 
 
-def _fastest(log_time: Reals, count: int, without: set[int]) -> list[int]:
-    """Variants that are fast on one device or another, as many of each, that are not among others."""
+def _fastest(log_time: Reals, count: int, excluded: set[int]) -> list[int]:
+    """Choose the fastest variants of each device in turn, other than those excluded."""
     orders = np.argsort(log_time, axis=0, kind="stable")
     chosen: dict[int, None] = {}
     for row in orders.ravel().tolist():
         if len(chosen) >= count:
             break
-        if row not in without:
+        if row not in excluded:
             chosen[row] = None
     return list(chosen)
 
 
-def _too_large(profiles: Sequence[Profile], ran: Flags, devices: Sequence[str | Device]) -> Flags:
-    """Which variants need more local memory than a device gives to a work-group, ``(n, d)``."""
-    # What was not counted but said must be so with room to spare.
-    needed = np.array([_local_bytes(each) for each in profiles]) / np.where(ran, 1.0, _ROOM)
+def _too_large(profiles: Sequence[Profile], is_profiled: Flags, devices: Sequence[str | Device]) -> Flags:
+    """Return which variants need more local memory than a device gives to a work-group, ``(n, d)``."""
+    # An estimate excludes a variant only if it exceeds the memory by a margin.
+    margin = np.where(is_profiled, 1.0, _MEMORY_MARGIN)
+    needed = np.array([_local_bytes(profile) for profile in profiles]) / margin
     sizes = [
-        math.inf if isinstance(each, str) else each.numbers.get("local_memory_bytes", math.inf)
-        for each in devices
+        math.inf if isinstance(device, str) else device.numbers.get("local_memory_bytes", math.inf)
+        for device in devices
     ]
     large: Flags = needed[:, None] > np.array(sizes)
     return large
@@ -338,31 +356,32 @@ def _local_bytes(profile: Profile) -> float:
 
 
 def _geometry(profiles: Sequence[Profile]) -> Reals:
-    """Sizes of a work-group, of what it holds, of the code and of its longest path, as coordinates."""
-    found = []
-    for each in profiles:
-        geometry = each.launch.get("geometry", {})
+    """Return sizes of work-groups, their registers, memory, code and longest path, as coordinates."""
+    rows = []
+    for profile in profiles:
+        geometry = profile.launch.get("geometry", {})
         sizes = [geometry.get(name, 0) for name in ("group_items", "registers", "kept_values", "code")]
-        path = each.launch.get("path", {}).get("instructions", 0)
-        found.append([*sizes, _local_bytes(each), path])
-    logs = np.log2(1 + np.array(found, dtype=np.float64))
+        path = profile.launch.get("path", {}).get("instructions", 0)
+        rows.append([*sizes, _local_bytes(profile), path])
+    logs = np.log2(1 + np.array(rows, dtype=np.float64))
     spreads = logs.std(axis=0)
     coordinates: Reals = (logs - logs.mean(axis=0)) / np.where(spreads > 0, spreads, 1.0)
     return coordinates
 
 
 def model_for(model: str | Path | None, devices: Sequence[str | Device]) -> tuple[TermsModel, list[Device]]:
-    """The model to ask, and the devices as it describes them, or the catalogue.
+    """Load a model, and the descriptions of devices by it or by the catalogue.
 
-    Where no model is named, one that was calibrated on a device that is named is asked.
+    By default it is a model that was calibrated on one of the devices, or else ``launch-times``.
     """
     if model is None:
-        keys = {each if isinstance(each, str) else each.key for each in devices}
+        keys = {device if isinstance(device, str) else device.key for device in devices}
         first = models_for_devices("time", keys)[0]
         model = first.folder if first.calibrated else "launch-times"
     chosen = load_model(model, "time")
-    known = {each.key: each for each in chosen.devices}
+    known = {device.key: device for device in chosen.devices}
     described = [
-        each if isinstance(each, Device) else known.get(each) or device_named(each) for each in devices
+        device if isinstance(device, Device) else known.get(device) or device_named(device)
+        for device in devices
     ]
-    return chosen, [known.get(each.key, each) for each in described]
+    return chosen, [known.get(device.key, device) for device in described]

@@ -1,4 +1,4 @@
-"""Descriptions of spaces in files: TOML (docs/tuning.md), and the T1 format of auto-tuners, which is JSON.
+"""Read spaces from files: TOML (docs/tuning.md), or the T1 format of auto-tuners, which is JSON.
 
 T1: F. J. Willemsen et al., A methodology for comparing optimization algorithms for auto-tuning (2024), and
 the schemas of github.com/odgaard/TuningSchema.
@@ -28,7 +28,7 @@ TYPES = {
     **{f"uint{8 * n}": name for n, name in ((1, "uchar"), (2, "ushort"), (4, "uint"), (8, "ulong"))},
     "bool": "uchar",
 }
-"""Types of OpenCL C by those of T1, where they differ."""
+"""Types of OpenCL C by the names of T1, where these differ."""
 
 LANGUAGES = {"CUDA": "cuda", "HIP": "hip", "OpenCL": "opencl-c"}
 _FILLS = {"Constant": "constant", "Random": "uniform"}
@@ -50,7 +50,7 @@ def read_space(path: str | Path, source: str | Path | None = None, kernel: str |
     Returns
     -------
     Space
-        The space; its expressions are parsed and of known names, and no variant is made yet.
+        The space, with its expressions parsed and their names checked.
 
     Raises
     ------
@@ -73,7 +73,7 @@ def read_space(path: str | Path, source: str | Path | None = None, kernel: str |
 
 
 def _of_toml(path: Path, fields: Fields, source: str | Path | None, kernel: str | None) -> Space:
-    kernel, named = kernel or fields.text("kernel"), fields.text("source")
+    kernel, source_field = kernel or fields.text("kernel"), fields.text("source")
     fields.take("kernel")
     options, standard = fields.texts("options"), fields.text("standard") or ""
     table = fields.table("parameters")
@@ -81,7 +81,7 @@ def _of_toml(path: Path, fields: Fields, source: str | Path | None, kernel: str 
         raise InputError.of(
             where=path, field="parameters", expected="a table of values by name", found="none"
         )
-    parameters = _parameters(table.items(), str(path), {})
+    parameters = _parameters(table.items(), str(path))
     known = frozenset(parameters)
     constraints = _constraints(fields.texts("constraints"), str(path), known)
     head = fields.table("launch")
@@ -93,7 +93,7 @@ def _of_toml(path: Path, fields: Fields, source: str | Path | None, kernel: str 
     seed = fields.integer("seed", 0) or 0
     fields.finish()
     rule = None
-    file = source if source is not None else None if named is None else path.parent / named
+    file = path.parent / source_field if source is None and source_field is not None else source
     if head is not None and file is not None:
         if kernel is None:
             raise InputError.of(where=path, field="kernel", expected="the name of a kernel", found="none")
@@ -113,20 +113,16 @@ def _rule_of_toml(
     where: str,
     seed: int,
 ) -> LaunchRule:
-    refuse_sizes(
-        program,
-        {name: name in head for name in SIZE_NAMES},
-        f"{where}: launch",
-    )
+    refuse_sizes(program, {name: name in head for name in SIZE_NAMES}, f"{where}: launch")
     names = ("grid", "block") if program.is_cuda else ("global", "local")
     sizes = {}
     for name in names:
-        listed = head.take(name)
-        listed = [] if listed is None else listed if isinstance(listed, list) else [listed]
-        if not len(listed) <= 3 or any(isinstance(each, bool | dict | list) for each in listed):
+        value = head.take(name)
+        axes = [] if value is None else value if isinstance(value, list) else [value]
+        if not len(axes) <= 3 or any(isinstance(size, bool | dict | list) for size in axes):
             raise head.fail(name, "1 to 3 whole numbers or expressions")
-        sizes[name] = tuple(Expression.parse(str(each), f"{where}: launch: {name}", known) for each in listed)
-        if not listed and name != "local":
+        sizes[name] = tuple(Expression.parse(str(size), f"{where}: launch: {name}", known) for size in axes)
+        if not axes and name != "local":
             raise InputError.of(where=where, field=f"launch: {name}", expected="sizes", found="none")
     shared = head.take("shared")
     parsed = None if shared is None else Expression.parse(str(shared), f"{where}: launch: shared", known)
@@ -140,31 +136,29 @@ def _rule_of_toml(
     return rule
 
 
-def _parameters(
-    items: Sequence[tuple[str, object]], where: str, constants: Mapping[str, Value]
-) -> dict[str, tuple[Setting, ...]]:
-    """Values by name, of lists or of expressions that give lists."""
-    found: dict[str, tuple[Setting, ...]] = {}
-    for name, listed in items:
+def _parameters(items: Sequence[tuple[str, object]], where: str) -> dict[str, tuple[Setting, ...]]:
+    """Check the values of parameters by name, given as lists or as expressions of lists."""
+    parameters: dict[str, tuple[Setting, ...]] = {}
+    for name, content in items:
         field = f"{where}: parameters: {name}"
         if not re.fullmatch(r"[A-Za-z_]\w*", name):
             raise InputError.of(where=field, expected="a name of letters, digits and _", found=name)
-        if isinstance(listed, str):
-            listed = plain(Expression.parse(listed, field, frozenset(constants)).value(constants))
-        given = listed if isinstance(listed, list) else [listed]
-        values = [each for each in given if _is_setting(each)]
-        wrong = [each for each in given if not _is_setting(each)]
+        if isinstance(content, str):
+            content = plain(Expression.parse(content, field, frozenset()).value({}))
+        entries = content if isinstance(content, list) else [content]
+        values = [each for each in entries if _is_setting(each)]
+        wrong = [each for each in entries if not _is_setting(each)]
         if wrong or not 1 <= len(values) <= _MOST_VALUES or len(set(values)) < len(values):
             expected = f"1 to {_MOST_VALUES} different numbers or texts"
             raise InputError.of(
-                where=field, expected=expected, found=repr(wrong[0] if wrong else listed)[:80]
+                where=field, expected=expected, found=repr(wrong[0] if wrong else content)[:80]
             )
         if len({isinstance(each, str) for each in values}) > 1:
-            raise InputError.of(where=field, expected="numbers or texts alone", found=repr(listed)[:80])
-        found[name] = tuple(values)
-    if not found:
+            raise InputError.of(where=field, expected="numbers or texts alone", found=repr(content)[:80])
+        parameters[name] = tuple(values)
+    if not parameters:
         raise InputError.of(where=where, field="parameters", expected="at least one", found="none")
-    return found
+    return parameters
 
 
 def _is_setting(value: object) -> TypeGuard[Setting]:
@@ -172,7 +166,6 @@ def _is_setting(value: object) -> TypeGuard[Setting]:
 
 
 def _constraints(texts: Sequence[str], where: str, known: frozenset[str]) -> tuple[Expression, ...]:
-    """Constraints, parsed."""
     return tuple(
         Expression.parse(text, f"{where}: constraints[{number}]", known) for number, text in enumerate(texts)
     )
@@ -184,8 +177,8 @@ def _constraints(texts: Sequence[str], where: str, known: frozenset[str]) -> tup
 def _of_t1(path: Path, text: str, source: str | Path | None, kernel: str | None) -> Space:
     """Read a T1 file.
 
-    The grid is the problem size over the divisors of the grid where the file has both, as Kernel Tuner takes
-    it, and else the global size.
+    The grid is the problem size over the grid's divisors if the file has both, as in Kernel Tuner, and else
+    follows from the global size.
     """
     try:
         content = json.loads(text)
@@ -195,12 +188,15 @@ def _of_t1(path: Path, text: str, source: str | Path | None, kernel: str | None)
     if isinstance(version, bool) or not isinstance(version, int) or not 1 <= version <= T1_VERSION:
         expected = f"a T1 file of version {T1_VERSION}"
         raise InputError.of(where=path, field="General: FormatVersion", expected=expected, found=version)
-    told = _at(content, path, list, "ConfigurationSpace", "TuningParameters")
+    tuning = _at(content, path, list, "ConfigurationSpace", "TuningParameters")
     specification = _at(content, path, dict, "KernelSpecification")
-    items = [(_text(each, path, "Name"), _values(each, path)) for each in told]
-    parameters = _parameters(items, str(path), {})
+    items = [(_text(each, path, "Name"), _values(each, path)) for each in tuning]
+    parameters = _parameters(items, str(path))
     size = specification.get("ProblemSize")
     sizes = size if isinstance(size, list) else [] if size is None else [size]
+    if len(sizes) > len(AXES):
+        expected = f"at most {len(AXES)} sizes"
+        raise InputError.of(where=path, field="ProblemSize", expected=expected, found=len(sizes))
     constants: dict[str, Value] = {"ProblemSize": sizes} if sizes else {}
     known = frozenset(parameters) | frozenset(constants)
     conditions = _at(content, path, list, "ConfigurationSpace", "Conditions", optional=True)
@@ -217,11 +213,11 @@ _Kind = TypeVar("_Kind", list[Any], dict[str, Any])
 
 
 def _at(content: object, path: Path, kind: type[_Kind], *fields: str, optional: bool = False) -> _Kind:
-    """What is at a place of the file."""
+    """Return the content of a nested field, empty if it is optional and missing."""
 
     def wrong(depth: int, expected: str) -> InputError:
-        place = ": ".join(fields[:depth])
-        return InputError.of(where=path, field=place, expected=expected, found=repr(content)[:60])
+        field = ": ".join(fields[:depth])
+        return InputError.of(where=path, field=field, expected=expected, found=repr(content)[:60])
 
     for depth, field in enumerate(fields, start=1):
         if isinstance(content, dict) and optional and field not in content:
@@ -262,9 +258,9 @@ def _rule_of_t1(
             where=path, field="Language", expected=f"one of {', '.join(LANGUAGES)}", found=repr(language)
         )
     options = [
-        each
-        for each in _at(specification, path, list, "CompilerOptions", optional=True)
-        if isinstance(each, str) and (LANGUAGES[language] != "opencl-c" or not each.startswith("-std"))
+        option
+        for option in _at(specification, path, list, "CompilerOptions", optional=True)
+        if isinstance(option, str) and (LANGUAGES[language] != "opencl-c" or not option.startswith("-std"))
     ]
     program = Program.from_file(file, options=options)
 
@@ -281,20 +277,19 @@ def _rule_of_t1(
         size = constants["ProblemSize"]
         problem = size if isinstance(size, list) else [size]
         grid = tuple(
-            f"ceil(({problem[k]}) / ({' * '.join(f'({each})' for each in divisors[k] or [1])}))"
-            for k in range(len(problem))
+            f"ceil(({items}) / ({' * '.join(f'({each})' for each in factors or [1])}))"
+            for items, factors in zip(problem, divisors, strict=False)
         )
     elif specification.get("GlobalSizeType", language) == "OpenCL":
-        pairs = list(zip(total, (each.text for each in local), strict=False))
-        grid = tuple(f"ceil(({each.text}) / ({items}))" for each, items in pairs)
+        grid = tuple(f"ceil(({a.text}) / ({b.text}))" for a, b in zip(total, local, strict=False))
     else:
         grid = tuple(each.text for each in total)
-    pairs_of = list(zip(grid, [*(each.text for each in local), "1", "1"], strict=False))
     if program.is_cuda:
-        sizes = {"grid": tuple(parse(each, "GlobalSize") for each in grid), "block": local[: len(grid)]}
+        sizes = {"grid": tuple(parse(count, "GlobalSize") for count in grid), "block": local[: len(grid)]}
     else:
+        pairs = zip(grid, [*(each.text for each in local), "1", "1"], strict=False)
         sizes = {
-            "global": tuple(parse(f"({count}) * ({items})", "GlobalSize") for count, items in pairs_of),
+            "global": tuple(parse(f"({count}) * ({items})", "GlobalSize") for count, items in pairs),
             "local": local[: len(grid)],
         }
     shared = specification.get("SharedMemory")
@@ -313,7 +308,7 @@ def _rule_of_t1(
 
 
 def _argument_of_t1(entry: Any, path: Path, number: int, known: frozenset[str]) -> dict[str, object]:
-    """An argument as launch files have it."""
+    """Convert an argument to a table of a launch file."""
     kind = _text(entry, path, "Type")
     memory, fill = entry.get("MemoryType"), entry.get("FillType", "Constant")
     where = f"{path}: Arguments[{number}]"

@@ -24,8 +24,8 @@ from crosscast.kernel import Argument, Kernel, Launch, Parameter, Program
 from crosscast.tuning.expressions import Expression, Value, plain
 
 MOST_VARIANTS = 1 << 17
-"""Of a space with more valid variants, so many are drawn."""
-_MOST_AT_ONCE = 1 << 21
+"""Of a space with more valid variants, this number is drawn at random."""
+_MOST_ROWS = 1 << 21
 
 Setting = int | float | str | bool
 """A value of a parameter."""
@@ -35,12 +35,12 @@ Variant = Mapping[str, Setting]
 
 
 def label_of(variant: Variant) -> str:
-    """A variant as a profile's size has it.
+    """Return the label of a variant, which is its profile's size.
 
     >>> label_of({"MWG": 16, "SA": 1})
     'MWG=16;SA=1'
     """
-    return ";".join(f"{name}={int(v) if isinstance(v, bool) else v}" for name, v in variant.items())
+    return ";".join(f"{name}={_text_of(value)}" for name, value in variant.items())
 
 
 @dataclass(frozen=True)
@@ -49,29 +49,33 @@ class LaunchRule:
 
     program: Program
     kernel: str
-    sizes: Mapping[str, tuple[Expression, ...]]  # As launch files name them: global and local, grid and block
-    shared: Expression | None
-    arguments: tuple[
-        Mapping[str, object], ...
-    ]  # Tables as launch files have them; texts for numbers are these
-    constants: Mapping[str, Value]  # What expressions may name beside parameters
-    where: str
+    sizes: Mapping[str, tuple[Expression, ...]]  # By name in launch files, such as global and local
+    shared: Expression | None  # Bytes of dynamic shared memory
+    arguments: tuple[Mapping[str, object], ...]  # Launch files' tables, with expressions as texts for numbers
+    constants: Mapping[str, Value]  # Other names in expressions than parameters
+    where: str  # The file
     seed: int = 0
 
     def kernel_of(self, variant: Variant) -> Kernel:
-        """The kernel of a variant; parameters that the program does not name are left out of its options."""
-        used = [name for name in variant if name in _words(self.program.content)] if _whole(self) else variant
-        defined = [f"-D{name}={_defined(variant[name])}" for name in used]
-        options = (*self.program.options, *defined)
-        return Kernel(replace(self.program, options=options), self.kernel)
+        """Return the kernel of a variant, compiled with a macro for each parameter that the program names."""
+        content = self.program.content
+        # Included files, which are not in the content, may name any parameter.
+        is_one_file = b"#include" not in content.replace(b" ", b"")
+        used = [name for name in variant if name in _words(content)] if is_one_file else variant
+        macros = [f"-D{name}={_text_of(variant[name])}" for name in used]
+        return Kernel(replace(self.program, options=(*self.program.options, *macros)), self.kernel)
 
     def groups(self, variant: Variant) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """Work-groups in each dimension, and work-items of each."""
+        """Return the number of work-groups, and of work-items of each, by dimension.
+
+        Raises
+        ------
+        InputError
+            If the local size does not divide the global size, or a size is not a whole number above 0.
+        """
         values = {**self.constants, **variant}
         sizes = {
-            name: tuple(each.whole(values, 1) for each in found)
-            for name, found in self.sizes.items()
-            if found
+            name: tuple(size.integer(values, 1) for size in axes) for name, axes in self.sizes.items() if axes
         }
         if self.program.is_cuda:
             grid, block = sizes["grid"], sizes["block"]
@@ -80,46 +84,46 @@ class LaunchRule:
         total = sizes["global"]
         local = sizes.get("local") or default_local_size(total)
         local = _padded(local, len(total))
-        uneven = [(size, each) for size, each in zip(total, local, strict=False) if size % each]
-        if uneven or len(local) != len(total):
+        is_uneven = any(size % items for size, items in zip(total, local, strict=False))
+        if is_uneven or len(local) != len(total):
             expected = f"a global size that is a multiple of the local size {local}"
             raise InputError.of(where=self.where, field=label_of(variant), expected=expected, found=total)
-        return tuple(size // each for size, each in zip(total, local, strict=True)), local
+        return tuple(size // items for size, items in zip(total, local, strict=True)), local
 
     def coordinates(self, variants: Variants) -> Reals:
-        """Coordinates ``(n, p)`` of variants: of their parameters, and whether work-groups divide sizes.
+        """Return the coordinates ``(n, p)`` of variants: of parameters, and of sizes rounded up or down.
 
-        Those that reach over an edge have other code: tests, and what compilers make of them.
+        Work-groups that reach over an edge of the data run other code than the rest.
         """
-        columns = {
-            name: np.array(values)[places]
-            for name, values, places in zip(variants.names, variants.values, variants.rows.T, strict=True)
+        settings = {
+            name: np.array(values)[indices]
+            for name, values, indices in zip(variants.names, variants.values, variants.rows.T, strict=True)
         }
-        found = [variants.coordinates]
-        for each in (part for parts in self.sizes.values() for part in parts):
-            for uneven in each.uneven({**self.constants, **columns}):
+        columns = [variants.coordinates]
+        for size in (size for axes in self.sizes.values() for size in axes):
+            for uneven in size.uneven({**self.constants, **settings}):
                 column = np.broadcast_to(uneven, (len(variants),)).astype(np.float64)
                 if column.std() > 0:
-                    found.append(((column - column.mean()) / column.std())[:, None])
-        return np.concatenate(found, axis=1)
+                    columns.append(((column - column.mean()) / column.std())[:, None])
+        return np.concatenate(columns, axis=1)
 
     def launch(self, variant: Variant, groups: Sequence[int] | None = None) -> Launch:
-        """The launch of a variant, or of so many of its work-groups alone."""
-        whole, local = self.groups(variant)
-        count = whole if groups is None else _padded(groups, len(whole))[: len(whole)]
+        """Return the launch of a variant, with all its work-groups or the given number by dimension."""
+        all_groups, local = self.groups(variant)
+        count = all_groups if groups is None else _padded(groups, len(all_groups))[: len(all_groups)]
         kernel = self.kernel_of(variant)
         args = tuple(
             self._argument(number, table, kernel) for number, table in enumerate(self.tables(variant))
         )
-        size = tuple(each * items for each, items in zip(count, local, strict=True))
+        size = tuple(number * items for number, items in zip(count, local, strict=True))
         return Launch(kernel, size, local, args, shared=self.shared_bytes(variant))
 
     def shared_bytes(self, variant: Variant) -> int | None:
-        """Dynamic shared memory of a variant's blocks."""
-        return None if self.shared is None else self.shared.whole({**self.constants, **variant}, 0)
+        """Return the bytes of dynamic shared memory of a variant's blocks; ``None`` if the space has none."""
+        return None if self.shared is None else self.shared.integer({**self.constants, **variant}, 0)
 
     def tables(self, variant: Variant) -> list[dict[str, object]]:
-        """Arguments of a variant, as launch files have them."""
+        """Return the arguments of a variant, as tables of a launch file."""
         values = {**self.constants, **variant}
         return [
             {
@@ -130,28 +134,26 @@ class LaunchRule:
         ]
 
     def _argument(self, number: int, table: Mapping[str, object], kernel: Kernel) -> Argument:
-        declared = kernel if _untyped(table) else None
-        made = _made(json.dumps(table, sort_keys=True), number, self.seed, self.where, declared)
-        return made.copy() if isinstance(made, np.ndarray) else made
-
-
-def _untyped(table: Mapping[str, object]) -> bool:
-    return not {"type", "null", "local", "sampler", "image"} & table.keys()
+        has_type = {"type", "null", "local", "sampler", "image"} & table.keys()
+        text = json.dumps(table, sort_keys=True)
+        argument = _cached_argument(text, number, self.seed, self.where, None if has_type else kernel)
+        # Kernels write to arrays, so each launch gets a copy.
+        return argument.copy() if isinstance(argument, np.ndarray) else argument
 
 
 @functools.lru_cache(maxsize=8)
-def _made(text: str, number: int, seed: int, where: str, kernel: Kernel | None) -> Argument:
-    """An argument of its table; launches get copies of arrays, as kernels write to them."""
-    place = f"{where}: arg[{number}]"
+def _cached_argument(text: str, number: int, seed: int, where: str, kernel: Kernel | None) -> Argument:
+    """Build an argument from its table in JSON, and `kernel` if its type is that of the parameter."""
+    field = f"{where}: arg[{number}]"
 
     def declared() -> Parameter:
         parameters = frontend_parameters(kernel.program, kernel.name) if kernel is not None else []
         if number >= len(parameters):
             expected = f"one of the kernel's {len(parameters)} parameters"
-            raise InputError.of(where=place, expected=expected, found=f"argument {number} (from 0)")
+            raise InputError.of(where=field, expected=expected, found=f"argument {number} (from 0)")
         return parameters[number]
 
-    return build_argument(Fields(json.loads(text), place), Path(where).parent, (seed, number), declared)
+    return build_argument(Fields(json.loads(text), field), Path(where).parent, (seed, number), declared)
 
 
 NUMERIC = ("length", "value", "local", "values", "shape", "start", "step", "low", "high", "mean", "sd")
@@ -177,12 +179,7 @@ def _words(content: bytes) -> frozenset[str]:
     return frozenset(re.findall(r"[A-Za-z_]\w*", content.decode(errors="replace")))
 
 
-def _whole(rule: LaunchRule) -> bool:
-    """Whether the program is in one file, so that the names in it are all that a parameter can change."""
-    return b"#include" not in rule.program.content.replace(b" ", b"")
-
-
-def _defined(value: Setting) -> str:
+def _text_of(value: Setting) -> str:
     return str(int(value)) if isinstance(value, bool) else str(value)
 
 
@@ -192,87 +189,87 @@ class Variants:
 
     names: tuple[str, ...]
     values: tuple[tuple[Setting, ...], ...]  # Of each parameter
-    rows: Integers  # `(n, len(names))` Places in these values
-    drawn: bool = False  # Whether there are more, of which these were drawn at random
+    rows: Integers  # `(n, len(names))` Indices into these values
+    drawn: bool = False  # Whether these were drawn at random from more
 
     def __len__(self) -> int:
         return len(self.rows)
 
     def __getitem__(self, row: int) -> Variant:
         return {
-            name: values[place]
-            for name, values, place in zip(self.names, self.values, self.rows[row].tolist(), strict=True)
+            name: values[index]
+            for name, values, index in zip(self.names, self.values, self.rows[row].tolist(), strict=True)
         }
 
     @functools.cached_property
     def labels(self) -> tuple[str, ...]:
-        """Each as a profile's size has it."""
+        """Labels of the variants, which are their profiles' sizes."""
         return tuple(label_of(self[row]) for row in range(len(self)))
 
     def take(self, rows: Integers) -> Variants:
-        """Some of them."""
+        """Return the variants of some rows."""
         return replace(self, rows=self.rows[rows])
 
     @functools.cached_property
     def coordinates(self) -> Reals:
-        """Numbers ``(n, p)`` for the parameters that vary, each of mean 0 and deviation 1.
+        """Coordinates ``(n, p)`` of the parameters that vary, each of mean 0 and deviation 1.
 
-        Numbers above zero stand by their logarithm, texts by their place.
+        They are logarithms of positive numbers, and the positions of texts among a parameter's values.
         """
         columns = []
-        for values, places in zip(self.values, self.rows.T, strict=True):
-            numbers = [each for each in values if not isinstance(each, str)]
+        for values, indices in zip(self.values, self.rows.T, strict=True):
+            numbers = [value for value in values if not isinstance(value, str)]
             if len(numbers) < len(values):
-                column = np.arange(len(values), dtype=np.float64)
+                scale = np.arange(len(values), dtype=np.float64)
             else:
-                column = np.array(numbers, dtype=np.float64)
-                column = np.log2(column) if (column > 0).all() else np.arcsinh(column)
-            found = column[places]
-            if found.std() > 0:
-                columns.append((found - found.mean()) / found.std())
+                scale = np.array(numbers, dtype=np.float64)
+                scale = np.log2(scale) if (scale > 0).all() else np.arcsinh(scale)
+            column = scale[indices]
+            if column.std() > 0:
+                columns.append((column - column.mean()) / column.std())
         return np.stack(columns, axis=1) if columns else np.zeros((len(self), 0))
 
 
 @dataclass(frozen=True)
 class Space:
-    """Parameters of a kernel, what holds among them, and how a variant is launched.
+    """Parameters of a kernel, their constraints, and the launch of a variant.
 
-    Read by `read_space`; `launches` is ``None`` where the kernel's file is not known.
+    Read by `read_space`; `launches` is ``None`` if the kernel's file or its launch is not known.
     """
 
-    where: str
+    where: str  # The file
     kernel: str | None
     parameters: Mapping[str, tuple[Setting, ...]]
     constraints: tuple[Expression, ...]
     launches: LaunchRule | None = None
 
     def variants(self, *, most: int = MOST_VARIANTS, seed: int = 0) -> Variants:
-        """All valid variants; so many drawn at random if there are more.
+        """Return all valid variants, or `most` of them at random.
 
         Raises
         ------
         InputError
-            If there is none: the sentence names the constraint after which none was left.
+            If there is none: the sentence names the constraint that excluded the last.
         """
         rng = np.random.default_rng(seed)
         names = tuple(self.parameters)
         rows = np.zeros((1, 0), dtype=np.int64)
-        left, drawn = list(self.constraints), False
-        for place, name in enumerate(names):
+        constraints, drawn = list(self.constraints), False
+        for index, name in enumerate(names):
             count = len(self.parameters[name])
-            if len(rows) * count > _MOST_AT_ONCE:
-                rows, drawn = rows[np.sort(rng.permutation(len(rows))[: _MOST_AT_ONCE // count])], True
+            if len(rows) * count > _MOST_ROWS:
+                rows, drawn = rows[np.sort(rng.permutation(len(rows))[: _MOST_ROWS // count])], True
             repeated = np.repeat(rows, count, axis=0)
             rows = np.concatenate([repeated, np.tile(np.arange(count), len(rows))[:, None]], axis=1)
-            bound = set(names[: place + 1])
-            for constraint in [each for each in left if each.names <= bound]:
-                left.remove(constraint)
+            bound = set(names[: index + 1])
+            for constraint in [each for each in constraints if each.names <= bound]:
+                constraints.remove(constraint)
                 rows = rows[constraint.holds(self._columns(rows), len(rows))]
                 if not len(rows):
-                    some = "of those that were drawn " if drawn else ""
+                    sample = "of those that were drawn " if drawn else ""
                     raise InputError.of(
                         where=constraint.where,
-                        expected=f"constraints that a variant {some}fulfils",
+                        expected=f"constraints that a variant {sample}fulfils",
                         found=f"none that fulfils {constraint.text!r} and those before it",
                     )
         if len(rows) > most:
@@ -283,17 +280,18 @@ class Space:
         constants = {} if self.launches is None else dict(self.launches.constants)
         names = list(self.parameters)[: rows.shape[1]]
         return constants | {
-            name: np.array(self.parameters[name])[places] for name, places in zip(names, rows.T, strict=True)
+            name: np.array(self.parameters[name])[indices]
+            for name, indices in zip(names, rows.T, strict=True)
         }
 
     @property
     def rule(self) -> LaunchRule:
-        """How variants are launched.
+        """The launch of variants.
 
         Raises
         ------
         InputError
-            If the space does not say.
+            If the kernel's file or its launch is not known.
         """
         if self.launches is None:
             raise InputError.of(

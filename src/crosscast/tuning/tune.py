@@ -1,4 +1,4 @@
-"""The best variants of a kernel on devices, in one call: `crosscast.tune`."""
+"""Find the best variants of a kernel on devices in one call, `crosscast.tune`."""
 
 from __future__ import annotations
 
@@ -36,45 +36,46 @@ def tune(
 ) -> Ranking:
     """Rank the variants of a kernel by the times that are forecast for them on devices.
 
-    This is what ``crosscast tune`` does. A notebook shows what it returns as a table.
+    ``crosscast tune`` calls this function. A notebook shows its result as a table.
 
     Parameters
     ----------
     source
         The kernel's file.
     space
-        File of the space: TOML, or a T1 file of Kernel Tuner; or one that was read.
+        File of the space, in TOML or in the T1 format of Kernel Tuner; or a space that was read.
     devices
-        Names of devices that the model knows or the catalogue has, or descriptions.
+        Names of devices of the model or the catalogue, or descriptions.
     kernel
-        The kernel's name, where the space does not say it.
+        The kernel's name, if the space does not name it.
     model
-        Name or folder of a model of times that takes whole profiles; by default the bundled one.
+        Name or folder of a model of times that takes whole profiles; by default one that was calibrated on
+        one of the devices, or else the bundled one.
     profiles
-        How many variants are profiled; the counts of the others follow from theirs.
+        Number of variants to profile; counts of the others are estimated from these.
     measure
-        How many variants to measure at most on a device of this machine, to which the forecasts are then
-        conditioned; none by default. An interrupted call goes on where it was.
+        Largest number of variants to measure on a device of this machine, on which the forecasts are then
+        conditioned; none by default. An interrupted call resumes when it is repeated.
     within
-        Measuring ends when no variant is likely to be better by this share of the time.
+        Measuring ends when no variant is likely to be faster by this share of the time.
     on
-        Id of the device that measures, as ``crosscast devices`` shows it; by default the first. It takes the
-        place of `devices`.
+        Id of the device that measures, as ``crosscast devices`` shows it; by default the first. It replaces
+        `devices`.
     level
-        Probability that the intervals are to hold.
+        Probability of the intervals.
     seed
-        Of what is drawn at random.
+        Seed of random choices.
     jobs
-        How many variants are profiled at the same time.
+        Number of variants that are profiled at the same time.
     cache
         Folder for profiles and measured times; by default one in the user's cache.
     progress
-        Called now and then with how far the work is.
+        Called after each variant that was profiled or measured.
 
     Returns
     -------
     Ranking
-        A row for each variant and device, the fastest first; ``to_pandas()`` and ``to_dict()`` give all.
+        A row for each variant and device, the fastest first, also as ``to_pandas()`` and ``to_dict()``.
 
     Raises
     ------
@@ -88,8 +89,8 @@ def tune(
     Examples
     --------
     >>> import crosscast
-    >>> found = crosscast.tune("kernel.cl", "space.toml", ["rtx-a4000"])  # doctest: +SKIP
-    >>> found.to_pandas().head(10)  # doctest: +SKIP
+    >>> ranking = crosscast.tune("kernel.cl", "space.toml", ["rtx-a4000"])  # doctest: +SKIP
+    >>> ranking.to_pandas().head(10)  # doctest: +SKIP
     """
     if measure < 0:
         raise InputError.of(where="measure", expected="at least 0", found=measure)
@@ -105,8 +106,8 @@ def tune(
         )
     if not measure and not devices:
         raise InputError.of(where="devices", expected="at least one device", found="none")
-    described = read_space(space, source, kernel) if isinstance(space, str | Path) else space
-    rule = described.rule
+    space = read_space(space, source, kernel) if isinstance(space, str | Path) else space
+    rule = space.rule
     if measure and rule.program.form != "opencl-c":
         raise InputError.of(
             where=source,
@@ -115,33 +116,25 @@ def tune(
         )
     folder = make_folder(cache_home() / "tuning" if cache is None else cache, "cache")
     profiler = Profiler(rule, jobs, folder=folder)
-    if not measure:
-        chosen, known = model_for(model, devices)
-        return rank(
-            described,
-            known,
-            chosen,
-            profiler=profiler,
-            profiles=profiles,
-            seed=seed,
-            level=level,
-            progress=progress,
-        )
-    # Imported here: what forecasts needs no OpenCL.
-    from crosscast.tuning.measuring import Journal, here, measured_search
+    if measure:
+        # Imported here: forecasts need no OpenCL.
+        from crosscast.tuning.measuring import Journal, here, measured_search
 
-    device, facts = here(on)
-    chosen, known = model_for(model, [facts])
+        device, description = here(on)
+        devices = [description]
+    times, descriptions = model_for(model, devices)
     ranking = rank(
-        described,
-        known,
-        chosen,
+        space,
+        descriptions,
+        times,
         profiler=profiler,
         profiles=profiles,
         seed=seed,
         level=level,
         progress=progress,
     )
+    if not measure:
+        return ranking
     name = hashlib.sha256(f"{profiler.name} {device.id} {device.driver}".encode()).hexdigest()[:32]
     journal = Journal(folder / f"{name}-times.jsonl")
     return measured_search(ranking, device, measure, journal, within=within, progress=progress)
