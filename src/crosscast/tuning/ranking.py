@@ -166,7 +166,9 @@ class Ranking(Tabular):
     def columns(self) -> Mapping[str, Column]:
         """Return a row for each variant and device that can run it, the fastest first."""
         low, high = self.limits()
-        rows, devices, ranks = [], [], []
+        rows: list[int] = []
+        devices: list[int] = []
+        ranks: list[int] = []
         for device, key in enumerate(self.devices):
             order = self.order(key).tolist()
             rows += order
@@ -259,9 +261,9 @@ def rank(
     all_rows = range(len(variants))
     first = profiles if len(variants) <= profiles else math.ceil(_COVERING_SHARE * profiles)
     profile(spread(space.rule.coordinates(variants), first, seed).tolist())
-    for rounds in range(_ROUNDS, 0, -1):
+    for rounds_left in range(_ROUNDS, 0, -1):
         # In several rounds: if few are profiled, a fast forecast is often an error of estimated counts.
-        if (more := (profiles - len(attempted)) // rounds) > 0 and len(attempted) < len(variants):
+        if (more := (profiles - len(attempted)) // rounds_left) > 0 and len(attempted) < len(variants):
             estimated = VariantCounts(variants, space.rule, profiled).profiles(all_rows)
             profile(_fastest(forecasts(model, estimated, devices).log_time, more, attempted))
     counts = VariantCounts(variants, space.rule, profiled)
