@@ -23,7 +23,7 @@ from crosscast.cluster.simulator import engine, planning
 from crosscast.cluster.simulator import queues as compiled
 from crosscast.cluster.simulator import queues as trees
 from crosscast.cluster.simulator.engine import advance, choices_of
-from crosscast.cluster.simulator.queues import is_kept, kept
+from crosscast.cluster.simulator.queues import is_jit_cached, jit_cached
 from crosscast.errors import InputError, MissingExtraError
 from support.brute_force import Plain
 from support.cluster import STATIC_ORDERS, Case, made_case
@@ -325,8 +325,8 @@ TWO = [Machine("left", 4), Machine("right", 8)]
         (ONE, None, "jobs: job 2: procs: expected at most the 4 of one, found 5"),
         (TWO, None, "placement: expected one for 2 machines, found none"),
         (TWO, Bound(np.array([0, 0, 0])), "jobs: job 2: procs: expected at most the 4 of left, found 5"),
-        (TWO, Bound(np.array([0, 1])), r"placement: machine: expected 3 places, found shape \(2,\)"),
-        (TWO, Bound(np.array([0, 1, 2])), "placement: machine: job 3: expected places from 0 to 1, found 2"),
+        (TWO, Bound(np.array([0, 1])), r"placement: machine: expected 3 indices, found shape \(2,\)"),
+        (TWO, Bound(np.array([0, 1, 2])), "placement: machine: job 3: expected indices from 0 to 1, found 2"),
         (TWO, Preferred(np.array([[0], [0], [1]])), "job 2: .* wide enough on which it runs"),
         (TWO, Preferred(np.array([[0, 1], [1, -2], [1, 0]])), "order: job 2: .* from -1 to 1, found -2"),
         (TWO, Preferred(np.array([0, 1, 1])), r"placement: order: expected shape \(3, 2\), found \(3,\)"),
@@ -389,16 +389,16 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_it_is_kept_with_other_things_that_are(cache: Path) -> None:
-    first = kept(twice)
+    first = jit_cached(twice)
     # Its own setting is left alone.
     assert numba.config.CACHE_DIR == ""  # type: ignore[attr-defined]
-    assert not is_kept(first)
+    assert not is_jit_cached(first)
     assert first(4) == 8
-    assert is_kept(first)
+    assert is_jit_cached(first)
     assert len([*cache.glob("crosscast/simulator/*/*/*.nbi")]) == 1
     # The next process finds it there.
-    again = kept(twice)
-    assert is_kept(again)
+    again = jit_cached(twice)
+    assert is_jit_cached(again)
     assert again(4) == 8
     assert not again.stats.cache_misses  # type: ignore[attr-defined]
 
@@ -414,10 +414,10 @@ def test_where_nothing_can_be_written_it_is_compiled_all_the_same(
         return njit(**options)
 
     monkeypatch.setattr(compiled._NUMBA, "njit", without_folder)
-    function = kept(twice)
-    assert not is_kept(function)
+    function = jit_cached(twice)
+    assert not is_jit_cached(function)
     assert function(4) == 8
-    assert is_kept(function)
+    assert is_jit_cached(function)
 
 
 def test_a_user_without_a_home_folder_can_simulate_all_the_same(
@@ -428,7 +428,7 @@ def test_a_user_without_a_home_folder_can_simulate_all_the_same(
 
     monkeypatch.delenv("XDG_CACHE_HOME")
     monkeypatch.setattr(Path, "home", unknown)
-    assert kept(twice)(4) == 8
+    assert jit_cached(twice)(4) == 8
 
 
 TIMES = np.array([[4.0], [2.0], [3.0], [9.0], [0.0], [5.0]])
@@ -484,7 +484,7 @@ def test_a_person_is_told_that_it_is_compiled(monkeypatch: pytest.MonkeyPatch) -
     told: list[str] = []
     simulate(JOBS_ENGINE, MACHINES, progress=told.append)
     assert not told
-    monkeypatch.setattr(compiled, "is_kept", lambda _: False)
+    monkeypatch.setattr(compiled, "is_jit_cached", lambda _: False)
     monkeypatch.setattr(engine, "_FEW", 0)
     simulate(JOBS_ENGINE, MACHINES, progress=told.append)
     assert told == ["compiling the simulator: this is done once, and takes up to a minute"]
@@ -504,7 +504,7 @@ def test_few_jobs_are_simulated_the_same_without_compiling(
         for case in cases
         for policy in policies
     ]
-    monkeypatch.setattr(compiled, "is_kept", lambda _: False)
+    monkeypatch.setattr(compiled, "is_jit_cached", lambda _: False)
     for module, name in ((engine, "advance"), (planning, "advance_plan")):
         function = getattr(module, name)
         assert compiled.suited(function, 10, 10, None) is not function

@@ -25,13 +25,13 @@ class GavelSpeeds:
     """Speeds of types of jobs."""
 
     kinds: tuple[str, ...]  # Kinds of GPU
-    types: frozenset[str]  # Types of jobs that have a speed with any number of GPUs
+    types: frozenset[str]  # Types of jobs with a speed for some number of GPUs
     # Steps per second on each kind, by type and number of GPUs; 0 where it does not fit
     by_job: dict[tuple[str, int], tuple[float, ...]]
 
 
 def read_speeds(path: str | Path) -> GavelSpeeds:
-    """Read speeds, of GPUs in one server."""
+    """Read speeds of GPUs in one server."""
     rows = [
         row
         for row in read_file(GAVEL_ALONE, Path(path)).rows
@@ -44,7 +44,7 @@ def read_speeds(path: str | Path) -> GavelSpeeds:
     for row in rows:
         kind = kinds.index(row.text("gpu"))
         by_job[row.text("job"), row.integer("gpus")][kind] = row.number("steps_per_s")
-    speeds = {job: tuple(known) for job, known in by_job.items()}
+    speeds = {job: tuple(values) for job, values in by_job.items()}
     return GavelSpeeds(kinds, frozenset(name for name, _ in speeds), speeds)
 
 
@@ -53,7 +53,7 @@ _LAYOUTS = {
     9: {"total steps": 4, "scale factor": 5, "arrival time": 8},
     10: {"total steps": 5, "scale factor": 6, "arrival time": 9},
 }
-"""Places of fields by the number of fields in a line, as Gavel's ``parse_trace`` changed over time."""
+"""Indices of fields by the number of fields in a line, as Gavel's ``parse_trace`` changed over time."""
 _MOST_TRACE_BYTES = 1 << 30
 _LONGEST_LINE = 64 << 10
 
@@ -67,7 +67,7 @@ class GavelTrace:
     jobs: Jobs
     kinds: tuple[str, ...]  # The `k` kinds of GPU
     types: tuple[str, ...]  # Type of each job, such as `ResNet-50 (batch size 64)`
-    left_out: Mapping[str, int]  # How many lines were left out, by the reason
+    left_out: Mapping[str, int]  # Number of lines that were left out, by the reason
 
 
 def read_gavel(trace: str | Path, speeds: str | Path) -> GavelTrace:
@@ -78,18 +78,18 @@ def read_gavel(trace: str | Path, speeds: str | Path) -> GavelTrace:
     GPUs, or is 0 on all kinds.
     """
     trace = Path(trace)
-    known = read_speeds(speeds)
+    known_speeds = read_speeds(speeds)
     numbers, arrivals, procs, runs, types = [], [], [], [], []
     left_out: Counter[str] = Counter()
     last = 0.0
-    for line, job in _lines(trace, known, Path(speeds)):
+    for line, job in _lines(trace, known_speeds, Path(speeds)):
         if job.arrival_s < last:
             raise InputError(
                 f"{trace}: line {line}: arrival time: expected at least {last:.15g} s, as in a line before, "
                 f"found {job.arrival_s:.15g}"
             )
         last = job.arrival_s
-        steps_per_s = known.by_job.get((job.type, job.gpus))
+        steps_per_s = known_speeds.by_job.get((job.type, job.gpus))
         if job.gpus == 0:
             left_out["no GPUs"] += 1
         elif steps_per_s is None:
@@ -103,11 +103,13 @@ def read_gavel(trace: str | Path, speeds: str | Path) -> GavelTrace:
             runs.append([job.steps / speed if speed else math.inf for speed in steps_per_s])
             types.append(job.type)
     if not numbers:
-        found = ", ".join(f"{count} with {reason}" for reason, count in left_out.items())
-        raise InputError(f"{trace}: expected jobs whose speed is known, found none{found and f' ({found})'}")
+        reasons = ", ".join(f"{count} with {reason}" for reason, count in left_out.items())
+        raise InputError(
+            f"{trace}: expected jobs whose speed is known, found none{reasons and f' ({reasons})'}"
+        )
     run_s = np.array(runs, dtype=np.float64)
     jobs = Jobs(_integers(numbers), np.array(arrivals), _integers(procs), run_s, run_s)
-    return GavelTrace(jobs, known.kinds, tuple(types), dict(left_out))
+    return GavelTrace(jobs, known_speeds.kinds, tuple(types), dict(left_out))
 
 
 @dataclass(frozen=True)
@@ -171,15 +173,15 @@ def _number(where: str, name: str, text: str, *, is_whole: bool = False) -> floa
 class JobTable:
     """Types of jobs on machines."""
 
-    label: str  # What they are called, for people
-    types: Workload  # A job of each
-    # When each is submitted, ascending, in seconds, if the file says; `None` if it does not
+    label: str  # Name for people
+    types: Workload  # A job of each type
+    # Times of submission in seconds, ascending; `None` if the file has none
     submit_s: Reals | None = None
-    left_out: Mapping[str, int] = field(default_factory=dict)  # How many were left out, by the reason
+    left_out: Mapping[str, int] = field(default_factory=dict)  # Number left out, by the reason
 
     @property
     def placements(self) -> list[str]:
-        """Placements that these types have enough for."""
+        """Placements for which these types have the data."""
         known = {"vector": self.types.vector is not None, "seconds": self.types.predicted_s is not None}
         return [name for name in PLACEMENTS if known.get(NEEDS.get(name, ""), True)]
 
@@ -201,7 +203,7 @@ def read_job_table(
     if submit_s is not None:
         order = np.argsort(submit_s, kind="stable")
         submit_s = submit_s[order]
-        workload = _ordered(workload, order)
+        workload = drawn(workload, order, np.zeros(len(order)))
     return JobTable(path.stem, workload, submit_s)
 
 
@@ -210,13 +212,8 @@ def _needs(placements: Sequence[str], predicted: bool) -> Needs:
     return frozenset(needs | ({"seconds"} if predicted else set()))
 
 
-def _ordered(types: Workload, order: Integers) -> Workload:
-    """The types in the order in which they are submitted."""
-    return drawn(types, order, np.zeros(len(order)))
-
-
-def _of_gavel(path: Path, speeds: Path, machines: Sequence[Machine], asked: Sequence[str]) -> JobTable:
-    for name in asked:
+def _of_gavel(path: Path, speeds: Path, machines: Sequence[Machine], placements: Sequence[str]) -> JobTable:
+    for name in placements:
         if name in (*NEEDS, "estimates"):
             what = "--estimates predicted" if name == "estimates" else f"placement {name}"
             raise InputError(

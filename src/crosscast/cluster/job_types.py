@@ -26,20 +26,19 @@ Texts = tuple[str | None, ...]
 class JobTypes:
     """``n`` types of jobs, with times on ``d`` devices."""
 
-    devices: tuple[str, ...]  # The devices; one may be there several times, for several machines of it
-    application: tuple[str, ...]  # Application of each
-    kernel: Texts  # Texts of each, or `None` where there is none
+    devices: tuple[str, ...]  # A device is repeated if there are several machines of it
+    application: tuple[str, ...]
+    kernel: Texts  # `None` for the whole application
     size: Texts
-    procs: Integers  # Processors or nodes that a job of each occupies, of shape `(n,)`
-    uses_gpu: npt.NDArray[np.bool_]  # Whether its users know that it runs on GPUs, of shape `(n,)`
-    repeats: Integers  # Invocations that a job of each is, of shape `(n,)`
-    # When each is submitted, in seconds, of shape `(n,)`; `None` if times are to be drawn
+    procs: Integers  # Processors or nodes of a job, of shape `(n,)`
+    uses_gpu: npt.NDArray[np.bool_]  # Whether users know that it runs on GPUs, of shape `(n,)`
+    repeats: Integers  # Invocations in a job, of shape `(n,)`
+    # Time of submission in seconds, of shape `(n,)`; `None` if times are to be drawn
     submit_s: Reals | None
     user: Texts
-    # Measured time of an invocation in seconds, of shape `(n, d)`; not a number where none was measured
+    # Measured time of an invocation in seconds, of shape `(n, d)`; NaN where none was measured
     times_s: Reals
-    # Predicted time relative to the slowest device, of shape `(n, d)`; not a number where nothing was
-    # predicted
+    # Predicted time relative to the slowest device, of shape `(n, d)`; NaN where none was predicted
     predicted: Reals
     source: Texts
     model: Texts
@@ -50,37 +49,34 @@ class JobTypes:
 
     @property
     def run_s(self) -> Reals:
-        """How long a job of each runs on each device, in seconds, of shape ``(n, d)``."""
+        """Run time of a job of each type on each device, in seconds, of shape ``(n, d)``."""
         return self.times_s * self.repeats[:, None]
 
 
 def for_machines(types: JobTypes, machines: Sequence[Machine]) -> JobTypes:
-    """The types with a column for each machine, in the order of the machines: that of its device.
-
-    Devices without a machine are left out.
-    """
+    """Select the column of each machine's device, in the order of the machines."""
     columns = []
     for machine in machines:
         device = machine.device or machine.name
         column = types.devices.index(device) if device in types.devices else None
         if column is None or np.isnan(types.times_s[:, column]).all():
             timed = np.flatnonzero((~np.isnan(types.times_s)).any(axis=0))
-            known = ", ".join(types.devices[place] for place in timed)
+            known = ", ".join(types.devices[index] for index in timed)
             raise InputError(
                 f"machine {machine.name}: device: expected one on which jobs have times ({known}), "
                 f"found {device!r}"
             )
         columns.append(column)
     times = types.times_s[:, columns]
-    nowhere = np.isnan(times).all(axis=1)
-    if nowhere.any():
-        row = int(np.argmax(nowhere))
+    untimed = np.isnan(times).all(axis=1)
+    if untimed.any():
+        row = int(np.argmax(untimed))
         measured = ~np.isnan(types.times_s[row])
-        there = ", ".join(device for device, has in zip(types.devices, measured, strict=True) if has)
+        known = ", ".join(device for device, has in zip(types.devices, measured, strict=True) if has)
         wanted = ", ".join(types.devices[column] for column in columns)
         raise InputError(
             f"job type {row + 1} ({types.application[row]}): times: expected one on a device of the machines "
-            f"({wanted}), found {there or 'none'}"
+            f"({wanted}), found {known or 'none'}"
         )
     devices = tuple(types.devices[column] for column in columns)
     return replace(types, devices=devices, times_s=times, predicted=types.predicted[:, columns])
@@ -93,68 +89,67 @@ _MOST_REPEATS = 2**53
 
 @dataclass(frozen=True)
 class JobShape:
-    """What a dataset does not say of jobs."""
+    """Properties of jobs that a dataset does not have."""
 
-    # Processors or nodes that jobs occupy; at least 1. There is a type of job for each of several numbers,
-    # which all take as long: twice the nodes do twice the work. A number may be there several times, for jobs
-    # of it to be drawn as much more often. By default the `nodes` that a run was set to, or 1 where nothing
-    # says
+    # Processors or nodes of jobs; at least 1. Each of several numbers makes a type of job, all of the same
+    # run time: twice the nodes do twice the work. A repeated number is drawn that much more often. By default
+    # the run's setting `nodes`, or 1 without it
     job_procs: Sequence[int] | None = None
-    # How long jobs take, in seconds: each is its kernel, repeated as often as comes closest to this at the
-    # geometric mean over all devices, and at least once. By default jobs are one invocation, as in section
-    # VII of Nichols et al. 2024
+    # Run time of jobs in seconds: each repeats its kernel, at least once, so that the geometric mean over all
+    # devices comes closest to this. By default jobs are one invocation, as in section VII of Nichols et al.
+    # 2024
     job_s: float | None = None
-    # Applications that users know to run on GPUs; by default all, as what was measured on GPUs does
+    # Applications that users know to run on GPUs; by default all
     gpu_applications: Collection[str] | None = None
-    # For profiles of no device: the device on which a job's time is known, by which predicted vectors are
-    # seconds; by default none
+    # For profiles of no device: the device whose known time converts predicted vectors to seconds; by default
+    # none
     job_source: str | None = None
 
     def __post_init__(self) -> None:
         """Check the numbers."""
         counts = self.job_procs
         if counts is not None and not (counts and all(1 <= count <= _MOST_PROCS for count in counts)):
-            found = ", ".join(map(str, counts)) or "none"
+            given = ", ".join(map(str, counts)) or "none"
             raise InputError.of(
-                field="job_procs", expected=f"numbers from 1 to {_MOST_PROCS}", found=f"{found}"
+                field="job_procs", expected=f"numbers from 1 to {_MOST_PROCS}", found=f"{given}"
             )
         if self.job_s is not None and not (self.job_s > 0 and np.isfinite(self.job_s)):
             raise InputError.of(field="job_s", expected="a time above 0 s", found=f"{self.job_s}")
 
-    def check(self, seen: Observations, devices: Sequence[str]) -> None:
-        """Refuse what does not fit the runs that jobs are to be made of."""
-        applications = sorted(set(seen.application))
+    def check(self, runs: Observations, devices: Sequence[str]) -> None:
+        """Raise unless the options fit the runs that jobs are made of."""
+        applications = sorted(set(runs.application))
         for name in self.gpu_applications or ():
             if name not in applications:
                 raise InputError.of(
                     field="gpu_applications", expected=f"some of {', '.join(applications)}", found=repr(name)
                 )
         if self.job_source is not None:
-            own = sorted(set(seen.source) - {NO_SOURCE})
-            if own:
+            sources = sorted(set(runs.source) - {NO_SOURCE})
+            if sources:
                 raise InputError.of(
                     field="job_source",
                     expected="it of profiles, which are of no device",
-                    found=f"counters of {', '.join(own)}",
+                    found=f"counters of {', '.join(sources)}",
                 )
             if self.job_source not in devices:
                 raise InputError.of(
                     field="job_source", expected=f"one of {', '.join(devices)}", found=repr(self.job_source)
                 )
         if self.job_procs is None:
-            for row in range(len(seen)):
-                _nodes(seen, row)
+            for row in range(len(runs)):
+                _nodes(runs, row)
 
-    def procs_of(self, seen: Observations, row: int) -> Sequence[int]:
-        """Processors of each type of job of a run's work."""
-        return [_nodes(seen, row)] if self.job_procs is None else self.job_procs
+    def procs_of(self, runs: Observations, row: int) -> Sequence[int]:
+        """Return the processors of each type of job made of a run."""
+        return [_nodes(runs, row)] if self.job_procs is None else self.job_procs
 
     def uses_gpu(self, application: str) -> bool:
         """Whether users know an application as one for GPUs."""
         return self.gpu_applications is None or application in self.gpu_applications
 
     def repeats_of(self, times_s: Reals) -> Integers:
-        """How often jobs run their kernels, of shape ``(c,)``."""
+        """Return the repeats of each job's kernel, of shape ``(c,)``."""
         if self.job_s is None:
             return np.ones(len(times_s), dtype=np.int64)
         typical_s = np.exp(np.log(times_s).mean(axis=1))
@@ -169,16 +164,16 @@ class JobShape:
         return counted
 
 
-def _nodes(seen: Observations, row: int) -> int:
-    """Nodes of a run, where its settings say."""
-    if _NODES not in seen.configuration:
+def _nodes(runs: Observations, row: int) -> int:
+    """Return the nodes in a run's settings, or 1."""
+    if _NODES not in runs.configuration:
         return 1
-    nodes = float(seen.settings[row, seen.configuration.index(_NODES)])
+    nodes = float(runs.settings[row, runs.configuration.index(_NODES)])
     if np.isnan(nodes):
         return 1
     if not (nodes.is_integer() and 1 <= nodes <= _MOST_PROCS):
         raise InputError(
-            f"setting {_NODES}: {seen.application[row]}, {seen.kernel[row]}: expected a whole number from 1 "
+            f"setting {_NODES}: {runs.application[row]}, {runs.kernel[row]}: expected a whole number from 1 "
             f"to {_MOST_PROCS}, found {nodes:g}"
         )
     return int(nodes)
@@ -211,7 +206,6 @@ JOB_TYPES = Schema(
     ),
     key=(),
 )
-"""Version 1."""
 
 _MOST_DEVICES = 1000
 _TEXTS = ("application", "kernel", "size", "user", "source", "model")
@@ -289,8 +283,8 @@ def _submits(label: str, cells: Sequence[float | None]) -> Reals | None:
 def _vectors(
     label: str, name: str, cells: Sequence[str | None], *, above_0: bool
 ) -> list[Mapping[str, float]]:
-    """Numbers by device, of each row."""
-    # Types that were drawn with replacement share their vectors.
+    """Parse the numbers by device of each row."""
+    # Types drawn with replacement share their vectors: each text is parsed once.
     known: dict[str | None, Mapping[str, float]] = {None: {}}
     for row, cell in enumerate(cells, start=1):
         if cell not in known:
@@ -304,18 +298,18 @@ def _vector(where: str, value: object, above_0: bool) -> Mapping[str, float]:
         raise InputError(f"{where}: expected {expected} for each device, found {str(value)[:60]}")
     for device, number in value.items():
         is_number = isinstance(number, int | float) and not isinstance(number, bool)
-        # A whole number may be too large for any other.
+        # JSON's whole numbers may be too large for a float.
         if not is_number or not 0 <= number <= 1e300 or (above_0 and number == 0):
             raise InputError(f"{where}: {device[:60]}: expected {expected}, found {str(number)[:60]}")
     return {device: float(number) for device, number in value.items()}
 
 
 def _matrix(devices: Sequence[str], vectors: Sequence[Mapping[str, float]]) -> Reals:
-    places = {device: place for place, device in enumerate(devices)}
+    columns = {device: column for column, device in enumerate(devices)}
     matrix = np.full((len(vectors), len(devices)), np.nan)
     for row, vector in zip(matrix, vectors, strict=True):
         for device, number in vector.items():
-            row[places[device]] = number
+            row[columns[device]] = number
     return matrix
 
 
@@ -329,19 +323,19 @@ def held_out_jobs(predictions: HeldOutPredictions, shape: JobShape = _AS_MEASURE
     work on the same source are one, with the medians of their times and the means of their predictions.
     """
     vectors = predictions.vectors
-    seen = vectors.observations
-    shape.check(seen, vectors.devices)
-    keys = zip(seen.application, seen.kernel, seen.size, seen.scale, seen.source, strict=True)
+    runs = vectors.observations
+    shape.check(runs, vectors.devices)
+    keys = zip(runs.application, runs.kernel, runs.size, runs.scale, runs.source, strict=True)
     rows: dict[tuple[str, ...], list[int]] = {}
     for row, key in enumerate(keys):
         rows.setdefault(key, []).append(row)
     cells = sorted(rows)
     times_s = np.array([np.median(vectors.times_s[rows[cell]], axis=0) for cell in cells])
     predicted = np.array([predictions.predicted[rows[cell]].mean(axis=0) for cell in cells])
-    procs = [shape.procs_of(seen, rows[cell][0]) for cell in cells]
-    # Several widths of one kernel's jobs, side by side.
-    place = np.repeat(np.arange(len(cells)), [len(widths) for widths in procs])
-    kinds = [cells[each] for each in place]
+    procs = [shape.procs_of(runs, rows[cell][0]) for cell in cells]
+    # A kernel's jobs of several widths are next to each other.
+    index = np.repeat(np.arange(len(cells)), [len(widths) for widths in procs])
+    kinds = [cells[cell] for cell in index]
     return JobTypes(
         devices=vectors.devices,
         application=tuple(kind[0] for kind in kinds),
@@ -349,11 +343,11 @@ def held_out_jobs(predictions: HeldOutPredictions, shape: JobShape = _AS_MEASURE
         size=tuple(kind[2] for kind in kinds),
         procs=np.concatenate(procs).astype(np.int64),
         uses_gpu=np.array([shape.uses_gpu(kind[0]) for kind in kinds]),
-        repeats=shape.repeats_of(times_s)[place],
+        repeats=shape.repeats_of(times_s)[index],
         submit_s=None,
         user=(None,) * len(kinds),
-        times_s=times_s[place],
-        predicted=predicted[place],
+        times_s=times_s[index],
+        predicted=predicted[index],
         source=tuple(shape.job_source if kind[4] == NO_SOURCE else kind[4] for kind in kinds),
         model=(predictions.model,) * len(kinds),
     )

@@ -24,23 +24,23 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Jobs:
-    """``n`` jobs in the order in which they are submitted; ties keep the order in which they are given.
+    """``n`` jobs in the order of submission; ties keep the given order.
 
-    Times of a job are per machine, of shape ``(n, m)``, or ``(n, 1)`` where they are the same on all.
+    Times of a job are per machine, of shape ``(n, m)``, or ``(n, 1)`` if all machines are alike.
     """
 
     number: Integers  # Number of each job in its trace, of shape `(n,)`, for people and files
-    # When each is submitted, in seconds from any start, of shape `(n,)`; never less than the one before
+    # Time of submission in seconds from any origin, of shape `(n,)`; ascending
     submit_s: Reals
-    # Processors (or nodes: what machines are counted in) that each occupies, of shape `(n,)`; at least 1
+    # Processors (or nodes, as the machines) of each job, of shape `(n,)`; at least 1
     procs: Integers
-    run_s: Reals  # How long each runs, in seconds; infinite on a machine that cannot run it
-    estimate_s: Reals  # How long the scheduler thinks it will run, in seconds
-    # Place of each job's user in `users`, of shape `(n,)`; `None` if nothing is known of users
+    run_s: Reals  # Run time in seconds; infinite on a machine that cannot run the job
+    estimate_s: Reals  # Run time that the scheduler expects, in seconds
+    # Index of each job's user in `users`, of shape `(n,)`; `None` if users are unknown
     user: Integers | None = None
     users: tuple[str, ...] = field(default=())  # Names of users
-    # Power that each draws while it runs, in watts, of shape `(n,)`; not a number where it is the machine's
-    # `active_w`; `None` if it is for all
+    # Power of each job while it runs, in watts, of shape `(n,)`; NaN where it is the machine's `active_w`;
+    # `None` if it is for all
     power_w: Reals | None = None
 
     def __post_init__(self) -> None:
@@ -53,7 +53,7 @@ class Jobs:
             times = getattr(self, name)
             if times.ndim != 2 or len(times) != count:
                 raise InputError(f"jobs: {name}: expected shape ({count}, machines), found {times.shape}")
-            # Not so of what is not a number, either.
+            # Negated, so that NaN is refused as well.
             self._refuse(~(times.min(axis=1) >= 0), name, "times of at least 0 s")
         self._refuse(np.isinf(self.run_s.min(axis=1)), "run_s", "a machine on which it runs")
         self._refuse(~np.isfinite(self.submit_s), "submit_s", "a time")
@@ -78,7 +78,7 @@ class Jobs:
             )
 
     def taken(self, order: Integers, submit_s: Reals) -> Jobs:
-        """The jobs in another order, in which they are submitted at these times."""
+        """Return the jobs in another order, submitted at these times."""
         return replace(
             self,
             number=self.number[order],
@@ -91,32 +91,32 @@ class Jobs:
         )
 
     def killed_at_estimate(self) -> Jobs:
-        """The jobs, none of which runs longer than it was expected to: they are killed then."""
+        """Return the jobs with run times cut at the estimates, at which they are killed."""
         return replace(self, run_s=np.minimum(self.run_s, self.estimate_s))
 
     def with_estimates(self, estimate_s: Reals) -> Jobs:
-        """The jobs with other estimates, of shape ``(n, m)`` or ``(n, 1)``; exact ones are `run_s`."""
+        """Return the jobs with other estimates, of shape ``(n, m)`` or ``(n, 1)``; exact ones are `run_s`."""
         return replace(self, estimate_s=estimate_s)
 
 
 @dataclass(frozen=True)
 class Machine:
-    """A machine with a pool of equal processors (or nodes: whatever its jobs are counted in).
+    """A machine with a pool of equal processors (or nodes, as its jobs).
 
     Parameters
     ----------
     name
         Its name.
     procs
-        How many it has; at least 1.
+        Number of processors; at least 1.
     has_gpu
         Whether users take it for a GPU machine.
     device
-        Device of the dataset whose times jobs have here; by default the one of its name.
+        Device of the dataset whose times hold for jobs on this machine; by default its name.
     idle_w
         Power of a processor that runs no job, in watts.
     active_w
-        Power of a processor that runs a job of which nothing else is known, in watts.
+        Power of a processor that runs a job of unknown power, in watts.
     cap_w
         Most power that a processor may draw, in watts; infinite if there is no cap.
     """
@@ -131,7 +131,7 @@ class Machine:
 
 
 def check_machines(machines: Sequence[Machine]) -> None:
-    """Refuse machines that cannot be told apart, or have no processors."""
+    """Raise unless machines have distinct names, and processors."""
     if not machines:
         raise InputError.of(field="machines", expected="at least one", found="none")
     names = [machine.name for machine in machines]
@@ -150,7 +150,7 @@ _MOST_BYTES = 1 << 20
 
 
 def read_machines(path: str | Path) -> list[Machine]:
-    """Read machines of a file that has nothing else."""
+    """Read a file with machines only."""
     fields = machine_fields(path)
     machines = machines_of(fields)
     fields.finish()
@@ -158,7 +158,7 @@ def read_machines(path: str | Path) -> list[Machine]:
 
 
 def machine_fields(path: str | Path) -> Fields:
-    """The fields of a file with machines."""
+    """Read the fields of a file with machines."""
     path = Path(path)
     try:
         content = read_bytes(path, "machines", _MOST_BYTES)
@@ -166,12 +166,12 @@ def machine_fields(path: str | Path) -> Fields:
     except RecursionError as error:
         raise InputError(f"{path}: expected machines in TOML, found lists that are too deep") from error
     except ValueError as error:
-        # Of TOML, of UTF-8, and of numbers with too many digits.
+        # Raised for TOML, UTF-8, and numbers with too many digits.
         raise InputError(f"{path}: expected machines in TOML ({error})") from error
 
 
 def machines_of(fields: Fields) -> list[Machine]:
-    """The machines of a file."""
+    """Return the machines in a file's fields."""
     machines = [_machine(table) for table in fields.tables("machine")]
     try:
         check_machines(machines)
@@ -194,8 +194,7 @@ def _machine(table: Fields) -> Machine:
         raise table.fail("cap_w", f"at least the {idle_w if what == 'idle_w' else active_w:g} W of {what}")
     table.finish()
     if len(given) != 1:
-        found = "both" if given else "neither"
-        raise InputError(f"{table.where}: expected procs or nodes, found {found}")
+        raise InputError(f"{table.where}: expected procs or nodes, found {'both' if given else 'neither'}")
     return Machine(
         str(name),
         given[0],
@@ -211,14 +210,14 @@ _EXACT = 2.0**53
 
 
 def texts_of(numbers: Reals, missing: str) -> list[str]:
-    """Write each number: whole ones without a fraction, others as short as they are read back the same.
+    """Format numbers: whole ones without a fraction, others as the shortest text that reads back the same.
 
     >>> import numpy as np
     >>> texts_of(np.array([3.0, 0.1, np.nan]), "-1")
     ['3', '0.1', '-1']
     """
     absent = np.isnan(numbers)
-    # Taken in one step where that is all there is, as in most columns.
+    # Most columns are whole numbers throughout, which is faster at once.
     if not absent.any() and (np.abs(numbers) <= _EXACT).all() and (numbers == np.floor(numbers)).all():
         return list(map(str, numbers.astype(np.int64).tolist()))
     return [
@@ -232,14 +231,14 @@ def _text(value: float) -> str:
 
 
 def group_means(group: Integers, values: Reals, groups: int) -> tuple[list[int], list[float | None]]:
-    """Number and mean of the values of each group.
+    """Return the number and the mean of the values of each group.
 
     >>> group_means(np.array([0, 2, 0]), np.array([1.0, 5.0, 2.0]), 3)
     ([2, 0, 1], [1.5, None, 5.0])
     """
     counts = np.bincount(group, minlength=groups).tolist()
     sums = np.bincount(group, weights=values, minlength=groups).tolist()
-    return counts, [each / count if count else None for each, count in zip(sums, counts, strict=True)]
+    return counts, [total / count if count else None for total, count in zip(sums, counts, strict=True)]
 
 
 Order = Literal[
@@ -253,8 +252,8 @@ Order = Literal[
     "largest-area",
     "multifactor",
 ]
-"""First or last come first; by estimated time; by processors; by their product; by the priorities of a site.
-Ties: first come first."""
+"""First or last come, first served; by estimated time; by processors; by their product; by a site's
+priorities. Ties are first come, first served."""
 
 ORDERS: tuple[str, ...] = get_args(Order)
 
@@ -264,14 +263,12 @@ BY_TIME = ("shortest", "longest", "smallest-area", "largest-area")
 
 @dataclass(frozen=True)
 class Policy:
-    """How a queue is worked off."""
+    """Scheduling policy of a queue."""
 
     queue: Order = "fcfs"  # Order of the queue, R1
-    # Order in which jobs behind the head are tried that do not delay it (EASY), R2; `None` if none may pass
-    # it
+    # Order of backfilling behind the head (EASY), R2; `None` without backfilling
     backfill: Order | None = "fcfs"
-    # Whether each job gets a reservation when it is submitted, and not only the head: conservative
-    # backfilling, for which R2 does not matter
+    # Whether each job has a reservation, not only the head: conservative backfilling, without R2
     conservative: bool = False
 
 
@@ -279,7 +276,7 @@ POLICIES = ("fcfs", "easy", "conservative")
 
 
 def policy_named(name: str, queue: str | None = None, backfill: str | None = None) -> Policy:
-    """The policy ``fcfs`` (nobody passes the head), ``easy`` or ``conservative``; first come first served."""
+    """Return the policy ``fcfs`` (no backfilling), ``easy`` or ``conservative``."""
     if name not in POLICIES:
         raise InputError.of(field="policy", expected=f"one of {', '.join(POLICIES)}", found=repr(name))
     for argument, order in (("priority", queue), ("backfill", backfill)):
@@ -293,9 +290,9 @@ def policy_named(name: str, queue: str | None = None, backfill: str | None = Non
         )
         raise InputError.of(field="backfill", expected=f"policy easy, as {why}", found=repr(backfill))
     first: Order = queue or "fcfs"  # type: ignore[assignment]
-    # Priorities hold for those who pass, too.
-    usual = "multifactor" if first == "multifactor" else "fcfs"
-    second: Order | None = (backfill or usual) if name == "easy" else None  # type: ignore[assignment]
+    # Priorities also order the backfilling.
+    default = "multifactor" if first == "multifactor" else "fcfs"
+    second: Order | None = (backfill or default) if name == "easy" else None  # type: ignore[assignment]
     return Policy(first, second, conservative=name == "conservative")
 
 
@@ -303,25 +300,25 @@ def policy_named(name: str, queue: str | None = None, backfill: str | None = Non
 class Bound:
     """Each job waits for one machine."""
 
-    machine: Integers  # Place of each job's machine, of shape `(n,)`
+    machine: Integers  # Index of each job's machine, of shape `(n,)`
 
 
 @dataclass(frozen=True)
 class Preferred:
-    """Each job starts on the first machine of its list that has room when its turn comes.
+    """Each job starts on the first machine of its list with enough free processors.
 
-    Algorithm 2 of Nichols et al. 2024: where all are full, it waits for the first of its list, by which its
+    Algorithm 2 of Nichols et al. 2024: if all are full, it waits for the first of its list, on which its
     reservation is made.
     """
 
-    # Places of machines, the best first, of shape `(n, m)`; −1 at the end of rows of jobs that cannot run on
+    # Indices of machines, the best first, of shape `(n, m)`; −1 at the end of rows of jobs that cannot run on
     # all
     order: Integers
 
 
 @dataclass(frozen=True)
 class Completion:
-    """Each job is bound, when it is submitted, to the machine where it should be finished first.
+    """Each job is bound at submission to the machine with the earliest expected completion.
 
     A machine's wait is the work that is bound to it, waiting or running, in processor-seconds by the same
     predictions, over its processors; the job's own predicted time is added (minimum completion time).
@@ -336,10 +333,10 @@ Placement = Bound | Preferred | Completion
 
 @dataclass(frozen=True)
 class Cuts:
-    """``k`` runs that were stopped; these jobs ran again later, from their beginning."""
+    """``k`` preempted runs; their jobs were restarted later."""
 
-    job: Integers  # Place of the job, of shape `(k,)`
-    start_s: Reals  # When it started and was stopped, in seconds, of shape `(k,)`
+    job: Integers  # Index of the job, of shape `(k,)`
+    start_s: Reals  # Times of its start and of its preemption in seconds, of shape `(k,)`
     end_s: Reals
 
 
@@ -347,45 +344,45 @@ class Cuts:
 class Schedule(Tabular):
     """A schedule of ``n`` jobs."""
 
-    jobs: Jobs  # What was scheduled, and where
+    jobs: Jobs
     machines: Sequence[Machine]
-    machine: Integers  # Place of the machine that each job ran on, of shape `(n,)`
-    start_s: Reals  # When each started and ended, in seconds, of shape `(n,)`
+    machine: Integers  # Index of the machine that each job ran on, of shape `(n,)`
+    start_s: Reals  # Times of start and end in seconds, of shape `(n,)`
     end_s: Reals
-    # When each was to start at the latest, as of the moment when it first waited at the head of the queue;
-    # not a number for jobs that never did
+    # Latest start by the reservation that each job first had at the head of the queue; NaN for jobs without
+    # one
     reserved_s: Reals
-    cuts: Cuts | None = None  # Runs that were stopped, where some may be
+    cuts: Cuts | None = None  # Preempted runs; `None` without preemption
 
     @property
     def wait_s(self) -> Reals:
-        """How long each job waited, in seconds."""
+        """Wait time of each job, in seconds."""
         return self.start_s - self.jobs.submit_s
 
     @property
     def ran_s(self) -> Reals:
-        """How long each job ran, in seconds."""
+        """Run time of each job, in seconds."""
         return self.end_s - self.start_s
 
     def columns(self) -> Mapping[str, Column]:
-        """A row for each job, in the order of submission."""
+        """Columns with a row for each job, in the order of submission."""
         return {
             "job": self.jobs.number,
             "submit_s": self.jobs.submit_s,
             "start_s": self.start_s,
             "end_s": self.end_s,
-            "machine": [self.machines[place].name for place in self.machine.tolist()],
+            "machine": [self.machines[index].name for index in self.machine.tolist()],
             "procs": self.jobs.procs,
         }
 
     def caption(self) -> str:
-        """How much was scheduled on what."""
+        """Summarise the schedule in a line."""
         names = ", ".join(machine.name for machine in self.machines)
         return f"Schedule of {len(self.jobs.number)} jobs on {names}"
 
 
 COLUMNS = ("job", "submit", "start", "end", "machine", "procs")
-"""Number of the job, three times in seconds, name of the machine, processors of the job."""
+"""Number of the job, three times in seconds, name of the machine, and processors of the job."""
 
 
 def write_schedule(schedule: Schedule, path: str | Path) -> None:
@@ -396,7 +393,7 @@ def write_schedule(schedule: Schedule, path: str | Path) -> None:
     columns = (
         jobs.number.tolist(),
         *(texts_of(times, "") for times in (jobs.submit_s, schedule.start_s, schedule.end_s)),
-        [names[place] for place in schedule.machine.tolist()],
+        [names[index] for index in schedule.machine.tolist()],
         jobs.procs.tolist(),
     )
     try:
@@ -409,7 +406,7 @@ def write_schedule(schedule: Schedule, path: str | Path) -> None:
 
 
 def read_schedule_times(path: str | Path) -> tuple[Integers, Reals, Reals, Reals]:
-    """Numbers of jobs, and when they were submitted, started and ended in seconds, as `write_schedule` wrote.
+    """Read numbers of jobs, and times of submission, start and end in seconds, as `write_schedule` wrote.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Metrics of schedules, of the policies that made them, and counts over time."""
+"""Metrics of schedules and of policies, and counts over time."""
 
 from __future__ import annotations
 
@@ -27,24 +27,24 @@ from crosscast.evaluation.resampling import Interval, middle
 class Steps:
     """A step function: 0 before its first time."""
 
-    time_s: Reals  # When it changes, in seconds, ascending, of shape `(k,)`
-    count: Integers  # What it is from each time until the next, of shape `(k,)`
+    time_s: Reals  # Times of change in seconds, ascending, of shape `(k,)`
+    count: Integers  # Value from each time until the next, of shape `(k,)`
 
     def at(self, time_s: Reals) -> Integers:
-        """What it is at each of these times; at a change, what it is from then on."""
-        place = np.searchsorted(self.time_s, time_s, side="right")
-        found: Integers = np.concatenate(([0], self.count))[place]
-        return found
+        """Return the values at these times, right-continuous at changes."""
+        index = np.searchsorted(self.time_s, time_s, side="right")
+        counts: Integers = np.concatenate(([0], self.count))[index]
+        return counts
 
     def mean(self, start_s: float, end_s: float) -> float:
-        """Its mean between two times, the second after the first."""
+        """Return the mean between two times, the second after the first."""
         inside = self.time_s[(self.time_s > start_s) & (self.time_s < end_s)]
         borders = np.concatenate(([start_s], inside, [end_s]))
         return float((self.at(borders[:-1]) * np.diff(borders)).sum() / (end_s - start_s))
 
 
 def steps_of(time_s: Reals, change: Integers) -> Steps:
-    """Add changes up in the order of their times; those of one time happen together.
+    """Sum changes in the order of their times; those at one time are simultaneous.
 
     >>> steps = steps_of(np.array([0.0, 4.0, 2.0, 2.0]), np.array([1, -1, 3, -3]))
     >>> steps.time_s.tolist(), steps.count.tolist()
@@ -59,26 +59,26 @@ def steps_of(time_s: Reals, change: Integers) -> Steps:
 
 
 def processor_seconds(schedule: Schedule) -> Reals:
-    """Processor-seconds that jobs occupied on each machine, of shape ``(m,)``; stopped runs count."""
+    """Return the occupied processor-seconds of each machine, of shape ``(m,)``; preempted runs count."""
     work, machines = schedule.jobs.procs * schedule.ran_s, len(schedule.machines)
     used: Reals = np.bincount(schedule.machine, weights=work, minlength=machines).astype(np.float64)
     if schedule.cuts is not None:
-        on = schedule.machine[schedule.cuts.job]
-        used += np.bincount(on, weights=_lost(schedule, schedule.cuts), minlength=machines)
+        machine = schedule.machine[schedule.cuts.job]
+        used += np.bincount(machine, weights=_lost(schedule, schedule.cuts), minlength=machines)
     return used
 
 
 def occupied(schedule: Schedule, machine: int | None = None) -> Steps:
-    """Processors that are occupied at each moment, on one machine or on all."""
-    own = slice(None) if machine is None else schedule.machine == machine
-    procs = schedule.jobs.procs[own]
+    """Return the occupied processors over time, on one machine or on all."""
+    rows = slice(None) if machine is None else schedule.machine == machine
+    procs = schedule.jobs.procs[rows]
     return steps_of(
-        np.concatenate((schedule.start_s[own], schedule.end_s[own])), np.concatenate((procs, -procs))
+        np.concatenate((schedule.start_s[rows], schedule.end_s[rows])), np.concatenate((procs, -procs))
     )
 
 
 def queue_length(schedule: Schedule) -> Steps:
-    """Jobs that are submitted and have not started; one that starts at once never waits."""
+    """Return the number of waiting jobs over time."""
     submit_s = schedule.jobs.submit_s
     one = np.ones(len(submit_s), dtype=np.int64)
     return steps_of(np.concatenate((submit_s, schedule.start_s)), np.concatenate((one, -one)))
@@ -86,12 +86,12 @@ def queue_length(schedule: Schedule) -> Steps:
 
 @dataclass(frozen=True)
 class Rectangles:
-    """``k`` rectangles of time and processors; a job has several if its processors are not side by side."""
+    """``k`` rectangles of time and processors; a job has several if its processors are not contiguous."""
 
-    job: Integers  # Place of the job, of shape `(k,)`
-    start_s: Reals  # From when until when, in seconds, of shape `(k,)`
+    job: Integers  # Index of the job, of shape `(k,)`
+    start_s: Reals  # Times of start and end in seconds, of shape `(k,)`
     end_s: Reals
-    first: Integers  # The first processor, from 0, and how many there are, of shape `(k,)`
+    first: Integers  # First processor, from 0, and number of processors, of shape `(k,)`
     procs: Integers
 
     def __len__(self) -> int:
@@ -100,9 +100,9 @@ class Rectangles:
 
 
 def rectangles(schedule: Schedule, machine: int, from_s: float = -np.inf, to_s: float = np.inf) -> Rectangles:
-    """Give each job of a machine the first processors side by side that are free, or else the first ones.
+    """Assign processors to each job of a machine: the first contiguous free ones, else the first free ones.
 
-    A schedule says how many processors a job has, not which: any that are free will do.
+    A schedule has the number of a job's processors, not which these are.
     """
     start_s, end_s = schedule.start_s, schedule.end_s
     runs = (schedule.machine == machine) & (end_s > start_s) & (end_s > from_s) & (start_s < to_s)
@@ -111,7 +111,7 @@ def rectangles(schedule: Schedule, machine: int, from_s: float = -np.inf, to_s: 
     free = np.ones(schedule.machines[machine].procs, dtype=np.bool_)
     running: list[tuple[float, int]] = []
     held: dict[int, Integers] = {}
-    found: list[tuple[int, int, int]] = []
+    pieces: list[tuple[int, int, int]] = []
     for job, start, end, procs in zip(
         jobs.tolist(),
         start_s[jobs].tolist(),
@@ -125,50 +125,47 @@ def rectangles(schedule: Schedule, machine: int, from_s: float = -np.inf, to_s: 
         free[taken] = False
         held[job] = taken
         heapq.heappush(running, (end, job))
-        found += [(job, first, count) for first, count in _pieces(taken)]
-    columns = np.array(found, dtype=np.int64).reshape(-1, 3)
-    place = columns[:, 0]
-    return Rectangles(place, start_s[place], end_s[place], columns[:, 1], columns[:, 2])
+        pieces += [(job, first, count) for first, count in _pieces(taken)]
+    columns = np.array(pieces, dtype=np.int64).reshape(-1, 3)
+    job_index = columns[:, 0]
+    return Rectangles(job_index, start_s[job_index], end_s[job_index], columns[:, 1], columns[:, 2])
 
 
 def _take(free: npt.NDArray[np.bool_], procs: int) -> Integers:
-    """The first free processors side by side, else the first free ones."""
-    places = np.flatnonzero(free)
-    # Those that are followed by as many free ones as are needed.
-    fits = places[procs - 1 :] - places[: len(places) - procs + 1] == procs - 1
-    at = int(np.argmax(fits)) if fits.any() else 0
-    return places[at : at + procs]
+    """Return the first contiguous free processors, else the first free ones."""
+    indices = np.flatnonzero(free)
+    # Starts of runs of free processors that are long enough.
+    fits = indices[procs - 1 :] - indices[: len(indices) - procs + 1] == procs - 1
+    first = int(np.argmax(fits)) if fits.any() else 0
+    return indices[first : first + procs]
 
 
-def _pieces(places: Integers) -> list[tuple[int, int]]:
-    """First and number of those side by side."""
-    cuts = np.flatnonzero(np.diff(places) > 1) + 1
-    firsts = [0, *cuts.tolist()]
-    ends = [*cuts.tolist(), len(places)]
-    return [(int(places[first]), end - first) for first, end in zip(firsts, ends, strict=True)]
+def _pieces(indices: Integers) -> list[tuple[int, int]]:
+    """Return first element and length of each contiguous run."""
+    runs = np.split(indices, np.flatnonzero(np.diff(indices) > 1) + 1)
+    return [(int(run[0]), len(run)) for run in runs]
 
 
 TAU_S = 10.0
-"""Shorter jobs count as this long in slowdowns, in seconds (section VII-A of Nichols et al. 2024)."""
+"""Lower bound on run times in bounded slowdowns, in seconds (section VII-A of Nichols et al. 2024)."""
 
 
 @dataclass(frozen=True)
 class ScheduleMetrics:
     """Metrics of a schedule; less is better in all but `utilisation`."""
 
-    jobs: int  # How many jobs ran
+    jobs: int  # Number of jobs
     makespan_s: float  # From the first submission to the last end, in seconds
     average_bounded_slowdown: float  # Mean of `bounded_slowdown` over the jobs
     mean_wait_s: float  # Mean, median and 95th percentile of waits, in seconds
     median_wait_s: float
     wait_p95_s: float
-    # Processor-seconds that jobs occupied over those that the machines had in the makespan; `None` if that is
-    # 0 s
+    # Occupied processor-seconds over those of the machines in the makespan; `None` if the makespan is 0 s
     utilisation: float | None
 
 
 def bounded_slowdown(wait_s: Reals, ran_s: Reals) -> Reals:
-    """How many times longer jobs took than without a wait, very short ones not counted as such.
+    """Return the bounded slowdown of jobs: turnaround over run time, bounded for short jobs.
 
     The formula of section VII-A of Nichols et al. 2024: ``max((wait + run) / max(run, TAU_S), 1)``.
 
@@ -180,12 +177,12 @@ def bounded_slowdown(wait_s: Reals, ran_s: Reals) -> Reals:
 
 
 def metrics_of(schedule: Schedule) -> ScheduleMetrics:
-    """Metrics over all jobs and machines.
+    """Compute the metrics over all jobs and machines.
 
     Parameters
     ----------
     schedule
-        What `crosscast.simulate` gives.
+        A schedule, as of `crosscast.simulate`.
 
     Returns
     -------
@@ -223,17 +220,17 @@ def metrics_of(schedule: Schedule) -> ScheduleMetrics:
 class MachineMetrics:
     """Metrics of the jobs that ran on a machine; ``None`` where none did, or time is 0 s."""
 
-    machine: str  # Its name
-    procs: int  # How many processors it has
-    jobs: int  # How many jobs ran on it
-    # Share of its processor-seconds that jobs occupied, in the makespan of the whole schedule
+    machine: str  # Name of the machine
+    procs: int  # Number of its processors
+    jobs: int  # Number of jobs that ran on it
+    # Occupied share of its processor-seconds in the makespan of the whole schedule
     utilisation: float | None
     mean_wait_s: float | None  # As in `crosscast.cluster.metrics.ScheduleMetrics`, of its jobs
     average_bounded_slowdown: float | None
 
 
 def per_machine(schedule: Schedule) -> list[MachineMetrics]:
-    """Metrics of each machine, in their order."""
+    """Compute the metrics of each machine, in order."""
     jobs, waits, slowdowns = _by_group(schedule, schedule.machine, len(schedule.machines))
     makespan_s = float(schedule.end_s.max() - schedule.jobs.submit_s[0]) if len(schedule.jobs) else 0.0
     used = processor_seconds(schedule).tolist()
@@ -241,19 +238,19 @@ def per_machine(schedule: Schedule) -> list[MachineMetrics]:
         MachineMetrics(
             machine=machine.name,
             procs=machine.procs,
-            jobs=jobs[place],
-            utilisation=used[place] / (machine.procs * makespan_s) if makespan_s > 0 else None,
-            mean_wait_s=waits[place],
-            average_bounded_slowdown=slowdowns[place],
+            jobs=jobs[index],
+            utilisation=used[index] / (machine.procs * makespan_s) if makespan_s > 0 else None,
+            mean_wait_s=waits[index],
+            average_bounded_slowdown=slowdowns[index],
         )
-        for place, machine in enumerate(schedule.machines)
+        for index, machine in enumerate(schedule.machines)
     ]
 
 
 def _by_group(
     schedule: Schedule, group: Integers, groups: int
 ) -> tuple[list[int], list[float | None], list[float | None]]:
-    """Number, mean wait and average bounded slowdown of the jobs of each group."""
+    """Return the number, mean wait and average bounded slowdown of each group's jobs."""
     jobs, waits = group_means(group, schedule.wait_s, groups)
     return jobs, waits, group_means(group, bounded_slowdown(schedule.wait_s, schedule.ran_s), groups)[1]
 
@@ -262,21 +259,21 @@ def _by_group(
 class UserMetrics:
     """Metrics of a user's jobs."""
 
-    user: str  # The user's name, as the trace has it
-    jobs: int  # How many jobs ran
+    user: str  # Name of the user in the trace
+    jobs: int  # Number of jobs
     mean_wait_s: float  # As in `crosscast.cluster.metrics.ScheduleMetrics`, of these jobs
     average_bounded_slowdown: float
 
 
 def per_user(schedule: Schedule) -> list[UserMetrics]:
-    """Metrics of each user with a job, in the order of the trace; empty if nothing is known of users."""
+    """Compute the metrics of each user with a job, in the order of the trace; none if users are unknown."""
     user, users = schedule.jobs.user, schedule.jobs.users
     if user is None:
         return []
     jobs, waits, slowdowns = _by_group(schedule, user, len(users))
     return [
-        UserMetrics(name, jobs[place], wait_s, slowdown)
-        for place, (name, wait_s, slowdown) in enumerate(zip(users, waits, slowdowns, strict=True))
+        UserMetrics(name, jobs[index], wait_s, slowdown)
+        for index, (name, wait_s, slowdown) in enumerate(zip(users, waits, slowdowns, strict=True))
         if wait_s is not None and slowdown is not None
     ]
 
@@ -287,51 +284,51 @@ def jain_index(values: Sequence[float]) -> float | None:
     >>> jain_index([2.0, 2.0]), jain_index([1.0, 0.0, 0.0, 0.0]), jain_index([])
     (1.0, 0.25, None)
     """
-    each = np.asarray(values, np.float64)
-    squares = float((each**2).sum())
-    return float(each.sum()) ** 2 / (len(each) * squares) if squares > 0 else None
+    array = np.asarray(values, np.float64)
+    squares = float((array**2).sum())
+    return float(array.sum()) ** 2 / (len(array) * squares) if squares > 0 else None
 
 
 @dataclass(frozen=True)
 class SizeMetrics:
-    """Metrics of the jobs of some sizes."""
+    """Metrics of the jobs in a range of sizes."""
 
-    least_procs: int  # From how many processors to how many
+    least_procs: int  # Range of processors, ends included
     most_procs: int
-    jobs: int  # How many jobs ran
+    jobs: int  # Number of jobs
     mean_wait_s: float  # As in `crosscast.cluster.metrics.ScheduleMetrics`, of these jobs
     average_bounded_slowdown: float
 
 
 def per_size(schedule: Schedule) -> list[SizeMetrics]:
-    """Metrics by size: 1 processor, 2, 3 to 4, 5 to 8, and so on; sizes without jobs are left out."""
+    """Compute the metrics by size: 1 processor, 2, 3 to 4, 5 to 8, and so on, without empty sizes."""
     size = np.ceil(np.log2(schedule.jobs.procs)).astype(np.int64)
     groups = int(size.max(initial=0)) + 1
     jobs, waits, slowdowns = _by_group(schedule, size, groups)
     return [
-        SizeMetrics((1 << place) // 2 + 1, 1 << place, jobs[place], wait_s, slowdown)
-        for place, (wait_s, slowdown) in enumerate(zip(waits, slowdowns, strict=True))
+        SizeMetrics((1 << index) // 2 + 1, 1 << index, jobs[index], wait_s, slowdown)
+        for index, (wait_s, slowdown) in enumerate(zip(waits, slowdowns, strict=True))
         if wait_s is not None and slowdown is not None
     ]
 
 
 def _lost(schedule: Schedule, cuts: Cuts) -> Reals:
-    """Processor-seconds of each run that was stopped."""
+    """Return the processor-seconds of each preempted run."""
     lost: Reals = schedule.jobs.procs[cuts.job] * (cuts.end_s - cuts.start_s)
     return lost
 
 
 @dataclass(frozen=True)
 class StoppedMetrics:
-    """What stopping jobs for others came to."""
+    """Metrics of preemption."""
 
-    stopped_runs: int  # How many runs were stopped
-    stopped_jobs: int  # Of how many jobs
-    lost: float  # Share of the processor-seconds that jobs occupied that were for nothing
+    stopped_runs: int  # Number of preempted runs
+    stopped_jobs: int  # Number of their jobs
+    lost: float  # Share of the occupied processor-seconds that these runs wasted
 
 
 def stopped_metrics(schedule: Schedule) -> StoppedMetrics | None:
-    """How many jobs were stopped, and what they lost; ``None`` if none may be."""
+    """Count the preempted jobs and their lost work; ``None`` without preemption."""
     cuts = schedule.cuts
     if cuts is None:
         return None
@@ -343,18 +340,18 @@ def stopped_metrics(schedule: Schedule) -> StoppedMetrics | None:
 
 @dataclass(frozen=True)
 class QueuedJobs:
-    """Jobs that a policy is to work off."""
+    """Jobs to schedule with a policy."""
 
     policy: Policy
     jobs: Jobs  # As the scheduler plans them
-    configured: PowerPolicy | None = None  # How they were configured
-    power_w: Reals | None = None  # What they truly draw, where that is not what is planned
-    sharing: Sharing | None = None  # Which of them may share processors
-    shared: SharingPolicy | None = None  # By which policy, which may be that none may
-    rules: Rules = NO_RULES  # What the site decides of them
+    configured: PowerPolicy | None = None  # Policy that configured them
+    power_w: Reals | None = None  # Their true power in watts, if it differs from the planned one
+    sharing: Sharing | None = None  # Sharing of processors
+    shared: SharingPolicy | None = None  # Policy of sharing, also where it is `never`
+    rules: Rules = NO_RULES  # Rules of the site
     predicted: bool = False  # Whether times are predicted
-    exact: bool = False  # Whether they are exact, where that is worth saying
-    shift: Shift | None = None  # By what they are delayed, where some may be
+    exact: bool = False  # Whether the label says that times are exact
+    shift: Shift | None = None  # Criterion of delays, if jobs may be delayed
 
     @property
     def label(self) -> str:
@@ -373,17 +370,17 @@ class QueuedJobs:
 
 @dataclass(frozen=True)
 class PolicyResult:
-    """What a policy makes of jobs."""
+    """Result of a policy."""
 
-    run: QueuedJobs  # What was simulated
-    metrics: ScheduleMetrics  # Metrics of the schedule, as a whole, by machine and by user
+    run: QueuedJobs
+    metrics: ScheduleMetrics  # Metrics of the whole schedule, by machine, by user and by size
     machines: Sequence[MachineMetrics]
     users: Sequence[UserMetrics]
-    sizes: Sequence[SizeMetrics]  # Metrics by size
-    simulation_s: float  # How long the simulation took, in seconds
-    power: PowerMetrics | None = None  # Power and energy, where there is a budget
-    sharing: SharingMetrics | None = None  # What sharing came to, where there is any
-    stopped: StoppedMetrics | None = None  # What stopping jobs came to, where some may be
+    sizes: Sequence[SizeMetrics]
+    simulation_s: float  # Duration of the simulation in seconds
+    power: PowerMetrics | None = None  # With a budget
+    sharing: SharingMetrics | None = None  # With a policy of sharing
+    stopped: StoppedMetrics | None = None  # With preemption
     weeks: Weeks | None = None  # Sums of each week
 
     @property
@@ -393,13 +390,13 @@ class PolicyResult:
 
     @property
     def fairness(self) -> float | None:
-        """Jain's index of the average bounded slowdowns of users; ``None`` if nothing is known of users."""
-        return jain_index([each.average_bounded_slowdown for each in self.users])
+        """Jain's index of the average bounded slowdowns of users; ``None`` if users are unknown."""
+        return jain_index([user.average_bounded_slowdown for user in self.users])
 
     def to_dict(self, *, users: bool = False) -> dict[str, object]:
-        """Everything, for JSON; users only if they are asked for."""
+        """Return the result for JSON, without users by default."""
         run, policy = self.run, self.run.policy
-        found = {
+        content = {
             "policy": _name(policy),
             "queue": policy.queue,
             "backfill": policy.backfill,
@@ -412,18 +409,18 @@ class PolicyResult:
             "sizes": [asdict(size) for size in self.sizes],
         }
         if run.shift is not None:
-            found |= {"shift": run.shift}
+            content |= {"shift": run.shift}
         if self.power is not None:
-            found |= {"power": run.configured, **asdict(self.power)}
+            content |= {"power": run.configured, **asdict(self.power)}
         if self.sharing is not None:
-            found |= {"sharing": run.shared, **asdict(self.sharing)}
+            content |= {"sharing": run.shared, **asdict(self.sharing)}
         if self.stopped is not None:
-            found |= asdict(self.stopped)
-        return found | {"users": [asdict(user) for user in self.users]} if users else found
+            content |= asdict(self.stopped)
+        return content | {"users": [asdict(user) for user in self.users]} if users else content
 
 
 def policy_label(policy: Policy) -> str:
-    """Name of a policy for people: what is not first come, first served is said.
+    """Return the name of a policy for people, with orders other than first come, first served.
 
     >>> policy_label(Policy()), policy_label(Policy("widest", "shortest"))
     ('easy', 'easy, queue widest, backfill shortest')
@@ -456,75 +453,75 @@ class Weeks:
 
 
 def weeks_of(schedule: Schedule) -> Weeks:
-    """Sums of each week in which a job was submitted, since the first one was."""
+    """Return the sums of each week with submissions, counted from the first one."""
     since = schedule.jobs.submit_s - schedule.jobs.submit_s[0]
     week = np.unique((since // _WEEK_S).astype(np.int64), return_inverse=True)[1].reshape(-1)
     slowdown = bounded_slowdown(schedule.wait_s, schedule.ran_s)
-    sums = [np.bincount(week, weights=each).astype(np.float64) for each in (schedule.wait_s, slowdown)]
+    sums = [np.bincount(week, weights=values).astype(np.float64) for values in (schedule.wait_s, slowdown)]
     return Weeks(np.bincount(week), sums[0], sums[1])
 
 
 @dataclass(frozen=True)
 class PolicyDifference:
-    """What a policy has more than another one on the same jobs."""
+    """Difference between two policies on the same jobs."""
 
     value: float
-    interval: Interval  # What a bootstrap over weeks says of it
+    interval: Interval  # From a bootstrap over weeks
 
 
 def differences(
     result: PolicyResult, reference: PolicyResult, seed: int = 0
 ) -> tuple[PolicyDifference, PolicyDifference] | None:
-    """Differences of the mean wait in seconds, and of the average bounded slowdown.
+    """Compute the differences of the mean wait in seconds, and of the average bounded slowdown.
 
-    Weeks are drawn with replacement, the same ones for both, many times; the interval is where the middle
-    95 % of the differences of means are (Efron and Tibshirani 1993, the percentile interval). ``None`` where
-    jobs were submitted in one week only.
+    Weeks are drawn with replacement, the same ones for both; the interval holds the middle 95 % of the
+    differences of means (Efron and Tibshirani 1993, the percentile interval). ``None`` if all jobs were
+    submitted in one week.
     """
-    own, other = result.weeks, reference.weeks
-    if own is None or other is None or len(own.jobs) < 2:
+    weeks, other_weeks = result.weeks, reference.weeks
+    if weeks is None or other_weeks is None or len(weeks.jobs) < 2:
         return None
-    count = len(own.jobs)
+    count = len(weeks.jobs)
     drawn = np.random.default_rng(seed).integers(count, size=(_RESAMPLES, count))
-    jobs = own.jobs[drawn].sum(axis=1)
-    found = []
-    for one, two in ((own.wait_s, other.wait_s), (own.slowdown, other.slowdown)):
-        more = one - two
-        interval = middle(more[drawn].sum(axis=1) / jobs)
-        found.append(PolicyDifference(float(more.sum() / own.jobs.sum()), interval))
-    return found[0], found[1]
+    jobs = weeks.jobs[drawn].sum(axis=1)
+    results = []
+    for values, other_values in ((weeks.wait_s, other_weeks.wait_s), (weeks.slowdown, other_weeks.slowdown)):
+        difference = values - other_values
+        interval = middle(difference[drawn].sum(axis=1) / jobs)
+        results.append(PolicyDifference(float(difference.sum() / weeks.jobs.sum()), interval))
+    return results[0], results[1]
 
 
 _OBJECTIVES: dict[str, Callable[[PolicyResult], float | None]] = {
-    "makespan": lambda each: each.metrics.makespan_s,
-    "slowdown": lambda each: each.metrics.average_bounded_slowdown,
-    "mean-wait": lambda each: each.metrics.mean_wait_s,
-    "wait-p95": lambda each: each.metrics.wait_p95_s,
-    "fairness": lambda each: None if each.fairness is None else -each.fairness,
-    "energy": lambda each: None if each.power is None else each.power.energy_kwh,
-    "cost": lambda each: None if each.power is None else each.power.cost,
-    "carbon": lambda each: None if each.power is None else each.power.carbon_kg,
+    "makespan": lambda result: result.metrics.makespan_s,
+    "slowdown": lambda result: result.metrics.average_bounded_slowdown,
+    "mean-wait": lambda result: result.metrics.mean_wait_s,
+    "wait-p95": lambda result: result.metrics.wait_p95_s,
+    "fairness": lambda result: None if result.fairness is None else -result.fairness,
+    "energy": lambda result: None if result.power is None else result.power.energy_kwh,
+    "cost": lambda result: None if result.power is None else result.power.cost,
+    "carbon": lambda result: None if result.power is None else result.power.carbon_kg,
 }
 OBJECTIVES = tuple(_OBJECTIVES)
-"""By what the best of several policies is found; all but the fairness are better if less."""
+"""Objectives by which policies are ranked; all but the fairness are minimised."""
 
 
 def ranked(results: Sequence[PolicyResult], objective: str) -> list[PolicyResult]:
-    """Results, the best first by an objective; equally good ones stay in their order.
+    """Sort results by an objective, the best first; ties keep their order.
 
     Raises
     ------
     InputError
-        If there is no such objective, or nothing is known of it.
+        If the objective is unknown, or a result does not have it.
     """
     if objective not in _OBJECTIVES:
         raise InputError.of(field="search", expected=f"one of {', '.join(OBJECTIVES)}", found=repr(objective))
-    values = [_OBJECTIVES[objective](each) for each in results]
+    values = [_OBJECTIVES[objective](result) for result in results]
     if None in values:
         needs = "a trace with users" if objective == "fairness" else "a budget of power that says so"
         raise InputError.of(field="search", problem=f"{objective}: expected {needs}, found none")
-    order = sorted(range(len(results)), key=lambda place: (values[place], place))
-    return [results[place] for place in order]
+    order = sorted(range(len(results)), key=lambda index: (values[index], index))
+    return [results[index] for index in order]
 
 
 def compare_policies(
@@ -538,25 +535,25 @@ def compare_policies(
 ) -> list[PolicyResult]:
     """Simulate each policy on its jobs."""
     results = []
-    asked = (
+    arguments = (
         (each.jobs, machines, each.policy, placement, site, each.sharing, each.rules, progress)
         for each in runs
     )
-    for run, (schedule, spent_s) in zip(runs, mapped(timed, asked), strict=True):
+    for run, (schedule, spent_s) in zip(runs, mapped(timed, arguments), strict=True):
         if run.power_w is not None:
             schedule = replace(schedule, jobs=replace(schedule.jobs, power_w=run.power_w))
         power = None if site.budget is None else power_metrics(schedule, site.budget)
-        found = metrics_of(schedule), per_machine(schedule), per_user(schedule), per_size(schedule)
+        metrics = metrics_of(schedule), per_machine(schedule), per_user(schedule), per_size(schedule)
         sharing = None if run.shared is None else sharing_metrics(schedule, site.limit)
         stopped, weeks = stopped_metrics(schedule), weeks_of(schedule)
-        results.append(PolicyResult(run, *found, spent_s, power, sharing, stopped, weeks))
+        results.append(PolicyResult(run, *metrics, spent_s, power, sharing, stopped, weeks))
         if keep is not None:
             keep(run.label, schedule)
     return results
 
 
 class TraceFacts(TypedDict):
-    """What was scheduled."""
+    """Description of a simulated trace."""
 
     name: str
     computer: str | None
@@ -568,27 +565,29 @@ class TraceFacts(TypedDict):
     estimates: str
     left_out: dict[str, int]
     notes: list[str]
-    best: NotRequired[dict[str, str]]  # What was best by what, of a search
+    best: NotRequired[dict[str, str]]  # Best policy by each objective of a search
 
 
 def trace_facts(
-    trace: JobTrace, found: CleanedJobs, machines: Sequence[Machine], estimates: str
+    trace: JobTrace, cleaned: CleanedJobs, machines: Sequence[Machine], estimates: str
 ) -> TraceFacts:
-    """What was scheduled, for JSON and for people."""
-    submit_s = found.jobs.submit_s
-    procs, header = sum(machine.procs for machine in machines), trace.header.procs
-    notes = found.notes()
-    if header is not None and procs != header:
-        notes.append(f"the header says {header:,} processor{'s' * (header != 1)}: {procs:,} are simulated")
+    """Describe a simulated trace, for JSON and for people."""
+    submit_s = cleaned.jobs.submit_s
+    procs, header_procs = sum(machine.procs for machine in machines), trace.header.procs
+    notes = cleaned.notes()
+    if header_procs is not None and procs != header_procs:
+        notes.append(
+            f"the header says {header_procs:,} processor{'s' * (header_procs != 1)}: {procs:,} are simulated"
+        )
     return {
         "name": trace.label,
         "computer": trace.header.fields.get("Computer"),
         "lines": len(trace),
-        "jobs": len(found.jobs),
-        "users": len(found.jobs.users) or None,
+        "jobs": len(cleaned.jobs),
+        "users": len(cleaned.jobs.users) or None,
         "submitted_within_s": float(submit_s[-1] - submit_s[0]),
         "machines": [{"machine": machine.name, "procs": machine.procs} for machine in machines],
         "estimates": estimates,
-        "left_out": dict(found.left_out),
+        "left_out": dict(cleaned.left_out),
         "notes": notes,
     }

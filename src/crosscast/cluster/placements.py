@@ -1,4 +1,4 @@
-"""Placements: which machine each job of a workload goes to, and workloads of job types."""
+"""Placements of the jobs of a workload on machines, and workloads of job types."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from crosscast.errors import InputError
 class Workload:
     """``n`` jobs, and the ``m`` machines that they may go to."""
 
-    jobs: Jobs  # The jobs
-    machines: Sequence[Machine]  # The machines
+    jobs: Jobs
+    machines: Sequence[Machine]
     uses_gpu: Flags  # Whether users know each job as one for GPUs, of shape `(n,)`
-    # Predicted relative vectors: times on each machine over that on the slowest, of shape `(n, m)`; `None` if
-    # there is no prediction
+    # Predicted relative vectors: times on each machine over that on the slowest, of shape `(n, m)`; `None`
+    # without predictions
     vector: Reals | None = None
-    # The same in seconds, by each job's time on the one machine where it was run, of shape `(n, m)`; `None`
-    # if there is no prediction
+    # Predicted times in seconds, by each job's time on the one machine where it was run, of shape `(n, m)`;
+    # `None` without predictions
     predicted_s: Reals | None = None
 
     def __post_init__(self) -> None:
@@ -69,21 +69,21 @@ class Workload:
 
 
 NEAR = 2.0
-"""Jobs wait rather than run so many times as long as on their fastest machine."""
+"""Limit on the time on a machine over that on the fastest one; jobs wait rather than exceed it."""
 
 
 def by_time(workload: Workload, time: Reals, *, within: float | None = None) -> Preferred:
     """List the machines on which each job runs, the one with the least time first.
 
-    With `within`, those on which it takes more than so many times its least time are left out.
+    With `within`, machines on which it takes more than that multiple of its least time are left out.
     """
-    known = np.where(workload.runs_on, time, np.inf)
-    order = np.argsort(known, axis=1, kind="stable")
-    taken = workload.runs_on
+    times = np.where(workload.runs_on, time, np.inf)
+    order = np.argsort(times, axis=1, kind="stable")
+    usable = workload.runs_on
     if within is not None:
-        taken = taken & (known <= within * known.min(axis=1, keepdims=True))
-    listed = np.arange(len(workload.machines)) < taken.sum(axis=1, keepdims=True)
-    return Preferred(np.where(listed, order, -1))
+        usable = usable & (times <= within * times.min(axis=1, keepdims=True))
+    in_list = np.arange(len(workload.machines)) < usable.sum(axis=1, keepdims=True)
+    return Preferred(np.where(in_list, order, -1))
 
 
 def _completion(workload: Workload, time_s: Reals) -> Completion:
@@ -91,7 +91,7 @@ def _completion(workload: Workload, time_s: Reals) -> Completion:
 
 
 def _predicted(workload: Workload, name: str) -> Reals:
-    """What a placement goes by."""
+    """Return the predictions that a placement uses."""
     values, what = workload.vector, "vectors"
     if NEEDS[name] == "seconds":
         values, what = workload.predicted_s, "times"
@@ -103,10 +103,10 @@ def _predicted(workload: Workload, name: str) -> Reals:
 
 
 def random_machine(workload: Workload, generator: np.random.Generator) -> Bound:
-    """Bind each job to a machine that is drawn uniformly from those on which it runs (section VII)."""
+    """Bind each job to a machine drawn uniformly from those on which it runs (section VII)."""
     allowed = workload.runs_on
     drawn = generator.integers(allowed.sum(axis=1))
-    # The machine with as many allowed ones up to it, itself included, as were drawn and one more.
+    # The allowed machine with the drawn rank.
     return Bound(np.argmax(np.cumsum(allowed, axis=1) > drawn[:, None], axis=1))
 
 
@@ -119,7 +119,7 @@ def round_robin(workload: Workload) -> Bound:
 
 
 def in_turn(allowed: Flags) -> Integers:
-    """The first machine, from ``i mod m`` on, that is allowed to row ``i``.
+    """Return the first machine from ``i mod m`` on that row ``i`` allows.
 
     >>> in_turn(np.array([[True, True], [True, False], [True, True], [True, True]])).tolist()
     [0, 0, 0, 1]
@@ -132,9 +132,9 @@ def in_turn(allowed: Flags) -> Integers:
 
 
 def user_round_robin(workload: Workload) -> Bound:
-    """Bind GPU jobs to GPU machines by turns, and the others to other machines by turns (section VII).
+    """Bind GPU jobs to GPU machines round-robin, and other jobs to other machines likewise (section VII).
 
-    A job that runs on no machine of its kind, or where there is none, goes to the others by the same turns.
+    A job that runs on no machine of its kind goes to the others in the same way.
     """
     machine = np.zeros(len(workload), dtype=np.int64)
     of_gpu = np.array([each.has_gpu for each in workload.machines])
@@ -145,7 +145,7 @@ def user_round_robin(workload: Workload) -> Bound:
 
 
 def without_choice(workload: Workload) -> str | None:
-    """A sentence where users have nothing to choose between, as one kind of machines or jobs is missing."""
+    """Return a sentence if users have no choice, as one kind of machines or jobs is missing."""
     for kind, (with_or_without, others) in {
         True: ("with", "those without"),
         False: ("without", "those with"),
@@ -160,16 +160,16 @@ def without_choice(workload: Workload) -> str | None:
 
 
 def _of_kind(runs_on: Flags, kind: Flags) -> Integers:
-    """A machine of a kind for each row, by turns among these; any where none of the kind is allowed."""
+    """Return a machine of a kind for each row, round-robin; any allowed one if there is none of the kind."""
     machine = in_turn(runs_on) if len(runs_on) else np.zeros(0, dtype=np.int64)
-    places = np.flatnonzero(kind)
-    if not len(places):
+    of_kind = np.flatnonzero(kind)
+    if not len(of_kind):
         return machine
-    own = runs_on[:, places]
-    has_own = own.any(axis=1)
-    if has_own.any():
-        # The turns go on where a job of the kind runs on another.
-        machine[has_own] = places[in_turn(own)[has_own]]
+    allowed = runs_on[:, of_kind]
+    has_allowed = allowed.any(axis=1)
+    if has_allowed.any():
+        # Rows without a machine of the kind advance the turn as well.
+        machine[has_allowed] = of_kind[in_turn(allowed)[has_allowed]]
     return machine
 
 
@@ -192,20 +192,20 @@ PLACEMENTS: Mapping[str, Place] = MappingProxyType(
         "exact-completion": lambda jobs, _: _completion(jobs, jobs.jobs.run_s),
     }
 )
-"""Each places a workload, with a generator for what is left to chance.
+"""Placements by name, as functions of the workload and a random generator.
 
-The exact ones know the times that jobs really run, as a model that is never wrong would. They are no bound: a
-rule that errs may be luckier.
+The exact ones use the true run times, as of a perfect model. They are no bound: a rule that errs may be
+luckier.
 """
 
 NEEDS: Mapping[str, str] = MappingProxyType(
     {"model": "vector", "model-near": "vector", "completion": "seconds"}
 )
-"""What those need that go by predictions: vectors, or vectors as seconds."""
+"""Data that placements by predictions need: relative vectors, or times in seconds."""
 
 
 def check_placements(names: list[str]) -> None:
-    """Refuse a placement that is not there."""
+    """Raise for a name that is not among the placements."""
     for name in names:
         if name not in PLACEMENTS:
             raise InputError.of(
@@ -214,19 +214,19 @@ def check_placements(names: list[str]) -> None:
 
 
 Needs = frozenset[str]
-"""What is asked of each type: ``vector`` and ``seconds``, where a placement or estimates need it."""
+"""Data that placements or estimates need of each type: ``vector`` and ``seconds``."""
 
 
 def type_workload(types: JobTypes, machines: Sequence[Machine], needs: Needs = frozenset()) -> Workload:
-    """A job of each type, in the order of the table, with exact estimates.
+    """Return a job of each type, in the order of the table, with exact estimates.
 
-    Predicted times are the predicted vector scaled so that it has, on the source of the prediction, the time
-    that was measured there: the one run that was profiled is all that is known of a job.
+    Predicted times are the predicted vector scaled by the measured time on the source of the prediction: the
+    one profiled run is all that is known of a job.
     """
-    here = for_machines(types, machines)
-    run_s = np.where(np.isnan(here.run_s), np.inf, here.run_s)
+    on_machines = for_machines(types, machines)
+    run_s = np.where(np.isnan(on_machines.run_s), np.inf, on_machines.run_s)
     runs = np.isfinite(run_s)
-    vector = here.predicted
+    vector = on_machines.predicted
     with np.errstate(divide="ignore", invalid="ignore"):
         predicted_s = vector * _scale(types)[:, None]
     has_vector = np.where(runs, np.isfinite(vector), True).all(axis=1)
@@ -242,7 +242,7 @@ def type_workload(types: JobTypes, machines: Sequence[Machine], needs: Needs = f
     jobs = Jobs(
         number=np.arange(1, len(types) + 1),
         submit_s=np.zeros(len(types)),
-        procs=here.procs,
+        procs=on_machines.procs,
         run_s=run_s,
         estimate_s=run_s,
         user=user,
@@ -251,14 +251,14 @@ def type_workload(types: JobTypes, machines: Sequence[Machine], needs: Needs = f
     return Workload(
         jobs,
         tuple(machines),
-        uses_gpu=here.uses_gpu,
+        uses_gpu=on_machines.uses_gpu,
         vector=vector if has_vector.all() else None,
         predicted_s=predicted_s if has_seconds.all() else None,
     )
 
 
 def _scale(types: JobTypes) -> Reals:
-    """Seconds of 1 in each type's vector, of shape ``(t,)``; not a number where nothing says."""
+    """Return the seconds per unit of each type's vector, of shape ``(t,)``; NaN if unknown."""
     scale = np.full(len(types), np.nan)
     run_s = types.run_s
     columns = {device: column for column, device in enumerate(types.devices)}
@@ -272,6 +272,6 @@ def _scale(types: JobTypes) -> Reals:
 def _users(names: Sequence[str | None]) -> tuple[Integers | None, tuple[str, ...]]:
     if None in names:
         return None, ()
-    users = tuple(dict.fromkeys(str(name) for name in names))
-    places = {name: place for place, name in enumerate(users)}
-    return np.array([places[str(name)] for name in names]), users
+    index: dict[str, int] = {}
+    user = np.array([index.setdefault(str(name), len(index)) for name in names])
+    return user, tuple(index)

@@ -1,4 +1,4 @@
-"""Jobs under a budget of power: what each may draw, which of that a policy chooses, and what came of it."""
+"""Jobs under a budget of power: their configurations, policies that choose these, and metrics."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ from crosscast.errors import InputError
 class PowerOptions:
     """Configurations in which ``c`` kinds of jobs can run, up to ``k`` each, the fastest first.
 
-    All are of shape ``(c, k)``; not a number where a kind has no more.
+    Arrays are of shape ``(c, k)``, padded with NaN.
     """
 
     kinds: tuple[str, ...]
     power_w: Reals  # Power of a processor that runs such a job, in watts
     slowdown: Reals  # Time over that in the fastest configuration
-    predicted_power_w: Reals | None = None  # The same, predicted; `None` if nothing is
+    predicted_power_w: Reals | None = None  # Predictions of these; `None` without any
     predicted_slowdown: Reals | None = None
-    # Limit that is set on a processor in it, in watts; not a number where it is none that all get alike
+    # Power cap of a processor in watts; NaN where it is not one cap for all
     cap_w: Reals | None = None
 
     def believed(self, policy: PowerPolicy) -> tuple[Reals, Reals]:
-        """Power and slowdown that a policy goes by."""
+        """Return the power and the slowdown that a policy uses."""
         if policy != "model":
             return self.power_w, self.slowdown
         if self.predicted_power_w is None or self.predicted_slowdown is None:
@@ -59,7 +59,7 @@ _CAP = "cap_w"
 
 
 def read_power_options(path: str | Path) -> PowerOptions:
-    """Read the configurations of kinds of jobs: a CSV file with a row for each.
+    """Read configurations of kinds of jobs: a CSV file with a row for each.
 
     Columns are `kind`, `power_w`, `slowdown`, and maybe `predicted_power_w` and `predicted_slowdown`, and
     `cap_w`, which may be empty.
@@ -80,13 +80,13 @@ def read_power_options(path: str | Path) -> PowerOptions:
         by_kind.setdefault(cells["kind"], []).append(numbers)
     most = max(map(len, by_kind.values()))
     table = np.full((len(names), len(by_kind), most), np.nan)
-    for place, (kind, own) in enumerate(by_kind.items()):
-        ordered = sorted(own, key=lambda row: (row[1], row[0]))
+    for index, (kind, rows_of_kind) in enumerate(by_kind.items()):
+        ordered = sorted(rows_of_kind, key=lambda row: (row[1], row[0]))
         if abs(ordered[0][1] - 1) > _SAME:
             expected, found = "a configuration with a slowdown of 1", f"{ordered[0][1]:g} at best"
             where = f"{path}: kind {kind}"
             raise InputError.of(where=where, field="slowdown", expected=expected, found=found)
-        table[:, place, : len(ordered)] = np.array(ordered).T
+        table[:, index, : len(ordered)] = np.array(ordered).T
     return PowerOptions(tuple(by_kind), **dict(zip(names, table, strict=True)))
 
 
@@ -94,39 +94,39 @@ _SAME = 1e-6
 
 
 def read_forecasts(path: str | Path, number: Integers) -> Reals:
-    """Forecast times of jobs in seconds, not a number where there is none.
+    """Read forecast times of jobs in seconds, NaN for jobs without one.
 
     A CSV file with columns `job`, its number in the trace, and `predicted_s`; it need not have all jobs, and
     may have others.
     """
     _, rows = rows_of_csv(path, "forecasts", ("job", "predicted_s"))
-    found: dict[int, float] = {}
+    forecasts: dict[int, float] = {}
     for line, cells in rows:
         where = f"{path}:{line}"
         seconds = number_of_text(cells["predicted_s"])
         if not (seconds >= 0 and np.isfinite(seconds)):
-            expected, got = "seconds of at least 0", repr(cells["predicted_s"])
-            raise InputError.of(where=where, field="predicted_s", expected=expected, found=got)
+            expected, text = "seconds of at least 0", repr(cells["predicted_s"])
+            raise InputError.of(where=where, field="predicted_s", expected=expected, found=text)
         if not cells["job"].isdecimal():
             raise InputError.of(where=where, field="job", expected="a number", found=repr(cells["job"]))
-        if int(cells["job"]) in found:
+        if int(cells["job"]) in forecasts:
             raise InputError.of(where=where, field="job", expected="each once", found=f"{cells['job']} again")
-        found[int(cells["job"])] = seconds
-    return np.array([found.get(each, np.nan) for each in number.tolist()], np.float64)
+        forecasts[int(cells["job"])] = seconds
+    return np.array([forecasts.get(job, np.nan) for job in number.tolist()], np.float64)
 
 
 def kinds_of_jobs(
     kinds: Sequence[str], names: Sequence[str] | None, count: int, seed: int
 ) -> tuple[Integers, int]:
-    """Kind of each of so many jobs, by name where there is such a kind; else drawn, and how many are."""
-    places = {name: place for place, name in enumerate(kinds)}
-    known = np.full(count, -1) if names is None else np.array([places.get(name, -1) for name in names])
-    drawn = np.random.default_rng(seed).integers(len(places), size=count)
+    """Return the kind of each job, by name or else at random, and the number of random ones."""
+    by_name = {name: index for index, name in enumerate(kinds)}
+    known = np.full(count, -1) if names is None else np.array([by_name.get(name, -1) for name in names])
+    drawn = np.random.default_rng(seed).integers(len(by_name), size=count)
     return np.where(known < 0, drawn, known).astype(np.int64), int(np.count_nonzero(known < 0))
 
 
 FULL_LOAD = 0.7
-"""Share of processors and power up to which jobs may be faster than is best for throughput."""
+"""Load of processors and power up to which speed counts more than throughput."""
 
 _WEIGHTS = 201
 
@@ -140,18 +140,18 @@ def choose_options(
     budget: Budget,
     policy: PowerPolicy,
 ) -> Integers:
-    """The configuration of each job, by its place among those of its kind, of shape ``(n,)``.
+    """Choose the configuration of each job: its index among those of its kind, of shape ``(n,)``.
 
-    `full` takes the fastest that the budget allows at all. `uniform` shares the lowest budget out: the one
-    with the highest cap that is no more than a processor's share, or else the lowest cap; where nothing is
-    known of caps, the fastest that draws no more, or else the one with the least power. `model` and `oracle`
-    weigh what a job takes of the processors against what it takes of the power, see `_weighed`.
+    `full` takes the fastest that the budget allows at all. `uniform` divides the lowest budget equally: it
+    takes the highest cap up to a processor's share, or else the lowest cap; without caps, the fastest up to
+    that power, or else the one with the least power. `model` and `oracle` weigh the use of processors against
+    that of power, see `_weighed`.
     """
     if policy not in POWER_POLICIES:
         raise InputError.of(field="power", expected=f"one of {', '.join(POWER_POLICIES)}", found=repr(policy))
     idle_w = np.array([each.idle_w for each in machines])
-    # Of each kind on each machine: a row a pair.
-    power_w, slowdown = (np.tile(each, (len(machines), 1)) for each in options.believed(policy))
+    # A row for each pair of machine and kind.
+    power_w, slowdown = (np.tile(values, (len(machines), 1)) for values in options.believed(policy))
     extra_w = np.maximum(power_w - np.repeat(idle_w, len(options.kinds))[:, None], 0.0)
     pair = machine * len(options.kinds) + kind
     last_w = float(budget.power_w[-1]) - idle_power_w(machines)
@@ -165,9 +165,9 @@ def choose_options(
             f"{np.nanmin(power_w[pair[row]]):g} W at least"
         )
     allowed: Flags = capped & (jobs.procs[:, None] * extra_w[pair] <= last_w)
-    nothing = ~allowed.any(axis=1)
-    if nothing.any():
-        row = int(np.argmax(nothing))
+    none_allowed = ~allowed.any(axis=1)
+    if none_allowed.any():
+        row = int(np.argmax(none_allowed))
         needed = jobs.procs[row] * np.nanmin(extra_w[pair[row]])
         raise InputError(
             f"jobs: job {jobs.number[row]}: power: expected a configuration of at most the {last_w:g} W that "
@@ -202,11 +202,11 @@ def _weighed(
     budget: Budget,
     idle_w: float,
 ) -> Reals:
-    """Cost of each option: ``slowdown * (weight / processors + (1 - weight) * power / budget)``.
+    """Return the cost of each option: ``slowdown * (weight / processors + (1 - weight) * power / budget)``.
 
-    The weight is the one with which the fuller of processors and power is as empty as can be, if each kind
-    takes its cheapest option: the dual of sharing both out. Where both can be less full than `FULL_LOAD` over
-    the time in which jobs are submitted, it is the one with which jobs are fastest without filling them more.
+    The weight minimises the higher load, of processors or power, if each kind takes its cheapest option: it
+    is the dual of their allocation. If both loads can be below `FULL_LOAD` over the time in which jobs are
+    submitted, the weight with the fastest jobs below that load is taken.
     """
     estimate_s = jobs.estimate_s[np.arange(len(jobs)), machine if jobs.estimate_s.shape[1] > 1 else 0]
     work = np.where(np.isfinite(estimate_s), jobs.procs * estimate_s, 0.0)
@@ -217,24 +217,23 @@ def _weighed(
     left_w = max(float(finite.mean()) - idle_w, 1 / MILLIWATTS)
     span_s = float(jobs.submit_s[-1] - jobs.submit_s[0])
     rows = np.arange(len(slowdown))
-    best, found = (np.inf, np.inf), slowdown
+    least, best_cost = (np.inf, np.inf), slowdown
     for weight in np.linspace(0.0, 1.0, _WEIGHTS):
         cost = slowdown * (weight / procs + (1 - weight) * extra_w / left_w)
         chosen = np.nanargmin(cost, axis=1)
         time = work * slowdown[rows, chosen]
         loads = float(time.sum()) / procs, float((time * extra_w[rows, chosen]).sum()) / left_w
         merit = max(*loads, FULL_LOAD * span_s), loads[0]
-        if merit < best:
-            best, found = merit, cost
-    return found
+        if merit < least:
+            least, best_cost = merit, cost
+    return best_cost
 
 
 def cheapest_release_s(jobs: Jobs, machine: Integers, budget: Budget, by: Shift, limit_s: float) -> Reals:
-    """When each job would best start, by what its energy costs for as long as it should run.
+    """Return the start of each job with the lowest cost of its energy, by its estimate.
 
-    At most so long after its submission; of equally good times the first one. The cost of a job that starts
-    at a time is linear between those at which it starts or ends with a step of the budget, so that only these
-    need be tried.
+    Starts are at most `limit_s` after submission; ties go to the first. The cost is piecewise linear in the
+    start, with breaks where the job starts or ends at a step of the budget, so that only these are tried.
     """
     level = budget.carbon_g_per_kwh if by == "carbon" else budget.price_per_kwh
     if by == "never" or level is None or not len(jobs):
@@ -251,14 +250,14 @@ def cheapest_release_s(jobs: Jobs, machine: Integers, budget: Budget, by: Shift,
         return _sum_until(start_s + run_s, step_s, level, total) - _sum_until(start_s, step_s, level, total)
 
     best_s, least = since.copy(), cost(since)
-    # Of steps that a job may start with, and of those that it may end with, one after the other.
+    # Steps at which the job may start, then those at which it may end.
     for shift in (np.zeros(len(jobs)), run_s):
         first = np.searchsorted(step_s, since + shift, side="right")
         last = np.searchsorted(step_s, since + shift + limit_s, side="right")
-        for place in range(int((last - first).max(initial=0))):
-            at = np.minimum(first + place, len(step_s) - 1)
-            start_s = np.clip(step_s[at] - shift, since, since + limit_s)
-            best_s, least = _better(best_s, least, start_s, cost(start_s), (first + place < last) & lasts)
+        for offset in range(int((last - first).max(initial=0))):
+            index = np.minimum(first + offset, len(step_s) - 1)
+            start_s = np.clip(step_s[index] - shift, since, since + limit_s)
+            best_s, least = _better(best_s, least, start_s, cost(start_s), (first + offset < last) & lasts)
     start_s = since + limit_s
     best_s, least = _better(best_s, least, start_s, cost(start_s), lasts)
     release_s: Reals = best_s + origin_s
@@ -266,7 +265,7 @@ def cheapest_release_s(jobs: Jobs, machine: Integers, budget: Budget, by: Shift,
 
 
 _GAIN = 1e-9
-"""Share of the cost by which a later start must be cheaper, so that nobody waits for a rounding error."""
+"""Share of the cost by which a later start must be cheaper, above rounding errors."""
 
 
 def _better(best_s: Reals, least: Reals, start_s: Reals, cost: Reals, allowed: Flags) -> tuple[Reals, Reals]:
@@ -276,18 +275,18 @@ def _better(best_s: Reals, least: Reals, start_s: Reals, cost: Reals, allowed: F
 
 
 def _sum_until(time_s: Reals, step_s: Reals, level: Reals, total: Reals) -> Reals:
-    """Integral of a step function up to these times, from its first step on."""
-    place = np.maximum(np.searchsorted(step_s, time_s, side="right") - 1, 0)
-    found: Reals = total[place] + (time_s - step_s[place]) * level[place]
-    return found
+    """Integrate a step function up to these times, from its first step on."""
+    index = np.maximum(np.searchsorted(step_s, time_s, side="right") - 1, 0)
+    integral: Reals = total[index] + (time_s - step_s[index]) * level[index]
+    return integral
 
 
 @dataclass(frozen=True)
 class Configured:
-    """Jobs in configurations that were chosen for them."""
+    """Jobs in their chosen configurations."""
 
-    planned: Jobs  # What they take, as far as the scheduler knows, and how long they run
-    power_w: Reals  # What each draws, in watts, of shape `(n,)`
+    planned: Jobs  # With the estimates and power that the scheduler expects, and the true run times
+    power_w: Reals  # True power of each job in watts, of shape `(n,)`
 
 
 def configure(
@@ -299,11 +298,11 @@ def configure(
     budget: Budget,
     policy: PowerPolicy,
 ) -> Configured:
-    """Choose a configuration for each job: it runs longer by its slowdown, or the believed one."""
+    """Choose a configuration for each job, and scale its run time and estimate by the slowdowns."""
     chosen = choose_options(options, kind, jobs, machines, machine, budget, policy)
     power_w, slowdown = options.believed(policy)
     idle_w = np.array([each.idle_w for each in machines])[machine]
-    # Nothing is believed to draw less than an idle processor.
+    # Predictions below the power of an idle processor are raised to it.
     believed_w = np.maximum(power_w[kind, chosen], idle_w) * jobs.procs
     planned = replace(
         jobs,
@@ -322,34 +321,34 @@ class PowerMetrics:
     mean_w: float | None  # Mean power in watts; `None` if no time passes
     peak_w: float  # Highest power in watts
     within_budget: float | None  # Share of the time with no more power than the budget; `None` without one
-    over_budget: float | None  # How far above it power was at most, as a share of it
-    cost: float | None  # What the energy costs, in the currency of the prices; `None` without prices
-    carbon_kg: float | None  # Kilograms of CO2; `None` if nothing is known of them
+    over_budget: float | None  # Largest excess over it, as a share of it
+    cost: float | None  # Cost of the energy in the currency of the prices; `None` without prices
+    carbon_kg: float | None  # Kilograms of CO2; `None` without carbon intensities
 
 
 @dataclass(frozen=True)
 class PowerOverTime:
     """Power of all machines, a step function from the first submission to the last end."""
 
-    time_s: Reals  # When each of `k` steps begins, in seconds, ascending; steps may be equal
-    end_s: float  # When the last one ends
+    time_s: Reals  # Start of each of `k` steps in seconds, ascending; steps may be equal
+    end_s: float  # End of the last step
     power_w: Reals  # Watts in each step
-    budget: Integers  # Which step of the budget holds
+    budget: Integers  # Index of the budget's step
 
     @property
     def seconds(self) -> Reals:
-        """How long each step is, in seconds."""
+        """Duration of each step, in seconds."""
         return np.diff(self.time_s, append=self.end_s)
 
 
 def power_over_time(schedule: Schedule, budget: Budget) -> PowerOverTime:
-    """Power of all machines at each moment, cut where the budget changes."""
+    """Return the power of all machines over time, cut where the budget changes."""
     jobs, machines = schedule.jobs, schedule.machines
     extra = np.rint(extra_power_w(jobs, machines, schedule.machine) * MILLIWATTS).astype(np.int64)
     start_s, end_s = float(jobs.submit_s[0]), float(schedule.end_s.max())
     began, ended = schedule.start_s, schedule.end_s
     if schedule.cuts is not None:
-        # What was stopped has drawn power, too.
+        # Preempted runs have drawn power, too.
         began = np.concatenate((began, schedule.cuts.start_s))
         ended = np.concatenate((ended, schedule.cuts.end_s))
         extra = np.concatenate((extra, extra[schedule.cuts.job]))
@@ -359,8 +358,8 @@ def power_over_time(schedule: Schedule, budget: Budget) -> PowerOverTime:
     cuts = start_s + budget.start_s
     time_s = np.unique(np.concatenate(([start_s], changes, cuts[(cuts > start_s) & (cuts < end_s)])))
     time_s = time_s[time_s < end_s] if end_s > start_s else time_s[:1]
-    place = np.searchsorted(changes[order], time_s, side="right") - 1
-    watts = np.where(place >= 0, level[place], 0) / MILLIWATTS + idle_power_w(machines)
+    index = np.searchsorted(changes[order], time_s, side="right") - 1
+    watts = np.where(index >= 0, level[index], 0) / MILLIWATTS + idle_power_w(machines)
     step = np.maximum(np.searchsorted(cuts, time_s, side="right") - 1, 0)
     return PowerOverTime(time_s, end_s, watts, step)
 
@@ -370,25 +369,25 @@ _TOLERANCE_W = 1e-3
 
 
 def power_metrics(schedule: Schedule, budget: Budget) -> PowerMetrics:
-    """Energy, power and what they cost."""
-    found = power_over_time(schedule, budget)
-    seconds = found.seconds
-    energy_kwh = found.power_w * seconds / _JOULES_PER_KWH
+    """Compute energy, power and their cost."""
+    power = power_over_time(schedule, budget)
+    seconds = power.seconds
+    energy_kwh = power.power_w * seconds / _JOULES_PER_KWH
     total_s = float(seconds.sum())
-    limit_w = budget.power_w[found.budget]
-    kept = found.power_w <= limit_w + _TOLERANCE_W
+    limit_w = budget.power_w[power.budget]
+    is_within = power.power_w <= limit_w + _TOLERANCE_W
 
-    def weighed(each: Reals | None) -> float | None:
-        return None if each is None else float((energy_kwh * each[found.budget]).sum())
+    def weighed(rate: Reals | None) -> float | None:
+        return None if rate is None else float((energy_kwh * rate[power.budget]).sum())
 
     grams = weighed(budget.carbon_g_per_kwh)
     limited = np.isfinite(budget.power_w).any()
     return PowerMetrics(
         energy_kwh=float(energy_kwh.sum()),
-        mean_w=float((found.power_w * seconds).sum()) / total_s if total_s > 0 else None,
-        peak_w=float(found.power_w.max()),
-        within_budget=float(seconds[kept].sum()) / total_s if total_s > 0 and limited else None,
-        over_budget=max(0.0, float((found.power_w / limit_w).max()) - 1) if limited else None,
+        mean_w=float((power.power_w * seconds).sum()) / total_s if total_s > 0 else None,
+        peak_w=float(power.power_w.max()),
+        within_budget=float(seconds[is_within].sum()) / total_s if total_s > 0 and limited else None,
+        over_budget=max(0.0, float((power.power_w / limit_w).max()) - 1) if limited else None,
         cost=weighed(budget.price_per_kwh),
         carbon_kg=None if grams is None else grams / 1000,
     )

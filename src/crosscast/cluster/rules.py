@@ -1,14 +1,12 @@
-"""What a site decides beside the policy: priorities, partitions, preemption, and predicted times."""
+"""Rules of a site beside the policy: priorities, partitions, preemption, and predicted times."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
 from crosscast.arrays import Flags, Integers, Reals
 from crosscast.cluster.jobs import Jobs, Machine
@@ -36,23 +34,23 @@ class Priority:
 
 @dataclass(frozen=True)
 class Rules:
-    """What is decided of ``n`` jobs, each of shape ``(n,)``; ``None`` where nothing is."""
+    """Rules for ``n`` jobs, as arrays of shape ``(n,)``; ``None`` where there is no rule."""
 
     priority: Priority | None = None  # For the order `multifactor`
-    rank: Integers | None = None  # Jobs of a higher one are considered first
-    group: Integers | None = None  # Group of each job, −1 for none, of which only so many may run
-    most: Integers | None = None  # How many of each group, of shape `(g,)`
+    rank: Integers | None = None  # Jobs of a higher rank are considered first
+    group: Integers | None = None  # Group of each job, −1 for none
+    most: Integers | None = None  # Limit of running jobs of each group, of shape `(g,)`
     partition: Integers | None = None  # Partition of each job, −1 for none
     partition_procs: Integers | None = None  # Processors of each partition, of shape `(p,)`
-    kind: Integers | None = None  # Which jobs each may stop, by their kinds: `preempts[own, theirs]`
-    preempts: Flags | None = None  # Of shape `(k, k)`
-    # Forecast times in seconds, not a number where there is none: scheduling goes by predicted times
+    kind: Integers | None = None  # Kind of each job
+    preempts: Flags | None = None  # Whether kind (row) may preempt kind (column), of shape `(k, k)`
+    # Forecast times in seconds, NaN where there is none; scheduling uses predicted times then
     forecast_s: Reals | None = None
-    measured_w: Reals | None = None  # What jobs are measured to draw from their start on, in watts
-    release_s: Reals | None = None  # When each joins the queue, in seconds: not before it is submitted
+    measured_w: Reals | None = None  # Measured power of jobs from their start on, in watts
+    release_s: Reals | None = None  # Time at which each joins the queue, in seconds, from its submission on
 
     def __post_init__(self) -> None:
-        """Check that nobody may be stopped by who it may stop, and that nothing is missing."""
+        """Check that preemption has no cycle, and that nothing is missing."""
         pairs = (("group", "most"), ("partition", "partition_procs"), ("kind", "preempts"))
         for one, other in pairs:
             if (getattr(self, one) is None) != (getattr(self, other) is None):
@@ -61,7 +59,7 @@ class Rules:
             heights(self.preempts)
 
     def check(self, jobs: int) -> None:
-        """Refuse what is not of so many jobs."""
+        """Raise unless all arrays are for this number of jobs."""
         for name in _OF_JOBS:
             values = getattr(self, name)
             if values is not None and values.shape != (jobs,):
@@ -74,54 +72,39 @@ class Rules:
             )
 
     def taken(self, order: Integers) -> Rules:
-        """The rules of the same jobs in another order, who join the queue when they are submitted."""
+        """Return the rules for the jobs in another order, without release times."""
         priority = self.priority
         if priority is not None:
             priority = replace(priority, fixed=priority.fixed[order], account=priority.account[order])
-        return replace(
-            self,
-            priority=priority,
-            rank=_taken(self.rank, order),
-            group=_taken(self.group, order),
-            partition=_taken(self.partition, order),
-            kind=_taken(self.kind, order),
-            forecast_s=_taken(self.forecast_s, order),
-            measured_w=_taken(self.measured_w, order),
-            release_s=None,
-        )
-
-
-_Kind = TypeVar("_Kind", bound=np.generic)
-
-
-def _taken(values: npt.NDArray[_Kind] | None, order: Integers) -> npt.NDArray[_Kind] | None:
-    return None if values is None else values[order]
+        values = {name: getattr(self, name) for name in _OF_JOBS}
+        reordered = {name: None if each is None else each[order] for name, each in values.items()}
+        return replace(self, **(reordered | {"priority": priority, "release_s": None}))
 
 
 _OF_JOBS = ("rank", "group", "partition", "kind", "forecast_s", "measured_w", "release_s")
 
 
 NO_RULES = Rules()
-"""Nothing is decided."""
+"""No rules."""
 
 
 def has_rules(rules: Rules) -> bool:
-    """Whether anything is decided."""
-    return any(getattr(rules, each.name) is not None for each in fields(rules))
+    """Whether there is any rule."""
+    return any(getattr(rules, rule.name) is not None for rule in fields(rules))
 
 
 def heights(preempts: Flags) -> Integers:
-    """How many others stand below each kind, one stopping the next: who may stop most is considered first.
+    """Return the length of the longest chain of preemptions from each kind, by which kinds are ranked.
 
     >>> heights(np.array([[False, True, True], [False, False, True], [False, False, False]])).tolist()
     [2, 1, 0]
     """
-    found = np.zeros(len(preempts), np.int64)
+    levels = np.zeros(len(preempts), np.int64)
     for _ in range(len(preempts) + 1):
-        again = np.where(preempts, found + 1, 0).max(axis=1, initial=0)
-        if (again == found).all():
-            return found
-        found = again
+        next_levels = np.where(preempts, levels + 1, 0).max(axis=1, initial=0)
+        if (next_levels == levels).all():
+            return levels
+        levels = next_levels
     raise InputError.of(
         field="preemption", expected="nobody to be stopped by who it may stop", found="a circle"
     )
@@ -129,7 +112,7 @@ def heights(preempts: Flags) -> Integers:
 
 @dataclass(frozen=True)
 class Weights:
-    """What priorities are made of, as `[priority]` of a site's file says; see `Priority`."""
+    """Weights of priorities, as in `[priority]` of a site's file; see `Priority`."""
 
     age: float = 0.0
     size: float = 0.0
@@ -137,40 +120,40 @@ class Weights:
     qos: float = 0.0
     partition: float = 0.0
     max_age_s: float = 7 * 86_400.0
-    half_life_s: float = 7 * 86_400.0  # Infinite if nothing is forgotten
+    half_life_s: float = 7 * 86_400.0  # Infinite without decay
     favor_small: bool = False  # Whether the smallest jobs have the highest factor of size
     shares: Mapping[str, float] = field(default_factory=dict)  # Of each account
 
 
 @dataclass(frozen=True)
 class Quality:
-    """A quality of service, such as `[[qos]]` of a site's file."""
+    """A quality of service, as in `[[qos]]` of a site's file."""
 
     name: str
     priority: float = 0.0
-    preempts: tuple[str, ...] = ()  # Names of those whose jobs its jobs may stop
+    preempts: tuple[str, ...] = ()  # Names of the qualities that its jobs may preempt
 
 
 @dataclass(frozen=True)
 class Partition:
-    """A partition, as `[[partition]]` of a site's file says."""
+    """A partition, as in `[[partition]]` of a site's file."""
 
     name: str
-    machine: str | None = None  # Name of its machine; may be absent if there is one
-    procs: int | None = None  # Processors that its jobs have together; by default all of the machine
+    machine: str | None = None  # Name of its machine; optional if there is one
+    procs: int | None = None  # Processors for all its jobs; by default those of the machine
     time_limit_s: float = np.inf
-    most_jobs: int | None = None  # How many jobs of a user may run
-    tier: int = 1  # Jobs of a higher one are considered first
+    most_jobs: int | None = None  # Limit of running jobs of a user
+    tier: int = 1  # Jobs of a higher tier are considered first
     priority: float = 0.0
 
 
 PREEMPTIONS = ("partition", "qos")
-"""Who may stop whom: jobs of a higher tier those of a lower one; by the lists of qualities of service."""
+"""Preemption by tiers of partitions, or by the lists of qualities of service."""
 
 
 @dataclass(frozen=True)
 class SiteRules:
-    """Rules by names, as a site's file has them."""
+    """Rules by names, as in a site's file."""
 
     weights: Weights | None = None
     qualities: tuple[Quality, ...] = ()
@@ -181,22 +164,22 @@ class SiteRules:
 
 @dataclass(frozen=True)
 class JobNames:
-    """A name for each of ``n`` jobs: an account, say."""
+    """A name for each of ``n`` jobs, such as its account."""
 
-    place: Integers  # Place of each job's in `names`, of shape `(n,)`; −1 where nothing is known
+    index: Integers  # Index of each job's name in `names`, of shape `(n,)`; −1 where unknown
     names: tuple[str, ...]
 
     def among(self, known: Sequence[str], number: Integers, what: str, where: str) -> Integers:
-        """Place of each job's name among known ones; one that is not there is refused."""
-        places = np.array([known.index(name) if name in known else -1 for name in self.names] + [-1])
-        found: Integers = places[self.place]
-        if (found < 0).any():
-            row = int(np.argmax(found < 0))
-            name = "none" if self.place[row] < 0 else repr(self.names[self.place[row]])
+        """Return the index of each job's name among known ones; raise for another name."""
+        to_known = np.array([known.index(name) if name in known else -1 for name in self.names] + [-1])
+        indices: Integers = to_known[self.index]
+        if (indices < 0).any():
+            row = int(np.argmax(indices < 0))
+            name = "none" if self.index[row] < 0 else repr(self.names[self.index[row]])
             raise InputError(
                 f"job {number[row]}: {what}: expected one {where} ({', '.join(known)}), found {name}"
             )
-        return found
+        return indices
 
 
 def rules_of(
@@ -207,7 +190,7 @@ def rules_of(
     qualities: JobNames,
     partitions: JobNames,
 ) -> Rules:
-    """What a site decides of jobs with these names; predicted times are not among it.
+    """Return the rules of a site for jobs with these names, without predicted times.
 
     Raises
     ------
@@ -219,12 +202,14 @@ def rules_of(
     rules = Rules()
     tier = np.zeros(len(jobs), np.int64)
     if site.partitions:
-        place = _partition_of(site.partitions, number, partitions)
-        _check_partitions(site.partitions, jobs, place)
-        rules = _partitioned(site.partitions, jobs, machines, place)
-        tier = np.array([each.tier for each in site.partitions])[place]
+        partition = _partition_of(site.partitions, number, partitions)
+        _check_partitions(site.partitions, jobs, partition)
+        rules = _partitioned(site.partitions, jobs, machines, partition)
+        tier = np.array([one.tier for one in site.partitions])[partition]
         if site.weights is not None:
-            fixed += site.weights.partition * _relative([each.priority for each in site.partitions])[place]
+            fixed += (
+                site.weights.partition * _relative([each.priority for each in site.partitions])[partition]
+            )
     by_quality = site.preemption == "qos" or (site.weights is not None and site.weights.qos > 0)
     quality = np.zeros(len(jobs), np.int64)
     if by_quality:
@@ -251,50 +236,50 @@ def rules_of(
         kind = quality if site.preemption == "qos" else rank
         if site.preemption == "qos":
             lists = [each.preempts for each in site.qualities]
-            preempts = np.array([[kind in own for kind in kinds] for own in lists])
+            preempts = np.array([[name in allowed for name in kinds] for allowed in lists])
         else:
             tiers = np.arange(int(rank.max(initial=0)) + 1)
             preempts = tiers[:, None] > tiers
         rules = replace(rules, kind=kind, preempts=preempts)
-        # Who may stop others is considered before, and then by tier.
+        # Jobs that may preempt are considered first, then those of higher tiers.
         rank = heights(preempts)[kind] * (int(rank.max(initial=0)) + 1) + rank
     return replace(rules, rank=rank) if rank.any() else rules
 
 
 def _relative(priorities: Sequence[float]) -> Reals:
-    """Each over the highest one, as Slurm has it."""
+    """Divide by the highest one, as Slurm does."""
     most = max(priorities)
     return np.array(priorities, np.float64) / (most if most > 0 else 1.0)
 
 
-def _check_partitions(partitions: Sequence[Partition], jobs: Jobs, place: Integers) -> None:
-    """Refuse jobs that are wider or longer than theirs allow."""
-    wide = np.array([np.inf if each.procs is None else each.procs for each in partitions])[place]
-    long_s = np.array([each.time_limit_s for each in partitions])[place]
-    asked_s = jobs.estimate_s.min(axis=1)
-    for wrong, most, values, what, unit in (
+def _check_partitions(partitions: Sequence[Partition], jobs: Jobs, partition: Integers) -> None:
+    """Raise for jobs that are wider or longer than their partitions allow."""
+    wide = np.array([np.inf if each.procs is None else each.procs for each in partitions])[partition]
+    long_s = np.array([each.time_limit_s for each in partitions])[partition]
+    estimate_s = jobs.estimate_s.min(axis=1)
+    for exceeds, most, values, what, unit in (
         (jobs.procs > wide, wide, jobs.procs, "processors", ""),
-        (asked_s > long_s, long_s, asked_s, "time", " s"),
+        (estimate_s > long_s, long_s, estimate_s, "time", " s"),
     ):
-        if wrong.any():
-            row = int(np.argmax(wrong))
+        if exceeds.any():
+            row = int(np.argmax(exceeds))
             raise InputError(
                 f"job {jobs.number[row]}: {what}: expected at most the {most[row]:g}{unit} of partition "
-                f"{partitions[place[row]].name}, found {values[row]:g}{unit} "
-                f"(so {np.count_nonzero(wrong):,} of {len(jobs):,} jobs)"
+                f"{partitions[partition[row]].name}, found {values[row]:g}{unit} "
+                f"(so {np.count_nonzero(exceeds):,} of {len(jobs):,} jobs)"
             )
 
 
 def _partitioned(
-    partitions: Sequence[Partition], jobs: Jobs, machines: Sequence[Machine], place: Integers
+    partitions: Sequence[Partition], jobs: Jobs, machines: Sequence[Machine], partition: Integers
 ) -> Rules:
-    """Processors of partitions, and how many jobs of a user may run in each."""
+    """Return the processors of partitions, and the limits of running jobs of a user in each."""
     rules = Rules()
     if any(each.procs is not None for each in partitions):
         limited = np.array([each.procs is not None for each in partitions])
         widest = max(machine.procs for machine in machines)
         procs = np.array([each.procs or widest for each in partitions])
-        rules = replace(rules, partition=np.where(limited[place], place, -1), partition_procs=procs)
+        rules = replace(rules, partition=np.where(limited[partition], partition, -1), partition_procs=procs)
     if any(each.most_jobs is not None for each in partitions):
         if jobs.user is None:
             raise InputError.of(
@@ -302,7 +287,7 @@ def _partitioned(
             )
         users = len(jobs.users)
         limited = np.array([each.most_jobs is not None for each in partitions])
-        group = np.where(limited[place], place * users + jobs.user, -1)
+        group = np.where(limited[partition], partition * users + jobs.user, -1)
         rules = replace(
             rules, group=group, most=np.repeat([each.most_jobs or 1 for each in partitions], users)
         )
@@ -310,15 +295,14 @@ def _partitioned(
 
 
 def _partition_of(partitions: Sequence[Partition], number: Integers, names: JobNames) -> Integers:
-    """Place of each job's partition."""
+    """Return the index of each job's partition."""
     return names.among([each.name for each in partitions], number, "partition", "under [[partition]]")
 
 
 def machines_of_partitions(
     partitions: Sequence[Partition], machines: Sequence[Machine], number: Integers, names: JobNames
 ) -> Integers:
-    """Machine of each job: that of its partition."""
-    place = _partition_of(partitions, number, names)
-    places = {machine.name: at for at, machine in enumerate(machines)}
-    of_each = [0 if each.machine is None else places[each.machine] for each in partitions]
-    return np.array(of_each, np.int64)[place]
+    """Return the index of each job's machine, by its partition."""
+    by_name = {machine.name: index for index, machine in enumerate(machines)}
+    machine = [0 if each.machine is None else by_name[each.machine] for each in partitions]
+    return np.array(machine, np.int64)[_partition_of(partitions, number, names)]

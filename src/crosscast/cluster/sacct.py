@@ -17,8 +17,8 @@ from crosscast.errors import InputError
 
 _GZIP = b"\x1f\x8b"
 _MOST_BYTES = 4 << 30
-_MARK = b"JobID"
-"""How the first line of such a log begins, and no other trace."""
+_FIRST_BYTES = b"JobID"
+"""Start of the first line of such a log, and of no other trace."""
 
 _ELAPSED = re.compile(r"(?:(\d+)-)?(?:(\d+):)?(\d+):(\d+)(?:\.\d+)?")
 _NONE = ("", "Unknown", "None", "N/A")
@@ -32,7 +32,7 @@ def read_trace(path: str | Path) -> JobTrace:
         with path.open("rb") as file:
             start = file.read(len(_GZIP))
         with gzip.open(path) if start == _GZIP else path.open("rb") as file:
-            is_sacct = file.read(len(_MARK)) == _MARK
+            is_sacct = file.read(len(_FIRST_BYTES)) == _FIRST_BYTES
     except (OSError, EOFError, zlib.error) as error:
         raise InputError(f"{path}: cannot read the trace ({getattr(error, 'strerror', error)})") from error
     return read_sacct(path) if is_sacct else read_swf(path)
@@ -42,9 +42,9 @@ def read_sacct(path: str | Path) -> JobTrace:
     """Read what ``sacct --parsable2`` printed, plain or compressed with gzip.
 
     Needs the fields JobID, Submit, ElapsedRaw or Elapsed, State, and AllocCPUS, NCPUS, ReqCPUS, AllocNodes or
-    NNodes, the first of which is what jobs are counted in. TimelimitRaw or Timelimit is the requested time;
-    User, JobName, Partition, QOS and Account are kept, and all other fields passed over. So are steps of jobs
-    (JobID with a dot). Jobs are sorted by when they were submitted.
+    NNodes, the first of which is the unit of the jobs' size. TimelimitRaw or Timelimit is the requested time;
+    User, JobName, Partition, QOS and Account are kept, and all other fields ignored. So are steps of jobs
+    (JobID with a dot). Jobs are sorted by submission.
 
     Raises
     ------
@@ -55,7 +55,7 @@ def read_sacct(path: str | Path) -> JobTrace:
     path = Path(path)
     header, rows = _rows(path)
     lines = [line for line, _ in rows]
-    table = {name: [row[place] for _, row in rows] for place, name in enumerate(header)}
+    table = {name: [row[column] for _, row in rows] for column, name in enumerate(header)}
 
     def cells(*names: str) -> tuple[str, list[str]]:
         for name in names:
@@ -65,14 +65,14 @@ def read_sacct(path: str | Path) -> JobTrace:
 
     def numbers(read: Callable[[str], float], expected: str, *names: str) -> np.ndarray:
         name, texts = cells(*names)
-        found = np.empty(len(texts))
+        values = np.empty(len(texts))
         for row, text in enumerate(texts):
             try:
-                found[row] = read(text)
+                values[row] = read(text)
             except ValueError:
                 where = f"{path}:{lines[row]}"
                 raise InputError.of(where=where, field=name, expected=expected, found=repr(text)) from None
-        return found
+        return values
 
     raw_elapsed = "ElapsedRaw" in table
     raw_limit = "TimelimitRaw" in table
@@ -85,7 +85,7 @@ def read_sacct(path: str | Path) -> JobTrace:
         _count, "a whole number", "AllocCPUS", "NCPUS", "ReqCPUS", "AllocNodes", "NNodes"
     )
     columns["status"] = np.array([_status(text) for text in cells("State")[1]])
-    # What has not ended has no run time yet.
+    # Jobs that have not ended have no run time yet.
     columns["run_s"][np.isin([_word(text) for text in table["State"]], ("RUNNING", "PENDING"))] = np.nan
     columns["job"] = numbers(_job, "a job's number", "JobID")
     if raw_limit or "Timelimit" in table:
@@ -94,12 +94,12 @@ def read_sacct(path: str | Path) -> JobTrace:
     names: dict[str, tuple[str, ...]] = {}
     for column, name in _NAMED.items():
         if name in table:
-            distinct = {text: place for place, text in enumerate(dict.fromkeys(table[name]), start=1)}
+            distinct = {text: number for number, text in enumerate(dict.fromkeys(table[name]), start=1)}
             columns[column] = np.array([float(distinct[text]) for text in table[name]])
             names[column] = tuple(distinct)
     order = np.argsort(columns["submit_s"], kind="stable")
     label = path.name.removesuffix(".gz").removesuffix(".txt")
-    return JobTrace(label, SwfHeader({}), {name: each[order] for name, each in columns.items()}, names)
+    return JobTrace(label, SwfHeader({}), {name: values[order] for name, values in columns.items()}, names)
 
 
 _NAMED: Mapping[str, str] = {
@@ -112,7 +112,7 @@ _NAMED: Mapping[str, str] = {
 
 
 def _rows(path: Path) -> tuple[list[str], list[tuple[int, list[str]]]]:
-    """Fields, and a row for each job, with the number of its line."""
+    """Return the fields, and a row for each job with its line number."""
     rows = []
     header: list[str] | None = None
     for line, row in enumerate(csv.reader(_lines(path), delimiter="|", quoting=csv.QUOTE_NONE), start=1):
@@ -145,7 +145,7 @@ def _lines(path: Path) -> Iterator[str]:
 
 
 def _moment(text: str) -> float:
-    # Without a zone, as Slurm writes them: a log is in one.
+    # Slurm writes no time zone; a log has one throughout.
     return np.nan if text in _NONE else (datetime.fromisoformat(text) - datetime(1970, 1, 1)).total_seconds()
 
 
@@ -164,15 +164,15 @@ def _minutes(text: str) -> float:
 def _span(text: str) -> float:
     if text in (*_NONE, *_NO_LIMIT):
         return np.nan
-    found = _ELAPSED.fullmatch(text)
-    if found is None:
+    match = _ELAPSED.fullmatch(text)
+    if match is None:
         raise ValueError(text)
-    days, hours, minutes, seconds = (float(each or 0) for each in found.groups())
+    days, hours, minutes, seconds = (float(each or 0) for each in match.groups())
     return ((days * 24 + hours) * 60 + minutes) * 60 + seconds
 
 
 def _job(text: str) -> float:
-    """Of an array's task, such as 12_3, or a part of a job, such as 12+1, the number of the job."""
+    """Number of the job of an array task such as 12_3, or of a heterogeneous part such as 12+1."""
     return _count(re.split(r"[_+]", text)[0])
 
 

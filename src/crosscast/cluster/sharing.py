@@ -1,4 +1,4 @@
-"""Jobs that may share processors: how much they slow each other down, and which company is accepted."""
+"""Jobs that share processors: slowdowns of pairs, and policies that accept them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from crosscast.errors import InputError
 
 @dataclass(frozen=True)
 class Slowdowns:
-    """How many times longer each of ``c`` kinds of jobs (row) takes beside each other one (column).
+    """Slowdown of each of ``c`` kinds of jobs (row) beside each kind (column).
 
     Of shape ``(c, c)``; infinite where they do not fit on the same processors.
     """
@@ -27,20 +27,19 @@ class Slowdowns:
 
 @dataclass(frozen=True)
 class Sharing:
-    """Which of ``n`` jobs may share, and how they are slowed down.
+    """Sharing of processors by ``n`` jobs, and their slowdowns.
 
-    Beside several others, a job is slowed down by the product of what each does to it.
+    The slowdown beside several others is the product of the pairwise slowdowns.
     """
 
     kind: Integers  # Kind of each job, of shape `(n,)`
     true: Reals  # As in `Slowdowns`
-    believed: Reals  # The same, as the scheduler expects it
-    most: int = 2  # How many jobs may share the same processors
-    limit: float = LIMIT  # Most that a job may be expected to slow down: what it is promised
-    # Least that a job must add to the sum of the speeds there, each as a share of that alone; minus infinity
-    # for any
+    believed: Reals  # Slowdowns that the scheduler expects
+    most: int = 2  # Most jobs on the same processors
+    limit: float = LIMIT  # Limit on the expected slowdown, which jobs are promised
+    # Least gain of a job in the sum of the speeds relative to running alone; minus infinity for any
     least_gain: float = 0.0
-    by_gain: bool = True  # Whether a job goes where it adds most, or where the first job is
+    by_gain: bool = True  # Whether a job joins those with the highest gain, or the first
 
     def __post_init__(self) -> None:
         """Check the numbers."""
@@ -65,7 +64,7 @@ class Sharing:
 def sharing_for(
     policy: SharingPolicy, slowdowns: Slowdowns, kind: Integers, limit: float, least_gain: float, most: int
 ) -> Sharing | None:
-    """What a policy does with jobs of these kinds; ``None`` if nobody shares."""
+    """Return how jobs of these kinds share under a policy; ``None`` if they do not."""
     if policy not in SHARING_POLICIES:
         raise InputError.of(
             field="sharing", expected=f"one of {', '.join(SHARING_POLICIES)}", found=repr(policy)
@@ -78,12 +77,11 @@ def sharing_for(
         )
     believed = slowdowns.predicted if policy in ("threshold", "gain") else slowdowns.true
     assert believed is not None
-    # Whether they fit is known of their memory.
+    # Whether two kinds fit together follows from their memory, and is known.
     believed = np.where(np.isfinite(slowdowns.true), believed, np.inf)
     if policy == "always":
-        # Whoever fits.
-        any_rate = float(np.finfo(np.float64).max)
-        return Sharing(kind, slowdowns.true, believed, most, any_rate, -np.inf, by_gain=False)
+        any_slowdown = float(np.finfo(np.float64).max)
+        return Sharing(kind, slowdowns.true, believed, most, any_slowdown, -np.inf, by_gain=False)
     least = 0.0 if policy == "threshold" else least_gain
     return Sharing(kind, slowdowns.true, believed, most, limit, least, by_gain=policy != "threshold")
 
@@ -93,24 +91,24 @@ _PREDICTED = "predicted_slowdown"
 
 
 def read_slowdowns(path: str | Path) -> Slowdowns:
-    """Read slowdowns of pairs: a CSV file with a row for each kind beside each other, itself included.
+    """Read slowdowns of pairs: a CSV file with a row for each ordered pair of kinds, equal ones included.
 
     Columns are `kind`, `beside`, `slowdown` (empty where they do not fit), and maybe `predicted_slowdown`.
     """
     header, rows = rows_of_csv(path, "slowdowns", _COLUMNS, (_PREDICTED,))
     names = ["slowdown", *([_PREDICTED] if _PREDICTED in header else [])]
     kinds = list(dict.fromkeys(cells["kind"] for _, cells in rows))
-    places = {kind: place for place, kind in enumerate(kinds)}
+    index = {kind: number for number, kind in enumerate(kinds)}
     tables = np.full((len(names), len(kinds), len(kinds)), np.nan)
     for line, cells in rows:
         where = f"{path}:{line}"
-        if cells["beside"] not in places:
+        if cells["beside"] not in index:
             expected = "a kind that has rows of its own"
             raise InputError.of(where=where, field="beside", expected=expected, found=repr(cells["beside"]))
-        at = places[cells["kind"]], places[cells["beside"]]
-        if not np.isnan(tables[0][at]):
-            expected, pair = "each pair once", f"{cells['kind']} beside {cells['beside']} again"
-            raise InputError.of(where=where, expected=expected, found=pair)
+        pair = index[cells["kind"]], index[cells["beside"]]
+        if not np.isnan(tables[0][pair]):
+            expected, repeated = "each pair once", f"{cells['kind']} beside {cells['beside']} again"
+            raise InputError.of(where=where, expected=expected, found=repeated)
         for table, name in zip(tables, names, strict=True):
             try:
                 number = float(cells[name]) if cells[name].strip() else np.inf
@@ -119,17 +117,17 @@ def read_slowdowns(path: str | Path) -> Slowdowns:
             if not number > 0:
                 expected = "a number above 0, or nothing if they do not fit"
                 raise InputError.of(where=where, field=name, expected=expected, found=repr(cells[name]))
-            table[at] = number
+            table[pair] = number
     missing = np.argwhere(np.isnan(tables[0]))
     if len(missing):
-        one, other = (kinds[place] for place in missing[0])
+        one, other = (kinds[number] for number in missing[0])
         raise InputError.of(where=path, expected=f"a row for {one} beside {other}", found="none")
     return Slowdowns(tuple(kinds), tables[0], tables[1] if len(tables) > 1 else None)
 
 
 @dataclass(frozen=True)
 class SharingMetrics:
-    """What sharing came to."""
+    """Metrics of shared jobs."""
 
     slowed: float  # Share of the jobs that ran longer than alone
     mean_slowdown: float  # Mean time that jobs ran over that alone, of those with any
@@ -140,7 +138,7 @@ _SAME = 1e-9
 
 
 def sharing_metrics(schedule: Schedule, limit: float) -> SharingMetrics:
-    """How much longer jobs ran than alone, and how many were promised less."""
+    """Compare run times with those alone, and count the jobs beyond their promised slowdown."""
     run_s = schedule.jobs.run_s
     alone_s = run_s[np.arange(len(run_s)), schedule.machine if run_s.shape[1] > 1 else 0]
     ran = alone_s > 0

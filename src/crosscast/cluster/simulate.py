@@ -1,4 +1,4 @@
-"""Working off a queue of jobs on machines: first come, first served or otherwise, with EASY backfilling."""
+"""Simulation of a queue of jobs on machines: first come, first served or other orders, with backfilling."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def simulate(
     rules: Rules = NO_RULES,
     progress: Callable[[str], None] | None = None,
 ) -> Schedule:
-    """Simulate how a scheduler works off one queue of jobs on one or many machines.
+    """Simulate a scheduler with one queue of jobs on one or many machines.
 
     Algorithm 1 of Nichols et al. 2024 (section VII), FCFS + EASY. At each point in time the jobs that end
     then free their processors, the jobs that are submitted then join the queue, and then once:
@@ -44,7 +44,7 @@ def simulate(
        delays it, if estimates are right. There is one head at a time, and one reservation.
 
     Jobs that take no time end when they start, and all of this is done again at the same time. Ties in any
-    order go to the job that was submitted first. Orders by time and area take the estimate on the first
+    order go to the job that was submitted first. Orders by time and area use the estimate on the first
     machine of a job's list. The head of the queue may change before it starts, unless R1 is ``fcfs``.
 
     With `Preferred`, a job has room if it has room on any machine of its list, and starts on the first such;
@@ -58,8 +58,8 @@ def simulate(
     earliest time at which it fits beside what runs and what is reserved, for as long as it is expected to
     take, and starts then. When a job ends before it was expected to, each waiting one in the order R1 is
     given the earliest time at which it fits beside the others: none is given a later one (Mu'alem and
-    Feitelson 2001). While a job runs longer than it was expected to, no promise can be kept: it counts as one
-    that ends now, and all reservations are made anew in the order R1 at each point in time.
+    Feitelson 2001). While a job runs longer than it was expected to, reservations cannot hold: it counts as
+    one that ends now, and all reservations are made anew in the order R1 at each point in time.
 
     A `site` adds reservations of processors, and a budget of power: a job fits if there are enough processors
     and there is enough power until it is expected to end, and so it is with the head and who passes it.
@@ -75,30 +75,30 @@ def simulate(
     policy
         Orders R1 and R2; by default EASY, first come, first served.
     placement
-        Which machine each job goes to; needs not be given if there is only one.
+        Machines of jobs; optional with a single machine.
     site
         Reservations of processors, and a budget of power; by default there are none.
     sharing
         Which jobs may share processors, and how much they slow each other down; by default none may. A job
-        that has no room sits down where a job of the same machine and number of processors runs, if the
-        slowdowns are accepted, and if nobody else should have to wait longer for it. Who comes or leaves
-        changes the speed of the others from then on.
+        that has no room joins one of the same machine and number of processors, if the slowdowns are
+        accepted, and if no other job is expected to wait longer for it. Each change updates the speed of the
+        other jobs.
     rules
-        Priorities, limits of partitions and users, who may be stopped for whom, which times are predicted,
-        and until when jobs are held back; by default nothing of that.
+        Priorities, limits of partitions and users, preemption, predicted times, and release times; by default
+        none.
     progress
-        Told in a sentence if the simulator is being compiled, and from time to time how far it is.
+        Called with a sentence if the simulator is being compiled, and from time to time on progress.
 
     Returns
     -------
     Schedule
-        When each job starts and ends, in seconds, and on which machine and processors.
+        Starts and ends of jobs in seconds, and their machines.
 
     Raises
     ------
     InputError
-        If machines cannot be told apart, there is no such order, the placement does not fit, a job is wider
-        than each machine that it may go to, or runs on none of them; before anything is simulated.
+        If names of machines repeat, an order is unknown, the placement does not fit, or a job is wider than
+        each of its machines or runs on none of them; before anything is simulated.
     MissingExtraError
         If Numba is not installed.
 
@@ -184,9 +184,9 @@ def simulate(
     if release_s is None:
         resources = resources_of(jobs, machines, machine, site, rules)
         return run_plan(jobs, machines, machine, resources, policy, sharing, rules, progress)
-    wrong = ~((release_s >= jobs.submit_s) & np.isfinite(release_s))
-    if wrong.any():
-        row = int(np.argmax(wrong))
+    early = ~((release_s >= jobs.submit_s) & np.isfinite(release_s))
+    if early.any():
+        row = int(np.argmax(early))
         raise InputError.of(
             where="rules",
             field="release_s",
@@ -195,23 +195,29 @@ def simulate(
                 f"found {release_s[row]:g}"
             ),
         )
-    # As if they were submitted then; times of the site stay where they are.
-    place = np.argsort(release_s, kind="stable")
-    later, rules, machine = jobs.taken(place, release_s[place]), rules.taken(place), machine[place]
+    # Simulated as if submitted at their release; times of the site do not move.
+    by_release = np.argsort(release_s, kind="stable")
+    later, rules, machine = (
+        jobs.taken(by_release, release_s[by_release]),
+        rules.taken(by_release),
+        machine[by_release],
+    )
     if sharing is not None:
-        sharing = replace(sharing, kind=sharing.kind[place])
+        sharing = replace(sharing, kind=sharing.kind[by_release])
     resources = resources_of(later, machines, machine, site, rules, float(jobs.submit_s[0]))
-    found = run_plan(later, machines, machine, resources, policy, sharing, rules, progress)
-    back = np.argsort(place)
-    cuts = None if found.cuts is None else replace(found.cuts, job=place[found.cuts.job])
-    start_s, end_s, reserved_s = (each[back] for each in (found.start_s, found.end_s, found.reserved_s))
-    return Schedule(jobs, machines, machine[back], start_s, end_s, reserved_s, cuts)
+    schedule = run_plan(later, machines, machine, resources, policy, sharing, rules, progress)
+    by_submission = np.argsort(by_release)
+    cuts = None if schedule.cuts is None else replace(schedule.cuts, job=by_release[schedule.cuts.job])
+    start_s, end_s, reserved_s = (
+        times[by_submission] for times in (schedule.start_s, schedule.end_s, schedule.reserved_s)
+    )
+    return Schedule(jobs, machines, machine[by_submission], start_s, end_s, reserved_s, cuts)
 
 
 def needs_plan(policy: Policy, site: Site, sharing: Sharing | None = None, rules: Rules = NO_RULES) -> bool:
-    """Whether the general simulator is needed, which is slower."""
-    surrounded = bool(site.reservations) or site.budget is not None
-    return policy.conservative or surrounded or sharing is not None or has_rules(rules)
+    """Whether the general, slower simulator is needed."""
+    has_site = bool(site.reservations) or site.budget is not None
+    return policy.conservative or has_site or sharing is not None or has_rules(rules)
 
 
 def load_simulator(
@@ -221,15 +227,15 @@ def load_simulator(
     rules: Rules = NO_RULES,
     progress: Callable[[str], None] | None = None,
 ) -> None:
-    """Load or compile the simulators that policies need for so many jobs: no simulation's time has it in it.
+    """Load or compile the simulators that policies need, so that timings of simulations exclude it.
 
-    Few jobs are simulated without compiling, unless somebody has compiled before; `None` is for any number.
+    Few jobs are simulated without compiling, unless the code is cached; `None` stands for any number.
     """
     with importing("cluster", "simulating a cluster"):
         import numba  # noqa: F401
     from crosscast.cluster.simulator import engine, planning
 
-    for general in sorted({needs_plan(each, site, None, rules) for each in policies}):
+    for general in sorted({needs_plan(policy, site, None, rules) for policy in policies}):
         (planning if general else engine).load(jobs, progress)
 
 
@@ -243,7 +249,7 @@ def timed(
     rules: Rules = NO_RULES,
     progress: Callable[[str], None] | None = None,
 ) -> tuple[Schedule, float]:
-    """Simulate; return the schedule, and how long the simulation took, in seconds."""
+    """Simulate; return the schedule, and the duration of the simulation in seconds."""
     start_s = time.perf_counter()
     schedule = simulate(
         jobs,

@@ -1,4 +1,4 @@
-"""What surrounds machines: reservations of processors, and a budget of power over time."""
+"""Site of machines: reservations of processors, and a budget of power over time."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from crosscast.units import parse_elapsed
 
 @dataclass(frozen=True)
 class Reservation:
-    """Processors that no job gets for some time: for maintenance, say, or a course.
+    """Processors that are closed to jobs for some time, for maintenance for instance.
 
     Times are in seconds since the first submission.
     """
@@ -39,7 +39,7 @@ class Reservation:
     machine: str  # Name of the machine
     start_s: float
     end_s: float
-    procs: int | None = None  # How many; by default all
+    procs: int | None = None  # By default all
 
     def __post_init__(self) -> None:
         """Check the times and the number."""
@@ -56,12 +56,12 @@ class Reservation:
 class Budget:
     """Power that all machines together may draw, in ``k`` steps.
 
-    Before the first step it is as in the first one, and after the last one as in the last one.
+    The first step also holds before its start, and the last one has no end.
     """
 
-    start_s: Reals  # When each step begins, in seconds since the first submission, ascending, of shape `(k,)`
+    start_s: Reals  # Start of each step, in seconds since the first submission, ascending, of shape `(k,)`
     power_w: Reals  # Watts, of shape `(k,)`; infinite where there is no limit
-    price_per_kwh: Reals | None = None  # What a kilowatt-hour costs, of shape `(k,)`
+    price_per_kwh: Reals | None = None  # Price of a kilowatt-hour, of shape `(k,)`
     carbon_g_per_kwh: Reals | None = None  # Grams of CO2 of a kilowatt-hour, of shape `(k,)`
 
     def __post_init__(self) -> None:
@@ -82,7 +82,7 @@ class Budget:
 
 
 def constant_budget(power_w: float) -> Budget:
-    """The same budget at all times."""
+    """Return a budget that does not change."""
     return Budget(np.zeros(1), np.array([float(power_w)]))
 
 
@@ -91,9 +91,10 @@ _MOST_BYTES = 64 << 20
 
 
 def read_budget(path: str | Path) -> Budget:
-    """Read a budget: a CSV file with a row a step, and columns `start_s`, `power_w` and maybe more.
+    """Read a budget: a CSV file with a row for each step.
 
-    `price_per_kwh` and `carbon_g_per_kwh` may be there, too. An empty `power_w` is no limit.
+    Columns are `start_s`, `power_w` (empty for no limit), and optionally `price_per_kwh` and
+    `carbon_g_per_kwh`.
 
     Raises
     ------
@@ -109,8 +110,8 @@ def read_budget(path: str | Path) -> Budget:
                 number = math.inf if name == "power_w" and not cell.strip() else float(cell)
             except ValueError:
                 number = math.nan
-            is_right = math.isfinite(number) or (name == "power_w" and number == math.inf)
-            if not is_right or (name == "power_w" and number <= 0):
+            is_valid = math.isfinite(number) or (name == "power_w" and number == math.inf)
+            if not is_valid or (name == "power_w" and number <= 0):
                 expected = "watts above 0, or nothing" if name == "power_w" else "a number"
                 raise InputError.of(where=where, field=name, expected=expected, found=repr(cell))
             columns[name].append(number)
@@ -122,17 +123,19 @@ def read_budget(path: str | Path) -> Budget:
 
 
 def rows_of_csv(
-    path: str | Path, what: str, needed: Sequence[str], others: Sequence[str] = ()
+    path: str | Path, what: str, required: Sequence[str], optional: Sequence[str] = ()
 ) -> tuple[list[str], list[tuple[int, dict[str, str]]]]:
-    """Header of a CSV file, and its rows, with the lines that they are in."""
+    """Return the header of a CSV file, and its rows with their line numbers."""
     path = Path(path)
     try:
         text = read_bytes(path, what, _MOST_BYTES).decode("utf-8")
         header, *rows = list(csv.reader(text.splitlines())) or [[]]
     except (UnicodeDecodeError, csv.Error) as error:
         raise InputError(f"{path}: expected {what} in CSV ({error})") from error
-    if not set(needed) <= set(header) <= {*needed, *others} or len(set(header)) < len(header):
-        expected = f"columns {', '.join(needed)}" + (f", and maybe {', '.join(others)}" if others else "")
+    if not set(required) <= set(header) <= {*required, *optional} or len(set(header)) < len(header):
+        expected = f"columns {', '.join(required)}" + (
+            f", and maybe {', '.join(optional)}" if optional else ""
+        )
         raise InputError.of(where=path, expected=expected, found=", ".join(header) or "none")
     for line, row in enumerate(rows, start=2):
         if len(row) != len(header):
@@ -143,35 +146,35 @@ def rows_of_csv(
 
 
 PowerPolicy = Literal["full", "uniform", "model", "oracle"]
-"""How jobs are configured: as fast as they can be; with the same power for each processor; by predictions of
-time and power for each kind of job; by what is true."""
+"""Configuration of jobs: the fastest; the same power for each processor; by predicted time and power of each
+kind of job; by true time and power."""
 
 POWER_POLICIES: tuple[PowerPolicy, ...] = get_args(PowerPolicy)
 
 SharingPolicy = Literal["never", "always", "threshold", "gain", "oracle"]
-"""Nobody shares; whoever comes first; with whom all are expected to slow down by no more than a limit; with
-whom most is gained, under the same limit; the same by what is true."""
+"""No sharing; with the first job that fits; with jobs for which all expected slowdowns stay under a limit;
+with the highest gain under that limit; with the highest gain by true slowdowns."""
 
 SHARING_POLICIES: tuple[SharingPolicy, ...] = get_args(SharingPolicy)
 
 PLACEMENTS = ("round-robin", "random", "completion")
-"""Placements of a trace's jobs, which need nothing but what a trace has."""
+"""Placements that need no more than a trace has."""
 
 Shift = Literal["never", "price", "carbon"]
-"""By what jobs are delayed: not at all; to when power costs least; to when it has the least carbon."""
+"""Delay of jobs: none; to the lowest price of power; to its lowest carbon intensity."""
 
 SHIFTS: tuple[Shift, ...] = get_args(Shift)
 
 LIMIT = 2.0
-"""Most that jobs that share are expected to slow down, where nothing else is said."""
+"""Default limit on the expected slowdown of jobs that share."""
 
 LEAST_GAIN = 0.3
-"""Least that a job must add to the speeds of those beside it, where nothing else is said."""
+"""Default least gain in summed speed for which a job joins others."""
 
 
 @dataclass(frozen=True)
 class Site:
-    """What surrounds machines, and what a comparison of policies takes from there."""
+    """Site of machines, with the options of a comparison of policies."""
 
     reservations: tuple[Reservation, ...] = ()
     budget: Budget | None = None
@@ -180,22 +183,22 @@ class Site:
     most: int = 2  # As in `crosscast.cluster.sharing.Sharing`
     limit: float = LIMIT
     least_gain: float = LEAST_GAIN
-    power_policies: tuple[PowerPolicy, ...] = ("full",)  # Which are compared, where there are options
-    sharing_policies: tuple[SharingPolicy, ...] = ("gain",)  # Which are compared, where there are slowdowns
-    measured: bool = False  # Whether the measured power of running jobs counts, where there are options
-    shifts: tuple[Shift, ...] = ("never",)  # Which are compared
-    shift_limit_s: float = 0.0  # By how much jobs are delayed at most
-    placement: str | None = None  # One of `PLACEMENTS`, where there are several machines
+    power_policies: tuple[PowerPolicy, ...] = ("full",)  # Policies to compare, if there are options
+    sharing_policies: tuple[SharingPolicy, ...] = ("gain",)  # Policies to compare, if there are slowdowns
+    measured: bool = False  # Whether the measured power of running jobs counts, if there are options
+    shifts: tuple[Shift, ...] = ("never",)  # Shifts to compare
+    shift_limit_s: float = 0.0  # Longest delay of a job
+    placement: str | None = None  # One of `PLACEMENTS`, if there are several machines
     rules: SiteRules = field(default_factory=SiteRules)
-    seed: int = 0  # Of the placement `random`, and of the kinds of jobs of which nothing is known
+    seed: int = 0  # Of the placement `random`, and of kinds drawn for jobs of unknown kind
 
 
 NO_SITE = Site()
-"""Nothing surrounds machines."""
+"""A site without reservations, budget and rules."""
 
 
 def read_site(path: str | Path) -> tuple[list[Machine], Site]:
-    """Read machines and what surrounds them, from a TOML file.
+    """Read machines and their site from a TOML file.
 
     Raises
     ------
@@ -206,9 +209,9 @@ def read_site(path: str | Path) -> tuple[list[Machine], Site]:
     machines = machines_of(fields)
     reservations = tuple(_reservation(table) for table in fields.tables("reservation"))
     power = fields.table("power")
-    found = {} if power is None else _power(power, Path(path).parent)
+    options = {} if power is None else _power(power, Path(path).parent)
     sharing = fields.table("sharing")
-    found |= {} if sharing is None else _sharing(sharing, Path(path).parent)
+    options |= {} if sharing is None else _sharing(sharing, Path(path).parent)
     placement, seed = fields.text("placement"), fields.integer("seed", 0) or 0
     if placement is not None and placement not in PLACEMENTS:
         raise fields.fail("placement", f"one of {', '.join(PLACEMENTS)}")
@@ -228,15 +231,15 @@ def read_site(path: str | Path) -> tuple[list[Machine], Site]:
                 found=machine or "none",
             )
     for each in rules.partitions:
-        most = next(one.procs for one in machines if each.machine in (None, one.name))
-        if each.procs is not None and each.procs > most:
+        widest = next(one.procs for one in machines if each.machine in (None, one.name))
+        if each.procs is not None and each.procs > widest:
             raise InputError.of(
                 where=f"{path}: partition {each.name}",
                 field="procs",
-                expected=f"at most the {most} of its machine",
+                expected=f"at most the {widest} of its machine",
                 found=str(each.procs),
             )
-    return machines, Site(reservations, placement=placement, seed=seed, rules=rules, **found)
+    return machines, Site(reservations, placement=placement, seed=seed, rules=rules, **options)
 
 
 def _rules(fields: Fields, folder: Path) -> SiteRules:
@@ -300,9 +303,9 @@ def _weights(table: Fields) -> Weights:
 
 def _quality(table: Fields) -> Quality:
     table.require("name", "a text")
-    found = Quality(str(table.text("name")), table.number("priority", ge=0) or 0.0, table.texts("preempts"))
+    quality = Quality(str(table.text("name")), table.number("priority", ge=0) or 0.0, table.texts("preempts"))
     table.finish()
-    return found
+    return quality
 
 
 def _partition(table: Fields) -> Partition:
@@ -312,7 +315,7 @@ def _partition(table: Fields) -> Partition:
         raise InputError(f"{table.where}: expected procs or nodes, found both")
     limit_s = _time(table, "time_limit") if "time_limit" in table else math.inf
     tier = table.integer("tier", 0)
-    found = Partition(
+    partition = Partition(
         str(table.text("name")),
         table.text("machine"),
         counts[0] or counts[1],
@@ -322,7 +325,7 @@ def _partition(table: Fields) -> Partition:
         table.number("priority", ge=0) or 0.0,
     )
     table.finish()
-    return found
+    return partition
 
 
 def _reservation(table: Fields) -> Reservation:
@@ -338,7 +341,7 @@ def _reservation(table: Fields) -> Reservation:
 
 
 def _time(table: Fields, name: str) -> float:
-    """A time in seconds, of a text such as ``10d``, or a number of seconds."""
+    """Return a time in seconds, given as a text such as ``10d`` or as a number of seconds."""
     try:
         return parse_elapsed(str(table.take(name)))
     except InputError as error:
@@ -361,64 +364,64 @@ class _SiteOptions(TypedDict, total=False):
 
 def _sharing(table: Fields, folder: Path) -> _SiteOptions:
     table.require("slowdowns", "a text")
-    found: _SiteOptions = {}
+    options: _SiteOptions = {}
     if (most := table.integer("most", 2)) is not None:
-        found["most"] = most
+        options["most"] = most
     if (limit := table.number("limit", ge=1)) is not None:
-        found["limit"] = limit
+        options["limit"] = limit
     if (least_gain := table.number("least_gain", ge=0)) is not None:
-        found["least_gain"] = least_gain
-    found["slowdowns"] = folder / str(table.text("slowdowns"))
+        options["least_gain"] = least_gain
+    options["slowdowns"] = folder / str(table.text("slowdowns"))
     if (policies := _policies(table, SHARING_POLICIES)) is not None:
-        found["sharing_policies"] = policies
+        options["sharing_policies"] = policies
     table.finish()
-    return found
+    return options
 
 
 _Policy = TypeVar("_Policy", bound=str)
 
 
 def _policies(table: Fields, known: Sequence[_Policy], field: str = "policies") -> tuple[_Policy, ...] | None:
-    """Names under a field, in the order in which they are known; nothing if none are there."""
+    """Return the policies under a field, in their canonical order; ``None`` if there are none."""
     names = table.texts(field)
     for name in names:
         if name not in known:
             expected = f"some of {', '.join(known)}"
             raise InputError.of(where=table.where, field=field, expected=expected, found=repr(name))
-    return tuple(each for each in known if each in names) or None
+    return tuple(policy for policy in known if policy in names) or None
 
 
 def _power(table: Fields, folder: Path) -> _SiteOptions:
     given = [name for name in ("budget_w", "budget") if name in table]
     watts, file = table.number("budget_w", gt=0), table.text("budget")
-    options, names = table.text("options"), _policies(table, POWER_POLICIES)
+    options_file, names = table.text("options"), _policies(table, POWER_POLICIES)
     measured, shifts = table.flag("measured"), _policies(table, SHIFTS, "shift")
     limit_s = _time(table, "shift_limit") if "shift_limit" in table else None
     table.finish()
-    if measured and options is None:
+    if measured and options_file is None:
         raise InputError(f"{table.where}: measured: expected options, whose power is predicted, found none")
     if (set(shifts or ()) - {"never"}) and limit_s is None:
         raise InputError(f"{table.where}: shift_limit is missing, expected how long jobs may be delayed")
     if len(given) != 1:
         which = "both" if given else "neither"
         raise InputError(f"{table.where}: expected budget_w or budget, found {which}")
-    if options is None and names is not None:
+    if options_file is None and names is not None:
         raise InputError(f"{table.where}: policies: expected options to choose from, found none")
     budget = constant_budget(watts) if watts is not None else read_budget(folder / str(file))
-    found: _SiteOptions = {"budget": budget, "measured": measured}
-    if options is not None:
-        found["options"] = folder / options
+    options: _SiteOptions = {"budget": budget, "measured": measured}
+    if options_file is not None:
+        options["options"] = folder / options_file
     if names is not None:
-        found["power_policies"] = names
+        options["power_policies"] = names
     if shifts is not None:
-        found["shifts"] = shifts
+        options["shifts"] = shifts
     if limit_s is not None:
-        found["shift_limit_s"] = limit_s
+        options["shift_limit_s"] = limit_s
     for name, column in (("price", budget.price_per_kwh), ("carbon", budget.carbon_g_per_kwh)):
         if name in (shifts or ()) and column is None:
             unit = {"price": "price_per_kwh", "carbon": "carbon_g_per_kwh"}[name]
             raise InputError(f"{table.where}: shift: {name}: expected a budget with {unit}, found none")
-    return found
+    return options
 
 
 MILLIWATTS = 1000.0
@@ -427,17 +430,17 @@ MILLIWATTS = 1000.0
 
 @dataclass(frozen=True)
 class Resources:
-    """What ``n`` jobs take of ``r`` resources, and how much of these there is in ``s`` steps.
+    """Needs of ``n`` jobs for ``r`` resources, and the capacities of these in ``s`` steps.
 
-    Resources are the processors of each machine, and where there is a budget of power, the milliwatts of it
+    Resources are the processors of each machine, and with a budget of power, the milliwatts of it
     that are left when nothing runs.
     """
 
-    needs: Integers  # What each job should take of each of its resources, of shape `(n, k)`
-    holds: Integers  # What it takes while it runs: the same, unless its power is measured
-    resource: Integers  # Which these are, of shape `(n, k)`; −1 where there are no more
-    step_s: Reals  # When what there is changes, of shape `(s,)`; the first is minus infinity
-    capacity: Integers  # What there is from then on, of shape `(s, r)`
+    needs: Integers  # Planned amount of each of a job's resources, of shape `(n, k)`
+    holds: Integers  # Amount while it runs: equal, unless its power is measured
+    resource: Integers  # Indices of these resources, of shape `(n, k)`, padded with −1
+    step_s: Reals  # Times at which capacities change, of shape `(s,)`; the first is minus infinity
+    capacity: Integers  # Capacity from then on, of shape `(s, r)`
 
 
 def resources_of(
@@ -448,15 +451,15 @@ def resources_of(
     rules: Rules = NO_RULES,
     origin_s: float | None = None,
 ) -> Resources:
-    """Check what jobs, each on its machine, need against what there is.
+    """Check the needs of jobs, each on its machine, against the capacities.
 
     Times of the site are since the first submission, or since another time if one is given.
 
     Raises
     ------
     InputError
-        If reservations take more than there is, the budget is below what idle machines draw, or a job needs
-        more than is left at last.
+        If reservations exceed a machine, the budget is below the power of idle machines, or a job needs more
+        than the last capacity.
     """
     if origin_s is None:
         origin_s = float(jobs.submit_s[0]) if len(jobs) else 0.0
@@ -479,12 +482,13 @@ def resources_of(
         needs.append(np.rint(extra_power_w(jobs, machines, machine) * MILLIWATTS).astype(np.int64))
         holds.append(needs[-1])
         if rules.measured_w is not None:
-            truly = extra_power_w(replace(jobs, power_w=rules.measured_w), machines, machine)
-            holds[-1] = np.rint(truly * MILLIWATTS).astype(np.int64)
-    columns = (np.column_stack(each) for each in (needs, holds, resource))
-    found = Resources(next(columns), next(columns), next(columns), step_s, capacity)
-    _check_fits(jobs, machines, found, site.budget is not None)
-    return found
+            measured_w = extra_power_w(replace(jobs, power_w=rules.measured_w), machines, machine)
+            holds[-1] = np.rint(measured_w * MILLIWATTS).astype(np.int64)
+    resources = Resources(
+        np.column_stack(needs), np.column_stack(holds), np.column_stack(resource), step_s, capacity
+    )
+    _check_fits(jobs, machines, resources, site.budget is not None)
+    return resources
 
 
 def _procs_over_time(
@@ -501,11 +505,11 @@ def _procs_over_time(
     step_s = np.array([-np.inf, *sorted(borders - {math.inf})])
     procs = np.tile(np.array([machine.procs for machine in machines], np.int64), (len(step_s), 1))
     for each in reservations:
-        place = names.index(each.machine)
+        index = names.index(each.machine)
         during = (step_s >= origin_s + each.start_s) & (step_s < origin_s + each.end_s)
-        procs[during, place] -= each.procs or machines[place].procs
-        if (procs[:, place] < 0).any():
-            at_s = float(step_s[int(np.argmax(procs[:, place] < 0))]) - origin_s
+        procs[during, index] -= each.procs or machines[index].procs
+        if (procs[:, index] < 0).any():
+            at_s = float(step_s[int(np.argmax(procs[:, index] < 0))]) - origin_s
             others = [
                 other.name
                 for other in reservations
@@ -513,39 +517,39 @@ def _procs_over_time(
             ]
             over = f" over that of {', '.join(others)}" if others else ""
             raise InputError(
-                f"reservation {each.name}: procs: expected at most the {machines[place].procs} of "
-                f"{each.machine}, found {each.procs or machines[place].procs}{over} at {at_s:g} s"
+                f"reservation {each.name}: procs: expected at most the {machines[index].procs} of "
+                f"{each.machine}, found {each.procs or machines[index].procs}{over} at {at_s:g} s"
             )
     return step_s, procs
 
 
 def idle_power_w(machines: Sequence[Machine]) -> float:
-    """Power that machines draw on which nothing runs, in watts."""
+    """Power of idle machines, in watts."""
     return sum(machine.procs * machine.idle_w for machine in machines)
 
 
 def _left_by_idle(machines: Sequence[Machine], budget: Budget) -> Integers:
-    """Milliwatts that jobs may add in each step."""
+    """Return the milliwatts that jobs may add to idle machines in each step."""
     idle_w = idle_power_w(machines)
     if (budget.power_w < idle_w).any():
-        place = int(np.argmax(budget.power_w < idle_w))
+        index = int(np.argmax(budget.power_w < idle_w))
         raise InputError.of(
             field="budget",
             expected=f"at least the {idle_w:g} W that idle machines draw",
-            found=f"{budget.power_w[place]:g} W from {budget.start_s[place]:g} s on",
+            found=f"{budget.power_w[index]:g} W from {budget.start_s[index]:g} s on",
         )
-    # No sum of jobs comes near to this.
+    # An unlimited budget becomes a bound that no sum of jobs reaches.
     left = np.minimum(budget.power_w - idle_w, 2.0**52 / MILLIWATTS)
     return np.rint(left * MILLIWATTS).astype(np.int64)
 
 
 def extra_power_w(jobs: Jobs, machines: Sequence[Machine], machine: Integers) -> Reals:
-    """Power that each job adds to what its processors draw anyway, in watts, of shape ``(n,)``.
+    """Return the power that each job adds to that of its idle processors, in watts, of shape ``(n,)``.
 
     Raises
     ------
     InputError
-        If nothing is known of a job's power, or it is less than that of its idle processors.
+        If a job's power is unknown, or less than that of its idle processors.
     """
     idle_w = np.array([each.idle_w for each in machines])[machine] * jobs.procs
     active_w = np.array([np.nan if each.active_w is None else each.active_w for each in machines])
@@ -570,7 +574,7 @@ def extra_power_w(jobs: Jobs, machines: Sequence[Machine], machine: Integers) ->
 
 
 def _check_caps(jobs: Jobs, machines: Sequence[Machine], machine: Integers) -> None:
-    """Refuse jobs that draw more than their processors may."""
+    """Raise for jobs with more power than the caps of their processors."""
     if jobs.power_w is None:
         return
     most_w = np.array([each.cap_w for each in machines])[machine] * jobs.procs
@@ -584,7 +588,7 @@ def _check_caps(jobs: Jobs, machines: Sequence[Machine], machine: Integers) -> N
 
 
 def _check_fits(jobs: Jobs, machines: Sequence[Machine], resources: Resources, has_budget: bool) -> None:
-    """Refuse a job for which there is never enough, from the last step on."""
+    """Raise for a job that exceeds the last capacity, which has no end."""
     last = resources.capacity[-1]
     for need in range(resources.needs.shape[1]):
         resource = resources.resource[:, need]

@@ -20,10 +20,10 @@ from crosscast.data.files import atomic_file
 from crosscast.errors import InputError
 
 Kind = Literal["time", "procs", "amount", "number"]
-"""Seconds, processors, anything else that is measured, and numbers that stand for something.
+"""Seconds, processors, other measured amounts, and identifiers.
 
-Of times and processors, and of nothing else, negative numbers other than −1 are refused; elsewhere they are
-missing, too. Processors and numbers are whole.
+A negative time or number of processors other than −1 is refused; any other negative number counts as
+missing. Processors and identifiers are whole numbers.
 """
 
 _KIBIBYTE = 1024
@@ -31,12 +31,12 @@ _KIBIBYTE = 1024
 
 @dataclass(frozen=True)
 class SwfField:
-    """A field."""
+    """Field of the Standard Workload Format."""
 
-    name: str  # Name of its column in a `JobTrace`, with the unit that it has there
-    title: str  # What the standard calls it, for messages
-    kind: Kind  # What its numbers are
-    unit: int = 1  # How many of the column's units are one of the file's
+    name: str  # Name of its column in a `JobTrace`, unit included
+    title: str  # Name in the standard, for messages
+    kind: Kind
+    unit: int = 1  # Units of the column in one unit of the file
 
 
 FIELDS = (
@@ -59,10 +59,10 @@ FIELDS = (
     SwfField("preceding_job", "preceding job", "number"),
     SwfField("think_s", "think time", "time"),
 )
-"""In the order of the file. Memory is per processor."""
+"""Fields in the order of the file. Memory is per processor."""
 
 NAMES = tuple(field.name for field in FIELDS)
-"""Their columns."""
+"""Names of the columns."""
 
 
 # A colon in an address, http://..., ends no name.
@@ -72,10 +72,10 @@ _NUMBER = re.compile(r"\d{1,15}\b")
 
 @dataclass(frozen=True)
 class SwfHeader:
-    """What the comments of a trace say."""
+    """Header of a trace: fields in its comments."""
 
     # Texts by the names of the standard (`Computer`, `MaxProcs`, `Note`, ...), in the order of their first
-    # lines; those that are there more than once, or go on in the next line, have lines
+    # lines; a field that is repeated or continued has several lines
     fields: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -95,33 +95,33 @@ class SwfHeader:
 
     @property
     def unix_start_s(self) -> int | None:
-        """When the times of the trace begin, in seconds since 1970 in UTC."""
+        """Origin of the trace's times, in seconds since 1970 in UTC."""
         return self._number("UnixStartTime")
 
     @property
     def allow_overuse(self) -> bool | None:
-        """Whether jobs may use more than they requested; ``None`` if nothing is said."""
+        """Whether jobs may use more than they requested; ``None`` if the header does not say."""
         return {"yes": True, "true": True, "no": False, "false": False}.get(self._word("AllowOveruse"))
 
     @property
     def preemption(self) -> str | None:
-        """``No``, ``Yes``, ``Double`` (a job's parts have lines beside its own) or ``TS`` (time slices)."""
+        """``No``, ``Yes``, ``Double`` (parts of jobs have additional lines) or ``TS`` (time slices)."""
         return self.fields.get("Preemption")
 
     @property
     def procs(self) -> int | None:
-        """What jobs are counted in: processors, else nodes."""
+        """Size of the computer in the unit of the jobs: processors, else nodes."""
         return self.max_procs or self.max_nodes
 
     def _word(self, name: str) -> str:
         return (self.fields.get(name, "").lower().split() or [""])[0]
 
     def _number(self, name: str) -> int | None:
-        found = _NUMBER.match(self.fields.get(name, ""))
-        return int(found[0]) if found else None
+        match = _NUMBER.match(self.fields.get(name, ""))
+        return int(match[0]) if match else None
 
     def lines(self) -> list[str]:
-        """The comments, a line each."""
+        """Return the comment lines."""
         return [
             f"; {name}: {line}" if line else f"; {name}:"
             for name, text in self.fields.items()
@@ -130,7 +130,7 @@ class SwfHeader:
 
 
 def header_of(comments: Iterable[str]) -> SwfHeader:
-    """Read comments: ``; Name: text``, and lines that go on with the text of the last name.
+    """Parse comments: ``; Name: text``, and continuation lines of the last name.
 
     >>> header = header_of(["; MaxProcs: 100", "; Note: cleaned,", ";   by job<=14"])
     >>> header.max_procs, header.fields["Note"], header.allow_overuse
@@ -140,9 +140,9 @@ def header_of(comments: Iterable[str]) -> SwfHeader:
     last: list[str] | None = None
     for comment in comments:
         text = _printable(comment.strip().removeprefix(";").strip())
-        if named := _NAMED.match(text):
-            last = fields.setdefault(named[1], [])
-            last.append(named[2] or "")
+        if match := _NAMED.match(text):
+            last = fields.setdefault(match[1], [])
+            last.append(match[2] or "")
         elif not text:
             last = None
         elif last is not None:
@@ -151,7 +151,7 @@ def header_of(comments: Iterable[str]) -> SwfHeader:
 
 
 def _printable(text: str) -> str:
-    """Without what would steer a terminal."""
+    """Replace control characters, which could steer a terminal, by spaces."""
     return "".join(letter if letter.isprintable() else " " for letter in text)
 
 
@@ -163,7 +163,7 @@ CANCELLED = 5
 _PARTS = (2, 3, 4)
 """Status of a part of a job that was stopped in between: it goes on, it ended, it failed."""
 UNKNOWN_USER = "unknown"
-"""Name of whoever submitted jobs without a user."""
+"""Name of the user of jobs without one."""
 
 
 @dataclass(frozen=True)
@@ -171,16 +171,16 @@ class CleanedJobs:
     """Jobs of a trace that can be simulated."""
 
     jobs: Jobs  # The `n` jobs
-    rows: Integers  # Row of each in the columns of the trace, of shape `(n,)`
-    left_out: Mapping[str, int]  # How many lines were left out, by the reason
-    without_request: int  # How many jobs requested no time, so that their estimate is how long they ran
-    overran: int  # How many ran longer than they requested
+    rows: Integers  # Row of each job in the columns of the trace, of shape `(n,)`
+    left_out: Mapping[str, int]  # Number of lines that were left out, by the reason
+    without_request: int  # Number of jobs that requested no time: their estimate is the run time
+    overran: int  # Number of jobs that ran longer than requested
     killed: bool  # Whether those end at their request
-    # How many need more processors than the header says that there are; `None` if it says nothing
+    # Number of jobs that need more processors than the header states; `None` if it states none
     too_wide: int | None
 
     def notes(self) -> list[str]:
-        """Sentences about what is not as in the trace; none if there is nothing to say."""
+        """Return sentences about differences from the trace."""
         notes = [f"{count} left out: {reason}" for reason, count in self.left_out.items()]
         if self.without_request:
             notes.append(f"{self.without_request} requested no time: their estimate is how long they ran")
@@ -193,7 +193,7 @@ class CleanedJobs:
 
 
 def _parts(job: Reals, status: Reals) -> Flags:
-    """Lines of parts of jobs of which another line tells as a whole."""
+    """Flag partial lines of jobs that also have a summary line."""
     is_part = np.isin(status, _PARTS)
     if is_part.any():
         is_part &= np.isin(job, job[~is_part])
@@ -201,6 +201,7 @@ def _parts(job: Reals, status: Reals) -> Flags:
 
 
 def _users(numbers: Reals) -> tuple[Integers | None, tuple[str, ...]]:
+    """Index of each job's user, and the names; no indices if no user is known."""
     known = ~np.isnan(numbers)
     if not known.any():
         return None, ()
@@ -215,12 +216,11 @@ def _users(numbers: Reals) -> tuple[Integers | None, tuple[str, ...]]:
 class JobTrace:
     """A trace of ``n`` lines."""
 
-    label: str  # What it is called, for people
-    header: SwfHeader  # What its comments say
-    # The fields of `crosscast.cluster.swf.NAMES`, each of shape `(n,)`, in SI units; not a
-    # number where nothing is known
+    label: str  # Name for people
+    header: SwfHeader
+    # The fields of `crosscast.cluster.swf.NAMES`, each of shape `(n,)`, in SI units; NaN where unknown
     columns: Mapping[str, Reals]
-    # What the numbers from 1 of some columns stand for, where the trace has names
+    # Names behind the identifiers from 1 of a column, where the trace has them
     names: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -232,20 +232,20 @@ class JobTrace:
             if name not in NAMES:
                 raise InputError(f"trace {self.label}: unknown column {name!r}, expected {', '.join(NAMES)}")
             if column.shape != (len(self),):
-                found = column.shape[0] if column.ndim == 1 else column.shape
-                raise InputError(f"trace {self.label}: {name}: expected {len(self)} numbers, found {found}")
+                actual = column.shape[0] if column.ndim == 1 else column.shape
+                raise InputError(f"trace {self.label}: {name}: expected {len(self)} numbers, found {actual}")
 
     def __len__(self) -> int:
         """Number of lines."""
         return len(self.columns[NAMES[0]])
 
     def jobs(self, estimates: Estimates = "requested", overruns: Overruns = "header") -> CleanedJobs:
-        """The jobs that a simulation can run, and what became of the others.
+        """Return the jobs that can be simulated, and the number of other lines by reason.
 
         A job has the processors that it was allocated, else those that it requested, and runs for its run
-        time, which may be 0 s (less than half a second). Lines that are no such job are left out, each for
-        the first reason that holds: parts of a job that has a line of its own; cancelled before the start; no
-        submit time; no processors; no run time.
+        time, which may be 0 s (less than half a second). Other lines are left out for the first of these
+        reasons: part of a job that has a summary line; cancelled before the start; no submit time; no
+        processors; no run time.
         """
         for name, value, known in (
             ("estimates", estimates, get_args(Estimates)),
@@ -255,32 +255,32 @@ class JobTrace:
                 raise InputError(f"{name}: expected one of {', '.join(known)}, found {value!r}")
         columns, header = self.columns, self.header
         procs = np.where(columns["procs"] > 0, columns["procs"], columns["requested_procs"])
-        rows, left_out = self._kept(procs)
+        rows, left_out = self._usable(procs)
 
-        def taken(column: Reals) -> Reals:
-            # Nothing is copied where nothing is left out.
+        def of_jobs(column: Reals) -> Reals:
+            # No copy where every line is a job.
             return np.ascontiguousarray(column) if len(rows) == len(column) else column[rows]
 
-        number, run, requested = (taken(columns[name]) for name in ("job", "run_s", "requested_s"))
+        number, run, requested = (of_jobs(columns[name]) for name in ("job", "run_s", "requested_s"))
         requested = np.where(requested > 0, requested, np.nan)
         overran = run > requested
         killed = overruns == "kill" or (overruns == "header" and header.allow_overuse is False)
         if killed:
             run = np.fmin(run, requested)
         estimate = run if estimates == "exact" else np.where(np.isnan(requested), run, requested)
-        user, users = _users(taken(columns["user"]))
+        user, users = _users(of_jobs(columns["user"]))
         if "user" in self.names:
             users = tuple(self.names["user"][int(number) - 1] or UNKNOWN_USER for number in users)
         jobs = Jobs(
             number=np.where(np.isnan(number), rows + 1.0, number).astype(np.int64),
-            submit_s=taken(columns["submit_s"]),
-            procs=taken(procs).astype(np.int64),
+            submit_s=of_jobs(columns["submit_s"]),
+            procs=of_jobs(procs).astype(np.int64),
             run_s=run[:, None],
             estimate_s=estimate[:, None],
             user=user,
             users=users,
         )
-        most = header.max_procs
+        max_procs = header.max_procs
         return CleanedJobs(
             jobs,
             rows,
@@ -288,21 +288,23 @@ class JobTrace:
             without_request=int(np.count_nonzero(np.isnan(requested))),
             overran=int(np.count_nonzero(overran)),
             killed=killed,
-            too_wide=None if most is None else int(np.count_nonzero(jobs.procs > most)),
+            too_wide=None if max_procs is None else int(np.count_nonzero(jobs.procs > max_procs)),
         )
 
     def names_of(self, column: str, rows: Integers) -> JobNames:
-        """What each of these rows has in a column: a name, or where the trace has none, the number."""
+        """Names in a column of these rows; where the trace has no names, the identifiers."""
         numbers = self.columns[column][rows]
         known = ~np.isnan(numbers)
         distinct = np.unique(numbers[known])
         texts = self.names.get(column)
-        names = tuple(texts[each - 1] if texts else str(each) for each in distinct.astype(np.int64).tolist())
-        place = np.where(known, np.searchsorted(distinct, np.where(known, numbers, 0)), -1)
-        return JobNames(place.astype(np.int64), names)
+        names = tuple(
+            texts[number - 1] if texts else str(number) for number in distinct.astype(np.int64).tolist()
+        )
+        index = np.where(known, np.searchsorted(distinct, np.where(known, numbers, 0)), -1)
+        return JobNames(index.astype(np.int64), names)
 
-    def _kept(self, procs: Reals) -> tuple[Integers, dict[str, int]]:
-        """Rows of the lines that are jobs, and how many of the others there are by the reason."""
+    def _usable(self, procs: Reals) -> tuple[Integers, dict[str, int]]:
+        """Rows of lines that are jobs, and the number of other lines by reason."""
         run, status = self.columns["run_s"], self.columns["status"]
         reasons: dict[str, Flags] = {
             "parts of a job that has a line of its own": _parts(self.columns["job"], status),
@@ -311,33 +313,33 @@ class JobTrace:
             "no processors": ~(procs > 0),
             "no run time": np.isnan(run),
         }
-        kept = np.ones(len(run), dtype=np.bool_)
+        usable = np.ones(len(run), dtype=np.bool_)
         left_out = {}
-        for reason, wrong in reasons.items():
-            if count := int(np.count_nonzero(wrong & kept)):
+        for reason, excluded in reasons.items():
+            if count := int(np.count_nonzero(excluded & usable)):
                 left_out[reason] = count
-                kept &= ~wrong
-        if not kept.any():
-            found = ", ".join(f"{count} {reason}" for reason, count in left_out.items())
-            raise InputError(f"trace {self.label}: expected jobs that ran, found none ({found})")
-        return np.flatnonzero(kept), left_out
+                usable &= ~excluded
+        if not usable.any():
+            counts = ", ".join(f"{count} {reason}" for reason, count in left_out.items())
+            raise InputError(f"trace {self.label}: expected jobs that ran, found none ({counts})")
+        return np.flatnonzero(usable), left_out
 
 
 _BLOCK = 1 << 20
 _LONGEST_LINE = 64 << 10
 _MOST_BYTES = 4 << 30
-"""Of the text, however little of it a compressed file is."""
+"""Limit on the text, also where a compressed file is small."""
 _MOST_COMMENTS = 4 << 20
 _MOST_JOBS = 1 << 24
 _GZIP = b"\x1f\x8b"
 _COMMENT = re.compile(rb"^[ \t\r]*(;.*)", re.MULTILINE)
 _NO_JOBS = re.compile(rb"^(?:[ \t\r]*(?:;.*)?\n)+", re.MULTILINE)
-"""Comments, and lines with nothing in them."""
-_OF_NO_NUMBER = re.compile(rb"[^0-9eE.+\- \t\r\n]")
+"""Comments and blank lines."""
+_NOT_NUMERIC = re.compile(rb"[^0-9eE.+\- \t\r\n]")
 _NUMBER_WORD = re.compile(rb"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 _SPACES = re.compile(rb"[ \t\r]+")
 _EXACT = 2.0**53
-"""Beyond it, numbers are not whole any more."""
+"""Largest magnitude up to which all whole numbers are exact."""
 _WHOLE = np.array([field.kind in ("procs", "number") for field in FIELDS])
 _STRICT = np.array([field.kind in ("time", "procs") for field in FIELDS])
 _UNITS = np.array([field.unit for field in FIELDS], dtype=np.float64)
@@ -354,7 +356,7 @@ def read_swf(path: str | Path) -> JobTrace:
     Returns
     -------
     Trace
-        All its lines, with not a number where the file has −1.
+        Its lines, with NaN where the file has −1.
 
     Raises
     ------
@@ -366,13 +368,15 @@ def read_swf(path: str | Path) -> JobTrace:
     path = Path(path)
     comments: list[str] = []
     columns: list[list[Reals]] = [[] for _ in FIELDS]
-    count, passed, last_submit = 0, 0, -np.inf
+    count, comment_bytes, last_submit = 0, 0, -np.inf
     for first, text in _blocks(path):
-        comments += [_decoded(found.strip()) for found in _COMMENT.findall(text)]
+        comments += [_decoded(comment.strip()) for comment in _COMMENT.findall(text)]
         block = _Block(path, first, text, _NO_JOBS.sub(b"", text))
-        passed += len(text) - len(block.jobs)
-        if passed > _MOST_COMMENTS:
-            raise InputError(f"{path}: expected a line for each job, found {passed} bytes of other lines")
+        comment_bytes += len(text) - len(block.jobs)
+        if comment_bytes > _MOST_COMMENTS:
+            raise InputError(
+                f"{path}: expected a line for each job, found {comment_bytes} bytes of other lines"
+            )
         if not block.jobs:
             continue
         numbers = block.checked(block.numbers(), last_submit)
@@ -384,13 +388,13 @@ def read_swf(path: str | Path) -> JobTrace:
             column.append(_lean(cells))
     if not count:
         raise InputError(f"{path}: expected a line for each job, found none")
-    # One column after the other, as all parts and all columns would be the trace in memory twice.
-    whole = {name: _joined(columns.pop(0)) for name in NAMES}
-    return JobTrace(path.name.removesuffix(".gz").removesuffix(".swf"), header_of(comments), whole)
+    # Column by column: all blocks and all columns at once would hold the trace in memory twice.
+    joined = {name: _joined(columns.pop(0)) for name in NAMES}
+    return JobTrace(path.name.removesuffix(".gz").removesuffix(".swf"), header_of(comments), joined)
 
 
 def _blocks(path: Path) -> Iterator[tuple[int, bytes]]:
-    """Whole lines, a mebibyte or so at a time, with the number of the first."""
+    """Yield blocks of complete lines, about a mebibyte each, with the number of the first line."""
     total, line, rest = 0, 1, b""
     try:
         with path.open("rb") as plain:
@@ -405,17 +409,17 @@ def _blocks(path: Path) -> Iterator[tuple[int, bytes]]:
                     raise InputError(
                         f"{path}: expected a trace of at most {_MOST_BYTES >> 30} GiB, found more"
                     )
-                whole, end, rest = (rest + piece).rpartition(b"\n")
+                lines, end, rest = (rest + piece).rpartition(b"\n")
                 if len(rest) > _LONGEST_LINE:
-                    # Refused here: all of such a file would be one line in memory.
-                    place = line + whole.count(b"\n") + len(end)
+                    # Refused here, before the whole file is one line in memory.
+                    long_line = line + lines.count(b"\n") + len(end)
                     raise InputError(
-                        f"{path}: line {place}: expected {len(FIELDS)} numbers, found more than "
+                        f"{path}: line {long_line}: expected {len(FIELDS)} numbers, found more than "
                         f"{_LONGEST_LINE >> 10} KiB without an end of line"
                     )
                 if end:
-                    yield line, whole + end
-                    line += whole.count(b"\n") + 1
+                    yield line, lines + end
+                    line += lines.count(b"\n") + 1
     except (OSError, EOFError, zlib.error) as error:
         reason = getattr(error, "strerror", None) or error
         raise InputError(f"{path}: cannot read the trace ({reason})") from error
@@ -427,23 +431,23 @@ def _decoded(comment: bytes) -> str:
     try:
         return comment.decode("utf-8")
     except UnicodeDecodeError:
-        # As older traces are written; any bytes can be read so.
+        # Encoding of older traces; any bytes are valid in it.
         return comment.decode("latin-1")
 
 
 @dataclass(frozen=True)
 class _Block:
-    """Some lines of a trace; which of them is wrong is looked for when one is."""
+    """Block of lines of a trace; a faulty line is searched for only if the block fails a check."""
 
     path: Path
     first: int  # Number of the first line
     text: bytes
-    jobs: bytes  # The lines that are no comments
+    jobs: bytes  # Lines without comments
 
     def numbers(self) -> Reals:
-        """Numbers of all jobs, of shape ``(k, 18)``."""
-        # NumPy takes more for spaces and numbers than the format does.
-        if not _OF_NO_NUMBER.search(self.jobs):
+        """Return the numbers of all jobs, of shape ``(k, 18)``."""
+        # NumPy accepts more separators and numerals than the format does.
+        if not _NOT_NUMERIC.search(self.jobs):
             try:
                 numbers: Reals = np.loadtxt(self.jobs.decode("ascii").splitlines(), comments=None, ndmin=2)
                 if numbers.shape[1] == len(FIELDS):
@@ -453,15 +457,15 @@ class _Block:
         return np.array([[float(word) for word in words] for _, words in self._lines()])
 
     def _lines(self) -> Iterator[tuple[int, list[bytes]]]:
-        """Number and words of each job, of which the first that is wrong is refused."""
+        """Yield line number and words of each job; raise on the first malformed one."""
         for line, text in enumerate(self.text.split(b"\n")[:-1], start=self.first):
             words = [word for word in _SPACES.split(text) if word]
             if not words or words[0].startswith(b";"):
                 continue
-            for place, word in enumerate(words[: len(FIELDS)]):
+            for index, word in enumerate(words[: len(FIELDS)]):
                 if not _NUMBER_WORD.fullmatch(word):
                     found = repr(word[:40].decode("utf-8", errors="replace"))
-                    raise self._error(line, place, "a number", found)
+                    raise self._error(line, index, "a number", found)
             if len(words) != len(FIELDS):
                 raise InputError(
                     f"{self.path}: line {line}: expected {len(FIELDS)} fields, found {len(words)}"
@@ -469,7 +473,7 @@ class _Block:
             yield line, words
 
     def checked(self, numbers: Reals, last_submit: float) -> Reals:
-        """Check numbers and take what is missing out of them."""
+        """Check numbers and set missing ones to NaN."""
         negative = numbers < 0
         self._refuse(
             numbers, negative & (numbers != -1) & _STRICT, "at least 0, or -1 where nothing is known"
@@ -485,21 +489,23 @@ class _Block:
             self._refuse(numbers, early[:, None], f"at least {submits[row]:.15g}, as in a line before", 1)
         return numbers
 
-    def _refuse(self, numbers: Reals, wrong: Flags, expected: str, place: int = 0) -> None:
+    def _refuse(self, numbers: Reals, wrong: Flags, expected: str, first_column: int = 0) -> None:
         if wrong.any():
             row, column = (int(index) for index in np.unravel_index(np.argmax(wrong), wrong.shape))
             line, _ = next(islice(self._lines(), row, None))
-            raise self._error(line, place + column, expected, f"{numbers[row, place + column]:.15g}")
+            raise self._error(
+                line, first_column + column, expected, f"{numbers[row, first_column + column]:.15g}"
+            )
 
-    def _error(self, line: int, place: int, expected: str, found: str) -> InputError:
-        field = f"field {place + 1} ({FIELDS[place].title})"
+    def _error(self, line: int, index: int, expected: str, found: str) -> InputError:
+        field = f"field {index + 1} ({FIELDS[index].title})"
         return InputError.of(where=f"{self.path}: line {line}", field=field, expected=expected, found=found)
 
 
 def _lean(cells: Reals) -> Reals:
-    """A part of a column, which takes no memory where it is one number (or none) all along."""
-    is_one = (np.isnan(cells) if np.isnan(cells[0]) else cells == cells[0]).all()
-    return np.broadcast_to(np.float64(cells[0]), len(cells)) if is_one else cells.copy()
+    """Part of a column, broadcast from one number where it is constant (or NaN throughout)."""
+    is_constant = (np.isnan(cells) if np.isnan(cells[0]) else cells == cells[0]).all()
+    return np.broadcast_to(np.float64(cells[0]), len(cells)) if is_constant else cells.copy()
 
 
 def _joined(parts: list[Reals]) -> Reals:
@@ -533,23 +539,23 @@ def _lines(trace: JobTrace) -> Iterator[str]:
 
 
 def trace_of(schedule: Schedule, label: str) -> JobTrace:
-    """The trace of a cluster that ran a schedule.
+    """Return the trace of a cluster that ran a schedule.
 
-    The wait and run times are the schedule's, the requested time is the estimate on the machine that ran the
-    job, all jobs are complete (status 1), and partition ``i`` is machine ``i``, from 1. Users keep their
-    names where these are numbers, else they are numbered from 1. Where a job was submitted before time 0, all
-    are moved so that the first is submitted at 0, as the format has no times before.
+    Wait and run times are those of the schedule, the requested time is the estimate on the machine that ran
+    the job, all jobs are complete (status 1), and partition ``i`` is machine ``i``, from 1. Users keep their
+    names if all are numbers, else they are numbered from 1. If a job was submitted before time 0, all times
+    are shifted so that the first is 0, as the format has no negative times.
     """
     jobs, count = schedule.jobs, len(schedule.jobs)
-    # Times of a job are the same on all machines where there is one column only.
-    place = np.minimum(schedule.machine, jobs.estimate_s.shape[1] - 1)
-    estimate = jobs.estimate_s[np.arange(count), place]
+    # A single column holds for all machines.
+    column = np.minimum(schedule.machine, jobs.estimate_s.shape[1] - 1)
+    estimate = jobs.estimate_s[np.arange(count), column]
     procs = jobs.procs.astype(np.float64)
     columns: dict[str, Reals] = {name: np.broadcast_to(np.float64(np.nan), count) for name in NAMES}
     columns |= {
         "job": jobs.number.astype(np.float64),
         "submit_s": jobs.submit_s - min(0.0, float(jobs.submit_s.min(initial=0.0))),
-        # No rounding of times makes a job start before it was submitted.
+        # Rounding must not make a job start before its submission.
         "wait_s": np.maximum(schedule.wait_s, 0.0),
         "run_s": schedule.ran_s,
         "procs": procs,
@@ -568,11 +574,11 @@ def _user_numbers(schedule: Schedule) -> Reals:
         return np.broadcast_to(np.float64(np.nan), len(jobs))
     names = [name for name in jobs.users if name != UNKNOWN_USER]
     are_numbers = all(name.isascii() and name.isdigit() and len(name) <= 15 for name in names)
-    # Two names of one number would be one user.
-    keep = are_numbers and len(set(map(int, names))) == len(names)
+    # Two spellings of one number would merge two users.
+    keeps_names = are_numbers and len(set(map(int, names))) == len(names)
     numbers = [
-        np.nan if name == UNKNOWN_USER else float(name) if keep else place
-        for place, name in enumerate(jobs.users, start=1)
+        np.nan if name == UNKNOWN_USER else float(name) if keeps_names else number
+        for number, name in enumerate(jobs.users, start=1)
     ]
     return np.array(numbers, dtype=np.float64)[jobs.user]
 
@@ -592,8 +598,8 @@ def _header_of(schedule: Schedule) -> SwfHeader:
             "MaxProcs": str(sum(machine.procs for machine in machines)),
             "MaxPartitions": str(len(machines)),
             "Partition": "\n".join(
-                f"{place} {name} ({machine.procs} processors)"
-                for place, (name, machine) in enumerate(zip(names, machines, strict=True), start=1)
+                f"{number} {name} ({machine.procs} processors)"
+                for number, (name, machine) in enumerate(zip(names, machines, strict=True), start=1)
             ),
         }
     )

@@ -1,4 +1,4 @@
-"""The simulator: orders of jobs, machines that they may go to, and points in time one after the other."""
+"""Event-driven simulator: orders of jobs, choices of machines, and the state over time."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from crosscast.cluster.simulator.queues import (
     first_of,
     first_until,
     insert,
-    kept,
+    jit_cached,
     pop,
     push,
     remove,
@@ -35,10 +35,10 @@ from crosscast.errors import InputError
 
 
 def keys_of(order: Order, jobs: Jobs, estimate_s: Reals) -> Reals:
-    """Key of each job in an order, of the shape of the estimates, of which there is a column a machine.
+    """Return the sort key of each job in an order, of the shape of the estimates.
 
-    The less, the earlier; of equal ones the job that was submitted first. Where the order takes no notice of
-    estimates, there is one column only.
+    Lower keys come first; ties go to the job that was submitted first. Orders that do not depend on estimates
+    have a single column.
     """
     submit_s = jobs.submit_s[:, None]
     procs = jobs.procs[:, None]
@@ -63,20 +63,20 @@ def keys_of(order: Order, jobs: Jobs, estimate_s: Reals) -> Reals:
 class PlacementChoices(NamedTuple):
     """Machines for ``n`` jobs."""
 
-    # Places of the machines of each job, the best first, of shape `(n, k)`, −1 where there are no more; −1
-    # for jobs that are bound when they are submitted
+    # Indices of the machines of each job, the best first, of shape `(n, k)`, padded with −1; −1 for jobs that
+    # are bound at submission
     choices: Integers
-    # Place of the set of machines of each job in `members`, of shape `(n,)`; 0 for the latter
+    # Index of the set of machines of each job in `members`, of shape `(n,)`; 0 for the latter
     group: Integers
     # 1 for the machines of each set, of shape `(c, m)`; a row for each machine if every job is bound
     members: Integers
-    # Times by which jobs are bound on submission, of shape `(n, m)`, infinite where they cannot run; of no
-    # rows if they are not
+    # Times by which jobs are bound at submission, of shape `(n, m)`, infinite where they cannot run; without
+    # rows for other placements
     predicted: Reals
 
 
 def choices_of(jobs: Jobs, machines: Sequence[Machine], placement: Placement) -> PlacementChoices:
-    """Check a placement, and leave out the machines on which jobs cannot run."""
+    """Check a placement, and drop the machines on which jobs cannot run."""
     if isinstance(placement, Bound):
         return _bound(jobs, machines, placement.machine)
     if isinstance(placement, Preferred):
@@ -87,9 +87,12 @@ def choices_of(jobs: Jobs, machines: Sequence[Machine], placement: Placement) ->
 def _bound(jobs: Jobs, machines: Sequence[Machine], machine: Integers) -> PlacementChoices:
     if machine.shape != (len(jobs),):
         raise InputError.of(
-            where="placement", field="machine", expected=f"{len(jobs)} places", found=f"shape {machine.shape}"
+            where="placement",
+            field="machine",
+            expected=f"{len(jobs)} indices",
+            found=f"shape {machine.shape}",
         )
-    _check_places(jobs, machine, 0, len(machines), "machine")
+    _check_indices(jobs, machine, 0, len(machines), "machine")
     _check_runs(jobs, machines, _runs_on(jobs, machines, machine[:, None])[:, 0], machine)
     choices = machine.astype(np.int64).reshape(-1, 1)
     return PlacementChoices(
@@ -105,12 +108,12 @@ def _preferred(jobs: Jobs, machines: Sequence[Machine], order: Integers) -> Plac
             expected=f"shape ({len(jobs)}, {len(machines)})",
             found=f"{order.shape}",
         )
-    _check_places(jobs, order, -1, len(machines), "order")
+    _check_indices(jobs, order, -1, len(machines), "order")
     usable = _runs_on(jobs, machines, order)
     _check_runs(jobs, machines, np.any(usable, axis=1), None)
-    # What is left moves to the front.
-    places = np.argsort(~usable, axis=1, kind="stable")
-    choices = np.take_along_axis(np.where(usable, order, -1), places, axis=1).astype(np.int64)
+    # Usable machines move to the front.
+    columns_by_use = np.argsort(~usable, axis=1, kind="stable")
+    choices = np.take_along_axis(np.where(usable, order, -1), columns_by_use, axis=1).astype(np.int64)
     member = np.zeros((len(jobs), len(machines)), np.bool_)
     rows, columns = np.nonzero(choices >= 0)
     member[rows, choices[rows, columns]] = True
@@ -148,32 +151,32 @@ def _completion(jobs: Jobs, machines: Sequence[Machine], predicted_s: Reals) -> 
     )
 
 
-def _check_places(jobs: Jobs, places: Integers, least: int, machines: int, name: str) -> None:
-    wrong = (places < least) | (places >= machines)
+def _check_indices(jobs: Jobs, indices: Integers, least: int, machines: int, name: str) -> None:
+    wrong = (indices < least) | (indices >= machines)
     if wrong.any():
-        row, *column = (int(place) for place in np.argwhere(wrong)[0])
+        row, *column = (int(index) for index in np.argwhere(wrong)[0])
         raise InputError.of(
             field="placement",
             problem=(
-                f"{name}: job {jobs.number[row]}: expected places from {least} to {machines - 1}, found "
-                f"{places[row, *column]}"
+                f"{name}: job {jobs.number[row]}: expected indices from {least} to {machines - 1}, found "
+                f"{indices[row, *column]}"
             ),
         )
 
 
-def _runs_on(jobs: Jobs, machines: Sequence[Machine], places: Integers) -> npt.NDArray[np.bool_]:
+def _runs_on(jobs: Jobs, machines: Sequence[Machine], indices: Integers) -> npt.NDArray[np.bool_]:
     """Whether each job can run on each of the machines of its row."""
     sizes = np.array([machine.procs for machine in machines])
-    usable = (places >= 0) & (jobs.procs[:, None] <= sizes[places])
+    usable = (indices >= 0) & (jobs.procs[:, None] <= sizes[indices])
     if jobs.run_s.shape[1] == 1:
         return usable & np.isfinite(jobs.run_s)
-    return usable & np.isfinite(np.take_along_axis(jobs.run_s, places, axis=1))
+    return usable & np.isfinite(np.take_along_axis(jobs.run_s, indices, axis=1))
 
 
 def _check_runs(
     jobs: Jobs, machines: Sequence[Machine], runs: npt.NDArray[np.bool_], bound: Integers | None
 ) -> None:
-    """Refuse a job that cannot run on any machine of its row, or on the one that it is bound to."""
+    """Raise for a job that cannot run on any machine of its row, or on the one that it is bound to."""
     if runs.all():
         return
     row = int(np.argmin(runs))
@@ -194,24 +197,24 @@ _WAITING_WORK, _WAITING, _RUNNING_WORK, _RUNNING_PROCS, _RUNNING = range(5)
 
 
 class Binding(NamedTuple):
-    """What binding ``n`` jobs to ``m`` machines needs."""
+    """State for binding ``n`` jobs to ``m`` machines at submission."""
 
-    # Predicted times, of shape `(n, m)`, infinite where a job cannot run; of no rows if nobody is bound
+    # Predicted times, of shape `(n, m)`, infinite where a job cannot run; without rows if no job is bound
     predicted: Reals
-    # Keys of jobs in the orders R1 and R2 on each machine, of shape `(n, m)`; of no rows if they are the same
-    # on all
+    # Keys of jobs in the orders R1 and R2 on each machine, of shape `(n, m)`; without rows if machines do not
+    # matter
     queue_keys: Reals
     pass_keys: Reals
     size: Integers  # Processors of each machine
     # Of each machine, of shape `(m, 5)`: processor-seconds waiting, jobs waiting, processor-seconds from the
     # first submission to the predicted ends of running jobs, their processors, and their number
     load: Reals
-    leaving: Heap  # Running jobs by when they no longer count there, in seconds since the first submission
+    leaving: Heap  # Running jobs by predicted or actual end, in seconds since the first submission
     work: Reals  # Processor-seconds of each running job from the first submission to its predicted end
 
 
 def start_binding(predicted: Reals, queue_keys: Reals, pass_keys: Reals, size: Integers) -> Binding:
-    """Machines without jobs."""
+    """Return the state of machines without jobs."""
     count = len(predicted)
     load = np.zeros((len(size), 5))
     return Binding(predicted, queue_keys, pass_keys, size, load, start_heap(count), np.empty(count))
@@ -219,29 +222,29 @@ def start_binding(predicted: Reals, queue_keys: Reals, pass_keys: Reals, size: I
 
 @compiled
 def best_machine(binding: Binding, procs: Integers, machine: Integers, job: int, since: float) -> int:
-    """Bind a job that is submitted so long since the first submission; return its machine.
+    """Bind a job that is submitted `since` seconds after the first one; return its machine.
 
-    Counted from there, times stay small, and sums of them exact.
+    Relative to the first submission, times stay small, and their sums exact.
     """
     load = binding.load
     while binding.leaving.size[0] > 0 and binding.leaving.keys[0] <= since:
-        left = pop(binding.leaving)
-        load[machine[left], _RUNNING_WORK] -= binding.work[left]
-        load[machine[left], _RUNNING_PROCS] -= procs[left]
-        load[machine[left], _RUNNING] -= 1
-        if load[machine[left], _RUNNING] == 0:
-            # No rounding error stays behind.
-            load[machine[left], _RUNNING_WORK] = 0.0
+        ended = pop(binding.leaving)
+        load[machine[ended], _RUNNING_WORK] -= binding.work[ended]
+        load[machine[ended], _RUNNING_PROCS] -= procs[ended]
+        load[machine[ended], _RUNNING] -= 1
+        if load[machine[ended], _RUNNING] == 0:
+            # Drop accumulated rounding errors.
+            load[machine[ended], _RUNNING_WORK] = 0.0
     best = -1
     best_s = np.inf
-    for place in range(len(binding.size)):
-        predicted = binding.predicted[job, place]
+    for candidate in range(len(binding.size)):
+        predicted = binding.predicted[job, candidate]
         if predicted < np.inf:
-            waiting = max(load[place, _WAITING_WORK], 0.0)
-            running = max(load[place, _RUNNING_WORK] - since * load[place, _RUNNING_PROCS], 0.0)
-            done_s = (waiting + running) / binding.size[place] + predicted
+            waiting = max(load[candidate, _WAITING_WORK], 0.0)
+            running = max(load[candidate, _RUNNING_WORK] - since * load[candidate, _RUNNING_PROCS], 0.0)
+            done_s = (waiting + running) / binding.size[candidate] + predicted
             if best < 0 or done_s < best_s:
-                best = place
+                best = candidate
                 best_s = done_s
     load[best, _WAITING_WORK] += procs[job] * binding.predicted[job, best]
     load[best, _WAITING] += 1
@@ -250,7 +253,7 @@ def best_machine(binding: Binding, procs: Integers, machine: Integers, job: int,
 
 @compiled
 def note_start(binding: Binding, procs: int, machine: int, job: int, since: float, end: float) -> None:
-    """Count the work of a job as running, no longer as waiting; times since the first submission."""
+    """Move the work of a job from waiting to running; times since the first submission."""
     load = binding.load
     predicted = binding.predicted[job, machine]
     load[machine, _WAITING_WORK] -= procs * predicted
@@ -261,37 +264,37 @@ def note_start(binding: Binding, procs: int, machine: int, job: int, since: floa
     load[machine, _RUNNING_WORK] += binding.work[job]
     load[machine, _RUNNING_PROCS] += procs
     load[machine, _RUNNING] += 1
-    # Nothing remains of a job that has ended, and nothing of one that should have.
+    # A job's remaining work is 0 from its predicted or actual end on.
     push(binding.leaving, min(since + predicted, end), job)
 
 
 NEXT, HEAD, INDEXED = range(3)
-"""Of `SimulationState.at`: the job to be submitted next; no job before this one waits, if the first come is
-the head; the job to be put in the trees next."""
+"""Positions in `SimulationState.at`: next job to submit; in order of submission, first job that may wait;
+next job to insert into the trees."""
 
 
 class SimulationState(NamedTuple):
-    """A simulation of ``n`` jobs on ``m`` machines."""
+    """State of a simulation of ``n`` jobs on ``m`` machines."""
 
     submit: Reals  # As in `Jobs`
     procs: Integers
     run: Reals  # Times of shape `(n, m)`, or `(n, 1)` if they are the same on all machines that matter
     estimate: Reals
-    # Places of the machines of each job, the best first, of shape `(n, k)`, −1 where there are no more; with
-    # `k` = 1, the one that it is bound to, if it is known yet
+    # Indices of the machines of each job, the best first, of shape `(n, k)`, padded with −1; with `k` = 1,
+    # the one that it is bound to, once known
     choices: Integers
-    members: Integers  # Which machines each set has that jobs may run on, of shape `(c, m)`
-    # Different numbers of processors of jobs, ascending; the trees of a set of machines are by width
+    members: Integers  # 1 for the machines of each set, of shape `(c, m)`
+    # Distinct numbers of processors of jobs, ascending; the trees of a set of machines are by width
     widths: Integers
     at: Integers  # Positions, see `NEXT`
-    start: Reals  # As in `Schedule`; not a number (−1) until known
+    start: Reals  # As in `Schedule`; NaN (−1) until known
     end: Reals
     reserved: Reals
     machine: Integers
     ends: Heap  # Running jobs by when they end
-    queue: Heap  # Waiting jobs in the order R1, and some that have passed the head
-    queue_key: Reals  # Key of each job in that order; of no rows if it is first come, first served
-    # See there; without keys in the trees nobody passes the head, and without predictions nobody is bound
+    queue: Heap  # Waiting jobs in the order R1, and some that were backfilled
+    queue_key: Reals  # Key of each job in that order; without rows for first come, first served
+    # Trees without keys: no backfilling. Binding without predictions: no job is bound
     running: Running
     trees: QueueTrees
     binding: Binding
@@ -301,7 +304,7 @@ class SimulationState(NamedTuple):
 def machine_with_room(
     state: SimulationState, job: int, host: int, shadow: float, extra: int, now: float
 ) -> int:
-    """First machine of a job's list on which it can start now; −1 if there is none."""
+    """Return the first machine of a job's list on which it can start now, or −1."""
     procs = state.procs[job]
     for choice in range(state.choices.shape[1]):
         machine: int = state.choices[job, choice]
@@ -316,12 +319,12 @@ def machine_with_room(
 
 @compiled
 def first_candidate(state: SimulationState, host: int, shadow: float, extra: int, now: float) -> int:
-    """First job in the order R2 for which there is room (see `machine_with_room`); −1 if there is none."""
+    """Return the first job in the order R2 that can start (see `machine_with_room`), or −1."""
     best = -1
     trees, widths, free = state.trees, state.widths, state.running.free
     column = host if trees.low.shape[1] > 1 else 0
     for group in range(len(state.members)):
-        # A job that is no wider than this has room; one up to `in_time` has it if it ends in time.
+        # Jobs up to this width can start; those up to `in_time` if they end by the shadow time.
         anyway = 0
         in_time = 0
         for machine in range(len(free)):
@@ -331,12 +334,12 @@ def first_candidate(state: SimulationState, host: int, shadow: float, extra: int
                     anyway = max(anyway, min(free[machine], extra))
                 else:
                     anyway = max(anyway, free[machine])
-        for place in range(len(widths)):
-            if widths[place] > anyway and widths[place] > in_time:
+        for width_index in range(len(widths)):
+            if widths[width_index] > anyway and widths[width_index] > in_time:
                 break
-            tree = group * len(widths) + place
+            tree = group * len(widths) + width_index
             if trees.roots[tree] >= 0:
-                if widths[place] <= anyway:
+                if widths[width_index] <= anyway:
                     job = first_of(trees, tree)
                 else:
                     job = first_until(trees, tree, column, now, shadow)
@@ -345,9 +348,9 @@ def first_candidate(state: SimulationState, host: int, shadow: float, extra: int
     return best
 
 
-@kept
+@jit_cached
 def advance(state: SimulationState, most: int) -> bool:
-    """Go on by so many points in time at most; return whether all jobs have ended."""
+    """Advance by at most `most` points in time; return whether all jobs have ended."""
     for _ in range(most):
         now = np.inf
         if state.at[NEXT] < len(state.submit):
@@ -392,7 +395,7 @@ def _submit_jobs(state: SimulationState, now: float) -> None:
 
 @compiled
 def _head(state: SimulationState) -> int:
-    """First waiting job in the order R1; −1 if none waits."""
+    """Return the first waiting job in the order R1, or −1."""
     if len(state.queue_key) > 0:
         while state.queue.size[0] > 0 and state.machine[state.queue.items[0]] >= 0:
             pop(state.queue)
@@ -404,8 +407,8 @@ def _head(state: SimulationState) -> int:
 
 @compiled
 def _start_jobs(state: SimulationState, now: float) -> None:
-    """Start jobs from the head on until one has no room; reserve for it, then start who does not delay it."""
-    # Plain integers have a type of their own, for which what they are given to would be compiled once more.
+    """Start jobs from the head on until one has no room; reserve for it, then backfill."""
+    # Literal integers have another Numba type, for which called functions would be compiled again.
     host: Any = np.int64(-1)
     extra: Any = np.int64(0)
     shadow = now
@@ -430,7 +433,7 @@ def _start_jobs(state: SimulationState, now: float) -> None:
             state.reserved[job] = shadow
         if len(state.trees.key) == 0:
             return
-        # Not before: most jobs of a machine that is not full never get here.
+        # Deferred until here: most jobs of a machine that is not full are never inserted.
         while state.at[INDEXED] < state.at[NEXT]:
             if state.machine[state.at[INDEXED]] < 0:
                 insert(state.trees, state.at[INDEXED])
@@ -453,13 +456,13 @@ def _start(state: SimulationState, job: int, machine: int, now: float, due: floa
 
 
 _POINTS = 1_000_000
-"""Points in time between two words about progress, or two chances to interrupt: about a second."""
+"""Points in time between two reports of progress, and two chances to interrupt: about a second."""
 _FEW = 10_000
-"""Jobs that are simulated without compiling within about two seconds."""
+"""Jobs that are simulated within about two seconds without compiling."""
 
 
 def load(jobs: int | None, progress: Callable[[str], None] | None) -> None:
-    """Load or compile what so many jobs, or any number, are simulated with."""
+    """Load or compile the simulator for a number of jobs; `None` for any number."""
     if suited(advance, jobs, _FEW, progress) is advance:
         nobody = np.zeros(0, np.int64)
         none = np.zeros((0, 1))
@@ -475,7 +478,7 @@ def run(
     placement: Placement,
     progress: Callable[[str], None] | None,
 ) -> Schedule:
-    """Simulate; see `crosscast.cluster.simulate.simulate`, which has checked all but the placement."""
+    """Simulate arguments that `crosscast.cluster.simulate.simulate` has checked, except the placement."""
     state = _start_state(jobs, machines, policy, choices_of(jobs, machines, placement))
     step = suited(advance, len(jobs), _FEW, progress)
     while not step(state, _POINTS):
@@ -487,7 +490,7 @@ def run(
 def _start_state(
     jobs: Jobs, machines: Sequence[Machine], policy: Policy, choices: PlacementChoices
 ) -> SimulationState:
-    """The state before the first job is submitted."""
+    """Return the state before the first submission."""
     count = len(jobs)
     size = np.array([machine.procs for machine in machines], np.int64)
     procs = _plain(jobs.procs, np.int64)
@@ -503,7 +506,7 @@ def _start_state(
         queue = np.empty(0)
     tree = np.empty(0, np.int64)
     if len(passing):
-        # Faster than np.unique's inverse, which sorts.
+        # np.unique's inverse sorts, which is slower.
         tree = choices.group * len(widths) + np.searchsorted(widths, procs)
     return SimulationState(
         submit=_plain(jobs.submit_s, np.float64),
@@ -531,12 +534,12 @@ _Kind = TypeVar("_Kind", np.float64, np.int64)
 
 
 def _plain(array: npt.NDArray[_Kind], kind: type[_Kind]) -> npt.NDArray[_Kind]:
-    # The engine is compiled for such arrays; for read-only ones, say, it would be again.
+    # The engine is compiled for these flags; other ones would compile it again.
     return np.require(array, kind, ["C", "W", "A"])
 
 
 def _on(times: Reals, machine: Integers | None) -> Reals:
-    """Times on the machine that each job is bound to, if each is and they differ."""
+    """Select the times on the machine that each job is bound to, if it is and machines differ."""
     if machine is None or times.shape[1] == 1:
         return times
     return np.take_along_axis(times, machine, axis=1)
@@ -545,7 +548,7 @@ def _on(times: Reals, machine: Integers | None) -> Reals:
 def _keys(
     order: Order | None, jobs: Jobs, estimate_s: Reals, choices: PlacementChoices
 ) -> tuple[Reals, Reals]:
-    """Keys of jobs, of shape ``(n,)``, and if jobs get them when they are bound, those on each machine."""
+    """Return the keys of jobs, of shape ``(n,)``, and those by machine for jobs bound at submission."""
     none = np.empty((0, 1))
     if order is None:
         return np.empty(0), none

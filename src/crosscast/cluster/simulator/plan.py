@@ -1,4 +1,4 @@
-"""What is left of processors and power over time, and whether and when a job fits into that."""
+"""State of the general simulator: free processors and power over time, and when a job fits into them."""
 
 from __future__ import annotations
 
@@ -24,86 +24,85 @@ from crosscast.cluster.site import Resources
 
 
 class Availability(NamedTuple):
-    """What is left of ``r`` resources over time, in pieces; the last one has no end.
+    """Free amounts of ``r`` resources, piecewise constant over time; the last piece has no end.
 
-    Capacities that change later are not in it until somebody asks about that time.
+    Later changes of capacity are added when a query reaches their time.
     """
 
-    time: Reals  # When each piece begins, ascending
-    left: Integers  # What is left in each piece, of shape `(pieces, r)`
-    size: Integers  # How many pieces there are, of shape `(1,)`
+    time: Reals  # Start of each piece, ascending
+    left: Integers  # Free amounts in each piece, of shape `(pieces, r)`
+    size: Integers  # Number of pieces, of shape `(1,)`
 
 
 class Seats(NamedTuple):
-    """Seats of ``n`` jobs of ``c`` kinds; of no jobs where nothing is shared."""
+    """Seats of ``n`` jobs of ``c`` kinds; without jobs if nothing is shared."""
 
-    most: int  # How many jobs may share a seat; 1 where nothing is shared
-    limit: float  # Most that a job is expected to slow down, by as much as it would alone
-    least_gain: float  # Least that the speeds of all on a seat must add up to above what they do
+    most: int  # Most jobs on a seat; 1 if nothing is shared
+    limit: float  # Limit on the expected slowdown of a job, relative to running alone
+    least_gain: float  # Least gain of a job in the summed speed of its seat
     by_gain: bool  # Whether the seat with the highest gain is taken, or the first
     kind: Integers  # Kind of each job, of shape `(n,)`
     true: Reals  # Slowdown of each kind (row) beside each, of shape `(c, c)`
-    believed: Reals  # The same, as the scheduler expects it; infinite where they may not share
-    left: Reals  # Seconds that each job has left, if it ran alone, as of `since`; of shape `(n,)`
+    believed: Reals  # Slowdown that the scheduler expects; infinite where kinds may not share
+    left: Reals  # Remaining run time of each job alone, in seconds, as of `since`; of shape `(n,)`
     believed_left: Reals
     since: Reals
-    rate: Reals  # How many times slower than alone each job is now
+    rate: Reals  # Current slowdown of each job
     believed_rate: Reals
     seat: Integers  # Seat of each job
     members: Integers  # Jobs of each seat, of shape `(n, most)`
-    size: Integers  # How many these are
-    taken: Integers  # Seats with jobs, in any order, of which there are `seats`
-    place: Integers  # Where each of these is
+    size: Integers  # Number of jobs of each seat
+    taken: Integers  # The first `seats` entries are the seats with jobs, in any order
+    position: Integers  # Position of each of these in `taken`
     seats: Integers
 
 
 NEXT, STEP, WAITING, BLOCKED, RUNNING, STOPPED, CUT, AHEAD = range(8)
-"""Of `SchedulePlan.at`: the job to be submitted next; the capacities that hold; how many jobs wait; whether
-what was promised does not hold; how many run; how many were stopped just now, and how many runs were since
-`SchedulePlan.cut` was emptied; the first capacities that are not in `SchedulePlan.availability` yet."""
+"""Positions in `SchedulePlan.at`: next job to submit; current step of the capacities; number of waiting jobs;
+whether reservations are invalid; number of running jobs; number of jobs preempted at this time; number of
+preempted runs since `SchedulePlan.cut` was emptied; first step that is not in `SchedulePlan.availability`."""
 
 
 class SchedulePlan(NamedTuple):
-    """A simulation of ``n`` jobs that take parts of ``r`` resources: processors of machines, and power."""
+    """State of a simulation of ``n`` jobs that need ``r`` resources: processors of machines, and power."""
 
     submit: Reals  # Of shape `(n,)`, as in `Jobs`
     run: Reals
     estimate: Reals
-    needs: Integers  # What each job should take of each of its resources, of shape `(n, k)`
-    holds: Integers  # What it takes while it runs, of shape `(n, k)`: what is measured, if that is used
-    measures: bool
-    shared: int  # How many of its resources, from the first, are one for all who share: processors
-    resource: Integers  # Which these are, of shape `(n, k)`; −1 where there are no more
-    # Which jobs take as many processors of the same machine and partition, of shape `(n,)`; of no jobs where
-    # nobody shares
+    needs: Integers  # Planned amount of each of a job's resources, of shape `(n, k)`
+    holds: Integers  # Amount while it runs, of shape `(n, k)`: differs if power is measured
+    measures: bool  # Whether it is
+    shared: int  # Number of leading resources that jobs on a seat hold together: processors
+    resource: Integers  # Indices of these resources, of shape `(n, k)`, padded with −1
+    # Equal for jobs of equal processors, machine and partition, of shape `(n,)`; empty without sharing
     alike: Integers
     key: Reals  # Key of each job in the order R1, and in the order R2
     pass_key: Reals
-    step_s: Reals  # When capacities change, of shape `(s,)`; the first is minus infinity
-    capacity: Integers  # What there is of each resource from then on, of shape `(s, r)`
+    step_s: Reals  # Times at which capacities change, of shape `(s,)`; the first is minus infinity
+    capacity: Integers  # Capacity of each resource from then on, of shape `(s, r)`
     ranking: JobRanking
     walltimes: Walltimes
-    kind: Integers  # Which jobs each may stop, by their kinds; of no rows if none
+    kind: Integers  # Kinds of jobs, and which kinds each may preempt; without rows if none
     preempts: Flags
     every_job: bool  # Whether each job has a reservation, or only the head
-    backfills: bool  # Whether jobs may pass the head
+    backfills: bool
     at: Integers  # Positions, see `NEXT`
     clock: Reals  # Now, of shape `(1,)`
-    start: Reals  # As in `Schedule`, not a number until known
+    start: Reals  # As in `Schedule`, NaN until known
     end: Reals
-    due: Reals  # When each running job is expected to end
+    due: Reals  # Expected end of each running job
     reserved: Reals  # As in `Schedule`
     over: Integers  # 1 for jobs that have ended
-    planned: Reals  # When each waiting job is to start; infinite if nobody knows
+    planned: Reals  # Planned start of each waiting job; infinite if it has none
     waiting: Integers  # Waiting jobs in the order R1, and in the order R2
     passing: Integers
-    running: Integers  # Jobs that run, in any order, of which there are `at[RUNNING]`
-    place: Integers  # Where each of these is
-    stopped: Integers  # Jobs that were stopped just now, of which there are `at[STOPPED]`
-    cut: Integers  # Runs that were stopped, of which there are `at[CUT]`, when each began and ended
+    running: Integers  # The first `at[RUNNING]` entries are the running jobs, in any order
+    position: Integers  # Position of each of these in `running`
+    stopped: Integers  # The first `at[STOPPED]` entries are the jobs preempted at this time
+    cut: Integers  # The first `at[CUT]` entries are the jobs of preempted runs; starts and ends of these
     cut_s: Reals
-    free: Integers  # What is left of each resource now, of shape `(r,)`
-    ends: Heap  # Running jobs by when they end, and by when they are expected to
+    free: Integers  # Free amount of each resource now, of shape `(r,)`
+    ends: Heap  # Running jobs by end, and by expected end
     dues: Heap
     availability: Availability
     seats: Seats
@@ -117,10 +116,10 @@ def start_plan(
     sharing: Sharing | None = None,
     rules: Rules = NO_RULES,
 ) -> SchedulePlan:
-    """A simulation before the first job is submitted."""
-    # An end for each time that somebody comes to a seat or leaves it.
+    """Return the state before the first submission."""
+    # Every change of a seat pushes another end.
     changes = 1 if sharing is None else 2 * sharing.most
-    # Runs that are stopped leave ends behind, and so do corrections.
+    # Preempted runs and corrections leave stale ends behind.
     heaps = 1 if rules.preempts is None and rules.forecast_s is None else 2
     count = len(jobs)
     rows = np.arange(count)
@@ -131,9 +130,9 @@ def start_plan(
     estimate = on(jobs.estimate_s)
 
     def keys(order: Order, times: Reals) -> Reals:
-        # Priorities are found anew again and again.
-        known: Order = "fcfs" if order == "multifactor" else order
-        return np.array(keys_of(known, jobs, times[:, None]).reshape(-1), dtype=np.float64)
+        # Priorities are computed at each point in time.
+        initial: Order = "fcfs" if order == "multifactor" else order
+        return np.array(keys_of(initial, jobs, times[:, None]).reshape(-1), dtype=np.float64)
 
     def scales(order: Order | None) -> Reals:
         return keys(order, np.ones(count)) if order in BY_TIME else np.zeros(0)
@@ -186,7 +185,7 @@ def start_plan(
         waiting=np.empty(count, np.int64),
         passing=np.empty(count if backfills else 0, np.int64),
         running=np.empty(count, np.int64),
-        place=np.empty(count, np.int64),
+        position=np.empty(count, np.int64),
         stopped=np.empty(stops, np.int64),
         cut=np.empty(stops, np.int64),
         cut_s=np.empty((stops, 2)),
@@ -199,7 +198,7 @@ def start_plan(
 
 
 def start_seats(sharing: Sharing | None, jobs: int) -> Seats:
-    """Seats without jobs."""
+    """Return seats without jobs."""
     if sharing is None:
         one, nobody = np.ones((1, 1)), np.zeros(0, np.int64)
         sharing, jobs, most = Sharing(nobody, one, one), 0, 1
@@ -222,20 +221,20 @@ def start_seats(sharing: Sharing | None, jobs: int) -> Seats:
         members=np.zeros((jobs, most), np.int64),
         size=np.zeros(jobs, np.int64),
         taken=np.zeros(jobs, np.int64),
-        place=np.zeros(jobs, np.int64),
+        position=np.zeros(jobs, np.int64),
         seats=np.zeros(1, np.int64),
     )
 
 
 def _alike(resources: Resources, shared: int) -> Integers:
-    """Number of each job's resources and needs among those that are one for all who share."""
+    """Label jobs that are equal in the resources and amounts that jobs on a seat hold together."""
     wanted = np.hstack([resources.resource[:, :shared], resources.needs[:, :shared]])
     return np.unique(wanted, axis=0, return_inverse=True)[1].reshape(-1).astype(np.int64)
 
 
 @compiled
 def piece(availability: Availability, time: float) -> int:
-    """Place of the piece that begins at a time, which is cut off another one if there is none."""
+    """Return the index of the piece that begins at a time, splitting another one if necessary."""
     times, left, size = availability
     low, high = 0, size[0]
     while low < high:
@@ -246,10 +245,10 @@ def piece(availability: Availability, time: float) -> int:
             high = middle
     if low < size[0] and times[low] == time:
         return low
-    for place in range(size[0], low, -1):
-        times[place] = times[place - 1]
+    for index in range(size[0], low, -1):
+        times[index] = times[index - 1]
         for row in range(left.shape[1]):
-            left[place, row] = left[place - 1, row]
+            left[index, row] = left[index - 1, row]
     times[low] = time
     for row in range(left.shape[1]):
         left[low, row] = left[low - 1, row]
@@ -259,7 +258,7 @@ def piece(availability: Availability, time: float) -> int:
 
 @compiled
 def look_further(plan: SchedulePlan) -> bool:
-    """Add the next change of capacities behind the last piece; return whether there was one."""
+    """Append the next change of capacities as a piece; return whether there was one."""
     step = plan.at[AHEAD]
     if step == len(plan.step_s):
         return False
@@ -275,49 +274,49 @@ def look_further(plan: SchedulePlan) -> bool:
 
 @compiled
 def look_until(plan: SchedulePlan, time: float) -> None:
-    """Add all changes of capacities until then."""
+    """Append all changes of capacities until a time."""
     while plan.at[AHEAD] < len(plan.step_s) and plan.step_s[plan.at[AHEAD]] <= time:
         look_further(plan)
 
 
 @compiled
 def take_need(plan: SchedulePlan, job: int, need: int, start: float, end: float, times: int) -> None:
-    """Take one thing that a job needs out of a span of time; with −1 times, give it back."""
+    """Take one resource of a job in an interval of time; with −1 times, give it back."""
     resource = plan.resource[job, need]
     if resource < 0 or not start < end:
         return
     availability = plan.availability
-    # What has no end is taken of all capacities that follow.
+    # An interval without end also applies to all later capacities.
     look_until(plan, start if end == np.inf else end)
     first = piece(availability, start)
     last = availability.size[0] if end == np.inf else piece(availability, end)
     runs = plan.measures and not np.isnan(plan.start[job])
     amount = times * (plan.holds[job, need] if runs else plan.needs[job, need])
-    for place in range(first, last):
-        availability.left[place, resource] -= amount
+    for index in range(first, last):
+        availability.left[index, resource] -= amount
 
 
 @compiled
 def take(plan: SchedulePlan, job: int, start: float, end: float, times: int) -> None:
-    """Take all that a job needs out of a span of time; with −1 times, give it back."""
+    """Take all resources of a job in an interval of time; with −1 times, give them back."""
     for need in range(plan.resource.shape[1]):
         take_need(plan, job, need, start, end, times)
 
 
 @compiled
-def fits(plan: SchedulePlan, job: int, place: int) -> bool:
+def fits(plan: SchedulePlan, job: int, index: int) -> bool:
     """Whether a job fits into a piece."""
     for need in range(plan.resource.shape[1]):
         resource = plan.resource[job, need]
-        if resource >= 0 and plan.availability.left[place, resource] < plan.needs[job, need]:
+        if resource >= 0 and plan.availability.left[index, resource] < plan.needs[job, need]:
             return False
     return True
 
 
 @compiled
 def has_room(free: Integers, resources: Integers, needs: Integers, job: int, first: int) -> bool:
-    """Whether a job fits into what is free now, of its resources from the first of these on."""
-    # Not the whole plan, which takes longer to hand over than this to find.
+    """Whether a job's resources from `first` on are free now."""
+    # Passing the whole plan takes longer than this check.
     for need in range(first, resources.shape[1]):
         resource = resources[job, need]
         if resource >= 0 and free[resource] < needs[job, need]:
@@ -327,7 +326,7 @@ def has_room(free: Integers, resources: Integers, needs: Integers, job: int, fir
 
 @compiled
 def occupy(plan: SchedulePlan, job: int, first: int, times: int) -> None:
-    """Take what a running job holds of its resources, from the first of these on; with −1 times, free it."""
+    """Take what a running job holds of its resources from `first` on; with −1 times, free it."""
     for need in range(first, plan.resource.shape[1]):
         if plan.resource[job, need] >= 0:
             plan.free[plan.resource[job, need]] -= times * plan.holds[job, need]
@@ -335,69 +334,69 @@ def occupy(plan: SchedulePlan, job: int, first: int, times: int) -> None:
 
 @compiled
 def fits_now(plan: SchedulePlan, job: int, now: float) -> bool:
-    """Whether a job fits from now until it should end."""
+    """Whether a job fits from now until its expected end."""
     if not has_room(plan.free, plan.resource, plan.needs, job, 0):
         return False
     times = plan.availability.time
     end = now + plan.estimate[job]
     look_until(plan, end)
-    place = 0
-    while place < plan.availability.size[0] and times[place] < end:
-        if not fits(plan, job, place):
+    index = 0
+    while index < plan.availability.size[0] and times[index] < end:
+        if not fits(plan, job, index):
             return False
-        place += 1
+        index += 1
     return True
 
 
 @compiled
 def earliest(plan: SchedulePlan, job: int, latest: float) -> float:
-    """Earliest time from which on a job fits until it should end; at most `latest`, from when on it does."""
+    """Return the earliest start with room until a job's expected end; at most `latest`, where it fits."""
     times, size = plan.availability.time, plan.availability.size
-    place = 0
-    while place < size[0] or look_further(plan):
-        if not fits(plan, job, place):
-            place += 1
+    index = 0
+    while index < size[0] or look_further(plan):
+        if not fits(plan, job, index):
+            index += 1
             continue
-        start: float = times[place]
+        start: float = times[index]
         if start >= latest:
             return latest
         end = min(start + plan.estimate[job], latest)
         look_until(plan, end)
-        place += 1
-        while place < size[0] and times[place] < end and fits(plan, job, place):
-            place += 1
-        if place == size[0] or times[place] >= end:
+        index += 1
+        while index < size[0] and times[index] < end and fits(plan, job, index):
+            index += 1
+        if index == size[0] or times[index] >= end:
             return start
     return latest
 
 
 @compiled
 def tidy(plan: SchedulePlan, now: float) -> None:
-    """Forget pieces that are over, and join those with the same left."""
+    """Drop past pieces, and merge neighbours with equal free amounts."""
     look_until(plan, now)
     times, left, size = plan.availability
     first = 0
     while first + 1 < size[0] and times[first + 1] <= now:
         first += 1
-    kept = 0
-    for place in range(first, size[0]):
-        same = kept > 0
+    count = 0
+    for index in range(first, size[0]):
+        same = count > 0
         for row in range(left.shape[1]):
-            same = same and left[kept - 1, row] == left[place, row]
+            same = same and left[count - 1, row] == left[index, row]
         if not same:
-            if kept < place:
-                times[kept] = times[place]
+            if count < index:
+                times[count] = times[index]
                 for row in range(left.shape[1]):
-                    left[kept, row] = left[place, row]
-            kept += 1
+                    left[count, row] = left[index, row]
+            count += 1
     times[0] = now
-    size[0] = kept
+    size[0] = count
 
 
 @compiled
 def note_start(plan: SchedulePlan, job: int) -> None:
-    """Count a job among those that run."""
-    plan.place[job] = plan.at[RUNNING]
+    """Add a job to the running ones."""
+    plan.position[job] = plan.at[RUNNING]
     plan.running[plan.at[RUNNING]] = job
     plan.at[RUNNING] += 1
     charge(plan.ranking, job, plan.needs[job, 0])
@@ -405,10 +404,10 @@ def note_start(plan: SchedulePlan, job: int) -> None:
 
 @compiled
 def leave_running(plan: SchedulePlan, job: int) -> None:
-    """Count a job no longer among those that run."""
+    """Remove a job from the running ones."""
     plan.at[RUNNING] -= 1
     last = plan.running[plan.at[RUNNING]]
-    plan.running[plan.place[job]] = last
-    plan.place[last] = plan.place[job]
+    plan.running[plan.position[job]] = last
+    plan.position[last] = plan.position[job]
     charge(plan.ranking, job, -plan.needs[job, 0])
     hold(plan.ranking, job, -1)

@@ -1,12 +1,12 @@
-"""The general simulator: jobs planned into what is left of processors and power over time.
+"""The general simulator: jobs planned into the free processors and power over time.
 
-Slower than `crosscast.cluster.simulator.engine`, with the same schedules where both apply; it knows
+Slower than `crosscast.cluster.simulator.engine`, with the same schedules where both apply; it supports
 reservations for every job (conservative backfilling), capacities that change, a budget of power, sharing, and
 the rules of a site: priorities, limits, preemption and predicted times.
 
 At each point in time, in this order: capacities change; jobs end; predicted times that were too short are
-corrected; jobs are submitted; priorities are found anew; jobs start, and some are stopped for them. If some
-were, they wait again, and jobs are started once more.
+corrected; jobs are submitted; priorities are updated; jobs start, and preempt others. If some were preempted,
+they wait again, and the last step is repeated.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from crosscast.cluster.simulator.plan import (
     take,
     tidy,
 )
-from crosscast.cluster.simulator.queues import compiled, kept, pop, push, suited
+from crosscast.cluster.simulator.queues import compiled, jit_cached, pop, push, suited
 from crosscast.cluster.simulator.ranking import (
     corrected,
     count_use,
@@ -55,9 +55,9 @@ from crosscast.cluster.simulator.starting import make_heaps_fit, start_job, stop
 from crosscast.cluster.site import NO_SITE, Resources, resources_of
 
 
-@kept
+@jit_cached
 def advance_plan(plan: SchedulePlan, most: int) -> bool:
-    """Go on by so many points in time at most; return whether all is over."""
+    """Advance by at most `most` points in time; return whether all jobs have ended."""
     for _ in range(most):
         if len(plan.cut) - plan.at[CUT] < min(plan.at[RUNNING], len(plan.cut)):
             return False
@@ -89,15 +89,15 @@ def advance_plan(plan: SchedulePlan, most: int) -> bool:
                 _start_before_head(plan, now)
             early = False
             again = plan.at[STOPPED] > 0
-            for place in range(plan.at[STOPPED]):
-                _wait(plan, plan.stopped[place])
+            for index in range(plan.at[STOPPED]):
+                _wait(plan, plan.stopped[index])
             plan.at[STOPPED] = 0
     return False
 
 
 @compiled
 def _wait(plan: SchedulePlan, job: int) -> None:
-    """Let a job wait, in its place in both orders."""
+    """Insert a job into both queues."""
     put(plan.ranking, plan.waiting, plan.at[WAITING], plan.key, job)
     if plan.backfills:
         put(plan.ranking, plan.passing, plan.at[WAITING], plan.pass_key, job)
@@ -106,7 +106,7 @@ def _wait(plan: SchedulePlan, job: int) -> None:
 
 @compiled
 def _order(plan: SchedulePlan, now: float) -> None:
-    """Sort who waits by the priorities that hold now, where they change."""
+    """Sort waiting jobs by their current priorities, if these change."""
     if len(plan.ranking.fixed) == 0:
         return
     count = plan.at[WAITING]
@@ -118,7 +118,7 @@ def _order(plan: SchedulePlan, now: float) -> None:
 
 @compiled
 def _predict(plan: SchedulePlan, job: int) -> None:
-    """What a job should take, and its keys where these go by that."""
+    """Set the predicted time of a job, and its keys by time."""
     walltimes = plan.walltimes
     plan.estimate[job] = predict(walltimes, job)
     if len(walltimes.key_scale) > 0:
@@ -129,11 +129,11 @@ def _predict(plan: SchedulePlan, job: int) -> None:
 
 @compiled
 def _correct(plan: SchedulePlan, now: float) -> None:
-    """Expect jobs that run longer than predicted to end later: nothing that was promised holds then."""
+    """Postpone the expected ends of overdue jobs, which invalidates all reservations."""
     if not _is_overdue(plan, now):
         return
-    for place in range(plan.at[RUNNING]):
-        job = plan.running[place]
+    for index in range(plan.at[RUNNING]):
+        job = plan.running[index]
         due = corrected(plan.walltimes, job, plan.start[job], plan.due[job], now)
         if due != plan.due[job]:
             plan.due[job] = due
@@ -157,9 +157,9 @@ def _next_time(plan: SchedulePlan) -> float:
         if len(plan.walltimes.request) > 0:
             now = min(now, _next_correction(plan))
         if plan.every_job:
-            # Who could not start then has to wait for something else to happen.
-            for place in range(plan.at[WAITING]):
-                job = plan.waiting[place]
+            # A job that could not start at its planned time waits for another event.
+            for index in range(plan.at[WAITING]):
+                job = plan.waiting[index]
                 if plan.planned[job] > plan.clock[0]:
                     now = min(now, plan.planned[job])
     return now
@@ -167,10 +167,10 @@ def _next_time(plan: SchedulePlan) -> float:
 
 @compiled
 def _next_correction(plan: SchedulePlan) -> float:
-    """When the next job should end that may run on then."""
+    """Return the next expected end that may be corrected."""
     first = np.inf
-    for place in range(plan.at[RUNNING]):
-        job = plan.running[place]
+    for index in range(plan.at[RUNNING]):
+        job = plan.running[index]
         if plan.due[job] < plan.start[job] + plan.walltimes.request[job]:
             first = min(first, plan.due[job])
     return first
@@ -178,7 +178,7 @@ def _next_correction(plan: SchedulePlan) -> float:
 
 @compiled
 def _drop_stale_ends(plan: SchedulePlan) -> None:
-    """Forget when jobs would have ended that were stopped, or had nobody come to their seats or left them."""
+    """Drop ends that preemptions and changes of seats have outdated."""
     if plan.seats.most == 1 and len(plan.preempts) == 0:
         return
     while plan.ends.size[0] > 0:
@@ -190,7 +190,7 @@ def _drop_stale_ends(plan: SchedulePlan) -> None:
 
 @compiled
 def _drop_stale_dues(plan: SchedulePlan) -> None:
-    """Forget when jobs were to end that have, or were stopped."""
+    """Drop expected ends of jobs that have ended or were preempted."""
     while plan.dues.size[0] > 0:
         job = plan.dues.items[0]
         if plan.over[job] == 0 and plan.due[job] == plan.dues.keys[0]:
@@ -200,7 +200,7 @@ def _drop_stale_dues(plan: SchedulePlan) -> None:
 
 @compiled
 def _end(plan: SchedulePlan, now: float) -> bool:
-    """Free what jobs took that end now; return whether one ended before it was expected to."""
+    """End jobs and free their resources; return whether one ended before its expected end."""
     early = False
     while plan.ends.size[0] > 0 and plan.ends.keys[0] == now:
         job = pop(plan.ends)
@@ -214,7 +214,7 @@ def _end(plan: SchedulePlan, now: float) -> bool:
             take_seat(plan, seat, -1, now, -1)
             leave(plan.seats, job)
             if plan.seats.size[seat] > 0:
-                # The others keep the processors.
+                # The other jobs on the seat keep the processors.
                 first = plan.shared
                 set_rates(plan.seats, seat, plan.end, plan.due, plan.ends, now)
                 take_seat(plan, seat, -1, now, 1)
@@ -229,7 +229,7 @@ def _end(plan: SchedulePlan, now: float) -> bool:
 
 @compiled
 def _is_overdue(plan: SchedulePlan, now: float) -> bool:
-    """Whether a job runs that was expected to have ended: it is the first of `dues`."""
+    """Whether a running job, the first of `dues`, is past its expected end."""
     _drop_stale_dues(plan)
     overdue: bool = plan.dues.size[0] > 0 and plan.dues.keys[0] <= now
     return overdue
@@ -237,7 +237,7 @@ def _is_overdue(plan: SchedulePlan, now: float) -> bool:
 
 @compiled
 def _forget_reservations(plan: SchedulePlan, now: float) -> None:
-    """Leave only what runs, until it should end."""
+    """Drop all reservations; only running jobs take resources, until their expected ends."""
     availability, first = plan.availability, plan.at[STEP]
     availability.size[0] = 1
     plan.at[AHEAD] = first + 1
@@ -245,14 +245,14 @@ def _forget_reservations(plan: SchedulePlan, now: float) -> None:
     for row in range(len(plan.free)):
         availability.left[0, row] = plan.capacity[first, row]
     if plan.seats.most == 1:
-        for place in range(plan.at[RUNNING]):
-            job = plan.running[place]
+        for index in range(plan.at[RUNNING]):
+            job = plan.running[index]
             take(plan, job, now, plan.due[job], 1)
     else:
-        for place in range(plan.seats.seats[0]):
-            take_seat(plan, plan.seats.taken[place], -1, now, 1)
-    for place in range(plan.at[WAITING]):
-        job = plan.waiting[place]
+        for index in range(plan.seats.seats[0]):
+            take_seat(plan, plan.seats.taken[index], -1, now, 1)
+    for index in range(plan.at[WAITING]):
+        job = plan.waiting[index]
         if not np.isnan(plan.planned[job]):
             hold(plan.ranking, job, -1)
             plan.planned[job] = np.nan
@@ -261,15 +261,15 @@ def _forget_reservations(plan: SchedulePlan, now: float) -> None:
 
 @compiled
 def _start_planned(plan: SchedulePlan, now: float, early: bool) -> None:
-    """Conservative backfilling: reserve for all in their order, and start who was to start now."""
+    """Conservative backfilling: reserve for all jobs in order, and start those that are due now."""
     count = plan.at[WAITING]
     stops = len(plan.preempts) > 0
-    # Nothing that was promised holds where jobs share, are stopped, or may draw more than they should.
+    # Sharing, preemption and measured power invalidate all reservations.
     if plan.seats.most > 1 or stops or plan.measures or plan.at[BLOCKED] or _is_overdue(plan, now):
         _forget_reservations(plan, now)
     elif early:
-        for place in range(count):
-            job = plan.waiting[place]
+        for index in range(count):
+            job = plan.waiting[index]
             planned = plan.planned[job]
             if planned > now:
                 start = earliest(plan, job, planned)
@@ -279,8 +279,8 @@ def _start_planned(plan: SchedulePlan, now: float, early: bool) -> None:
                     plan.planned[job] = start
     plan.at[BLOCKED] = 0
     started = False
-    for place in range(count):
-        job = plan.waiting[place]
+    for index in range(count):
+        job = plan.waiting[index]
         if np.isnan(plan.planned[job]) and may_run(plan.ranking, job):
             start = earliest(plan, job, np.inf)
             if (
@@ -295,11 +295,11 @@ def _start_planned(plan: SchedulePlan, now: float, early: bool) -> None:
             if np.isnan(plan.reserved[job]):
                 plan.reserved[job] = start
             if stops and start <= now and has_room(plan.free, plan.resource, plan.needs, job, 0):
-                # Before the next one looks for jobs to stop.
+                # Before the next job looks for jobs to preempt.
                 _start_as_planned(plan, job, now)
                 started = True
-    for place in range(count):
-        job = plan.waiting[place]
+    for index in range(count):
+        job = plan.waiting[index]
         if plan.planned[job] <= now and np.isnan(plan.start[job]):
             if has_room(plan.free, plan.resource, plan.needs, job, 0):
                 _start_as_planned(plan, job, now)
@@ -307,8 +307,8 @@ def _start_planned(plan: SchedulePlan, now: float, early: bool) -> None:
             else:
                 plan.at[BLOCKED] = 1
     if plan.seats.most > 1:
-        for place in range(count):
-            job = plan.waiting[place]
+        for index in range(count):
+            job = plan.waiting[index]
             planned = plan.planned[job]
             if np.isnan(plan.start[job]) and not np.isnan(planned):
                 end = planned + plan.estimate[job]
@@ -323,7 +323,7 @@ def _start_planned(plan: SchedulePlan, now: float, early: bool) -> None:
 
 @compiled
 def _start_as_planned(plan: SchedulePlan, job: int, now: float) -> None:
-    """Start a job for which everything was taken, if only what it should take."""
+    """Start a job whose planned resources are taken already."""
     if plan.measures:
         planned = plan.planned[job]
         take(plan, job, planned, planned + plan.estimate[job], -1)
@@ -335,11 +335,11 @@ def _start_as_planned(plan: SchedulePlan, job: int, now: float) -> None:
 
 @compiled
 def _start_before_head(plan: SchedulePlan, now: float) -> None:
-    """EASY: start jobs until one does not fit, and reserve for it; then start who does not delay it."""
+    """EASY: start jobs until one does not fit, reserve for it, then backfill."""
     count = plan.at[WAITING]
     head = -1
-    for place in range(count):
-        job = plan.waiting[place]
+    for index in range(count):
+        job = plan.waiting[index]
         if may_run(plan.ranking, job) and not _starts_now(plan, job, now):
             head = job
             break
@@ -348,14 +348,14 @@ def _start_before_head(plan: SchedulePlan, now: float) -> None:
         if np.isnan(plan.reserved[head]):
             plan.reserved[head] = shadow
         if plan.backfills:
-            # Of a job that should take no time, for a moment.
+            # A job of no expected time reserves for a moment.
             end = max(shadow + plan.estimate[head], np.nextafter(shadow, np.inf))
             take(plan, head, shadow, end, 1)
-            # Most have no room: only who shares or stops others needs no processors to be free.
+            # Quick check, as most have no room; jobs that share or preempt need no free processors.
             first = plan.shared if plan.seats.most > 1 else 0
             stops = len(plan.preempts) > 0
-            for place in range(count):
-                job = plan.passing[place]
+            for index in range(count):
+                job = plan.passing[index]
                 if job == head or not np.isnan(plan.start[job]):
                     continue
                 if not stops and not has_room(plan.free, plan.resource, plan.needs, job, first):
@@ -370,7 +370,7 @@ def _start_before_head(plan: SchedulePlan, now: float) -> None:
 
 @compiled
 def _starts_now(plan: SchedulePlan, job: int, now: float) -> bool:
-    """Start a job if it fits now, may sit down where another one runs, or others may be stopped for it."""
+    """Start a job if it fits now, may preempt others, or may join a seat; return whether it started."""
     if fits_now(plan, job, now) or (len(plan.preempts) > 0 and stop_for(plan, job, now)):
         hold(plan.ranking, job, 1)
         start_job(plan, job, now)
@@ -384,24 +384,24 @@ def _starts_now(plan: SchedulePlan, job: int, now: float) -> bool:
 
 @compiled
 def _sift(plan: SchedulePlan, jobs: Integers, count: int) -> int:
-    """Leave out the jobs that have started; return how many are left."""
-    kept = 0
-    for place in range(count):
-        job = jobs[place]
+    """Remove the jobs that have started; return the number of remaining ones."""
+    remaining = 0
+    for index in range(count):
+        job = jobs[index]
         if np.isnan(plan.start[job]):
-            jobs[kept] = job
-            kept += 1
-    return kept
+            jobs[remaining] = job
+            remaining += 1
+    return remaining
 
 
 _POINTS = 100_000
-"""Points in time between two words about progress, or two chances to interrupt."""
+"""Points in time between two reports of progress, and two chances to interrupt."""
 _FEW = 1_000
-"""Jobs that are simulated without compiling within about two seconds."""
+"""Jobs that are simulated within about two seconds without compiling."""
 
 
 def load(jobs: int | None, progress: Callable[[str], None] | None) -> None:
-    """Load or compile what so many jobs, or any number, are simulated with."""
+    """Load or compile the simulator for a number of jobs; `None` for any number."""
     if suited(advance_plan, jobs, _FEW, progress) is advance_plan:
         nobody = np.zeros(0, np.int64)
         none = np.zeros((0, 1))
@@ -420,7 +420,7 @@ def run_plan(
     rules: Rules,
     progress: Callable[[str], None] | None,
 ) -> Schedule:
-    """Simulate jobs that are each bound to a machine; what was given is checked."""
+    """Simulate jobs that are each bound to a machine; the arguments have been checked."""
     plan = start_plan(jobs, machine, resources, policy, sharing, rules)
     step = suited(advance_plan, len(jobs), _FEW, progress)
     cuts: list[tuple[Integers, Reals]] = []
@@ -436,7 +436,7 @@ def run_plan(
 
 
 def _taken_cuts(plan: SchedulePlan) -> tuple[Integers, Reals]:
-    """Runs that were stopped since this was last done."""
+    """Return and clear the recorded preempted runs."""
     count = plan.at[CUT]
     plan.at[CUT] = 0
     return plan.cut[:count].copy(), plan.cut_s[:count].copy()

@@ -1,4 +1,4 @@
-"""What the engine is made of: compiled functions, heaps, what runs, and trees of what waits."""
+"""Building blocks of the engine: compiled functions, heaps, running jobs, and trees of waiting jobs."""
 
 from __future__ import annotations
 
@@ -22,37 +22,37 @@ Result = TypeVar("Result")
 _NUMBA: ModuleType = numba
 
 _LEAN = {"no_cfunc_wrapper": True, "_nrt": False}
-"""Without what nobody calls, and without counting references to arrays: the caller holds on to all of them.
-Counting would take most of the time, as a simulation is dozens of arrays that each function is given."""
+"""Without unused wrappers, and without reference counts of arrays: the caller keeps all of them alive.
+Counting would take most of the time, as each function is given the dozens of arrays of a simulation."""
 
 
 def compiled(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
-    """Compile a function when it is first called, as a part of another one that is compiled.
+    """Compile a function at its first call, as a part of another compiled one.
 
     With the environment variable ``NUMBA_DISABLE_JIT`` set it stays Python.
     """
-    made: Callable[Parameters, Result] = _NUMBA.njit(no_cpython_wrapper=True, **_LEAN)(function)
-    return made
+    jitted: Callable[Parameters, Result] = _NUMBA.njit(no_cpython_wrapper=True, **_LEAN)(function)
+    return jitted
 
 
-def kept(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
-    """Compile a function when it is first called, and keep it with all that it calls for other processes.
+def jit_cached(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
+    """Compile a function and its callees at the first call, and cache the code for other processes.
 
-    It is kept in ``NUMBA_CACHE_DIR`` if that is set, or else with other things that Crosscast keeps; if
-    that cannot be written, where Numba finds a place; if there is none, it is compiled in every process.
+    The cache is in ``NUMBA_CACHE_DIR`` if that is set, or else in that of Crosscast; if that is not writable,
+    in Numba's default; without one, each process compiles anew.
     """
-    made: Callable[Parameters, Result]
+    jitted: Callable[Parameters, Result]
     try:
         with _cache_folder():
-            made = _NUMBA.njit(cache=True, **_LEAN)(function)
+            jitted = _NUMBA.njit(cache=True, **_LEAN)(function)
     except RuntimeError:
-        # There is no folder that may be written.
-        made = _NUMBA.njit(**_LEAN)(function)
-    return made
+        # No folder is writable.
+        jitted = _NUMBA.njit(**_LEAN)(function)
+    return jitted
 
 
-def is_kept(function: Callable[..., object]) -> bool:
-    """Whether a function made by `kept` is compiled already, now or by an earlier process."""
+def is_jit_cached(function: Callable[..., object]) -> bool:
+    """Whether a function of `jit_cached` is compiled, by this or an earlier process."""
     if not hasattr(function, "stats"):
         return True
     folder = function.stats.cache_path
@@ -67,11 +67,12 @@ def suited(
     most: int,
     progress: Callable[[str], None] | None,
 ) -> Callable[Parameters, Result]:
-    """The function, made by `kept`, to simulate so many jobs with, or any number.
+    """Return a function of `jit_cached`, compiled or interpreted, for a number of jobs; `None` for any
+    number.
 
-    For `most` jobs at most it stays Python while nobody has compiled it: compiling takes longer than those.
+    For `most` jobs at most it stays Python unless it is compiled: compiling takes longer than simulating.
     """
-    if is_kept(function):
+    if is_jit_cached(function):
         return function
     if jobs is not None and jobs <= most:
         return interpreted(function, {})
@@ -81,30 +82,30 @@ def suited(
 
 
 def interpreted(
-    function: Callable[Parameters, Result], made: dict[object, Callable[..., Any]]
+    function: Callable[Parameters, Result], copies: dict[object, Callable[..., Any]]
 ) -> Callable[Parameters, Result]:
-    """A function made by `kept` or `compiled` as Python, with all that it calls; `made` has those so far."""
+    """Return a jitted function as Python, with its callees; `copies` has those made so far."""
     plain: FunctionType = function.py_func  # type: ignore[attr-defined]
-    if plain not in made:
+    if plain not in copies:
         scope = dict(plain.__globals__)
-        made[plain] = FunctionType(plain.__code__, scope, plain.__name__)
+        copies[plain] = FunctionType(plain.__code__, scope, plain.__name__)
         for name in plain.__code__.co_names:
             if _NUMBA.extending.is_jitted(scope.get(name)):
-                scope[name] = interpreted(scope[name], made)
-    return made[plain]
+                scope[name] = interpreted(scope[name], copies)
+    return copies[plain]
 
 
 @contextmanager
 def _cache_folder() -> Iterator[None]:
-    """Where Numba keeps a function is decided when it is decorated: a folder for just these sources.
+    """Point Numba at a cache folder for exactly these sources while a function is decorated.
 
-    Numba looks at the file of the function only, and would go on with old code of what it calls.
+    Numba checks the function's file only, and would use outdated code of its callees.
     """
     before = _NUMBA.config.CACHE_DIR
     try:
         base = Path(before) / "crosscast" if before else cache_home()
     except RuntimeError:
-        # Of a user without a home folder nothing is kept but what Numba keeps by itself.
+        # A user without a home folder has Numba's default cache only.
         yield
         return
     digest = hashlib.sha256()
@@ -118,21 +119,21 @@ def _cache_folder() -> Iterator[None]:
 
 
 class Heap(NamedTuple):
-    """A binary heap of items with keys; of equal keys the least item comes first."""
+    """A binary heap of items with keys; among equal keys the least item comes first."""
 
-    keys: Reals  # Its entries; the first is `items[0]`
+    keys: Reals  # Keys and items of the entries; the first is the least
     items: Integers
-    size: Integers  # How many there are, of shape `(1,)`
+    size: Integers  # Number of entries, of shape `(1,)`
 
 
 def start_heap(most: int) -> Heap:
-    """An empty heap for so many items."""
+    """Return an empty heap for at most `most` items."""
     return Heap(np.empty(most), np.empty(most, np.int64), np.zeros(1, np.int64))
 
 
 @compiled
 def push(heap: Heap, key: float, item: int) -> None:
-    """Put an item in."""
+    """Insert an item."""
     keys, items, size = heap
     hole = size[0]
     size[0] += 1
@@ -149,7 +150,7 @@ def push(heap: Heap, key: float, item: int) -> None:
 
 @compiled
 def pop(heap: Heap) -> int:
-    """Take the first item out, and return it."""
+    """Remove and return the first item."""
     keys, items, size = heap
     first: int = items[0]
     size[0] -= 1
@@ -177,17 +178,17 @@ def pop(heap: Heap) -> int:
 
 
 class Running(NamedTuple):
-    """What runs on ``m`` machines."""
+    """Running jobs on ``m`` machines."""
 
-    free: Integers  # Processors free on each machine, of shape `(m,)`
-    first: Integers  # Where the running jobs of each machine begin in the arrays below, and how many they are
+    free: Integers  # Free processors of each machine, of shape `(m,)`
+    first: Integers  # Index of each machine's first running job in the arrays below, and their number
     jobs: Integers
-    due: Reals  # When jobs are expected to end, ascending on each machine, and their processors
+    due: Reals  # Expected ends of jobs, ascending on each machine, and their processors
     procs: Integers
 
 
 def start_running(size: Integers, jobs: int) -> Running:
-    """Machines of sizes in processors on which none of so many jobs runs yet."""
+    """Return idle machines of these numbers of processors, for a number of jobs."""
     most = np.minimum(size, jobs)
     total = int(most.sum())
     return Running(
@@ -197,77 +198,76 @@ def start_running(size: Integers, jobs: int) -> Running:
 
 @compiled
 def add(running: Running, machine: int, due: float, procs: int) -> None:
-    """Note that a job starts on a machine and is expected to end then."""
+    """Add a job on a machine with its expected end."""
     first = running.first[machine]
-    place = first + running.jobs[machine]
-    while place > first and running.due[place - 1] > due:
-        running.due[place] = running.due[place - 1]
-        running.procs[place] = running.procs[place - 1]
-        place -= 1
-    running.due[place] = due
-    running.procs[place] = procs
+    index = first + running.jobs[machine]
+    while index > first and running.due[index - 1] > due:
+        running.due[index] = running.due[index - 1]
+        running.procs[index] = running.procs[index - 1]
+        index -= 1
+    running.due[index] = due
+    running.procs[index] = procs
     running.jobs[machine] += 1
     running.free[machine] -= procs
 
 
 @compiled
 def drop(running: Running, machine: int, due: float, procs: int) -> None:
-    """Note that a job has ended that was expected to end then."""
-    place = running.first[machine]
-    last = place + running.jobs[machine] - 1
+    """Remove a job from a machine by its expected end."""
+    index = running.first[machine]
+    last = index + running.jobs[machine] - 1
     high = last
-    while place < high:
-        middle = (place + high) >> 1
+    while index < high:
+        middle = (index + high) >> 1
         if running.due[middle] < due:
-            place = middle + 1
+            index = middle + 1
         else:
             high = middle
-    # Jobs of one width that are due at one time are the same here.
-    while running.procs[place] != procs:
-        place += 1
-    while place < last:
-        running.due[place] = running.due[place + 1]
-        running.procs[place] = running.procs[place + 1]
-        place += 1
+    # Jobs of equal width and expected end are interchangeable.
+    while running.procs[index] != procs:
+        index += 1
+    while index < last:
+        running.due[index] = running.due[index + 1]
+        running.procs[index] = running.procs[index + 1]
+        index += 1
     running.jobs[machine] -= 1
     running.free[machine] += procs
 
 
 @compiled
 def reservation(running: Running, machine: int, procs: int, now: float) -> tuple[float, int]:
-    """When so many processors should be free on a machine, and how many more than those then.
+    """Return the time at which enough processors should be free on a machine, and the extra ones then.
 
-    A job that has run longer than it was expected to may end at any moment: it counts as ending now. All
-    jobs that are expected to end at the time found count.
+    A job past its expected end counts as ending now. All jobs that are expected to end at the returned time
+    count.
     """
     free = running.free[machine]
-    place = running.first[machine]
-    end = place + running.jobs[machine]
+    index = running.first[machine]
+    end = index + running.jobs[machine]
     shadow = now
-    while place < end and (free < procs or running.due[place] <= shadow):
-        shadow = max(shadow, running.due[place])
-        free += running.procs[place]
-        place += 1
+    while index < end and (free < procs or running.due[index] <= shadow):
+        shadow = max(shadow, running.due[index])
+        free += running.procs[index]
+        index += 1
     return shadow, free - procs
 
 
 class QueueTrees(NamedTuple):
     """Waiting jobs in the order R2: search trees (treaps by a hash of the job) of ``n`` jobs."""
 
-    # Key of each job in the order R2: the less, the earlier; of equal ones the job that was submitted first.
-    # Of shape `(n,)`
+    # Key of each job in the order R2, of shape `(n,)`: lower ones first, ties by submission
     key: Reals
     estimate: Reals  # Estimated times, of shape `(n, m)` for `m` machines, or `(n, 1)` if only one matters
-    tree: Integers  # Place of each job's tree in `roots`, of shape `(n,)`
+    tree: Integers  # Index of each job's tree in `roots`, of shape `(n,)`
     roots: Integers  # First job of each tree; −1 if it is empty
-    left: Integers  # Jobs below each job, −1 where there is none
+    left: Integers  # Children of each job, −1 where there is none
     right: Integers
-    low: Reals  # Shortest estimate of each job and those below, of the shape of `estimate`
-    path: Integers  # Room for the way down a tree
+    low: Reals  # Shortest estimate in the subtree of each job, of the shape of `estimate`
+    path: Integers  # Buffer for a path from a root
 
 
 def start_trees(key: Reals, estimate: Reals, tree: Integers, trees: int) -> QueueTrees:
-    """Trees without jobs; none of any size if nobody has a key."""
+    """Return empty trees."""
     count = len(key)
     return QueueTrees(
         key,
@@ -277,7 +277,7 @@ def start_trees(key: Reals, estimate: Reals, tree: Integers, trees: int) -> Queu
         left=np.empty(count, np.int64),
         right=np.empty(count, np.int64),
         low=np.empty((count, estimate.shape[1])),
-        # As long as if estimates had been chosen to defeat the hash; what is not needed is never touched.
+        # The worst case of the hash; unused pages are never touched.
         path=np.empty(count + 1, np.int64),
     )
 
@@ -291,7 +291,7 @@ def comes_before(trees: QueueTrees, job: int, other: int) -> bool:
 
 @compiled
 def insert(trees: QueueTrees, job: int) -> None:
-    """Put a waiting job in its tree."""
+    """Insert a waiting job into its tree."""
     left, right, path = trees.left, trees.right, trees.path
     depth = 0
     node = trees.roots[trees.tree[job]]
@@ -299,10 +299,10 @@ def insert(trees: QueueTrees, job: int) -> None:
         path[depth] = node
         depth += 1
         node = left[node] if comes_before(trees, job, node) else right[node]
-    _hang(trees, depth, job, job)
+    _attach(trees, depth, job, job)
     path[depth] = job
     depth += 1
-    # What was there is split into the jobs before this one and those behind it.
+    # Split the subtree into the jobs before this one and those behind it.
     before = behind = -1
     left[job] = right[job] = -1
     while node >= 0:
@@ -329,7 +329,7 @@ def insert(trees: QueueTrees, job: int) -> None:
 
 @compiled
 def remove(trees: QueueTrees, job: int) -> None:
-    """Take a job out of its tree."""
+    """Remove a job from its tree."""
     left, right, path = trees.left, trees.right, trees.path
     depth = 0
     node = trees.roots[trees.tree[job]]
@@ -337,7 +337,7 @@ def remove(trees: QueueTrees, job: int) -> None:
         path[depth] = node
         depth += 1
         node = left[node] if comes_before(trees, job, node) else right[node]
-    # What was below it is joined: of the first jobs of both sides, the one of higher rank goes above.
+    # Merge its subtrees: of the two roots, the one of higher rank goes above.
     before, behind = left[job], right[job]
     while before >= 0 and behind >= 0:
         if _rank(before) > _rank(behind):
@@ -346,16 +346,16 @@ def remove(trees: QueueTrees, job: int) -> None:
         else:
             node = behind
             behind = left[node]
-        _hang(trees, depth, job, node)
+        _attach(trees, depth, job, node)
         path[depth] = node
         depth += 1
-    _hang(trees, depth, job, max(before, behind))
+    _attach(trees, depth, job, max(before, behind))
     _refresh(trees, depth)
 
 
 @compiled
 def first_of(trees: QueueTrees, tree: int) -> int:
-    """First job of a tree that is not empty."""
+    """Return the first job of a tree that is not empty."""
     node: int = trees.roots[tree]
     while trees.left[node] >= 0:
         node = trees.left[node]
@@ -364,7 +364,7 @@ def first_of(trees: QueueTrees, tree: int) -> int:
 
 @compiled
 def first_until(trees: QueueTrees, tree: int, column: int, now: float, shadow: float) -> int:
-    """First job of a tree that, if it starts now, is expected to end by the shadow time; −1 if none is."""
+    """Return the first job of a tree that, started now, should end by the shadow time; −1 if none does."""
     node: int = trees.roots[tree]
     if now + trees.low[node, column] > shadow:
         return -1
@@ -379,8 +379,8 @@ def first_until(trees: QueueTrees, tree: int, column: int, now: float, shadow: f
 
 
 @compiled
-def _hang(trees: QueueTrees, depth: int, job: int, node: int) -> None:
-    """Put a node at the end of a path, on the side where a job belongs."""
+def _attach(trees: QueueTrees, depth: int, job: int, node: int) -> None:
+    """Attach a node at the end of a path, on the side where a job belongs."""
     if depth == 0:
         trees.roots[trees.tree[job]] = node
         return
@@ -393,7 +393,7 @@ def _hang(trees: QueueTrees, depth: int, job: int, node: int) -> None:
 
 @compiled
 def _refresh(trees: QueueTrees, depth: int) -> None:
-    """Find the shortest estimates along a path again, from below."""
+    """Recompute the shortest estimates along a path, from below."""
     while depth > 0:
         depth -= 1
         node = trees.path[depth]
@@ -409,7 +409,7 @@ def _refresh(trees: QueueTrees, depth: int) -> None:
 
 @compiled
 def _rank(job: int) -> int:
-    # Hashes of different jobs differ, as every step can be undone.
+    # Every step is invertible, so that different jobs have different hashes.
     mixed = ((job ^ (job >> 16)) * 0x45D9F3B) & 0xFFFFFFFF
     mixed = ((mixed ^ (mixed >> 16)) * 0x45D9F3B) & 0xFFFFFFFF
     return mixed ^ (mixed >> 16)

@@ -1,7 +1,7 @@
-"""In which order jobs are considered where that changes, how many of a user may run, and predicted times.
+"""Priorities that change over time, limits on running jobs of a user, and predicted run times.
 
-Priorities grow with age and shrink with what an account has used; predictions are learned from a user's last
-two jobs. Both are brought up to date at each point in time at which something happens.
+Priorities grow with age and shrink with the use of an account; predictions are learned from a user's last
+two jobs. Both are updated at each point in time.
 """
 
 from __future__ import annotations
@@ -16,32 +16,32 @@ from crosscast.cluster.rules import Priority, Rules
 from crosscast.cluster.simulator.queues import compiled
 
 LATER_S = np.array([1, 5, 15, 30, 60, 120, 300, 600, 1200, 3000, 6000]) * 60.0
-"""By how much a predicted time grows each time that it was too short: Tsafrir, Etsion and Feitelson 2007."""
+"""Increments of a predicted time each time that it was too short: Tsafrir, Etsion and Feitelson 2007."""
 
 
 class JobRanking(NamedTuple):
     """Priorities of ``n`` jobs of ``a`` accounts, and limits of ``g`` groups of jobs."""
 
-    # Jobs of a higher one are considered first, whatever their keys; of shape `(n,)`
+    # Jobs of a higher rank are considered first, before their keys; of shape `(n,)`
     rank: Integers
-    fixed: Reals  # What does not change of each job's priority; of no rows if keys do not change
-    age: float  # Weight of the age, and from when on it does not grow
+    fixed: Reals  # Constant part of each job's priority; without rows if keys do not change
+    age: float  # Weight of the age, and the age from which on it does not grow
     max_age_s: float
-    fair_share: float  # Weight of the share, and how long it takes until half of what was used is forgotten
+    fair_share: float  # Weight of the share, and half-life of the recorded use
     half_life_s: float
     account: Integers  # Account of each job, of shape `(n,)`, and its share of all, of shape `(a,)`
     share: Reals
     used: Reals  # Processor-seconds of each account, as of `since`
     procs: Integers  # Processors on which jobs of each account run
     since: Reals  # Of shape `(1,)`
-    # Of which group each job is, −1 for none; how many of each may run, and how many do or are to
+    # Group of each job, −1 for none; limit of running jobs of each group, and number that run or are to
     group: Integers
     most: Integers
     held: Integers
 
 
 def start_ranking(rules: Rules, jobs: int) -> JobRanking:
-    """Nobody has used anything yet."""
+    """Return the ranking before the first submission."""
     nobody = np.zeros(0, np.int64)
     priority = rules.priority or Priority(np.zeros(0), nobody, np.zeros(0))
     most = nobody if rules.most is None else rules.most
@@ -65,52 +65,52 @@ def start_ranking(rules: Rules, jobs: int) -> JobRanking:
 
 @compiled
 def may_run(ranking: JobRanking, job: int) -> bool:
-    """Whether no more of a job's group run, or are to, than may."""
+    """Whether the limit of a job's group allows one more."""
     if len(ranking.most) == 0 or ranking.group[job] < 0:
         return True
-    found: bool = ranking.held[ranking.group[job]] < ranking.most[ranking.group[job]]
-    return found
+    is_below: bool = ranking.held[ranking.group[job]] < ranking.most[ranking.group[job]]
+    return is_below
 
 
 @compiled
 def hold(ranking: JobRanking, job: int, change: int) -> None:
-    """Count a job among those of its group that run or are to, or no longer."""
+    """Change the count of jobs of a job's group that run or are to."""
     if len(ranking.most) > 0 and ranking.group[job] >= 0:
         ranking.held[ranking.group[job]] += change
 
 
 @compiled
 def charge(ranking: JobRanking, job: int, procs: int) -> None:
-    """Note that an account has so many processors more, or fewer, from now on; what was is counted."""
+    """Change the number of processors of a job's account; its use so far must have been counted."""
     if len(ranking.fixed) > 0:
         ranking.procs[ranking.account[job]] += procs
 
 
 @compiled
 def count_use(ranking: JobRanking, now: float) -> None:
-    """Add up what accounts have used until now, of which half is forgotten in each half-life.
+    """Add up the use of accounts until now, with exponential decay by the half-life.
 
-    As integrals, so that it does not matter how often this is done.
+    Use is integrated, so that the number of calls does not matter.
     """
-    passed = now - ranking.since[0]
-    if len(ranking.fixed) == 0 or not passed > 0:
+    elapsed = now - ranking.since[0]
+    if len(ranking.fixed) == 0 or not elapsed > 0:
         return
     if ranking.half_life_s < np.inf:
-        keeps = np.exp2(-passed / ranking.half_life_s)
-        seconds = (1.0 - keeps) * ranking.half_life_s / np.log(2.0)
+        decay = np.exp2(-elapsed / ranking.half_life_s)
+        seconds = (1.0 - decay) * ranking.half_life_s / np.log(2.0)
     else:
-        keeps, seconds = 1.0, passed
+        decay, seconds = 1.0, elapsed
     for account in range(len(ranking.used)):
-        ranking.used[account] = ranking.used[account] * keeps + ranking.procs[account] * seconds
+        ranking.used[account] = ranking.used[account] * decay + ranking.procs[account] * seconds
     ranking.since[0] = now
 
 
 @compiled
 def set_keys(ranking: JobRanking, jobs: Integers, count: int, submit: Reals, key: Reals, now: float) -> None:
-    """Keys of waiting jobs by their priorities now: the highest comes first."""
+    """Set the keys of waiting jobs by their priorities now: the highest comes first."""
     total = ranking.used.sum()
-    for place in range(count):
-        job = jobs[place]
+    for index in range(count):
+        job = jobs[index]
         account = ranking.account[job]
         fair = 0.0
         if ranking.share[account] > 0:
@@ -122,42 +122,42 @@ def set_keys(ranking: JobRanking, jobs: Integers, count: int, submit: Reals, key
 
 @compiled
 def sort_jobs(ranking: JobRanking, jobs: Integers, count: int, key: Reals) -> None:
-    """Sort waiting jobs, most of which are in order already."""
-    for place in range(1, count):
-        put(ranking, jobs, place, key, jobs[place])
+    """Sort waiting jobs, most of which are in order already, by insertion."""
+    for index in range(1, count):
+        put(ranking, jobs, index, key, jobs[index])
 
 
 @compiled
 def put(ranking: JobRanking, jobs: Integers, count: int, key: Reals, job: int) -> None:
-    """Put a job among so many: by rank, then by key, then by when it was submitted."""
-    rank, own = ranking.rank, key[job]
-    place = count
-    while place > 0:
-        other = jobs[place - 1]
+    """Insert a job into the first `count` ones: by rank, then by key, then by submission."""
+    rank, job_key = ranking.rank, key[job]
+    index = count
+    while index > 0:
+        other = jobs[index - 1]
         if rank[other] > rank[job] or (
-            rank[other] == rank[job] and (key[other] < own or (key[other] == own and other < job))
+            rank[other] == rank[job] and (key[other] < job_key or (key[other] == job_key and other < job))
         ):
             break
-        jobs[place] = other
-        place -= 1
-    jobs[place] = job
+        jobs[index] = other
+        index -= 1
+    jobs[index] = job
 
 
 class Walltimes(NamedTuple):
-    """Predicted times of ``n`` jobs of ``u`` users; of no rows where users' own are taken."""
+    """Predicted times of ``n`` jobs of ``u`` users; without rows if users' estimates are used."""
 
-    request: Reals  # What users requested, of shape `(n,)`: no prediction is longer
-    forecast: Reals  # What a model forecast; not a number where none did
+    request: Reals  # Requested times, of shape `(n,)`, an upper bound of predictions
+    forecast: Reals  # Forecasts of a model; NaN where there is none
     user: Integers  # User of each job
-    last: Reals  # How long the last two jobs of each user took that have ended, of shape `(u, 2)`
-    ended: Integers  # How many of each user have
-    corrected: Integers  # How often each job's prediction was too short
-    key_scale: Reals  # Keys in the orders R1 and R2 by time: what the time is multiplied by; of no rows else
+    last: Reals  # Run times of each user's last two jobs that have ended, of shape `(u, 2)`
+    ended: Integers  # Number of each user's jobs that have ended
+    corrected: Integers  # Number of corrections of each job's prediction
+    key_scale: Reals  # Factors of the time in keys of R1 and R2; without rows for orders without time
     pass_scale: Reals
 
 
 def start_walltimes(rules: Rules, jobs: Jobs, estimate: Reals, key: Reals, pass_key: Reals) -> Walltimes:
-    """Nobody's jobs have ended; keys are given where they go by time."""
+    """Return the predictions before the first submission, with the factors of keys by time."""
     nobody, none = np.zeros(0, np.int64), np.zeros(0)
     if rules.forecast_s is None:
         return Walltimes(none, none, nobody, np.zeros((0, 2)), nobody, nobody, none, none)
@@ -177,19 +177,19 @@ def start_walltimes(rules: Rules, jobs: Jobs, estimate: Reals, key: Reals, pass_
 
 @compiled
 def predict(walltimes: Walltimes, job: int) -> float:
-    """How long a job should take: as forecast, else the mean of its user's last two, else as requested."""
+    """Predict a job's run time: the forecast, else the mean of its user's last two, else as requested."""
     user = walltimes.user[job]
-    found: float = walltimes.request[job]
+    predicted: float = walltimes.request[job]
     if walltimes.forecast[job] >= 0:
-        found = min(found, walltimes.forecast[job])
+        predicted = min(predicted, walltimes.forecast[job])
     elif walltimes.ended[user] >= 2:
-        found = min(found, (walltimes.last[user, 0] + walltimes.last[user, 1]) / 2)
-    return found
+        predicted = min(predicted, (walltimes.last[user, 0] + walltimes.last[user, 1]) / 2)
+    return predicted
 
 
 @compiled
 def learn(walltimes: Walltimes, job: int, run: float) -> None:
-    """Note how long a job took that has ended."""
+    """Record the run time of a job that has ended."""
     user = walltimes.user[job]
     walltimes.last[user, 0] = walltimes.last[user, 1]
     walltimes.last[user, 1] = run
@@ -198,7 +198,7 @@ def learn(walltimes: Walltimes, job: int, run: float) -> None:
 
 @compiled
 def corrected(walltimes: Walltimes, job: int, start: float, due: float, now: float) -> float:
-    """When a job should end that was to have ended by now: later, but as requested at the latest."""
+    """Return the next expected end of an overdue job, at most as requested."""
     latest = start + walltimes.request[job]
     while due <= now and due < latest:
         step = min(walltimes.corrected[job], len(LATER_S) - 1)

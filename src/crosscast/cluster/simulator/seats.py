@@ -1,6 +1,7 @@
-"""Jobs that share processors: who is where, how fast each is, and who may sit down beside whom.
+"""Jobs that share processors: their seats, their speeds, and which jobs may join a seat.
 
-Jobs that share have equally many processors: a *seat* is what the first of them took, and is named by it.
+Jobs that share have the same number of processors: a *seat* is the processors of the first of them, and has
+its number.
 """
 
 from __future__ import annotations
@@ -23,10 +24,10 @@ from crosscast.cluster.simulator.queues import Heap, compiled, push
 
 @compiled
 def rate_beside(seats: Seats, slowdown: Reals, job: int, seat: int, more: int) -> float:
-    """How many times slower than alone a job is beside all on a seat, and beside one more (−1 for none)."""
+    """Return the slowdown of a job beside all on a seat, and beside one more (−1 for none)."""
     rate = 1.0
-    for place in range(seats.size[seat]):
-        other = seats.members[seat, place]
+    for index in range(seats.size[seat]):
+        other = seats.members[seat, index]
         if other != job:
             rate *= slowdown[seats.kind[job], seats.kind[other]]
     if more >= 0 and more != job:
@@ -36,10 +37,10 @@ def rate_beside(seats: Seats, slowdown: Reals, job: int, seat: int, more: int) -
 
 @compiled
 def gain_of(seats: Seats, job: int, seat: int) -> float:
-    """What a job on a seat adds to the speeds there; minus infinity if one would be too slow."""
+    """Return the gain of a job in the summed speed of a seat; minus infinity if a job would be too slow."""
     gain = 0.0
-    for place in range(seats.size[seat]):
-        other = seats.members[seat, place]
+    for index in range(seats.size[seat]):
+        other = seats.members[seat, index]
         rate = rate_beside(seats, seats.believed, other, seat, job)
         if not rate <= seats.limit:
             return -np.inf
@@ -53,7 +54,7 @@ def gain_of(seats: Seats, job: int, seat: int) -> float:
 
 @compiled
 def due_beside(seats: Seats, job: int, more: int, now: float) -> float:
-    """When a job should end, with one more on its seat (−1 for none)."""
+    """Return the expected end of a job, with one more on its seat (−1 for none)."""
     left = seats.believed_left[job] - (now - seats.since[job]) / seats.believed_rate[job]
     due: float = now + max(left, 0.0) * rate_beside(seats, seats.believed, job, seats.seat[job], more)
     return due
@@ -61,9 +62,9 @@ def due_beside(seats: Seats, job: int, more: int, now: float) -> float:
 
 @compiled
 def sit(seats: Seats, job: int, seat: int, run: float, estimate: float, now: float) -> None:
-    """Put a job on a seat; its own if the seat has no job yet."""
+    """Put a job on a seat; a new one if the seat has the job's number."""
     if seat == job:
-        seats.place[seat] = seats.seats[0]
+        seats.position[seat] = seats.seats[0]
         seats.taken[seats.seats[0]] = seat
         seats.seats[0] += 1
     seats.seat[job] = seat
@@ -80,25 +81,25 @@ def sit(seats: Seats, job: int, seat: int, run: float, estimate: float, now: flo
 def leave(seats: Seats, job: int) -> None:
     """Take a job that has ended off its seat."""
     seat = seats.seat[job]
-    kept = 0
-    for place in range(seats.size[seat]):
-        other = seats.members[seat, place]
+    remaining = 0
+    for index in range(seats.size[seat]):
+        other = seats.members[seat, index]
         if other != job:
-            seats.members[seat, kept] = other
-            kept += 1
-    seats.size[seat] = kept
-    if kept == 0:
+            seats.members[seat, remaining] = other
+            remaining += 1
+    seats.size[seat] = remaining
+    if remaining == 0:
         seats.seats[0] -= 1
         last = seats.taken[seats.seats[0]]
-        seats.taken[seats.place[seat]] = last
-        seats.place[last] = seats.place[seat]
+        seats.taken[seats.position[seat]] = last
+        seats.position[last] = seats.position[seat]
 
 
 @compiled
 def set_rates(seats: Seats, seat: int, end: Reals, due: Reals, ends: Heap, now: float) -> None:
-    """After somebody has come or gone: how fast all on a seat are from now on, and when they end."""
-    for place in range(seats.size[seat]):
-        job = seats.members[seat, place]
+    """Update the rates and ends of all jobs on a seat after a change of its members."""
+    for index in range(seats.size[seat]):
+        job = seats.members[seat, index]
         elapsed = now - seats.since[job]
         seats.left[job] = max(seats.left[job] - elapsed / seats.rate[job], 0.0)
         seats.believed_left[job] = max(seats.believed_left[job] - elapsed / seats.believed_rate[job], 0.0)
@@ -112,14 +113,14 @@ def set_rates(seats: Seats, seat: int, end: Reals, due: Reals, ends: Heap, now: 
 
 @compiled
 def take_seat(plan: SchedulePlan, seat: int, more: int, now: float, times: int) -> None:
-    """Take what those on a seat, and one more (−1 for none), need until they should end.
+    """Take the resources of the jobs on a seat, and of one more (−1 for none), until their expected ends.
 
-    Processors are the same for all; power is everybody's own.
+    Processors are held together, power by each job.
     """
     seats = plan.seats
     last = now
-    for place in range(seats.size[seat]):
-        job = seats.members[seat, place]
+    for index in range(seats.size[seat]):
+        job = seats.members[seat, index]
         due = plan.due[job] if more < 0 else due_beside(seats, job, more, now)
         last = max(last, due)
         for need in range(plan.shared, plan.resource.shape[1]):
@@ -135,27 +136,27 @@ def take_seat(plan: SchedulePlan, seat: int, more: int, now: float, times: int) 
 
 @compiled
 def _due_on(plan: SchedulePlan, job: int, seat: int, now: float) -> float:
-    """When a job should end that sits down on a seat now."""
+    """Return the expected end of a job that joins a seat now."""
     due: float = now + plan.estimate[job] * rate_beside(plan.seats, plan.seats.believed, job, seat, -1)
     return due
 
 
 @compiled
 def _can_sit(plan: SchedulePlan, job: int, seat: int, now: float) -> bool:
-    """Whether nothing else has to wait for it if a job sits down on a seat now, if all is as expected."""
+    """Whether a job can join a seat now without delaying any other job, if all is as expected."""
     seats, availability = plan.seats, plan.availability
     until = _due_on(plan, job, seat, now)
-    for place in range(seats.size[seat]):
-        until = max(until, due_beside(seats, seats.members[seat, place], job, now))
+    for index in range(seats.size[seat]):
+        until = max(until, due_beside(seats, seats.members[seat, index], job, now))
     take_seat(plan, seat, -1, now, -1)
     take_seat(plan, seat, job, now, 1)
     look_until(plan, until)
     enough = True
-    place = 0
-    while place < availability.size[0] and availability.time[place] < until:
+    index = 0
+    while index < availability.size[0] and availability.time[index] < until:
         for row in range(availability.left.shape[1]):
-            enough = enough and availability.left[place, row] >= 0
-        place += 1
+            enough = enough and availability.left[index, row] >= 0
+        index += 1
     take_seat(plan, seat, job, now, -1)
     take_seat(plan, seat, -1, now, 1)
     if 2 * availability.size[0] > len(availability.time):
@@ -165,14 +166,14 @@ def _can_sit(plan: SchedulePlan, job: int, seat: int, now: float) -> bool:
 
 @compiled
 def _seat_for(plan: SchedulePlan, job: int, now: float) -> int:
-    """Seat on which a job may sit down now: that with the highest gain, or the first; −1 if there is none."""
+    """Return the seat that a job may join now, with the highest gain or the first; −1 if there is none."""
     if not has_room(plan.free, plan.resource, plan.needs, job, plan.shared):
         return -1
     seats = plan.seats
     best = -1
     best_gain = -np.inf
-    for place in range(seats.seats[0]):
-        seat = seats.taken[place]
+    for index in range(seats.seats[0]):
+        seat = seats.taken[index]
         if plan.alike[job] != plan.alike[seat] or seats.size[seat] == seats.most:
             continue
         gain = gain_of(seats, job, seat)
@@ -189,7 +190,7 @@ def _seat_for(plan: SchedulePlan, job: int, now: float) -> int:
 
 @compiled
 def sit_down(plan: SchedulePlan, job: int, now: float) -> bool:
-    """Let a job sit down where somebody runs, if there is such a seat; return whether there was."""
+    """Let a job join the seat of a running job; return whether there was one."""
     seat = _seat_for(plan, job, now)
     if seat < 0:
         return False
