@@ -19,7 +19,7 @@ import pytest
 from crosscast import read_history
 from crosscast.errors import InputError
 from crosscast.measure.regions import history as home
-from crosscast.measure.regions.history import KEPT, History, history_of
+from crosscast.measure.regions.history import MOST_RUNS, History, history_of
 from crosscast.measure.regions.key import RegionKey, RegionRun
 from support.examples import one_in
 from support.measuring import FORKS, run_of
@@ -171,9 +171,9 @@ def times_in(path: Path) -> list[float]:
 
 def test_a_history_without_a_file_keeps_the_last_runs() -> None:
     history = History()
-    for number in range(KEPT + 5):
+    for number in range(MOST_RUNS + 5):
         history.record(run_of(KEY, float(number)))
-    assert len(history) == KEPT
+    assert len(history) == MOST_RUNS
     assert history.runs(KEY)[0].duration_s == 5.0
 
 

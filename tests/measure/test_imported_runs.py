@@ -15,7 +15,7 @@ from crosscast.data.views import configured
 from crosscast.errors import InputError
 from crosscast.measure.regions.file import to_line
 from crosscast.measure.regions.key import RegionKey, RegionRun
-from crosscast.measure.regions.samples import import_runs, own_runs_of, write_samples
+from crosscast.measure.regions.samples import import_runs, runs_of_history, write_samples
 from crosscast.prediction.configuration.data import machines_of
 from support.measuring import RUNS, run_of
 
@@ -34,7 +34,7 @@ def good(key: RegionKey = KEY, **rest: object) -> RegionRun:
 
 
 def test_a_run_has_the_name_of_its_region_and_the_size_of_its_arguments_and_place(tmp_path: Path) -> None:
-    run, fill = own_runs_of(written(tmp_path, good(), good(RegionKey("fill")))).runs
+    run, fill = runs_of_history(written(tmp_path, good(), good(RegionKey("fill")))).runs
     assert (fill.application, fill.size) == ("fill", "default")
     assert (run.application, run.kernel) == ("stencil", "stencil")
     assert run.size == "float64[8x8], 64 at model.step:12"
@@ -45,7 +45,7 @@ def test_powers_and_counters_are_those_of_the_history(tmp_path: Path) -> None:
     parts = {"package-0": 40.0, "package-0/dram": 3.0}
     pooled = good(powers_w=parts, counters={"cycles": 5.0}, metered_s=0.6)
     part = good(power_w=None, powers_w={"gpu": 3.0})
-    first, second, third = own_runs_of(written(tmp_path, good(power_w=None), pooled, part)).runs
+    first, second, third = runs_of_history(written(tmp_path, good(power_w=None), pooled, part)).runs
     assert not third.has_power, "one of its domains is missing"
     assert (first.power_w, first.domains_w) == (None, {})
     assert (second.power_w, second.domains_w, second.counters) == (40.0, parts, {"cycles": 5.0})
@@ -53,7 +53,7 @@ def test_powers_and_counters_are_those_of_the_history(tmp_path: Path) -> None:
 
 def test_runs_that_tell_nothing_are_counted_and_left_out(tmp_path: Path) -> None:
     bad = [good(failure="KeyError"), good(configuration=None), good(duration_s=0.0), good(failure="OSError")]
-    found = own_runs_of(written(tmp_path, good(), *bad))
+    found = runs_of_history(written(tmp_path, good(), *bad))
     assert len(found.runs) == 1
     assert found.left_out == {"failed": 2, "without a configuration": 1, "without a time": 1}
 
@@ -69,13 +69,13 @@ def test_runs_that_tell_nothing_are_counted_and_left_out(tmp_path: Path) -> None
     ],
 )
 def test_other_contexts_are_other_kernels_or_sizes(tmp_path: Path, other: RegionKey) -> None:
-    first, second = own_runs_of(written(tmp_path, good(), good(other))).runs
+    first, second = runs_of_history(written(tmp_path, good(), good(other))).runs
     assert (first.application, first.size) != (second.application, second.size)
 
 
 def test_long_contexts_stay_apart_in_short_texts(tmp_path: Path) -> None:
     keys = [KEY._replace(arguments=("a" * 99, "b" * 99, last)) for last in "xy"]
-    first, second = own_runs_of(written(tmp_path, *map(good, keys))).runs
+    first, second = runs_of_history(written(tmp_path, *map(good, keys))).runs
     assert first.size != second.size
     assert len(first.size) < 140
 
@@ -86,7 +86,7 @@ def test_each_good_run_is_there_once_and_keys_stay_apart(
     tmp_path_factory: pytest.TempPathFactory, runs: list[RegionRun]
 ) -> None:
     path = written(tmp_path_factory.getbasetemp(), *runs)
-    found = own_runs_of(path)
+    found = runs_of_history(path)
     kept = [run for run in runs if run.failure is None and run.configuration and run.duration_s]
     assert len(found.runs) == len(kept)
     assert sum(found.left_out.values()) == len(runs) - len(kept)
@@ -98,7 +98,7 @@ def test_what_is_no_history_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "runs.jsonl"
     path.write_text('{"version":1}\n')
     with pytest.raises(InputError, match="line 1: region: expected a value, found none"):
-        own_runs_of(path)
+        runs_of_history(path)
 
 
 POWERS = {"package-0": 30.0, "gpu": 20.0, "package-0/dram": 4.0}

@@ -23,8 +23,8 @@ from crosscast.measure.processes import (
     InstructionMixJob,
     Job,
     SessionJob,
-    heard,
     label_of,
+    messages,
     read_job,
     render_job,
     run_job,
@@ -55,9 +55,9 @@ def soon() -> float:
 def test_lines_that_nobody_took_are_heard_later(start: Start) -> None:
     process = start("os.write(1, b'a\\nb\\nc\\nd')")
     try:
-        _, first = next(heard([process], soon()))
-        rest = [line for _, line in heard([process], soon())]
-        again = [line for _, line in heard([process], soon())]
+        _, first = next(messages([process], soon()))
+        rest = [line for _, line in messages([process], soon())]
+        again = [line for _, line in messages([process], soon())]
     finally:
         process.end()
     # A line that was never ended is none.
@@ -69,9 +69,9 @@ def test_several_are_heard_each_until_it_ends(start: Start) -> None:
     echo = start("print(sys.stdin.readline(), end='')")
     silent = start("time.sleep(600)")
     try:
-        echo.tell("hello\n")
+        echo.write("hello\n")
         lines: dict[int, list[bytes | None]] = {talker.pid: [], echo.pid: [], silent.pid: []}
-        for process, line in heard([talker, echo, silent], soon()):
+        for process, line in messages([talker, echo, silent], soon()):
             lines[process.pid].append(line)
             if lines[talker.pid][-1:] == lines[echo.pid][-1:] == [None]:
                 break
@@ -90,7 +90,7 @@ def test_several_are_heard_each_until_it_ends(start: Start) -> None:
 def test_nobody_is_listened_to_for_longer_than_asked(start: Start) -> None:
     chatterer = start("while True: os.write(1, b'and\\n' * 100)")
     try:
-        assert all(line == b"and" for _, line in heard([chatterer], time.monotonic() + 0.2))
+        assert all(line == b"and" for _, line in messages([chatterer], time.monotonic() + 0.2))
     finally:
         chatterer.end()
 
@@ -98,8 +98,8 @@ def test_nobody_is_listened_to_for_longer_than_asked(start: Start) -> None:
 def test_telling_a_process_that_has_ended_is_no_error(start: Start) -> None:
     process = start("os.write(2, b'why\\n'); sys.exit(3)")
     try:
-        assert [line for _, line in heard([process], soon())] == [None]
-        process.tell("hello\n")
+        assert [line for _, line in messages([process], soon())] == [None]
+        process.write("hello\n")
         assert str(process.crash("it")) == "it: the process that measured ended with code 3: why"
     finally:
         process.end()

@@ -29,7 +29,7 @@ from crosscast.measure.regions.file import (
     is_begun,
     to_line,
 )
-from crosscast.measure.regions.key import MOST_CHARACTERS, MOST_PLACE_CHARACTERS, RegionKey, RegionRun
+from crosscast.measure.regions.key import MOST_CHARACTERS, MOST_FRAME_CHARACTERS, RegionKey, RegionRun
 from crosscast.measure.regions.samples import samples_of, write_samples
 from support.measuring import RUNS, run_of
 
@@ -83,7 +83,7 @@ def test_a_full_disk_keeps_the_whole_lines_that_fit(
 
 
 def test_long_places_are_read_as_they_were_written() -> None:
-    run = run_of(RegionKey("a" * MOST_NAME, ("b" * MOST_CHARACTERS,), ("c" * MOST_PLACE_CHARACTERS,)))
+    run = run_of(RegionKey("a" * MOST_NAME, ("b" * MOST_CHARACTERS,), ("c" * MOST_FRAME_CHARACTERS,)))
     assert from_line(to_line(run).encode(), "line") == run
 
 
@@ -319,7 +319,7 @@ def test_means_are_over_what_is_known() -> None:
 
 
 def test_only_the_last_runs_and_keys_are_kept_if_so_asked() -> None:
-    runs = Runs(kept=2, keys=2)
+    runs = Runs(most_runs=2, keys=2)
     for time_s in (1.0, 2.0, 3.0):
         runs.add(run_of(A, time_s))
     assert runs.mean_time_s(A) == 2.5

@@ -14,7 +14,7 @@ from crosscast.data.table import check, table_of
 from crosscast.errors import CheckFailed, CompileError, DeviceFault, InputError, SensorFault
 from crosscast.measure.energy import Sensor
 from crosscast.measure.opencl import OpenCLDevice, OpenCLQueue, devices
-from crosscast.measure.session import SessionRows, measure_here
+from crosscast.measure.session import SessionRows, measure_session
 from crosscast.measure.subjects import Settings, SuiteProblem, load
 from support.measuring import cl_error
 from support.refusals import refusals
@@ -60,7 +60,7 @@ def measured(
     **options: Any,
 ) -> SessionRows:
     problem = SuiteProblem(str(name), "tiny", parameters or {"items": 1024}, 5)
-    return measure_here(load(problem), device, settings, sensor, **options)
+    return measure_session(load(problem), device, settings, sensor, **options)
 
 
 def test_every_run_of_every_kernel_is_a_record_with_raw_times(device: OpenCLDevice) -> None:
@@ -199,7 +199,7 @@ def test_a_working_set_over_the_size_is_a_note(
     device: OpenCLDevice, make_application: Folder, most: int | None, told: bool
 ) -> None:
     problem = SuiteProblem(str(make_application()), "tiny", {"items": 1024}, 0, most)
-    found = measure_here(load(problem), device, QUICK, None)
+    found = measure_session(load(problem), device, QUICK, None)
     note = "own: its working set has 8192 bytes, more than the 8191 that tiny stands for (its driver's fit)"
     assert found.notes == [note] * told
 

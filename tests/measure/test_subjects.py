@@ -23,8 +23,8 @@ from crosscast.measure.subjects import (
     expect_installed,
     fitted,
     identity,
+    instruction_mix_of,
     load,
-    mix_here,
 )
 from crosscast.suite.application import Array
 from crosscast.suite.registry import application
@@ -173,7 +173,7 @@ def test_a_global_offset_is_refused(launches: Path) -> None:
 
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
     none = LaunchFile(str(tmp_path / "none.toml"))
-    for use in (load, lambda subject: mix_here(subject, 60.0)):
+    for use in (load, lambda subject: instruction_mix_of(subject, 60.0)):
         with pytest.raises(InputError, match=r"none.toml: cannot read the launch file"):
             use(none)
 
@@ -264,14 +264,14 @@ def test_the_mix_of_an_application_comes_from_a_process_of_its_own(
     assert read_job(render_job(job)) == job
     mix = run_job(job, 120.0)["mix"]
     assert tuple(mix) == CLASSES
-    assert mix == mix_here(problem, 60.0)
+    assert mix == instruction_mix_of(problem, 60.0)
     assert mix["mem"] > 0
     assert sum(mix.values()) <= 1
 
 
 def test_launch_files_have_one_too(launch_file: LaunchFile) -> None:
     assert launch_file.label == "k"
-    mix = mix_here(launch_file, 60.0)
+    mix = instruction_mix_of(launch_file, 60.0)
     # Of a work-item: its number, an address, a load, a multiplication, a store, and the return.
     assert mix["shift"] == mix["control"] == mix["mem"] / 2 > 0
 
@@ -279,4 +279,4 @@ def test_launch_files_have_one_too(launch_file: LaunchFile) -> None:
 def test_a_wrong_result_has_no_mix(make_application: Folder) -> None:
     wrong = make_application("wrong", check="raise CheckFailed('it is wrong')")
     with pytest.raises(CheckFailed, match="it is wrong"):
-        mix_here(SuiteProblem(str(wrong), "tiny", {"items": 1024}, 0), 60.0)
+        instruction_mix_of(SuiteProblem(str(wrong), "tiny", {"items": 1024}, 0), 60.0)

@@ -72,7 +72,7 @@ def build(*, options: DatasetBuildOptions) -> int:
     applications = selected(names_in("--suite", options.suite))
     expect_installed(applications)
     # Imported here, as they need OpenCL, which `expect_installed` has checked.
-    from crosscast.measure.campaign import HERE, CampaignPlan
+    from crosscast.measure.campaign import LOCAL, CampaignPlan
     from crosscast.measure.campaign import build as build_dataset
     from crosscast.measure.opencl import selected as selected_devices
     from crosscast.measure.workers import Workers
@@ -82,9 +82,9 @@ def build(*, options: DatasetBuildOptions) -> int:
         working_set(name)
     wanted = names_in("--devices", options.devices)
     with ExitStack() as undo:
-        place = HERE
+        runner = LOCAL
         if options.executor not in (None, "local"):
-            place = remote = Workers(undo.enter_context(workers(str(options.executor))))
+            runner = remote = Workers(undo.enter_context(workers(str(options.executor))))
             chosen = remote.devices(wanted)
         else:
             chosen = selected_devices(wanted)
@@ -98,7 +98,7 @@ def build(*, options: DatasetBuildOptions) -> int:
             ),
             repeats=options.repeats,
             seed=options.seed,
-            place=place,
+            runner=runner,
         )
         with TaskStatus() as status:
             outcome = build_dataset(plan, options.out, status, announce)

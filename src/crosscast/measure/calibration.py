@@ -1,7 +1,7 @@
 """Calibration: a device of this machine joins the bundled model of times, by kernels measured on it.
 
-The kernels are some of the suite's, which are profiled here too. What the model knows of other devices stays
-as it is; what the new one reaches of its rates is fitted, and held out by application.
+The kernels are some of the suite's, which are also characterized. The model's parameters of other devices do
+not change; the rates that the new device attains are fitted, and evaluated with applications held out.
 """
 
 from __future__ import annotations
@@ -33,34 +33,34 @@ BASE = "launch-times"
 """Name of the bundled model that devices join."""
 
 SIZES = ("small", "medium", "tiny")
-"""The sizes that are measured, in this order."""
+"""Sizes in the order of measuring."""
 
 _LEAST_SD = 1e-9
 LEAST_APPLICATIONS = 6
-"""Applications that must be measured, for errors on held-out ones to mean something."""
+"""Fewest measured applications for meaningful errors on held-out ones."""
 
 _MIN_RUNS, _WARMUPS = 10, 1
 _TIME_SHARE = 0.3
-"""Share of the time of a measurement in which the kernels run; the rest is starting and compiling."""
+"""Share of a measurement in which kernels run; the rest is process start and compilation."""
 _LEAST_S, _MOST_S = 0.1, 2.0
 _MOST_FAILURES = 3
 
 
 @dataclass(frozen=True)
 class Calibration:
-    """A device that was measured, and the model that it joined."""
+    """A measured device, and the model that it joined."""
 
-    name: str  # The device's, and the model's
+    name: str  # Name of the device and of the model
     model: TrainedLaunchTimes
-    folder: Path  # Where the model was written
-    kernels: int  # Kernels at a size that were measured
-    applications: int  # Applications that they are of
-    seconds: float  # That measuring and fitting took
+    folder: Path  # Folder of the model
+    kernels: int  # Number of measured kernels at a size
+    applications: int  # Number of their applications
+    seconds: float  # Duration of measuring and fitting
     held_out: HeldOut  # Errors on the device, each application left out in turn
-    notes: tuple[str, ...]  # What went wrong without failing
+    notes: tuple[str, ...]  # Problems that were no failures
 
     def to_dict(self) -> dict[str, object]:
-        """All of it, for JSON."""
+        """Return the calibration for JSON."""
         return {
             "device": self.name,
             "model": str(self.folder),
@@ -73,30 +73,30 @@ class Calibration:
 
 
 def order() -> tuple[tuple[str, str], ...]:
-    """Applications of the suite at sizes, in the order in which they are measured.
+    """Order the applications of the suite at sizes for measuring.
 
-    All at small, then at medium, then at tiny, so that any beginning has as many applications as it can. Each
-    application is as far as can be from those before it: between two the distance is that of their nearest
-    kernels, in standard deviations of the logarithms of their metrics.
+    All at small, then at medium, then at tiny, so that any prefix has as many applications as possible.
+    Farthest-first traversal: each application is as far as possible from those before it. The distance of two
+    is that of their nearest kernels, in standard deviations of the logarithms of their metrics.
     """
     batch = _suite_profiles()
     known = np.isfinite(batch.metrics).all(axis=0)
     logs = np.log1p(np.abs(batch.metrics[:, known]))
     points = (logs - logs.mean(axis=0)) / np.maximum(logs.std(axis=0), _LEAST_SD)
     rows = {
-        name: np.flatnonzero(batch.groups("application") == place)
-        for place, name in enumerate(sorted(set(batch.application)))
+        name: np.flatnonzero(batch.groups("application") == group)
+        for group, name in enumerate(sorted(set(batch.application)))
     }
-    centre = {name: float(np.linalg.norm(points[own], axis=1).min()) for name, own in rows.items()}
+    centre = {name: float(np.linalg.norm(points[indices], axis=1).min()) for name, indices in rows.items()}
     chosen = [min(centre, key=lambda name: centre[name])]
     while len(chosen) < len(rows):
         before = np.vstack([points[rows[name]] for name in chosen])
-        apart = {
-            name: float(np.linalg.norm(points[own][:, None] - before, axis=2).min())
-            for name, own in rows.items()
+        distances = {
+            name: float(np.linalg.norm(points[indices][:, None] - before, axis=2).min())
+            for name, indices in rows.items()
             if name not in chosen
         }
-        chosen.append(max(apart, key=lambda name: apart[name]))
+        chosen.append(max(distances, key=lambda name: distances[name]))
     return tuple((name, size) for size in SIZES for name in chosen)
 
 
@@ -113,30 +113,30 @@ def calibrate(
     seconds: float = 120.0,
     report: Callable[[str], None] = lambda text: None,
 ) -> Calibration:
-    """Measure kernels of the suite on a device, fit the bundled model with it, and keep that for the user.
+    """Measure kernels of the suite on a device, fit the bundled model with it, and save it for the user.
 
     This is what ``crosscast calibrate`` does after its microbenchmarks.
 
-    What was measured stays in ``calibrations/NAME`` of the user's data folder: a calibration that was
-    interrupted goes on, and one with more time adds to it.
+    Measurements stay in ``calibrations/NAME`` of the user's data folder: an interrupted calibration resumes,
+    and one with more time adds to it.
 
     Parameters
     ----------
     device
-        Where to measure, or its id, as ``crosscast devices`` shows it, such as ``pocl:0``.
+        The device, or its id, as ``crosscast devices`` shows it, such as ``pocl:0``.
     name
-        What the device is called from now on, and the model's name.
+        Name of the device and of the model.
     described
-        The device with what microbenchmarks measured on it; by default as OpenCL describes it.
+        The device with the results of its microbenchmarks; by default as OpenCL describes it.
     seconds
-        How long to measure; fitting takes some seconds more.
+        Time for measuring; fitting takes some seconds more.
     report
-        Told what is done.
+        Called with sentences on progress.
 
     Returns
     -------
     Calibration
-        The model, which `crosscast.predict` takes from now on, and its errors on the device.
+        The model, which `crosscast.predict` uses from now on, and its errors on the device.
 
     Raises
     ------
@@ -166,14 +166,14 @@ def calibrate(
     trained, held_out = joined(base, launch_tables_of(dataset, replace(described, key=name)), **about)
     home = models_home() / name
     trained.save(home)
-    facts = trained.card.calibrated
-    assert facts is not None
-    counts = facts.kernels_at_a_size, len(facts.applications)
+    calibrated = trained.card.calibrated
+    assert calibrated is not None
+    counts = calibrated.kernels_at_a_size, len(calibrated.applications)
     return Calibration(name, trained, home, *counts, time.monotonic() - start, held_out, tuple(notes))
 
 
 def check_name(name: str) -> None:
-    """Refuse a name that cannot be a device's, or is another model's or device's."""
+    """Raise for a name that is no valid name of a device, or that another model or device has."""
     if not name.replace("-", "").replace("_", "").isalnum() or not name.isascii():
         raise InputError.of(field="name", expected="letters, digits, - and _", found=repr(name))
     base: TrainedLaunchTimes = load_model(BUNDLED / BASE)
@@ -194,10 +194,10 @@ def _measure(device: OpenCLDevice, folder: Path, seconds: float, report: Callabl
     settings = _settings(seconds)
     done = set[str]()
     for application, size in order():
-        left = end - time.monotonic()
-        if left <= 0 and len(done) >= LEAST_APPLICATIONS:
+        left_s = end - time.monotonic()
+        if left_s <= 0 and len(done) >= LEAST_APPLICATIONS:
             break
-        if left <= -seconds:
+        if left_s <= -seconds:
             raise InputError.of(
                 field="minutes",
                 expected=f"time for {LEAST_APPLICATIONS} applications",
@@ -206,7 +206,7 @@ def _measure(device: OpenCLDevice, folder: Path, seconds: float, report: Callabl
                     f"in {folder}"
                 ),
             )
-        measured = f"{len(done)} applications measured, {max(left, 0):.0f} s left"
+        measured = f"{len(done)} applications measured, {max(left_s, 0):.0f} s left"
         report(f"{application} {size} on {device.id}: {measured}")
         outcome = campaign.run(_tasks(device, application, size, settings), folder)
         notes += outcome.notes if outcome.done else []
@@ -225,9 +225,9 @@ def _measure(device: OpenCLDevice, folder: Path, seconds: float, report: Callabl
 
 
 def _settings(seconds: float) -> Settings:
-    """As long a measurement as the time allows for each application at two sizes."""
-    of_each = _TIME_SHARE * seconds / (2 * len({application for application, _ in order()}))
-    return Settings(_MIN_RUNS, float(np.clip(of_each, _LEAST_S, _MOST_S)), _WARMUPS, 120.0, "none", False)
+    """Return settings by which the time suffices for each application at two sizes."""
+    share_s = _TIME_SHARE * seconds / (2 * len({application for application, _ in order()}))
+    return Settings(_MIN_RUNS, float(np.clip(share_s, _LEAST_S, _MOST_S)), _WARMUPS, 120.0, "none", False)
 
 
 def _tasks(

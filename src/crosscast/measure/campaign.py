@@ -1,4 +1,4 @@
-"""Campaigns: tasks that fill a dataset, none of them twice; and that of ``crosscast dataset build``."""
+"""Campaigns: resumable tasks that fill a dataset; and that of ``crosscast dataset build``."""
 
 from __future__ import annotations
 
@@ -39,34 +39,34 @@ from crosscast.suite.registry import names
 from crosscast.units import format_count
 
 Say = Callable[[str], None]
-"""Told what is being done, for people."""
+"""Called with a label of the current work, for people."""
 
 
 @dataclass(frozen=True)
 class TaskRows:
-    """What a task gives for a table."""
+    """Rows of a task for a table."""
 
     schema: Schema  # Schema of the table
-    name: str  # Name of the task among those of the table
+    name: str  # Name of the task, unique in the table
     rows: Sequence[Mapping[str, object]]  # Cells by column
 
 
 @dataclass(frozen=True)
 class CampaignTask:
-    """A piece of a campaign."""
+    """A task of a campaign."""
 
-    kind: str  # What it does, in a word; tasks of a kind take about as long
-    label: str  # What it is, for people
-    guess_s: float  # Seconds that it takes, as long as none of its kind is over
-    is_done: bool  # Whether the dataset has it
-    # Do it, and return what to write, in order. Rows for a table that others refer to come last
+    kind: str  # Kind of work in a word; tasks of a kind take about as long
+    label: str  # Label for people
+    guess_s: float  # Estimated seconds until a task of its kind has ended
+    is_done: bool  # Whether the dataset has its rows
+    # Do it, and return rows in the order of writing: rows that others refer to come last
     run: Callable[[Say], Sequence[TaskRows]]
-    # What to write of it if it failed. It may raise, which ends the campaign
+    # Rows to write after a failure. It may raise, which ends the campaign
     on_failure: Callable[[CrosscastError], Sequence[TaskRows]] = lambda error: ()
 
 
 class PartFailure(CrosscastError):
-    """A part of what a task does failed; the rest is kept."""
+    """A part of a task failed; the rows of the rest are kept."""
 
     def __init__(self, reason: str, rows: Sequence[TaskRows] = ()) -> None:
         super().__init__(reason)
@@ -75,40 +75,39 @@ class PartFailure(CrosscastError):
 
 @dataclass(frozen=True)
 class CampaignState:
-    """How far a campaign is."""
+    """Progress of a campaign."""
 
-    done: int  # Tasks that are done
+    done: int  # Completed tasks
     total: int
-    label: str  # What is being done
-    left_s: float  # Seconds that are left, by what the tasks took so far
+    label: str  # Current work
+    left_s: float  # Estimated remaining seconds, by the tasks so far
 
 
 @dataclass(frozen=True)
 class TaskFailure:
     """A task that failed."""
 
-    task: CampaignTask  # Which one
-    reason: str  # Why, as a sentence
+    task: CampaignTask
+    reason: str  # A sentence
 
 
 @dataclass
 class CampaignOutcome:
-    """What a campaign did."""
+    """Outcome of a campaign."""
 
-    done: int = 0  # Tasks that were done now
-    kept: int = 0  # Tasks that were done before
-    failures: list[TaskFailure] = field(default_factory=list)  # Tasks that failed
-    # What was found on the way, and what went wrong without failing
-    notes: list[str] = field(default_factory=list)
+    done: int = 0  # Tasks completed now
+    kept: int = 0  # Tasks completed before
+    failures: list[TaskFailure] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)  # Remarks, and problems that were no failures
 
     def to_dict(self) -> dict[str, object]:
-        """The object that ``--json`` prints."""
+        """Return the object that ``--json`` prints."""
         failed = [{"piece": failure.task.label, "reason": failure.reason} for failure in self.failures]
         return {"done": self.done, "kept": self.kept, "failed": failed, "notes": self.notes}
 
 
 Begin = Callable[[int, float], None]
-"""Hears how many tasks are to be done, and how many seconds that will take."""
+"""Called with the number of tasks and the estimated seconds."""
 
 
 def run(
@@ -120,12 +119,11 @@ def run(
     begin: Begin = lambda tasks, seconds: None,
     at_once: int = 1,
 ) -> CampaignOutcome:
-    """Do all tasks that the dataset of a folder lacks, and put what they give into its tables.
+    """Do all tasks that the dataset of a folder lacks, and add their rows to its tables.
 
-    `tasks` makes them for what the folder holds; notes go to the outcome. `begin` hears first how many are to
-    be done, and how long that will take; `last` is done at the end; `settle` makes the tables of what was
-    measured. Of one kind, `at_once` tasks are done at a time; rows of a kind may refer to those of the kinds
-    before.
+    `tasks` creates them for the folder's dataset and adds notes to the outcome. `begin` is called first with
+    the number of tasks and the estimated seconds, and `last` at the end; `settle` postprocesses the tables.
+    `at_once` tasks of one kind run concurrently; rows of a kind may refer to those of the kinds before.
     """
     with locked(folder):
         outcome = CampaignOutcome()
@@ -133,24 +131,28 @@ def run(
         todo = [task for task in all_tasks if not task.is_done]
         total = len(all_tasks)
         outcome.kept = total - len(todo)
-        took: dict[str, list[float]] = {}
-        begin(len(todo), _left_s(todo, took) / at_once)
+        durations_s: dict[str, list[float]] = {}
+        begin(len(todo), _left_s(todo, durations_s) / at_once)
         number = 0
 
         def say(label: str) -> None:
-            report(CampaignState(outcome.kept + number, total, label, _left_s(todo[number:], took) / at_once))
+            report(
+                CampaignState(
+                    outcome.kept + number, total, label, _left_s(todo[number:], durations_s) / at_once
+                )
+            )
 
         for _, kind in groupby(todo, key=lambda task: task.kind):
             with closing(_ended(list(kind), at_once, say)) as ended:
-                for task, found, error, spent_s in ended:
+                for task, table_rows, error, spent_s in ended:
                     if error is None:
                         outcome.done += 1
                     else:
                         outcome.failures.append(TaskFailure(task, str(error)))
-                        found = error.rows if isinstance(error, PartFailure) else task.on_failure(error)
-                    for part in found:
+                        table_rows = error.rows if isinstance(error, PartFailure) else task.on_failure(error)
+                    for part in table_rows:
                         write_part(folder, part.schema, part.name, table_of(part.schema, part.rows))
-                    took.setdefault(task.kind, []).append(spent_s)
+                    durations_s.setdefault(task.kind, []).append(spent_s)
                     number += 1
         last(lambda label: report(CampaignState(total, total, label, 0.0)))
         merge_parts(folder)
@@ -160,61 +162,61 @@ def run(
 
 
 _Ended = tuple[CampaignTask, Sequence[TaskRows], CrosscastError | None, float]
-"""A task, what it gave, why it failed, and how long it took in seconds."""
+"""A task, its rows, its error, and its duration in seconds."""
 
 
 def _ended(tasks: Sequence[CampaignTask], at_once: int, say: Say) -> Generator[_Ended, None, None]:
-    """Do tasks of a kind; each, as it ends."""
+    """Run tasks of a kind; yield each as it ends."""
     if at_once == 1:
         for task in tasks:
             say(task.label)
             yield _done(task, say)
         return
-    # They wait for other machines.
+    # Threads suffice, as they wait for other machines.
     threads = ThreadPoolExecutor(at_once)
     try:
         waiting = [threads.submit(_done, task, lambda label: None) for task in tasks]
-        for each in as_completed(waiting):
-            say(each.result()[0].label)
-            yield each.result()
+        for future in as_completed(waiting):
+            say(future.result()[0].label)
+            yield future.result()
     finally:
         threads.shutdown(wait=False, cancel_futures=True)
 
 
 def _done(task: CampaignTask, say: Say) -> _Ended:
     start = time.perf_counter()
-    found: Sequence[TaskRows] = ()
+    rows: Sequence[TaskRows] = ()
     failed: CrosscastError | None = None
     try:
-        found = task.run(say)
+        rows = task.run(say)
     except MissingExtraError:
-        # No fault of the task, and the next would lack it too.
+        # Every task would fail for the missing extra.
         raise
     except CrosscastError as error:
         failed = error
-    return task, found, failed, time.perf_counter() - start
+    return task, rows, failed, time.perf_counter() - start
 
 
-def _left_s(todo: Iterable[CampaignTask], took: dict[str, list[float]]) -> float:
-    means = {kind: sum(seconds) / len(seconds) for kind, seconds in took.items()}
+def _left_s(todo: Iterable[CampaignTask], durations_s: dict[str, list[float]]) -> float:
+    means = {kind: sum(seconds) / len(seconds) for kind, seconds in durations_s.items()}
     return sum(means.get(task.kind, task.guess_s) for task in todo)
 
 
 def _dataset(folder: Path) -> Dataset:
-    """What the folder holds; an empty dataset if nothing."""
-    there = parts(folder) or any((folder / f"{schema.table}.parquet").exists() for schema in TABLES)
-    return read_dataset(folder) if there else Dataset(str(folder))
+    """Read the dataset of a folder; an empty one if it has no tables."""
+    exists = parts(folder) or any((folder / f"{schema.table}.parquet").exists() for schema in TABLES)
+    return read_dataset(folder) if exists else Dataset(str(folder))
 
 
 _MEASURED = "launch_overhead_s"
-"""Column of the table of devices that is empty if measuring what describes the device failed."""
+"""Column of the table of devices that is empty if describing the device failed."""
 _DESCRIBE_S = 4.0
 
 
 def describe_tasks(
-    devices: Iterable[OpenCLDevice], dataset: Dataset, timeout_s: float, place: Place | None = None
+    devices: Iterable[OpenCLDevice], dataset: Dataset, timeout_s: float, runner: JobRunner | None = None
 ) -> list[CampaignTask]:
-    """Tasks that measure what describes devices; those that the dataset has must be as they were then."""
+    """Return tasks that describe devices; devices in the dataset must not have changed since."""
     rows = {row["device"]: row for row in dataset.devices.to_pylist()}
     tasks = []
     for device in devices:
@@ -223,12 +225,12 @@ def describe_tasks(
             if row is not None:
                 expect_same(dataset, device.key, f"the OpenCL {what} ", repr(row[what]), repr(now))
         is_done = row is not None and row[_MEASURED] is not None
-        tasks.append(_describe_task(device, is_done, timeout_s, place or HERE))
+        tasks.append(_describe_task(device, is_done, timeout_s, runner or LOCAL))
     return tasks
 
 
 def expect_same(dataset: Dataset, subject: str, what: str, before: str, now: str) -> None:
-    """Refuse to add to a dataset what was measured otherwise before."""
+    """Raise if a subject of the dataset was measured differently before."""
     if before != now:
         raise InputError(
             f"{dataset.label}: {subject} was measured with {what}{before}, and now has {now}: choose another "
@@ -236,9 +238,9 @@ def expect_same(dataset: Dataset, subject: str, what: str, before: str, now: str
         )
 
 
-def _describe_task(device: OpenCLDevice, is_done: bool, timeout_s: float, place: Place) -> CampaignTask:
-    # Asked before anything runs: a device that is lost later answers no more.
-    known = place.known(device)
+def _describe_task(device: OpenCLDevice, is_done: bool, timeout_s: float, runner: JobRunner) -> CampaignTask:
+    # Queried before anything runs: a device that is lost later does not answer.
+    row_without_measurements = runner.known(device)
 
     def rows(row: Mapping[str, object]) -> list[TaskRows]:
         return [TaskRows(DEVICES, device.key, [row])]
@@ -248,16 +250,16 @@ def _describe_task(device: OpenCLDevice, is_done: bool, timeout_s: float, place:
         f"describe {device.id}",
         _DESCRIBE_S,
         is_done,
-        lambda say: rows(place.run(DescribeJob(device.id), timeout_s, device)["device"]),
-        # Without a row, the records of the device would belong to none.
-        lambda error: rows(known),
+        lambda say: rows(runner.run(DescribeJob(device.id), timeout_s, device)["device"]),
+        # The records of the device refer to its row.
+        lambda error: rows(row_without_measurements),
     )
 
 
 _SEEDS = 1 << 63
-"""What a column of the tables holds."""
+"""Range of a column of the tables."""
 _CHARACTERIZE_S, _MEASURE_S = 3.0, 2.0
-"""Seconds of a task before one was done; of a measurement, beside its loop."""
+"""Estimated seconds of a task; of a measurement, without its loop."""
 
 _Cell = tuple[str, str]
 """Application and size."""
@@ -267,7 +269,7 @@ _Origin = dict[str, object]
 
 
 def origin_of(subject: Identity) -> dict[str, object]:
-    """What tells a problem from another one of the same name and size."""
+    """Return the properties that distinguish problems of the same name and size."""
     return {
         "parameters": dict(subject.parameters),
         "seed": subject.seed,
@@ -275,8 +277,8 @@ def origin_of(subject: Identity) -> dict[str, object]:
     }
 
 
-class Place:
-    """Where a campaign's jobs run: here, one at a time."""
+class JobRunner:
+    """Runs the jobs of a campaign: on this machine, one at a time."""
 
     at_once = 1
 
@@ -285,25 +287,25 @@ class Place:
         return run_job(job, timeout_s)
 
     def known(self, device: OpenCLDevice) -> TableRow:
-        """The row of a device without what has to be measured."""
+        """Return the row of a device without measured columns."""
         return known_row(device)
 
 
-HERE = Place()
+LOCAL = JobRunner()
 
 
 @dataclass(frozen=True)
 class CampaignPlan:
-    """The grid of a campaign, and how to fill it."""
+    """Grid of a campaign, and settings of its measurements."""
 
-    applications: Mapping[str, type[Application]]  # Applications by the name or path that they are found by
+    applications: Mapping[str, type[Application]]  # By the given name or path
     sizes: tuple[str, ...]  # Names of the sizes
-    devices: tuple[OpenCLDevice, ...]  # Where to measure
-    caches: Caches  # What the sizes must fit
-    settings: Settings  # How to measure
-    repeats: int = 1  # Processes that measure the same
-    seed: int = 0  # Start of the problems' random numbers
-    place: Place = HERE  # Where
+    devices: tuple[OpenCLDevice, ...]
+    caches: Caches  # Caches that the sizes must fit
+    settings: Settings
+    repeats: int = 1  # Processes that repeat each measurement
+    seed: int = 0  # Seed of the problems' random numbers
+    runner: JobRunner = LOCAL
 
     def __post_init__(self) -> None:
         if self.repeats < 1:
@@ -314,7 +316,7 @@ class CampaignPlan:
             )
 
     def problem(self, name: str, size: str) -> SuiteProblem:
-        """An application, by the name or path that it is found by, at a size."""
+        """Return the problem of an application, by its given name or path, at a size."""
         nbytes = working_set(size, self.caches)
         return SuiteProblem(name, size, fitted(self.applications[name], nbytes), self.seed, nbytes)
 
@@ -325,53 +327,52 @@ def build(
     report: Callable[[CampaignState], None] = lambda state: None,
     begin: Begin = lambda tasks, seconds: None,
 ) -> CampaignOutcome:
-    """Do all that a dataset lacks of a plan."""
-    for device in plan.devices if plan.place is HERE else ():
-        # One that does not work would fail in every process.
+    """Do all tasks of a plan that a dataset lacks."""
+    for device in plan.devices if plan.runner is LOCAL else ():
+        # A sensor that does not work would fail in every process.
         open_sensor(plan.settings.sensor, device.type, device.pci_bus_id)
-    made = partial(tasks, plan)
-    return run(made, folder, report, begin=begin, at_once=plan.place.at_once)
+    return run(partial(tasks, plan), folder, report, begin=begin, at_once=plan.runner.at_once)
 
 
 def tasks(plan: CampaignPlan, dataset: Dataset, outcome: CampaignOutcome) -> list[CampaignTask]:
-    """All tasks of a plan, in the order in which they are done; what failed before is tried again.
+    """Return all tasks of a plan in order; those that failed before are repeated.
 
-    Profiles of another source or other parameters are made again, if no measurement goes with them.
+    Profiles of another source or other parameters are made anew, if no measurement belongs to them.
     """
-    found = describe_tasks(plan.devices, dataset, plan.settings.timeout_s, plan.place)
+    all_tasks = describe_tasks(plan.devices, dataset, plan.settings.timeout_s, plan.runner)
     problems = {
         (name, size): plan.problem(name, size) for size, name in product(plan.sizes, plan.applications)
     }
-    known = [identity(problem) for problem in problems.values()]
-    origins = {(subject.name, subject.size): origin_of(subject) for subject in known}
+    identities = [identity(problem) for problem in problems.values()]
+    origins = {(subject.name, subject.size): origin_of(subject) for subject in identities}
     _refuse_unlike_sessions(dataset, origins)
     profiled = _profiled(dataset, origins)
     sessions = {
         (row["application"], row["size"], row["device"], row["repeat"]): TableRow(row)
         for row in dataset.sessions.to_pylist()
     }
-    kept_with_less = 0
+    shorter = 0
     for (name, size), problem in problems.items():
         application = plan.applications[name].name
-        found.append(_characterize(plan, application, problem, (application, size) in profiled))
+        all_tasks.append(_characterize(plan, application, problem, (application, size) in profiled))
     for (name, size), device, repeat in product(problems, plan.devices, range(plan.repeats)):
         application = plan.applications[name].name
         row = sessions.get((application, size, device.key, repeat))
-        kept_with_less += row is not None and _has_less(row, plan.settings)
+        shorter += row is not None and _is_shorter(row, plan.settings)
         is_done = row is not None and row["failure"] is None
-        found.append(_measure(plan, problems[name, size], application, device, repeat, is_done, outcome))
-    if kept_with_less:
-        many = f"{format_count(kept_with_less)} sessions kept that have"
+        all_tasks.append(_measure(plan, problems[name, size], application, device, repeat, is_done, outcome))
+    if shorter:
+        several = f"{format_count(shorter)} sessions kept that have"
         outcome.notes.append(
-            f"{'1 session kept that has' if kept_with_less == 1 else many} fewer than "
+            f"{'1 session kept that has' if shorter == 1 else several} fewer than "
             f"{plan.settings.min_runs} runs or less than {plan.settings.min_time_s:g} s; measure them again "
             "in another folder"
         )
-    return found
+    return all_tasks
 
 
 def suite_s(sizes: int) -> float:
-    """Seconds that it takes to characterize the suite at so many sizes, and measure it on a device."""
+    """Estimate the seconds to characterize the suite at a number of sizes and measure it on a device."""
     per_application = _CHARACTERIZE_S + _MEASURE_S + Settings().min_time_s
     return _DESCRIBE_S + sizes * len(names()) * per_application
 
@@ -381,7 +382,7 @@ def _characterize(plan: CampaignPlan, application: str, problem: SuiteProblem, i
     label = f"{application} {problem.size}"
 
     def characterized(say: object) -> list[TaskRows]:
-        answer = plan.place.run(CharacterizeJob(problem, timeout_s), timeout_s)
+        answer = plan.runner.run(CharacterizeJob(problem, timeout_s), timeout_s)
         return [TaskRows(PROFILES, f"{application}-{problem.size}", answer["profiles"])]
 
     return CampaignTask("characterize", f"characterize {label}", _CHARACTERIZE_S, is_done, characterized)
@@ -402,9 +403,9 @@ def _measure(
     def rows(
         session: SessionRow, records: Sequence[RecordRow] = (), energy: Sequence[EnergyRow] = ()
     ) -> list[TaskRows]:
-        """Parts of a session, empty ones too: they replace those of an earlier try that was killed.
+        """Rows of a session, also empty ones, which replace those of an earlier attempt that was killed.
 
-        The session is last: it tells that the others are whole.
+        The session is last: it marks the others as complete.
         """
         name = f"{application}-{problem.size}-{device.key}-{repeat}"
         return [
@@ -415,7 +416,7 @@ def _measure(
 
     def measured(say: object) -> list[TaskRows]:
         job = SessionJob(problem, device.id, settings, repeat)
-        answer = plan.place.run(job, settings.timeout_s, device)
+        answer = plan.runner.run(job, settings.timeout_s, device)
         outcome.notes.extend(f"{label}: {note}" for note in answer["notes"])
         return rows(answer["session"], answer["records"], answer["energy"])
 
@@ -427,8 +428,8 @@ def _measure(
     return CampaignTask("measure", label, _MEASURE_S + settings.min_time_s, is_done, measured, failed)
 
 
-def _has_less(session: TableRow, settings: Settings) -> bool:
-    """Whether a session has fewer runs or less time than is wanted now."""
+def _is_shorter(session: TableRow, settings: Settings) -> bool:
+    """Whether a session has fewer runs or less time than the settings."""
     runs, loop_s = session.integer_or_none("runs"), session.number_or_none("loop_s")
     if runs is None or loop_s is None:
         return False
@@ -436,20 +437,24 @@ def _has_less(session: TableRow, settings: Settings) -> bool:
 
 
 def _profiled(dataset: Dataset, origins: Mapping[_Cell, _Origin]) -> set[_Cell]:
-    """Cells whose profiles are those that would be made now."""
-    there: dict[_Cell, list[_Origin | None]] = {}
+    """Return the cells whose profiles are up to date."""
+    known: dict[_Cell, list[_Origin | None]] = {}
     for row in dataset.profiles.select(("application", "size", "launch", "program")).to_pylist():
         problem = json.loads(row["launch"] or "{}").get("problem")
         program = json.loads(row["program"] or "{}").get("sha256")
         origin = problem and {"source_sha256": program, **problem}
-        there.setdefault((row["application"], row["size"]), []).append(origin)
-    for (application, size), found in there.items():
-        if None in found and (application, size) in origins:
+        known.setdefault((row["application"], row["size"]), []).append(origin)
+    for (application, size), known_origins in known.items():
+        if None in known_origins and (application, size) in origins:
             raise InputError(
                 f"{dataset.label}: the profiles of {application} {size} come from elsewhere: choose another "
                 "folder for those of this build"
             )
-    return {cell for cell, found in there.items() if all(origin == origins.get(cell) for origin in found)}
+    return {
+        cell
+        for cell, known_origins in known.items()
+        if all(origin == origins.get(cell) for origin in known_origins)
+    }
 
 
 _WORDS = {"parameters": "the parameters", "seed": "the seed", "source_sha256": "the source of hash"}

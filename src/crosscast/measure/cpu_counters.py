@@ -1,4 +1,4 @@
-"""Counters of the CPU: what Linux's perf events count for the threads of this process, and ratios of it."""
+"""CPU counters: Linux perf events of the threads of this process, and ratios of these."""
 
 from __future__ import annotations
 
@@ -32,18 +32,18 @@ _COUNT = struct.Struct("=QQQ")
 
 
 class CounterValue(NamedTuple):
-    """What a counter holds."""
+    """Value of a counter."""
 
     value: int  # Events seen while the counter ran
-    enabled_ns: int  # Time that the thread ran while counting was asked for, in nanoseconds
-    running_ns: int  # Part of it in which a counter of the processor was free to count, in nanoseconds
+    enabled_ns: int  # Time that the thread ran while the event was enabled, in nanoseconds
+    running_ns: int  # Part of it in which a hardware counter was available, in nanoseconds
 
 
 class LinuxPerf:
-    """System calls, with no library in between. Every method raises `OSError` with the kernel's reason."""
+    """System calls of perf events. Every method raises `OSError` with the kernel's reason."""
 
     def open(self, kind: int, config: int, thread: int, leader: int, kernel_too: bool) -> int:
-        """Open a counter for a thread and those that it will start, and give its file descriptor."""
+        """Open a counter for a thread and its future children; return the file descriptor."""
         number = _SYSCALL.get(platform.machine())
         if number is None:
             raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
@@ -61,7 +61,7 @@ class LinuxPerf:
         return descriptor
 
     def enable(self, descriptor: int) -> None:
-        """Begin to count."""
+        """Start counting."""
         fcntl.ioctl(descriptor, _IOC_ENABLE, 0)
 
     def disable(self, descriptor: int) -> None:
@@ -69,32 +69,32 @@ class LinuxPerf:
         fcntl.ioctl(descriptor, _IOC_DISABLE, 0)
 
     def read(self, descriptor: int) -> CounterValue:
-        """Read what was counted."""
+        """Read the counter."""
         return CounterValue(*_COUNT.unpack(os.read(descriptor, _COUNT.size)))
 
     def close(self, descriptor: int) -> None:
-        """Give the counter back."""
+        """Release the counter."""
         os.close(descriptor)
 
 
 _HARDWARE, _SOFTWARE, _CACHE = 0, 1, 3
 _L1D, _LLC, _DTLB = 0, 2, 3
-"""Caches as the kernel numbers them; of each, what is read is counted."""
+"""Numbers of caches in the kernel's interface; reads are counted."""
 _MISSES = 1 << 16
 
 
 @dataclass(frozen=True)
 class _Event:
-    """An event of the kernel's list.
+    """A perf event.
 
-    `pair` names the event beside which it is counted at the same times, so that their ratio is right also
-    when the processor has too few counters. Larger groups would not be counted at all where they do not fit.
+    `pair` names the event that is counted at the same times, so that their ratio is right even if the
+    processor has too few counters. Larger groups would not be counted at all if they do not fit.
     """
 
     kind: int
     config: int
     pair: str | None = None
-    # A thread is switched and moved inside the kernel: counted in user space, that is 0 at all times.
+    # Switches and migrations occur inside the kernel, and are always 0 in user space.
     kernel_too: bool = False
     scale: int | float = 1
 
@@ -117,7 +117,7 @@ EVENTS = {
     "context_switches": _Event(_SOFTWARE, 3, kernel_too=True),
     "cpu_migrations": _Event(_SOFTWARE, 4, kernel_too=True),
 }
-"""The events, by the names that tables use."""
+"""Events by their names in tables."""
 
 _REASONS = {
     errno.EACCES: "this user may not count it (see kernel.perf_event_paranoid)",
@@ -130,11 +130,11 @@ _REASONS = {
 }
 
 _FILES_KEPT_FREE = 64
-"""Files that the code between may open while the counters are open."""
+"""Descriptors left for the measured code."""
 
 
 def available(perf: LinuxPerf | None = None) -> dict[str, str | None]:
-    """Tell of each event why it cannot be counted here; none if it can."""
+    """Return the reason why each event cannot be counted; ``None`` if it can."""
     with Counters(perf=perf, threads=[os.getpid()]) as counters:
         pass
     return {name: counters.absent.get(name) for name in EVENTS}
@@ -161,14 +161,14 @@ class Counters:
         self._threads = threads
         self._opened: dict[str, dict[int, int]] = {}
         self.values: dict[str, int | float] = {}
-        """What was counted in the last block, by event: in user space, except what happens in the kernel
-        only. Times are in seconds. An event that shared its counter with others is scaled to all the time."""
+        """Counts of the last block, by event: in user space, except events inside the kernel. Times are in
+        seconds. Counts of multiplexed events are scaled to the whole time."""
         self.absent: dict[str, str] = {}
-        """Why the other events were not counted, by event."""
+        """Reasons for events that were not counted."""
 
     def __enter__(self) -> Self:
         self.values, self.absent = {}, {}
-        threads = _own_threads() if self._threads is None else self._threads
+        threads = _thread_ids() if self._threads is None else self._threads
         with ExitStack() as undo:
             undo.callback(self._close)
             for name, event in self._events.items():
@@ -194,7 +194,7 @@ class Counters:
             self._close()
 
     def so_far(self) -> dict[str, list[CounterValue]]:
-        """Tell inside of the block what each event's counters hold, one a thread."""
+        """Return the current counters of each event inside of the block, one a thread."""
         return {
             name: [self._perf.read(descriptor) for descriptor in opened.values()]
             for name, opened in self._opened.items()
@@ -204,7 +204,7 @@ class Counters:
         return [descriptor for opened in self._opened.values() for descriptor in opened.values()]
 
     def _open_event(self, name: str, event: _Event, threads: list[int]) -> None:
-        """Open the event for all threads, or for none and say why."""
+        """Open the event for all threads, or for none with a reason."""
         if len(threads) > _room_for_files():
             self.absent[name] = _REASONS[errno.EMFILE]
             return
@@ -229,9 +229,9 @@ class Counters:
 
 
 def added_up(name: str, counts: Sequence[CounterValue]) -> int | float | None:
-    """Sum of an event over threads; none if the processor's counters were all taken.
+    """Return the sum of an event over threads; ``None`` if all hardware counters were taken.
 
-    Threads that were never counted are taken to be like the others.
+    Threads that were never counted are assumed to be like the others.
     """
     counted = [count for count in counts if count.running_ns > 0]
     enabled_ns = sum(count.enabled_ns for count in counts)
@@ -245,8 +245,8 @@ def added_up(name: str, counts: Sequence[CounterValue]) -> int | float | None:
     return scaled * enabled_ns / counted_ns * scale
 
 
-def _own_threads() -> list[int]:
-    """Numbers of the threads of this process."""
+def _thread_ids() -> list[int]:
+    """Return the ids of the threads of this process."""
     try:
         return [int(folder.name) for folder in Path("/proc/self/task").iterdir()]
     except OSError:
@@ -254,41 +254,41 @@ def _own_threads() -> list[int]:
 
 
 def _room_for_files() -> int:
-    """Files that may be opened and still leave some to others."""
+    """Return the number of descriptors that counters may use."""
     limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     try:
-        now = sum(1 for _ in Path("/proc/self/fd").iterdir())
+        open_files = sum(1 for _ in Path("/proc/self/fd").iterdir())
     except OSError:
-        now = 0
-    return sys.maxsize if limit == resource.RLIM_INFINITY else limit - now - _FILES_KEPT_FREE
+        open_files = 0
+    return sys.maxsize if limit == resource.RLIM_INFINITY else limit - open_files - _FILES_KEPT_FREE
 
 
 _RATIOS = {
     "ipc": (("instructions", "cycles"),),
-    # Of loads where the processor tells them apart, as the other levels are.
+    # Of loads, if the processor counts these, like the other levels.
     "llc_miss": (("llc_load_misses", "llc_loads"), ("cache_misses", "cache_references")),
     "l1_miss": (("l1d_load_misses", "l1d_loads"),),
     "branch_miss": (("branch_misses", "branches"),),
     "dtlb_miss": (("dtlb_load_misses", "dtlb_loads"),),
 }
-"""Each feature's numerator and denominator; the first that was counted is taken."""
+"""Numerators and denominators of each feature; the first counted pair is used."""
 
 
 def counter_shares(counters: Mapping[str, float]) -> dict[str, float]:
-    """Instructions a cycle, and shares of misses, 0 to 1 (Moolchandani et al. 2022, Table 5).
+    """Return instructions a cycle, and miss rates, 0 to 1 (Moolchandani et al. 2022, Table 5).
 
-    A counter that is 0 after a whole job does not count, as on many virtual machines: what it would give
-    is left out, as with counters that are not there.
+    A counter that is 0 after a whole job does not work, as in many virtual machines: its features are left
+    out, as those of missing counters.
 
     >>> counter_shares({"instructions": 30.0, "cycles": 20.0, "cache_misses": 0.0, "cache_references": 9.0})
     {'ipc': 1.5}
     """
-    found = {}
+    shares = {}
     for name, ratios in _RATIOS.items():
         for upper, lower in ratios:
             if counters.get(upper) and counters.get(lower):
                 value = counters[upper] / counters[lower]
-                # Two events that are counted in turns may disagree a little.
-                found[name] = value if name == "ipc" else min(value, 1.0)
+                # Multiplexed events may be slightly inconsistent.
+                shares[name] = value if name == "ipc" else min(value, 1.0)
                 break
-    return found
+    return shares

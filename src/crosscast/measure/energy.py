@@ -1,4 +1,4 @@
-"""Energy: sensors that can be read at any moment, and what a watch sees from one moment to another."""
+"""Energy: sensors that can be read at any time, and readings of a sensor over an interval."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from typing import Protocol
 from crosscast.errors import SensorFault
 
 Clock = Callable[[], float]
-"""Tells the time in seconds since some moment, and never goes back."""
+"""A monotonic clock, in seconds."""
 
 
 class Meter(Protocol):
-    """What a region of a program needs of a sensor, which it reads when it is entered and left."""
+    """Interface of a sensor that regions read when they are entered and left."""
 
     @property
     def name(self) -> str:
@@ -23,14 +23,14 @@ class Meter(Protocol):
 
     @property
     def domains(self) -> tuple[str, ...]:
-        """What it measures, such as ``package-0``."""
+        """Measured domains, such as ``package-0``."""
 
     @property
     def resolution_s(self) -> float:
-        """Longest time between two moves of the counter while power is drawn, in seconds."""
+        """Longest time between two updates of the counter while power is drawn, in seconds."""
 
     def read_j(self) -> tuple[float, ...]:
-        """Energy of each domain since some moment, in joules; never falling."""
+        """Return the energy of each domain since a fixed time, in joules; never decreasing."""
 
 
 class Sensor(Meter, Protocol):
@@ -38,29 +38,27 @@ class Sensor(Meter, Protocol):
 
     @property
     def interval_s(self) -> float:
-        """Longest time between two readings in which it misses nothing, in seconds."""
+        """Longest time between two readings without loss, in seconds."""
 
     @property
     def samples_wanted(self) -> int:
-        """Readings with news that an interval should have, for its energy to be worth keeping."""
+        """Distinct readings that an interval needs for a reliable energy."""
 
     @property
     def is_quick(self) -> bool:
-        """Whether reading it takes microseconds, not the time of a driver that has to be asked."""
+        """Whether reading takes microseconds, without a call of a driver."""
 
     def begin(self) -> None:
-        """Count from now on: forget what was read, and a fault too."""
+        """Count from now on; reset earlier readings and faults."""
 
 
 @dataclass(frozen=True)
 class Reading:
-    """What a sensor saw of one domain while it was watched."""
+    """Readings of one domain of a sensor over an interval."""
 
-    domain: str  # What the sensor measured, such as `package-0`
-    # Readings that brought news. A counter that is polled faster than it counts says the same thing several
-    # times, which is one sample
-    samples: int
-    # `(n,)` When each reading was taken, in seconds since the start, rising; at least two
+    domain: str  # Measured domain, such as `package-0`
+    samples: int  # Distinct readings: a counter that is polled faster than it updates repeats its value
+    # `(n,)` Times of the readings in seconds since the start, ascending; at least two
     times_s: tuple[float, ...]
     energies_j: tuple[float, ...]  # `(n,)` Energy since the start at each time, in joules
 
@@ -76,38 +74,40 @@ class Reading:
 
 
 class Watch:
-    """Reads a sensor from now on, in a thread; one that goes away costs its readings and a note, no more."""
+    """Reads a sensor from now on, in a thread; a fault costs its readings and adds a note."""
 
     def __init__(self, sensor: Sensor | None, notes: list[str], clock: Clock = time.monotonic) -> None:
         self._sensor = sensor
         self._notes = notes
         self._clock = clock
         self._samples: list[tuple[float, tuple[float, ...]]] = []
-        self._news = 0
-        """Samples that differ from those before."""
+        self._distinct = 0
+        """Samples that differ from the previous one."""
         self._fault: SensorFault | None = None
         self._ended = threading.Event()
         self._thread: threading.Thread | None = None
         self.started_s = clock()
-        """When it began, by its clock."""
+        """Time of the start, by its clock."""
         if sensor is not None:
             self._take(begin=True)
-            self._thread = threading.Thread(target=self._go_on, name="crosscast sensor", daemon=True)
+            self._thread = threading.Thread(target=self._poll, name="crosscast sensor", daemon=True)
             self._thread.start()
 
     def has_enough(self) -> bool:
-        """Whether the sensor needs no more time."""
-        return self._sensor is None or self._fault is not None or self._news >= self._sensor.samples_wanted
+        """Whether there are enough samples."""
+        return (
+            self._sensor is None or self._fault is not None or self._distinct >= self._sensor.samples_wanted
+        )
 
     def readings(self) -> tuple[Reading, ...]:
-        """End watching, and tell what was seen, by domain."""
+        """Stop, and return the readings by domain."""
         self._ended.set()
         if self._sensor is None or self._thread is None:
             return ()
         self._thread.join()
         self._thread = None
         self._take()
-        if self._fault is None and self._news < 2:
+        if self._fault is None and self._distinct < 2:
             lasted_s = self._samples[-1][0] - self._samples[0][0]
             self._fault = SensorFault(f"{self._sensor.name}: the counters stood still for {lasted_s:.3g} s")
         if self._fault is not None:
@@ -116,7 +116,9 @@ class Watch:
         (start_s, start_j), *_ = self._samples
         times_s = tuple(taken_s - start_s for taken_s, _ in self._samples)
         return tuple(
-            Reading(domain, self._news, times_s, tuple(read_j[i] - start_j[i] for _, read_j in self._samples))
+            Reading(
+                domain, self._distinct, times_s, tuple(read_j[i] - start_j[i] for _, read_j in self._samples)
+            )
             for i, domain in enumerate(self._sensor.domains)
         )
 
@@ -131,9 +133,9 @@ class Watch:
             self._fault = fault
             return
         if not self._samples or self._samples[-1][1] != sample[1]:
-            self._news += 1
+            self._distinct += 1
         self._samples.append(sample)
 
-    def _go_on(self) -> None:
+    def _poll(self) -> None:
         while self._sensor and self._fault is None and not self._ended.wait(self._sensor.interval_s):
             self._take()

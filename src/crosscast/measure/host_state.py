@@ -1,7 +1,6 @@
-"""What the host is, and how it is doing now: caches and memory, clock and load.
+"""Properties and state of the host: caches and memory, clock and load.
 
-Every function takes the root of the file system, so that it can be tried on a tree of files. What the
-system does not tell is none.
+Every function takes the root of the file system, for tests with a tree of files. Unknown values are `None`.
 """
 
 from __future__ import annotations
@@ -18,11 +17,11 @@ from crosscast.units import parse_bytes
 _ROOT = Path("/")
 _CPUS = "sys/devices/system/cpu"
 _BUSY = 0.5
-"""Threads that wanted to run on average of the last minute: half a CPU is noise on a machine with two."""
+"""Load average from which on a machine counts as busy: half a CPU is noise on a machine with two."""
 
 
 class HostCaches(NamedTuple):
-    """Caches that the first CPU uses, in bytes: its own, or its share-holders' together."""
+    """Caches that the first CPU uses, in bytes, shared ones in total."""
 
     l1d: int | None
     l2: int | None
@@ -30,14 +29,14 @@ class HostCaches(NamedTuple):
 
 
 def name() -> str:
-    """Name of this machine in its network."""
+    """Return the network name of this machine."""
     return platform.node()
 
 
 def clock_hz(root: Path = _ROOT) -> float | None:
-    """Tell the clock of the fastest CPU now, in hertz.
+    """Return the current clock of the fastest CPU, in hertz.
 
-    CPUs that idle clock down, which says nothing about a run.
+    Idle CPUs clock down, which does not concern a run.
     """
     files = (root / _CPUS).glob("cpu[0-9]*/cpufreq/scaling_cur_freq")
     now_khz = [float(text) for text in map(_text, files) if text.isdecimal()]
@@ -48,39 +47,40 @@ def clock_hz(root: Path = _ROOT) -> float | None:
 
 
 def cpu_flags(root: Path = _ROOT) -> set[str]:
-    """Tell what the first CPU can do, in the words of ``/proc/cpuinfo``."""
+    """Return the flags of the first CPU in ``/proc/cpuinfo``."""
     line = re.search(r"^flags\s*:(.*)$", _text(root / "proc/cpuinfo"), re.MULTILINE)
     return set(line[1].split()) if line else set()
 
 
 def cpu_name(root: Path = _ROOT) -> str | None:
-    """Tell the model of the first CPU, in the words of ``/proc/cpuinfo``."""
+    """Return the model of the first CPU in ``/proc/cpuinfo``."""
     line = re.search(r"^model name\s*:\s*(.*\S)", _text(root / "proc/cpuinfo"), re.MULTILINE)
     return line[1] if line else None
 
 
 def on_battery(root: Path = _ROOT) -> bool:
-    """Tell whether a battery is what feeds this machine."""
+    """Return whether this machine runs on a battery."""
     supplies = list((root / "sys/class/power_supply").glob("*"))
     return any(
-        _text(each / "type") == "Battery" and _text(each / "status") == "Discharging" for each in supplies
+        _text(supply / "type") == "Battery" and _text(supply / "status") == "Discharging"
+        for supply in supplies
     )
 
 
 def governor(root: Path = _ROOT) -> str | None:
-    """Tell what sets the CPUs' clocks, such as ``performance``; several are joined by commas."""
-    found = {_text(file) for file in (root / _CPUS).glob("cpu[0-9]*/cpufreq/scaling_governor")}
-    return ",".join(sorted(found - {""})) or None
+    """Return the frequency governor of the CPUs, such as ``performance``; several are joined by commas."""
+    governors = {_text(file) for file in (root / _CPUS).glob("cpu[0-9]*/cpufreq/scaling_governor")}
+    return ",".join(sorted(governors - {""})) or None
 
 
 def load(root: Path = _ROOT) -> float | None:
-    """Tell how many threads of the whole system wanted to run, on average of the last minute."""
+    """Return the load average of the last minute."""
     match = _load_average(root)
     return float(match[1]) if match else None
 
 
 def doubts(root: Path = _ROOT) -> list[str]:
-    """What speaks against measuring now, as sentences: other programs that keep CPUs busy."""
+    """Return sentences that speak against measuring now: other programs keep CPUs busy."""
     busy = load(root)
     if busy is None or busy < _BUSY:
         return []
@@ -95,20 +95,20 @@ def others_running(root: Path = _ROOT) -> int | None:
     match = _load_average(root)
     if match is None:
         return None
-    # The state is the first field after the name, which stands in parentheses and may hold any character.
+    # The state is the first field after the name, which is in parentheses and may have any character.
     stats = map(_text, (root / "proc/self/task").glob("*/stat"))
-    own = sum(stat.rpartition(")")[2].split()[:1] == ["R"] for stat in stats)
-    return max(0, int(match[2]) - own)
+    running = sum(stat.rpartition(")")[2].split()[:1] == ["R"] for stat in stats)
+    return max(0, int(match[2]) - running)
 
 
 def caches(root: Path = _ROOT) -> HostCaches:
-    """Tell the sizes of the first CPU's caches."""
+    """Return the sizes of the first CPU's caches."""
     sizes = dict(_data_caches(root / _CPUS / "cpu0/cache"))
     return HostCaches(sizes.get("1"), sizes.get("2"), sizes.get("3"))
 
 
 def memory_bytes(root: Path = _ROOT) -> int | None:
-    """Tell the size of the main memory, in bytes."""
+    """Return the size of the main memory, in bytes."""
     match = re.search(r"^MemTotal:\s*(\d+) kB$", _text(root / "proc/meminfo"), re.MULTILINE)
     return int(match[1]) * 1024 if match else None
 
@@ -125,10 +125,10 @@ def _load_average(root: Path) -> re.Match[str] | None:
 
 
 def _data_caches(folder: Path) -> Iterator[tuple[str, int]]:
-    """Level and size in bytes of each cache that holds data."""
+    """Yield level and size in bytes of each data or unified cache."""
     for cache in folder.glob("index[0-9]*"):
         if _text(cache / "type") in ("Data", "Unified"):
             try:
                 yield _text(cache / "level"), parse_bytes(_text(cache / "size"))
             except InputError:
-                continue  # Some virtual machines show a cache of no size.
+                continue  # Some virtual machines show a cache without a size.

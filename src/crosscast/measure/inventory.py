@@ -1,4 +1,4 @@
-"""What this machine has: devices and what describes them, sensors and counters; and times of kernels."""
+"""Inventory of this machine: devices with their properties, sensors and counters; and times of kernels."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _CHAINS = 10
 _GROUP = 64
 _WIDTHS = (1, 4, 8, 16)
 _ENOUGH_S = 0.3
-"""Each kernel is repeated for this long: the best of several is what the device can do."""
+"""Seconds of repetitions of each kernel, of which the best counts."""
 _LEAST_REPEATS = 5
 _TIMES_LAST_CACHE = 2
 _LEAST_TRIAD_BYTES = 32 << 20
@@ -38,12 +38,12 @@ _HZ_PER_MHZ = 1e6
 
 
 def describe(device: OpenCLDevice) -> TableRow:
-    """Row of the table of devices, in this process.
+    """Measure the row of the table of devices, in this process.
 
-    Bandwidth is that of ``a[i] = b[i] + s * c[i]`` on arrays that no cache holds, 3 times 4 bytes an
+    Bandwidth is that of ``a[i] = b[i] + s * c[i]`` on arrays that exceed all caches, 3 times 4 bytes an
     element (the triad of the STREAM benchmark); the peak rate that of independent chains of
-    single-precision multiply-adds, two operations each; the launch overhead the median time on the
-    host from enqueuing an empty kernel to its end.
+    single-precision multiply-adds, two operations each; the launch overhead the median host time from
+    enqueuing an empty kernel to its end.
     """
     row = known_row(device)
     program = Program(_PROBES.read_bytes(), path=_PROBES, options=(f"-DSTEPS={_STEPS}",))
@@ -63,7 +63,7 @@ def describe(device: OpenCLDevice) -> TableRow:
 
 
 def known_row(device: OpenCLDevice) -> TableRow:
-    """Row of the table of devices without what has to be measured."""
+    """Return the row of the table of devices without measured columns."""
     with opencl_faults(device.id, "describing it"):
         facts = static_facts(device)
     sources = {name: "OpenCL driver" for name, value in facts.items() if isinstance(value, int | float)}
@@ -72,7 +72,7 @@ def known_row(device: OpenCLDevice) -> TableRow:
 
 
 def static_facts(device: OpenCLDevice) -> TableRow:
-    """What the driver and the operating system say of a device; ``None`` where they do not."""
+    """Return the properties of a device by its driver and the operating system; ``None`` where unknown."""
     handle = device.handle
     facts = {
         "device": device.key,
@@ -94,10 +94,10 @@ def static_facts(device: OpenCLDevice) -> TableRow:
 
 
 def caches_of(device: OpenCLDevice) -> Caches:
-    """Caches that problem sizes can fit.
+    """Return the caches for problem sizes.
 
-    A GPU has two levels that matter here: the local memory of a compute unit, and the cache that all
-    share, which then stands for the last two.
+    A GPU has two relevant levels: the local memory of a compute unit, and the shared cache, which stands
+    for the last two.
     """
     facts = static_facts(device)
     l1, l2, l3 = map(facts.integer_or_none, ("l1_bytes", "l2_bytes", "l3_bytes"))
@@ -111,7 +111,7 @@ def caches_of(device: OpenCLDevice) -> Caches:
 
 
 def _host_facts(device: OpenCLDevice) -> dict[str, object]:
-    """Caches of a CPU, of which OpenCL tells only the last."""
+    """Return the caches of a CPU, of which OpenCL shows only the last."""
     if device.type != "cpu":
         return {}
     caches = host_state.caches()
@@ -169,33 +169,33 @@ def _repeated(queue: OpenCLQueue, run: Callable[[OpenCLQueue], None]) -> list[Ru
 
 @dataclass(frozen=True)
 class Entry:
-    """A device and what can be measured on it."""
+    """A device with its sensors and counters."""
 
-    device: OpenCLDevice  # The device
-    # What its driver says, by the columns of the table of devices; `None` where it does not
+    device: OpenCLDevice
+    # Properties from its driver, by column of the table of devices; `None` where unknown
     facts: TableRow
     sensors: tuple[SensorAvailability, ...]  # Sensors of energy that a device of this type may have
-    # For each counter of the CPU, why it does not work; `None` if it does. Empty for other devices
+    # Reason why each counter of the CPU does not work; `None` if it does. Empty for other devices
     counters: dict[str, str | None]
 
     def to_dict(self) -> dict[str, object]:
-        """The object that ``--json`` prints."""
+        """Return the object that ``--json`` prints."""
         device = self.device
-        given = {"id": device.id, "name": device.name, "type": device.type}
+        identity = {"id": device.id, "name": device.name, "type": device.type}
         return {
-            **given,
+            **identity,
             "compute_units": device.compute_units,
             "sensors": [asdict(sensor) for sensor in self.sensors],
             "counters": [
                 {"name": name, "works": reason is None, "reason": reason}
                 for name, reason in self.counters.items()
             ],
-            **{name: value for name, value in self.facts.items() if name not in given},
+            **{name: value for name, value in self.facts.items() if name not in identity},
         }
 
 
 def inventory() -> list[Entry]:
-    """The devices of this machine."""
+    """Return the devices of this machine."""
     counting = counters.available()
     return [
         Entry(
@@ -210,16 +210,16 @@ def inventory() -> list[Entry]:
 
 @dataclass(frozen=True)
 class KernelSummary:
-    """What the runs of a kernel took."""
+    """Times of the runs of a kernel."""
 
     kernel: str  # Name of the kernel
-    runs: int  # Runs that were recorded
-    invocations: int  # Invocations of all runs together
+    runs: int  # Recorded runs
+    invocations: int  # Invocations in all runs
     median_s: float  # Over the runs, of the mean time of an invocation in a run, in seconds
     mean_s: float
     min_s: float
     max_s: float
-    sd_s: float | None  # Its standard deviation; `None` for a single run
+    sd_s: float | None  # Standard deviation; `None` for a single run
 
     @property
     def spread(self) -> float | None:
@@ -227,12 +227,12 @@ class KernelSummary:
         return None if self.sd_s is None or self.mean_s == 0 else self.sd_s / self.mean_s
 
     def to_dict(self) -> dict[str, object]:
-        """Its fields, for JSON."""
+        """Return the fields for JSON."""
         return asdict(self)
 
 
 def summaries(records: Table) -> list[KernelSummary]:
-    """Summarize the records of one application on one device, kernel by kernel."""
+    """Summarise the records of one application on one device by kernel."""
     cells = cells_of(records)
     times, counts = cells.times, cells.times.counts
     invocations = np.bincount(cells.numbers, weights=pc.list_value_length(records.column("time_s")))

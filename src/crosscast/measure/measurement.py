@@ -1,4 +1,4 @@
-"""Measuring what a person names, here and now: in processes of its own, with a summary of each kernel."""
+"""Measurements of applications and launch files, in new processes, with a summary of each kernel."""
 
 from __future__ import annotations
 
@@ -27,23 +27,23 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Measurement(Tabular):
-    """Sessions that measured the same, with what they say."""
+    """Sessions of the same subject, with their summary."""
 
     device: str  # Id of the device
-    device_name: str  # Its name
+    device_name: str  # Name of the device
     sessions: Sequence[SessionRow]  # Rows of the table of sessions, one for each process
-    records: Sequence[RecordRow]  # Rows of the table of records, of all of them
-    energy: Sequence[EnergyRow]  # Rows of the table of energy, of all of them
-    kernels: Sequence[KernelSummary]  # Summary of each kernel over all of them
-    warnings: Sequence[str]  # What makes the times doubtful, and what went wrong, as sentences
-    sensor: str = "auto"  # Sensor of energy that was asked for
+    records: Sequence[RecordRow]  # Rows of the table of records of all sessions
+    energy: Sequence[EnergyRow]  # Rows of the table of energy of all sessions
+    kernels: Sequence[KernelSummary]  # Summary of each kernel over all sessions
+    warnings: Sequence[str]  # Sentences on doubts and problems
+    sensor: str = "auto"  # Requested sensor of energy
 
     @classmethod
     def of(
         cls, device: str, device_name: str, answers: Sequence[Answer], sensor: str = "auto"
     ) -> Measurement:
-        """Put the answers of processes together."""
-        # Imported here: it needs OpenCL, and what lacks is named by what is measured.
+        """Combine the answers of processes."""
+        # Imported here: it needs OpenCL, and the subject decides which extra an error names.
         from crosscast.measure.inventory import summaries
 
         sessions = [answer["session"] for answer in answers]
@@ -65,7 +65,7 @@ class Measurement(Tabular):
         )
 
     def columns(self) -> Mapping[str, Sequence[object]]:
-        """A row for each kernel, times in seconds."""
+        """Columns with a row for each kernel, times in seconds."""
         rows = [kernel.to_dict() for kernel in self.kernels]
         return {name: [row[name] for row in rows] for name in rows[0]} if rows else {}
 
@@ -80,11 +80,11 @@ class Measurement(Tabular):
         return float(median(record["host_s"] for record in self._runs()))
 
     def _runs(self) -> list[RecordRow]:
-        """A record of each run: what is of the whole run, the records of all its kernels repeat."""
+        """Return one record of each run, as all kernels' records repeat the values of the run."""
         return [record for record in self.records if record["kernel"] == self.kernels[0].kernel]
 
     def to_dict(self) -> dict[str, object]:
-        """The object that ``--json`` prints."""
+        """Return the object that ``--json`` prints."""
         return {
             "device": {"id": self.device, "key": self.sessions[0]["device"], "name": self.device_name},
             "kernels": [kernel.to_dict() for kernel in self.kernels],
@@ -98,7 +98,7 @@ class Measurement(Tabular):
 
 
 def _decoded(schema: Schema, rows: Sequence[Mapping[str, object]]) -> list[dict[str, object]]:
-    """Rows whose columns of JSON are what it stands for, not text."""
+    """Return rows with their JSON columns decoded."""
     texts = {column.name for column in schema.columns if column.type == "json"}
     return [
         {
@@ -114,7 +114,7 @@ def _sentence(warning: RecordWarning) -> str:
 
 
 def subject_of(what: str, size: str | None) -> LaunchFile | SuiteProblem:
-    """Find what a person names: a launch file, or an application at a size."""
+    """Return the subject of a name: a launch file, or an application at a size."""
     path = Path(what)
     if path.suffix in LAUNCH_FILES and not path.is_dir():
         if size is not None:
@@ -161,7 +161,7 @@ def measure_times(
     size
         Size of the application's problem: tiny, small, medium or large.
     min_runs, min_time
-        Runs that are recorded at least, and how long they take together at least, in seconds.
+        Least number of recorded runs, and their least total time in seconds.
     warmups
         Runs before these.
     repeats
@@ -171,7 +171,7 @@ def measure_times(
     timeout
         Time limit of a process, in seconds.
     progress
-        Told of the runs so far, and the seconds that they took.
+        Called with the runs so far and their seconds.
 
     Returns
     -------
@@ -181,9 +181,9 @@ def measure_times(
     Raises
     ------
     InputError
-        If there is no such file, application or device, or a number is out of range.
+        If the file, application or device does not exist, or a number is out of range.
     MissingExtraError
-        If what OpenCL needs is not installed.
+        If OpenCL's packages are not installed.
     EnvironmentFault, KernelFault
         If the device or a kernel fails.
     """

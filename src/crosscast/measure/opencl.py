@@ -14,7 +14,7 @@ from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
@@ -39,11 +39,8 @@ try:
 except ImportError as error:
     raise MissingExtraError("opencl", "measuring on OpenCL devices") from error
 
-if TYPE_CHECKING:
-    pass
-
 TIMES_COMMANDS = cl.command_queue_properties.PROFILING_ENABLE
-"""Of a queue whose commands the device times."""
+"""Property of a queue whose commands the device times."""
 
 
 _POCL = "Portable Computing Language"
@@ -69,16 +66,16 @@ _NO_PLATFORM = -1001
 class OpenCLDevice:
     """A device, or some compute units of one."""
 
-    # How the command line names it on this machine: platform, number, and for a part of a device its compute
+    # Name on the command line of this machine: platform, number, and for a part of a device its compute
     # units, as in `pocl:0` and `pocl:0/1`
     id: str
-    key: str  # How tables name it: the model, and for CPUs the compute units
+    key: str  # Name in tables: the model, and for CPUs the compute units
     type: str  # `cpu`, `gpu` or `accelerator`
-    handle: Any  # A `pyopencl.Device`; `None` of a device of another machine
+    handle: Any  # A `pyopencl.Device`; `None` for a device of another machine
 
     @cached_property
     def name(self) -> str:
-        """Name that the driver gives, without the marks of PoCL."""
+        """Name from the driver, without the prefixes of PoCL."""
         return _model(self.handle)
 
     @cached_property
@@ -103,7 +100,7 @@ class OpenCLDevice:
 
     @cached_property
     def pci_bus_id(self) -> str | None:
-        """Bus id such as ``0000:3b:00.0``, where the driver tells it."""
+        """Bus id such as ``0000:3b:00.0``; ``None`` if the driver does not have it."""
         try:
             bus, slot = int(self.handle.pci_bus_id_nv), int(self.handle.pci_slot_id_nv)
         except (cl.Error, AttributeError):
@@ -113,16 +110,16 @@ class OpenCLDevice:
 
 
 def devices() -> list[OpenCLDevice]:
-    """All devices; for each CPU also 1, 2, 4, ... of its compute units as devices of their own."""
-    found: list[OpenCLDevice] = []
+    """Return all devices; for each CPU also sub-devices of 1, 2, 4, ... compute units."""
+    all_devices: list[OpenCLDevice] = []
     numbers: dict[str, int] = {}
     for platform in _platforms():
         short = _short_name(platform.name)
         for handle in _handles(platform):
             number = numbers.setdefault(short, 0)
             numbers[short] += 1
-            found.extend(_with_parts(handle, f"{short}:{number}"))
-    if not found:
+            all_devices.extend(_with_parts(handle, f"{short}:{number}"))
+    if not all_devices:
         cache = os.environ.get(_POCL_CACHE)
         if cache is not None and not is_writable(Path(cache)):
             raise EnvironmentFault(
@@ -133,43 +130,43 @@ def devices() -> list[OpenCLDevice]:
             "no OpenCL device: the OpenCL platforms of this machine have none; "
             "pip install 'crosscast[opencl]' brings one that runs on the CPU"
         )
-    return list(_with_distinct_keys(found))
+    return list(_with_distinct_keys(all_devices))
 
 
 def find(name: str | None = None) -> OpenCLDevice:
-    """The device of an id or of a platform and a name, such as ``pocl:amd-epyc-2cu``, or the first one."""
-    found = devices()
-    return found[0] if name is None else _named(name, found)
+    """Return a device by id, or by platform and name such as ``pocl:amd-epyc-2cu``; by default the first."""
+    available = devices()
+    return available[0] if name is None else _named(name, available)
 
 
 def selected(names: list[str]) -> list[OpenCLDevice]:
-    """Devices as `find` knows them; ``all`` stands for every device."""
-    found = devices()
+    """Return devices by the names that `find` takes, or ``all``."""
+    available = devices()
     chosen: dict[str, OpenCLDevice] = {}
     for name in names:
-        those = found if name == "all" else [_named(name, found, ", or all")]
-        chosen.update((each.id, each) for each in those)
+        matches = available if name == "all" else [_named(name, available, ", or all")]
+        chosen.update((each.id, each) for each in matches)
     return list(chosen.values())
 
 
-def _named(name: str, found: Sequence[OpenCLDevice], more: str = "") -> OpenCLDevice:
-    for device in found:
+def _named(name: str, available: Sequence[OpenCLDevice], alternative: str = "") -> OpenCLDevice:
+    for device in available:
         if device.id == name:
             return device
-    matching = [device for device in found if name in _full_names(device)]
-    if len(matching) > 1:
-        of = ", ".join(f"{each.id} ({each.platform})" for each in matching)
+    matches = [device for device in available if name in _full_names(device)]
+    if len(matches) > 1:
+        of = ", ".join(f"{each.id} ({each.platform})" for each in matches)
         raise InputError(f"device {name!r}: expected the name of one device, found that of {of}")
-    if not matching:
+    if not matches:
         raise InputError(
-            f"device {name!r}: expected one of {', '.join(each.id for each in found)}{more}, or a platform "
-            f"and a name such as {next(iter(_full_names(found[0])))}"
+            f"device {name!r}: expected one of {', '.join(each.id for each in available)}{alternative}, or a "
+            f"platform and a name such as {next(iter(_full_names(available[0])))}"
         )
-    return matching[0]
+    return matches[0]
 
 
 def _full_names(device: OpenCLDevice) -> tuple[str, ...]:
-    """Names that stay when other drivers come or go; the second tells two of PoCL apart."""
+    """Return names that do not depend on other drivers; the second one distinguishes versions of PoCL."""
     short, model = _short_name(device.handle.platform.name), _slug(device.name)
     model += f"-{device.compute_units}cu" if device.type == "cpu" else ""
     version = re.search(r"PoCL (\d[\w.-]*)", device.platform)
@@ -180,7 +177,7 @@ _POCL_CACHE = "POCL_CACHE_DIR"
 
 
 def _give_caches() -> None:
-    """Give PoCL and PyOpenCL a folder for their caches if the user's is not writable: neither works else."""
+    """Give PoCL and PyOpenCL, which need caches, a temporary folder if the user's is not writable."""
     try:
         if is_writable(cache_home().parent / "pocl" / "kcache"):
             return
@@ -204,11 +201,11 @@ def _platforms() -> list[cl.Platform]:
 
 def _handles(platform: cl.Platform) -> list[cl.Device]:
     try:
-        found = list(platform.get_devices())
+        handles = list(platform.get_devices())
         if platform.name == _POCL:
-            for handle in found:
+            for handle in handles:
                 name_unknown_cpu(handle)
-        return found
+        return handles
     except cl.Error as error:
         raise EnvironmentFault(
             f"the OpenCL platform {platform.name!r} does not list its devices ({error}); "
@@ -222,22 +219,22 @@ _CPU_LEVELS: tuple[tuple[set[str], bytes], ...] = (
     ({"sse4_1", "sse4_2", "ssse3", "popcnt", "cx16"}, b"x86-64-v2"),
     (set(), b"x86-64"),
 )
-"""Flags of a CPU, and the name that LLVM has for all that have them."""
+"""Flags of a CPU, and LLVM's name for CPUs with these flags."""
 _CPU_NAME = ctypes.create_string_buffer(16)
 _POCL_DEVICE_BYTES = 1024
-"""Of PoCL's description of a device, at least: the part with the names of triple and CPU is before."""
+"""Lower bound on the size of PoCL's description of a device, in which triple and CPU are near the start."""
 
 
 def name_unknown_cpu(handle: Any) -> None:
-    """Give PoCL the name of the CPU where its LLVM does not know it, which is so on each CPU newer than it.
+    """Set the name of the CPU in PoCL if its LLVM does not know it, as with every newer CPU.
 
-    PoCL then takes 'generic', which its compiler refuses for x86, whatever the build options say (its issue
-    1049). The name stands in the device's description, after the triple, and is read at each build.
+    PoCL then uses 'generic', which its compiler refuses for x86, whatever the build options say (its issue
+    1049). The name follows the triple in the device's description, and is read at each build.
     """
     if not handle.version.endswith("-generic"):
         return
     with Path("/proc/self/mem").open("rb", buffering=0) as memory:
-        # Unlike a pointer, the file refuses a wrong address.
+        # Reading the file fails for an invalid address; dereferencing a pointer would crash.
         def starts(address: int, text: bytes) -> bool:
             try:
                 return os.pread(memory.fileno(), len(text), address) == text
@@ -268,16 +265,16 @@ def _with_parts(handle: Any, name: str) -> Iterator[OpenCLDevice]:
         try:
             handles = handle.create_sub_devices([by_counts, part, 0])
         except cl.Error:
-            # Some drivers say that they can, and cannot.
+            # Some drivers announce partitions, but cannot create them.
             return
         yield OpenCLDevice(f"{name}/{part}", f"{slug}-{part}cu", kind, handles[0])
         part *= 2
 
 
-def _with_distinct_keys(found: list[OpenCLDevice]) -> Iterator[OpenCLDevice]:
+def _with_distinct_keys(found_devices: list[OpenCLDevice]) -> Iterator[OpenCLDevice]:
     """Number devices of the same model from the second on."""
     seen: dict[str, int] = {}
-    for device in found:
+    for device in found_devices:
         seen[device.key] = seen.get(device.key, 0) + 1
         number = seen[device.key]
         key = device.key if number == 1 else f"{device.key}-{number}"
@@ -322,7 +319,7 @@ _MEMORY = frozenset(
 
 @contextmanager
 def opencl_faults(device: str, what: str) -> Iterator[None]:
-    """Turn errors of OpenCL into Crosscast's."""
+    """Raise errors of OpenCL as those of Crosscast."""
     try:
         yield
     except cl.Error as error:
@@ -340,12 +337,12 @@ _START, _END = cl.profiling_info.START, cl.profiling_info.END
 
 
 class RunTimes(NamedTuple):
-    """What one run of an application took."""
+    """Times of one run of an application."""
 
-    kernels_s: dict[str, list[float]]  # Time on the device of each invocation, by kernel, in order
-    transfer_s: float  # Time on the device of all copies
-    host_s: float  # Time on the host, from the first command to the end of the last
-    started_s: float  # When it started, in seconds since 1970-01-01 UTC
+    kernels_s: dict[str, list[float]]  # Device time of each invocation, by kernel, in order
+    transfer_s: float  # Device time of all copies
+    host_s: float  # Host time from the first command to the end of the last
+    started_s: float  # Start in seconds since 1970-01-01 UTC
 
 
 class OpenCLQueue:
@@ -386,15 +383,15 @@ class OpenCLQueue:
             entry = self._kernels[kernel] = self._kernel(kernel)
         buffers = self._buffers
         try:
-            given = [buffers.get(id(arg)) or _value(kernel, arg) for arg in args]
-            self._launches.append((kernel, entry(self._queue, global_size, local_size, *given)))
+            values = [buffers.get(id(arg)) or _value(kernel, arg) for arg in args]
+            self._launches.append((kernel, entry(self._queue, global_size, local_size, *values)))
         except TypeError:
-            # What pyopencl and `_value` say of a wrong argument; looked at here, where time is not measured.
+            # Raised by pyopencl and `_value` for a wrong argument; checked here, outside the measured path.
             expect_arguments(kernel, args, self._arrays, entry.num_args)
             raise
 
     def complete(self, run: Callable[[OpenCLQueue], None]) -> None:
-        """Run something on this queue, and wait until it has ended.
+        """Call a function that enqueues commands, and wait until they have ended.
 
         Errors of OpenCL are left to the caller's `opencl_faults`.
         """
@@ -404,7 +401,7 @@ class OpenCLQueue:
         self._queue.finish()
 
     def timed(self, run: Callable[[OpenCLQueue], None]) -> RunTimes:
-        """Run something on this queue and say what it took.
+        """Call a function that enqueues commands, and return the times of these.
 
         Called in the measuring loop, so errors of OpenCL are left to the caller's `opencl_faults`.
         """
@@ -420,7 +417,7 @@ class OpenCLQueue:
         return RunTimes(times, sum(map(duration_s, copies)), host, started)
 
     def spoil(self) -> None:
-        """Fill all buffers with bytes that no run leaves behind, so that results must be made anew."""
+        """Overwrite all buffers, so that results must be computed anew."""
         for buffer in self._buffers.values():
             cl.enqueue_fill_buffer(self._queue, buffer, np.full(1, 0xA5, np.uint8), 0, buffer.size)
         self._queue.finish()
@@ -432,8 +429,8 @@ class OpenCLQueue:
         try:
             return cl.Kernel(self._program, name)
         except cl.LogicError as error:
-            there = ", ".join(kernel.function_name for kernel in self._program.all_kernels())
-            raise LaunchError(f"kernel {name!r}: expected one of {there}") from error
+            known = ", ".join(kernel.function_name for kernel in self._program.all_kernels())
+            raise LaunchError(f"kernel {name!r}: expected one of {known}") from error
 
 
 class _Buffers(dict[int, "cl.Buffer"]):
@@ -448,12 +445,12 @@ def built(context: cl.Context, device: OpenCLDevice, program: Program) -> cl.Pro
     options = [*program.options, f"-cl-std=CL{program.standard}"]
     with warnings.catch_warnings(), _include_folder(program) as folder:
         options += ["-I", folder] if folder else []
-        # pyopencl warns of what a compiler says; it is in the error if it matters.
+        # pyopencl warns of every output of a compiler; that of a failure is in the error.
         warnings.simplefilter("ignore")
         try:
             source = cl.Program(context, program.content.decode(errors="replace"))
-            made: cl.Program = source.build(options, [device.handle])
-            return made
+            binary: cl.Program = source.build(options, [device.handle])
+            return binary
         except cl.RuntimeError as error:
             log = _log(error)
             raise CompileError(f"{program.label}: the compiler of {device.id} refuses it: {log}") from error
@@ -461,7 +458,7 @@ def built(context: cl.Context, device: OpenCLDevice, program: Program) -> cl.Pro
 
 @contextmanager
 def _include_folder(program: Program) -> Iterator[str | None]:
-    """Folder of the source, by a name that compilers take: options cannot hold spaces (PoCL)."""
+    """Give the folder of the source a path without spaces, which options of PoCL cannot have."""
     folder = None if program.path is None else str(program.path.parent.absolute())
     if folder is None or " " not in folder:
         yield folder
@@ -473,7 +470,7 @@ def _include_folder(program: Program) -> Iterator[str | None]:
 
 
 def _log(error: Exception) -> str:
-    """What the compiler says, in a line; pyopencl's copy of the source is removed."""
+    """Return the compiler's output in a line, and remove pyopencl's copy of the source."""
     text, _, saved = str(error).partition("\n(source saved as ")
     if saved:
         Path(saved.rstrip(")")).unlink(missing_ok=True)
@@ -495,7 +492,7 @@ def _value(kernel: str, arg: Argument) -> Any:
 
 
 def duration_s(event: Any) -> float:
-    """Time on the device of an event that has ended, of a queue with profiling, in seconds."""
-    # Not through event.profile, which takes longer: this is in the measuring loop.
-    ask = event.get_profiling_info
-    return float((ask(_END) - ask(_START)) / _NS_PER_S)
+    """Return the device time of an ended event, of a queue with profiling, in seconds."""
+    # event.profile takes longer, and this is in the measuring loop.
+    query = event.get_profiling_info
+    return float((query(_END) - query(_START)) / _NS_PER_S)

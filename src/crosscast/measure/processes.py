@@ -1,4 +1,4 @@
-"""Processes that measure: what they are asked, in a line of JSON, and what they answer, in several."""
+"""Measuring processes: their jobs, each a line of JSON, and their answers, several lines."""
 
 from __future__ import annotations
 
@@ -26,29 +26,29 @@ from crosscast.errors import CrosscastError, DeviceFault, InputError, MissingExt
 from crosscast.measure.subjects import LaunchFile, Settings, Subject, SuiteProblem
 
 Report = Callable[[int, float], None]
-"""Called now and then with the runs so far and the seconds that they took."""
+"""Called repeatedly with the runs so far and their seconds."""
 
 
 class SessionJob(msgspec.Struct, frozen=True, tag=True):
-    """Measure something."""
+    """Measure a subject."""
 
-    subject: Subject  # What to measure
+    subject: Subject
     device: str  # Id of the device
-    settings: Settings  # How
-    repeat: int = 0  # Number of this process among those that measure the same
+    settings: Settings
+    repeat: int = 0  # Number of this process among repeats
 
 
 class CoRunJob(msgspec.Struct, frozen=True, tag=True):
-    """Get something ready, then run it as orders say (`crosscast.measure.worker.CoRunner`)."""
+    """Prepare a subject, then run it by orders (`crosscast.measure.session.CoRunner`)."""
 
-    subject: Subject  # What to run
+    subject: Subject
     device: str  # Id of the device
-    warmups: int  # Runs before, which are not recorded
+    warmups: int  # Runs before, not recorded
     counters: bool  # Whether to count events of the CPU
 
 
 class DescribeJob(msgspec.Struct, frozen=True, tag=True):
-    """Measure what describes a device."""
+    """Measure the row of a device in the table of devices."""
 
     device: str  # Id of the device
 
@@ -56,33 +56,33 @@ class DescribeJob(msgspec.Struct, frozen=True, tag=True):
 class CharacterizeJob(msgspec.Struct, frozen=True, tag=True):
     """Characterize an application of the suite."""
 
-    subject: SuiteProblem  # Which one, and how large
-    timeout_s: float  # Longest time of a launch, in seconds
+    subject: SuiteProblem
+    timeout_s: float  # Time limit of a launch in seconds
 
 
 class InstructionMixJob(msgspec.Struct, frozen=True, tag=True):
     """Count the instructions of all launches of a run by class."""
 
-    subject: SuiteProblem | LaunchFile  # An application, or a launch file
-    timeout_s: float  # Longest time of a launch, in seconds
+    subject: SuiteProblem | LaunchFile
+    timeout_s: float  # Time limit of a launch in seconds
 
 
 Job = SessionJob | DescribeJob | CharacterizeJob | InstructionMixJob
-"""What is answered once."""
+"""Jobs with a single answer."""
 
 
 def label_of(job: Job) -> str:
-    """What a job is about, for messages."""
+    """Return the label of a job, for messages."""
     return job.device if isinstance(job, SessionJob | DescribeJob) else job.subject.label
 
 
 def render_job(job: Job | CoRunJob) -> str:
-    """A job as a line of JSON."""
+    """Return a job as a line of JSON."""
     return msgspec.json.encode(job).decode() + "\n"
 
 
 def read_job(line: str) -> Job | CoRunJob:
-    """A job that `render_job` wrote."""
+    """Parse a job that `render_job` wrote."""
     job: Job | CoRunJob = msgspec.json.decode(line, type=Job | CoRunJob)
     return job
 
@@ -91,7 +91,7 @@ _PR_SET_PDEATHSIG = 1
 
 
 class Send(Protocol):
-    """Sends a line."""
+    """Sender of lines."""
 
     def __call__(self, **fields: object) -> None:
         """Send fields as a line of JSON."""
@@ -99,14 +99,14 @@ class Send(Protocol):
 
 @contextmanager
 def answering(parent: int) -> Iterator[Send]:
-    """Answer a process while a ``with`` block runs, and end with it, even if it is killed.
+    """Answer a parent process during a ``with`` block, and end with it, even if it is killed.
 
-    Errors of Crosscast are answers, ``{"error": …, "arguments": …}``, and end the block. Import what takes
-    long inside of it: the other process may be killed meanwhile.
+    Errors of Crosscast are sent as ``{"error": …, "arguments": …}``, and end the block. Slow imports belong
+    inside of it, as the parent may be killed meanwhile.
     """
     end_with(parent)
-    sys.excepthook = _complain
-    # A kernel that crashes is no reason to write this process's memory to a file.
+    sys.excepthook = _report_exception
+    # No core dumps of kernels that crash.
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     with os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8") as answers:
         os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
@@ -118,7 +118,7 @@ def answering(parent: int) -> Iterator[Send]:
         try:
             yield send
         except CrosscastError as error:
-            # Of a part that is missing, also how to get it.
+            # A missing extra also has the advice to install it.
             missing = isinstance(error, MissingExtraError)
             arguments = error.__reduce__()[1] if missing else [str(error)]
             about = {"where": error.where, "field": error.field} if isinstance(error, InputError) else {}
@@ -127,8 +127,8 @@ def answering(parent: int) -> Iterator[Send]:
             send(error="DeviceFault", arguments=["this machine has not enough memory for the problem"])
 
 
-def _complain(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-    """Say what a driver with a mistake raised, and at last, in the line that is shown, where."""
+def _report_exception(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    """Print an exception of a driver; the last line, which is shown, has its location in the driver."""
     from crosscast.suite.registry import place_in_driver
 
     sys.__excepthook__(kind, error, trace)
@@ -137,11 +137,11 @@ def _complain(kind: type[BaseException], error: BaseException, trace: TracebackT
 
 
 def end_with(parent: int) -> None:
-    """Let this process end with the one that started it, even if that is killed."""
+    """Let this process end with its parent, even if that is killed."""
     if hasattr(ctypes.CDLL(None), "prctl"):
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     if os.getppid() != parent:
-        # It ended before the line above.
+        # The parent ended before the line above.
         os.kill(os.getpid(), signal.SIGKILL)
 
 
@@ -158,7 +158,7 @@ class Orders:
         self._poll.register(descriptor, select.POLLIN)
 
     def line(self) -> str | None:
-        """The next line, waited for; ``None`` if there will be none."""
+        """Wait for the next line; ``None`` at the end."""
         while b"\n" not in self._held:
             chunk = os.read(self._descriptor, _CHUNK)
             if not chunk:
@@ -168,79 +168,79 @@ class Orders:
         return line.decode()
 
     def next(self) -> dict[str, Any] | None:
-        """The next order, waited for; ``None`` if there will be none."""
+        """Wait for the next order; ``None`` at the end."""
         line = self.line()
         return None if line is None else dict(json.loads(line))
 
     def waiting(self) -> bool:
-        """Whether there is one, or there will be none: quick, as it is asked after every run."""
+        """Whether an order or the end is waiting; fast, as it is called after every run."""
         return bool(self._held) or bool(self._poll.poll(0))
 
 
-_MOST_COMPLAINTS = 1 << 16
-_LAST_WORDS_S = 10.0
-"""Time from the last that a process can say to its end."""
+_MOST_STDERR_BYTES = 1 << 16
+_EXIT_S = 10.0
+"""Longest time from the end of a process's output to its exit."""
 
 
 _WORKER = "crosscast.measure.worker"
 
 
 class AnsweringProcess:
-    """A Python process that runs a module, which answers lines of JSON."""
+    """A Python process that runs a module, which answers with lines of JSON."""
 
     def __init__(self, environment: Mapping[str, str] | None = None, module: str = _WORKER) -> None:
         self._child = subprocess.Popen(
-            # Not with the modules of the current folder, which may have the names of others.
+            # Without the modules of the current folder, which may shadow others.
             [sys.executable, "-P", "-m", module, str(os.getpid())],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             env=environment,
-            # Ctrl-C is for the process that started it, which then ends it.
+            # Ctrl-C goes to the parent, which then ends it.
             start_new_session=True,
         )
         assert self._child.stdout is not None
         assert self._child.stderr is not None
         self._rest = bytearray()
-        self._complaints = bytearray()
+        self._stderr = bytearray()
         self.lines: deque[bytes] = deque()
-        """Lines that nobody has taken yet."""
+        """Lines that were not consumed yet."""
         self.streams: list[IO[bytes]] = [self._child.stdout, self._child.stderr]
-        """What it has not closed yet."""
+        """Open output streams."""
 
     @property
     def pid(self) -> int:
-        """Its id."""
+        """Process id."""
         return self._child.pid
 
     @property
     def runs(self) -> bool:
-        """Whether it has not ended."""
+        """Whether it is running."""
         return self._child.poll() is None
 
-    def tell(self, text: str) -> None:
-        """Write to its standard input; a process that died already says why elsewhere."""
+    def write(self, text: str) -> None:
+        """Write to its standard input; errors of a process that died show elsewhere."""
         assert self._child.stdin is not None
         with suppress(BrokenPipeError):
             self._child.stdin.write(text.encode())
             self._child.stdin.flush()
 
-    def hang_up(self) -> None:
-        """Tell that nothing more will be told."""
+    def close_input(self) -> None:
+        """Close its standard input."""
         assert self._child.stdin is not None
         with suppress(BrokenPipeError):
             self._child.stdin.close()
 
     def read(self, stream: IO[bytes]) -> bool:
-        """Take what a stream holds, and wait if that is nothing; tell whether the stream goes on."""
+        """Read from a stream, waiting if it is empty; return whether it is still open."""
         chunk = os.read(stream.fileno(), _CHUNK)
         if not chunk:
             self.streams.remove(stream)
         elif stream is self._child.stderr:
-            self._complaints += chunk
-            del self._complaints[:-_MOST_COMPLAINTS]
+            self._stderr += chunk
+            del self._stderr[:-_MOST_STDERR_BYTES]
         else:
-            # Looked through only when a line ends: an answer may be hundreds of megabytes.
+            # Split only when a line ends: an answer may be hundreds of megabytes.
             self._rest += chunk
             if b"\n" in chunk:
                 *lines, self._rest = self._rest.split(b"\n")
@@ -248,25 +248,25 @@ class AnsweringProcess:
         return bool(chunk)
 
     def crash(self, label: str, hint: str = "") -> DeviceFault:
-        """What to say of a process that closed its output without an answer."""
+        """Return the fault of a process that closed its output without an answer."""
         try:
-            code = self._child.wait(_LAST_WORDS_S)
+            code = self._child.wait(_EXIT_S)
         except subprocess.TimeoutExpired:
             return DeviceFault(f"{label}: the process that measured closed its output and did not end")
-        lines = self._complaints.decode(errors="replace").strip().splitlines()
+        lines = self._stderr.decode(errors="replace").strip().splitlines()
         last = f": {lines[-1]}" if lines else ""
         how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with code {code}"
         advice = hint if code == -signal.SIGSEGV else ""
         return DeviceFault(f"{label}: the process that measured {how}{last}{advice}")
 
     def kill(self) -> None:
-        """Kill it; what it said before can still be heard."""
+        """Kill it; its earlier output can still be read."""
         self._child.kill()
 
     def end(self) -> None:
         """Kill it, and wait until it has ended."""
         self.kill()
-        self.hang_up()
+        self.close_input()
         self._child.wait()
         for stream in (self._child.stdout, self._child.stderr):
             assert stream is not None
@@ -274,27 +274,27 @@ class AnsweringProcess:
         self.streams.clear()
 
 
-def heard(
+def messages(
     processes: Sequence[AnsweringProcess], end: float
 ) -> Iterator[tuple[AnsweringProcess, bytes | None]]:
-    """Lines that processes answer, each with its process, and none when one has closed its output."""
+    """Yield output lines of processes, each with its process; ``None`` when one has closed its output."""
     with selectors.DefaultSelector() as selector:
         for process in processes:
             for stream in process.streams:
                 selector.register(stream, selectors.EVENT_READ, process)
-            yield from _taken(process)
+            yield from _consume(process)
         while selector.get_map():
             ready = selector.select(max(end - time.monotonic(), 0))
-            # A process that says something at all times must not be listened to for ever.
+            # A process with endless output must not extend the time.
             if not ready or time.monotonic() > end:
                 return
             for key, _ in ready:
                 if not key.data.read(key.fileobj):
                     selector.unregister(key.fileobj)
-                yield from _taken(key.data)
+                yield from _consume(key.data)
 
 
-def _taken(process: AnsweringProcess) -> Iterator[tuple[AnsweringProcess, bytes | None]]:
+def _consume(process: AnsweringProcess) -> Iterator[tuple[AnsweringProcess, bytes | None]]:
     while process.lines:
         yield process, process.lines.popleft()
     if not process.streams:
@@ -302,9 +302,9 @@ def _taken(process: AnsweringProcess) -> Iterator[tuple[AnsweringProcess, bytes 
 
 
 class Answer(TypedDict, total=False):
-    """What a job is answered: the fields of its kind."""
+    """Answer to a job: the fields of its kind."""
 
-    session: SessionRow  # Of `SessionJob`: what its process measured
+    session: SessionRow  # Of `SessionJob`
     records: list[RecordRow]
     energy: list[EnergyRow]
     notes: list[str]
@@ -313,36 +313,36 @@ class Answer(TypedDict, total=False):
     mix: dict[str, float]  # Of `InstructionMixJob`: shares of the instructions
 
 
-def said(line: bytes) -> dict[str, Any]:
-    """What a line says; an error that the process answered is raised here."""
-    found: dict[str, Any] = json.loads(line)
-    if "error" not in found:
-        return found
-    kind = getattr(errors, found["error"], DeviceFault)
-    error = (kind if issubclass(kind, CrosscastError) else DeviceFault)(*found["arguments"])
+def parse_message(line: bytes) -> dict[str, Any]:
+    """Parse a line; raise an error that the process sent."""
+    message: dict[str, Any] = json.loads(line)
+    if "error" not in message:
+        return message
+    kind = getattr(errors, message["error"], DeviceFault)
+    error = (kind if issubclass(kind, CrosscastError) else DeviceFault)(*message["arguments"])
     if isinstance(error, InputError):
-        error.where, error.field = found.get("where"), found.get("field")
+        error.where, error.field = message.get("where"), message.get("field")
     raise error
 
 
 OUT_OF_BOUNDS = "; crosscast characterize ... --check-bounds finds accesses that are out of bounds"
-"""What to add to a segmentation fault."""
+"""Advice after a segmentation fault."""
 
 
 def run_job(job: Job, timeout_s: float, report: Report = lambda runs, elapsed_s: None) -> Answer:
-    """Run a job in a process of its own and return its answer."""
+    """Run a job in a new process and return its answer."""
     child = AnsweringProcess()
     try:
-        child.tell(render_job(job))
-        child.hang_up()
-        for _, line in heard([child], time.monotonic() + timeout_s):
+        child.write(render_job(job))
+        child.close_input()
+        for _, line in messages([child], time.monotonic() + timeout_s):
             if line is None:
                 raise child.crash(label_of(job), OUT_OF_BOUNDS if isinstance(job, SessionJob) else "")
-            found = said(line)
-            if "answer" in found:
-                answer: Answer = found["answer"]
+            message = parse_message(line)
+            if "answer" in message:
+                answer: Answer = message["answer"]
                 return answer
-            report(found["runs"], found["elapsed_s"])
+            report(message["runs"], message["elapsed_s"])
         raise DeviceFault(f"{label_of(job)}: did not end within {timeout_s:g} s (the time limit)")
     finally:
         child.end()

@@ -1,4 +1,4 @@
-"""The sensors: RAPL of CPUs, NVML of NVIDIA GPUs, and recordings; each reads a counter at any moment."""
+"""Sensors: RAPL of CPUs, NVML of NVIDIA GPUs, and recordings; each reads a counter at any time."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ from crosscast.measure.energy import Clock, Sensor, Watch
 
 
 class CounterSensor:
-    """A sensor that adds up what a counter moves by; a fault stays one until it begins anew."""
+    """A sensor that sums the increments of a counter; a fault persists until it begins anew."""
 
     unit_j: float
-    """Joules of what `_step` gives."""
+    """Joules in a unit of `_step`."""
 
     def __init__(self, domains: tuple[str, ...], clock: Clock) -> None:
         self.domains = domains
@@ -44,7 +44,7 @@ class CounterSensor:
             self._total = [0.0] * len(self.domains)
 
     def read_j(self) -> tuple[float, ...]:
-        """Energy of each domain since the first reading, in joules."""
+        """Return the energy of each domain since the first reading, in joules."""
         with self._lock:
             if self._fault is not None:
                 raise self._fault
@@ -65,24 +65,24 @@ class CounterSensor:
 
     @abstractmethod
     def _counts(self) -> Sequence[int]:
-        """What the counter of each domain says."""
+        """Return the counter of each domain."""
 
     @abstractmethod
     def _step(self, domain: int, before: int, after: int, seconds: float) -> float:
-        """By how much a counter moved between two readings."""
+        """Return the increment of a counter between two readings."""
 
 
 ROOT = Path("/sys/class/powercap")
-"""Where Linux shows the zones."""
+"""Folder of the zones on Linux."""
 
 _POWER_BOUND_W = 1000.0
-"""More than any package draws: twice the largest that are sold."""
+"""Upper bound on the power of a package: twice that of the largest ones."""
 
 _LONGEST_INTERVAL_S = 10.0
 """Time between two readings that is never exceeded, in seconds."""
 
 _RAPL_SLACK_S = 0.1
-"""Far more than the counters of CPUs take to move on (about a millisecond)."""
+"""Far more than the update interval of CPU counters (about a millisecond)."""
 
 MICRO = 1e-6
 """Joules in a microjoule."""
@@ -96,7 +96,7 @@ class _Zone(NamedTuple):
     range_uj: int | None
 
     def fault(self, error: Exception) -> SensorFault:
-        """Say that the counter could not be read, and why."""
+        """Return the fault for a failed reading, with its reason."""
         why = (error.strerror if isinstance(error, OSError) else None) or str(error)
         return SensorFault(f"rapl: reading {self.file} failed: {why}")
 
@@ -123,7 +123,7 @@ def _zone(folder: Path) -> _Zone:
 
 
 def _working_zones(root: Path) -> list[_Zone]:
-    """Zones that can be read."""
+    """Return the readable zones."""
     folders = [f for f in root.glob("intel-rapl:*") if re.fullmatch(r"intel-rapl:\d+(:\d+)?", f.name)]
     if not folders:
         raise EnvironmentFault(f"rapl: this machine shows no energy counters (no intel-rapl:* in {root})")
@@ -143,11 +143,11 @@ def _working_zones(root: Path) -> list[_Zone]:
 
 
 class RaplSensor(CounterSensor):
-    """Energy counters of the CPU packages, each of which counts for all its cores, whoever uses them."""
+    """Energy counters of the CPU packages; each counts all its cores and all processes."""
 
     name = "rapl"
     resolution_s = 1e-3
-    # The counters move every millisecond; a reading at the start and one at the end say it all.
+    # The counters update every millisecond: readings at both ends suffice.
     samples_wanted = 1
     is_quick = True
     unit_j = MICRO
@@ -157,8 +157,8 @@ class RaplSensor(CounterSensor):
         # Opening the files each time would take longer than reading them.
         self._files = [os.open(zone.file, os.O_RDONLY | os.O_CLOEXEC) for zone in zones]
         weakref.finalize(self, _close, self._files)
-        # A wrap-around is seen by a count that went back, which is certain only if less than one range went
-        # by. Half of it leaves time for a thread that wakes late.
+        # A wrap-around shows as a decrease only if less than one range has passed. Half of it leaves time for
+        # a thread that wakes late.
         ranges_j = [zone.range_uj * MICRO for zone in zones if zone.range_uj is not None]
         self.interval_s = min([_LONGEST_INTERVAL_S, *(range_j / 2 / _POWER_BOUND_W for range_j in ranges_j)])
         super().__init__(tuple(zone.domain for zone in zones), clock)
@@ -169,19 +169,18 @@ class RaplSensor(CounterSensor):
         self._last = self._clock(), self._counts()
 
     def _counts(self) -> Sequence[int]:
-        found: list[int] = []
+        counts: list[int] = []
         try:
             for file in self._files:
-                found.append(int(os.pread(file, 32, 0)))
+                counts.append(int(os.pread(file, 32, 0)))
         except (OSError, ValueError) as error:
-            raise self._zones[len(found)].fault(error) from error
-        return found
+            raise self._zones[len(counts)].fault(error) from error
+        return counts
 
     def _step(self, domain: int, before: int, after: int, seconds: float) -> float:
-        """By how much a counter moved, which starts again at 0 after its largest value.
+        """Return the increment of a counter, which wraps around after its largest value.
 
-        One that went back without that being possible in the time was set to 0 by something else, such as a
-        suspend.
+        A decrease that no wrap-around explains at possible power is a fault: a reset, as by a suspend.
         """
         if after >= before:
             return after - before
@@ -201,11 +200,11 @@ def _close(files: list[int]) -> None:
 
 _MILLI = 1e-3
 _COUNTER_STEP_S = 0.1
-"""As long as an energy counter of NVIDIA takes to move on."""
+"""Update interval of NVIDIA's energy counters."""
 _COUNTER_INTERVAL_S = 0.02
-"""Shorter than the counter takes to move on (some 20 to 100 ms), so that every move is seen."""
+"""Below the update interval (some 20 to 100 ms), so that no update is missed."""
 _POWER_INTERVAL_S = 0.1
-"""As long as the slowest cards take to renew their power, so that every reading is a new one."""
+"""Update interval of power on the slowest cards, so that every reading is a new one."""
 
 _NOT_SUPPORTED = 3
 _FUNCTION_NOT_FOUND = 13
@@ -230,7 +229,7 @@ _SENTENCES = {
     20: "there is not enough memory",
     999: "the driver reports an unknown error",
 }
-"""What each error of NVML says, by its number."""
+"""Sentence for each error of NVML, by its number."""
 
 
 def _library() -> ModuleType:
@@ -245,7 +244,7 @@ def _sentence(error: Any) -> str:
 
 
 def gpus() -> list[str]:
-    """Tell the UUIDs of the NVIDIA GPUs of this machine."""
+    """Return the UUIDs of the NVIDIA GPUs of this machine."""
     nvml = _library()
     try:
         nvml.nvmlInit()
@@ -256,13 +255,13 @@ def gpus() -> list[str]:
 
 
 class NvmlSensor(CounterSensor):
-    """Energy counter of an NVIDIA GPU, or else its power, added up by trapezoids.
+    """Energy counter of an NVIDIA GPU, or else its power, integrated by trapezoids.
 
-    It counts the whole card, memory included, whoever uses it.
+    It counts the whole card, memory included, and all processes.
     """
 
     name = "nvml"
-    # Both quantities are renewed some ten times a second: 20 of them bound the error of the ends to 5 %.
+    # Both quantities update some ten times a second: 20 readings bound the error of the ends to 5 %.
     samples_wanted = 20
     is_quick = False
     unit_j = _MILLI
@@ -276,21 +275,21 @@ class NvmlSensor(CounterSensor):
                 self._nvml.nvmlDeviceGetHandleByUUID if by_uuid else self._nvml.nvmlDeviceGetHandleByPciBusId
             )
             self._handle = find(device)
-            self.counts_energy = self._tells_energy()
-            self._ask: Callable[[object], int] = (
+            self.counts_energy = self._has_energy_counter()
+            self._query: Callable[[object], int] = (
                 self._nvml.nvmlDeviceGetTotalEnergyConsumption
                 if self.counts_energy
                 else self._nvml.nvmlDeviceGetPowerUsage
             )
             if not self.counts_energy:
-                self._ask(self._handle)
+                self._query(self._handle)
         except self._nvml.NVMLError as error:
             raise EnvironmentFault(_sentence(error)) from error
         self.interval_s = _COUNTER_INTERVAL_S if self.counts_energy else _POWER_INTERVAL_S
         self.resolution_s = _COUNTER_STEP_S if self.counts_energy else 0.0
         super().__init__((domain,), clock)
 
-    def _tells_energy(self) -> bool:
+    def _has_energy_counter(self) -> bool:
         try:
             self._nvml.nvmlDeviceGetTotalEnergyConsumption(self._handle)
         except self._nvml.NVMLError as error:
@@ -301,7 +300,7 @@ class NvmlSensor(CounterSensor):
 
     def _counts(self) -> Sequence[int]:
         try:
-            return (self._ask(self._handle),)
+            return (self._query(self._handle),)
         except self._nvml.NVMLError as error:
             raise SensorFault(_sentence(error)) from error
 
@@ -319,9 +318,9 @@ _REPLAY_INTERVAL_S = 0.02
 
 
 class ReplaySensor:
-    """Tells what a recording tells, which runs from the moment at which the sensor begins.
+    """Replays a recording from the time at which the sensor begins.
 
-    Between two rows the energy is on the straight line: it moves all the time.
+    Energy is interpolated linearly between rows.
     """
 
     name = "replay"
@@ -339,11 +338,11 @@ class ReplaySensor:
         self.begin()
 
     def begin(self) -> None:
-        """Begin at the beginning of the recording."""
+        """Restart the recording."""
         self._start_s = self._clock()
 
     def read_j(self) -> tuple[float, ...]:
-        """Energy of each domain since the beginning, in joules."""
+        """Return the energy of each domain since the beginning, in joules."""
         now_s = self._clock() - self._start_s
         if now_s > self._length_s:
             raise SensorFault(f"replay: {self._path} ends after {self._length_s:.3g} s")
@@ -362,18 +361,20 @@ def _load(path: Path) -> dict[str, tuple[list[float], list[float]]]:
     if tuple(header) != _HEADER:
         raise InputError.of(where=where, expected=",".join(_HEADER), found=",".join(header)[:80])
     tracks: dict[str, tuple[list[float], list[float]]] = {}
-    for place, row in rows:
+    for row_where, row in rows:
         domain = row["domain"]
         if not domain:
-            raise InputError.of(where=place, field="domain", expected="a name", found="an empty cell")
-        for column, known in zip(_HEADER[1:], tracks.setdefault(domain, ([], [])), strict=True):
+            raise InputError.of(where=row_where, field="domain", expected="a name", found="an empty cell")
+        for column, previous in zip(_HEADER[1:], tracks.setdefault(domain, ([], [])), strict=True):
             value, rises = number_of_text(row[column]), column == "time_s"
             if math.isnan(value):
-                raise InputError.of(where=place, field=column, expected="a finite number", found=row[column])
-            if known and (value < known[-1] or (rises and value == known[-1])):
-                bound = f"{'more than' if rises else 'at least'} {known[-1]} (domain {domain} before)"
-                raise InputError.of(where=place, field=column, expected=bound, found=value)
-            known.append(value)
+                raise InputError.of(
+                    where=row_where, field=column, expected="a finite number", found=row[column]
+                )
+            if previous and (value < previous[-1] or (rises and value == previous[-1])):
+                bound = f"{'more than' if rises else 'at least'} {previous[-1]} (domain {domain} before)"
+                raise InputError.of(where=row_where, field=column, expected=bound, found=value)
+            previous.append(value)
     if not tracks:
         raise InputError(f"{path}: expected a recording with samples, found none")
     for domain, (times_s, _) in tracks.items():
@@ -383,7 +384,7 @@ def _load(path: Path) -> dict[str, tuple[list[float], list[float]]]:
 
 
 def record(sensor: Sensor, seconds: float, path: Path) -> None:
-    """Watch for a while, and write what the sensor says as a recording."""
+    """Read a sensor for some seconds, and write its readings as a recording."""
     notes: list[str] = []
     watch = Watch(sensor, notes)
     time.sleep(seconds)
@@ -401,7 +402,7 @@ def record(sensor: Sensor, seconds: float, path: Path) -> None:
 _REPLAY, _NVML = "replay:", "nvml:"
 
 _OF_TYPE = {"cpu": ("rapl",), "gpu": ("nvml",), None: ("rapl", "nvml")}
-"""Names of the sensors that a type of device may have, and that a whole machine may."""
+"""Names of the sensors that a type of device, or a whole machine, may have."""
 
 
 @dataclass(frozen=True)
@@ -409,39 +410,41 @@ class SensorAvailability:
     """A sensor that a device may have."""
 
     name: str  # Name of the sensor
-    works: bool  # It can be read here and now
-    reason: str | None  # Why it cannot, as a sentence; none if it can
+    works: bool  # Whether it can be read
+    reason: str | None  # Sentence why not; `None` if it works
 
 
 def sensors(device_type: str, pci_bus_id: str | None = None, root: Path = ROOT) -> list[SensorAvailability]:
-    """Tell which sensors a device may have, and whether they work."""
-    tried = _tried(device_type, pci_bus_id, root)
-    reasons = {name: found if isinstance(found, str) else None for name, found in tried.items()}
+    """Return the sensors that a device may have, and whether they work."""
+    tried = _try_sensors(device_type, pci_bus_id, root)
+    reasons = {name: result if isinstance(result, str) else None for name, result in tried.items()}
     return [SensorAvailability(name, works=reason is None, reason=reason) for name, reason in reasons.items()]
 
 
-def _tried(device_type: str | None, pci_bus_id: str | None, root: Path) -> dict[str, list[Sensor] | str]:
-    """Each kind of sensor that a device or the machine may have: opened, or why it does not work."""
-    found: dict[str, list[Sensor] | str] = {}
+def _try_sensors(
+    device_type: str | None, pci_bus_id: str | None, root: Path
+) -> dict[str, list[Sensor] | str]:
+    """Open each kind of sensor that a device or the machine may have; else give the reason."""
+    results: dict[str, list[Sensor] | str] = {}
     for name in _OF_TYPE.get(device_type, ()):
         try:
-            found[name] = open_sensors(name, device_type, pci_bus_id, root)[0]
+            results[name] = open_sensors(name, device_type, pci_bus_id, root)[0]
         except (EnvironmentFault, MissingExtraError) as error:
-            found[name] = str(error)
-    return found
+            results[name] = str(error)
+    return results
 
 
 def open_sensor(
     spec: str, device_type: str, pci_bus_id: str | None = None, root: Path = ROOT
 ) -> Sensor | None:
-    """Open a sensor of a device by name; none for ``none``, and for ``auto`` where none works."""
+    """Open a sensor of a device by name; ``None`` for ``none``, and for ``auto`` if none works."""
     return next(iter(open_sensors(spec, device_type, pci_bus_id, root)[0]), None)
 
 
 def open_sensors(
     spec: str, device_type: str | None = None, pci_bus_id: str | None = None, root: Path = ROOT
 ) -> tuple[list[Sensor], list[str]]:
-    """Open sensors by name, of a device or of the machine; tell too why those of ``auto`` do not work."""
+    """Open sensors of a device or of the machine by name; return also the reasons of faults with ``auto``."""
     if spec.startswith(_REPLAY):
         return [ReplaySensor(Path(spec.removeprefix(_REPLAY)))], []
     if spec.startswith(_NVML):
@@ -455,9 +458,9 @@ def open_sensors(
     if spec != "auto":
         known = f"auto, rapl, nvml, {_NVML}UUID, {_REPLAY}PATH, none"
         raise InputError.of(where="sensor", expected=f"one of {known}", found=repr(spec))
-    tried = list(_tried(device_type, pci_bus_id, root).values())
-    opened = chain.from_iterable(found for found in tried if not isinstance(found, str))
-    return list(opened), [found for found in tried if isinstance(found, str)]
+    tried = list(_try_sensors(device_type, pci_bus_id, root).values())
+    opened = chain.from_iterable(result for result in tried if not isinstance(result, str))
+    return list(opened), [result for result in tried if isinstance(result, str)]
 
 
 def _gpu_sensors(device_type: str | None, pci_bus_id: str | None) -> list[Sensor]:
@@ -465,9 +468,9 @@ def _gpu_sensors(device_type: str | None, pci_bus_id: str | None) -> list[Sensor
         if pci_bus_id is None:
             raise EnvironmentFault("nvml: the device has no PCI bus id or UUID to find it by")
         return [NvmlSensor(pci_bus_id)]
-    there = gpus()
-    if not there:
+    uuids = gpus()
+    if not uuids:
         raise EnvironmentFault("nvml: this machine has no NVIDIA GPU")
-    if len(there) == 1:
-        return [NvmlSensor(there[0])]
-    return [NvmlSensor(gpu, f"gpu-{number}") for number, gpu in enumerate(there)]
+    if len(uuids) == 1:
+        return [NvmlSensor(uuids[0])]
+    return [NvmlSensor(uuid, f"gpu-{number}") for number, uuid in enumerate(uuids)]

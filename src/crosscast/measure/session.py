@@ -1,4 +1,4 @@
-"""What the process that measures does: a session of an application alone, or a co-runner of a mix."""
+"""Work of the measuring process: a session of an isolated application, or a co-runner of a mix."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def measuring_loop(
     watch: Watch,
     report: Report = lambda runs, elapsed_s: None,
 ) -> tuple[list[RunTimes], float]:
-    """Run again and again; return what each run took, and the seconds of all.
+    """Repeat a run; return the times of each, and the seconds of all.
 
     Errors of OpenCL are left to the caller's `opencl_faults`.
     """
@@ -55,7 +55,7 @@ def measuring_loop(
 
 @contextmanager
 def no_garbage_collection() -> Iterator[None]:
-    """Collecting takes longer with every run that is kept, and would do so within some of them."""
+    """Disable garbage collection, which would disturb runs, more so with every recorded one."""
     enabled = gc.isenabled()
     gc.disable()
     try:
@@ -66,14 +66,14 @@ def no_garbage_collection() -> Iterator[None]:
 
 
 def warmed_up(loaded: Loaded, device: OpenCLDevice, warmups: int) -> OpenCLQueue:
-    """A queue on which an application ran, with a result that was right, and is spoiled since."""
+    """Return a queue on which an application ran with a correct result, with buffers overwritten since."""
     queue = OpenCLQueue(device, loaded.program, loaded.application.arrays)
     with opencl_faults(device.id, loaded.name):
         for _ in range(max(warmups, 1)):
             expect_kernels(loaded, queue.timed(loaded.application.run))
     check_result(loaded.application)
     with opencl_faults(device.id, loaded.name):
-        # Else the next check would pass with what the warm-up left.
+        # Otherwise the next check would pass with the warm-up's result.
         queue.spoil()
     return queue
 
@@ -90,15 +90,15 @@ def expect_kernels(loaded: Loaded, times: RunTimes) -> None:
 
 @dataclass
 class SessionRows:
-    """Rows of the tables that a session gives."""
+    """Rows of the tables from a session."""
 
     session: SessionRow
     records: list[RecordRow] = field(default_factory=list)
     energy: list[EnergyRow] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)  # What went wrong without ending it, for people
+    notes: list[str] = field(default_factory=list)  # Problems that were no failures
 
 
-def measure_here(
+def measure_session(
     loaded: Loaded,
     device: OpenCLDevice,
     settings: Settings,
@@ -107,16 +107,16 @@ def measure_here(
     repeat: int = 0,
     report: Report = lambda runs, elapsed_s: None,
 ) -> SessionRows:
-    """Measure in this process: warm-ups, a check, the recorded runs, a check again."""
+    """Measure in this process: warm-ups, a check, the recorded runs, and another check."""
     session = session_row(loaded, device, settings, repeat)
     queue = warmed_up(loaded, device, settings.warmups)
     before = host_state.clock_hz(), host_state.others_running()
     notes: list[str] = []
-    nbytes, most = loaded.application.nbytes, loaded.most_bytes
-    if most is not None and nbytes > most:
+    nbytes, most_bytes = loaded.application.nbytes, loaded.most_bytes
+    if most_bytes is not None and nbytes > most_bytes:
         notes.append(
-            f"{loaded.name}: its working set has {nbytes} bytes, more than the {most} that {loaded.size} "
-            "stands for (its driver's fit)"
+            f"{loaded.name}: its working set has {nbytes} bytes, more than the {most_bytes} that "
+            f"{loaded.size} stands for (its driver's fit)"
         )
     with opencl_faults(device.id, loaded.name), Counters(settings.counters) as counters:
         watch = Watch(sensor, notes)
@@ -152,7 +152,7 @@ def measure_here(
 
 
 def facts_of(device: OpenCLDevice) -> dict[str, object]:
-    """What else a measurement depends on: software, host, and driver of the device."""
+    """Return the environment of a measurement: software, host, and driver of the device."""
     return {
         **environment.facts(),
         "host": host_state.name(),
@@ -162,7 +162,7 @@ def facts_of(device: OpenCLDevice) -> dict[str, object]:
 
 
 def session_row(subject: Identity, device: OpenCLDevice, settings: Settings, repeat: int) -> SessionRow:
-    """Row of the table of sessions with all that is known before the first run."""
+    """Return the row of the table of sessions as known before the first run."""
     return {
         "application": subject.name,
         "size": subject.size,
@@ -207,12 +207,12 @@ def _energy(key: SessionKey, sensor: str | None, reading: Reading, runs: int) ->
     }
 
 
-_TELL_S = 0.01
-"""Jobs are told so often at most, as telling takes time too."""
+_SEND_S = 0.01
+"""Least time between two messages on jobs, as sending takes time."""
 
 
 class CoRunner:
-    """An application that runs beside others: gets ready, and does what is ordered."""
+    """An application that runs beside others, as its orders say."""
 
     def __init__(self, job: CoRunJob, orders: Orders, send: Send) -> None:
         self._orders = orders
@@ -225,13 +225,13 @@ class CoRunner:
         send(answer={"memory_bytes": self._loaded.application.nbytes})
 
     def serve(self) -> None:
-        """Do what is ordered until there are no more orders."""
+        """Follow orders until the input ends."""
         while (order := self._orders.next()) is not None:
             do: Callable[..., object] = getattr(self, order.pop("do"))
             self._send(answer=do(**order))
 
     def count(self, seconds: float) -> int:
-        """Tell how many runs take so long together."""
+        """Return the number of runs that take a time together."""
         times_s: list[float] = []
         with self._faults(), no_garbage_collection():
             now = start = time.monotonic()
@@ -240,11 +240,11 @@ class CoRunner:
                 self._run()
                 now = time.monotonic()
                 times_s.append(now - before)
-        # The median, as whatever else this machine does disturbs some of them.
+        # The median is robust against disturbances by other programs.
         return max(math.ceil(seconds / median(times_s)), 1)
 
     def round(self, at: float, runs: int) -> tuple[float, float]:
-        """Do one job from a moment on; tell when it started and ended."""
+        """Do one job from a time on; return its start and end."""
         with self._faults(), no_garbage_collection():
             start = _wait_until(at)
             for _ in range(runs):
@@ -252,11 +252,11 @@ class CoRunner:
             return start, time.monotonic()
 
     def loop(self, at: float, runs: int) -> dict[str, float]:
-        """Do jobs from a moment on until the next order; tell each, and at last the counters of a run."""
+        """Do jobs from a time on until the next order; send each, and return the counters of a run."""
         done = 0
         jobs: list[tuple[float, float, float]] = []
         with self._faults(), no_garbage_collection(), Counters(self._counters) as counters:
-            told = _wait_until(at)
+            sent = _wait_until(at)
             while not self._orders.waiting():
                 start, cpu_s = time.monotonic(), time.process_time()
                 for _ in range(runs):
@@ -267,21 +267,21 @@ class CoRunner:
                 else:
                     end = time.monotonic()
                     jobs.append((start, end, time.process_time() - cpu_s))
-                    if end - told >= _TELL_S:
+                    if end - sent >= _SEND_S:
                         self._send(jobs=jobs)
-                        jobs, told = [], end
+                        jobs, sent = [], end
         self._send(jobs=jobs)
         self._orders.next()
         return {name: value / done for name, value in counters.values.items()} if done else {}
 
     def check(self) -> None:
-        """Check the result of what ran."""
+        """Check the result of the last runs."""
         if not self._has_run:
             return
         check_result(self._loaded.application)
         self._has_run = False
         with self._faults():
-            # Else the next check would pass with what is there now.
+            # Otherwise the next check would pass with this result.
             self._queue.spoil()
 
     def _run(self) -> None:
@@ -293,6 +293,6 @@ class CoRunner:
 
 
 def _wait_until(at: float) -> float:
-    """Wait; return the time then."""
+    """Wait until a time; return the time then."""
     time.sleep(max(at - time.monotonic(), 0))
     return time.monotonic()

@@ -1,4 +1,4 @@
-"""The stressors: three microbenchmarks that miss the last-level cache more and more often."""
+"""Stressors: three microbenchmarks of increasing misses of the last-level cache."""
 
 from __future__ import annotations
 
@@ -21,39 +21,39 @@ from crosscast.suite.application import Application, Array, Parameters, Queue, e
 
 PIXEL_BYTES = 4
 VECTOR_BYTES = 64
-"""What a work-item reads at once."""
+"""Bytes that a work-item reads at once."""
 
 VGA_BYTES = 640 * 480 * PIXEL_BYTES
-"""A regular VGA image."""
+"""Bytes of a VGA image."""
 
 _FACTOR = np.uint32(2654435761)
 _SHIFT = np.uint32(15)
 
 
 def image(number: int, pixels: int) -> npt.NDArray[np.uint32]:
-    """Pixels of an image of the pool, ``(pixels,)``, as the kernel `make_images` makes them."""
+    """Return the pixels of an image of the pool, ``(pixels,)``, as the kernel `make_images` makes them."""
     first = number * pixels
     value = np.arange(first, first + pixels, dtype=np.uint64).astype(np.uint32) * _FACTOR
     return value ^ (value >> _SHIFT)
 
 
 IMAGES = 4
-"""Images of the pool."""
+"""Number of images in the pool."""
 ARRAYS = 2
-"""Arrays of the size of an image, beside the pool."""
+"""Number of further arrays of the size of an image."""
 
 
 def extents_of(image_bytes: int, groups: int = 8, items: int = 1) -> dict[str, int]:
-    """Extents of a microbenchmark that goes over a pool once, with images of whole vectors."""
-    whole = max(image_bytes // VECTOR_BYTES, 1) * VECTOR_BYTES
-    return {"image_bytes": whole, "images": IMAGES, "passes": 1, "groups": groups, "items": items}
+    """Return the extents of a microbenchmark with one pass over the pool and images of whole vectors."""
+    rounded = max(image_bytes // VECTOR_BYTES, 1) * VECTOR_BYTES
+    return {"image_bytes": rounded, "images": IMAGES, "passes": 1, "groups": groups, "items": items}
 
 
 class ImageReader(Application):
-    """What the three have in common: a pool of images, and a run that goes over it.
+    """Base of the three: a pool of images, and a run that goes over it.
 
     Source: Moolchandani, Kumar and Sarangi 2022, section 5.1.4. There the images come from files; here they
-    are made on the device, before the first run, so that nothing but the reading of them is a load.
+    are made on the device before the first run, so that reading them is the only load.
     """
 
     kernels: ClassVar[tuple[str, ...]]
@@ -63,25 +63,25 @@ class ImageReader(Application):
         self.image_bytes = parameters["image_bytes"]
         self.iterations = self._iterations(parameters["passes"])
         self._groups, self._items = parameters["groups"], parameters["items"]
-        # Never touched on the host: it only stands for the buffer.
+        # Never touched on the host: it stands for the buffer.
         self._pool = np.empty(self.images * self._pixels, np.uint32)
         self._made = np.zeros(1, np.uint32)
         self._queue: Queue | None = None
 
     @classmethod
     def fit(cls, nbytes: int) -> dict[str, int]:
-        """Four images, of which the arrays leave room for."""
+        """Fit four images and the arrays."""
         return extents_of(nbytes // (IMAGES + ARRAYS))
 
     @classmethod
     def source_path(cls) -> Path:
-        """One file for the three."""
+        """Return the common file of the three."""
         return cls.folder() / "stressors.cl"
 
     @property
     @abstractmethod
     def moved_bytes(self) -> int:
-        """Bytes that a run reads and writes, as the program sees it."""
+        """Bytes that the program of a run reads and writes."""
 
     def _iterations(self, passes: int) -> int:
         return self.images * passes
@@ -95,9 +95,9 @@ class ImageReader(Application):
         return np.uint32(self.image_bytes // VECTOR_BYTES)
 
     def _make_images(self, queue: Queue) -> None:
-        """Make the images if this has not been done, or something has overwritten them since."""
+        """Make the images unless they are made and intact."""
         if self._queue is not queue:
-            # A buffer that was never written may hold what says that they are made.
+            # A new buffer may by chance contain the mark of made images.
             queue.write(self._made)
             self._queue = queue
         self._launch(queue, "make_images", self._pool, np.uint64(self._pool.size), self._made)
@@ -106,7 +106,7 @@ class ImageReader(Application):
         queue.launch(kernel, (self._groups * self._items,), (self._items,), *args)
 
     def _sum_of_images(self) -> npt.NDArray[np.uint32]:
-        """Sum over all iterations of the images that they read, pixel by pixel."""
+        """Return the sum of the images over all iterations, by pixel."""
         total = np.zeros(self._pixels, np.uint32)
         for number in range(self.images):
             times = len(range(number, self.iterations, self.images))
@@ -140,8 +140,8 @@ class Medium(ImageReader):
         """Compare the sum of all pixels and incremented elements with NumPy's."""
         elements = (self._elements[np.arange(self.iterations) % self.images] + 1).sum(dtype=np.uint32)
         expected = self._sum_of_images().sum(dtype=np.uint32) + elements * np.uint32(self._sums.size)
-        found = self._sums.sum(dtype=np.uint32)
-        expect_equal("sum of the pixels", np.array([found]), np.array([expected], np.uint32))
+        total = self._sums.sum(dtype=np.uint32)
+        expect_equal("sum of the pixels", np.array([total]), np.array([expected], np.uint32))
 
     @property
     def moved_bytes(self) -> int:
@@ -152,7 +152,7 @@ class Medium(ImageReader):
 class Low(Medium):
     """Read the same VGA image and an element of an array in every iteration; increment the element.
 
-    An iteration is shorter than with the images of a pool; a run has so many that it reads as much.
+    An iteration is shorter than with the images of a pool; a run has more of them, and reads as much.
     """
 
     name = "low"
@@ -211,20 +211,20 @@ Words = npt.NDArray[np.uint32]
 class HostQueue:
     """Runs the microbenchmarks in this process, on one core; an array is its own buffer.
 
-    For machines without an OpenCL device: start one process for each core that should be busy. Each method
-    is a kernel, by its name.
+    For machines without an OpenCL device: start one process for each core to load. Each private method
+    is the kernel of its name.
     """
 
     def write(self, *arrays: AnyArray) -> None:
-        """Nothing: there is no other memory."""
+        """Do nothing: there is no other memory."""
 
     def read(self, *arrays: AnyArray) -> None:
-        """Nothing: there is no other memory."""
+        """Do nothing: there is no other memory."""
 
     def launch(
         self, kernel: str, global_size: tuple[int, ...], local_size: tuple[int, ...], *args: Argument
     ) -> None:
-        """Do what a kernel of the microbenchmarks does."""
+        """Execute a kernel of the microbenchmarks."""
         getattr(self, f"_{kernel}")(*args)
 
     def _make_images(self, pool: Words, pixels: np.uint64, made: Words) -> None:
@@ -257,12 +257,12 @@ class HostQueue:
 
 @dataclass(frozen=True)
 class HostRun:
-    """What a microbenchmark did."""
+    """Result of a microbenchmark."""
 
     level: str  # `low`, `medium` or `high`
-    runs: int  # Runs, each over all images
+    runs: int  # Number of runs, each over all images
     elapsed_s: float  # Time of all runs, in seconds
-    bandwidth_bytes_per_s: float  # Bytes that it read and wrote a second
+    bandwidth_bytes_per_s: float  # Bytes read and written a second
 
 
 def host_run(
@@ -275,12 +275,12 @@ def host_run(
         raise InputError.of(field="seconds", expected="a number of seconds", found=f"{seconds:g}")
     if image_bytes < VECTOR_BYTES:
         raise InputError.of(field="image_bytes", expected=f"at least {VECTOR_BYTES}", found=f"{image_bytes}")
-    made, queue = LEVELS[level](extents_of(image_bytes, groups=1), 0), HostQueue()
-    made.run(queue)
+    stressor, queue = LEVELS[level](extents_of(image_bytes, groups=1), 0), HostQueue()
+    stressor.run(queue)
     ready()
     runs, start = 0, time.perf_counter()
     while (elapsed_s := time.perf_counter() - start) < seconds or runs == 0:
-        made.run(queue)
+        stressor.run(queue)
         runs += 1
-    made.check()
-    return HostRun(level, runs, elapsed_s, runs * made.moved_bytes / elapsed_s)
+    stressor.check()
+    return HostRun(level, runs, elapsed_s, runs * stressor.moved_bytes / elapsed_s)

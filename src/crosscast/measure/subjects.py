@@ -1,4 +1,4 @@
-"""What can be measured: applications of the suite, launch files and stressors, made ready."""
+"""Subjects of measurements: applications of the suite, launch files and stressors, and their loading."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _CHECKING = ("scipy",)
 
 
 def expect_installed(applications: Iterable[str]) -> None:
-    """Check that the libraries are there, so that no work starts in vain; none is imported."""
+    """Check that libraries are installed before any work starts; none is imported."""
     if not all(map(importlib.util.find_spec, _MEASURING)):
         raise MissingExtraError(_EXTRA, "measuring applications")
     if set(applications) & set(names()) and not all(map(importlib.util.find_spec, _CHECKING)):
@@ -40,14 +40,14 @@ def expect_installed(applications: Iterable[str]) -> None:
 
 @dataclass(frozen=True)
 class Settings:
-    """How to measure one application on one device."""
+    """Settings of a measurement of one application on one device."""
 
     # As in the published study (Johnston, Falzon and Milthorpe 2018): runs to record at least, and seconds
     # that they take at least
     min_runs: int = 50
     min_time_s: float = 2.0
-    warmups: int = 2  # Runs before, which are not recorded
-    timeout_s: float = 600.0  # Seconds after which the process that measures is killed
+    warmups: int = 2  # Runs before, not recorded
+    timeout_s: float = 600.0  # Seconds after which the measuring process is killed
     sensor: str = "auto"  # `auto`, `none`, or the name of a sensor of energy
     counters: bool = True  # Whether to count events of the CPU
 
@@ -57,7 +57,7 @@ class Settings:
 
 
 def check_counts(settings: object, **least: int) -> None:
-    """Check that numbers of settings, where they are given, are not below the least."""
+    """Check that counts of settings are ``None`` or at least `least`."""
     for name, smallest in least.items():
         value = getattr(settings, name)
         if value is not None and value < smallest:
@@ -84,7 +84,7 @@ def check_seconds(settings: TimedSettings, name: str) -> None:
 
 
 GIVEN = "given"
-"""Name of the size of a launch file, whose sizes are what they are."""
+"""Name of the size of a launch file, whose sizes are fixed."""
 
 
 class SuiteProblem(msgspec.Struct, frozen=True, tag=True):
@@ -93,12 +93,12 @@ class SuiteProblem(msgspec.Struct, frozen=True, tag=True):
     name: str  # Name in the suite, or path of its folder
     size: str  # Name of the size
     parameters: Mapping[str, int]  # Extents of the problem
-    seed: int  # Start of its random numbers
-    most_bytes: int | None = None  # What its working set should fit, in bytes; `None` if nothing
+    seed: int  # Seed of its random numbers
+    most_bytes: int | None = None  # Limit of its working set in bytes; `None` if none
 
     @property
     def label(self) -> str:
-        """What it is, for people."""
+        """Label for people."""
         return f"{Path(self.name).name} {self.size}"
 
 
@@ -109,12 +109,12 @@ class LaunchFile(msgspec.Struct, frozen=True, tag=True):
 
     @property
     def label(self) -> str:
-        """What it is, for people: the file without its folder."""
+        """Label for people: the file without its folder and suffix."""
         return Path(self.path).stem
 
 
 class Stressor(msgspec.Struct, frozen=True, tag=True):
-    """A microbenchmark that presses on memory as co-runners do (Moolchandani et al. 2022, section 5.1.4)."""
+    """A microbenchmark that loads memory as co-runners do (Moolchandani et al. 2022, section 5.1.4)."""
 
     level: str  # `low`, `medium` or `high`, by the misses of the last-level cache
     # Extents, as `crosscast.measure.stressors.ImageReader` takes them
@@ -122,7 +122,7 @@ class Stressor(msgspec.Struct, frozen=True, tag=True):
 
     @property
     def label(self) -> str:
-        """What it is, for people."""
+        """Label for people."""
         return f"stressor {self.level}"
 
 
@@ -131,27 +131,27 @@ Subject = SuiteProblem | LaunchFile | Stressor
 
 @dataclass(frozen=True)
 class Identity:
-    """What a subject is, before it is ready to run."""
+    """Identity of a subject, before it is loaded."""
 
     name: str  # Name of the application
     size: str  # Name of the size
-    kernels: tuple[str, ...]  # Kernels that it launches
-    program: Program  # Their source
+    kernels: tuple[str, ...]  # Launched kernels
+    program: Program  # Source of the kernels
     parameters: Mapping[str, int]  # Extents of the problem; empty for a launch file
-    seed: int | None  # Start of its random numbers; `None` for a launch file
+    seed: int | None  # Seed of its random numbers; `None` for a launch file
     source_sha256: str  # Hash of the kernels' source, and outside the suite of the driver too
 
 
 @dataclass(frozen=True)
 class Loaded(Identity):
-    """A subject that is ready to run."""
+    """A loaded subject."""
 
-    application: Application | _LaunchRunner  # What runs, and is checked
-    most_bytes: int | None = None  # What its working set should fit, in bytes; `None` if nothing
+    application: Application | _LaunchRunner
+    most_bytes: int | None = None  # Limit of its working set in bytes; `None` if none
 
 
 def fitted(kind: type[Application], nbytes: int) -> dict[str, int]:
-    """Extents of an application whose working set is at most `nbytes`."""
+    """Return the extents of an application for a working set of at most `nbytes`."""
     try:
         return {name: operator.index(value) for name, value in kind.fit(nbytes).items()}
     except _MISTAKES as error:
@@ -162,11 +162,11 @@ def fitted(kind: type[Application], nbytes: int) -> dict[str, int]:
 
 
 _MISTAKES = (ArithmeticError, AssertionError, AttributeError, LookupError, NameError, TypeError, ValueError)
-"""What Python code with a mistake raises."""
+"""Exceptions of Python code with a mistake."""
 
 
 def identity(problem: SuiteProblem) -> Identity:
-    """What an application of the suite is; nothing of its driver runs but its definition."""
+    """Identify an application of the suite; only the definition of its driver is executed."""
     kind = application(problem.name)
     program = Program.from_file(kind.source_path(), options=kind.options)
     sha256 = program.sha256 if problem.name in names() else _with_driver(program, kind)
@@ -174,13 +174,13 @@ def identity(problem: SuiteProblem) -> Identity:
 
 
 def _with_driver(program: Program, kind: type[Application]) -> str:
-    """Hash of kernels and driver; those of the suite's drivers go by the version of the package."""
+    """Hash kernels and driver; the suite's drivers are identified by the version of the package."""
     driver = Path(inspect.getfile(kind)).read_bytes()
     return hashlib.sha256(program.content + b"\0" + driver).hexdigest()
 
 
 def load(subject: Subject) -> Loaded:
-    """Load what is to be measured."""
+    """Load a subject."""
     if isinstance(subject, LaunchFile):
         launches = _LaunchRunner(Path(subject.path))
         name = Path(subject.path).stem
@@ -189,9 +189,9 @@ def load(subject: Subject) -> Loaded:
     if isinstance(subject, Stressor):
         kind = LEVELS[subject.level]
         program = Program.from_file(kind.source_path(), options=kind.options)
-        ready, sha256 = kind(subject.parameters, 0), program.sha256
-        extents = subject.parameters
-        return Loaded(subject.level, "stressor", kind.kernels, program, extents, None, sha256, ready)
+        stressor, sha256 = kind(subject.parameters, 0), program.sha256
+        parameters = subject.parameters
+        return Loaded(subject.level, "stressor", kind.kernels, program, parameters, None, sha256, stressor)
     problem = application(subject.name)(subject.parameters, subject.seed)
     return Loaded(**vars(identity(subject)), application=problem, most_bytes=subject.most_bytes)
 
@@ -203,7 +203,7 @@ class _LaunchRunner:
     """
 
     def __init__(self, path: Path) -> None:
-        # Imported here, as everywhere in this file: applications are measured without the characterization.
+        # Imported here, as throughout this file: applications are measured without the characterization.
         from crosscast.characterization.launchfiles.launchfile import read_launches
 
         launches = read_launches(path)
@@ -230,16 +230,16 @@ class _LaunchRunner:
             queue.launch(launch.kernel.name, launch.global_size, launch.local_size, *args)
 
     def check(self) -> None:
-        """Nothing: a launch file does not say what the result should be."""
+        """Do nothing: a launch file has no expected result."""
 
 
 def _arguments(launch: Launch) -> tuple[Argument, ...]:
-    """Arguments with vectors and structures as bytes, so that every array left is a buffer."""
+    """Return arguments with vectors and structures as bytes, so that only buffers are arrays."""
     from crosscast.characterization import frontend
     from crosscast.characterization.engine.arguments import lay_out
 
     parameters = frontend.parameters(launch.kernel.program, launch.kernel.name)
-    # OpenCL looks at sizes alone; this checks number and types too.
+    # OpenCL checks sizes only; this checks number and types too.
     lay_out(launch, parameters, 0, is_accessed=lambda position: True)
     return tuple(
         np.asarray(arg).tobytes() if parameter.kind == "value" and isinstance(arg, np.ndarray) else arg
@@ -248,11 +248,11 @@ def _arguments(launch: Launch) -> tuple[Argument, ...]:
 
 
 TIMEOUT_S = 600.0
-"""Seconds after which characterizing an application is given up: it takes much longer than a run."""
+"""Time limit of a characterization in seconds; it takes much longer than a run."""
 
 
 def characterized(subject: SuiteProblem | LaunchFile, options: Options) -> list[Profile]:
-    """Profiles of all launches of a run, made in this process."""
+    """Characterize all launches of a run in this process."""
     from crosscast.characterization import run
     from crosscast.characterization.launchfiles.launchfile import read_launches
 
@@ -264,8 +264,8 @@ def characterized(subject: SuiteProblem | LaunchFile, options: Options) -> list[
     return profiles_of(application, subject.size, options=options)
 
 
-def mix_here(subject: SuiteProblem | LaunchFile, timeout_s: float) -> dict[str, float]:
-    """Share of each class of instructions in a run, characterized in this process."""
+def instruction_mix_of(subject: SuiteProblem | LaunchFile, timeout_s: float) -> dict[str, float]:
+    """Return the share of each class of instructions in a run, characterized in this process."""
     from crosscast.characterization.engine.child import Options
     from crosscast.characterization.metrics import instruction_mix
 
@@ -275,7 +275,7 @@ def mix_here(subject: SuiteProblem | LaunchFile, timeout_s: float) -> dict[str, 
 def profile_rows(problem: SuiteProblem, timeout_s: float) -> list[dict[str, object]]:
     """Characterize an application in this process; return rows of the table of profiles.
 
-    They say nothing of how long that took or where the source lies, and name the problem instead.
+    Rows have the problem, but neither timings of the characterization nor the folder of the source.
     """
     from crosscast.characterization.engine.child import Options
     from crosscast.data.profiles import to_row
@@ -283,19 +283,19 @@ def profile_rows(problem: SuiteProblem, timeout_s: float) -> list[dict[str, obje
     loaded = load(problem)
     application = loaded.application
     assert isinstance(application, Application)
-    found = profiles_of(application, problem.size, options=Options(timeout_s=timeout_s))
-    if not found:
+    profiles = profiles_of(application, problem.size, options=Options(timeout_s=timeout_s))
+    if not profiles:
         raise InputError(f"{application.name}: expected a run to launch kernels, found none")
-    return [to_row(_lasting(profile, loaded)) for profile in found]
+    return [to_row(_reproducible(profile, loaded)) for profile in profiles]
 
 
-def _lasting(profile: Profile, subject: Identity) -> Profile:
-    made_for: dict[str, object] = {"parameters": dict(subject.parameters), "seed": subject.seed}
+def _reproducible(profile: Profile, subject: Identity) -> Profile:
+    problem: dict[str, object] = {"parameters": dict(subject.parameters), "seed": subject.seed}
     if subject.source_sha256 != subject.program.sha256:
-        made_for["source_sha256"] = subject.source_sha256
+        problem["source_sha256"] = subject.source_sha256
     return replace(
         profile,
         timing_s={},
-        launch={**profile.launch, "problem": made_for},
+        launch={**profile.launch, "problem": problem},
         program={**profile.program, "path": Path(str(profile.program["path"])).name},
     )

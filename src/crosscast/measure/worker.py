@@ -1,8 +1,8 @@
-"""The process that measures: reads a job, runs it, and answers in lines of JSON.
+"""The measuring process: reads a job, runs it, and answers in lines of JSON.
 
-A line is ``{"runs": …, "elapsed_s": …}`` now and then, and at the end ``{"answer": …}`` or
-``{"error": …, "arguments": …}``. What runs beside others goes on to take orders, each a line of
-JSON, and answers each; meanwhile it tells ``{"jobs": …}``.
+Progress is a line ``{"runs": …, "elapsed_s": …}``; the last line is ``{"answer": …}`` or
+``{"error": …, "arguments": …}``. A co-runner then takes orders, each a line of JSON, and answers each;
+meanwhile it sends ``{"jobs": …}``.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def main() -> int:
-    """Do what standard input says for the process of the id in `sys.argv`; return the exit code."""
+    """Run the job on standard input for the process of the id in `sys.argv`; return the exit code."""
     with answering(int(sys.argv[1])) as send:
         # Imported here, so that a missing extra becomes an answer.
         from crosscast.measure.processes import CoRunJob, read_job
@@ -39,22 +39,22 @@ def _answer(job: Job, send: Send) -> Mapping[str, object]:
     from crosscast.measure.processes import CharacterizeJob, DescribeJob, InstructionMixJob
 
     if isinstance(job, InstructionMixJob | CharacterizeJob):
-        # Measuring needs nothing of this, and this no OpenCL.
-        from crosscast.measure.subjects import mix_here, profile_rows
+        # Measuring needs no characterization, which needs no OpenCL.
+        from crosscast.measure.subjects import instruction_mix_of, profile_rows
 
         if isinstance(job, InstructionMixJob):
-            return {"mix": mix_here(job.subject, job.timeout_s)}
+            return {"mix": instruction_mix_of(job.subject, job.timeout_s)}
         return {"profiles": profile_rows(job.subject, job.timeout_s)}
     from crosscast.measure.inventory import describe
     from crosscast.measure.opencl import find
     from crosscast.measure.sensors import open_sensor
-    from crosscast.measure.session import measure_here
+    from crosscast.measure.session import measure_session
     from crosscast.measure.subjects import load
 
     device = find(job.device)
     if isinstance(job, DescribeJob):
         return {"device": describe(device)}
-    measured = measure_here(
+    measured = measure_session(
         load(job.subject),
         device,
         job.settings,

@@ -1,4 +1,4 @@
-"""A campaign on more than one machine: workers of Dask measure, and who asked them writes the dataset."""
+"""Campaigns on several machines: Dask workers measure, and the client writes the dataset."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from crosscast.data.fields import TableRow
 from crosscast.errors import CrosscastError, DeviceFault, EnvironmentFault, InputError
-from crosscast.measure.campaign import Place
+from crosscast.measure.campaign import JobRunner
 from crosscast.measure.inventory import known_row
 from crosscast.measure.opencl import OpenCLDevice, devices
 from crosscast.measure.processes import Answer, Job, run_job
@@ -21,34 +22,34 @@ from crosscast.measure.processes import Answer, Job, run_job
 if TYPE_CHECKING:
     from distributed import Client
 
-_LOOKS_S = 1.0
-_SAID = ("name", "compute_units", "platform", "driver", "timer_resolution_s", "pci_bus_id")
+_POLL_S = 1.0
+_FACTS = ("name", "compute_units", "platform", "driver", "timer_resolution_s", "pci_bus_id")
 
 
 @dataclass(frozen=True)
-class FarDevice:
-    """A device of a worker, as far as it can be sent."""
+class RemoteDevice:
+    """Serialisable description of a worker's device."""
 
     id: str
     key: str
     type: str
-    said: dict[str, object]  # What its driver says
-    row: TableRow  # Its row of the table of devices without what has to be measured
+    facts: dict[str, object]  # Properties from its driver
+    row: TableRow  # Row of the table of devices without measured columns
 
-    def here(self) -> OpenCLDevice:
-        """The same for those who ask what it is, and run nothing on it."""
-        found = OpenCLDevice(self.id, self.key, self.type, handle=None)
-        # In the place of what the handle would be asked for.
-        vars(found).update(self.said)
-        return found
+    def without_handle(self) -> OpenCLDevice:
+        """Return the device without a handle, for its properties only."""
+        device = OpenCLDevice(self.id, self.key, self.type, handle=None)
+        # Fills the cached properties, which would query the handle.
+        vars(device).update(self.facts)
+        return device
 
 
-def _devices() -> list[FarDevice] | str:
-    """Those of the worker that runs this; or why it has none."""
+def _devices() -> list[RemoteDevice] | str:
+    """Return the devices of the worker that runs this, or the reason why it has none."""
     try:
         return [
-            FarDevice(
-                each.id, each.key, each.type, {name: getattr(each, name) for name in _SAID}, known_row(each)
+            RemoteDevice(
+                each.id, each.key, each.type, {name: getattr(each, name) for name in _FACTS}, known_row(each)
             )
             for each in devices()
         ]
@@ -57,8 +58,8 @@ def _devices() -> list[FarDevice] | str:
 
 
 def _run(job: Job, timeout_s: float) -> Answer | CrosscastError:
-    """Run a job on a worker, when nothing else is measured on its machine."""
-    with _alone():
+    """Run a job on a worker once no other worker measures on its machine."""
+    with _exclusive():
         try:
             return run_job(job, timeout_s)
         except CrosscastError as error:
@@ -66,7 +67,7 @@ def _run(job: Job, timeout_s: float) -> Answer | CrosscastError:
 
 
 @contextmanager
-def _alone() -> Iterator[None]:
+def _exclusive() -> Iterator[None]:
     """Wait until no other worker of this user measures on this machine."""
     path = Path(tempfile.gettempdir()) / f"crosscast-measuring-{os.getuid()}.lock"
     with path.open("ab") as file:
@@ -74,13 +75,13 @@ def _alone() -> Iterator[None]:
         yield
 
 
-class Workers(Place):
-    """The workers of a client of Dask, as a place.
+class Workers(JobRunner):
+    """Runs jobs on the workers of a Dask client.
 
     Parameters
     ----------
     client
-        Of ``distributed``. Workers that come later are not asked.
+        A client of ``distributed``. Workers that join later are not used.
 
     Raises
     ------
@@ -90,55 +91,57 @@ class Workers(Place):
 
     def __init__(self, client: Client) -> None:
         self._client = client
-        self._devices: dict[str, list[FarDevice]] = {}
-        told = client.run(_devices)
-        for worker, found in sorted(told.items()):
-            if not isinstance(found, str):
-                self._devices[worker] = found
+        self._devices: dict[str, list[RemoteDevice]] = {}
+        answers = client.run(_devices)
+        for worker, answer in sorted(answers.items()):
+            if not isinstance(answer, str):
+                self._devices[worker] = answer
         if not self._devices:
-            raise EnvironmentFault(f"executor: no worker has a device ({next(iter(told.values()))})")
+            raise EnvironmentFault(f"executor: no worker has a device ({next(iter(answers.values()))})")
         self.at_once = len(self._devices)
 
     def devices(self, names: Sequence[str]) -> list[OpenCLDevice]:
-        """Devices of ids or keys; ``all`` stands for every one. Equal ones of several machines are one."""
-        there: dict[str, FarDevice] = {}
-        for found in self._devices.values():
-            for each in found:
-                there.setdefault(each.key, each)
-        known = {name for each in there.values() for name in (each.id, each.key)}
+        """Return devices by id or key, or ``all``; one for each key, which several machines may have."""
+        by_key: dict[str, RemoteDevice] = {}
+        for device in chain.from_iterable(self._devices.values()):
+            by_key.setdefault(device.key, device)
+        known = {name for device in by_key.values() for name in (device.id, device.key)}
         for name in names:
             if name != "all" and name not in known:
                 expected = f"one of {', '.join(sorted(known))}"
                 raise InputError.of(field="devices", expected=expected, found=repr(name))
-        wanted = there.values() if "all" in names else (e for e in there.values() if {e.id, e.key} & {*names})
-        return [each.here() for each in wanted]
+        return [
+            device.without_handle()
+            for device in by_key.values()
+            if "all" in names or {device.id, device.key} & {*names}
+        ]
 
     def known(self, device: OpenCLDevice) -> TableRow:
-        """What its driver said."""
-        every = (each for found in self._devices.values() for each in found)
-        return next(each.row for each in every if each.key == device.key)
+        """Return the row of a device without measured columns."""
+        remote = chain.from_iterable(self._devices.values())
+        return next(each.row for each in remote if each.key == device.key)
 
     def run(self, job: Job, timeout_s: float, device: OpenCLDevice | None = None) -> Answer:
         """Run a job on a worker that has the device; on another one if that worker is lost."""
         from distributed import KilledWorker
 
-        able = [
+        suitable = [
             worker
-            for worker, found in self._devices.items()
-            if device is None or any((each.key, each.id) == (device.key, device.id) for each in found)
+            for worker, devices in self._devices.items()
+            if device is None or any((each.key, each.id) == (device.key, device.id) for each in devices)
         ]
-        asked = self._client.submit(_run, job, timeout_s, workers=able, pure=False)
+        future = self._client.submit(_run, job, timeout_s, workers=suitable, pure=False)
         while True:
             try:
-                answer = asked.result(timeout=_LOOKS_S)
+                answer = future.result(timeout=_POLL_S)
                 break
             except TimeoutError:
-                if not set(able) & set(self._client.scheduler_info(n_workers=-1)["workers"]):
-                    asked.cancel()
+                if not set(suitable) & set(self._client.scheduler_info(n_workers=-1)["workers"]):
+                    future.cancel()
                     raise DeviceFault("no worker that has the device is left") from None
             except KilledWorker as error:
                 raise DeviceFault("the workers that were to do it were lost") from error
         if isinstance(answer, CrosscastError):
             raise answer
-        answered: Answer = answer
-        return answered
+        checked: Answer = answer
+        return checked

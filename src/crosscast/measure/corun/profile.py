@@ -1,4 +1,4 @@
-"""The profile of an application: alone, and beside stressors that are calibrated on the device."""
+"""Profile of an application: isolated, and beside stressors that are calibrated on the device."""
 
 from __future__ import annotations
 
@@ -23,31 +23,31 @@ from crosscast.units import format_bytes, format_bytes_per_second
 _MOST_OF_MEMORY = 0.125
 _UNKNOWN_CACHE = 1 << 20
 _LARGE_IMAGE = 64 << 20
-"""Four of these are in no cache of today."""
+"""Four of these exceed every cache of today."""
 _FASTER = 1.15
-"""Images that are read so much faster than from memory are in a cache in part."""
+"""Speed-up over reading from memory from which on images are partly in a cache."""
 _LEAST_RUN_S = 2e-3
-"""So long is a run at least, so that starting it is a small part of it."""
+"""Least seconds of a run, so that the launch overhead is small."""
 _MOST_PASSES = 1 << 12
 _CPU_GROUPS, _GPU_GROUPS, _GPU_ITEMS = 4, 8, 256
-"""Work-groups of a compute unit, and work-items of a group on a GPU: on a CPU it is one."""
+"""Work-groups of a compute unit, and work-items of a group on a GPU; a group on a CPU has one."""
 _TOO_FAST = 0.9
-"""A slowdown below this is of a time alone that was disturbed."""
+"""A slowdown below this shows a disturbed isolated time."""
 _SLACK = 0.05
-"""What noise may turn around."""
+"""Tolerance for noise in the order of levels."""
 _NO_JOB = "no job ended in time"
 
 
 @dataclass(frozen=True)
 class Level:
-    """A stressor, as it is on a device."""
+    """A stressor on a device."""
 
     name: str  # `low`, `medium` or `high`
-    work: JobWork  # What it does, with the runs of a job
-    time_s: float  # Time of a job alone, in seconds
-    bandwidth_bytes_per_s: float  # Bytes that it reads and writes, as its program says, a second
-    images_bytes_per_s: float  # Bytes of images that it reads a second
-    # Share of misses of the last-level cache, 0 to 1; `None` where nothing counts them
+    work: JobWork  # Its work, with the runs of a job
+    time_s: float  # Isolated time of a job, in seconds
+    bandwidth_bytes_per_s: float  # Bytes read and written by its program a second
+    images_bytes_per_s: float  # Bytes of images read a second
+    # Miss rate of the last-level cache, 0 to 1; `None` without counters
     llc_miss: float | None = None
 
 
@@ -62,7 +62,7 @@ class StressorCalibration:
 
     @property
     def doubts(self) -> list[str]:
-        """What speaks against the levels being what they are called, as sentences."""
+        """Sentences that doubt the order of the levels."""
         shares = [level.llc_miss for level in self.levels]
         known = [share for share in shares if share is not None]
         counted = len(known) == len(shares)
@@ -74,7 +74,7 @@ class StressorCalibration:
 
     @property
     def text(self) -> str:
-        """What was measured, for people."""
+        """Measured values, for people."""
         return ", ".join(
             f"{level.name} {format_bytes_per_second(level.bandwidth_bytes_per_s)}"
             + ("" if level.llc_miss is None else f" (LLC misses {100 * level.llc_miss:.3g} %)")
@@ -83,7 +83,7 @@ class StressorCalibration:
 
     @property
     def sentence(self) -> str:
-        """What was measured and how, for people."""
+        """Sentence on the measured values, for people."""
         uncounted = any(level.llc_miss is None for level in self.levels)
         return (
             f"stressors on {self.device}: {self.text}; {IMAGES} images of "
@@ -92,7 +92,7 @@ class StressorCalibration:
         )
 
     def to_dict(self) -> dict[str, object]:
-        """The object that ``--json`` prints."""
+        """Return the object that ``--json`` prints."""
         return {
             "image_bytes": self.image_bytes,
             "pool_bytes": self.pool_bytes,
@@ -111,10 +111,10 @@ class StressorCalibration:
 def calibrate(
     crew: MixRunner, device: str, facts: TableRow, note: Callable[[str], None] = lambda text: None
 ) -> StressorCalibration:
-    """Choose images that no cache of a device holds, and measure the three stressors with them.
+    """Choose images that exceed every cache of a device, and measure the three stressors with them.
 
-    An image is as large as the largest cache that the device tells of, and larger where reading is clearly
-    slower with images of 64 MiB: the driver may not tell of every cache.
+    An image has the size of the largest known cache, and more if reading is clearly slower with images of
+    64 MiB, as the driver may not report every cache.
     """
     extents = _extents(facts)
 
@@ -147,15 +147,15 @@ def _from_cache(level: Level, from_memory: Level) -> bool:
 
 
 def _room(facts: TableRow) -> int:
-    """Most bytes of an image."""
+    """Return the most bytes of an image."""
     room = int(_MOST_OF_MEMORY * facts.integer("memory_bytes")) // (IMAGES + ARRAYS)
     return extents_of(room)["image_bytes"]
 
 
 def _extents(facts: TableRow) -> dict[str, int]:
     cache = max(facts.integer_or_none(name) or 0 for name in ("l1_bytes", "l2_bytes", "l3_bytes"))
-    wanted = max(cache or _UNKNOWN_CACHE, VGA_BYTES)
-    units, image_bytes = facts.integer("compute_units"), min(wanted, _room(facts))
+    image_bytes = max(cache or _UNKNOWN_CACHE, VGA_BYTES)
+    units, image_bytes = facts.integer("compute_units"), min(image_bytes, _room(facts))
     if facts["type"] == "gpu":
         items = min(_GPU_ITEMS, facts.integer("max_work_group_size"))
         return extents_of(image_bytes, _GPU_GROUPS * units, items)
@@ -166,24 +166,24 @@ def _measured(crew: MixRunner, device: str, subject: Stressor) -> Level:
     (co_runner,) = crew.run([JobWork(subject)]).co_runners
     if not co_runner.times_s or not co_runner.runs:
         raise DeviceFault(f"{device}: the stressor {subject.level} failed ({co_runner.failure or _NO_JOB})")
-    made = LEVELS[subject.level](subject.parameters, 0)
+    stressor = LEVELS[subject.level](subject.parameters, 0)
     job_s = fmean(co_runner.times_s)
     return Level(
         subject.level,
         JobWork(subject, co_runner.runs),
         job_s,
-        made.moved_bytes * co_runner.runs / job_s,
-        made.iterations * made.image_bytes * co_runner.runs / job_s,
+        stressor.moved_bytes * co_runner.runs / job_s,
+        stressor.iterations * stressor.image_bytes * co_runner.runs / job_s,
         counter_shares(co_runner.counters).get("llc_miss"),
     )
 
 
 @dataclass(frozen=True)
 class ProfiledApplication:
-    """An application as it was profiled."""
+    """A profiled application."""
 
-    solo: Solo  # What is known of it
-    notes: list[str] = field(default_factory=list)  # What went wrong without ending it, as sentences
+    solo: Solo  # Its isolated run with features
+    notes: list[str] = field(default_factory=list)  # Sentences on problems that were no failures
 
 
 def profile_of(
@@ -197,28 +197,28 @@ def profile_of(
     on_cpu: tuple[OpenCLDevice, MixRunner] | None = None,
     note: Callable[[str], None] = lambda text: None,
 ) -> ProfiledApplication:
-    """Profile an application on a device: alone, then beside each stressor.
+    """Profile an application on a device: isolated, then beside each stressor.
 
-    Source: Moolchandani, Kumar and Sarangi 2022, sections 5.1.1, 5.1.2 and 5.1.4. What nothing here measures
-    is not among the features.
+    Source: Moolchandani, Kumar and Sarangi 2022, sections 5.1.1, 5.1.2 and 5.1.4. Features that cannot be
+    measured on this machine are left out.
     """
     label = " ".join(name)
     note(f"{label} alone")
     alone = crew.run([JobWork(subject)])
-    (own,) = alone.co_runners
-    if not own.times_s:
-        raise DeviceFault(own.failure or f"{label}: {_NO_JOB}")
-    time_s, runs = fmean(own.times_s), own.runs or 1
+    (isolated,) = alone.co_runners
+    if not isolated.times_s:
+        raise DeviceFault(isolated.failure or f"{label}: {_NO_JOB}")
+    time_s, runs = fmean(isolated.times_s), isolated.runs or 1
     notes = list(alone.notes)
     features: dict[str, float] = {}
     if characterize:
         note(f"characterize {label}")
         features |= _instruction_mix(subject, notes)
     if device.type == "cpu":
-        features |= _of_cpu(device, alone, time_s)
+        features |= _cpu_features(device, alone, time_s)
     elif on_cpu is not None:
         note(f"{label} alone on {on_cpu[0].id}")
-        features |= _elsewhere(*on_cpu, subject, runs, notes)
+        features |= _features_on_cpu(*on_cpu, subject, runs, notes)
     for level in calibration.levels if calibration else ():
         note(f"{label} beside the stressor {level.name}")
         features |= _beside(level, crew.run([JobWork(subject, runs), level.work]), time_s, notes)
@@ -228,14 +228,14 @@ def profile_of(
         time_s,
         runs=runs,
         power_w=device_power_w(alone),
-        memory_bytes=own.memory_bytes,
+        memory_bytes=isolated.memory_bytes,
         features=dict(sorted(features.items())),
     )
     return ProfiledApplication(solo, notes)
 
 
 def _instruction_mix(subject: Subject, notes: list[str]) -> dict[str, float]:
-    """Shares of the instructions, or why there are none."""
+    """Return the shares of instructions; without them, note the reason."""
     assert not isinstance(subject, Stressor)
     try:
         answer = run_job(InstructionMixJob(subject, TIMEOUT_S), TIMEOUT_S)
@@ -248,62 +248,62 @@ def _instruction_mix(subject: Subject, notes: list[str]) -> dict[str, float]:
 
 
 def job_time_s(co_runner: CoRunnerRun) -> float | None:
-    """Mean time of a co-runner's jobs, in seconds; ``None`` if none is known."""
+    """Return the mean time of a co-runner's jobs, in seconds; ``None`` without jobs."""
     return fmean(co_runner.times_s) if co_runner.times_s else None
 
 
 def device_power_w(mix: MixRun) -> float | None:
-    """Mean power of the whole device, in watts; ``None`` without a sensor."""
+    """Return the mean power of the whole device, in watts; ``None`` without a sensor."""
     domains = device_domains(mix.powers_w)
     return sum(mix.powers_w[name] for name in domains) if domains else None
 
 
-def _of_cpu(device: OpenCLDevice, alone: MixRun, time_s: float) -> dict[str, float]:
-    """Features of Table 5 that are of a CPU, from a run there."""
+def _cpu_features(device: OpenCLDevice, alone: MixRun, time_s: float) -> dict[str, float]:
+    """Return the CPU features of Table 5, from a run on a CPU."""
     (co_runner,) = alone.co_runners
-    found = {"cpu_time_s": time_s, **counter_shares(co_runner.counters)}
+    features = {"cpu_time_s": time_s, **counter_shares(co_runner.counters)}
     if (power_w := device_power_w(alone)) is not None:
-        found["cpu_power_w"] = power_w
+        features["cpu_power_w"] = power_w
     if co_runner.cpu_s:
-        # The clock of CPU time is coarser than that of time.
-        found["utilisation"] = min(co_runner.cpu_s / (time_s * device.compute_units), 1.0)
-    return found
+        # The clock of CPU time is coarser than that of wall time.
+        features["utilisation"] = min(co_runner.cpu_s / (time_s * device.compute_units), 1.0)
+    return features
 
 
-def _elsewhere(
+def _features_on_cpu(
     device: OpenCLDevice, crew: MixRunner, subject: Subject, runs: int, notes: list[str]
 ) -> dict[str, float]:
-    """The same of an application whose device is no CPU, for a job of the same runs."""
+    """Return the CPU features of an application whose device is no CPU, for a job of equal runs."""
     alone = crew.run([JobWork(subject)])
     (co_runner,) = alone.co_runners
     if not co_runner.times_s:
         notes.append(f"on {device.id}: {co_runner.failure or _NO_JOB}")
         return {}
     time_s = fmean(co_runner.times_s)
-    found = _of_cpu(device, alone, time_s)
-    # How busy the CPU is there says nothing of how busy the device is.
-    found.pop("utilisation", None)
-    return {**found, "cpu_time_s": time_s / (co_runner.runs or 1) * runs}
+    features = _cpu_features(device, alone, time_s)
+    # The utilisation of the CPU is not that of the device.
+    features.pop("utilisation", None)
+    return {**features, "cpu_time_s": time_s / (co_runner.runs or 1) * runs}
 
 
 def _beside(level: Level, mix: MixRun, time_s: float, notes: list[str]) -> dict[str, float]:
-    """Features of an application beside a stressor."""
-    own, other = (job_time_s(co_runner) for co_runner in mix.co_runners)
-    if mix.failed or own is None or other is None:
-        why = next((each.failure for each in mix.co_runners if each.failure), _NO_JOB)
-        notes.append(f"beside the stressor {level.name}: {why}")
+    """Return the features of an application beside a stressor."""
+    time_beside_s, stressor_s = (job_time_s(co_runner) for co_runner in mix.co_runners)
+    if mix.failed or time_beside_s is None or stressor_s is None:
+        reason = next((each.failure for each in mix.co_runners if each.failure), _NO_JOB)
+        notes.append(f"beside the stressor {level.name}: {reason}")
         return {}
-    slowdown, inflicted = own / time_s, other / level.time_s
+    slowdown, inflicted = time_beside_s / time_s, stressor_s / level.time_s
     if slowdown < _TOO_FAST:
         notes.append(
             f"{slowdown:.2f} times as long beside the stressor {level.name} as alone: something "
             "disturbed the isolated run; measure on a machine with nothing else to do"
         )
-    found = {
+    features = {
         f"slowdown_{level.name}": slowdown,
         f"inflicted_{level.name}": inflicted,
         f"fairness_{level.name}": min(slowdown, inflicted) / max(slowdown, inflicted),
     }
     if (power_w := device_power_w(mix)) is not None:
-        found[f"power_{level.name}_w"] = power_w
-    return found
+        features[f"power_{level.name}_w"] = power_w
+    return features

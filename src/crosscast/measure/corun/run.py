@@ -1,4 +1,4 @@
-"""Mixes: applications that run at the same time on one device, each in a process that stays ready."""
+"""Mixes: applications that run concurrently on one device, each in a persistent process."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ from crosscast.measure.processes import (
     AnsweringProcess,
     CoRunJob,
     Report,
-    heard,
+    messages,
+    parse_message,
     render_job,
-    said,
 )
 from crosscast.measure.sensors import open_sensor
 from crosscast.measure.subjects import Subject, check_counts, check_seconds
@@ -40,17 +40,17 @@ from crosscast.measure.subjects import Subject, check_counts, check_seconds
 
 @dataclass(frozen=True)
 class CoRunSettings:
-    """How to measure a mix: applications that run at the same time on one device."""
+    """Settings of a mix: applications that run concurrently on one device."""
 
-    round_s: float = 0.2  # Seconds that a job takes alone at least, where its number of runs is not given
-    # Whole jobs of each co-runner while all run, for so many times `round_s` at least; then all start one
-    # job together, as often
+    round_s: float = 0.2  # Least isolated seconds of a job whose number of runs is not given
+    # Complete jobs of each co-runner while all run, for at least that many times `round_s`; then the number
+    # of rounds in which all start one job together
     jobs: int = 3
-    warmups: int = 1  # Runs of each co-runner before, which are not recorded
-    timeout_s: float = 60.0  # Seconds after which a co-runner that does not answer is given up
+    warmups: int = 1  # Runs of each co-runner before, not recorded
+    timeout_s: float = 60.0  # Seconds after which a co-runner that does not answer is killed
     sensor: str = "auto"  # `auto`, `none`, or the name of a sensor of energy
     counters: bool = True  # Whether to count events of the CPU
-    # Threads that each co-runner may use on a CPU device of PoCL; `None` for all cores
+    # Threads of each co-runner on a CPU device of PoCL; `None` for all cores
     threads: int | None = None
 
     def __post_init__(self) -> None:
@@ -67,7 +67,7 @@ class CoRunSettings:
 
     @property
     def window_s(self) -> float:
-        """Seconds that all co-runners run together at least."""
+        """Least seconds in which all co-runners run together."""
         return self.jobs * self.round_s
 
 
@@ -75,7 +75,7 @@ class CoRunSettings:
 class JobWork:
     """Jobs of one application: a job is a number of its runs."""
 
-    subject: Subject  # What runs
+    subject: Subject
     runs: int | None = None  # Runs in a job; `None` for the fewest that take `CoRunSettings.round_s` alone
 
     def __post_init__(self) -> None:
@@ -83,76 +83,74 @@ class JobWork:
 
 
 class Span(NamedTuple):
-    """A time from start to end, in seconds of a clock that all co-runners share."""
+    """An interval, in seconds of a clock that all co-runners share."""
 
     start_s: float
     end_s: float
 
     @property
     def length_s(self) -> float:
-        """Its length, in seconds."""
+        """Length in seconds."""
         return self.end_s - self.start_s
 
 
 def window(jobs: Sequence[Sequence[Span]]) -> Span | None:
-    """The time in which all co-runners run: from the last first start to the first last end."""
+    """Return the interval in which all co-runners run: from the last first start to the first last end."""
     if not jobs or not all(jobs):
         return None
-    found = Span(max(some[0].start_s for some in jobs), min(some[-1].end_s for some in jobs))
-    return found if found.length_s > 0 else None
+    common = Span(max(spans[0].start_s for spans in jobs), min(spans[-1].end_s for spans in jobs))
+    return common if common.length_s > 0 else None
 
 
 def inside(jobs: Sequence[Span], time: Span) -> slice:
-    """Which of a co-runner's jobs, that are one after another, lie wholly inside of a time."""
+    """Return the slice of a co-runner's consecutive jobs that lie entirely inside of an interval."""
     first = bisect_left(jobs, time.start_s, key=attrgetter("start_s"))
     last = bisect_right(jobs, time.end_s, key=attrgetter("end_s"))
     return slice(first, max(first, last))
 
 
 def overlap(round_: Sequence[Span]) -> float:
-    """Share of the time from the first start to the last end in which all run, 0 to 1."""
-    whole = max(job.end_s for job in round_) - min(job.start_s for job in round_)
+    """Return the share of the time from the first start to the last end in which all run, 0 to 1."""
+    total = max(job.end_s for job in round_) - min(job.start_s for job in round_)
     shared = min(job.end_s for job in round_) - max(job.start_s for job in round_)
-    return max(shared, 0.0) / whole if whole > 0 else 1.0
+    return max(shared, 0.0) / total if total > 0 else 1.0
 
 
 def powers(readings: Sequence[Reading], started_s: float, time: Span) -> dict[str, float]:
-    """Mean power in a time, in watts, by domain.
+    """Return the mean power in an interval, in watts, by domain.
 
-    Energy grows on the straight line between two readings. Before the first and after the last nothing is
-    known: the mean is that of the part of the time which the sensor watched.
+    Energy is interpolated linearly between readings. The mean is over the part of the interval that the
+    readings cover.
     """
-    found = {}
+    power_w = {}
     for reading in readings:
         times_s = started_s + np.asarray(reading.times_s)
         start, end = np.clip(time, times_s[0], times_s[-1])
         if end > start:
             before, after = np.interp((start, end), times_s, reading.energies_j)
-            found[reading.domain] = float((after - before) / (end - start))
-    return found
+            power_w[reading.domain] = float((after - before) / (end - start))
+    return power_w
 
 
 @dataclass(frozen=True)
 class CoRunnerRun:
-    """What one co-runner did in a mix."""
+    """Result of one co-runner in a mix."""
 
     runs: int | None = None  # Runs of the application in a job; `None` if it failed before they were counted
-    # Time of each job that lies wholly in the window in which all co-runners ran, in seconds; empty where
-    # there was no such window
+    # Time in seconds of each job entirely inside the window in which all co-runners ran; empty without one
     times_s: list[float] = field(default_factory=list)
-    cpu_s: float | None = None  # CPU time of a job of those, in seconds; `None` where it is not known
-    # What the CPU counted in a job of those, by event, without those that it does not count
-    counters: dict[str, float] = field(default_factory=dict)
-    # Memory of the device that it takes, in bytes; `None` if it failed before that was known
+    cpu_s: float | None = None  # CPU time of such a job, in seconds; `None` if unknown
+    counters: dict[str, float] = field(default_factory=dict)  # CPU counters of such a job, by event
+    # Memory of the device in use, in bytes; `None` if it failed before that was known
     memory_bytes: int | None = None
-    failure: str | None = None  # Why it failed, in one sentence; `None` if it did not
+    failure: str | None = None  # Reason of a failure, in one sentence
 
 
 @dataclass(frozen=True)
 class MixRun:
-    """What came of a mix."""
+    """Result of a mix."""
 
-    co_runners: tuple[CoRunnerRun, ...]  # What each co-runner did, in the order in which they were given
+    co_runners: tuple[CoRunnerRun, ...]  # In the given order
     # Time from the common start of one job of each co-runner to the end of the last, in seconds, of each
     # round; empty if a co-runner failed
     mix_times_s: list[float] = field(default_factory=list)
@@ -160,9 +158,9 @@ class MixRun:
     overlap: float | None = None
     # Mean power while all co-runners ran, in watts, by domain of the sensor; empty without a sensor
     powers_w: dict[str, float] = field(default_factory=dict)
-    # How the device is shared, and what it is restricted to: settings for the configuration
+    # Sharing of the device and its limits: settings for the configuration
     sharing: dict[str, str | int] = field(default_factory=dict)
-    notes: list[str] = field(default_factory=list)  # What went wrong without ending it, for people
+    notes: list[str] = field(default_factory=list)  # Problems that were no failures
 
     @property
     def failed(self) -> bool:
@@ -171,79 +169,79 @@ class MixRun:
 
 
 class CoRunnerProcess:
-    """An application in a process of its own, which gets ready when it is made."""
+    """An application in a process, which starts to prepare at once."""
 
     def __init__(
         self, subject: Subject, device: str, settings: CoRunSettings, environment: Mapping[str, str]
     ) -> None:
         self.label = subject.label
         self.process = AnsweringProcess(environment)
-        self.process.tell(render_job(CoRunJob(subject, device, settings.warmups, settings.counters)))
+        self.process.write(render_job(CoRunJob(subject, device, settings.warmups, settings.counters)))
         self.awaited = True
-        """Whether it has still to answer."""
+        """Whether an answer is outstanding."""
         self.answer: object = None
-        """What it answered last."""
+        """Its last answer."""
         self.failure: str | None = None
-        """Why it failed; its process is killed then."""
+        """Reason of a failure, after which its process is killed."""
         self.memory_bytes: int | None = None
-        """What the application takes, once that is known."""
+        """Memory of the application, once known."""
         self.jobs: list[Span] = []
         """Its jobs in the loop of this mix."""
         self.cpu_s: list[float] = []
         """CPU time of each, in seconds."""
 
     def order(self, do: str, **how: float) -> None:
-        """Tell what to do next; a co-runner that has failed is told nothing."""
+        """Send an order, unless the co-runner has failed."""
         if self.failure is None:
-            self.process.tell(json.dumps({"do": do, **how}) + "\n")
+            self.process.write(json.dumps({"do": do, **how}) + "\n")
             self.awaited = True
 
-    def hear(self, line: bytes | None) -> None:
-        """Take a line of its process, or that there will be none."""
+    def receive(self, line: bytes | None) -> None:
+        """Process a line of the output, or its end."""
         if self.failure is not None:
             return
         if line is None:
             self.fail(self.process.crash(self.label, OUT_OF_BOUNDS))
             return
         try:
-            found = said(line)
+            message = parse_message(line)
         except MissingExtraError:
             raise
         except CrosscastError as error:
             self.fail(error)
             return
-        if "jobs" in found:
-            self.jobs += [Span(start, end) for start, end, _ in found["jobs"]]
-            self.cpu_s += [cpu_s for _, _, cpu_s in found["jobs"]]
+        if "jobs" in message:
+            self.jobs += [Span(start, end) for start, end, _ in message["jobs"]]
+            self.cpu_s += [cpu_s for _, _, cpu_s in message["jobs"]]
         else:
-            self.answer, self.awaited = found["answer"], False
+            self.answer, self.awaited = message["answer"], False
 
     def fail(self, error: CrosscastError) -> None:
-        """Let it be a co-runner that has failed."""
+        """Mark the co-runner as failed, and kill its process."""
         self.failure, self.awaited = str(error), False
         self.process.kill()
 
     def begin(self) -> None:
-        """Begin a mix: take what it said of itself when it was ready, and forget the jobs of the last one."""
+        """Begin a mix: take the memory from its first answer, and reset the jobs."""
         if self.memory_bytes is None and self.failure is None:
             self.memory_bytes = msgspec.convert(self.answer, dict[str, int])["memory_bytes"]
         self.jobs, self.cpu_s = [], []
 
 
-def hear(
+def receive(
     co_runners: Sequence[CoRunnerProcess], end: float, until: Callable[[], bool] = lambda: False
 ) -> None:
-    """Hear what co-runners say until all have answered or failed, `until` is so, or the time is over."""
+    """Receive messages until all co-runners have answered or failed, `until` holds, or the time is over."""
     awaited = {co_runner.process: co_runner for co_runner in co_runners if co_runner.awaited}
-    for process, line in heard(list(awaited), end):
-        awaited[process].hear(line)
+    for process, line in messages(list(awaited), end):
+        awaited[process].receive(line)
         if until() or not any(co_runner.awaited for co_runner in awaited.values()):
             return
 
 
-def hear_all(co_runners: Sequence[CoRunnerProcess], timeout_s: float) -> None:
-    """Hear co-runners until all have answered; those that do not in time fail."""
-    hear(co_runners, time.monotonic() + timeout_s)
+def await_answers(co_runners: Sequence[CoRunnerProcess], timeout_s: float) -> None:
+    """Receive messages until all co-runners have answered; those that do not in time fail."""
+    receive(co_runners, time.monotonic() + timeout_s)
     for co_runner in co_runners:
         if co_runner.awaited:
             co_runner.fail(
@@ -252,17 +250,17 @@ def hear_all(co_runners: Sequence[CoRunnerProcess], timeout_s: float) -> None:
 
 
 _LEAD_S = 0.02
-"""Time from an order to the common start, in which all must have heard of it."""
+"""Time from an order to the common start, in which all must have received it."""
 _LOOK_S = 0.05
-"""Time after which the loop is looked at where nobody says anything."""
+"""Time between checks of the loop without messages."""
 
 
 class _Mixing:
-    """A mix of co-runners that are ready.
+    """A measurement of a mix of co-runners that are ready.
 
-    They repeat jobs until each has enough of them in the time in which all run; then all start one job
-    together, as often; then all results are checked. As soon as one fails, the others stop, and what they did
-    is kept.
+    They repeat jobs until each has enough of them in the window in which all run; then all start one job
+    together, in as many rounds; then all results are checked. As soon as one fails, the others stop, and
+    their jobs are kept.
     """
 
     def __init__(
@@ -276,23 +274,23 @@ class _Mixing:
         self._loop(watch, report)
         readings = watch.readings()
         counters = [
-            {} if each.failure else msgspec.convert(each.answer, dict[str, float])
-            for each in self._co_runners
+            {} if co_runner.failure else msgspec.convert(co_runner.answer, dict[str, float])
+            for co_runner in self._co_runners
         ]
-        together = self._window()
+        common = self._window()
         rounds = self._rounds()
         self._ask("check")
         if self._failed():
             rounds = []
         else:
-            notes += self._shortage(together)
+            notes += self._shortage(common)
         return MixRun(
             tuple(
-                _run_of(*each, together) for each in zip(self._co_runners, self._runs, counters, strict=True)
+                _run_of(*each, common) for each in zip(self._co_runners, self._runs, counters, strict=True)
             ),
             [max(job.end_s for job in jobs) - min(job.start_s for job in jobs) for jobs in rounds],
             median(map(overlap, rounds)) if rounds else None,
-            powers(readings, watch.started_s, together) if together else {},
+            powers(readings, watch.started_s, common) if common else {},
             dict(sharing),
             notes,
         )
@@ -305,10 +303,10 @@ class _Mixing:
     def _ask(self, do: str) -> None:
         for co_runner in self._co_runners:
             co_runner.order(do)
-        hear_all(self._co_runners, self._settings.timeout_s)
+        await_answers(self._co_runners, self._settings.timeout_s)
 
     def _loop(self, watch: Watch, report: Report) -> None:
-        """Let all repeat their jobs until there is enough, one fails, or the time is over."""
+        """Let all repeat their jobs until there are enough, one fails, or the time is over."""
         start = time.monotonic()
         limit_s = self._settings.timeout_s
         self._start_all("loop")
@@ -320,16 +318,16 @@ class _Mixing:
                         why = f"did not end a job within {limit_s:g} s (the time limit)"
                         co_runner.fail(DeviceFault(f"{co_runner.label}: {why}"))
                 break
-            hear(self._co_runners, min(now + _LOOK_S, start + limit_s), until=lambda: True)
+            receive(self._co_runners, min(now + _LOOK_S, start + limit_s), until=lambda: True)
             report(min(len(co_runner.jobs) for co_runner in self._co_runners), now - start)
         self._ask("stop")
 
     def _rounds(self) -> list[tuple[Span, ...]]:
-        """Jobs of each round; fewer rounds if a co-runner fails."""
+        """Return the jobs of each round; fewer rounds if a co-runner fails."""
         rounds: list[tuple[Span, ...]] = []
         while len(rounds) < self._settings.jobs and not self._failed():
             self._start_all("round")
-            hear_all(self._co_runners, self._settings.timeout_s)
+            await_answers(self._co_runners, self._settings.timeout_s)
             if not self._failed():
                 rounds.append(tuple(msgspec.convert(each.answer, Span) for each in self._co_runners))
         return rounds
@@ -341,44 +339,44 @@ class _Mixing:
         return window([co_runner.jobs for co_runner in self._co_runners])
 
     def _enough(self) -> bool:
-        together = self._window()
-        if together is None or together.length_s < self._settings.window_s:
+        common = self._window()
+        if common is None or common.length_s < self._settings.window_s:
             return False
-        return all(len(_inside(each, together)) >= self._settings.jobs for each in self._co_runners)
+        return all(len(_inside(each, common)) >= self._settings.jobs for each in self._co_runners)
 
-    def _shortage(self, together: Span | None) -> list[str]:
-        """Which co-runners have fewer jobs than asked, for people."""
-        wanted, limit_s = self._settings.jobs, self._settings.timeout_s
+    def _shortage(self, common: Span | None) -> list[str]:
+        """Return notes on co-runners with fewer jobs than needed."""
+        needed, limit_s = self._settings.jobs, self._settings.timeout_s
         return [
-            f"{each.label}: expected {wanted} whole jobs while all run, found {jobs} within {limit_s:g} s "
+            f"{each.label}: expected {needed} whole jobs while all run, found {jobs} within {limit_s:g} s "
             "(the time limit)"
             for each in self._co_runners
-            if (jobs := len(_inside(each, together))) < wanted
+            if (jobs := len(_inside(each, common))) < needed
         ]
 
 
-def _inside(co_runner: CoRunnerProcess, together: Span | None) -> range:
-    return range(len(co_runner.jobs))[inside(co_runner.jobs, together)] if together else range(0)
+def _inside(co_runner: CoRunnerProcess, common: Span | None) -> range:
+    return range(len(co_runner.jobs))[inside(co_runner.jobs, common)] if common else range(0)
 
 
 def _run_of(
-    co_runner: CoRunnerProcess, runs: int, counters: Mapping[str, float], together: Span | None
+    co_runner: CoRunnerProcess, runs: int, counters: Mapping[str, float], common: Span | None
 ) -> CoRunnerRun:
     if co_runner.failure is not None:
         return CoRunnerRun(runs, memory_bytes=co_runner.memory_bytes, failure=co_runner.failure)
-    jobs = _inside(co_runner, together)
+    jobs = _inside(co_runner, common)
     return CoRunnerRun(
         runs,
         [co_runner.jobs[job].length_s for job in jobs],
         fmean(co_runner.cpu_s[job] for job in jobs) if jobs else None,
-        # The CPU counted a run of the whole loop.
+        # Counters are means of a run over the whole loop.
         {name: value * runs for name, value in counters.items()},
         co_runner.memory_bytes,
     )
 
 
 class MixRunner(Protocol):
-    """Measures mixes on one device, as `Crew` does."""
+    """Interface of `Crew`: measures mixes on one device."""
 
     def run(self, works: Sequence[JobWork], /) -> MixRun:
         """Measure a mix; a mix of one is an isolated run."""
@@ -390,10 +388,10 @@ _MPS_FOLDER, _DEFAULT_MPS_FOLDER = "CUDA_MPS_PIPE_DIRECTORY", "/tmp/nvidia-mps"
 def sharing(
     device: str, threads: int | None = None, environment: Mapping[str, str] = os.environ
 ) -> dict[str, str | int]:
-    """How processes share a device, and what each is limited to: settings for the configuration of a mix.
+    """Return the sharing of a device and the limits of processes: settings for the configuration of a mix.
 
-    On NVIDIA, kernels of several processes run at the same time only through the Multi-Process Service
-    (MPS); else the processes take turns. Elsewhere there is one way, of which nothing need be said.
+    On NVIDIA, kernels of several processes run concurrently only through the Multi-Process Service (MPS);
+    otherwise they are time-sliced. Other devices have one way of sharing, which is no setting.
     """
     limits: dict[str, str | int] = {} if threads is None else {"threads": threads}
     if not device.startswith("nvidia:"):
@@ -403,7 +401,7 @@ def sharing(
 
 
 def mps_runs(folder: Path) -> bool:
-    """Whether a control daemon of MPS listens in a folder; nothing is asked of it."""
+    """Whether a control daemon of MPS listens in a folder; no command is sent."""
     control = folder / "control"
     try:
         mode = control.stat().st_mode
@@ -415,7 +413,7 @@ def mps_runs(folder: Path) -> bool:
 
 
 def _accepts(path: Path) -> bool:
-    """Whether anybody listens on a socket, which one that was left behind does not."""
+    """Whether a process listens on a socket, which may be stale."""
     for kind in (socket.SOCK_STREAM, socket.SOCK_SEQPACKET):
         with socket.socket(socket.AF_UNIX, kind) as client:
             client.settimeout(1.0)
@@ -424,14 +422,14 @@ def _accepts(path: Path) -> bool:
             except OSError as error:
                 if error.errno == errno.EPROTOTYPE:
                     continue
-                # Somebody else's, or busy: it is there.
+                # Another user's, or busy: it listens.
                 return error.errno in (errno.EACCES, errno.EPERM, errno.EAGAIN)
             return True
     return False
 
 
 def _is_read(path: Path) -> bool:
-    """Whether anybody has a pipe open for reading."""
+    """Whether a process has a pipe open for reading."""
     try:
         os.close(os.open(path, os.O_WRONLY | os.O_NONBLOCK))
     except OSError as error:
@@ -441,18 +439,18 @@ def _is_read(path: Path) -> bool:
 
 _MOST_PROCESSES = 32
 _SHARE_OF_MEMORY = 0.5
-"""What processes may take together before those that wait are ended."""
+"""Share of memory from which on idle processes are ended."""
 _THREADS = ("POCL_MAX_PTHREAD_COUNT", "POCL_CPU_MAX_CU_COUNT")
-"""Variables that limit PoCL's threads: up to version 4, and since."""
+"""Environment variables that limit PoCL's threads: up to version 4, and since."""
 _Key = tuple[str, int]
 
 
 class Crew:
-    """Runs mixes; every application of a mix has a process of its own.
+    """Runs mixes, with a process for each application.
 
-    Processes stay ready for later mixes with the same applications. Those that were not needed for longest
-    end when there are too many, or when they take more than half of the memory. Ends all at the end of its
-    ``with`` block.
+    Processes stay ready for later mixes with the same applications. The least recently used ones are ended if
+    there are too many, or if they take more than half of the memory; all of them at the end of the ``with``
+    block.
     """
 
     def __init__(
@@ -480,7 +478,7 @@ class Crew:
 
     @property
     def sharing(self) -> dict[str, str | int]:
-        """How the device is shared now, and what each application is limited to."""
+        """Sharing of the device now, and limits of each application."""
         return sharing(self.device.id, self.settings.threads)
 
     def run(self, works: Sequence[JobWork], report: Report = lambda runs, elapsed_s: None) -> MixRun:
@@ -488,7 +486,7 @@ class Crew:
         if not works:
             raise InputError.of(field="works", expected="a co-runner at least", found="none")
         with ExitStack() as undo:
-            # Whoever interrupts a mix leaves its co-runners in the middle of something.
+            # An interrupted mix leaves its co-runners in an unknown state.
             undo.callback(self.close)
             mix = self._run(works, report)
             undo.pop_all()
@@ -515,10 +513,10 @@ class Crew:
         return mix
 
     def _ready(self, keys: Sequence[_Key], works: Sequence[JobWork]) -> list[CoRunnerProcess]:
-        """Processes that are ready or have failed, which are the most recent ones from now on."""
+        """Return the processes, ready or failed, and mark them as most recently used."""
         co_runners = self._started(keys, works)
         if self.device.type != "cpu" and any(co_runner.failure for co_runner in co_runners):
-            # Those that wait hold memory of the device, for want of which these may have failed.
+            # Idle processes hold memory of the device, which these may have lacked.
             self._end([key for key in self._processes if key not in keys])
             self._end([key for key in keys if self._processes[key].failure])
             co_runners = self._started(keys, works)
@@ -534,7 +532,7 @@ class Crew:
                 work.subject, self.device.id, self.settings, environment
             )
         co_runners = [self._processes[key] for key in keys]
-        hear_all(co_runners, self.settings.timeout_s)
+        await_answers(co_runners, self.settings.timeout_s)
         for co_runner in co_runners:
             co_runner.begin()
         return co_runners
@@ -542,11 +540,11 @@ class Crew:
     def _runs(
         self, keys: Sequence[_Key], works: Sequence[JobWork], co_runners: Sequence[CoRunnerProcess]
     ) -> list[int | None]:
-        """Runs in a job of each co-runner: counted, one after another, where they are not given."""
+        """Return the runs in a job of each co-runner: given, or else counted, one after another."""
         for (subject, _), work, co_runner in zip(keys, works, co_runners, strict=True):
             if work.runs is None and subject not in self._counted and co_runner.failure is None:
                 co_runner.order("count", seconds=self.settings.round_s)
-                hear_all([co_runner], self.settings.timeout_s)
+                await_answers([co_runner], self.settings.timeout_s)
                 if co_runner.failure is None:
                     self._counted[subject] = msgspec.convert(co_runner.answer, int)
         return [
@@ -559,13 +557,12 @@ class Crew:
                 self._end([key])
 
     def _is_full(self) -> bool:
-        """Whether processes take so much memory that none should be kept for later."""
-        here = sum(_resident_bytes(co_runner.process.pid) for co_runner in self._processes.values())
-        there = sum(co_runner.memory_bytes or 0 for co_runner in self._processes.values())
-        most_here = host_state.memory_bytes()
-        most_there = int(self.device.handle.global_mem_size)
-        too_much_here = most_here is not None and here > _SHARE_OF_MEMORY * most_here
-        return too_much_here or there > _SHARE_OF_MEMORY * most_there
+        """Whether processes take too much memory to keep idle ones."""
+        host_bytes = sum(_resident_bytes(co_runner.process.pid) for co_runner in self._processes.values())
+        device_bytes = sum(co_runner.memory_bytes or 0 for co_runner in self._processes.values())
+        host_limit, device_limit = host_state.memory_bytes(), int(self.device.handle.global_mem_size)
+        exceeds_host = host_limit is not None and host_bytes > _SHARE_OF_MEMORY * host_limit
+        return exceeds_host or device_bytes > _SHARE_OF_MEMORY * device_limit
 
     def _end(self, keys: Iterable[_Key]) -> None:
         for key in list(keys):
@@ -573,7 +570,7 @@ class Crew:
 
 
 def _limits(device: OpenCLDevice, threads: int | None) -> Mapping[str, str]:
-    """Variables for the environment that limit the threads of a device."""
+    """Return environment variables that limit the threads of a device."""
     if threads is None:
         return {}
     if not device.id.startswith("pocl:") or device.type != "cpu" or "/" in device.id:
@@ -588,7 +585,7 @@ def _limits(device: OpenCLDevice, threads: int | None) -> Mapping[str, str]:
 
 
 def _keys(works: Sequence[JobWork]) -> list[_Key]:
-    """What tells co-runners apart: their subject, and their number among those of the same subject."""
+    """Return the keys of co-runners: their subject, and their number among those of the same subject."""
     keys: list[_Key] = []
     for work in works:
         subject = msgspec.json.encode(work.subject, order="deterministic").decode()
@@ -597,7 +594,7 @@ def _keys(works: Sequence[JobWork]) -> list[_Key]:
 
 
 def _resident_bytes(process: int) -> int:
-    """Memory that a process takes now; 0 where the system does not tell."""
+    """Return the resident memory of a process; 0 if the system does not show it."""
     try:
         pages = int(Path(f"/proc/{process}/statm").read_text().split()[1])
     except (OSError, IndexError):

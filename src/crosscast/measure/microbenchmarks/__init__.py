@@ -1,1 +1,1 @@
-"""Microbenchmarks: seconds of work that say how fast a device moves, computes and launches."""
+"""Microbenchmarks: bandwidths, rates of operations and overheads of a device in seconds."""

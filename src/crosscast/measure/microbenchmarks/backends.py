@@ -1,4 +1,4 @@
-"""Where microbenchmarks run: an OpenCL device, or the threads of a CPU without OpenCL."""
+"""Backends of microbenchmarks: an OpenCL device, or the threads of a CPU without OpenCL."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ _CHAIN_GROUP = 64
 
 
 class EmptyLaunch(NamedTuple):
-    """Seconds of a launch with nothing to do; ``None`` where they are not known."""
+    """Seconds of a launch of an empty kernel; ``None`` where unknown."""
 
     waited: float | None  # From the call to its start
     busy: float | None  # From its start to its end
-    round_trip: float  # From the call to the host's knowing of its end
+    round_trip: float  # From the call to its end on the host
 
 
 class Backend(Protocol):
-    """Runs one of the kernels of ``kernels.cl``, and says how long it took."""
+    """Interface that times the kernels of ``kernels.cl``."""
 
     id: str
     name: str
@@ -43,35 +43,35 @@ class Backend(Protocol):
     units: int
     items: int  # Work-items that keep the device busy
     group: int
-    vector_bytes: int  # Of a word of memory that a work-item moves at once
-    lanes: dict[str, int]  # Operations of a step of a chain, by kernel; kernels that it lacks are not there
+    vector_bytes: int  # Bytes that a work-item moves at once
+    lanes: dict[str, int]  # Operations in a step of a chain, by supported kernel
     memory_bytes: int
     last_cache_bytes: int
-    numbers: dict[str, float]  # What is known without measuring, by columns of the table of devices
+    numbers: dict[str, float]  # Known properties, by column of the table of devices
 
     def memory(self, kernel: str, words: int, passes: int) -> float:
-        """Seconds in which a kernel goes so many times over an array of so many words."""
+        """Return the seconds of a kernel with several passes over an array of `words` words."""
 
     def chains(self, kernel: str, steps: int) -> float:
-        """Seconds of so many steps of independent chains, or of other work, in each work-item."""
+        """Return the seconds of a number of steps of chains, or of other work, in each work-item."""
 
     def groups(self, count: int) -> float | None:
-        """Seconds of so many work-groups that do next to nothing; ``None`` where there are none."""
+        """Return the seconds of a number of almost empty work-groups; ``None`` if there are none."""
 
     def launch(self) -> EmptyLaunch:
-        """Launch a kernel that has nothing to do."""
+        """Launch an empty kernel."""
 
     def transfer(self, nbytes: int, *, to_device: bool) -> float | None:
-        """Seconds of a copy between host and device; ``None`` where the device is the host."""
+        """Return the seconds of a copy between host and device; ``None`` if the device is the host."""
 
 
 def _of_threads(seconds: float, started: float, units: int) -> float:
-    """Seconds of a run on a CPU that other programs keep busy: as long as its threads were running."""
+    """Return the seconds of a run on a busy CPU, by the CPU time of its threads."""
     return min(seconds, max((time.process_time() - started) / units, 1e-9))
 
 
 def _host_numbers(units: int) -> dict[str, float]:
-    """What the system says of its CPU."""
+    """Return properties of the CPU from the system."""
     caches = host_state.caches()
     sizes = {"l1_bytes": caches.l1d, "l2_bytes": caches.l2, "l3_bytes": caches.l3}
     return {"cores": float(units)} | {name: float(size) for name, size in sizes.items() if size}
@@ -101,7 +101,7 @@ class OpenCLBackend:
         self.lanes = dict.fromkeys(("fp32", "int32", "int32_add", "transcendental"), numbers)
         self.lanes |= {"fp64": 4 if wide else 1} if has_double else {}
         self.lanes |= {"fp16": 2} if has_half else {}
-        # As kernels are written: a work-item has one chain, and the compiler may take several at once.
+        # In these kernels, a work-item has one chain; the compiler may vectorise over work-items.
         self.lanes |= {"local_words": 1, "atomics": 1, "chain": _CHAIN_GROUP if wide else 1}
         self.memory_bytes = int(handle.global_mem_size)
         cache = int(handle.global_mem_cache_size or 0)
@@ -139,7 +139,7 @@ class OpenCLBackend:
         return _of_threads(seconds, started, self.units) if self._busy else seconds
 
     def memory(self, kernel: str, words: int, passes: int) -> float:
-        """Seconds of a kernel on an array, which grows where it is too small."""
+        """Return the seconds of a kernel on an array, which grows if necessary."""
         nbytes = words * (4 if kernel == "scattered_words" else self.vector_bytes)
         nbytes *= 2 if kernel == "copy_words" else 1
         if self._array is None or self._array.size < nbytes:
@@ -149,23 +149,23 @@ class OpenCLBackend:
                 self._array = self._cl.Buffer(self._context, self._cl.mem_flags.READ_WRITE, nbytes)
                 self._cl.enqueue_fill_buffer(self._queue, self._array, np.zeros(1, np.uint8), 0, nbytes)
                 self._queue.finish()
-        given = (self._array, self._out, np.uint32(words), np.uint32(passes))
-        return self._seconds(kernel, self.items, self.group, *given)
+        arguments = (self._array, self._out, np.uint32(words), np.uint32(passes))
+        return self._seconds(kernel, self.items, self.group, *arguments)
 
     def chains(self, kernel: str, steps: int) -> float:
-        """Seconds of so many steps in each work-item."""
+        """Return the seconds of a number of steps in each work-item."""
         x, y = (0.999, 0.001) if kernel not in ("int32", "int32_add") else (3.0, 7.0)
-        many = self.lanes[kernel] if kernel == "chain" else 1
-        given = (self._out, np.uint32(steps), np.float32(x), np.float32(y))
-        return self._seconds(kernel, self.items * many, self.group * many, *given)
+        factor = self.lanes[kernel] if kernel == "chain" else 1
+        arguments = (self._out, np.uint32(steps), np.float32(x), np.float32(y))
+        return self._seconds(kernel, self.items * factor, self.group * factor, *arguments)
 
     def groups(self, count: int) -> float | None:
-        """Seconds of so many work-groups that do next to nothing."""
+        """Return the seconds of a number of almost empty work-groups."""
         group = 1 if self.type == "cpu" else _CHAIN_GROUP
         return self._seconds("one_word", count * group, group, self._out)
 
     def launch(self) -> EmptyLaunch:
-        """Launch a kernel that has nothing to do."""
+        """Launch an empty kernel."""
         start = time.perf_counter()
         event = self._run("empty", 1, 1)
         end = time.perf_counter()
@@ -174,7 +174,7 @@ class OpenCLBackend:
         return EmptyLaunch(waited if waited > 0 else None, busy if busy > 0 else None, end - start)
 
     def transfer(self, nbytes: int, *, to_device: bool) -> float | None:
-        """Seconds of a copy."""
+        """Return the seconds of a copy."""
         if self.type == "cpu":
             return None
         host = np.zeros(nbytes, np.uint8)
@@ -190,11 +190,11 @@ _HOST_KERNELS = (
     *("empty", "read_words", "write_words", "copy_words", "scattered_words", "fp32", "fp64"),
     *("int32", "int32_add", "transcendental", "atomics"),
 )
-"""In the order of the numbers in host.c."""
+"""Kernels in the order of the numbers in host.c."""
 
 
 def _in_memory(nbytes: int) -> npt.NDArray[np.uint8]:
-    """An array with pages of its own: those that nothing was written to are all one page of zeros."""
+    """Return an array with distinct pages: untouched ones would all be one page of zeros."""
     return np.ones(nbytes, np.uint8)
 
 
@@ -208,7 +208,7 @@ class HostBackend:
     vector_bytes: int = 64
 
     def __post_init__(self) -> None:
-        # Imported here: it brings the compiler.
+        # Imported here, as it imports the compiler.
         from crosscast.characterization.toolchain import c_library
 
         needs = ("libc.so.6", "libm.so.6", "libpthread.so.0")
@@ -231,14 +231,14 @@ class HostBackend:
         self._busy = bool(host_state.doubts())
 
     def _seconds(self, kernel: str, count: int, passes: int, x: float = 0.999, y: float = 0.001) -> float:
-        # From a cache line on, as vectors need.
+        # Aligned to a cache line, as vectors need.
         address = (self._array.ctypes.data + 63) // 64 * 64
         started = time.process_time()
-        found = self._measure(_HOST_KERNELS.index(kernel), self.units, address, count, passes, x, y)
-        return _of_threads(float(found), started, self.units) if self._busy else float(found)
+        seconds = self._measure(_HOST_KERNELS.index(kernel), self.units, address, count, passes, x, y)
+        return _of_threads(float(seconds), started, self.units) if self._busy else float(seconds)
 
     def memory(self, kernel: str, words: int, passes: int) -> float:
-        """Seconds of a kernel on an array, which grows where it is too small."""
+        """Return the seconds of a kernel on an array, which grows if necessary."""
         nbytes = (
             words * (4 if kernel == "scattered_words" else 64) * (2 if kernel == "copy_words" else 1) + 64
         )
@@ -247,20 +247,20 @@ class HostBackend:
         return self._seconds(kernel, words, passes)
 
     def chains(self, kernel: str, steps: int) -> float:
-        """Seconds of so many steps in each work-item."""
+        """Return the seconds of a number of steps in each work-item."""
         whole = kernel in ("int32", "int32_add")
         return self._seconds(kernel, 0, steps, *((3.0, 7.0) if whole else (0.999, 0.001)))
 
     def groups(self, count: int) -> float | None:
-        """Threads have no work-groups."""
+        """Return ``None``: threads have no work-groups."""
         return None
 
     def launch(self) -> EmptyLaunch:
-        """Launch a kernel that has nothing to do."""
+        """Launch an empty kernel."""
         start = time.perf_counter()
         self._seconds("empty", 0, 0)
         return EmptyLaunch(None, None, time.perf_counter() - start)
 
     def transfer(self, nbytes: int, *, to_device: bool) -> float | None:
-        """Seconds of a copy."""
+        """Return the seconds of a copy."""
         return None

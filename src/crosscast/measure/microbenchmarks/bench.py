@@ -1,4 +1,4 @@
-"""What is measured on a device in seconds: bandwidth by working set, rates by class, launches, transfers."""
+"""Microbenchmarks of a device: bandwidth by working set, rates by class, launches, transfers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from crosscast.measure import host_state
 from crosscast.measure.microbenchmarks.backends import CHAINS, Backend
 
 SECONDS = 10
-"""About how long it takes."""
+"""Approximate duration."""
 
 _LEAST_SET = 1 << 14
 _TIMES_LAST_CACHE = 4
@@ -39,7 +39,7 @@ _RATES = {  # Operations of one step in one lane of a chain
 
 @dataclass(frozen=True)
 class Value:
-    """The best of several runs, and what the middle one reached."""
+    """Best and median of several runs."""
 
     best: float
     middle: float
@@ -47,7 +47,7 @@ class Value:
 
     @property
     def spread(self) -> float:
-        """The best over the middle one, or the other way round for times: 1 where all runs are alike."""
+        """Ratio of best and median, at least 1."""
         high, low = max(self.best, self.middle), min(self.best, self.middle)
         return high / low if low else float("inf")
 
@@ -57,7 +57,7 @@ class Value:
 
 @dataclass(frozen=True)
 class Microbenchmarks:
-    """What was measured on a device."""
+    """Results on a device."""
 
     id: str
     name: str
@@ -65,17 +65,17 @@ class Microbenchmarks:
     values: dict[str, Value]  # By `crosscast.devices.measured.QUANTITIES`
     working_sets: dict[str, list[float]]  # Bytes, and bytes/s of read, write and copy
     seconds: float
-    doubts: tuple[str, ...]  # What speaks against the numbers
-    numbers: dict[str, float] = field(default_factory=dict)  # What is known without measuring
+    doubts: tuple[str, ...]  # Sentences on possible disturbances
+    numbers: dict[str, float] = field(default_factory=dict)  # Properties known without measuring
 
     def device(self, key: str) -> Device:
-        """The device with what was measured, under a name."""
-        measured = {name: each.best for name, each in self.values.items()}
+        """Return the device with these results, under a key."""
+        measured = {name: value.best for name, value in self.values.items()}
         return Device(key, self.name, type=self.type, numbers=self.numbers, measured=measured)
 
     def unsure(self) -> list[str]:
-        """Quantities of which runs differ much."""
-        return [name for name, each in self.values.items() if each.spread > _UNSURE]
+        """Return the quantities with a large spread."""
+        return [name for name, value in self.values.items() if value.spread > _UNSURE]
 
 
 def measure(backend: Backend, report: Callable[[str], None] = lambda text: None) -> Microbenchmarks:
@@ -103,9 +103,9 @@ def measure(backend: Backend, report: Callable[[str], None] = lambda text: None)
         work = 2 * backend.lanes["chain"] * backend.items
         values["chain_flop_per_s"] = _rate(lambda n: backend.chains("chain", n), work, _RATE_S / 2)
     if backend.groups(1) is not None:
-        found = _rate(lambda n: backend.groups(n) or 0.0, 1.0, _RATE_S / 2)
-        times = (backend.units / found.best, backend.units / found.middle)
-        values["group_s"] = Value(*times, found.runs)
+        rate = _rate(lambda n: backend.groups(n) or 0.0, 1.0, _RATE_S / 2)
+        times = (backend.units / rate.best, backend.units / rate.middle)
+        values["group_s"] = Value(*times, rate.runs)
     values["atomic_op_per_s"] = _rate(lambda n: backend.chains("atomics", n), backend.items, _RATE_S / 2)
     report("bandwidth by working set")
     sets: dict[str, list[float]] = {"bytes": list(_sizes(backend)), "read": [], "write": [], "copy": []}
@@ -118,7 +118,7 @@ def measure(backend: Backend, report: Callable[[str], None] = lambda text: None)
             points.append(
                 _rate(lambda n, k=kernel, w=words: backend.memory(k, w, n), work, seconds)  # type: ignore[misc]
             )
-        sets[kind] = [each.best for each in points]
+        sets[kind] = [point.best for point in points]
         values[f"{kind}_bytes_per_s"] = points[-1]
         if kind == "read":
             values["cache_bytes_per_s"] = points[0]
@@ -130,14 +130,14 @@ def measure(backend: Backend, report: Callable[[str], None] = lambda text: None)
     values |= _launches(backend)
     for quantity, to_device in (("to_device_bytes_per_s", True), ("from_device_bytes_per_s", False)):
         copies = [backend.transfer(_TRANSFER_BYTES, to_device=to_device) for _ in range(4)]
-        rates = [_TRANSFER_BYTES / each for each in copies if each]
+        rates = [_TRANSFER_BYTES / seconds for seconds in copies if seconds]
         if rates:
             values[quantity] = Value(max(rates), median(rates), len(rates))
     after = host_state.clock_hz()
     if clock and after and after < _THROTTLED * clock:
         clocks = f"from {clock / 1e9:.2f} to {after / 1e9:.2f} GHz"
         doubts.append(f"the clock fell {clocks} meanwhile: the machine is throttled")
-    absurd = [name for name, each in values.items() if not 0 < each.best < float("inf")]
+    absurd = [name for name, value in values.items() if not 0 < value.best < float("inf")]
     if absurd:
         raise DeviceFault(f"{backend.id}: its times cannot be right: {', '.join(absurd)}")
     ordered = {name: values[name] for name in QUANTITIES if name in values}
@@ -165,9 +165,12 @@ _ON_PAPER = {
 
 
 def _on_paper(values: dict[str, Value]) -> dict[str, float]:
-    """What stands for the numbers of a data sheet: the most that was measured."""
-    found = {name: [values[each].best for each in of if each in values] for name, of in _ON_PAPER.items()}
-    return {name: max(rates) for name, rates in found.items() if rates}
+    """Return numbers in place of a data sheet's: the highest measured ones."""
+    candidates = {
+        name: [values[quantity].best for quantity in quantities if quantity in values]
+        for name, quantities in _ON_PAPER.items()
+    }
+    return {name: max(rates) for name, rates in candidates.items() if rates}
 
 
 def _sizes(backend: Backend) -> Iterator[float]:
@@ -180,28 +183,28 @@ def _sizes(backend: Backend) -> Iterator[float]:
 
 
 def _rate(run: Callable[[int], float], work: float, seconds: float) -> Value:
-    """Work a second of a run of so many repetitions that it can be timed, repeated for so long.
+    """Return the rate of runs of enough repetitions to be timed, repeated for some seconds.
 
-    Runs are short, so that some of them pass between what other programs do; and one that was long for
-    that alone does not leave the others too short to be timed.
+    Runs are short, so that some are undisturbed by other programs; the least number of runs holds even if
+    one was disturbed for long.
     """
     end = time.perf_counter() + seconds
     last = end + _LEAST_RUNS * seconds
     n, rates = 1, list[float]()
     while time.perf_counter() < (end if len(rates) >= _LEAST_RUNS else last) or not rates:
-        took = run(n)
-        if took < _RUN_S / 4 and n < 1 << 28:
-            n = int(n * min(max(_RUN_S / max(took, 1e-7), 2.0), 64.0))
+        elapsed = run(n)
+        if elapsed < _RUN_S / 4 and n < 1 << 28:
+            n = int(n * min(max(_RUN_S / max(elapsed, 1e-7), 2.0), 64.0))
         else:
-            rates.append(n * work / max(took, 1e-9))
+            rates.append(n * work / max(elapsed, 1e-9))
     return Value(max(rates), median(rates), len(rates))
 
 
 def _launches(backend: Backend) -> dict[str, Value]:
     backend.launch()
     columns = zip(*(backend.launch() for _ in range(_LAUNCHES)), strict=True)
-    found = {}
+    values = {}
     for quantity, column in zip(("launch_s", "empty_s", "round_trip_s"), columns, strict=True):
-        if known := sorted(each for each in column if each is not None):
-            found[quantity] = Value(median(known), known[len(known) * 3 // 4], len(known))
-    return found
+        if known := sorted(seconds for seconds in column if seconds is not None):
+            values[quantity] = Value(median(known), known[len(known) * 3 // 4], len(known))
+    return values

@@ -1,4 +1,4 @@
-"""The history of regions: runs by key in memory, and a file of them, one JSON object a line."""
+"""History of regions: runs by key in memory, and files of runs with one JSON object a line."""
 
 from __future__ import annotations
 
@@ -23,82 +23,82 @@ from crosscast.errors import InputError
 from crosscast.measure.regions.key import (
     MOST_ARGUMENTS,
     MOST_CHARACTERS,
-    MOST_PLACE_CHARACTERS,
-    MOST_PLACES,
+    MOST_FRAME_CHARACTERS,
+    MOST_FRAMES,
     NOTHING,
     RegionKey,
     RegionRun,
 )
 
 VERSION = 1
-"""Grows when a field changes its name, type or meaning; the old version gets a reader."""
+"""Version of the format; raised when a field changes its name, type or meaning."""
 
 _BEGIN = f'{{"version":{VERSION},"region":'.encode()
 
 MOST_BYTES = 1 << 20
-"""Length of a line."""
+"""Longest line."""
 
 MOST_NAME = 200
-"""Length of a region's name."""
+"""Longest name of a region, in characters."""
 
 
 class Runs:
     """Runs of regions, in the order in which they ended.
 
-    Every method may be called while other threads record.
+    All methods are thread-safe.
     """
 
-    def __init__(self, kept: int | None = None, keys: int | None = None) -> None:
-        self._kept = kept
+    def __init__(self, most_runs: int | None = None, keys: int | None = None) -> None:
+        self._most_runs = most_runs
         self._most_keys = keys
         self._lock = threading.RLock()
         self._runs: dict[RegionKey, deque[RegionRun]] = {}
 
     def __len__(self) -> int:
-        """Runs that are kept."""
+        """Number of runs."""
         with self._lock:
             return sum(map(len, self._runs.values()))
 
     def add(self, run: RegionRun) -> None:
-        """Keep a run."""
+        """Add a run."""
         with self._lock:
             runs = self._runs.get(run.key)
             if runs is None:
                 if len(self._runs) == self._most_keys:
                     del self._runs[next(iter(self._runs))]
-                runs = self._runs[run.key] = deque(maxlen=self._kept)
+                runs = self._runs[run.key] = deque(maxlen=self._most_runs)
             runs.append(run)
 
     def keys(self, name: str | None = None) -> tuple[RegionKey, ...]:
-        """Keys of the regions that have runs, in the order of the first; only those of a name, if given."""
+        """Return the keys with runs, in order of the first run; optionally of one name only."""
         with self._lock:
             return tuple(key for key in self._runs if name is None or key.name == name)
 
     def runs(
         self, key: RegionKey, configuration: Configuration | None = None, *, failed: bool = False
     ) -> tuple[RegionRun, ...]:
-        """Runs of a key."""
+        """Return the runs of a key, optionally of one configuration, by default without failures."""
         with self._lock:
-            found = tuple(self._runs.get(key, ()))
+            recorded = tuple(self._runs.get(key, ()))
         return tuple(
             run
-            for run in found
+            for run in recorded
             if (failed or run.failure is None) and configuration in (None, run.configuration)
         )
 
     def last(self, key: RegionKey) -> RegionRun | None:
-        """The last run of a key that did not fail, if there is one."""
+        """Return the last run of a key that did not fail, if any."""
         return next(reversed(self.runs(key)), None)
 
     def mean_time_s(self, key: RegionKey, configuration: Configuration | None = None) -> float | None:
-        """Mean time of the runs that did not fail, in seconds; none without a run."""
+        """Return the mean time of the runs that did not fail, in seconds; ``None`` without runs."""
         times_s = [run.duration_s for run in self.runs(key, configuration)]
         return sum(times_s) / len(times_s) if times_s else None
 
     def mean_power_w(self, key: RegionKey, configuration: Configuration | None = None) -> float | None:
-        """Mean power of the runs that did not fail and whose power is known, in watts; none without one.
+        """Return the mean power of the runs that did not fail, in watts; ``None`` without known power.
 
-        Runs weigh by their times.
+        Runs are weighted by their times.
         """
         known = [
             (run.power_w, run.metered_s)
@@ -112,19 +112,19 @@ class Runs:
 _Amount = Annotated[int, Meta(ge=0)] | Annotated[float, Meta(ge=0, le=sys.float_info.max)]
 _Name = Annotated[str, Meta(min_length=1, max_length=MOST_NAME)]
 _Argument = Annotated[str, Meta(max_length=MOST_CHARACTERS)]
-_Place = Annotated[str, Meta(max_length=MOST_PLACE_CHARACTERS)]
+_Frame = Annotated[str, Meta(max_length=MOST_FRAME_CHARACTERS)]
 _Amounts = Annotated[dict[Annotated[str, Meta(min_length=1)], _Amount], Meta(max_length=1000)]
 
 
 class _Line(msgspec.Struct, forbid_unknown_fields=True):
-    """What a line holds; the numbers are those of `RegionRun`."""
+    """Fields of a line, as in `RegionRun`."""
 
     version: int
     region: _Name
     started_s: _Amount
     duration_s: _Amount
     arguments: Annotated[tuple[_Argument, ...], Meta(max_length=MOST_ARGUMENTS)] = ()
-    site: Annotated[tuple[_Place, ...], Meta(max_length=MOST_PLACES + 1)] = ()
+    site: Annotated[tuple[_Frame, ...], Meta(max_length=MOST_FRAMES + 1)] = ()
     device: Annotated[str, Meta(min_length=1)] | None = None
     settings: dict[str, object] | None = None
     metered_s: _Amount | None = None
@@ -136,7 +136,7 @@ class _Line(msgspec.Struct, forbid_unknown_fields=True):
 
 
 def to_line(run: RegionRun) -> str:
-    """Write a run as one line, with its end. What a run has not is left out."""
+    """Format a run as a line, with its end; missing fields are left out."""
     rest: dict[str, object] = {"started_s": run.started_s, "duration_s": run.duration_s}
     for name in ("metered_s", "power_w", "failure"):
         if (value := getattr(run, name)) is not None:
@@ -147,13 +147,13 @@ def to_line(run: RegionRun) -> str:
     return f"{_head(run.key, run.configuration)}{_encode(rest)[1:]}\n"
 
 
-# Not msgspec's, which would write numbers that are none as null.
+# msgspec would write NaN as null.
 _encode = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
 
 
 @lru_cache(maxsize=1024)
 def _head(key: RegionKey, configuration: Configuration | None) -> str:
-    """Begin of the line, which is the same for many runs."""
+    """Return the beginning of a line, which many runs share."""
     head: dict[str, object] = {"version": VERSION, "region": key.name}
     if key.arguments:
         head["arguments"] = key.arguments
@@ -165,35 +165,35 @@ def _head(key: RegionKey, configuration: Configuration | None) -> str:
 
 
 def is_begun(line: bytes) -> bool:
-    """Whether this can be the begin of a line that was not written to its end."""
+    """Whether this may be the beginning of an incomplete line."""
     return line.startswith(_BEGIN) or _BEGIN.startswith(line)
 
 
 def from_line(line: bytes, where: str) -> RegionRun:
-    """Read a run."""
+    """Parse a run."""
     try:
-        found, why = STRICT_JSON.decode(line.decode()), ""
+        content, reason = STRICT_JSON.decode(line.decode()), ""
     except (ValueError, RecursionError) as error:
-        found, why = None, f" ({error})"
-    if not isinstance(found, dict):
+        content, reason = None, f" ({error})"
+    if not isinstance(content, dict):
         begin = line[:60].decode(errors="replace")
-        raise InputError(f"{where}: expected a JSON object, found {begin!r}{why}")
-    version = found.get("version")
+        raise InputError(f"{where}: expected a JSON object, found {begin!r}{reason}")
+    version = content.get("version")
     if type(version) is not int or version != VERSION:
         expected = f"{VERSION}, which this Crosscast reads"
         raise InputError.of(where=where, field="version", expected=expected, found=excerpt(version))
-    told = decode(_Line, found, where)
+    fields = decode(_Line, content, where)
     return RegionRun(
-        RegionKey(told.region, told.arguments, told.site),
-        _configuration(told, where),
-        told.started_s,
-        float(told.duration_s),
-        told.metered_s,
-        told.energy_j or NOTHING,
-        told.powers_w or NOTHING,
-        told.power_w,
-        told.counters or NOTHING,
-        told.failure,
+        RegionKey(fields.region, fields.arguments, fields.site),
+        _configuration(fields, where),
+        fields.started_s,
+        float(fields.duration_s),
+        fields.metered_s,
+        fields.energy_j or NOTHING,
+        fields.powers_w or NOTHING,
+        fields.power_w,
+        fields.counters or NOTHING,
+        fields.failure,
     )
 
 
@@ -213,17 +213,17 @@ _PAUSE_S = 0.005
 
 
 def append(path: Path, lines: bytes) -> None:
-    """Append lines in one piece; on a disk that is full, as many whole ones as it takes.
+    """Append lines at once; on a full disk, as many complete ones as it takes.
 
-    What a process left at the end that was stopped in the middle of a line is removed; what none can have
-    left so stays, as a line of its own.
+    An incomplete line of an interrupted process at the end is removed; any other incomplete end is kept as a
+    line.
     """
     file = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o666)
     try:
-        alone = _lock(file)
+        has_lock = _lock(file)
         end = os.fstat(file).st_size
         tail = _tail(file, end)
-        if tail and alone and is_begun(tail) and not _is_whole(tail):
+        if tail and has_lock and is_begun(tail) and not _is_whole(tail):
             end -= len(tail)
             os.ftruncate(file, end)
         elif tail:
@@ -233,20 +233,20 @@ def append(path: Path, lines: bytes) -> None:
             while written < len(lines):
                 written += os.write(file, memoryview(lines)[written:])
         except OSError:
-            # The disk is full: whole lines stay, half of one would be in the way of those to come.
-            if alone:
+            # The disk is full: complete lines stay, but a partial one would corrupt later lines.
+            if has_lock:
                 os.ftruncate(file, end + lines.rfind(b"\n", 0, written) + 1)
             raise
     finally:
-        # With it goes the lock.
+        # Closing releases the lock.
         os.close(file)
 
 
 def _lock(file: int) -> bool:
-    """Lock the file; tell whether that went well, as some file systems have no locks.
+    """Lock the file; return whether that succeeded, as some file systems have no locks.
 
-    Nobody waits for ever: a process may be stopped while it holds the lock. A single write in append mode
-    does not mix with others anyway on local file systems.
+    The wait is bounded, as a process may be stopped while it holds the lock. On local file systems, single
+    writes in append mode do not interleave even without a lock.
     """
     end = time.monotonic() + _PATIENCE_S
     while True:
@@ -263,7 +263,7 @@ def _lock(file: int) -> bool:
 
 
 def _tail(file: int, end: int) -> bytes:
-    """What follows the end of the last line."""
+    """Return the bytes after the last newline."""
     if end == 0 or os.pread(file, 1, end - 1) == b"\n":
         return b""
     return os.pread(file, min(end, MOST_BYTES), max(0, end - MOST_BYTES)).rpartition(b"\n")[2]
@@ -278,7 +278,7 @@ def _is_whole(tail: bytes) -> bool:
 
 
 SUFFIX = ".jsonl"
-"""Of the name of a file that is a history whatever it begins with."""
+"""Suffix of histories; other files are recognised by their content."""
 
 _MOST_FILE_BYTES = 1 << 30
 
@@ -286,8 +286,8 @@ _MOST_FILE_BYTES = 1 << 30
 def read_history(path: str | Path) -> Runs:
     """Read the runs of a history's file.
 
-    A last line without its end is left out if it is not whole, as a process may be writing it, or was
-    stopped while it did.
+    A last line without its end is left out if it is incomplete, as a process may be writing it, or was
+    interrupted.
 
     Parameters
     ----------
@@ -314,14 +314,14 @@ def read_history(path: str | Path) -> Runs:
     >>> history.mean_time_s(history.keys("step")[0])
     0.25
     """
-    found = Runs()
+    history = Runs()
     for run in _runs(Path(path)):
-        found.add(run)
-    return found
+        history.add(run)
+    return history
 
 
 def is_history(path: Path, what: str) -> bool:
-    """Whether a file is to be read as a history: by its name, or as it begins with an object."""
+    """Whether a file is a history: by its suffix, or as it begins with a JSON object."""
     if path.suffix == SUFFIX:
         return True
     try:
@@ -332,7 +332,7 @@ def is_history(path: Path, what: str) -> bool:
 
 
 def check_history(path: Path) -> None:
-    """See that runs may be appended to a file: that it is not there, or empty, or begins with one."""
+    """Raise unless runs may be appended to a file: it must be absent, empty, or begin with a run."""
     if path.exists():
         next(_runs(path), None)
     elif not path.parent.is_dir():

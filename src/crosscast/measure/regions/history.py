@@ -1,4 +1,4 @@
-"""The history of a process: runs in memory and, where it has a file, appended to that as they end."""
+"""History of a process: runs in memory, appended to a file, if any, as they end."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from crosscast.measure.regions.file import MOST_BYTES, Runs, append, check_histo
 from crosscast.measure.regions.key import RegionKey, RegionRun, say_once
 from crosscast.measure.regions.metering import Metering, Pool
 
-KEPT = 1000
-"""Runs that a process keeps in memory of each key."""
+MOST_RUNS = 1000
+"""Runs of each key that a process keeps in memory."""
 
 _MOST_KEYS = 10_000
 
 
 class History(Runs):
-    """Runs of this process; those in its file are of all processes that ever appended to it.
+    """Runs of this process; its file has the runs of all processes that appended to it.
 
-    Each run is in the file when its region has been left, however the process ends afterwards.
+    Each run is in the file once its region is left, however the process ends.
     """
 
     def __init__(self, path: Path | None = None) -> None:
-        super().__init__(KEPT, _MOST_KEYS)
+        super().__init__(MOST_RUNS, _MOST_KEYS)
         if path is not None:
             check_history(path)
         self.path = path
@@ -41,7 +41,7 @@ class History(Runs):
         return pool
 
     def record(self, run: RegionRun) -> None:
-        """Keep a run, and append it to the file."""
+        """Add a run, and append it to the file."""
         self.add(run)
         if self.path is not None and (line := _line_of(run)):
             with self._writing:
@@ -58,11 +58,11 @@ class History(Runs):
 
 
 def _line_of(run: RegionRun) -> bytes:
-    """Line of a run in the file; empty, and logged once, for a run that no line can hold."""
+    """Return the line of a run; empty, and logged once, if it cannot be written."""
     try:
         line = to_line(run).encode()
     except (TypeError, ValueError) as error:
-        # Numbers that are NaN, or of a type that JSON has not, of a sensor that is not ours.
+        # A custom sensor may give NaN, or types that JSON does not have.
         say_once(f"a run of {run.key.name} cannot be written to the history: {error}")
         return b""
     if len(line) > MOST_BYTES:
@@ -76,13 +76,13 @@ _OF_FILES: dict[str, History] = {}
 _LOCK = threading.Lock()
 
 
-def history_of(given: History | str | Path | None) -> History:
-    """Return the history of a file, of which a process has one; that in memory if there is no file."""
-    if given is None:
+def history_of(target: History | str | Path | None) -> History:
+    """Return the history of a file, one in each process, or without a file that in memory."""
+    if target is None:
         return _IN_MEMORY
-    if isinstance(given, History):
-        return given
-    path = os.path.abspath(given)  # noqa: PTH100 - ten times as fast as Path, in each region
+    if isinstance(target, History):
+        return target
+    path = os.path.abspath(target)  # noqa: PTH100 - ten times as fast as Path, in each region
     history = _OF_FILES.get(path)
     if history is None:
         with _LOCK:

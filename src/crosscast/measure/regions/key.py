@@ -1,4 +1,4 @@
-"""What a region is: the key of its runs, what a run took, who chooses its configuration, and the log."""
+"""Regions: keys of runs, results of runs, the interface that chooses configurations, and the log."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from typing import Any, NamedTuple, Protocol
 from crosscast.data.configuration import Configuration
 
 LOGGER = logging.getLogger("crosscast.regions")
-"""Where it is said. A warning would stop programs that turn warnings into errors."""
+"""Log for problems. Python warnings would stop programs that turn them into errors."""
 
-_SAID: dict[str, None] = {}
-_MOST_SAID = 1000
-"""A program that goes on for weeks, under caps that change, has ever new sentences."""
+_LOGGED: dict[str, None] = {}
+_MOST_LOGGED = 1000
+"""A bound for programs that run for weeks with ever new sentences."""
 
 
 def say_once(sentence: str) -> None:
-    """Log a warning, unless it is among the last thousand that were said."""
-    if sentence not in _SAID:
-        while len(_SAID) >= _MOST_SAID:
-            _SAID.pop(next(iter(_SAID)), None)
-        _SAID[sentence] = None
+    """Log a warning, unless it is among the last thousand."""
+    if sentence not in _LOGGED:
+        while len(_LOGGED) >= _MOST_LOGGED:
+            _LOGGED.pop(next(iter(_LOGGED)), None)
+        _LOGGED[sentence] = None
         LOGGER.warning("%s", sentence)
 
 
 MOST_CHARACTERS = 100
-"""Length of what is told of an argument."""
+"""Longest description of an argument."""
 
 _MOST_BITS = 64
 _WORD = re.compile(r"[\w+.-]{1,32}", re.ASCII)
@@ -39,7 +39,7 @@ _MOST_ELEMENTS = 8
 
 
 def described(value: object) -> str:
-    """Tell what an argument is.
+    """Describe an argument.
 
     >>> described(64), described(0.3), described(-5.0), described("jacobi"), described(b"data")
     ('64', 'float 2^-2', 'float -2^2', 'jacobi', 'bytes[4 B]')
@@ -48,8 +48,8 @@ def described(value: object) -> str:
     ('float64[4x3]', 'int32 7', '(8, 8)', 'list[2]')
     """
     kind = type(value)
-    teller = _TELLERS.get(kind)
-    text = teller(value) if teller is not None else _other(value, kind)
+    describe = _DESCRIBERS.get(kind)
+    text = describe(value) if describe is not None else _other(value, kind)
     return text[:MOST_CHARACTERS]
 
 
@@ -81,7 +81,7 @@ def _sized(value: Sized) -> str:
     return f"{type(value).__name__}[{len(value)}]"
 
 
-_TELLERS: dict[type, Callable[[Any], str]] = {
+_DESCRIBERS: dict[type, Callable[[Any], str]] = {
     int: _whole,
     bool: str,
     type(None): str,
@@ -99,7 +99,7 @@ _TELLERS: dict[type, Callable[[Any], str]] = {
 
 
 def _other(value: Any, kind: type) -> str:
-    # Asked of the type first, as objects with attributes of their own making may have any.
+    # Checked on the type, as objects with dynamic attributes may seem to have any.
     if hasattr(kind, "shape"):
         return _array(value, kind)
     if isinstance(value, Enum):
@@ -124,7 +124,7 @@ _MOST_TYPES = 1000
 
 
 def _type_name(dtype: object) -> str:
-    """Name of an array's type of element; NumPy takes longer to tell it than all else takes."""
+    """Return the name of an array's type of element, cached, as NumPy takes long to give it."""
     try:
         return _TYPE_NAMES[dtype]
     except KeyError:
@@ -134,97 +134,97 @@ def _type_name(dtype: object) -> str:
         return name
 
 
-MOST_PLACES = 16
-MOST_PLACE_CHARACTERS = 200
-"""Length of a place."""
+MOST_FRAMES = 16
+MOST_FRAME_CHARACTERS = 200
+"""Longest description of a frame."""
 
 
 def site_of(frame: FrameType | None, depth: int) -> tuple[str, ...]:
-    """Tell the place of a call, and of those that led there."""
-    places: list[str] = []
-    while frame is not None and len(places) <= depth:
+    """Describe the frame of a call, and up to `depth` of its callers."""
+    frames: list[str] = []
+    while frame is not None and len(frames) <= depth:
         module = frame.f_globals.get("__name__")
-        # A stack of contexts enters them for somebody else.
+        # Frames of `contextlib.ExitStack` are between the caller and the region.
         if module != "contextlib":
-            place = f"{module}.{frame.f_code.co_qualname}:{frame.f_lineno}"
-            places.append(place[-MOST_PLACE_CHARACTERS:])
+            text = f"{module}.{frame.f_code.co_qualname}:{frame.f_lineno}"
+            frames.append(text[-MOST_FRAME_CHARACTERS:])
         frame = frame.f_back
-    return tuple(places)
+    return tuple(frames)
 
 
 MOST_ARGUMENTS = 64
-"""Arguments that a key tells of; there may be more."""
+"""Arguments that a key describes; there may be more."""
 
 
 class RegionKey(NamedTuple):
-    """Runs with equal keys do the same work in the same place.
+    """Key of runs that do the same work at the same site.
 
-    Input sizes and calling contexts are told apart by it (Bailey et al. 2014, section VI).
+    It distinguishes input sizes and calling contexts (Bailey et al. 2014, section VI).
     """
 
     name: str  # Name of the region
-    arguments: tuple[str, ...] = ()  # What each argument is, such as `float64[64x64]`
-    # Where the region was entered, such as `model.step:12` for line 12 in the function `step` of the module
-    # `model`; then who called that, and so on, as far as was asked for
+    arguments: tuple[str, ...] = ()  # Description of each argument, such as `float64[64x64]`
+    # Frame in which the region was entered, such as `model.step:12` for line 12 in the function `step` of the
+    # module `model`; then as many of its callers as requested
     site: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        """The call, and the place of it."""
+        """Return the call and its site."""
         where = f" at {self.site[0]}" if self.site else ""
         return f"{self.name}({', '.join(self.arguments)}){where}"
 
 
 def arguments_of(values: Iterable[object]) -> tuple[str, ...]:
-    """Tell of each argument what it is; all after the 64th are one."""
-    found = tuple(map(described, values))
-    if len(found) <= MOST_ARGUMENTS:
-        return found
-    rest = len(found) - MOST_ARGUMENTS + 1
-    return (*found[: MOST_ARGUMENTS - 1], f"{rest} more")
+    """Describe each argument; those from the 64th on are summarised."""
+    descriptions = tuple(map(described, values))
+    if len(descriptions) <= MOST_ARGUMENTS:
+        return descriptions
+    rest = len(descriptions) - MOST_ARGUMENTS + 1
+    return (*descriptions[: MOST_ARGUMENTS - 1], f"{rest} more")
 
 
 NOTHING: Mapping[str, float] = MappingProxyType({})
-"""No number of any name."""
+"""An empty mapping."""
 
 
 class RegionRun(NamedTuple):
-    """What a run of a region took."""
+    """Result of a run of a region."""
 
-    key: RegionKey  # Which region
-    configuration: Configuration | None  # What the program was set to; none if it did not say
-    started_s: float  # When it started, in seconds since 1970-01-01 UTC
-    duration_s: float  # What it took, in seconds
-    # Time over which its energy was counted, in seconds; none if it was not. It differs from the duration
-    # where a device tells the latter
+    key: RegionKey
+    configuration: Configuration | None  # Configuration of the program; `None` if unknown
+    started_s: float  # Start in seconds since 1970-01-01 UTC
+    duration_s: float  # Duration in seconds
+    # Time of the energy in seconds; `None` without energy. It differs from the duration if that is by the
+    # device's timer
     metered_s: float | None = None
-    # Energy of each domain in that time, in joules: the plain difference of two readings
+    # Energy of each domain in that time, in joules: the difference of two readings
     energy_j: Mapping[str, float] = NOTHING
-    # Power of each domain, in watts, where readings were fine enough to tell: over this run, or over it and
-    # those before it in the same configuration, since the power was told last
+    # Power of each domain in watts, if accurate: over this run, or over it and those before it in the same
+    # configuration, since power was last reported
     powers_w: Mapping[str, float] = NOTHING
-    # Power of all domains that are not parts of others, in watts; none where one of them is not known
+    # Power of all domains that are not parts of others, in watts; `None` if one of them is unknown
     power_w: float | None = None
-    counters: Mapping[str, float] = NOTHING  # What the processor counted, by event
-    # Kind of the exception that ended it, or none. Such a run is not a sample of anything
+    counters: Mapping[str, float] = NOTHING  # Counts of the processor, by event
+    # Type of the exception that ended it, or `None`. Failed runs are no samples
     failure: str | None = None
 
 
 class Chooser(Protocol):
-    """Chooses the configuration of each run, from what it was told of those before.
+    """Chooses the configuration of each run from observations of earlier ones.
 
-    Both methods may be called in several threads at once. What they raise goes to the program.
+    Both methods may be called in several threads at once. Exceptions propagate to the program.
     """
 
     def configuration(self, key: RegionKey) -> Configuration | None:
-        """Choose what to run a region on; none is what the program does by default.
+        """Choose the configuration of a region; ``None`` is the program's default.
 
         Called when a region is entered, before its time begins.
         """
 
     def observed(self, key: RegionKey, run: RegionRun) -> None:
-        """Take note of a run; called when it has ended, unless it failed.
+        """Observe a run; called when it has ended, unless it failed.
 
-        Without `RegionRun.energy_j` no sensor works, which the region has said already. With it and without
-        `RegionRun.power_w` the run was too short to tell its power: another one in the same configuration
-        brings it nearer.
+        Without `RegionRun.energy_j` no sensor works, which was logged. With it and without
+        `RegionRun.power_w` the run was too short for an accurate power, to which further runs in the same
+        configuration contribute.
         """

@@ -1,4 +1,4 @@
-"""What regions read when they are entered and left: meters, kept up by threads, and the CPU's counters."""
+"""Readings of regions: meters, polled by threads, and CPU counters."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from crosscast.measure.sensors import open_sensors
 
 
 class Polled:
-    """A sensor for regions, which begin and end as they like, in any number of threads.
+    """A sensor for regions, which begin and end at any time, in any number of threads.
 
-    A thread reads it as often as it needs. Where a driver has to be asked, what the thread read last counts.
+    A thread polls it at its interval. With a slow driver, regions use the thread's last reading.
     """
 
     def __init__(self, sensor: Sensor) -> None:
@@ -29,12 +29,12 @@ class Polled:
         self._last_j = (0.0,) * len(sensor.domains)
         self._thread: threading.Thread | None = None
         self._starting = threading.Lock()
-        # What is known at any moment needs nobody to keep up with it.
-        self._keeps_up = self.resolution_s > 0
+        # A sensor that is exact at any time needs no polling.
+        self._needs_polling = self.resolution_s > 0
 
     def read_j(self) -> tuple[float, ...]:
-        """Energy of each domain since the sensor began, in joules."""
-        if self._keeps_up and self._fault is None and not self.is_watched:
+        """Return the energy of each domain since the sensor began, in joules."""
+        if self._needs_polling and self._fault is None and not self.is_watched:
             self._watch()
         if self._fault is not None:
             raise self._fault
@@ -42,7 +42,7 @@ class Polled:
 
     @property
     def is_watched(self) -> bool:
-        """Whether a thread reads it now; a process that was forked has none until it reads."""
+        """Whether a thread polls it; a forked process has none until it reads."""
         return self._thread is not None and self._thread.is_alive()
 
     def _watch(self) -> None:
@@ -50,13 +50,13 @@ class Polled:
             if self.is_watched:
                 return
             self._poll()
-            thread = threading.Thread(target=self._go_on, name=f"crosscast {self.name}", daemon=True)
-            # Python starts no threads at its end, and the system only so many.
+            thread = threading.Thread(target=self._poll_forever, name=f"crosscast {self.name}", daemon=True)
+            # Threads cannot start at exit, or beyond the system's limit.
             with suppress(RuntimeError):
                 thread.start()
                 self._thread = thread
 
-    def _go_on(self) -> None:
+    def _poll_forever(self) -> None:
         while self._fault is None:
             time.sleep(self._sensor.interval_s)
             self._poll()
@@ -69,13 +69,13 @@ class Polled:
 
 
 Energies = tuple[tuple[float, ...] | None, ...]
-"""``(meters, domains of each)`` What each meter says, in joules; none for one that failed."""
+"""``(meters, domains of each)`` Readings of each meter in joules; ``None`` for a failed one."""
 
 
 class Metering:
     """Meters that regions read when they are entered and left.
 
-    One that fails is not asked again, and said once; the others go on.
+    A failed meter is not read again, and logged once; the others continue.
     """
 
     def __init__(self, meters: Sequence[Meter], reasons: Sequence[str] = ()) -> None:
@@ -87,7 +87,7 @@ class Metering:
 
     @property
     def works(self) -> bool:
-        """Whether any meter is left."""
+        """Whether any meter works."""
         return any(meter is not None for meter in self._working)
 
     def read(self) -> Energies:
@@ -105,7 +105,7 @@ class Metering:
             return None
 
     def give_up(self, number: int, reason: str) -> None:
-        """Ask a meter no more."""
+        """Stop using a meter."""
         if self._working[number] is not None:
             self._working[number] = None
             self.reasons.append(reason)
@@ -114,17 +114,17 @@ class Metering:
             )
 
     def by_domain(self, values: Energies) -> dict[str, float]:
-        """Values of the meters that have any, by domain."""
+        """Return the values by domain, of meters that have any."""
         return {
             domain: value
-            for meter, found in zip(self.meters, values, strict=True)
-            if found is not None
-            for domain, value in zip(meter.domains, found, strict=True)
+            for meter, readings in zip(self.meters, values, strict=True)
+            if readings is not None
+            for domain, value in zip(meter.domains, readings, strict=True)
         }
 
 
 _SHARED: dict[tuple[int, str], Metering] = {}
-"""By process too: a library of a driver need not work in one that was forked."""
+"""Keys include the process: a driver's library need not work after a fork."""
 
 
 def metering_of(sensors: str | Metering) -> Metering:
@@ -142,16 +142,16 @@ def metering_of(sensors: str | Metering) -> Metering:
 _STANDARD_ERROR = 0.05
 
 _STILL_S = 0.1
-"""Time in which no counter that works stands still."""
+"""Time in which every working counter increases."""
 
 
 class Pool:
-    """Runs of a region in one configuration since their power was told last.
+    """Runs of a region in one configuration since their power was last reported.
 
-    A counter that moves every `r` seconds is read up to `r` late, at both ends of a run: as two uniform
-    errors, of variance ``r²/12`` each, in the time that the energy belongs to. Over `n` runs of `t` seconds
-    together, the power has the relative standard error ``r √(n/6) / t``. It is told once that is 5 % at most:
-    for a single run of more than eight times `r`, or after some more of shorter ones.
+    A counter that updates every `r` seconds is read up to `r` late, at both ends of a run: two uniform errors
+    in the time of the energy, of variance ``r²/12`` each. Over `n` runs of `t` seconds in total, the power
+    has the relative standard error ``r √(n/6) / t``. It is reported once that is at most 5 %: for a single
+    run of more than eight times `r`, or after several shorter ones.
     """
 
     def __init__(self, metering: Metering) -> None:
@@ -161,7 +161,7 @@ class Pool:
         self._clear()
 
     def add(self, metered_s: float, energies_j: Energies) -> Mapping[str, float] | None:
-        """Add a run; tell the power of each domain if that can be told, and begin anew."""
+        """Add a run; return the power of each domain and reset, if it is accurate enough."""
         with self._lock:
             return self._add(metered_s, energies_j)
 
@@ -176,21 +176,21 @@ class Pool:
         )
         if self._resolution_s * (self._runs / 6) ** 0.5 > _STANDARD_ERROR * self._time_s or self._time_s <= 0:
             return None
-        if any(found is not None and not any(found) for found in self._sums):
-            self._judge_still()
+        if any(sums is not None and not any(sums) for sums in self._sums):
+            self._give_up_still_meters()
             return None
         powers_w = self._metering.by_domain(
-            tuple(found and tuple(energy / self._time_s for energy in found) for found in self._sums)
+            tuple(sums and tuple(energy / self._time_s for energy in sums) for sums in self._sums)
         )
         self._clear()
         return powers_w
 
-    def _judge_still(self) -> None:
-        """Give meters up that stood still for too long, as on virtual machines that show but do not count."""
+    def _give_up_still_meters(self) -> None:
+        """Give up meters that stood still for too long, as in virtual machines that do not count."""
         if self._time_s < _STILL_S + self._resolution_s:
             return
-        for number, found in enumerate(self._sums):
-            if found is not None and not any(found):
+        for number, sums in enumerate(self._sums):
+            if sums is not None and not any(sums):
                 name = self._metering.meters[number].name
                 self._metering.give_up(number, f"{name}: the counters stood still for {self._time_s:.3g} s")
         self._clear()
@@ -202,26 +202,26 @@ class Pool:
 
 
 def total_w(powers_w: Mapping[str, float], domains: Iterable[str]) -> float | None:
-    """Power of all domains that are not parts of others, in watts.
+    """Return the power of all domains that are not parts of others, in watts.
 
     >>> powers_w = {"package-0": 30.0, "package-0/core": 20.0, "gpu": 70.0}
     >>> total_w(powers_w, powers_w)
     100.0
     """
-    # `psys` is the whole board, packages and all.
-    whole = [domain for domain in domains if "/" not in domain]
-    parts = [domain for domain in whole if domain != "psys"] or whole
+    # `psys` is the whole board, packages included.
+    top_level = [domain for domain in domains if "/" not in domain]
+    parts = [domain for domain in top_level if domain != "psys"] or top_level
     if not parts or any(domain not in powers_w for domain in parts):
         return None
     return sum(powers_w[domain] for domain in parts)
 
 
 Counted = Mapping[str, Sequence[CounterValue]]
-"""What the counters of each event hold, one a thread."""
+"""Counters of each event, one a thread."""
 
 
 class OpenCounters:
-    """Counters of all threads that there are when it is made, and of those that they start."""
+    """Counters of all threads that exist at construction, and of those that they start."""
 
     def __init__(self, events: Sequence[str], perf: LinuxPerf | None = None) -> None:
         self._counters = Counters(perf=perf, events=events)
@@ -229,7 +229,7 @@ class OpenCounters:
         self._works = True
 
     def read(self) -> Counted:
-        """Read all counters; nothing if they were closed, as by a process that becomes a daemon."""
+        """Read all counters; none if they were closed, as by a process that becomes a daemon."""
         if not self._works:
             return {}
         try:
@@ -241,19 +241,19 @@ class OpenCounters:
 
 
 def difference(before: Counted, after: Counted) -> Mapping[str, float]:
-    """What was counted between two readings, by event."""
-    found = {}
+    """Return the counts between two readings, by event."""
+    counts = {}
     for name, ends in after.items():
         pairs = zip(before[name], ends, strict=True)
         steps = [CounterValue(*(now - then for then, now in zip(*pair, strict=True))) for pair in pairs]
         value = added_up(name, steps)
         if value is not None:
-            found[name] = value
-    return found or NOTHING
+            counts[name] = value
+    return counts or NOTHING
 
 
 _OPEN_COUNTERS: dict[tuple[int, tuple[str, ...]], OpenCounters] = {}
-"""By process too: one that was forked would read the counters of its parent."""
+"""Keys include the process: a forked one would read the counters of its parent."""
 
 
 def counters_of(events: tuple[str, ...]) -> OpenCounters:

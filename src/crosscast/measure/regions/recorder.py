@@ -1,4 +1,4 @@
-"""Regions as programs write them: `profiled` blocks and functions, and a queue whose launches are regions."""
+"""Regions in programs: `profiled` blocks and functions, and a queue whose launches are regions."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from crosscast.errors import InputError
 from crosscast.measure.regions.file import MOST_NAME
 from crosscast.measure.regions.history import History, history_of
 from crosscast.measure.regions.key import (
-    MOST_PLACES,
+    MOST_FRAMES,
     NOTHING,
     Chooser,
     RegionKey,
@@ -55,28 +55,28 @@ class EnqueueOptions(TypedDict, total=False):
 
 
 Apply = Callable[[Configuration | None], object]
-"""Sets the machine to a configuration; none stands for what it is by default."""
+"""Sets the machine to a configuration; ``None`` stands for the default."""
 
 _applied: tuple[Apply, Configuration | None] | None = None
-"""What was applied last, and by which function."""
+"""Last applied configuration, and its function."""
 _regions: dict[str, Apply] = {}
-"""Regions by name that have applied a configuration and not gone back, and by which function they did."""
+"""Regions by name with a configuration that was not reset, and the function that applied it."""
 _MOST_REGIONS = 1000
 _applying = threading.RLock()
 
 
 def apply_changed(region: str, apply: Apply, configuration: Configuration | None) -> None:
-    """Apply a configuration, unless it is the last one that was applied, in this way."""
+    """Apply a configuration, unless it was the last one applied by this function."""
     global _applied
     if configuration is not None and _applied == (apply, configuration):
         return
-    # One after another, so that the last one that was applied is known to be.
+    # Serialised, so that the last applied one is known.
     with _applying:
         if configuration is None:
-            _go_back(region, apply)
+            _reset(region, apply)
         elif _applied != (apply, configuration):
             _applied = None
-            # Before it is called: one that fails may have set something.
+            # Before the call: one that fails may have changed settings.
             _regions.pop(region, None)
             _regions[region] = apply
             while len(_regions) > _MOST_REGIONS:
@@ -85,29 +85,28 @@ def apply_changed(region: str, apply: Apply, configuration: Configuration | None
             _applied = apply, configuration
 
 
-def _go_back(region: str, apply: Apply) -> None:
+def _reset(region: str, apply: Apply) -> None:
     global _applied
-    # A loop may make its function anew each time, so the function alone does not tell.
-    left = [name for name, by in _regions.items() if name == region or by == apply]
-    if left:
+    # A loop may create its function anew each time, so that functions alone do not match.
+    names = [name for name, applied_by in _regions.items() if name == region or applied_by == apply]
+    if names:
         _applied = None
         apply(None)
         _applied = apply, None
-        for name in left:
+        for name in names:
             _regions.pop(name, None)
 
 
 @dataclass(slots=True, eq=False)
 class RunningRegion:
-    """A run that has begun; it ends with the ``with`` block that it is used for."""
+    """A run that has begun; it ends with its ``with`` block."""
 
-    key: RegionKey  # What tells its runs from others
-    configuration: Configuration | None  # What it runs on; none if nobody said
+    key: RegionKey
+    configuration: Configuration | None  # `None` if unknown
     _recorder: Recorder
     _process: int
-    # What a device says that it took, in seconds; else the time of the host counts
-    device_s: float | None = None
-    recorded: RegionRun | None = None  # What was recorded; none before the region was left
+    device_s: float | None = None  # Time by the device in seconds; by default the host's counts
+    recorded: RegionRun | None = None  # The recorded run; `None` before the region is left
     _counted: Counted | None = None
     _energies_j: Energies = ()
     _started_s: float = 0.0
@@ -116,7 +115,7 @@ class RunningRegion:
 
     @property
     def history(self) -> History:
-        """Where it is recorded."""
+        """History in which it is recorded."""
         return self._recorder.history
 
     def __enter__(self) -> Self:
@@ -129,7 +128,7 @@ class RunningRegion:
 
 
 class Recorder:
-    """Records runs in one manner, in any number of threads."""
+    """Records runs with common options, in any number of threads."""
 
     def __init__(
         self,
@@ -156,9 +155,9 @@ class Recorder:
         metering = metering_of(self._sensors)
         configuration = self._configuration
         if self._selector is not None:
-            # Of a meter that has stopped working, it was said then.
+            # Meters that stopped working were logged then.
             if not metering.meters:
-                _say_no_power(metering)
+                _log_no_power(metering)
             configuration = self._selector.configuration(key)
         if self._apply is not None:
             apply_changed(key.name, self._apply, configuration)
@@ -176,7 +175,7 @@ class Recorder:
         """End a run and record it."""
         now = time.perf_counter()
         if running._process != os.getpid():
-            return  # The parent has entered the region, and leaves it too.
+            return  # After a fork: the parent leaves the region.
         metering, started = metering_of(self._sensors), running._energies_j
         ended = metering.read() if started else ()
         counters = NOTHING
@@ -211,16 +210,16 @@ class Recorder:
 def _difference(
     before: tuple[float, ...] | None, after: tuple[float, ...] | None
 ) -> tuple[float, ...] | None:
-    """Energies between two readings; none if a reading is missing, or the meter went back."""
+    """Return the energies between two readings; ``None`` if one is missing, or the meter decreased."""
     if before is None or after is None:
         return None
-    found = tuple(map(sub, after, before))
-    return found if all(energy_j >= 0 for energy_j in found) else None
+    energies_j = tuple(map(sub, after, before))
+    return energies_j if all(energy_j >= 0 for energy_j in energies_j) else None
 
 
-def _say_no_power(metering: Metering) -> None:
-    why = f": {'; '.join(metering.reasons)}" if metering.reasons else ""
-    say_once(f"no sensor tells the power of regions, so no configuration can be chosen by it{why}")
+def _log_no_power(metering: Metering) -> None:
+    reasons = f": {'; '.join(metering.reasons)}" if metering.reasons else ""
+    say_once(f"no sensor tells the power of regions, so no configuration can be chosen by it{reasons}")
 
 
 P = ParamSpec("P")
@@ -230,11 +229,11 @@ _ENTERED: ContextVar[tuple[RunningRegion, ...]] = ContextVar("entered", default=
 
 
 class Profiled:
-    """A region of a program: each run of it is recorded, in time, energy and counters.
+    """A region of a program, of which each run is recorded with time, energy and counters.
 
     Use it in a ``with`` block, which gives the `RunningRegion`, or as decorator of a function, of which each
-    call is a run. It may be entered again inside of itself and in several threads. Exceptions pass; the run
-    that one ends is recorded as failed.
+    call is a run. It is reentrant and thread-safe. Exceptions propagate; the run that one ends is recorded as
+    failed.
 
     >>> import crosscast
     >>> for _ in range(3):
@@ -264,9 +263,9 @@ class Profiled:
         if not isinstance(arguments, (tuple, list)):
             kind = type(arguments).__name__
             raise InputError(f"arguments of {name}: expected a tuple of them, found one of type {kind}")
-        if not 0 <= callers <= MOST_PLACES:
+        if not 0 <= callers <= MOST_FRAMES:
             raise InputError.of(
-                field="callers", expected=f"a number from 0 to {MOST_PLACES}", found=f"{callers}"
+                field="callers", expected=f"a number from 0 to {MOST_FRAMES}", found=f"{callers}"
             )
         self._name = name
         self._arguments = arguments
@@ -276,7 +275,7 @@ class Profiled:
 
     @property
     def history(self) -> History:
-        """Where runs are recorded."""
+        """History in which runs are recorded."""
         return self._recorder.history
 
     def __enter__(self) -> RunningRegion:
@@ -290,14 +289,14 @@ class Profiled:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         entered = _ENTERED.get()
-        # The one that this thread, or this asynchronous task, has entered last.
+        # The one that this thread or asynchronous task entered last.
         running = next((one for one in reversed(entered) if one in self._open), self._open[-1])
         self._open.remove(running)
         _ENTERED.set(tuple([one for one in entered if one is not running]))
         running.__exit__(kind, error, trace)
 
     def __call__(self, function: Callable[P, T]) -> Callable[P, T]:
-        """Make each call of a function a run."""
+        """Record each call of a function as a run."""
         for is_one, what in _IN_TURNS:
             if is_one(function):
                 raise InputError.of(
@@ -315,7 +314,7 @@ class Profiled:
             try:
                 bound = bind(*args, **kwargs)
             except TypeError:
-                return function(*args, **kwargs)  # Says itself what is wrong.
+                return function(*args, **kwargs)  # Raises the error.
             bound.apply_defaults()
             with recorder.begin(self._key(bound.arguments.values(), sys._getframe(1))):
                 return function(*args, **kwargs)
@@ -333,27 +332,27 @@ _IN_TURNS: tuple[tuple[Callable[[object], bool], str], ...] = (
 )
 
 profiled = Profiled
-"""The name by which programs know it."""
+"""Public name of the class."""
 
 
 class ProfiledQueue:
     """Launches kernels on a command queue, and records each launch as a run of a region.
 
-    A launch waits for what the queue holds, then for the kernel, so that time and energy are the kernel's
-    own. Everything else goes to the queue as it is.
+    A launch waits for earlier commands of the queue, then for the kernel, so that time and energy are those
+    of the kernel. All other attributes are those of the queue.
 
     Parameters
     ----------
     queue
-        A ``pyopencl.CommandQueue``. If it has profiling, times are those of the device's timer; else of the
-        host, launch and all.
+        A ``pyopencl.CommandQueue``. With profiling, times are those of the device's timer; else of the host,
+        launch overhead included.
     history, selector, configuration, apply, sensors, counters, callers
         As of `Profiled`.
 
     Raises
     ------
     InputError
-        If arguments do not go together, or the file cannot be a history.
+        If arguments contradict each other, or the file cannot be a history.
     """
 
     def __init__(
@@ -378,13 +377,13 @@ class ProfiledQueue:
         self._callers = callers
 
     def __getattr__(self, name: str) -> Any:
-        if name == "queue":  # An object that is being copied has none yet.
+        if name == "queue":  # An object that is being copied has no queue yet.
             raise AttributeError(name)
         return getattr(self.queue, name)
 
     @property
     def history(self) -> History:
-        """Where launches are recorded."""
+        """History in which launches are recorded."""
         return self._recorder.history
 
     def launch(
@@ -407,7 +406,7 @@ class ProfiledQueue:
             event = kernel(self.queue, *sizes, *args, **options)
             event.wait()
             if self._has_timer:
-                # Some devices' timers go back now and then; the host's does not.
+                # Timers of some devices occasionally run backwards; the host's does not.
                 device_s = self._duration_s(event)
                 running.device_s = device_s if device_s >= 0 else None
         return event

@@ -1,4 +1,4 @@
-"""What histories are to models: rows of samples, as CSV too, and a dataset of runs over configurations."""
+"""Histories as inputs of models: rows of samples, also as CSV, and datasets of runs over configurations."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from crosscast.measure.regions.key import RegionKey, RegionRun
 
 
 def samples_of(history: Runs, key: RegionKey) -> list[dict[str, str | float]]:
-    """Samples of a key: a row for each run that did not fail, whose configuration is known."""
+    """Return the samples of a key: a row for each run with a configuration that did not fail."""
     return [_row(run, run.configuration) for run in history.runs(key) if run.configuration is not None]
 
 
 def write_samples(runs: Iterable[RegionRun], path: Path) -> None:
-    """Write samples as CSV, for ``crosscast choose configuration``; what a run does not have is empty."""
+    """Write samples as CSV, for ``crosscast choose configuration``; missing values are empty."""
     good = [run for run in runs if run.failure is None and run.configuration is not None]
     if not good:
         raise InputError(f"{path}: expected runs with a configuration that did not fail, found none")
@@ -59,22 +59,21 @@ def _row(run: RegionRun, configuration: Configuration) -> dict[str, str | float]
 _MOST_CHARACTERS = 120
 
 
-def own_runs_of(path: Path) -> RunTable:
+def runs_of_history(path: Path) -> RunTable:
     """Read the runs of a history.
 
-    The application, and its kernel, is the region. The size is what else tells runs apart: what the arguments
-    are, and where the region was entered. Powers are as the history has them: that of a run may be over it
-    and the short ones before it. Runs that failed, whose configuration is not known or that took no time are
-    left out.
+    Application and kernel are the region. The size is the rest of the key: the arguments, and the site of
+    the region. The power of a run may be a mean over it and short ones before it. Runs that failed, without a
+    configuration or without a time are left out.
     """
     history = read_history(path)
     runs = []
     left_out: Counter[str] = Counter()
-    taken: dict[tuple[str, str], RegionKey] = {}
+    key_of_size: dict[tuple[str, str], RegionKey] = {}
     keys = history.keys()
     for key in keys:
         size = _size(key)
-        if taken.setdefault((key.name, size), key) != key:
+        if key_of_size.setdefault((key.name, size), key) != key:
             size = f"{size} {_digest(key)}"
         for number, run in enumerate(history.runs(key, failed=True), start=1):
             configuration = run.configuration
@@ -85,7 +84,7 @@ def own_runs_of(path: Path) -> RunTable:
             elif not run.duration_s:
                 left_out["without a time"] += 1
             else:
-                # Where one of the domains is not known, the others are not the whole.
+                # Without the power of all domains, the others are not the total.
                 powers_w = run.powers_w if run.power_w else {}
                 where = f"{path}: {key}, run {number}"
                 runs.append(
@@ -106,12 +105,12 @@ def own_runs_of(path: Path) -> RunTable:
 
 def _size(key: RegionKey) -> str:
     arguments = ", ".join(key.arguments)
-    text = " ".join([arguments or DEFAULT_SIZE, *(f"at {place}" for place in key.site)])
+    text = " ".join([arguments or DEFAULT_SIZE, *(f"at {frame}" for frame in key.site)])
     return text if len(text) <= _MOST_CHARACTERS else f"{text[:_MOST_CHARACTERS]}… {_digest(key)}"
 
 
 def _digest(key: RegionKey) -> str:
-    """Eight digits that tell a key apart from others of which the text begins alike."""
+    """Return eight digits that distinguish keys of which the texts begin alike."""
     return hashlib.sha256(json.dumps(key).encode()).hexdigest()[:8]
 
 
@@ -119,10 +118,10 @@ _SUFFIXES = (".csv", SUFFIX)
 
 
 class ImportedRuns(NamedTuple):
-    """A dataset, and what to tell people about it."""
+    """A dataset, and notes on its import."""
 
-    dataset: Dataset  # The dataset
-    notes: tuple[str, ...]  # Sentences about what was taken as what, and what was left out
+    dataset: Dataset
+    notes: tuple[str, ...]  # Sentences on the interpretation of columns, and on omissions
 
 
 def import_runs(path: str | Path, settings: Sequence[str] | None = None) -> ImportedRuns:
@@ -131,12 +130,12 @@ def import_runs(path: str | Path, settings: Sequence[str] | None = None) -> Impo
     files = _files(path)
     if settings is not None and all(is_history(file, "runs") for file in files):
         raise InputError(f"{path}: settings: expected with CSV files, found histories, which tell theirs")
-    found = {
-        file.name: own_runs_of(file) if is_history(file, "runs") else read_run_table(file, settings)
+    runs_by_file = {
+        file.name: runs_of_history(file) if is_history(file, "runs") else read_run_table(file, settings)
         for file in files
     }
-    dataset, summary = dataset_of_tables(str(path), found)
-    notes = chain.from_iterable(each.notes for each in found.values())
+    dataset, summary = dataset_of_tables(str(path), runs_by_file)
+    notes = chain.from_iterable(runs.notes for runs in runs_by_file.values())
     return ImportedRuns(dataset, (*notes, *summary))
 
 
@@ -149,6 +148,6 @@ def _files(path: Path) -> list[Path]:
         raise InputError(f"{path}: cannot list the folder ({error.strerror})") from error
     if not files:
         raise InputError(
-            f"{path}: expected a file {' or '.join(f'*{each}' for each in _SUFFIXES)}, found none"
+            f"{path}: expected a file {' or '.join(f'*{suffix}' for suffix in _SUFFIXES)}, found none"
         )
     return files
