@@ -188,7 +188,7 @@ def test_a_launch_that_needs_too_much_memory_is_sampled_where_that_may_be() -> N
     with pytest.raises(LaunchError, match=r"over the memory limit of 1000 bytes; --sample-groups runs some"):
         characterize_launch(launch, options=Options(memory_limit=1000))
     said: list[str] = []
-    options = Options(memory_limit=1000, sample_groups="auto", said=said.append)
+    options = Options(memory_limit=1000, sample_groups="auto", note=said.append)
     sampled = characterize_launch(launch, options=options).launch["sampled"]
     assert sampled["because"] == "memory"
     assert said == ["scale: 1024 of 4096 work-groups are run, and counts extended"]
@@ -223,7 +223,7 @@ def test_boxes_lie_in_the_launch_and_their_weights_add_up_to_it(
         return
     assert sample.run_groups() <= most
     sizes = {run: sample.box(run) for run in sample.runs()}
-    boxes = [*sizes.values(), sample.together()[0]]
+    boxes = [*sizes.values(), sample.larger_box()[0]]
     for box in boxes:
         assert all(first >= 0 and n > 0 and first + n <= extent
                    for first, n, extent in zip(*box, groups, strict=True))  # fmt: skip

@@ -35,8 +35,8 @@ def characterize(
     Parameters
     ----------
     kernel
-        The kernel to launch with the sizes and arguments below; or a whole `Launch`, which then
-        comes alone.
+        The kernel to launch with the sizes and arguments below; or a complete `Launch`, which then
+        is the only argument.
     global_size
         Work-items in 1 to 3 dimensions; a number for one dimension.
     local_size
@@ -48,7 +48,7 @@ def characterize(
     global_offset
         Offset of the global ids; zeros if empty.
     threads
-        Threads that run work-groups; by default two at most, as each has counters of its own. The
+        Threads that run work-groups; by default two at most, as each has separate counters. The
         profile does not depend on it.
     check_bounds
         Check each access against its buffer and report the first that is out of bounds.
@@ -57,13 +57,13 @@ def characterize(
     memory_limit
         Most memory of the process that runs the kernel, in bytes.
     host_time
-        Also measure how long the kernel takes on this machine, on one thread and without counting:
-        `launch["host"]` of the profile. It is absent where a run would take over 10 s, and for kernels with
+        Also measure the kernel's time on this machine, on one thread and without instrumentation:
+        `launch["host"]` of the profile. It is absent if a run would take over 10 s, and for kernels with
         operations of warps or sub-groups.
     sample_groups
-        Run this many work-groups, spread over the launch, and extend their counts: exactly where groups are
-        alike, otherwise within the error in `launch["sampled"]` of the profile. Arrays are left as they were
-        then. ``"auto"`` does so where the whole launch would take over 20 s or more memory than there is.
+        Run this many work-groups, spread over the launch, and extrapolate their counts: exactly if groups
+        are alike, otherwise within the error in `launch["sampled"]` of the profile. Arrays do not change
+        then. ``"auto"`` does so if the whole launch would take over 20 s or more memory than available.
 
     Returns
     -------
@@ -100,7 +100,7 @@ def characterize(
 
 
 def default_local_size(global_size: Sequence[int]) -> tuple[int, ...]:
-    """Work-group size for a launch that names none.
+    """Return the work-group size for a launch without one.
 
     In each dimension, the first one first, the largest divisor of the global size that keeps the
     work-group at 64 work-items or fewer.
@@ -110,12 +110,12 @@ def default_local_size(global_size: Sequence[int]) -> tuple[int, ...]:
     >>> default_local_size([1000]), default_local_size([8, 512]), default_local_size([97])
     ((50,), (8, 8), (1,))
     """
-    left = _DEFAULT_GROUP
+    remaining = _DEFAULT_GROUP
     sizes = []
     for extent in global_size:
-        size = next(n for n in range(min(left, max(extent, 1)), 0, -1) if extent % n == 0)
+        size = next(n for n in range(min(remaining, max(extent, 1)), 0, -1) if extent % n == 0)
         sizes.append(size)
-        left //= size
+        remaining //= size
     return tuple(sizes)
 
 
@@ -126,7 +126,7 @@ def _as_launch(
     args: Sequence[Argument],
     global_offset: int | Sequence[int],
 ) -> Launch:
-    """Put the two ways to call `characterize` into one."""
+    """Unify the two ways to call `characterize`."""
     from crosscast.kernel import Kernel, Launch
 
     if isinstance(kernel, Launch):
@@ -144,7 +144,7 @@ def _as_launch(
 
 
 def _as_sizes(kernel: Kernel, label: str, sizes: int | Sequence[int]) -> tuple[int, ...]:
-    """Sizes as plain integers; whole numbers of NumPy are taken too."""
+    """Return sizes as plain integers, also from NumPy's."""
     values = [sizes] if not hasattr(sizes, "__iter__") else list(sizes)
     try:
         # int() would truncate 2.5; __index__ refuses it.

@@ -1,4 +1,4 @@
-"""From a program in any accepted form to checked LLVM IR, its kernels and their parameters."""
+"""Frontend: from a program in any accepted form to checked LLVM IR, its kernels and their parameters."""
 
 from __future__ import annotations
 
@@ -24,22 +24,22 @@ class Frontend:
     """A program after the frontend."""
 
     module: ir.Module  # Its IR
-    compiler: str  # What made the IR: our compiler, or what the given IR names
+    compiler: str  # Compiler of the IR: ours, or the one that given IR names
     compile_s: float  # Seconds spent in the compiler and in reading its output
     # Kernels of a CUDA or HIP program by their names in the IR
     cuda_kernels: dict[str, CudaKernel] = field(default_factory=dict)
-    compiled: Compiled | None = None  # What of such a program was left out
+    compiled: Compiled | None = None  # Compilation of such a program, with the declarations left out
 
 
 def load(program: Program, kernel: str = "") -> Frontend:
-    """Compile or parse a program; for `kernel`, where that is one of a template, as an instance of it."""
+    """Compile or parse a program; if `kernel` is one of a template, with that instance."""
     if not program.is_cuda or "<" not in kernel:
         return _load(program, "")
     instance = kernel.split("(")[0] if kernel.endswith(")") else kernel
     if not compiler.may_have_instance(program.content.decode(errors="replace"), instance):
         return _load(program, instance)
     loaded = _load(program, "")
-    return loaded if _called(loaded, kernel) else _load(program, instance)
+    return loaded if _symbols_called(loaded, kernel) else _load(program, instance)
 
 
 @functools.lru_cache(maxsize=32)
@@ -58,25 +58,25 @@ def _load(program: Program, instance: str) -> Frontend:
             module, text = _parse(program, compile_opencl(program, define_inline=True))
     _use_kernel_bodies(module)
     kernels = {k.symbol: k for k in read_kernels(text)} if program.is_cuda else {}
-    for symbol, known in kernels.items():
-        module.functions[symbol].metadata.update(known.metadata)
+    for symbol, kernel in kernels.items():
+        module.functions[symbol].metadata.update(kernel.metadata)
     return Frontend(module, _compiler(program, text), time.perf_counter() - start, kernels, compiled)
 
 
-def _called(loaded: Frontend, kernel: str) -> list[str]:
-    """Names in the IR of the kernels that a spelling of CUDA's or HIP's may mean."""
-    found = [k for k in loaded.cuda_kernels.values() if k.is_called(kernel)]
-    exact = [k for k in found if "<" not in k.name or "<" in kernel]
-    return [k.symbol for k in exact or found]
+def _symbols_called(loaded: Frontend, kernel: str) -> list[str]:
+    """Return the IR names of the kernels that a CUDA or HIP spelling may denote."""
+    matches = [k for k in loaded.cuda_kernels.values() if k.is_called(kernel)]
+    exact = [k for k in matches if "<" not in k.name or "<" in kernel]
+    return [k.symbol for k in exact or matches]
 
 
 def _may_be_inline(undefined: str) -> bool:
-    """Whether an undefined function can only be the program's own: builtins have mangled names."""
+    """Whether an undefined function must be one of the program: builtins have mangled names."""
     return not undefined.startswith(("_Z", "__", "llvm.")) and undefined != "printf"
 
 
 def _parse(program: Program, content: bytes) -> tuple[ir.Module, str]:
-    """The IR of a program, as data and as text."""
+    """Return the IR of a program, as data and as text."""
     try:
         parsed = llvm.parse(content, is_text=program.form == "llvm-ir")
     except llvm.LLVMRefusedError as error:
@@ -101,7 +101,7 @@ def _compiler(program: Program, text: str) -> str:
 
 
 def _use_kernel_bodies(module: ir.Module) -> None:
-    """Characterize the body, not the stub that clang 21 and later wrap around a kernel at ``-O0``."""
+    """Use the body instead of the stub that clang 21 and later wrap around a kernel at ``-O0``."""
     for name in module.kernels:
         body = module.functions.get(f"__clang_ocl_kern_imp_{name}")
         if body is None:
@@ -112,7 +112,7 @@ def _use_kernel_bodies(module: ir.Module) -> None:
 
 
 def kernel_names(program: Program) -> tuple[str, ...]:
-    """Names of the kernels of a program, as its source has them; overloads with their parameters."""
+    """Return the names of a program's kernels as in its source; overloads with their parameters."""
     loaded = load(program)
     if not program.is_cuda:
         return tuple(loaded.module.kernels)
@@ -125,14 +125,14 @@ def find_kernel(program: Program, kernel: str) -> ir.Function:
     """Return the function of a kernel."""
     loaded = load(program, kernel)
     module = loaded.module
-    symbols = _called(loaded, kernel) if program.is_cuda else [kernel] * (kernel in module.kernels)
+    symbols = _symbols_called(loaded, kernel) if program.is_cuda else [kernel] * (kernel in module.kernels)
     if len(symbols) == 1:
         if loaded.compiled is not None and loaded.compiled.refused:
             _refuse_left_out(program, kernel, module, symbols[0], loaded.compiled)
         return module.functions[symbols[0]]
     if symbols:
-        found = ", ".join(loaded.cuda_kernels[symbol].signature for symbol in symbols)
-        raise InputError(f"{program.label}: {kernel!r} may be any of {found}; name one of them so")
+        signatures = ", ".join(loaded.cuda_kernels[symbol].signature for symbol in symbols)
+        raise InputError(f"{program.label}: {kernel!r} may be any of {signatures}; name one of them so")
     message = f"{program.label}: no kernel named {kernel!r}; the kernels there are: "
     message += ", ".join(kernel_names(program)) or "none"
     if (compiled := loaded.compiled) is None:
@@ -157,7 +157,7 @@ def _refused(program: Program, kernel: str, refusal: DeclarationRefusal) -> Cros
 def _refuse_left_out(
     program: Program, kernel: str, module: ir.Module, symbol: str, compiled: Compiled
 ) -> None:
-    """Refuse a kernel that calls a function which did not compile, or that is defined nowhere."""
+    """Raise for a kernel that calls a function which did not compile or is defined nowhere."""
     pending, seen = [symbol], {symbol}
     while pending:
         for instruction in module.functions[pending.pop()].instructions():
@@ -175,16 +175,16 @@ def _refuse_left_out(
 
 @functools.lru_cache(maxsize=64)
 def required_local_size(program: Program, kernel: str) -> tuple[int, int, int] | None:
-    """Work-group size that the kernel's attribute ``reqd_work_group_size`` asks for."""
+    """Return the work-group size of the kernel's attribute ``reqd_work_group_size``."""
     entries = find_kernel(program, kernel).metadata.get("reqd_work_group_size")
     if not entries:
         return None
     try:
         first, second, third = (int(entry.split()[-1]) for entry in entries)
     except ValueError:
-        found = ", ".join(entries)
+        given = ", ".join(entries)
         raise InputError(
-            f"{program.label}: {kernel}: reqd_work_group_size: expected three sizes, found {found}"
+            f"{program.label}: {kernel}: reqd_work_group_size: expected three sizes, found {given}"
         ) from None
     return first, second, third
 
@@ -194,26 +194,26 @@ _VECTOR = re.compile(r" __attribute__\(\(ext_vector_type\((\d+)\)\)\)")
 
 @functools.lru_cache(maxsize=64)
 def parameters(program: Program, kernel: str) -> tuple[Parameter, ...]:
-    """Formal parameters of a kernel."""
+    """Return the formal parameters of a kernel."""
     function = find_kernel(program, kernel)
     sizes = load(program, kernel).module.sizes
-    types, base = (_strings(function, f"kernel_arg_{each}") for each in ("type", "base_type"))
-    found = []
+    types, base = (_strings(function, f"kernel_arg_{key}") for key in ("type", "base_type"))
+    formal = []
     names = parameter_names(function)
     for index, (name, parameter) in enumerate(zip(names, function.parameters, strict=True)):
         type_name = types[index] if index < len(types) else parameter.type
         is_named = ValueType.find(type_name) is None
         if is_named and index < len(base):
-            # Of a typedef, what it stands for; what that is of a structure says no more.
-            meant = _VECTOR.sub(r"\1", base[index])
-            type_name = meant if ValueType.find(meant) else type_name
+            # Resolve typedefs, except of structures, of which the underlying name says no more.
+            resolved = _VECTOR.sub(r"\1", base[index])
+            type_name = resolved if ValueType.find(resolved) else type_name
         kind, size = _kind(parameter, type_name, sizes)
-        found.append(Parameter(name, type_name, kind, size, bool(parameter.structure), is_named))
-    return tuple(found)
+        formal.append(Parameter(name, type_name, kind, size, bool(parameter.structure), is_named))
+    return tuple(formal)
 
 
 def parameter_names(function: ir.Function) -> list[str]:
-    """Names of a kernel's parameters in its source, as far as the IR tells."""
+    """Return the names of a kernel's parameters in its source, as far as the IR has them."""
     names = _strings(function, "kernel_arg_name")[: len(function.parameters)]
     return names + [_bare(p.name, n) for n, p in enumerate(function.parameters) if n >= len(names)]
 

@@ -1,8 +1,8 @@
-"""LLVM IR of a program as data that can be rewritten: functions, blocks, instructions and their operands.
+"""LLVM IR of a program as mutable data: functions, blocks, instructions and their operands.
 
-LLVM parses and checks the IR and prints it in one canonical form (in a child process, see `engine/llvm.py`),
-but llvmlite cannot insert instructions; so the canonical text is read here, in step with a walk by LLVM,
-which gives the opcode and the type of every instruction. All instrumentation works on these classes.
+LLVM parses and verifies the IR and prints it in its canonical form (in a child process, see
+`engine/llvm.py`), but llvmlite cannot insert instructions; so the canonical text is read here, together with
+LLVM's list of the opcode and type of every instruction. All instrumentation works on these classes.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from crosscast.errors import UnsupportedError
 
 _NAME = r'(?:"[^"]*"|[-\w$.]+)'
 _DEEPEST = 8
-"""How deep brackets may be nested, of types and constants."""
+"""Most levels of nested brackets in types and constants."""
 _BRACKETS = "(?!)"
 for _ in range(_DEEPEST):
     _BRACKETS = rf'[\[({{<](?:[^\[\](){{}}<>"]++|"[^"]*"|{_BRACKETS})*+[\])}}>]'
@@ -36,7 +36,7 @@ _VALUE = (
     rf"|{_EXPRESSION} ?{_PARENTHESES}|{_AGGREGATE}|![^\s,)]+)"
 )
 _ATTRIBUTES = rf"(?:align \d+ |[a-z_]+(?:{_PARENTHESES})? )*?"
-# Type, attributes and value of each operand. A type may stand alone, before a comma; and a value without a
+# Type, attributes and value of each operand. A type may be alone, before a comma; and a value without a
 # type, as the second one of an addition, has that of the one before.
 _OPERANDS = re.compile(rf'((?<![-\w.%@$"]){_TYPE}|(?<=, ))((?<=, )|(?=,)| {_ATTRIBUTES})((?=,)|{_VALUE})')
 _CONSTANT = re.compile(rf"({_EXPRESSION}) ?\((.*)\)$")
@@ -45,11 +45,11 @@ _WIDTH = re.compile(r"<(?:vscale x )?(\d+) x ")
 
 
 class Operand(NamedTuple):
-    """A value that an instruction takes, or an argument of a call."""
+    """An operand of an instruction, or an argument of a call."""
 
     type: str  # LLVM type
     value: str  # Local or global name, constant or constant expression; empty for a type alone
-    attributes: str = ""  # What stands between them
+    attributes: str = ""  # Text between them
 
     @property
     def constant_expression(self) -> Instruction | None:
@@ -64,25 +64,25 @@ class Operand(NamedTuple):
 class Instruction:
     """One instruction."""
 
-    text: str  # What follows `%result =`; empty where it counts but nothing is left to execute
+    text: str  # Text behind `%result =`; empty if it is counted, but not executed
     opcode: str  # LLVM's name of the operation
     type: str = "void"  # LLVM type of the result (`void` if none)
     result: str | None = None  # Name of the result with its `%`, or `None`
     line: int = 0  # Source line, 0 if unknown
-    counted: bool = True  # Whether the program's author wrote it: rewriting adds uncounted ones
-    branch: int | None = None  # Number of the static conditional branch, for one
-    # (value, label) pairs of a phi, each label once, even where a switch goes there several times
+    counted: bool = True  # Whether it is of the program: rewriting adds uncounted ones
+    branch: int | None = None  # Number of a static conditional branch
+    # (value, label) pairs of a phi, each label once, even if a switch has several edges from there
     incoming: list[tuple[str, str]] = field(default_factory=list)
-    # What it accesses outside private memory, filled in by the instrumentation
+    # Accesses outside private memory, set by the instrumentation
     accesses: list[Any] = field(default_factory=list)
-    # Likewise its kind (see `instruction_kinds.py`) and elements; that of a ghost is a call or a return
+    # Likewise its kind (see `instruction_kinds.py`) and elements; a ghost is a call or a return
     kind: tuple[str, int] = ("calls", 1)
     _parsed: tuple[str, list[str]] = field(default=("", [""]), repr=False)
     _used: tuple[str, frozenset[str]] = field(default=("", frozenset()), repr=False)
 
     @property
     def where(self) -> str:
-        """Start of a message about it: its line, if the program says which."""
+        """Start of a message about it: its line, if known."""
         return f"line {self.line}: " if self.line else ""
 
     @property
@@ -92,7 +92,7 @@ class Instruction:
         return int(match[1]) if match else 1
 
     def _parts(self) -> list[str]:
-        """Its text, cut before and behind the type and the value of each operand."""
+        """Return its text, split around the type and the value of each operand."""
         if self._parsed[0] is not self.text:
             call = _CALLEE.search(self.text) if self.opcode in ("call", "cut") else None
             start = call.end() if call else 0
@@ -103,35 +103,35 @@ class Instruction:
 
     @property
     def operands(self) -> list[Operand]:
-        """What it is given, in order, the arguments of a call; a load, an alloca and a
-        ``getelementptr`` begin with a type alone.
+        """Operands in order, or the arguments of a call; those of a load, an alloca and a ``getelementptr``
+        begin with a type without value.
         """
-        type_, found = "", []
+        type_, operands = "", []
         _, *parts = self._parts()
         for given, attributes, value in zip(parts[::4], parts[1::4], parts[2::4], strict=True):
             type_ = given or type_
-            found.append(Operand(type_, value, attributes.strip()))
-        return found
+            operands.append(Operand(type_, value, attributes.strip()))
+        return operands
 
     @property
     def callee(self) -> str:
-        """Name of the function that it calls; empty if it calls none, or one that has no name."""
+        """Name of the called function; empty if there is none, or if it has no name."""
         match = _CALLEE.search(self.text) if self.opcode in ("call", "cut") else None
         return "" if match is None or " asm " in self.text[: match.start()] else match[1].strip('"')
 
     @property
     def targets(self) -> list[str]:
-        """Labels a terminator can go to, in order, as often as it names them."""
+        """Labels that a terminator names, in order, with repetition."""
         parts = self._parts()
         return [value for type_, value in zip(parts[1::4], parts[3::4], strict=True) if type_ == "label"]
 
     @property
     def successors(self) -> list[str]:
-        """Labels a terminator can go to, without repetition, in order."""
+        """Labels that a terminator names, in order, without repetition."""
         return list(dict.fromkeys(self.targets))
 
     def uses(self) -> frozenset[str]:
-        """Local values it reads."""
+        """Return the local values that it reads."""
         if self._used[0] is not self.text:
             parts = self._parts()
             named = zip(parts[1::4], parts[3::4], strict=True)
@@ -142,7 +142,7 @@ class Instruction:
         return self._used[1]
 
     def rename(self, new: Callable[[str], str], types: Mapping[str, str] | None = None) -> None:
-        """Replace each value and label that it names by what `new` gives; and first types, by value."""
+        """Replace each value and label by the result of `new`; before that, types by value."""
         parts = self._parts().copy()
         if types:
             named = zip(parts[1::4], parts[3::4], strict=True)
@@ -154,21 +154,21 @@ class Instruction:
             self.incoming = [(new(value), new(label)) for value, label in self.incoming]
 
     def retarget(self, old: str, new: str) -> None:
-        """Let a terminator go to `new` wherever it went to `old`, or a phi take a value from there."""
+        """Replace a label in a terminator or phi."""
         self.rename(lambda name: new if name == old else name)
 
     def copy(self) -> Instruction:
-        """Return a copy, to be changed apart."""
+        """Return an independent copy."""
         copied = object.__new__(Instruction)
         copied.__dict__.update(self.__dict__)
         return copied
 
     def ghost(self) -> Instruction:
-        """What is left of it where it counts, but something else is executed."""
+        """Return an instruction that is counted like it, but not executed."""
         return Instruction("", self.opcode, self.type, line=self.line)
 
     def render(self) -> str:
-        """Text of the whole instruction, which is no phi."""
+        """Return the text of the whole instruction, which is no phi."""
         return f"  {self.result} = {self.text}" if self.result else f"  {self.text}"
 
 
@@ -195,7 +195,7 @@ class Block:
         return self.instructions[-1]
 
     def phis(self) -> Iterator[Instruction]:
-        """Its phi instructions."""
+        """Yield the phi instructions."""
         for instruction in self.instructions:
             if instruction.opcode != "phi":
                 return
@@ -203,7 +203,7 @@ class Block:
 
 
 def render_phi(phi: Instruction, label: str, blocks: Mapping[str, Block]) -> str:
-    """Text of a phi in the block of that label, with a value for every edge that leads there."""
+    """Return the text of a phi in the block of a label, with a value for every incoming edge."""
     edges = [
         f"[ {value}, {source} ]"
         for value, source in phi.incoming
@@ -219,7 +219,7 @@ class FunctionParameter:
     type: str
     name: str  # With its `%`
     attributes: str = ""
-    offset: int | None = None  # Where it stands in local memory, if it is a variable there
+    offset: int | None = None  # Offset in local memory of a local variable
 
     @property
     def structure(self) -> str:
@@ -241,11 +241,11 @@ class Function:
 
     @property
     def entry(self) -> Block:
-        """The block where it starts."""
+        """Entry block."""
         return next(iter(self.blocks.values()))
 
     def instructions(self) -> Iterator[Instruction]:
-        """All instructions, block by block."""
+        """Yield all instructions, block by block."""
         for block in self.blocks.values():
             yield from block.instructions
 
@@ -280,10 +280,10 @@ class Module:
 
 @dataclass(frozen=True)
 class Parsed:
-    """What LLVM says of a module that it parsed and verified."""
+    """A module that LLVM parsed and verified."""
 
     text: str  # The module in LLVM's canonical form
-    triple: str  # What target it is for
+    triple: str  # Target triple
     # Types of the parameters, and (opcode, type) of the instructions of each block, by name of the function
     functions: dict[str, tuple[list[str], list[list[tuple[str, str]]]]]
     sizes: dict[str, tuple[int, int]]  # Size and alignment in bytes of those types and the named structures
@@ -291,16 +291,16 @@ class Parsed:
 
     @classmethod
     def from_json(cls, text: str, facts: bytes) -> Parsed:
-        """Read what `llvm_worker.py` wrote."""
-        found = json.loads(facts)
-        sizes = {name: (size, alignment) for name, (size, alignment) in found["sizes"].items()}
-        for name, (size, alignment) in found["structures"].items():
+        """Parse the output of `llvm_worker.py`."""
+        content = json.loads(facts)
+        sizes = {name: (size, alignment) for name, (size, alignment) in content["sizes"].items()}
+        for name, (size, alignment) in content["structures"].items():
             sizes[f"%{name}"] = sizes[f'%"{name}"'] = (size, alignment)
-        return cls(text, found["triple"], found["functions"], sizes, found["variables"])
+        return cls(text, content["triple"], content["functions"], sizes, content["variables"])
 
 
 def symbol(name: str) -> str:
-    """The symbol that a name in the text stands for: without its ``@``, quotes and hexadecimal numbers."""
+    """Return the symbol of a name in the text: without ``@``, quotes and hexadecimal escapes."""
     name = name.removeprefix("@").strip('"')
     if "\\" not in name:
         return name
@@ -323,7 +323,7 @@ _MARKERS = re.compile(r"@llvm\.(dbg\.|lifetime\.|experimental\.noalias\.)")
 
 
 def _named(text: str) -> str:
-    """Give numbered values names, so that adding and dropping instructions never renumbers."""
+    """Give numbered values names, so that changes of instructions do not renumber them."""
     return _NUMBERED.sub(r"%..\1", text)
 
 
@@ -332,7 +332,7 @@ def _depth(text: str) -> int:
 
 
 def _spelled_out(quoted: re.Match[str]) -> str:
-    """A string by the numbers of its characters, so that nothing in it is taken for IR; names stay."""
+    """Escape all characters of a string, so that none is taken for IR; names do not change."""
     if not quoted[1]:
         return quoted[0]
     return 'c"' + _CHARACTER.sub(lambda m: f"\\{ord(m[1]):02X}" if m[1] else m[0], quoted[2]) + '"'
@@ -420,21 +420,21 @@ class _Reader:
         result = None
         if text.startswith("%"):
             result, text = text.split(" = ", 1)
-        made = Instruction(text, opcode, type_, result, line)
+        instruction = Instruction(text, opcode, type_, result, line)
         if max(map(text.count, "[({<")) > _DEEPEST and _depth(text) > _DEEPEST:
             raise UnsupportedError(
-                f"{made.where}a {opcode} of types nested over {_DEEPEST} deep is not supported"
+                f"{instruction.where}a {opcode} of types nested over {_DEEPEST} deep is not supported"
             )
         if opcode == "call":
-            made.text = _GROUP.sub("", text)
-            made.counted = not _MARKERS.search(text)
+            instruction.text = _GROUP.sub("", text)
+            instruction.counted = not _MARKERS.search(text)
         elif opcode == "phi":
-            made.incoming = list(dict.fromkeys(_INCOMING.findall(text)))
-            made.text = f"phi {type_}"
+            instruction.incoming = list(dict.fromkeys(_INCOMING.findall(text)))
+            instruction.text = f"phi {type_}"
         elif opcode == "br" and text.startswith("br i1 "):
-            made.branch = len(self.branches)
+            instruction.branch = len(self.branches)
             self.branches.append((function, line))
-        return made
+        return instruction
 
 
 def _variable(text: str, nbytes: int) -> GlobalVariable:
@@ -443,7 +443,7 @@ def _variable(text: str, nbytes: int) -> GlobalVariable:
 
 
 def _statements(rows: Iterator[str]) -> Iterator[str]:
-    """Labels and instructions of a function's body, one a string; `rows` stands behind its end then."""
+    """Yield labels and instructions of a function's body as strings; `rows` is consumed up to its end."""
     statement = ""
     for row in rows:
         bare = row.strip()

@@ -1,4 +1,4 @@
-"""What a profile says of a launch: arguments, counts, and what it asks of a device's compute units."""
+"""Facts of a launch in a profile: arguments, counts, and occupancy of a device's compute units."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _USUAL_REGISTERS = 64
 
 @dataclass(frozen=True)
 class Ran:
-    """A run whose counts are right."""
+    """A completed run with valid counts."""
 
     plan: Plan
     layout: ResultLayout
@@ -37,12 +37,12 @@ class Ran:
     threads: int
     result: RunResult
     counts: Counts
-    box: Box | None  # The work-groups that ran, if not all did
-    beyond: Mapping[str, tuple[int, int]]  # Bytes that were read before and behind buffers, by parameter
+    box: Box | None  # The work-groups that ran; `None` for all
+    beyond: Mapping[str, tuple[int, int]]  # Bytes read before and behind buffers, by parameter
 
 
 def describe_launch(launch: Launch, ran: Ran) -> dict[str, object]:
-    """Sizes, arguments, and what was done, for a verdict on it (docs/metrics.md): operations and bytes."""
+    """Describe sizes, arguments, operations and bytes of a launch (docs/metrics.md)."""
     parameters = frontend.parameters(launch.kernel.program, launch.kernel.name)
     geometry = launch_geometry(launch, ran.plan.facts, ran.box)
     return {
@@ -73,7 +73,7 @@ def describe_launch(launch: Launch, ran: Ran) -> dict[str, object]:
         ),
         "geometry": geometry,
         "instructions": instruction_kinds.describe(ran.counts.kinds),
-        "path": ran.plan.facts.dependences.longest(_of_longest(ran.counts, ran.layout))._asdict(),
+        "path": ran.plan.facts.dependences.longest(_executions_of_longest(ran.counts, ran.layout))._asdict(),
         "work": {
             **dict(sorted(ran.counts.work.items())),
             "instructions": dict(sorted(ran.counts.classes.items())),
@@ -82,7 +82,7 @@ def describe_launch(launch: Launch, ran: Ran) -> dict[str, object]:
 
 
 def _describe_host(host: HostTime) -> dict[str, object]:
-    """The kernel's time on this machine, as it runs without counting, and what ran it."""
+    """Describe the kernel's uninstrumented time on this machine, with CPU and compiler."""
     return {
         "time_s": host.time_s,
         "repeats": host.repeats,
@@ -102,7 +102,7 @@ def _sub_groups(geometry: Mapping[str, Any], ran: Ran) -> dict[str, dict[str, in
 
 
 def _distinct(counts: Counts) -> dict[str, dict[str, int]]:
-    """Distinct bytes read and written by memory."""
+    """Return distinct bytes read and written by memory."""
     by_space: dict[str, dict[str, int]] = {}
     for (space, side), nbytes in sorted(counts.distinct.items()):
         if nbytes:
@@ -111,18 +111,18 @@ def _distinct(counts: Counts) -> dict[str, dict[str, int]]:
 
 
 def _distinct_lines(counts: Counts) -> dict[str, int]:
-    """Lines of global memory in which accesses begin, by size."""
+    """Return the number of lines of global memory in which accesses begin, by size."""
     local = max(counts.distinct["local", "read"], counts.distinct["local", "written"])
     return {
         str(1 << bits): sum(counts.addresses[bits].values()) - -(-local // (1 << bits)) for bits in (6, 7)
     }
 
 
-def _of_longest(counts: Counts, layout: ResultLayout) -> dict[str, int]:
-    """How often the longest work-item executed each block."""
+def _executions_of_longest(counts: Counts, layout: ResultLayout) -> dict[str, int]:
+    """Return the executions of each block by the longest work-item."""
     if counts.sub_groups.longest[0]:
         return counts.sub_groups.executions_of_longest(layout.sub_groups, layout.blocks)
-    # All are alike.
+    # All work-items are alike.
     items = sum(counts.totals.values())
     return {label: -(-n // items) for label, n in counts.executions.items()}
 
@@ -140,7 +140,7 @@ def _describe(parameter: Parameter, argument: Argument) -> dict[str, object]:
 
 
 def describe_program(program: Program, compiled: Frontend) -> dict[str, object]:
-    """Where a program comes from, and what compiled it how."""
+    """Describe the origin of a program and its compilation."""
     return {
         "path": str(program.path) if program.path else None,
         "form": program.form,
@@ -152,22 +152,22 @@ def describe_program(program: Program, compiled: Frontend) -> dict[str, object]:
 
 
 def launch_geometry(launch: Launch, facts: KernelFacts, box: Box | None = None) -> dict[str, Any]:
-    """What decides how many work-groups of a launch, or of a box of them, a compute unit holds at once.
+    """Describe what limits the work-groups of a launch, or of a box, that a compute unit holds at once.
 
     See docs/metrics.md.
     """
     groups = group_shapes(launch, box)
     dynamic = launch.shared or 0
-    # Where the kernel uses dynamic shared memory, that is a variable of its own.
-    declared = facts.local_bytes - (dynamic if facts.uses_dynamic_memory else 0)
-    given = sum(argument.nbytes for argument in launch.args if isinstance(argument, Local))
+    # Dynamic shared memory is a variable, if the kernel uses it.
+    static = facts.local_bytes - (dynamic if facts.uses_dynamic_memory else 0)
+    arguments = sum(argument.nbytes for argument in launch.args if isinstance(argument, Local))
     return {
         "groups": sum(groups.values()),
         "group_items": math.prod(launch.local_size),
         **{
             f"sub_groups_{size}": sum(n * -(-items // size) for items, n in groups.items()) for size in WIDTHS
         },
-        "local_bytes": {"static": declared, "arguments": given + dynamic},
+        "local_bytes": {"static": static, "arguments": arguments + dynamic},
         "registers": facts.registers,
         "kept_values": facts.kept_values,
         "code": facts.code,
@@ -185,14 +185,16 @@ def _on_amd(launch: Launch, facts: KernelFacts) -> dict[str, object]:
 
 
 def group_shapes(launch: Launch, box: Box | None = None) -> dict[int, int]:
-    """How many work-groups of a launch have each number of work-items: the last ones may be smaller."""
+    """Return the number of work-groups by their number of work-items: the last ones may be smaller."""
     extents = []
-    for number, (whole, part) in enumerate(zip(launch.global_size, launch.local_size, strict=True)):
-        groups = -(-whole // part)
+    for number, (global_size, local_size) in enumerate(
+        zip(launch.global_size, launch.local_size, strict=True)
+    ):
+        groups = -(-global_size // local_size)
         first, count = (0, groups) if box is None else (box.first[number], box.size[number])
-        rest = whole % part if first + count == groups else 0
-        full = count - (rest > 0)
-        extents.append([(part, full), (rest, 1)] if rest else [(part, full)])
+        remainder = global_size % local_size if first + count == groups else 0
+        full = count - (remainder > 0)
+        extents.append([(local_size, full), (remainder, 1)] if remainder else [(local_size, full)])
     shapes: dict[int, int] = {}
     for corner in itertools.product(*extents):
         items = math.prod(size for size, _ in corner)

@@ -1,4 +1,4 @@
-"""The formulas: metrics from counts, as `docs/metrics.md` defines them; the published AIWC tool's numbers."""
+"""Formulas of metrics from counts, as `docs/metrics.md` defines them; also of the published AIWC tool."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from crosscast.profile import METRICS, MetricValue, Profile
 
 
 def compute_metrics(counts: Counts, work_groups: int) -> dict[str, MetricValue]:
-    """Metrics of a launch that ran so many work-groups, in the order of `METRICS`."""
+    """Compute the metrics of a launch with `work_groups` work-groups, in the order of `METRICS`."""
     values: dict[str, MetricValue] = {
         **instruction_metrics(counts),
         **parallelism_metrics(counts, work_groups),
@@ -27,7 +27,7 @@ def compute_metrics(counts: Counts, work_groups: int) -> dict[str, MetricValue]:
 
 
 def instruction_metrics(counts: Counts) -> dict[str, MetricValue]:
-    """How many instructions, and how various."""
+    """Compute the number and variety of instructions."""
     return {
         "opcode": covering(counts.opcodes.values()),
         "total_instruction_count": counts.instructions,
@@ -35,12 +35,12 @@ def instruction_metrics(counts: Counts) -> dict[str, MetricValue]:
 
 
 def covering(counts: Iterable[int]) -> int:
-    """Least number of `counts` that together reach 90 % of their sum."""
+    """Return the least number of `counts` that reach 90 % of their sum."""
     return covering_histogram(Counter(counts))
 
 
 def covering_histogram(histogram: Mapping[int, int]) -> int:
-    """The same of a histogram: how many items have each count."""
+    """Return `covering` of a histogram: the number of items with each count."""
     goal, reached, number = -(-9 * sum(c * n for c, n in histogram.items()) // 10), 0, 0
     for count in sorted(histogram, reverse=True):
         if reached >= goal:
@@ -52,10 +52,10 @@ def covering_histogram(histogram: Mapping[int, int]) -> int:
 
 
 def median(histogram: Mapping[int, int]) -> int | float:
-    """Median of the values of a histogram; the mean of the middle two if their number is even."""
+    """Return the median of the values of a histogram; the mean of the middle two if their number is even."""
     values = sorted(histogram)
     ends = list(itertools.accumulate(histogram[value] for value in values))
-    low, high = (values[bisect.bisect(ends, place)] for place in ((ends[-1] - 1) // 2, ends[-1] // 2))
+    low, high = (values[bisect.bisect(ends, rank)] for rank in ((ends[-1] - 1) // 2, ends[-1] // 2))
     return low if low == high else (low + high) / 2
 
 
@@ -68,7 +68,7 @@ def _spread(name: str, histogram: Mapping[int, int]) -> dict[str, MetricValue]:
 
 
 def parallelism_metrics(counts: Counts, work_groups: int) -> dict[str, MetricValue]:
-    """Work-items, barriers, instructions between them, vector widths."""
+    """Compute metrics of work-items, barriers, instructions between them, and vector widths."""
     items = sum(counts.totals.values())
     instructions = counts.instructions
     operands = sum(width * n for width, n in counts.widths.items())
@@ -91,7 +91,7 @@ def parallelism_metrics(counts: Counts, work_groups: int) -> dict[str, MetricVal
 
 
 def entropy_bits(histogram: Mapping[int, int]) -> float:
-    """Shannon entropy, in bits, of a distribution given as how many items have each count."""
+    """Return the Shannon entropy, in bits, of a distribution given by the number of items with each count."""
     total = sum(count * n for count, n in histogram.items())
     terms = (n * count / total * math.log2(total / count) for count, n in sorted(histogram.items()))
     return math.fsum(terms) if total else 0.0
@@ -102,7 +102,7 @@ def _ratio(numerator: int, denominator: int) -> float | None:
 
 
 def memory_metrics(counts: Counts) -> dict[str, MetricValue]:
-    """Footprints, reuse, and how scattered the addresses are."""
+    """Compute footprints, reuse, and entropies of addresses."""
     reads, writes = sum(counts.reads.values()), sum(counts.writes.values())
     exact, *skipped = counts.addresses
     return {
@@ -127,7 +127,7 @@ def memory_metrics(counts: Counts) -> dict[str, MetricValue]:
 
 
 def yokota_entropy(branches: Iterable[Outcomes]) -> float:
-    """Entropy of the 16-outcome patterns, in bits divided by 16, averaged by windows.
+    """Return the entropy of 16-outcome patterns, in bits divided by 16, averaged by windows.
 
     In [0, 1]. Source: Yokota 2007; Shao & Brooks 2013.
     """
@@ -140,13 +140,13 @@ def yokota_entropy(branches: Iterable[Outcomes]) -> float:
 
 
 def _pattern_bits(patterns: Mapping[int, int], total: int) -> float:
-    """Entropy of patterns, rounded once: terms are whole numbers of a very small unit."""
+    """Return the entropy of patterns, rounded once: terms are whole multiples of a very small unit."""
     terms = (n * int(math.ldexp(k / total * math.log2(total / k), 256)) for k, n in patterns.items())
     return float(sum(terms) / (1 << 256))
 
 
 def linear_entropy(branches: Sequence[Outcomes]) -> float:
-    """Mean of 2 min(p, 1 - p), with p the share taken after the same 16 outcomes.
+    """Return the mean of 2 min(p, 1 - p), with p the share taken after the same 16 outcomes.
 
     In [0, 1]. Source: De Pestel, Eyerman & Eeckhout 2017.
     """
@@ -155,14 +155,14 @@ def linear_entropy(branches: Sequence[Outcomes]) -> float:
 
 
 def control_metrics(counts: Counts) -> dict[str, MetricValue]:
-    """How many branches, and how predictable."""
+    """Compute the number and predictability of branches."""
     executed = {branch: n for branch, n in counts.branch_executions.items() if n}
-    own = [counts.outcomes[branch] for branch in sorted(executed) if branch in counts.outcomes]
+    outcomes = [counts.outcomes[branch] for branch in sorted(executed) if branch in counts.outcomes]
     return {
         "unique_branches": len(executed),
         "branches_90": covering(executed.values()),
-        "yokota_branch_entropy": yokota_entropy(own),
-        "average_linear_branch_entropy": linear_entropy(own),
+        "yokota_branch_entropy": yokota_entropy(outcomes),
+        "average_linear_branch_entropy": linear_entropy(outcomes),
     }
 
 
@@ -179,39 +179,39 @@ def published_metrics(
     group_items: int,
 ) -> tuple[Row, ...]:
     """Compute the rows of the published tool's CSV file."""
-    own = {name: 0 if value is None else value for name, value in metrics.items()}
+    values = {name: 0 if value is None else value for name, value in metrics.items()}
     plain = sum(counts.plain.values())
     instructions = plain + counts.private
-    reads, writes = own["total_reads"], own["total_writes"]
+    reads, writes = values["total_reads"], values["total_writes"]
     executions: Counter[int] = Counter()
     for branch, n in counts.branch_executions.items():
         executions[lines[branch]] += n
     yokota, linear = _branch_entropies(counts, line_branches, lines)
-    other: dict[str, int | float] = {
+    computed: dict[str, int | float] = {
         "Freedom to Reorder": counts.order / instructions if instructions else 0.0,
-        "Resource Pressure": instructions / own["work_items"],
+        "Resource Pressure": instructions / values["work_items"],
         "Work-items per Work-group": group_items,
         "SIMD Operand Sum": sum(width * n for width, n in counts.widths.items()),
-        "Median ITB": int(own["median_itb"]),
-        "Median IPT": int(own["median_ipt"]),
-        "Unique Memory Accesses": own["total_memory_footprint"],
-        "Rereads": reads / own["unique_reads"] if own["unique_reads"] else 0.0,
-        "Rewrites": writes / own["unique_writes"] if own["unique_writes"] else 0.0,
-        "Relative Local Memory Usage": 100 * own["local_accesses"] / plain if plain else 0.0,
-        "Relative Constant Memory Usage": 100 * own["constant_accesses"] / plain if plain else 0.0,
+        "Median ITB": int(values["median_itb"]),
+        "Median IPT": int(values["median_ipt"]),
+        "Unique Memory Accesses": values["total_memory_footprint"],
+        "Rereads": reads / values["unique_reads"] if values["unique_reads"] else 0.0,
+        "Rewrites": writes / values["unique_writes"] if values["unique_writes"] else 0.0,
+        "Relative Local Memory Usage": 100 * values["local_accesses"] / plain if plain else 0.0,
+        "Relative Constant Memory Usage": 100 * values["constant_accesses"] / plain if plain else 0.0,
         "Total Unique Branch Instructions": sum(n > 0 for n in executions.values()),
         "90% Branch Instructions": covering(executions.values()),
         "Yokota Branch Entropy": yokota,
         "Average Linear Branch Entropy": linear,
     }
     return tuple(
-        (row.name, row.category, other[row.name] if row.name in other else own[str(row.metric)])
+        (row.name, row.category, computed[row.name] if row.name in computed else values[str(row.metric)])
         for row in PUBLISHED_METRICS
     )
 
 
 def windows(history: Mapping[int, int]) -> dict[int, int]:
-    """How often each pattern of 16 successive outcomes occurred, the latest in the lowest bit."""
+    """Count each pattern of 16 successive outcomes, the latest in the lowest bit."""
     patterns: Counter[int] = Counter()
     for sequence, n in history.items():
         if sequence > _LOW:
@@ -222,7 +222,7 @@ def windows(history: Mapping[int, int]) -> dict[int, int]:
 def _branch_entropies(
     counts: Counts, line_branches: Mapping[int, int], lines: list[int]
 ) -> tuple[float, float]:
-    """Both entropies over source lines, with the share of 1 bits inside each pattern as probability."""
+    """Return both entropies over source lines, with the share of 1 bits in each pattern as probability."""
     patterns: dict[int, dict[int, int]] = {}
     for branch in counts.branch_executions:
         line = lines[branch]
@@ -230,11 +230,11 @@ def _branch_entropies(
             patterns[line] = windows(counts.histories.get(line_branches[line], {}))
         else:
             # The tool's bit is 1 when the branch goes to its false successor.
-            own = windows(counts.histories.get(branch, {}))
-            patterns[line] = {pattern ^ _LOW: n for pattern, n in own.items()}
+            branch_patterns = windows(counts.histories.get(branch, {}))
+            patterns[line] = {pattern ^ _LOW: n for pattern, n in branch_patterns.items()}
     yokota, linear, occurrences = [], [], 0
-    for _, found in sorted(patterns.items()):
-        for pattern, n in sorted(found.items()):
+    for _, line_patterns in sorted(patterns.items()):
+        for pattern, n in sorted(line_patterns.items()):
             p = pattern.bit_count() / WINDOW
             if p:
                 yokota.append(-p * math.log2(p))
@@ -244,7 +244,7 @@ def _branch_entropies(
 
 
 def instruction_mix(profiles: Iterable[Profile]) -> dict[str, float]:
-    """Share of each class in all executed instructions of some launches, 0 to 1.
+    """Return the share of each class in all executed instructions of some launches, 0 to 1.
 
     ``sse``: instructions whose result is a vector; ``alu``: integers, comparisons, addresses and choices;
     ``mem``: loads, stores and atomics; ``fp``: real numbers; ``stack``: memory of a function taken from the

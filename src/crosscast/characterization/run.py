@@ -1,4 +1,4 @@
-"""Run one launch: compile, instrument, execute in a child process, read the counts, make the profile."""
+"""Characterization of one launch: compile, instrument, run in a child process, read counts, make profile."""
 
 from __future__ import annotations
 
@@ -48,7 +48,14 @@ from crosscast.characterization.launch_facts import (
     launch_geometry,
 )
 from crosscast.characterization.metrics import compute_metrics, published_metrics
-from crosscast.characterization.sampling import Box, Sample, Seen, extend_sample, fewest_groups, sample_of
+from crosscast.characterization.sampling import (
+    Box,
+    BoxCounts,
+    Sample,
+    extend_sample,
+    fewest_groups,
+    sample_of,
+)
 from crosscast.data import environment
 from crosscast.errors import KernelFault, LaunchError
 from crosscast.kernel import Kernel, Launch
@@ -59,16 +66,16 @@ __all__ = ["Options", "Progress", "characterize_launch"]
 
 
 MOST_WORK_ITEMS = (1 << 31) - 1
-"""More than that run for minutes at the least: a smaller launch tells the same of a kernel."""
+"""Larger launches would run for minutes at least, and a smaller one characterizes the kernel as well."""
 _MOST_STACK_BYTES = 255 << 20
 _MOST_FOR_TWO_THREADS = 64 << 20
-"""Bytes of buffers up to which a second set of counters is taken for granted."""
+"""Bytes of buffers up to which a second set of counters is affordable."""
 _MOST_STREAM_BYTES = 1 << 30
-"""For the addresses that a work-group leaves, of all accesses."""
+"""Most bytes of the recorded addresses of a work-group."""
 _MUCH_MEMORY = 1 << 30
-"""A run that needs as much is announced."""
+"""Memory of a run from which on it is announced."""
 _PATIENCE_S, _LONGEST_S, _SAMPLED_S = 2.0, 20.0, 5.0
-"""After so long, a run that would take so long is given up for one of some work-groups that takes so long."""
+"""Seconds after which a run is judged, its longest estimated time, and the time of the sample instead."""
 _SAMPLED_FOR_MEMORY = 1024
 _MOST_QUICK_ITEMS, _QUICK_S = 4096, 0.2
 """Launches of so few work-items are built quickly, and with all optimizations once they ran for so long.
@@ -124,7 +131,7 @@ def _write(kernel: Kernel, options: InstrumentationOptions, host_time: bool) -> 
 
 
 def _plan(kernel: Kernel, options: InstrumentationOptions) -> tuple[ir.Module, Plan, tuple[str, ...]]:
-    """The module and the plan of the kernel, and the names of variables that it reads and nothing sets."""
+    """Return the module and the plan of the kernel, and the names of unset variables that it reads."""
     loaded = frontend.load(kernel.program, kernel.name)
     module = loaded.module
     unset: tuple[str, ...] = ()
@@ -141,7 +148,7 @@ def _plan(kernel: Kernel, options: InstrumentationOptions) -> tuple[ir.Module, P
 
 @dataclass
 class _Clock:
-    """Adds up the time of blocks."""
+    """Sums the time of ``with`` blocks."""
 
     wall_s: float = 0.0
     cpu_s: float = 0.0
@@ -158,7 +165,7 @@ class _Clock:
 def characterize_launch(launch: Launch, *, invocation: int = 0, options: Options) -> Profile:
     """Run one launch and return its profile; arrays among the arguments hold the output afterwards.
 
-    Where only some of its work-groups run, arrays are left as they were.
+    If only some of its work-groups run, arrays do not change.
     """
     runtime_objects.start()
     frontend.load(launch.kernel.program, launch.kernel.name)
@@ -169,31 +176,31 @@ def characterize_launch(launch: Launch, *, invocation: int = 0, options: Options
     runner = _Runner(launch, options)
     sample, reason = _sample(runner)
     if sample is None:
-        found = runner.run(is_too_slow=_too_slow(runner))
-        if found is not None:
-            return _profile(launch, found, invocation, options)
+        completed = runner.run(is_too_slow=_too_slow(runner))
+        if completed is not None:
+            return _profile(launch, completed, invocation, options)
         sample, reason = _sample_in_time(runner)
     return _sampled(runner, sample, reason, invocation)
 
 
 def _sample(runner: _Runner) -> tuple[Sample | None, str]:
-    """Which work-groups to run, if they are known before any has run, and why."""
-    name, asked = runner.launch.kernel.name, runner.options.sample_groups
+    """Select the work-groups to run, as far as possible before a run, with the reason."""
+    name, requested = runner.launch.kernel.name, runner.options.sample_groups
     groups = three(group_counts(runner.launch), 1)
-    over, fewest = _over_limit(runner), fewest_groups(groups)
+    excess, fewest = _over_limit(runner), fewest_groups(groups)
     sample = None
-    if isinstance(asked, int):
-        if fewest is not None and asked < fewest:
+    if isinstance(requested, int):
+        if fewest is not None and requested < fewest:
             raise LaunchError(
                 f"{name}: expected at least {fewest} work-groups to sample of {_spelled(groups)}, "
-                f"found {asked}"
+                f"found {requested}"
             )
-        sample = sample_of(groups, asked)
-    elif over and asked == "auto":
+        sample = sample_of(groups, requested)
+    elif excess and requested == "auto":
         sample = sample_of(groups, max(_SAMPLED_FOR_MEMORY, fewest or 0))
-    if over and sample is None:
-        raise LaunchError(f"{name}: {over}; --sample-groups runs some of its work-groups in less")
-    return sample, "memory" if over else "asked"
+    if excess and sample is None:
+        raise LaunchError(f"{name}: {excess}; --sample-groups runs some of its work-groups in less")
+    return sample, "memory" if excess else "asked"
 
 
 def _spelled(groups: Sequence[int]) -> str:
@@ -201,9 +208,9 @@ def _spelled(groups: Sequence[int]) -> str:
 
 
 def _too_slow(runner: _Runner) -> Callable[[Progress], bool] | None:
-    """Whether a run that may be given up is on the way to take too long."""
+    """Return a check whether a run will take too long, if it may be given up."""
     groups = three(group_counts(runner.launch), 1)
-    # What is printed, and what depends on the order of groups, is known of all of them only.
+    # Output and effects of the order of groups cannot be extrapolated.
     if runner.options.sample_groups != "auto" or runner.built.layout.is_ordered or not fewest_groups(groups):
         return None
 
@@ -218,16 +225,16 @@ def _too_slow(runner: _Runner) -> Callable[[Progress], bool] | None:
 
 def _sample_in_time(runner: _Runner) -> tuple[Sample, str]:
     groups = three(group_counts(runner.launch), 1)
-    wanted = int(_SAMPLED_S * runner.rate / 2.5)  # Some groups run twice
-    sample = sample_of(groups, max(wanted, fewest_groups(groups) or 0))
+    affordable = int(_SAMPLED_S * runner.rate / 2.5)  # Some groups run twice
+    sample = sample_of(groups, max(affordable, fewest_groups(groups) or 0))
     assert sample is not None
     return sample, "time"
 
 
-def _profile(launch: Launch, found: tuple[Ran, _Clock], invocation: int, options: Options) -> Profile:
-    """The profile of a run."""
+def _profile(launch: Launch, completed: tuple[Ran, _Clock], invocation: int, options: Options) -> Profile:
+    """Make the profile of a run."""
     program = frontend.load(launch.kernel.program, launch.kernel.name)
-    (ran, clock), groups = found, group_counts(launch)
+    (ran, clock), groups = completed, group_counts(launch)
     counts, result = ran.counts, ran.result
     with clock:
         metrics = compute_metrics(counts, math.prod(ran.box.size if ran.box else groups))
@@ -260,21 +267,21 @@ def _profile(launch: Launch, found: tuple[Ran, _Clock], invocation: int, options
 
 
 def _sampled(runner: _Runner, sample: Sample, reason: str, invocation: int) -> Profile:
-    """The profile of a launch of which some work-groups run."""
+    """Make the profile of a launch from some of its work-groups."""
     launch, options = runner.launch, runner.options
-    if options.said:
-        options.said(
+    if options.note:
+        options.note(
             f"{launch.kernel.name}: {sample.run_groups()} of {math.prod(sample.groups)} work-groups are run, "
             "and counts extended"
         )
 
-    def seen(box: Box) -> Seen:
-        found = runner.run(box)
-        assert found is not None
-        return Seen(_profile(launch, found, invocation, options), found[0].counts.distinct_of)
+    def measured(box: Box) -> BoxCounts:
+        completed = runner.run(box)
+        assert completed is not None
+        return BoxCounts(_profile(launch, completed, invocation, options), completed[0].counts.distinct_of)
 
-    boxes = {run: seen(sample.box(run)) for run in sample.runs()}
-    profile = extend_sample(sample, boxes, seen(sample.together()[0]))
+    boxes = {run: measured(sample.box(run)) for run in sample.runs()}
+    profile = extend_sample(sample, boxes, measured(sample.larger_box()[0]))
     facts = {
         "geometry": launch_geometry(launch, runner.built.plan.facts),
         "sampled": {**profile.launch["sampled"], "because": reason},
@@ -284,7 +291,7 @@ def _sampled(runner: _Runner, sample: Sample, reason: str, invocation: int) -> P
 
 @dataclass
 class _Runner:
-    """Runs a launch, or some of its work-groups, again where the counts of a run would not be right."""
+    """Runs a launch, or some of its work-groups, repeatedly if the counts of a run are invalid."""
 
     launch: Launch
     options: Options
@@ -309,10 +316,10 @@ class _Runner:
     def run(
         self, box: Box | None = None, is_too_slow: Callable[[Progress], bool] | None = None
     ) -> tuple[Ran, _Clock] | None:
-        """Run it, and the time to read its counts; ``None`` if it was given up."""
+        """Run it; return the result and the time to read its counts, or ``None`` if it was given up."""
         threads = self.threads
         pieces = [] if box is None else _shared_pieces(box.pieces(group_counts(self.launch)), threads)
-        # A box leaves buffers as they were.
+        # Boxes do not change buffers.
         before = {} if box else snapshot(self.memory, self.built.layout)
         while True:
             layout = self.built.layout
@@ -320,7 +327,7 @@ class _Runner:
             run = Run(self.launch, self.memory, layout, self.options, threads, pieces, gives_up)
             result = run.run(self.built.library)
             if result is None:
-                self._again(box, before)
+                self._restore(box, before)
                 if not self.is_quick:
                     return None
                 self.is_quick = False
@@ -336,16 +343,16 @@ class _Runner:
                 # Work-groups that communicate must run in the defined order, one after another.
                 threads = 1
             elif result.overflow and not self.instrumentation.checked:
-                # One work-group alone could fill a counter: let each look out for itself.
+                # One work-group alone could overflow a counter: check at each increment.
                 self._build(replace(self.instrumentation, checked=True))
             elif self.instrumentation.stream_words < (words := _stream_words(counts, self.built)):
-                # Work-items of long loops leave more addresses than there was room for.
+                # Work-items of long loops recorded more addresses than fit.
                 threads = 1
                 self._build(replace(self.instrumentation, stream_words=words))
             else:
                 if box is None:
                     copy_back(self.memory)
-                # What was wanted, as whether threads got in each other's way depends on chance.
+                # The intended number of threads, as conflicts between them depend on chance.
                 built = self.built
                 beyond = {
                     layout.parameters[placed.position].name: counts.beyond[placed.address]
@@ -364,10 +371,10 @@ class _Runner:
                     beyond=beyond,
                 )
                 return ran, clock
-            self._again(box, before)
+            self._restore(box, before)
 
-    def _again(self, box: Box | None, before: dict[int, bytes]) -> None:
-        """Buffers as they were before a run."""
+    def _restore(self, box: Box | None, before: dict[int, bytes]) -> None:
+        """Restore buffers to their content before a run."""
         if box is None:
             self.memory = self._laid_out()
             restore(self.memory, before)
@@ -390,13 +397,13 @@ class _Runner:
 
 
 def _shared_pieces(pieces: Sequence[tuple[int, int]], threads: int) -> list[tuple[int, int]]:
-    """Pieces that are short enough for all threads to have some."""
+    """Split pieces so that all threads get some."""
     most = max(1, sum(end - first for first, end in pieces) // (16 * threads)) if threads > 1 else 1 << 62
     return [(g, min(g + most, end)) for first, end in pieces for g in range(first, end, most)]
 
 
 def _stream_words(counts: Counts, built: _Built) -> int:
-    """Room that the addresses of the longest work-group need at one access; 0 if all would need too much."""
+    """Return the words for the addresses of the longest work-group at one access; 0 if they need too much."""
     words = 1 << (counts.sub_groups.overflow - 1).bit_length() if counts.sub_groups.overflow else 0
     return words if 8 * words * built.layout.sub_groups.streams <= _MOST_STREAM_BYTES else 0
 
@@ -419,17 +426,17 @@ def _instrumentation_options(launch: Launch, options: Options) -> Instrumentatio
 
 
 def _threads(launch: Launch, options: Options, built: _Built) -> int:
-    """Threads to use: by default two, where that keeps memory within three times the buffers."""
+    """Return the threads to use: by default two, if memory stays within three times the buffers."""
     sharing = built.plan.sharing
     if built.layout.is_ordered or sharing.overlapping:
         return 1
-    wanted = options.threads
-    if wanted is None:
+    threads = options.threads
+    if threads is None:
         nbytes = sum(a.nbytes for a in launch.args if isinstance(a, np.ndarray))
         # Threads that update the same memory mostly wait for each other.
         two = nbytes <= _MOST_FOR_TWO_THREADS and not sharing.commuting
-        wanted = min(2, len(os.sched_getaffinity(0))) if two else 1
-    return min(wanted, math.prod(group_counts(launch)))
+        threads = min(2, len(os.sched_getaffinity(0))) if two else 1
+    return min(threads, math.prod(group_counts(launch)))
 
 
 def _check_sizes(launch: Launch) -> None:
@@ -448,12 +455,12 @@ def _check_sizes(launch: Launch) -> None:
 
 
 def _needed_bytes(runner: _Runner) -> int:
-    """Memory of buffers, their counters on all threads, and what work-items keep to themselves.
+    """Return the bytes of buffers, their counters on all threads, and private memory.
 
     Raises
     ------
     KernelFault
-        If a work-item has more private memory than there may be.
+        If a work-item has more private memory than the limit.
     """
     layout = runner.built.layout
     if layout.stack_bytes > _MOST_STACK_BYTES:
@@ -466,13 +473,13 @@ def _needed_bytes(runner: _Runner) -> int:
 
 
 def _over_limit(runner: _Runner) -> str:
-    """Why the whole launch cannot run on this machine; empty if it can."""
+    """Return the reason why the whole launch exceeds memory; empty if it does not."""
     needed = _needed_bytes(runner)
     limit = runner.options.memory_limit or environment.memory_bytes()
     if needed <= limit:
-        if needed >= _MUCH_MEMORY and runner.options.said:
+        if needed >= _MUCH_MEMORY and runner.options.note:
             name, nbytes = runner.launch.kernel.name, runner.memory.nbytes
-            runner.options.said(
+            runner.options.note(
                 f"{name}: needs about {format_bytes(needed)}: {format_bytes(nbytes)} of buffers, and counters"
             )
         return ""

@@ -1,15 +1,15 @@
-"""Profiles of launches that are too long to run: some of their work-groups are, and the counts are extended.
+"""Profiles of launches that take too long: some of their work-groups are run, and the counts extrapolated.
 
-Boxes of work-groups are run at several places, in the launch as it is, along one dimension or two or three.
-Each is run with `step` groups of a dimension and with twice as many, so that each count is known to be
-``c0 + c1 n``, and products of these in several dimensions. Places at both ends and between them tell what the
-rims of the launch have more or less. That is exact where groups are alike: instructions go with the number of
-groups, distinct lines of a tile with halo with ``n + h``, those of a matrix product's operands with one side.
-Where groups are not alike, places differ, and how much they do is the error (differences of neighbouring
-places: Wolter, Introduction to Variance Estimation, 2007, section 8.2).
+Boxes of work-groups are run at several positions of the launch, along one, two or three dimensions. Each is
+run with `step` groups of a dimension and with twice as many, so that each count is fitted by ``c0 + c1 n``,
+and by products of these in several dimensions. Positions at both ends and between them show the effect of the
+launch's borders. That is exact if groups are alike: instructions are proportional to the number of groups,
+distinct lines of a tile with halo to ``n + h``, those of a matrix product's operands to one side. If groups
+differ, so do positions, and their differences give the error (differences of neighbouring positions: Wolter,
+Introduction to Variance Estimation, 2007, section 8.2).
 
-Entropies are extended in the logarithm of the number of groups. Least and greatest values are those of all
-runs, means and the like those of the largest.
+Entropies are extrapolated in the logarithm of the number of groups. Least and greatest values are those of
+all runs, means and the like those of the largest.
 """
 
 from __future__ import annotations
@@ -30,28 +30,28 @@ Groups = tuple[int, int]
 
 K = TypeVar("K", bound=Hashable)
 
-FEWEST_PLACES, _MOST_PLACES = 3, 16
+FEWEST_POSITIONS, _MOST_POSITIONS = 3, 16
 _WIDE = 2
 _ALIKE = 4
 _SEED = 0
 
 
 class Box(NamedTuple):
-    """Some of a launch's work-groups: the first, and how many, in three dimensions."""
+    """A box of a launch's work-groups: first one and number in three dimensions."""
 
     first: tuple[int, int, int]
     size: tuple[int, int, int]
 
     def pieces(self, groups: Sequence[int]) -> list[tuple[int, int]]:
-        """Numbers of its groups, counted through all dimensions, from one to before another."""
-        found: list[tuple[int, int]] = []
+        """Return ranges of the linear numbers of its groups, ends excluded."""
+        ranges: list[tuple[int, int]] = []
         (x, y, z), (nx, ny, nz) = self.first, self.size
         for row in (groups[0] * (b + groups[1] * c) for c in range(z, z + nz) for b in range(y, y + ny)):
-            if found and found[-1][1] == row + x:
-                found[-1] = (found[-1][0], row + x + nx)
+            if ranges and ranges[-1][1] == row + x:
+                ranges[-1] = (ranges[-1][0], row + x + nx)
             else:
-                found.append((row + x, row + x + nx))
-        return found
+                ranges.append((row + x, row + x + nx))
+        return ranges
 
 
 @dataclass(frozen=True)
@@ -61,69 +61,69 @@ class SampledAxis:
     number: int
     extent: int  # Groups of the launch along it
     step: int  # Groups of a narrow box; wide ones have twice as many
-    starts: tuple[int, ...]  # Of the wide boxes; of several, the first and the last stand at the ends
+    starts: tuple[int, ...]  # Of the wide boxes; of several, the first and the last are at the ends
 
-    def span(self, place: int, size: int) -> tuple[int, int]:
-        """First group and number of a box at a place; narrow ones at the far end stand at that end."""
-        is_end = place and place == len(self.starts) - 1
-        return self.starts[place] + (self.step * (_WIDE - size) if is_end else 0), self.step * size
+    def span(self, position: int, size: int) -> tuple[int, int]:
+        """Return first group and number of a box at a position; narrow boxes at the far end touch it."""
+        is_end = position and position == len(self.starts) - 1
+        return self.starts[position] + (self.step * (_WIDE - size) if is_end else 0), self.step * size
 
-    def weight(self, place: int, size: int, count: int | None = None) -> Fraction:
-        """What to multiply a count of a box with, to add up to that of the launch.
+    def weight(self, position: int, size: int, count: int | None = None) -> Fraction:
+        """Return the weight of a box's count in the sum for the launch.
 
-        Or to that of `count` groups which are at neither end.
+        Or in the sum for `count` groups away from both ends.
         """
-        places = len(self.starts)
-        slope = Fraction(count or self.extent, self.step * places)
-        is_end = place in (0, places - 1)
-        constant = Fraction(1) if is_end else Fraction(-1, places - 2)
+        positions = len(self.starts)
+        slope = Fraction(count or self.extent, self.step * positions)
+        is_end = position in (0, positions - 1)
+        constant = Fraction(1) if is_end else Fraction(-1, positions - 2)
         if count:
-            constant = Fraction(0) if is_end else Fraction(1, places - 2)
+            constant = Fraction(0) if is_end else Fraction(1, positions - 2)
         return slope - constant if size == _WIDE else 2 * constant - slope
 
 
 Sampled = tuple[tuple[int, int], ...]
-"""A box that is run: its place and size (1 or 2) along each axis."""
+"""A box to run: its position and size (1 or 2) along each axis."""
 
 
 Distinct = Mapping[tuple[int, int], tuple[int, int, int, int]]
-"""Distinct bytes read and written, and lines of 64 and of 128 bytes, by address and size of what has them."""
+"""Distinct bytes read and written, and lines of 64 and of 128 bytes, by address and size of a buffer."""
 
 
 @dataclass(frozen=True)
 class Sample:
-    """Which work-groups of a launch are run."""
+    """Selection of work-groups of a launch to run."""
 
     groups: tuple[int, int, int]
     axes: tuple[SampledAxis, ...]
 
     def runs(self) -> list[Sampled]:
-        """All boxes; the wide ones stand behind narrow ones of the same place."""
-        each = [itertools.product(range(len(axis.starts)), (1, _WIDE)) for axis in self.axes]
-        return list(itertools.product(*each))
+        """Return all boxes; wide ones follow narrow ones of the same position."""
+        boxes = [itertools.product(range(len(axis.starts)), (1, _WIDE)) for axis in self.axes]
+        return list(itertools.product(*boxes))
 
     def box(self, run: Sampled) -> Box:
-        """The box of a run: all groups in dimensions that are no axis."""
+        """Return the box of a run, with all groups in dimensions that are no axis."""
         first, size = [0, 0, 0], list(self.groups)
-        for axis, (place, wide) in zip(self.axes, run, strict=True):
-            first[axis.number], size[axis.number] = axis.span(place, wide)
+        for axis, (position, wide) in zip(self.axes, run, strict=True):
+            first[axis.number], size[axis.number] = axis.span(position, wide)
         return Box((first[0], first[1], first[2]), (size[0], size[1], size[2]))
 
     def weight(self, run: Sampled, counts: Sequence[int | None] | None = None) -> Fraction:
-        """What counts of a run are multiplied with, to be those of the launch, or of a box inside it."""
+        """Return the weight of a run's counts in the sum for the launch, or for a box inside it."""
         along = counts or [None] * len(self.axes)
         return math.prod(
-            (axis.weight(*each, n) for axis, each, n in zip(self.axes, run, along, strict=True)),
+            (axis.weight(*box, n) for axis, box, n in zip(self.axes, run, along, strict=True)),
             start=Fraction(1),
         )
 
-    def together(self) -> tuple[Box, list[int | None]]:
-        """A larger box inside, and its groups along each axis: whole rows of groups if they are short."""
-        outer, most = self.axes[-1], self.run_groups()
-        row = math.prod(self.groups) // outer.extent
-        if row * 2 * _WIDE * outer.step <= most:
+    def larger_box(self) -> tuple[Box, list[int | None]]:
+        """Return a larger inner box, and its groups along each axis: complete rows if they are short."""
+        outermost, most = self.axes[-1], self.run_groups()
+        row = math.prod(self.groups) // outermost.extent
+        if row * 2 * _WIDE * outermost.step <= most:
             counts: list[int | None] = [None] * (len(self.axes) - 1)
-            counts.append(max(2 * _WIDE * outer.step, min(outer.extent // 2, most // row)))
+            counts.append(max(2 * _WIDE * outermost.step, min(outermost.extent // 2, most // row)))
         else:
             counts = [2 * _WIDE * axis.step for axis in self.axes]
         first, size = [0, 0, 0], list(self.groups)
@@ -133,17 +133,17 @@ class Sample:
         return Box((first[0], first[1], first[2]), (size[0], size[1], size[2])), counts
 
     def run_groups(self) -> int:
-        """Work-groups that are run, each of them once."""
+        """Return the number of distinct work-groups to run."""
         return sum(math.prod(self.box(run).size) for run in self.runs() if all(k == _WIDE for _, k in run))
 
     def error(self, values: Mapping[Sampled, float], total: float) -> float:
-        """Twice the standard error of a count that was extended, as a share of it."""
-        found: dict[tuple[int, ...], float] = {}
+        """Return twice the standard error of an extrapolated count, as a share of it."""
+        by_position: dict[tuple[int, ...], float] = {}
         for run, value in values.items():
             sign = math.prod(1 if size == _WIDE else -1 for _, size in run)
-            places = tuple(place for place, _ in run)
-            found[places] = found.get(places, 0.0) + sign * value
-        slopes = list(found.values())
+            positions = tuple(position for position, _ in run)
+            by_position[positions] = by_position.get(positions, 0.0) + sign * value
+        slopes = list(by_position.values())
         differences = [b - a for a, b in itertools.pairwise(slopes)]
         variance = sum(d * d for d in differences) / (2 * len(differences) * len(slopes))
         times = math.prod(axis.extent / axis.step for axis in self.axes)
@@ -151,9 +151,9 @@ class Sample:
 
 
 def sample_of(groups: tuple[int, int, int], most: int) -> Sample | None:
-    """Choose some work-groups of a launch, `most` about; ``None`` if it has hardly more.
+    """Select about `most` work-groups of a launch; ``None`` if it has hardly more.
 
-    Whole rows or layers are run where they are few enough, as neighbours in the order of groups share caches.
+    Complete rows or layers are run if they are few enough, as neighbours in the order of groups share caches.
     """
     total = math.prod(groups)
     if 3 * most > total:
@@ -167,43 +167,43 @@ def sample_of(groups: tuple[int, int, int], most: int) -> Sample | None:
 
 
 def fewest_groups(groups: tuple[int, int, int]) -> int | None:
-    """The fewest work-groups of which a launch can be told; ``None`` if it has too few."""
-    places = _WIDE * FEWEST_PLACES
-    found = math.prod(places if n >= 2 * places else n for n in groups)
-    return found if 3 * found <= math.prod(groups) else None
+    """Return the fewest work-groups of a sample; ``None`` if the launch is too small."""
+    per_axis = _WIDE * FEWEST_POSITIONS
+    fewest = math.prod(per_axis if n >= 2 * per_axis else n for n in groups)
+    return fewest if 3 * fewest <= math.prod(groups) else None
 
 
 def _axes(groups: Sequence[int], numbers: Sequence[int], most: int) -> tuple[SampledAxis, ...] | None:
-    """Axes along these dimensions, if so few groups do."""
-    if any(groups[n] < 2 * _WIDE * FEWEST_PLACES for n in numbers):
+    """Return axes along these dimensions, if `most` groups suffice."""
+    if any(groups[n] < 2 * _WIDE * FEWEST_POSITIONS for n in numbers):
         return None
     boxes = most * math.prod(groups[n] for n in numbers) // math.prod(groups)
-    places = FEWEST_PLACES
+    positions = FEWEST_POSITIONS
     if len(numbers) == 1:
-        places = max(places, min(_MOST_PLACES, boxes // _WIDE, groups[numbers[0]] // _WIDE))
-    step = int((boxes / (_WIDE * places) ** len(numbers)) ** (1 / len(numbers)) + 1e-9)
+        positions = max(positions, min(_MOST_POSITIONS, boxes // _WIDE, groups[numbers[0]] // _WIDE))
+    step = int((boxes / (_WIDE * positions) ** len(numbers)) ** (1 / len(numbers)) + 1e-9)
     if not step:
         return None
     return tuple(
-        _axis(n, groups[n], min(step, groups[n] // (_WIDE * places)), places) for n in sorted(numbers)
+        _axis(n, groups[n], min(step, groups[n] // (_WIDE * positions)), positions) for n in sorted(numbers)
     )
 
 
-def _axis(number: int, extent: int, step: int, places: int) -> SampledAxis:
-    """One place at each end, and one somewhere in each of equal parts between."""
-    # Along x, groups that begin at the same place of a line of memory are alike.
-    alike = _ALIKE if number == 0 and step >= _ALIKE else 1
-    step -= step % alike
+def _axis(number: int, extent: int, step: int, positions: int) -> SampledAxis:
+    """Return an axis with a position at each end, and a random one in each of equal parts between."""
+    # Along x, groups that begin at the same offset in a line of memory are alike.
+    unit = _ALIKE if number == 0 and step >= _ALIKE else 1
+    step -= step % unit
     wide, rng = _WIDE * step, random.Random(_SEED)
     inner = extent - 2 * wide
-    edges = [wide + inner * k // (places - 2) for k in range(places - 1)]
+    edges = [wide + inner * k // (positions - 2) for k in range(positions - 1)]
     between = [
-        rng.randint(low, max(low, high - wide)) // alike * alike for low, high in itertools.pairwise(edges)
+        rng.randint(low, max(low, high - wide)) // unit * unit for low, high in itertools.pairwise(edges)
     ]
     return SampledAxis(number, extent, step, (0, *between, extent - wide))
 
 
-# --- From profiles of some groups to that of all
+# --- From profiles of some groups to that of all groups
 
 _LEAST, _MOST = ("min_",), ("max_", "error", "before", "behind")
 _KEPT = ("mean", "sd_", "path", "longest", "rate", "opcode")
@@ -212,7 +212,7 @@ _KEPT_ENDS = ("_ratio", "_share", "branches_90", "_per_instruction", "_per_opera
 
 @dataclass(frozen=True)
 class _Extension:
-    """Weights of runs, the largest of them, and the logarithms for entropies."""
+    """Weights and sizes of runs, by which counts and entropies are extrapolated."""
 
     weights: Sequence[Fraction]
     sizes: Sequence[int]  # Work-groups of each run
@@ -220,10 +220,9 @@ class _Extension:
 
     @property
     def largest(self) -> int:
-        """The one in the middle of the largest runs."""
-        most = max(self.sizes)
-        found = [number for number, size in enumerate(self.sizes) if size == most]
-        return found[len(found) // 2]
+        """Index of the middle one of the largest runs."""
+        largest = [number for number, size in enumerate(self.sizes) if size == max(self.sizes)]
+        return largest[len(largest) // 2]
 
     def of(self, name: str, values: Sequence[Any]) -> Any:
         last = values[self.largest]
@@ -250,17 +249,17 @@ class _Extension:
             return known[0] if last is None else last
         if "entropy" in name:
             return known[-1] if len(known) < len(values) else self._in_logarithm(values)
-        # What some groups do not do at all is not counted there.
+        # Counts are absent from groups without such instructions.
         return self._count([0 if value is None else value for value in values])
 
     def _count(self, values: Sequence[int | float]) -> int | float:
-        found = sum((w * Fraction(v) for w, v in zip(self.weights, values, strict=True)), Fraction(0))
-        # No count falls when groups are added; what differs between places must not make it.
-        found = max(found, Fraction(values[self.largest]))
-        return round(found) if all(isinstance(value, int) for value in values) else float(found)
+        total = sum((w * Fraction(v) for w, v in zip(self.weights, values, strict=True)), Fraction(0))
+        # Counts grow with groups, whatever the differences between positions.
+        total = max(total, Fraction(values[self.largest]))
+        return round(total) if all(isinstance(value, int) for value in values) else float(total)
 
     def _in_logarithm(self, values: Sequence[float]) -> float:
-        """From the means of the smallest and of the largest runs."""
+        """Extrapolate from the means of the smallest and of the largest runs."""
         low, high = (
             [v for v, n in zip(values, self.sizes, strict=True) if n == size]
             for size in (min(self.sizes), max(self.sizes))
@@ -274,7 +273,7 @@ class _Extension:
 def combined(
     profiles: Mapping[K, Profile], weights: Mapping[K, Fraction], sizes: Mapping[K, int], total: int
 ) -> Profile:
-    """The profile of a launch of so many groups, of those of its runs and what these are multiplied with."""
+    """Combine the profiles of runs by their weights to that of a launch of `total` groups."""
     runs = list(profiles)
     extension = _Extension([weights[run] for run in runs], [sizes[run] for run in runs], total)
     metrics = {
@@ -289,21 +288,21 @@ def combined(
     return replace(last, metrics={**metrics, **_ratios(metrics)}, launch=launch, instructions=instructions)
 
 
-def falling(found: Mapping[str, Mapping[str, Mapping[str, int]]]) -> dict[str, object]:
-    """Bytes behind caches, of which a larger cache has no more than a smaller one."""
+def falling(bytes_behind: Mapping[str, Mapping[str, Mapping[str, int]]]) -> dict[str, object]:
+    """Make bytes behind caches monotonic: a larger cache has no more than a smaller one."""
 
     def fall(sizes: Mapping[str, int]) -> dict[str, int]:
         ordered = ["first", *sorted((name for name in sizes if name != "first"), key=int, reverse=True)]
-        # From the largest on: each smaller one has at least as many.
+        # From the largest cache on, as each smaller one has at least as many.
         most = dict(zip(ordered, itertools.accumulate((sizes[name] for name in ordered), max), strict=True))
         return {name: most[name] for name in sizes}
 
-    return {line: {n: fall(sizes) for n, sizes in of.items()} for line, of in found.items()}
+    return {line: {n: fall(sizes) for n, sizes in of.items()} for line, of in bytes_behind.items()}
 
 
 def _ratios(metrics: Mapping[str, Any]) -> dict[str, float]:
-    """Metrics that follow from others."""
-    found = {
+    """Return the metrics that are ratios of others."""
+    ratios = {
         "granularity": 1 / metrics["work_items"],
         "load_imbalance": metrics["max_ipt"] - metrics["min_ipt"],
         "barriers_per_instruction": (metrics["total_barriers_hit"] + metrics["work_items"])
@@ -315,46 +314,46 @@ def _ratios(metrics: Mapping[str, Any]) -> dict[str, float]:
         ("rewrite_ratio", "unique_writes", "total_writes"),
     ):
         if metrics[below]:
-            found[name] = metrics[above] / metrics[below]
-    return found
+            ratios[name] = metrics[above] / metrics[below]
+    return ratios
 
 
 @dataclass(frozen=True)
-class Seen:
-    """What was counted of some work-groups."""
+class BoxCounts:
+    """Counts of some work-groups."""
 
     profile: Profile
     distinct: Distinct
 
 
-def extend_sample(sample: Sample, boxes: Mapping[Sampled, Seen], together: Seen) -> Profile:
-    """The profile of a launch of those of its boxes, and of a larger box that tells of caches."""
+def extend_sample(sample: Sample, boxes: Mapping[Sampled, BoxCounts], larger: BoxCounts) -> Profile:
+    """Extrapolate the profile of a launch from its boxes, and from a larger box for the effect of caches."""
     weights = {run: sample.weight(run) for run in boxes}
-    box, counts = sample.together()
+    box, counts = sample.larger_box()
     inside = {run: sample.weight(run, counts) for run in boxes}
     profiles = {run: each.profile for run, each in boxes.items()}
     sizes = {run: math.prod(sample.box(run).size) for run in boxes}
-    found = combined(profiles, weights, sizes, math.prod(sample.groups))
+    profile = combined(profiles, weights, sizes, math.prod(sample.groups))
     errors = {
-        name: sample.error({run: of(each) for run, each in profiles.items()}, of(found))
+        name: sample.error({run: of(each) for run, each in profiles.items()}, of(profile))
         for name, of in _COUNTED.items()
     }
     distinct: list[_Extended] = []
-    for place in range(len(_UNITS)):
-        distinct.append(_extended_distinct(boxes, together, weights, inside, place, distinct))
-    found = _within_buffers(found, distinct)
+    for unit in range(len(_UNITS)):
+        distinct.append(_extended_distinct(boxes, larger, weights, inside, unit, distinct))
+    profile = _within_buffers(profile, distinct)
     errors["distinct_bytes"] = max(errors["distinct_bytes"], *(each.doubt for each in distinct[:2]))
     times = math.prod(sample.groups) / math.prod(box.size)
-    before = together.profile.launch["reuse"]
+    before = larger.profile.launch["reuse"]
     reuse = {**before, "bytes": _reuse(before["bytes"], distinct[2:], times)}
-    seen = [*profiles.values(), together.profile]
+    measured = [*profiles.values(), larger.profile]
     timing = {
-        name: sum(each.timing_s[name] for each in seen) if name.startswith(("run", "metrics")) else value
-        for name, value in found.timing_s.items()
+        name: sum(each.timing_s[name] for each in measured) if name.startswith(("run", "metrics")) else value
+        for name, value in profile.timing_s.items()
     }
     groups = min(sample.run_groups() + math.prod(box.size), math.prod(sample.groups))
     sampled = {"groups": groups, "of": math.prod(sample.groups), "error": errors}
-    return replace(found, timing_s=timing, launch={**found.launch, "reuse": reuse, "sampled": sampled})
+    return replace(profile, timing_s=timing, launch={**profile.launch, "reuse": reuse, "sampled": sampled})
 
 
 def _number(profile: Profile, name: str) -> int | float:
@@ -373,65 +372,65 @@ _COUNTED: Mapping[str, Callable[[Profile], float]] = {
     "lines_128": lambda p: _of_sub_groups(p, "lines_128"),
     "distinct_bytes": lambda p: sum(p.launch["distinct_bytes"].get("global", {}).values()),
 }
-"""Counts whose errors are stated."""
+"""Counts with stated errors."""
 
 
 _UNITS = (1, 1, 64, 128)
-"""Bytes of what is distinct, by where it stands."""
+"""Bytes of each unit of distinct memory, in the order of `Distinct`."""
 
 
 @dataclass(frozen=True)
 class _Extended:
-    """What is distinct in a launch, by address and size of what has it."""
+    """Distinct bytes or lines of a launch, by address and size of their buffer."""
 
-    linear: Mapping[tuple[int, int], float]  # As a straight line has it
-    found: Mapping[tuple[int, int], float]
-    doubt: float  # As a share of all
-    together: Mapping[tuple[int, int], int]  # In the box that is larger than others
+    linear: Mapping[tuple[int, int], float]  # By linear extrapolation
+    estimate: Mapping[tuple[int, int], float]
+    doubt: float  # As a share of the estimate
+    larger: Mapping[tuple[int, int], int]  # In the larger box
 
     @property
     def share(self) -> float:
-        """What is left of the straight line."""
-        return sum(self.found.values()) / sum(self.linear.values()) if any(self.linear.values()) else 1.0
+        """Ratio of estimate and linear extrapolation."""
+        return sum(self.estimate.values()) / sum(self.linear.values()) if any(self.linear.values()) else 1.0
 
 
 def _extended_distinct(
-    boxes: Mapping[Sampled, Seen],
-    together: Seen,
+    boxes: Mapping[Sampled, BoxCounts],
+    larger: BoxCounts,
     weights: Mapping[Sampled, Fraction],
     inside: Mapping[Sampled, Fraction],
-    place: int,
+    unit: int,
     before: Sequence[_Extended],
 ) -> _Extended:
-    """What is distinct; there are as many lines, at least, as bytes `before` fill."""
-    linear, found, last, doubt = {}, {}, {}, 0.0
-    for key in sorted({key for each in (*boxes.values(), together) for key in each.distinct}):
-        seen = {run: each.distinct.get(key, (0, 0, 0, 0))[place] for run, each in boxes.items()}
-        last[key] = together.distinct.get(key, (0, 0, 0, 0))[place]
-        line = max(_added(weights, seen), last[key], *seen.values())
-        most = max(math.ceil(key[1] / _UNITS[place]) + (_UNITS[place] > 1), last[key])
-        wides = [n for run, n in seen.items() if all(size == _WIDE for _, size in run)]
+    """Extrapolate distinct units; there are at least as many lines as the bytes in `before` fill."""
+    linear, estimate, last, doubt = {}, {}, {}, 0.0
+    for key in sorted({key for each in (*boxes.values(), larger) for key in each.distinct}):
+        counts = {run: each.distinct.get(key, (0, 0, 0, 0))[unit] for run, each in boxes.items()}
+        last[key] = larger.distinct.get(key, (0, 0, 0, 0))[unit]
+        straight = max(_added(weights, counts), last[key], *counts.values())
+        most = max(math.ceil(key[1] / _UNITS[unit]) + (_UNITS[unit] > 1), last[key])
+        wides = [n for run, n in counts.items() if all(size == _WIDE for _, size in run)]
         wide = math.fsum(wides) / len(wides)
-        one, unsure = _curved(wide, last[key], _added(inside, seen), line, most)
-        filled = max((each.found[key] / _UNITS[place] for each in before[:2] if place > 1), default=0.0)
-        linear[key], found[key], doubt = line, max(one, filled), doubt + unsure
-    return _Extended(linear, found, doubt / sum(found.values()) if doubt else 0.0, last)
+        curved, unsure = _curved(wide, last[key], _added(inside, counts), straight, most)
+        filled = max((each.estimate[key] / _UNITS[unit] for each in before[:2] if unit > 1), default=0.0)
+        linear[key], estimate[key], doubt = straight, max(curved, filled), doubt + unsure
+    return _Extended(linear, estimate, doubt / sum(estimate.values()) if doubt else 0.0, last)
 
 
-def _added(weights: Mapping[Sampled, Fraction], seen: Mapping[Sampled, int]) -> float:
-    return float(sum((weights[run] * n for run, n in seen.items()), Fraction(0)))
+def _added(weights: Mapping[Sampled, Fraction], counts: Mapping[Sampled, int]) -> float:
+    return float(sum((weights[run] * n for run, n in counts.items()), Fraction(0)))
 
 
 _CURVED = 2e-3
 
 
 def _curved(wide: float, together: float, expected: float, linear: float, most: float) -> tuple[float, float]:
-    """Distinct addresses of a buffer of `most`, and their doubt.
+    """Estimate distinct addresses of a buffer of `most`, and their doubt.
 
-    In a straight line through smaller boxes, of which the wide ones have `wide`, a larger box that has
-    `together` had `expected`, and the launch has `linear`. If it has less, later groups come back to what
-    earlier ones accessed. All may be drawn from `m` addresses, of which ``m (1 - exp(-n / m))`` differ in `n`
-    draws; or the line goes on less steeply, as where some accesses are to a table and others are not.
+    By linear extrapolation of smaller boxes, of which the wide ones have `wide`, a larger box would have
+    `expected` and the launch `linear`; the larger box has `together`. If that is less, later groups return to
+    addresses of earlier ones. Either all are drawn from `m` addresses, of which ``m (1 - exp(-n / m))``
+    differ in `n` draws; or the line continues with a smaller slope, as if some accesses are to a table.
     """
     if together >= expected * (1 - _CURVED):
         return min(linear, most), 0.0 if linear <= most else most * math.exp(-linear / most)
@@ -450,15 +449,12 @@ def _curved(wide: float, together: float, expected: float, linear: float, most: 
 
 
 def _within_buffers(profile: Profile, distinct: Sequence[_Extended]) -> Profile:
-    """The profile with no more distinct addresses and bytes of buffers than these have."""
+    """Limit the distinct addresses and bytes of a profile to those of its buffers."""
     read, written = (each.share for each in distinct[:2])
     if read == written == 1:
         return profile
-    found, linear = (
-        sum(sum(each.values()) for each in of)
-        for of in ([each.found for each in distinct[:2]], [each.linear for each in distinct[:2]])
-    )
-    share = found / linear
+    estimate = sum(sum(each.estimate.values()) for each in distinct[:2])
+    share = estimate / sum(sum(each.linear.values()) for each in distinct[:2])
     metrics, shares = dict(profile.metrics), {"read": read, "written": written}
     for name, by in (
         *(("unique_reads", read), ("unique_writes", written)),
@@ -472,40 +468,41 @@ def _within_buffers(profile: Profile, distinct: Sequence[_Extended]) -> Profile:
 
 
 def _reuse(
-    seen: Mapping[str, Mapping[str, Mapping[str, int]]], lines: Sequence[_Extended], times: float
+    measured: Mapping[str, Mapping[str, Mapping[str, int]]], lines: Sequence[_Extended], times: float
 ) -> dict[str, object]:
-    """Bytes behind caches of a launch that has so many `times` the groups of a box.
+    """Return the bytes behind caches of a launch with `times` the groups of a box.
 
-    Each line comes from memory once, and where a cache does not hold what is used between two uses. Of what
-    others used before the box does, the share of a buffer comes back that a cache does not hold.
+    Each line comes from memory once, and again if a cache does not hold the lines between two uses. Lines
+    that groups outside of the box used before come back by the share of their buffer that a cache does not
+    hold.
     """
 
-    def behind(sizes: Mapping[str, int], line: int, known: _Extended) -> dict[str, int]:
-        used = sum(known.together.values())
+    def behind(sizes: Mapping[str, int], line: int, distinct: _Extended) -> dict[str, int]:
+        used = sum(distinct.larger.values())
         of_line = sizes["first"] / used if used else 0.0
-        first = of_line * sum(known.found.values())
-        found = {"first": round(first)}
+        first = of_line * sum(distinct.estimate.values())
+        by_size = {"first": round(first)}
         for size in list(sizes)[1:]:
             again = (sizes[size] - sizes["first"]) * times
-            for key, n in known.found.items():
-                back = of_line * max(0.0, known.together[key] * times - n)
-                again += back * max(0.0, 1 - int(size) / max(n * line, 1))
-            found[size] = round(first + again)
-        return found
+            for key, n in distinct.estimate.items():
+                reused = of_line * max(0.0, distinct.larger[key] * times - n)
+                again += reused * max(0.0, 1 - int(size) / max(n * line, 1))
+            by_size[size] = round(first + again)
+        return by_size
 
     return falling(
         {
             line: {groups: behind(sizes, int(line), known) for groups, sizes in by_groups.items()}
-            for (line, by_groups), known in zip(seen.items(), reversed(lines), strict=True)
+            for (line, by_groups), known in zip(measured.items(), reversed(lines), strict=True)
         }
     )
 
 
-# --- Launches whose buffers would be too large: smaller launches are made instead
+# --- Launches whose buffers would be too large: smaller launches are run instead
 
 
 def runs_for(groups: Groups, group_s: float, limit_s: float) -> list[Groups] | None:
-    """Work-groups of the runs to extend; ``None`` if the whole launch is short enough."""
+    """Return the work-groups of the runs to extrapolate; ``None`` if the whole launch is short enough."""
     if math.prod(groups) * group_s <= limit_s:
         return None
     most = max(1.0, limit_s / max(group_s, 1e-9) / 9)
@@ -517,7 +514,7 @@ def runs_for(groups: Groups, group_s: float, limit_s: float) -> list[Groups] | N
 
 
 def extended(profiles: Mapping[Groups, Profile], groups: Groups) -> Profile:
-    """The profile of a launch of so many work-groups, of those of smaller launches."""
+    """Extrapolate the profile of a launch of `groups` work-groups from smaller launches."""
     axes = [
         SampledAxis(number, groups[number], min(run[number] for run in profiles), (0,))
         for number in range(2)
@@ -528,14 +525,14 @@ def extended(profiles: Mapping[Groups, Profile], groups: Groups) -> Profile:
         for run in profiles
     }
     sizes = {run: math.prod(run) for run in profiles}
-    found = combined(profiles, weights, sizes, math.prod(groups))
-    local = found.launch["local_size"]
+    profile = combined(profiles, weights, sizes, math.prod(groups))
+    local = profile.launch["local_size"]
     launch = {
-        **found.launch,
+        **profile.launch,
         "global_size": [size * count for size, count in zip(local, (*groups, 1), strict=False)],
         "extended": {"runs": [list(run) for run in profiles], "groups": list(groups)},
     }
-    return replace(found, launch=launch)
+    return replace(profile, launch=launch)
 
 
 _TOO_FEW = 64.0
@@ -544,30 +541,30 @@ _TOO_FEW = 64.0
 def profile_of(
     run: Callable[[Groups], Profile], groups: Groups, limit_s: float, most_groups: int | None = None
 ) -> Profile:
-    """Profile a launch in full if that takes no longer than a limit, else extend profiles of smaller ones.
+    """Profile a launch in full if that takes no longer than a limit, else extrapolate from smaller ones.
 
     Parameters
     ----------
     run
-        Profiles the launch with only so many of its work-groups.
+        Profiles the launch with a number of its work-groups only.
     groups
         Work-groups of the launch.
     limit_s
-        Seconds of running that one launch may take, about.
+        Approximate limit on the seconds of one launch.
     most_groups
         Launches of more groups are never run in full, as their buffers would be too large.
     """
     first: Groups = (min(groups[0], 2), 1)
-    tried = run(first)
-    # The least that a run costs says nothing of a group.
-    group_s = tried.timing_s["run_cpu"] / math.prod(first)
+    profile = run(first)
+    # A run's fixed cost says little about that of a group.
+    group_s = profile.timing_s["run_cpu"] / math.prod(first)
     wider: Groups = (min(groups[0], int(_TOO_FEW)), 1)
     if wider != first and group_s * math.prod(wider) < limit_s:
-        tried = run(wider)
-        group_s = tried.timing_s["run_cpu"] / math.prod(wider)
+        profile = run(wider)
+        group_s = profile.timing_s["run_cpu"] / math.prod(wider)
     if most_groups is not None and math.prod(groups) > most_groups:
         group_s = max(group_s, 9 * limit_s / most_groups)
     runs = runs_for(groups, group_s, limit_s)
     if runs is None:
         return run(groups)
-    return extended({each: run(each) for each in runs}, groups)
+    return extended({size: run(size) for size in runs}, groups)

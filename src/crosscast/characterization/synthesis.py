@@ -1,7 +1,7 @@
-"""Launches made up for kernels whose programs are not there, as CLDrive makes them (Cummins et al. 2017).
+"""Synthetic launches for kernels without host programs, as CLDrive makes them (Cummins et al. 2017).
 
-Buffers hold random elements, whole numbers are of one size, and local buffers are large. A kernel that leaves
-its memory is tried again with smaller numbers.
+Buffers have random elements, all integer arguments one value, and local buffers are large. A kernel with
+out-of-bounds accesses is repeated with a smaller value.
 """
 
 from __future__ import annotations
@@ -31,21 +31,21 @@ _LOCAL_BYTES = 1 << 15
 
 @dataclass(frozen=True)
 class Shape:
-    """How to make up a launch."""
+    """Parameters of a synthetic launch."""
 
-    number: int  # Value of all whole numbers, and bound of those in buffers
+    number: int  # Value of all integers, and bound of those in buffers
     elements: int  # Elements of a buffer
     group: int  # Most work-items of a work-group
     groups: int = 2  # Work-groups in each dimension
 
 
 def synthesize(kernel: Kernel, parameters: Sequence[Parameter], shape: Shape) -> Launch:
-    """Make up a launch of a kernel, in as many dimensions as its source asks for ids in.
+    """Synthesize a launch of a kernel, in as many dimensions as its source uses ids of.
 
     Raises
     ------
     InputError
-        If an argument cannot be made up, such as an image.
+        If an argument cannot be synthesized, such as an image.
     """
     required = frontend.required_local_size(kernel.program, kernel.name)
     dims = _dimensions(kernel)
@@ -59,12 +59,12 @@ def synthesize(kernel: Kernel, parameters: Sequence[Parameter], shape: Shape) ->
 def characterize_synthesized(
     kernel: Kernel, shapes: Iterable[Shape], timeout_s: float
 ) -> tuple[Shape, Profile]:
-    """Characterize a kernel in the first of the launches that ends in time and stays inside its memory.
+    """Characterize a kernel in the first launch that ends in time and without out-of-bounds accesses.
 
     Raises
     ------
     KernelFault
-        Why the last one did not.
+        The reason why the last launch failed.
     CrosscastError
         If the kernel cannot be characterized at all.
     """
@@ -85,7 +85,7 @@ def _dimensions(kernel: Kernel) -> int:
 
 
 def _element(parameter: Parameter) -> tuple[np.dtype[np.generic], int]:
-    """Type of the elements that a parameter holds or points to, and how many a vector of them has."""
+    """Return the type of a parameter's elements, and the components of an element."""
     kind = ValueType.find(parameter.type_name)
     return (kind.dtype, kind.slots) if kind else (np.dtype(np.int32), 1)
 
@@ -108,9 +108,9 @@ def _argument(parameter: Parameter, shape: Shape, generator: np.random.Generator
 
 
 MOST_ITEMS = 1024
-"""About the most work-items of a launch that is made up, as counts of larger ones take long.
+"""Approximate limit on the work-items of a synthetic launch, as larger ones take long.
 
-In several dimensions there are as many work-groups in each, which may make it up to two thirds more.
+In several dimensions the numbers of work-groups are equal, which may exceed the limit by two thirds.
 """
 
 _ELEMENTS = 1 << 16
@@ -119,16 +119,16 @@ _GROUP = 64
 _TIMEOUT_S = 20.0
 
 
-class Known(NamedTuple):
-    """What is known of a launch whose arguments are not."""
+class LaunchRequest(NamedTuple):
+    """Known properties of a launch with unknown arguments."""
 
-    source: str  # OpenCL C with one kernel, or with one that is called A
-    group: int  # Work-items of a work-group; 0 if that is not known
+    source: str  # OpenCL C with one kernel, or with one of the name A
+    group: int  # Work-items of a work-group; 0 if unknown
     nbytes: int  # Bytes of its buffers
 
     @property
     def key(self) -> str:
-        """A text that tells it from others, and its profile from those of other versions."""
+        """Cache key, which depends on the version of profiles."""
         facts = [self.source, self.group, self.nbytes, VERSION, crosscast.__version__]
         return hashlib.sha256(json.dumps(facts).encode()).hexdigest()
 
@@ -142,63 +142,63 @@ def profiles_of(
     keep: Path | None = None,
     watch: Watch = lambda _: lambda: None,
 ) -> list[Cells | str]:
-    """Cells of the table of profiles for each launch (`Known`), or why there are none.
+    """Return cells of the table of profiles for each launch (`LaunchRequest`), or the reason of a failure.
 
     A launch has the work-items of its work-group, and as many work-groups as its buffers have elements for,
-    up to about `MOST_ITEMS` work-items. Whole numbers are 32, or smaller where the kernel leaves its memory
-    otherwise. `keep` is a file for finished ones, so that a later call goes on where this one was cut off;
-    `watch` is told how many are left, and what it returns is called after each.
+    up to about `MOST_ITEMS` work-items. Integers are 32, or smaller if the kernel would access memory out of
+    bounds. `keep` is a file for finished profiles, with which a later call resumes; `watch` is called with
+    the number of missing ones, and returns a function to call after each.
     """
-    works = [Known(*each) for each in launches]
-    found = {} if keep is None else _kept(keep)
-    missing = [each for each in dict.fromkeys(works) if each.key not in found]
+    requests = [LaunchRequest(*request) for request in launches]
+    profiles = {} if keep is None else _read_finished(keep)
+    missing = [request for request in dict.fromkeys(requests) if request.key not in profiles]
     advance = watch(len(missing))
-    known: dict[tuple[str, Shape], Cells | str] = {}
+    by_shape: dict[tuple[str, Shape], Cells | str] = {}
     with ExitStack() as stack:
         file = None
         if keep is not None and missing:
             make_folder(keep.parent, "cache")
             file = stack.enter_context(keep.open("a", encoding="utf-8"))
-        for each in missing:
-            found[each.key] = _profile_of(each, known)
+        for request in missing:
+            profiles[request.key] = _profile_of(request, by_shape)
             if file is not None:
-                file.write(json.dumps([each.key, found[each.key]]) + "\n")
+                file.write(json.dumps([request.key, profiles[request.key]]) + "\n")
                 file.flush()
             advance()
-    return [found[each.key] for each in works]
+    return [profiles[request.key] for request in requests]
 
 
-def _kept(path: Path) -> dict[str, Cells | str]:
-    """What a file holds; a line that was cut off is as good as none."""
-    found: dict[str, Cells | str] = {}
+def _read_finished(path: Path) -> dict[str, Cells | str]:
+    """Read the finished profiles of a file, without incomplete lines."""
+    profiles: dict[str, Cells | str] = {}
     if path.exists():
         for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
             try:
                 key, cells = json.loads(line)
             except ValueError:
                 continue
-            found[key] = cells
-    return found
+            profiles[key] = cells
+    return profiles
 
 
-def _profile_of(launch: Known, known: dict[tuple[str, Shape], Cells | str]) -> Cells | str:
+def _profile_of(launch: LaunchRequest, by_shape: dict[tuple[str, Shape], Cells | str]) -> Cells | str:
     program = Program(launch.source.encode(), "opencl-c", standard="1.2")
     try:
         names = frontend.kernel_names(program)
         kernel = Kernel(program, "A" if "A" in names else names[0])
         shape = _shape(kernel, launch)
-        place = launch.source, shape
-        if place not in known:
+        key = launch.source, shape
+        if key not in by_shape:
             shapes = (Shape(number, _ELEMENTS, shape.group, shape.groups) for number in _NUMBERS)
             _, profile = characterize_synthesized(kernel, shapes, _TIMEOUT_S)
-            # Without what took how long, so that the same kernels give the same bytes.
-            known[place] = to_row(replace(profile, timing_s={}))
-        return known[place]
+            # Without timings, so that equal kernels give equal bytes.
+            by_shape[key] = to_row(replace(profile, timing_s={}))
+        return by_shape[key]
     except CrosscastError as error:
         return str(error).partition("\n")[0]
 
 
-def _shape(kernel: Kernel, launch: Known) -> Shape:
+def _shape(kernel: Kernel, launch: LaunchRequest) -> Shape:
     buffers = [p for p in frontend.parameters(kernel.program, kernel.name) if p.kind == "global"]
     nbytes = sum(dtype.itemsize * width for dtype, width in map(_element, buffers))
     items = min(launch.nbytes // max(nbytes, 1), MOST_ITEMS)

@@ -1,4 +1,4 @@
-"""The kernel compiler: clang and lld from the pinned `ziglang` wheel, and the cache of what they made."""
+"""Kernel compiler: clang and lld from the pinned `ziglang` wheel, and a cache of their output."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ ALLOWED_OPTIONS = (
     r"-(D|U|I).+|-w|-W[a-z][a-z0-9=+-]*|-O[0-3sz]?|-g|-f(no-)?[a-z-]*math[a-z-]*"
     r"|-ffp-contract=[a-z-]+|-f(no-)?(signed-zeros|unroll-loops|vectorize|slp-vectorize|inline)"
 )
-"""A pattern of those that all languages have."""
+"""Pattern of the options that all languages accept."""
 _ALLOWED_OPENCL = re.compile(rf"{ALLOWED_OPTIONS}|-cl-[a-z0-9.=A-Z-]+")
 
 
 @functools.cache
 def host_machine() -> str:
-    """This machine's architecture, as the compiler names it."""
+    """Return this machine's architecture in the compiler's spelling."""
     machine = platform.machine()
     if sys.platform != "linux" or machine not in ("x86_64", "aarch64"):
         raise EnvironmentFault(
@@ -56,13 +56,13 @@ def _zig() -> str:
 
 
 def compiler_headers() -> Path:
-    """Folder of the headers that come with the compiler, such as ``stdint.h``."""
+    """Return the folder of the compiler's headers, such as ``stdint.h``."""
     return Path(_zig()).parent / "lib" / "include"
 
 
 @functools.cache
 def compiler_version() -> str:
-    """Name and version of the kernel compiler, such as ``clang 22.1.8 (ziglang 0.17.0)``."""
+    """Return name and version of the kernel compiler, such as ``clang 22.1.8 (ziglang 0.17.0)``."""
     text = _run(["clang", "--version"], b"").stdout.decode()
     match = re.search(r"clang version (\S+)", text)
     version = match[1] if match else "unknown"
@@ -77,7 +77,7 @@ def _run(command: Sequence[str], stdin: bytes) -> subprocess.CompletedProcess[by
             capture_output=True,
             timeout=_COMPILE_TIMEOUT_S,
             check=False,
-            cwd=INCLUDE_DIR,  # clang looks here before it looks into the system's folders
+            cwd=INCLUDE_DIR,  # clang searches here before the system's folders
         )
     except subprocess.TimeoutExpired as error:
         raise CompileError(
@@ -88,12 +88,12 @@ def _run(command: Sequence[str], stdin: bytes) -> subprocess.CompletedProcess[by
 
 
 def run_clang(arguments: Sequence[str], source: bytes) -> subprocess.CompletedProcess[bytes]:
-    """Run the compiler on `source`, given on standard input, whatever it says of it."""
+    """Run the compiler on `source`, given on standard input; failures are not raised."""
     return _run(["clang", *arguments], source)
 
 
 def clang(arguments: Sequence[str], source: bytes, label: str) -> bytes:
-    """Compile `source`, given on standard input, and return what the compiler writes."""
+    """Compile `source`, given on standard input, and return the output."""
     done = run_clang([*arguments, "-", "-o", "-"], source)
     if done.returncode != 0:
         diagnostics = done.stderr.decode(errors="replace").replace("<stdin>", label).strip()
@@ -104,8 +104,8 @@ def clang(arguments: Sequence[str], source: bytes, label: str) -> bytes:
 def compile_opencl(program: Program, *, define_inline: bool = False) -> bytes:
     """Compile OpenCL C to LLVM bitcode for ``spir64``, at ``-Oz`` unless an option says otherwise.
 
-    In C99 an ``inline`` function that is not ``static`` is only there to be inlined: if the compiler does
-    not, it is undefined. With `define_inline` such functions are defined, as OpenCL drivers do.
+    In C99 an ``inline`` function that is not ``static`` is undefined unless the compiler inlines it. With
+    `define_inline` such functions are defined, as OpenCL drivers do.
     """
     facts = ("-cl-kernel-arg-info", "-gline-tables-only", "-fno-discard-value-names")
     more = ("-fgnu89-inline",) if define_inline else ()
@@ -127,7 +127,7 @@ def compile_spirv(program: Program) -> bytes:
     return _compile(program, "spirv64v1.0-unknown-unknown")
 
 
-# Errors of late clangs, of which the drivers that programs were written for only warn.
+# Errors of recent clangs that are warnings in drivers.
 _WARNINGS_OF_DRIVERS = (
     "-Wno-error=incompatible-pointer-types",
     "-Wno-error=int-conversion",
@@ -163,21 +163,21 @@ def _language(program: Program) -> tuple[str, ...]:
 
 
 def level(program: Program) -> str:
-    """The level that a program is optimized at: the last that its options ask for, or ``-Oz``."""
+    """Return the optimization level of a program: the last of its options, or ``-Oz``."""
     return next((option for option in reversed(program.options) if option.startswith("-O")), "-Oz")
 
 
 def absolute(option: str) -> str:
-    """Let a relative include folder be relative to the working directory of the user."""
+    """Make a relative include folder absolute, from the user's working directory."""
     return f"-I{Path(option[2:].strip()).absolute()}" if option.startswith("-I") else option
 
 
 def system_headers() -> list[str]:
-    """Options with which C may include the headers of the C library, of any version from 2.17 on."""
+    """Return options to include the headers of the C library, of any version from 2.17 on."""
     arch = host_machine().replace("x86_64", "x86")
     folders = [f"{arch}-linux-gnu", "generic-glibc", f"{arch}-linux-any", "any-linux-any"]
-    own = compiler_headers()
-    paths = [own, *(own.parent / "libc" / "include" / name for name in folders)]
+    headers = compiler_headers()
+    paths = [headers, *(headers.parent / "libc" / "include" / name for name in folders)]
     return ["-D__GLIBC_MINOR__=17", *(f"-isystem{path}" for path in paths)]
 
 
@@ -191,7 +191,7 @@ HIDDEN int pthread_atfork(void (*before)(void), void (*parent)(void), void (*chi
   return __register_atfork(before, parent, child, &self);
 }
 """
-"""What the C library gives each library that is linked with it, as its shared part lacks it."""
+"""Static parts of the C library that each shared library has, as the shared part lacks them."""
 
 
 def c_library(
@@ -200,22 +200,22 @@ def c_library(
     needs: Sequence[str],
     progress: Callable[[str], None] | None = None,
 ) -> Path:
-    """Compile the first of these C files, which includes the others, to a shared library that is kept.
+    """Compile the first of these C files, which includes the others, to a cached shared library.
 
-    The compiler's own driver would make the C library's start files first, which takes six times as long; a
-    library needs none of them.
+    The compiler's driver would make the C library's start files first, which takes six times as long; a
+    library does not need them.
 
     Parameters
     ----------
     needs
-        Libraries that it needs, such as ``libpthread.so.0``.
+        Needed libraries, such as ``libpthread.so.0``.
     progress
-        Told that it is compiled, if it is.
+        Called with a sentence if it has to be compiled.
 
     Raises
     ------
     EnvironmentFault
-        If this machine is not one that kernels run on, or the compiler does not work.
+        If this machine is not supported, or the compiler does not work.
     """
     target = [*("-x", "c", "-target", f"{host_machine()}-linux-gnu"), *system_headers(), "-fPIC", "-c"]
     language = ["-std=gnu11", "-D_GNU_SOURCE", "-O2", "-fvisibility=hidden", *options]
@@ -235,7 +235,7 @@ def c_library(
             (folder / "code.o").write_bytes(code)
             (folder / "parts.o").write_bytes(parts)
             for library in needs:
-                # Only its name matters: what it has is found when the library is loaded.
+                # A stub with the right name: symbols are resolved when the library is loaded.
                 _link([folder / "parts.o"], folder / library, "-soname", library)
             _link(
                 [folder / "code.o", folder / "parts.o", *(folder / library for library in needs)],
@@ -247,14 +247,14 @@ def c_library(
     key: list[str | bytes] = [compiler_version(), host_machine(), *language, *needs, _STATIC_PARTS]
     key += [source.read_bytes() for source in sources]
     if "-march=native" in options:
-        # A home folder may be shared by machines, one of which lacks instructions of the other.
+        # A home folder may be shared by machines with different instructions.
         key.append(_host_cpu())
     return cached(key, ".so", make)
 
 
 @functools.cache
 def _host_cpu() -> str:
-    """This machine's CPU, and the instructions that it has."""
+    """Return this machine's CPU and its features."""
     # Imported here: most commands need no LLVM.
     from llvmlite import binding
 
@@ -268,13 +268,13 @@ def _link(inputs: Sequence[Path], output: Path, *options: str) -> None:
 
 
 def link_shared(objects: Sequence[Path], output: Path) -> None:
-    """Link object files, a program's first, to a library whose undefined symbols the loader resolves."""
+    """Link object files, the program's first, to a library whose undefined symbols the loader resolves."""
     done = _run(["ld.lld", "-shared", "-o", str(output), *map(str, objects)], b"")
     if done.returncode == 0:
         return
-    said = done.stderr.decode(errors="replace").replace("ld.lld: error: ", "").strip()
-    reason = said.partition("\n")[0]
-    if str(objects[0]) in said:  # the program's own, which is first
+    output_text = done.stderr.decode(errors="replace").replace("ld.lld: error: ", "").strip()
+    reason = output_text.partition("\n")[0]
+    if str(objects[0]) in output_text:
         raise UnsupportedError(f"the program cannot be linked for this machine: {reason}")
     raise EnvironmentFault(f"the linker failed: {reason}")
 

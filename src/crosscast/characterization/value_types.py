@@ -14,10 +14,10 @@ from crosscast.characterization.builtins.declarations import SCALARS
 from crosscast.errors import InputError
 
 SCALAR_DTYPES = {name: scalar.dtype for name, scalar in SCALARS.items()}
-"""NumPy type of each scalar type."""
+"""NumPy type of each scalar type, by name."""
 
 SCALAR_NAMES = {dtype: name for name, dtype in SCALAR_DTYPES.items()}
-"""The reverse."""
+"""Name of each scalar type, by NumPy type."""
 
 _OTHER_NAMES = {f"unsigned {name}": f"u{name}" for name in ("char", "short", "int", "long")}
 _OTHER_NAMES |= {"size_t": "ulong", "bool": "uchar"}
@@ -26,7 +26,7 @@ _TYPE = re.compile(r"(?:const |volatile )*((?:unsigned )?[a-z_]+?)(\d{,2})\s*(\*
 
 
 def limits(dtype: np.dtype[np.generic]) -> tuple[float, float]:
-    """Least and greatest finite number of a type; whole numbers for whole types."""
+    """Return the least and greatest finite number of a type; integers for integer types."""
     if dtype.kind in "iu":
         integers = np.iinfo(dtype.str)
         return int(integers.min), int(integers.max)
@@ -45,7 +45,7 @@ class ValueType:
 
     @classmethod
     def find(cls, name: str) -> ValueType | None:
-        """Type called `name`; ``None`` for structures and the like."""
+        """Return the type of a name; ``None`` for structures and the like."""
         match = _TYPE.fullmatch(name)
         dtype = SCALAR_DTYPES.get(_OTHER_NAMES.get(match[1], match[1])) if match else None
         if match is None or dtype is None or int(match[2] or 1) not in _WIDTHS:
@@ -54,34 +54,34 @@ class ValueType:
 
     @classmethod
     def parse(cls, name: str) -> ValueType:
-        """Type called `name`; an optional ``*`` at its end is ignored."""
-        found = cls.find(name)
-        if found is None or found.scalar == "bool" or len(found.pointer) > 1:
+        """Return the type of a name; an optional ``*`` at its end is ignored."""
+        kind = cls.find(name)
+        if kind is None or kind.scalar == "bool" or len(kind.pointer) > 1:
             raise InputError(
                 f"expected a type such as float, float4 or uchar "
                 f"(scalars are {', '.join(SCALAR_DTYPES)}; vectors have 2, 3, 4, 8 or 16 components), "
                 f"found {name!r}"
             )
-        return found
+        return kind
 
     @property
     def name(self) -> str:
-        """Its name in OpenCL C, such as `float4`."""
+        """Name in OpenCL C, such as `float4`."""
         return f"{self.scalar}{'' if self.width == 1 else self.width}"
 
     @property
     def is_integer(self) -> bool:
-        """True for whole numbers."""
+        """Whether components are integers."""
         return self.dtype.kind in "iu"
 
     @property
     def slots(self) -> int:
-        """Components that one value takes in memory: 4 where there are 3."""
+        """Components of a value in memory: 4 for a width of 3."""
         return 4 if self.width == 3 else self.width
 
     @property
     def nbytes(self) -> int:
-        """Bytes that one value takes in memory."""
+        """Bytes of a value in memory."""
         return self.slots * self.dtype.itemsize
 
     @property
@@ -90,12 +90,12 @@ class ValueType:
         return limits(self.dtype)
 
     def is_held_by(self, dtype: np.dtype[np.generic]) -> bool:
-        """Whether an array of this type may hold components; of whole numbers the sign does not matter."""
+        """Whether an array of this type may hold components; integers may differ in signedness."""
         kinds = "biu" if self.scalar == "bool" else "iu" if self.is_integer else "f"
         return dtype.kind in kinds and dtype.itemsize == self.dtype.itemsize
 
     def check(self, value: float, *, may_be_negative: bool = False) -> None:
-        """Refuse a number that the type cannot hold."""
+        """Raise for a number that the type cannot hold."""
         if self.is_integer and not isinstance(value, int):
             raise InputError(f"expected a whole number for {self.name}, found {value!r}")
         least, greatest = self.limits
@@ -105,13 +105,13 @@ class ValueType:
             raise InputError(f"expected a number from {least} to {greatest} for {self.name}, found {value!r}")
 
     def fit(self, value: float) -> np.generic:
-        """`value` as a NumPy scalar; see `check` for what is refused."""
+        """Return `value` as a NumPy scalar; raises as `check`."""
         self.check(value)
         packed: np.generic = self.dtype.type(value)
         return packed
 
     def pack(self, values: Sequence[float]) -> npt.NDArray[np.generic]:
-        """Components in memory: one for each number, and a fourth of 0 after a vector of 3."""
+        """Return the components in memory, with a fourth one of 0 after a vector of 3."""
         for value in values:
             self.check(value)
         if self.width > 1 and len(values) != self.width:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from crosscast.characterization import default_local_size, frontend, run
 from crosscast.characterization.cuda.compiler import preprocess
-from crosscast.characterization.cuda.launches import FoundLaunch, argument_texts, find_launches
+from crosscast.characterization.cuda.launches import HostLaunch, argument_texts, find_launches
 from crosscast.characterization.launchfiles import launchfile, simfile
 from crosscast.characterization.launchfiles.arguments import build_argument
 from crosscast.characterization.launchfiles.launchfile import SIZE_NAMES, refuse_sizes, write_launch
@@ -51,9 +51,7 @@ def read_inputs(path: Path, direct: LaunchOptions) -> Inputs:
     return Inputs([_launch(program, direct)])
 
 
-def _host_launches(
-    program: Program, direct: LaunchOptions
-) -> list[tuple[FoundLaunch, list[str | None], str]]:
+def _host_launches(program: Program, direct: LaunchOptions) -> list[tuple[HostLaunch, list[str | None], str]]:
     """Launches in host code, their texts for `--arg`, and the reason if parameters are not known."""
     launches = []
     for launch in find_launches(preprocess(program)):
@@ -67,7 +65,7 @@ def _host_launches(
     return launches
 
 
-def _missing(launch: FoundLaunch, texts: Sequence[str | None], refusal: str) -> list[str]:
+def _missing(launch: HostLaunch, texts: Sequence[str | None], refusal: str) -> list[str]:
     """Parts of a launch that are not known."""
     pairs = zip(launch.arguments, texts, strict=False)
     unknown = [argument.text for argument, text in pairs if text is None]
@@ -235,7 +233,7 @@ def run_launch(launch: Launch, invocation: int, options: Options) -> Profile:
     """Characterize a launch, with progress on standard error."""
     with ProgressLine(sys.stderr, launch.kernel.name) as progress:
         return run.characterize_launch(
-            launch, invocation=invocation, options=replace(options, progress=progress, said=progress.say)
+            launch, invocation=invocation, options=replace(options, progress=progress, note=progress.say)
         )
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from crosscast.characterization.cuda.compiler import preprocess
-from crosscast.characterization.cuda.launches import FoundLaunch, argument_texts, find_launches
+from crosscast.characterization.cuda.launches import HostLaunch, argument_texts, find_launches
 from crosscast.characterization.frontend import parameters
 from crosscast.kernel import Program
 from support.commands import Command, Output
@@ -41,11 +41,11 @@ def program() -> Program:
 
 
 @pytest.fixture(scope="module")
-def launches(program: Program) -> list[FoundLaunch]:
+def launches(program: Program) -> list[HostLaunch]:
     return find_launches(preprocess(program))
 
 
-def test_constants_tell_sizes(launches: list[FoundLaunch]) -> None:
+def test_constants_tell_sizes(launches: list[HostLaunch]) -> None:
     assert [(each.line, each.kernel, each.grid, each.block, each.shared) for each in launches] == [
         (14, "saxpy<float>", (8,), (128,), None),
         (16, "mm", (32, 2), (32, 8), 12),
@@ -55,7 +55,7 @@ def test_constants_tell_sizes(launches: list[FoundLaunch]) -> None:
     assert [each.unknown for each in launches] == [(), (), ("n",), ()]
 
 
-def test_allocations_and_constants_tell_arguments(program: Program, launches: list[FoundLaunch]) -> None:
+def test_allocations_and_constants_tell_arguments(program: Program, launches: list[HostLaunch]) -> None:
     found = [argument_texts(each, parameters(program, each.kernel)) for each in launches]
     assert found == [
         ["float:1024:uniform", "float:2048:uniform", "float=2.0", "int=1024"],

@@ -1,4 +1,4 @@
-"""What stands for a call of a builtin in C++ with the headers of this folder, and how it touches memory."""
+"""Expansions of builtin calls to C++ with the headers of this folder, and their memory accesses."""
 
 from __future__ import annotations
 
@@ -13,27 +13,26 @@ from crosscast.characterization.builtins.declarations import ADDRESS_SPACES, SCA
 class Access:
     """One event of a builtin call, at its start address ``pointer + index * stride``."""
 
-    # Whether the call reads or writes there; `read-write` is one of each, and `compare-exchange` a read, and
+    # Whether the call reads or writes; `read-write` is one of each, and `compare-exchange` a read, and
     # a write if it succeeds
     kind: Literal["read", "write", "read-write", "compare-exchange"]
     pointer: int  # Position of the pointer among the arguments
     index: int | None  # Position of the argument that counts units of `stride`; `None` if there is none
     stride: int  # Bytes of one unit of the index
-    nbytes: int  # Bytes touched
+    nbytes: int  # Bytes accessed
     alignment: int  # Bytes to which the language lets the start address be aligned
-    # How a compare-exchange tells that it wrote: `result` (the result is true) or `equals-argument` (the
+    # How a compare-exchange shows that it wrote: `result` (the result is true) or `equals-argument` (the
     # result equals argument 1)
     success: Literal["none", "pair", "result", "equals-argument"] = "none"
 
 
 class Use(NamedTuple):
-    """What a call comes to."""
+    """Expansion of a call."""
 
-    text: str  # An expression of the arguments, which are called a0, a1, ...
-    header: str = ""  # The header that has what it names, where that does not follow from the name
-    access: Access | None = None  # What it touches, in whatever memory
-    # Whether such calls may change places without changing what memory holds in the end
-    commutes: bool = False
+    text: str  # An expression of the arguments a0, a1, ...
+    header: str = ""  # Header with its definitions, if that does not follow from the name
+    access: Access | None = None  # Its access, to any memory
+    commutes: bool = False  # Whether the order of such calls does not affect memory in the end
 
 
 _WIDTH = "(2|3|4|8|16|)"
@@ -42,7 +41,7 @@ _MODE = "(?:_(rte|rtz|rtp|rtn))?"
 _AS_TYPE = re.compile(f"as_{_TYPE}")
 _CONVERT = re.compile(f"convert_{_TYPE}(_sat)?{_MODE}")
 _TRANSFER = re.compile(f"v(load|store)(a?_half)?{_WIDTH}{_MODE}")
-# OpenCL C 1.x's functions, and C11's.
+# Functions of OpenCL C 1.x, and of C11.
 _ATOMIC = re.compile(
     r"atom(?:ic)?_(add|sub|xchg|inc|dec|cmpxchg|min|max|and|or|xor)"
     r"|atomic_(init|store|load|exchange|compare_exchange|fetch_(?:add|sub|or|xor|and|min|max)"
@@ -64,7 +63,7 @@ _IMAGE = re.compile(r"ocl_image([123])d(?:_buffer)?(_array)?(_depth)?_..")
 
 
 def use(declaration: BuiltinDeclaration) -> Use | None:
-    """What a call of this function comes to; the compiler says whether there is such a function."""
+    """Return the expansion of a call; the compiler decides whether the function exists."""
     if match := _AS_TYPE.fullmatch(declaration.name):
         return Use(f"as<{match[1]}{match[2]}>(a0)", "values.h")
     if match := _CONVERT.fullmatch(declaration.name):
@@ -87,7 +86,7 @@ def use(declaration: BuiltinDeclaration) -> Use | None:
 
 
 def _argument(name: str, type_: Type, width: int) -> str:
-    """An argument; a scalar among vectors is spread, as in ``max(float4, float)``."""
+    """Convert an argument; a scalar among vectors is broadcast, as in ``max(float4, float)``."""
     if type_.base == "ocl_sampler":
         return f"sampler{{(uint)(ulong){name}}}"
     if image := _IMAGE.fullmatch(type_.base):
@@ -98,7 +97,7 @@ def _argument(name: str, type_: Type, width: int) -> str:
 
 
 def _transfer(match: re.Match[str], pointer: int, target: Type) -> Use:
-    """A vector load ``vload(offset, pointer)`` or store ``vstore(value, offset, pointer)``."""
+    """Expand a vector load ``vload(offset, pointer)`` or store ``vstore(value, offset, pointer)``."""
     loads, halves, width, mode = match[1] == "load", match[2], int(match[3] or 1), match[4]
     aligned, nbytes = halves == "a_half", SCALARS[target.base].nbytes
     stride = 4 if aligned and width == 3 else width
@@ -115,7 +114,7 @@ def _transfer(match: re.Match[str], pointer: int, target: Type) -> Use:
 
 
 def _atomic(match: re.Match[str], parameters: tuple[Type, ...]) -> Use | None:
-    """An atomic function: one event on the object that its first argument points to."""
+    """Expand an atomic function: one access to the object of its first argument."""
     old, new = match.groups()
     target = parameters[0] if parameters else Type("void")
     is_real = target.base in ("float", "double")
@@ -125,7 +124,7 @@ def _atomic(match: re.Match[str], parameters: tuple[Type, ...]) -> Use | None:
     name = new or {"xchg": "exchange", "cmpxchg": "cmpxchg"}.get(old, f"fetch_{old}")
     order = "memory_order_seq_cst" if new else "memory_order_relaxed"
     space, base, nbytes = ADDRESS_SPACES[target.address_space], target.base, SCALARS[target.base].nbytes
-    # A work-group runs on one thread, so its local memory needs no atomics of the hardware.
+    # A work-group runs on one thread, so that local memory needs no hardware atomics.
     shared = space in ("global", "generic")
     pointer = f"({space} {'atomic_' * shared}{base} *)a0"
     arguments = ", ".join([pointer, *(f"a{k}" for k in range(1, len(parameters)))])

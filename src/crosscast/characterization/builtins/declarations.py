@@ -1,4 +1,4 @@
-"""What the name of a builtin tells.
+"""Declarations of builtins, from their mangled names.
 
 Clang mangles builtins by the Itanium C++ ABI (section 5.1), with vendor qualifiers for address
 spaces (``U3AS1`` or ``U8CLglobal``) and source names for opaque types (``14ocl_image2d_ro``).
@@ -24,7 +24,7 @@ class Scalar:
 
     @property
     def dtype(self) -> np.dtype[np.generic]:
-        """NumPy's type for it."""
+        """NumPy type."""
         return np.dtype(f"{self.kind}{self.nbytes}")
 
 
@@ -59,7 +59,7 @@ _LENGTH = re.compile(r"[1-9]\d*")
 _SUBSTITUTION = re.compile(r"S([0-9A-Z]*)_")
 _POINTER = re.compile(rf"P(?:U(?:3AS([0-4])|\d+CL({'|'.join(ADDRESS_SPACES)})))?(V?)(K?)")
 _ATOMIC = re.compile("U7_Atomic")
-_LONGEST = 300  # characters of a symbol, more than twice of what the longest builtin has
+_LONGEST = 300  # characters of a symbol, more than twice those of the longest builtin
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ class Type:
 
 @dataclass(frozen=True)
 class BuiltinDeclaration:
-    """A builtin function: its symbol and what the symbol says."""
+    """A builtin function, from its symbol."""
 
     symbol: str  # Name in the module
     name: str  # Name in OpenCL C
@@ -108,11 +108,11 @@ class BuiltinDeclaration:
 
 
 class _NotABuiltinError(Exception):
-    """The symbol holds something that no OpenCL builtin has."""
+    """The symbol has a part that no OpenCL builtin has."""
 
 
 class _Parser:
-    """Reads one symbol; remembers the substitution candidates in order."""
+    """Parser of a symbol, with its substitution candidates in order."""
 
     def __init__(self, symbol: str) -> None:
         self._text, self._position = symbol, len("_Z")
@@ -180,7 +180,7 @@ class _Parser:
 
 
 def parse(symbol: str) -> BuiltinDeclaration | None:
-    """Declaration of the builtin with this symbol; ``None`` if it cannot be a builtin's.
+    """Return the declaration of the builtin with this symbol; ``None`` if it cannot be a builtin's.
 
     >>> declaration = parse("_Z5fractDv2_fPU3AS1S_")
     >>> declaration.name, [parameter.spelling for parameter in declaration.parameters]

@@ -1,4 +1,4 @@
-"""What the engine passes for images and samplers.
+"""Representation of images and samplers in the engine.
 
 An image argument is a pointer to a descriptor (``images.h``), a sampler argument a pointer whose value is
 the bit mask of the sampler's constants. Every texel that a call fetches from memory or stores there is
@@ -32,7 +32,7 @@ _NORMALIZED = ("int8", "int16", "uint8", "uint16")
 _PLAIN = ("int8", "int16", "int32", "uint8", "uint16", "uint32", "float16", "float32")
 CHANNEL_TYPES = {(name, True): 0x10D0 + n for n, name in enumerate(_NORMALIZED)}
 CHANNEL_TYPES |= {(name, False): 0x10D7 + n for n, name in enumerate(_PLAIN)}
-"""OpenCL's number of each type of a channel: what NumPy calls it, and whether its range stands for 0 to 1."""
+"""OpenCL's number of each channel type, by NumPy's name and whether it is normalized."""
 
 _ADDRESSING = {"none": 0, "clamp_to_edge": 2, "clamp": 4, "repeat": 6, "mirrored_repeat": 8}
 _NORMALIZED_COORDS = 0x01
@@ -40,7 +40,7 @@ _NEAREST, _LINEAR = 0x10, 0x20
 
 
 def pack_descriptor(image: Image, data_address: int) -> bytes:
-    """Descriptor of an image whose texels, in C order, start at an address."""
+    """Pack the descriptor of an image whose texels, in C order, start at an address."""
     extents = image.array.shape[: image.spatial_ndim]
     if image.layers and len(extents) == 1:
         raise LaunchError(
@@ -60,7 +60,7 @@ def pack_descriptor(image: Image, data_address: int) -> bytes:
 
 
 def sampler_bits(sampler: Sampler) -> int:
-    """The sampler as the bit mask that ``CLK_ADDRESS_CLAMP | CLK_FILTER_LINEAR`` and the like make."""
+    """Return a sampler as a bit mask, such as ``CLK_ADDRESS_CLAMP | CLK_FILTER_LINEAR``."""
     bits = _ADDRESSING[sampler.addressing] | (_LINEAR if sampler.linear else _NEAREST)
     return bits | (_NORMALIZED_COORDS if sampler.normalized_coords else 0)
 

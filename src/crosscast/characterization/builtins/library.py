@@ -1,4 +1,4 @@
-"""LLVM IR of the builtin functions that a module calls, made on demand."""
+"""LLVM IR of the builtin functions that a module calls, compiled on demand."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _LIBM = """
 """
 LIBM = frozenset(name + suffix for name in _LIBM.split() for suffix in ("", "f"))
 LIBM |= {"lgamma_r", "lgammaf_r", "memcpy", "memmove", "memset"}
-"""Every C library symbol that the IR may leave undefined: LLVM calls more than the headers name."""
+"""C library symbols that the IR may leave undefined: LLVM calls more than the headers."""
 
 _HALF_RUNTIME = {
     "__extendhfsf2": ("half", "extended"),
@@ -27,17 +27,17 @@ _HALF_RUNTIME = {
     "__truncdfhf2": ("double", "truncated"),
 }
 HALF_RUNTIME = frozenset(_HALF_RUNTIME)
-"""Conversion routines that LLVM may call for ``half``, which are there as well."""
+"""Conversion routines that LLVM may call for ``half``."""
 
 _FOLDER = Path(__file__).parent
 
 
 def llvm_ir(symbols: Iterable[str]) -> str:
-    """LLVM IR for ``spir64`` that defines exactly these functions, under exactly these names."""
-    demanded = list(dict.fromkeys(symbols))
-    uses = [_use(symbol) for symbol in demanded]
-    included = sorted({_header(declaration, found) for declaration, found in uses})
-    definitions = (_definition(declaration, found) for declaration, found in uses)
+    """Return LLVM IR for ``spir64`` that defines exactly these functions."""
+    requested = list(dict.fromkeys(symbols))
+    uses = [_use(symbol) for symbol in requested]
+    included = sorted({_header(declaration, expansion) for declaration, expansion in uses})
+    definitions = (_definition(declaration, expansion) for declaration, expansion in uses)
     lines = [*(f'#include "{name}"' for name in included), '#line 1 "calls"', *definitions, ""]
     arguments = [
         *("-x", "clcpp", "-cl-std=clc++2021", "-target", "spir64-unknown-unknown", "-O2", "-Werror"),
@@ -50,7 +50,7 @@ def llvm_ir(symbols: Iterable[str]) -> str:
         return toolchain.cached(key, ".ll", make).read_text()
     except CompileError as error:
         if refused := re.search(r"\bcalls:(\d+):", str(error)):
-            raise _unknown(demanded[int(refused[1]) - 1]) from error
+            raise _unknown(requested[int(refused[1]) - 1]) from error
         raise
 
 
@@ -60,10 +60,10 @@ def _headers() -> dict[str, str]:
     return {path.name: path.read_text() for folder in folders for path in sorted(folder.glob("*.h"))}
 
 
-def _header(declaration: BuiltinDeclaration, found: Use) -> str:
-    """The smallest header that has a function; they include those that they need."""
-    if found.header:
-        return found.header
+def _header(declaration: BuiltinDeclaration, expansion: Use) -> str:
+    """Return the smallest header that defines a function; headers include those that they need."""
+    if expansion.header:
+        return expansion.header
     reals = any(t.base in SCALARS and SCALARS[t.base].kind == "f" for t in declaration.parameters[:1])
     order = ("math.h", "geometry.h", "integer.h") if reals else ("integer.h", "math.h")
     naming = re.compile(rf"^\S.*?[ (]{re.escape(declaration.name)}[(,)]", re.MULTILINE)
@@ -75,10 +75,10 @@ def _use(symbol: str) -> tuple[BuiltinDeclaration, Use]:
         base, function = _HALF_RUNTIME[symbol]
         return BuiltinDeclaration(symbol, symbol, (Type(base),)), Use(f"{function}(a0)", "half.h")
     declaration = parse(symbol)
-    found = declaration and use(declaration)
-    if not declaration or not found:
+    expansion = declaration and use(declaration)
+    if not declaration or not expansion:
         raise _unknown(symbol)
-    return declaration, found
+    return declaration, expansion
 
 
 def _unknown(symbol: str) -> UnsupportedError:
@@ -88,30 +88,30 @@ def _unknown(symbol: str) -> UnsupportedError:
     )
 
 
-def _definition(declaration: BuiltinDeclaration, found: Use) -> str:
-    """Declaration with the symbol as its assembler name, and definition, in one line."""
+def _definition(declaration: BuiltinDeclaration, expansion: Use) -> str:
+    """Return the declaration with the symbol as its assembler name, and the definition, in one line."""
     parameters = ", ".join(f"{_parameter(t)} a{k}" for k, t in enumerate(declaration.parameters))
     head = f"auto cc_{declaration.symbol.lstrip('_')}({parameters})"
-    return f'{head} __asm__("{declaration.symbol}"); {head} {{ return {found.text}; }}'
+    return f'{head} __asm__("{declaration.symbol}"); {head} {{ return {expansion.text}; }}'
 
 
 def _parameter(type_: Type) -> str:
-    """Type of a parameter; images and samplers are pointers in native code."""
+    """Return the type of a parameter; images and samplers are pointers in native code."""
     if type_.base == "ocl_sampler":
         return "const constant void *"
     return "const global void *" if type_.base.startswith("ocl_image") else type_.spelling
 
 
 def accesses(symbol: str) -> tuple[Access, ...]:
-    """How one call of this builtin touches memory that may be other than private."""
+    """Return the accesses of a call of this builtin to memory that may be other than private."""
     declaration = parse(symbol)
-    access = (found := declaration and use(declaration)) and found.access
+    access = (expansion := declaration and use(declaration)) and expansion.access
     if not declaration or not access or not declaration.parameters[access.pointer].address_space:
         return ()
     return (access,)
 
 
 def is_commutative(symbol: str) -> bool:
-    """Whether such calls may change places without changing what memory holds in the end."""
-    found = (declaration := parse(symbol)) and use(declaration)
-    return bool(found and found.commutes)
+    """Whether the order of such calls does not affect memory in the end."""
+    expansion = (declaration := parse(symbol)) and use(declaration)
+    return bool(expansion and expansion.commutes)

@@ -1,4 +1,4 @@
-"""CUDA and HIP kernels as their author wrote them, adapted to what the engine knows from OpenCL C."""
+"""CUDA and HIP kernels by their names in the source, adapted to the engine's OpenCL C conventions."""
 
 from __future__ import annotations
 
@@ -31,38 +31,38 @@ _WIDE = {"longlong": "long", "ulonglong": "ulong"}
 
 @dataclass(frozen=True)
 class CudaKernel:
-    """A kernel and what its source calls it."""
+    """A kernel with its names in the source."""
 
     symbol: str  # Name in the IR
     name: str  # Qualified name, with the arguments of a template
-    types: tuple[str, ...]  # Types of its parameters, scalars by the names that OpenCL C has for them
+    types: tuple[str, ...]  # Types of its parameters, scalars in OpenCL C's names
     names: tuple[str, ...]  # Names of its parameters
 
     @property
     def signature(self) -> str:
-        """Name with types, which tells overloads apart."""
+        """Name with types, which distinguishes overloads."""
         return f"{self.name}({', '.join(self.types)})"
 
     @property
     def metadata(self) -> dict[str, list[str]]:
-        """Names and types as the metadata of OpenCL's kernels have them."""
+        """Names and types in the form of the metadata of OpenCL kernels."""
         return {
             "kernel_arg_name": [f'!"{name}"' for name in self.names],
             "kernel_arg_type": [f'!"{type_}"' for type_ in self.types],
         }
 
     def is_called(self, name: str) -> bool:
-        """Whether a user's spelling means this kernel."""
-        wanted = _bare(name)
+        """Whether a user's spelling denotes this kernel."""
+        normalized = _bare(name)
         base = self.name.split("<")[0]
         spellings = (self.symbol, self.name, self.signature, base, base.rsplit("::", 1)[-1])
-        return wanted in map(_bare, spellings)
+        return normalized in map(_bare, spellings)
 
 
 def read_kernels(text: str) -> list[CudaKernel]:
-    """Kernels of a module, from its IR."""
+    """Return the kernels of a module, from its IR."""
     nodes = dict(_NODE.findall(text))
-    found = []
+    kernels = []
     for symbol, number in _KERNEL.findall(text):
         facts = _fields(nodes[number])
         scopes = list(_scopes(facts.get("scope", ""), nodes))
@@ -70,7 +70,7 @@ def read_kernels(text: str) -> list[CudaKernel]:
         types = _listed(nodes[_fields(nodes[facts["type"]])["types"]])[1:]
         variables = [_fields(nodes[n]) for n in _listed(nodes.get(facts.get("retainedNodes", ""), "!{}"))]
         names = {int(v["arg"]): v["name"] for v in variables if "arg" in v and "name" in v}
-        found.append(
+        kernels.append(
             CudaKernel(
                 symbol.strip('"'),
                 name,
@@ -78,11 +78,11 @@ def read_kernels(text: str) -> list[CudaKernel]:
                 tuple(names.get(n, f"arg{n - 1}") for n in range(1, len(types) + 1)),
             )
         )
-    return found
+    return kernels
 
 
 def _bare(name: str) -> str:
-    """A spelling without what two people may write differently."""
+    """Normalize a spelling of a kernel."""
     name = re.sub(r"\b(const|__restrict__|__restrict|restrict|volatile|struct|void(?=\)))\b", "", name)
     name = re.sub(r"&(?=\w)", "", name)  # the address of a function
     name = re.sub(r"\(\s*\w+\s*\)(?=-?\d)|(?<=\d)[uUlL]+\b", "", name)  # (int)4, 4u
@@ -92,7 +92,7 @@ def _bare(name: str) -> str:
 
 
 def _fields(node: str) -> dict[str, str]:
-    """Fields of a node, each as the number of another node or as its text."""
+    """Return the fields of a node, as numbers of other nodes or as text."""
     return {key: number or text or word for key, number, text, word in _FIELD.findall(node)}
 
 
@@ -101,7 +101,7 @@ def _listed(node: str) -> list[str]:
 
 
 def _scopes(number: str, nodes: dict[str, str]) -> Iterator[str]:
-    """Namespaces and types around a declaration, the innermost one first."""
+    """Yield the enclosing namespaces and types of a declaration, the innermost one first."""
     while node := nodes.get(number, ""):
         facts = _fields(node)
         if not node.startswith(("!DINamespace", "!DICompositeType")):
@@ -112,7 +112,7 @@ def _scopes(number: str, nodes: dict[str, str]) -> Iterator[str]:
 
 
 def _type(number: str, nodes: dict[str, str]) -> str:
-    """A parameter's type, without qualifiers and type names of the program's own."""
+    """Return a parameter's type, without qualifiers and the program's type names."""
     node = nodes.get(number, "")
     facts = _fields(node)
     if "DW_TAG_pointer_type" in node or "DW_TAG_reference_type" in node:
@@ -123,17 +123,17 @@ def _type(number: str, nodes: dict[str, str]) -> str:
         return _type(facts.get("baseType", ""), nodes)
     name = facts.get("name", "void" if not node else "struct")
     if vector := re.fullmatch(r"(u?longlong|u?[a-z]+)([1-4])", name):
-        # Three components take the room of three here, which those of OpenCL C do not.
+        # Vectors of three components have the size of three here, unlike in OpenCL C.
         prefix = "struct " if vector[2] == "3" else ""
         return f"{prefix}{_WIDE.get(vector[1], vector[1])}{vector[2].replace('1', '')}"
     return _TYPES.get(name, name)
 
 
 def adapt_variables(module: ir.Module) -> None:
-    """Let CUDA's variables be what those of OpenCL C are: constants in a memory of their own."""
+    """Adapt CUDA's variables to OpenCL C: constants are in constant memory."""
     for name, variable in list(module.globals.items()):
         if name.startswith("@__hip_cuid_"):
-            del module.globals[name]  # the compiler's own
+            del module.globals[name]  # added by the compiler
             continue
         text = _LINKAGE.sub("", variable.text)
         constant = variable.address_space == 1 and " constant " in text
@@ -170,7 +170,7 @@ def adapt_kernel(module: ir.Module, kernel: ir.Function, shared: int | None) -> 
             f"{line}the kernel uses dynamic shared memory (extern __shared__ {used[0].name[1:]}), "
             "whose size is missing: expected --shared, or shared in the launch file, in bytes"
         )
-    # However many names it has, it is one memory.
+    # All its names refer to the same memory.
     first, *others = (v.name for v in used)
     for instruction in kernel.instructions():
         for other in others:
@@ -184,7 +184,7 @@ _SYMBOL = re.compile(r'@(?:"[^"]*"|[-\w$.]+)')
 
 
 def _used(kernel: ir.Function, variables: dict[str, ir.GlobalVariable]) -> dict[str, ir.GlobalVariable]:
-    """The variables that a kernel names, or that those name which it names."""
+    """Return the variables that a kernel refers to, transitively."""
     texts = [text for i in kernel.instructions() for text in (i.text, *(value for value, _ in i.incoming))]
     pending = [name for text in texts for name in _SYMBOL.findall(text)]
     used: set[str] = set()
@@ -197,10 +197,10 @@ def _used(kernel: ir.Function, variables: dict[str, ir.GlobalVariable]) -> dict[
 
 
 def _sort_pointers(function: ir.Function, variables: dict[str, ir.GlobalVariable]) -> None:
-    """Give the generic pointers of a flattened kernel the address spaces that they come from."""
+    """Infer the address spaces of generic pointers of a flattened kernel."""
     choices = _name_variables(function, variables)
-    aliases = _conversions(function)
-    spaces = _spread(function, aliases, choices)
+    aliases = _find_conversions(function)
+    spaces = _propagate(function, aliases, choices)
     known = {name: space for name, space in spaces.items() if space not in (_TOP, _GENERIC)}
     names = {name: _origin(name, aliases) for name in aliases if name in known}
     for block in function.blocks.values():
@@ -215,15 +215,15 @@ def _sort_pointers(function: ir.Function, variables: dict[str, ir.GlobalVariable
 
 
 _Typed = tuple[str, str]
-"""A type and a value of it."""
+"""A type and a value."""
 
 
 def _name_variables(
     function: ir.Function, variables: dict[str, ir.GlobalVariable]
 ) -> dict[str | None, list[_Typed]]:
-    """Let variables, and constant places in them, stand where conversions of their addresses do.
+    """Replace conversions of addresses of variables, and of constant offsets, by the variables.
 
-    Returns what each phi chooses from.
+    Returns the choices of each phi.
     """
 
     def name(match: re.Match[str]) -> str:
@@ -232,7 +232,7 @@ def _name_variables(
         return f"{space} {match[2]}"
 
     def rewrite(text: str) -> str:
-        # The type before a converted address goes with it.
+        # The type before a converted address is replaced with it.
         text = re.sub(rf"ptr addrspace\(4\) ({_VARIABLE.pattern})", r"\1", text)
         text = _VARIABLE.sub(name, text)
         while (changed := _OFFSET.sub(r"\2 \1", text)) != text:
@@ -249,10 +249,10 @@ def _name_variables(
     return choices
 
 
-def _conversions(function: ir.Function) -> dict[str, _Typed]:
-    """Space and value that each conversion to a generic pointer starts from."""
+def _find_conversions(function: ir.Function) -> dict[str, _Typed]:
+    """Return the source type and value of each conversion to a generic pointer."""
     integers: dict[str, _Typed] = {}
-    found: dict[str, _Typed] = {}
+    conversions: dict[str, _Typed] = {}
     for instruction in function.instructions():
         if instruction.result is None or not instruction.text:
             continue
@@ -262,10 +262,10 @@ def _conversions(function: ir.Function) -> dict[str, _Typed]:
         if instruction.opcode == "ptrtoint" and value.startswith("%"):
             integers[instruction.result] = (type_, value)
         elif instruction.type == _GENERIC and value in integers and integers[value][0] != _GENERIC:
-            found[instruction.result] = integers[value]
+            conversions[instruction.result] = integers[value]
         elif instruction.type == _GENERIC and instruction.opcode == "addrspacecast" and value.startswith("%"):
-            found[instruction.result] = (type_, value)
-    return found
+            conversions[instruction.result] = (type_, value)
+    return conversions
 
 
 def _origin(name: str, aliases: dict[str, _Typed]) -> str:
@@ -274,12 +274,14 @@ def _origin(name: str, aliases: dict[str, _Typed]) -> str:
     return name
 
 
-def _spread(
+def _propagate(
     function: ir.Function, aliases: dict[str, _Typed], choices: dict[str | None, list[_Typed]]
 ) -> dict[str, str]:
-    """Address space of each generic pointer that instructions make, as a type."""
-    made = {i.result: i for i in function.instructions() if i.result and i.type == _GENERIC and i.text}
-    pending = {name: instruction for name, instruction in made.items() if name not in aliases}
+    """Propagate address spaces, as types, to each generic pointer that an instruction makes."""
+    instructions = {
+        i.result: i for i in function.instructions() if i.result and i.type == _GENERIC and i.text
+    }
+    pending = {name: instruction for name, instruction in instructions.items() if name not in aliases}
     spaces = {**dict.fromkeys(pending, _TOP), **{name: space for name, (space, _) in aliases.items()}}
     before: dict[str, str] = {}
     while spaces != before:
@@ -290,7 +292,7 @@ def _spread(
 
 
 def _space(instruction: ir.Instruction, spaces: dict[str, str], choices: list[_Typed]) -> str:
-    """Address space of an instruction's result, from those of the pointers that it chooses from."""
+    """Return the address space of an instruction's result, from its source pointers."""
     sources = [(operand.type, operand.value) for operand in instruction.operands]
     match instruction.opcode:
         case "getelementptr":
@@ -304,12 +306,12 @@ def _space(instruction: ir.Instruction, spaces: dict[str, str], choices: list[_T
         case _:
             return _GENERIC
     named = [source for source in sources if source[1] not in ("null", "undef", "poison")]
-    found = {spaces.get(value, type_) for type_, value in named} - {_TOP}
-    return _GENERIC if len(found) > 1 else found.pop() if found else _TOP
+    possible = {spaces.get(value, type_) for type_, value in named} - {_TOP}
+    return _GENERIC if len(possible) > 1 else possible.pop() if possible else _TOP
 
 
 def _drop_unused(function: ir.Function, may_go: Callable[[ir.Instruction], bool]) -> None:
-    """Remove instructions that rewriting has left without a use."""
+    """Remove instructions that have no use after rewriting."""
     dropped = True
     while dropped:
         used = {name for i in function.instructions() for name in i.uses()}
@@ -321,13 +323,13 @@ def _drop_unused(function: ir.Function, may_go: Callable[[ir.Instruction], bool]
 
 
 def _use_builtins(function: ir.Function) -> None:
-    """Write what CUDA spells out as the one instruction that OpenCL C has for it."""
+    """Replace expressions of CUDA by the equivalent builtin calls of OpenCL C."""
     definitions = {i.result: i for i in function.instructions() if i.result}
     for block in function.blocks.values():
         rewritten: list[ir.Instruction] = []
         for instruction in block.instructions:
-            if found := _GLOBAL.get(_meaning(instruction, definitions)):
-                builtin, dimension = found
+            if index := _GLOBAL.get(_meaning(instruction, definitions)):
+                builtin, dimension = index
                 call = f"call spir_func i64 @_Z{len(builtin)}{builtin}j(i32 {dimension})"
                 name = f"{instruction.result}.cc.index"
                 rewritten.append(ir.Instruction(call, "call", "i64", name, line=instruction.line))
@@ -345,7 +347,7 @@ def _use_builtins(function: ir.Function) -> None:
 
 
 def _compute_wide(function: ir.Function) -> None:
-    """Compute with ids before they are cut to 32 bits, as OpenCL C does, where they serve nothing else."""
+    """Compute with ids in 64 bits before truncation, as OpenCL C does, if they have no other use."""
     definitions = {i.result: i for i in function.instructions() if i.result}
     uses: Counter[str] = Counter()
     for instruction in function.instructions():
@@ -369,9 +371,9 @@ def _compute_wide(function: ir.Function) -> None:
             wide = [definitions[operand].text.split()[2] for operand in operands]
             result = f"{name}.cc.wide"
             text = f"{instruction.opcode} i64 {wide[0]}, {wide[1]}"
-            made = ir.Instruction(text, instruction.opcode, "i64", result, line=instruction.line)
-            definitions[result] = made
-            rewritten.insert(-1, made)
+            widened = ir.Instruction(text, instruction.opcode, "i64", result, line=instruction.line)
+            definitions[result] = widened
+            rewritten.insert(-1, widened)
             instruction.text, instruction.opcode = f"trunc i64 {result} to i32", "trunc"
             if uses[name] == 1:
                 narrowed.add(name)
@@ -385,7 +387,7 @@ def _operands(instruction: ir.Instruction) -> tuple[str, str]:
 
 
 def _index(instruction: ir.Instruction, definitions: dict[str, ir.Instruction]) -> tuple[str, str] | None:
-    """Name and dimension of the work-item function whose low half an instruction takes."""
+    """Return name and dimension of the work-item function that an instruction truncates."""
     call = definitions.get(instruction.text.split()[2]) if instruction.opcode == "trunc" else None
     if call is None or (name := called_builtin(call)) not in _WORK_ITEM_FUNCTIONS:
         return None
@@ -395,7 +397,7 @@ def _index(instruction: ir.Instruction, definitions: dict[str, ir.Instruction]) 
 def _meaning(
     instruction: ir.Instruction | None, definitions: dict[str, ir.Instruction], depth: int = 2
 ) -> Hashable:
-    """A sum or product of ids and sizes: the operation, and what it is applied to in any order."""
+    """Normalize a sum or product of ids and sizes: the operation and its unordered operands."""
     if instruction is None or instruction.type != "i32":
         return None
     if instruction.opcode not in ("add", "mul") or not depth:
@@ -410,7 +412,7 @@ _GLOBAL: dict[Hashable, tuple[str, str]] = {
     **{("add", frozenset({("get_local_id", d), _PRODUCTS[d]})): ("get_global_id", d) for d in "012"},
     **{("mul", _SIZES[d]): ("get_global_size", d) for d in "012"},
 }
-"""The builtin and its dimension of each such meaning."""
+"""Builtin and dimension for each normalized expression."""
 
 
 def _holds(instruction: ir.Instruction, name: str) -> bool:

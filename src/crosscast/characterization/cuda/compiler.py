@@ -1,9 +1,9 @@
-"""CUDA and HIP sources to LLVM bitcode.
+"""Compiler of CUDA and HIP sources to LLVM bitcode.
 
-The preprocessor runs first, and passes over headers that are not here. What is left is split into
-declarations; kernels and what they need are compiled, as HIP for SPIR-V, with a header of ours that declares
-what CUDA and HIP have in terms of OpenCL's builtins. So host code never stands in the way of kernels. A
-kernel that does not compile is left out with its reason, and the others of its file are compiled without it.
+The preprocessor runs first, and skips missing headers. Its output is split into declarations; kernels and
+the declarations that they need are compiled, as HIP for SPIR-V, with a header of ours that declares the
+functions of CUDA and HIP by OpenCL's builtins. So host code does not interfere with kernels. A kernel that
+does not compile is left out with its reason, and the others of its file are compiled without it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _ALLOWED_OPTION = re.compile(
 )
 _MOST_ROUNDS = 32
 _TARGET = "spir64-unknown-unknown"
-# Errors of clang's of what nvcc takes.
+# Errors of clang for code that nvcc accepts.
 _DIALECT = (
     "-Wno-register",
     "-Wno-c++11-narrowing",
@@ -40,23 +40,23 @@ _DIAGNOSTIC = re.compile(r"^<stdin>:(\d+):(\d+): (fatal error|error|note): (.*)$
 
 @dataclass(frozen=True)
 class Compiled:
-    """What became of a source."""
+    """A compiled source."""
 
     bitcode: bytes
-    unoptimized: str  # The IR that this was made of
-    refused: dict[str, DeclarationRefusal]  # Why kernels and device functions were left out, by name
+    unoptimized: str  # The IR before optimization
+    refused: dict[str, DeclarationRefusal]  # Kernels and device functions left out, by name
     templates: tuple[str, ...]  # Names of the kernel templates
     missing: tuple[str, ...]  # Headers that were not found
-    variables: tuple[str, ...]  # Names of the variables of the device, and of textures
+    variables: tuple[str, ...]  # Names of device variables and textures
 
 
 def compile_cuda(program: Program, instance: str = "") -> Compiled:
-    """Compile a CUDA or HIP source, with an instance of a kernel template if one is asked for.
+    """Compile a CUDA or HIP source, optionally with an instance of a kernel template.
 
     Raises
     ------
     CompileError
-        If something is wrong that belongs to no declaration.
+        If an error is not in a declaration.
     """
     options = _options(program)
     source = preprocess(program, instance)
@@ -72,33 +72,35 @@ def compile_cuda(program: Program, instance: str = "") -> Compiled:
                 source.missing,
                 source.variables,
             )
-        said = done.stderr.decode(errors="replace")
-        if not all([source.refuse(error.message, error.places) for error in _errors(said)] or [False]):
+        diagnostics = done.stderr.decode(errors="replace")
+        if not all(
+            [source.refuse(error.message, error.positions) for error in _errors(diagnostics)] or [False]
+        ):
             break
-    raise CompileError(f"{program.label}: the compiler refused the program\n{source.located(said)}")
+    raise CompileError(f"{program.label}: the compiler refused the program\n{source.located(diagnostics)}")
 
 
 class _Error(NamedTuple):
     message: str
-    places: list[tuple[int, int]]  # Line and column, then those of what asked for the template that it is in
+    positions: list[tuple[int, int]]  # Line and column, then those of the template's instantiations
 
 
 def _errors(diagnostics: str) -> Iterator[_Error]:
-    found: _Error | None = None
+    error: _Error | None = None
     for line, column, kind, message in _DIAGNOSTIC.findall(diagnostics):
         if kind != "note":
-            if found:
-                yield found
-            found = _Error(message, [(int(line), int(column))])
-        elif (found and "in instantiation of" in message) or "requested here" in message:
-            assert found is not None
-            found.places.append((int(line), int(column)))
-    if found:
-        yield found
+            if error:
+                yield error
+            error = _Error(message, [(int(line), int(column))])
+        elif (error and "in instantiation of" in message) or "requested here" in message:
+            assert error is not None
+            error.positions.append((int(line), int(column)))
+    if error:
+        yield error
 
 
 def preprocess(program: Program, instance: str = "") -> CudaSource:
-    """Run the preprocessor, which passes over headers that are not here.
+    """Run the preprocessor, which skips missing headers.
 
     Raises
     ------
@@ -111,52 +113,52 @@ def preprocess(program: Program, instance: str = "") -> CudaSource:
         *("-isystem", str(INCLUDE_DIR), "-isystem", str(toolchain.compiler_headers())),
         *(["-I", str(program.path.parent.absolute())] if program.path is not None else []),
         *_macros(program),
-        *("-include", "crosscast_cuda.h", *_given(program, of_preprocessor=True)),
-        # Headers that are not found are listed, and are no errors.
+        *("-include", "crosscast_cuda.h", *_program_options(program, of_preprocessor=True)),
+        # Missing headers are listed instead of errors.
         *("-E", "-dD", "-Xclang", "-MG", "-Xclang", "-dependency-file", "-Xclang", "/dev/stderr"),
         *("-Xclang", "-MT", "-Xclang", "headers", "-", "-o", "-"),
     ]
     done = toolchain.run_clang(arguments, program.content)
-    said = done.stderr.decode(errors="replace")
-    listed = re.search(r"^headers:((?:.*\\\n)*.*)$", said, re.MULTILINE)
+    diagnostics = done.stderr.decode(errors="replace")
+    listed = re.search(r"^headers:((?:.*\\\n)*.*)$", diagnostics, re.MULTILINE)
     names = listed[1].replace("\\\n", " ").split() if listed else []
     missing = tuple(name for name in names if not name.startswith(("/", "-", "<")))
     if not listed:
-        raise CompileError(f"{program.label}: the preprocessor refused the program\n{said.strip()}")
+        raise CompileError(f"{program.label}: the preprocessor refused the program\n{diagnostics.strip()}")
     ours = str(INCLUDE_DIR), str(toolchain.compiler_headers())
     return CudaSource(done.stdout.decode("latin-1"), program.label, ours, missing, instance)
 
 
 def may_have_instance(text: str, name: str) -> bool:
-    """Whether a source may itself ask for an instance of a template, such as ``ns::saxpy<float>``."""
+    """Whether a source may instantiate a template itself, such as ``ns::saxpy<float>``."""
     template = re.escape(name.split("<")[0].rsplit("::", 1)[-1].strip())
     return re.search(rf'\b{template}\s*<|#\s*include\s*"', text) is not None
 
 
 def _for_any_integer(text: str) -> str:
-    """IR for the target of OpenCL C, of which no integer is the native one."""
+    """Return IR for the target of OpenCL C, without native integer widths."""
     text = re.sub(r'^(target datalayout = ".*)-n[\d:]+(.*")$', r"\1\2", text, count=1, flags=re.MULTILINE)
     text = re.sub(r"^target triple = .*$", f'target triple = "{_TARGET}"', text, count=1, flags=re.MULTILINE)
     return name_indexes(text)
 
 
 def _optimize(text: str, program: Program) -> bytes:
-    """Optimize IR as that of OpenCL C is."""
-    # A work-item of a GPU has no registers of several numbers, into which its sums could be packed.
+    """Optimize IR as for OpenCL C."""
+    # A work-item of a GPU has no vector registers.
     scalar = "-fno-slp-vectorize"
     arguments = ["-x", "ir", "-target", _TARGET, scalar, *_passes(program), toolchain.level(program)]
     return toolchain.clang([*arguments, "-emit-llvm", "-c"], text.encode("latin-1"), program.label)
 
 
 def _passes(program: Program) -> list[str]:
-    """Options that say which passes the optimizer runs."""
+    """Return the options that select passes of the optimizer."""
     return [o for o in program.options if re.fullmatch(r"-f(no-)?(unroll-loops|(slp-)?vectorize)", o)]
 
 
 def wave_size(program: Program) -> int:
-    """Lanes of a warp: 32, or 64 where an option asks for AMD's wide wavefronts."""
-    asked = [option for option in program.options if option.endswith("wavefrontsize64")]
-    return 64 if asked and not asked[-1].startswith("-mno") else 32
+    """Return the lanes of a warp: 32, or 64 with AMD's wide wavefronts."""
+    options = [option for option in program.options if option.endswith("wavefrontsize64")]
+    return 64 if options and not options[-1].startswith("-mno") else 32
 
 
 def _options(program: Program) -> list[str]:
@@ -166,14 +168,14 @@ def _options(program: Program) -> list[str]:
         *("-fno-caret-diagnostics", "-Xclang", "-fno-diagnostics-use-presumed-location"),
         *("-ffp-contract=on", "-fno-discard-value-names", "-fuse-cuid=none"),
         *("-Xclang", "-debug-info-kind=limited", "-Xclang", "-dwarf-version=5"),
-        *(*_given(program, of_preprocessor=False), toolchain.level(program)),
+        *(*_program_options(program, of_preprocessor=False), toolchain.level(program)),
         *("-Xclang", "-disable-llvm-passes", "-emit-llvm", "-S"),
     ]
 
 
 def _language(program: Program) -> list[str]:
-    """Options that the preprocessor and the compiler have in common."""
-    # Headers of ours are of C++14, which takes what C++03 has, beside the errors that _DIALECT takes back.
+    """Return the common options of preprocessor and compiler."""
+    # Our headers need C++14, which accepts C++03 except for the errors that _DIALECT disables.
     standard = "c++14" if program.standard in ("c++03", "c++11") else program.standard
     return [
         *("-x", "hip", f"-std={standard}", "--cuda-device-only", "--offload=spirv64"),
@@ -182,9 +184,9 @@ def _language(program: Program) -> list[str]:
     ]
 
 
-def _given(program: Program, *, of_preprocessor: bool) -> list[str]:
-    """The program's own options, as clang calls them."""
-    given = []
+def _program_options(program: Program, *, of_preprocessor: bool) -> list[str]:
+    """Return the program's options in clang's spelling."""
+    options = []
     for option in program.options:
         if not _ALLOWED_OPTION.fullmatch(option):
             raise InputError(
@@ -193,8 +195,8 @@ def _given(program: Program, *, of_preprocessor: bool) -> list[str]:
                 "or a floating-point -f option"
             )
         if not option.startswith("-O") and of_preprocessor == option.startswith(("-D", "-U", "-I")):
-            given += _clang_options(option)
-    return given
+            options += _clang_options(option)
+    return options
 
 
 def _macros(program: Program) -> list[str]:
@@ -207,7 +209,7 @@ def _macros(program: Program) -> list[str]:
 
 
 def _clang_options(option: str) -> list[str]:
-    """What clang calls an option of nvcc or hipcc."""
+    """Translate an option of nvcc or hipcc to clang's."""
     if option.endswith("use_fast_math"):
         return ["-ffast-math"]
     if "fmad=" in option:

@@ -1,4 +1,4 @@
-"""What a preprocessed source declares, and which of that its kernels need."""
+"""Declarations of a preprocessed source, and those that its kernels need."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _ATTRIBUTES = {"__attribute__", "__declspec", "alignas", "_Alignas", "__launch_b
 
 
 class Token(NamedTuple):
-    """A word, a number, a text or a sign, and where it starts."""
+    """A word, number, string or sign, with its start."""
 
     kind: str
     text: str
@@ -32,12 +32,12 @@ class Token(NamedTuple):
 
     @property
     def end(self) -> int:
-        """Where it ends."""
+        """Position behind it."""
         return self.start + len(self.text)
 
 
 def tokens_of(text: str, start: int = 0) -> list[Token]:
-    """Tokens of a preprocessed text, in which its start counts as `start`; lines of ``#`` are left out."""
+    """Tokenize a preprocessed text at position `start`, without lines of ``#``."""
     return [
         Token(match.lastgroup or "", match[0], start + match.start())
         for match in _TOKEN.finditer(text)
@@ -52,17 +52,17 @@ class Declaration:
     start: int
     end: int
     kind: Literal["function", "class", "other"]
-    names: frozenset[str]  # What it declares
+    names: frozenset[str]  # Declared names
     spaces: frozenset[str]  # Of CUDA's: "global", "device", "shared", "constant", "host"
     tokens: Sequence[Token]
-    scope: tuple[str, ...] = ()  # Namespaces that it stands in
-    body: int | None = None  # Where the body of a function starts, with what initializes members
+    scope: tuple[str, ...] = ()  # Enclosing namespaces
+    body: int | None = None  # Start of a function's body, member initializers included
     members: list[Declaration] = field(default_factory=list)
-    template: tuple[str, ...] = ()  # Names of its parameters, where it is a template
+    template: tuple[str, ...] = ()  # Names of a template's parameters
 
     @property
     def words(self) -> set[str]:
-        """All that it names; what the host's member functions do does not count."""
+        """Words in it, except in bodies of host's member functions."""
         skipped = [(m.body, m.end) for m in self.all_members() if m.is_host and m.body is not None]
         return {
             token.text
@@ -89,11 +89,11 @@ class Declaration:
 
     @property
     def head(self) -> Iterator[Token]:
-        """Its tokens before a body."""
+        """Tokens before the body."""
         return (token for token in self.tokens if self.body is None or token.start < self.body)
 
     def all_members(self) -> Iterator[Declaration]:
-        """Members, and those of classes in the class."""
+        """Yield members recursively."""
         for member in self.members:
             yield member
             yield from member.all_members()
@@ -107,7 +107,7 @@ class _TokenParser:
         self.at = 0
 
     def scope(self, names: tuple[str, ...], *, is_class: bool) -> Iterator[Declaration]:
-        """Declarations up to the brace that closes a scope."""
+        """Yield declarations up to the brace that closes a scope."""
         while self.at < len(self.tokens):
             if self.tokens[self.at].text == "}":
                 return
@@ -129,7 +129,7 @@ class _TokenParser:
         return self.tokens[at].text if at < len(self.tokens) else ""
 
     def _namespace(self) -> tuple[str, ...] | None:
-        """Names of the namespace that opens here, past its brace; None if none opens."""
+        """Return the names of a namespace that opens here and skip its brace; ``None`` if none opens."""
         at = self.at
         if self._text(at) == "extern" and self._text(at + 1).startswith('"') and self._text(at + 2) == "{":
             self.at += 3
@@ -152,7 +152,7 @@ class _TokenParser:
         return tuple(names)
 
     def _skip(self, at: int) -> int:
-        """Position behind the group that opens at a position."""
+        """Return the position behind the group that opens at a position."""
         closing = [_CLOSING[self._text(at)]] if self._text(at) in _CLOSING else []
         at += 1
         while closing and at < len(self.tokens):
@@ -167,7 +167,7 @@ class _TokenParser:
         return at
 
     def _skip_angles(self, at: int) -> int:
-        """Position behind the angle brackets that open at a position."""
+        """Return the position behind the angle brackets that open at a position."""
         depth = 0
         while at < len(self.tokens):
             text = self.tokens[at].text
@@ -278,7 +278,7 @@ class _TokenParser:
         return Declaration(*where, kind, *sets, tokens, scope, body, members, tuple(template))
 
     def _pointer_names(self) -> set[str]:
-        """Names such as ``f`` in ``(*f)(int)``, whose parentheses open here."""
+        """Return names such as ``f`` in ``(*f)(int)``, whose parentheses open here."""
         at = self.at + 1
         if self._text(at) not in ("*", "&"):
             return set()
@@ -294,7 +294,7 @@ class _TokenParser:
         return at < len(self.tokens) and self.tokens[at].kind == "word"
 
     def _ends_initializers(self) -> bool:
-        """Whether the brace here opens a body, and does not initialize a member."""
+        """Whether the brace here opens a body instead of initializing a member."""
         before = self._text(self.at - 1)
         return before in (")", "}") or (self._is_name(self.at - 1) and before in _KEYWORDS)
 
@@ -308,7 +308,7 @@ _KEYWORDS = frozenset(
 
 
 def _parameters(tokens: Sequence[Token]) -> Iterator[str]:
-    """Names of the parameters of a template."""
+    """Yield the names of a template's parameters."""
     depth, name, is_default = 0, "", False
     for token in tokens:
         depth += {"<": 1, "(": 1, ">": -1, ")": -1}.get(token.text, 0)
@@ -324,46 +324,46 @@ def _parameters(tokens: Sequence[Token]) -> Iterator[str]:
 
 
 def parse(tokens: Sequence[Token]) -> list[Declaration]:
-    """The declarations at namespace level, in their order."""
+    """Return the declarations at namespace level, in order."""
     parser = _TokenParser(tokens)
-    found: list[Declaration] = []
+    declarations: list[Declaration] = []
     while parser.at < len(tokens):
-        found += parser.scope((), is_class=False)
+        declarations += parser.scope((), is_class=False)
         parser.at += 1  # a brace that closes nothing
-    return found
+    return declarations
 
 
 def needed(declarations: Iterable[Declaration], instances: str = "") -> set[int]:
-    """Numbers of the declarations that kernels need, directly or through others; no functions of the host.
+    """Return the indices of declarations that kernels need, transitively, without host functions.
 
-    `instances` are those of templates that are asked for, whose arguments are needed, too.
+    The words of `instances`, of templates to compile, are needed as well.
     """
-    known = list(declarations)
+    all_declarations = list(declarations)
     by_name: dict[str, list[int]] = defaultdict(list)
     pending = []
-    for number, declaration in enumerate(known):
+    for number, declaration in enumerate(all_declarations):
         if declaration.is_host and not _is_instance(declaration):
             continue
         for name in declaration.names:
             by_name[name].append(number)
         if declaration.is_kernel or declaration.is_operator or _is_directive(declaration):
             pending.append(number)
-    found: set[int] = set()
+    indices: set[int] = set()
     seen = set(re.findall(r"[A-Za-z_]\w*", instances))
     pending += [number for word in seen for number in by_name.get(word, ())]
     while pending:
         number = pending.pop()
-        if number in found:
+        if number in indices:
             continue
-        found.add(number)
-        for word in known[number].words - seen:
+        indices.add(number)
+        for word in all_declarations[number].words - seen:
             seen.add(word)
             pending += by_name.get(word, ())
-    return found
+    return indices
 
 
 def _is_instance(declaration: Declaration) -> bool:
-    """Whether it asks for an instance of a template: ``template void f<int>(int *)``."""
+    """Whether it is an explicit instantiation: ``template void f<int>(int *)``."""
     return declaration.tokens[0].text == "template" and declaration.tokens[1].text != "<"
 
 

@@ -1,4 +1,4 @@
-"""The index of a thread in its grid, named before the optimizer takes its sum apart."""
+"""Global thread indices, replaced by one call before the optimizer rearranges their sums."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ _Meaning = tuple[str, object]
 
 
 def name_indexes(text: str) -> str:
-    """Let ``blockIdx.x * blockDim.x + threadIdx.x`` be one call in IR that is not optimized yet.
+    """Replace ``blockIdx.x * blockDim.x + threadIdx.x`` by one call in unoptimized IR.
 
-    Later, a comparison such as ``i == 0`` makes another sum of it. A variable that is stored to once stands
-    for its value.
+    The optimizer would transform the sum, for a comparison such as ``i == 0`` for instance. A variable with a
+    single store stands for its value.
     """
     changed = _FUNCTION.sub(lambda match: _named(match[0]), text)
     if changed == text:
         return text
-    found = re.search(r"^declare (.*)@_Z12get_local_idj\(i32 noundef\)(.*)$", text, re.MULTILINE)
-    kind, attributes = (found[1], found[2]) if found else ("spir_func noundef i64 ", "")
+    declaration = re.search(r"^declare (.*)@_Z12get_local_idj\(i32 noundef\)(.*)$", text, re.MULTILINE)
+    kind, attributes = (declaration[1], declaration[2]) if declaration else ("spir_func noundef i64 ", "")
     return f"{changed}\ndeclare {kind}@_Z13get_global_idj(i32 noundef){attributes}\n"
 
 
@@ -65,7 +65,7 @@ _INDEXES: dict[_Meaning | None, int] = {_index(axis): dimension for dimension, a
 
 
 def _written_once(lines: list[str]) -> dict[str, str]:
-    """Value of each local variable that one instruction stores to and all others load, by its addresses."""
+    """Return the value of each local variable with a single store and only loads, by its addresses."""
     variables: dict[str, str] = {}  # by their addresses, of which the generic one is another
     stored: dict[str, list[str]] = defaultdict(list)
     escaped: set[str] = set()

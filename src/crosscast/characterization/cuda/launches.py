@@ -1,4 +1,4 @@
-"""Launches that host code has, as far as its constants tell their sizes and arguments."""
+"""Launches in host code, with sizes and arguments as far as these are constants."""
 
 from __future__ import annotations
 
@@ -60,21 +60,21 @@ _MOST_DEPTH = 16
 
 
 class _UnknownError(Exception):
-    """What stands in an expression that is no constant."""
+    """Part of an expression that is not constant."""
 
 
 @dataclass(frozen=True)
-class FoundArgument:
-    """An argument of a launch."""
+class HostArgument:
+    """An argument of a launch in host code."""
 
-    text: str  # As the source has it
+    text: str  # Text in the source
     value: Number | None = None
-    nbytes: int | None = None  # Bytes of the buffer that it is
+    nbytes: int | None = None  # Bytes of a buffer
 
 
 @dataclass(frozen=True)
-class FoundLaunch:
-    """A launch in host code; what its constants do not tell is absent."""
+class HostLaunch:
+    """A launch in host code; unknown values are ``None``."""
 
     file: str
     line: int
@@ -83,20 +83,20 @@ class FoundLaunch:
     grid: tuple[int, ...] | None
     block: tuple[int, ...] | None
     shared: int | None
-    arguments: tuple[FoundArgument, ...]
-    unknown: tuple[str, ...] = ()  # Names of what is not known of grid, block and shared memory
+    arguments: tuple[HostArgument, ...]
+    unknown: tuple[str, ...] = ()  # Names of unknown terms in grid, block and shared memory
 
 
 @dataclass
 class _Names:
-    """What host code says of names, where it says it once."""
+    """Definitions of names in host code."""
 
     values: dict[str, list[Sequence[Token]]] = field(default_factory=lambda: defaultdict(list))
     buffers: dict[str, list[Sequence[Token]]] = field(default_factory=lambda: defaultdict(list))
     changed: set[str] = field(default_factory=set)
 
     def read(self, tokens: Sequence[Token]) -> None:
-        """Take in the assignments, declarations and allocations of some code."""
+        """Read the assignments, declarations and allocations of some code."""
         is_declaration, depth = False, 0  # whether the statement here declares variables
         for at, token in enumerate(tokens):
             following = _text(tokens, at + 1)
@@ -122,10 +122,10 @@ class _Names:
                 self.changed.add(token.text)
 
     def dimensions(self, tokens: Sequence[Token], depth: int = 0) -> tuple[int, ...]:
-        """One to three numbers of a grid or a block."""
+        """Return one to three numbers of a grid or a block."""
         words = [t for t in tokens if t.text != "dim3"]
         if len(words) == 1 and words[0].kind == "word" and depth < _MOST_DEPTH:
-            return self.dimensions(self._said(words[0].text), depth + 1)
+            return self.dimensions(self._definition(words[0].text), depth + 1)
         is_list = len(words) < len(tokens) or (
             words and words[0].text == "(" and _closed(words, 0) == len(words)
         )
@@ -133,18 +133,18 @@ class _Names:
         return tuple(int(self.number(part)) for part in parts)
 
     def number(self, tokens: Sequence[Token], depth: int = 0) -> Number:
-        """Value of a constant expression."""
+        """Evaluate a constant expression."""
         text = self._expression(tokens, depth)
         try:
             return _evaluated(ast.parse(text.strip(), mode="eval").body)
         except (SyntaxError, ValueError, ArithmeticError, TypeError, RecursionError, MemoryError) as error:
             raise _UnknownError(" ".join(t.text for t in tokens)) from error
 
-    def _said(self, name: str) -> Sequence[Token]:
-        said = {" ".join(t.text for t in tokens): tokens for tokens in self.values.get(name, ())}
-        if len(said) != 1 or name in self.changed:
+    def _definition(self, name: str) -> Sequence[Token]:
+        definitions = {" ".join(t.text for t in tokens): tokens for tokens in self.values.get(name, ())}
+        if len(definitions) != 1 or name in self.changed:
             raise _UnknownError(name)
-        return next(iter(said.values()))
+        return next(iter(definitions.values()))
 
     def _expression(self, tokens: Sequence[Token], depth: int) -> str:
         parts: list[str] = []
@@ -172,7 +172,7 @@ class _Names:
                 if depth >= _MOST_DEPTH or _text(tokens, at + 1) in ("(", ".", "->", "["):
                     raise _UnknownError(token.text)
                 try:
-                    parts.append(f"({self.number(self._said(token.text), depth + 1)!r})")
+                    parts.append(f"({self.number(self._definition(token.text), depth + 1)!r})")
                 except _UnknownError:
                     raise _UnknownError(token.text) from None
             elif token.text in "+-*/%(),<>":
@@ -183,44 +183,44 @@ class _Names:
         return "".join(parts)
 
 
-def find_launches(source: CudaSource) -> list[FoundLaunch]:
-    """The launches of a source, in its order."""
+def find_launches(source: CudaSource) -> list[HostLaunch]:
+    """Return the launches of a source, in its order."""
     common = _Names()
     for declaration in source.declarations:
         if declaration.kind == "other":
             common.read(declaration.tokens)
-    found = []
+    launches = []
     for declaration in source.declarations:
         if not declaration.is_host or declaration.body is None:
             continue
         names = _Names(changed=set(common.changed))
-        names.values.update({name: list(said) for name, said in common.values.items()})
+        names.values.update({name: list(tokens) for name, tokens in common.values.items()})
         names.read([token for token in declaration.tokens if token.start >= (declaration.body or 0)])
-        found += list(_launches(declaration.tokens, names, source))
-    return found
+        launches += list(_launches(declaration.tokens, names, source))
+    return launches
 
 
-def argument_texts(launch: FoundLaunch, parameters: Sequence[Parameter]) -> list[str | None]:
-    """What ``--arg`` takes for each parameter; absent where the source does not tell it."""
+def argument_texts(launch: HostLaunch, parameters: Sequence[Parameter]) -> list[str | None]:
+    """Return the text for ``--arg`` of each parameter; ``None`` if the source does not determine it."""
     texts: list[str | None] = []
-    for found, parameter in itertools.zip_longest(launch.arguments, parameters):
-        if found is None or parameter is None:
+    for argument, parameter in itertools.zip_longest(launch.arguments, parameters):
+        if argument is None or parameter is None:
             texts.append(None)
             continue
         kind = parameter.type_name.rstrip("*")
-        known = ValueType.find(kind)
-        if parameter.kind == "value" and known and known.width == 1 and found.value is not None:
-            value = found.value if known.dtype.kind == "f" else int(found.value)
+        value_type = ValueType.find(kind)
+        if parameter.kind == "value" and value_type and value_type.width == 1 and argument.value is not None:
+            value = argument.value if value_type.dtype.kind == "f" else int(argument.value)
             texts.append(f"{kind}={value}")
-        elif parameter.kind == "global" and known and found.nbytes is not None:
-            length = max(1, found.nbytes // (known.dtype.itemsize * known.slots))
-            texts.append(f"{kind}:{length}{':uniform' if known.dtype.kind == 'f' else ''}")
+        elif parameter.kind == "global" and value_type and argument.nbytes is not None:
+            length = max(1, argument.nbytes // (value_type.dtype.itemsize * value_type.slots))
+            texts.append(f"{kind}:{length}{':uniform' if value_type.dtype.kind == 'f' else ''}")
         else:
             texts.append(None)
     return texts
 
 
-def _launches(tokens: Sequence[Token], names: _Names, source: CudaSource) -> Iterator[FoundLaunch]:
+def _launches(tokens: Sequence[Token], names: _Names, source: CudaSource) -> Iterator[HostLaunch]:
     for at, token in enumerate(tokens):
         end = next((n for n in range(at, len(tokens)) if tokens[n].text == ">>>"), 0)
         if token.text != "<<<" or not end or _text(tokens, end + 1) != "(":
@@ -231,19 +231,19 @@ def _launches(tokens: Sequence[Token], names: _Names, source: CudaSource) -> Ite
         sizes = [*_split(tokens[at + 1 : end]), [], []]
         unknown: list[str] = []
 
-        def known(tokens: Sequence[Token], unknown: list[str] = unknown) -> tuple[int, ...] | None:
+        def dimensions(tokens: Sequence[Token], unknown: list[str] = unknown) -> tuple[int, ...] | None:
             try:
                 return names.dimensions(tokens)
             except _UnknownError as error:
                 unknown.append(str(error))
                 return None
 
-        grid, block = known(sizes[0]), known(sizes[1])
-        shared = known(sizes[2]) if sizes[2] else None
+        grid, block = dimensions(sizes[0]), dimensions(sizes[1])
+        shared = dimensions(sizes[2]) if sizes[2] else None
         arguments = tuple(_argument(part, names) for part in _split(tokens[end + 2 : close - 1]) if part)
-        file, line = source.place(token.start)
+        file, line = source.position_of(token.start)
         text = " ".join(t.text for t in tokens[first:close])
-        yield FoundLaunch(
+        yield HostLaunch(
             file=file,
             line=line,
             kernel=kernel,
@@ -256,16 +256,16 @@ def _launches(tokens: Sequence[Token], names: _Names, source: CudaSource) -> Ite
         )
 
 
-def _argument(tokens: Sequence[Token], names: _Names) -> FoundArgument:
+def _argument(tokens: Sequence[Token], names: _Names) -> HostArgument:
     text = _tidy(" ".join(token.text for token in tokens))
     plain = [token.text for token in tokens if token.kind == "word" and token.text not in _CASTS]
     try:
-        said = names.buffers.get(plain[0], []) if len(plain) == 1 else []
-        if len(said) == 1:
-            return FoundArgument(text, nbytes=int(names.number(said[0])))
-        return FoundArgument(text, value=names.number(tokens))
+        sizes = names.buffers.get(plain[0], []) if len(plain) == 1 else []
+        if len(sizes) == 1:
+            return HostArgument(text, nbytes=int(names.number(sizes[0])))
+        return HostArgument(text, value=names.number(tokens))
     except _UnknownError:
-        return FoundArgument(text)
+        return HostArgument(text)
 
 
 def _evaluated(node: ast.expr) -> Number:
@@ -300,7 +300,7 @@ def _size(tokens: Sequence[Token]) -> int:
 
 
 def _kernel_start(tokens: Sequence[Token], at: int) -> int:
-    """Where the name begins that stands before a position, with its template's arguments."""
+    """Return the start of the name before a position, template arguments included."""
     depth, first = 0, at
     while first > 0:
         text = tokens[first - 1].text
@@ -313,7 +313,7 @@ def _kernel_start(tokens: Sequence[Token], at: int) -> int:
 
 
 def _split(tokens: Sequence[Token]) -> list[Sequence[Token]]:
-    """What stands between commas."""
+    """Split tokens at top-level commas."""
     parts: list[list[Token]] = [[]]
     depth = 0
     for token in tokens:
@@ -336,7 +336,7 @@ def _until(tokens: Sequence[Token], at: int, ends: tuple[str, ...]) -> Sequence[
 
 
 def _closed(tokens: Sequence[Token], at: int) -> int:
-    """Position behind the parenthesis that closes the one at a position."""
+    """Return the position behind the matching parenthesis of the one at a position."""
     depth = 0
     for end in range(at, len(tokens)):
         depth += (tokens[end].text == "(") - (tokens[end].text == ")")
@@ -350,7 +350,7 @@ def _text(tokens: Sequence[Token], at: int) -> str:
 
 
 def _tidy(text: str) -> str:
-    """A text without the spaces that nobody writes."""
+    """Remove unusual spaces from a text."""
     text = re.sub(r"\s*(::|->|<<<|>>>|[.()\[\]])\s*", r"\1", text)
     text = re.sub(r"(?<=\w) < (?=[\w, ]* ><<<)| >(?=<<<)", lambda match: match[0].strip(), text)
     return re.sub(r"\s+,", ",", text)

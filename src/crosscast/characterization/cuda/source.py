@@ -1,4 +1,4 @@
-"""A CUDA or HIP source behind the preprocessor, of which only what compiles is left."""
+"""A preprocessed CUDA or HIP source, reduced to the declarations that compile."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _DEFINE = re.compile(r"#define (\w+) (.*)")
 _UNROLL = re.compile(r"(\s*#\s*pragma\s+(?:unroll|nounroll|GCC unroll)\b)(.*)")
 _LAUNCHED = re.compile(r"((?:::)?\b\w[\w:]*\s*<[^<>;{}()]*>)\s*<<<")
 _MOST_INSTANCES = 256
-# What host code says of a texture reference, by the bits of our header.
+# Settings of a texture reference in host code, by the bits of our header.
 _SETTINGS = {
     1: r"filterMode\s*=\s*\w*FilterModeLinear",
     2: r"normalized\s*=\s*(true|1)\b",
@@ -25,27 +25,27 @@ _LAUNCH = "a kernel launch in device code (dynamic parallelism)"
 
 @dataclass(frozen=True)
 class DeclarationRefusal:
-    """Why a declaration was left out."""
+    """Reason why a declaration was left out."""
 
     reason: str
-    is_unsupported: bool = False  # By a construct that is not supported, and not by an error of the compiler
+    is_unsupported: bool = False  # Due to an unsupported construct, not an error of the compiler
 
 
 class CudaSource:
-    """The declarations that kernels need, without those that do not compile.
+    """Declarations that kernels need, without those that do not compile.
 
     Parameters
     ----------
     text
-        What the preprocessor wrote, with the macros that it defined (``-dD``); a character is a byte.
+        Output of the preprocessor, with macro definitions (``-dD``); a character is a byte.
     label
         Name of the source.
     ours
-        Folders of headers that are no part of the program.
+        Folders of headers that are not part of the program.
     missing
         Headers that were not found.
     instance
-        An instance of a template that is asked for beside those that the host launches.
+        An instance of a template to compile beside those that the host launches.
     """
 
     def __init__(
@@ -61,9 +61,9 @@ class CudaSource:
         for line in lines:
             self._starts.append(self._starts[-1] + len(line) + 1)
         pairs = zip(lines, is_ours, strict=True)
-        theirs = "\n".join(" " * len(line) if of_ours else line for line, of_ours in pairs)
-        self.declarations = parse(tokens_of(theirs))
-        self.instances = list(dict.fromkeys(filter(None, map(self._instance, self._launched(theirs)))))
+        program_text = "\n".join(" " * len(line) if is_header else line for line, is_header in pairs)
+        self.declarations = parse(tokens_of(program_text))
+        self.instances = list(dict.fromkeys(filter(None, map(self._instance, self._launched(program_text)))))
         self.instances += [instance] * bool(instance and instance not in self.instances)
         kept = needed(self.declarations, " ".join(self.instances))
         self._kept = [d for number, d in enumerate(self.declarations) if number in kept]
@@ -74,7 +74,7 @@ class CudaSource:
                 self._drop_body(part)
         for declaration in self._kept:
             if declaration.kind == "other":
-                self._make_texture(declaration, theirs)
+                self._make_texture(declaration, program_text)
                 self._make_settable(declaration)
         self._refuse_undefined()
         self.templates = tuple(
@@ -83,10 +83,10 @@ class CudaSource:
 
     @property
     def compiled(self) -> str:
-        """What to compile: what is left, and behind it one line for each instance of a template."""
+        """Source to compile: the remaining declarations, then one line for each instance of a template."""
         parts, last = [], 0
         for start, end, instead in sorted(self._blanks):
-            if start >= last:  # what is in a span that is left out goes with it
+            if start >= last:  # spans inside of a removed span are removed with it
                 parts += [self._text[last:start], instead, _blank(self._text[start:end])[len(instead) :]]
                 last = end
         rows = (
@@ -95,13 +95,13 @@ class CudaSource:
         )
         return "\n".join(["".join(parts) + self._text[last:], *rows, ""])
 
-    def refuse(self, message: str, places: Sequence[tuple[int, int]]) -> bool:
-        """Leave out the declaration that an error is in, or that asks for the template that it is in.
+    def refuse(self, message: str, positions: Sequence[tuple[int, int]]) -> bool:
+        """Leave out the declaration with an error, or the one that instantiates the template with it.
 
         Returns whether there is one.
         """
-        where = places[0]
-        for line, column in reversed(places):
+        where = positions[0]
+        for line, column in reversed(positions):
             instance = line - len(self._starts)
             if 0 <= instance < len(self.instances):
                 if self.instances[instance]:
@@ -116,12 +116,12 @@ class CudaSource:
                 return True
         return False
 
-    def place(self, position: int) -> tuple[str, int]:
-        """File and line of a position."""
+    def position_of(self, position: int) -> tuple[str, int]:
+        """Return file and line of a position."""
         return self._origin(bisect.bisect_right(self._starts, position))
 
     def located(self, diagnostics: str) -> str:
-        """Diagnostics by the lines of the files."""
+        """Translate positions in diagnostics to files and lines."""
 
         def locate(match: re.Match[str]) -> str:
             file, line = self._origin(int(match[1]))
@@ -130,7 +130,7 @@ class CudaSource:
         return re.sub(r"^<stdin>:(\d+):(\d+)", locate, diagnostics.strip(), flags=re.MULTILINE)
 
     def _drop_body(self, part: Declaration) -> None:
-        """Leave out the body of a member function of the host's, and of one that launches kernels."""
+        """Leave out the body of a host's member function, and of one that launches kernels."""
         if part.kind != "function" or part.body is None:
             return
         if part.is_host:
@@ -142,31 +142,31 @@ class CudaSource:
                 self.refused[name] = DeclarationRefusal(f"{where}{_LAUNCH} is not supported", True)
 
     def _make_texture(self, declaration: Declaration, text: str) -> None:
-        """Let a texture reference be a variable of the device, which reads as the host sets it up."""
+        """Turn a texture reference into a device variable, with the host's settings."""
         token = next((t for t in declaration.tokens if t.text not in ("static", "extern")), None)
         if token is None or token.text not in ("texture", "surface"):
             return
-        how = 0
+        settings = 0
         for name in declaration.names:
             for bit, setting in _SETTINGS.items():
-                how |= bit * (re.search(rf"\b{name}\s*\.\s*{setting}", text) is not None)
-        kind = f"__attribute__((device)) {token.text}{f'_{how}' if how else ''}"
+                settings |= bit * (re.search(rf"\b{name}\s*\.\s*{setting}", text) is not None)
+        kind = f"__attribute__((device)) {token.text}{f'_{settings}' if settings else ''}"
         self._blanks.append((token.start, token.end, kind))
 
     @property
     def variables(self) -> tuple[str, ...]:
-        """Names of the variables of the device that it declares, and of its textures."""
-        found = [d for d in self.declarations if d.kind == "other"]
-        device = [d for d in found if d.spaces & {"device", "constant"} or _is_texture(d)]
+        """Names of device variables and textures."""
+        declarations = [d for d in self.declarations if d.kind == "other"]
+        device = [d for d in declarations if d.spaces & {"device", "constant"} or _is_texture(d)]
         return tuple(dict.fromkeys(name for d in device for name in sorted(d.names)))
 
     def _make_settable(self, declaration: Declaration) -> None:
-        """Let a variable be no static one, which the compiler takes for what stands in the source."""
+        """Remove ``static`` from a variable, whose initializer the compiler would assume constant."""
         if declaration.spaces & {"device", "constant"} or _is_texture(declaration):
             self._blanks += [(t.start, t.end, "") for t in declaration.tokens if t.text == "static"]
 
     def _refuse_undefined(self) -> None:
-        """Note the device functions that are declared and nowhere defined, for kernels that call them."""
+        """Record device functions that are declared but not defined, for kernels that call them."""
         functions = [d for d in self._kept if d.kind == "function" and "device" in d.spaces]
         defined = {name for d in functions if d.body is not None for name in d.names}
         for declaration in functions:
@@ -195,7 +195,7 @@ class CudaSource:
         self.refused.setdefault(name, refusal)
 
     def _explain(self, message: str) -> str:
-        """What became of the names that an error is about."""
+        """Explain the names in an error: left out, of the host, or in a missing header."""
         for name in re.findall(r"'(\w+)'", message):
             if name in self.refused:
                 return f" ({name} was left out: {self.refused[name].reason})"
@@ -207,7 +207,7 @@ class CudaSource:
         return ""
 
     def _part_at(self, position: int, among: Sequence[Declaration]) -> Declaration | None:
-        """The declaration that stands at a position: a member function, or what is left out as a whole."""
+        """Return the declaration at a position: a member function, or a complete declaration."""
         for part in among:
             if part.start <= position < part.end:
                 member = self._part_at(position, part.members)
@@ -221,7 +221,7 @@ class CudaSource:
         return self._origins[min(line, len(self._origins)) - 1]
 
     def _launched(self, text: str) -> Iterator[str]:
-        """Instances of templates that are launched, also those in templates of the host."""
+        """Yield instances of templates that are launched, also from templates of the host."""
         yield from _LAUNCHED.findall(text)
         hosts = {name: d for d in self.declarations if d.is_host and d.template for name in d.names}
         if not hosts:
@@ -235,20 +235,20 @@ class CudaSource:
                 continue
             seen.add(called)
             host = hosts[called[0]]
-            given = dict(zip(host.template, (a.strip() for a in called[1].split(",")), strict=False))
+            arguments = dict(zip(host.template, (a.strip() for a in called[1].split(",")), strict=False))
             body = "".join(
-                f" {given.get(t.text, t.text)}" if t.kind == "word" else t.text for t in host.tokens
+                f" {arguments.get(t.text, t.text)}" if t.kind == "word" else t.text for t in host.tokens
             )
             yield from _LAUNCHED.findall(body)
             pending += call.findall(body)
 
     def _where(self, number: int) -> str:
-        """A line as the engine's messages name it."""
+        """Return a line in the form of the engine's messages."""
         file, line = self._origin(number)
         return f"line {line}: " if file == self._label else f"{file}: line {line}: "
 
     def _instance(self, launched: str) -> str:
-        """An instance that the host launches, by its full name; empty where it is none of a kernel's."""
+        """Return the full name of an instance that the host launches; empty if it is not of a kernel."""
         name = re.sub(r"\s+", " ", launched)
         base = name.split("<")[0].strip()
         for declaration in self.declarations:
@@ -266,7 +266,7 @@ def _is_texture(declaration: Declaration) -> bool:
 
 
 def _blank(text: str) -> str:
-    """Spaces for all but the preprocessor's lines that say where lines come from."""
+    """Blank all but the preprocessor's line markers."""
     lines = text.split("\n")
     return "\n".join(line if n and _MARKER.match(line) else " " * len(line) for n, line in enumerate(lines))
 
@@ -274,7 +274,7 @@ def _blank(text: str) -> str:
 def _read(
     text: str, label: str, ours: tuple[str, ...]
 ) -> tuple[list[str], list[tuple[str, int]], list[bool]]:
-    """Lines without the definitions of macros, the file and line of each, and whether it is of ours."""
+    """Return lines without macro definitions, the file and line of each, and whether it is of our headers."""
     lines: list[str] = []
     origins: list[tuple[str, int]] = []
     is_ours: list[bool] = []
@@ -297,7 +297,7 @@ def _read(
 
 
 def _expand(text: str, macros: dict[str, str]) -> str:
-    """Replace the macros that the preprocessor leaves in a pragma."""
+    """Expand macros in a pragma, which the preprocessor does not."""
     for _ in range(8):
         text = re.sub(r"\b[A-Za-z_]\w*\b", lambda match: macros.get(match[0], match[0]), text)
     return text

@@ -14,7 +14,7 @@ from crosscast.errors import LaunchError
 from crosscast.kernel import Argument, Image, Kernel
 
 Values = tuple[tuple[str, tuple[int, int, int], bytes], ...]
-"""Name, sizes of an image, and content of each variable that is set."""
+"""Name, image sizes, and content of each variable that is set."""
 _DEFINITION = re.compile(r"^(.*? (?:global|constant) )(.*)$", re.DOTALL)
 _ZEROS = re.compile(
     r"\S.*? (?:global|constant) (?:.* )?(?:zeroinitializer|undef|poison|0|null|0\.0+e\+00)(?:,|$)"
@@ -30,12 +30,12 @@ _HEADER = struct.Struct("<4i")
 
 
 def pack(variables: Mapping[str, Argument], label: str) -> Values:
-    """Sizes and bytes of the values.
+    """Return the sizes and bytes of values.
 
     Raises
     ------
     LaunchError
-        If one is none that a variable can hold, or too large.
+        If a value is of a wrong type or too large.
     """
     packed = []
     for name, value in sorted(variables.items()):
@@ -60,7 +60,7 @@ def pack(variables: Mapping[str, Argument], label: str) -> Values:
 
 
 def plain_name(symbol: str) -> str:
-    """Name of a variable in its source, without namespaces."""
+    """Return the name of a variable in its source, without namespaces."""
     name = symbol.lstrip("@").strip('"')
     if not name.startswith("_Z"):
         return name
@@ -74,7 +74,7 @@ def plain_name(symbol: str) -> str:
 def set_variables(
     module: ir.Module, flat: ir.Function, declared: Sequence[str], kernel: Kernel, values: Values
 ) -> ir.Module:
-    """A kernel's module, with these values of its variables, of those that the program declares.
+    """Return a kernel's module with values for declared variables of the program.
 
     Raises
     ------
@@ -92,9 +92,9 @@ def set_variables(
                 content = _HEADER.pack(*sizes, 0) + content
                 variable = _sized(variable, sizes, len(content), flat)
             variables[variable.name] = _with_content(variable, name, kernel.name, content)
-    given = {name for name, *_ in values}
+    names_with_value = {name for name, *_ in values}
     for symbol, variable in module.globals.items():
-        if _TEXTURE.search(variable.text) and plain_name(symbol) not in given:
+        if _TEXTURE.search(variable.text) and plain_name(symbol) not in names_with_value:
             line = next((i.where for i in flat.instructions() if i.line and symbol in i.text), "")
             raise LaunchError(
                 f"{kernel.name}: {line}the kernel reads the texture {plain_name(symbol)}, whose texels are "
@@ -110,7 +110,7 @@ def _is_variable(variable: ir.GlobalVariable) -> bool:
 def _sized(
     variable: ir.GlobalVariable, sizes: tuple[int, int, int], nbytes: int, kernel: ir.Function
 ) -> ir.GlobalVariable:
-    """A texture reference with room for its texels; loads of its sizes become constants that cost nothing."""
+    """Return a texture reference with room for its texels; loads of its sizes become uncounted constants."""
     for instruction in kernel.instructions():
         match = instruction.opcode == "load" and _SIZE.match(instruction.text)
         if match and match[2] == variable.name:
@@ -130,18 +130,18 @@ def _with_content(variable: ir.GlobalVariable, name: str, kernel: str, content: 
 
 
 def unset_variables(kernel: ir.Function, module: ir.Module, values: Values) -> Iterator[str]:
-    """Names of variables without a value that a kernel reads and does not write."""
-    given = {name for name, *_ in values}
+    """Yield the names of variables without a value that a kernel reads and does not write."""
+    names_with_value = {name for name, *_ in values}
     for symbol, variable in module.globals.items():
         name = plain_name(symbol)
-        if not _is_variable(variable) or name in given or not _ZEROS.match(variable.text):
+        if not _is_variable(variable) or name in names_with_value or not _ZEROS.match(variable.text):
             continue
         if variable.address_space == 2 or not _is_written(kernel, symbol):
             yield name
 
 
 def _is_written(kernel: ir.Function, symbol: str) -> bool:
-    """Whether a kernel may write a variable, or hand on its address."""
+    """Whether a kernel may write a variable, or pass on its address."""
     pointers = {symbol}
     changed = True
     while changed:

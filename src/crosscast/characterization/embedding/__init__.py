@@ -1,1 +1,1 @@
-"""Profiles that travel inside of the kernel's source, or of its SPIR-V module."""
+"""Profiles embedded in a kernel's source or SPIR-V module."""

@@ -14,11 +14,11 @@ from crosscast.errors import InputError
 from crosscast.profile import Profile
 
 _MOST_BYTES = 64 << 20
-"""Size of a file that is read; no kernel is nearly as large."""
+"""Limit on the size of files; no kernel is nearly as large."""
 
 
 def has_embedded(path: str | Path) -> bool:
-    """Whether a source or a SPIR-V module holds profiles, in whatever state."""
+    """Whether a source or a SPIR-V module contains profiles, valid or not."""
     path = Path(path)
     content = read_content(path)
     if _is_module(path, content):
@@ -27,7 +27,7 @@ def has_embedded(path: str | Path) -> bool:
 
 
 def read_embedded(path: str | Path) -> tuple[Profile, ...]:
-    """Read the profiles that a source (OpenCL C) or a SPIR-V module holds."""
+    """Read the profiles in a source (OpenCL C) or a SPIR-V module."""
     path = Path(path)
     content = read_content(path)
     module = _is_module(path, content)
@@ -43,7 +43,7 @@ def read_embedded(path: str | Path) -> tuple[Profile, ...]:
 
 
 def read_content(path: Path) -> bytes:
-    """Read a file of a size that a kernel may have."""
+    """Read a file within the size limit."""
     return read_bytes(path, "file", _MOST_BYTES)
 
 
@@ -53,20 +53,20 @@ def _is_module(path: Path, content: bytes) -> bool:
 
 @dataclass(frozen=True)
 class EmbeddingTarget:
-    """Where a file with profiles goes."""
+    """Output file with profiles."""
 
-    path: Path  # Its path
-    before: bytes | None = None  # What is there, if the file takes the place of itself
+    path: Path
+    before: bytes | None = None  # Its content, if the original is replaced
 
     @classmethod
     def new(cls, path: Path) -> EmbeddingTarget:
-        """A path where nothing is lost."""
+        """Return a new file; an existing one must have been written by embedding."""
         _expect_replaceable(path)
         return cls(path)
 
     @classmethod
     def of(cls, original: Path, before: bytes, beside: Path, *, in_place: bool) -> EmbeddingTarget:
-        """A file itself, or a new one beside it."""
+        """Return the original file, or a new one beside it."""
         if in_place:
             return cls(original, before)
         if beside.resolve() == original.resolve():
@@ -74,7 +74,7 @@ class EmbeddingTarget:
         return cls.new(beside)
 
     def write(self, content: bytes) -> None:
-        """Write the file whole or not at all; a link stays a link, and permissions stay."""
+        """Write the file atomically; links and permissions are preserved."""
         if self.before is not None and read_content(self.path) != self.before:
             raise InputError(f"{self.path}: expected the file as it was read, found a change: run again")
         path = self.path.resolve()

@@ -1,4 +1,4 @@
-"""What is embedded: profiles as versioned JSON with a checksum, in text that no container can trip over."""
+"""Embedded payload: profiles as versioned JSON with a checksum, in text that is valid in every container."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _Metrics = msgspec.defstruct(
 
 
 class _EmbeddedEntry(msgspec.Struct, kw_only=True):
-    """What of a profile is the same each time that the launch is characterized, and not what it printed."""
+    """Reproducible fields of a profile, without the printed output."""
 
     application: str | None = None
     size: str | None = None
@@ -44,7 +44,7 @@ class _EmbeddedEntry(msgspec.Struct, kw_only=True):
 
 
 class _Content(msgspec.Struct):
-    """What is read of the JSON."""
+    """Fields of the JSON that are read."""
 
     sha256: str
     newlines: Annotated[int, msgspec.Meta(ge=0, le=2)]
@@ -52,30 +52,30 @@ class _Content(msgspec.Struct):
 
 
 NAME = "crosscast-profile"
-"""First word of what is embedded, in every container."""
+"""First word of the payload in every container."""
 
 VERSION = 1
-"""Version of the format; it rises when a field changes its name, type or meaning."""
+"""Version of the format; raised when a field changes its name, type or meaning."""
 
 
 @dataclass(frozen=True)
 class Payload:
-    """What is embedded in a file."""
+    """Payload of a file."""
 
-    profiles: tuple[Profile, ...]  # The profiles
-    sha256: str  # Hash of the file without them, in hexadecimal
-    newlines: int = 0  # Line ends that were put in front, and go with it when it is taken out
+    profiles: tuple[Profile, ...]
+    sha256: str  # Hash of the file without the payload, in hexadecimal
+    newlines: int = 0  # Line ends added in front, which are removed with it
 
 
 def digest(content: bytes) -> str:
-    """Hash in hexadecimal."""
+    """Return the hash in hexadecimal."""
     return hashlib.sha256(content).hexdigest()
 
 
 def encode(payload: Payload) -> str:
-    """Write as a line with name, version and checksum, and a line of JSON.
+    """Encode as a line with name, version and checksum, and a line of JSON.
 
-    The text is printable ASCII without an asterisk, so that no comment can end, and none begin, in it.
+    The text is printable ASCII without an asterisk, so that no comment can begin or end in it.
     """
     compilers = sorted({str(p.program["compiler"]) for p in payload.profiles if p.program.get("compiler")})
     value = {
@@ -85,17 +85,17 @@ def encode(payload: Payload) -> str:
         "newlines": payload.newlines,
         "profiles": [_entry(profile) for profile in payload.profiles],
     }
-    # An asterisk is only ever inside of a JSON string, where it may be written by its number.
+    # An asterisk occurs only in JSON strings, where it can be escaped.
     text = json.dumps(value, separators=(",", ":"), allow_nan=False).replace("*", "\\u002a")
     return f"{NAME} {VERSION} {digest(text.encode())}\n{text}"
 
 
 def _entry(profile: Profile) -> dict[str, object]:
-    found: dict[str, object] = {name: getattr(profile, name) for name in _EmbeddedEntry.__struct_fields__}
-    # Of the program's path the name stays, as the file will be read elsewhere.
+    values: dict[str, object] = {name: getattr(profile, name) for name in _EmbeddedEntry.__struct_fields__}
+    # Only the name of the program's path, as the file will be read elsewhere.
     path = profile.program.get("path")
-    found["program"] = {**profile.program, "path": PurePath(str(path)).name if path else None}
-    return {name: dict(value) if isinstance(value, Mapping) else value for name, value in found.items()}
+    values["program"] = {**profile.program, "path": PurePath(str(path)).name if path else None}
+    return {name: dict(value) if isinstance(value, Mapping) else value for name, value in values.items()}
 
 
 def decode(text: str, where: str) -> Payload:
@@ -125,17 +125,17 @@ def decode(text: str, where: str) -> Payload:
 
 
 def profile_of(entry: object, number: int) -> Profile:
-    """Make the profile of a JSON object, the one of that number of a list."""
+    """Make a profile of a JSON object, `number` in its list."""
     return _profile(fields.decode(_EmbeddedEntry, entry, f"profiles[{number}]"))
 
 
 def _profile(entry: _EmbeddedEntry) -> Profile:
-    found = msgspec.structs.asdict(entry)
-    return Profile(**{**found, "metrics": msgspec.structs.asdict(entry.metrics)}, timing_s={})
+    values = msgspec.structs.asdict(entry)
+    return Profile(**{**values, "metrics": msgspec.structs.asdict(entry.metrics)}, timing_s={})
 
 
 def damaged(where: str, reason: str) -> NoReturn:
-    """Say that what is embedded cannot be read."""
+    """Raise for an embedded payload that cannot be read."""
     raise InputError(
         f"{where}: the embedded profile is damaged ({reason}): take it out and run crosscast embed again"
     )

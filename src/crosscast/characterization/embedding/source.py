@@ -1,4 +1,4 @@
-"""Profiles in a source text: a comment behind its last line, where no line number changes."""
+"""Profiles in a source: a comment behind its last line, so that line numbers do not change."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ _WIDTH = 100
 
 
 def holds(content: bytes) -> bool:
-    """Whether there is such a comment, in whatever state."""
+    """Whether there is such a comment, valid or not."""
     return _BEGIN.search(content) is not None
 
 
 def embed(content: bytes, profiles: Sequence[Profile], where: str) -> bytes:
-    """Return the source with the profiles as a comment, in place of those that it held."""
+    """Return the source with the profiles as a comment, replacing earlier ones."""
     source, _ = take_out(content, where)
-    # A second line end also ends a last line that goes on by a backslash.
+    # A second line end also terminates a last line with a continuation.
     newlines = 1 if source.endswith(b"\n") else 2
     header, body = encode(Payload(tuple(profiles), digest(source), newlines)).split("\n")
     lines = "\n".join(("", "/* " + header, *_lines(body), _END.decode(), ""))
@@ -31,7 +31,7 @@ def embed(content: bytes, profiles: Sequence[Profile], where: str) -> bytes:
 
 
 def take_out(content: bytes, where: str) -> tuple[bytes, Payload | None]:
-    """Return the source as it was before profiles were embedded, and what was embedded, if anything."""
+    """Return the original source, and the payload if there is one."""
     comment = _find(content, where)
     if comment is None:
         return content, None
@@ -67,7 +67,7 @@ def _find(content: bytes, where: str) -> _Comment | None:
 
 
 def _lines(body: str) -> list[str]:
-    """Break behind commas, so that people can read it; lines without one stay as long as they are."""
+    """Break lines behind commas, for people; lines without a comma are not broken."""
     lines = [""]
     for part in re.findall(r"[^,]*,|[^,]+$", body):
         if lines[-1] and len(lines[-1]) + len(part) > _WIDTH:

@@ -1,11 +1,8 @@
-"""Profiles in a SPIR-V module: strings among its debug instructions, which no consumer looks at.
+"""Profiles in a SPIR-V module, as strings among its debug instructions, which consumers ignore.
 
-``OpString`` is there since the first version, has no meaning unless another instruction names it, and
-stands before all names, annotations and types.
-
-SPIR-V modules: their header, their instructions, and the few facts that embedding needs.
-
-Sections are those of the SPIR-V specification: physical layout (2.3), logical layout (2.4), limits (2.17).
+``OpString`` exists since the first version, has no meaning unless another instruction refers to it, and
+precedes all names, annotations and types. Sections are those of the SPIR-V specification: physical layout
+(2.3), logical layout (2.4), limits (2.17).
 """
 
 from __future__ import annotations
@@ -47,42 +44,42 @@ class SpirvInstruction(NamedTuple):
 
 @dataclass(frozen=True)
 class SpirvModule:
-    """A module whose instructions can be told apart."""
+    """A module, split into instructions."""
 
-    words: Words  # Its words, header included
-    big: bool  # Whether the file has them in big-endian order
-    instructions: tuple[SpirvInstruction, ...]  # Its instructions, in order
-    where: str  # The file, for messages
+    words: Words  # All words, header included
+    big: bool  # Whether the file is big-endian
+    instructions: tuple[SpirvInstruction, ...]
+    where: str  # Name of the file, for messages
 
     @property
     def bound(self) -> int:
-        """Number above all ids."""
+        """Bound of all ids."""
         return int(self.words[3])
 
     @property
     def kernels(self) -> tuple[str, ...]:
-        """Names of its entry points."""
+        """Names of the entry points."""
         return tuple(self.text(i, 3)[0] for i in self._all(_ENTRY_POINT))
 
     @property
     def imports(self) -> tuple[str, ...]:
-        """Names of what it expects another module to define; the language's own variables excepted."""
-        found = []
+        """Names of symbols that another module must define, except built-in variables."""
+        names = []
         for instruction in self._all(_DECORATE):
             if self.words[instruction.start + 2] == _LINKAGE_ATTRIBUTES:
                 name, behind = self.text(instruction, 3)
                 kind = self.words[behind : instruction.end].tolist()
                 if kind == [_IMPORT] and not name.startswith("__spirv_BuiltIn"):
-                    found.append(name)
-        return tuple(found)
+                    names.append(name)
+        return tuple(names)
 
     @property
     def debug_start(self) -> int:
-        """Word where the section of debug instructions starts."""
+        """Word at which the section of debug instructions starts."""
         return max(i.end for i in self.instructions if i.opcode in _BEFORE_DEBUG)
 
     def text(self, instruction: SpirvInstruction, operand: int) -> tuple[str, int]:
-        """The literal string that starts at a word of an instruction, and the word behind it."""
+        """Return the literal string that starts at a word of an instruction, and the word behind it."""
         start = instruction.start + operand
         octets = self.words[start : instruction.end].astype("<u4").tobytes()
         length = octets.find(b"\0")
@@ -91,12 +88,12 @@ class SpirvModule:
         return octets[:length].decode(errors="replace"), start + length // 4 + 1
 
     def strings(self) -> Iterator[tuple[SpirvInstruction, str]]:
-        """The strings for debuggers."""
+        """Yield the debug strings."""
         for instruction in self._all(OP_STRING):
             yield instruction, self.text(instruction, 2)[0]
 
     def to_bytes(self, *parts: Words) -> bytes:
-        """Bytes of words, in the file's order."""
+        """Return words as bytes, in the file's byte order."""
         return np.concatenate(parts).astype(">u4" if self.big else "<u4").tobytes()
 
     def _all(self, opcode: int) -> Iterator[SpirvInstruction]:
@@ -104,12 +101,12 @@ class SpirvModule:
 
 
 def is_module(content: bytes) -> bool:
-    """Whether content begins as a SPIR-V module does, in either order of bytes."""
+    """Whether content begins as a SPIR-V module, in either byte order."""
     return _MAGIC in (int.from_bytes(content[:4], "little"), int.from_bytes(content[:4], "big"))
 
 
 def read_module(content: bytes, where: str) -> SpirvModule:
-    """Tell the instructions of a module apart."""
+    """Split a module into instructions."""
     if not is_module(content):
         _refuse(where, f"it begins with {content[:4].hex() or 'nothing'}")
     if len(content) % 4 or len(content) < 4 * HEADER_WORDS:
@@ -134,7 +131,7 @@ def read_module(content: bytes, where: str) -> SpirvModule:
 
 
 def _instructions(words: Words, where: str) -> Iterator[SpirvInstruction]:
-    # Unlike the array, it gives plain numbers, which are quicker and do not overflow.
+    # Unlike an array's, its elements are plain integers, which are faster and do not overflow.
     view: memoryview[int] = memoryview(words.data)
     at = HEADER_WORDS
     while at < len(view):
@@ -146,7 +143,7 @@ def _instructions(words: Words, where: str) -> Iterator[SpirvInstruction]:
 
 
 _LEAST_WORDS = {OP_STRING: 3, _ENTRY_POINT: 4, _FUNCTION: 5, _DECORATE: 3}
-"""Words of the instructions whose operands are looked at."""
+"""Least words of the instructions whose operands are read."""
 
 
 def _refuse(where: str, reason: str) -> NoReturn:
@@ -155,18 +152,18 @@ def _refuse(where: str, reason: str) -> NoReturn:
 
 _MOST_IDS = 0x3FFFFF
 _MOST_OCTETS = 65_535
-"""Bound of ids, and bytes of a string, that every consumer takes (specification, section 2.17)."""
+"""Bound of ids, and bytes of a string, that every consumer accepts (specification, section 2.17)."""
 
 _LABEL = f"{NAME} "
 
 
 def holds(content: bytes, where: str) -> bool:
-    """Whether there are such strings, in whatever state."""
-    return any(_ours(read_module(content, where)))
+    """Whether there are such strings, valid or not."""
+    return any(_payload_strings(read_module(content, where)))
 
 
 def embed(content: bytes, profiles: Sequence[Profile], where: str) -> bytes:
-    """Return the module with the profiles in strings, in place of those that it held."""
+    """Return the module with the profiles in strings, replacing earlier ones."""
     bare, _ = take_out(content, where)
     module = read_module(bare, where)
     _check_kernels(module, profiles)
@@ -185,53 +182,53 @@ def embed(content: bytes, profiles: Sequence[Profile], where: str) -> bytes:
 
 
 def take_out(content: bytes, where: str) -> tuple[bytes, Payload | None]:
-    """Return the module as it was before profiles were embedded, and what was embedded, if anything."""
+    """Return the original module, and the payload if there is one."""
     module = read_module(content, where)
-    ours = list(_ours(module))
-    if not ours:
+    strings = list(_payload_strings(module))
+    if not strings:
         return content, None
-    payload = decode(_joined([text for _, text in ours], where), where)
-    kept = np.ones(len(module.words), dtype=bool)
-    for instruction, _ in ours:
-        kept[instruction.start : instruction.end] = False
-    words = module.words[kept]
-    words[3] = _bound_without(module.bound, [int(module.words[i.start + 1]) for i, _ in ours])
+    payload = decode(_joined([text for _, text in strings], where), where)
+    is_kept = np.ones(len(module.words), dtype=bool)
+    for instruction, _ in strings:
+        is_kept[instruction.start : instruction.end] = False
+    words = module.words[is_kept]
+    words[3] = _bound_without(module.bound, [int(module.words[i.start + 1]) for i, _ in strings])
     return module.to_bytes(words), payload
 
 
-def _ours(module: SpirvModule) -> Iterator[tuple[SpirvInstruction, str]]:
+def _payload_strings(module: SpirvModule) -> Iterator[tuple[SpirvInstruction, str]]:
     return ((i, text) for i, text in module.strings() if text.startswith(_LABEL))
 
 
 def _bound_without(bound: int, ids: Sequence[int]) -> int:
-    """Bound of the ids that are left: a lower one only if no other id can be among those that go."""
+    """Return the bound of the remaining ids, lowered only if the removed ids are the last ones."""
     first = bound - len(ids)
     return first if sorted(ids) == list(range(first, bound)) else bound
 
 
 def _pieces(text: str) -> list[str]:
-    """Numbered parts of a text that fit into a string each."""
+    """Split a text into numbered parts that fit into a string each."""
     room = _MOST_OCTETS - len(f"{_LABEL}99999/99999: ")
     count = math.ceil(len(text) / room)
     return [f"{_LABEL}{n + 1}/{count}: {text[n * room : (n + 1) * room]}" for n in range(count)]
 
 
 def _joined(texts: Sequence[str], where: str) -> str:
-    """The text of which these are the parts."""
+    """Join the parts of a text."""
     parts = {}
     for text in texts:
         number, _, part = text.removeprefix(_LABEL).partition(": ")
         parts[number] = part
     numbers = [f"{n + 1}/{len(texts)}" for n in range(len(texts))]
     if parts.keys() != set(numbers):
-        found = ", ".join(parts)[:80]
-        damaged(where, f"expected its parts {numbers[0]} to {numbers[-1]}, found {found!r}")
+        names = ", ".join(parts)[:80]
+        damaged(where, f"expected its parts {numbers[0]} to {numbers[-1]}, found {names!r}")
     return "".join(parts[number] for number in numbers)
 
 
 def _string(identifier: int, text: str) -> Words:
-    """The instruction that gives a string an id."""
-    # A string ends with a zero, and its last word is filled up with them.
+    """Return the instruction that gives a string an id."""
+    # A string ends with a zero, and its last word is padded with zeros.
     octets = text.encode().ljust(4 * (len(text) // 4 + 1), b"\0")
     words = np.frombuffer(octets, "<u4")
     return np.concatenate([[(len(words) + 2) << 16 | OP_STRING, identifier], words]).astype(np.uint32)
@@ -247,7 +244,7 @@ def _check_kernels(module: SpirvModule, profiles: Sequence[Profile]) -> None:
 
 
 def compile_module(program: Program) -> bytes:
-    """Compile OpenCL C to a SPIR-V module that needs no other one."""
+    """Compile OpenCL C to a self-contained SPIR-V module."""
     content = compile_spirv(program)
     imports = read_module(content, program.label).imports
     if imports:

@@ -1,4 +1,4 @@
-"""The binary interface of generated code, the runtime and Python, as `runtime/runtime.h` has it."""
+"""Binary interface of generated code, runtime and Python, from `runtime/runtime.h`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _FIELD = re.compile(r"\**(\w+)(?:\[(\d+)\])?$")
 
 @functools.cache
 def words(struct: str) -> dict[str, str]:
-    """Words that a structure begins with and their LLVM types, those of an array one by one: ``group0``."""
+    """Return the leading words of a structure and their LLVM types; arrays are expanded: ``group0``."""
     match = re.search(rf"^struct {struct} \{{(.*?)^\}}", _TEXT, re.DOTALL | re.MULTILINE)
     assert match is not None
     types: dict[str, str] = {}
@@ -34,15 +34,15 @@ def _constants() -> dict[str, int]:
     for body in re.findall(r"\benum \w*\s*\{(.*?)\}", _TEXT, re.DOTALL):
         value = -1
         for entry in filter(None, map(str.strip, body.split(","))):
-            name, _, given = entry.partition(" = ")
-            base, _, shift = given.partition(" << ")
-            value = int(base) << int(shift or 0) if given else value + 1
+            name, _, expression = entry.partition(" = ")
+            base, _, shift = expression.partition(" << ")
+            value = int(base) << int(shift or 0) if expression else value + 1
             constants[name] = value
     return constants
 
 
 CONSTANTS = _constants()
-"""All that its enumerations name."""
+"""Values of all enumerators."""
 
 
 _LLVM_TYPES = {"void": "void", "u64": "i64", "u32": "i32"}
@@ -50,34 +50,34 @@ _PROTOTYPE = re.compile(r"^(u64|u32|void)( \*| )(cc_(?!group\b)\w+)\(([^()]*)\);
 
 
 def _declaration(match: re.Match[str]) -> str:
-    """Declare a function of the runtime as LLVM knows it."""
+    """Declare a function of the runtime in LLVM IR."""
     types = ["ptr" if "*" in p else _LLVM_TYPES[p.split()[0]] for p in match[4].split(",") if p != "void"]
     result = "ptr" if "*" in match[2] else _LLVM_TYPES[match[1]]
     return f"declare {result} @{match[3]}({', '.join(types)})"
 
 
 RUNTIME_FUNCTIONS = {match[3]: _declaration(match) for match in _PROTOTYPE.finditer(_TEXT)}
-"""Declarations of what the runtime has, by name."""
+"""Declarations of the runtime's functions, by name."""
 
 
 class MemoryRegion(NamedTuple):
-    """Memory that a kernel may access, as ``struct region`` has it."""
+    """Memory that a kernel may access, as ``struct region``."""
 
     start: int
     size: int
-    granule: int  # Bytes that one counter stands for
-    place: int
+    granule: int  # Bytes of one counter
+    kind: int
     constant: int = 0
     read_only: int = 0
     commutes: int = 0  # The order of accesses does not matter
     counted: int = 1  # Some accesses are not strided
-    scattered: int = 0  # What accesses do that are counted in small counters: read 1, write 2
-    read_bytes: int = 0  # Of the widest read, and of the widest write
+    scattered: int = 0  # Accesses that are counted in small counters: read 1, write 2
+    read_bytes: int = 0  # Bytes of the widest read, and of the widest write
     write_bytes: int = 0
-    overlaps: int = 0  # Which accesses may overlap without starting at the same address: reads 1, writes 2
-    lines_64: int = 0  # Distinct ones, after the reduction
+    overlaps: int = 0  # Accesses that may overlap without equal start addresses: reads 1, writes 2
+    lines_64: int = 0  # Distinct lines, after the reduction
     lines_128: int = 0
-    before: int = 0  # How far it was read outside of its bytes
+    before: int = 0  # Bytes read before and behind it
     behind: int = 0
 
 
@@ -95,7 +95,7 @@ ROW_BYTES = MAX_ITEMS + 64
 """Bytes of a row of branch outcomes."""
 
 ARGUMENT_BYTES = 128
-"""Bytes that the argument block has for each kernel argument; larger ones stand elsewhere."""
+"""Bytes of each kernel argument in the argument block; larger ones are behind the block."""
 
 HISTORY_BYTES = 8 * len(words("history"))
 WINDOW = 16
@@ -106,5 +106,5 @@ TABLE_BYTES = 8 << (WINDOW + 2)
 
 
 def slot(name: str) -> int:
-    """Byte offset of a slot."""
+    """Return the byte offset of a slot."""
     return 8 * _SLOTS.index(name)

@@ -1,4 +1,4 @@
-"""A launch's arguments: checked against the kernel's parameters, placed in memory shared with the child."""
+"""Arguments of a launch: checked against the kernel's parameters, and laid out in shared memory."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ from crosscast.kernel import Argument, Image, Launch, Local, Parameter, Sampler
 
 _STAGGER = 1024  # buffers that all start at a page boundary would compete for the same cache sets
 _shared: dict[int, SharedBuffer] = {}
-"""Buffers of arrays that `shared_empty` made, by their address; without their data, which would keep them."""
+"""Buffers of arrays from `shared_empty`, by address; without their data, which would keep them alive."""
 
 
 @dataclass(frozen=True)
 class SharedBuffer:
-    """Memory in a file without a name, so that a child process can map it too."""
+    """Memory in an anonymous file, so that a child process can map it."""
 
     fd: int  # File descriptor
-    offset: int  # Where the data starts in it
+    offset: int  # Offset of the data in the file
     nbytes: int  # Size of the data
     data: npt.NDArray[np.uint8]  # The data in this process, as bytes
 
@@ -58,7 +58,7 @@ def _create(nbytes: int, number: int) -> tuple[SharedBuffer, mmap.mmap]:
 
 
 def shared_empty(shape: int | Sequence[int], dtype: npt.DTypeLike) -> AnyArray:
-    """Array of zeros that a kernel can use as a buffer without its being copied."""
+    """Return an array of zeros that a kernel can use as a buffer without a copy."""
     element = np.dtype(dtype)
     buffer, mapped = _create(int(np.prod(shape, dtype=np.int64)) * element.itemsize, next(_serial))
     address = _address(buffer.data)
@@ -68,9 +68,9 @@ def shared_empty(shape: int | Sequence[int], dtype: npt.DTypeLike) -> AnyArray:
 
 
 def _shared_buffer(array: AnyArray, number: int) -> tuple[SharedBuffer, bool]:
-    """Shared memory with the content of `array`, a launch's buffer of that number; whether it is the array's.
+    """Return shared memory with the content of a launch's buffer, and whether it is the array's memory.
 
-    Where a copy begins in its page follows from the number, so that it is the same every run.
+    A copy's offset in its page depends on `number`, so that runs are reproducible.
     """
     same = _shared.get(_address(array))
     if same is not None and array.flags.c_contiguous and array.nbytes == same.nbytes:
@@ -87,7 +87,7 @@ def _address(array: AnyArray) -> int:
 
 @contextmanager
 def memory_file(name: str, content: bytes = b"", nbytes: int = 0) -> Iterator[int]:
-    """Descriptor of a file without a place, that holds `content` or so many zeros."""
+    """Yield the descriptor of an anonymous file with `content` or `nbytes` zeros."""
     try:
         fd = os.memfd_create(name, os.MFD_CLOEXEC)
     except OSError as error:
@@ -104,7 +104,7 @@ def memory_file(name: str, content: bytes = b"", nbytes: int = 0) -> Iterator[in
 
 
 DATA_ADDRESS = 0x2000_0000_0000
-"""Where buffers start in the child: the same every run, so that pointers are the same every run."""
+"""Start of buffers in the child, fixed so that pointers are reproducible."""
 
 ARGUMENTS_ADDRESS = 0x1F00_0000_0000
 _GAP = 1 << 21
@@ -112,10 +112,10 @@ _GAP = 1 << 21
 
 @dataclass
 class Placed:
-    """One buffer, where the child finds it."""
+    """A buffer at its address in the child."""
 
     position: int
-    place: Literal["buffer", "image"]
+    kind: Literal["buffer", "image"]
     address: int
     shared: SharedBuffer
     copied_from: AnyArray | None
@@ -123,13 +123,13 @@ class Placed:
 
 @dataclass
 class Memory:
-    """The memory of one launch."""
+    """Memory of one launch."""
 
-    placed: list[Placed] = field(default_factory=list)  # Buffers and images, by rising address
+    placed: list[Placed] = field(default_factory=list)  # Buffers and images, by ascending address
     packed: bytearray = field(default_factory=bytearray)  # The argument block
-    low: int = DATA_ADDRESS  # Range of addresses that holds all buffers
+    low: int = DATA_ADDRESS  # Address range of all buffers
     high: int = DATA_ADDRESS
-    local_bytes: int = 0  # Local memory of a work-group, the program's variables and the arguments' together
+    local_bytes: int = 0  # Local memory of a work-group, for variables and arguments
     # (position, offset, size) of the local arguments
     locals: list[tuple[int, int, int]] = field(default_factory=list)
 
@@ -140,7 +140,7 @@ class Memory:
 
 
 def same_buffers(launch: Launch) -> tuple[tuple[int, ...], ...]:
-    """Positions of arguments that are the same array."""
+    """Return groups of positions of arguments that are the same array."""
     groups: dict[tuple[int, int], list[int]] = {}
     spans: list[tuple[int, int, int]] = []
     for position, argument in enumerate(launch.args):
@@ -159,13 +159,13 @@ def same_buffers(launch: Launch) -> tuple[tuple[int, ...], ...]:
 
 
 def three(sizes: Sequence[int], filler: int) -> tuple[int, int, int]:
-    """Sizes in all three dimensions."""
+    """Pad sizes to three dimensions."""
     first, second, third = (*sizes, *[filler] * (3 - len(sizes)))
     return first, second, third
 
 
 def group_counts(launch: Launch) -> list[int]:
-    """Work-groups in each of three dimensions; the last one may be smaller."""
+    """Return the number of work-groups in each of three dimensions; the last one may be smaller."""
     sizes = zip(three(launch.global_size, 1), three(launch.local_size, 1), strict=True)
     return [-(-global_ // local) for global_, local in sizes]
 
@@ -176,7 +176,7 @@ def lay_out(
     local_variables: int,
     is_accessed: Callable[[int], bool],
 ) -> Memory:
-    """Check all arguments and place them."""
+    """Check all arguments and lay them out."""
     name = launch.kernel.name
     if len(launch.args) != len(parameters):
         declared = ", ".join(f"{p.type_name} {p.name}" for p in parameters)
@@ -200,7 +200,7 @@ _OPAQUE: dict[str, tuple[type[Local | Image | Sampler], str]] = {
     "image": (Image, "an image"),
     "sampler": (Sampler, "a sampler"),
 }
-"""What an argument must be for some kinds of parameters."""
+"""Type of the argument for some kinds of parameters."""
 
 
 def _word(value: int) -> bytes:
@@ -209,14 +209,14 @@ def _word(value: int) -> bytes:
 
 @dataclass(frozen=True)
 class _Packer:
-    """Packs arguments: what stands in the argument block for each."""
+    """Packs arguments into the argument block."""
 
     memory: Memory
     is_accessed: Callable[[int], bool]
     known: dict[int, Placed] = field(default_factory=dict)
 
     def beside(self, data: bytes) -> bytes:
-        """Keep data behind the argument block; what stands in the block is their address."""
+        """Append data behind the argument block; return their address as a word for the block."""
         packed = self.memory.packed
         packed += bytes(-len(packed) % 128)
         address = ARGUMENTS_ADDRESS + len(packed)
@@ -259,15 +259,15 @@ class _Packer:
             )
         return 0
 
-    def _place(self, position: int, array: AnyArray, place: Literal["buffer", "image"]) -> Placed:
+    def _place(self, position: int, array: AnyArray, kind: Literal["buffer", "image"]) -> Placed:
         address = _address(array)
         if address not in self.known:
             memory = self.memory
             shared, is_same = _shared_buffer(array, len(memory.placed))
             start = memory.high + shared.offset
-            self.known[address] = Placed(position, place, start, shared, None if is_same else array)
+            self.known[address] = Placed(position, kind, start, shared, None if is_same else array)
             memory.placed.append(self.known[address])
-            # Room for a page before it: where others are must not depend on where it begins in its page.
+            # With a page before it: addresses of other buffers must not depend on its offset in the page.
             end = memory.high + abi.CONSTANTS["PAGE"] + max(shared.nbytes, 1)
             memory.high = -(-end // _GAP) * _GAP + _GAP
         return self.known[address]
@@ -293,8 +293,8 @@ def _check_elements(array: AnyArray, parameter: Parameter, where: str) -> None:
         )
     kind = ValueType.find(parameter.type_name)
     if kind is None or kind.pointer != "*" or array.dtype.names:
-        return  # structures, void and pointers to pointers: any bytes do
-    # What was recorded of a type that the program has named itself are bytes.
+        return  # structures, void and pointers to pointers: any bytes are accepted
+    # Recorded arguments of a type that the program defines are bytes.
     is_recorded = parameter.is_named and array.dtype == np.uint8
     if not is_recorded and not kind.is_held_by(array.dtype):
         raise LaunchError(f"{where}: expected elements of {kind.scalar}, found {array.dtype}")
@@ -319,7 +319,7 @@ def _value_bytes(argument: Argument, parameter: Parameter, where: str) -> bytes:
 
 
 def snapshot(memory: Memory, layout: ResultLayout) -> dict[int, bytes]:
-    """Content of the buffers that a run would change for good, should it have to be run again."""
+    """Copy the buffers that a run changes in place, in case it has to be repeated."""
     return {
         placed.position: placed.shared.data.tobytes()
         for placed in memory.placed
@@ -328,14 +328,14 @@ def snapshot(memory: Memory, layout: ResultLayout) -> dict[int, bytes]:
 
 
 def restore(memory: Memory, before: dict[int, bytes]) -> None:
-    """Put back what `snapshot` found."""
+    """Restore the buffers of a `snapshot`."""
     for placed in memory.placed:
         if placed.position in before:
             placed.shared.data[:] = np.frombuffer(before[placed.position], np.uint8)
 
 
 def copy_back(memory: Memory) -> None:
-    """Copy the output to the arrays that were copied into buffers."""
+    """Copy the output back to arrays that were copied into buffers."""
     for placed in memory.placed:
         array = placed.copied_from
         if array is not None and array.flags.writeable:

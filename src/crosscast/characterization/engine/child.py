@@ -47,7 +47,7 @@ MOST_THREADS = CONSTANTS["MOST_THREADS"]
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a run is."""
+    """Progress of a run."""
 
     groups_done: int
     groups_total: int
@@ -56,22 +56,22 @@ class Progress:
 
 @dataclass(frozen=True)
 class Options:
-    """How to run, beyond the launch itself."""
+    """Options of a run, beyond the launch."""
 
-    # Threads that run work-groups. Each has counters of its own, as large as the buffers; if not given, two
-    # where the buffers are small, otherwise one
+    # Threads that run work-groups. Each has separate counters, as large as the buffers; by default two if the
+    # buffers are small, otherwise one
     threads: int | None = None
     check_bounds: bool = False  # Check every access
-    timeout_s: float = 600.0  # Longest run, in seconds
-    # Most memory of buffers and counters, in bytes; what the machine has if not given
+    timeout_s: float = 600.0  # Time limit of a run, in seconds
+    # Most memory of buffers and counters, in bytes; by default that of the machine
     memory_limit: int | None = None
-    published: bool = False  # Also compute the published tool's own numbers
-    host_time: bool = False  # Also measure the kernel's time on this machine, as it runs without counting
-    progress: Callable[[Progress], None] | None = None  # Called now and then while the kernel runs
-    # Work-groups to run, spread over the launch, from which counts are extended; "auto": some where all would
-    # take too long or too much memory
+    published: bool = False  # Also compute the numbers of the published tool
+    host_time: bool = False  # Also measure the kernel's uninstrumented time on this machine
+    progress: Callable[[Progress], None] | None = None  # Called repeatedly while the kernel runs
+    # Work-groups to run, spread over the launch, from which counts are extrapolated; "auto": some if all
+    # would take too long or too much memory
     sample_groups: int | Literal["all", "auto"] = "all"
-    said: Callable[[str], None] | None = None  # Called with what a run needs, and what is not run in full
+    note: Callable[[str], None] | None = None  # Called with sentences on memory and on sampling
 
     def __post_init__(self) -> None:
         if not isinstance(self.sample_groups, str) and self.sample_groups < 1:
@@ -85,7 +85,7 @@ class Options:
 
 
 class HostTime(NamedTuple):
-    """Time of the work-groups of a launch on this machine, on one thread, without counting."""
+    """Uninstrumented time of the work-groups of a launch on this machine, on one thread."""
 
     time_s: float  # The shortest of the repeats, in seconds
     repeats: int
@@ -93,44 +93,44 @@ class HostTime(NamedTuple):
 
 @dataclass(frozen=True)
 class RunResult:
-    """What a run left."""
+    """Result of a run."""
 
-    words: npt.NDArray[np.uint64]  # Records of what was counted
-    run_s: float  # Seconds that running took, and that its threads computed, added up
+    words: npt.NDArray[np.uint64]  # Records of counts
+    run_s: float  # Seconds of the run, and CPU time of its threads
     cpu_s: float
-    reduce_s: float  # Seconds that adding up the counters took, and of CPU time
+    reduce_s: float  # Seconds of the reduction of counters, and its CPU time
     reduce_cpu_s: float
-    printed: str  # What the kernel printed
+    printed: str  # Output of the kernel
     overflow: bool  # A counter may have overflowed
-    host: HostTime | None  # Absent if it was not asked for, or cannot be had
+    host: HostTime | None  # `None` if not requested or not available
 
 
 SPOILT = "what the kernel left cannot be read, as it wrote to memory that is not its own"
 _STATUS_WORDS, _WORDS_A_THREAD = CONSTANTS["S_DONE"], 8
 _STATUS_BYTES = 8 * (_STATUS_WORDS + _WORDS_A_THREAD * MOST_THREADS)
 _FILES = ("job", "status", "result", "print")
-"""Files that a run has beside its buffers."""
+"""Files of a run beside its buffers."""
 _REPORT_S = 0.2
 _PAGE = CONSTANTS["PAGE"]
 _MOST_NATIVE_S = 10.0
-"""A run without counting that would take longer is left out."""
+"""Longest uninstrumented run; longer ones are left out."""
 
 
 @dataclass(frozen=True)
 class Run:
-    """A launch, and how it is run."""
+    """A run of a launch."""
 
     launch: Launch
     memory: Memory
     layout: ResultLayout
     options: Options
     threads: int
-    # Numbers of work-groups from one to before another, if not all run; buffers are left as they were then
+    # Ranges of work-groups, ends excluded, if not all run; buffers do not change then
     pieces: Sequence[tuple[int, int]] = ()
     is_too_slow: Callable[[Progress], bool] | None = None  # Whether to give up
 
     def run(self, library: bytes) -> RunResult | None:
-        """Run it in a child; ``None`` if it was given up."""
+        """Run it in a child; return ``None`` if it was given up."""
         with (
             memory_file("crosscast-kernel", library) as library_fd,
             memory_file("crosscast-job", self._job()) as job_fd,
@@ -141,30 +141,30 @@ class Run:
             mmap.mmap(status_fd, _STATUS_BYTES) as status,
         ):
             files = [job_fd, status_fd, result_fd, print_fd, *(p.shared.fd for p in self.memory.placed)]
-            given = [stderr_fd, library_fd, *files]
-            code = workers.run("kernel", given, lambda worker: self._wait(worker, status))
-            known = _read_status(status, _STATUS_WORDS)
+            descriptors = [stderr_fd, library_fd, *files]
+            code = workers.run("kernel", descriptors, lambda worker: self._wait(worker, status))
+            status_words = _read_status(status, _STATUS_WORDS)
             if code is None:
                 return None
             if code:
-                raise self._failure(code, _content(stderr_fd).decode(errors="replace").strip(), known)
+                raise self._failure(code, _content(stderr_fd).decode(errors="replace").strip(), status_words)
             try:
                 text = printed(_content(print_fd), self.layout.print_calls)
             except (ValueError, LookupError, OverflowError) as error:
                 raise KernelFault(f"{self.launch.kernel.name}: {SPOILT} ({error})") from error
             return RunResult(
                 words=np.fromfile(f"/proc/self/fd/{result_fd}", np.uint64),
-                run_s=known[CONSTANTS["S_RUN_NS"]] / 1e9,
-                cpu_s=known[CONSTANTS["S_CPU_NS"]] / 1e9,
-                reduce_s=known[CONSTANTS["S_REDUCE_NS"]] / 1e9,
-                reduce_cpu_s=known[CONSTANTS["S_REDUCE_CPU_NS"]] / 1e9,
+                run_s=status_words[CONSTANTS["S_RUN_NS"]] / 1e9,
+                cpu_s=status_words[CONSTANTS["S_CPU_NS"]] / 1e9,
+                reduce_s=status_words[CONSTANTS["S_REDUCE_NS"]] / 1e9,
+                reduce_cpu_s=status_words[CONSTANTS["S_REDUCE_CPU_NS"]] / 1e9,
                 printed=text,
-                overflow=bool(known[CONSTANTS["S_OVERFLOW"]]),
-                host=_host_time(known),
+                overflow=bool(status_words[CONSTANTS["S_OVERFLOW"]]),
+                host=_host_time(status_words),
             )
 
     def _job(self) -> bytes:
-        """The run as ``struct job`` has it: words, and tables whose places they tell."""
+        """Return the run as ``struct job``: words, and tables with their offsets in words."""
         launch, memory, layout = self.launch, self.memory, self.layout
         job, content = words("job"), bytearray()
 
@@ -183,7 +183,7 @@ class Run:
                 len(_FILES) + number,
                 placed.address - placed.shared.offset,
                 placed.shared.mapped_nbytes,
-                placed.place == "image" or layout.parameters[placed.position].is_written,
+                placed.kind == "image" or layout.parameters[placed.position].is_written,
             )
             for number, placed in enumerate(memory.placed)
         ]
@@ -217,7 +217,7 @@ class Run:
             "pieces": add_words(self.pieces),
             "n_pieces": len(self.pieces),
             "native_ns": int(1e9 * min(_MOST_NATIVE_S, self.options.timeout_s / 4)),
-            # Content of the program's variables is not put back between repeats.
+            # The content of the program's variables is not restored between repeats.
             "native_once": layout.writes_variables,
         }
         for name, sizes in (
@@ -230,9 +230,9 @@ class Run:
         return struct.pack(f"<{len(job)}Q", *(values.get(name, 0) for name in job)) + content
 
     def _sub_groups(self, add_words: Callable[[Sequence[object]], int]) -> dict[str, int]:
-        """What is to be counted by sub-groups."""
+        """Return the words on counts by sub-groups."""
         layout, groups = self.layout, self.layout.sub_groups
-        # Which lines are sampled must not depend on where a buffer begins in its page.
+        # The sampled lines must not depend on a buffer's offset in its page.
         starts_of = {placed.position: placed.address % _PAGE for placed in self.memory.placed}
         terms = [form.terms for form in groups.forms]
         starts = itertools.accumulate(map(len, terms), initial=0)
@@ -258,21 +258,21 @@ class Run:
         }
 
     def _width(self, site: AccessSite) -> tuple[int, int]:
-        """Bytes of an access, and the logarithm of its alignment."""
+        """Return the bytes of an access, and the logarithm of its alignment."""
         nbytes = site.nbytes or self._texel_bytes(site.buffer)
         return nbytes, site.shift if site.nbytes else nbytes.bit_length() - 1
 
     def _texel_bytes(self, position: int) -> int:
-        """Bytes of a texel of an argument; 1 where it is not known which image it is."""
+        """Return the bytes of a texel of an argument; 1 if the image is unknown."""
         image = self.launch.args[position] if position >= 0 else None
         return image.channels * image.array.itemsize if isinstance(image, Image) else 1
 
     def _regions(self) -> list[MemoryRegion]:
-        """Regions of buffers, images and local memory."""
+        """Return the regions of buffers, images and local memory."""
         memory, layout, regions = self.memory, self.layout, []
         for placed in memory.placed:
             start, nbytes, position = placed.address, placed.shared.nbytes, placed.position
-            if placed.place == "image":
+            if placed.kind == "image":
                 texel = self._texel_bytes(position)
                 regions.append(
                     MemoryRegion(start, nbytes, 1, CONSTANTS["IMAGE"], read_bytes=texel, write_bytes=texel)
@@ -287,12 +287,12 @@ class Run:
         return [*regions, *layout.local_regions]
 
     def _wait(self, worker: workers.Worker, status: mmap.mmap) -> int | None:
-        """Wait for the run to end; report progress, give up, and raise where it takes too long."""
+        """Wait for the run to end; report progress, give up, or raise at the time limit."""
         start, limit = time.perf_counter(), self.options.timeout_s
         total = sum(end - first for first, end in self.pieces) or math.prod(group_counts(self.launch))
         while True:
-            left = start + limit - time.perf_counter()
-            code = worker.wait(max(0, min(left, _REPORT_S)))
+            remaining_s = start + limit - time.perf_counter()
+            code = worker.wait(max(0, min(remaining_s, _REPORT_S)))
             if code is not None:
                 return code
             elapsed = time.perf_counter() - start
@@ -301,21 +301,23 @@ class Run:
                     f"{self.launch.kernel.name}: did not end within {limit:g} s (the time limit)"
                     f"{'' if self.pieces else '; --sample-groups runs some of its work-groups'}"
                 )
-            known = _read_status(status, _STATUS_WORDS + _WORDS_A_THREAD * self.threads)
-            progress = Progress(sum(known[_STATUS_WORDS::_WORDS_A_THREAD]), total, elapsed)
+            status_words = _read_status(status, _STATUS_WORDS + _WORDS_A_THREAD * self.threads)
+            progress = Progress(sum(status_words[_STATUS_WORDS::_WORDS_A_THREAD]), total, elapsed)
             if self.is_too_slow and self.is_too_slow(progress):
                 return None
             if self.options.progress and elapsed >= _REPORT_S:
                 self.options.progress(progress)
 
-    def _failure(self, code: int, errors: str, known: Sequence[int]) -> CrosscastError:
+    def _failure(self, code: int, errors: str, status_words: Sequence[int]) -> CrosscastError:
         name = self.launch.kernel.name
-        if known[CONSTANTS["S_FAULT"]]:
-            return KernelFault(f"{name}: {describe_fault(known, self.launch, self.memory, self.layout)}")
+        if status_words[CONSTANTS["S_FAULT"]]:
+            return KernelFault(
+                f"{name}: {describe_fault(status_words, self.launch, self.memory, self.layout)}"
+            )
         if code < 0:
             return KernelFault(f"{name}: the process that ran the kernel was killed by signal {-code}")
         if undefined := re.search(r"undefined symbol: (\S+)", errors):
-            # Such as what looks like one of LLVM's intrinsics, and is none.
+            # For example a name that looks like an LLVM intrinsic, but is none.
             return UnsupportedError(
                 f"unresolved function {undefined[1]!r}: neither the program nor OpenCL C defines it"
             )
@@ -325,9 +327,9 @@ class Run:
         )
 
 
-def _host_time(known: Sequence[int]) -> HostTime | None:
-    repeats = known[CONSTANTS["S_NATIVE_REPEATS"]]
-    return HostTime(known[CONSTANTS["S_NATIVE_NS"]] / 1e9, repeats) if repeats else None
+def _host_time(status_words: Sequence[int]) -> HostTime | None:
+    repeats = status_words[CONSTANTS["S_NATIVE_REPEATS"]]
+    return HostTime(status_words[CONSTANTS["S_NATIVE_NS"]] / 1e9, repeats) if repeats else None
 
 
 def _content(fd: int) -> bytes:

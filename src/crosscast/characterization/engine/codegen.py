@@ -1,4 +1,4 @@
-"""Host machine code of an instrumented kernel: one shared library that the child process loads."""
+"""Host machine code of an instrumented kernel: a shared library that the child process loads."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _MODULE_LINE = re.compile(r"!(llvm\.(module\.flags|ident|errno)|opencl\.)|target
 
 
 def host_ir(text: str) -> str:
-    """Rewrite IR for ``spir64`` so that this machine's backend takes it: one flat address space."""
+    """Rewrite IR for ``spir64`` for this machine's backend: one flat address space."""
     text = _TARGET_TYPE.sub("ptr", text)
     text = _OPAQUE.sub("", text)
     text = _CONVENTION.sub("", text)
@@ -45,7 +45,7 @@ def _without_module_lines(text: str) -> str:
 
 
 def kernel_ir(module: ir.Module, functions: str, *, counts: bool = True) -> str:
-    """Whole host IR of one kernel, instrumented or counting nothing, without the library functions."""
+    """Return the host IR of one kernel, instrumented or not, without library functions."""
     texts = [*module.types, *_variables(module, counts=counts), *_declared(module, functions), functions]
     if not counts:
         texts += _UNCOUNTED
@@ -53,7 +53,7 @@ def kernel_ir(module: ir.Module, functions: str, *, counts: bool = True) -> str:
 
 
 def _declared(module: ir.Module, functions: str) -> list[str]:
-    """Declare each function once: copies between several address spaces are one in a flat one."""
+    """Declare each function once: copies between address spaces are the same function in a flat one."""
     copy = "llvm.memcpy.p0.p0.i64"
     names = dict.fromkeys(re.findall(r"@(llvm\.[-a-zA-Z$._0-9]+|_Z\w+)\(", functions))
     unfused = {name.replace("llvm.fma.", "llvm.fmuladd.") for name in names if name not in module.declared}
@@ -68,7 +68,7 @@ def _declared(module: ir.Module, functions: str) -> list[str]:
 
 
 def _variables(module: ir.Module, *, counts: bool) -> list[str]:
-    """Program-scope variables, each in address ranges of its own as METRICS asks."""
+    """Return program-scope variables, each in separate address ranges, as the metrics require."""
     texts = []
     for variable in module.globals.values():
         if variable.address_space == 3 or variable.name in _NOTES:
@@ -80,14 +80,14 @@ def _variables(module: ir.Module, *, counts: bool) -> list[str]:
             texts.append(text.replace(" = ", " = internal ", 1))
             continue
         text = text.replace(" = ", " = protected ", 1).replace("protected external", "external")
-        # One section holds constants and variables alike, so that one distance leads to their counters.
+        # Constants and variables are in one section, with one distance to their counters.
         text = re.sub(r"\bconstant\b", "global", text, count=1)
         texts.append(f'{text}, section "{_VARIABLES_SECTION}", align 1024')
     return texts
 
 
 def _refuse_variable(variable: ir.GlobalVariable) -> None:
-    """Refuse what would run code, or reach into other libraries, when the kernel is loaded."""
+    """Raise for variables that would run code, or refer to other libraries, on loading."""
     if variable.name.startswith("@llvm."):
         raise UnsupportedError(
             f"the program's {variable.name[1:]} (code that runs on loading) is not supported"
@@ -103,18 +103,18 @@ def _refuse_variable(variable: ir.GlobalVariable) -> None:
 def build_library(
     kernel: str, library_symbols: Iterable[str], native: str = "", *, quick: bool = False
 ) -> bytes:
-    """Compile an instrumented kernel to a shared library; with the same kernel that counts nothing.
+    """Compile an instrumented kernel to a shared library, with the uninstrumented kernel.
 
     Both are host IR, which calls functions of the library of builtins. `quick` is that of `llvm.build`.
     """
     toolchain.host_machine()
     symbols, exported = frozenset(library_symbols), {"cc_group"}
     if " half" in kernel or any("Dh" in symbol for symbol in symbols):
-        # The backend calls these by name, whether or not the IR does.
+        # The backend calls these, even if the IR does not.
         symbols |= library.HALF_RUNTIME
         exported |= library.HALF_RUNTIME
     builtins = _without_module_lines(host_ir(library.llvm_ir(sorted(symbols)))) if symbols else ""
-    workers.prestart("kernel")  # which is not beside the compiler, for memory's sake
+    workers.prestart("kernel")  # after the compiler, to limit memory
     try:
         content, undefined, uncounted = llvm.build(kernel, builtins, sorted(exported), native, quick=quick)
     except llvm.LLVMRefusedError as error:
@@ -125,11 +125,11 @@ def build_library(
     with tempfile.TemporaryDirectory(prefix="crosscast-") as folder:
         object_file, output = Path(folder) / "kernel.o", Path(folder) / "kernel.so"
         object_file.write_bytes(content)
-        own_objects = [object_file]
+        object_files = [object_file]
         if uncounted:
-            own_objects.append(Path(folder) / "native.o")
-            own_objects[-1].write_bytes(uncounted)
-        toolchain.link_shared([*own_objects, *runtime_objects.objects(undefined)], output)
+            object_files.append(Path(folder) / "native.o")
+            object_files[-1].write_bytes(uncounted)
+        toolchain.link_shared([*object_files, *runtime_objects.objects(undefined)], output)
         return output.read_bytes()
 
 

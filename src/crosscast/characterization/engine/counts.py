@@ -1,4 +1,4 @@
-"""What a run counted, in the form from which the metrics are computed."""
+"""Counts of a run, from which the metrics are computed."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from crosscast.characterization.engine.abi import CONSTANTS
 from crosscast.characterization.engine.layout import BlockCosts, ResultLayout, SubGroupLayout, Tally
 
 ADDRESS_LEVELS = CONSTANTS["LEVELS"]
-"""Addresses are told apart with 0 to 10 of their lowest bits skipped."""
+"""Addresses are distinguished with 0 to 10 of their lowest bits skipped."""
 
 _COUNTERS, _TOTALS, _PIECES, _PATTERNS, _HISTORIES, _DYNAMIC, _UNIQUE, _DISTINCT, _BEYOND = (
     CONSTANTS[name]
     for name in "COUNTERS TOTALS PIECES PATTERNS HISTORIES DYNAMIC UNIQUE DISTINCT BEYOND".split()
 )
-"""Kinds of records; what is left are addresses by level."""
+"""Kinds of records; all others are addresses by level."""
 _OF_SUB_GROUPS = {
     CONSTANTS[name]: name for name in ("SITE", "ENTRIES", "FORMS", "LONGEST", "INEXACT", "REUSE")
 }
@@ -36,7 +36,7 @@ COUNTED = (
     *("lines_64_write", "lines_128_read", "lines_128_write", "local_wavefronts_32_banks"),
     *("instructions_without_phi", "sub_group_instructions_without_phi", "atomic_conflicts"),
 )
-"""What is counted by sub-groups."""
+"""Counts by sub-groups."""
 
 _TOGETHER = (1, 16, 256)
 _CACHES = tuple(1 << bits for bits in range(14, 27))
@@ -50,15 +50,15 @@ Histogram = Counter[int]
 class Outcomes:
     """Outcomes of one branch behind 16 others of the same work-group."""
 
-    rarer: int = 0  # How often came, of the two that followed the same 16, the one that came less often
-    followed: int = 0  # How many there are
-    # How many patterns of 16 outcomes have each count
+    rarer: int = 0  # Sum over patterns of the count of the rarer outcome behind each
+    followed: int = 0  # Number of outcomes
+    # Number of patterns of 16 outcomes with each count
     patterns: Mapping[int, int] = field(default_factory=dict)
 
 
 @dataclass
 class SubGroupCounts:
-    """What the runtime counted by sub-groups, of all threads."""
+    """Counts by sub-groups, of all threads."""
 
     sites: dict[int, list[int]] = field(default_factory=dict)
     entries: list[int] = field(default_factory=list)  # By width and index
@@ -66,7 +66,7 @@ class SubGroupCounts:
     # Instructions and group of one work-item, then its counts
     longest: list[int] = field(default_factory=list)
     reuse: list[int] = field(default_factory=list)  # See `reuse.c`
-    overflow: int = 0  # Words that a stream had no room for; 1 where rows were
+    overflow: int = 0  # Words that did not fit into a stream; 1 for rows
 
     def read(self, name: str, words: list[int]) -> None:
         """Read a record of one thread."""
@@ -79,7 +79,7 @@ class SubGroupCounts:
             case "FORMS":
                 _add(self.forms, words)
             case "LONGEST":
-                # Of several work-items, the one in the first work-group.
+                # Ties go to the first work-group.
                 if not self.longest or (-words[0], words[1]) < (-self.longest[0], self.longest[1]):
                     self.longest = words
             case "REUSE":
@@ -88,7 +88,7 @@ class SubGroupCounts:
                 self.overflow = max(self.overflow, *words)
 
     def executions_of_longest(self, layout: SubGroupLayout, blocks: Iterable[BlockCosts]) -> dict[str, int]:
-        """How often the work-item of most instructions executed each block, by label."""
+        """Return the executions of each block by the work-item with the most instructions, by label."""
         columns, alike = layout.columns, layout.alike
         _, _, *counted = self.longest
         executions: Counter[str] = Counter()
@@ -101,7 +101,7 @@ class SubGroupCounts:
     def by_width(
         self, layout: SubGroupLayout, instructions: int, sub_groups: Sequence[int]
     ) -> dict[str, dict[str, int]]:
-        """Counts of a launch of so many instructions, phis left out, and sub-groups of each width."""
+        """Return counts by width, given `instructions` without phis, and `sub_groups` by width."""
         by_width = {}
         alike, forms = len(layout.alike), len(layout.forms)
         for number, width in enumerate(WIDTHS):
@@ -119,7 +119,7 @@ class SubGroupCounts:
                 counts[f"lines_64_{side}"] += lines_64
                 counts[f"lines_128_{side}"] += lines_128
             entries = self.entries[number * alike :][:alike]
-            if alike and not any(self.entries):  # all run their only segment, without a look at each group
+            if alike and not any(self.entries):  # one segment, which all run, is not counted by group
                 entries = [sub_groups[number]]
             executed = sum(w * n for w, n in zip(layout.weights, entries, strict=True))
             sums = self.forms[number * forms :][:forms]
@@ -130,9 +130,9 @@ class SubGroupCounts:
         return by_width
 
     def reuse_bytes(self, distinct: Mapping[str, int], moved: Sequence[int]) -> dict[str, object]:
-        """Bytes that reach memory behind caches, by size of line, groups that run together, and size.
+        """Return the bytes that reach memory behind caches, by line size, concurrent groups, and cache size.
 
-        Sampled lines stand for as many as there are: `distinct`, by size. The few lines that are accessed too
+        Sampled lines are scaled to all of them: `distinct`, by size. The few lines that are accessed too
         often to be sampled stay in every cache: the distinct bytes read and written are `moved` once.
         """
         rate, *rest = self.reuse
@@ -140,10 +140,12 @@ class SubGroupCounts:
         for number, groups in enumerate(_TOGETHER):
             for half, (line, traffic) in enumerate(lines.items()):
                 start = (2 * number + half) * (2 + len(_CACHES))
-                seen, first, *sizes = rest[start : start + 2 + len(_CACHES)]
-                if distinct[line] and not seen:
+                sampled_lines, first, *sizes = rest[start : start + 2 + len(_CACHES)]
+                if distinct[line] and not sampled_lines:
                     first, *sizes = [sum(-(-nbytes // int(line)) for nbytes in moved)] * (1 + len(_CACHES))
-                weight = int(line) * (1 if rate == 1 or not seen else max(distinct[line] / seen, 1))
+                weight = int(line) * (
+                    1 if rate == 1 or not sampled_lines else max(distinct[line] / sampled_lines, 1)
+                )
                 traffic[str(groups)] = {
                     "first": round(first * weight),
                     **{str(size): round(n * weight) for size, n in zip(_CACHES, sizes, strict=True)},
@@ -156,7 +158,7 @@ class SubGroupCounts:
         }
 
     def patterns(self, layout: SubGroupLayout) -> Mapping[str, int]:
-        """Pairs of neighbours by how their addresses of global memory change, and bytes of strides."""
+        """Count pairs of neighbours by the difference of their global addresses, and sum bytes of strides."""
         patterns = dict.fromkeys((*_PAIRS, "stride_bytes"), 0)
         for site, words in self.sites.items():
             if not layout.sites[site].is_local:
@@ -171,28 +173,28 @@ def _add(to: list[int], words: Sequence[int]) -> None:
 
 @dataclass
 class Counts(Tally):
-    """Everything counted in one launch."""
+    """Counts of one launch."""
 
     unique_reads: int = 0  # Distinct addresses read and written
     unique_writes: int = 0
     # Distinct bytes read and written in local memory, and in all other memory that the work-items share
     distinct: Counter[tuple[str, str]] = field(default_factory=Counter)
-    # The same read and written of each buffer or variable, and its distinct lines of 64 and of 128 bytes, by
-    # its address and size
+    # Distinct bytes read and written of each buffer or variable, and its distinct lines of 64 and of 128
+    # bytes, by its address and size
     distinct_of: dict[tuple[int, int], tuple[int, int, int, int]] = field(default_factory=dict)
-    # How many bytes before and behind a buffer were read, by its address
+    # Bytes read before and behind a buffer, by its address
     beyond: dict[int, tuple[int, int]] = field(default_factory=dict)
-    # For each number of skipped bits: how many addresses have each number of accesses
+    # For each number of skipped bits: number of addresses with each number of accesses
     addresses: list[Histogram] = field(default_factory=lambda: [Counter() for _ in range(ADDRESS_LEVELS)])
-    # How many pieces between barriers, and work-items, have each number of instructions
+    # Numbers of pieces between barriers, and of work-items, with each number of instructions
     pieces: Histogram = field(default_factory=Counter)
     totals: Histogram = field(default_factory=Counter)
     branch_executions: Counter[int] = field(default_factory=Counter)  # Executions of each static branch
     executions: Counter[str] = field(default_factory=Counter)  # Executions of each block, by its label
     outcomes: dict[int, Outcomes] = field(default_factory=dict)  # Of each history
-    # How often each sequence of outcomes occurred, by the outcomes behind a leading 1; if asked for
+    # Occurrences of each sequence of outcomes, by the outcomes behind a leading 1; optional
     histories: dict[int, dict[int, int]] = field(default_factory=dict)
-    order: int = 0  # Sum over work-items of the position of their last load or store; 0 if not asked for
+    order: int = 0  # Sum over work-items of the position of their last load or store; optional
     conflict: bool = False  # Threads wrote and used the same memory
     sub_groups: SubGroupCounts = field(default_factory=SubGroupCounts)
 
@@ -233,8 +235,8 @@ def read_results(words: npt.NDArray[np.uint64], layout: ResultLayout) -> Counts:
         elif tag == _BEYOND:
             counts.beyond[int(body[0])] = int(body[1]), int(body[2])
         elif tag == _DISTINCT:
-            place, read, written, start, nbytes, *lines = body.tolist()
-            space = "local" if place == CONSTANTS["LOCAL"] else "global"
+            memory, read, written, start, nbytes, *lines = body.tolist()
+            space = "local" if memory == CONSTANTS["LOCAL"] else "global"
             if space == "global":
                 counts.distinct_of[start, nbytes] = read, written, lines[0], lines[1]
             counts.distinct[space, "read"] += read
@@ -259,9 +261,9 @@ def _read_dynamic(counts: Counts, *words: int) -> None:
 
 
 def _read_levels(counts: Counts, rows: list[list[int]]) -> None:
-    """Levels from 11 on are granules of 1, 2, 4 and 8 bytes."""
+    """Add histograms of addresses; levels from 11 on are granules of 1, 2, 4 and 8 bytes."""
     for level, count, addresses in rows:
-        # The addresses of a granule of 2^k bytes are as many with up to k bits skipped.
+        # The number of addresses of granules of 2^k bytes is the same with up to k bits skipped.
         for target in [level] if level < ADDRESS_LEVELS else range(level - ADDRESS_LEVELS + 1):
             counts.addresses[target][count] += addresses
 

@@ -1,4 +1,4 @@
-"""What is said of a kernel that failed: which work-item, in which line, at which memory, as far as known."""
+"""Messages on kernels that failed: work-item, line and memory, as far as known."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ def _signed(word: int) -> int:
 
 
 def _outside(distance: int, nbytes: int) -> int:
-    """How far outside a buffer an offset is; 0 inside."""
+    """Return the distance of an offset from a buffer; 0 inside."""
     return -distance if distance < 0 else max(0, distance - nbytes + 1)
 
 
 def describe_fault(status: Sequence[int], launch: Launch, memory: Memory, layout: ResultLayout) -> str:
-    """Sentence that says what failed, where, and on what; see the calls of ``cc_fail``."""
+    """Return a sentence on the fault, its location and its memory; see the calls of ``cc_fail``."""
     return _Fault(launch, memory, layout).sentence(status)
 
 
@@ -94,7 +94,7 @@ class _Fault:
         return f"{group} was stopped by {signal.Signals(number).name}"
 
     def _global_id(self, groups: Sequence[int], item: int) -> list[int]:
-        """Global id of a work-item by its number in a group, the last of which may be smaller."""
+        """Return the global id of a work-item by its number in a group; the last group may be smaller."""
         launch, ids = self.launch, []
         sizes = three(launch.local_size, 1), three(launch.global_size, 1), three(launch.global_offset, 0)
         for group, local, size, offset in zip(groups, *sizes, strict=True):
@@ -104,7 +104,7 @@ class _Fault:
         return ids[: len(launch.local_size)]
 
     def _accessed(self, address: int, counted: int, offset: int) -> str:
-        """What a signal's address is: itself, or that of the counter of an address or of an offset."""
+        """Describe a signal's address: of data, or of the counter of an address or of a local offset."""
         if address == _NO_ADDRESS:
             return "an address that no memory can have"
         local, offset = self.memory.local_bytes, _signed(offset)
@@ -115,7 +115,7 @@ class _Fault:
         return min(candidates, key=itemgetter(0))[1]
 
     def _nearest(self, address: int) -> tuple[int, str]:
-        """How far an address is from what is next to it, and what that is."""
+        """Return the distance of an address from the nearest buffer, with a description."""
         address = _signed(address)
         if abs(address) < _NEAR:
             arguments = enumerate(zip(self.launch.args, self.layout.parameters, strict=True))

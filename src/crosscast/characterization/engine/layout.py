@@ -1,6 +1,6 @@
-"""What the engine has to know of an instrumented kernel: the layout of what it needs and of what it leaves.
+"""Layout of an instrumented kernel's inputs and results, for the engine.
 
-Instrumentation fills it in; running a kernel, reading its counts and telling its faults need nothing else.
+Instrumentation fills it in; running a kernel, reading its counts and describing its faults need nothing else.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ CLASSES = ("sse", "alu", "mem", "fp", "stack", "string", "shift", "control")
 """Classes of the instruction mix, in the order of Table 4 of Moolchandani et al. 2022."""
 
 OTHER = "other"
-"""What is none of them: a phi, or a change of type that costs nothing."""
+"""Class of all other instructions: phis, and changes of type without cost."""
 
 
 @dataclass
@@ -49,7 +49,7 @@ class Tally:
         return sum(self.reads.values()) + sum(self.writes.values())
 
     def add_times(self, other: Tally, times: int) -> None:
-        """Add another tally, so many times."""
+        """Add a multiple of another tally."""
         for name in ("opcodes", "widths", "classes", "reads", "writes", "plain", "work", "kinds"):
             total = getattr(self, name)
             for key, n in getattr(other, name).items():
@@ -60,9 +60,9 @@ class Tally:
 
 @dataclass
 class BlockCosts(Tally):
-    """What one execution of a basic block costs, and how to know how often it ran.
+    """Cost of one execution of a basic block, and its number of executions by counters.
 
-    Its accesses are those whose address space is known.
+    Only accesses of known address space are included.
     """
 
     label: str = ""  # Label of the block
@@ -73,12 +73,12 @@ class BlockCosts(Tally):
 
 
 class AccessSite(NamedTuple):
-    """A static access, as the runtime reads it."""
+    """A static access, as passed to the runtime."""
 
     flags: int
-    nbytes: int  # 0 for texels, whose size the image says
-    shift: int  # Logarithm of the alignment of its addresses, as far as a sector goes
-    buffer: int = -1  # Position of the parameter whose buffer it accesses, if it can be one only
+    nbytes: int  # 0 for texels, whose size depends on the image
+    shift: int  # Logarithm of the alignment of its addresses, up to a sector
+    buffer: int = -1  # Position of the parameter whose buffer it accesses, if that is unique
 
     @property
     def is_local(self) -> bool:
@@ -92,13 +92,13 @@ class AccessSite(NamedTuple):
 
 
 class Recorded(NamedTuple):
-    """An access whose addresses a segment leaves to the runtime."""
+    """An access whose addresses a segment records for the runtime."""
 
     segment: int
     site: int
     mode: int  # `ONCE`, `STREAM` or `RUNS` of the runtime
-    number: int  # Among those that are recorded once, or among all streams
-    order: int  # Where it stands in the segment
+    number: int  # Number among those recorded once, or among all streams
+    order: int  # Position in the segment
 
 
 @dataclass(frozen=True)
@@ -106,33 +106,33 @@ class Form:
     """Executions of blocks that differ between work-items: a sum of columns."""
 
     terms: tuple[tuple[int, int], ...]  # Column and coefficient
-    weight: int  # Instructions that one execution stands for
+    weight: int  # Instructions of one execution
 
 
 @dataclass(frozen=True)
 class SubGroupLayout:
-    """What is recorded for sub-groups, and how executions of blocks by work-items follow from counters."""
+    """Records for sub-groups, and executions of blocks by work-items as sums of counters."""
 
     sites: Sequence[AccessSite] = ()
     recorded: Sequence[Recorded] = ()
-    once: int = 0  # How many of these are recorded once, and how many as streams
+    once: int = 0  # Number of these recorded once, and as streams
     streams: int = 0
     stream_words: int = 0  # Room in a stream
-    # For each counter: its column if work-items differ, or else its index among what a group counts once
+    # For each counter: its column if work-items differ, or else its index among those counted once a group
     columns: Mapping[int, int] = field(default_factory=dict)
     alike: Mapping[int, int] = field(default_factory=dict)
-    forms: Sequence[Form] = ()  # The first one is of all instructions, and weighs nothing
-    # By index among what a group counts once: instructions without phis, and with them
+    forms: Sequence[Form] = ()  # The first one is of all instructions, with weight 0
+    # By index among those counted once a group: instructions without phis, and with them
     weights: Sequence[int] = ()
     totals: Sequence[int] = ()
 
 
 @dataclass(frozen=True)
 class ParameterLayout:
-    """A parameter of the kernel, and the memory that it points to."""
+    """A parameter of the kernel, and its memory."""
 
-    name: str  # As the program has it
-    region: MemoryRegion  # Without its start and size, which the launch gives
+    name: str  # Name in the program
+    region: MemoryRegion  # Without start and size, which depend on the launch
     is_buffer: bool  # It points to global or constant memory
     is_accessed: bool  # The kernel may access that memory, and may write to it
     is_written: bool
@@ -140,32 +140,30 @@ class ParameterLayout:
 
 @dataclass(frozen=True)
 class ResultLayout:
-    """What an instrumented kernel needs of memory, and what stands where in its results."""
+    """Memory of an instrumented kernel, and the layout of its results."""
 
     parameters: Sequence[ParameterLayout]
-    variables: Sequence[
-        tuple[str, MemoryRegion]
-    ]  # The program's variables by symbol, their start still unknown
+    variables: Sequence[tuple[str, MemoryRegion]]  # The program's variables by symbol, without start
     writes_variables: bool  # The kernel may write to them
     local_regions: Sequence[MemoryRegion]  # Variables in local memory, which start at an offset
     local_bytes: int  # Bytes of these together
     stack_bytes: int  # Private arrays of a work-item on the stack, and those that live across barriers
     private_bytes: int
     live_bytes: int  # Of a work-group, for values that live across barriers
-    cut_lines: Sequence[int]  # By segment: source line of what it stands behind, 0 if that is not known
-    fault_lines: Sequence[int]  # Source line of each place that tells where it fails
+    cut_lines: Sequence[int]  # By segment: source line of the cut before it, 0 if unknown
+    fault_lines: Sequence[int]  # Source line of each fault site
     print_calls: Sequence[Sequence[str]]  # Types of the arguments of each call of ``printf``
     is_ordered: bool  # Results depend on the order of work-groups
-    per_warp: bool  # Work-items do not all stand at the same cut
-    counts_fit_32_bits: bool  # What one run of a segment counts
+    per_warp: bool  # Work-items may be at different cuts
+    counts_fit_32_bits: bool  # The counts of one run of a segment
     blocks: Sequence[BlockCosts]  # Of every segment
-    counters: int  # How many there are
+    counters: int  # Number of counters
     strided: int  # Numbers of strided accesses and of their parts
     order_counter: int | None  # Counter of the positions of last loads and stores
     conditional_writes: Mapping[int, str]  # Address space by counter of a compare-exchange's successes
-    histories: int  # How many there are, and those kept in memory
+    histories: int  # Number of histories, and those kept in memory
     histories_in_memory: Sequence[int]
-    instructions_per_item: int | None  # Where each work-item is known to run as many
+    instructions_per_item: int | None  # If it is known to be the same for all work-items
     sub_groups: SubGroupLayout
 
     @property
@@ -175,7 +173,7 @@ class ResultLayout:
 
     @property
     def compares_items(self) -> bool:
-        """Whether work-items of a group are compared when they have ended."""
+        """Whether work-items of a group are compared at their ends."""
         return self.has_several_segments or bool(self.sub_groups.columns)
 
     def is_accessed(self, position: int) -> bool:
@@ -183,11 +181,11 @@ class ResultLayout:
         return self.parameters[position].is_accessed
 
     def access_weights(self) -> list[int]:
-        """Accesses with a counter in memory that one count of each counter stands for."""
+        """Return the accesses with a counter in memory for one count of each counter."""
         return self._weights((block, block.accesses - block.strided) for block in self.blocks)
 
     def instruction_weights(self) -> list[int]:
-        """Instructions that one count of each counter stands for."""
+        """Return the instructions for one count of each counter."""
         return self._weights((block, block.instructions) for block in self.blocks)
 
     def _weights(self, costs: Iterator[tuple[BlockCosts, int]]) -> list[int]:

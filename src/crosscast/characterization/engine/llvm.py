@@ -1,4 +1,4 @@
-"""LLVM's work on a program: reading its IR, and compiling what was made of it. Both in a child process."""
+"""LLVM in a child process: reading the IR of a program, and compiling the instrumented IR."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _LONG_LINES = 25_000  # of which even few optimizations take long
 
 
 class LLVMRefusedError(InputError):
-    """LLVM refused its input, crashed on it, or took too long; the message is only the reason."""
+    """LLVM refused its input, crashed on it, or took too long; the message is the reason only."""
 
 
 class _CrashedError(LLVMRefusedError):
@@ -36,22 +36,22 @@ def parse(content: bytes, *, is_text: bool) -> ir.Parsed:
     LLVMRefusedError
         If LLVM does not accept it.
     """
-    text, found = _do("parse", {"is_text": is_text}, [content], results=2)
-    return ir.Parsed.from_json(text.decode(errors="replace"), found)
+    text, facts = _do("parse", {"is_text": is_text}, [content], results=2)
+    return ir.Parsed.from_json(text.decode(errors="replace"), facts)
 
 
 def build(
-    own: str, library: str, exported: Sequence[str], native: str = "", *, quick: bool = False
+    kernel: str, library: str, exported: Sequence[str], native: str = "", *, quick: bool = False
 ) -> tuple[bytes, list[str], bytes]:
-    """Compile host IR, linked with what it calls of a library; only the names `exported` stay visible.
+    """Compile host IR, linked with the library functions that it calls; only `exported` names stay visible.
 
-    Beside it the same is done with `native`, the kernel as it counts nothing, if it is given. A `quick` build
-    takes half as long, and its code up to twice as long; both compute the same values.
+    `native`, the uninstrumented kernel, is compiled as well if it is given. A `quick` build takes half as long,
+    and its code up to twice as long; both compute the same values.
 
     Returns
     -------
     tuple
-        The object file; the names of functions that are still undefined; and the object file of `native`,
+        The object file; the names of undefined functions; and the object file of `native`,
         empty if there is none or LLVM refuses it.
 
     Raises
@@ -59,15 +59,15 @@ def build(
     LLVMRefusedError
         If LLVM does not accept it.
     """
-    given = [own.encode(), library.encode(), native.encode()]
-    quickest = 0 if own.count("\n") > _LONG_LINES else 1
+    contents = [kernel.encode(), library.encode(), native.encode()]
+    quickest = 0 if kernel.count("\n") > _LONG_LINES else 1
     level, code_level = (quickest, 0) if quick else (3, 3)
     facts = {"exported": list(exported), "level": level, "code_level": code_level}
     try:
-        content, undefined, uncounted = _do("build", facts, given, results=3)
-    except _CrashedError:  # mostly in one of its optimizations
+        content, undefined, uncounted = _do("build", facts, contents, results=3)
+    except _CrashedError:  # mostly in an optimization
         facts |= {"level": 1, "code_level": 3}
-        content, undefined, uncounted = _do("build", facts, given, results=3)
+        content, undefined, uncounted = _do("build", facts, contents, results=3)
     names: list[str] = json.loads(undefined)
     return content, names, uncounted
 
@@ -91,26 +91,26 @@ def amd_registers(program: str, library: str, kernel: str, processor: str) -> di
     return counts
 
 
-def _do(task: str, facts: Mapping[str, object], given: Sequence[bytes], *, results: int) -> list[bytes]:
-    job = json.dumps({"task": task, **facts, "given": len(given)}).encode()
+def _do(task: str, facts: Mapping[str, object], inputs: Sequence[bytes], *, results: int) -> list[bytes]:
+    job = json.dumps({"task": task, **facts, "given": len(inputs)}).encode()
     with ExitStack() as stack:
-        contents = [b"", job, *given, *[b""] * results]  # the first is for errors
+        contents = [b"", job, *inputs, *[b""] * results]  # the first is for errors
         files = [stack.enter_context(memory_file(f"crosscast-{task}", content)) for content in contents]
         code = workers.run("llvm", files, lambda worker: worker.wait(_LIMIT_S[task]))
         if code is None:
             raise LLVMRefusedError(f"LLVM did not end within {_LIMIT_S[task]} s")
         if code:
-            said = Path(f"/proc/self/fd/{files[0]}").read_text(errors="replace").split()
-            raise (_CrashedError if code < 0 else LLVMRefusedError)(_reason(code, " ".join(said)))
+            errors = Path(f"/proc/self/fd/{files[0]}").read_text(errors="replace").split()
+            raise (_CrashedError if code < 0 else LLVMRefusedError)(_reason(code, " ".join(errors)))
         return [Path(f"/proc/self/fd/{fd}").read_bytes() for fd in files[-results:]]
 
 
-def _reason(code: int, said: str) -> str:
+def _reason(code: int, errors: str) -> str:
     if code == _REFUSED:
-        return said
+        return errors
     if code > 0:
-        return f"LLVM's process ended with code {code}{f': {said[:300]}' if said else ''}"
+        return f"LLVM's process ended with code {code}{f': {errors[:300]}' if errors else ''}"
     name = signal.Signals(-code).name
-    # What LLVM says of itself comes first, and a trace of the stack after it.
-    reason = said.split(" PLEASE submit")[0].split(" Stack dump")[0].split(" #0 ")[0][:300]
+    # LLVM's message comes first, and a stack trace after it.
+    reason = errors.split(" PLEASE submit")[0].split(" Stack dump")[0].split(" #0 ")[0][:300]
     return f"LLVM was stopped by {name}{f': {reason}' if reason else ''}"

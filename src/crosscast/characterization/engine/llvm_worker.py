@@ -1,7 +1,7 @@
-"""The worker process in which LLVM runs, and the children that it forks: each does one job and ends.
+"""Worker process in which LLVM runs, and its forked children, of which each does one job.
 
-LLVM aborts on some input that it cannot read or compile, and takes very long for some. Neither is
-this package's to mend, so all of LLVM stands in processes that may crash or be killed.
+LLVM aborts on some input that it cannot read or compile, and takes very long for some, so all of LLVM runs in
+processes that may crash or be killed.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ _REFUSED = 3
 _MEMORY_BYTES = 8 << 30
 _PR_SET_PDEATHSIG = 1
 _UNSIZED = ("void", "label", "metadata", "token")
-# What may not stand in a variable's name: more than letters would need quotes, and `cc` is the runtime's.
+# Forbidden in a variable's name: some characters would need quotes, and `cc` is the runtime's prefix.
 _STRANGE = re.compile(r"[^\w.$-]|^cc(?=[_.])", re.ASCII)
-# LLVM takes much more than twice as long for twice the code: what is larger is optimized less.
+# LLVM's time is superlinear in the code: larger code is optimized less.
 _WHOLE_OPTIMIZATION, _ANY_OPTIMIZATION = 50_000, 150_000
 
 # LLVM unrolls a loop that a pragma names to 16,384 instructions. Compilers of the programs that were measured
@@ -42,24 +42,24 @@ _FLOATING = re.compile(r"v_(?:pk_)?(?:add|sub|mul|fma|mac|mad)\w*_f(?:16|32|64)"
 
 
 class LlvmJob(TypedDict, total=False):
-    """What the first file of a task says."""
+    """Description of a task, in its first file."""
 
     task: str  # One of `_TASKS`
-    given: int  # How many files it reads
-    is_text: bool  # Of `parse`: whether the module is text
-    exported: list[str]  # Of the others: names that stay visible
-    level: int  # Of optimization, from 0 to 3
-    code_level: int  # Of what the backend does to its code, from 0 to 3
-    kernel: str  # Of `amd`: its name
-    processor: str  # Of `amd`: such as gfx1030
+    given: int  # Number of input files
+    is_text: bool  # For `parse`: whether the module is text
+    exported: list[str]  # For `build`: names that stay visible
+    level: int  # Optimization level, from 0 to 3
+    code_level: int  # Optimization level of the backend, from 0 to 3
+    kernel: str  # For `amd`: its name
+    processor: str  # For `amd`: such as gfx1030
 
 
-def _handle(given: Sequence[int]) -> int:
-    """Do the task that the first file describes, with the next ones; the last ones are for what it makes."""
+def _handle(descriptors: Sequence[int]) -> int:
+    """Do the task that the first file describes; its inputs follow, and the last files are its outputs."""
     _, most = resource.getrlimit(resource.RLIMIT_AS)
     limit = _MEMORY_BYTES if most == resource.RLIM_INFINITY else min(_MEMORY_BYTES, most)
     resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
-    task, *files = map(_file, given)
+    task, *files = map(_file, descriptors)
     job = json.loads(task.read_bytes())
     try:
         results = _TASKS[job["task"]](job, *(file.read_bytes() for file in files[: job["given"]]))
@@ -72,12 +72,12 @@ def _handle(given: Sequence[int]) -> int:
 
 
 def _file(descriptor: int) -> Path:
-    """The file of a descriptor, from its start wherever the other process stands in it."""
+    """Return the file of a descriptor, opened from its start whatever the other process's offset."""
     return Path(f"/proc/self/fd/{descriptor}")
 
 
 def _parse(job: LlvmJob, content: bytes) -> tuple[bytes, bytes]:
-    """A module's canonical text, and what is in it (see `ir.Parsed`)."""
+    """Return a module's canonical text and its facts (see `ir.Parsed`)."""
     parsed = llvm.parse_assembly(content.decode()) if job["is_text"] else llvm.parse_bitcode(content)
     parsed.verify()
     for value in (*parsed.global_variables, *parsed.functions):
@@ -112,31 +112,31 @@ def _parse(job: LlvmJob, content: bytes) -> tuple[bytes, bytes]:
         if not function.is_declaration
     }
     variables = {v.name: layout.get_abi_size(v.global_value_type) for v in parsed.global_variables}
-    found = {
+    facts = {
         "triple": parsed.triple,
         "functions": functions,
         "sizes": sizes,
         "structures": structures,
         "variables": variables,
     }
-    return str(parsed).encode(), json.dumps(found).encode()
+    return str(parsed).encode(), json.dumps(facts).encode()
 
 
-def _build(job: LlvmJob, own: bytes, library: bytes, native: bytes) -> tuple[bytes, bytes, bytes]:
-    """Object code of a module and what it calls of a library; the functions that are still undefined; and
-    object code of the same kernel as it counts nothing, which a process of its own makes meanwhile.
+def _build(job: LlvmJob, kernel: bytes, library: bytes, native: bytes) -> tuple[bytes, bytes, bytes]:
+    """Return object code of a module with the library functions that it calls; the names of undefined
+    functions; and object code of the uninstrumented kernel, which another process compiles meanwhile.
     """
     if not native:
-        return *_compile(job, own, library), b""
+        return *_compile(job, kernel, library), b""
     uncounted = os.memfd_create("crosscast-native")
     child = _fork_native(job, native, library, uncounted)
-    counted = _compile(job, own, library)
+    counted = _compile(job, kernel, library)
     has_failed = os.waitpid(child, 0)[1]
     return *counted, b"" if has_failed else _file(uncounted).read_bytes()
 
 
 def _fork_native(job: LlvmJob, native: bytes, library: bytes, file: int) -> int:
-    """Start the process that compiles a kernel as it counts nothing, to a file."""
+    """Start a process that compiles the uninstrumented kernel to a file."""
     child = os.fork()
     if not child:
         code = 1
@@ -150,22 +150,22 @@ def _fork_native(job: LlvmJob, native: bytes, library: bytes, file: int) -> int:
     return child
 
 
-def _compile(job: LlvmJob, own: bytes, library: bytes) -> tuple[bytes, bytes]:
-    """Object code of a module and what it calls of a library; and the functions that are still undefined."""
-    large = own.count(b"\n") > _ANY_OPTIMIZATION
+def _compile(job: LlvmJob, kernel: bytes, library: bytes) -> tuple[bytes, bytes]:
+    """Return object code of a module with the library functions that it calls, and undefined functions."""
+    large = kernel.count(b"\n") > _ANY_OPTIMIZATION
     machine = _target_machine(0 if large else job["code_level"])
     header = f'target datalayout = "{machine.target_data}"\ntarget triple = "{machine.triple}"\n'
     exported = set(job["exported"])
-    parsed = llvm.parse_assembly(header + own.decode())
+    parsed = llvm.parse_assembly(header + kernel.decode())
     if library:
         linked = llvm.parse_assembly(header + library.decode())
-        # What the backend alone calls is not called yet, and linkonce would leave it behind.
+        # Functions that only the backend calls have no caller yet, and linkonce would drop them.
         _set_linkage(linked, exported, others="linkonce_odr")
         parsed.link_in(linked)
     parsed.verify()
     _set_linkage(parsed, exported, others="internal")
     if not large:
-        _optimize(parsed, machine, job["level"] if own.count(b"\n") <= _WHOLE_OPTIMIZATION else 1)
+        _optimize(parsed, machine, job["level"] if kernel.count(b"\n") <= _WHOLE_OPTIMIZATION else 1)
     undefined = [f.name for f in parsed.functions if f.is_declaration]
     return machine.emit_object(parsed), json.dumps(undefined).encode()
 
@@ -272,9 +272,9 @@ def _registers_of(assembly: str, kernel: str) -> dict[str, int]:
 
 
 def _release_code() -> None:
-    """Give back the memory of LLVM's code, which starting has touched, and which only children run.
+    """Release the memory of LLVM's code, which only children run.
 
-    They get it from the file anew, as children always do.
+    They read it from the file again.
     """
     libc = ctypes.CDLL(None)
     for mapping in re.split(r"^(?=\w+-\w+ )", Path("/proc/self/smaps").read_text(), flags=re.MULTILINE):
@@ -289,5 +289,5 @@ if __name__ == "__main__":
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     _release_code()
-    # By its place, so that this process imports nothing else of the package.
+    # By its path, so that this process imports nothing else of the package.
     runpy.run_path(str(Path(__file__).with_name("worker.py")))["main"](_handle)

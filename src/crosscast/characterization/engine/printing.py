@@ -1,8 +1,8 @@
-"""What a kernel printed with OpenCL C's ``printf`` (OpenCL C 1.2, section 6.12.13).
+"""Output of OpenCL C's ``printf`` in kernels (OpenCL C 1.2, section 6.12.13).
 
-The engine records the arguments of each executed call as bytes; they become text here, outside of the process
-that runs the kernel. A record is the number of the call of ``printf``, the number of its arguments, and the
-arguments, each with its length. All numbers have 8 bytes.
+The engine records the arguments of each executed call as bytes, which are formatted here, outside of the
+process that runs the kernel. A record is the number of the call of ``printf``, the number of its arguments,
+and the arguments, each with its length. All numbers have 8 bytes.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-# The width of one conversion is the kernel's to choose; beyond what C guarantees it only costs memory.
+# The longest field that C guarantees; a kernel could ask for any width, which costs memory.
 _LONGEST_FIELD = 4095
 _SPECIFICATION = re.compile(
     rb"%(?P<flags>[-+ #0]*)(?P<width>\d+|\*)?(?:\.(?P<precision>\d*|\*))?"
@@ -29,11 +29,11 @@ _SPACE = re.compile(r" addrspace\(\d+\)")
 _C = ctypes.CDLL(None)
 
 Value = tuple[str, bytes]
-"""A type of LLVM and the bytes of a value, of a pointer to characters those that it points to."""
+"""LLVM type and bytes of a value; a pointer to characters has those of the string."""
 
 
 def printed(data: bytes, calls: Sequence[Sequence[str]]) -> str:
-    """Text of all calls, in order; `calls` has the types of the arguments of each call in the program."""
+    """Return the text of all calls in order; `calls` has the argument types of each call in the program."""
     reader = io.BytesIO(data)
 
     def number() -> int:
@@ -52,10 +52,10 @@ def printed(data: bytes, calls: Sequence[Sequence[str]]) -> str:
 
 
 def render(format_string: bytes, values: Sequence[Value]) -> str:
-    """Text that one call of ``printf`` writes.
+    """Format one call of ``printf``.
 
-    What OpenCL C leaves undefined never fails: a number of another type than the conversion
-    expects is printed by its own type, and a conversion without an argument stands as it is.
+    Undefined behaviour of OpenCL C never fails: a number of another type than the conversion
+    expects is printed by its type, and a conversion without an argument is left unchanged.
 
     >>> render(b"%#v2hhx %2d%%", [("<2 x i8>", b"\\xfa\\x01"), ("i32", b"\\x07\\0\\0\\0")])
     '0xfa,0x1  7%'
@@ -66,7 +66,7 @@ def render(format_string: bytes, values: Sequence[Value]) -> str:
 
 
 def _convert(match: re.Match[bytes], arguments: Iterator[Value]) -> bytes:
-    """Text of one specification; it takes its arguments from `arguments`."""
+    """Format one specification, with the next of `arguments`."""
     flags, conversion = match["flags"], match["conversion"]
     if conversion == b"%":
         return b"%"
@@ -80,7 +80,7 @@ def _convert(match: re.Match[bytes], arguments: Iterator[Value]) -> bytes:
     vector = _VECTOR_TYPE.fullmatch(type_name)
     count, element = (int(vector[1]), vector[2]) if vector else (1, type_name)
     if conversion == b"s" and element not in _DTYPES:
-        # What is recorded of a null pointer is its own bytes, and of a string what stands before its end.
+        # A null pointer is recorded by its bytes, and a string up to its end.
         characters = b"(null)" if data[:8] == bytes(8) else data.split(b"\0", 1)[0]
         return _padded(characters[: None if precision is None or precision < 0 else precision], flags, width)
     dtype = np.dtype(_DTYPES.get(element, "<u8"))
@@ -97,25 +97,25 @@ def _convert(match: re.Match[bytes], arguments: Iterator[Value]) -> bytes:
             address = int(number) if math.isfinite(number) else 0
             texts.append(_padded(f"0x{address:x}".encode(), flags, width))
         elif conversion in b"fFeEgGaA":
-            own = _signed(number, 8 * dtype.itemsize) if isinstance(number, int) else number
-            texts.append(_c_text(layout + conversion, ctypes.c_double(own)))
+            value = _signed(number, 8 * dtype.itemsize) if isinstance(number, int) else number
+            texts.append(_c_text(layout + conversion, ctypes.c_double(value)))
         elif not math.isfinite(number):
             texts.append(_c_text(layout + b"f", ctypes.c_double(number)))
         elif conversion in b"dics":
-            whole = _signed(int(number), bits if isinstance(number, int) else 64)
-            texts.append(_c_text(layout + b"lld", ctypes.c_longlong(whole)))
+            integer = _signed(int(number), bits if isinstance(number, int) else 64)
+            texts.append(_c_text(layout + b"lld", ctypes.c_longlong(integer)))
         else:
-            whole = int(number) & ((1 << (bits if isinstance(number, int) else 64)) - 1)
-            texts.append(_c_text(layout + b"ll" + conversion, ctypes.c_ulonglong(whole)))
+            integer = int(number) & ((1 << (bits if isinstance(number, int) else 64)) - 1)
+            texts.append(_c_text(layout + b"ll" + conversion, ctypes.c_ulonglong(integer)))
     return b",".join(texts)
 
 
 def _amount(text: bytes | None, arguments: Iterator[Value]) -> int | None:
-    """Width or precision: absent, a number, nothing after the period (0), or the next argument."""
+    """Return a width or precision: absent, a number, 0 for a period alone, or the next argument."""
     if text is None:
         return None
     if text != b"*":
-        # More digits than the limit has cannot matter.
+        # More digits than those of the limit do not matter.
         return int(text.lstrip(b"0")[:9] or b"0")
     type_name, data = next(arguments, ("i32", bytes(4)))
     return int.from_bytes(data[:4], "little", signed=True) if type_name in _DTYPES else None
@@ -126,13 +126,13 @@ def _padded(characters: bytes, flags: bytes, width: int) -> bytes:
 
 
 def _signed(number: int, bits: int) -> int:
-    """The lowest bits as a number with a sign."""
+    """Return the lowest bits as a signed number."""
     half = 1 << (bits - 1)
     return ((number + half) & (2 * half - 1)) - half
 
 
 def _c_text(layout: bytes, value: object) -> bytes:
-    """A number as the C library writes it."""
+    """Format a number by the C library."""
     text = ctypes.create_string_buffer(2 * _LONGEST_FIELD)
     _C.snprintf(text, ctypes.c_size_t(len(text)), layout, value)
     return text.value

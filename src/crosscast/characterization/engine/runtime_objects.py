@@ -1,4 +1,4 @@
-"""The runtime that is linked to every kernel: its object files, compiled once for this machine."""
+"""Object files of the runtime that is linked to every kernel, compiled once for this machine."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ _LEVELS = {
     "threads": "-O1",
     "native": "-O1",
 }
-"""Optimization of each unit."""
+"""Optimization level of each unit."""
 _OF_FEW_KERNELS = {"warps": ("cc_run_warps", "cc_collective")}
-"""Units that only kernels need which call one of these functions."""
+"""Units for kernels that call one of these functions."""
 
 _X86_64_V3 = frozenset({"avx2", "bmi1", "bmi2", "f16c", "fma", "abm", "movbe"})
 _X86_64_V4 = _X86_64_V3 | {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"}
@@ -38,10 +38,10 @@ _X86_64_V4 = _X86_64_V3 | {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx51
 
 @functools.cache
 def start() -> None:
-    """Compile the units that all kernels need, and start the process that LLVM runs in.
+    """Compile the units of all kernels, and start LLVM's process.
 
-    To be called before anything large is imported: a compiler takes much memory, and gives it back before
-    this returns. Errors show when the objects are asked for.
+    To be called before large imports: the compiler takes much memory, and releases it before
+    this returns. Errors are raised when the objects are used.
     """
     with contextlib.suppress(CrosscastError, OSError):
         objects()
@@ -49,13 +49,13 @@ def start() -> None:
 
 
 def objects(called: Container[str] = ()) -> list[Path]:
-    """Object files of the runtime that a kernel needs which calls these functions."""
+    """Return the object files for a kernel that calls these functions."""
     rare = [unit for unit, names in _OF_FEW_KERNELS.items() if any(name in called for name in names)]
     return [_object(unit) for unit in (*_LEVELS, *rare)]
 
 
 def arguments(level: str) -> list[str]:
-    """Options that compile C which may include ``runtime.h`` and headers of the C library."""
+    """Return options to compile C that includes ``runtime.h`` and headers of the C library."""
     return [*_options(level), "-I", str(_FOLDER), *toolchain.system_headers(), "-c"]
 
 
@@ -66,7 +66,7 @@ def _options(level: str) -> list[str]:
 
 @functools.cache
 def _instructions() -> tuple[str, ...]:
-    """Option that allows the instructions of the highest level of x86-64 that this processor has."""
+    """Return the option for the highest level of x86-64 that this processor supports."""
     try:
         line = re.search(r"^flags\s*:(.*)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
     except OSError:

@@ -1,7 +1,7 @@
-"""The worker process, and the children that it forks: each runs one instrumented kernel.
+"""Worker process and its forked children, of which each runs one instrumented kernel.
 
-Started as a script with nothing but the standard library. A child loads the kernel's
-shared library and calls the runtime. Whatever the kernel does happens there.
+Started as a script with only the standard library. A child loads the kernel's
+shared library and calls the runtime, so that faults of the kernel are confined to it.
 """
 
 from __future__ import annotations
@@ -31,25 +31,26 @@ Handler = Callable[[Sequence[int]], int]
 
 
 def main(handle: Handler) -> None:
-    """Fork a child for each job that comes, one after another, until the other end of the socket closes.
+    """Fork a child for each job, one after another, until the other end of the socket closes.
 
-    A job is some descriptors, the first for errors. The child ends with what `handle` returns for the others.
+    A job is some descriptors, the first for errors. The child exits with the result of `handle` for the
+    others.
     """
     parent = socket.socket(fileno=0)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    gc.disable()  # it would write to memory that children share with this process
+    gc.disable()  # it would write to memory pages that children share
     while head := parent.recv(8, socket.MSG_WAITALL):
         (count,) = struct.unpack("<Q", head)
-        given: list[int] = []
-        while len(given) < count:
-            given += socket.recv_fds(parent, 1, count)[1]
+        descriptors: list[int] = []
+        while len(descriptors) < count:
+            descriptors += socket.recv_fds(parent, 1, count)[1]
         alive, end = os.pipe()
         child = os.fork()
         if not child:
             parent.close()
-            os._exit(_child(handle, *given))
+            os._exit(_child(handle, *descriptors))
         os.close(end)
-        for fd in given:
+        for fd in descriptors:
             os.close(fd)
         code = _wait(parent, alive, child)
         os.close(alive)
@@ -57,31 +58,31 @@ def main(handle: Handler) -> None:
 
 
 def _wait(parent: socket.socket, alive: int, child: int) -> int:
-    """Exit code of the child, which ends if the parent is gone."""
+    """Return the exit code of the child, which is killed if the parent is gone."""
     ready, _, _ = select.select([parent.fileno(), alive], [], [])
     if alive not in ready:
         os.kill(child, signal.SIGKILL)
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
-def _child(handle: Handler, errors: int, *given: int) -> int:
-    """Do a job in a process of its own."""
+def _child(handle: Handler, errors: int, *descriptors: int) -> int:
+    """Do a job in the child."""
     libc.prctl(_PR_SET_PDEATHSIG, 9, 0, 0, 0)
     os.dup2(errors, 2)
     try:
-        return handle(given)
+        return handle(descriptors)
     except (OSError, ValueError, KeyError) as error:
         os.write(2, f"{type(error).__name__}: {error}".encode())
         return _FAILED
 
 
-def _run(given: Sequence[int]) -> int:
-    """Run the library that the first file holds, with the others."""
-    # Not `ctypes.CDLL`, which makes a class for each library: every launch would wait for it.
-    library = libc.dlopen(f"/proc/self/fd/{given[0]}".encode(), _RTLD_NOW)
+def _run(descriptors: Sequence[int]) -> int:
+    """Run the library in the first file with the other files."""
+    # `ctypes.CDLL` creates a class for each library, which would delay every launch.
+    library = libc.dlopen(f"/proc/self/fd/{descriptors[0]}".encode(), _RTLD_NOW)
     if not library:
         raise OSError(libc.dlerror().decode())
-    files = array("i", given[1:])
+    files = array("i", descriptors[1:])
     return int(_ENTRY(libc.dlsym(library, b"cc_run"))(files.buffer_info()[0], library))
 
 

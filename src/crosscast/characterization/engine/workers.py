@@ -1,7 +1,7 @@
-"""Warm worker processes: each forks a child for every job, so that no job waits for Python to start.
+"""Warm worker processes: each forks a child for every job, so that no job waits for a start of Python.
 
-A worker (`worker.py`, `llvm_worker.py`) is started in the background, and runs nothing of a kernel's itself.
-Idle workers are kept; they end with this process, which they notice by their socket.
+A worker (`worker.py`, `llvm_worker.py`) is started in the background, and does not run kernels itself.
+Idle workers are kept for later jobs; they end with this process, which their socket shows.
 """
 
 from __future__ import annotations
@@ -38,38 +38,38 @@ _ANSWER = struct.Struct("<q")
 
 
 class Worker:
-    """One worker process, and the job that it was given last."""
+    """A worker process and its current job."""
 
     def __init__(self, kind: Kind) -> None:
-        self._socket, theirs = socket.socketpair()
-        with theirs:
+        self._socket, child_end = socket.socketpair()
+        with child_end:
             self.process: subprocess.Popen[bytes] = subprocess.Popen(
                 [sys.executable, *_COMMANDS[kind]],
-                stdin=theirs.fileno(),
+                stdin=child_end.fileno(),
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
                 start_new_session=True,
-                env={} if kind == "kernel" else None,  # LLVM is found as this process found it
+                env={} if kind == "kernel" else None,  # LLVM is searched as in this process
             )
 
     def begin(self, descriptors: Sequence[int]) -> None:
-        """Fork a child that does the job which these files describe; the first takes its errors."""
+        """Fork a child for the job that these files describe; the first one receives errors."""
         self._socket.sendall(struct.pack("<Q", len(descriptors)))
         for start in range(0, len(descriptors), _MOST_DESCRIPTORS):
             socket.send_fds(self._socket, [b"d"], descriptors[start : start + _MOST_DESCRIPTORS])
 
     def wait(self, timeout_s: float) -> int | None:
-        """Exit code of the child, negative for a signal; ``None`` if it has not ended in time."""
+        """Return the exit code of the child, negative for a signal; ``None`` if it has not ended in time."""
         ready = select.poll()  # `select` takes no descriptors over 1023, of which a launch may have many
         ready.register(self._socket, select.POLLIN)
         if not ready.poll(1e3 * timeout_s):
             return None
         answer = self._socket.recv(_ANSWER.size)
-        # A worker that ends takes its child with it.
+        # A worker that ended has killed its child.
         return int(_ANSWER.unpack(answer)[0]) if len(answer) == _ANSWER.size else _KILLED
 
     def close(self) -> None:
-        """End the process, and the child that it may have."""
+        """End the process and its child."""
         self._socket.close()
         self.process.kill()
         self.process.wait()
@@ -87,40 +87,40 @@ def prestart(kind: Kind) -> None:
 
 
 def _start_first(kind: Kind) -> None:
-    # What fails here fails again where a worker is taken.
+    # A failure here recurs when a worker is needed.
     with contextlib.suppress(OSError):
         _idle[kind].append(Worker(kind))
 
 
 def run(kind: Kind, descriptors: Sequence[int], wait: Callable[[Worker], Code]) -> Code:
-    """Do a job in an idle worker, or a new one, which is kept for the next job unless the wait was in vain.
+    """Do a job in an idle or new worker, which is kept for the next job if the child has ended.
 
     Returns
     -------
     code
-        What `wait` returns: the exit code of the job's child, or ``None`` if it has not ended.
+        Result of `wait`: the exit code of the job's child, or ``None`` if it has not ended.
 
     Raises
     ------
     EnvironmentFault
-        If no process can be started, or it is gone.
+        If no process can be started, or it ended unexpectedly.
     """
     if kind in _started:
         _started[kind].join()
     while True:
-        is_known = True
+        is_idle = True
         try:
             worker = _idle[kind].pop()
         except IndexError:
-            is_known, worker = False, _new(kind)
+            is_idle, worker = False, _new(kind)
         has_begun, code = False, None
         try:
             worker.begin(descriptors)
             has_begun, code = True, wait(worker)
             return code
         except OSError as error:
-            # One that was killed while it was idle is passed over.
-            if has_begun or not is_known:
+            # An idle worker that was killed is skipped.
+            if has_begun or not is_idle:
                 raise EnvironmentFault(f"the process for {_PURPOSES[kind]} is gone ({error})") from error
         finally:
             if code is None or worker.process.poll() is not None:
@@ -144,7 +144,7 @@ def _end() -> None:
 
 
 def _forget() -> None:
-    """A forked process has no part in its parent's workers."""
+    """Drop the parent's workers in a forked process."""
     _started.clear()
     for idle in _idle.values():
         while idle:

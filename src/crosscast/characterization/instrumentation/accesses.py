@@ -1,4 +1,4 @@
-"""Memory accesses: where instructions make them, where pointers can point, how finely to count."""
+"""Memory accesses: of instructions, classes of pointers, and granularity of counters."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _KINDS: dict[str, Kind] = {
     "cmpxchg": "compare-exchange",
 }
 _DOES: dict[Kind, int] = {"read": 1, "write": 2, "read-write": 3, "compare-exchange": 0}
-"""1 if an access reads, 2 if it writes, 3 if it does both; 0 if that depends."""
+"""1 if an access reads, 2 if it writes, 3 for both; 0 if that depends on data."""
 
 
 @dataclass(frozen=True)
@@ -33,21 +33,21 @@ class MemoryAccess:
     kind: Kind  # `read-write` is one of each, `compare-exchange` a read, and a write if it succeeds
     pointer: str  # Pointer value
     pointer_type: str  # Its LLVM type
-    nbytes: int  # Bytes accessed; 0 where that is known only while running (see `length`)
+    nbytes: int  # Bytes accessed; 0 if that is dynamic (see `length`)
     alignment: int  # Alignment in bytes that the program promises
     # Value to be multiplied by `stride` and added to the pointer; `None` for 0
     index: ir.Operand | None = None
     stride: int = 1  # Bytes for one unit of `index`
-    length: str | None = None  # Value that holds the number of bytes, of `memcpy` and the like
-    # How a compare-exchange tells that it wrote: `pair` (second element of the result), `result` (the result
+    length: str | None = None  # Value of the number of bytes, of `memcpy` and the like
+    # How a compare-exchange shows that it wrote: `pair` (second element of the result), `result` (the result
     # is true), `equals-argument` (the result equals argument 1)
     success: Literal["none", "pair", "result", "equals-argument"] = "none"
-    repeated: bool = False  # One event an element, as often as the runtime finds out (an async copy)
+    repeated: bool = False  # One event per element, of a dynamic number (an async copy)
     site: int = -1  # Its number among the static accesses of the kernel
 
 
 def accesses_of(instruction: ir.Instruction, sizes: Mapping[str, tuple[int, int]]) -> list[MemoryAccess]:
-    """Accesses of one instruction, to whatever address space."""
+    """Return the accesses of one instruction, to any address space."""
     if not instruction.text or not instruction.counted:
         return []
 
@@ -60,8 +60,8 @@ def accesses_of(instruction: ir.Instruction, sizes: Mapping[str, tuple[int, int]
         first = int(instruction.opcode in ("load", "store"))
         nbytes = type_bytes(instruction.operands[1 - first].type, sizes)
         align = _ALIGN.search(instruction.text)
-        found = at(first, kind, nbytes, int(align[1]) if align else nbytes)
-        return [replace(found, success="pair") if kind == "compare-exchange" else found]
+        access = at(first, kind, nbytes, int(align[1]) if align else nbytes)
+        return [replace(access, success="pair") if kind == "compare-exchange" else access]
     name = instruction.callee
     sides: list[tuple[int, Kind]] = [(1, "read"), (0, "write")]
     if match := _TRANSFERS.match(name):
@@ -94,7 +94,7 @@ def accesses_of(instruction: ir.Instruction, sizes: Mapping[str, tuple[int, int]
 
 
 def type_bytes(type_: str, sizes: Mapping[str, tuple[int, int]]) -> int:
-    """Size of a type, also of one that no instruction of the program has as its result."""
+    """Return the size of a type, also of one that no instruction of the program has as its result."""
     if type_ in sizes:
         return sizes[type_][0]
     if array := re.fullmatch(r"\[(\d+) x (.*)\]", type_):
@@ -108,7 +108,7 @@ def type_bytes(type_: str, sizes: Mapping[str, tuple[int, int]]) -> int:
 
 
 def async_element(symbol: str) -> int:
-    """Bytes of one element of an async copy, from its mangled name."""
+    """Return the bytes of one element of an async copy, from its mangled name."""
     declaration = parse(symbol)
     assert declaration is not None
     element = declaration.parameters[0]
@@ -123,7 +123,7 @@ _UNKNOWN, _LOCAL = "?", 3
 _WIDEST = 8
 _NO_POINTER = re.compile(r"(null|undef|poison|zeroinitializer)$")
 _GLOBAL = re.compile(r'@(?:"[^"]*"|[-\w$.]+)')
-# Which operands a pointer is made from
+# Operands from which a pointer is computed
 _ORIGINS = {
     "getelementptr": slice(1, 2),
     "select": slice(1, 3),
@@ -132,7 +132,7 @@ _ORIGINS = {
 
 
 def address_space(type_: str) -> int:
-    """Address space of a pointer type: 0 private, 1 global, 2 constant, 3 local, 4 generic."""
+    """Return the address space of a pointer type: 0 private, 1 global, 2 constant, 3 local, 4 generic."""
     match = _SPACE.search(type_)
     number = int(match[1]) if match else 0
     if number > 4:
@@ -145,17 +145,17 @@ class PointerClass:
     """Pointers into the same memory."""
 
     number: int  # Position among the classes
-    memory: MemoryKind  # What memory: a `buffer`, a module `global`, `local`, `private`, or `dynamic`
-    granule: int  # Bytes that one counter stands for: 1, 2, 4 or 8
-    # What all accesses do, 1 to read and 2 to write, if data decide where: such memory has small counters
+    memory: MemoryKind  # A `buffer`, a module `global`, `local`, `private`, or `dynamic`
+    granule: int  # Bytes of one counter: 1, 2, 4 or 8
+    # Kind of all accesses, 1 for reads and 2 for writes, if data decide addresses: it has small counters
     scattered: int = 0
     read_bytes: int = 0  # Bytes of the widest read, and of the widest write
     write_bytes: int = 0
-    overlaps: int = 0  # Which accesses may overlap without starting at the same address: reads 1, writes 2
+    overlaps: int = 0  # Accesses that may overlap without equal start addresses: reads 1, writes 2
 
 
 def _origins(i: ir.Instruction) -> list[str]:
-    """Values that a pointer is made from."""
+    """Return the values from which a pointer is computed."""
     if i.opcode == "phi":
         return [value for value, _ in i.incoming]
     if i.opcode in _ORIGINS:
@@ -164,7 +164,7 @@ def _origins(i: ir.Instruction) -> list[str]:
 
 
 def _atom(value: str) -> str | None:
-    """Name that a pointer value is based on; ``None`` for null and the like."""
+    """Return the base name of a pointer value; ``None`` for null and the like."""
     if value.startswith("%"):
         return value
     if match := _GLOBAL.search(value):
@@ -179,7 +179,7 @@ class _Widths:
         self.most, self.least, self.alignment = 0, 0, 0
 
     def add(self, access: MemoryAccess) -> None:
-        """Add those of an access; one of unknown length counts for what it is aligned to."""
+        """Add the width of an access; one of unknown length has its alignment as width."""
         nbytes = access.nbytes or access.alignment
         self.least = min(self.least or nbytes, nbytes)
         self.alignment = min(self.alignment or access.alignment, access.alignment)
@@ -187,12 +187,12 @@ class _Widths:
 
     @property
     def overlap(self) -> bool:
-        """Whether accesses may overlap without starting at the same address."""
+        """Whether accesses may overlap without equal start addresses."""
         return self.least < self.most or self.alignment < self.most
 
 
 class PointerClasses:
-    """Classes of the pointers of one flattened kernel, whose accesses are known."""
+    """Classes of the pointers of one flattened kernel with known accesses."""
 
     def __init__(
         self, function: ir.Function, variables: Iterable[ir.GlobalVariable], same: Sequence[Sequence[str]]
@@ -213,21 +213,21 @@ class PointerClasses:
         self._classes = self._number(accesses, _made_from_data(function))
 
     def of(self, pointer: str, type_: str) -> PointerClass:
-        """Class of a pointer value that some access uses."""
+        """Return the class of a pointer value that some access uses."""
         return self._classes[self._key(pointer, type_)]
 
     def members(self, pointer: str) -> set[str]:
-        """Parameters and variables that a pointer may point into."""
+        """Return the parameters and variables that a pointer may point into."""
         key = self._find(_atom(pointer) or _UNKNOWN)
         return {name for name in self._memory if self._find(name) == key}
 
     def by_memory(self) -> dict[str, PointerClass]:
-        """Class of each parameter and variable that something accesses."""
+        """Return the class of each accessed parameter and variable."""
         by_key = {key: cls for (key, _), cls in self._classes.items()}
         return {name: by_key[self._find(name)] for name in self._memory if self._find(name) in by_key}
 
     def members_of(self, classes: set[PointerClass]) -> set[str] | None:
-        """Parameters and variables that some classes may point into; ``None`` if it may be all."""
+        """Return the parameters and variables that some classes may point into; ``None`` for all."""
         if any(cls.memory == "dynamic" for cls in classes):
             return None
         keys = {key for (key, _), cls in self._classes.items() if cls in classes}
@@ -245,9 +245,9 @@ class PointerClasses:
     def _find_kinds(
         self, function: ir.Function, variables: Iterable[ir.GlobalVariable], accesses: Iterable[MemoryAccess]
     ) -> dict[str, set[MemoryKind]]:
-        """What memory the parameters, variables and private arrays of each class are.
+        """Return the kinds of memory of each class's parameters, variables and private arrays.
 
-        A pointer of unknown origin joins everything that it may point to.
+        A pointer of unknown origin joins all memory that it may point to.
         """
         by_space: dict[int, MemoryKind] = {0: "private", _LOCAL: "local"}
         named: list[tuple[str, MemoryKind]] = [
@@ -280,7 +280,7 @@ class PointerClasses:
 
     def _key(self, pointer: str, type_: str) -> tuple[str, int]:
         space = address_space(type_)
-        # Local and private pointers are what their type says, whatever their class.
+        # Local and private pointers are determined by their type, whatever their class.
         return self._find(_atom(pointer) or _UNKNOWN), space if space in (0, _LOCAL) else 1
 
     def _number(
@@ -324,7 +324,7 @@ class PointerClasses:
 
 
 def _made_from_data(function: ir.Function) -> set[str]:
-    """Values that are loaded, or made from such."""
+    """Return the values that are loaded, or computed from loaded ones."""
     users: dict[str, list[str]] = {}
     pending = []
     for instruction in function.instructions():

@@ -1,7 +1,7 @@
-"""What one execution of each basic block costs, and the class of each instruction in the instruction mix.
+"""Costs of one execution of each basic block, and classes of the instruction mix.
 
-Instructions and accesses are not counted as they are executed: a block costs the same every time,
-so that costs are multiplied by executions afterwards. Executions follow from the few counted edges.
+Instructions and accesses are not counted during execution: the cost of a block is constant, and is multiplied
+by its executions afterwards. Executions follow from the few counted edges.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ _REALS = ("half", "bfloat", "float", "double")
 
 
 def class_of(instruction: ir.Instruction) -> str:
-    """One of `CLASSES`, or `OTHER`.
+    """Return one of `CLASSES`, or `OTHER`.
 
-    Each instruction is in one class only. Where an instruction could be in several, the first of these
-    holds: memory, vectors, then what it does; a call of a builtin goes by the type of what it returns.
+    Each instruction is in one class only. If it could be in several, the first of these holds: memory,
+    vectors, then its operation; a call of a builtin is classified by the type of its result.
     """
     opcode = instruction.opcode
     if instruction.callee.startswith(_TRANSFERS):
@@ -43,17 +43,17 @@ def class_of(instruction: ir.Instruction) -> str:
     if instruction.accesses:
         # Atomics and loads of vectors are calls.
         return "mem"
-    known = _CLASS_OF_OPCODE.get(opcode)
-    if known in ("mem", "stack", "control", OTHER):
-        return known
+    opcode_class = _CLASS_OF_OPCODE.get(opcode)
+    if opcode_class in ("mem", "stack", "control", OTHER):
+        return opcode_class
     if instruction.width > 1 or opcode in _OF_VECTORS:
         return "sse"
     if opcode == "call":
-        # Nothing is left of a barrier, and of a function of the program its own instructions.
+        # Barriers and inlined calls have no instruction of their own.
         if not instruction.text or instruction.type == "void":
             return "control"
         return "fp" if instruction.type in _REALS else "alu"
-    return known or "alu"
+    return opcode_class or "alu"
 
 
 _ARITHMETIC = frozenset("fadd fsub fmul fdiv frem".split())
@@ -63,7 +63,7 @@ _OF_REALS = re.compile(r"(?:<\d+ x )?(half|bfloat|float|double)>?")
 
 
 def work_of(instruction: ir.Instruction) -> dict[str, int]:
-    """Floating-point operations by precision, or elements that a mathematical function computes.
+    """Return floating-point operations by precision, or elements that a mathematical function computes.
 
     A multiply-add is two operations, as in the peak rates of data sheets; a comparison or conversion is none.
     """
@@ -92,7 +92,7 @@ def add_instruction(costs: BlockCosts, instruction: ir.Instruction, classes: Poi
     for access in instruction.accesses:
         cls = classes.of(access.pointer, access.pointer_type)
         if cls.memory != "private":
-            # How far a copy goes that has no fixed length is known while it runs, and not here.
+            # The length of a copy may be dynamic.
             sized = access.nbytes * (1 + (access.kind == "read-write"))
             space = "generic" if cls.memory == "dynamic" else space_name(access, cls)
             known = sized and not access.repeated
@@ -110,7 +110,7 @@ def add_instruction(costs: BlockCosts, instruction: ir.Instruction, classes: Poi
 
 
 def space_name(access: MemoryAccess, cls: PointerClass) -> str:
-    """Address space to which an access is counted."""
+    """Return the address space in which an access is counted."""
     space = address_space(access.pointer_type)
     if space == 4:
         return "local" if cls.memory == "local" else "global"

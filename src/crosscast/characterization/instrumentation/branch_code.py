@@ -1,12 +1,12 @@
-"""How each conditional branch records the history of its outcomes, and the code that does so.
+"""Recording of the history of outcomes of conditional branches.
 
-Five ways, from cheap to general, all exact:
+There are five methods, from cheap to general, all exact:
 
 - ``row``: a branch outside all loops of a segment runs at most once a work-item; its outcomes go to
   a row of bytes that is folded into the history when all work-items have run the segment.
-- ``cell``: like ``row``, but all work-items take the same way: one byte for all of them.
-- ``lead``: a branch of a segment that runs once for all work-items; its outcomes are noted one by
-  one and then recorded as often as there are work-items.
+- ``cell``: like ``row``, but all work-items have the same outcome: one byte for all of them.
+- ``lead``: a branch of a segment that runs once for all work-items; its outcomes are stored one by
+  one and then recorded once per work-item.
 - ``run``: a branch that leaves the innermost loop around it is a run of equal outcomes and then the
   other one; the run's length is counted and recorded when the loop is left.
 - ``each``: anything else is recorded outcome by outcome.
@@ -35,7 +35,7 @@ class BranchPlan:
 
     way: Way  # How it is recorded
     loop: graph.Loop | None = None  # Innermost loop around it; set for `run`
-    stay: str = ""  # Label it goes to while the loop goes on; set for `run`
+    stay: str = ""  # Target while the loop continues; set for `run`
 
 
 def plan_branches(
@@ -53,7 +53,7 @@ def plan_branches(
     plans: list[dict[str, BranchPlan]] = []
     general: set[int] = set()
     for segment, inner in zip(segments, loops, strict=True):
-        here: dict[str, BranchPlan] = {}
+        segment_plans: dict[str, BranchPlan] = {}
         copies: Counter[int] = Counter()
         for label, block in segment.blocks.items():
             branch = block.terminator.branch
@@ -63,25 +63,25 @@ def plan_branches(
             way: Way = "cell" if uniform.decides_for_all(block) else "row"
             if per_warp:
                 way = "each"  # a row is of all work-items
-            here[label] = _plan(block.terminator.successors, inner.get(label), way)
+            segment_plans[label] = _plan(block.terminator.successors, inner.get(label), way)
             if segment.once:
-                here[label] = BranchPlan("lead")
-            if here[label].way == "each":
+                segment_plans[label] = BranchPlan("lead")
+            if segment_plans[label].way == "each":
                 general.add(branch)
-        for label, plan in here.items():
+        for label, plan in segment_plans.items():
             number = segment.blocks[label].terminator.branch
-            # Rows are folded after the fact, which would reorder several copies.
+            # Rows are folded later, which would reorder several copies.
             if plan.way in ("cell", "row") and number is not None and copies[number] > 1:
                 general.add(number)
-        plans.append(here)
+        plans.append(segment_plans)
     return [
         {
             label: BranchPlan("each")
             if segment.blocks[label].terminator.branch in general and plan.way != "lead"
             else plan
-            for label, plan in here.items()
+            for label, plan in segment_plans.items()
         }
-        for segment, here in zip(segments, plans, strict=True)
+        for segment, segment_plans in zip(segments, plans, strict=True)
     ]
 
 
@@ -112,18 +112,18 @@ class SegmentEditor:
         return name
 
     def computed_slot(self, stem: str, type_: str, code: Code, value: str) -> str:
-        """Make a stack slot for a value that some code computes before the segment's entry."""
+        """Make a stack slot for a value that code computes before the segment's entry."""
         self.slots += [f"  {text}" for text in code.texts]
         return self.slot(stem, type_, value)
 
     def increment(self, slot: str, type_: str) -> list[str]:
-        """Code that adds 1 to a stack slot."""
+        """Return code that adds 1 to a stack slot."""
         code = Code(self._names)
         code.add_to(type_, slot, 1)
         return code.texts
 
     def out_of(self, loop: graph.Loop) -> list[graph.Edge]:
-        """Edges that leave a loop."""
+        """Return the edges that leave a loop."""
         edges = [
             (label, to) for label in sorted(loop.blocks) for to in self.flow[label] if to not in loop.blocks
         ]
@@ -138,7 +138,7 @@ class SegmentEditor:
         self._insert(label, len(self.segment.blocks[label].instructions) - 1, texts)
 
     def on_edge(self, edge: graph.Edge, texts: Iterable[str]) -> None:
-        """Add code that is executed whenever control goes along an edge."""
+        """Add code on an edge."""
         source, target = edge
         if edge in self._middles:
             self.at_end(self._middles[edge], texts)
@@ -153,7 +153,7 @@ class SegmentEditor:
         self.segment.blocks[label].instructions[position:position] = map(ir.added, texts)
 
     def _split(self, source: str, target: str) -> str:
-        """Put an empty block on an edge."""
+        """Split an edge by an empty block."""
         label = self._names.unique("edge")
         blocks = self.segment.blocks
         blocks[label] = ir.Block(label, [ir.jump(target)])
@@ -171,7 +171,7 @@ class SegmentEditor:
 OnEdges = list[tuple[graph.Edge, list[str]]]
 
 _NOT_REACHED = "2"
-"""Outcome of a branch that a work-item did not come to."""
+"""Outcome of a branch that a work-item did not reach."""
 
 
 class BranchCode:
@@ -190,7 +190,7 @@ class BranchCode:
         self._outcomes: list[tuple[int, str, bool]] = []  # branch, its slot, one for all work-items
 
     def record(self) -> OnEdges:
-        """Record all branches; what has to stand on edges is returned, to be added later."""
+        """Record all branches; return code for edges, to be added later."""
         on_edges: OnEdges = []
         for label, plan in self._plans.items():
             end = self._editor.segment.blocks[label].terminator
@@ -213,7 +213,7 @@ class BranchCode:
         return on_edges
 
     def epilogue(self) -> list[str]:
-        """Store the outcomes that rows and cells are made of."""
+        """Store the outcomes in rows and cells."""
         code = Code(self._names)
         for branch, slot, for_all in self._outcomes:
             row = code.at("%cc.outcomes", abi.ROW_BYTES * branch)
@@ -222,7 +222,7 @@ class BranchCode:
         return code.texts
 
     def _append(self, code: Code, history: int, condition: str) -> None:
-        """Append one outcome to a history, and count the outcomes that it now ends with."""
+        """Append one outcome to a history, and count its new last outcomes."""
         past_scope, table_scope = self._scopes.attach("past"), self._scopes.attach("table")
         past = code.at("%cc.past", 8 * history)
         moved = code.value(f"shl i64 {code.load('i64', past, past_scope)}, 1")

@@ -1,7 +1,7 @@
-"""Calls of builtins, and what stands for each of them in host code: OpenCL's, and operations of warps.
+"""Lowering of builtin calls to host code: OpenCL's, and operations of warps.
 
-What the work-items of a group or the lanes of a warp (a sub-group, in OpenCL's words) do together cuts the
-kernel.
+Collective operations of a work-group's items or a warp's lanes (a sub-group, in OpenCL's terms) cut the
+kernel into segments.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ OPERATIONS = (
     *("add", "min", "max", "and", "or", "bitxor", "scan_add", "scan_min", "scan_max"),
     *("scan_exclusive_add", "scan_exclusive_min", "scan_exclusive_max"),
 )
-"""What lanes do together; `warps.c` numbers them alike."""
+"""Collective operations of lanes, numbered as in `warps.c`."""
 
 WORDS = 4
-"""Words that a lane hands to the runtime: a value, a mask, a lane or distance, a width."""
-_PLACES = {"v": 0, "m": 1, "l": 2, "w": 3, "t": 3}
+"""Words that a lane passes to the runtime: a value, a mask, a lane or distance, a width."""
+_WORD_OF = {"v": 0, "m": 1, "l": 2, "w": 3, "t": 3}
 _SHUFFLES = {"shfl": "shuffle", "shfl_up": "up", "shfl_down": "down", "shfl_xor": "xor"}
 _SIMPLE = ("add", "min", "max")
 
-# Each function's operation, and what its arguments are: a value, a mask, a lane or distance, the width of the
-# parts that a warp has for it (`w`), or the width of the tile that takes part (`t`).
+# Each function's operation, and the roles of its arguments: a value, a mask, a lane or distance, the width of
+# parts of a warp (`w`), or the width of the participating tile (`t`).
 FUNCTIONS: dict[str, tuple[str, str]] = {
     "__syncwarp": ("sync", "m"),
     "__activemask": ("active", ""),
@@ -64,7 +64,7 @@ FUNCTIONS: dict[str, tuple[str, str]] = {
 
 _TYPES = {"i": 0, "j": 1, "l": 2, "m": 3, "x": 2, "y": 3, "f": 4, "d": 5}
 _BY_LANES = 32
-"""Flag of an operation of all lanes that get there: no mask and no tile says who takes part."""
+"""Flag of an operation of all active lanes, without mask or tile."""
 
 _AT_BARRIER, _AT_COLLECTIVE, _AT_WARP = 1, 2, 3
 _COLLECTIVE = re.compile(
@@ -90,7 +90,7 @@ def is_warp_operation(instruction: ir.Instruction) -> bool:
 
 
 def cut_code(cutter: ir.Instruction | None) -> tuple[int, int, int]:
-    """What stands before a segment, as the runtime reads it: kind, operation, type."""
+    """Encode the instruction before a segment for the runtime: kind, operation, type."""
     if cutter is None:
         return 0, 0, 0
     name = builtin_name(cutter.callee)
@@ -99,9 +99,9 @@ def cut_code(cutter: ir.Instruction | None) -> tuple[int, int, int]:
         kind, layout = FUNCTIONS[name]
         position = layout.find("v")
         letter = types[position : position + 1] if position >= 0 else "i"
-        alone = "m" not in layout and "t" not in layout
+        has_no_mask = "m" not in layout and "t" not in layout
         if letter in _TYPES:
-            return _AT_WARP, OPERATIONS.index(kind) | (_BY_LANES if alone else 0), _TYPES[letter]
+            return _AT_WARP, OPERATIONS.index(kind) | (_BY_LANES if has_no_mask else 0), _TYPES[letter]
         raise UnsupportedError(f"{cutter.where}{name} of this type is not supported")
     if is_barrier(cutter):
         return _AT_BARRIER, 0, 0
@@ -113,24 +113,24 @@ def cut_code(cutter: ir.Instruction | None) -> tuple[int, int, int]:
 
 
 def _exchange(code: Code, word: int, *, warp: bool) -> str:
-    """Address of a word that a work-item and the runtime exchange."""
-    place, words = ("%cc.warps", WORDS) if warp else ("%cc.exchange", 2)
-    return code.at(place, f"%cc.wi, i64 {word}", f"[{words} x i64]")
+    """Return the address of a word that a work-item and the runtime exchange."""
+    base, words = ("%cc.warps", WORDS) if warp else ("%cc.exchange", 2)
+    return code.at(base, f"%cc.wi, i64 {word}", f"[{words} x i64]")
 
 
 def hand_over(cut: ir.Instruction, code: Code) -> None:
-    """Hand a work-item's arguments of a collective or an operation of a warp to the runtime."""
+    """Pass a work-item's arguments of a collective or warp operation to the runtime."""
     if is_warp_operation(cut):
         _, layout = FUNCTIONS[builtin_name(cut.callee)]
-        places = [_exchange(code, word, warp=True) for word in range(WORDS)]
-        for place in places:
-            code.store("i64", 0, place)
+        addresses = [_exchange(code, word, warp=True) for word in range(WORDS)]
+        for address in addresses:
+            code.store("i64", 0, address)
         for operand, letter in zip(cut.operands, layout, strict=False):
-            if letter in _PLACES:
-                code.store(operand.type, operand.value, places[_PLACES[letter]])
+            if letter in _WORD_OF:
+                code.store(operand.type, operand.value, addresses[_WORD_OF[letter]])
         return
-    value, *whose = cut.operands
-    ids = [local_id.value for local_id in whose] + ["0"] * (3 - len(whose))
+    value, *local_ids = cut.operands
+    ids = [local_id.value for local_id in local_ids] + ["0"] * (3 - len(local_ids))
     code.store(value.type, value.value, _exchange(code, 0, warp=False))
     row = code.value(f"add i64 {code.value(f'mul i64 {ids[2]}, %cc.size1')}, {ids[1]}")
     item = code.value(f"add i64 {code.value(f'mul i64 {row}, %cc.size0')}, {ids[0]}")
@@ -138,12 +138,12 @@ def hand_over(cut: ir.Instruction, code: Code) -> None:
 
 
 def take(cutter: ir.Instruction, result: str, code: Code) -> None:
-    """Take a work-item's result."""
-    place = _exchange(code, 0, warp=is_warp_operation(cutter))
+    """Load a work-item's result."""
+    address = _exchange(code, 0, warp=is_warp_operation(cutter))
     if cutter.type == "i1":
-        code.do(f"{result} = trunc i64 {code.load('i64', place)} to i1")
+        code.do(f"{result} = trunc i64 {code.load('i64', address)} to i1")
     else:
-        code.do(f"{result} = load {cutter.type}, ptr {place}")
+        code.do(f"{result} = load {cutter.type}, ptr {address}")
 
 
 _COMMUTATIVE = frozenset("add sub and or xor max min umax umin".split())
@@ -154,9 +154,9 @@ _OPERATION = re.compile(r"atomicrmw (?:volatile )?(\w+)")
 class SharedNames:
     """Names of parameters and variables, by what the kernel does to their memory."""
 
-    written: set[str]  # It may write there
-    # All it does there is atomic, commutes, and its results are not used: work-groups can do it in any order
-    # and end up with the same
+    written: set[str]  # It may be written
+    # All accesses are atomic and commute, and their results are not used: the order of work-groups does not
+    # matter
     commuting: set[str]
     # Written memory in which accesses may overlap without starting at the same address, so that the counters
     # cannot tell whether work-groups communicate
@@ -174,7 +174,7 @@ def _commutes(instruction: ir.Instruction, used: Container[str | None]) -> bool:
 
 
 def find_sharing(function: ir.Function, classes: PointerClasses, used: Container[str | None]) -> SharedNames:
-    """Sort the memory of a kernel by what it does there."""
+    """Classify the memory of a kernel by its accesses."""
     written: set[str] = set()
     touched: set[str] = set()
     ordered: set[str] = set()
@@ -189,11 +189,11 @@ def find_sharing(function: ir.Function, classes: PointerClasses, used: Container
                 written |= members
             if not _commutes(instruction, used):
                 ordered |= members
-            # Of no known extent where its length is only known while running, or it may start anywhere.
+            # The extent is unknown if the length is dynamic, or the alignment is less than it.
             known = 0 < access.nbytes <= access.alignment or access.repeated
             for name in members:
                 extents.setdefault(name, set()).add(access.nbytes if known else 0)
-    mixed = {name for name, found in extents.items() if len(found) > 1 or 0 in found}
+    mixed = {name for name, sizes in extents.items() if len(sizes) > 1 or 0 in sizes}
     return SharedNames(written, touched - ordered, written & mixed)
 
 
@@ -206,7 +206,7 @@ _PER_DIMENSION = {
     "get_num_groups": ("%cc.groups", "1"),
     "get_global_offset": ("%cc.offset", "0"),
 }
-# What stands for a builtin: an instruction, with the arguments of the call.
+# Replacement of a builtin: an instruction, with the arguments of the call.
 _EXPRESSIONS = {
     "get_work_dim": "trunc i64 %cc.dims to i32",
     "get_local_linear_id": "add i64 %cc.wi, 0",
@@ -216,7 +216,7 @@ _EXPRESSIONS = {
     "__to_private": "call ptr @cc_to_space(ptr %cc.ctx, ptr {0}, i32 0)",
     "get_fence": "call i32 @cc_fence_of(ptr %cc.ctx, ptr {0})",
 }
-# The same for queries about sub-groups: values of 64 bits, each cut to the 32 that OpenCL C has for it.
+# Replacements of queries about sub-groups: values of 64 bits, truncated to OpenCL C's 32.
 _QUERIES = {
     "get_sub_group_local_id": ["{r}.v = urem i64 %cc.wi, {warp}"],
     "get_sub_group_id": ["{r}.v = udiv i64 %cc.wi, {warp}"],
@@ -234,7 +234,7 @@ _QUERIES = {
 
 
 def _work_item_value(name: str, dimension: str, code: Code, *, small_ids: bool) -> str:
-    """Instruction that stands for an id or a size in a dimension."""
+    """Return the replacement of an id or a size in a dimension."""
     fixed = dimension in ("0", "1", "2")
     if name == "get_local_id" and fixed:
         return f"call i64 @cc.small_sum(i64 0, i64 %cc.id{dimension})"
@@ -286,7 +286,7 @@ _PRINT_RECORD_BYTES = 136
 
 
 class Lowering:
-    """Lowers the builtin calls of one kernel and remembers what they need."""
+    """Lowers the builtin calls of one kernel, and collects their requirements."""
 
     def __init__(
         self,
@@ -300,14 +300,14 @@ class Lowering:
         self._numbers = {"warp": warp, "less": warp - 1, "most": min(warp, items)}
         self._numbers["enqueued"] = -(-items // warp)
         self.library_symbols: set[str] = set()
-        """Functions of the library that are called."""
+        """Called functions of the library."""
         self.print_calls: list[list[str]] = []
         """Types of the arguments of each call of ``printf``, the format's included."""
         self.is_ordered = False
         """Whether results depend on the order of work-groups: these run on one thread."""
 
     def lower(self, instruction: ir.Instruction) -> list[ir.Instruction]:
-        """Host instructions for one instruction of the kernel; the last one bears its result."""
+        """Return host instructions for one instruction of the kernel; the last one has its result."""
         if instruction.opcode in ("atomicrmw", "cmpxchg"):
             self._note_order(instruction)
         symbol = instruction.callee
@@ -316,7 +316,7 @@ class Lowering:
         if symbol.startswith("llvm."):
             if _DROPPED.match(symbol):
                 return [_empty(instruction)]
-            # Always fused: the same bits on every machine, whether its backend likes to fuse or not.
+            # Always fused, for equal bits on every machine.
             copy = instruction.copy()
             copy.text = copy.text.replace("@llvm.fmuladd.", "@llvm.fma.")
             return [copy]
@@ -341,16 +341,16 @@ class Lowering:
         if name in _QUERIES:
             result = self._names.unique("q")
             steps = [text.format(r=result, **self._numbers) for text in _QUERIES[name]]
-            return [*map(ir.added, steps), _instead(instruction, f"trunc i64 {result}.v to i32")]
+            return [*map(ir.added, steps), _replaced(instruction, f"trunc i64 {result}.v to i32")]
         if name in _EXPRESSIONS:
-            return [_instead(instruction, _EXPRESSIONS[name].format(*values))]
+            return [_replaced(instruction, _EXPRESSIONS[name].format(*values))]
         if name in ("get_global_id", "get_global_linear_id", *_PER_DIMENSION):
             code = Code(self._names)
             if name == "get_global_linear_id":
                 text = _global_linear_id(code)
             else:
                 text = _work_item_value(name, values[0], code, small_ids=self._options.small_ids)
-            return [*map(ir.added, code.texts), _instead(instruction, text)]
+            return [*map(ir.added, code.texts), _replaced(instruction, text)]
         if not symbol.startswith("_Z") or parse(symbol) is None:
             raise UnsupportedError(f"{instruction.where}unresolved function {name!r}")
         self.library_symbols.add(symbol)
@@ -359,15 +359,15 @@ class Lowering:
         return [instruction]
 
     def _note_order(self, instruction: ir.Instruction) -> None:
-        """Note an atomic whose result depends on which work-group comes first."""
+        """Record an atomic whose result depends on the order of work-groups."""
         shared = any("addrspace(3)" not in access.pointer_type for access in instruction.accesses)
         self.is_ordered |= shared and not _commutes(instruction, self._used)
 
     def _print(self, instruction: ir.Instruction) -> list[ir.Instruction]:
-        """Write the arguments to a record, each with whether it is a pointer, and hand it over."""
+        """Write the arguments to a record, each with a flag for pointers, and pass it to the runtime."""
         self.is_ordered = True
         if not self._options.counts:
-            return [_instead(instruction, "add i32 0, 0")]
+            return [_replaced(instruction, "add i32 0, 0")]
         number = len(self.print_calls)
         operands = instruction.operands
         self.print_calls.append([operand.type for operand in operands])
@@ -378,11 +378,11 @@ class Lowering:
             )
         code = Code(self._names)
         for position, (type_, value, _) in enumerate(operands):
-            place = code.at("%cc.scratch", _PRINT_RECORD_BYTES * position)
-            code.store("i64", int(type_.startswith("ptr")), place)
-            code.store(type_, value, code.at(place, 8), ", align 1")
+            address = code.at("%cc.scratch", _PRINT_RECORD_BYTES * position)
+            code.store("i64", int(type_.startswith("ptr")), address)
+            code.store(type_, value, code.at(address, 8), ", align 1")
         code.do(f"call void @cc_printf(ptr %cc.ctx, i32 {number}, ptr %cc.scratch, i64 {len(operands)})")
-        return [*map(ir.added, code.texts), _instead(instruction, "add i32 0, 0")]
+        return [*map(ir.added, code.texts), _replaced(instruction, "add i32 0, 0")]
 
     def _async_copy(self, instruction: ir.Instruction, symbol: str) -> list[ir.Instruction]:
         to, from_, count, *rest = instruction.operands
@@ -400,12 +400,12 @@ class Lowering:
         return [ir.added(text), _empty(instruction)]
 
 
-def _instead(instruction: ir.Instruction, text: str) -> ir.Instruction:
-    """What gives an instruction's result in another way; nothing if it has none."""
+def _replaced(instruction: ir.Instruction, text: str) -> ir.Instruction:
+    """Replace an instruction by one with the same result; an empty one without a result."""
     copy = instruction.copy()
     copy.text = text if instruction.result else ""
     return copy
 
 
 def _empty(instruction: ir.Instruction) -> ir.Instruction:
-    return _instead(instruction, "bitcast ptr null to ptr")
+    return _replaced(instruction, "bitcast ptr null to ptr")

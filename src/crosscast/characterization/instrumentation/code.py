@@ -1,7 +1,7 @@
-"""What instrumented code is written with: options, names, text, alias scopes, small functions that it calls.
+"""Building blocks of instrumented code: options, names, text, alias scopes, small helper functions.
 
-These functions are inlined. The scopes tell LLVM that counters, data and bookkeeping never overlap, without
-which it could not keep anything in registers.
+The helpers are inlined. The scopes tell LLVM that counters, data and bookkeeping never overlap, without which
+it could not keep values in registers.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from crosscast.characterization.instrumentation.accesses import PointerClass
 
 _FIRST_NODE = 1_000_000
 _MOST_SCOPES = 100
-"""Memory of more kinds shares one scope, as each scope names all others."""
+"""Most scopes; further kinds of memory share one, as each scope refers to all others."""
 WORK_ITEM_LOOP = 999_980
-"""Metadata node of loops over work-items: they are not to be unrolled before LLVM has vectorized them."""
+"""Metadata node of loops over work-items, which must not be unrolled before LLVM has vectorized them."""
 
-# Just one addition to memory, so that the processor sees far ahead to the next cache misses.
+# A single addition to memory, so that the processor can overlap cache misses.
 _COUNT_SMALL = """\
 define internal void @{name}(ptr %p, ptr %from, i64 %beyond, i64 %small, i64 %shift) alwaysinline nounwind {{
 enter:
@@ -103,26 +103,26 @@ define internal i64 @cc.small_sum(i64 %a, i64 %b) alwaysinline nounwind {{
 
 @dataclass(frozen=True)
 class InstrumentationOptions:
-    """What to instrument, beyond the metrics."""
+    """Options of instrumentation, beyond the metrics."""
 
     local_size: tuple[int, int, int]  # Work-items of a group, three numbers
     uniform: bool = True  # Every work-group is full
     check_bounds: bool = False  # Check every access against its buffer
-    published: bool = False  # Also record what only the published tool's conventions need
-    checked: bool = False  # Let counters of 4 bytes spill before they overflow
+    published: bool = False  # Also record the data of the published tool's conventions
+    checked: bool = False  # Spill counters of 4 bytes before they overflow
     small_ids: bool = True  # All global ids fit 31 bits, so that LLVM can see through conversions to `int`
     same: tuple[tuple[int, ...], ...] = ()  # Groups of positions of arguments that are the same buffer
-    cuda: bool = False  # A kernel of CUDA or HIP: who has ended is not waited for at barriers
+    cuda: bool = False  # A kernel of CUDA or HIP: barriers do not wait for work-items that have ended
     shared: int | None = None  # Bytes of CUDA's dynamic shared memory
     # Name, sizes and content of the variables of a CUDA or HIP program that are set
     variables: tuple[tuple[str, tuple[int, int, int], bytes], ...] = ()
     warp: int = 32  # Lanes of a warp, or work-items of a sub-group
     stream_words: int = 1 << 22  # Room for the addresses of a work-group at one access, a power of two
-    counts: bool = True  # Count; or else only run, as fast as a kernel does
+    counts: bool = True  # Count; otherwise the kernel runs uninstrumented
 
 
 class Names:
-    """Gives names that nothing else in the kernel has."""
+    """Generator of unique names in the kernel."""
 
     def __init__(self, given: int = 0) -> None:
         self.given = given
@@ -134,7 +134,7 @@ class Names:
 
 
 class Code:
-    """Text of instructions, one after the other; what they compute gets names of its own."""
+    """Text of consecutive instructions, with unique names for results."""
 
     def __init__(self, names: Names) -> None:
         self._names = names
@@ -151,11 +151,11 @@ class Code:
         return name
 
     def at(self, base: str, index: int | str, type_: str = "i8") -> str:
-        """Address of an element of an array."""
+        """Compute the address of an element of an array."""
         return self.value(f"getelementptr {type_}, ptr {base}, i64 {index}")
 
     def load(self, type_: str, address: str, scope: str = "") -> str:
-        """Load a value; `scope` is metadata that tells what memory that is."""
+        """Load a value; `scope` is metadata of the kind of memory."""
         return self.value(f"load {type_}, ptr {address}{scope}")
 
     def store(self, type_: str, value: int | str, address: str, scope: str = "") -> None:
@@ -163,31 +163,31 @@ class Code:
         self.texts.append(f"store {type_} {value}, ptr {address}{scope}")
 
     def add_to(self, type_: str, address: str, amount: int | str, scope: str = "") -> None:
-        """Add an amount to what stands at an address."""
+        """Add an amount to the value at an address."""
         old = self.load(type_, address, scope)
         self.store(type_, self.value(f"add {type_} {old}, {amount}"), address, scope)
 
 
 class Scopes:
-    """Alias scopes of one kernel: a scope a kind of memory, each apart from all others."""
+    """Alias scopes of one kernel: a scope per kind of memory, disjoint from all others."""
 
     def __init__(self) -> None:
         self._numbers: dict[str, int] = {}
         self._functions: dict[str, str] = {}
 
     def attach(self, name: str) -> str:
-        """Metadata to append to a load or store in memory `name`."""
+        """Return metadata to append to a load or store in memory `name`."""
         number = self._numbers.setdefault(name, min(len(self._numbers), _MOST_SCOPES))
         node = _FIRST_NODE + 3 * number
         return f", !alias.scope !{node + 1}, !noalias !{node + 2}"
 
     def counter(self, cls: PointerClass) -> str:
-        """Name of the function that counts an access to a class whose counters may spill."""
+        """Return the name of the function that counts an access to a class whose counters may spill."""
         most = (1 << (8 * cls.granule - 2)) - 1
         return self._function("cc.count", _COUNT, cls, most=most, nearly=most - 2)
 
     def small_counter(self, cls: PointerClass) -> str:
-        """Name of the function that counts an access to a class that has small counters."""
+        """Return the name of the function that counts an access to a class with small counters."""
         flags = cls.scattered << (8 * cls.granule - 2)
         return self._function(
             "cc.count_small", _COUNT_SMALL, cls, amount=1 + (cls.scattered == 3), flags=flags
@@ -201,7 +201,7 @@ class Scopes:
         return name
 
     def complete(self, functions: Sequence[str]) -> str:
-        """Functions with those that they call, and with what they name; to be asked for last."""
+        """Return functions with their callees and metadata; to be called last."""
         helpers = _HELPERS.format(history=self.attach("history"))
         text = "\n".join([helpers, *self._functions.values(), *functions])
         called = set(re.findall(r"@(cc_\w+)\(", text))

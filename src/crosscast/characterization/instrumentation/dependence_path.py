@@ -1,15 +1,15 @@
-"""The dependence path: how many instructions of a work-item have to wait for each other.
+"""Dependence path: the longest chain of dependent instructions of a work-item.
 
-An instruction waits for those that compute its operands, and for the barrier before it; a barrier waits for
-all before it. Nothing else is ordered: branches are taken to be predicted, and addresses to differ. The path
-is the longest chain of such instructions that a work-item executed. Its length follows from the dependences
-and from how often each block ran, without a trace: what one pass through a loop does to the lengths of chains
-is linear in the algebra of maximum and sum (Baccelli, Cohen, Olsder and Quadrat 1992, *Synchronization and
+An instruction depends on those that compute its operands, and on the barrier before it; a barrier depends on
+all instructions before it. Nothing else is ordered: branches are assumed to be predicted, and addresses to
+differ. The path is the longest chain of such instructions that a work-item executed. Its length follows from
+the dependences and the executions of each block, without a trace: one pass through a loop changes the lengths
+of chains linearly in max-plus algebra (Baccelli, Cohen, Olsder and Quadrat 1992, *Synchronization and
 Linearity*), so that n passes are its n-th power.
 
-That is exact for straight-line code, and for loops whose iterations all take one way. Else iterations that
-take the same way are taken to follow each other, the most frequent first, and all entries of an inner loop to
-have as many iterations, up to one.
+That is exact for straight-line code, and for loops whose iterations all take the same path. Otherwise
+iterations with the same path are assumed to be consecutive, the most frequent ones first, and all entries of
+an inner loop to have equal numbers of iterations, up to one.
 """
 
 from __future__ import annotations
@@ -32,19 +32,19 @@ _LOADS = {space: 1 << 64 * (len(_SPACES) - 1 - n) for n, space in enumerate(_SPA
 _FIELD = (1 << 64) - 1
 
 _NOW, _FENCE, _START = "now", "fence", ""
-"""The longest chain so far, the one that ended at the last barrier, and where the kernel starts."""
+"""Names of the longest chain so far, the one at the last barrier, and the kernel's start."""
 
 Lengths = dict[str, int]
-"""A length as the maximum over names of their lengths plus a number."""
+"""A length as the maximum over names of their lengths plus a constant."""
 Change = dict[str, Lengths]
-"""New lengths of some names by the old ones; the others stay."""
+"""New lengths of some names by the old ones; the others do not change."""
 
 
 class Path(NamedTuple):
     """The longest chain of dependences."""
 
     instructions: int
-    loads: dict[str, int]  # Those among them that load, by address space
+    loads: dict[str, int]  # Loads among them, by address space
 
 
 @dataclass(frozen=True)
@@ -55,12 +55,12 @@ class _Step:
     operands: tuple[str, ...]
     weight: int
     is_barrier: bool
-    is_last: bool  # Nothing in its block waits for it
+    is_last: bool  # Nothing in its block depends on it
 
 
 @dataclass
 class _Region:
-    """A loop, or the whole kernel; its parts are its own blocks and the loops in it."""
+    """A loop, or the whole kernel; its parts are its direct blocks and its inner loops."""
 
     blocks: frozenset[str]
     headers: frozenset[str]
@@ -69,12 +69,12 @@ class _Region:
 
 
 @dataclass
-class _Ways:
-    """What passes through a region do: the lengths behind each way, and how often it is taken."""
+class _Passes:
+    """Changes of lengths by passes through a region, with the frequency of each path."""
 
-    again: list[tuple[Change, int]] = field(default_factory=list)  # Ways back to its start
+    again: list[tuple[Change, int]] = field(default_factory=list)  # Paths back to its start
     out: dict[Edge, deque[tuple[Change, int]]] = field(default_factory=lambda: defaultdict(deque))
-    bodies: deque[tuple[Change, int]] = field(default_factory=deque)  # What each entry does before it leaves
+    bodies: deque[tuple[Change, int]] = field(default_factory=deque)  # Change of each entry before its exit
 
 
 class Dependences:
@@ -86,7 +86,7 @@ class Dependences:
         self._entry = function.entry.label
         self._defined = {i.result for i in function.instructions() if i.result}
         self._steps = {label: _steps(block, self._defined) for label, block in function.blocks.items()}
-        # Of each edge, the phis behind it and what they get
+        # Phis behind each edge, and their values
         self._phis: dict[Edge, list[tuple[str, str]]] = defaultdict(list)
         for label, block in function.blocks.items():
             for phi in block.phis():
@@ -96,7 +96,7 @@ class Dependences:
         self._last: tuple[dict[str, int], Path] | None = None
 
     def _find_regions(self, function: ir.Function) -> _Region:
-        """Loops by what contains them."""
+        """Return the tree of loops."""
         used: dict[str, set[str]] = defaultdict(set)  # by name, the blocks that use it
         defined: dict[str, set[str]] = {}
         for label, block in function.blocks.items():
@@ -124,9 +124,9 @@ class Dependences:
         return whole
 
     def longest(self, executions: Mapping[str, int]) -> Path:
-        """The path of a work-item that executed each block so often; blocks are known by their labels.
+        """Return the path of a work-item by its executions of each block, by label.
 
-        Of several chains as long, the one with the most loads.
+        Ties go to the chain with the most loads.
         """
         known = {label: executions.get(label, 0) for label in self._flow}
         if self._last is None or self._last[0] != known:
@@ -135,57 +135,57 @@ class Dependences:
 
     def _longest(self, executions: dict[str, int]) -> Path:
         flows = _find_flows(self._flow, self._entry, executions)
-        ways = self._pass_through(self._whole, flows, 1)
+        passes = self._pass_through(self._whole, flows, 1)
         start: Change = {_NOW: {_START: 0}, _FENCE: {_START: 0}}
-        ends = (change[_NOW] for queue in ways.out.values() for change, _ in queue)
+        ends = (change[_NOW] for queue in passes.out.values() for change, _ in queue)
         length = max((_compose({_NOW: now}, start)[_NOW].get(_START, 0) for now in ends), default=0)
         return Path(
             length // _INSTRUCTION,
             {space: length // unit & _FIELD for space, unit in _LOADS.items() if length // unit & _FIELD},
         )
 
-    def _pass_through(self, region: _Region, flows: Mapping[Edge, int], entries: int) -> _Ways:
-        """Find what passes through a region do, which is entered so often."""
+    def _pass_through(self, region: _Region, flows: Mapping[Edge, int], entries: int) -> _Passes:
+        """Compute the changes by passes through a region with a number of entries."""
         inner = {label: loop for loop in region.inner for label in loop.blocks}
-        passes: dict[int, _Ways] = {}
+        passes: dict[int, _Passes] = {}
         for loop in region.inner:
             into = sum(n for (u, v), n in flows.items() if v in loop.blocks and u not in loop.blocks)
             passes[id(loop)] = self._pass_through(loop, flows, into)
-        ways = _Ways()
+        result = _Passes()
         # Flow between parts of the region, out of it and back to its start
-        left = {
+        remaining = {
             (u, v): n
             for (u, v), n in flows.items()
             if n and u in region.blocks and not (u in inner and v in inner[u].blocks)
         }
-        while (found_way := _find_way(region, inner, left))[1]:
-            way, times = found_way
-            for part, change in self._along(way, times, region, inner, passes):
-                if way[-1][1] in region.headers:
-                    ways.again.append((change, part))
+        while (counted_path := _find_path(region, inner, remaining))[1]:
+            path, times = counted_path
+            for part, change in self._along(path, times, region, inner, passes):
+                if path[-1][1] in region.headers:
+                    result.again.append((change, part))
                 else:
-                    ways.out[way[-1]].append((change, part))
+                    result.out[path[-1]].append((change, part))
         if region is not self._whole:
-            ways.bodies = deque(_by_entry(ways.again, entries))
-        return ways
+            result.bodies = deque(_by_entry(result.again, entries))
+        return result
 
     def _along(
         self,
-        way: list[Edge],
+        path: list[Edge],
         times: int,
         region: _Region,
         inner: Mapping[str, _Region],
-        passes: Mapping[int, _Ways],
+        passes: Mapping[int, _Passes],
     ) -> Iterable[tuple[int, Change]]:
-        """What a way does, in parts in which the loops on it do the same."""
+        """Yield the changes by a path, in parts with equal changes by the loops on it."""
         while times:
             queues: list[deque[tuple[Change, int]]] = []
             state: Change = {}
-            for (_, here), (source, target) in itertools.pairwise(way):
-                if here not in inner:
-                    self._run(here, state)
+            for (_, label), (source, target) in itertools.pairwise(path):
+                if label not in inner:
+                    self._run(label, state)
                 else:
-                    loop = passes[id(inner[here])]
+                    loop = passes[id(inner[label])]
                     for queue in (loop.bodies, loop.out[source, target]):
                         if queue:
                             queues.append(queue)
@@ -203,7 +203,7 @@ class Dependences:
             yield part, state
 
     def _enter(self, edge: Edge, state: Change) -> None:
-        """Let phis take what they get on an edge."""
+        """Set the phis behind an edge."""
         taken = {name: self._look_up(value, state) for name, value in self._phis.get(edge, ())}
         state.update(taken)
 
@@ -211,7 +211,7 @@ class Dependences:
         return state.get(value, {value: 0} if value in self._defined else {})
 
     def _run(self, label: str, state: Change) -> None:
-        """Run the instructions of a block but for its phis."""
+        """Apply the instructions of a block except its phis."""
         fence = state.get(_FENCE, {_FENCE: 0})
         now = dict(state.get(_NOW, {_NOW: 0}))
         for step in self._steps[label]:
@@ -252,21 +252,21 @@ def _weight(instruction: ir.Instruction) -> int:
     if not instruction.counted or kind in ("free", "calls"):
         return 0
     if kind in ("loads", "atomics") or where == ["read"]:
-        # What is known only while running may be anywhere, which is global memory as a rule; so are images.
+        # Generic pointers are mostly to global memory, as are images.
         space = "global" if kind == "images" or where[0] == "generic" else where[0]
         return _INSTRUCTION + _LOADS.get(space, 0)
     return _INSTRUCTION
 
 
 def _raise(length: Lengths, other: Lengths) -> None:
-    """Let a length be the maximum of itself and another one."""
+    """Set a length to the maximum of itself and another one."""
     for name, n in other.items():
         if n > length.get(name, -1):
             length[name] = n
 
 
 def _compose(second: Change, first: Change) -> Change:
-    """One change behind another."""
+    """Compose two changes."""
     composed = dict(first)
     for name, length in second.items():
         total: Lengths = {}
@@ -290,52 +290,54 @@ def _power(change: Change, times: int) -> Change:
 
 
 def _by_entry(again: list[tuple[Change, int]], entries: int) -> Iterable[tuple[Change, int]]:
-    """What each entry of a loop does before its last pass, the passes divided evenly, and how many do so."""
+    """Yield changes of a loop's entries before their last pass, for evenly divided passes, with counts."""
     if entries <= 0:
         return
     borders = sorted({0, entries, *(times % entries for _, times in again)})
     for start, end in itertools.pairwise(borders):
-        whole: Change = {}
+        total: Change = {}
         for change, times in again:
-            whole = _compose(_power(change, times // entries + (start < times % entries)), whole)
-        yield whole, end - start
+            total = _compose(_power(change, times // entries + (start < times % entries)), total)
+        yield total, end - start
 
 
-def _find_way(region: _Region, inner: Mapping[str, _Region], left: dict[Edge, int]) -> tuple[list[Edge], int]:
-    """Take a way through a region off the flow that is left, and how often it is taken; 0 if none is left."""
+def _find_path(
+    region: _Region, inner: Mapping[str, _Region], remaining: dict[Edge, int]
+) -> tuple[list[Edge], int]:
+    """Remove a path through a region from the remaining flow; return it and its count, 0 without flow."""
 
     def part_of(label: str) -> int | str:
         return id(inner[label]) if label in inner else label
 
     leaving: dict[int | str, list[Edge]] = defaultdict(list)
-    for edge, n in left.items():
+    for edge, n in remaining.items():
         if n > 0:
             leaving[part_of(edge[0])].append(edge)
     starts = [label for label in region.headers if part_of(label) in leaving]
     if not starts:
         return [], 0
-    way: list[Edge] = [(graph.EXIT, min(starts))]
+    path: list[Edge] = [(graph.EXIT, min(starts))]
     passed: set[int | str] = set()
     while True:
-        part = part_of(way[-1][1])
+        part = part_of(path[-1][1])
         choices = [] if part in passed else leaving.get(part, [])
         if not choices:
             break  # flows that do not add up
         passed.add(part)
-        way.append(max(choices, key=left.__getitem__))
-        target = way[-1][1]
+        path.append(max(choices, key=remaining.__getitem__))
+        target = path[-1][1]
         if target not in region.blocks or target in region.headers:
             break
-    times = min((left[edge] for edge in way[1:]), default=0)
-    for edge in way[1:]:
-        left[edge] -= times
-    return way, times
+    times = min((remaining[edge] for edge in path[1:]), default=0)
+    for edge in path[1:]:
+        remaining[edge] -= times
+    return path, times
 
 
 def _find_flows(flow: graph.Graph, entry: str, executions: Mapping[str, int]) -> dict[Edge, int]:
-    """How often control took each edge, by how often each block ran; `EXIT` is where it ends.
+    """Return the flow along each edge, by the executions of each block; `EXIT` is the end.
 
-    Where that does not follow, as much as can be goes along the edges that come first.
+    If the flow is not determined, the first edges take as much as possible.
     """
     edges = [(u, v) for u, successors in flow.items() for v in successors or [graph.EXIT]]
     out, into = dict(executions), dict(executions)
@@ -344,8 +346,8 @@ def _find_flows(flow: graph.Graph, entry: str, executions: Mapping[str, int]) ->
     flows: dict[Edge, int] = {}
     unknown_out, unknown_in = Counter(u for u, _ in edges), Counter(v for _, v in edges)
     while edges:
-        known = [e for e in edges if 1 in (unknown_out[e[0]], unknown_in[e[1]])]
-        for u, v in known or edges[:1]:
+        determined = [e for e in edges if 1 in (unknown_out[e[0]], unknown_in[e[1]])]
+        for u, v in determined or edges[:1]:
             both = ((out[u], unknown_out[u]), (into[v], unknown_in[v]))
             exact = [n for n, unknown in both if unknown == 1]
             flows[u, v] = amount = max(0, min(exact or [n for n, _ in both]))

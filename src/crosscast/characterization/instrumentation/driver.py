@@ -1,7 +1,7 @@
-"""From a kernel's IR to LLVM IR for this machine that runs a work-group and counts what it does.
+"""LLVM IR that runs a work-group of an instrumented kernel.
 
-Each segment of the kernel becomes a function of one work-item; `Driver` writes the function that calls it for
-every work-item in order, and then the next; or warp by warp, where they stand at different cuts (`warps.c`).
+Each segment of the kernel becomes a function of one work-item; `Driver` writes the function that calls each
+segment for every work-item in order; or warp by warp, if work-items may be at different cuts (`warps.c`).
 """
 
 from __future__ import annotations
@@ -21,36 +21,38 @@ from crosscast.characterization.instrumentation.segments import Segment
 from crosscast.characterization.instrumentation.strided_code import SLICE_TYPE
 
 _STATES_BYTES = 8 * WORDS * abi.MAX_ITEMS
-"""Where the states of work-items stand, behind their arguments; and behind these, branch histories."""
+"""Offset of the states of work-items, behind their arguments; branch histories follow."""
 _PAST_BYTES = _STATES_BYTES + 8 * abi.MAX_ITEMS
 
 
 @dataclass(frozen=True)
 class Driver:
-    """Writes ``cc_group(ptr context)`` and what it needs, or ``cc_native`` where nothing is counted."""
+    """Writes ``cc_group(ptr context)`` and its tables, or ``cc_native`` without counting."""
 
     emission: Emission
     codes: Sequence[SegmentCode]
 
     @property
     def plan(self) -> Plan:
-        """What is written."""
+        """Plan of the kernel."""
         return self.emission.plan
 
     def text(self) -> list[str]:
-        """Text of the function and of what it needs."""
+        """Return the text of the function and its tables."""
         plan = self.plan
-        # A kernel may name its arguments as this function names what it computes.
+        # Names of the kernel's arguments may clash with values of this function.
         parameters = [
-            each if each.name.startswith("%cc.") else replace(each, name=f"%cc.value{position}")
-            for position, each in enumerate(plan.parameters)
+            parameter
+            if parameter.name.startswith("%cc.")
+            else replace(parameter, name=f"%cc.value{position}")
+            for position, parameter in enumerate(plan.parameters)
         ]
         prologue = load_arguments(parameters, plan.options)
         texts = (self._per_warp if plan.per_warp else self._in_step)(parameters, prologue)
         return [*texts, *self._slice_tables()] if plan.options.counts else texts
 
     def _slice_tables(self) -> list[str]:
-        """Descriptions of all slices: those of the launch for the runtime, the others segment by segment."""
+        """Return the descriptions of all slices: those of the launch for the runtime, others by segment."""
         texts = []
         for number, code in enumerate(self.codes):
             if slices := code.group_slices:
@@ -63,7 +65,7 @@ class Driver:
         return texts
 
     def _in_step(self, parameters: Sequence[ir.FunctionParameter], prologue: list[str]) -> list[str]:
-        """Run each segment for all work-items, then the one that all of them go on to."""
+        """Run each segment for all work-items, then the common next one."""
         plan = self.plan
         counters, type_ = max(self.emission.counters, 1), plan.count_type
         code = Code(self.emission.names)
@@ -95,11 +97,11 @@ class Driver:
     def _run(
         self, segment: Segment, parameters: Sequence[ir.FunctionParameter], sizes: list[str], code: Code
     ) -> None:
-        """Run a segment for every work-item, then go to the one that all of them go on to."""
+        """Run a segment for every work-item, then continue with the common next one."""
         n = segment.number
         following = sorted(set(segment.exits.values())) or [0]  # an endless loop has none
         code.do(f"segment{n}:")
-        # First, as the segment overwrites what these accesses depend on.
+        # First, as the segment overwrites the inputs of these addresses.
         for k, _ in enumerate(self.codes[n].group_slices):
             description = f"getelementptr ({SLICE_TYPE}, ptr @cc.segment{n}.slices, i64 {k})"
             extent = ", ".join(f"i64 {size}" for size in sizes)
@@ -110,7 +112,7 @@ class Driver:
             code.store("i32", 0, f"%cc.any{n}")
 
         def along(part: str, start: str, origin: str, end: str, leave: str) -> None:
-            """Write the loop along dimension 0, from `start` to before `end`, and what it does."""
+            """Write the loop along dimension 0, from `start` to before `end`, with its body."""
             loop, x = f"loopx{n}{part}", f"%x{n}{part}"
             code.do(f"{loop}:", f"{x} = phi i64 [ {start}, %{origin} ], [ {x}.next, %{loop} ]")
             item = code.value(f"add i64 %first{n}, {x}")
@@ -122,14 +124,14 @@ class Driver:
                     code.store("i32", code.value(f"{operation} i32 {code.load('i32', slot)}, {target}"), slot)
             _step(code, x, end, loop, f"{leave}, !llvm.loop !{WORK_ITEM_LOOP}")
 
-        enter, whole = f"br label %loopx{n}", (sizes[0], f"doney{n}")
+        enter, main_loop = f"br label %loopx{n}", (sizes[0], f"doney{n}")
         if self.codes[n].split:
             values = actual(["0"] * 3, "0", parameters)
             bound = code.value(f"call i64 @cc.segment{n}.split({values}, i1 false)")
             inside = code.value(f"icmp ult i64 {bound}, {sizes[0]}")
             end = code.value(f"select i1 {inside}, i64 {bound}, i64 {sizes[0]}")
             some = code.value(f"icmp ne i64 {end}, 0")
-            enter, whole = f"br i1 {some}, label %loopx{n}, label %rest{n}", (end, f"rest{n}")
+            enter, main_loop = f"br i1 {some}, label %loopx{n}, label %rest{n}", (end, f"rest{n}")
         code.do(
             f"br label %loopz{n}",
             f"loopz{n}:",
@@ -142,7 +144,7 @@ class Driver:
             f"%first{n} = add i64 %row{n}, %line{n}",
             enter,
         )
-        along("", "0", f"loopy{n}", *whole)
+        along("", "0", f"loopy{n}", *main_loop)
         if self.codes[n].split:
             code.do(f"rest{n}:", f"br i1 {inside}, label %loopx{n}.rest, label %doney{n}")
             along(".rest", bound, f"rest{n}", sizes[0], f"doney{n}")
@@ -196,7 +198,7 @@ class Driver:
                 code.do(f"call void @cc_fold_{way}(ptr {history}, ptr {outcomes}, i64 %cc.items)")
 
     def _go_on(self, segment: Segment, target: int, code: Code) -> None:
-        """After a segment: log the instruction counts that are complete, then go to the next one."""
+        """After a segment: log complete instruction counts, then go to the next segment."""
         plan = self.plan
         bits = 32 if plan.counts_fit_32_bits else 64
         cutter = plan.segments[target].after if target else None
@@ -219,8 +221,8 @@ class Driver:
         code.do(f"br label %{f'segment{target}' if target else 'end'}")
 
     def _per_warp(self, parameters: Sequence[ir.FunctionParameter], prologue: list[str]) -> list[str]:
-        """Leave it to the runtime which segment comes next for which lanes, and give it a function that runs
-        one segment for those of some work-items whose turn it is.
+        """Let the runtime choose the next segment of lanes; it calls a function that runs one segment for the
+        selected work-items of a range.
         """
         plan = self.plan
         cuts = [(*cut_code(s.after), turn) for s, turn in zip(plan.segments, plan.warp_order, strict=True)]
@@ -253,7 +255,7 @@ class Driver:
     def _turn(
         self, segment: Segment, parameters: Sequence[ir.FunctionParameter], states: str, code: Code
     ) -> None:
-        """Run a segment for the work-items whose turn it is, and note where each of them stands then."""
+        """Run a segment for the selected work-items, and store the state of each."""
         n = segment.number
         code.do(
             f"segment{n}:",

@@ -1,4 +1,4 @@
-"""What is collected while the code of a plan is written, and how the functions of its segments begin."""
+"""State of code generation from a plan, and prologues of the functions of its segments."""
 
 from __future__ import annotations
 
@@ -16,31 +16,31 @@ from crosscast.characterization.instrumentation.sub_groups import Recording
 
 
 class Emission:
-    """A plan whose code is being written, and what that code needs besides."""
+    """Code generation of a plan: names, scopes, counters and records."""
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
         self.names = Names(plan.names)
         self.scopes = Scopes()
-        self.fault_lines: list[int] = []  # Source line of each place that can fault
+        self.fault_lines: list[int] = []  # Source line of each fault site
         self.lowering = Lowering(self.names, plan.options, plan.used, self.fault_lines)
         self.recording = Recording(
             plan.sites, plan.columns, plan.alike, plan.options.stream_words, self.scopes
         )
         self.counted: set[PointerClass] = set()  # Classes with accesses that are not strided
-        self.counters = plan.counters  # How many are handed out
+        self.counters = plan.counters  # Number of allocated counters
         self.conditional_writes: dict[int, str] = {}  # Address space by counter
         self.order_counter: int | None = None
         self.strided = 0
 
     def counter_for_writes(self, space: str) -> int:
-        """Counter of one compare-exchange's successes, by which it writes to an address space."""
+        """Return a counter of one compare-exchange's successes, which are writes to an address space."""
         number = self._next_counter()
         self.conditional_writes[number] = space
         return number
 
     def counter_for_order(self) -> int:
-        """Counter that adds up where each work-item's last load or store stood; there is only one."""
+        """Return the one counter that sums the positions of work-items' last loads or stores."""
         if self.order_counter is None:
             self.order_counter = self._next_counter()
         return self.order_counter
@@ -50,7 +50,7 @@ class Emission:
         return self.counters - 1
 
     def number_strided(self) -> int:
-        """Number of a strided access; the next is that of parts of it."""
+        """Return the number of a strided access; the next one is of its parts."""
         self.strided += 2
         return self.strided - 2
 
@@ -63,12 +63,12 @@ SLICE_PARAMETERS = "ptr %cc.ctx, i64 %cc.id0, i64 %cc.id1, i64 %cc.id2, ptr %cc.
 
 
 def formal(parameters: Sequence[ir.FunctionParameter]) -> str:
-    """Formal parameters: context, counters, histories, the work-item, invariants, kernel parameters."""
+    """Return the formal parameters: context, counters, histories, work-item, invariants, kernel's."""
     return actual([f"%cc.id{d}" for d in range(3)], "%cc.wi", parameters)
 
 
 def actual(ids: Sequence[str], item: str, parameters: Sequence[ir.FunctionParameter]) -> str:
-    """Arguments for a work-item with the given ids and number."""
+    """Return the arguments for a work-item with the given ids and number."""
     values = [
         *("ptr %cc.ctx", "ptr %cc.acc", "ptr %cc.past"),
         *(f"i64 {name}" for name in ids),
@@ -105,7 +105,7 @@ def load_arguments(parameters: Sequence[ir.FunctionParameter], options: Instrume
 
 
 def load_for_slice(parameters: Sequence[ir.FunctionParameter], options: InstrumentationOptions) -> list[str]:
-    """Compute whatever a function of a segment gets as parameters, in a slice."""
+    """Compute the parameters of a segment's function in a slice."""
     return [
         *load_arguments(parameters, options),
         "  %cc.xy = mul i64 %cc.size0, %cc.size1",
@@ -118,18 +118,18 @@ def load_for_slice(parameters: Sequence[ir.FunctionParameter], options: Instrume
 
 
 class Frame:
-    """What every function of one segment begins with."""
+    """Header and prologue of the functions of one segment."""
 
     def __init__(self, segment: Segment, emission: Emission) -> None:
         self._segment, self._emission = segment, emission
 
     def header(self, result: str, name: str, *, divided: bool = False) -> str:
-        """First line of a function of one work-item; in a divided loop it is told which part it is in."""
+        """Return the first line of a function; in a divided loop it has a parameter for the part."""
         parameters = formal(self._emission.plan.parameters) + ", i1 %cc.rest" * divided
         return f"define internal {result} @{name}({parameters}) alwaysinline nounwind {{"
 
     def prologue(self) -> list[str]:
-        """Compute addresses, and all values that enter the segment; then go to its entry."""
+        """Compute addresses and the values that enter the segment; then jump to its entry."""
         emission, segment = self._emission, self._segment
         slots, code = [], Code(emission.names)
         code.do(*emission.plan.private.prologue())

@@ -1,4 +1,4 @@
-"""From a plan to LLVM IR for this machine that runs a work-group and counts what it does."""
+"""Code generation: from a plan to LLVM IR that runs a work-group and counts."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from crosscast.characterization.instrumentation.sub_groups import sub_group_layo
 
 @dataclass(frozen=True)
 class Emitted:
-    """Code of a kernel, and what comes with it."""
+    """Generated code of a kernel."""
 
     text: str  # IR of all functions
-    library_symbols: frozenset[str]  # Functions of the library of builtins that they call
+    library_symbols: frozenset[str]  # Called functions of the library of builtins
     layout: ResultLayout
 
 
 def emit(plan: Plan) -> Emitted:
-    """Write the code of a plan, which stays as it is."""
-    # Writing rewrites blocks in place.
+    """Write the code of a plan, which is not modified."""
+    # Code generation modifies blocks.
     plan = replace(plan, segments=[_copied(segment) for segment in plan.segments])
     emission = Emission(plan)
     codes = [write_segment(segment, emission) for segment in plan.segments]
@@ -93,7 +93,7 @@ def _layout(emission: Emission, blocks: Sequence[BlockCosts]) -> ResultLayout:
 
 
 def _regions(emission: Emission) -> dict[str, MemoryRegion]:
-    """What is known of the memory of parameters and variables: of buffers not yet start and size."""
+    """Return the regions of parameters and variables; of buffers without start and size."""
     plan = emission.plan
     classes, counted = plan.classes.by_memory(), plan.classes.members_of(emission.counted)
     regions = {}

@@ -1,6 +1,6 @@
-"""Graph algorithms on control flow, and which values are the same for all work-items that run in step.
+"""Graph algorithms on control flow, and uniform values of work-items.
 
-Loops, liveness, where execution counters have to stand.
+Loops, liveness, and placement of execution counters.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ Graph = Mapping[str, Sequence[str]]
 
 @dataclass(frozen=True)
 class Loop:
-    """A strongly connected part of the graph, and how deep it is nested (1 = outermost)."""
+    """A strongly connected part of the graph, and its nesting depth (1 = outermost)."""
 
     blocks: frozenset[str]
     depth: int
 
 
 def reachable(graph: Graph, starts: Iterable[str], ends: Collection[str] = ()) -> set[str]:
-    """Blocks that can be reached from `starts`, these among them, without going on from any of `ends`."""
+    """Return the blocks reachable from `starts`, these included, on paths that stop at `ends`."""
     reached: set[str] = set()
     pending = list(starts)
     while pending:
@@ -41,7 +41,7 @@ def reachable(graph: Graph, starts: Iterable[str], ends: Collection[str] = ()) -
 
 
 def reverse(graph: Graph) -> dict[str, list[str]]:
-    """Predecessors of each block."""
+    """Return the predecessors of each block."""
     predecessors: dict[str, list[str]] = {label: [] for label in graph}
     for label, successors in graph.items():
         for successor in successors:
@@ -50,7 +50,7 @@ def reverse(graph: Graph) -> dict[str, list[str]]:
 
 
 def _postorder(graph: Graph, roots: Iterable[str]) -> list[str]:
-    """Blocks that can be reached from `roots`, each behind those that it leads to, circles aside."""
+    """Return the blocks reachable from `roots` in postorder."""
     order: list[str] = []
     seen: set[str] = set()
     for root in roots:
@@ -75,7 +75,7 @@ def find_loops(graph: Graph) -> list[Loop]:
     """Find all loops, outer ones before those inside them.
 
     A loop is a strongly connected component; those inside it are found after its headers' incoming
-    back edges are taken away, so irreducible control flow is covered too.
+    back edges are removed, so that irreducible control flow is covered.
     """
     before = reverse(graph)
     loops: list[Loop] = []
@@ -96,7 +96,7 @@ def find_loops(graph: Graph) -> list[Loop]:
 
 
 def _components(graph: Graph) -> list[frozenset[str]]:
-    """Strongly connected components of a graph, by Kosaraju's algorithm."""
+    """Return the strongly connected components of a graph, by Kosaraju's algorithm."""
     predecessors = reverse(graph)
     done: set[str] = set()
     components = []
@@ -108,14 +108,14 @@ def _components(graph: Graph) -> list[frozenset[str]]:
 
 
 def innermost(loops: Sequence[Loop]) -> dict[str, Loop]:
-    """Innermost loop of each block that is in one."""
+    """Return the innermost loop of each block in a loop."""
     return {label: loop for loop in loops for label in sorted(loop.blocks)}
 
 
 def live_in(
     blocks: Mapping[str, ir.Block], graph: Graph, extra: Mapping[str, set[str]]
 ) -> dict[str, set[str]]:
-    """Local values that each block needs from before it (a phi's values are needed by the predecessor)."""
+    """Return the values live into each block (a phi's values are live out of the predecessor)."""
     live: dict[str, set[str]] = {}
     defined: dict[str, set[str]] = {}
     at_end: dict[str, set[str]] = {label: set() for label in blocks}
@@ -142,7 +142,7 @@ def live_in(
 
 @dataclass(frozen=True)
 class Placement:
-    """Which edges to count, and what the other edges' counts are."""
+    """Edges to count, and executions of blocks by these counts."""
 
     counted: list[Edge] = field(default_factory=list)  # Edges that need a counter
     # Executions of each block, as coefficients of the counters (by position in `counted`); the coefficient at
@@ -157,7 +157,7 @@ def place_counters(graph: Graph, entry: str, leaving: set[str], depth: Mapping[s
     gives the rest. Edges deep in loops go into the tree first.
     """
     edges = [(u, v) for u, successors in graph.items() for v in successors]
-    # A graph that nothing leaves is a loop without an end: only the time limit ends it.
+    # A graph without exit is an endless loop, which the time limit ends.
     edges += [(u, EXIT) for u in sorted(leaving or {entry})]
     edges.sort(key=lambda e: -min(depth.get(e[0], 0), depth.get(e[1], 0)))
     tree: dict[str, list[tuple[str, Edge]]] = {EXIT: [], **{label: [] for label in graph}}
@@ -180,7 +180,7 @@ def place_counters(graph: Graph, entry: str, leaving: set[str], depth: Mapping[s
         tree[edge[1]].append((edge[0], edge))
 
     times: dict[str, Counter[int]] = {node: Counter() for node in tree}
-    surplus: dict[str, Counter[int]] = {node: Counter() for node in tree}  # what comes in and does not go out
+    surplus: dict[str, Counter[int]] = {node: Counter() for node in tree}  # inflow minus outflow
 
     def let_flow(edge: Edge, terms: Mapping[int, int]) -> None:
         for number, count in terms.items():
@@ -206,7 +206,7 @@ def place_counters(graph: Graph, entry: str, leaving: set[str], depth: Mapping[s
 
 
 def immediate_postdominators(graph: Graph) -> dict[str, str]:
-    """Block that every path from a block to the end passes first; absent where there is none.
+    """Return the immediate postdominator of each block, if it has one.
 
     Cooper, Harvey & Kennedy's algorithm on the reversed graph.
     """
@@ -237,20 +237,20 @@ def immediate_postdominators(graph: Graph) -> dict[str, str]:
 
 
 def in_order(graph: Graph, entry: str) -> list[str]:
-    """Blocks as a program runs them: each behind those that lead to it, a loop before what follows it."""
+    """Return the blocks in program order: each behind its predecessors, a loop before its successors."""
     depth = {label: loop.depth for label, loop in innermost(find_loops(graph)).items()}
-    # What is visited first ends up last: the ways out of loops.
+    # Blocks that are visited first end up last: the exits of loops.
     sorted_ = {u: sorted(after, key=lambda v: depth.get(v, 0)) for u, after in graph.items()}
     return _postorder(sorted_, [entry])[::-1]
 
 
-def places(graph: Graph, entry: str, loops: Sequence[Loop]) -> dict[str, int]:
-    """Where each block stands among those of a program as it runs; an outermost loop stands at one place."""
+def positions(graph: Graph, entry: str, loops: Sequence[Loop]) -> dict[str, int]:
+    """Return the position of each block in program order; all blocks of an outermost loop share one."""
     order: dict[str, int] = {}
     outer = {label: loop for loop in loops if loop.depth == 1 for label in loop.blocks}
     for index, label in enumerate(in_order(graph, entry)):
-        for each in outer[label].blocks if label in outer else (label,):
-            order.setdefault(each, index)
+        for member in outer[label].blocks if label in outer else (label,):
+            order.setdefault(member, index)
     return order
 
 
@@ -259,7 +259,7 @@ PURE = frozenset(
     "fadd fsub fmul fdiv frem fneg uitofp sitofp fptoui fptosi bitcast addrspacecast ptrtoint inttoptr "
     "getelementptr freeze extractelement insertelement shufflevector extractvalue insertvalue".split()
 )
-"""Operations that depend on their operands alone and have no effect."""
+"""Operations that depend on their operands only and have no side effect."""
 _UNIFORM_CALLS = frozenset(
     "get_group_id get_local_size get_enqueued_local_size get_global_size get_num_groups "
     "get_global_offset get_work_dim".split()
@@ -268,24 +268,24 @@ _UNIFORM_CALLS = frozenset(
 
 @dataclass(frozen=True)
 class Uniformity:
-    """What is the same for all work-items of a group."""
+    """Uniformity of values and control flow among the work-items of a group."""
 
     values: set[str]  # Names of uniform values
-    parted: set[str]  # Blocks that only some of the work-items may run, or not all equally often
+    parted: set[str]  # Blocks that some work-items may run less often than others
 
     def decides_for_all(self, block: ir.Block) -> bool:
-        """Whether all work-items that reach a segment take the same way at the end of a block."""
+        """Whether all work-items that reach a segment take the same branch at the end of a block."""
         return block.label not in self.parted and block.terminator.uses() <= self.values
 
 
 def find_uniform(blocks: Mapping[str, ir.Block], flow: Graph, parameters: Collection[str]) -> Uniformity:
-    """Find the values that are uniform, and the blocks that diverging branches part."""
+    """Find the uniform values, and the blocks under divergent branches."""
     divergent: set[str] = set()
     after = immediate_postdominators(flow)
     spread: set[str] = set()  # blocks whose divergent branches have been followed
     joins: set[str] = set()  # blocks whose phis diverge
     parted: set[str] = set()
-    # What each value that may be uniform depends on.
+    # Dependences of each value that may be uniform.
     depends: dict[str, list[tuple[str, frozenset[str], bool]]] = {label: [] for label in blocks}
     for label, block in blocks.items():
         for i in block.instructions:
@@ -318,7 +318,7 @@ IDENTITIES = frozenset(
     "get_global_id get_local_id get_group_id get_local_size get_enqueued_local_size get_global_size "
     "get_num_groups get_global_offset get_work_dim get_global_linear_id get_local_linear_id".split()
 )
-"""Work-item functions: cheap, and without effect on memory."""
+"""Work-item functions: cheap, and without side effect."""
 
 _CHEAP = frozenset(
     "getelementptr trunc zext sext bitcast addrspacecast ptrtoint inttoptr "
@@ -329,22 +329,22 @@ _LONGEST_CHAIN = 12
 Definitions = dict[str, ir.Instruction]
 
 
-def recomputable(definitions: Definitions, given: set[str], uniform: set[str]) -> Definitions:
-    """Definitions of the values to compute again.
+def recomputable(definitions: Definitions, inputs: set[str], uniform: set[str]) -> Definitions:
+    """Return the definitions of values to recompute.
 
-    A uniform value that is more than a function of ids and arguments is not among them: it is
-    carried, once a work-group.
+    A uniform value that is not a function of ids and arguments only is not among them: it is carried,
+    once per work-group.
     """
     cheap: Definitions = {}
-    for leaves in (given, given | uniform):
+    for leaves in (inputs, inputs | uniform):
         for name in definitions:
-            if name not in cheap and (name not in uniform or leaves is given):
+            if name not in cheap and (name not in uniform or leaves is inputs):
                 cheap.update(_trial(name, definitions, leaves, cheap))
     return cheap
 
 
 def _trial(name: str, definitions: Definitions, leaves: set[str], cheap: Definitions) -> Definitions:
-    """A value and those that it is computed from, if all of them are cheap; else nothing."""
+    """Return a value and its inputs, if all of them are cheap; else nothing."""
     trial: Definitions = {}
     pending = [name]
     while pending:
@@ -364,13 +364,13 @@ def _trial(name: str, definitions: Definitions, leaves: set[str], cheap: Definit
 
 
 def sources(values: set[str], cheap: Definitions) -> set[str]:
-    """Values that are not cheap, from which the cheap ones among `values` are computed."""
+    """Return the values that are not cheap, from which the cheap ones among `values` are computed."""
     needs = {name: [*instruction.uses()] for name, instruction in cheap.items()}
     return reachable(defaultdict(list, needs), values & cheap.keys()) - cheap.keys()
 
 
 def chain(wanted: set[str], cheap: Definitions) -> list[ir.Instruction]:
-    """Copies of the instructions that compute `wanted`, each after those it uses."""
+    """Return copies of the instructions that compute `wanted`, in dependence order."""
     needs = {name: sorted(i.uses() & cheap.keys()) for name, i in cheap.items()}
     copies = [cheap[name].copy() for name in _postorder(needs, sorted(wanted & cheap.keys()))]
     for copy in copies:

@@ -1,7 +1,7 @@
-"""Reading an id leaves loops, as it does in a device's compiler, which finds it in a register.
+"""Hoisting of work-item ids out of loops, as in a device's compiler, which has them in registers.
 
-To clang, work-item functions are convergent calls that may not be speculated, so it leaves them where they
-stand. `hoist_ids` moves them, and what is computed from them, in front of loops in which they do not change.
+For clang, work-item functions are convergent calls that must not be speculated, so that it does not move
+them. `hoist_ids` moves them, and values computed from them, in front of loops in which they do not change.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ _MAY_TRAP = frozenset("udiv sdiv urem srem".split())
 
 
 def hoist_ids(function: ir.Function) -> None:
-    """Move ids, and what is made from them alone, out of the loops of a flattened kernel."""
+    """Move ids, and values computed from them only, out of the loops of a flattened kernel."""
     flow = {label: block.terminator.successors for label, block in function.blocks.items()}
     before = graph.reverse(flow)
     same: dict[str, str] = {}
@@ -31,10 +31,10 @@ def hoist_ids(function: ir.Function) -> None:
 
 
 def _hoist(loop: list[ir.Block], target: ir.Block, same: dict[str, str]) -> None:
-    """Move what can be moved from a loop to the end of the block before it; `same` gets equal values."""
+    """Move instructions from a loop to the end of the block before it; record equal values in `same`."""
     changing = {i.result for block in loop for i in block.instructions if i.result}
-    ids: set[str] = set()  # values that are ids or made from them
-    moved: dict[str, str] = {}  # values by what computes them
+    ids: set[str] = set()  # values that are ids or computed from them
+    moved: dict[str, str] = {}  # values by their instruction
     again = True
     while again:
         again = False

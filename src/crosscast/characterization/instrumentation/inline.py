@@ -1,8 +1,8 @@
-"""One function per kernel: every call of a function that the program defines is inlined.
+"""Inlining: one function per kernel, without calls of functions that the program defines.
 
-OpenCL C has neither recursion nor function pointers, so this always ends; barriers in helper
-functions become barriers of the kernel. An inlined instruction still counts as what it was: the
-``call`` and the ``ret`` stay behind as counted instructions without text.
+OpenCL C has neither recursion nor function pointers, so this terminates; barriers in helper functions become
+barriers of the kernel. Inlining does not change counts: the ``call`` and the ``ret`` are left as counted
+instructions without text.
 """
 
 from __future__ import annotations
@@ -19,25 +19,25 @@ _MOST_INSTRUCTIONS = 400_000
 
 
 def builtin_name(symbol: str) -> str:
-    """Name of a builtin function without its mangling."""
+    """Return the demangled name of a builtin function."""
     match = _MANGLED.match(symbol)
     return symbol[match.end() : match.end() + int(match[1])] if match else symbol
 
 
 def called_builtin(instruction: ir.Instruction) -> str:
-    """Name of the mangled builtin that an instruction calls; empty if it calls none."""
+    """Return the name of the mangled builtin that an instruction calls; empty if it calls none."""
     name = instruction.callee
     return builtin_name(name) if name.startswith("_Z") else ""
 
 
 def suffixed(name: str, suffix: str) -> str:
-    """A name that is made from another one, which may have quotes."""
+    """Append a suffix to a name, which may have quotes."""
     return f'{name[:-1]}{suffix}"' if name.endswith('"') else name + suffix
 
 
-def copy_structure(type_: str, name: str, given: str, nbytes: int) -> tuple[ir.Instruction, ir.Instruction]:
-    """Make room for a structure that is passed by value, and copy it there."""
-    text = f"call void @llvm.memcpy.p0.p0.i64(ptr {name}, ptr {given}, i64 {nbytes}, i1 false)"
+def copy_structure(type_: str, name: str, source: str, nbytes: int) -> tuple[ir.Instruction, ir.Instruction]:
+    """Allocate a structure that is passed by value, and copy it."""
+    text = f"call void @llvm.memcpy.p0.p0.i64(ptr {name}, ptr {source}, i64 {nbytes}, i1 false)"
     slot = ir.Instruction(f"alloca {type_}, align 16", "alloca", "ptr", name, counted=False)
     return slot, ir.Instruction(text, "call", counted=False)
 
@@ -59,7 +59,7 @@ class _Inliner:
     def expand(
         self, function: ir.Function, suffix: str, bound: Mapping[str, str], stack: tuple[str, ...]
     ) -> dict[str, ir.Block]:
-        """Copy a function's blocks with all names made unique, parameters bound and all calls inlined."""
+        """Copy a function's blocks with unique names, bound parameters and inlined calls."""
 
         def rename(value: str) -> str:
             return bound.get(value) or (suffixed(value, suffix) if value.startswith("%") else value)
@@ -83,7 +83,7 @@ class _Inliner:
                 if callee := self._callee(instruction):
                     current = self._inline(callee, instruction, current, blocks, stack)
                 elif instruction.opcode == "alloca" and suffix:
-                    # An inlined function's stack slots stand in the kernel's entry, so that loops reuse them.
+                    # Stack slots of inlined functions move to the kernel's entry, so that loops reuse them.
                     current.instructions.append(instruction.ghost())
                     instruction.counted = False
                     self.allocas.append(instruction)
@@ -104,15 +104,15 @@ class _Inliner:
         if not instruction.callee:
             what = "inline assembly" if " asm " in instruction.text else "a call through a function pointer"
             raise UnsupportedError(f"{instruction.where}{what} is not supported")
-        found = self.module.functions.get(instruction.callee)
-        declaration = None if found else parse(instruction.callee)
-        parameters = found.parameters if found else declaration.parameters if declaration else ()
+        callee = self.module.functions.get(instruction.callee)
+        declaration = None if callee else parse(instruction.callee)
+        parameters = callee.parameters if callee else declaration.parameters if declaration else ()
         if len(instruction.operands) < len(parameters):
             raise UnsupportedError(
                 f"{instruction.where}{declaration or instruction.callee} is called with "
                 f"{len(instruction.operands)} arguments, expected {len(parameters)}"
             )
-        return found
+        return callee
 
     def _inline(
         self,
@@ -122,7 +122,7 @@ class _Inliner:
         blocks: dict[str, ir.Block],
         stack: tuple[str, ...],
     ) -> ir.Block:
-        """Put a function in the place of a call, and return the block behind it."""
+        """Replace a call by the function's body, and return the block behind it."""
         if callee.name in stack:
             circle = " -> ".join((*stack[stack.index(callee.name) :], callee.name))
             raise UnsupportedError(f"{call.where}recursion is not allowed in OpenCL C ({circle})")

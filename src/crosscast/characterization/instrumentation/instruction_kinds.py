@@ -1,8 +1,8 @@
-"""What kind of instruction each one is, by what a device's units do: operation and type, or memory and width.
+"""Kinds of instructions, by a device's units: operation and type, or memory and width.
 
 A kind is a path such as ``fp32.add`` or ``loads.global.4``. Each instruction has exactly one.
 
-Integers that serve addresses and loops alone are ``indexing``: a device's compiler folds most of them into
+Integer operations for addresses and loops only are ``indexing``: a device's compiler folds most of them into
 addresses, replaces products by sums from one iteration to the next, and unrolls loops.
 """
 
@@ -29,9 +29,9 @@ from crosscast.characterization.instrumentation.builtin_calls import (
 from crosscast.characterization.instrumentation.inline import called_builtin
 
 FREE = "free"
-"""Kind of what costs nothing: phis, and changes of type that leave the bits as they are."""
+"""Kind of instructions without cost: phis, and changes of type that do not change bits."""
 CALLS = "calls"
-"""Kind of calls of the program's own functions and of their returns, nothing of which is left in a device."""
+"""Kind of calls and returns of the program's functions, which a device's compiler inlines."""
 
 
 def _by_name(groups: Mapping[str, str]) -> dict[str, str]:
@@ -88,7 +88,7 @@ _OPCODES = _by_name(
     }
 )
 INDEXING = "indexing"
-"""First part of the kinds of integer operations that serve addresses and loops alone."""
+"""Prefix of the kinds of integer operations for addresses and loops only."""
 _MAY_INDEX = frozenset("add sub mul shl lshr ashr and or xor select icmp sext zext trunc phi freeze".split())
 _INDEXING_CALLS = frozenset("mul24 mad24 min max umin umax smin smax".split())
 _CONVERSIONS = frozenset("zext sext fpext fptrunc fptoui fptosi uitofp sitofp".split())
@@ -110,9 +110,9 @@ _WIDTH = re.compile(r"<(\d+) x ")
 def kind_of(
     instruction: ir.Instruction, classes: PointerClasses, sizes: Mapping[str, tuple[int, int]]
 ) -> tuple[str, int]:
-    """Kind of one instruction of a flattened kernel whose accesses are known, and the elements it works on.
+    """Return the kind of an instruction of a flattened kernel with known accesses, and its elements.
 
-    These are 1 for scalars, and for all but arithmetic and conversions.
+    Elements are 1 for scalars, and for all but arithmetic and conversions.
     """
     kind = _kind(instruction, classes, sizes)
     return kind, _elements(instruction) if kind.startswith(("fp", "int", "conversions")) else 1
@@ -136,14 +136,14 @@ def _kind(instruction: ir.Instruction, classes: PointerClasses, sizes: Mapping[s
     if opcode in _CONVERSIONS:
         return _conversion(types)
     if opcode in ("icmp", "fcmp", "select"):
-        del types[:-1]  # of what is compared or chosen
+        del types[:-1]  # the type of the operands
     return _operation(opcode, types)
 
 
 def mark_indexing(function: ir.Function) -> None:
-    """Give the integer operations of a flattened kernel that serve addresses and loops alone their kind.
+    """Set the kind of integer operations of a flattened kernel for addresses and loops only.
 
-    These are computed from ids, arguments and constants, not from what is loaded, and used by addresses, by
+    These are computed from ids, arguments and constants, not from loaded values, and used by addresses, by
     the exits of loops, and by each other.
     """
     flow = {label: block.terminator.successors for label, block in function.blocks.items()}
@@ -163,16 +163,16 @@ def mark_indexing(function: ir.Function) -> None:
                 continue
             for name in i.uses() & chosen:
                 users[name].add(i.result or "")
-    left = True
-    while left:
-        leave = {
+    changed = True
+    while changed:
+        removed = {
             name
             for name in chosen
             if not users[name] <= chosen
             or not (definitions[name].uses() & definitions.keys()) <= chosen | ids
         }
-        chosen -= leave
-        left = bool(leave)
+        chosen -= removed
+        changed = bool(removed)
     for name in chosen:
         instruction = definitions[name]
         kind, elements = instruction.kind
@@ -197,7 +197,7 @@ def _elements(instruction: ir.Instruction) -> int:
 
 
 def describe(kinds: Mapping[tuple[str, int], int]) -> dict[str, object]:
-    """Executions of each kind as nested dictionaries, those of vectors once an element."""
+    """Return the executions of each kind as nested dictionaries, with vectors counted by element."""
     tree: dict[str, Any] = {}
     for (kind, width), times in sorted(kinds.items()):
         *groups, name = kind.split(".")
@@ -244,7 +244,7 @@ def _transfer(
     access, *_ = instruction.accesses or accesses_of(instruction, sizes) or [None]
     stores = instruction.opcode == "store" or called_builtin(instruction).startswith("vstore")
     nbytes = access.nbytes if access else 0
-    if access is None:  # the library says nothing of private memory
+    if access is None:  # the library has no accesses to private memory
         types = [operand.type for operand in instruction.operands[:1]] if stores else [instruction.type]
         nbytes = sum(value_bytes(type_) for type_ in types)
     return f"{'stores' if stores else 'loads'}.{_space(instruction.accesses, classes)}.{nbytes}"
@@ -260,13 +260,13 @@ def _space(accesses: list[MemoryAccess], classes: PointerClasses) -> str:
 
 
 def _conversion(types: list[str]) -> str:
-    """Conversions go by the widest real type that takes part."""
+    """Return the kind of a conversion, by the widest real type involved."""
     reals = [_BITS[match[1]] for type_ in types if (match := _REALS.match(type_))]
     return f"conversions.{max(reals, default='int')}"
 
 
 def _operation(name: str, types: list[str]) -> str:
-    """An operation on numbers, by the first type that tells: a real one, or else any."""
+    """Return the kind of an operation on numbers, by the first real type, or else by the first type."""
     fast = _FAST.fullmatch(name)
     for type_ in types:
         if real := _REALS.match(type_):
@@ -278,14 +278,14 @@ def _operation(name: str, types: list[str]) -> str:
             return f"int{32 if address_space(type_) == 3 else 64}.{_INTEGER.get(name, 'add')}"
         if (integer := _INTEGERS.match(type_)) and type_ != "i1":
             bits = int(integer[1])
-            # A single bit is a predicate, which goes the way of 32 bits.
+            # A single bit is a predicate, which counts as 32 bits.
             size = 32 if bits == 1 else 16 if bits <= 16 else 32 if bits <= 32 else 64
             return f"int{size}.{_INTEGER.get(name, 'add')}"
     return f"int32.{_INTEGER[name]}" if name in _INTEGER else "other"
 
 
 def value_bytes(type_: str) -> int:
-    """Bytes of a value: of a vector those of its elements, of a pointer to local memory 4, of others 8."""
+    """Return the bytes of a value: of a vector's elements, 4 of a pointer to local memory, 8 of others."""
     if match := _WIDTH.match(type_):
         return int(match[1]) * value_bytes(type_[match.end() : -1])
     if integer := _INTEGERS.fullmatch(type_):

@@ -1,10 +1,9 @@
-"""Memory accesses of a segment: each is counted, and checked if asked for.
+"""Memory accesses of a segment: each is counted, and optionally checked.
 
-Every byte of memory that a kernel can access has a counter at a fixed distance; one counter stands
-for a granule of as many bytes as it is wide. Its lower bits hold the number of accesses, its two
-highest bits whether the granule was read and written. Where data decide which addresses are accessed,
-accesses are first counted in a byte for 4 bytes of data, so that the counters take less of the caches;
-what is more than a byte holds goes to the counter.
+Every byte of memory that a kernel can access has a counter at a fixed distance; one counter is for a granule
+of as many bytes as it is wide. Its lower bits are the number of accesses, its two highest bits whether the
+granule was read and written. If addresses depend on data, accesses are first counted in a byte for 4 bytes of
+data, so that the counters take less of the caches; overflow of the byte goes to the counter.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ class MemoryCode:
         self._slots: dict[tuple[int, int], str] = {}  # By mode and index: an address, or a stream's position
 
     def rewrite(self, block: ir.Block, apart: set[int]) -> None:
-        """Put what stands for instructions in host code in their place; count accesses but those `apart`."""
+        """Replace instructions by host code; count accesses except those in `apart`."""
         rewritten: list[ir.Instruction] = []
         for instruction in block.instructions:
             before, after = Code(self._emission.names), Code(self._emission.names)
@@ -58,7 +57,7 @@ class MemoryCode:
             else:
                 translated = self._widening.widen(instruction)
             if instruction.opcode in ("load", "store") and instruction.text and instruction.accesses:
-                # Its memory is none of the counters.
+                # Its memory does not overlap the counters.
                 cls = self._plan.class_of(instruction.accesses[0])
                 if cls.memory in ("buffer", "local", "global"):
                     translated[-1].text += self._emission.scopes.attach(f"data{cls.number}")
@@ -67,10 +66,10 @@ class MemoryCode:
 
     def _accompany(self, instruction: ir.Instruction, before: Code, after: Code, *, counted: bool) -> None:
         """Write code before and after an instruction, for its accesses."""
-        # Operands may have been renamed since the pointers were sorted into classes.
-        found = accesses_of(instruction, self._plan.sizes) if instruction.accesses else []
-        now = [access for access in found if address_space(access.pointer_type)]
-        for origin, access in zip(instruction.accesses, now, strict=True):
+        # Operands may have been renamed since the pointers were classified.
+        accesses = accesses_of(instruction, self._plan.sizes) if instruction.accesses else []
+        shared = [access for access in accesses if address_space(access.pointer_type)]
+        for origin, access in zip(instruction.accesses, shared, strict=True):
             cls = self._plan.class_of(origin)
             if cls.memory == "private":
                 continue
@@ -99,26 +98,26 @@ class MemoryCode:
                 self._count(access, cls, address, instruction, before)
 
     def _record(self, site: int, address: str, code: Code) -> None:
-        """Keep an address for the sub-recording."""
+        """Record an address for sub-groups."""
         recording, mode = self._emission.recording, STREAM if self._repeats else ONCE
         index = recording.record(self._segment.number, site, mode, self._order)
         value = code.value(f"ptrtoint ptr {address} to i64")
         if mode == ONCE:
-            kept = self._editor.slot("at", "i64", "-1")
+            slot_name = self._editor.slot("at", "i64", "-1")
         else:
             start = Code(self._emission.names)
             position = recording.position(start, index)
-            kept = self._editor.computed_slot("position", "i64", start, position)
-            value = recording.append(code, index, [value], code.load("i64", kept))
-        self._slots[mode, index] = kept
-        code.store("i64", value, kept)
+            slot_name = self._editor.computed_slot("position", "i64", start, position)
+            value = recording.append(code, index, [value], code.load("i64", slot_name))
+        self._slots[mode, index] = slot_name
+        code.store("i64", value, slot_name)
 
     def epilogue(self, code: Code) -> None:
-        """Keep what the work-item recorded, when it has run the segment."""
+        """Store a work-item's records at the end of the segment."""
         recording = self._emission.recording
         for each in recording.of_segment(self._segment.number):
-            if kept := self._slots.get((each.mode, each.number)):
-                value = code.load("i64", kept)
+            if slot_name := self._slots.get((each.mode, each.number)):
+                value = code.load("i64", slot_name)
                 if each.mode != ONCE:
                     recording.set_position(code, each.number, value)
             else:
@@ -161,8 +160,8 @@ class MemoryCode:
                 f"call void @{scopes.small_counter(cls)}(ptr {address}, ptr {origin}, i64 {beyond}, "
                 "i64 %cc.shift_small, i64 %cc.shift_buffer)"
             )
-        elif cls.granule == 8 or (cls.granule == 4 and not checked):  # so wide that it needs no looking after
-            # In place rather than in a function: inlining would give the scopes new identities.
+        elif cls.granule == 8 or (cls.granule == 4 and not checked):  # too wide to overflow
+            # Inline code, as inlining of a function would duplicate the scopes.
             scope = f", align {cls.granule}{scopes.attach(f'counter{cls.number}')}"
             counter = code.at(address, f"%cc.shift_{cls.memory}")
             total = code.value(f"add {type_} {code.load(type_, counter, scope)}, {amount}")
@@ -174,7 +173,7 @@ class MemoryCode:
             )
 
     def _split(self, address: str, code: Code) -> tuple[str, str]:
-        """An address and how many small counters the one of `address` is behind its own, if that is known."""
+        """Split an address into a base and a number of small counters behind the base's, if known."""
         definition = self._definitions.get(address)
         if definition is None or not definition.text.startswith("getelementptr inbounds "):
             return address, "0"
@@ -185,7 +184,7 @@ class MemoryCode:
         return base.value, code.value(f"mul i64 {indices[0].value}, {nbytes // 4}")
 
     def _success(self, instruction: ir.Instruction, access: MemoryAccess, code: Code) -> str:
-        """Name of the bit that tells whether a compare-exchange wrote."""
+        """Return the name of the bit that shows whether a compare-exchange wrote."""
         type_ = instruction.type
         if instruction.result is None:
             instruction.result = self._emission.names.unique("old")
@@ -199,18 +198,18 @@ class MemoryCode:
 
 
 def _look_up(cls: PointerClass, address: str, flags: int | str, code: Code) -> None:
-    """Let the runtime find out which memory it is."""
+    """Let the runtime find the memory of an address."""
     code.do(f"call void @cc_count_dynamic(ptr %cc.ctx, ptr {address}, i32 {flags}, i32 {cls.granule})")
 
 
 def _flags(cls: PointerClass, *, read: bool, write: bool) -> int:
-    """The two highest bits of a counter, as a number of its type."""
+    """Return the two highest bits of a counter, as a number of its type."""
     bits = 8 * cls.granule
     return read * (1 << (bits - 2)) - write * (1 << (bits - 1))
 
 
 class Widening:
-    """Twins of 64 bits of a segment's 32-bit integers, for who extends a sum that cannot wrap."""
+    """64-bit twins of a segment's 32-bit integers, for extensions of sums that cannot wrap."""
 
     def __init__(self, instructions: Iterable[ir.Instruction], unique: Callable[[str], str]) -> None:
         self._unique = unique
@@ -230,7 +229,7 @@ class Widening:
                 pending += [(operand.value, flag) for operand in operation.operands]
 
     def widen(self, instruction: ir.Instruction) -> list[ir.Instruction]:
-        """The instruction, with its twins behind it; or the twin instead of an extension."""
+        """Return an instruction and its twins; an extension is replaced by the twin."""
         if extended := _extended(instruction):
             if twin := self._twins.get(extended):
                 instruction = instruction.copy()
@@ -255,10 +254,10 @@ class Widening:
 
 
 def _extended(i: ir.Instruction) -> tuple[str, str] | None:
-    """Value that an instruction extends from 32 to 64 bits, and the promise that a twin needs for that."""
+    """Return the value that an instruction extends from 32 to 64 bits, and the flag that a twin needs."""
     if i.opcode not in ("sext", "zext") or i.type != "i64":
         return None
     (operand,) = i.operands
-    # A value that is promised not to be negative extends the same either way.
+    # Both extensions of a non-negative value are equal.
     flag = "nuw" if i.text.startswith("zext i32") else "nsw"
     return (operand.value, flag) if operand.type == "i32" and operand.value.startswith("%") else None

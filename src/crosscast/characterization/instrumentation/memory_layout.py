@@ -1,4 +1,4 @@
-"""Where values, variables and arrays of work-items stand in memory."""
+"""Memory layout of values, variables and arrays of work-items."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from crosscast.characterization.instrumentation.inline import copy_structure
 from crosscast.characterization.instrumentation.segments import Carried, Segment
 
 UNIFORM_STEP = 256
-"""Bytes between what enters a segment and what leaves it, for a uniform value."""
+"""Bytes between the entering and the leaving copy of a uniform value."""
 
 Sizes = Mapping[str, tuple[int, int]]
 
@@ -27,14 +27,14 @@ def _rounded(nbytes: int, unit: int) -> int:
 
 
 class LiveMemory:
-    """Memory of values that live across barriers: an array per value, with a place per work-item.
+    """Memory of values that live across barriers: an array per value, with an element per work-item.
 
-    A uniform value has one place a work-group. Two places, in fact: what enters a segment stays while
-    the segment runs, so what leaves it stands apart, and the driver hands it on.
+    A uniform value has one element per work-group, in two copies: the entering copy must not change while the
+    segment runs, so the leaving value is stored apart, and the driver copies it.
     """
 
     def __init__(self, carried: Iterable[Carried]) -> None:
-        self.nbytes = _LINE  # the first place holds what a segment that ran once counted for each work-item
+        self.nbytes = _LINE  # the first line has the count per work-item of a segment that ran once
         self.offsets: dict[str, int] = {}
         for value in carried:
             self.offsets[value.name] = self.nbytes
@@ -60,9 +60,9 @@ class LiveMemory:
 
 
 class LocalVariables:
-    """The local variables that a kernel uses: each stands at an offset in the local memory of the thread.
+    """Local variables of a kernel, each at an offset in the local memory of the thread.
 
-    A variable at module level has one address, but every thread runs a work-group of its own. So local
+    A module-level variable has one address, but every thread runs another work-group. So local
     variables become parameters, and constant expressions on them instructions.
     """
 
@@ -98,15 +98,15 @@ class LocalVariables:
         return value
 
     def _expand(self, instruction: ir.Instruction) -> list[ir.Instruction]:
-        """An instruction behind those that compute the addresses that it is given."""
+        """Return an instruction, preceded by those that compute its addresses."""
         if "@" not in instruction.text:
             return [instruction]
-        found = {operand.value: self._value(operand) for operand in instruction.operands}
-        instruction.rename(lambda name: found[name][0] if name in found else name)
-        return [*(step for _, steps in found.values() for step in steps), instruction]
+        replacements = {operand.value: self._value(operand) for operand in instruction.operands}
+        instruction.rename(lambda name: replacements[name][0] if name in replacements else name)
+        return [*(step for _, steps in replacements.values() for step in steps), instruction]
 
     def _value(self, operand: ir.Operand) -> tuple[str, list[ir.Instruction]]:
-        """What stands for an operand, and the instructions that compute it."""
+        """Return the replacement of an operand, and the instructions that compute it."""
         if operand.value in self._parameters:
             return self._parameters[operand.value], []
         expression = operand.constant_expression
@@ -119,8 +119,8 @@ class LocalVariables:
 class PrivateArrays:
     """Private arrays and structures of a work-item.
 
-    In a kernel of one segment they are stack slots. An array that lives across a barrier outlives the
-    function of its segment, so it stands in memory of the work-group then.
+    In a kernel of one segment they are stack slots. With several segments, an array may outlive the
+    function of its segment, so that they are in memory of the work-group.
     """
 
     def __init__(self, segments: Sequence[Segment], sizes: Sizes) -> None:
@@ -144,7 +144,7 @@ class PrivateArrays:
                 array.text = f"getelementptr i8, ptr %cc.mine, i64 {offsets[array.result]}"
 
     def prologue(self) -> list[str]:
-        """Instructions that compute where the work-item's arrays start."""
+        """Return instructions that compute the start of the work-item's arrays."""
         if not self.nbytes:
             return []
         return [
@@ -154,11 +154,11 @@ class PrivateArrays:
 
 
 def copy_structures(function: ir.Function, sizes: Sizes) -> None:
-    """Give each work-item its own copy of a structure that is passed by value."""
+    """Give each work-item a copy of a structure that is passed by value."""
     copies: list[ir.Instruction] = []
     for position, parameter in enumerate(function.parameters):
         if type_ := parameter.structure:
-            given = f"%cc.given{position}"
-            copies += copy_structure(type_, parameter.name, given, sizes[type_][0])
-            function.parameters[position] = ir.FunctionParameter("ptr", given)
+            argument = f"%cc.given{position}"
+            copies += copy_structure(type_, parameter.name, argument, sizes[type_][0])
+            function.parameters[position] = ir.FunctionParameter("ptr", argument)
     function.entry.instructions[:0] = copies

@@ -1,4 +1,4 @@
-"""All that is decided of a flattened kernel before its code is written; nothing changes a plan afterwards."""
+"""Instrumentation plan of a flattened kernel, which is immutable once made."""
 
 from __future__ import annotations
 
@@ -41,52 +41,52 @@ from crosscast.characterization.instrumentation.sub_groups import number_sites
 
 @dataclass(frozen=True)
 class KernelFacts:
-    """What a profile says of a kernel, whatever the launch; see docs/metrics.md."""
+    """Facts of a kernel in a profile, independent of the launch; see docs/metrics.md."""
 
     registers: int  # Most live values, in 32-bit units, and those that a device's compiler keeps
     kept_values: int
     code: int  # Instructions
     private_bytes: int  # Private arrays and structures of a work-item
     local_bytes: int  # Variables in local memory, without the space between them
-    uses_dynamic_memory: bool  # One of them stands in CUDA's dynamic shared memory
+    uses_dynamic_memory: bool  # One of them is in CUDA's dynamic shared memory
     vectorized: bool  # The loop over work-items can be vectorized
     dependences: Dependences
 
 
 @dataclass(frozen=True)
 class Plan:
-    """How a kernel is cut into segments, what is counted of it, and where that stands."""
+    """Segments of a kernel, its counters, and their layout."""
 
     options: InstrumentationOptions
     sizes: Mapping[str, tuple[int, int]]  # Size and alignment of types
     parameters: Sequence[ir.FunctionParameter]  # Those of the kernel, and behind them its local variables
-    source_names: Sequence[str]  # Of the kernel's parameters, as the program has them
+    source_names: Sequence[str]  # Names of the kernel's parameters in the program
     variables: Mapping[str, ir.GlobalVariable]
     used: frozenset[str]  # Values that some instruction uses
     classes: PointerClasses
     sites: Sequence[AccessSite]  # Static accesses
     sharing: SharedNames
     segments: Sequence[Segment]
-    # Their numbers in the order of the program, where work-items do not all stand at the same cut; else empty
+    # Their numbers in the order of the program, if work-items may be at different cuts; else empty
     warp_order: Sequence[int]
     local: LocalVariables
     private: PrivateArrays
     live: LiveMemory
     counters: int  # Of entries into segments and of edges
     columns: Mapping[int, int]  # Column of each counter that is kept for each work-item
-    alike: Mapping[int, int]  # Index of each that is alike for all work-items of a group
-    copied: frozenset[int]  # Sites that several segments have
+    alike: Mapping[int, int]  # Index of each counter that is equal for all work-items of a group
+    copied: frozenset[int]  # Sites in several segments
     # For published conventions: number of the history of each source line that several branches share
     line_branches: Mapping[int, int]
     histories: int
-    names: int  # How many names are given
+    names: int  # Number of names given
     facts: KernelFacts
 
     @functools.cached_property
     def counts_fit_32_bits(self) -> bool:
-        """Whether what one run of a segment counts fits 32 bits.
+        """Whether the counts of one run of a segment fit 32 bits.
 
-        Each run has to be short, and no piece of a work-item goes on across a run.
+        Each run must be short, and no piece of a work-item may continue across a run.
         """
         cuts = [segment.after for segment in self.segments if segment.after is not None]
         loops = any(segment.loops for segment in self.segments)
@@ -99,12 +99,12 @@ class Plan:
 
     @property
     def same_length(self) -> bool:
-        """Whether each work-item is known to run as many instructions."""
+        """Whether all work-items are known to run the same number of instructions."""
         return not (self.has_several_segments or self.per_warp or self.segments[0].counters)
 
     @property
     def per_warp(self) -> bool:
-        """Whether work-items do not all stand at the same cut."""
+        """Whether work-items may be at different cuts."""
         return bool(self.warp_order)
 
     @property
@@ -114,7 +114,7 @@ class Plan:
 
     @property
     def compares_items(self) -> bool:
-        """Whether work-items of a group are compared when they have ended."""
+        """Whether work-items of a group are compared at their ends."""
         return self.has_several_segments or bool(self.columns)
 
     def follows_uniform(self, number: int) -> bool:
@@ -127,12 +127,12 @@ class Plan:
         return after is not None and is_barrier(after)
 
     def class_of(self, access: MemoryAccess) -> PointerClass:
-        """Class of the pointer of an access."""
+        """Return the class of an access's pointer."""
         return self.classes.of(access.pointer, access.pointer_type)
 
 
 def make_plan(module: ir.Module, function: ir.Function, options: InstrumentationOptions) -> Plan:
-    """Plan how to run and count a flattened kernel, which is changed on the way."""
+    """Plan the instrumentation of a flattened kernel, which is modified."""
     sizes, variables, names = module.sizes, module.globals, Names()
     source_names = parameter_names(function)
     structures = [p.name for p in function.parameters if p.structure]
@@ -210,12 +210,12 @@ def make_plan(module: ir.Module, function: ir.Function, options: Instrumentation
 
 
 def _plan_counters(cuts: Segments) -> int:
-    """Choose which edges of each segment to count, and how to record its branches; the number of counters."""
+    """Choose edges to count, and the recording of branches; return the number of counters."""
     flows = [segment.successors() for segment in cuts.segments]
     inner, counters = [], len(cuts.segments)
     for segment, flow in zip(cuts.segments, flows, strict=True):
         segment.loops = graph.find_loops(flow)
-        segment.order = graph.places(flow, segment.entry, segment.loops)
+        segment.order = graph.positions(flow, segment.entry, segment.loops)
         inner.append(graph.innermost(segment.loops))
         depth = {label: loop.depth for label, loop in inner[-1].items()}
         segment.placement = graph.place_counters(flow, segment.entry, set(segment.exits), depth)
@@ -228,7 +228,7 @@ def _plan_counters(cuts: Segments) -> int:
 
 
 def _plan_executions(cuts: Segments) -> tuple[dict[int, int], dict[int, int]]:
-    """Choose which counts are kept for each work-item, and which are alike for all of a group."""
+    """Choose the counts that are kept for each work-item, and those equal for all of a group."""
     columns: dict[int, int] = {}
     alike: dict[int, int] = {}
     for segment in cuts.segments:
@@ -242,7 +242,7 @@ def _plan_executions(cuts: Segments) -> tuple[dict[int, int], dict[int, int]]:
 
 
 def _shared_lines(module: ir.Module, segments: Sequence[Segment]) -> dict[int, int]:
-    """Histories of source lines with several branches, numbered behind those of the branches."""
+    """Number the histories of source lines with several branches, behind those of the branches."""
     branches = {block.terminator.branch for segment in segments for block in segment.blocks.values()}
     count = Counter(module.branches[branch][1] for branch in branches if branch is not None)
     shared = sorted(line for line, n in count.items() if n > 1)

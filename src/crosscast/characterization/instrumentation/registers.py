@@ -1,6 +1,6 @@
-"""How many registers a work-item needs, by the values of the flattened kernel that live at once.
+"""Register demand of a work-item, by the simultaneously live values of the flattened kernel.
 
-And which loads of local memory repeat another: a device's compiler keeps the value in a register.
+Also loads of local memory that repeat another one: a device's compiler keeps the value in a register.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _FORGETS = (
     "fences",
     "sub_group",
 )
-"""Kinds after which local memory may hold something else."""
+"""Kinds after which local memory may have changed."""
 _LOADS, _RELOADS = "loads.local", "reloads.local"
 _COMPUTED_AGAIN = ("addresses", "indexing", "ids", "loads.constant")
 
@@ -36,10 +36,10 @@ Sum = tuple[frozenset[tuple[str, int]], int]
 
 
 def mark_reloads(function: ir.Function, sizes: Mapping[str, tuple[int, int]]) -> None:
-    """Give loads of local memory that repeat one before them in straight-line code their kind.
+    """Set the kind of loads of local memory that repeat an earlier one in straight-line code.
 
-    They are at the same sum of the same values, and nothing that could change local memory stands between.
-    Sums are taken not to overflow.
+    Their addresses are equal linear forms, without a possible change of local memory in between.
+    Sums are assumed not to overflow.
     """
     repeated = _Sums(function, sizes).reloads(function)
     for i in function.instructions():
@@ -56,11 +56,11 @@ class _Sums:
         self.known: dict[str, Sum] = {}
 
     def of(self, value: str) -> Sum:
-        """The linear form of a value."""
+        """Return the linear form of a value."""
         if value.lstrip("-").isdigit():
             return frozenset(), int(value)
         if value not in self.known:
-            self.known[value] = frozenset({(value, 1)}), 0  # Of what is no sum, and of circles
+            self.known[value] = frozenset({(value, 1)}), 0  # An atom; also ends cycles
             if value in self.made:
                 self.known[value] = self._computed(self.made[value]) or self.known[value]
         return self.known[value]
@@ -70,9 +70,9 @@ class _Sums:
         return self.of(value) == (frozenset({(value, 1)}), 0)
 
     def reloads(self, function: ir.Function) -> dict[str, str]:
-        """Values that are loaded from local memory again, by what each was loaded as first.
+        """Return values that repeat a load of local memory, with the value of the first load.
 
-        Behind a branch is known what was before it, unless other ways lead there.
+        The loads before a branch are available behind it, unless there are other predecessors.
         """
         before: dict[str, list[str]] = {label: [] for label in function.blocks}
         for label, block in function.blocks.items():
@@ -80,15 +80,15 @@ class _Sums:
                 before[after].append(label)
         repeated: dict[str, str] = {}
         ends: dict[str, dict[tuple[Sum, str], str]] = {}
-        left = list(reversed(function.blocks))
-        while left:
-            label = left[-1]
+        pending = list(reversed(function.blocks))
+        while pending:
+            label = pending[-1]
             (source, *others) = before[label] or [label]
             if label not in ends and not others and source != label and source not in ends:
-                ends[label] = {}  # So that a circle ends
-                left.append(source)
+                ends[label] = {}  # Ends cycles
+                pending.append(source)
                 continue
-            left.pop()
+            pending.pop()
             if not ends.get(label):
                 known = dict(ends.get(source, {})) if not others and source != label else {}
                 ends[label] = self._reloads_in(function.blocks[label], known, repeated)
@@ -97,7 +97,7 @@ class _Sums:
     def _reloads_in(
         self, block: ir.Block, first: dict[tuple[Sum, str], str], repeated: dict[str, str]
     ) -> dict[tuple[Sum, str], str]:
-        """Note what is loaded again in a block, given what is known before it; what is known at its end."""
+        """Record repeated loads in a block, given the available ones before it; return those at its end."""
         for i in block.instructions:
             kind = i.kind[0]
             if i.opcode == "load" and i.result and kind.startswith((_LOADS, _RELOADS)):
@@ -126,8 +126,8 @@ class _Sums:
     def _address(self, i: ir.Instruction) -> Sum | None:
         type_, base, *indices = i.operands
         total, element = self.of(base.value), type_.type
-        for place, index in enumerate(indices):
-            if place:
+        for level, index in enumerate(indices):
+            if level:
                 array = _ARRAY.fullmatch(element)
                 if array is None:
                     return None
@@ -144,10 +144,10 @@ def _added(one: Sum, other: Sum, factor: int = 1) -> Sum:
 
 
 def kept_values(function: ir.Function, sizes: Mapping[str, tuple[int, int]]) -> int:
-    """Most 32-bit units at once of values that a device's compiler keeps, or else spills.
+    """Return the most live 32-bit units of values that a device's compiler keeps in registers or spills.
 
-    As of `most_live`, without addresses and sums of integers, which it computes again where it needs them,
-    and with the loads of `mark_reloads` done once. The kinds of the instructions are known.
+    As `most_live`, without addresses and integer sums, which it rematerializes, and with repeated loads of
+    `mark_reloads` done once. The kinds of the instructions must be set.
     """
     sums = _Sums(function, sizes)
     repeated = sums.reloads(function)
@@ -160,7 +160,7 @@ def kept_values(function: ir.Function, sizes: Mapping[str, tuple[int, int]]) -> 
 
 
 def _merged(function: ir.Function, repeated: Mapping[str, str]) -> ir.Function:
-    """A function whose values that are loaded again are those that were loaded first."""
+    """Return a function with repeated loads replaced by the first ones."""
     if not repeated:
         return function
     blocks = {}
@@ -176,13 +176,12 @@ def _merged(function: ir.Function, repeated: Mapping[str, str]) -> ir.Function:
 def most_live(
     function: ir.Function, sizes: Mapping[str, tuple[int, int]], without: Collection[str] = ()
 ) -> int:
-    """Most 32-bit units of values that live at once at any instruction of a flattened kernel.
+    """Return the most 32-bit units of simultaneously live values in a flattened kernel.
 
-    A value lives from the instruction that makes it to the last one that uses it. Numbers of up to 32 bits
-    and pointers to local memory are one unit, other pointers and numbers of 64 bits two, vectors and
-    structures as many as their bytes fill. What stands elsewhere in a device is left out: constants, the
-    arguments of the kernel (in constant memory), and the addresses of variables and private arrays; and the
-    values of `without`.
+    A value is live from its definition to its last use. Numbers of up to 32 bits and pointers to local memory
+    are one unit, other pointers and numbers of 64 bits two, vectors and structures as many as their bytes
+    fill. Values that need no registers of a device are left out: constants, kernel arguments (in constant
+    memory), and addresses of variables and private arrays; and the values of `without`.
     """
     units = {
         i.result: _units(i.type, sizes)
@@ -203,31 +202,31 @@ def most_live(
 
 
 def _most_in(block: ir.Block, units: Mapping[str, int], live: Collection[str]) -> int:
-    """Most units that live at once in a block, at whose end some values live."""
+    """Return the most live units in a block, given the live values at its end."""
     living = {name for name in live if name in units}
-    now = most = sum(units[name] for name in living)
+    current = most = sum(units[name] for name in living)
     for i in reversed(block.instructions):
-        if i.opcode == "phi":  # all of them are there at once
+        if i.opcode == "phi":  # all phis are simultaneous
             unused = {str(phi.result) for phi in block.phis()} - living
-            return max(most, now + sum(units[name] for name in unused))
-        made = i.result or ""
-        if made in living:
-            living.discard(made)
-            now -= units[made]
-        elif made in units:
-            most = max(most, now + units[made])  # nobody uses it, but it is made
+            return max(most, current + sum(units[name] for name in unused))
+        result = i.result or ""
+        if result in living:
+            living.discard(result)
+            current -= units[result]
+        elif result in units:
+            most = max(most, current + units[result])  # unused, but live for its definition
         for name in i.uses():
             if name in units and name not in living:
                 living.add(name)
-                now += units[name]
-        most = max(most, now)
+                current += units[name]
+        most = max(most, current)
     return most
 
 
 def private_bytes(
     function: ir.Function, sizes: Mapping[str, tuple[int, int]], arguments: Collection[str]
 ) -> int:
-    """Bytes of the private arrays and structures of a work-item, but for structures that are arguments."""
+    """Return the bytes of a work-item's private arrays and structures, except arguments."""
     return sum(
         type_bytes(i.operands[0].type, sizes)
         for i in function.instructions()

@@ -1,7 +1,7 @@
-"""The function of one segment: it runs one work-item from a barrier to the next, and counts.
+"""Function of one segment, which runs one work-item from a barrier to the next, and counts.
 
-How many instructions a work-item ran is not counted: it is a sum of the edges' counters, weighted by the
-lengths of blocks. It is kept for each work-item, as part of its piece between barriers and of its total.
+Instructions of a work-item are not counted: their number is a sum of the edges' counters, weighted by the
+lengths of blocks. It is stored for each work-item, as part of its piece between barriers and of its total.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from crosscast.characterization.instrumentation.strided_code import StridedCode,
 
 
 class OrderCode:
-    """The published tool's freedom to reorder: where each work-item's last load or store stands.
+    """The published tool's freedom to reorder: the position of each work-item's last load or store.
 
-    It is the position among the work-item's instructions, added up over work-items.
+    It is the position among the work-item's instructions, summed over work-items.
     """
 
     def __init__(self, editor: SegmentEditor, emission: Emission) -> None:
@@ -41,14 +41,14 @@ class OrderCode:
         """Track the position at the end of each block."""
         for label, (position, length) in self._positions.items():
             code = Code(self._emission.names)
-            here = code.load("i64", self._ran)
+            position_before = code.load("i64", self._ran)
             if position:
-                code.store("i64", code.value(f"add i64 {here}, {position}"), self._last)
-            code.store("i64", code.value(f"add i64 {here}, {length}"), self._ran)
+                code.store("i64", code.value(f"add i64 {position_before}, {position}"), self._last)
+            code.store("i64", code.value(f"add i64 {position_before}, {length}"), self._ran)
             self._editor.at_end(label, code.texts)
 
     def epilogue(self, code: Code, following: str) -> None:
-        """Carry the position on, and add it up where a work-item ends."""
+        """Carry the position over, and add it at the end of a work-item."""
         emission, segment = self._emission, self._editor.segment
         plan = emission.plan
         if segment.once:
@@ -79,7 +79,7 @@ class SegmentCode:
     # Descriptions of the slices by which accesses are recorded, once a work-group or once a launch
     group_slices: list[str]
     launch_slices: list[str]
-    split: bool  # There is a function that tells where to divide the loop over work-items
+    split: bool  # There is a function that computes where to divide the loop over work-items
 
 
 def write_segment(segment: Segment, emission: Emission) -> SegmentCode:
@@ -136,7 +136,7 @@ def write_segment(segment: Segment, emission: Emission) -> SegmentCode:
 
 
 def _costs(segment: Segment, emission: Emission) -> dict[str, BlockCosts]:
-    """Costs of each block, as the kernel's author wrote it."""
+    """Return the costs of each block, before instrumentation."""
     costs = {}
     for label, block in segment.blocks.items():
         terms = segment.placement.blocks[label].items()
@@ -153,7 +153,7 @@ def _costs(segment: Segment, emission: Emission) -> dict[str, BlockCosts]:
 
 
 def _leave(segment: Segment, emission: Emission, next_slot: str, barrier_slot: str) -> None:
-    """Let every leaving block save what it carries and go to the common exit."""
+    """Let every leaving block save its live values and jump to the common exit."""
     plan = emission.plan
     for label, target in segment.exits.items():
         block, code = segment.blocks[label], Code(emission.names)
@@ -170,7 +170,7 @@ def _leave(segment: Segment, emission: Emission, next_slot: str, barrier_slot: s
 
 
 def _body(segment: Segment) -> list[str]:
-    """Text of the blocks."""
+    """Return the text of the blocks."""
     texts = []
     for block in segment.blocks.values():
         texts.append(f"{block.label[1:]}:")
@@ -185,7 +185,7 @@ def _body(segment: Segment) -> list[str]:
 def _add_counts(
     segment: Segment, counters: list[str], costs: dict[str, BlockCosts], emission: Emission, code: Code
 ) -> str:
-    """Add the counters to the group's, and return the number of instructions that ran."""
+    """Add the counters to the group's, and return the number of executed instructions."""
     plan = emission.plan
     type_, times = plan.count_type, "1"
     if plan.per_warp:
@@ -198,7 +198,7 @@ def _add_counts(
         emission.recording.count(code, number, values[-1], type_, several=several)
         scaled = code.value(f"mul {type_} {values[-1]}, {times}")
         code.add_to(type_, code.at("%cc.acc", number, type_), scaled)
-    weights: Counter[int] = Counter()  # instructions that each counted edge stands for; at -1, entering
+    weights: Counter[int] = Counter()  # instructions for each counted edge; at -1, for entering
     for label, cost in costs.items():
         for number, sign in segment.placement.blocks[label].items():
             weights[number] += sign * cost.instructions
@@ -211,14 +211,14 @@ def _add_counts(
 
 
 def _keep_total(segment: Segment, total: str, barrier_slot: str, emission: Emission, code: Code) -> None:
-    """Keep the number of instructions that a work-item ran."""
+    """Store the number of instructions that a work-item executed."""
     plan = emission.plan
     type_, lead_scope = plan.count_type, emission.scopes.attach("lead")
     if segment.once:
         code.store(type_, total, "%cc.live", lead_scope)
         return
     if not (plan.has_several_segments or plan.per_warp or segment.counters):
-        return  # as many for all work-items
+        return  # the same for all work-items
     name = "piece" if plan.has_several_segments else "total"
     kept, scope = code.at(f"%cc.{name}", "%cc.wi", type_), emission.scopes.attach(name)
     if plan.follows_uniform(segment.number):

@@ -47,9 +47,9 @@ class Carried:
 class Segment:
     """A part of the kernel between barriers."""
 
-    number: int  # Its number; 0 starts the kernel
+    number: int  # 0 is the start of the kernel
     entry: str  # Label where it starts
-    blocks: dict[str, ir.Block]  # Its own copies of the blocks
+    blocks: dict[str, ir.Block]  # Copies of the blocks
     # For each block that leaves it: the segment that follows, 0 for the end of the work-item
     exits: dict[str, int]
     # The barrier or collective before it; `None` for segment 0, and after one that ran once
@@ -65,14 +65,14 @@ class Segment:
     # What is planned for it: its loops, edges to count, the number of the first of their counters, and how to
     # record each branch, by its block
     loops: list[graph.Loop] = field(default_factory=list)
-    order: dict[str, int] = field(default_factory=dict)  # Where blocks stand; a loop's stand at one place
+    order: dict[str, int] = field(default_factory=dict)  # Positions of blocks; a loop's share one
     placement: graph.Placement = field(default_factory=graph.Placement)
     first_counter: int = 0
     branches: dict[str, BranchPlan] = field(default_factory=dict)
 
     @functools.cached_property
     def definitions(self) -> dict[str, tuple[str, int]]:
-        """Block and place in it of each value that it computes, before anything is rewritten."""
+        """Block and position in it of each value that it computes, before any rewriting."""
         return {
             i.result: (label, n)
             for label, block in self.blocks.items()
@@ -86,46 +86,46 @@ class Segment:
         return range(self.first_counter, self.first_counter + len(self.placement.counted))
 
     def recorded(self, *ways: str) -> list[int]:
-        """Branches that are recorded in one of some ways."""
+        """Return the branches that are recorded by some methods."""
         ends = (self.blocks[label].terminator for label, plan in self.branches.items() if plan.way in ways)
         return sorted({end.branch for end in ends if end.branch is not None})
 
     def successors(self) -> dict[str, list[str]]:
-        """Control flow inside the segment."""
+        """Return the control flow inside the segment."""
         return {
             label: [] if label in self.exits else block.terminator.successors
             for label, block in self.blocks.items()
         }
 
     def entering(self, name: str) -> str:
-        """Name under which a value enters the segment."""
+        """Return the name under which a value enters the segment."""
         return suffixed(name, ".cc.in") if name in self.slots else name
 
 
 @dataclass(frozen=True)
 class Segments:
-    """All segments of a kernel, everything they carry, and what is uniform."""
+    """All segments of a kernel, the values that they carry, and uniformity."""
 
     segments: list[Segment]
     carried: list[Carried]
     uniform: Uniformity
-    # Numbers of the segments as the program runs them, where work-items do not all stand at the same cut (see
-    # `warps`); else empty
+    # Numbers of the segments in program order, if work-items may be at different cuts (see `warps`); else
+    # empty
     warp_order: list[int] = field(default_factory=list)
-    in_step: bool = True  # All work-items that come to a loop leave it together
+    in_step: bool = True  # All work-items that reach a loop leave it together
 
 
 def slot_name(name: str) -> str:
-    """Name of the stack slot of a value."""
+    """Return the name of the stack slot of a value."""
     return suffixed(name, ".cc.slot")
 
 
 class _Cuts:
-    """A kernel, and where it is cut: a block ends at each barrier and collective."""
+    """A kernel and its cuts: a block ends at each barrier and collective."""
 
     def __init__(self, function: ir.Function) -> None:
         self.blocks: dict[str, ir.Block] = {}
-        self.roots = [function.entry.label]  # Label where each segment starts, by the segment's number
+        self.roots = [function.entry.label]  # Start label of each segment, by number
         self.crossings: dict[str, str] = {}  # For each block that a cut ends: the label behind the cut
         # For each label behind a barrier or collective: that instruction
         self.cutters: dict[str, ir.Instruction] = {}
@@ -142,7 +142,8 @@ class _Cuts:
             if not (is_barrier(instruction) or is_collective(instruction) or is_warp_operation(instruction)):
                 piece.instructions.append(instruction)
                 continue
-            # A barrier stays behind, counted; what a collective is called with is used where the item leaves.
+            # A barrier stays as a counted ghost; the arguments of a collective are used at the end of the
+            # segment.
             ghost = instruction.copy()
             ghost.text = ""
             leaving = "" if is_barrier(instruction) else instruction.text
@@ -153,13 +154,13 @@ class _Cuts:
         return piece.label
 
     def _new_root(self, before: str) -> str:
-        """Number one more segment, behind a block, and return the label for its start."""
+        """Add a segment behind a block, and return its start label."""
         self.crossings[before] = label = f"%cc.segment{len(self.roots)}"
         self.roots.append(label)
         return label
 
     def cut_edge(self, source: str, target: str) -> None:
-        """Cut where control goes from one block to another."""
+        """Cut the edge from one block to another."""
         leaving = f"%cc.leave{len(self.roots)}"
         self.blocks[leaving] = ir.Block(leaving, [ir.Instruction("", "cut", counted=False)])
         going_on = self._new_root(leaving)
@@ -170,27 +171,27 @@ class _Cuts:
         self.__dict__.pop("flow", None)
 
     def goes_to(self, label: str) -> list[str]:
-        """Successors of a block, across no cut."""
+        """Return the successors of a block, without crossing a cut."""
         return self.blocks[label].terminator.successors
 
     def result_across(self, root: str) -> str:
-        """Result of the instruction before a segment's start; empty if it has none."""
+        """Return the result of the instruction before a segment's start; empty if it has none."""
         return (self.cutters[root].result if root in self.cutters else None) or ""
 
     @functools.cached_property
     def flow(self) -> dict[str, list[str]]:
-        """Successors of each block, across the cuts too."""
+        """Successors of each block, across cuts."""
         return {
             label: [self.crossings[label]] if label in self.crossings else self.goes_to(label)
             for label in self.blocks
         }
 
     def reachable(self, starts: Iterable[str]) -> set[str]:
-        """Blocks that can be reached without crossing a cut, the starts among them."""
+        """Return the blocks reachable without crossing a cut, the starts included."""
         return graph.reachable(self.flow, starts, self.crossings)
 
     def definitions(self) -> Definitions:
-        """What defines each value."""
+        """Return the definition of each value."""
         written = [i for block in self.blocks.values() for i in block.instructions]
         return {i.result: i for i in [*written, *self.cutters.values()] if i.result}
 
@@ -200,7 +201,7 @@ def _cut_leads(cuts: _Cuts, uniform: Uniformity, cheap: Definitions) -> set[str]
     leads: dict[str, list[str]] = {}
     for root in cuts.roots:
         if root in cuts.cutters and not is_barrier(cuts.cutters[root]):
-            continue  # its piece of the work-item goes on across the collective
+            continue  # a work-item's piece continues across the collective
         lead = _lead(root, cuts, uniform, cheap)
         if any(len(cuts.goes_to(label)) > 1 for label in lead):
             leads[root] = lead
@@ -213,14 +214,14 @@ def _cut_leads(cuts: _Cuts, uniform: Uniformity, cheap: Definitions) -> set[str]
 
 
 def _lead(root: str, cuts: _Cuts, uniform: Uniformity, cheap: Definitions) -> list[str]:
-    """Blocks from the start of a segment on that compute nothing but uniform values."""
+    """Return the leading blocks of a segment that compute only uniform values."""
 
     def belongs(instruction: ir.Instruction) -> bool:
         if not instruction.text:
             return True
         if instruction.opcode in ("br", "switch"):
             return instruction.uses() <= uniform.values
-        # What diverges but is cheap is computed again where it is needed.
+        # Cheap divergent values are recomputed.
         return instruction.result in uniform.values or instruction.result in cheap
 
     lead: list[str] = []
@@ -236,20 +237,20 @@ def _lead(root: str, cuts: _Cuts, uniform: Uniformity, cheap: Definitions) -> li
 
 
 def _may_lead(root: str, cuts: _Cuts, leads: dict[str, list[str]]) -> bool:
-    """Whether a segment's lead can be run once without changing what is recorded."""
+    """Whether a segment's lead can be run once without changing the records."""
     lead = set(leads[root])
     rest = cuts.reachable(v for u in lead for v in cuts.goes_to(u) if v not in lead)
     branches = {cuts.blocks[label].terminator.branch for label in lead} - {None}
     if rest & lead or branches & {cuts.blocks[label].terminator.branch for label in rest}:
-        return False  # the same branch would be recorded in two places, out of order
+        return False  # the same branch would be recorded twice, out of order
     # The blocks of the lead are cut for every segment that has them.
     return all(lead & cuts.reachable([other]) <= set(leads.get(other, ())) for other in cuts.roots)
 
 
 def _use_slots(segment: Segment) -> None:
-    """Let values that enter a segment and are also defined in it live in stack slots.
+    """Store values that enter a segment and are also defined in it in stack slots.
 
-    So around a loop with a barrier inside, the code need not tell the two definitions apart. LLVM turns the
+    So the two definitions need not be distinguished around a loop with a barrier inside. LLVM turns the
     slots back into registers and inserts the phis.
     """
     entering = {c.name: c.type for c in segment.restore}
@@ -295,7 +296,7 @@ def _use_slot(segment: Segment, name: str, type_: str) -> None:
 def cut(function: ir.Function, sizes: dict[str, tuple[int, int]], *, may_end_early: bool = False) -> Segments:
     """Cut a flattened kernel into segments.
 
-    Work-items that `may_end_early` are not waited for at barriers.
+    Barriers do not wait for work-items that have ended, if they `may_end_early`.
     """
     cuts = _Cuts(function)
     names = {p.name for p in function.parameters}
@@ -307,7 +308,7 @@ def cut(function: ir.Function, sizes: dict[str, tuple[int, int]], *, may_end_ear
         if not per_warp:
             cheap = graph.recomputable(cuts.definitions(), names, uniform.values)
             once = _cut_leads(cuts, uniform, cheap)
-    # Work-items that are not in step have nothing alike but what the launch gives.
+    # Without lockstep, only the launch's arguments are uniform.
     uniform = Uniformity(names, set(cuts.blocks))
     if not per_warp:
         uniform = graph.find_uniform(cuts.blocks, cuts.flow, names)
@@ -343,7 +344,7 @@ def cut(function: ir.Function, sizes: dict[str, tuple[int, int]], *, may_end_ear
 
 
 def _loops_in_step(cuts: _Cuts, uniform: Uniformity) -> bool:
-    """Whether all work-items that come to a loop leave it together."""
+    """Whether all work-items that reach a loop leave it together."""
     for loop in graph.find_loops(cuts.flow):
         for label in loop.blocks:
             leaves = not loop.blocks.issuperset(cuts.flow[label])
@@ -353,7 +354,7 @@ def _loops_in_step(cuts: _Cuts, uniform: Uniformity) -> bool:
 
 
 def _find_live(cuts: _Cuts, cheap: Definitions, definitions: Definitions) -> dict[str, set[str]]:
-    """Values that are live into each block, those among them from which others are computed again."""
+    """Return the values live into each block, sources of recomputed values included."""
     roots, flow = cuts.roots[1:], cuts.flow
     extra: dict[str, set[str]] = {}
     while True:
@@ -364,7 +365,7 @@ def _find_live(cuts: _Cuts, cheap: Definitions, definitions: Definitions) -> dic
 
 
 def _copy_blocks(cuts: _Cuts, number: int) -> Segment:
-    """A segment with copies of the blocks that it can reach."""
+    """Return a segment with copies of the blocks that it reaches."""
     root = cuts.roots[number]
     reached = cuts.reachable([root])
     blocks: dict[str, ir.Block] = {}

@@ -1,15 +1,15 @@
-"""Strided accesses: those at equal distances, which are recorded together instead of one by one.
+"""Strided accesses: accesses at equal distances, which are recorded together instead of one by one.
 
 Neighbouring work-items, and iterations of an innermost loop, often access addresses at equal distances. If an
-address is made from ids, arguments and loop counters by operations that keep distances equal, the first, the
-second and the last address tell all of them: the runtime records base, stride and number. Likewise the
+address is computed from ids, arguments and loop counters by affine operations, the first, the second and the
+last address determine all of them: the runtime records base, stride and number. The same holds for the
 corners of a plane of work-items, of a work-group or of the whole launch.
 
-What has to hold is checked where they are recorded. Additions and multiplications by what is the same for all
-keep distances equal even if they wrap around. Extensions to 64 bits need a check: if the results are at equal
-distances for the first, the second and the last work-item or iteration, none in between has wrapped. All
-work-items must take the same way: of two values that change evenly, one is less than the other (or equal to
-it) for all of a range if it is for the first and the last. Where a check fails, the range is divided.
+Conditions are checked when they are recorded. Additions and multiplications by constants preserve equal
+distances even if they wrap around. Extensions to 64 bits need a check: if the results are at equal distances
+for the first, the second and the last work-item or iteration, none in between has wrapped. All work-items
+must take the same path: of two linear values, one is less than the other (or equal to it) on a range if it is
+so for the first and the last. If a check fails, the range is divided.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from crosscast.characterization.instrumentation.inline import called_builtin
 from crosscast.characterization.instrumentation.segments import Segment
 
 Reach = Literal["loop", "group", "launch"]
-"""What a strided access runs along: iterations of a loop, work-items of a work-group, or of the launch."""
+"""Range of a strided access: iterations of a loop, work-items of a work-group, or of the launch."""
 Kind = Literal["same", "linear"]
-"""How a value changes along these: not at all, or by the same amount from one to the next."""
+"""Change of a value along these: constant, or linear."""
 
 _INTEGERS = ("i8", "i16", "i32", "i64")
 _PREDICATE = re.compile(r"icmp (?:samesign )?(\w+) ")
@@ -45,7 +45,7 @@ class IntegerComparison(NamedTuple):
 
     @classmethod
     def of(cls, instruction: ir.Instruction) -> IntegerComparison | None:
-        """What an instruction compares; ``None`` if it does not compare integers."""
+        """Return the comparison of an instruction; ``None`` if it does not compare integers."""
         match = _PREDICATE.match(instruction.text)
         if match is None or instruction.operands[0].type not in _INTEGERS:
             return None
@@ -54,12 +54,12 @@ class IntegerComparison(NamedTuple):
 
 
 def _condition(end: ir.Instruction) -> str:
-    """Value that decides where a terminator goes, if it is one of two ways; or empty."""
+    """Return the condition of a conditional branch; empty for other terminators."""
     return end.operands[0].value if end.opcode == "br" and end.operands[0].type == "i1" else ""
 
 
 class Analysis:
-    """How values change from one work-item or iteration to the next."""
+    """Analysis of the change of values from one work-item or iteration to the next."""
 
     def __init__(
         self,
@@ -69,24 +69,24 @@ class Analysis:
     ) -> None:
         self._definitions, self._known, self._reach = definitions, known, reach
         self._kinds: dict[str, Kind | None] = {}
-        # Values that must be at equal distances, by name: how they become 64 bits
+        # Values that must be at equal distances, by name, with their extension to 64 bits
         self._extended: dict[str, str] = {}
 
     def value(self, value: str) -> Kind | None:
-        """How a value changes; ``None`` if that is not known."""
+        """Return the change of a value; ``None`` if unknown."""
         if not value.startswith("%"):
             return "same" if "%" not in value else None
         if value in self._known:
             return self._known[value]
         if value not in self._kinds:
-            self._kinds[value] = None  # a circle
+            self._kinds[value] = None  # for cycles
             definition = self._definitions.get(value)
             if definition is not None:
                 self._kinds[value] = self._instruction(definition)
         return self._kinds[value]
 
     def needs(self, *values: str) -> tuple[dict[str, ir.Instruction], dict[str, str]]:
-        """What computes some values, in order, and what of that has to be checked."""
+        """Return the instructions that compute some values, in order, and the checks among them."""
         needed: dict[str, ir.Instruction] = {}
         seen: set[str] = set()
         pending = [(value, False) for value in reversed(values)]
@@ -104,7 +104,7 @@ class Analysis:
     def _instruction(self, i: ir.Instruction) -> Kind | None:
         if i.opcode == "phi":
             if self._reach == "loop":
-                return None  # it depends on the way that the iteration took
+                return None  # it depends on the path of the iteration
             kinds = [self.value(value) for value, _ in i.incoming]
             return None if None in kinds else "linear" if "linear" in kinds else "same"
         if name := called_builtin(i):
@@ -158,7 +158,7 @@ class Analysis:
         return True
 
     def atoms(self, value: str) -> list[IntegerComparison] | None:
-        """Comparisons that decide a condition and change; ``None`` if that is not known."""
+        """Return the non-constant comparisons that decide a condition; ``None`` if unknown."""
         if self.value(value) == "same":
             return []
         definition = self._definitions.get(value)
@@ -183,7 +183,7 @@ def _same_if(kinds: list[Kind | None]) -> Kind | None:
 
 
 def without_promises(instruction: ir.Instruction) -> ir.Instruction:
-    """An instruction that has a result whatever its operands: slices run where the program does not."""
+    """Return an instruction that is defined for all operands, as slices are executed speculatively."""
     copy = instruction.copy()
     copy.counted = False
     if copy.opcode == "or" and " disjoint " in copy.text:
@@ -195,47 +195,47 @@ def without_promises(instruction: ir.Instruction) -> ir.Instruction:
 
 @dataclass(frozen=True)
 class StridedAccess:
-    """Accesses of one block that neighbouring work-items make at equal distances."""
+    """Accesses of one block at equal distances between neighbouring work-items."""
 
-    label: str  # Block where it stands
+    label: str  # Its block
     instructions: list[ir.Instruction]  # The loads and stores
-    blocks: dict[str, str]  # Blocks on the way there; for one before a loop, where the loop leads
+    blocks: dict[str, str]  # Blocks on the path to it; for one before a loop, with the loop's successor
     needed: dict[str, ir.Instruction]
-    atoms: dict[str, list[IntegerComparison]]  # Comparisons that the way depends on, by block
+    atoms: dict[str, list[IntegerComparison]]  # Comparisons that decide the path, by block
     checks: dict[str, str]
     reach: Reach = "group"
 
     def slice_blocks(
         self, segment: Segment
     ) -> Iterator[tuple[str, list[ir.Instruction], ir.Instruction | None]]:
-        """Label, instructions and end of each block; no end where the access stands."""
+        """Yield label, instructions and end of each block; no end for the access's block."""
         by_label: dict[str, list[tuple[int, ir.Instruction]]] = {}
         for name, original in self.needed.items():
-            if place := segment.definitions.get(name):
-                by_label.setdefault(place[0], []).append((place[1], original))
+            if position := segment.definitions.get(name):
+                by_label.setdefault(position[0], []).append((position[1], original))
         for label, block in segment.blocks.items():
             if label not in self.blocks:
                 continue
-            kept = []
-            for _, original in sorted(by_label.get(label, []), key=lambda each: each[0]):
+            slice_instructions = []
+            for _, original in sorted(by_label.get(label, []), key=lambda item: item[0]):
                 copy = without_promises(original)
                 copy.incoming = [(v, p) for v, p in copy.incoming if p in self.blocks]
-                kept.append(copy)
+                slice_instructions.append(copy)
             end = None
             if label != self.label:
                 end = block.terminator.copy()
                 for successor in end.successors:
                     behind = self.blocks[label] or successor
                     end.retarget(successor, behind if behind in self.blocks else "%cc.exit")
-            yield label, kept, end
+            yield label, slice_instructions, end
 
 
 _MOST_BLOCKS = 1000
 
 
 @dataclass(frozen=True)
-class _Way:
-    """How control gets to a block, and what decides on it."""
+class _Path:
+    """Path to a block, and its conditions."""
 
     blocks: dict[str, str]
     conditions: list[str]
@@ -243,12 +243,12 @@ class _Way:
 
 
 class StridedFinder:
-    """Finds the strided accesses of a segment that are outside of all loops."""
+    """Finds the strided accesses of a segment outside of all loops."""
 
     def __init__(self, segment: Segment, loops: list[graph.Loop], known: Mapping[str, Kind | None]) -> None:
         self._segment, self._loops = segment, loops
         inside = {label for loop in loops for label in loop.blocks}
-        # Of what is in no loop: all that a strided access outside of loops may depend on.
+        # Strided accesses outside of loops may depend on definitions outside of loops only.
         outside = (b.instructions for label, b in segment.blocks.items() if label not in inside)
         definitions = {
             i.result: i for each in (segment.recompute, *outside) for i in each if i.result and i.text
@@ -256,20 +256,20 @@ class StridedFinder:
         self._analyses: dict[Reach, Analysis] = {
             reach: Analysis(definitions, known, reach) for reach in ("launch", "group")
         }
-        self._ways: dict[tuple[str, Reach], _Way | None] = {}
+        self._paths: dict[tuple[str, Reach], _Path | None] = {}
 
     def find(self, label: str, access: ir.Instruction, *, copied: bool = False) -> StridedAccess | None:
-        """An access as a strided one, of the widest reach; ``None`` if it is not.
+        """Return an access as a strided one, of the widest reach; ``None`` if it is not strided.
 
-        Where other segments have copies of the access, it is recorded with them, group by group.
+        If other segments have copies of the access, it is recorded with them by group.
         """
-        # In very large kernels the search takes longer than what it saves.
+        # In very large kernels the search takes longer than it saves.
         if len(self._segment.blocks) > _MOST_BLOCKS:
             return None
         reaches: tuple[Reach, ...] = ("group",) if self._segment.number or copied else ("launch", "group")
         for reach in reaches:
             strided = self._find_along(label, access, reach)
-            # To divide what is not even pays off once a launch, not for each work-group.
+            # Division of ranges pays off once per launch, not for each work-group.
             if strided is not None and (reach == "launch" or not any(strided.atoms.values())):
                 return strided
         return None
@@ -279,39 +279,39 @@ class StridedFinder:
         (memory,) = access.accesses
         if analysis.value(memory.pointer) is None:
             return None
-        if (label, reach) not in self._ways:
-            self._ways[label, reach] = self._way(label, analysis)
-        way = self._ways[label, reach]
-        if way is None:
+        if (label, reach) not in self._paths:
+            self._paths[label, reach] = self._path(label, analysis)
+        path = self._paths[label, reach]
+        if path is None:
             return None
-        needed, checks = analysis.needs(*way.conditions, memory.pointer)
-        if any(before not in way.blocks for i in needed.values() for _, before in i.incoming):
+        needed, checks = analysis.needs(*path.conditions, memory.pointer)
+        if any(before not in path.blocks for i in needed.values() for _, before in i.incoming):
             return None
-        return StridedAccess(label, [access], way.blocks, needed, way.atoms, checks, reach)
+        return StridedAccess(label, [access], path.blocks, needed, path.atoms, checks, reach)
 
-    def _way(self, label: str, analysis: Analysis) -> _Way | None:
-        """The way to a block, if all that decides on it is known."""
-        blocks = _way_to(self._segment, self._loops, label)
+    def _path(self, label: str, analysis: Analysis) -> _Path | None:
+        """Return the path to a block, if all its conditions are known."""
+        blocks = _path_to(self._segment, self._loops, label)
         if blocks is None:
             return None
-        way = _Way(blocks, [], {})
+        path = _Path(blocks, [], {})
         for block in blocks:
             end = self._segment.blocks[block].terminator
             if block == label or blocks[block] or len(end.successors) < 2:
                 continue
             condition = _condition(end)
-            found = analysis.atoms(condition) if condition else []
-            if found is None or (not condition and any(analysis.value(v) != "same" for v in end.uses())):
+            atoms = analysis.atoms(condition) if condition else []
+            if atoms is None or (not condition and any(analysis.value(v) != "same" for v in end.uses())):
                 return None
-            way.conditions.extend(sorted(end.uses()))
-            way.atoms[block] = found
-        return way
+            path.conditions.extend(sorted(end.uses()))
+            path.atoms[block] = atoms
+        return path
 
 
-def _way_to(segment: Segment, loops: list[graph.Loop], label: str) -> dict[str, str] | None:
-    """Blocks through which control gets to a block that is in no loop.
+def _path_to(segment: Segment, loops: list[graph.Loop], label: str) -> dict[str, str] | None:
+    """Return the blocks on paths to a block outside of loops.
 
-    Loops on the way are left out: the block before one goes on where the loop leads to.
+    Loops on the path are skipped: the block before one continues at the loop's successor.
     """
     flow = segment.successors()
     outermost = [loop for loop in loops if not any(loop.blocks < other.blocks for other in loops)]
@@ -353,18 +353,18 @@ _SWAPPED = str.maketrans("lg", "gl")
 
 @dataclass(frozen=True)
 class Split:
-    """Where local ids reach what the first branch of a segment compares them with."""
+    """Bound of local ids in the first branch of a segment."""
 
     type: str
     value: str
-    inclusive: bool  # The work-item whose id is the value goes the way of those before it
+    inclusive: bool  # The work-item whose id is the value behaves as those before it
     comparison: ir.Instruction
-    behind: bool  # Its result for ids that are greater
-    needed: list[ir.Instruction]  # What computes the value
+    behind: bool  # Its result for greater ids
+    needed: list[ir.Instruction]  # Instructions that compute the value
 
 
 def find_split(segment: Segment, known: Mapping[str, Kind | None]) -> Split | None:
-    """Where local ids of dimension 0 reach what a segment's first branch compares them with, if it does."""
+    """Return the bound of local ids of dimension 0 in a segment's first branch, if there is one."""
     flow, label, first = segment.successors(), segment.entry, []
     while (block := segment.blocks[label]) and len(flow[label]) == 1 and label not in segment.exits:
         first += block.instructions
@@ -387,14 +387,14 @@ def find_split(segment: Segment, known: Mapping[str, Kind | None]) -> Split | No
     if any(i.opcode == "phi" for i in computed.values()):
         return None
     if predicate in ("eq", "ne") and b != "0":
-        return None  # ids on both sides of it go the same way
+        return None  # ids on both sides of it take the same path
     needed = [i for i in first if i.result in computed]
     inclusive = predicate in _INCLUSIVE or predicate in ("eq", "ne")
     return Split(type_, b, inclusive, decides, predicate[1:] in ("gt", "ge", "e"), needed)
 
 
 def _is_local_id(value: str, definitions: Mapping[str, ir.Instruction]) -> bool:
-    """Whether a value is the local id of dimension 0, in whatever width."""
+    """Whether a value is the local id of dimension 0, of any width."""
     definition = definitions.get(value)
     if definition is None:
         return False
@@ -408,7 +408,7 @@ AnyStrided = TypeVar("AnyStrided", "StridedAccess", "StridedLoop")
 
 
 def joined(a: AnyStrided, b: AnyStrided) -> AnyStrided:
-    """Strided accesses of the same block together."""
+    """Join strided accesses of the same block."""
     return replace(
         a,
         instructions=a.instructions + b.instructions,
@@ -419,7 +419,7 @@ def joined(a: AnyStrided, b: AnyStrided) -> AnyStrided:
 
 @dataclass(frozen=True)
 class StridedLoop:
-    """Accesses of one block that an innermost loop makes at equal distances, once in each iteration."""
+    """Accesses of one block at equal distances between iterations of an innermost loop, once in each."""
 
     label: str
     instructions: list[ir.Instruction]
@@ -430,7 +430,7 @@ class StridedLoop:
 
 
 class LoopFinder:
-    """Finds the strided accesses of an innermost loop."""
+    """The strided accesses of an innermost loop."""
 
     def __init__(self, segment: Segment, flow: graph.Graph, loop: graph.Loop) -> None:
         self._flow, self._loop = flow, loop
@@ -457,12 +457,12 @@ class LoopFinder:
         if self._analysis.value(memory.pointer) is None:
             return None
         needed, checks = self._analysis.needs(memory.pointer)
-        # Counters that no address depends on may be computed as well as not.
+        # Counters that no address depends on are included.
         return StridedLoop(label, [access], self._loop, needed, self._inductions, checks)
 
 
 class _Outside(dict[str, "Kind | None"]):
-    """Kinds of values that a loop does not define: they stay the same."""
+    """Changes of values with those that a loop does not define as constant."""
 
     def __init__(self, definitions: Mapping[str, ir.Instruction], known: Mapping[str, Kind | None]) -> None:
         super().__init__(known)
@@ -476,7 +476,7 @@ class _Outside(dict[str, "Kind | None"]):
 
 
 def _in_each_iteration(flow: graph.Graph, loop: graph.Loop, header: str, label: str) -> bool:
-    """Whether no iteration gets from the header back to it around a block."""
+    """Whether every iteration from the header back to it passes a block."""
     if label == header:
         return True
     seen, pending = {label}, [header]
@@ -494,7 +494,7 @@ def _in_each_iteration(flow: graph.Graph, loop: graph.Loop, header: str, label: 
 def _induction(
     phi: ir.Instruction, loop: graph.Loop, definitions: Mapping[str, ir.Instruction]
 ) -> tuple[str, str] | None:
-    """Start and step of a loop's counter."""
+    """Return start and step of a loop's counter."""
     starts = [value for value, label in phi.incoming if label not in loop.blocks]
     nexts = {value for value, label in phi.incoming if label in loop.blocks}
     if len(starts) != 1 or len(nexts) != 1:

@@ -1,7 +1,7 @@
-"""Code that records the strided accesses of one segment (`strided` says which), before and behind its loops.
+"""Code that records the strided accesses of one segment (see `strided`), before and behind its loops.
 
-A slice is a function of one work-item or iteration: it computes the address, and what has to be checked. It
-is called for the first, the second and the last of them; where the check fails, for each.
+A slice is a function of one work-item or iteration: it computes the address, and the values to check. It
+is called for the first, the second and the last of them; if the check fails, for each.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ from crosscast.characterization.instrumentation.strided import (
 )
 from crosscast.characterization.instrumentation.sub_groups import RUNS
 
-_MOST_ACCESSES, _MOST_CHECKS = 20, 40  # as the runtime has room for
-_FEWEST = 16  # smaller work-groups do not make it worth while
+_MOST_ACCESSES, _MOST_CHECKS = 20, 40  # the runtime's capacity
+_FEWEST = 16  # not worthwhile for smaller work-groups
 _MOST_INLINED = 64  # accesses of a loop
 SLICE_TYPE = "{ ptr, i64, i64, i64, i64, i64, ptr, i64 }"
 """LLVM type of a slice's description, `struct slice` of the runtime."""
 _REACHED, _ATOMS, _ADDRESSES = range(3)
-"""What a slice returns: whether it got to the accesses, bits of comparisons, the addresses; then checks."""
+"""Results of a slice: whether it reached the accesses, bits of comparisons, the addresses; then checks."""
 _UNSIGNED = frozenset({"ult", "ule", "ugt", "uge"})
 
 
@@ -57,28 +57,30 @@ class _Slice(Code):
         self.positive = [False] * self.first_check  # Whether each result is to be unsigned
 
     def results(self) -> list[str]:
-        """Where the results go, 0 at first; to stand before the rest, but to be written last."""
-        places = (
+        """Return the code that initializes the results to 0; it precedes the rest, but is written last."""
+        addresses = (
             f"%cc.r{k} = getelementptr i64, ptr %cc.results, i64 {k}" for k in range(len(self.positive))
         )
-        return [text for k, place in enumerate(places) for text in (place, f"store i64 0, ptr %cc.r{k}")]
+        return [
+            text for k, address in enumerate(addresses) for text in (address, f"store i64 0, ptr %cc.r{k}")
+        ]
 
     def instruction(self, original: ir.Instruction, extension: str | None = None) -> None:
-        """An instruction without its promises, and its result kept to be checked."""
+        """Add an instruction without its promises, and optionally keep its result as a check."""
         copy = without_promises(original)
         self.do(*(part.render() for part in self._lowering.lower(copy)))
         if extension and original.result:
             self.check(original.result, extension)
 
     def check(self, value: str, extension: str, *, positive: bool = False) -> None:
-        """Keep a value, widened to 64 bits."""
+        """Store a value as a check, widened to 64 bits."""
         operation, type_ = extension.split(" ")
         wide = value if type_ == "i64" else self.value(f"{operation} {type_} {value} to i64")
         self.store("i64", wide, f"%cc.r{len(self.positive)}")
         self.positive.append(positive)
 
     def atom(self, comparison: IntegerComparison) -> None:
-        """Append to the bits whether the first side is less, and whether both are equal."""
+        """Append the bits of a comparison: whether the first side is less, and whether both are equal."""
         predicate, type_, a, b = comparison
         unsigned = predicate in _UNSIGNED
         for side in (a, b):
@@ -90,12 +92,12 @@ class _Slice(Code):
         self.store("i64", self.value(f"or i64 {moved}, {bits}"), f"%cc.r{_ATOMS}")
 
     def reach(self, instructions: Sequence[ir.Instruction]) -> None:
-        """Keep the addresses."""
+        """Store the addresses."""
         self.store("i64", 1, f"%cc.r{_REACHED}")
         for number, instruction in enumerate(instructions, _ADDRESSES):
             (access,) = instruction.accesses
-            place = self.value(f"ptrtoint {access.pointer_type} {access.pointer} to i64")
-            self.store("i64", place, f"%cc.r{number}")
+            address = self.value(f"ptrtoint {access.pointer_type} {access.pointer} to i64")
+            self.store("i64", address, f"%cc.r{number}")
 
 
 class StridedCode:
@@ -118,7 +120,7 @@ class StridedCode:
         return {id(i) for each in strided for i in each.instructions}
 
     def slices(self, reach: Reach) -> list[str]:
-        """Descriptions of the slices of some reach, as constants; `functions` makes them."""
+        """Return the descriptions of slices of a reach, as constants; `functions` makes them."""
         return self._descriptions[reach]
 
     def _find(self) -> None:
@@ -149,23 +151,23 @@ class StridedCode:
                         self._in_loops[label] = joined(old, more) if old else more
 
     def _add(self, strided: StridedAccess) -> None:
-        """Join it with the last one of its block, as far as its results have room; or begin another."""
+        """Join it with the last one of its block if the results fit; otherwise begin another."""
         last = self._open.get((strided.label, strided.reach))
-        whole = strided if last is None else joined(self._strided[last], strided)
-        if last is not None and _has_room(whole):
-            self._strided[last] = whole
+        combined = strided if last is None else joined(self._strided[last], strided)
+        if last is not None and _has_room(combined):
+            self._strided[last] = combined
         elif _has_room(strided):
             self._open[strided.label, strided.reach] = len(self._strided)
             self._strided.append(strided)
 
     def _free(self, strided: StridedLoop) -> list[tuple[str, str]] | None:
-        """Types and names of values that a loop's slice needs from outside; ``None`` if one is unknown."""
-        given = {p.name for p in self._plan.parameters}
+        """Return types and names of the outside values of a loop's slice; ``None`` if one is unknown."""
+        parameters = {p.name for p in self._plan.parameters}
         used = {name for i in strided.needed.values() for name in i.uses()}
         pointers = [access.pointer for i in strided.instructions for access in i.accesses]
         texts = [*pointers, *(text for _, *values in strided.inductions.values() for text in values)]
         used |= {text for text in texts if text.startswith("%")}
-        free = sorted(used - given - strided.needed.keys() - strided.inductions.keys())
+        free = sorted(used - parameters - strided.needed.keys() - strided.inductions.keys())
         typed = [(self._types.get(name, ""), name) for name in free]
         return typed if all(type_ for type_, _ in typed) else None
 
@@ -177,7 +179,7 @@ class StridedCode:
         return types | {carried.name: carried.type for carried in self._segment.restore}
 
     def functions(self) -> list[str]:
-        """IR of all functions."""
+        """Return the IR of all functions."""
         texts = [text for n, strided in enumerate(self._strided) for text in self._slice(n, strided)]
         for number, in_loop in enumerate(self._in_loops.values()):
             texts += self._loop(number, in_loop, self._free(in_loop) or [])
@@ -199,14 +201,14 @@ class StridedCode:
         return on_edges
 
     def _formal(self, free: Sequence[tuple[str, str]], *more: str) -> str:
-        """Parameters of a function that records a loop."""
+        """Return the parameters of a function that records a loop."""
         return ", ".join([formal(self._plan.parameters), *map(" ".join, free), *more])
 
     def _name(self, kind: str, number: int) -> str:
         return f"cc.segment{self._segment.number}.{kind}{number}"
 
     def _sites(self, instructions: Sequence[ir.Instruction]) -> list[tuple[int, int]]:
-        """For each access its number, of which the next is that of its parts, and its flags."""
+        """Return the number of each access, of which the next is that of its parts, and its flags."""
         sites = []
         for instruction in instructions:
             (access,) = instruction.accesses
@@ -282,7 +284,7 @@ class StridedCode:
         sites: Sequence[tuple[int, int]],
         streams: Sequence[int],
     ) -> list[str]:
-        """Record a loop's accesses from three of its iterations, if what is to be checked is even."""
+        """Record a loop's accesses from three of its iterations, if the checks are equidistant."""
         start, code = Code(self._emission.names), Code(self._emission.names)
         iterations = []
         for iteration in ("0", "%cc.one", "%cc.end"):
@@ -362,16 +364,16 @@ def _known(segment: Segment, plan: Plan) -> dict[str, Kind | None]:
 
 SMALLEST_SPLIT = 32
 MOST_SPLIT = 200
-"""What it pays off to divide: loops over so many work-items, of segments of so many instructions."""
+"""Worthwhile divisions: least work-items of a loop, and most instructions of a segment."""
 
 
 def split_function(segment: Segment, emission: Emission) -> list[str]:
-    """Function that tells where the loop over work-items is divided; nothing if it is not.
+    """Return a function that computes where the loop over work-items is divided; nothing if it is not.
 
-    Those behind, for which the segment's `%cc.rest` is true, all go one way at the first branch.
+    Those behind, for which the segment's `%cc.rest` is true, all take the same way at the first branch.
     """
     size = sum(len(block.instructions) for block in segment.blocks.values())
-    # What is the same for all in a layer of work-items may differ from one to the next.
+    # Values that are equal in a layer of work-items may differ between layers.
     along, _, layers = emission.plan.options.local_size
     if along < SMALLEST_SPLIT or layers > 1 or size > MOST_SPLIT:
         return []
@@ -404,9 +406,9 @@ def _inlined(sites: Sequence[tuple[int, int]]) -> str:
 
 
 def _advance(code: Code, phi: ir.Instruction, start: str, step: str) -> None:
-    """A loop's counter, so many iterations after its start."""
+    """Compute a loop's counter, `%cc.place` iterations after its start."""
     type_ = "i64" if phi.type.startswith("ptr") else phi.type
-    place = "%cc.place" if type_ == "i64" else code.value(f"trunc i64 %cc.place to {type_}")
-    by = code.value(f"mul {type_} {place}, {step}")
+    offset = "%cc.place" if type_ == "i64" else code.value(f"trunc i64 %cc.place to {type_}")
+    by = code.value(f"mul {type_} {offset}, {step}")
     pointer = f"getelementptr i8, {phi.type} {start}, i64 {by}"
     code.do(f"{phi.result} = {pointer if phi.type.startswith('ptr') else f'add {type_} {start}, {by}'}")

@@ -1,9 +1,9 @@
-"""What sub-groups of 32 and 64 work-items do: which accesses and executions are recorded for that, and how.
+"""Records of accesses and executions for sub-groups of 32 and 64 work-items.
 
-Of accesses the runtime needs the addresses by work-item, in the order in which each made them: the slices of
-strided accesses tell them (`strided_code`); all others are kept while a segment runs, in one of three ways.
-Of blocks it needs how often each work-item ran them, which follows from the counted edges; these have a
-column each, with a word for each work-item.
+The runtime needs the addresses of accesses by work-item, in the order of each: slices of strided accesses
+compute them (`strided_code`); all others are recorded while a segment runs, in one of three modes. It also
+needs the executions of blocks by work-item, which follow from the counted edges; these have a column each,
+with a word for each work-item.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ _WRITES, _LOCAL, _ATOMIC, _DYNAMIC = (
     CONSTANTS[f"SITE_{name}"] for name in ("WRITES", "LOCAL", "ATOMIC", "DYNAMIC")
 )
 ONCE, STREAM, RUNS = (CONSTANTS[name] for name in ("ONCE", "STREAM", "RUNS"))
-"""How a segment leaves what its work-items access at a site: at most one address each, any number of them, or
-runs of them at equal distances.
+"""Modes of recording a site's addresses: at most one per work-item, any number of them, or runs of them at
+equal distances.
 """
 _SECTOR = 32
 
 
 def number_sites(function: ir.Function, classes: PointerClasses) -> list[AccessSite]:
-    """Give each access of a kernel its site; all sites by number."""
+    """Assign a site to each access of a kernel; return all sites by number."""
     sites: list[AccessSite] = []
     positions = {parameter.name: position for position, parameter in enumerate(function.parameters)}
 
@@ -45,7 +45,7 @@ def number_sites(function: ir.Function, classes: PointerClasses) -> list[AccessS
         members = classes.members(access.pointer)
         buffer = positions.get(min(members), -1) if len(members) == 1 and cls.memory == "buffer" else -1
         site = AccessSite(flags, access.nbytes or 1, alignment.bit_length() - 1, buffer)
-        if cls.memory == "dynamic":  # the one of local memory stands behind
+        if cls.memory == "dynamic":  # followed by the site of local memory
             sites.extend([site._replace(flags=flags | _DYNAMIC), site._replace(flags=flags | _LOCAL)])
         else:
             sites.append(site)
@@ -59,7 +59,7 @@ def number_sites(function: ir.Function, classes: PointerClasses) -> list[AccessS
 def sub_group_layout(
     recording: Recording, columns: Mapping[int, int], alike: Mapping[int, int], blocks: Iterable[BlockCosts]
 ) -> SubGroupLayout:
-    """Work out how executions of blocks follow; copies of a block in several segments are one block."""
+    """Compute executions of blocks as sums of counters; copies of a block in several segments are one."""
     sums: dict[tuple[tuple[int, int], ...], int] = {}
     total: Counter[int] = Counter()
     weights, totals = [0] * len(alike), [0] * len(alike)
@@ -98,7 +98,7 @@ def sub_group_layout(
 
 
 class Recording:
-    """What segments record for sub-groups: addresses at sites, and counts by work-item."""
+    """Records of segments for sub-groups: addresses at sites, and counts by work-item."""
 
     def __init__(
         self,
@@ -114,12 +114,12 @@ class Recording:
         self.sites = list(sites)
         self.recorded: list[Recorded] = []
         self._by_segment: dict[int, list[Recorded]] = {}
-        self.streams = self.once = 0  # How many are recorded as streams, and the other way
+        self.streams = self.once = 0  # Number of those recorded as streams, and once
 
     def texel_site(
         self, instruction: ir.Instruction, parameters: Sequence[ir.FunctionParameter]
     ) -> int | None:
-        """A site for the texels that a call reads or writes; ``None`` if it is no such call."""
+        """Return a site for the texels that a call reads or writes; ``None`` for other calls."""
         name = builtin_name(instruction.callee)
         if not name.startswith(("read_image", "write_image")) or instruction.opcode != "call":
             return None
@@ -128,12 +128,12 @@ class Recording:
             return None
         image = instruction.operands[0].value
         position = next((n for n, parameter in enumerate(parameters) if parameter.name == image), -1)
-        # How wide a texel is, the argument says.
+        # The size of a texel depends on the argument.
         self.sites.append(AccessSite(_WRITES * name.startswith("write"), 0, 0, position))
         return len(self.sites) - 1
 
     def record(self, segment: int, site: int, mode: int, order: int) -> int:
-        """Note that a segment records a site, and return the index at which that is kept."""
+        """Register a site that a segment records, and return its index."""
         index = self.streams if mode != ONCE else self.once
         self.streams, self.once = self.streams + (mode != ONCE), self.once + (mode == ONCE)
         self.recorded.append(Recorded(segment, site, mode, index, order))
@@ -141,11 +141,11 @@ class Recording:
         return index
 
     def of_segment(self, segment: int) -> list[Recorded]:
-        """What a segment records."""
+        """Return the records of a segment."""
         return self._by_segment.get(segment, [])
 
     def append(self, code: Code, stream: int | str, values: Sequence[str], position: str) -> str:
-        """Append words to a stream; returns the position behind them."""
+        """Append words to a stream; return the position behind them."""
         scope = self._scopes.attach("streams")
         start = stream if isinstance(stream, int) else code.value(f"mul i64 {stream}, {self.stream_words}")
         for value in values:
@@ -157,13 +157,13 @@ class Recording:
         return position
 
     def append_run(self, code: Code, stream: int, base: str, step: str, times: str) -> None:
-        """Append a run to a stream whose position stands in memory."""
+        """Append a run to a stream whose position is in memory."""
         self._appends_runs = True
         streams = f"ptr %cc.words, ptr %cc.positions, i64 {stream}"
         code.do(f"call void @cc.append_run({streams}, i64 {base}, i64 {step}, i64 {times})")
 
     def functions(self) -> list[str]:
-        """IR of the functions that the code calls."""
+        """Return the IR of the functions that the code calls."""
         if not self._appends_runs:
             return []
         code = Code(Names())
@@ -177,22 +177,22 @@ class Recording:
         header = f"define internal void @cc.append_run({parameters}) nounwind {{"
         return ["\n".join([header, "cc.start:", *code.texts, "ret void", "}"])]
 
-    def keep(self, code: Code, each: Recorded, value: str) -> None:
-        """Keep what a work-item leaves when it has run a segment: its address, or where its stream ends."""
-        base, stem = ("%cc.addresses", "address") if each.mode == ONCE else ("%cc.ends", "end")
-        index = code.value(f"add i64 %cc.wi, {MAX_ITEMS * each.number}")
-        code.store("i64", value, code.at(base, index, "i64"), self._scopes.attach(f"{stem}{each.number}"))
+    def keep(self, code: Code, record: Recorded, value: str) -> None:
+        """Store a work-item's record at the end of a segment: its address, or the end of its stream."""
+        base, stem = ("%cc.addresses", "address") if record.mode == ONCE else ("%cc.ends", "end")
+        index = code.value(f"add i64 %cc.wi, {MAX_ITEMS * record.number}")
+        code.store("i64", value, code.at(base, index, "i64"), self._scopes.attach(f"{stem}{record.number}"))
 
     def position(self, code: Code, stream: int) -> str:
-        """Where a stream's next word goes."""
+        """Load the position of a stream's next word."""
         return code.load("i64", code.at("%cc.positions", stream, "i64"), self._scopes.attach("positions"))
 
     def set_position(self, code: Code, stream: int, value: str) -> None:
-        """Say where a stream's next word goes."""
+        """Set the position of a stream's next word."""
         code.store("i64", value, code.at("%cc.positions", stream, "i64"), self._scopes.attach("positions"))
 
     def count(self, code: Code, counter: int, value: str, type_: str, *, several: bool) -> None:
-        """Count for a work-item, or for its group where all are alike."""
+        """Count for a work-item, or for its group if all are equal."""
         if (index := self._alike.get(counter)) is not None:
             wide = code.value(f"zext {type_} {value} to i64") if type_ != "i64" else value
             code.add_to("i64", code.at("%cc.runs", index, "i64"), wide, self._scopes.attach("runs"))

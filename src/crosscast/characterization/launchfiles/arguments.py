@@ -1,4 +1,4 @@
-"""Kernel arguments as a table describes them, in a launch file or on the command line, and their types."""
+"""Kernel arguments from tables, in a launch file or of the command line."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from crosscast.kernel import Addressing, Argument, Image, Local, Parameter, Prog
 
 @contextmanager
 def within(where: str) -> Iterator[None]:
-    """Say of an error in the block where it is."""
+    """Prefix errors in the block by their position."""
     try:
         yield
     except InputError as error:
@@ -34,15 +34,15 @@ Parameters = Callable[[Program, str], tuple[Parameter, ...]]
 
 
 def frontend_parameters(program: Program, kernel: str) -> tuple[Parameter, ...]:
-    """The parameters that the compiler finds."""
-    # Imported here, as the frontend brings the compiler: a wrong file, or one without names, needs none.
+    """Return the parameters of a kernel, by the compiler."""
+    # Imported here, as the frontend imports the compiler, which most files do not need.
     from crosscast.characterization import frontend
 
     return frontend.parameters(program, kernel)
 
 
 def _allocate(shape: tuple[int, ...], kind: ValueType, where: str) -> Array:
-    """Array of zeros that the engine need not copy; its pages exist once they are written."""
+    """Return an array of zeros that the engine does not copy, with lazily allocated pages."""
     size = math.prod(shape) * kind.dtype.itemsize
     memory = memory_bytes()
     if size > memory:
@@ -53,10 +53,10 @@ def _allocate(shape: tuple[int, ...], kind: ValueType, where: str) -> Array:
 
 
 def _read_array(path: Path, kind: ValueType, where: str) -> Array:
-    """Read the elements of ``.npy`` (which holds its type) or of a file of raw values."""
+    """Read the elements of a ``.npy`` file, with its type, or of a file of raw values."""
     try:
         if path.suffix == ".npy":
-            # Mapped, so that its only copy is the one into the engine's memory.
+            # Mapped, so that the only copy is in the engine's memory.
             content: Array = np.load(path, mmap_mode="r", allow_pickle=False)
         else:
             content = np.memmap(path, np.uint8, "r") if path.stat().st_size else np.empty(0, np.uint8)
@@ -77,19 +77,19 @@ def _read_array(path: Path, kind: ValueType, where: str) -> Array:
         )
     if not content.size:
         raise InputError(f"{where}: file: expected values in {path}, found an empty array")
-    made = _allocate(content.shape, kind, where)
-    made[...] = content
-    return made
+    array = _allocate(content.shape, kind, where)
+    array[...] = content
+    return array
 
 
-# Random numbers and rounding take temporaries; a block of this many elements bounds them.
+# Random numbers and rounding need temporaries; blocks of this many elements bound them.
 _BLOCK = 1 << 20
 _Draw = Callable[[int, int], Array | float]
-"""Elements of an array from one on, so many; called for one block after the other."""
+"""Generates elements by start and number; called for one block after the other."""
 
 
 def _make_array(fields: Fields, kind: ValueType, shape: tuple[int, ...], rng: np.random.Generator) -> Array:
-    """Make an array by the rule that the field ``fill`` names (``zeros`` if absent)."""
+    """Make an array by the rule of the field ``fill`` (by default ``zeros``)."""
     name, count = fields.choice("fill", tuple(_FILLS), "zeros"), math.prod(shape)
     draw = _FILLS[name](fields, kind, count, rng)
     array = _allocate(shape, kind, fields.where)
@@ -121,7 +121,7 @@ def _arange(fields: Fields, kind: ValueType, count: int, rng: np.random.Generato
         )
     if not kind.is_integer:
         return lambda start, size: np.arange(start, start + size, dtype=np.float64) * step + first
-    # In unsigned 64 bits: what leaves the type on the way comes back.
+    # In unsigned 64 bits, where intermediate overflow is harmless.
     numbers = np.array([first % (1 << 64), step % (1 << 64)], np.uint64)
     return lambda start, size: np.arange(start, start + size, dtype=np.uint64) * numbers[1] + numbers[0]
 
@@ -156,12 +156,12 @@ _FILLS = {"zeros": _zeros, "constant": _constant, "arange": _arange, "uniform": 
 
 
 def _draw_type(kind: ValueType) -> type[np.float32] | type[np.float64]:
-    """Type in which random reals are drawn: single precision is not drawn in double, for memory's sake."""
+    """Return the type of random reals: single precision is not drawn in double, to save memory."""
     return np.float32 if kind.dtype.itemsize <= 4 and not kind.is_integer else np.float64
 
 
 def _fitting(fields: Fields, name: str, kind: ValueType, default: float) -> float:
-    """Field `name`, as a number that a component can hold (a step may be negative for any type)."""
+    """Return a field as a number in the range of a component (a step may be negative for any type)."""
     value = fields.number(name)
     if value is None:
         return default
@@ -173,10 +173,10 @@ def _fitting(fields: Fields, name: str, kind: ValueType, default: float) -> floa
 def build_argument(
     fields: Fields, base: Path, seed: tuple[int, ...], parameter: Callable[[], Parameter]
 ) -> Argument:
-    """Make the argument that a table describes."""
+    """Make the argument of a table."""
     fields.take("name")
-    own_seed = fields.integer("seed", 0)
-    rng = np.random.Generator(np.random.PCG64(seed if own_seed is None else own_seed))
+    argument_seed = fields.integer("seed", 0)
+    rng = np.random.Generator(np.random.PCG64(seed if argument_seed is None else argument_seed))
     argument = _build(fields, base, rng, parameter)
     fields.finish()
     return argument
@@ -224,7 +224,7 @@ def _value_type(fields: Fields, parameter: Callable[[], Parameter]) -> ValueType
 
 
 def _value(fields: Fields, kind: ValueType) -> Argument:
-    """Scalar, vector (one number for all components, or one each), or a struct's numbers."""
+    """Return a scalar, a vector (one number for all components, or one each), or a struct's numbers."""
     value = fields.take("value")
     if isinstance(value, list):
         numbers = fields.numbers("value") or []
@@ -258,14 +258,14 @@ def _buffer_of_values(fields: Fields, kind: ValueType) -> Argument:
 
 
 _ORDERS = {"R": 1, "A": 1, "RG": 2, "RGBA": 4, "BGRA": 4, "INTENSITY": 1, "LUMINANCE": 1, "DEPTH": 1}
-"""Orders of channels, and how many each has."""
+"""Orders of channels, with their numbers of channels."""
 _ADDRESSING: tuple[Addressing, ...] = get_args(Addressing)
 _SHAPE = "the image's size, slowest axis first ([height, width])"
 
 
 def _image(table: Fields, base: Path, rng: np.random.Generator) -> Argument:
     file = table.text("file")
-    if file is None or not file.endswith(".npy"):  # which holds its shape
+    if file is None or not file.endswith(".npy"):  # .npy has a shape
         table.require("shape", _SHAPE)
     table.require("type", "the type of its channels, such as float or uchar")
     kind = _value_type(table, lambda: Parameter("", "", "image", 8))

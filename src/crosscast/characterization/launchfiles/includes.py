@@ -1,4 +1,4 @@
-"""Sources with what they include in the places of their ``#include``, so that nothing else is needed."""
+"""Sources with their includes inlined, so that no other file is needed."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from crosscast.kernel import Program
 __all__ = ["Header", "inlined", "self_contained"]
 
 Header = tuple[str, str]
-"""What an included file is known by, and its text."""
+"""Key of an included file, and its text."""
 
-# Comments and texts first, so that an include inside of one stays what it is
+# Comments and strings first, so that an include inside of one does not match
 _TOKEN = re.compile(
     r"/\*.*?\*/|//(?:\\\r?\n|[^\n])*|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'"
     r"|^[ \t]*#[ \t]*include[ \t]*(?:\"(?P<quoted>[^\"\n]+)\"|<(?P<angled>[^>\n]+)>)[^\n]*$",
@@ -33,18 +33,18 @@ def inlined(
     stack: tuple[str, ...] = (),
     once: set[str] | None = None,
 ) -> str:
-    """A source whose includes are replaced by what they include; those that are not found stay.
+    """Inline the includes of a source; those that are not found are left.
 
     Parameters
     ----------
     text
         The source.
     find
-        Finds a header by its name, whether that is in quotes, and what the including file is known by.
+        Finds a header by its name, whether that is in quotes, and the key of the including file.
     label
         The source, for messages and for `find`.
     stack, once
-        The files around this one, and those that are to be included once and were.
+        The including files, and the files that are included at most once and were.
 
     Raises
     ------
@@ -72,12 +72,12 @@ def inlined(
 
 
 def self_contained(program: Program) -> Program:
-    """A program that needs no file but its source: what it includes of the user's folders is in it.
+    """Return a program of a single source, with the user's headers inlined.
 
     Raises
     ------
     InputError
-        If a header cannot be read, or is named by a macro.
+        If a header cannot be read, or its name is a macro.
     """
     if program.form in ("llvm-ir", "bitcode") or b"include" not in program.content:
         return replace(program, options=_without_folders(program))
@@ -85,9 +85,9 @@ def self_contained(program: Program) -> Program:
     folders = [Path(option[2:].strip()) for option in program.options if option.startswith("-I")]
 
     def find(name: str, quoted: bool, of: str) -> Header | None:
-        near = [Path(of).parent] if quoted and program.path else []
-        own = [program.path.parent] if program.path else []
-        for folder in (*near, *own, *folders):
+        including = [Path(of).parent] if quoted and program.path else []
+        source = [program.path.parent] if program.path else []
+        for folder in (*including, *source, *folders):
             path = (folder / name).absolute()
             if path.is_file():
                 try:
@@ -96,10 +96,10 @@ def self_contained(program: Program) -> Program:
                     raise InputError(f"{path}: cannot be read ({error.strerror})") from error
         return None
 
-    whole = inlined(text, find, str(program.path.absolute()) if program.path else program.label)
-    if folders and _BY_MACRO.search(whole):
+    source_text = inlined(text, find, str(program.path.absolute()) if program.path else program.label)
+    if folders and _BY_MACRO.search(source_text):
         raise UnsupportedError(f"{program.label}: it includes a file by the name that a macro has")
-    content = whole.encode("utf-8", "surrogateescape")
+    content = source_text.encode("utf-8", "surrogateescape")
     return replace(program, content=content, options=_without_folders(program))
 
 

@@ -1,4 +1,4 @@
-"""Launch files: a kernel, its sizes and its arguments, written in TOML; launches from files of any format."""
+"""Launch files: a kernel, its sizes and its arguments in TOML; and launches from files of any format."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ from crosscast.kernel import (
 )
 
 SIZE_NAMES = ("global", "local", "offset", "grid", "block", "shared")
-"""What says how many work-items a launch has, in OpenCL's words or in those of CUDA and HIP."""
+"""Fields with the sizes of a launch, in OpenCL's terms or in those of CUDA and HIP."""
 
 
 def refuse_sizes(program: Program, given: Mapping[str, object], where: str, flag: str = "") -> None:
-    """Refuse words of OpenCL's on launches of CUDA and HIP, and the reverse."""
+    """Raise for OpenCL's terms on launches of CUDA and HIP, and vice versa."""
     known = SIZE_NAMES[3:] if program.is_cuda else SIZE_NAMES[:3]
     for name in SIZE_NAMES:
         if given[name] and name not in known:
@@ -78,7 +78,7 @@ def read(path: str | Path, *, parameters: Parameters | None = None) -> list[Laun
 
 
 def _variables(tables: Sequence[Fields], base: Path, seed: int) -> Iterator[tuple[str, Argument]]:
-    """Values of the program's variables."""
+    """Yield names and values of the program's variables."""
     for index, table in enumerate(tables):
         table.require("name", "the name of a __constant__ or __device__ variable, or of a texture")
         name = str(table.text("name"))
@@ -110,7 +110,7 @@ def _load(path: Path) -> dict[str, object]:
 
 @dataclass(frozen=True)
 class _Argument:
-    """An argument of the file, which one or several launches use."""
+    """An argument of the file, for one or several launches."""
 
     name: str | None
     value: Argument
@@ -120,7 +120,7 @@ class _Argument:
 
 @dataclass(frozen=True)
 class _Head:
-    """What a launch consists of beside its arguments; of CUDA and HIP, sizes are those of grid and block."""
+    """A launch without its arguments; sizes of CUDA and HIP are those of grid and block."""
 
     program: Program
     parameters: Parameters
@@ -139,7 +139,7 @@ class _Head:
         return cls(Program.from_file(source, options=options, standard=standard), parameters).override(fields)
 
     def override(self, fields: Fields) -> _Head:
-        """Copy with what a ``[[launch]]`` table says otherwise."""
+        """Return a copy with the fields of a ``[[launch]]`` table."""
         refuse_sizes(self.program, {name: name in fields for name in SIZE_NAMES}, fields.where)
         cuda = self.program.is_cuda
         global_size = fields.sizes("grid" if cuda else "global", 1)
@@ -155,12 +155,12 @@ class _Head:
             offset=self.offset if offset is None else offset,
             shared=self.shared if shared is None else shared,
         )
-        # A local size for other dimensions than the new global size cannot be meant.
+        # An inherited local size of other dimensions than the new global size does not apply.
         is_other = global_size and self.local_size and len(global_size) != len(self.local_size)
         return replace(head, local_size=None) if is_other and not local_size and not cuda else head
 
     def parameter(self, index: int, where: str) -> Parameter:
-        """The kernel's parameter of an argument, when it is needed."""
+        """Return the kernel's parameter of an argument, found when needed."""
         if self.kernel is None:
             raise InputError(f"{where}: type is missing, and the kernel is not known yet")
         declared = self.parameters(self.program, self.kernel)
@@ -171,7 +171,7 @@ class _Head:
         return declared[index]
 
     def launch(self, where: str, arguments: Sequence[_Argument], *, check_names: bool = True) -> Launch:
-        """Make the launch, after checking the names of its arguments against the kernel's."""
+        """Make the launch, and check the names of its arguments against the kernel's."""
         if self.kernel is None:
             raise InputError(f"{where}: kernel is missing, expected the name of a kernel")
         cuda = self.program.is_cuda
@@ -196,9 +196,9 @@ class _Head:
 
 
 def _check_names(kernel: str, declared: Sequence[Parameter], arguments: Sequence[_Argument]) -> None:
-    """Refuse an argument whose name is not that of the kernel's parameter at its place."""
+    """Raise for an argument whose name is not that of the kernel's parameter at its position."""
     for index, (argument, parameter) in enumerate(zip(arguments, declared, strict=False)):
-        # Programs without names of parameters (stripped bitcode) give arg<k>.
+        # Parameters of stripped bitcode have names arg<k>.
         if argument.name not in (None, parameter.name) and parameter.name != f"arg{index}":
             raise InputError(
                 f"{argument.where}: name: expected {parameter.name!r}, "
@@ -206,9 +206,9 @@ def _check_names(kernel: str, declared: Sequence[Parameter], arguments: Sequence
             )
 
 
-def _variant(fields: Fields, common: _Head, arguments: Sequence[_Argument]) -> Launch:
-    """One ``[[launch]]`` table: what it says otherwise than the file's head."""
-    head = common.override(fields)
+def _variant(fields: Fields, defaults: _Head, arguments: Sequence[_Argument]) -> Launch:
+    """Make the launch of a ``[[launch]]`` table, which overrides the file's head."""
+    head = defaults.override(fields)
     by_name = {argument.name: argument for argument in arguments if argument.name}
     names, values = fields.texts("use"), fields.table("set")
     for name in names:
@@ -225,7 +225,7 @@ def _variant(fields: Fields, common: _Head, arguments: Sequence[_Argument]) -> L
 
 
 def _set_values(values: Fields, arguments: Sequence[_Argument]) -> list[_Argument]:
-    """Arguments with other values for this launch; the types stay."""
+    """Return arguments with other values for this launch, of unchanged types."""
     scalars = {a.name: a.value.dtype for a in arguments if a.name and isinstance(a.value, np.generic)}
     new: dict[str | None, Argument] = {}
     for name, value in values.items():
@@ -242,7 +242,7 @@ def _set_values(values: Fields, arguments: Sequence[_Argument]) -> list[_Argumen
 
 
 LAUNCH_FILES = (".toml", ".sim")
-"""How names of launch files end."""
+"""Suffixes of launch files."""
 
 
 def read_launches(path: str | Path) -> list[Launch]:
@@ -256,12 +256,12 @@ def read_launches(path: str | Path) -> list[Launch]:
     Returns
     -------
     list of Launch
-        The launches, in order; buffers are shared where the file says so.
+        The launches, in order; they share buffers as the file says.
 
     Raises
     ------
     InputError
-        If the file cannot be read or something in it is wrong; the message says where.
+        If the file cannot be read or is invalid; the message has the position.
     """
     if Path(path).suffix == ".sim":
         return [simfile.read(path).launch]
@@ -274,21 +274,21 @@ _SUFFIXES = {"opencl-c": ".cl", "cuda": ".cu", "hip": ".hip", "llvm-ir": ".ll", 
 def write_launch(launch: Launch, path: Path) -> None:
     """Write a launch file that `crosscast.read_launches` reads as the same launch.
 
-    Its source is written beside it by the hash of its content, with what it includes of the user's files in
-    the place of each ``#include``, and each array of argument ``k`` as ``NAME-k.npy``, where NAME is the
-    file's. Memory that several arguments share is written once.
+    Its source is written beside it, named by the hash of its content, with the user's headers inlined, and
+    each array of argument ``k`` as ``NAME-k.npy``, where NAME is the file's. Memory that several arguments
+    share is written once.
 
     Parameters
     ----------
     launch
-        The launch; of CUDA and HIP, too.
+        The launch, of any language.
     path
-        The file, with the suffix ``.toml``, in a folder that is there.
+        The file, with the suffix ``.toml``, in an existing folder.
 
     Raises
     ------
     InputError
-        If a file cannot be read or written, or an array is of a type that OpenCL C has not.
+        If a file cannot be read or written, or OpenCL C does not have an array's type.
     """
     program = self_contained(launch.kernel.program)
     source = path.parent / f"{program.sha256[:16]}{_SUFFIXES[program.form]}"
@@ -314,13 +314,13 @@ def write_launch(launch: Launch, path: Path) -> None:
 
 
 def _arguments(launch: Launch, path: Path) -> Iterator[str]:
-    """Tables of the arguments; those that are the same memory share one, by name."""
+    """Yield tables of the arguments; those of the same memory share one, by name."""
     names: dict[int, str] = {}
     used = []
     for number, argument in enumerate(launch.args):
-        known = names.get(id(argument)) if isinstance(argument, np.ndarray | Image) else None
-        used.append(known or f"a{number}")
-        if known is None:
+        shared = names.get(id(argument)) if isinstance(argument, np.ndarray | Image) else None
+        used.append(shared or f"a{number}")
+        if shared is None:
             names[id(argument)] = used[-1]
             table = {"name": used[-1], **_table(argument, path.parent / f"{path.stem}-{number}.npy")}
             if number in launch.read_only:
@@ -368,14 +368,14 @@ def _type_of(dtype: np.dtype[np.generic]) -> str:
 
 
 def toml_lines(table: Mapping[str, object]) -> str:
-    """Fields as lines of TOML."""
+    """Format fields as lines of TOML."""
     return "".join(f"{name} = {_toml(value)}\n" for name, value in table.items())
 
 
 def _toml(value: object) -> str:
-    """A value as TOML writes it; texts are those of JSON."""
+    """Format a value in TOML; strings are those of JSON."""
     if isinstance(value, dict):
-        return "{ " + ", ".join(f"{name} = {_toml(each)}" for name, each in value.items()) + " }"
+        return "{ " + ", ".join(f"{name} = {_toml(field)}" for name, field in value.items()) + " }"
     if isinstance(value, list | tuple):
         return "[" + ", ".join(map(_toml, value)) + "]"
     if isinstance(value, float):

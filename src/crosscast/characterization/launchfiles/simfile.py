@@ -1,8 +1,8 @@
 """Oclgrind's simulator files (``.sim``): a program, a kernel, its sizes and its arguments.
 
 The format follows Oclgrind's ``Simulation.cpp``: words and numbers, ``#`` comments, an argument header that
-ends at the last ``>`` of its line. Kinder than the original in two points: the last line needs no line end,
-and comments may follow the last argument.
+ends at the last ``>`` of its line. It is extended in two points: the last line needs no line end, and
+comments may follow the last argument.
 
 Oclgrind reads numbers with ``>>``, that is, the longest beginning that is a number: ``7,`` is 7 and a comma,
 ``1-2`` is two numbers, ``-1`` is the greatest value of an unsigned type, and ``nan`` is no number.
@@ -30,14 +30,14 @@ from crosscast.kernel import Argument, Kernel, Launch, Local, Parameter, Program
 
 
 class _Form(NamedTuple):
-    """How numbers are written."""
+    """Notation of numbers."""
 
     number: re.Pattern[str]
     value: Callable[[str], int | float]
-    plain: re.Pattern[str]  # What nothing but numbers and spaces is made of, if Python reads these alike
+    plain: re.Pattern[str]  # Lines of numbers and spaces that Python reads alike
 
 
-# `0x` and `1e` are no numbers, as C++ takes their letter for the beginning of more.
+# `0x` and `1e` are no numbers, as C++ expects more behind their letter.
 _DECIMAL = _Form(re.compile(r"[+-]?[0-9]+"), int, re.compile(r"[0-9+\- \t]*"))
 _REAL = _Form(
     re.compile(r"[+-]?(?>[0-9]+\.?[0-9]*|\.[0-9]+)(?>[eE][+-]?[0-9]+)?+(?![eE])"),
@@ -63,31 +63,31 @@ class NumberReader:
         return _REAL if self.dtype.kind == "f" else _HEXADECIMAL if self.hexadecimal else _DECIMAL
 
     def match(self, text: str, start: int) -> tuple[int | float, int]:
-        """Read the number at `start`: it and where it ends; `ValueError` says what is wrong."""
+        """Read the number at `start`; return it and its end, or raise `ValueError` with the problem."""
         least, greatest = limits(self.dtype)
         token = (text[start : start + 100].split(maxsplit=1) or [""])[0]
         name = "a real number" if self.dtype.kind == "f" else f"a {self.dtype.itemsize * 8}-bit integer"
-        found = self._form.number.match(text, start)
-        if found is None:
+        token_match = self._form.number.match(text, start)
+        if token_match is None:
             raise ValueError(f"Failed to parse {token!r} as {name}")
-        value = self._form.value(found[0])
+        value = self._form.value(token_match[0])
         if self.dtype.itemsize == 1 and not least <= value <= greatest:
             raise ValueError(f"Invalid char value {token!r}, expected {least} to {greatest}")
         if self.dtype.kind == "u" and -greatest <= value < 0:
             value += int(greatest) + 1
         if not least <= value <= greatest:
             raise ValueError(f"Number out of range for {name}: {token!r}")
-        return value, found.end()
+        return value, token_match.end()
 
-    def whole(self, text: str) -> int | float:
-        """Read a text that is one number and no more."""
+    def single(self, text: str) -> int | float:
+        """Read a text that is a single number."""
         value, end = self.match(text, 0)
         if end != len(text):
             raise ValueError(f"{text[end:]!r} is left over")
         return value
 
     def many(self, line: str) -> Array | None:
-        """Read a whole line of nothing but plain, fitting numbers at once; ``None`` if it has more."""
+        """Read a line of plain numbers in range at once; ``None`` if it has anything else."""
         if not self._form.plain.fullmatch(line):
             return None
         try:
@@ -99,27 +99,27 @@ class NumberReader:
         return np.array(numbers, dtype=self.dtype) if is_fitting else None
 
 
-# In the order in which a type's name is looked for at the start of the parameter's type.
+# In the order of the search for a type's name at the start of the parameter's type.
 _TYPES = {name: dtype for name, dtype in SCALAR_DTYPES.items() if name != "half"}
 _ANY_BYTES = np.dtype([("byte", np.uint8)])
 
 
 @dataclass(frozen=True)
 class Dump:
-    """An argument whose content is shown after the run."""
+    """An argument that is printed after the run."""
 
     name: str  # Name of the kernel's parameter
     index: int  # Its number, from 0
-    dtype: np.dtype[np.generic]  # Type in which its elements are shown
-    hexadecimal: bool = False  # They are shown with `0x` and all their digits
+    dtype: np.dtype[np.generic]  # Type of the printed elements
+    hexadecimal: bool = False  # Printed with `0x` and all digits
 
 
 @dataclass(frozen=True)
 class SimFile:
     """A simulator file, ready to run."""
 
-    launch: Launch  # What it launches
-    dumps: tuple[Dump, ...]  # Arguments to show after the run, in order
+    launch: Launch
+    dumps: tuple[Dump, ...]  # Arguments to print after the run, in order
 
 
 def read(
@@ -129,7 +129,7 @@ def read(
     options: Sequence[str] = (),
     standard: str = "1.2",
 ) -> SimFile:
-    """Read a simulator file; the program's path in it starts from the working directory."""
+    """Read a simulator file; the program's path in it is relative to the working directory."""
     words = _Words(Path(path))
     source, kernel = words.word("program file"), words.word("kernel")
     global_size, local_size = words.sizes("NDRange"), words.sizes("work-group size")
@@ -156,7 +156,7 @@ def read(
 
 
 def render_dumps(simfile: SimFile) -> str:
-    """Text of the arguments marked ``dump``, as Oclgrind prints it after the run."""
+    """Format the arguments marked ``dump``, as Oclgrind prints them after the run."""
     parts = []
     for dump in simfile.dumps:
         buffer = simfile.launch.args[dump.index]
@@ -169,13 +169,13 @@ def render_dumps(simfile: SimFile) -> str:
 
 
 def _element_text(dump: Dump, value: Any) -> str:
-    """An element as the original writes it; `hex` pads reals too, though it leaves them decimal."""
+    """Format an element as the original does; `hex` also pads reals, which stay decimal."""
     size = dump.dtype.itemsize
     if dump.dtype.kind == "f":
         # A C++ stream writes six significant digits, and the sign of a NaN.
         text = "-nan" if value != value and np.signbit(value) else f"{value:g}"
     elif dump.hexadecimal:
-        # Bytes are written as 4-byte integers, and negative ones show it.
+        # Bytes are written as 4-byte integers, which shows for negative ones.
         text = f"{value % (1 << 8 * (4 if size == 1 else size)):x}"
     else:
         text = str(value)
@@ -183,7 +183,7 @@ def _element_text(dump: Dump, value: Any) -> str:
 
 
 class _Words:
-    """The file's words and numbers, without comments."""
+    """Words and numbers of a file, without comments."""
 
     def __init__(self, path: Path) -> None:
         try:
@@ -204,22 +204,22 @@ class _Words:
         return InputError(f"{self._path}:{line}: {problem}")
 
     def fail(self, problem: str) -> InputError:
-        """Error at the current line."""
+        """Return an error at the current line."""
         return self._located(f"{problem} ({self.reading})")
 
     def _seek(self) -> None:
-        """Go to the next word."""
-        found = re.compile(r"\S").search(self._text, self._at)
-        if found is None:
+        """Advance to the next word."""
+        word = re.compile(r"\S").search(self._text, self._at)
+        if word is None:
             raise self._located(f"Unexpected EOF when parsing {self.reading}")
-        self._at = found.start()
+        self._at = word.start()
 
     def _rest(self) -> str:
-        """What is left of the line."""
+        """Return the rest of the line."""
         return self._text[self._at : self._text.index("\n", self._at)]
 
     def word(self, reading: str) -> str:
-        """Next word."""
+        """Read the next word."""
         self.reading = reading
         self._seek()
         word = self._rest().split(maxsplit=1)[0]
@@ -227,13 +227,13 @@ class _Words:
         return word
 
     def sizes(self, reading: str) -> tuple[int, int, int]:
-        """Next three numbers."""
+        """Read the next three numbers."""
         self.reading = reading
         first, second, third = self.numbers(3, NumberReader(np.dtype(np.int64))).tolist()
         return first, second, third
 
     def header(self) -> str:
-        """Content of the argument header ``<...>`` that comes next."""
+        """Read the argument header ``<...>`` that comes next."""
         self._seek()
         content, end, _ = self._rest().rpartition(">")
         if self._text[self._at] != "<":
@@ -244,7 +244,7 @@ class _Words:
         return content[1:]
 
     def numbers(self, count: int, reader: NumberReader) -> Array:
-        """Next `count` numbers."""
+        """Read the next `count` numbers."""
         values = np.empty(count, dtype=reader.dtype)
         done = 0
         while done < count:
@@ -263,14 +263,14 @@ class _Words:
         return values
 
     def expect_end(self) -> None:
-        """Refuse words on later lines; like the original, leave the rest of this line unread."""
-        if found := re.compile(r"\n\s*(\S+)").search(self._text, self._at):
-            self._at = found.start(1)
-            raise self._located(f"Unexpected token {found[1]!r} (expected EOF)")
+        """Raise for words on later lines; like the original, ignore the rest of this line."""
+        if word := re.compile(r"\n\s*(\S+)").search(self._text, self._at):
+            self._at = word.start(1)
+            raise self._located(f"Unexpected token {word[1]!r} (expected EOF)")
 
 
 _Header = dict[str, str]
-"""The words between ``<`` and ``>``: what is given, and its value."""
+"""Fields between ``<`` and ``>`` with their values."""
 
 _WITH_VALUE = {"fill": "VALUE", "range": "START:INC:END", "size": ""}
 
@@ -289,7 +289,7 @@ def _read_header(words: _Words, parameter: Parameter) -> _Header:
 
 
 def _header_word(words: _Words, token: str) -> tuple[str, str]:
-    """What a word gives; words that Oclgrind knows by their beginning are known by it here."""
+    """Return the field and value of a word; as in Oclgrind, some words are matched by prefix."""
     if token in _TYPES:
         return "type", token
     if token in ("ro", "wo"):
@@ -310,29 +310,32 @@ def _header_word(words: _Words, token: str) -> tuple[str, str]:
 
 
 def _check_header(words: _Words, header: _Header, parameter: Parameter) -> None:
-    """Refuse words that do not go together, or not with the kind of the parameter."""
+    """Raise for fields that contradict each other, or the kind of the parameter."""
 
     def refuse(is_wrong: object, problem: str) -> None:
         if is_wrong:
             raise words.fail(problem)
 
     buffer, null, access = parameter.kind in ("global", "constant"), "null" in header, header.get("access")
-    given = [name for name in ("noinit", "fill", "range") if name in header]
+    initializers = [name for name in ("noinit", "fill", "range") if name in header]
     refuse("noinit" in header and not buffer, "'noinit' only valid for buffer arguments")
     refuse(null and not buffer, "'null' only valid for buffer arguments")
     refuse(access and parameter.kind != "global", f"'{access}' only valid for global memory buffers")
-    refuse(null and {*given, "size", "dump"} & {*header}, "'null' not valid with other argument descriptors")
+    refuse(
+        null and {*initializers, "size", "dump"} & {*header},
+        "'null' not valid with other argument descriptors",
+    )
     refuse(not null and "size" not in header, "size required")
     is_empty = int(header.get("size", 1)) == 0
     refuse(is_empty and not buffer, "Invalid value for 'size', expected at least 1 byte, found 0")
     refuse("dump" in header and not buffer, "'dump' only valid for memory objects")
-    refuse(len(given) > 1, "Multiple initializers present")
+    refuse(len(initializers) > 1, "Multiple initializers present")
 
 
 def _read_argument(
     words: _Words, header: _Header, parameter: Parameter
 ) -> tuple[np.dtype[np.generic], Argument]:
-    """The argument, and the type that the file gives its values in."""
+    """Read the argument, with the type of its values in the file."""
     if parameter.kind in ("image", "sampler"):
         raise words.fail(f"a simulator file cannot hold the {parameter.kind} that the kernel expects")
     if "null" in header:
@@ -355,7 +358,7 @@ def _read_argument(
 
 
 def _as_value(values: Array, parameter: Parameter) -> Argument:
-    """The bytes of `values` as a scalar of the parameter's type, or as they are for vectors and structs."""
+    """Return `values` as a scalar of the parameter's type, or as bytes for vectors and structs."""
     kind = ValueType.find(parameter.type_name)
     if kind is None or kind.pointer or kind.width > 1:
         return values.tobytes()
@@ -364,9 +367,9 @@ def _as_value(values: Array, parameter: Parameter) -> Argument:
 
 
 def _as_elements(values: Array, parameter: Parameter) -> AnyArray:
-    """The bytes of `values` as elements of the parameter's type, or as plain bytes where they are none.
+    """Return `values` as elements of the parameter's type, or as plain bytes if the sizes do not match.
 
-    The format fills a buffer with values of any type; a launch wants the kernel's own.
+    The format fills a buffer with values of any type; a launch needs the kernel's.
     """
     kind = ValueType.find(parameter.type_name)
     if kind is None or len(kind.pointer) > 1:
@@ -375,7 +378,7 @@ def _as_elements(values: Array, parameter: Parameter) -> AnyArray:
 
 
 def _data_type(words: _Words, header: _Header, parameter: Parameter) -> np.dtype[np.generic]:
-    """Type of the values: the header's, or else the one that the parameter's type begins with."""
+    """Return the type of the values: the header's, or else a prefix of the parameter's type."""
     if "type" in header:
         return _TYPES[header["type"]]
     for name, dtype in _TYPES.items():
@@ -391,13 +394,13 @@ def _data_type(words: _Words, header: _Header, parameter: Parameter) -> np.dtype
 
 
 def _values(words: _Words, header: _Header, count: int, dtype: np.dtype[np.generic]) -> Array:
-    """Initial content, by whichever way the header names."""
+    """Return the initial content, as the header says."""
     reader = NumberReader(dtype, "hex" in header)
     if "noinit" in header:
         return np.zeros(count, dtype=dtype)
     if fill := header.get("fill"):
         try:
-            return np.full(count, reader.whole(fill), dtype=dtype)
+            return np.full(count, reader.single(fill), dtype=dtype)
         except ValueError as error:
             raise words.fail(f"Invalid fill value {fill!r}: {error}") from error
     if span := header.get("range"):
@@ -406,9 +409,9 @@ def _values(words: _Words, header: _Header, count: int, dtype: np.dtype[np.gener
 
 
 def _span(words: _Words, text: str, count: int, reader: NumberReader) -> Array:
-    """``START:STEP:END``, the end included; computed in the type itself, like the original."""
+    """Expand ``START:STEP:END``, the end included, in the arithmetic of the type, like the original."""
     try:
-        start, step, end = (reader.dtype.type(reader.whole(part)) for part in text.split(":"))
+        start, step, end = (reader.dtype.type(reader.single(part)) for part in text.split(":"))
     except ValueError as error:
         raise words.fail(f"Invalid range format {text!r}, expected START:STEP:END ({error})") from error
     length = _span_length(start, step, end)
@@ -423,7 +426,7 @@ def _span(words: _Words, text: str, count: int, reader: NumberReader) -> Array:
 
 
 def _span_length(start: Any, step: Any, end: Any) -> float:
-    """Values from start to end; integers below 4 bytes are widened first, as C++ does."""
+    """Return the number of values from start to end; integers below 4 bytes are widened, as in C++."""
     if start.dtype.kind in "iu" and start.dtype.itemsize < 4:
         start, step, end = int(start), int(step), int(end)
     if step == 0:
