@@ -27,18 +27,18 @@ from crosscast.service.questions import QUESTIONS, Endpoint
 LOG = logging.getLogger("crosscast.service")
 
 _THREADS = 2
-_KEPT, _KEPT_BYTES = 1024, 1 << 16
+_CACHED, _CACHED_BYTES = 1024, 1 << 16
 _GETS = ("/v1/models", "/v1/profiles", "/health", "/metrics", "/openapi.json")
 _PATHS = (*(each.path for each in QUESTIONS), *_GETS, "/docs")
 
 
 class Answers:
-    """Answers of the models, computed in threads; the latest are kept, as the same question has the same.
+    """Answers of the models, computed in threads and cached by request, least recently used evicted first.
 
     Parameters
     ----------
     served
-        What answers are made of.
+        The models and the catalogue.
     most
         Questions that may wait for a thread.
     """
@@ -47,23 +47,23 @@ class Answers:
         self._served, self._most, self._waiting = served, most, 0
         self._lock = Lock()
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="answers")
-        self._kept: OrderedDict[tuple[int, str, bytes], bytes] = OrderedDict()
+        self._cache: OrderedDict[tuple[int, str, bytes], bytes] = OrderedDict()
 
     async def answer(self, question: Endpoint, body: bytes) -> tuple[int, bytes]:
-        """Status code and JSON of the answer to a request."""
+        """Return the status code and the JSON of the answer to a request."""
         state = self._served.state
         key = state.generation, question.path, body
         with self._lock:
-            if (kept := self._kept.get(key)) is not None:
-                self._kept.move_to_end(key)
-                return 200, kept
+            if (cached := self._cache.get(key)) is not None:
+                self._cache.move_to_end(key)
+                return 200, cached
             if self._waiting >= self._most:
                 return 503, _error("the service is busy: ask again in a second")
             self._waiting += 1
-        asked = self._threads.submit(_answered, state, question, body)
-        # When the thread has done it, which may be after whoever asked has left.
-        asked.add_done_callback(lambda done: self._done(key, done))
-        return await asyncio.wrap_future(asked)
+        future = self._threads.submit(_answered, state, question, body)
+        # Called when the thread is done, which may be after the client has disconnected.
+        future.add_done_callback(lambda done: self._done(key, done))
+        return await asyncio.wrap_future(future)
 
     def _done(self, key: tuple[int, str, bytes], done: Future[tuple[int, bytes]]) -> None:
         with self._lock:
@@ -71,10 +71,10 @@ class Answers:
             if done.cancelled() or done.exception() is not None:
                 return
             code, content = done.result()
-            if code == 200 and len(content) + len(key[2]) <= _KEPT_BYTES:
-                self._kept[key] = content
-                if len(self._kept) > _KEPT:
-                    self._kept.popitem(last=False)
+            if code == 200 and len(content) + len(key[2]) <= _CACHED_BYTES:
+                self._cache[key] = content
+                if len(self._cache) > _CACHED:
+                    self._cache.popitem(last=False)
 
     def close(self) -> None:
         """End the threads."""
@@ -102,7 +102,7 @@ def _error(sentence: str) -> bytes:
 
 
 def application(served: Served, tokens: Callable[[], Sequence[bytes]], limits: Limits | None = None) -> App:
-    """The service that answers from `served`; `tokens` are asked of whoever comes over TCP."""
+    """Return the ASGI application that answers from `served`; clients over TCP need one of `tokens`."""
     limits = limits or Limits()
     metrics = Metrics(lambda: served.state)
     answers = Answers(served, limits.requests)

@@ -1,4 +1,4 @@
-"""What requests may name: profiles of applications, isolated runs, and sample runs under power caps."""
+"""Names for requests: profiles of applications, isolated runs, and sample runs under power caps."""
 
 from __future__ import annotations
 
@@ -25,51 +25,51 @@ class UnknownName(InputError):
 
 @dataclass(frozen=True, eq=False)
 class ServedLaunches:
-    """The launches of an application, and what models are asked of them."""
+    """The launches of an application, and the batch of profiles that models predict."""
 
     launches: tuple[Profile, ...]
     batch: ProfileBatch
 
     @classmethod
     def of(cls, launches: Sequence[Profile], invocations: int | None = None) -> ServedLaunches:
-        """Group launches to kernels."""
+        """Group launches by kernel."""
         return cls(tuple(launches), ProfileBatch.of(launches, invocations=invocations))
 
 
 @dataclass(frozen=True)
 class Catalogue:
-    """Everything by name: ``application/size`` as far as both are known."""
+    """Profiles, isolated runs and recorded times by name: ``application/size`` as far as both are known."""
 
     profiles: Mapping[str, ServedLaunches] = field(default_factory=dict)
     isolated: Mapping[str, Solo] = field(default_factory=dict)
     recorded: Recorded = field(default_factory=dict)  # Times of datasets, which answers show as the command
 
     @classmethod
-    def read(cls, places: Iterable[str]) -> Catalogue:
+    def read(cls, paths: Iterable[str]) -> Catalogue:
         """Read datasets, files of profiles, launch files, files of isolated runs, and folders of these."""
         launches: dict[str, list[Profile]] = {}
         isolated: dict[str, Solo] = {}
         recorded: Recorded = {}
-        for path in _files(places):
+        for path in _files(paths):
             if (run := _isolated_run(path)) is not None:
                 isolated[_name(run.application, run.size)] = run
                 continue
-            found, times = ([], {}) if _has_only_mixes(path) else read_profiles(path)
+            profiled, times = ([], {}) if _has_only_mixes(path) else read_profiles(path)
             recorded.update(times)
-            for each in found:
+            for each in profiled:
                 launches.setdefault(_name(each.application or each.kernel, each.size), []).append(each)
             if _is_dataset(path):
                 runs = co_runs(dataset_named(path)).solos
                 isolated.update({_name(run.application, run.size): run for run in runs})
-        profiles = {name: ServedLaunches.of(own) for name, own in sorted(launches.items())}
+        profiles = {name: ServedLaunches.of(of_name) for name, of_name in sorted(launches.items())}
         return cls(profiles, dict(sorted(isolated.items())), recorded)
 
     def profile(self, name: str) -> ServedLaunches:
-        """The profiles of a name."""
+        """Return the profiles of a name."""
         return _found(self.profiles, name, "profile")
 
     def to_dict(self) -> dict[str, object]:
-        """The names, and what is known of each."""
+        """Return the names, with the kernels and launches of profiles and the devices of isolated runs."""
         return {
             "profiles": [
                 {
@@ -90,15 +90,15 @@ def _name(*parts: str | None) -> str:
 _Known = TypeVar("_Known")
 
 
-def _found(known: Mapping[str, _Known], name: str, what: str) -> _Known:
-    if name not in known:
-        raise UnknownName.of(field=what, expected="a name that /v1/profiles lists", found=repr(name[:200]))
-    return known[name]
+def _found(by_name: Mapping[str, _Known], name: str, field: str) -> _Known:
+    if name not in by_name:
+        raise UnknownName.of(field=field, expected="a name that /v1/profiles lists", found=repr(name[:200]))
+    return by_name[name]
 
 
-def _files(places: Iterable[str]) -> Iterable[Path]:
-    for place in places:
-        path = Path(place)
+def _files(paths: Iterable[str]) -> Iterable[Path]:
+    for name in paths:
+        path = Path(name)
         if path.is_dir() and not _is_dataset(path):
             try:
                 yield from (each for each in sorted(path.iterdir()) if each.is_file())
@@ -120,14 +120,16 @@ def _isolated_run(path: Path) -> Solo | None:
     if path.suffix != ".json" or not path.is_file() or path.stat().st_size > _MOST_BYTES:
         return None
     try:
-        told = json.loads(path.read_bytes())
+        document = json.loads(path.read_bytes())
     except (ValueError, RecursionError):
         return None
-    is_run = isinstance(told, dict) and told.get("format") == FORMAT
+    is_run = isinstance(document, dict) and document.get("format") == FORMAT
     return read_profile(path).solo if is_run else None
 
 
-def named_runs(names: Sequence[str], known: Mapping[str, Solo], own: Iterable[Solo]) -> list[Solo]:
-    """Isolated runs by name: those of the catalogue, and those that the model was trained with."""
-    runs = {_name(run.application, run.size): run for run in own} | dict(known)
+def named_runs(
+    names: Sequence[str], catalogued: Mapping[str, Solo], trained_with: Iterable[Solo]
+) -> list[Solo]:
+    """Return isolated runs by name, of the catalogue or of the model's training data."""
+    runs = {_name(run.application, run.size): run for run in trained_with} | dict(catalogued)
     return [_found(runs, name, "jobs") for name in names]

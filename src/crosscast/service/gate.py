@@ -1,4 +1,4 @@
-"""What stands before the service: tokens, and limits on the size, time and number of requests."""
+"""The middleware of the service: bearer tokens, and limits on the size, time and number of requests."""
 
 from __future__ import annotations
 
@@ -19,45 +19,44 @@ Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Coroutine[object, None, None]]
 
 OPEN_PATHS = ("/health",)
-"""What is answered without a token, too."""
+"""Paths that need no token."""
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What one request, and all at a time, may take."""
+    """Limits on the body and the time of a request, and on the number of concurrent requests."""
 
     body_bytes: int = 1 << 20
-    body_s: float = 5.0  # Until the body is there
-    answer_s: float = 10.0  # Until the answer is
-    requests: int = 64  # At a time; more are told to come again
+    body_s: float = 5.0  # Until the body has arrived
+    answer_s: float = 10.0  # Until the answer is complete
+    requests: int = 64  # Concurrent; further ones get status 503
 
 
 @dataclass(eq=False)
 class Refusal(Exception):
-    """A request that is not answered, and why."""
+    """A request that is refused, with its status code and reason."""
 
     code: int
-    why: str  # For the metrics
+    why: str  # Label of the metric
     sentence: str
     headers: tuple[tuple[bytes, bytes], ...] = ()
 
 
 class Gate:
-    """An ASGI application around another one.
+    """ASGI middleware that authenticates, limits and counts requests.
 
     Parameters
     ----------
     app
-        What answers; it gets each body whole.
+        The application that answers; it receives each body in one message.
     tokens
-        Gives the tokens that are good at the moment. On a Unix socket none is needed: its file's mode is what
-        lets somebody in.
+        Returns the current tokens. A Unix socket needs none, as its file mode controls access.
     metrics
         Where requests are counted.
     limits
         What requests may take.
     paths
-        Paths that metrics tell apart.
+        Paths with a metric each; all others are counted as ``other``.
     """
 
     def __init__(
@@ -78,7 +77,7 @@ class Gate:
             return
         start, codes = time.perf_counter(), list[int]()
 
-        async def told(message: Message) -> None:
+        async def send_recorded(message: Message) -> None:
             if message["type"] == "http.response.start":
                 codes.append(message["status"])
             await send(message)
@@ -87,10 +86,10 @@ class Gate:
         self._busy += 1
         self._metrics.busy.inc()
         try:
-            await self._answered(scope, receive, told, codes)
+            await self._answered(scope, receive, send_recorded, codes)
         except Refusal as refusal:
             self._metrics.refusals.labels(refusal.why).inc()
-            await _refuse(refusal, told)
+            await _refuse(refusal, send_recorded)
         finally:
             self._busy -= 1
             self._metrics.busy.dec()
@@ -110,17 +109,17 @@ class Gate:
             body = await asyncio.wait_for(self._body(headers, receive), self._limits.body_s)
         except TimeoutError:
             raise Refusal(408, "slow", f"expected a request within {self._limits.body_s:g} s") from None
-        given = False
+        is_read = False
 
-        async def whole() -> Message:
-            nonlocal given
-            if given:
+        async def receive_body() -> Message:
+            nonlocal is_read
+            if is_read:
                 return await receive()
-            given = True
+            is_read = True
             return {"type": "http.request", "body": body, "more_body": False}
 
         try:
-            await asyncio.wait_for(self._app(scope, whole, send), self._limits.answer_s)
+            await asyncio.wait_for(self._app(scope, receive_body, send), self._limits.answer_s)
         except TimeoutError:
             if codes:
                 raise
@@ -132,15 +131,15 @@ class Gate:
             # A Unix socket has no port.
             return True
         scheme, _, given = authorization.partition(b" ")
-        # Each is compared, and each in the same time, however much of it is right.
+        # All tokens are compared, each in constant time.
         right = [hmac.compare_digest(given.strip(), token) for token in self._tokens()]
         return scheme.lower() == b"bearer" and any(right)
 
     async def _body(self, headers: dict[bytes, bytes], receive: Receive) -> bytes:
         most = self._limits.body_bytes
         large = Refusal(413, "size", f"expected a request of at most {most:,} bytes")
-        told = headers.get(b"content-length", b"0")
-        if not told.isdigit() or len(told) > 18 or int(told) > most:
+        declared = headers.get(b"content-length", b"0")
+        if not declared.isdigit() or len(declared) > 18 or int(declared) > most:
             raise large
         parts, size = list[bytes](), 0
         while True:
@@ -157,7 +156,7 @@ class Gate:
 
 async def _refuse(refusal: Refusal, send: Send) -> None:
     body = json.dumps({"error": refusal.sentence}).encode()
-    # What of the request was not read must not be taken for the next one.
+    # The unread rest of the request must not be parsed as the next one.
     headers = [
         (b"content-type", b"application/json"),
         (b"content-length", str(len(body)).encode()),

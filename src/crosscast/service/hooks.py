@@ -16,9 +16,9 @@ from crosscast.errors import InputError
 
 _FILES = Path(__file__).parent / "files"
 _SAFE = re.compile(r"/[\w./+-]*")
-"""Folders whose names need no quotes, in whatever language they are written."""
+"""Paths that need no quotes in any of the languages of the files."""
 _HOMES = ("/home/", "/root/", "/run/user/")
-"""What `ProtectHome` of systemd hides."""
+"""Folders that `ProtectHome` of systemd hides."""
 _OF_THE_SITE = ("config.lua", "caps.conf")
 
 Kind = Literal["slurm", "systemd", "grafana"]
@@ -27,15 +27,15 @@ State = Literal["new", "same", "newer", "yours"]
 
 @dataclass(frozen=True)
 class HookFile:
-    """A file as it would be written, and what is there."""
+    """A file to write, compared with the one at its path."""
 
-    path: Path  # Where it is written
+    path: Path
     content: bytes
-    # Nothing is there; the same is; other code of ours is, which is replaced; the site's own is, which stays
+    # Missing; identical; different code, which is replaced; a different file of the site, which stays
     state: State
 
     def write(self) -> None:
-        """Write it.
+        """Write the file.
 
         Raises
         ------
@@ -53,7 +53,7 @@ class HookFile:
             ) from error
 
     def remove(self) -> None:
-        """Remove it, and its folder in ours if nothing is left in that.
+        """Remove the file, and its folder ``crosscast`` if that is empty then.
 
         Raises
         ------
@@ -67,19 +67,20 @@ class HookFile:
                 field="dir", problem=f"cannot remove {self.path} ({error.strerror or error})"
             ) from error
         if self.path.parent.name == "crosscast":
-            with suppress(OSError):  # something is left in it
+            with suppress(OSError):  # it is not empty
                 self.path.parent.rmdir()
 
 
 def files(kind: Kind, folder: Path, prefix: Path | None = None) -> list[HookFile]:
-    """The files of a kind for a folder, in the order of their names.
+    """Return the files of a kind for a folder, in the order of their names.
 
-    With a prefix they are put below it, as packages are made, and say what they say for the folder itself.
+    With a prefix they are put below it, as for building packages; their content still names the folder
+    itself.
 
     Raises
     ------
     InputError
-        If the folder has a name that scripts would have to quote, or a file cannot be read.
+        If scripts would have to quote the folder, or a file cannot be read.
     """
     folder = folder.absolute()
     if not _SAFE.fullmatch(str(folder)):
@@ -98,28 +99,28 @@ def _files(source: Path, folder: Path, root: Path) -> Iterator[HookFile]:
         content = path.read_bytes()
         for mark, value in values.items():
             content = content.replace(mark, value.encode())
-        place = root / path.relative_to(source)
-        is_code = place.parent != root and path.name not in _OF_THE_SITE
+        target = root / path.relative_to(source)
+        is_code = target.parent != root and path.name not in _OF_THE_SITE
         try:
-            there = place.read_bytes() if place.is_file() else None
+            existing = target.read_bytes() if target.is_file() else None
         except OSError as error:
             raise InputError.of(
-                field="dir", problem=f"cannot read {place} ({error.strerror or error})"
+                field="dir", problem=f"cannot read {target} ({error.strerror or error})"
             ) from error
         state: State = "newer" if is_code else "yours"
-        if there is None or there == content:
-            state = "new" if there is None else "same"
-        yield HookFile(place, content, state)
+        if existing is None or existing == content:
+            state = "new" if existing is None else "same"
+        yield HookFile(target, content, state)
 
 
 def _program() -> str:
-    """The program of this installation, which may be a virtual environment."""
+    """Return the path of this installation's ``crosscast``, which may be in a virtual environment."""
     beside = Path(sys.executable).parent / "crosscast"
     return str(beside) if beside.is_file() else shutil.which("crosscast") or "/usr/bin/env crosscast"
 
 
 def _quoted(program: str) -> str:
-    """A path as systemd reads it."""
+    """Return a path in the quoting of systemd."""
     if program.startswith("/usr/bin/env ") or _SAFE.fullmatch(program):
         return program
     text = program.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%").replace("$", "$$")

@@ -1,4 +1,4 @@
-"""What Prometheus is told of the service: requests, latencies, refusals, and each model's errors and age."""
+"""Metrics for Prometheus: requests, latencies, refusals, and each model's errors and age."""
 
 from __future__ import annotations
 
@@ -15,36 +15,38 @@ _BOUNDS_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 
 
 
 class Metrics(Collector):
-    """Counters of requests, and numbers of the models that are served at the moment.
+    """Counters of requests, and metrics of the models that are served.
 
     Parameters
     ----------
     state
-        Gives what is served, when it is asked.
+        Returns the models that are served now.
     """
 
     def __init__(self, state: Callable[[], ServiceState]) -> None:
         self._state = state
-        self._registry = CollectorRegistry(auto_describe=False)
-        told = self._registry
+        registry = self._registry = CollectorRegistry(auto_describe=False)
         self.requests = Counter(
-            "crosscast_requests", "Requests by path and status code.", ("path", "code"), registry=told
+            "crosscast_requests", "Requests by path and status code.", ("path", "code"), registry=registry
         )
         self.seconds = Histogram(
             "crosscast_request_seconds",
             "Time from the head of a request to the end of its answer.",
             ("path",),
             buckets=_BOUNDS_S,
-            registry=told,
+            registry=registry,
         )
         self.refusals = Counter(
-            "crosscast_refusals", "Requests that were refused before they were read.", ("why",), registry=told
+            "crosscast_refusals",
+            "Requests that were refused before they were read.",
+            ("why",),
+            registry=registry,
         )
-        self.busy = Gauge("crosscast_requests_in_progress", "Requests under way.", registry=told)
-        told.register(self)
+        self.busy = Gauge("crosscast_requests_in_progress", "Requests under way.", registry=registry)
+        registry.register(self)
 
     def collect(self) -> Iterator[Metric]:
-        """The numbers of the models."""
+        """Yield the metrics of the models."""
         state, now = self._state(), time.time()
         error = GaugeMetricFamily(
             "crosscast_model_error",
@@ -69,9 +71,9 @@ class Metrics(Collector):
         yield from (error, age, read, refused)
 
     def describe(self) -> Iterator[Metric]:
-        """Nothing before it is asked."""
+        """Describe no metrics: `collect` needs the models."""
         yield from ()
 
     def text(self) -> bytes:
-        """All of it, as Prometheus reads it."""
+        """Return all metrics in the text format of Prometheus."""
         return generate_latest(self._registry)

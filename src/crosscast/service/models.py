@@ -1,4 +1,4 @@
-"""The models that are served: read before the first request, and read again without one being lost."""
+"""The served models: read before the first request, and reread without losing requests."""
 
 from __future__ import annotations
 
@@ -23,28 +23,28 @@ _SERVED = ("time", "configuration", "corun")
 
 @dataclass(frozen=True)
 class ServedModel:
-    """A model as it was read; requests that have begun keep it when another takes its place."""
+    """A model as it was read; requests in progress keep it when it is replaced."""
 
     name: str
     folder: Path
     question: str
     trained: Any
-    stamp: tuple[int, ...]  # Of the card that it was read from
-    samples: Mapping[str, SampledKernel]  # Of kernels that requests name, as this model knows configurations
-    made_s: float  # When its card was written, and when it was read, in seconds of the epoch
+    stamp: tuple[int, ...]  # Of its card, when it was read
+    samples: Mapping[str, SampledKernel]  # By name, of kernels in this model's configurations
+    made_s: float  # Times of writing its card and of reading it, in seconds since the epoch
     read_s: float
-    refused: str | None = None  # Why what is in its folder now was not taken
+    refused: str | None = None  # Why the folder's present content was refused
 
     @property
     def errors(self) -> dict[str, float]:
-        """Numbers of its card on held-out data."""
+        """Scores on held-out data, of its card."""
         errors = self.trained.card.errors
-        own = [each for each in errors.get("results", ()) if each.get("model") == self.trained.card.model]
-        told = own[0] if own else errors
-        return {name: float(value) for name, value in told.items() if isinstance(value, float)}
+        results = [each for each in errors.get("results", ()) if each.get("model") == self.trained.card.model]
+        scores = results[0] if results else errors
+        return {name: float(value) for name, value in scores.items() if isinstance(value, float)}
 
     def facts(self) -> dict[str, object]:
-        """What every answer says of it: nothing of the machine on which it was trained."""
+        """Return its name and training for answers, without facts of the machine that trained it."""
         card = self.trained.card
         training = {name: value for name, value in card.training.items() if name != "libraries"}
         if isinstance(training.get("dataset"), str):
@@ -54,15 +54,15 @@ class ServedModel:
 
 @dataclass(frozen=True)
 class ServiceState:
-    """All that answers are made of, at one moment."""
+    """The models and the catalogue that a request is answered from."""
 
     models: Mapping[str, ServedModel]
     catalogue: Catalogue
-    refused: str | None = None  # Why what the catalogue's files hold now was not taken
+    refused: str | None = None  # Why the present files of the catalogue were refused
     generation: int = 0
 
     def models_for(self, question: str, name: str | None) -> list[ServedModel]:
-        """The models that may answer: the one that is named, or all of the question."""
+        """Return the models for a question: the named one, or all."""
         fitting = [each for each in self.models.values() if each.question == question]
         if name is not None:
             fitting = [each for each in fitting if each.name == name]
@@ -81,7 +81,7 @@ class Served:
     models
         Folders of models, or names that ``crosscast models`` lists.
     profiles
-        Places that `Catalogue.read` takes.
+        Datasets, files and folders for `Catalogue.read`.
     samples
         Files of sample runs, as ``crosscast choose configuration`` takes them.
 
@@ -94,22 +94,22 @@ class Served:
     def __init__(self, models: Sequence[str], profiles: Sequence[str], samples: Sequence[str] = ()) -> None:
         self._profiles, self._samples = tuple(profiles), tuple(map(Path, samples))
         catalogue = Catalogue.read(self._profiles)
-        found: dict[str, ServedModel] = {}
+        served: dict[str, ServedModel] = {}
         for each in models:
             folder = folder_of(each)
             name = folder.resolve().name
-            if name in found:
+            if name in served:
                 raise InputError.of(where="model", expected="models of different names", found=f"two {name}")
-            found[name] = self._read(name, folder, catalogue)
-        if not found:
+            served[name] = self._read(name, folder, catalogue)
+        if not served:
             raise InputError.of(where="model", expected="at least one", found="none")
-        self._check_samples(found)
-        self.state = ServiceState(found, catalogue)
+        self._check_samples(served)
+        self.state = ServiceState(served, catalogue)
 
     def refresh(self, everything: bool = False) -> bool:
-        """Read again the models whose files changed, or all and the catalogue; whether something is new.
+        """Reread the models whose files changed, or all and the catalogue; return whether any was replaced.
 
-        What cannot be read leaves what was there, and `ServiceState` says why.
+        A model or catalogue that cannot be read leaves the earlier one, and `refused` says why.
         """
         old = self.state
         catalogue, refused = old.catalogue, old.refused
@@ -136,13 +136,13 @@ class Served:
                 raise InputError.of(where=old.name, expected=f"a model of {old.question}", found=new.question)
         except (CrosscastError, OSError) as error:
             LOG.error("model %s stays as it was: %s", old.name, error)
-            # Not again before its files change again.
+            # The new stamp prevents another attempt until its files change.
             return replace(old, stamp=stamp, refused=_without_paths(error, [str(old.folder)]))
         LOG.info("model %s was read again", old.name)
         return new
 
     def _read(self, name: str, folder: Path, catalogue: Catalogue) -> ServedModel:
-        """Read a model with its arrays, and ask it something, so that the first request need not wait."""
+        """Read a model with its arrays, and predict once, so that the first request need not wait."""
         stamp = _stamp(folder)
         trained = load_model(folder)
         question = trained.question
@@ -152,7 +152,7 @@ class Served:
         _ = trained.fitted
         if question == "time":
             for profiled in list(catalogue.profiles.values())[:1]:
-                # A profile that it refuses is said to who asks for it.
+                # A refused profile is reported to the request that names it.
                 with suppress(InputError):
                     trained.predict(profiled.batch).to_dict()
         now = time.time()
@@ -161,7 +161,7 @@ class Served:
 
     def _of_samples(self, trained: Any) -> Iterator[tuple[str, SampledKernel]]:
         for path in self._samples:
-            # Runs of another machine are those of another model.
+            # Runs of another machine belong to another model.
             with suppress(InputError):
                 for kernel in read_samples(path, trained.card).kernels:
                     yield from ((name, kernel) for name in kernel.names)
@@ -180,17 +180,17 @@ class Served:
 
 
 def _stamp(folder: Path) -> tuple[int, ...]:
-    """What changes when a model is replaced, whatever clocks say; nothing if no card is there."""
+    """Return the time, size and inode of a model's card, which identify its version; empty without a card."""
     try:
-        found = (folder / CARD).stat()
+        status = (folder / CARD).stat()
     except OSError:
         return ()
-    return found.st_mtime_ns, found.st_size, found.st_ino
+    return status.st_mtime_ns, status.st_size, status.st_ino
 
 
-def _without_paths(error: Exception, places: Sequence[str]) -> str:
-    """The sentence of an error, with the last names of places only."""
+def _without_paths(error: Exception, paths: Sequence[str]) -> str:
+    """Return the text of an error, with paths cut to their last names."""
     text = str(error)
-    for place in sorted(places, key=len, reverse=True):
-        text = text.replace(place, PurePath(place).name)
+    for path in sorted(paths, key=len, reverse=True):
+        text = text.replace(path, PurePath(path).name)
     return text

@@ -33,31 +33,31 @@ _HEAD = """<!doctype html>
 
 
 def documented(question: Endpoint) -> dict[str, object]:
-    """The body of a request, for OpenAPI."""
+    """Return the OpenAPI documentation of a request body."""
     content = {"application/json": {"schema": _schema(question), "example": question.example}}
     return {"requestBody": {"required": True, "content": content}}
 
 
 def _schema(question: Endpoint) -> dict[str, Any]:
-    _, parts = msgspec.json.schema_components((question.asked,))
-    # A request has no parts that are structures themselves.
-    whole: dict[str, Any]
-    (whole,) = parts.values()
-    return whole
+    _, parts = msgspec.json.schema_components((question.request_type,))
+    # Requests contain no nested structures.
+    schema: dict[str, Any]
+    (schema,) = parts.values()
+    return schema
 
 
 @cache
 def page(paths: Sequence[str]) -> str:
-    """What may be asked, with the fields and an example of each."""
+    """Return the HTML of all endpoints, with the fields and an example of each."""
     links = "".join(f'<li><a href="{path}">GET {path}</a></li>' for path in paths)
     return f"{_HEAD}<ul>{links}</ul>{''.join(map(_section, QUESTIONS))}</main></html>"
 
 
 def _section(question: Endpoint) -> str:
     rows = "".join(
-        f"<tr><td><code>{_escaped(name)}</code></td><td>{_escaped(told.get('description', ''))}</td>"
-        f"<td>{_escaped(json.dumps(told['default'])) if 'default' in told else ''}</td></tr>"
-        for name, told in _schema(question)["properties"].items()
+        f"<tr><td><code>{_escaped(name)}</code></td><td>{_escaped(field.get('description', ''))}</td>"
+        f"<td>{_escaped(json.dumps(field['default'])) if 'default' in field else ''}</td></tr>"
+        for name, field in _schema(question)["properties"].items()
     )
     example = _escaped(json.dumps(question.example))
     return (

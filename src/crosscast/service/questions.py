@@ -1,4 +1,4 @@
-"""What may be asked, and the answers: the same numbers as those of the commands."""
+"""The endpoints of the service and their answers, with the numbers of the commands."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from crosscast.service.models import ServedModel, ServiceState
 _Level = Annotated[float, Meta(gt=0, lt=1, description="Probability that the intervals are to hold.")]
 _Name = Annotated[str, Meta(min_length=1, max_length=200)]
 _Model = Annotated[_Name | None, Meta(description="Name of the model; by default the first that fits.")]
-Found = TypeVar("Found")
+Answer = TypeVar("Answer")
 _Above0 = Annotated[float, Meta(gt=0, le=1e12)]
 
 
@@ -103,79 +103,80 @@ class Colocate(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     seed: Annotated[int, Meta(ge=0, le=2**32 - 1)] = 0
 
 
-def predict(state: ServiceState, asked: Predict) -> dict[str, object]:
+def predict(state: ServiceState, request: Predict) -> dict[str, object]:
     """Forecast times as ``crosscast predict --json`` does; with `repeat` also those of a job."""
-    profiled = _profiled(state, asked)
-    recorded = state.catalogue.recorded if asked.profiles is None else {}
+    profiled = _profiled(state, request)
+    recorded = state.catalogue.recorded if request.profiles is None else {}
 
     def predicted(served: ServedModel) -> tuple[TimeForecast, list[Verdict | None]]:
         devices = {device.key: device for device in served.trained.devices}
-        chosen = None if asked.devices is None else named_devices(asked.devices, list(devices))
-        found: TimeForecast = served.trained.predict(
-            profiled.batch, chosen, probes=asked.probes, level=asked.level
+        chosen = None if request.devices is None else named_devices(request.devices, list(devices))
+        forecast: TimeForecast = served.trained.predict(
+            profiled.batch, chosen, probes=request.probes, level=request.level
         )
         devices |= {each.key: each for each in chosen or () if not isinstance(each, str)}
-        # First, as what is recommended is found out once for each forecast.
-        found = found.with_recorded(recorded)
-        return found, verdicts_beside(found, profiled.launches, devices)
+        # Before the verdicts, as the recommendation of a forecast is computed once.
+        forecast = forecast.with_recorded(recorded)
+        return forecast, verdicts_beside(forecast, profiled.launches, devices)
 
-    served, (found, verdicts) = _first(state, "time", asked.model, predicted)
-    answer = forecasts_answer("kernels", with_verdicts(found, verdicts), served.trained.card)
+    served, (forecast, verdicts) = _first(state, "time", request.model, predicted)
+    answer = forecasts_answer("kernels", with_verdicts(forecast, verdicts), served.trained.card)
     answer["model"] = served.facts()
-    answer["assumed"] = [each.to_dict() for each in found.assumed]
-    if asked.repeat is not None:
-        answer["job"] = {"repeat": asked.repeat} | launches_answer(found, asked.repeat)
+    answer["assumed"] = [each.to_dict() for each in forecast.assumed]
+    if request.repeat is not None:
+        answer["job"] = {"repeat": request.repeat} | launches_answer(forecast, request.repeat)
     return answer
 
 
-def _profiled(state: ServiceState, asked: Predict) -> ServedLaunches:
-    _check_one(asked.profile, asked.profiles, "profiles")
-    if asked.profiles is None:
-        named = state.catalogue.profile(str(asked.profile))
-        if asked.kernel is None and asked.invocations is None:
+def _profiled(state: ServiceState, request: Predict) -> ServedLaunches:
+    _check_one(request.profile, request.profiles, "profiles")
+    if request.profiles is None:
+        named = state.catalogue.profile(str(request.profile))
+        if request.kernel is None and request.invocations is None:
             return named
         launches = named.launches
     else:
-        launches = tuple(profile_of(each, number) for number, each in enumerate(asked.profiles))
-    if asked.kernel is not None:
-        own = tuple(each for each in launches if each.kernel == asked.kernel)
-        if not own:
+        launches = tuple(profile_of(each, number) for number, each in enumerate(request.profiles))
+    if request.kernel is not None:
+        of_kernel = tuple(each for each in launches if each.kernel == request.kernel)
+        if not of_kernel:
             known = ", ".join(dict.fromkeys(each.kernel for each in launches))
-            raise InputError.of(field="kernel", expected=f"one of {known}", found=repr(asked.kernel))
-        launches = own
-    return ServedLaunches.of(launches, asked.invocations)
+            raise InputError.of(field="kernel", expected=f"one of {known}", found=repr(request.kernel))
+        launches = of_kernel
+    return ServedLaunches.of(launches, request.invocations)
 
 
-def choose(state: ServiceState, asked: Choose) -> dict[str, object]:
+def choose(state: ServiceState, request: Choose) -> dict[str, object]:
     """Choose a configuration as ``crosscast choose configuration --json`` does."""
-    _check_one(asked.profile, asked.runs, "runs")
+    _check_one(request.profile, request.runs, "runs")
 
     def chosen(served: ServedModel) -> dict[str, object]:
-        found = choices_for(
+        choices = choices_for(
             served.trained,
-            [_sampled(served, asked)],
-            [asked.power_cap_w],
-            objective=asked.objective,
-            cap_probability=asked.cap_probability,
-            level=asked.level,
+            [_sampled(served, request)],
+            [request.power_cap_w],
+            objective=request.objective,
+            cap_probability=request.cap_probability,
+            level=request.level,
         )
-        return choices_answer(found, served.trained)
+        return choices_answer(choices, served.trained)
 
-    served, answer = _first(state, "configuration", asked.model, chosen)
+    served, answer = _first(state, "configuration", request.model, chosen)
     answer["model"] = {**served.facts(), "errors": dict(served.trained.card.errors)}
     return answer
 
 
-def _sampled(served: ServedModel, asked: Choose) -> SampledKernel:
-    if asked.runs is None:
-        # Kernels of an application at a size are called as both with a space between.
-        name = str(asked.profile) if asked.profile in served.samples else str(asked.profile).replace("/", " ")
+def _sampled(served: ServedModel, request: Choose) -> SampledKernel:
+    if request.runs is None:
+        # Samples name a kernel "APPLICATION SIZE", profiles "APPLICATION/SIZE".
+        profile = str(request.profile)
+        name = profile if profile in served.samples else profile.replace("/", " ")
         if name not in served.samples:
             raise UnknownName.of(
-                field="profile", expected="a kernel that /v1/profiles lists", found=repr(asked.profile)
+                field="profile", expected="a kernel that /v1/profiles lists", found=repr(request.profile)
             )
         return served.samples[name]
-    rows = ((f"runs[{number}]", row) for number, row in enumerate(asked.runs))
+    rows = ((f"runs[{number}]", row) for number, row in enumerate(request.runs))
     kernels = kernels_of_rows(rows, Path("runs"), served.trained.card).kernels
     if len(kernels) > 1:
         found = ", ".join(each.name for each in kernels)[:200]
@@ -183,33 +184,35 @@ def _sampled(served: ServedModel, asked: Choose) -> SampledKernel:
     return kernels[0]
 
 
-def colocate(state: ServiceState, asked: Colocate) -> dict[str, object]:
+def colocate(state: ServiceState, request: Colocate) -> dict[str, object]:
     """Plan which jobs share a device as ``crosscast colocate --json`` does."""
     names, given = [], {}
-    for number, job in enumerate(asked.jobs):
+    for number, job in enumerate(request.jobs):
         if isinstance(job, str):
             names.append(job)
         else:
             given[number] = profile_from(job, f"jobs[{number}]").solo
 
     def planned(served: ServedModel) -> dict[str, object]:
-        found = iter(named_runs(names, state.catalogue.isolated, served.trained.card.runs))
-        solos = [given[number] if number in given else next(found) for number in range(len(asked.jobs))]
+        named = iter(named_runs(names, state.catalogue.isolated, served.trained.card.runs))
+        solos = [given[number] if number in given else next(named) for number in range(len(request.jobs))]
         plan = choose_colocation(
             solos,
             served.trained,
-            lengths=asked.lengths_s,
-            max_slowdown=asked.max_slowdown,
-            sure=asked.conservative,
-            memory_bytes=asked.memory_bytes,
-            group_size=asked.group_size,
-            level=asked.level,
-            seed=asked.seed,
+            lengths=request.lengths_s,
+            max_slowdown=request.max_slowdown,
+            sure=request.conservative,
+            memory_bytes=request.memory_bytes,
+            group_size=request.group_size,
+            level=request.level,
+            seed=request.seed,
         )
-        told = [job if isinstance(job, str) else f"jobs[{number}]" for number, job in enumerate(asked.jobs)]
-        return plan.to_dict(told)
+        labels = [
+            job if isinstance(job, str) else f"jobs[{number}]" for number, job in enumerate(request.jobs)
+        ]
+        return plan.to_dict(labels)
 
-    served, plan = _first(state, "corun", asked.model, planned)
+    served, plan = _first(state, "corun", request.model, planned)
     return {**plan, "model": served.facts()}
 
 
@@ -220,9 +223,9 @@ def _check_one(name: str | None, given: object, field: str) -> None:
 
 
 def _first(
-    state: ServiceState, question: str, name: str | None, use: Callable[[ServedModel], Found]
-) -> tuple[ServedModel, Found]:
-    """The first model that can answer, and its answer."""
+    state: ServiceState, question: str, name: str | None, use: Callable[[ServedModel], Answer]
+) -> tuple[ServedModel, Answer]:
+    """Return the first model that can answer, with its answer."""
     models: Sequence[ServedModel] = state.models_for(question, name)
     if len(models) == 1:
         return models[0], use(models[0])
@@ -237,21 +240,21 @@ def _first(
 
 @dataclass(frozen=True)
 class Endpoint:
-    """A path of the service, and what it takes."""
+    """A path of the service, with the type and the function of its requests."""
 
     path: str
-    asked: type[msgspec.Struct]
+    request_type: type[msgspec.Struct]
     answer: Callable[[ServiceState, Any], dict[str, object]]
     example: Mapping[str, object]  # A request
 
     @property
     def about(self) -> str:
-        """What it answers, in a sentence."""
-        return (self.asked.__doc__ or "").replace("`", "")
+        """The summary of the endpoint."""
+        return (self.request_type.__doc__ or "").replace("`", "")
 
     def answered(self, state: ServiceState, request: object) -> dict[str, object]:
-        """The answer to a request, of JSON."""
-        return self.answer(state, decode(self.asked, request, "request"))
+        """Decode a request and return its answer."""
+        return self.answer(state, decode(self.request_type, request, "request"))
 
 
 QUESTIONS = (
@@ -270,4 +273,4 @@ QUESTIONS = (
     ),
     Endpoint("/v1/colocate", Colocate, colocate, {"jobs": ["bfs/small", "fft/small", "kmeans/small"]}),
 )
-"""What is answered, with the request that its documentation shows."""
+"""The endpoints, each with an example of a request."""

@@ -1,4 +1,4 @@
-"""The sockets of the service, its tokens, and its life: readiness, reloading, and an orderly end."""
+"""The sockets, tokens and life cycle of the service: readiness, reloading and graceful shutdown."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import asyncio
 import errno
 import logging
 import os
+import re
 import signal
 import socket
 from collections.abc import Iterator
@@ -31,7 +32,7 @@ _FIRST_FD = 3
 
 
 class Tokens:
-    """The tokens of a file, a line each; empty lines, and those that begin with ``#``, do not count.
+    """The tokens of a file, a line each; empty lines and those that begin with ``#`` are ignored.
 
     Parameters
     ----------
@@ -50,7 +51,7 @@ class Tokens:
         self.read()
 
     def read(self) -> None:
-        """Take the tokens that the file holds now."""
+        """Reread the tokens from the file."""
         field = "token_file"
         try:
             mode, content = self._path.stat().st_mode, self._path.read_bytes()
@@ -61,16 +62,16 @@ class Tokens:
             expected = "a file that only its owner and group may read"
             raise InputError.of(where=field, expected=expected, found=f"mode {mode & 0o777:03o}")
         lines = [line.strip() for line in content.splitlines()]
-        found = tuple(line for line in lines if line and not line.startswith(b"#"))
-        short = [each for each in found if len(each) < _SHORTEST_TOKEN]
-        if not found or short:
+        tokens = tuple(line for line in lines if line and not line.startswith(b"#"))
+        short = [each for each in tokens if len(each) < _SHORTEST_TOKEN]
+        if not tokens or short:
             expected = f"tokens of at least {_SHORTEST_TOKEN} characters, a line each"
             raise InputError.of(where=field, expected=expected, found="a short one" if short else "none")
-        self.now = found
+        self.now = tokens
 
 
 class _Server(uvicorn.Server):
-    """Uvicorn, which ends in order at SIGTERM and SIGINT, and reads everything again at SIGHUP."""
+    """Uvicorn with graceful shutdown at SIGTERM and SIGINT, and rereading at SIGHUP."""
 
     def __init__(self, config: uvicorn.Config, served: Served, tokens: Tokens | None) -> None:
         super().__init__(config)
@@ -95,7 +96,7 @@ class _Server(uvicorn.Server):
         _notify("STOPPING=1")
 
     async def _watch(self, hup: asyncio.Event) -> None:
-        """Look for models that were replaced."""
+        """Reread models that were replaced."""
         while True:
             with suppress(TimeoutError):
                 await asyncio.wait_for(hup.wait(), _LOOKS_S)
@@ -106,7 +107,7 @@ class _Server(uvicorn.Server):
                     self._tokens.read()
                 except InputError as error:
                     LOG.error("the tokens stay as they were: %s", error)
-            # In a thread: requests are answered meanwhile.
+            # In a thread, so that requests are answered meanwhile.
             await asyncio.to_thread(self._served.refresh, everything)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
@@ -123,7 +124,7 @@ def serve(
     token_file: Path | None = None,
     limits: Limits | None = None,
 ) -> None:
-    """Answer requests until SIGTERM or SIGINT; those that have begun are finished.
+    """Answer requests until SIGTERM or SIGINT, and finish those in progress.
 
     Sockets are a Unix socket at `path` with mode 0660, TCP at `bind`, which needs `token_file`, or those that
     systemd hands over.
@@ -162,7 +163,7 @@ def serve(
 
 
 def _given_sockets() -> list[socket.socket]:
-    """Sockets that systemd opened for this process."""
+    """Return the sockets that systemd opened for this process."""
     if os.environ.get("LISTEN_PID") != str(os.getpid()):
         return []
     count = int(os.environ.get("LISTEN_FDS", "0"))
@@ -170,11 +171,11 @@ def _given_sockets() -> list[socket.socket]:
 
 
 def _notify(state: str) -> None:
-    """Tell systemd, if it wants to know."""
-    place = os.environ.get("NOTIFY_SOCKET")
-    if place:
-        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as told, suppress(OSError):
-            told.sendto(state.encode(), place.replace("@", "\0", 1) if place.startswith("@") else place)
+    """Notify systemd of a state, if it listens."""
+    address = os.environ.get("NOTIFY_SOCKET")
+    if address:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as notifier, suppress(OSError):
+            notifier.sendto(state.encode(), re.sub("^@", "\0", address))
 
 
 @contextmanager
@@ -196,11 +197,11 @@ def _tcp(bind: str) -> Iterator[socket.socket]:
 
 @contextmanager
 def unix_socket(path: Path) -> Iterator[socket.socket]:
-    """A Unix socket that its owner and group may use; one that a service left behind is replaced."""
+    """Listen on a Unix socket for its owner and group, replacing a stale one."""
     if len(os.fsencode(path)) > _LONGEST:
         raise InputError.of(where="socket", expected=f"a path of at most {_LONGEST} bytes", found=str(path))
     _check_free(path)
-    # Under another name first: it has its mode, and listens, when it is there.
+    # Bound under a temporary name, so that it has its mode and listens when it appears.
     temporary = path.with_name(f".{os.getpid()}.sock")
     opened = socket.socket(socket.AF_UNIX)
     try:
@@ -211,7 +212,7 @@ def unix_socket(path: Path) -> Iterator[socket.socket]:
             os.umask(before)
         temporary.chmod(_MODE)
         opened.listen(_BACKLOG)
-        own = temporary.stat().st_ino
+        inode = temporary.stat().st_ino
         temporary.replace(path)
     except OSError as error:
         opened.close()
@@ -225,7 +226,7 @@ def unix_socket(path: Path) -> Iterator[socket.socket]:
             yield opened
     finally:
         with suppress(OSError):
-            if path.stat().st_ino == own:
+            if path.stat().st_ino == inode:
                 path.unlink()
 
 
@@ -234,10 +235,10 @@ def _check_free(path: Path) -> None:
         return
     if not path.is_socket():
         raise InputError.of(where="socket", expected="no file, or a socket that nobody uses", found=str(path))
-    with socket.socket(socket.AF_UNIX) as asked:
-        asked.settimeout(1)
+    with socket.socket(socket.AF_UNIX) as client:
+        client.settimeout(1)
         try:
-            asked.connect(str(path))
+            client.connect(str(path))
         except (ConnectionRefusedError, FileNotFoundError):
             return
         except OSError as error:
