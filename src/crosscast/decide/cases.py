@@ -1,4 +1,4 @@
-"""What methods are asked in an evaluation: kernels under caps, with what an oracle would choose."""
+"""The cases of an evaluation: kernels under power caps, each with the choice of an oracle."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from crosscast.errors import InputError
 from crosscast.prediction.configuration.data import KernelAt, Surfaces, pareto_frontier
 
 Weighting = Literal["time", "equal"]
-"""How the kernels of a program are weighted: see `cases_of`."""
+"""Weighting of the kernels of a program: see `cases_of`."""
 
 
 class LeftOut(NamedTuple):
-    """A kernel that cannot be asked about, and why."""
+    """A kernel without cases, and the reason."""
 
     kernel: KernelAt
     reason: str
@@ -36,7 +36,7 @@ class Cases:
     oracle_time_s: Reals  # `(m,)` Its time in seconds
     share: Reals  # `(m,)` Weight within the program; those of a program sum to 1
     programs: tuple[str, ...]  # Names of the `p` applications that have cases, sorted
-    program: Integers  # `(m,)` Application, by its place in `programs`
+    program: Integers  # `(m,)` Application, an index into `programs`
     left_out: tuple[LeftOut, ...]  # Kernels without cases
 
     def __len__(self) -> int:
@@ -60,13 +60,13 @@ def check_weighting(weighting: str) -> None:
 def cases_of(
     surfaces: Surfaces, samples: Sequence[int], rows: Flags | None = None, weighting: Weighting = "time"
 ) -> Cases:
-    """The cases of kernels that ran at all samples and have two configurations on their frontier at least.
+    """Return the cases of kernels with runs at all samples and two or more configurations on their frontier.
 
     Sizes of a program weigh equally, and in a size kernels by the time at the first sample, as published
     (section V-D); or (`equal`) all kernels at a size equally. Caps weigh equally within a kernel.
     """
     check_weighting(weighting)
-    kernels, places, left_out = [], [], []
+    kernels, frontiers, left_out = [], [], []
     for row in np.flatnonzero(np.ones(len(surfaces.kernels)) if rows is None else rows).tolist():
         frontier = pareto_frontier(surfaces.time_s[row], surfaces.power_w[row])
         lacking = [number for number in samples if not surfaces.known[row, number]]
@@ -76,7 +76,7 @@ def cases_of(
             reason = f"{len(frontier)} configuration on its frontier"
         else:
             kernels.append(row)
-            places.append(frontier)
+            frontiers.append(frontier)
             continue
         left_out.append(LeftOut(surfaces.kernels[row], reason))
     at = [surfaces.kernels[row] for row in kernels]
@@ -85,9 +85,9 @@ def cases_of(
         times = surfaces.time_s[kernels, samples[0]]
         weights = _scaled(times, [f"{each.application}\0{each.size}" for each in at])
     weights = _scaled(weights, [each.application for each in at])
-    counts = np.array([len(each) for each in places], np.int64)
+    counts = np.array([len(each) for each in frontiers], np.int64)
     kernel = np.repeat(np.array(kernels, np.int64), counts)
-    oracle = np.concatenate([np.zeros(0, np.int64), *places])
+    oracle = np.concatenate([np.zeros(0, np.int64), *frontiers])
     programs, program = np.unique([surfaces.kernels[row].application for row in kernel], return_inverse=True)
     return Cases(
         kernel,
@@ -102,7 +102,7 @@ def cases_of(
 
 
 def _scaled(weights: Reals, groups: Sequence[str]) -> Reals:
-    """Weights that sum to 1 in each group."""
+    """Scale weights to a sum of 1 in each group."""
     scaled = np.zeros(len(weights))
     for group in set(groups):
         inside = np.array(groups) == group
@@ -111,20 +111,28 @@ def _scaled(weights: Reals, groups: Sequence[str]) -> Reals:
 
 
 def joined(parts: Sequence[Cases]) -> Cases:
-    """The cases of all parts, which have no program in common, one after the other."""
-    names = [part.programs[place] for part in parts for place in part.program.tolist()]
+    """Concatenate the cases of parts that have no program in common."""
+    names = [part.programs[index] for part in parts for index in part.program.tolist()]
     programs, program = np.unique(names, return_inverse=True)
     left_out = tuple(sorted(each for part in parts for each in part.left_out))
     columns = ("kernel", "power_cap", "oracle", "oracle_time_s", "share")
     kernel, power_cap, oracle, oracle_time_s, share = (
         np.concatenate([getattr(part, name) for part in parts]) for name in columns
     )
-    whole = (tuple(programs.tolist()), program.astype(np.int64), left_out)
-    return Cases(kernel, power_cap, oracle, oracle_time_s, share, *whole)
+    return Cases(
+        kernel,
+        power_cap,
+        oracle,
+        oracle_time_s,
+        share,
+        tuple(programs.tolist()),
+        program.astype(np.int64),
+        left_out,
+    )
 
 
 def by_input(cases: Cases, surfaces: Surfaces) -> Cases:
-    """The same cases with each program at each size in place of a program, named by both."""
+    """Return the cases with each size of a program as a program of its own, named by both."""
     at = [surfaces.kernels[row] for row in cases.kernel]
     names = [f"{each.application} {each.size}" for each in at]
     programs, program = np.unique(names, return_inverse=True)

@@ -1,4 +1,4 @@
-"""Choices of a configuration for each kernel under each power cap, and the JSON object of all of them."""
+"""Choices of a configuration for each kernel under each power cap, and their JSON object."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from crosscast.prediction.trained import model_facts
 
 @dataclass(frozen=True, eq=False)
 class KernelChoices:
-    """A kernel, what is predicted of it, and what is chosen under each cap."""
+    """A kernel, its forecast, and the choice under each cap."""
 
     kernel: SampledKernel
     forecast: SurfaceForecast
@@ -35,7 +35,7 @@ def choices_for(
 ) -> list[KernelChoices]:
     """Choose a configuration for each kernel under each power cap in watts.
 
-    A slowdown is that over the first of the sample configurations.
+    A slowdown is relative to the first sample configuration.
     """
     space = trained.predictor.space
     choose = partial(
@@ -46,16 +46,16 @@ def choices_for(
         max_slowdown=max_slowdown,
         baseline=int(trained.card.numbers[0]),
     )
-    found = []
+    chosen = []
     for kernel in kernels:
         forecast = trained.predictor.forecast(kernel.observed)
         choices = [choose(forecast, space, cap) for cap in caps]
-        found.append(KernelChoices(kernel, forecast, choices))
-    return found
+        chosen.append(KernelChoices(kernel, forecast, choices))
+    return chosen
 
 
-def choices_answer(found: Sequence[KernelChoices], trained: TrainedConfigurationModel) -> dict[str, object]:
-    """All choices, and what belongs to the first one also by itself."""
+def choices_answer(chosen: Sequence[KernelChoices], trained: TrainedConfigurationModel) -> dict[str, object]:
+    """Return the JSON object of all choices, with the fields of the first at its top level as well."""
     listed = [
         {
             "kernel": one.kernel.name,
@@ -71,7 +71,7 @@ def choices_answer(found: Sequence[KernelChoices], trained: TrainedConfiguration
             ],
             **choice.to_dict(),
         }
-        for one in found
+        for one in chosen
         for choice in one.choices
     ]
     return {

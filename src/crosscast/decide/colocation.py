@@ -1,4 +1,4 @@
-"""Which jobs share a device, which run alone, and what that gains."""
+"""Co-location: the jobs that share a device, those that run alone, and the gain."""
 
 from __future__ import annotations
 
@@ -29,27 +29,27 @@ from crosscast.prediction.corun.mix_times import mix_times
 from crosscast.prediction.intervals import check_level
 
 LARGEST_GROUP = 5  # Most jobs of a mix, which is what Moolchandani et al. 2022 measured (section 8).
-_LEAST = 1e-9  # What a step of the search adds at least, as a share of what all jobs take one after another
+_LEAST = 1e-9  # Least gain of a step of the search, as a share of the serial time of all jobs
 
 
 @dataclass(frozen=True)
 class SharedMix:
-    """Jobs that are to share the device."""
+    """Jobs to run on the device at the same time."""
 
-    jobs: tuple[int, ...]  # Places of the jobs among those that were given, ascending
+    jobs: tuple[int, ...]  # Indices of the jobs, ascending
     solos: tuple[Solo, ...]  # The jobs, in that order
-    slowdown: tuple[Estimate, ...]  # Of each: time while all run over its time alone
+    slowdown: tuple[Estimate, ...]  # Of each: its time while all run, over its time alone
     fits: float | None  # Probability that they fit on the device together; `None` where the model has none
-    serial_s: float  # Time that they take one after another, in seconds
-    # That less the predicted time together, in seconds, as `crosscast predict corun` has it; the interval is
-    # by errors of the model, and its low end may be below 0
+    serial_s: float  # Their total time in isolation, in seconds
+    # `serial_s` less the predicted time together, in seconds, as of `crosscast predict corun`; the interval
+    # is by errors of the model, and its lower limit may be below 0
     gain_s: Estimate
-    worth_s: float  # What was maximized: see `expected_gain`, in seconds
+    worth_s: float  # The objective of the matching: see `expected_gain`, in seconds
     warnings: tuple[str, ...] = ()  # Sentences without a full stop
 
     @property
     def label(self) -> str:
-        """What it is, for people."""
+        """The names of the jobs, joined."""
         return " + ".join(solo.name for solo in self.solos)
 
     @property
@@ -62,22 +62,22 @@ class SharedMix:
 class JobAlone:
     """A job that is to run alone."""
 
-    job: int  # Its place among those that were given
+    job: int  # Its index
     solo: Solo
     time_s: float
-    reasons: Mapping[str, int]  # With how many of the other jobs it does not share, by reason: see `_alone`
+    reasons: Mapping[str, int]  # Number of the other jobs by the reason against sharing: see `_alone`
     reason: str  # The same as a sentence without a full stop
 
 
 @dataclass(frozen=True)
 class ColocationPlan:
-    """What is to be done with jobs."""
+    """A partition of jobs into mixes and jobs alone, with times and gains."""
 
     shared: tuple[SharedMix, ...]  # In the order of their first jobs
     alone: tuple[JobAlone, ...]  # Jobs that run alone, in their order
     serial_s: float  # Time of all jobs one after another, in seconds
-    gain_s: Estimate  # What all mixes gain, each weighed by the probability that it fits, in seconds
-    level: float  # Probability that was asked of intervals
+    gain_s: Estimate  # Gain of all mixes, each weighted by the probability that it fits, in seconds
+    level: float  # Coverage of intervals
 
     @property
     def time_s(self) -> Estimate:
@@ -86,7 +86,7 @@ class ColocationPlan:
         return Estimate(serial - gain.value, serial - gain.high, serial - gain.low, gain.reached)
 
     def to_dict(self, names: Sequence[str]) -> dict[str, object]:
-        """Everything as a JSON object, with a name for each job."""
+        """Return the plan as a JSON object, with a name for each job."""
 
         def facts(job: int, solo: Solo) -> dict[str, object]:
             return {"job": names[job], "application": solo.application, "size": solo.size}
@@ -122,7 +122,7 @@ class ColocationPlan:
 
 
 def best_groups(judge: MixJudge, pairs: Iterable[Group], most: int) -> list[Group]:
-    """Groups of up to ``most`` jobs, searched for from pairs: a better grouping may exist."""
+    """Search for groups of up to ``most`` jobs by local steps from pairs; a better grouping may exist."""
     jobs = judge.jobs
     least = _LEAST * float(jobs.length_s.sum())
     groups: list[Group] = list(pairs)
@@ -136,63 +136,63 @@ def best_groups(judge: MixJudge, pairs: Iterable[Group], most: int) -> list[Grou
 
 
 def _merged(judge: MixJudge, groups: list[Group], most: int, least: float) -> list[Group]:
-    """Groups two and two together, where that is worth more."""
+    """Merge pairs of groups, as far as that is worth more."""
     while True:
-        found = {
+        merged = {
             (one, other): tuple(sorted(groups[one] + groups[other]))
             for one in range(len(groups))
             for other in range(one + 1, len(groups))
             if len(groups[one]) + len(groups[other]) <= most
         }
-        worth = judge.worth_of([*groups, *found.values()])
+        worth = judge.worth_of([*groups, *merged.values()])
         added = np.zeros((len(groups), len(groups)))
-        for (one, other), whole in found.items():
-            rise = worth[whole] - worth[groups[one]] - worth[groups[other]]
+        for (one, other), union in merged.items():
+            rise = worth[union] - worth[groups[one]] - worth[groups[other]]
             added[one, other] = rise if rise > least else 0.0
         pairs = best_matching(added)
         if not pairs:
             return groups
-        gone = {place for pair in pairs for place in pair}
-        kept = [group for place, group in enumerate(groups) if place not in gone]
-        groups = sorted([*kept, *(found[pair] for pair in pairs)])
+        matched = {index for pair in pairs for index in pair}
+        unmatched = [group for index, group in enumerate(groups) if index not in matched]
+        groups = sorted([*unmatched, *(merged[pair] for pair in pairs)])
 
 
 def _moves(groups: list[Group], most: int) -> Iterator[tuple[int, int, Group, Group]]:
-    """Moves of one job: from which group, to which, and what becomes of both."""
+    """Yield moves of one job: source, target, and both groups after the move."""
     for source, group in enumerate(groups):
         for job in group:
-            left = tuple(each for each in group if each != job)
+            rest = tuple(each for each in group if each != job)
             for target, other in enumerate(groups):
                 if target != source and len(other) < most:
-                    yield source, target, left, tuple(sorted((*other, job)))
+                    yield source, target, rest, tuple(sorted((*other, job)))
 
 
 def _moved(judge: MixJudge, groups: list[Group], most: int, least: float) -> list[Group]:
-    """Groups after all moves of single jobs that are worth something."""
+    """Move single jobs between groups, as far as that is worth more."""
     while True:
         moves = list(_moves(groups, most))
         worth = {(): 0.0, **judge.worth_of(group for move in moves for group in move[2:] if group)}
         worth |= judge.worth_of(groups)
         rises = [
-            worth[left] + worth[joined] - worth[groups[source]] - worth[groups[target]]
-            for source, target, left, joined in moves
+            worth[rest] + worth[joined] - worth[groups[source]] - worth[groups[target]]
+            for source, target, rest, joined in moves
         ]
         touched: set[int] = set()
         after = dict(enumerate(groups))
-        for place in sorted(range(len(moves)), key=lambda place: (-rises[place], place)):
-            source, target, left, joined = moves[place]
-            if rises[place] <= least:
+        for index in sorted(range(len(moves)), key=lambda index: (-rises[index], index)):
+            source, target, rest, joined = moves[index]
+            if rises[index] <= least:
                 break
             if not touched & {source, target}:
                 touched |= {source, target}
-                after[source], after[target] = left, joined
+                after[source], after[target] = rest, joined
         if not touched:
             return groups
         groups = sorted(group for group in after.values() if group)
 
 
 def _dissolved(judge: MixJudge, groups: list[Group], most: int, least: float) -> list[Group]:
-    """Groups after the first of them that is worth less than what its jobs add to others has dissolved."""
+    """Dissolve the first group that is worth less than its jobs add to others."""
     moves: dict[int, list[tuple[int, Group]]] = {}
     for source, target, _, joined in _moves(groups, most):
         moves.setdefault(source, []).append((target, joined))
@@ -202,15 +202,15 @@ def _dissolved(judge: MixJudge, groups: list[Group], most: int, least: float) ->
             (worth[groups[target]] - worth[joined], target, joined)
             for target, joined in moves.get(source, ())
         )
-        left, after, rise = set(group), dict(enumerate(groups)), -worth[group]
+        remaining, after, rise = set(group), dict(enumerate(groups)), -worth[group]
         del after[source]
         for lost, target, joined in added:
             (job,) = set(joined) - set(groups[target])
-            if job in left and after[target] == groups[target] and lost < 0:
-                left.remove(job)
+            if job in remaining and after[target] == groups[target] and lost < 0:
+                remaining.remove(job)
                 after[target], rise = joined, rise - lost
         if rise > least:
-            return sorted([*after.values(), *((job,) for job in left)])
+            return sorted([*after.values(), *((job,) for job in remaining)])
     return groups
 
 
@@ -228,9 +228,9 @@ def choose_colocation(
 ) -> ColocationPlan:
     """Choose which jobs share a device, for the least total time.
 
-    The weight of a pair is what it is worth before it runs (`expected_gain`), and the pairs are those of the
-    matching of maximum weight. A pair is left out if it takes more memory than there is, slows a job down too
-    much, is more likely not to fit than to fit, or gains nothing on average.
+    The weight of a pair is its expected gain (`expected_gain`), and the pairs are those of the matching of
+    maximum weight. A pair is excluded if it takes more memory than the device has, slows a job down too much,
+    is more likely not to fit than to fit, or gains nothing on average.
 
     Parameters
     ----------
@@ -265,7 +265,7 @@ def choose_colocation(
         If there are too few or too many jobs, one is of another device or fits no device, or a limit is not
         as expected.
     MissingExtraError
-        If what finds matchings is not installed.
+        If the library of matchings is not installed.
     """
     if not 2 <= group_size <= LARGEST_GROUP:
         raise InputError.of(where="group_size", expected=f"2 to {LARGEST_GROUP}", found=group_size)
@@ -292,10 +292,10 @@ def choose_colocation(
 def _plan(judge: MixJudge, groups: Sequence[Group], status: Integers) -> ColocationPlan:
     jobs, level = judge.jobs, judge.level
     shared: list[SharedMix] = []
-    # All mixes err alike in a sample: else their errors would seem to cancel, where the choice itself favours
-    # mixes of which too much is expected.
+    # All mixes share the errors of a sample: independent errors would seem to cancel, while the choice itself
+    # favours mixes with overestimated gains.
     expected, total = 0.0, np.zeros(2 * ERROR_SAMPLES)
-    for group in sorted(groups, key=lambda group: min(jobs.given[list(group)])):
+    for group in sorted(groups, key=lambda group: min(jobs.index[list(group)])):
         made, gains = _shared(judge, group)
         fits = 1.0 if made.fits is None else made.fits
         shared.append(made)
@@ -303,28 +303,28 @@ def _plan(judge: MixJudge, groups: Sequence[Group], status: Integers) -> Colocat
     taken = {job for group in groups for job in group}
     alone = [
         _alone(judge, job, status[job])
-        for job in sorted(set(range(len(jobs))) - taken, key=jobs.given.__getitem__)
+        for job in sorted(set(range(len(jobs))) - taken, key=jobs.index.__getitem__)
     ]
     gain = _estimate(expected, total, level)
     return ColocationPlan(tuple(shared), tuple(alone), float(jobs.length_s.sum()), gain, level)
 
 
 def _shared(judge: MixJudge, group: Group) -> tuple[SharedMix, Reals]:
-    """A mix, and samples of its gain."""
-    jobs, level, asked = judge.jobs, judge.level, np.array([group])
-    (slow,), fits = judge.slowdowns(asked)
-    known = bool(judge.known(asked)[0])
-    errors, gains = judge.errors(known=known), judge.sample_gains(asked)
-    order = sorted(range(len(group)), key=lambda place: int(jobs.given[group[place]]))
-    solos = tuple(jobs.solos[group[place]] for place in order)
+    """Return a mix, and samples of its gain."""
+    jobs, level, mix = judge.jobs, judge.level, np.array([group])
+    (slow,), fits = judge.slowdowns(mix)
+    known = bool(judge.known(mix)[0])
+    errors, gains = judge.errors(known=known), judge.sample_gains(mix)
+    order = sorted(range(len(group)), key=lambda index: int(jobs.index[group[index]]))
+    solos = tuple(jobs.solos[group[index]] for index in order)
     ends = np.column_stack([slow[order], *errors.limits(level, slow[order])]).tolist()
     slowdowns = tuple(Estimate(value, low, high, level) for value, low, high in ends)
     warnings = list(corun_warnings(judge.model.card, solos, judge.model.ranges, known=known))
     if judge.from_pairs(len(group)):
         warnings.append("each slowdown is taken to be at least what those in its pairs add up to")
     serial_s = float(jobs.length_s[list(group)].sum())
-    found = SharedMix(
-        jobs=tuple(int(jobs.given[group[place]]) for place in order),
+    shared = SharedMix(
+        jobs=tuple(int(jobs.index[group[index]]) for index in order),
         solos=solos,
         slowdown=slowdowns,
         fits=None if np.isnan(fits[0]) else float(fits[0]),
@@ -333,21 +333,21 @@ def _shared(judge: MixJudge, group: Group) -> tuple[SharedMix, Reals]:
         worth_s=float(expected_gain(gains, fits)[0]),
         warnings=tuple(warnings),
     )
-    return found, gains[:, 0]
+    return shared, gains[:, 0]
 
 
 def _together(judge: MixJudge, group: Group, solos: tuple[Solo, ...]) -> float:
-    """Time of a mix: that of the model where jobs are as long as their profiles, else by slowdowns."""
+    """Return the time of a mix: the model's where jobs are as long as their profiles, else by slowdowns."""
     lengths = judge.jobs.length_s[list(group)]
     (time_s,) = judge.model.predicted([solos]).time_s
     as_profiled = sorted(lengths.tolist()) == sorted(solo.time_s or 0.0 for solo in solos)
     if as_profiled and np.isfinite(time_s) and not judge.from_pairs(len(group)):
         return float(time_s)
 
-    def left(rows: Integers, places: Integers) -> Reals:
-        return judge.slowdowns(np.array([group])[np.ix_(rows, places)])[0]
+    def slowdowns_of(rows: Integers, columns: Integers) -> Reals:
+        return judge.slowdowns(np.array([group])[np.ix_(rows, columns)])[0]
 
-    return float(mix_times(lengths[None], judge.slowdowns(np.array([group]))[0], left)[0])
+    return float(mix_times(lengths[None], judge.slowdowns(np.array([group]))[0], slowdowns_of)[0])
 
 
 def _estimate(value: float, samples: Reals, level: float) -> Estimate:
@@ -364,13 +364,13 @@ def _alone(judge: MixJudge, job: int, status: Integers) -> JobAlone:
         LOSES: ("gain", "nothing is gained"),
         ALLOWED: ("taken", "less is gained than where these run now"),
     }
-    found = [
+    counted = [
         (int(count), *reason) for code, reason in reasons.items() if (count := (status == code).sum()) > 0
     ]
     others = len(jobs) - 1
-    if len(found) == 1:
-        reason = f"with {f'all {others} others' if others > 1 else 'the only other job'} {found[0][-1]}"
+    if len(counted) == 1:
+        reason = f"with {f'all {others} others' if others > 1 else 'the only other job'} {counted[0][-1]}"
     else:
-        reason = f"of {others} others, " + ", ".join(f"with {count} {text}" for count, _, text in found)
-    counts = {name: count for count, name, _ in found}
-    return JobAlone(int(jobs.given[job]), jobs.solos[job], float(jobs.length_s[job]), counts, reason)
+        reason = f"of {others} others, " + ", ".join(f"with {count} {text}" for count, _, text in counted)
+    counts = {name: count for count, name, _ in counted}
+    return JobAlone(int(jobs.index[job]), jobs.solos[job], float(jobs.length_s[job]), counts, reason)

@@ -1,4 +1,4 @@
-"""What is gained when jobs share a device: the time that they take one after another less that together."""
+"""The gain of jobs that share a device: their time one after another less their time together."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from crosscast.prediction.corun.residuals import CoRunResiduals
 from crosscast.units import format_bytes
 
 LIKELY = 0.5  # Mixes that fit with a lower probability are not proposed
-MOST_JOBS = 1000  # More are not placed at once: all pairs of them are predicted
-ERROR_SAMPLES = 100  # Errors that are drawn to compare mixes; each is there in both orders
-_AT_ONCE = 1 << 14  # So many gains are computed at once: more would not stay in the cache
-# Weights are whole numbers of so many steps to the largest, as the matching needs exact sums
+MOST_JOBS = 1000  # Limit, as all pairs of jobs are predicted
+ERROR_SAMPLES = 100  # Errors drawn for the comparison of mixes; each is used in both orders
+_AT_ONCE = 1 << 14  # Gains computed at once: more would not stay in the cache
+# Weights are integers, the largest of so many steps, as the matching needs exact sums
 _STEPS = float(1 << 40)
-Group = tuple[int, ...]  # Ascending places of jobs; one that is alone is a group, too
+Group = tuple[int, ...]  # Ascending indices of jobs; a job alone is a group, too
 
 
 def pair_gain(lengths: Reals, slowdowns: Reals) -> Reals:
-    """Gain of pairs, in the unit of the lengths; below 0 where they take longer together.
+    """Return the gain of pairs, in the unit of the lengths; below 0 where they take longer together.
 
     Until the first ends, after ``t = min(La sa, Lb sb)``, they do ``t (1/sa + 1/sb)`` of work instead of
-    ``t``; what is left of the other then runs alone. It is what `mix_times` tells of two jobs, and quicker.
+    ``t``; the rest of the other then runs alone. It equals `mix_times` of two jobs, and is faster.
 
     >>> round(float(pair_gain(np.array([1.0, 2.0]), np.array([1.5, 1.5]))), 6)
     0.5
@@ -43,26 +43,26 @@ def pair_gain(lengths: Reals, slowdowns: Reals) -> Reals:
 
 
 def expected_gain(gains: Reals, fits: Reals) -> Reals:
-    """What mixes are worth before they run, by samples of their gains, of shape ``(m,)``.
+    """Return the expected gains of mixes before they run, by samples of their gains, of shape ``(m,)``.
 
-    Mixes that prove slower than one job after another, or do not fit, are broken up: they gain nothing. The
-    mean of gains above 0 is not the gain of the mean: as losses are cut off, what is uncertain is a chance.
+    Mixes that prove slower than one job after another, or do not fit, are broken up and gain nothing. As this
+    cuts losses off, the mean of the gains exceeds the gain of the mean, and uncertainty raises it.
     """
     return np.asarray(np.maximum(gains, 0.0).mean(axis=0) * np.where(np.isnan(fits), 1.0, fits))
 
 
 def may_share(gains: Reals, fits: Reals) -> Flags:
-    """Mixes that gain something on average, and are no more likely not to fit than to fit."""
+    """Return the mask of mixes that gain on average, and are at least as likely to fit as not."""
     return np.asarray((gains.mean(axis=0) > 0) & ~(fits < LIKELY))
 
 
 def sample_slowdowns(slowdowns: Reals, spreads: Reals, relative: Reals) -> Reals:
-    """True slowdowns, if predictions err so; nobody is faster in a mix than alone, but for noise."""
+    """Return samples of true slowdowns by relative errors; a job is no faster in a mix than alone."""
     return np.maximum(slowdowns * np.exp(-relative * spreads), 1.0)
 
 
 def sample_pair_gains(lengths: Reals, slowdowns: Reals, spreads: Reals, relative: Reals) -> Reals:
-    """Gains of ``p`` pairs, of shape ``(k, p)``, by relative errors, ``(k, p, 2)`` or ``(k, 1, 2)``."""
+    """Return gains of ``p`` pairs, ``(k, p)``, by relative errors, ``(k, p, 2)`` or ``(k, 1, 2)``."""
     gains = np.empty((len(relative), len(lengths)))
     step = max(1, _AT_ONCE // max(1, len(lengths)))
     for start in range(0, len(gains), step):
@@ -72,9 +72,9 @@ def sample_pair_gains(lengths: Reals, slowdowns: Reals, spreads: Reals, relative
 
 
 def best_matching(weights: Reals) -> list[tuple[int, int]]:
-    """Pairs of different nodes, none in two of them, whose weights add up to the most.
+    """Return the matching of maximum weight: pairs of nodes, each node in one pair at most.
 
-    It is exact (Edmonds' blossoms), but for weights that are rounded to a share of 1e-12 of the largest.
+    It is exact (Edmonds' blossom algorithm), up to rounding of weights to 1e-12 of the largest.
     """
     if weights.shape != (len(weights), len(weights)):
         raise InputError.of(where="weights", expected="shape (n, n)", found=str(weights.shape))
@@ -90,16 +90,16 @@ def best_matching(weights: Reals) -> list[tuple[int, int]]:
     graph = PyGraph(multigraph=False)
     graph.add_nodes_from(range(len(weights)))
     graph.add_edges_from(list(zip(first.tolist(), second.tolist(), steps.tolist(), strict=True)))
-    found = max_weight_matching(graph, max_cardinality=False, weight_fn=int)
-    return sorted((min(pair), max(pair)) for pair in found)
+    matching = max_weight_matching(graph, max_cardinality=False, weight_fn=int)
+    return sorted((min(pair), max(pair)) for pair in matching)
 
 
 @dataclass(frozen=True, eq=False)
 class JointErrors:
-    """Errors of ``m`` mixes that were left out.
+    """Errors of ``m`` held-out mixes.
 
-    Co-runners err together (one that slows down more than predicted slows the other down), so that errors are
-    drawn as they were found: those of one mix.
+    Errors of co-runners are correlated (one that slows down more than predicted slows the other down), so
+    that the errors of one mix are drawn together.
     """
 
     # Logarithms of predicted over true slowdowns, over their spread (`CoRunResiduals.spread`), of shape
@@ -109,44 +109,44 @@ class JointErrors:
 
     @classmethod
     def of(cls, errors: CoRunResiduals) -> JointErrors:
-        """Errors of slowdowns by their mixes; each is a mix of its own where these are not known."""
-        own = np.arange(len(errors.log_error)) if errors.mix is None else errors.mix
-        order = np.lexsort((own, errors.group))
-        group, mix = errors.group[order], own[order]
+        """Group errors of slowdowns by mix; each is a mix of its own where mixes are not known."""
+        mixes = np.arange(len(errors.log_error)) if errors.mix is None else errors.mix
+        order = np.lexsort((mixes, errors.group))
+        group, mix = errors.group[order], mixes[order]
         new = np.append(True, (np.diff(group) != 0) | (np.diff(mix) != 0))
         number, starts = np.cumsum(new) - 1, np.flatnonzero(new)
-        place = np.arange(len(order)) - starts[number]
+        column = np.arange(len(order)) - starts[number]
         values = np.zeros_like(errors.log_error) if errors.log_value is None else errors.log_value
-        padded = np.zeros((len(starts), int(place.max()) + 1))
-        padded[number, place] = (errors.log_error / errors.spread(values))[order]
+        padded = np.zeros((len(starts), int(column.max()) + 1))
+        padded[number, column] = (errors.log_error / errors.spread(values))[order]
         return cls(padded, np.bincount(number))
 
     def sample(self, jobs: int, count: int, seed: int) -> Reals:
-        """Relative errors at random, for mixes of so many jobs, of shape ``(2 * count, jobs)``.
+        """Draw relative errors for mixes of so many jobs, of shape ``(2 * count, jobs)``.
 
-        All mixes that are compared are given the same sample, so that none is taken because it was lucky.
-        Each draw is there a second time with its jobs in the reverse order: two are treated alike. Mixes of
-        more jobs than the one that is drawn take its errors from the start again.
+        All compared mixes share one sample, so that none is chosen for a lucky draw. Each draw is repeated
+        with its jobs in reverse order, which treats both jobs of a pair alike. Mixes of more jobs than the
+        drawn one cycle through its errors.
         """
         random = np.random.default_rng(seed)
         chosen = random.integers(len(self.count), size=count)
-        there = np.arange(self.relative.shape[1]) < self.count[chosen][:, None]
-        order = np.argsort(np.where(there, random.random(there.shape), np.inf), axis=1)
-        place = np.arange(jobs) % self.count[chosen][:, None]
+        is_job = np.arange(self.relative.shape[1]) < self.count[chosen][:, None]
+        order = np.argsort(np.where(is_job, random.random(is_job.shape), np.inf), axis=1)
+        column = np.arange(jobs) % self.count[chosen][:, None]
         shuffled = np.take_along_axis(self.relative[chosen], order, axis=1)
-        found = np.take_along_axis(shuffled, place, axis=1)
-        return np.concatenate([found, found[:, ::-1]])
+        drawn = np.take_along_axis(shuffled, column, axis=1)
+        return np.concatenate([drawn, drawn[:, ::-1]])
 
 
 @dataclass(frozen=True, eq=False)
 class ColocationJobs:
-    """``n`` jobs, sorted by what is known of them, so that a plan does not depend on their order."""
+    """``n`` jobs, sorted by their facts, so that a plan does not depend on their order."""
 
     solos: tuple[Solo, ...]  # The jobs
-    given: Integers  # Place of each among those that were given, of shape `(n,)`
-    kind: Integers  # Its job kind, of shape `(n,)`: equal where all that a model sees is; it never falls
+    index: Integers  # Index of each in the input, of shape `(n,)`
+    kind: Integers  # Its job kind, of shape `(n,)`, ascending: equal for jobs with equal facts
     length_s: Reals  # Times alone, in seconds, of shape `(n,)`
-    memory_bytes: Reals  # Memory that each takes; 0 where it is not known, of shape `(n,)`
+    memory_bytes: Reals  # Memory of each, 0 where it is not known, of shape `(n,)`
 
     def __len__(self) -> int:
         """Number of jobs."""
@@ -161,7 +161,7 @@ class ColocationJobs:
         lengths: Sequence[float] | None = None,
         memory_bytes: int | None = None,
     ) -> ColocationJobs:
-        """Check jobs."""
+        """Check and sort jobs."""
         if not 2 <= len(solos) <= MOST_JOBS:
             raise InputError.of(where="jobs", expected=f"2 to {MOST_JOBS:,}", found=f"{len(solos):,}")
         if lengths is not None and len(lengths) != len(solos):
@@ -180,52 +180,52 @@ class ColocationJobs:
                 expected = f"at most the {format_bytes(memory_bytes)} of {device}"
                 found = f"{format_bytes(solo.memory_bytes or 0)}: it does not even fit alone"
                 raise InputError.of(where=solo.name, field="memory_bytes", expected=expected, found=found)
-        known = np.array(times, dtype=np.float64)
+        length_s = np.array(times, dtype=np.float64)
         facts = [_facts(solo) for solo in solos]
-        order = sorted(range(len(solos)), key=lambda place: (facts[place], known[place]))
+        order = sorted(range(len(solos)), key=lambda index: (facts[index], length_s[index]))
         kinds = {fact: number for number, fact in enumerate(sorted(set(facts)))}
         return cls(
-            tuple(solos[place] for place in order),
+            tuple(solos[index] for index in order),
             np.array(order, dtype=np.int64),
-            np.array([kinds[facts[place]] for place in order], dtype=np.int64),
-            known[order],
-            np.array([solos[place].memory_bytes or 0 for place in order], dtype=np.float64),
+            np.array([kinds[facts[index]] for index in order], dtype=np.int64),
+            length_s[order],
+            np.array([solos[index].memory_bytes or 0 for index in order], dtype=np.float64),
         )
 
 
 def _facts(solo: Solo) -> str:
-    """All that a model sees of a job, as a text that sorts: first its name."""
+    """Return the facts of a job that a model uses, as a sortable text that begins with its name."""
     seen = (solo.key, solo.time_s, solo.runs, solo.power_w, solo.memory_bytes)
     return repr((*seen, sorted(solo.features.items())))
 
 
-# What a limit says of a mix: nothing; too much memory, too slow, likely not to fit; or nothing is gained
+# Status of a mix: allowed; too much memory, too slow, likely not to fit; or no gain
 ALLOWED, MEMORY, SLOWER, UNLIKELY, LOSES = range(5)
 
 
 @dataclass(frozen=True, eq=False)
 class MixJudge:
-    """What is thought of mixes of jobs, each named by ascending places of its jobs.
+    """Slowdowns, gains and limits of mixes of jobs, each given by ascending indices of its jobs.
 
-    Those of equal kinds are predicted once, and groups judged once.
+    Mixes of equal kinds are predicted once, and groups judged once.
     """
 
     jobs: ColocationJobs
     model: TrainedCoRunModel
     max_slowdown: float = np.inf  # Most that any job slows down
-    # Whether the upper limit of the interval of a slowdown keeps to it, not only what is predicted
+    # Whether the upper limit of a slowdown's interval must keep to it, not only the prediction
     sure: bool = False
     memory_bytes: float = np.inf  # Memory of the device, if it is known
-    level: float = 0.9  # Probability of intervals
+    level: float = 0.9  # Coverage of intervals
     seed: int = 0
     # By size of mixes: ascending codes of their job kinds, and slowdowns and the probability to fit of each
     _predicted: dict[int, tuple[Integers, Reals]] = field(default_factory=dict)
     _worth: dict[Group, float] = field(default_factory=dict)
 
     def judge(self, mixes: Integers) -> tuple[Reals, Integers]:
-        """Worth in seconds of ``m`` mixes of ``n`` jobs, and the first limit that is in the way of each.
+        """Return the worth in seconds of ``m`` mixes of ``n`` jobs, and the status of each.
 
-        The worth is `expected_gain`, and 0 where a limit is in the way.
+        The worth is `expected_gain`, and 0 where a limit excludes the mix.
         """
         slow, fits = self.slowdowns(mixes)
         memory = self.jobs.memory_bytes[mixes].sum(axis=1)
@@ -240,17 +240,17 @@ class MixJudge:
             [memory > self.memory_bytes, too_slow, fits < LIKELY], [MEMORY, SLOWER, UNLIKELY], ALLOWED
         )
         worth = np.zeros(len(mixes))
-        left = np.flatnonzero(status == ALLOWED)
-        if len(left):
-            gains = self.sample_gains(mixes[left])
-            worth[left] = expected_gain(gains, fits[left])
-            status[left[~may_share(gains, fits[left])]] = LOSES
+        allowed = np.flatnonzero(status == ALLOWED)
+        if len(allowed):
+            gains = self.sample_gains(mixes[allowed])
+            worth[allowed] = expected_gain(gains, fits[allowed])
+            status[allowed[~may_share(gains, fits[allowed])]] = LOSES
         return np.where(status == ALLOWED, worth, 0.0), status
 
     def worth_of(self, groups: Iterable[Group]) -> dict[Group, float]:
-        """Worth of groups, each judged once; less than anything where a limit is in the way."""
-        asked = set(groups)
-        new = asked - self._worth.keys()
+        """Return the worth of groups, each judged once; minus infinity where a limit excludes one."""
+        requested = set(groups)
+        new = requested - self._worth.keys()
         for size in sorted({len(group) for group in new}):
             some = sorted(group for group in new if len(group) == size)
             if size < 2:
@@ -258,19 +258,19 @@ class MixJudge:
                 continue
             worth, status = self.judge(np.array(some))
             self._worth.update(zip(some, np.where(status == ALLOWED, worth, -np.inf).tolist(), strict=True))
-        return {group: self._worth[group] for group in asked}
+        return {group: self._worth[group] for group in requested}
 
     def slowdowns(self, mixes: Integers) -> tuple[Reals, Reals]:
-        """Predicted slowdowns of ``(m, n)`` jobs, and the probability that each mix fits, ``(m,)``.
+        """Return predicted slowdowns of ``(m, n)`` jobs, and the probability that each mix fits, ``(m,)``.
 
-        In mixes of more than two, if the model has seen none as large, slowdowns are at least what those of
-        the pairs add up to: as where jobs take turns.
+        In mixes of more than two, if the model was trained with none as large, slowdowns are at least the sum
+        over pairs, as for time sharing.
         """
         size = mixes.shape[1]
         bases = len(self.jobs) ** np.arange(size)
         codes = self.jobs.kind[mixes] @ bases
         known, table = self._predicted.get(size, (np.empty(0, dtype=np.int64), np.empty((0, size + 1))))
-        # Not setdiff1d, which would sort all that is known for each mix.
+        # Not setdiff1d, which would sort all known codes for each mix.
         absent = np.searchsorted(known, codes, "right") == np.searchsorted(known, codes)
         new = np.unique(codes[absent])
         if len(new):
@@ -286,21 +286,21 @@ class MixJudge:
         return slow, fits
 
     def _predict(self, kinds: Integers) -> Reals:
-        """Slowdowns and fits of mixes of job kinds, of shape ``(m, n + 1)``."""
-        first = [self.jobs.solos[place] for place in np.unique(self.jobs.kind, return_index=True)[1].tolist()]
-        found = self.model.predicted([tuple(first[kind] for kind in row) for row in kinds.tolist()])
-        slowdown = np.concatenate(found.slowdown).reshape(kinds.shape)
+        """Return slowdowns and fits of mixes of job kinds, of shape ``(m, n + 1)``."""
+        first = [self.jobs.solos[index] for index in np.unique(self.jobs.kind, return_index=True)[1].tolist()]
+        forecast = self.model.predicted([tuple(first[kind] for kind in row) for row in kinds.tolist()])
+        slowdown = np.concatenate(forecast.slowdown).reshape(kinds.shape)
         if np.isnan(slowdown).any():
             expected = "a model that predicts slowdowns"
             raise InputError.of(where=self.model.folder, expected=expected, found="another")
-        return np.column_stack([slowdown, found.fits])
+        return np.column_stack([slowdown, forecast.fits])
 
     def from_pairs(self, size: int) -> bool:
-        """Whether slowdowns of mixes of so many are at least those that pairs add up to."""
+        """Whether the sum over pairs bounds the slowdowns of mixes of so many jobs."""
         return size > 2 and size not in self.model.card.sizes
 
     def known(self, mixes: Integers) -> Flags:
-        """Whether all applications of each mix are among those of the training, of shape ``(m,)``."""
+        """Return whether the training had all applications of each mix, of shape ``(m,)``."""
         return np.asarray(self._trained[mixes].all(axis=1))
 
     @cached_property
@@ -308,7 +308,7 @@ class MixJudge:
         return np.array([self.model.knows((solo,)) for solo in self.jobs.solos])
 
     def errors(self, *, known: bool) -> CoRunResiduals:
-        """Errors of slowdowns; see `TrainedCoRunModel.errors_of`."""
+        """Return errors of slowdowns; see `TrainedCoRunModel.errors_of`."""
         errors = self.model.errors_of(known=known)
         if "slowdown" not in errors:
             expected, found = "a model with errors of slowdowns", f"errors of {', '.join(errors) or 'none'}"
@@ -316,7 +316,7 @@ class MixJudge:
         return errors["slowdown"]
 
     def sample_gains(self, mixes: Integers) -> Reals:
-        """Gains in seconds by errors that all mixes share, of shape ``(2 * ERROR_SAMPLES, m)``."""
+        """Return gains in seconds by errors that all mixes share, of shape ``(2 * ERROR_SAMPLES, m)``."""
         known = self.known(mixes)
         gains = np.empty((2 * ERROR_SAMPLES, len(mixes)))
         for each in np.unique(known).tolist():
@@ -326,7 +326,7 @@ class MixJudge:
         return gains
 
     def _gains(self, mixes: Integers, errors: CoRunResiduals, relative: Reals) -> Reals:
-        """Gains in seconds of mixes of one size if predictions err so, of shape ``(k, m)``."""
+        """Return gains in seconds of mixes of one size by relative errors, of shape ``(k, m)``."""
         (count, size), lengths = mixes.shape, self.jobs.length_s[mixes]
         slow, _ = self.slowdowns(mixes)
         spreads = errors.spread(np.log(slow))
@@ -337,18 +337,23 @@ class MixJudge:
         predicted: dict[Group, Reals] = {}
 
         for start in range(0, len(relative), step):
-            some = np.repeat(relative[start : start + step], count, axis=0)
+            errors_of_step = np.repeat(relative[start : start + step], count, axis=0)
             times, slows, spread = (
-                np.tile(each, (len(some) // count, 1)) for each in (lengths, slow, spreads)
+                np.tile(each, (len(errors_of_step) // count, 1)) for each in (lengths, slow, spreads)
             )
 
-            def left(rows: Integers, places: Integers, spread: Reals = spread, some: Reals = some) -> Reals:
-                """Slowdowns of the jobs that still run, of the mixes again and again."""
-                subset, there = tuple(places.tolist()), np.ix_(rows, places)
+            def slowdowns_of(
+                rows: Integers,
+                columns: Integers,
+                spread: Reals = spread,
+                errors_of_step: Reals = errors_of_step,
+            ) -> Reals:
+                """Return slowdowns of the jobs that still run, of the mixes repeated for each draw."""
+                subset, cells = tuple(columns.tolist()), np.ix_(rows, columns)
                 if subset not in predicted:
-                    predicted[subset] = self.slowdowns(mixes[:, places])[0]
-                return sample_slowdowns(predicted[subset][rows % count], spread[there], some[there])
+                    predicted[subset] = self.slowdowns(mixes[:, columns])[0]
+                return sample_slowdowns(predicted[subset][rows % count], spread[cells], errors_of_step[cells])
 
-            together = mix_times(times, sample_slowdowns(slows, spread, some), left)
+            together = mix_times(times, sample_slowdowns(slows, spread, errors_of_step), slowdowns_of)
             gains[start : start + step] = (times.sum(axis=1) - together).reshape(-1, count)
         return gains

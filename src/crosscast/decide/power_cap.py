@@ -1,4 +1,4 @@
-"""Policies that choose under power caps: what one is, how it is followed, and how knobs are stepped."""
+"""Policies that choose under power caps: their interface, their rollout, and steps of knobs."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from crosscast.prediction.configuration.data import (
 )
 
 GUARD = 0.01
-"""Share of a cap: what a method may be told less of it, and the tolerance of some scores."""
+"""Share of a cap: the margin below it for a method, and the tolerance of some scores."""
 
 
 def step_down(space: ConfigurationSpace, number: int, available: Flags, knobs: Sequence[str]) -> int | None:
-    """The configuration a notch lower: in the first of the knobs that has one."""
+    """Return the next lower configuration in the first of the knobs that has one."""
     return step_up(space, number, available, knobs, -1)
 
 
 def step_up(
     space: ConfigurationSpace, number: int, available: Flags, knobs: Sequence[str], sign: int = 1
 ) -> int | None:
-    """The configuration a notch higher; parameters and result are those of `step_down`."""
-    # What is not set is alike, too.
-    alike = [np.isclose(column, column[number], 0, 0, equal_nan=True) for column in space.matrix.T]
+    """Return the next higher configuration in the first of the knobs that has one."""
+    # Knobs that neither sets are equal, too.
+    alike = [np.isclose(values, values[number], 0, 0, equal_nan=True) for values in space.matrix.T]
     fixed = available & (space.device_numbers == space.device_numbers[number])
     for word in space.words:
         values = space.values_of(word)
@@ -50,13 +50,13 @@ def step_up(
 
 
 def highest(space: ConfigurationSpace, available: Flags, device: str | None = None) -> int:
-    """The configuration with the highest sum of the ranks of its settings, and the last of several."""
+    """Return the configuration with the highest sum of the ranks of its settings; of several, the last."""
     numbers, ranks = _ranked(space, available, device)
     return int(numbers[len(numbers) - 1 - np.argmax(ranks[::-1])])
 
 
 def lowest(space: ConfigurationSpace, available: Flags, device: str | None = None) -> int:
-    """The configuration with the lowest sum of the ranks of its settings, and the first of several."""
+    """Return the configuration with the lowest sum of the ranks of its settings; of several, the first."""
     numbers, ranks = _ranked(space, available, device)
     return int(numbers[np.argmin(ranks)])
 
@@ -64,8 +64,8 @@ def lowest(space: ConfigurationSpace, available: Flags, device: str | None = Non
 def _ranked(space: ConfigurationSpace, available: Flags, device: str | None) -> tuple[Integers, Reals]:
     if not available.any():
         raise InputError.of(field="configurations", expected="one that may be taken", found="none")
-    own = available & np.array([each.device == device for each in space.configurations])
-    numbers = np.flatnonzero(own if own.any() else available)
+    on_device = available & np.array([each.device == device for each in space.configurations])
+    numbers = np.flatnonzero(on_device if on_device.any() else available)
     ranks = np.zeros(len(numbers))
     for column in space.matrix[numbers].T:
         values, rank = np.unique(column, return_inverse=True)
@@ -74,43 +74,43 @@ def _ranked(space: ConfigurationSpace, available: Flags, device: str | None) -> 
 
 
 Decisions = Generator[int, Observed, None]
-"""Yields the number of the configuration to take next, and is sent the run there; it ends when it stays.
+"""Yields the number of the next configuration, and is sent the run there; it ends when it keeps the last.
 
 A run that is sent is an `Observed` of length 1."""
 
 
 class FittedMethod(NamedTuple):
-    """A method that has learned, ready for kernels that it has not seen."""
+    """A method that is fitted to training kernels."""
 
-    # Chooses by a kernel's runs, under a cap, among the configurations that may be taken, with at most so
-    # many changes after the first one
+    # Chooses by a kernel's runs, under a cap, among the available configurations, with at most so many
+    # changes after the first one
     decide: Callable[[Observed, float, Flags, int], Decisions]
-    uses_budget: bool = True  # Whether a smaller budget changes more than where it ends
+    uses_budget: bool = True  # Whether its path depends on the budget, beyond being cut off
 
 
 class Method(ABC):
-    """A way to choose configurations, to be compared with others."""
+    """A method of choosing configurations, for comparison with others."""
 
     name: str  # In tables
 
     @property
     def baseline(self) -> bool:
-        """Whether other methods are compared with it."""
+        """Whether it is a baseline of comparisons."""
         return False
 
     @property
     def confidence(self) -> float | None:
-        """Probability with which it keeps to a cap; ``None`` for one that does not know how sure it is."""
+        """Probability with which it keeps to a cap; ``None`` for one without forecast errors."""
         return None
 
     @property
     def sees_all(self) -> bool:
-        """Whether it is given the runs at all configurations: a reference, and no method."""
+        """Whether it is given the runs at all configurations, as a reference."""
         return False
 
     @property
     def learner(self) -> ConfigurationModel | None:
-        """The model that it chooses by; ``None`` for one without. Methods of one learner share its fit."""
+        """Its model, or ``None``. Methods of one learner share its fit."""
         return None
 
     @abstractmethod
@@ -121,18 +121,18 @@ class Method(ABC):
         seed: int = 0,
         predictor: ConfigurationPredictor | None = None,
     ) -> FittedMethod:
-        """Learn from training kernels; `predictor` is the learner's where it is fitted already."""
+        """Fit to training kernels; `predictor` is the learner's where it is fitted already."""
 
 
 class Outcome(NamedTuple):
-    """Where a policy ended."""
+    """The final configuration of a policy."""
 
     number: int  # The configuration
-    changes: int  # How often the configuration was changed after the first: the extra runs
+    changes: int  # Changes of the configuration after the first, each an extra run
 
 
 def rollout(decisions: Decisions, run: Callable[[int], Observed], budget: int) -> list[int]:
-    """Follow decisions; the first configuration and all that follow, `budget` at most."""
+    """Follow decisions; return the first configuration and at most `budget` further ones."""
     numbers = [next(decisions)]
     while len(numbers) <= budget:
         try:
@@ -151,11 +151,11 @@ def outcomes(
     budgets: Sequence[int],
     run: Callable[[int], Observed],
 ) -> list[Outcome]:
-    """Where a policy ends with each budget; one that does not use it is followed once, with the largest."""
-    found = {
+    """Return the outcome for each budget; a policy that ignores it is followed once, with the largest."""
+    paths = {
         budget: rollout(policy.decide(observed, power_cap, available, budget), run, budget)
         for budget in (budgets if policy.uses_budget else (max(budgets),))
     }
-    paths = [found.get(each, found[max(budgets)]) for each in budgets]
-    ends = [min(each, len(path) - 1) for path, each in zip(paths, budgets, strict=True)]
-    return [Outcome(path[end], end) for path, end in zip(paths, ends, strict=True)]
+    taken = [paths.get(each, paths[max(budgets)]) for each in budgets]
+    ends = [min(each, len(path) - 1) for path, each in zip(taken, budgets, strict=True)]
+    return [Outcome(path[end], end) for path, end in zip(taken, ends, strict=True)]

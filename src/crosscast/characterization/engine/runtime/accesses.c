@@ -25,7 +25,7 @@ void cc_read_beside(struct context *c, u64 address, u64 writes) {
   struct region *regions = regions_of(c->job), *r = 0;
   u64 far = PAD + PAGE, before = 0, behind = 0;
   for (u64 i = 0; i < c->job->n_regions && !writes; i++) {
-    if (regions[i].place != BUFFER) continue;
+    if (regions[i].kind != BUFFER) continue;
     u64 end = regions[i].start + regions[i].size, last = address + regions[i].granule, above = last - end, below = regions[i].start - address;
     if (address < regions[i].start && below < far) far = before = below, behind = 0, r = &regions[i];
     else if (address >= regions[i].start && last > end && above < far) far = behind = above, before = 0, r = &regions[i];
@@ -54,8 +54,8 @@ void cc_count_dynamic(struct context *c, u8 *p, u32 flags, u32 granule) {
     c->dynamic[9] += plain;
     return;
   }
-  u64 shift = r->place == LOCAL ? c->shift_local : shift_of(c, r);
-  u64 *space = c->dynamic + 3 * (r->place == LOCAL ? 2 : r->constant ? 1 : 0);
+  u64 shift = r->kind == LOCAL ? c->shift_local : shift_of(c, r);
+  u64 *space = c->dynamic + 3 * (r->kind == LOCAL ? 2 : r->constant ? 1 : 0);
   space[0] += read, space[1] += write, space[2] += plain;
   bump(c, (u8 *)(((u64)p & ~(r->granule - 1)) + shift), r->granule, read, write);
 }
@@ -75,7 +75,7 @@ void cc_check(struct context *c, u8 *p, u64 n, u32 site, u32 write, u64 item) {
   u64 address = (u64)p;
   struct region *r = find_region(c, address);
   if (r) {
-    u64 start = r->start + (r->place == LOCAL ? (u64)c->local : 0), forbidden = write && r->read_only;
+    u64 start = r->start + (r->kind == LOCAL ? (u64)c->local : 0), forbidden = write && r->read_only;
     if (n <= r->size - (address - start) && !forbidden) return;
     cc_fail(c, BOUNDS, forbidden, address, site, item, n, write);
   }
@@ -86,13 +86,13 @@ void cc_check(struct context *c, u8 *p, u64 n, u32 site, u32 write, u64 item) {
 
 void *cc_to_space(struct context *c, void *p, u32 space) {
   struct region *r = find_region(c, (u64)p);
-  u32 found = !r ? 0 : r->place == LOCAL ? 3 : 1;
+  u32 found = !r ? 0 : r->kind == LOCAL ? 3 : 1;
   return found == space ? p : 0;
 }
 
 u32 cc_fence_of(struct context *c, void *p) {
   struct region *r = find_region(c, (u64)p);
-  return !r ? 0 : r->place == LOCAL ? 1 : 2;
+  return !r ? 0 : r->kind == LOCAL ? 1 : 2;
 }
 
 void cc_async_copy(struct context *c, u8 *to, u8 *from, u64 n, u64 stride, u64 bytes, u64 item, u32 to_local,

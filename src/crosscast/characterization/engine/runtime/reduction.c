@@ -103,7 +103,7 @@ static void reduce_even(struct reducing *x, u64 at, u64 nbytes) {
   if (!sum) return;
   u64 m = nbytes >> x->log_g;
   x->v->reads += m * (readers != 0), x->v->writes += m * (writers != 0);
-  if (users > 1 && writers && x->r->place != LOCAL && !x->r->commutes) x->v->conflict = 1;
+  if (users > 1 && writers && x->r->kind != LOCAL && !x->r->commutes) x->v->conflict = 1;
   if (x->r->overlaps) {
     u64 rest = nbytes - x->r->granule;
     struct starts starts[2] = {{readers != 0, 0, rest, (m - 1) * covered(x, 0, x->r->granule)},
@@ -197,7 +197,7 @@ static void reduce_chunk(struct reducing *x, u64 chunk, int counted, int small, 
     if (small) add_small(x, t, x->r->start + chunk * CHUNK, counts, own);
     for (u64 i = 0; i < m; i++) conflict |= own[i] && all[i] && (own[i] | all[i]) & 2, all[i] |= own[i];
   }
-  if (conflict && x->r->place != LOCAL && !x->r->commutes) x->v->conflict = 1;
+  if (conflict && x->r->kind != LOCAL && !x->r->commutes) x->v->conflict = 1;
   if (x->r->overlaps && in_order) {
     struct starts starts[2];
     find_starts(x, all, starts), add_starts(x, chunk * CHUNK, starts);
@@ -423,7 +423,7 @@ static void reduce_region(struct reducing *x, struct pages *p) {
 
 /* A counter that belongs to no memory of the program's. */
 static void note_outside(struct reducing *x, u64 t, u64 at, u64 how) {
-  if (x->r->place == BUFFER) cc_read_beside(&x->c[t], at, how >> 1);
+  if (x->r->kind == BUFFER) cc_read_beside(&x->c[t], at, how >> 1);
   else cc_fail(&x->c[t], OUTSIDE, 0, at, 0, 0, at, at);
 }
 
@@ -450,8 +450,8 @@ static void refuse_counted(struct reducing *x, struct pages *p, u64 low, u64 hig
 static void refuse_outside(struct reducing *x, struct pages *p) {
   struct region *r = x->r, *first = regions_of(x->c->job), *last = first + x->c->job->n_regions - 1;
   u64 g = r->granule, end = (r->start + r->size + g - 1) & -g, low = r->start & -PAGE, high = (end + PAGE - 1) & -PAGE;
-  if (r->place == LOCAL) low = r->start, high = end + PAGE;
-  if (r->place == BUFFER) low -= PAD, high += PAD;
+  if (r->kind == LOCAL) low = r->start, high = end + PAGE;
+  if (r->kind == BUFFER) low -= PAD, high += PAD;
   if (r > first && r[-1].start + r[-1].size > low) low = (r[-1].start + r[-1].size + g - 1) & -g;
   if (r < last && r[1].start < high) high = r[1].start;
   refuse_counted(x, p, low, r->start);
@@ -462,7 +462,7 @@ void cc_refuse_outside(struct context *c, struct job *j, struct pages *p) {
   struct reducing x = {.c = c, .threads = j->threads};
   for (u64 i = 0; i < j->n_regions; i++) {
     x.r = regions_of(j) + i;
-    if (x.r->place != IMAGE && x.r->counted) refuse_outside(&x, p);
+    if (x.r->kind != IMAGE && x.r->counted) refuse_outside(&x, p);
   }
 }
 
@@ -638,8 +638,8 @@ void cc_write_results(struct context *c, struct job *j) {
   emit_sub_groups(c, &o, j);
   for (u64 i = 0; i < j->n_regions; i++) {
     const struct region *r = regions_of(j) + i;
-    u64 where = r->place == VARIABLE ? r->start - j->variables_low : r->start;
-    u64 distinct[] = {r->place, r->read_bytes, r->write_bytes, where, r->size, r->lines_64, r->lines_128};
+    u64 where = r->kind == VARIABLE ? r->start - j->variables_low : r->start;
+    u64 distinct[] = {r->kind, r->read_bytes, r->write_bytes, where, r->size, r->lines_64, r->lines_128};
     if (r->read_bytes | r->write_bytes) emit_words(c, &o, DISTINCT, distinct, 7);
     u64 beyond[] = {r->start, r->before, r->behind};
     if (r->before | r->behind) emit_words(c, &o, BEYOND, beyond, 3);

@@ -40,7 +40,7 @@ static u64 keep_sampled(struct touch *to, const struct touch *from, u64 n, u64 u
 void cc_prepare_reuse(struct context *c, struct job *j) {
   u64 lines = 0;
   for (u64 i = 0; i < j->n_regions; i++)
-    if (regions_of(j)[i].place != LOCAL) lines += regions_of(j)[i].size >> LINE_LOG;
+    if (regions_of(j)[i].kind != LOCAL) lines += regions_of(j)[i].size >> LINE_LOG;
   for (; lines > 2 * EXACT_TOUCHES; lines /= 2) c->unsampled = halved(c->unsampled);
 }
 

@@ -15,11 +15,11 @@ enum { PAGE = 4096, MAX_ITEMS = 4096, MOST_THREADS = 256, GUARD = 1 << 20 };
 enum { PAD = 1 << 16 }; /* zeros before and behind each buffer, which a kernel may read by mistake, as devices let it */
 enum { TABLE = 1 << 18 };             /* counts of one history's outcomes */
 enum { MOST_LEFT_BY_SWEEP = 1 << 20 }; /* what a counter of 4 bytes may hold after a sweep */
-enum place { BUFFER, VARIABLE, LOCAL, IMAGE };
+enum memory_kind { BUFFER, VARIABLE, LOCAL, IMAGE };
 enum fault { NO_FAULT, SIGNAL, BOUNDS, DIVERGED, STACK, NO_MEMORY, LANES_MISSING, ASSERTION, OUTSIDE, PRINTED };
 
 struct region {
-  u64 start, size, granule, place, constant, read_only, commutes;
+  u64 start, size, granule, kind, constant, read_only, commutes;
   u64 counted;   /* some accesses are not strided */
   u64 scattered; /* what the accesses do that are counted in small counters: read 1, write 2; or there are none */
   /* of the widest read and write, or 0 for a granule; after the reduction, distinct bytes read and written */
@@ -360,7 +360,7 @@ static inline struct region *regions_of(struct job *j) { return (struct region *
 
 /* Distance from the data of a region, as its start has it, to its counters. */
 static inline u64 shift_of(struct context *c, struct region *r) {
-  return r->place == LOCAL ? c->shift_local + (u64)c->local : r->place == VARIABLE ? c->shift_global : c->shift_buffer;
+  return r->kind == LOCAL ? c->shift_local + (u64)c->local : r->kind == VARIABLE ? c->shift_global : c->shift_buffer;
 }
 
 /* Small counters: a byte for each 4 bytes of a buffer, whose carries go to the counters of the other kind. */
