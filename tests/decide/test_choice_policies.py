@@ -451,7 +451,7 @@ def test_without_changes_it_takes_what_is_best_on_average(
     assert settled.changes == 0
     assert taken == []
     forecast = predictor.forecast(SIX.observed(2, SAMPLES))
-    assert settled.number == next_number(forecast, 250.0, ALL, current=None, left=1)
+    assert settled.number == next_number(forecast, 250.0, ALL, current=None, runs_left=1)
 
 
 @pytest.mark.parametrize(("cap", "surface"), [(1.0, SIX.power_w), (1e4, SIX.time_s)])
@@ -484,7 +484,7 @@ def test_of_what_is_certain_the_best_within_the_cap_is_taken_and_kept(
 ) -> None:
     time, power = (list(each) for each in zip(*points, strict=True))
     known = forecast(time, power)
-    number = next_number(known, cap, np.ones(len(time), np.bool_), current=None, left=left + 1)
+    number = next_number(known, cap, np.ones(len(time), np.bool_), current=None, runs_left=left + 1)
     within = [each <= cap * (1 + 1e-9) for each in power]
     if any(within):
         assert within[number]
@@ -492,20 +492,20 @@ def test_of_what_is_certain_the_best_within_the_cap_is_taken_and_kept(
     else:
         assert power[number] == min(power)
     seen = forecast(time, power, [True] * len(time))
-    assert next_number(seen, cap, np.ones(len(time), np.bool_), current=number, left=left) == number
+    assert next_number(seen, cap, np.ones(len(time), np.bool_), current=number, runs_left=left) == number
 
 
 def test_equals_and_small_gains_are_not_tried() -> None:
     three = np.ones(3, np.bool_)
-    assert next_number(forecast([1, 1, 1], [90, 90, 90]), 100.0, three, current=None, left=3) == 0
+    assert next_number(forecast([1, 1, 1], [90, 90, 90]), 100.0, three, current=None, runs_left=3) == 0
     seen = forecast([1, 1, 1], [90, 90, 90], [False, True, False])
-    assert next_number(seen, 100.0, three, current=1, left=3) == 1
+    assert next_number(seen, 100.0, three, current=1, runs_left=3) == 1
     two = np.ones(2, np.bool_)
     seen = forecast([1.0, 0.98], [90, 90], [True, False])
-    assert next_number(seen, 100.0, two, current=0, left=3) == 0
-    assert next_number(seen, 100.0, two, current=0, left=1) == 0
-    assert next_number(seen, 100.0, two, current=0, left=3, worth=0.01) == 1
-    assert next_number(seen, 100.0, two, current=0, left=1, worth=0.01) == 1
+    assert next_number(seen, 100.0, two, current=0, runs_left=3) == 0
+    assert next_number(seen, 100.0, two, current=0, runs_left=1) == 0
+    assert next_number(seen, 100.0, two, current=0, runs_left=3, worth=0.01) == 1
+    assert next_number(seen, 100.0, two, current=0, runs_left=1, worth=0.01) == 1
 
 
 def test_from_over_the_cap_it_goes_back_to_what_was_within() -> None:
@@ -513,22 +513,22 @@ def test_from_over_the_cap_it_goes_back_to_what_was_within() -> None:
     # The third, which is hardly faster than the first, may take too much.
     seen = forecast([1.0, 0.5, 0.99], [90.0, 110.0, 99.0], [True, True, False], spread=0.02)
     for left in (1, 2, 5):
-        assert next_number(seen, 100.0, three, current=1, left=left) == 0
+        assert next_number(seen, 100.0, three, current=1, runs_left=left) == 0
 
 
 def test_what_is_not_known_is_neither_taken_nor_in_the_way() -> None:
     three = np.ones(3, np.bool_)
     seen = forecast([np.nan, 1.0, 2.0], [np.nan, 90.0, 80.0], spread=0.05)
-    assert next_number(seen, 100.0, three, current=None, left=3) == 1
+    assert next_number(seen, 100.0, three, current=None, runs_left=3) == 1
     over = forecast([np.nan, 1.0, 2.0], [np.nan, 190.0, 180.0])
-    assert next_number(over, 100.0, three, current=None, left=3) == 2
+    assert next_number(over, 100.0, three, current=None, runs_left=3) == 2
 
 
 @pytest.mark.parametrize(("objective", "place"), list(zip(OBJECTIVES, (0, 2, 1, 2), strict=True)))
 def test_each_objective_is_searched_for(objective: Objective, place: int) -> None:
     known = forecast([1.0, 1.5, 2.5], [100.0, 40.0, 20.0])
     three = np.ones(3, np.bool_)
-    assert next_number(known, 200.0, three, current=None, left=2, objective=objective) == place
+    assert next_number(known, 200.0, three, current=None, runs_left=2, objective=objective) == place
 
 
 @given(seed=st.integers(0, 10_000))

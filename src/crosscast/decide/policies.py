@@ -1,4 +1,4 @@
-"""The methods that choose configurations under power caps, by name: the model's, the published, baselines."""
+"""Methods of choosing configurations under power caps, by name: the model's, published ones, baselines."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from crosscast.prediction.configuration.process import ProcessModel, ProcessPred
 TOLERANCE = 0.02
 """Share of a cap by which a forecast of the method ``model`` may miss it.
 
-It makes choices faster, and more of them go over the cap, most by less than a repeated run differs."""
+It makes choices faster, and more of them exceed the cap, most by less than the spread of repeated runs."""
 
 
 @dataclass(frozen=True)
@@ -46,8 +46,8 @@ class FeedbackCapping(Method):
     """
 
     name: str = "limiter"
-    knobs: tuple[str, ...] | None = None  # The knobs that it steps; all by default
-    device: str | None = None  # The device that it uses; that of the first sample configuration by default
+    knobs: tuple[str, ...] | None = None  # Its knobs; all by default
+    device: str | None = None  # Its device; that of the first sample configuration by default
     baseline: bool = True
 
     def fit(
@@ -57,7 +57,7 @@ class FeedbackCapping(Method):
         seed: int = 0,
         predictor: ConfigurationPredictor | None = None,
     ) -> FittedMethod:
-        """Nothing is learned; see `Method.fit`."""
+        """Return the method as it is, as it learns nothing; see `Method.fit`."""
         space, knobs = surfaces.space, self.knobs or surfaces.space.knobs
         device = self.device if self.device is not None else space.configurations[samples[0]].device
 
@@ -73,10 +73,10 @@ class FeedbackCapping(Method):
 
 
 def knob_methods(space: ConfigurationSpace) -> tuple[FeedbackCapping, ...]:
-    """The feedback capping that Bailey et al. 2014 (section V-A) compare with: one for each numeric knob.
+    """Return the feedback capping of Bailey et al. 2014 (section V-A): a method for each numeric knob.
 
-    It steps that knob alone down, and is named after it without its unit: ``cpu+fl`` for ``cpu_cap_w``. Of
-    several devices, there is one for each, which steps all its knobs.
+    It steps that knob alone down, and is named after it without its unit: ``cpu+fl`` for ``cpu_cap_w``. With
+    several devices, there is a method for each device, which steps all its knobs.
     """
     if len(space.devices) > 1:
         return tuple(FeedbackCapping(f"{device}+fl", device=device) for device in space.devices)
@@ -86,11 +86,11 @@ def knob_methods(space: ConfigurationSpace) -> tuple[FeedbackCapping, ...]:
 
 @dataclass(frozen=True)
 class WithFeedback(Method):
-    """A method whose first choice is corrected by what is measured (Model+FL of section V-A).
+    """A method whose first choice is corrected by measurement (Model+FL of section V-A).
 
-    It steps down while over the cap, with `ups` then up what makes it faster or costs no power, and ends at
-    the fastest that was measured within the cap. With `returns` the last change is spent on that one, if
-    there is: better than a step down where the first choice is far above the cap, worse where it is near.
+    It steps down while over the cap, with `ups` then up knobs that make it faster or cost no power, and ends
+    at the fastest measured configuration within the cap. With `returns` the last change is spent on that one,
+    if any: better than a step down where the first choice is far above the cap, worse where it is near.
     """
 
     inner: Method
@@ -100,17 +100,17 @@ class WithFeedback(Method):
 
     @property
     def confidence(self) -> float | None:
-        """That of the method that is corrected."""
+        """The confidence of the corrected method."""
         return self.inner.confidence
 
     @property
     def baseline(self) -> bool:
-        """Whether the method that is corrected is one."""
+        """Whether the corrected method is a baseline."""
         return self.inner.baseline
 
     @property
     def learner(self) -> ConfigurationModel | None:
-        """The model of the method that is corrected."""
+        """The model of the corrected method."""
         return self.inner.learner
 
     def fit(
@@ -120,7 +120,7 @@ class WithFeedback(Method):
         seed: int = 0,
         predictor: ConfigurationPredictor | None = None,
     ) -> FittedMethod:
-        """Fit the method that is corrected; see `Method.fit`."""
+        """Fit the corrected method; see `Method.fit`."""
         inner = self.inner.fit(surfaces, samples, seed, predictor)
 
         def decide(observed: Observed, power_cap: float, available: Flags, budget: int) -> Decisions:
@@ -141,13 +141,13 @@ class WithFeedback(Method):
 
 @dataclass
 class _Path:
-    """Where a correction is, what it has measured, and how many changes are left."""
+    """The state of a correction: its configuration, measurements and remaining changes."""
 
     space: ConfigurationSpace
     available: Flags
     power_cap: float
     number: int
-    left: int
+    changes_left: int
     time_s: dict[int, float] = field(default_factory=dict)
     power_w: dict[int, float] = field(default_factory=dict)
 
@@ -157,21 +157,21 @@ class _Path:
         self.power_w.update(zip(numbers, runs.power_w.tolist(), strict=True))
 
     def take(self, number: int) -> Decisions:
-        self.number, self.left = number, self.left - 1
+        self.number, self.changes_left = number, self.changes_left - 1
         self.add((yield number))
 
     def within(self, number: int) -> bool:
         return bool(within_cap(self.power_w[number], self.power_cap))
 
     def best(self) -> int | None:
-        """The fastest of those within the cap; of several the first measured."""
+        """Return the fastest measured configuration within the cap; of several, the first."""
         inside = [number for number in self.time_s if self.within(number)]
         return min(inside, key=self.time_s.__getitem__, default=None)
 
     def down(self, returns: bool) -> Decisions:
         """Step down while over the cap."""
         while not self.within(self.number):
-            if returns and self.left == 1 and self.best() is not None:
+            if returns and self.changes_left == 1 and self.best() is not None:
                 return
             down = step_down(self.space, self.number, self.available, self.space.knobs)
             if down is None:
@@ -179,11 +179,11 @@ class _Path:
             yield from self.take(down)
 
     def sideways(self) -> Decisions:
-        """While over the cap at the bottom: step up what costs no power."""
+        """While over the cap at the bottom, step up knobs that cost no power."""
         bottom = self.number
         for knob in reversed(self.space.knobs):
             base = bottom
-            while self.left > 0 and not self.within(self.number):
+            while self.changes_left > 0 and not self.within(self.number):
                 up = step_up(self.space, base, self.available, (knob,))
                 if up is None or self.power_w[base] > self.power_w[bottom] * (1 + GUARD):
                     break
@@ -192,10 +192,10 @@ class _Path:
                 base = up
 
     def up(self) -> Decisions:
-        """While under the cap: step up what makes it faster, as long as there is a change left to go back."""
+        """While under the cap, step up knobs that make it faster, with one change in reserve to go back."""
         base = self.number
         for knob in self.space.knobs:
-            while self.left >= 2 and self.within(base):
+            while self.changes_left >= 2 and self.within(base):
                 up = step_up(self.space, base, self.available, (knob,))
                 if up is None:
                     break
@@ -208,7 +208,7 @@ class _Path:
 
 @dataclass(frozen=True)
 class Oracle(Method):
-    """Takes the fastest configuration that was measured within the cap, else what needs the least power.
+    """Takes the fastest measured configuration within the cap, else the one of least power.
 
     A reference, not a method: ``sees_all`` asks the evaluation for the runs at all configurations.
     """
@@ -223,7 +223,7 @@ class Oracle(Method):
         seed: int = 0,
         predictor: ConfigurationPredictor | None = None,
     ) -> FittedMethod:
-        """Nothing is learned; see `Method.fit`."""
+        """Return the method as it is, as it learns nothing; see `Method.fit`."""
 
         def decide(observed: Observed, power_cap: float, available: Flags, budget: int) -> Decisions:
             within = within_cap(observed.power_w, power_cap)
@@ -235,7 +235,7 @@ class Oracle(Method):
 
 @dataclass(frozen=True)
 class SelectedModel(Method):
-    """Takes the best by the forecast of a model, open loop (section III-C), or what `least_bad` says."""
+    """Takes the best by the forecast of a model, open loop (section III-C), or else `least_bad`."""
 
     model: ConfigurationModel
     name: str
@@ -261,7 +261,7 @@ class SelectedModel(Method):
         latest: list[tuple[Observed, SurfaceForecast]] = []
 
         def decide(observed: Observed, power_cap: float, available: Flags, budget: int) -> Decisions:
-            # The forecast is the same whatever the cap: a new cap needs no new one.
+            # The forecast does not depend on the cap, so a new cap needs no new one.
             if not latest or latest[0][0] is not observed:
                 latest[:] = [(observed, fitted.forecast(observed))]
             forecast = latest[0][1]
@@ -274,7 +274,7 @@ class SelectedModel(Method):
 
 
 def least_bad(forecast: SurfaceForecast, power_cap: float, available: Flags) -> int:
-    """What to take where nothing is likely enough to keep to a cap."""
+    """Return the configuration to take where none is likely enough to keep to a cap."""
     known = available & np.isfinite(forecast.power.centre)
     probability = np.where(known, probability_under(forecast, power_cap, known), 0.0)
     power = np.where(known, forecast.power.centre, np.inf)
@@ -282,7 +282,7 @@ def least_bad(forecast: SurfaceForecast, power_cap: float, available: Flags) -> 
 
 
 WORTH = 0.03
-"""Share of the best performance expected that a change of configuration must bring on average."""
+"""Least expected gain of a change of configuration, as a share of the best expected performance."""
 
 _QUANTILES = np.linspace(0.02, 0.98, 25)
 """Quantiles of time over which a gain is averaged."""
@@ -290,15 +290,15 @@ _QUANTILES = np.linspace(0.02, 0.98, 25)
 
 @dataclass(frozen=True)
 class ClosedLoopSearch(Method):
-    """The model with feedback: each run corrects the forecast, by which `next_number` chooses what is next.
+    """The model with feedback: each run corrects the forecast, by which `next_number` chooses the next.
 
-    It goes on as long as the expected improvement (Mockus 1975), times the probability of keeping to the cap,
-    is `WORTH` a change, and ends at the best that was measured within the cap.
+    It continues while the expected improvement (Mockus 1975), times the probability of keeping to the cap, is
+    at least `WORTH`, and ends at the best measured configuration within the cap.
     """
 
     model: ProcessModel = field(default_factory=ProcessModel)
     name: str = "model+fl"
-    worth: float = WORTH  # Share of the best performance expected that a change must bring
+    worth: float = WORTH  # Least expected gain of a change, as a share of the best expected performance
 
     @property
     def learner(self) -> ConfigurationModel:
@@ -320,10 +320,10 @@ class ClosedLoopSearch(Method):
         def decide(observed: Observed, power_cap: float, available: Flags, budget: int) -> Decisions:
             posterior = fitted.posterior(observed)
             current: int | None = None
-            for left in range(budget + 1, 0, -1):
+            for runs_left in range(budget + 1, 0, -1):
                 forecast = posterior.forecast(observed)
                 number = next_number(
-                    forecast, power_cap, available, current=current, left=left, worth=self.worth
+                    forecast, power_cap, available, current=current, runs_left=runs_left, worth=self.worth
                 )
                 if number == current:
                     return
@@ -339,46 +339,46 @@ def next_number(
     available: Flags,
     *,
     current: int | None,
-    left: int,
+    runs_left: int,
     worth: float = WORTH,
     objective: Objective = "performance",
 ) -> int:
-    """Which configuration to take next."""
+    """Return the number of the configuration to take next; `runs_left` counts its run."""
     within = probability_under(forecast, power_cap, available)
     worths = merit(forecast.time.centre, forecast.power.centre, objective)
     expected = np.where(available & np.isfinite(worths), within * worths, 0.0)
     if not expected.any():
-        # Nothing is thought to keep to the cap.
+        # None is expected to keep to the cap.
         return least_bad(forecast, power_cap, available)
     needed = worth * expected.max()
     if current is None:
-        # What turns out to be over the cap can be left for what is best without, if a change is left.
-        rescued = (1 - within) * (expected.max() - needed) if left > 1 else 0.0
+        # A configuration that proves over the cap can be left for the best otherwise, if a change remains.
+        rescued = (1 - within) * (expected.max() - needed) if runs_left > 1 else 0.0
         return int(np.argmax(np.where(expected > 0, expected + rescued, -1.0)))
-    kept = np.where(forecast.measured, expected, -1.0)
-    best = int(np.argmax(kept))
-    if left == 1:
+    measured = np.where(forecast.measured, expected, -1.0)
+    best = int(np.argmax(measured))
+    if runs_left == 1:
         number = int(np.argmax(expected))
         return number if expected[number] > expected[current] + needed else current
-    # By how much each configuration is expected to be better than the best that is measured.
+    # Expected improvement of each configuration over the best measured one.
     times = np.stack([forecast.time.quantile(share) for share in _QUANTILES])
-    better = np.maximum(merit(times, forecast.power.centre, objective) - max(kept[best], 0.0), 0.0)
+    better = np.maximum(merit(times, forecast.power.centre, objective) - max(measured[best], 0.0), 0.0)
     gains = np.where(np.isfinite(worths), within * better.mean(axis=0), 0.0)
     number = int(np.argmax(np.where(available & ~forecast.measured, gains, -1.0)))
     if gains[number] > needed and not forecast.measured[number]:
         return number
-    return best if kept[best] > expected[current] else current
+    return best if measured[best] > expected[current] else current
 
 
 @dataclass(frozen=True)
 class Fixed(Method):
     """Always takes the configuration with the best score over the training kernels, each under its own caps.
 
-    Where that configuration cannot be taken, the one with the next best score is.
+    Where that configuration is not available, it takes the one with the next best score.
     """
 
     name: str = "fixed"
-    weighting: Weighting = "time"  # How the kernels of a program are weighted: see `cases_of`
+    weighting: Weighting = "time"  # Weighting of the kernels of a program: see `cases_of`
     baseline: bool = True
 
     def fit(
@@ -404,11 +404,11 @@ class Fixed(Method):
 
 
 CONFIDENCE = 0.9
-"""Probability with which methods that know how sure they are keep to caps, unless another is asked for."""
+"""Default probability with which methods with forecast errors keep to caps."""
 
 
 def _by_name(confidence: float) -> Mapping[str, Method]:
-    """All methods that every machine has, in the order of tables."""
+    """Return the methods that every machine has, in the order of tables."""
     methods: list[Method] = [
         Fixed(),
         FeedbackCapping(),
@@ -434,32 +434,32 @@ def _by_name(confidence: float) -> Mapping[str, Method]:
 _METHODS = _by_name(CONFIDENCE)
 _NOT_MAIN = ("published-5", "published-log", "regression", "gaussian-process")
 MAIN = tuple(name for name in _METHODS if not name.startswith(_NOT_MAIN))
-"""Those that are compared unless others are named, besides those of single knobs."""
+"""The methods of comparisons by default, besides those of single knobs."""
 
 
 def method_names(space: ConfigurationSpace) -> tuple[str, ...]:
-    """Names of all methods for a machine, in the order of tables: those of single knobs come second."""
-    own = [each.name for each in knob_methods(space)]
-    return ("fixed", *own, *(name for name in _METHODS if name != "fixed"))
+    """Return the names of all methods for a machine, in the order of tables: single knobs come second."""
+    knob_names = [each.name for each in knob_methods(space)]
+    return ("fixed", *knob_names, *(name for name in _METHODS if name != "fixed"))
 
 
 def check_method_names(names: Sequence[str], spaces: Sequence[ConfigurationSpace]) -> None:
     """Refuse names that no machine has."""
     known = tuple(dict.fromkeys(name for space in spaces for name in method_names(space)))
-    for place, name in enumerate(names):
+    for index, name in enumerate(names):
         if name not in known:
             expected = f"all or some of {', '.join(known)}"
             raise InputError.of(field="methods", expected=expected, found=repr(name))
-        if name in names[:place]:
+        if name in names[:index]:
             raise InputError.of(field="methods", expected="each once", found=f"{name} twice")
 
 
 def methods_of(
     space: ConfigurationSpace, names: Sequence[str] | None = None, confidence: float = CONFIDENCE
 ) -> tuple[Method, ...]:
-    """Methods for the configurations of a machine, in the order of tables."""
+    """Return the methods for the configurations of a machine, in the order of tables."""
     check_choice(confidence=confidence)
-    own = {each.name: each for each in knob_methods(space)}
-    known = {**_by_name(confidence), **own}
-    wanted = {*MAIN, *own} if names is None else set(names)
+    by_knob = {each.name: each for each in knob_methods(space)}
+    known = {**_by_name(confidence), **by_knob}
+    wanted = {*MAIN, *by_knob} if names is None else set(names)
     return tuple(known[name] for name in method_names(space) if name in wanted)

@@ -40,9 +40,9 @@ def step_up(
     for knob in knobs:
         if knob not in space.knobs:
             continue
-        place = space.knobs.index(knob)
-        same = np.logical_and.reduce([fixed, *alike[:place], *alike[place + 1 :]])
-        distance = sign * (space.matrix[:, place] - space.matrix[number, place])
+        index = space.knobs.index(knob)
+        same = np.logical_and.reduce([fixed, *alike[:index], *alike[index + 1 :]])
+        distance = sign * (space.matrix[:, index] - space.matrix[number, index])
         beyond = np.flatnonzero(same & (distance > 0))
         if beyond.size:
             return int(beyond[np.argmin(distance[beyond])])

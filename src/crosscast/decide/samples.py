@@ -1,4 +1,4 @@
-"""Sample runs: where a kernel is run first, runs at a configuration joined, and files of runs."""
+"""Sample runs: the sample configurations, averages of runs at a configuration, and files of runs."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ from crosscast.prediction.configuration.data import (
 )
 
 _TOTAL = ""
-"""Name under which the power of the whole is averaged."""
+"""Name under which the total power is averaged."""
 
 _TOLERANCE = 1e-6
-"""Share by which a number may differ from a known setting, as decimals are cut."""
+"""Relative tolerance of numbers for known settings, as files round decimals."""
 
 _MOST_BYTES = 16 << 20
 
@@ -48,7 +48,7 @@ class Aggregate:
 
     runs: int = 0
     time_s: float = 0.0  # Mean
-    powers: dict[str, float] = field(default_factory=dict)  # By domain, of the runs that tell them
+    powers: dict[str, float] = field(default_factory=dict)  # By domain, of the runs with powers
     counters: dict[str, float] = field(default_factory=dict)
     _weights: dict[tuple[str, str], float] = field(default_factory=dict)
 
@@ -68,13 +68,13 @@ class Aggregate:
             ("counter", self.counters, counters, 1.0),
         ):
             for name, value in values.items():
-                whole = self._weights[kind, name] = self._weights.get((kind, name), 0.0) + weight
+                total = self._weights[kind, name] = self._weights.get((kind, name), 0.0) + weight
                 before = means.get(name, 0.0)
-                means[name] = before + (value - before) * (weight / whole)
+                means[name] = before + (value - before) * (weight / total)
 
     @property
     def power_w(self) -> float | None:
-        """Mean power in watts, if any run told it."""
+        """Mean power in watts, if any run has it."""
         return self.powers.get(_TOTAL)
 
 
@@ -83,7 +83,7 @@ def observed_of(
     domains: Sequence[str] | None = None,
     counters: Sequence[str] | None = None,
 ) -> Observed:
-    """What a model is given of a kernel: its configurations with both time and power, by their numbers."""
+    """Return the observations of a kernel: its configurations with both time and power, by their numbers."""
     numbers = sorted(number for number, each in aggregates.items() if each.power_w is not None)
     at = [aggregates[number] for number in numbers]
     if domains is None:
@@ -101,18 +101,18 @@ def observed_of(
 
 @dataclass(frozen=True)
 class SettingColumns:
-    """The columns that tell the configurations of a space apart."""
+    """The columns that identify the configurations of a space."""
 
     space: ConfigurationSpace
 
     @cached_property
     def needed(self) -> tuple[str, ...]:
-        """Columns that must be there: the device if there are several, and the settings that vary on one."""
+        """Required columns: the device if there are several, and the settings that vary on one."""
         device = (DEVICE_COLUMN,) if len(self.space.devices) > 1 else ()
         return (*device, *sorted({*self.space.knobs, *self.space.words}))
 
     def cells(self, number: int) -> dict[str, str]:
-        """What the needed columns, and the device, hold for a configuration."""
+        """Return the cells of the device and the required columns for a configuration."""
         configuration = self.space.configurations[number]
         columns = {
             name: configuration.settings.get(name, "") for name in self.needed if name != DEVICE_COLUMN
@@ -120,35 +120,37 @@ class SettingColumns:
         return {DEVICE_COLUMN: configuration.device} | {name: _text(value) for name, value in columns.items()}
 
     def number(self, cells: _Row, where: str) -> int:
-        """Number of the configuration of a row."""
+        """Return the number of the configuration of a row."""
         devices = self.space.devices
         device = cells.get(DEVICE_COLUMN) or (devices[0] if len(devices) == 1 else "nothing")
         if device not in devices:
             expected = f"one of {', '.join(devices)}"
             raise InputError.of(where=where, field=DEVICE_COLUMN, expected=expected, found=device)
-        own = [each for each in self.space.configurations if each.device == device]
+        on_device = [each for each in self.space.configurations if each.device == device]
         names = {name for each in self.space.configurations for name in each.settings}
-        told = {name: cells[name] for name in sorted(names) if cells.get(name, "") != ""}
+        settings = {name: cells[name] for name in sorted(names) if cells.get(name, "") != ""}
         fitting = [
             each
-            for each in own
+            for each in on_device
             if all(
                 name in each.settings and _equals(each.settings[name], cell, f"{where}: {name}")
-                for name, cell in told.items()
+                for name, cell in settings.items()
             )
         ]
-        # Where knobs are not on all configurations, nothing may stand for one that does not have it.
-        exact = [each for each in fitting if {*told} & {*self.needed} == {*each.settings} & {*self.needed}]
+        # Where some configurations lack a knob, an empty cell matches those.
+        exact = [
+            each for each in fitting if {*settings} & {*self.needed} == {*each.settings} & {*self.needed}
+        ]
         if len(fitting) == 1 or len(exact) == 1:
             return self.space.number_of((exact or fitting)[0])
         if fitting:
             varying = [name for name in self.needed if len({each.settings.get(name) for each in fitting}) > 1]
-            lacking = ", ".join(name for name in varying if name not in told)
+            lacking = ", ".join(name for name in varying if name not in settings)
             found = f"several configurations that it may be, such as {fitting[0]} and {fitting[1]}"
             raise InputError.of(where=where, field=lacking, expected="what it was set to", found=found)
-        found = ", ".join(f"{name} {setting_text(value)}" for name, value in told.items()) or "no setting"
-        expected = f"one of the {len(own)} configurations of {device} that the model knows, such as {own[0]}"
-        raise InputError(f"{where}: expected {expected}; found {found}")
+        given = ", ".join(f"{name} {setting_text(value)}" for name, value in settings.items())
+        several = f"{len(on_device)} configurations of {device} that the model knows, such as {on_device[0]}"
+        raise InputError(f"{where}: expected one of the {several}; found {given or 'no setting'}")
 
 
 def _equals(setting: Setting, cell: str | float, where: str) -> bool:
@@ -169,19 +171,19 @@ def _text(setting: Setting) -> str:
 
 _RIDGE = 0.1
 _COMMON = 0.9
-"""Share of the kernels of the pair that most have run at that other pairs must have."""
+"""Least number of kernels of a pair, relative to the pair with most."""
 
 
 def two_samples(surfaces: Surfaces, seed: int = 0) -> tuple[int, ...]:
     """Choose two sample configurations by the training kernels.
 
     On one device the highest and the lowest; of several, the corners of two (Bailey et al. 2014, table II,
-    take one of each), of those that most kernels ran at the pair by which a regression predicts best.
+    take one of each): among the pairs with most kernels, the one by which a regression predicts best.
     """
     known, space = surfaces.known, surfaces.space
     ran = known.sum(axis=0)
     most = np.array([ran[space.device_numbers == number].max() for number in range(len(space.devices))])
-    # On a device, configurations that few kernels ran at are no samples.
+    # On a device, configurations with few kernels are no samples.
     common: Flags = (ran >= _COMMON * most[space.device_numbers]) & (ran > 0)
     devices = [device for device, count in zip(space.devices, most, strict=True) if count]
     corners = [(highest(space, common, device), lowest(space, common, device)) for device in devices]
@@ -205,60 +207,60 @@ def two_samples(surfaces: Surfaces, seed: int = 0) -> tuple[int, ...]:
 
 
 def _error(surfaces: Surfaces, pair: tuple[int, int]) -> float:
-    """Mean squared error of the logarithms of time and power elsewhere, each kernel left out."""
+    """Return the leave-one-kernel-out mean squared error of log time and log power elsewhere."""
     columns = list(pair)
-    told = surfaces.known[:, columns].all(axis=1)
-    if told.sum() < 2:
+    complete = surfaces.known[:, columns].all(axis=1)
+    if complete.sum() < 2:
         return np.inf
-    time, power = np.log(surfaces.time_s[told]), np.log(surfaces.power_w[told])
+    time, power = np.log(surfaces.time_s[complete]), np.log(surfaces.power_w[complete])
     inputs = np.hstack([time[:, columns], power[:, columns]])
     errors = [_left_out(inputs, time - time[:, columns[:1]]), _left_out(inputs, power)]
     return float(np.nanmean(np.concatenate(errors, axis=1)))
 
 
 def _left_out(inputs: Reals, values: Reals) -> Reals:
-    """``(n, c)`` Squared errors of a ridge regression at each kernel that it is not fitted to."""
+    """Return ``(n, c)`` leave-one-out squared errors of a ridge regression."""
     squared = np.full(values.shape, np.nan)
     for column in range(values.shape[1]):
-        there = np.isfinite(values[:, column])
-        if there.sum() < 2:
+        known = np.isfinite(values[:, column])
+        if known.sum() < 2:
             continue
-        rows = inputs[there]
+        rows = inputs[known]
         spread = rows.std(axis=0)
         rows = (rows - rows.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
-        wanted = values[there, column] - values[there, column].mean()
+        wanted = values[known, column] - values[known, column].mean()
         inner = rows.T @ rows + _RIDGE * len(rows) * np.eye(rows.shape[1])
         hat = rows @ np.linalg.solve(inner, rows.T) + 1 / len(rows)
-        squared[there, column] = ((wanted - hat @ wanted) / (1 - np.diag(hat))) ** 2
+        squared[known, column] = ((wanted - hat @ wanted) / (1 - np.diag(hat))) ** 2
     return squared
 
 
 @dataclass(frozen=True)
 class SampledKernel:
-    """A kernel that was run."""
+    """A kernel with sample runs."""
 
-    name: str  # What it is called
-    names: tuple[str, ...]  # What it may be asked for by
+    name: str
+    names: tuple[str, ...]  # Names for requests
     observed: Observed  # Its runs; several at one configuration are averaged
-    runs: tuple[int, ...]  # How many there were at each of them
+    runs: tuple[int, ...]  # Number at each of them
 
     def configurations(self, card: ConfigurationCard) -> tuple[Configuration, ...]:
-        """Where it was run."""
+        """Return the configurations of its runs."""
         return tuple(card.space.configurations[number] for number in self.observed.numbers)
 
 
 @dataclass(frozen=True)
 class SampleFile:
-    """What a file holds."""
+    """The kernels of a file, and notes on its columns."""
 
     kernels: tuple[SampledKernel, ...]  # The kernels, in the order of their first rows
-    notes: tuple[str, ...]  # Sentences about columns that nobody knows, or that the model misses
+    notes: tuple[str, ...]  # Sentences about unknown columns, and about those that the model lacks
 
 
 def read_samples(path: str | Path, card: ConfigurationCard) -> SampleFile:
-    """Read runs of kernels, a row each; docs/choosing.md tells the columns.
+    """Read runs of kernels, a row each; docs/choosing.md describes the columns.
 
-    Of repeats at one configuration times are averaged, and powers are energy over time.
+    Times of repeats at one configuration are averaged, and powers are energy over time.
     """
     path = Path(path)
     rows = _history(path) if is_history(path, "samples") else _csv(path, SettingColumns(card.space))
@@ -266,7 +268,7 @@ def read_samples(path: str | Path, card: ConfigurationCard) -> SampleFile:
 
 
 def kernels_of_rows(rows: Iterable[tuple[str, _Row]], path: Path, card: ConfigurationCard) -> SampleFile:
-    """The runs of rows, each with the place that messages name; a kernel without a name gets the path's."""
+    """Aggregate rows, each with its position for messages, by kernel; one without a name gets the path's."""
     columns = SettingColumns(card.space)
     settings = {name for each in card.space.configurations for name in each.settings}
     known = {*settings, *KERNEL, *TIMES, DEVICE_COLUMN, POWER, *card.counters}
@@ -277,33 +279,33 @@ def kernels_of_rows(rows: Iterable[tuple[str, _Row]], path: Path, card: Configur
         number = columns.number(row, where)
         name, names = _kernel(row, path)
         kernel = kernels.setdefault(name, _Read(names))
-        told = {name: cell for name, cell in row.items() if cell != ""}
+        cells = {name: cell for name, cell in row.items() if cell != ""}
         device = card.space.configurations[number].device
-        kernel.aggregates.setdefault(number, Aggregate()).add(*_measured(told, where, card, device))
+        kernel.aggregates.setdefault(number, Aggregate()).add(*_measured(cells, where, card, device))
         kernel.lines[number] = where
         unknown.update(dict.fromkeys(name for name in row if name not in known))
     if not kernels:
         raise InputError.of(where=path, expected="a row for each run", found="none")
-    found = []
+    sampled = []
     for name, kernel in kernels.items():
         _check_runs(kernel, f"{path}: {name}" if len(kernels) > 1 else str(path), card)
         observed = observed_of(kernel.aggregates, card.domains, card.counters)
         runs = tuple(kernel.aggregates[number].runs for number in observed.numbers.tolist())
-        found.append(SampledKernel(name, kernel.names, observed, runs))
+        sampled.append(SampledKernel(name, kernel.names, observed, runs))
     notes = [f"columns that the model does not know: {', '.join(unknown)}"] if unknown else []
     for what, wanted, values in (
-        ("powers", _parts(card), [each.observed.domains for each in found]),
-        ("counters", card.counters, [each.observed.counters for each in found]),
+        ("powers", _parts(card), [each.observed.domains for each in sampled]),
+        ("counters", card.counters, [each.observed.counters for each in sampled]),
     ):
         lacking = [name for name in wanted if any(not math.isfinite(sum(each[name])) for each in values)]
         note = f"{what} that the model has learned from are not in every row, so it is less sure"
         notes += [f"{note}: {', '.join(lacking)}"] if lacking else []
-    return SampleFile(tuple(found), tuple(f"{path}: {note}" for note in notes))
+    return SampleFile(tuple(sampled), tuple(f"{path}: {note}" for note in notes))
 
 
 @dataclass
 class _Read:
-    """What was read of a kernel: its runs, and the last line of each configuration."""
+    """The runs of a kernel, and the last line of each configuration."""
 
     names: tuple[str, ...]
     aggregates: dict[int, Aggregate] = field(default_factory=dict)
@@ -311,12 +313,12 @@ class _Read:
 
 
 def _domains(card: ConfigurationCard, device: str) -> tuple[str, ...]:
-    """Those that the model knows, and those that make up the power of a device."""
+    """Return the domains of the model, and those that add up to the power of a device."""
     return tuple(dict.fromkeys(chain(card.domains, *card.power.totals[device])))
 
 
 def _parts(card: ConfigurationCard) -> list[str]:
-    """Domains that are not the whole: the column of the whole stands for that one."""
+    """Return the domains except totals, which have the column of the power."""
     wholes = {names[0] for sets in card.power.totals.values() for names in sets if len(names) == 1}
     return [name for name in card.domains if name not in wholes]
 
@@ -324,7 +326,7 @@ def _parts(card: ConfigurationCard) -> list[str]:
 def _measured(
     row: _Row, where: str, card: ConfigurationCard, device: str
 ) -> tuple[float, float | None, dict[str, float], dict[str, float]]:
-    """Time, power, powers of domains and counters of a run."""
+    """Return time, power, powers of domains and counters of a run."""
 
     def number(name: str, expected: str = "a number", least: float = -math.inf) -> float:
         try:
@@ -354,7 +356,7 @@ def _measured(
 
 
 def _check_runs(kernel: _Read, where: str, card: ConfigurationCard) -> None:
-    """Refuse a kernel that lacks a run at a sample, or whose power is not known somewhere."""
+    """Refuse a kernel that lacks a run at a sample, or a power."""
     for number, at in zip(card.numbers, card.sample_configurations, strict=True):
         if number not in kernel.aggregates:
             raise InputError.of(where=where, expected=f"a run at {at}, which the model needs", found="none")
@@ -370,7 +372,7 @@ def _check_runs(kernel: _Read, where: str, card: ConfigurationCard) -> None:
 def _history(path: Path) -> Iterator[tuple[str, _Row]]:
     history = read_history(path)
     for key in history.keys():  # noqa: SIM118 - it is no mapping
-        # Imported here: histories can become datasets, which need pyarrow.
+        # Imported here, as histories can become datasets, which need pyarrow.
         from crosscast.measure.regions.samples import samples_of
 
         for row in samples_of(history, key):
@@ -387,7 +389,7 @@ def _csv(path: Path, columns: SettingColumns) -> Iterator[tuple[str, _Row]]:
 
 
 def _kernel(row: _Row, path: Path) -> tuple[str, tuple[str, ...]]:
-    """Name of the kernel of a row, and what it may be asked for by."""
+    """Return the name of the kernel of a row, and its names for requests."""
     application, kernel, size = (str(row.get(name, "")) for name in KERNEL)
     if not (application or kernel):
         name = f"{path.stem} {size}".strip()
@@ -397,12 +399,12 @@ def _kernel(row: _Row, path: Path) -> tuple[str, tuple[str, ...]]:
 
 
 def template_columns(card: ConfigurationCard) -> tuple[str, ...]:
-    """What is to be filled in for each run: time, power, the power of each domain, counters."""
+    """Return the columns to fill in for each run: time, power, the power of each domain, counters."""
     return (TIME, POWER, *map(domain_column, _parts(card)), *card.counters)
 
 
 def write_template(path: Path, card: ConfigurationCard) -> None:
-    """Write a CSV file with a row for each sample, to be filled in; none that is there is replaced."""
+    """Write a CSV file with a row to fill in for each sample; an existing file is refused."""
     if path.is_file():
         raise InputError(f"{path}: expected no such file, as it may have been filled in; found one")
     columns = SettingColumns(card.space)

@@ -1,4 +1,4 @@
-"""Choosing while a program runs: the sample configurations first, then the best one under the cap."""
+"""Choice of configurations at run time: the sample configurations first, then the best under the cap."""
 
 from __future__ import annotations
 
@@ -35,30 +35,30 @@ from crosscast.prediction.named_models import load_model
 _MOST_KEYS = 10_000
 
 _MOST_CHANGES = 8
-"""Changes by what is measured, for each kernel and cap; most need one or two."""
+"""Limit of changes by measurement, for each kernel and cap; most need one or two."""
 
 
 @dataclass
 class _Kernel:
-    """What is known of the runs of a key."""
+    """The runs of a key, and the state of its choice."""
 
     aggregates: dict[int, Aggregate] = field(default_factory=dict)  # Its runs by configuration
-    given: set[int] = field(default_factory=set)  # Configurations whose runs the model was given
-    # What the model says; none before the samples have run, or after it was given more
+    observed: set[int] = field(default_factory=set)  # Configurations whose runs the model has
+    # Forecast of the model; `None` before the samples have run, and after a new run
     forecast: SurfaceForecast | None = None
-    chosen: int | None = None  # Place of the configuration that was chosen; none if there is none
-    chosen_for: float | None = None  # Which cap that was chosen for; none if it has to be chosen anew
-    changes_left: int = 0  # How often the choice may still be changed by what is measured under that cap
-    lacks_power: bool = False  # Whether no sensor tells its power
+    chosen: int | None = None  # Number of the chosen configuration, if any
+    chosen_for: float | None = None  # Cap of that choice; `None` if it is outdated
+    changes_left: int = 0  # Remaining changes of the choice by measurement under that cap
+    lacks_power: bool = False  # Whether no sensor measures its power
 
 
 class Selector:
     """Chooses the configuration of each run of a program's regions (Bailey et al. 2014, section III-C).
 
     The first runs of a region are at the model's sample configurations; from then on it is the one that
-    is best under the cap. Where nothing keeps to the cap, or no sensor tells the power, it is none: the
-    program stays as it is by default. Regions are told apart by name, arguments and place of call. Every
-    method may be called in several threads.
+    is best under the cap. Where nothing keeps to the cap, or no sensor measures the power, it is ``None``:
+    the program keeps its default. Regions are identified by name, arguments and call site. All methods are
+    thread-safe.
 
     Give it to `crosscast.profiled`, or call `configuration` before and `observed` after each run.
 
@@ -69,13 +69,13 @@ class Selector:
     power_cap
         Most power, in watts.
     objective
-        What is to be as good as possible: ``performance``, ``energy`` or ``edp``.
+        The objective: ``performance``, ``energy`` or ``edp``.
     confidence
-        Probability with which the cap must be kept; by default what is best on average is chosen.
+        Probability with which the cap must be kept; by default the best by the predicted means is chosen.
     limit
-        Whether what is chosen is learned from when it has run, and another one taken where that is worth it
-        or the power was above the cap (Model+FL, section V-A): by `crosscast.decide.policies` for a
-        model that knows how sure it is and without a confidence, else only from one above the cap.
+        Whether runs of the choice correct the forecast, and another one is taken where that is worth it or
+        the power was above the cap (Model+FL, section V-A): by `crosscast.decide.policies` for a model with
+        forecast errors and without a confidence, else only after a run above the cap.
 
     Raises
     ------
@@ -115,12 +115,12 @@ class Selector:
         _ALL.add(self)
 
     def renew_lock(self) -> None:
-        """Make a new lock, as in a forked process another thread may have held the old one."""
+        """Make a new lock: in a forked process another thread may have held the old one."""
         self._lock = threading.Lock()
 
     @property
     def power_cap(self) -> float:
-        """Most power, in watts. When it is set, all regions are chosen for anew, without new sample runs."""
+        """Most power, in watts. Setting it renews all choices, without new sample runs."""
         return self._power_cap
 
     @power_cap.setter
@@ -129,13 +129,13 @@ class Selector:
         self._power_cap = float(power_cap)
 
     def configuration(self, key: RegionKey) -> Configuration | None:
-        """Choose what to run a region on; none is what the program does by default."""
+        """Choose the configuration of a region's next run; ``None`` is the program's default."""
         with self._lock:
             kernel = self._kernel(key)
             if kernel.lacks_power:
                 return None
             for number in self._predictor.samples:
-                if number not in kernel.given:
+                if number not in kernel.observed:
                     return self._predictor.space.configurations[number]
             if kernel.chosen_for != self._power_cap:
                 self._choose(key, kernel)
@@ -163,20 +163,25 @@ class Selector:
                 f"{key}: no configuration is expected to keep to {cap:g} W, so it runs as it does by default"
             )
 
-    def _next(self, forecast: SurfaceForecast, current: int | None, left: int) -> int:
+    def _next(self, forecast: SurfaceForecast, current: int | None, runs_left: int) -> int:
         everything = np.ones(len(forecast.measured), np.bool_)
         return next_number(
-            forecast, self._power_cap, everything, current=current, left=left, objective=self._objective
+            forecast,
+            self._power_cap,
+            everything,
+            current=current,
+            runs_left=runs_left,
+            objective=self._objective,
         )
 
     def _forecast(self, kernel: _Kernel) -> SurfaceForecast:
         if kernel.forecast is None:
-            given = {number: kernel.aggregates[number] for number in kernel.given}
-            kernel.forecast = self._predictor.forecast(observed_of(given, *self._names))
+            aggregates = {number: kernel.aggregates[number] for number in kernel.observed}
+            kernel.forecast = self._predictor.forecast(observed_of(aggregates, *self._names))
         return kernel.forecast
 
     def observed(self, key: RegionKey, run: RegionRun) -> None:
-        """Take note of a run."""
+        """Add a run to the measurements."""
         with self._lock:
             kernel = self._kernel(key)
             if run.configuration is None or run.failure is not None or kernel.lacks_power:
@@ -185,7 +190,7 @@ class Selector:
             power_w = total_power(self._totals.get(run.configuration.device, ()), run.powers_w)
             power_w = run.power_w if power_w is None else power_w
             if power_w is None and (run.powers_w or not run.energy_j):
-                # The region has said that a sensor does not work.
+                # The region has reported that a sensor does not work.
                 kernel.lacks_power = True
             elif run.duration_s > 0:
                 aggregate = kernel.aggregates.setdefault(number, Aggregate())
@@ -194,26 +199,26 @@ class Selector:
                 self._learn(kernel, number, aggregate)
 
     def _learn(self, kernel: _Kernel, number: int, aggregate: Aggregate) -> None:
-        """Give the model a run, if it is one that it is to learn from."""
+        """Add the runs at a configuration to the observations of the model, if it learns from them."""
         if aggregate.power_w is None:
             return
-        is_sample = number in self._predictor.samples and number not in kernel.given
+        is_sample = number in self._predictor.samples and number not in kernel.observed
         is_chosen = number == kernel.chosen and kernel.chosen_for is not None
         is_over = is_chosen and self._limit and not within_cap(aggregate.power_w, self._power_cap)
         if is_chosen and kernel.changes_left and kernel.chosen_for == self._power_cap:
-            kernel.given.add(number)
+            kernel.observed.add(number)
             kernel.forecast = None
             kernel.chosen = self._next(self._forecast(kernel), number, kernel.changes_left)
             kernel.changes_left = 0 if kernel.chosen == number else kernel.changes_left - 1
         elif is_sample or is_over:
-            kernel.given.add(number)
+            kernel.observed.add(number)
             kernel.forecast = kernel.chosen_for = None
 
     def choice(self, key: RegionKey, level: float = LEVEL) -> Choice | None:
-        """What is chosen for a region, what else there is, and how sure that is."""
+        """Return the choice for a region, its alternatives and their probabilities."""
         with self._lock:
             kernel = self._kernels.get(key)
-            if kernel is None or not kernel.given.issuperset(self._predictor.samples):
+            if kernel is None or not kernel.observed.issuperset(self._predictor.samples):
                 return None
             return choice_of(
                 self._forecast(kernel),
