@@ -138,7 +138,7 @@ def own_process(monkeypatch: pytest.MonkeyPatch) -> None:
     """What regions keep for a whole process, as it is when that begins."""
     from crosscast.measure.regions import history, key, metering, recorder
 
-    monkeypatch.setattr(key, "_SAID", {})
+    monkeypatch.setattr(key, "_LOGGED", {})
     monkeypatch.setattr(metering, "_SHARED", {(os.getpid(), "auto"): metering.Metering([])})
     monkeypatch.setattr(recorder, "_applied", None)
     monkeypatch.setattr(recorder, "_regions", {})

@@ -39,7 +39,7 @@ KEY = RegionKey("step", ("8",))
 
 @pytest.fixture(autouse=True)
 def nothing_said_before(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(notice, "_SAID", {})
+    monkeypatch.setattr(notice, "_LOGGED", {})
     yield
 
 
