@@ -94,7 +94,7 @@ def test_each_launch_is_timed_by_the_device(tmp_path: Path) -> None:
     assert np.isfinite(process.seconds).all()
     assert (process.seconds >= 0).all()
     assert (np.diff(process.starts) >= 0).all()
-    assert process.kept == {}
+    assert process.launch_snapshots == {}
     assert process.ended
     assert trace.to_pandas()["time_s"].notna().all()
 
@@ -115,7 +115,7 @@ def test_each_launch_is_timed_by_the_device(tmp_path: Path) -> None:
 def test_memory_is_kept_of_the_chosen_launches(select: str, rows: list[int], tmp_path: Path) -> None:
     trace, _ = recorded("add", tmp_path / "trace", select=select, outputs=False)
     (process,) = trace.processes
-    assert sorted(process.kept) == rows
+    assert sorted(process.launch_snapshots) == rows
 
 
 def test_a_content_is_stored_once(tmp_path: Path) -> None:
@@ -348,13 +348,13 @@ def test_sizes_that_shrink_are_one_row_whose_sizes_between_are_interpolated(
     summary = summary_of(trace)
     assert (len(summary.classes), len(summary.families)) == (64, 1)
     # 8 sizes as they are, and one for each power of two
-    assert 8 < sum(bool(each.kept) for each in summary.classes) <= 8 + 7
+    assert 8 < sum(bool(each.replayable) for each in summary.classes) <= 8 + 7
     found = replayed(summary)
     profiled = [place for place, each in enumerate(found) if each.profile]
     assert len(profiled) == 8
     for place, each in enumerate(found):
-        items = sum(n * summary.classes[at].work_items for at, n in each.like.items())
-        assert each.profile or each.like
+        items = sum(n * summary.classes[at].work_items for at, n in each.interpolation.items())
+        assert each.profile or each.interpolation
         # Linear in the work-items, but for those below the least.
         assert place in profiled or items == pytest.approx(summary.classes[place].work_items)
     forecast = forecast_application(summary, found, devices="gtx1080")
@@ -371,7 +371,7 @@ def test_sizes_that_shrink_are_one_row_whose_sizes_between_are_interpolated(
 def test_each_kernel_keeps_some_memory_where_the_limit_is_small(tmp_path: Path) -> None:
     trace, _ = recorded("shrink", tmp_path / "trace", outputs=False, max_bytes=600_000)
     (process,) = trace.processes
-    kept = [process.is_kept(row) for row in process.kept]
+    kept = [process.has_memory(row) for row in process.launch_snapshots]
     assert any(kept)
     assert sum(size for _, size in process.snapshots.values()) <= 600_000
 

@@ -92,7 +92,7 @@ def test_what_was_recorded_is_read(tmp_path: Path) -> None:
 def test_a_summary_counts_every_launch_and_transfer(tmp_path: Path) -> None:
     summary = summary_of(Trace(written(tmp_path, RECORDS)))
     (only_class,) = summary.classes
-    assert (only_class.count, len(only_class.kept), only_class.timed) == (2, 1, 2)
+    assert (only_class.count, len(only_class.replayable), only_class.timed) == (2, 1, 2)
     # The time of the launch whose memory was read is not taken, as reading disturbs it.
     assert only_class.median_s == 7e-7
     assert summary.device_s == pytest.approx(1.4e-6)

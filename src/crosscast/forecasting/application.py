@@ -117,7 +117,7 @@ def forecast_application(
     )
     counts = {id(profile): float(each.count) for each, profile in known}
     for each, result in zip(summary.classes, replayed, strict=True):
-        for index, launches in result.like.items():
+        for index, launches in result.interpolation.items():
             counts[id(replayed[index].profile)] += launches * each.count
     repeat = np.array(list(counts.values())) / batch.invocations
     transferred = sum(each.bytes for each in summary.transfers if each.kind in ("read", "write", UPLOAD))
@@ -130,7 +130,7 @@ def forecast_application(
         covered = sum(
             each.seconds
             for each, result in zip(summary.classes, replayed, strict=True)
-            if result.profile or result.like
+            if result.profile or result.interpolation
         )
         covered = covered / summary.device_s if summary.device_s else 1.0
         transfers = {key: transferred / _link(by_key[key]) for key in forecast.devices}

@@ -108,7 +108,7 @@ def _states(replays: Sequence[Replayed]) -> list[str]:
 
 
 def _state(replay: Replayed) -> str:
-    if replay.like:
+    if replay.interpolation:
         return "interpolated"
     if replay.profile is None:
         return "none"
@@ -211,7 +211,7 @@ def _interpolated(summary: Summary, replayed: Sequence[Replayed]) -> list[str]:
 def _refusals(summary: Summary, replayed: Sequence[Replayed]) -> list[str]:
     kernels: dict[str, list[str]] = {}
     for launch_class, replay in zip(summary.classes, replayed, strict=True):
-        refusal = [replay.refused] if replay.refused and launch_class.kept else []
+        refusal = [replay.refused] if replay.refused and launch_class.replayable else []
         for text in (*refusal, *replay.doubts):
             kernels.setdefault(text, []).append(f"{launch_class.kernel} {launch_class.size_label}")
     return [f"{', '.join(dict.fromkeys(names))}: {text}" for text, names in kernels.items()]
@@ -229,7 +229,7 @@ def to_dict(
         facts["doubts"] = list(replay.doubts)
         facts["interpolated_from"] = [
             {"global_size": list(summary.classes[index].sizes[0]), "launches": n}
-            for index, n in replay.like.items()
+            for index, n in replay.interpolation.items()
         ]
         if replay.comparison is not None:
             facts["outputs"] = {

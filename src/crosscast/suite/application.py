@@ -1,4 +1,4 @@
-"""What an application of the suite is: its sizes, what its driver may do with a device, and its check."""
+"""The interface of the suite's applications: sizes, the queue that drivers use, and checks of results."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ TYPICAL = Caches(32 << 10, 256 << 10, 8 << 20)
 
 
 def working_set(size: str, caches: Caches = TYPICAL) -> int:
-    """Bytes that a working set of this size may have.
+    """Return the most bytes of a working set of this size.
 
     Parameters
     ----------
     size
         One of `SIZES`; large is four times the last-level cache.
     caches
-        The caches that it is measured by.
+        The caches that define the sizes.
 
     Returns
     -------
@@ -65,21 +65,21 @@ Sizes = tuple[int, ...]
 _PIECE = 1 << 18
 
 _REFERENCES = frozenset({"networkx", "scipy"})
-"""Modules that the extra `suite` brings."""
+"""Modules of the extra `suite`."""
 
 
 class Queue(Protocol):
-    """What a driver may do with a device; everything happens in order.
+    """The operations of a driver on a device, executed in order.
 
     A NumPy array stands for a buffer on the device, the same array for the same buffer. Only `write`
-    and `read` copy between them; a buffer that was never written holds anything.
+    and `read` copy between them; the content of a buffer that was never written is undefined.
     """
 
     def write(self, *arrays: Array) -> None:
         """Copy arrays to their buffers on the device."""
 
     def read(self, *arrays: Array) -> None:
-        """Copy buffers from the device into their arrays, and wait for it."""
+        """Copy buffers from the device into their arrays, and wait for the end."""
 
     def launch(self, kernel: str, global_size: Sizes, local_size: Sizes, *args: Argument) -> None:
         """Run a kernel; arguments are as in `crosscast.kernel.Launch`."""
@@ -93,7 +93,7 @@ class Application(ABC):
     parameters
         Extents of the problem, as `fit` returns them.
     seed
-        Start of the random numbers that fill it.
+        Seed of the random numbers that fill it.
     """
 
     name: ClassVar[str]
@@ -114,7 +114,7 @@ class Application(ABC):
     @classmethod
     @abstractmethod
     def fit(cls, nbytes: int) -> dict[str, int]:
-        """Parameters of about the largest problem whose working set is at most `nbytes`."""
+        """Return parameters of about the largest problem whose working set is at most `nbytes`."""
 
     @abstractmethod
     def run(self, queue: Queue) -> None:
@@ -134,7 +134,7 @@ class Application(ABC):
 
     @classmethod
     def folder(cls) -> Path:
-        """Folder of the driver and of the kernels."""
+        """Return the folder of the driver and of the kernels."""
         import sys
 
         file = sys.modules[cls.__module__].__file__
@@ -143,12 +143,12 @@ class Application(ABC):
 
     @classmethod
     def source_path(cls) -> Path:
-        """The OpenCL C file."""
+        """Return the path of the OpenCL C file."""
         return cls.folder() / f"{cls.name}.cl"
 
 
 class Checked(Protocol):
-    """What has a result that can be checked."""
+    """An application with a check of its result."""
 
     def check(self) -> None:
         """Raise `CheckFailed` if the result of the last run is wrong."""
@@ -167,7 +167,7 @@ def check_result(application: Checked) -> None:
 
 
 def whole_groups(items: int, group: int) -> int:
-    """Work-items of as many whole work-groups as have at least so many work-items.
+    """Round a number of work-items up to whole work-groups.
 
     Examples
     --------
@@ -183,7 +183,7 @@ def expect_close(what: str, found: Array, expected: Array, *, rtol: float, atol:
     Parameters
     ----------
     what
-        Which result it is, for the message.
+        Name of the result, for the message.
     found, expected
         Arrays of the same shape.
     rtol, atol
@@ -192,7 +192,7 @@ def expect_close(what: str, found: Array, expected: Array, *, rtol: float, atol:
     Raises
     ------
     CheckFailed
-        If an element is too far from what it should be.
+        If an element differs by more than the tolerance.
     """
     _expect(
         what,
@@ -203,7 +203,7 @@ def expect_close(what: str, found: Array, expected: Array, *, rtol: float, atol:
 
 
 def expect_equal(what: str, found: Array, expected: Array) -> None:
-    """Check a result of whole numbers."""
+    """Check a result of integers."""
     _expect(what, found, expected, np.equal)
 
 
@@ -212,24 +212,24 @@ def _expect(what: str, found: Array, expected: Array, agree: Callable[[Array, Ar
         raise CheckFailed(f"{what}: expected shape {expected.shape}, found {found.shape}")
     wrong = np.concatenate([np.zeros(0, np.intp), *_disagreeing(found.ravel(), expected.ravel(), agree)])
     if wrong.size:
-        place = tuple(int(index) for index in np.unravel_index(wrong[0], found.shape))
+        index = tuple(int(each) for each in np.unravel_index(wrong[0], found.shape))
         raise CheckFailed(
-            f"{what}: {wrong.size} of {found.size} values are wrong, first at {place}: "
-            f"expected {expected[place]}, found {found[place]}"
+            f"{what}: {wrong.size} of {found.size} values are wrong, first at {index}: "
+            f"expected {expected[index]}, found {found[index]}"
         )
 
 
 def _disagreeing(
     found: Array, expected: Array, agree: Callable[[Array, Array], Array]
 ) -> Iterator[npt.NDArray[np.intp]]:
-    """Places where flat arrays disagree, piece by piece, as comparing takes several times their memory."""
+    """Yield indices where flat arrays disagree, by pieces, as comparing takes several times their memory."""
     for start in range(0, found.size, _PIECE):
         piece = slice(start, start + _PIECE)
         yield start + np.flatnonzero(~agree(found[piece], expected[piece]))
 
 
 NO_BUFFER = "expected one of the application's arrays (its `arrays`), found another"
-"""What is wrong with an array that stands for no buffer."""
+"""Message for an array that stands for no buffer."""
 
 
 _KINDS = np.ndarray | np.generic | bytes | Local | Image | Sampler | None

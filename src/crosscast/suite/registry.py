@@ -1,4 +1,4 @@
-"""Find applications: those of the suite by name, and those of a person by the path of their folder."""
+"""Applications: those of the suite by name, and others by the path of their folder."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ _FAILURES_TO_LOAD = (
 
 @cache
 def names() -> tuple[str, ...]:
-    """Names of the suite's applications, in alphabetical order."""
+    """Return the names of the suite's applications, in alphabetical order."""
     return tuple(sorted(path.parent.name for path in Path(__file__).parent.glob("*/*.cl")))
 
 
 def application(name: str) -> type[Application]:
-    """An application by its name in the suite, or by the path of its folder.
+    """Return an application by its name in the suite, or by the path of its folder.
 
     A folder outside the suite holds Python code, which runs: name only folders that you trust.
 
@@ -72,21 +72,21 @@ def application(name: str) -> type[Application]:
         raise InputError(
             f"application {name!r}: expected one of {', '.join(names())}, or a folder with a {_DRIVER}"
         )
-    # A relative path means another folder once the working directory is another.
+    # A relative path depends on the working directory.
     return _of_folder(driver.resolve(), str(driver))
 
 
 def selected(words: Iterable[str]) -> dict[str, type[Application]]:
-    """Applications by name or path; ``all`` stands for the whole suite."""
-    found = {name: application(name) for word in words for name in (names() if word == "all" else (word,))}
-    for kind in found.values():
-        if sum(other.name == kind.name for other in found.values()) > 1:
+    """Return applications by name or path; ``all`` stands for the whole suite."""
+    kinds = {name: application(name) for word in words for name in (names() if word == "all" else (word,))}
+    for kind in kinds.values():
+        if sum(other.name == kind.name for other in kinds.values()) > 1:
             raise InputError(f"application {kind.name!r}: there are two of this name")
-    return found
+    return kinds
 
 
 def place_in_driver(trace: TracebackType | None) -> str:
-    """Where in a driver an error came from, as `` (own/driver.py, line 7)``; nothing if in none."""
+    """Return the line of an error in a driver, as `` (own/driver.py, line 7)``; empty for other errors."""
     for frame in reversed(traceback.extract_tb(trace)):
         path = Path(frame.filename)
         if path.name == _DRIVER or path.parent.parent == Path(__file__).parent:
@@ -101,24 +101,24 @@ def _of_suite(name: str) -> type[Application]:
 
 @cache
 def _of_folder(driver: Path, label: str) -> type[Application]:
-    found = _only_application(_module_of(driver, label), label)
-    for attribute, kind in (("name", str), ("kernels", tuple)):
-        value = getattr(found, attribute, None)
-        if not value or not isinstance(value, kind):
-            raise InputError(f"{label}: expected {attribute} to be a {kind.__name__}, found {value!r}")
-    if not found.name.isidentifier():
-        raise InputError(f"{label}: expected a name of letters, digits and _, found {found.name!r}")
-    if found.name != driver.parent.name:
+    kind = _only_application(_module_of(driver, label), label)
+    for attribute, expected in (("name", str), ("kernels", tuple)):
+        value = getattr(kind, attribute, None)
+        if not value or not isinstance(value, expected):
+            raise InputError(f"{label}: expected {attribute} to be a {expected.__name__}, found {value!r}")
+    if not kind.name.isidentifier():
+        raise InputError(f"{label}: expected a name of letters, digits and _, found {kind.name!r}")
+    if kind.name != driver.parent.name:
         raise InputError(
-            f"{label}: expected name to be that of the folder, {driver.parent.name!r}, found {found.name!r}"
+            f"{label}: expected name to be that of the folder, {driver.parent.name!r}, found {kind.name!r}"
         )
-    if not found.source_path().is_file():
-        raise InputError(f"{label}: expected the kernels in {found.source_path()}, found no such file")
-    return found
+    if not kind.source_path().is_file():
+        raise InputError(f"{label}: expected the kernels in {kind.source_path()}, found no such file")
+    return kind
 
 
 def _module_of(driver: Path, label: str) -> ModuleType:
-    # Folders in different places may have the same name.
+    # Folders may share a name in different parents.
     name = f"crosscast_application_{hashlib.sha256(bytes(driver)).hexdigest()[:16]}"
     spec = importlib.util.spec_from_file_location(name, driver)
     assert spec is not None
@@ -129,9 +129,9 @@ def _module_of(driver: Path, label: str) -> ModuleType:
         spec.loader.exec_module(module)
     except _FAILURES_TO_LOAD as error:
         del sys.modules[name]
-        place = place_in_driver(error.__traceback__)
+        line = place_in_driver(error.__traceback__)
         raise InputError(
-            f"{label}: the driver does not load ({type(error).__name__}: {error}){place}"
+            f"{label}: the driver does not load ({type(error).__name__}: {error}){line}"
         ) from error
     return module
 
@@ -170,7 +170,7 @@ def profiles_of(
     options
         How to run each launch.
     launched
-        Called with each profile as soon as it is there.
+        Called with each profile as soon as it is complete.
 
     Returns
     -------
@@ -188,7 +188,7 @@ def profiles_of(
     MissingExtraError
         If the library that the check compares with is not installed.
     """
-    # Imported here, as below: measuring needs nothing of it, and begins twice as fast without.
+    # Imported here, as below: measuring does not need it, and starts twice as fast without.
     from crosscast.characterization import run
 
     queue = _Engine(application, size, options or run.Options(), launched)
@@ -217,10 +217,10 @@ class _Engine:
         self._invocations: Counter[str] = Counter()
 
     def write(self, *arrays: Array) -> None:
-        """Nothing: the engine works on the arrays."""
+        """Do nothing: the engine works on the arrays."""
 
     def read(self, *arrays: Array) -> None:
-        """Nothing: the engine works on the arrays."""
+        """Do nothing: the engine works on the arrays."""
 
     def launch(
         self, kernel: str, global_size: tuple[int, ...], local_size: tuple[int, ...], *args: Argument
@@ -231,8 +231,8 @@ class _Engine:
         parameters = frontend.parameters(self._program, kernel)
         expect_arguments(kernel, args, self._arrays, len(parameters))
         launch = Launch(Kernel(self._program, kernel), global_size, local_size, args)
-        found = run.characterize_launch(launch, invocation=self._invocations[kernel], options=self._options)
+        profile = run.characterize_launch(launch, invocation=self._invocations[kernel], options=self._options)
         self._invocations[kernel] += 1
-        profile = replace(found, application=self._application, size=self._size)
+        profile = replace(profile, application=self._application, size=self._size)
         self.profiles.append(profile)
         self._launched(profile)

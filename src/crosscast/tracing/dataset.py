@@ -1,4 +1,4 @@
-"""A dataset of a recorded program: profiles of its kernels, and the times that the device measured."""
+"""The dataset of a recorded program: profiles of its kernels, and times measured by the device."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ def dataset_of(summary: Summary, replayed: Sequence[Replayed]) -> Dataset:
         If there is no such class.
     """
     pairs = [
-        (each, size, found)
-        for each, size, found in zip(summary.classes, _labels(summary), replayed, strict=True)
-        if found.profile and each.timed
+        (each, size, result)
+        for each, size, result in zip(summary.classes, _labels(summary), replayed, strict=True)
+        if result.profile and each.timed
     ]
     if not pairs:
         reason = next((each.refused for each in replayed if each.refused), "no launch was timed")
@@ -43,7 +43,9 @@ def dataset_of(summary: Summary, replayed: Sequence[Replayed]) -> Dataset:
             f"{summary.trace.folder}: expected kernels with a profile and times, found none: {reason}"
         )
     queues = {queue.device: queue for process, _ in _rows(pairs) for queue in process.queues.values()}
-    profiles = [replace(found.profile, size=size, invocation=0) for _, size, found in pairs if found.profile]
+    profiles = [
+        replace(result.profile, size=size, invocation=0) for _, size, result in pairs if result.profile
+    ]
     sessions: dict[tuple[str, str], list[str]] = defaultdict(list)
     for each, size, _ in pairs:
         sessions[size, key_of(each.device)].append(each.kernel)
@@ -55,24 +57,24 @@ def dataset_of(summary: Summary, replayed: Sequence[Replayed]) -> Dataset:
         sessions=table_of(
             SESSIONS,
             [
-                {**_place(summary, *place), "kernels": kernels, "runs": 1}
-                for place, kernels in sessions.items()
+                {**_key_columns(summary, *key), "kernels": kernels, "runs": 1}
+                for key, kernels in sessions.items()
             ],
         ),
     )
 
 
 def key_of(device: str) -> str:
-    """Key of a device in tables, from the name that its driver gives."""
+    """Return the key of a device in tables, from its driver's name."""
     return re.sub(r"[^a-z0-9]+", "-", device.lower()).strip("-")
 
 
 def _labels(summary: Summary) -> Iterator[str]:
     seen: dict[tuple[str, str, str], int] = defaultdict(int)
     for each in summary.classes:
-        place = each.kernel, each.size_label, each.device
-        seen[place] += 1
-        yield each.size_label if seen[place] == 1 else f"{each.size_label} #{seen[place]}"
+        key = each.kernel, each.size_label, each.device
+        seen[key] += 1
+        yield each.size_label if seen[key] == 1 else f"{each.size_label} #{seen[key]}"
 
 
 def _rows(pairs: Sequence[tuple[LaunchClass, str, Replayed]]) -> Iterator[tuple[TracedProcess, int]]:
@@ -80,7 +82,7 @@ def _rows(pairs: Sequence[tuple[LaunchClass, str, Replayed]]) -> Iterator[tuple[
         yield from each.rows
 
 
-def _place(summary: Summary, size: str, device: str) -> dict[str, object]:
+def _key_columns(summary: Summary, size: str, device: str) -> dict[str, object]:
     return {
         "application": summary.application,
         "size": size,
@@ -91,8 +93,8 @@ def _place(summary: Summary, size: str, device: str) -> dict[str, object]:
 
 
 def _record(summary: Summary, each: LaunchClass, size: str) -> dict[str, object]:
-    place = _place(summary, size, key_of(each.device))
-    return {**place, "kernel": each.kernel, "run": 0, "invocations": each.count, "time_s": each.times}
+    columns = _key_columns(summary, size, key_of(each.device))
+    return {**columns, "kernel": each.kernel, "run": 0, "invocations": each.count, "time_s": each.times}
 
 
 def _device(queue: TracedQueue) -> dict[str, object]:

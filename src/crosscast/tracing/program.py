@@ -1,4 +1,4 @@
-"""Run a program, or a part of this one, under the layer that records what it does with OpenCL."""
+"""Run a program, or a part of this one, under the layer that records its OpenCL commands."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["SELECTIONS", "TraceRecording", "capture", "run", "runnable"]
 
 SELECTIONS = "spread, all, none, first:N or every:N"
-"""Which launches of a class have their memory kept; spread takes the 1st, 2nd, 3rd, 5th, 9th, 17th, ..."""
+"""Launches of a class whose memory is stored; spread takes the 1st, 2nd, 3rd, 5th, 9th, 17th, ..."""
 
 _SIGNALS = (signal.SIGINT, signal.SIGQUIT, signal.SIGTERM)
 _LAYER = Path(__file__).parent / "layer"
@@ -39,13 +39,13 @@ _SELECTION = re.compile(r"spread|all|none|(first|every):[1-9]\d{0,8}")
 
 @dataclass(frozen=True)
 class TraceRecording:
-    """What is recorded, and where."""
+    """The folder and the limits of a recording."""
 
     folder: Path  # New or empty
-    select: str = "spread"  # Launches whose memory is kept, as `SELECTIONS` says
-    max_bytes: int = 4 << 30  # Most memory of launches that is kept
-    max_seconds: int = 60  # Most time that the program waits for its memory to be read
-    outputs: bool = False  # Also keep what these launches leave in their memory, to check replays
+    select: str = "spread"  # Launches whose memory is stored, one of `SELECTIONS`
+    max_bytes: int = 4 << 30  # Most stored memory of launches
+    max_seconds: int = 60  # Most time that the program waits for reads of its memory
+    outputs: bool = False  # Also store the memory of these launches after their end, to check replays
 
     def __post_init__(self) -> None:
         if not _SELECTION.fullmatch(self.select):
@@ -56,7 +56,7 @@ class TraceRecording:
             raise InputError(f"max-seconds: expected at least 0, found {self.max_seconds}")
 
     def prepare(self) -> None:
-        """Make the folder.
+        """Create the folder.
 
         Raises
         ------
@@ -72,28 +72,28 @@ class TraceRecording:
             raise InputError(f"{self.folder}: the folder cannot be made ({error.strerror})") from error
 
     def discard(self, *, keep: bool = False) -> None:
-        """Remove what `prepare` made where nothing was recorded; the folder, too, unless it is to be kept."""
+        """Remove the empty folders of `prepare`, the outer one unless `keep`."""
         (self.folder / ENERGY_FILE).unlink(missing_ok=True)
         for part in ("programs", "memory", *([] if keep else ["."])):
             with suppress(OSError):
                 (self.folder / part).rmdir()
 
     def environment(self, inherited: Mapping[str, str]) -> dict[str, str]:
-        """The environment of a program that is recorded."""
+        """Return the environment of a recorded program."""
         layer = str(layer_library())
-        own = {
+        variables = {
             "CROSSCAST_CAPTURE": str(self.folder.absolute()),
             "CROSSCAST_CAPTURE_SELECT": self.select,
             "CROSSCAST_CAPTURE_BYTES": str(self.max_bytes),
             "CROSSCAST_CAPTURE_SECONDS": str(self.max_seconds),
             "CROSSCAST_CAPTURE_OUTPUTS": str(int(self.outputs)),
-            # A program out of a cache is a binary, which nothing can replay
+            # A program from a cache is a binary, which cannot be replayed
             "PYOPENCL_NO_CACHE": "1",
             "OPENCV_OPENCL_CACHE_ENABLE": "0",
         }
-        ways = {"OPENCL_LAYERS": ":", "LD_PRELOAD": " "}
-        first = {name: _before(layer, inherited.get(name), mark) for name, mark in ways.items()}
-        return {**inherited, **own, **first}
+        separators = {"OPENCL_LAYERS": ":", "LD_PRELOAD": " "}
+        first = {name: _before(layer, inherited.get(name), mark) for name, mark in separators.items()}
+        return {**inherited, **variables, **first}
 
 
 def _before(layer: str, others: str | None, mark: str) -> str:
@@ -101,38 +101,38 @@ def _before(layer: str, others: str | None, mark: str) -> str:
 
 
 def layer_library(progress: Callable[[str], None] | None = None) -> Path:
-    """The layer as a shared library, compiled on first use, which is told."""
+    """Return the layer as a shared library, compiled on first use with a call of `progress`."""
     parts = sorted(_LAYER.glob("*.h"))
     needs = ("libc.so.6", "libpthread.so.0", "libdl.so.2")
     return toolchain.c_library([_LAYER / "layer.c", *parts], needs=needs, progress=progress)
 
 
 def run(command: Sequence[str], recording: TraceRecording) -> int:
-    """Run a program to its end under the layer, whose folder is prepared.
+    """Run a program to its end under the layer, with a prepared folder.
 
     Its input, output and errors are this process's own.
 
     Returns
     -------
     int
-        What it returned; below 0 the number of the signal that ended it.
+        Its exit status; below 0 minus the number of the signal that ended it.
 
     Raises
     ------
     InputError
         If there is no such program, or it cannot be recorded.
     """
-    found = runnable(command)
+    executable = runnable(command)
     environment = recording.environment(os.environ)
     before = {number: signal.getsignal(number) for number in _SIGNALS}
     try:
         child = subprocess.Popen(
-            [found, *command[1:]],
+            [executable, *command[1:]],
             env=environment,
-            executable=found,
+            executable=executable,
             preexec_fn=partial(_as_a_child, os.getpid()),
         )
-        # What to do about Ctrl-C the program decides, which gets it too; this process waits for its end.
+        # The program receives Ctrl-C, too, and decides what to do; this process waits for its end.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         signal.signal(signal.SIGQUIT, signal.SIG_IGN)
         signal.signal(signal.SIGTERM, lambda number, _: child.send_signal(number))
@@ -147,7 +147,7 @@ def run(command: Sequence[str], recording: TraceRecording) -> int:
 
 @contextmanager
 def energy_into(path: Path) -> Iterator[None]:
-    """Watch all energy sensors of this machine that work, and write what they saw; nothing without one."""
+    """Watch all working energy sensors of this machine, and write their readings; no file without one."""
     notes: list[str] = []
     watches = [(sensor.name, Watch(sensor, notes)) for sensor in open_sensors("auto")[0]]
     try:
@@ -163,18 +163,18 @@ def energy_into(path: Path) -> Iterator[None]:
 
 
 def runnable(command: Sequence[str]) -> str:
-    """Path of a program that can be recorded.
+    """Return the path of a program that can be recorded.
 
     Raises
     ------
     InputError
         If there is no such program, or no layer fits into it.
     """
-    found = shutil.which(command[0])
-    if found is None:
+    path = shutil.which(command[0])
+    if path is None:
         raise InputError(f"{command[0]}: expected a program to run, found none")
-    _refuse_static(Path(found))
-    return found
+    _refuse_static(Path(path))
+    return path
 
 
 def _as_a_child(parent: int) -> None:
@@ -188,7 +188,7 @@ def _refuse_static(path: Path) -> None:
         with path.open("rb") as file:
             head = file.read(1 << 16)
     except OSError:
-        return  # what cannot be read may still run
+        return  # an unreadable file may still run
     if head[:4] != b"\x7fELF" or head[4] != 2:
         return
     order = "little" if head[5] == 1 else "big"
@@ -197,7 +197,7 @@ def _refuse_static(path: Path) -> None:
         return int.from_bytes(head[at : at + size], order)  # type: ignore[arg-type]
 
     start, size, count = number(32, 8), number(54, 2), number(56, 2)
-    kinds = {number(start + place * size, 4) for place in range(count)}
+    kinds = {number(start + index * size, 4) for index in range(count)}
     interpreter = 3
     if interpreter not in kinds:
         raise InputError(f"{path}: expected a program that loads libraries, found a static one")
@@ -212,7 +212,7 @@ def capture(
     max_seconds: int = 60,
     outputs: bool = False,
 ) -> Iterator[Trace]:
-    """Record what this process does with OpenCL inside of the block.
+    """Record the OpenCL commands of this process inside of the block.
 
     Parameters
     ----------
@@ -232,7 +232,7 @@ def capture(
     Returns
     -------
     context manager of Trace
-        What is recorded, which can be read when the block has ended: ``launches``, ``to_pandas()``,
+        The trace, readable after the block: ``launches``, ``to_pandas()``,
         ``characterize()``.
 
     Raises
@@ -281,7 +281,7 @@ def _wake_loader() -> None:
     try:
         import pyopencl
     except ImportError:
-        return  # another way to OpenCL, which has to have been used first
+        return  # other bindings of OpenCL must have been used first
     try:
         pyopencl.get_platforms()
     except pyopencl.Error:

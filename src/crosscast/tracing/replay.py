@@ -1,4 +1,4 @@
-"""Launches out of a trace: to be run elsewhere, and compared with what the device left in memory."""
+"""Replays of launches from a trace, and comparisons of their memory with the device's."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Replay", "ReplayComparison", "compared", "replay_of"]
 
-# By what OpenCL calls them
+# By OpenCL's names
 _ORDERS = {number: name for name, number in CHANNEL_ORDERS.items()}
 _CHANNELS = {number: kind for kind, number in CHANNEL_TYPES.items()}
 _Addressing = Literal["none", "clamp_to_edge", "clamp", "repeat", "mirrored_repeat"]
@@ -48,21 +48,21 @@ _DEEPEST = 20
 
 @dataclass(frozen=True)
 class Replay:
-    """A launch that can be run again."""
+    """A launch of a trace to run again."""
 
     launch: Launch
-    doubts: tuple[str, ...] = ()  # What may differ from the program's own launch, as sentences
+    doubts: tuple[str, ...] = ()  # Possible differences from the program's launch, as sentences
 
 
 def replay_of(process: TracedProcess, row: int) -> Replay:
-    """The launch of this row.
+    """Return the launch of a row.
 
     Raises
     ------
     UnsupportedError
-        If the trace has not all that it needs.
+        If the trace lacks a part of it.
     InputError
-        If a file of the trace is not there, or not as the trace says.
+        If a file of the trace is missing, or differs from its record.
     """
     launches = process.launches
     record = process.kernels[int(launches["kernel"][row])]
@@ -76,9 +76,9 @@ def replay_of(process: TracedProcess, row: int) -> Replay:
     if len(args) != len(parameters):
         raise UnsupportedError(f"{record.name}: {len(args)} arguments for {len(parameters)} parameters")
     _refuse_overlaps(process, args, record.name)
-    kept = process.kept.get(row, ([], []))[0]
-    made = _Arguments(process, record.name, kept)
-    values = tuple(made.value(place, args[place], each) for place, each in enumerate(parameters))
+    snapshots = process.launch_snapshots.get(row, ([], []))[0]
+    arguments = _Arguments(process, record.name, snapshots)
+    values = tuple(arguments.value(index, args[index], each) for index, each in enumerate(parameters))
     extent, local, offset = process.sizes[int(launches["sizes"][row])]
     doubts: list[str] = []
     if not local:
@@ -114,7 +114,7 @@ def _program(process: TracedProcess, number: int, depth: int = 0) -> Program:
 
 
 def _linked(process: TracedProcess, parts: Sequence[int], depth: int) -> Program:
-    """Sources that were compiled alike, one after the other."""
+    """Concatenate sources with equal build options."""
     if depth > _DEEPEST:
         raise UnsupportedError("its program is linked from itself")
     programs = [_program(process, part, depth) for part in parts]
@@ -126,7 +126,7 @@ def _linked(process: TracedProcess, parts: Sequence[int], depth: int) -> Program
 
 
 def _with_headers(process: TracedProcess, text: str, headers: dict[str, int]) -> str:
-    """A source with the headers that the program gave in memory in the places of their includes."""
+    """Inline the headers that the program passed in memory into a source."""
 
     def find(name: str, quoted: bool, of: str) -> Header | None:
         del quoted, of
@@ -141,7 +141,7 @@ def _with_headers(process: TracedProcess, text: str, headers: dict[str, int]) ->
 
 
 def _options(text: str, folder: Path) -> tuple[str, ...]:
-    """Build options as our compiler takes them: what only a vendor's driver knows is left out."""
+    """Return build options for our compiler, without those of vendors' drivers."""
     try:
         words = shlex.split(text)
     except ValueError as error:
@@ -152,19 +152,19 @@ def _options(text: str, folder: Path) -> tuple[str, ...]:
             options[-1] += word
         else:
             options.append(word)
-    kept = []
+    supported = []
     for option in options:
         if option.startswith("-I"):
-            kept.append(f"-I{folder / option[2:].strip()}")
+            supported.append(f"-I{folder / option[2:].strip()}")
         elif option.startswith(("-D", "-U", "-O", "-w", "-W", "-cl-")) and not option.startswith(
             ("-cl-nv-", "-cl-intel-", "-cl-amd-", "-cl-kernel-arg-info", "-Werror", "-WI,", "-Wf,", "-Wb,")
         ):
-            kept.append(option)
-    return tuple(kept)
+            supported.append(option)
+    return tuple(supported)
 
 
 def _refuse_overlaps(process: TracedProcess, args: Sequence[TracedArgument], name: str) -> None:
-    """Two parts of one buffer that overlap would be two separate memories here."""
+    """Refuse overlapping parts of one buffer, which a replay would hold separately."""
     spans = set()
     for arg in args:
         memory = process.memories.get(arg) if type(arg) is int else None
@@ -177,16 +177,16 @@ def _refuse_overlaps(process: TracedProcess, args: Sequence[TracedArgument], nam
 
 
 class _Arguments:
-    """Arguments of a launch; memory that is passed twice is one array."""
+    """Arguments of a launch; memory that is passed twice becomes one array."""
 
-    def __init__(self, process: TracedProcess, kernel: str, kept: Sequence[int]) -> None:
+    def __init__(self, process: TracedProcess, kernel: str, snapshots: Sequence[int]) -> None:
         self._process = process
         self._kernel = kernel
-        self._kept = kept
+        self._snapshots = snapshots
         self._known: dict[tuple[object, ...], Argument] = {}
 
-    def value(self, place: int, arg: TracedArgument, parameter: Parameter) -> Argument:
-        """The argument at this place."""
+    def value(self, index: int, arg: TracedArgument, parameter: Parameter) -> Argument:
+        """Return an argument of the replay, by its index."""
         if arg is False:
             raise self._refused(parameter, "was never set")
         if parameter.kind == "local":
@@ -205,24 +205,24 @@ class _Arguments:
             memory = self._process.memories[arg]
             key = memory.root, memory.origin, memory.size, parameter.kind == "image"
             if key not in self._known:
-                data = self._content(place, memory.size, parameter)
+                data = self._content(index, memory.size, parameter)
                 self._known[key] = (
                     _image(memory, data) if parameter.kind == "image" else _typed(data, parameter.type_name)
                 )
             return self._known[key]
         if isinstance(arg, list) and arg[:1] == ["v"]:
-            return self._shared(place, arg, parameter)
+            return self._shared(index, arg, parameter)
         raise self._refused(parameter, "is memory that is not known")
 
-    def _shared(self, place: int, arg: list[int | str], parameter: Parameter) -> Argument:
-        """Shared virtual memory, from the pointer that was passed to its end."""
+    def _shared(self, index: int, arg: list[int | str], parameter: Parameter) -> Argument:
+        """Return shared virtual memory, from the passed pointer to its end."""
         _, number, offset, size = arg
         for other in self._known:
             if other[0] == "v" and other[1] == number and other[2] != offset:
                 raise self._refused(parameter, "points into memory that another argument points into")
         key = ("v", number, offset)
         if key not in self._known:
-            data = self._content(place, int(size), parameter)[int(offset) :].copy()
+            data = self._content(index, int(size), parameter)[int(offset) :].copy()
             self._known[key] = _typed(data, parameter.type_name)
         return self._known[key]
 
@@ -233,11 +233,11 @@ class _Arguments:
             raise self._refused(parameter, "is a sampler that is not known")
         return Sampler(_ADDRESSING[record.addressing], record.filter == _LINEAR, bool(record.normalized))
 
-    def _content(self, place: int, size: int, parameter: Parameter) -> npt.NDArray[np.uint8]:
-        number = self._kept[place] if place < len(self._kept) else None
+    def _content(self, index: int, size: int, parameter: Parameter) -> npt.NDArray[np.uint8]:
+        number = self._snapshots[index] if index < len(self._snapshots) else None
         if number is None:
             raise UnsupportedError(f"{self._kernel}: its memory was not kept")
-        if number == -1:  # never written: what it holds means nothing
+        if number == -1:  # never written, so its content is undefined
             _check_size(size, self._kernel)
             return np.zeros(size, np.uint8)
         if number < 0:
@@ -262,7 +262,7 @@ def _check_size(size: int, kernel: str) -> None:
 
 
 def _typed(data: npt.NDArray[np.uint8], type_name: str) -> AnyArray:
-    """Bytes as numbers of the type that the parameter points to, where that is known."""
+    """View bytes as numbers of the type that the parameter points to, if it is known."""
     kind = ValueType.find(type_name)
     if kind is None or kind.pointer != "*":
         return data
@@ -271,7 +271,7 @@ def _typed(data: npt.NDArray[np.uint8], type_name: str) -> AnyArray:
 
 
 def _value(data: bytes, parameter: Parameter) -> Argument:
-    """A number, or the numbers of a vector, where the type is known; else bytes, as of a structure."""
+    """Return a number, or the numbers of a vector, if the type is known; else bytes, as of a structure."""
     kind = ValueType.find(parameter.type_name)
     if kind is None or kind.pointer or parameter.indirect or len(data) % kind.dtype.itemsize:
         return data
@@ -294,15 +294,15 @@ def _image(memory: TracedMemory, data: npt.NDArray[np.uint8]) -> Image:
 
 @dataclass(frozen=True)
 class ReplayComparison:
-    """How what a replay left in memory differs from what the device left."""
+    """Differences between the memory after a replay and after the launch on the device."""
 
-    values: int  # That were compared
+    values: int  # Compared values
     differing: int
     largest: float  # Relative difference of floating-point numbers
 
     @property
     def verdict(self) -> Literal["equal", "rounding", "different", "not compared"]:
-        """In a word."""
+        """The comparison in a word."""
         if not self.values:
             return "not compared"
         if not self.differing:
@@ -314,25 +314,25 @@ _ROUNDING = 1e-3
 
 
 def compared(process: TracedProcess, row: int, launch: Launch) -> ReplayComparison:
-    """Compare the memory of a launch that was run again with what the device left there."""
+    """Compare the memory after a replay with that after the launch on the device."""
     values = differing = 0
     largest = 0.0
     types = [each.type_name for each in frontend.parameters(launch.kernel.program, launch.kernel.name)]
     for number, argument, type_name in zip(
-        process.kept.get(row, ([], []))[1], launch.args, types, strict=False
+        process.launch_snapshots.get(row, ([], []))[1], launch.args, types, strict=False
     ):
         if number < 0 or number not in process.snapshots or not isinstance(argument, np.ndarray | Image):
             continue
-        found = (argument.array if isinstance(argument, Image) else argument).reshape(-1)
+        replayed = (argument.array if isinstance(argument, Image) else argument).reshape(-1)
         content = np.frombuffer(process.snapshot(number), np.uint8)
-        size = min(found.nbytes, content.size) // found.itemsize
-        left, right = found[:size], content[: size * found.itemsize].view(found.dtype)
+        size = min(replayed.nbytes, content.size) // replayed.itemsize
+        left, right = replayed[:size], content[: size * replayed.itemsize].view(replayed.dtype)
         if (kind := ValueType.find(type_name)) and kind.width == 3:
-            # What the fourth element of three holds is undefined.
-            told = np.arange(size) % 4 != 3
-            left, right, size = left[told], right[told], int(told.sum())
+            # The fourth element of a vector of three is undefined.
+            defined = np.arange(size) % 4 != 3
+            left, right, size = left[defined], right[defined], int(defined.sum())
         unequal = left != right
-        if found.dtype.kind == "f":
+        if replayed.dtype.kind == "f":
             unequal &= ~(np.isnan(left) & np.isnan(right))
         values += size
         differing += int(unequal.sum())
@@ -342,7 +342,7 @@ def compared(process: TracedProcess, row: int, launch: Launch) -> ReplayComparis
 
 
 def _difference(left: AnyArray, right: AnyArray) -> float:
-    """Largest difference of floating-point numbers relative to the largest number."""
+    """Return the largest difference of floating-point numbers, relative to the largest number."""
     if left.dtype.kind != "f" or not (np.isfinite(left) == np.isfinite(right)).all():
         return float("inf")
     finite = np.isfinite(left)

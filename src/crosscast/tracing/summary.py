@@ -1,4 +1,4 @@
-"""What a recorded program did: its kernels by class of launch, its transfers, and what is not known of it."""
+"""The summary of a recorded program: kernels by class of launches, transfers, and gaps of the recording."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ __all__ = [
 
 @dataclass(eq=False)
 class Trace(Tabular):
-    """The folder of a trace, which is read when it is first asked."""
+    """The folder of a trace, read on first use."""
 
     folder: Path
 
     @cached_property
     def processes(self) -> list[TracedProcess]:
-        """The processes that used OpenCL, in the order of their beginning."""
+        """The processes that used OpenCL, in the order of their start."""
         return read_processes(self.folder)
 
     @property
@@ -55,11 +55,11 @@ class Trace(Tabular):
         return [(process, row) for process in self.processes for row in range(len(process))]
 
     def columns(self) -> Mapping[str, Sequence[object]]:
-        """A row a launch, in the order of the program."""
+        """Return the columns of a table with a row for each launch, in the order of the program."""
         columns: dict[str, list[object]] = defaultdict(list)
         for process in self.processes:
             number = [process.kernels[kernel] for kernel in process.launches["kernel"].tolist()]
-            sizes = [process.sizes[place] for place in process.launches["sizes"].tolist()]
+            sizes = [process.sizes[index] for index in process.launches["sizes"].tolist()]
             queues = [process.queues[queue] for queue in process.launches["queue"].tolist()]
             columns["process"] += [process.pid] * len(process)
             columns["kernel"] += [kernel.name for kernel in number]
@@ -71,11 +71,11 @@ class Trace(Tabular):
             columns["enqueued_s"] += ((process.launches["begun_ns"] - process.begun_ns) / 1e9).tolist()
             columns["time_s"] += process.seconds.tolist()
             columns["result"] += process.launches["result"].tolist()
-            columns["memory_kept"] += [process.is_kept(row) for row in range(len(process))]
+            columns["memory_kept"] += [process.has_memory(row) for row in range(len(process))]
         return columns
 
     def characterize(self) -> list[Profile]:
-        """Profile a launch of each class whose memory was kept, as ``crosscast characterize`` does.
+        """Profile a launch of each class with stored memory, as ``crosscast characterize`` does.
 
         Raises
         ------
@@ -85,12 +85,12 @@ class Trace(Tabular):
         return [each.profile for each in replayed(summary_of(self)) if each.profile is not None]
 
     def save_launches(self, folder: str | Path) -> list[Path]:
-        """Write a launch file for each class of launches that can be run again, with its arrays beside it.
+        """Write a launch file for each class with a replayable launch, with its arrays beside it.
 
         Parameters
         ----------
         folder
-            A folder, which is made if it is not there.
+            A folder, created if it is missing.
 
         Returns
         -------
@@ -110,9 +110,9 @@ class Trace(Tabular):
         return paths
 
     def replays(self) -> Iterator[Launch]:
-        """The launches that can be run again, a launch a class."""
+        """Yield a replayable launch of each class."""
         for each in summary_of(self).classes:
-            for process, row in each.kept:
+            for process, row in each.replayable:
                 try:
                     launch = replay_of(process, row).launch
                 except CrosscastError:
@@ -126,17 +126,17 @@ class LaunchClass:
     """Launches of one kernel with the same sizes, and memory of the same sizes."""
 
     kernel: str
-    source: str  # What its program is known by
+    source: str  # File of its program, or its number
     sizes: Sizes
     device: str
-    # Process and row of each; where the program ran twice, of the run without copies of memory
+    # Process and row of each; if the program ran twice, of the run without copies of memory
     rows: Sequence[tuple[TracedProcess, int]]
-    kept: Sequence[tuple[TracedProcess, int]]  # Those whose memory was to be kept
-    memory_bytes: int = 0  # Of all its arguments
+    replayable: Sequence[tuple[TracedProcess, int]]  # Those with snapshots of memory
+    memory_bytes: int = 0  # Of all arguments
 
     @property
     def family(self) -> tuple[object, ...]:
-        """What launches of a kernel have in common whose sizes grow or shrink."""
+        """The key of classes that differ in their sizes only."""
         return self.kernel, self.source, self.device, len(self.sizes[0]), self.sizes[1]
 
     @property
@@ -146,7 +146,7 @@ class LaunchClass:
 
     @property
     def count(self) -> int:
-        """How many launches there are."""
+        """Number of launches."""
         return len(self.rows)
 
     @cached_property
@@ -155,23 +155,23 @@ class LaunchClass:
 
     @property
     def timed(self) -> int:
-        """How many were timed."""
+        """Number of timed launches."""
         return len(self._timed)
 
     @cached_property
     def times(self) -> list[float]:
-        """Seconds of those whose memory was not read, if there are any, as reading disturbs times."""
-        undisturbed = [(process, row) for process, row in self._timed if row not in process.kept]
+        """Times in seconds, if possible of launches without reads of memory, as these disturb times."""
+        undisturbed = [(process, row) for process, row in self._timed if row not in process.launch_snapshots]
         return [float(process.seconds[row]) for process, row in undisturbed or self._timed]
 
     @cached_property
     def median_s(self) -> float | None:
-        """Seconds of one on the device; none if none was timed."""
+        """Median time on the device in seconds; ``None`` if none was timed."""
         return float(np.median(self.times)) if self.times else None
 
     @cached_property
     def seconds(self) -> float:
-        """On the device, of all; what was not timed counts as the median."""
+        """Total time on the device, with the median for launches that were not timed."""
         return sum(self.times) + (self.count - len(self.times)) * (self.median_s or 0.0)
 
     @property
@@ -188,7 +188,7 @@ class Transfers:
     kind: str
     count: int
     bytes: int
-    seconds: float | None  # On the device; none if none was timed
+    seconds: float | None  # On the device; `None` if none was timed
 
 
 @dataclass(frozen=True, eq=False)
@@ -197,30 +197,30 @@ class Summary:
 
     trace: Trace
     command: str
-    classes: Sequence[LaunchClass]  # The longest together first
+    classes: Sequence[LaunchClass]  # By descending total time
     transfers: Sequence[Transfers]
-    wall_s: float  # From the first command to the end of the last
+    wall_s: float  # From the first command to the end of the last one
     device_s: float  # Of all kernels
-    doubts: Sequence[str]  # What was not recorded, as sentences
+    doubts: Sequence[str]  # Gaps of the recording, as sentences
     energy: Sequence[Energy] = ()  # Of the whole run, by sensor and domain
 
     @property
     def launches(self) -> int:
-        """How many launches there are."""
+        """Number of launches."""
         return sum(each.count for each in self.classes)
 
     @cached_property
     def families(self) -> list[list[int]]:
-        """Places of classes, together where a kernel has many sizes; the longest first."""
-        found: dict[object, list[int]] = defaultdict(list)
-        for place, each in enumerate(self.classes):
-            found[each.family].append(place)
+        """Indices of classes, grouped where a kernel has many sizes; by descending total time."""
+        by_family: dict[object, list[int]] = defaultdict(list)
+        for index, each in enumerate(self.classes):
+            by_family[each.family].append(index)
         apart = [
             part
-            for places in found.values()
-            for part in ([places] if len(places) > _MOST_SIZES else [[place] for place in places])
+            for indices in by_family.values()
+            for part in ([indices] if len(indices) > _MOST_SIZES else [[index] for index in indices])
         ]
-        return sorted(apart, key=lambda places: -sum(self.classes[place].seconds for place in places))
+        return sorted(apart, key=lambda indices: -sum(self.classes[index].seconds for index in indices))
 
     @property
     def transfer_s(self) -> float:
@@ -235,7 +235,7 @@ class Summary:
         return name or (Path(words[0]).name if words else "application")
 
     def kernel_facts(self) -> list[dict[str, object]]:
-        """Each class of launches, for JSON."""
+        """Return each class of launches, for JSON."""
         return [
             {
                 "kernel": each.kernel,
@@ -243,7 +243,7 @@ class Summary:
                 "local_size": list(each.sizes[1]) or None,
                 "device": each.device,
                 "launches": each.count,
-                "kept": sum(process.is_kept(row) for process, row in each.kept),
+                "kept": sum(process.has_memory(row) for process, row in each.replayable),
                 "time_s": each.seconds,
                 "median_s": each.median_s,
             }
@@ -251,7 +251,7 @@ class Summary:
         ]
 
     def to_dict(self) -> dict[str, object]:
-        """The summary, for JSON."""
+        """Return the summary, for JSON."""
         return {
             "command": self.command,
             "wall_s": self.wall_s,
@@ -265,19 +265,19 @@ class Summary:
 
 
 def summary_of(trace: Trace) -> Summary:
-    """Sum up a trace; times are of the run without copies of memory, if the program ran twice."""
+    """Summarize a trace; times are of the run without copies of memory, if the program ran twice."""
     undisturbed = trace.folder / "times"
     timed = Trace(undisturbed) if undisturbed.is_dir() else trace
     with_times = timed.processes
-    kept: dict[_Class, list[tuple[TracedProcess, int]]] = defaultdict(list)
+    replayable: dict[_Class, list[tuple[TracedProcess, int]]] = defaultdict(list)
     for key, process, row in _keys(trace.processes):
-        if row in process.kept:
-            kept[key].append((process, row))
+        if row in process.launch_snapshots:
+            replayable[key].append((process, row))
     rows: dict[_Class, list[tuple[TracedProcess, int]]] = defaultdict(list)
     for key, process, row in _keys(with_times):
         rows[key].append((process, row))
     classes = [
-        LaunchClass(name, source, sizes, device, rows[key], kept[key], sum(n for n in shape if n))
+        LaunchClass(name, source, sizes, device, rows[key], replayable[key], sum(n for n in shape if n))
         for key in rows
         for name, source, sizes, device, shape in [key]
     ]
@@ -290,17 +290,17 @@ def summary_of(trace: Trace) -> Summary:
         _transfers(with_times),
         _wall(with_times),
         sum(each.seconds for each in classes),
-        [*_doubts(trace.processes), *_not_kept(classes)],
+        [*_doubts(trace.processes), *_without_memory(classes)],
         read_energy(timed.folder),
     )
 
 
 _Class = tuple[str, str, Sizes, str, tuple[int | None, ...]]
-"""Kernel, source, sizes, device, and bytes of each argument that is memory."""
+"""Kernel, source, sizes, device, and bytes of each memory argument."""
 
 
 def _keys(processes: Iterable[TracedProcess]) -> Iterator[tuple[_Class, TracedProcess, int]]:
-    """The class of each launch: its kernel, sizes, and the sizes of its memory."""
+    """Yield each launch with its class: its kernel, sizes, and the sizes of its memory."""
     for process in processes:
         shapes: dict[int, tuple[int | None, ...]] = {}
         columns = (process.launches[name].tolist() for name in ("kernel", "sizes", "args", "queue"))
@@ -330,38 +330,38 @@ class _TransferSums:
 
 
 def _transfers(processes: Iterable[TracedProcess]) -> list[Transfers]:
-    found: dict[str, _TransferSums] = {}
+    sums_of: dict[str, _TransferSums] = {}
     for process in processes:
         for number, memory in process.memories.items():
             if memory.root == number and memory.flags & _COPY_HOST_PTR:
-                sums = found.setdefault(UPLOAD, _TransferSums())
+                sums = sums_of.setdefault(UPLOAD, _TransferSums())
                 sums.count += 1
                 sums.size += memory.size
         kinds = process.transfers["kind"]
-        for place, name in enumerate(process.transfer_kinds):
-            rows = kinds == place
+        for index, name in enumerate(process.transfer_kinds):
+            rows = kinds == index
             times = process.transfer_seconds[rows]
             known = times[np.isfinite(times)]
-            sums = found.setdefault(name, _TransferSums())
+            sums = sums_of.setdefault(name, _TransferSums())
             sums.count += int(rows.sum())
             sums.size += int(process.transfers["bytes"][rows].sum())
             sums.timed += len(known)
             sums.seconds += float(known.sum())
-    make_folder = [
+    transfers = [
         Transfers(name, sums.count, sums.size, sums.seconds if sums.timed else None)
-        for name, sums in found.items()
+        for name, sums in sums_of.items()
         if sums.count
     ]
-    return sorted(make_folder, key=lambda each: (-(each.seconds or 0.0), each.kind))
+    return sorted(transfers, key=lambda each: (-(each.seconds or 0.0), each.kind))
 
 
 _COPY_HOST_PTR = 1 << 5
 UPLOAD = "upload at creation"
-"""Memory that is made with what it holds; it has no event, and so no time."""
+"""Memory that is created with its content; it has no event, and so no time."""
 
 
 def _wall(processes: Iterable[TracedProcess]) -> float:
-    """Longest time of a process from its first command to the last."""
+    """Return the longest time of a process from its first command to the last."""
     longest = 0.0
     for process in processes:
         launches, transfers = process.launches, process.transfers
@@ -373,7 +373,7 @@ def _wall(processes: Iterable[TracedProcess]) -> float:
 
 
 def _doubts(processes: Sequence[TracedProcess]) -> list[str]:
-    """What was not recorded."""
+    """Return the gaps of a recording, as sentences."""
     doubts = []
     for process in processes:
         if not process.ended:
@@ -390,31 +390,31 @@ def _doubts(processes: Sequence[TracedProcess]) -> list[str]:
     return list(dict.fromkeys(doubts))
 
 
-def _not_kept(classes: Sequence[LaunchClass]) -> list[str]:
-    families = {each.family for each in classes if each.kept}
+def _without_memory(classes: Sequence[LaunchClass]) -> list[str]:
+    families = {each.family for each in classes if each.replayable}
     bare = [each for each in classes if each.family not in families]
     if not bare:
         return []
     launches = sum(each.count for each in bare)
-    told = f"{launches} launches in {len(bare)} of {len(classes)} classes have no profile"
-    return [f"{told}: none of their memory was kept"]
+    number = f"{launches} launches in {len(bare)} of {len(classes)} classes"
+    return [f"{number} have no profile: none of their memory was kept"]
 
 
 @dataclass(frozen=True)
 class Replayed:
-    """What came of running a class's launch again: a profile, or why there is none."""
+    """The result of replaying a launch of a class: a profile, or the reason for none."""
 
     profile: Profile | None = None
     refused: str = ""
-    comparison: ReplayComparison | None = None  # With what the device left; none if that was not kept
+    comparison: ReplayComparison | None = None  # With the device's memory, if that was stored
     doubts: Sequence[str] = field(default=())
-    # Where none of its own launches was run again: places of others of its family, and how many launches of
-    # each take as long as one of its own
-    like: Mapping[int, float] = field(default_factory=dict)
+    # If no launch of the class was replayed: for classes of its family, by index, the number of launches that
+    # take as long as one of its own
+    interpolation: Mapping[int, float] = field(default_factory=dict)
 
 
 _MOST_SIZES = 8
-"""Sizes of a kernel that are characterized; those between are interpolated."""
+"""Characterized sizes of a kernel; others are interpolated."""
 
 
 def _characterized(launch: Launch, number: int) -> Profile:
@@ -424,14 +424,14 @@ def _characterized(launch: Launch, number: int) -> Profile:
 def replayed(
     summary: Summary, characterized: Callable[[Launch, int], Profile] = _characterized
 ) -> list[Replayed]:
-    """Characterize a launch of each class, and compare what it leaves with what the device left.
+    """Characterize a launch of each class, and compare its memory afterwards with the device's.
 
     Parameters
     ----------
     summary
         The program.
     characterized
-        Profiles a launch; its number is that among the launches of its process.
+        Profiles a launch, with its number among the launches of its process.
 
     Returns
     -------
@@ -439,43 +439,43 @@ def replayed(
         One a class, in their order.
     """
     families: dict[object, list[int]] = defaultdict(list)
-    for place, each in enumerate(summary.classes):
-        families[each.family].append(place)
-    found: dict[int, Replayed] = {}
-    for places in families.values():
-        for place in _chosen(summary, places):
-            found[place] = _replayed(summary, summary.classes[place], characterized)
-        # What was refused at some sizes may be possible at others.
-        for place in places:
-            if place not in found and not any(found[each].profile for each in places if each in found):
-                found[place] = _replayed(summary, summary.classes[place], characterized)
-        known = [place for place in places if place in found and found[place].profile]
-        for place in places:
-            if known and (place not in found or not summary.classes[place].kept):
-                found[place] = Replayed(like=_between(summary.classes, place, known))
-    return [found[place] for place in range(len(summary.classes))]
+    for index, each in enumerate(summary.classes):
+        families[each.family].append(index)
+    results: dict[int, Replayed] = {}
+    for indices in families.values():
+        for index in _chosen(summary, indices):
+            results[index] = _replayed(summary, summary.classes[index], characterized)
+        # A kernel that is refused at some sizes may be possible at others.
+        for index in indices:
+            if index not in results and not any(results[each].profile for each in indices if each in results):
+                results[index] = _replayed(summary, summary.classes[index], characterized)
+        known = [index for index in indices if index in results and results[index].profile]
+        for index in indices:
+            if known and (index not in results or not summary.classes[index].replayable):
+                results[index] = Replayed(interpolation=_between(summary.classes, index, known))
+    return [results[index] for index in range(len(summary.classes))]
 
 
-def _chosen(summary: Summary, places: Sequence[int]) -> list[int]:
-    """Classes that are run again, of all sizes of a family: the least, the largest, and some between."""
-    kept = sorted(
-        (place for place in places if summary.classes[place].kept),
-        key=lambda place: (summary.classes[place].work_items, summary.classes[place].memory_bytes, -place),
+def _chosen(summary: Summary, indices: Sequence[int]) -> list[int]:
+    """Return the classes to replay, of all sizes of a family: the smallest, the largest, and some between."""
+    replayable = sorted(
+        (index for index in indices if summary.classes[index].replayable),
+        key=lambda index: (summary.classes[index].work_items, summary.classes[index].memory_bytes, -index),
     )
-    if len(kept) <= _MOST_SIZES:
-        return sorted(kept) or list(places[:1])
-    return sorted({kept[round(at)] for at in np.linspace(0, len(kept) - 1, _MOST_SIZES)})
+    if len(replayable) <= _MOST_SIZES:
+        return sorted(replayable) or list(indices[:1])
+    return sorted({replayable[round(at)] for at in np.linspace(0, len(replayable) - 1, _MOST_SIZES)})
 
 
-def _between(classes: Sequence[LaunchClass], place: int, known: Sequence[int]) -> dict[int, float]:
-    """How many launches of known classes take as long as one of this: linear between two in work-items.
+def _between(classes: Sequence[LaunchClass], index: int, known: Sequence[int]) -> dict[int, float]:
+    """Return the numbers of launches of known classes that take as long as one of this: linear in work-items.
 
-    Work grows with the work-items of a family, whose counts for each are alike; where all have as many, with
-    the bytes of memory. Below the least it is taken to be as much, beyond the largest in proportion.
+    The work of a family is taken to grow with its work-items or, if all have as many, with the bytes of
+    memory. Below the smallest class it is constant, beyond the largest proportional.
     """
     by_items = len({classes[each].work_items for each in known}) > 1
     extent = [each.work_items if by_items else each.memory_bytes or 1 for each in classes]
-    wanted = extent[place]
+    wanted = extent[index]
     ordered = sorted(known, key=lambda each: (extent[each], each))
     less = [each for each in ordered if extent[each] <= wanted]
     more = [each for each in ordered if extent[each] >= wanted]
@@ -491,23 +491,25 @@ def _between(classes: Sequence[LaunchClass], place: int, known: Sequence[int]) -
 
 
 def interpolated(summary: Summary, replayed: Sequence[Replayed]) -> tuple[int, int, float | None]:
-    """Launches and sizes whose times are interpolated, and by which share their recorded times differ."""
+    """Return the numbers of launches and sizes with interpolated times, and the relative error of these."""
     classes = summary.classes
-    rows = [(each, one.like) for each, one in zip(classes, replayed, strict=True) if one.like]
-    pairs = [
-        (each.seconds, each.count * sum(n * (classes[place].median_s or 0.0) for place, n in like.items()))
-        for each, like in rows
-        if each.median_s and all(classes[place].median_s for place in like)
+    rows = [
+        (each, one.interpolation) for each, one in zip(classes, replayed, strict=True) if one.interpolation
     ]
-    recorded, make_folder = (sum(side) for side in zip(*pairs, strict=True)) if pairs else (0.0, 0.0)
-    return sum(each.count for each, _ in rows), len(rows), make_folder / recorded - 1 if recorded else None
+    pairs = [
+        (each.seconds, each.count * sum(n * (classes[index].median_s or 0.0) for index, n in shares.items()))
+        for each, shares in rows
+        if each.median_s and all(classes[index].median_s for index in shares)
+    ]
+    recorded, estimated = (sum(side) for side in zip(*pairs, strict=True)) if pairs else (0.0, 0.0)
+    return sum(each.count for each, _ in rows), len(rows), estimated / recorded - 1 if recorded else None
 
 
 def _replayed(
     summary: Summary, each: LaunchClass, characterized: Callable[[Launch, int], Profile]
 ) -> Replayed:
     refused = "no launch of this class was kept with its memory"
-    for process, row in each.kept:
+    for process, row in each.replayable:
         try:
             replay = replay_of(process, row)
             profile = characterized(replay.launch, row)
@@ -530,7 +532,7 @@ def _replayed(
             invocation=row,
             launch={**profile.launch, "recorded": recorded},
         )
-        outputs = process.kept[row][1]
+        outputs = process.launch_snapshots[row][1]
         # Some work-groups leave no output.
         is_whole = "sampled" not in profile.launch
         comparison = compared(process, row, replay.launch) if outputs and is_whole else None

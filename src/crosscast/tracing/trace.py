@@ -1,7 +1,7 @@
 """The trace of a recorded program: a file a process, with a JSON array a line.
 
-Nothing in a trace is believed: names of files are checked before they are opened, and a line that is not as
-the layer writes it is refused.
+Traces are untrusted input: names of files are checked before they are opened, and a line not in the layer's
+format is refused.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ _MARKS = ("s", "v", "u")
 _LONGEST_ARGUMENT = 4
 
 TracedArgument = int | str | bool | None | list[int | str]
-"""An argument as `commands.h` writes it."""
+"""An argument in the format of `commands.h`."""
 
 
 @dataclass(frozen=True)
 class TracedQueue:
-    """A command queue, and the device that it is of."""
+    """A command queue and its device."""
 
     properties: int
     profiling: bool
@@ -54,7 +54,7 @@ class TracedQueue:
 
 @dataclass(frozen=True)
 class Build:
-    """How a program was compiled."""
+    """The compilation of a program."""
 
     how: str
     result: int
@@ -66,7 +66,7 @@ class Build:
 
 @dataclass(frozen=True)
 class ProgramRecord:
-    """A program: a source, SPIR-V (``il``), linked from parts, or what nothing can be said of."""
+    """A program: a source, SPIR-V (``il``), linked from parts, or of another form."""
 
     form: str
     file: str
@@ -122,13 +122,13 @@ _TIME = ("number", "queued_ns", "submit_ns", "start_ns", "run_ns")
 
 @dataclass(eq=False)
 class TracedProcess:
-    """What one process of the program did."""
+    """The OpenCL commands of one process of the program."""
 
     path: Path
     pid: int
     parent: int
-    begun_ns: int  # By the clock that `begun_ns` of commands are of
-    wall_ns: int  # The same moment since 1970
+    begun_ns: int  # By the clock of the commands' `begun_ns`
+    wall_ns: int  # The same moment, since the epoch
     way: str  # "layer" or "preload"
     executable: str
     command: str
@@ -142,12 +142,12 @@ class TracedProcess:
     sizes: list[Sizes] = field(default_factory=list)
     arguments: list[list[TracedArgument]] = field(default_factory=list)
     transfer_kinds: list[str] = field(default_factory=list)
-    # Snapshots of a launch's arguments before it, by its row, and after it; below 0 says why there is none
-    kept: dict[int, tuple[list[int], list[int]]] = field(default_factory=dict)
+    # Snapshots of a launch's arguments before and after it, by its row; below 0 the reason for none
+    launch_snapshots: dict[int, tuple[list[int], list[int]]] = field(default_factory=dict)
     notes: list[tuple[str, str]] = field(default_factory=list)
-    ended: bool = False  # Whether the recording came to its end
-    unfinished: int = 0  # Commands that had not ended then
-    untimed: int = 0  # Commands too many to be timed
+    ended: bool = False  # Whether the recording is complete
+    unfinished: int = 0  # Commands in progress at its end
+    untimed: int = 0  # Commands beyond the limit of timed ones
     launches: dict[str, Integers] = field(default_factory=dict)
     transfers: dict[str, Integers] = field(default_factory=dict)
 
@@ -156,22 +156,22 @@ class TracedProcess:
 
     @cached_property
     def seconds(self) -> Reals:
-        """How long each launch ran on the device; not a number where it is not known."""
+        """Time of each launch on the device; NaN where it is not known."""
         return self._times("run_ns", self.launches["number"])
 
     @cached_property
     def starts(self) -> Reals:
-        """When each launch began, in seconds of the device's clock; not a number where it is not known."""
+        """Start of each launch, in seconds of the device's clock; NaN where it is not known."""
         return self._times("start", self.launches["number"])
 
     @cached_property
     def transfer_seconds(self) -> Reals:
-        """How long each transfer took on the device; not a number where it is not known."""
+        """Time of each transfer on the device; NaN where it is not known."""
         return self._times("run_ns", self.transfers["number"])
 
     @cached_property
     def transfer_starts(self) -> Reals:
-        """When each transfer began, in seconds of the device's clock."""
+        """Start of each transfer, in seconds of the device's clock."""
         return self._times("start", self.transfers["number"])
 
     def _times(self, what: str, numbers: Integers) -> Reals:
@@ -179,46 +179,46 @@ class TracedProcess:
         values = (
             times["queued_ns"] + times["submit_ns"] + times["start_ns"] if what == "start" else times[what]
         )
-        found = np.full(len(numbers), np.nan)
+        seconds = np.full(len(numbers), np.nan)
         if len(values) and len(numbers):
             order = np.argsort(times["number"], kind="stable")
-            places = np.searchsorted(times["number"][order], numbers).clip(max=len(order) - 1)
-            rows = order[places]
-            there = times["number"][rows] == numbers
-            found[there] = values[rows[there]] / 1e9
-        return found
+            ranks = np.searchsorted(times["number"][order], numbers).clip(max=len(order) - 1)
+            rows = order[ranks]
+            timed = times["number"][rows] == numbers
+            seconds[timed] = values[rows[timed]] / 1e9
+        return seconds
 
     _time_columns: dict[str, Integers] = field(default_factory=dict)
 
-    def is_kept(self, row: int) -> bool:
-        """Whether all memory that a launch reads was kept: none was over a limit or refused."""
-        return row in self.kept and min(self.kept[row][0], default=0) >= -1
+    def has_memory(self, row: int) -> bool:
+        """Whether all memory that a launch reads was stored: none was over a limit or refused."""
+        return row in self.launch_snapshots and min(self.launch_snapshots[row][0], default=0) >= -1
 
     def kernel_name(self, row: int) -> str:
-        """Name of the kernel of a launch."""
+        """Return the name of the kernel of a launch."""
         return self.kernels[int(self.launches["kernel"][row])].name
 
     def snapshot(self, number: int) -> bytes:
-        """The content of a snapshot.
+        """Return the content of a snapshot.
 
         Raises
         ------
         InputError
-            If its file is not there, or not as large as the trace says.
+            If its file is missing, or its size differs from the record.
         """
         name, size = self.snapshots[number]
         path = self.path.parent / name
         try:
-            found = path.stat().st_size
-            if found != size:
-                raise InputError(f"{path}: expected {size} bytes, found {found}")
+            nbytes = path.stat().st_size
+            if nbytes != size:
+                raise InputError(f"{path}: expected {size} bytes, found {nbytes}")
             return path.read_bytes()
         except OSError as error:
             raise InputError(f"{path}: cannot be read ({error.strerror})") from error
 
 
 def read_processes(folder: Path) -> list[TracedProcess]:
-    """The processes that used OpenCL, in the order of their beginning.
+    """Return the processes that used OpenCL, in the order of their start.
 
     Raises
     ------
@@ -227,14 +227,14 @@ def read_processes(folder: Path) -> list[TracedProcess]:
     """
     if not is_trace(folder):
         raise InputError(f"{folder}: expected the folder of a trace, found no {_TRACE_FILE} in it")
-    found = map(_read, sorted(folder.glob(_TRACE_FILE)))
-    known = [process for process in found if process is not None]
+    processes = map(_read, sorted(folder.glob(_TRACE_FILE)))
+    known = [process for process in processes if process is not None]
     return sorted(known, key=lambda process: (process.wall_ns, process.pid))
 
 
 @dataclass(frozen=True)
 class Energy:
-    """What a sensor of the machine saw while the program ran."""
+    """The reading of a sensor of the machine for the whole run."""
 
     sensor: str
     domain: str
@@ -243,12 +243,12 @@ class Energy:
 
 
 def read_energy(folder: Path) -> list[Energy]:
-    """What sensors saw; nothing where there was none.
+    """Return the readings of sensors; none without a file.
 
     Raises
     ------
     InputError
-        If the file is not as it was written.
+        If the file is not in the format of readings.
     """
     path = folder / ENERGY_FILE
     if not path.is_file():
@@ -260,19 +260,19 @@ def read_energy(folder: Path) -> list[Energy]:
 
 
 def is_trace(path: Path) -> bool:
-    """Whether this is a folder with a trace."""
+    """Whether a path is a folder with a trace."""
     return path.is_dir() and any(path.glob(_TRACE_FILE))
 
 
 def _read(path: Path) -> TracedProcess | None:
-    """A process, of whose file the end may be missing; none if not even its beginning is there."""
+    """Read a process from a file that may lack its end; ``None`` without a header."""
     decode = msgspec.json.Decoder(list[object]).decode
     process: TracedProcess | None = None
     rows: _Rows | None = None
     with path.open("rb") as file:
         for number, line in enumerate(iter(lambda: file.readline(_MOST_LINE), b""), 1):
             if not line.endswith(b"\n") or line[:1] == b"\0":
-                break  # torn by a crash, or what was never written
+                break  # cut off by a crash, or never written
             try:
                 record = decode(line)
                 if rows is None:
@@ -317,7 +317,7 @@ def _text(value: object) -> str:
     if not isinstance(value, str):
         raise ValueError("not a text")
     try:
-        # The layer writes bytes as they are, one a character.
+        # The layer writes each byte as one character.
         return value.encode("latin-1").decode("utf-8", "replace")
     except UnicodeEncodeError:
         return value
@@ -337,7 +337,7 @@ def _file(value: object) -> str:
 
 
 def _check_sizes(sizes: Sizes) -> None:
-    """Global size, local size and offset of a launch: as many dimensions, and nothing below 0."""
+    """Check that the global size, local size and offset of a launch have equal dimensions, none below 0."""
     extent, local, offset = sizes
     numbers = _wholes([*extent, *local, *offset])
     if not 1 <= len(extent) <= 3 or any(len(each) not in (0, len(extent)) for each in (local, offset)):
@@ -359,11 +359,11 @@ def _argument(value: object) -> TracedArgument:
 
 
 class _Rows:
-    """The records of a process, as they come."""
+    """The records of a process, in the order of its file."""
 
     def __init__(self, process: TracedProcess) -> None:
         self._process = process
-        # Row after row, as columns are made of them at the end.
+        # By row; columns are made at the end.
         self._launch, self._transfer, self._time = array("q"), array("q"), array("q")
         self._sizes: dict[Sizes, int] = {}
         self._last: dict[int, int] = {}
@@ -387,12 +387,12 @@ class _Rows:
         self._add[str(record[0])](record)
 
     def finish(self) -> None:
-        """Give the process its tables."""
+        """Set the tables of the process."""
         process = self._process
 
         def columns(names: tuple[str, ...], values: array[int]) -> dict[str, Integers]:
             table = np.array(values, dtype=np.int64).reshape(-1, len(names))
-            return {name: table[:, place].copy() for place, name in enumerate(names)}
+            return {name: table[:, index].copy() for index, name in enumerate(names)}
 
         process.launches = columns(_LAUNCH, self._launch)
         process.transfers = columns(_TRANSFER, self._transfer)
@@ -408,14 +408,14 @@ class _Rows:
             self._last[kernel] = len(process.arguments)
             process.arguments.append([_argument(arg) for arg in args])
         sizes = (tuple(extent), tuple(local), tuple(offset))
-        place = self._sizes.get(sizes)
-        if place is None:
+        index = self._sizes.get(sizes)
+        if index is None:
             _check_sizes(sizes)
-            place = self._sizes[sizes] = len(self._sizes)
+            index = self._sizes[sizes] = len(self._sizes)
         if before:
-            process.kept[len(self._launch) // len(_LAUNCH)] = _wholes(before), _wholes(after)
+            process.launch_snapshots[len(self._launch) // len(_LAUNCH)] = _wholes(before), _wholes(after)
         before_ns, enqueue_ns, result = rest
-        values = (number, kernel, queue, thread, begun, before_ns, enqueue_ns, result, place)
+        values = (number, kernel, queue, thread, begun, before_ns, enqueue_ns, result, index)
         self._launch.extend((*values, self._last[kernel]))
 
     def _add_time(self, record: list[Any]) -> None:

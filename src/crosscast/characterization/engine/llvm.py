@@ -45,8 +45,8 @@ def build(
 ) -> tuple[bytes, list[str], bytes]:
     """Compile host IR, linked with the library functions that it calls; only `exported` names stay visible.
 
-    `native`, the uninstrumented kernel, is compiled as well if it is given. A `quick` build takes half as long,
-    and its code up to twice as long; both compute the same values.
+    `native`, the uninstrumented kernel, is compiled as well if it is given. A `quick` build takes
+    half as long, and its code up to twice as long; both compute the same values.
 
     Returns
     -------

@@ -119,9 +119,9 @@ class Cfd(Application):
         for normals, neighbours in zip(
             self.mesh.normals.astype(np.float64), self.mesh.neighbours, strict=True
         ):
-            there = np.where(neighbours == FAR_FIELD, far_field, state[:, neighbours.clip(min=0)])
-            fastest = np.maximum(_wave_speed(state, normals), _wave_speed(there, normals))
-            flux = (_flux(state, normals) + _flux(there, normals) - fastest * (there - state)) / 2
+            beside = np.where(neighbours == FAR_FIELD, far_field, state[:, neighbours.clip(min=0)])
+            fastest = np.maximum(_wave_speed(state, normals), _wave_speed(beside, normals))
+            flux = (_flux(state, normals) + _flux(beside, normals) - fastest * (beside - state)) / 2
             wall = np.zeros_like(state)
             wall[1:4] = _derived(state)[1] * normals
             total += np.where(neighbours == WALL, wall, flux)
@@ -151,7 +151,7 @@ def _flux(state: Array, normals: Array) -> Array:
 
 WALL = -1
 FAR_FIELD = -2
-"""What stands for a neighbour where there is none."""
+"""Number in place of a missing neighbour."""
 
 _PLATES = 0.02
 """Part of the faces between elements that are closed."""

@@ -26,7 +26,7 @@ class Csr(Application):
     parameters
         ``rows`` of the square matrix, and its ``elements``.
     seed
-        Start of the random numbers that place and fill them.
+        Seed of the random numbers that place and fill them.
     """
 
     name = "csr"
@@ -35,10 +35,10 @@ class Csr(Application):
     def __init__(self, parameters: Parameters, seed: int) -> None:
         rows, elements = parameters["rows"], parameters["elements"]
         random = np.random.default_rng(seed)
-        places = _distinct(random, rows * rows, elements)
-        counts = np.bincount(places // rows, minlength=rows)
+        cells = _distinct(random, rows * rows, elements)
+        counts = np.bincount(cells // rows, minlength=rows)
         self.row_starts = np.concatenate(([0], np.cumsum(counts))).astype(np.int32)
-        self.columns = (places % rows).astype(np.int32)
+        self.columns = (cells % rows).astype(np.int32)
         # So scaled, vectors keep their order of magnitude from product to product.
         self.values = random.standard_normal(elements, np.float32)
         self.values *= np.float32((rows / elements) ** 0.5)
@@ -50,13 +50,13 @@ class Csr(Application):
 
     @classmethod
     def fit(cls, nbytes: int) -> dict[str, int]:
-        """One element in 200 is there, as in the published runs: long rows in large matrices only."""
+        """Return parameters with one element in 200, as published: only large matrices have long rows."""
         # Bytes: 8 an element, and 12 a row with 4 for the end. Hence rows² / 25 + 12 rows + 4 <= nbytes.
         rows = isqrt(25 * (nbytes - 4) + 150**2) - 150
         return {"rows": rows, "elements": rows * rows // 200}
 
     def run(self, queue: Queue) -> None:
-        """Multiply to and fro between two vectors."""
+        """Multiply back and forth between two vectors."""
         source, target = self.vectors
         source[:] = self.start
         queue.write(self.row_starts, self.columns, self.values, source)

@@ -91,6 +91,6 @@ class Fft(Application):
 
 
 def _passes(log2_points: int, radix: int) -> list[int]:
-    """Radices of a transform's passes: one radix as often as it fits, and what is left."""
-    whole, left = divmod(log2_points, radix.bit_length() - 1)
-    return [radix] * whole + [1 << left] * (left > 0)
+    """Return the radices of a transform's passes: one as often as it fits, and the remainder."""
+    passes, rest = divmod(log2_points, radix.bit_length() - 1)
+    return [radix] * passes + [1 << rest] * (rest > 0)

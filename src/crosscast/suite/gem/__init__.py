@@ -40,9 +40,9 @@ class Gem(Application):
         atoms, vertices = parameters["atoms"], parameters["vertices"]
         radius = _SPACING * np.cbrt(atoms)
         distance = radius * np.cbrt(random.random((atoms, 1)))
-        place = distance * _directions(random, atoms)
+        position = distance * _directions(random, atoms)
         charge = random.uniform(-0.8, 0.8, (atoms, 1))
-        self.atoms = np.hstack([place, charge]).astype(np.float32)
+        self.atoms = np.hstack([position, charge]).astype(np.float32)
         self.normals = np.ascontiguousarray(_directions(random, vertices).T, np.float32)
         bumps = random.uniform(1.0, 1.2, vertices)
         self.vertices = (radius * bumps * self.normals).astype(np.float32)
@@ -89,12 +89,12 @@ class Gem(Application):
     @cached_property
     def _expected(self) -> tuple[Array, Array]:
         """The potential, and the sum of the sizes of the terms that it is the sum of."""
-        place, charge = self.atoms[:, :3].astype(np.float64), self.atoms[:, 3].astype(np.float64)
+        position, charge = self.atoms[:, :3].astype(np.float64), self.atoms[:, 3].astype(np.float64)
         points = (self.vertices.astype(np.float64) + _PROJECTION * self.normals.astype(np.float64)).T
-        squares = np.sum(place**2, axis=1)
+        squares = np.sum(position**2, axis=1)
         charges = np.stack([charge, np.abs(charge)], axis=1)
         near = [
-            (1 / np.sqrt(np.sum(some**2, axis=1, keepdims=True) + squares - 2 * some @ place.T)) @ charges
+            (1 / np.sqrt(np.sum(some**2, axis=1, keepdims=True) + squares - 2 * some @ position.T)) @ charges
             for some in np.split(points, range(_CHUNK, len(points), _CHUNK))
         ]
         sums = float(self._near) * np.concatenate(near) - float(self._far) * charges.sum(axis=0)

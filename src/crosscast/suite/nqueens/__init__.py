@@ -34,7 +34,7 @@ _SOLUTIONS = (1, 1, 0, 0, 2, 10, 4, 40, 92, 352, 724, 2680, 14200, 73712, 365596
 
 
 class Nqueens(Application):
-    """Ways to place n queens on a board of n × n squares so that none attacks another.
+    """Solutions of the n queens problem on a board of n × n squares: none attacks another.
 
     The host places the queens of the first rows in every way, and each work-item completes one of these
     boards by backtracking over bit masks. Dwarf: backtrack and branch-and-bound.
@@ -77,12 +77,12 @@ class Nqueens(Application):
 
     def check(self) -> None:
         """Compare the sum with the known number."""
-        found = self.solutions.sum(dtype=np.uint64)
-        expect_equal("solutions", np.array(found), np.array(_SOLUTIONS[self._side], np.uint64))
+        total = self.solutions.sum(dtype=np.uint64)
+        expect_equal("solutions", np.array(total), np.array(_SOLUTIONS[self._side], np.uint64))
 
 
 def _boards(side: int, placed: int) -> npt.NDArray[np.uint32]:
-    """All boards with so many rows of queens, as masks ``(3, boards)``: columns, left and right diagonals."""
+    """Return all boards with `placed` rows of queens, as masks of columns and diagonals ``(3, boards)``."""
     boards = np.zeros((3, 1), np.uint32)
     for _ in range(placed):
         blocked = np.bitwise_or.reduce(boards)

@@ -167,11 +167,11 @@ class Swat(Application):
             similar = _SIMILARITY[self.query[i], self.database[diagonal - i]]
             query_gap[here] = np.maximum(last[here] - _GAP_OPEN, query_gap[here] - _GAP_EXTEND)
             database_gap[here] = np.maximum(last[above] - _GAP_OPEN, database_gap[above] - _GAP_EXTEND)
-            found = np.maximum(last_but_one[above] + similar, query_gap[here])
-            found = np.maximum(np.maximum(found, database_gap[here]), 0)
+            score = np.maximum(last_but_one[above] + similar, query_gap[here])
+            score = np.maximum(np.maximum(score, database_gap[here]), 0)
             last_but_one, last = last, last_but_one
-            last[here] = found
-            scores[i, diagonal - i] = found
+            last[here] = score
+            scores[i, diagonal - i] = score
         return scores
 
 
