@@ -1,1 +1,1 @@
-"""What is known of devices: data sheets, what was measured on them, and what their architectures hold."""
+"""Facts of devices: data sheets, measurements, and limits of architectures."""

@@ -1,4 +1,4 @@
-"""What a forecast reads of a device: its data sheet, what was measured on it, and its architecture."""
+"""Features of devices for forecasts: data sheet, measurements, and limits of the architecture."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from crosscast.devices.siblings import FACTS, by_measurement, expected, reached
 
 
 class Unit(NamedTuple):
-    """A compute unit of an architecture; `unit_sources` says where its numbers are from."""
+    """A compute unit of an architecture; `unit_sources` has the sources of its numbers."""
 
     width: int  # Work-items of a sub-group
-    sub_groups: int  # That a unit holds at most
-    groups: int  # Work-groups that it holds at most
+    sub_groups: int  # Most of a unit
+    groups: int  # Most work-groups of a unit
     registers: int  # Of 32 bits
     local_bytes: int
     fp64: float  # Rate of double precision over that of single precision
-    l2_bytes: float  # Second cache of a device, where its sheet has none
-    l2_clock: float = 32.0  # Bytes that a unit gets from it in a clock
-    caches_global: bool = True  # Whether a unit's own cache holds what is loaded from global memory
+    l2_bytes: float  # Second cache of a device, if its sheet lacks it
+    l2_clock: float = 32.0  # Bytes per clock from it to a unit
+    caches_global: bool = True  # Whether a unit's first cache holds global memory
 
 
 _UNITS = {
@@ -86,7 +86,7 @@ _GUIDES = {
     "KernelLevel/MemoryStatisticsGlobal.htm)",
 }
 _BANDWIDTH = "bandwidth_bytes_per_s"
-_WORD_BYTES = 4.0  # Of scattered reads, as they are measured
+_WORD_BYTES = 4.0  # Of the microbenchmark of scattered reads
 _LIMITS = ("width", "sub_groups", "groups", "registers", "local_bytes")
 _GCN = frozenset(
     ("GCN 1", "GCN 2", "GCN 3", "Vega", "Vega 20", "Tahiti", "Hawaii", "Kaveri", "Fiji", "Polaris", "CDNA")
@@ -108,7 +108,7 @@ _NVIDIA = frozenset(
 
 
 def unit_sources(series: str) -> dict[str, str]:
-    """Where each number of an architecture's compute unit is from, by field of `Unit`."""
+    """Return the source of each number of an architecture's compute unit, by field of `Unit`."""
     if series in _NVIDIA:
         limits = "fermi" if series == "Fermi" else "capabilities"
         of = dict.fromkeys(_LIMITS, limits)
@@ -136,7 +136,7 @@ _CPU = Unit(32, 1, 1, 1 << 30, 1 << 30, 0.5, 1048576)
 
 _A100_SUB_GROUPS = 64
 
-DEFAULTS = {  # by type: of a device whose sheet lacks the number
+DEFAULTS = {  # By type, for devices whose sheets lack the number
     "gpu": {"compute_units": 32.0, "clock_hz": 1.4e9, "bandwidth_bytes_per_s": 300e9},
     "cpu": {"compute_units": 8.0, "clock_hz": 3e9, "bandwidth_bytes_per_s": 40e9},
 }
@@ -144,67 +144,67 @@ DEFAULTS = {  # by type: of a device whose sheet lacks the number
 
 @dataclass(frozen=True, eq=False)
 class Sheets:
-    """What the terms need to know of ``d`` devices; arrays of shape ``(d,)``."""
+    """The features of ``d`` devices for the terms of a forecast; arrays of shape ``(d,)``."""
 
     gpu: Flags
     wide: Flags  # Whether a sub-group has 64 work-items
     units: Reals  # Compute units; threads of a CPU
     clock: Reals  # Hz
-    lanes: Reals  # Operations of single precision that a unit begins in a clock
+    lanes: Reals  # Single-precision operations per clock of a unit
     fp64: Reals
     bandwidth: Reals  # Bytes/s
     l1: Reals  # Bytes of a unit
-    last_cache: Reals  # Bytes that all units share, or of a CPU's last cache
+    last_cache: Reals  # Bytes shared by all units, or of a CPU's last cache
     sub_groups: Reals  # Limits of a unit
     groups: Reals
     registers: Reals
     local_bytes: Reals
-    l2_clock: Reals  # Bytes that a unit gets from its second cache in a clock
-    caches_global: Flags  # Whether a unit's own cache holds what is loaded from global memory
-    spills: Flags  # Whether its compiler keeps the order of unrolled code, however many values live in it
-    # Steps of chains of multiply-adds, one a work-item, that a unit takes in a clock, if measured
+    l2_clock: Reals  # Bytes per clock from the second cache to a unit
+    caches_global: Flags  # Whether a unit's first cache holds global memory
+    spills: Flags  # Whether its compiler keeps the order of unrolled code despite register pressure
+    # Steps per clock of chains of multiply-adds, one a work-item, of a unit, if measured
     chain: Reals
-    exp: Reals  # Multiply-adds in the time of one exponential function, if both were measured
-    group_s: Reals  # That a unit takes for a group with nothing to do, if measured
-    empty_s: Reals  # That an empty kernel takes on the device itself, if measured
-    round_trip_s: Reals  # From the call of an empty launch to the host's knowing of its end, if measured
-    scattered: Reals  # Words a second that all units read from all over main memory, if measured
-    # Bytes/s of main memory read and written, if both were measured; the lines that a CPU reads before it
-    # writes to them are in the time
+    exp: Reals  # Time of an exponential function in multiply-adds, if both were measured
+    group_s: Reals  # Time of an empty work-group on a unit, if measured
+    empty_s: Reals  # Time of an empty kernel on the device, if measured
+    round_trip_s: Reals  # From the call of an empty launch to its end on the host, if measured
+    scattered: Reals  # Scattered words per second from main memory, of all units, if measured
+    # Bytes/s of reads and writes of main memory, if both were measured; the time includes the lines that a
+    # CPU reads before it writes to them
     reading: Reals
     writing: Reals
     # Facts, `(d, len(FACTS))`, as `crosscast.devices.siblings` explains them
-    measured: Reals  # On the device itself; not a number where it was not
-    expected: Reals  # As measured, else the median of its architecture's, vendor's or type's devices
-    doubt: Reals  # Deviation of the logarithm of what is expected; 0 where it was measured
+    measured: Reals  # On the device itself, else NaN
+    expected: Reals  # As measured, else the median over devices of its architecture, vendor or type
+    doubt: Reals  # Standard deviation of the logarithm of `expected`; 0 where it was measured
 
     def fact(self, name: str) -> Reals:
-        """What is expected of one fact, of shape ``(d,)``."""
+        """Return the expected values of one fact, of shape ``(d,)``."""
         return self.expected[:, FACTS.index(name)]
 
     def take(self, rows: object) -> Sheets:
-        """Those of some of the devices."""
+        """Select devices by row."""
         return Sheets(*(getattr(self, field.name)[rows] for field in fields(self)))
 
 
 def sheets_of(devices: Sequence[Device]) -> Sheets:
-    """Take the numbers from data sheets; what a sheet lacks is its architecture's, or a default."""
+    """Return the features of devices; numbers missing from a sheet are its architecture's, or defaults."""
     rows = [(*_of(device), *_facts(device)) for device in devices]
     return Sheets(*(np.array(column) for column in zip(*rows, strict=True)))
 
 
 def _facts(device: Device) -> tuple[list[float], list[float], list[float]]:
-    own = reached(device)
+    measured = reached(device)
     known = [expected(device, fact) for fact in FACTS]
     return (
-        [own.get(fact, np.nan) for fact in FACTS],
+        [measured.get(fact, np.nan) for fact in FACTS],
         [each.value if each else np.nan for each in known],
         [each.deviation if each else np.nan for each in known],
     )
 
 
 def missing(device: Device) -> tuple[str, ...]:
-    """Numbers that a sheet lacks, so that a default stands for them."""
+    """Return the numbers that a sheet lacks, which get defaults."""
     kind = "gpu" if device.type == "gpu" else "cpu"
     needed = (*DEFAULTS[kind], "peak_flop_per_s")
     known = {_BANDWIDTH} if by_measurement(device, _BANDWIDTH) else set()
@@ -212,24 +212,24 @@ def missing(device: Device) -> tuple[str, ...]:
 
 
 def known_unit(series: str) -> Unit | None:
-    """The compute unit of an architecture, if it is known."""
+    """Return the compute unit of an architecture, if it is known."""
     return _UNITS.get(series)
 
 
 def _unit_of(device: Device) -> Unit:
-    """What a compute unit of its architecture holds, or of its vendor's usual one."""
+    """Return the compute unit of a device's architecture, or its vendor's usual one."""
     if device.type != "gpu":
         return _CPU
     return _UNITS.get(device.series) or _BY_VENDOR.get(device.vendor, _OTHER_GPU)
 
 
 def double_share(device: Device) -> float:
-    """Rate of double precision over that of single precision, as devices of its architecture have it."""
+    """Return the ratio of double- to single-precision rates of a device's architecture."""
     return _unit_of(device).fp64
 
 
 def _of(device: Device) -> tuple[float | bool, ...]:
-    """The numbers of a sheet, in the order of the fields of `Sheets`."""
+    """Return the features of a sheet, in the order of the fields of `Sheets`."""
     gpu = device.type == "gpu"
     numbers = {**DEFAULTS["gpu" if gpu else "cpu"], **{k: v for k, v in device.numbers.items() if v}}
     measured = by_measurement(device, _BANDWIDTH)
@@ -240,7 +240,7 @@ def _of(device: Device) -> tuple[float | bool, ...]:
     cores = numbers.get("cores", units * 64 if gpu else units)
     lanes = numbers.get("peak_flop_per_s", 2 * cores * clock * (1 if gpu else 8)) / (2 * units * clock)
     if gpu:
-        # Units that issue two operations at once where a compiler pairs them count once.
+        # Dual issue, which depends on the compiler, counts once.
         lanes = min(lanes, cores / units)
     double = numbers.get("peak_fp64_flop_per_s")
     fp64 = double / (2 * units * clock * lanes) if gpu and double else unit.fp64
@@ -274,9 +274,9 @@ def _of(device: Device) -> tuple[float | bool, ...]:
 
 
 def streams(device: Device) -> tuple[float, float]:
-    """Rates of reading and writing main memory, by those of reading and copying; not numbers if unknown."""
+    """Return rates of reading and writing main memory, by those of reading and copying; NaN if unknown."""
     read, copy = (device.measured.get(f"{kind}_bytes_per_s", np.nan) for kind in ("read", "copy"))
     if not (read > 0 and copy > 0):
         return np.nan, np.nan
-    # A copy reads and writes a byte in the time of two of its bytes. Rates of short runs scatter.
+    # A copy counts each byte twice, once read and once written. Rates of short runs scatter.
     return read, 1.0 / max(2.0 / copy - 1.0 / read, 0.5 / copy)

@@ -1,4 +1,4 @@
-"""Devices by name: those of the bundled catalogue, and those that the user calibrated."""
+"""Devices by name: those of the bundled catalogue, and calibrated ones of the user."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from crosscast.errors import InputError
 
 
 class NameOfSeveral(InputError):
-    """What several devices are called."""
+    """A name that several devices share."""
 
 
 _FILES = ("published.json", "sheets.json")
@@ -27,22 +27,22 @@ _FILES = ("published.json", "sheets.json")
 class DeviceTables(msgspec.Struct):
     """Tables of a file of devices."""
 
-    sources: dict[str, str] = {}  # Where facts are from, by a word
+    sources: dict[str, str] = {}  # Sources of facts, by a word
     # Facts of each device by column; `from` has the word of the source of each, `also` further names
     devices: dict[str, dict[str, object]] = {}
 
 
 def rows_of(content: DeviceTables, origin: str = "") -> dict[str, TableRow]:
-    """Rows of the table of devices by key, with the source of each cell, of the tables of a file."""
+    """Return rows of the table of devices by key, with the source of each cell, from the tables of a file."""
     sources = content.sources
     rows = {}
     for device, facts in content.devices.items():
         given = TableRow(facts).entries("from") if "from" in facts else {}
-        told = {name: str(text) for name, text in given.items()}
-        default = told.pop("*", f"{{{next(iter(sources))}}}")
+        source_words = {name: str(text) for name, text in given.items()}
+        default = source_words.pop("*", f"{{{next(iter(sources))}}}")
         cells = {name: value for name, value in facts.items() if name not in ("from", "also")}
         texts = {
-            name: told.get(name, default).format_map(sources).format(origin=origin, device=device)
+            name: source_words.get(name, default).format_map(sources).format(origin=origin, device=device)
             for name in cells
         }
         rows[device] = TableRow({"device": device, **cells, "sources": texts})
@@ -51,13 +51,13 @@ def rows_of(content: DeviceTables, origin: str = "") -> dict[str, TableRow]:
 
 @cache
 def published_sheets() -> Mapping[str, TableRow]:
-    """Rows of the table of devices by key: the 15 devices of the study of 2018."""
+    """Return rows of the table of devices by key: the 15 devices of the study of 2018."""
     return rows_of(_read("published.json"))
 
 
 @cache
 def catalogue() -> Mapping[str, TableRow]:
-    """Rows of the table of devices by key: the devices of the study of 2018, and current ones."""
+    """Return rows of the table of devices by key: the devices of the study of 2018, and current ones."""
     return {**published_sheets(), **rows_of(_read("sheets.json"))}
 
 
@@ -69,18 +69,18 @@ def _read(name: str) -> DeviceTables:
 
 @cache
 def _spellings() -> Mapping[str, tuple[str, ...]]:
-    """Keys of the devices that a plain spelling may stand for."""
-    found: dict[str, list[str]] = {}
+    """Return the keys of devices by plain spelling."""
+    keys_of: dict[str, list[str]] = {}
     for key, row in catalogue().items():
         facts = [TableRow(_read(name).devices.get(key, {})) for name in _FILES]
         also = [text for each in facts for text in each.texts("also")]
         for text in dict.fromkeys(map(_plain, (key, row.text("name"), *also))):
-            found.setdefault(text, []).append(key)
-    return {text: tuple(keys) for text, keys in found.items()}
+            keys_of.setdefault(text, []).append(key)
+    return {text: tuple(keys) for text, keys in keys_of.items()}
 
 
 def sheet_named(name: str) -> TableRow:
-    """Row of the catalogue by its key or name, however these are spelt: ``RTX 4090`` is ``rtx4090``."""
+    """Return a row of the catalogue by its key or name, in any spelling: ``RTX 4090`` is ``rtx4090``."""
     if name in catalogue():
         return catalogue()[name]
     expected = "a device of the catalogue (crosscast devices --catalogue lists it)"
@@ -97,12 +97,12 @@ def sheet_named(name: str) -> TableRow:
     plain = {_plain(key): key for key in (*catalogue(), *own_devices())}
     starts = [each for each in plain if len(name) > 1 and each.startswith(_plain(name))]
     near = dict.fromkeys([*starts, *difflib.get_close_matches(_plain(name), plain, n=3, cutoff=0.5)])
-    like = f", near to which it has {', '.join(plain[each] for each in near)}" if near else ""
-    raise InputError.of(where="device", expected=expected, found=f"{name!r}{like}")
+    suggestion = f", near to which it has {', '.join(plain[each] for each in near)}" if near else ""
+    raise InputError.of(where="device", expected=expected, found=f"{name!r}{suggestion}")
 
 
 def filtered(text: str | None, vendor: str | None, kind: str | None) -> list[TableRow]:
-    """Rows of the devices whose key, name, vendor or series has a text, of a vendor, of a type."""
+    """Return rows of devices by a text in their key, name, vendor or series, by vendor, and by type."""
     return [
         row
         for row in catalogue().values()
@@ -116,7 +116,7 @@ def filtered(text: str | None, vendor: str | None, kind: str | None) -> list[Tab
 
 
 def device_named(name: str) -> Device:
-    """Describe a device of the catalogue that comes with Crosscast, or one that was calibrated.
+    """Describe a device of the bundled catalogue, or a calibrated one.
 
     Parameters
     ----------
@@ -139,12 +139,12 @@ def device_named(name: str) -> Device:
     >>> device_named("RTX 4090").numbers["bandwidth_bytes_per_s"]
     1008000000000.0
     """
-    own = None if name in catalogue() else own_device(name)
-    return device_of(sheet_named(name)) if own is None else own
+    calibrated = None if name in catalogue() else own_device(name)
+    return device_of(sheet_named(name)) if calibrated is None else calibrated
 
 
 def device_of(row: Mapping[str, object]) -> Device:
-    """The device of a row of the table of devices."""
+    """Return the device of a row of the table of devices."""
     cells = TableRow(row)
     key = cells.text("device")
     numbers = {name: float(value) for name, value in cells.numbers(NUMBERS).items()}

@@ -1,4 +1,4 @@
-"""Files of devices: your own data sheets, and what was measured on them; written, read and checked."""
+"""Files of devices, with data sheets and measurements: written, read and checked."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from crosscast.errors import InputError
 
 TYPES = ("cpu", "gpu", "accelerator")
 LEAST_NUMBERS = 5
-"""So many numbers that say how fast a device is must be known: fewer fit too many devices."""
+"""Least known numbers on the speed of a device: fewer fit too many devices."""
 
 NUMBERS = {column.name: column for column in DEVICES.columns if column.type in ("integer", "real")}
 _TEXTS = ("name", "vendor", "series")
@@ -56,9 +56,9 @@ _PLAUSIBLE = {
         "peak_fp64_flop_per_s": (1e9, 1e15),
     },
 }
-"""What numbers of devices of a type lie between: wide, so that only what is in another unit is outside."""
+"""Bounds of numbers by type of device, so wide that only numbers in another unit are outside."""
 _MEASURED = {"B/s": (1e6, 1e15), "flop/s": (1e7, 1e18), "op/s": (1e5, 1e18), "s": (1e-9, 1.0)}
-"""The same of what was measured, by unit."""
+"""Bounds of measured values, by unit."""
 
 _BINARY = {"KiB": 2.0**10, "MiB": 2.0**20, "GiB": 2.0**30}
 _OTHER_UNITS = {
@@ -70,7 +70,7 @@ _OTHER_UNITS = {
     "s": {"µs": 1e-6, "ms": 1e-3, "ns": 1e-9},
     "W": {"mW": 1e-3, "kW": 1e3},
 }
-"""What numbers may have been typed in by mistake, by the unit of the column; the likeliest first."""
+"""Units of likely mistakes, by the unit of the column; the likeliest first."""
 
 
 def read_device(path: Path) -> Device:
@@ -79,9 +79,9 @@ def read_device(path: Path) -> Device:
     Parameters
     ----------
     path
-        A TOML file with ``device`` (its key), ``type``, and what is known of ``name``, ``vendor``, ``series``
-        and the table's numbers, in its units; and what was measured, as `crosscast calibrate` writes it, by
-        the names of `crosscast.devices.measured.QUANTITIES` under ``measured``.
+        A TOML file with ``device`` (its key), ``type``, and optionally ``name``, ``vendor``, ``series``, the
+        table's numbers in its units, and measurements as of `crosscast calibrate`, by the names of
+        `crosscast.devices.measured.QUANTITIES` under ``measured``.
 
     Raises
     ------
@@ -115,7 +115,7 @@ def read_device(path: Path) -> Device:
 
 
 def check_sheet(device: Device, where: str) -> None:
-    """Refuse a data sheet with numbers in other units, or with too few that set how fast a device is."""
+    """Refuse a data sheet with numbers in other units, or with too few on the speed of a device."""
     for name, value in device.numbers.items():
         low, high = _PLAUSIBLE[device.type].get(name, (0.0, float("inf")))
         if not low <= value <= high:
@@ -133,10 +133,10 @@ def check_sheet(device: Device, where: str) -> None:
 
 
 def _read_measured(fields: Fields | None) -> dict[str, float]:
-    """Measured values, each in the bounds of its unit."""
-    found: dict[str, float] = {}
+    """Return measured values, each in the bounds of its unit."""
+    values: dict[str, float] = {}
     if fields is None:
-        return found
+        return values
     for name, quantity in QUANTITIES.items():
         value = fields.number(name)
         if value is not None:
@@ -147,9 +147,9 @@ def _read_measured(fields: Fields | None) -> dict[str, float]:
                 raise InputError.of(
                     where=fields.where, field=name, expected=expected, found=f"{value:g}{meant}"
                 )
-            found[name] = float(value)
+            values[name] = float(value)
     fields.finish()
-    return found
+    return values
 
 
 def write_device(
@@ -160,20 +160,20 @@ def write_device(
     conditions: Mapping[str, object] | None = None,
     working_sets: Mapping[str, Sequence[float]] | None = None,
 ) -> None:
-    """Write a device for `read_device`, whole or not at all.
+    """Write a device for `read_device`, atomically.
 
     Parameters
     ----------
     path
         A file, which is replaced.
     device
-        What is known of it.
+        The device.
     how
         How each measured value was measured, for people.
     conditions
         When and under which conditions, for people.
     working_sets
-        Columns of numbers, for the page: sizes in bytes and what was measured with each.
+        Columns of numbers, for the page: sizes in bytes and the measurement at each.
     """
     texts = {"device": device.key, "type": device.type, "name": device.name}
     texts |= {"vendor": device.vendor, "series": device.series}
@@ -187,18 +187,18 @@ def write_device(
 
 
 def _lines(table: Mapping[str, object]) -> list[str]:
-    # TOML and JSON write texts, numbers and lists of these alike.
+    # Strings, numbers and lists of these are written the same in TOML and JSON.
     return [f"{name} = {json.dumps(value, ensure_ascii=False)}" for name, value in table.items()]
 
 
 def how_measured(path: Path) -> Mapping[str, str]:
-    """How each value of a device's file was measured, by quantity."""
+    """Return the method of measurement of each value of a device's file, by quantity."""
     how = tomllib.loads(read_text(path, "description of a device", _MOST_BYTES)).get("how", {})
     return {str(name): str(text) for name, text in how.items()} if isinstance(how, dict) else {}
 
 
 def check_name(name: str) -> None:
-    """Refuse a name under which a device cannot be kept."""
+    """Refuse a name under which a device cannot be stored."""
     if not _NAME.fullmatch(name):
         raise InputError.of(
             field="name", expected="letters, digits, -, _ and ., 64 at most", found=repr(name)
@@ -206,25 +206,25 @@ def check_name(name: str) -> None:
 
 
 def own_folder() -> Path:
-    """Where devices are kept that were calibrated; it may not be there yet."""
+    """Return the folder of calibrated devices, which may not exist yet."""
     return data_home() / "devices"
 
 
 def own_devices() -> list[str]:
-    """Names of the devices that were calibrated."""
+    """Return the names of calibrated devices."""
     try:
         return sorted(path.stem for path in own_folder().glob("*.toml") if _NAME.fullmatch(path.stem))
     except (OSError, RuntimeError):
-        return []  # There is no home folder, or it is not to be read.
+        return []  # No home folder, or an unreadable one
 
 
 def own_device(name: str) -> Device | None:
-    """A device that was calibrated under a name; ``None`` if there is none."""
+    """Return the device that was calibrated under a name, if any."""
     return read_device(own_folder() / f"{name}.toml") if name in own_devices() else None
 
 
 def _meant(value: float, low: float, high: float, unit: str) -> str:
-    """What a number in a likely other unit would be; empty if it is plausible in none."""
+    """Return a note on a number that is plausible in another likely unit; empty for others."""
     for other, factor in _OTHER_UNITS.get(unit, {}).items():
         if low <= value * factor <= high:
             return f", which would be {value * factor:.4g} if it is in {other}"

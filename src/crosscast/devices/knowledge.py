@@ -1,4 +1,4 @@
-"""What is known of one device: its data sheet beside what was measured, each number with its source."""
+"""The facts of one device: its data sheet and its measurements, each number with its source."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from crosscast.devices.siblings import FACTS, Expected, expected
 
 @dataclass(frozen=True)
 class KnownDevice:
-    """A device with the sources of all that is known of it."""
+    """A device with its measurements, expectations and sources."""
 
     device: Device
     sources: Mapping[str, str]  # Of numbers of the data sheet
     measured: Mapping[str, MeasuredValue]  # By quantity
-    expected: Mapping[str, Expected]  # What it, or else its siblings, reach of data sheets, by fact
+    expected: Mapping[str, Expected]  # Its, or else its siblings', share of data sheets, by fact
 
     def ratio(self, quantity: str) -> float | None:
-        """What was measured over the data sheet's number; ``None`` where one of them is not known."""
+        """Return the measured value over the data sheet's; ``None`` if that is not known."""
         on_paper = self.device.numbers.get(QUANTITIES[quantity].sheet or "")
         return self.measured[quantity].value / on_paper if on_paper else None
 
     def to_dict(self) -> dict[str, object]:
-        """All of it, for JSON."""
+        """Return the facts, for JSON."""
         device = self.device
         return {
             "device": device.key,
@@ -46,8 +46,8 @@ class KnownDevice:
 
 
 def unit_facts(series: str) -> dict[str, object]:
-    """What is known of a compute unit of an architecture, each number with its source; empty if nothing."""
-    # Imported here: a list of devices needs no NumPy.
+    """Return the numbers of an architecture's compute unit with their sources; empty if it is not known."""
+    # Imported here, as a list of devices needs no NumPy.
     from crosscast.devices.architectures import known_unit, unit_sources
 
     unit = known_unit(series)
@@ -58,7 +58,7 @@ def unit_facts(series: str) -> dict[str, object]:
 
 
 def known_of(name: str) -> KnownDevice:
-    """What is known of a device of the catalogue, or of one that was calibrated.
+    """Return the facts of a device of the catalogue, or of a calibrated one.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""What was measured on devices: public results that come with the catalogue, and a device's own files."""
+"""Quantities that are measured on devices, and bundled public results."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ import msgspec
 
 
 class MeasuredQuantity(NamedTuple):
-    """Something that is measured on a device."""
+    """A quantity that is measured on a device."""
 
     unit: str
     title: str
-    sheet: str | None = None  # Column of the data sheet that says what it could be at most
+    sheet: str | None = None  # Column of the data sheet with its upper bound
 
 
 QUANTITIES: Mapping[str, MeasuredQuantity] = {
@@ -49,7 +49,7 @@ QUANTITIES: Mapping[str, MeasuredQuantity] = {
     "to_device_bytes_per_s": MeasuredQuantity("B/s", "copying from the host to the device"),
     "from_device_bytes_per_s": MeasuredQuantity("B/s", "copying from the device to the host"),
 }
-"""What is known by measuring; a multiply-add is two operations."""
+"""The measured quantities; a multiply-add is two operations."""
 
 
 @dataclass(frozen=True)
@@ -57,19 +57,19 @@ class MeasuredValue:
     """A measured value."""
 
     value: float
-    low: float | None  # Least and greatest of several results, or of a run's repetitions
+    low: float | None  # Minimum and maximum of several results, or of a run's repetitions
     high: float | None
-    statistic: str  # What the value is of what was measured
+    statistic: str  # Statistic of the measurements, such as the median
     source: str
 
     def to_dict(self) -> dict[str, object]:
-        """All of it, for JSON."""
+        """Return the value and its source, for JSON."""
         return vars(self)
 
 
 @cache
 def measured_devices() -> Mapping[str, Mapping[str, MeasuredValue]]:
-    """What was measured by key of the catalogue and quantity, with where from."""
+    """Return the bundled measurements by key of the catalogue and quantity."""
     content = resources.files(__package__).joinpath("measured.json").read_bytes()
     table = msgspec.json.decode(content, type=_Measurements)
     return {

@@ -1,7 +1,7 @@
-"""What bounds a kernel on a device: memory, compute, launch or latency, by its profile and the data sheet.
+"""The bound of a kernel on a device: memory, compute, launch or latency, by its profile and the data sheet.
 
-A roofline (Williams, Waterman and Patterson 2009, doi:10.1145/1498765.1498785) with two more limits: what a
-launch costs, and how long a work-item takes when too few of them run at once. Nothing is learned from times.
+A roofline (Williams, Waterman and Patterson 2009, doi:10.1145/1498765.1498785) with two more limits: the cost
+of a launch, and the latency of a work-item when too few run at once. Nothing is learned from times.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ if TYPE_CHECKING:
 __all__ = ["DEVICES", "Bound", "LaunchWork", "Verdict", "Verdicts", "amounts_of", "verdict_of", "verdicts_of"]
 
 DEVICES = ("h100-sxm", "rtx4090", "epyc-9654")
-"""Devices of the catalogue that are asked about where nobody names one: of each kind, a current one."""
+"""Default devices of verdicts: a current one of each kind."""
 
 Bound = Literal["memory", "compute", "launch", "latency"]
 
 _CLOSE = 2.0
-"""A limit within this factor of the first is named, too: data sheets are not surer than that."""
+"""A limit within this factor of the first is named, too, as data sheets are no more accurate."""
 
 _LAUNCH_S = {"gpu": 5e-6, "cpu": 20e-6, "accelerator": 20e-6}
-"""What a launch typically costs, where nobody measured it on the device."""
+"""Typical cost of a launch, for devices without a measurement."""
 
 
 def launch_cost(device: Device) -> float:
-    """Seconds of an empty kernel from its launch to its end: as measured, or what is typical."""
+    """Return the seconds of an empty kernel from its launch to its end, measured or typical."""
     return device.numbers.get("launch_overhead_s") or _LAUNCH_S[_kind(device)]
 
 
@@ -46,12 +46,12 @@ _CYCLES = {"gpu": 4.0, "cpu": 0.25, "accelerator": 1.0}
 (doi:10.1016/j.ultsonch.2023.106546, Table 3), four instructions a cycle on CPUs, one on small cores."""
 
 _LINE_BITS = {"gpu": 5, "cpu": 6, "accelerator": 6}
-"""Lowest address bits within what moves at once: 32 bytes on GPUs, 64 elsewhere."""
+"""Address bits within a transfer from memory: 32 bytes on GPUs, 64 elsewhere."""
 
 _LINE_FULL = 0.8
-"""Share of a line in use from which on it counts as full: the entropies are no sharper than that."""
+"""Share of a line in use above which it counts as full, by the accuracy of the entropies."""
 
-_USUAL_GROUP = 64.0  # Work-items of a work-group, where a profile does not say
+_USUAL_GROUP = 64.0  # Work-items of a work-group, if the profile lacks them
 _ELEMENT_BITS = 4
 _NEEDED = ("total_instruction_count", "work_items", "total_memory_footprint")
 _PRECISIONS = ("half", "single", "double")
@@ -60,36 +60,36 @@ _OF_SHEET = ("peak_flop_per_s", "bandwidth_bytes_per_s", "clock_hz")
 
 @dataclass(frozen=True)
 class LaunchWork:
-    """What one launch of a kernel does."""
+    """The work of one launch of a kernel."""
 
     kernel: str
-    operations: float  # Executed instructions, those of vectors once an element
-    flops: float | None  # Floating-point operations; `None` where the profile has no count of them
+    operations: float  # Executed instructions, vector ones counted by element
+    flops: float | None  # Floating-point operations; `None` if the profile lacks them
     double_share: float  # Share of those in double precision, 0 to 1
-    function_elements: float  # Elements that mathematical functions computed
-    unique_bytes: float  # Distinct bytes read, and distinct bytes written: what is both is moved twice
+    function_elements: float  # Elements computed by mathematical functions
+    unique_bytes: float  # Distinct bytes read, plus distinct bytes written
     accessed_bytes: float  # Bytes of all accesses to global and constant memory
     local_bytes: float  # Bytes of accesses to local memory
-    line_use: Mapping[int, float]  # Share of 32 and 64-byte lines that it uses, by address bits; may be empty
+    line_use: Mapping[int, float]  # Used share of 32 and 64-byte lines, by address bits; may be empty
     work_items: float
     work_groups: float
     longest: float  # Instructions of the longest work-item
-    imbalance: float  # These over the median
+    imbalance: float  # `longest` over the median
     barriers: float  # Barriers of a work-item
     branch_entropy: float
     instructions: Mapping[str, float]  # Shares of the classes of instructions; may be empty
 
     @property
     def reuse(self) -> float:
-        """How often a byte is accessed, on average."""
+        """Mean number of accesses to a byte."""
         return self.accessed_bytes / self.unique_bytes if self.unique_bytes else 1.0
 
 
 def amounts_of(profile: Profile) -> LaunchWork | None:
-    """What a launch does, of its profile; ``None`` if that lacks a metric that is needed.
+    """Return the work of a launch from its profile; ``None`` if that lacks a required metric.
 
-    Profiles that were made by Crosscast 0.1 or imported have no counts of operations and bytes: widths of
-    accesses are then estimated by the address bits that never vary.
+    Profiles of Crosscast 0.1 and imported ones have no counts of operations and bytes: widths of accesses are
+    then estimated by the address bits that never vary.
     """
     metrics = profile.metrics
 
@@ -117,7 +117,7 @@ def amounts_of(profile: Profile) -> LaunchWork | None:
         width = 2 ** sum(min(max(each, 0.0), 1.0) for each in lost)
         outside = width * max(accesses - metric("local_accesses"), 0.0)
         local = width * metric("local_accesses")
-    # Addresses of local memory are few, and are not told from the others in the entropies.
+    # The entropies do not distinguish the few addresses of local memory from the others.
     line_use = {}
     if not local and accesses:
         for bits in (5, 6):
@@ -148,78 +148,79 @@ def amounts_of(profile: Profile) -> LaunchWork | None:
 
 
 def _unique_bytes(profile: Profile, width: float, accessed: float) -> float:
-    """Distinct bytes read and written outside of local memory, as counted, or by addresses and mean width."""
+    """Return distinct bytes read and written outside of local memory, counted or by mean width."""
     counted = profile.launch.get("distinct_bytes")
     if isinstance(counted, Mapping):
         return float(sum(counted.get("global", {}).values()))
     sides = [profile.metrics.get(name) for name in ("unique_reads", "unique_writes")]
     known = [float(side) for side in sides if side is not None]
     addresses = sum(known) if len(known) == 2 else float(profile.metrics["total_memory_footprint"] or 0)
-    # Addresses of local memory are among them, and widths differ: no more than what was accessed is distinct.
+    # These include addresses of local memory, and widths differ: distinct bytes are at most all accessed
+    # bytes.
     return min(width * addresses, accessed or math.inf)
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What bounds one launch of a kernel on a device, and why."""
+    """The bound of one launch of a kernel on a device, with the limits."""
 
     amounts: LaunchWork
     device: Device
-    limits_s: Mapping[Bound, float]  # About how long each would take alone, in seconds, the longest first
+    limits_s: Mapping[Bound, float]  # Estimated time of each alone, in seconds, the longest first
     assumed: Mapping[str, Expected] = field(default_factory=dict)  # Numbers of siblings, by column
 
     @property
     def bound(self) -> Bound:
-        """What takes longest."""
+        """The limit with the longest time."""
         return next(iter(self.limits_s))
 
     @property
     def close(self) -> tuple[Bound, ...]:
-        """What takes nearly as long, so that the data sheet cannot tell which it is."""
+        """Limits with nearly the longest time, within the accuracy of data sheets."""
         first, *others = self.limits_s
         return tuple(each for each in others if self.limits_s[each] * _CLOSE >= self.limits_s[first])
 
     @property
     def intensity(self) -> float | None:
-        """Floating-point operations for each byte that has to be moved."""
+        """Floating-point operations for each moved byte."""
         a = self.amounts
         return None if a.flops is None or not self.moved_bytes else a.flops / self.moved_bytes
 
     @property
     def balance(self) -> float:
-        """Floating-point operations for each byte from which on the device is not bound by its memory."""
+        """Floating-point operations for each byte above which the device is not bound by its memory."""
         return self.peak / self.device.numbers["bandwidth_bytes_per_s"]
 
     @property
     def peak(self) -> float:
-        """Floating-point operations a second that the device does at most, of the kernel's precisions."""
+        """Peak rate of floating-point operations of the device, in the kernel's precisions."""
         return peak_of(self.amounts, self.device)
 
     @property
     def idle(self) -> float:
-        """By how much the device is larger than the launch; 1 or less if that fills it."""
+        """Ratio of the device's size to the launch's; 1 or less if the launch fills it."""
         return idle_factor(self.amounts, self.device)
 
     @property
     def line_use(self) -> float:
-        """Share of the lines that it moves which the kernel uses."""
+        """Share of the moved lines that the kernel uses."""
         return _line_use(self.amounts, self.device)
 
     @property
     def moved_bytes(self) -> float:
-        """Bytes that have to be moved once, in whole lines."""
+        """Bytes of the lines that have to be moved once."""
         return self.amounts.unique_bytes / self.line_use
 
     @property
     def cache_bytes(self) -> float | None:
-        """The last cache that the data sheet has, of the whole device; ``None`` if it has none."""
+        """Bytes of the device's last cache; ``None`` if the data sheet lacks it."""
         numbers = self.device.numbers
         name = "l2_bytes" if self.device.type == "gpu" and "l3_bytes" not in numbers else "l3_bytes"
         return numbers.get(name)
 
     @property
     def needs_cache(self) -> bool:
-        """Whether it is bound by memory after all, if the caches do not keep what is used again."""
+        """Whether memory would bound it if the caches did not hold reused data."""
         fits = self.cache_bytes is not None and self.amounts.unique_bytes <= self.cache_bytes
         missed_s = self.amounts.accessed_bytes / self.device.numbers["bandwidth_bytes_per_s"]
         return self.bound != "memory" and not fits and missed_s > self.limits_s[self.bound]
@@ -227,105 +228,103 @@ class Verdict:
     @cached_property
     def text(self) -> str:
         """The verdict as a sentence."""
-        a, told = (
-            self.amounts,
-            {name: f"about {format_seconds(value)}" for name, value in self.limits_s.items()},
-        )
+        a = self.amounts
+        times = {name: f"about {format_seconds(value)}" for name, value in self.limits_s.items()}
         others = f" or {' or '.join(self.close)}" if self.close else ""
         moved = format_quantity(a.unique_bytes, "B")
         rate = format_quantity(self.device.numbers["bandwidth_bytes_per_s"], "B/s")
         done = format_quantity(a.operations, "instructions")
         following = format_seconds(max(value for name, value in self.limits_s.items() if name != self.bound))
         if self.bound == "memory":
-            why = f"{moved} at {rate} take {told['memory']}, its instructions {told['compute']}"
+            why = f"{moved} at {rate} take {times['memory']}, its instructions {times['compute']}"
         elif self.bound == "compute":
-            why = f"{done} take {told['compute']}, its {moved} of memory {told['memory']}"
+            why = f"{done} take {times['compute']}, its {moved} of memory {times['memory']}"
         elif self.bound == "launch":
-            why = f"a launch costs {told['launch']}, its work {following}"
+            why = f"a launch costs {times['launch']}, its work {following}"
         elif self.idle > 1:
             items, groups = ((a.work_items, "work-items"), (a.work_groups, "work-groups"))
             why = (
-                f"{format_quantity(*items)} in {format_quantity(*groups)} do not fill it ({told['latency']})"
+                f"{format_quantity(*items)} in {format_quantity(*groups)} do not fill it ({times['latency']})"
             )
         else:
             longest = format_quantity(a.longest, "instructions")
-            why = f"the {longest} of its longest work-item, one after another, take {told['latency']}"
+            why = f"the {longest} of its longest work-item, one after another, take {times['latency']}"
         return f"{a.kernel} on {self.device.key} is bound by {self.bound}{others}: {why}."
 
     @cached_property
     def notes(self) -> tuple[str, ...]:
-        """What the verdict rests on, and what it cannot tell, as sentences."""
-        a, found = self.amounts, []
+        """Assumptions and limits of the verdict, as sentences."""
+        a, notes = self.amounts, []
         if self.close:
-            found.append("These are within a factor of two, which data sheets are not surer than.")
+            notes.append("These are within a factor of two, which data sheets are not surer than.")
         if a.flops is None:
-            found.append(
+            notes.append(
                 "Its profile has no count of floating-point operations: characterize it again for one."
             )
         elif not a.flops:
-            found.append("It does no floating-point operations.")
+            notes.append("It does no floating-point operations.")
         elif self.intensity is not None:
-            found.append(
+            notes.append(
                 f"It does {self.intensity:.2g} flop for each byte that has to be moved; "
                 f"{self.device.key} balances at {self.balance:.2g}."
             )
         if self.line_use < 1:
-            found.append(f"It uses {100 * self.line_use:.0f} % of the memory lines that it touches.")
+            notes.append(f"It uses {100 * self.line_use:.0f} % of the memory lines that it touches.")
         if self.needs_cache:
-            found.append(
+            notes.append(
                 f"It uses a byte {a.reuse:.3g} times: where caches do not keep it, memory bounds it."
             )
         if a.double_share > 0.5 and self.bound in ("compute", "latency"):
             share = double_peak(self.device) / self.device.numbers["peak_flop_per_s"]
-            found.append(
+            notes.append(
                 f"It computes in double precision, of which {self.device.key} does "
                 f"{format_quantity(double_peak(self.device), 'flop/s')}, {share:.2g} times what it does in "
                 "single precision."
             )
         if needed := [name for name in _OF_SHEET if name in self.assumed]:
-            found.append(
+            notes.append(
                 f"The data sheet lacks {', '.join(needed)}: what siblings have on average stands for that."
             )
         if self.bound == "launch" and "launch_overhead_s" not in self.device.numbers:
-            found.append("The cost of a launch is what is typical, and was not measured there.")
-        return tuple(found)
+            notes.append("The cost of a launch is what is typical, and was not measured there.")
+        return tuple(notes)
 
     @cached_property
     def advice(self) -> tuple[str, ...]:
-        """What to try, the likeliest first."""
-        a, found = self.amounts, []
+        """Suggestions, the likeliest first."""
+        a, advice = self.amounts, []
         if self.bound == "memory":
             if self.line_use < 1:
-                found.append("neighbouring addresses for neighbouring work-items")
+                advice.append("neighbouring addresses for neighbouring work-items")
             if self.cache_bytes is not None and a.unique_bytes <= self.cache_bytes:
-                found.append("running it right after what makes its data, which fit the cache")
-            found += ["fusing it with kernels that use the same data", "narrower types"]
+                advice.append("running it right after what makes its data, which fit the cache")
+            advice += ["fusing it with kernels that use the same data", "narrower types"]
         elif self.bound == "compute":
             share = a.instructions.get("fp", 0.0) + a.instructions.get("sse", 0.0)
             if self.needs_cache and not a.local_bytes:
-                found.append("keeping what is used again in local memory or registers")
+                advice.append("keeping what is used again in local memory or registers")
             if a.instructions and share < 1 / 3:
                 rest = f"{100 * (1 - share):.0f} % of it is not arithmetic on reals"
-                found.append(f"unrolled loops and simpler addresses ({rest})")
+                advice.append(f"unrolled loops and simpler addresses ({rest})")
             if a.function_elements > 0.02 * a.operations:
-                found.append("cheaper mathematical functions (native_, half_)")
+                advice.append("cheaper mathematical functions (native_, half_)")
             if a.double_share > 0.5:
-                found.append("single precision, where it suffices")
+                advice.append("single precision, where it suffices")
             if a.branch_entropy > 0.1 and self.device.type == "gpu":
-                found.append("branches that neighbouring work-items take alike")
-            found.append("an algorithm with fewer operations")
+                advice.append("branches that neighbouring work-items take alike")
+            advice.append("an algorithm with fewer operations")
         elif self.bound == "launch":
-            found += ["more work in a launch", "fusing it with the kernels around it"]
+            advice += ["more work in a launch", "fusing it with the kernels around it"]
         else:
             if a.imbalance > 2:
-                found.append(f"even work: the longest work-item has {a.imbalance:.3g} times the median")
-            found += ["more and shorter work-items", "several launches at once"]
+                advice.append(f"even work: the longest work-item has {a.imbalance:.3g} times the median")
+            advice += ["more and shorter work-items", "several launches at once"]
             if a.barriers >= 1:
-                found.append("fewer barriers")
-        return tuple(found)
+                advice.append("fewer barriers")
+        return tuple(advice)
 
     def to_dict(self) -> dict[str, object]:
-        """The verdict as a JSON object; what is not known is null."""
+        """Return the verdict as a JSON object; unknown values are null."""
         a = self.amounts
         return {
             "kernel": a.kernel,
@@ -355,24 +354,24 @@ class Verdicts(Tabular):
     verdicts: tuple[Verdict, ...]
 
     def columns(self) -> Mapping[str, Column]:
-        """What bounds each, and how long each limit takes, in seconds."""
-        found: dict[str, Column] = {
+        """Return the columns: the bound of each, and the time of each limit in seconds."""
+        columns: dict[str, Column] = {
             "kernel": [each.amounts.kernel for each in self.verdicts],
             "device": [each.device.key for each in self.verdicts],
             "bound": [each.bound for each in self.verdicts],
         }
         for name in ("memory", "compute", "launch", "latency"):
-            found[f"{name}_s"] = [each.limits_s[name] for each in self.verdicts]
-        return found | {"why": [each.text for each in self.verdicts]}
+            columns[f"{name}_s"] = [each.limits_s[name] for each in self.verdicts]
+        return columns | {"why": [each.text for each in self.verdicts]}
 
 
 def _kind(device: Device) -> str:
-    """Its type; that of a dataset's device may not be known."""
+    """Return the type of a device; one that is not known, as in datasets, counts as an accelerator."""
     return device.type if device.type in _CYCLES else "accelerator"
 
 
 def idle_factor(amounts: LaunchWork, device: Device) -> float:
-    """By how much a device is larger than a launch; 1 or less if that fills it."""
+    """Return the ratio of a device's size to a launch's; 1 or less if the launch fills it."""
     units = device.numbers.get("compute_units", 1.0) / amounts.work_groups
     if device.type != "gpu":
         return units
@@ -384,35 +383,35 @@ def _line_use(amounts: LaunchWork, device: Device) -> float:
 
 
 def double_peak(device: Device) -> float:
-    """Operations of double precision that a device does a second at most, by its sheet or architecture."""
-    # Imported here: what judges single precision needs no NumPy.
+    """Return the peak rate of double precision of a device, by its sheet or architecture."""
+    # Imported here, as single precision needs no NumPy.
     from crosscast.devices.architectures import double_share
 
     numbers = device.numbers
-    if said := numbers.get("peak_fp64_flop_per_s"):
-        return said
+    if double := numbers.get("peak_fp64_flop_per_s"):
+        return double
     single = numbers["peak_flop_per_s"]
     if device.type == "gpu" and "cores" in numbers:
-        # Packed operations and those that are issued in pairs are of single precision alone.
+        # Packed operations and dual issue are for single precision only.
         single = min(single, 2 * numbers["cores"] * numbers["clock_hz"])
     return single * double_share(device)
 
 
 def peak_of(amounts: LaunchWork, device: Device) -> float:
-    """Floating-point operations that a device does a second at most, of a kernel's precisions."""
+    """Return the peak rate of floating-point operations of a device, in a kernel's precisions."""
     single, double = device.numbers["peak_flop_per_s"], amounts.double_share
     return 1 / ((1 - double) / single + double / double_peak(device)) if double else single
 
 
 def verdict_of(amounts: LaunchWork, device: Device) -> Verdict:
-    """Say what bounds a kernel on a device.
+    """Determine the bound of a kernel on a device.
 
-    What its data sheet lacks is taken from its siblings.
+    Numbers missing from its data sheet are taken from its siblings.
     """
     sheet = filled(device)
     device, numbers = sheet.device, sheet.device.numbers
     a, peak = amounts, numbers["peak_flop_per_s"]
-    # A peak counts multiply-adds as two operations: a lane does half as many instructions.
+    # A peak counts multiply-adds as two operations, so a lane does half as many instructions.
     compute = max(2 * a.operations / peak, (a.flops or 0.0) / peak_of(a, device))
     idle = idle_factor(a, device)
     chain = a.longest * _CYCLES[_kind(device)] / numbers["clock_hz"]
@@ -427,14 +426,14 @@ def verdict_of(amounts: LaunchWork, device: Device) -> Verdict:
 
 
 def verdicts_of(profiles: Sequence[Profile], devices: Sequence[Device]) -> Verdicts:
-    """Say of each profile what bounds it on each device.
+    """Determine the bound of each profile on each device.
 
     Raises
     ------
     InputError
         If a profile lacks a metric that is needed.
     """
-    found = []
+    verdicts = []
     for profile in profiles:
         amounts = amounts_of(profile)
         if amounts is None:
@@ -442,5 +441,5 @@ def verdicts_of(profiles: Sequence[Profile], devices: Sequence[Device]) -> Verdi
             raise InputError(
                 f"profile of {profile.kernel}: expected the metrics {needed}, found some missing"
             )
-        found += [verdict_of(amounts, device) for device in devices]
-    return Verdicts(tuple(found))
+        verdicts += [verdict_of(amounts, device) for device in devices]
+    return Verdicts(tuple(verdicts))

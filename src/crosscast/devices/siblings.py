@@ -1,4 +1,4 @@
-"""What to expect of a device that was not measured: what its siblings reach of their data sheets."""
+"""Expectations for devices without measurements: the shares of data sheets that siblings reach."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from crosscast.device import Device
 from crosscast.devices.catalogue import catalogue, device_named
 
 FACTS = ("read", "fp32", "int32", "launch_s")
-"""What devices reach of their data sheets.
+"""Measured facts of devices, relative to data sheets.
 
 - read: bandwidth of reading main memory, over the sheet's.
 - fp32: rate of multiply-adds in single precision, over the sheet's peak.
@@ -28,41 +28,41 @@ _SOURCES = {
 }
 _LEVELS = ("architecture", "vendor", "type")
 _WORTH = 3.0
-"""Siblings that the usual spread among siblings counts as, beside that of a device's own."""
+"""Weight of the usual spread among siblings, in siblings."""
 
 
 @dataclass(frozen=True)
 class Expected:
-    """A value that is expected of a device."""
+    """An expected value of a device."""
 
     value: float
-    deviation: float  # Of its logarithm; 0 where it was measured on the device itself
-    of: str  # "device", or whose siblings it is the median of: their "architecture", "vendor" or "type"
-    count: int  # Of how many devices
+    deviation: float  # Standard deviation of its logarithm; 0 if it was measured on the device itself
+    of: str  # "device", or the level of the siblings: "architecture", "vendor" or "type"
+    count: int  # Number of these devices
 
 
 def reached(device: Device) -> Mapping[str, float]:
-    """What of the facts was measured on a device itself."""
-    found = {}
+    """Return the facts that were measured on a device itself."""
+    shares = {}
     for fact, (quantity, column) in _SOURCES.items():
         value = device.measured.get(quantity)
         on_paper = device.numbers.get(column, 0.0) if column else 1.0
         if value and on_paper:
-            found[fact] = value / on_paper
-    return found
+            shares[fact] = value / on_paper
+    return shares
 
 
 def expected(device: Device, fact: str) -> Expected | None:
-    """A fact as measured on a device, or the median of its nearest siblings; ``None`` if of none is known."""
-    own = reached(device).get(fact)
-    return Expected(own, 0.0, "device", 1) if own is not None else _facts()[fact].expect(device)
+    """Return a fact as measured on a device, or the median of its nearest siblings, if any is known."""
+    measured = reached(device).get(fact)
+    return Expected(measured, 0.0, "device", 1) if measured is not None else _facts()[fact].expect(device)
 
 
 class _Known:
-    """A value of each of several devices, to expect that of another from its siblings."""
+    """A value of several devices, for the expectation of another from its siblings."""
 
     def __init__(self, values: Iterable[tuple[Device, float]]) -> None:
-        # Logarithms by level and group there, and device.
+        # Logarithms by level and group, and device.
         self._logs: dict[tuple[str, str], dict[str, float]] = {}
         for device, value in values:
             for group in _groups(device):
@@ -72,14 +72,14 @@ class _Known:
             for key, log in logs.items():
                 if others := [each for other, each in logs.items() if other != key]:
                     squares.setdefault(level, []).append((log - median(others)) ** 2)
-        # Mean squared deviations from the median of all siblings but oneself.
+        # Mean squared deviations from the median of the other siblings.
         self._usual = {level: sum(each) / len(each) for level, each in squares.items()}
 
     def expect(self, device: Device) -> Expected | None:
-        """The median of the nearest siblings that are known; ``None`` if none is.
+        """Return the median of the nearest known siblings; ``None`` if none is known.
 
-        Few siblings may be alike by chance, so their variance is drawn to the usual one of their level, and
-        grows by what a median of so few may be off.
+        Few siblings may agree by chance, so their variance is shrunk towards the usual one of their level,
+        and increased by the variance of the median.
         """
         for level, group in _groups(device):
             logs = [each for key, each in self._logs.get((level, group), {}).items() if key != device.key]
@@ -92,7 +92,7 @@ class _Known:
 
 
 def _groups(device: Device) -> Iterator[tuple[str, str]]:
-    """Levels and groups in which a device has siblings, the nearest first."""
+    """Return the levels and groups of a device's siblings, the nearest first."""
     kind = "gpu" if device.type == "gpu" else "cpu"
     names = (f"{kind} {device.vendor} {device.series}", f"{kind} {device.vendor}", kind)
     return zip(_LEVELS, names, strict=True)
@@ -100,7 +100,7 @@ def _groups(device: Device) -> Iterator[tuple[str, str]]:
 
 @cache
 def _facts() -> Mapping[str, _Known]:
-    """Facts of the catalogue's devices."""
+    """Return the facts of the catalogue's devices."""
     devices = [device_named(key) for key in catalogue()]
     return {
         fact: _Known((device, facts[fact]) for device in devices if fact in (facts := reached(device)))
@@ -117,22 +117,22 @@ _SCALES: Mapping[str, Sequence[tuple[str, ...]]] = {
     "l1_bytes": [()],
     "l2_bytes": [("compute_units",)],
 }
-"""What numbers of a data sheet go with, the best first: siblings have about as much of one for the other."""
+"""Columns to which a number of a data sheet is about proportional among siblings, the best first."""
 
 _MEASURED_FOR = {"bandwidth_bytes_per_s": "read", "peak_flop_per_s": "fp32"}
-"""Numbers that follow from what was measured, of which siblings reach a share."""
+"""Numbers that follow from measurements, by the share that siblings reach."""
 
 
 @dataclass(frozen=True)
 class Filled:
-    """A device with numbers of its siblings where its own data sheet has none."""
+    """A device with numbers of its siblings for those missing from its data sheet."""
 
     device: Device
     taken: Mapping[str, Expected]  # By column of the table of devices
 
 
 def filled(device: Device) -> Filled:
-    """Take what a data sheet lacks from siblings: of its architecture, else its vendor, else its type."""
+    """Fill a data sheet with numbers of siblings: of its architecture, else its vendor, else its type."""
     numbers = {name: value for name, value in device.numbers.items() if value}
     taken: dict[str, Expected] = {}
     for name, scales in _SCALES.items():
@@ -145,7 +145,7 @@ def filled(device: Device) -> Filled:
 
 
 def by_measurement(device: Device, name: str) -> Expected | None:
-    """A number of a data sheet by what was measured on a device, of which siblings reach a share of it."""
+    """Estimate a number of a data sheet by a measurement on the device and the share that siblings reach."""
     fact = _MEASURED_FOR.get(name)
     value = device.measured.get(_SOURCES[fact][0]) if fact else None
     share = expected(device, fact) if fact else None
@@ -165,7 +165,7 @@ def _by_scale(
 
 @cache
 def _ratios(name: str, scale: tuple[str, ...]) -> _Known:
-    """A number of the catalogue's devices over the product of others."""
+    """Return the ratios of a number of the catalogue's devices to the product of others."""
     devices = [device_named(key) for key in catalogue()]
     return _Known(
         (device, device.numbers[name] / math.prod(device.numbers[column] for column in scale))
