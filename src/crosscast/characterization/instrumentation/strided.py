@@ -234,7 +234,7 @@ _MOST_BLOCKS = 1000
 
 
 @dataclass(frozen=True)
-class _Path:
+class _AddressPath:
     """Path to a block, and its conditions."""
 
     blocks: dict[str, str]
@@ -256,7 +256,7 @@ class StridedFinder:
         self._analyses: dict[Reach, Analysis] = {
             reach: Analysis(definitions, known, reach) for reach in ("launch", "group")
         }
-        self._paths: dict[tuple[str, Reach], _Path | None] = {}
+        self._paths: dict[tuple[str, Reach], _AddressPath | None] = {}
 
     def find(self, label: str, access: ir.Instruction, *, copied: bool = False) -> StridedAccess | None:
         """Return an access as a strided one, of the widest reach; ``None`` if it is not strided.
@@ -289,12 +289,12 @@ class StridedFinder:
             return None
         return StridedAccess(label, [access], path.blocks, needed, path.atoms, checks, reach)
 
-    def _path(self, label: str, analysis: Analysis) -> _Path | None:
+    def _path(self, label: str, analysis: Analysis) -> _AddressPath | None:
         """Return the path to a block, if all its conditions are known."""
         blocks = _path_to(self._segment, self._loops, label)
         if blocks is None:
             return None
-        path = _Path(blocks, [], {})
+        path = _AddressPath(blocks, [], {})
         for block in blocks:
             end = self._segment.blocks[block].terminator
             if block == label or blocks[block] or len(end.successors) < 2:
