@@ -45,6 +45,8 @@ def docstrings() -> Iterator[tuple[str, str]]:
 
 
 TEXTS = (lines_of_documents, docstrings)
+BEGIN_NOT = re.compile(r"(What|The same|All of it|Everything|Those of|Some of)\b")
+NO_NAMES = {"told", "said", "there", "place", "places"}
 
 
 @pytest.mark.parametrize("texts", TEXTS, ids=lambda texts: texts.__name__)
@@ -57,3 +59,19 @@ def test_words_that_were_given_up_stay_out(texts: Callable[[], Iterator[tuple[st
         if (match := re.search(words, text))
     ]
     assert not found, "\n".join(found)
+
+
+def test_docstrings_begin_with_what_they_describe() -> None:
+    begun = [f"{where}: {text[:60]}" for where, text in docstrings() if BEGIN_NOT.match(text)]
+    assert not begun, "\n".join(begun)
+
+
+def test_variables_are_named_after_what_they_hold() -> None:
+    named = [
+        f"{path.relative_to(ROOT)}, line {node.lineno}: {name}"
+        for path in MODULES
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        for name in [node.arg if isinstance(node, ast.arg) else getattr(node, "id", None)]
+        if isinstance(node, ast.arg | ast.Name) and name in NO_NAMES
+    ]
+    assert not named, "\n".join(named)
