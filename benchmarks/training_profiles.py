@@ -338,7 +338,7 @@ def _code_hash() -> str:
     digest = hashlib.sha256()
     for folder, pattern in folders:
         for path in sorted(folder.glob(pattern)):
-            if path.suffix in (".py", ".c", ".h", ".cl", ".cuh"):
+            if path.suffix in (".py", ".c", ".h", ".ll", ".cl", ".cuh"):
                 digest.update(path.read_bytes())
     return digest.hexdigest()
 

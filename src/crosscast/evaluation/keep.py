@@ -141,14 +141,18 @@ def fingerprint(model: object) -> str:
     return f"{name} {model!r}" if parameters else name
 
 
+_SOURCE_SUFFIXES = (".py", ".c", ".h", ".ll")
+
+
 @cache
 def sources_digest(names: tuple[str, ...]) -> str:
     """A hash of files and folders of the package, of its version, and of the versions of the libraries."""
     hashed = hashlib.sha256(crosscast.__version__.encode())
     for name in names:
         path = Path(crosscast.__file__).parent / name
-        for file in sorted(path.rglob("*.py")) if path.is_dir() else [path]:
-            hashed.update(file.read_bytes())
+        for file in sorted(path.rglob("*")) if path.is_dir() else [path]:
+            if file.suffix in _SOURCE_SUFFIXES:
+                hashed.update(file.read_bytes())
     versions = library_versions()
     for library in _LIBRARIES:
         hashed.update(versions.get(library, "").encode())
