@@ -39,7 +39,7 @@ _Word = TypeVar("_Word", bound=str)
 def as_sequence(given: _Value | Sequence[_Value]) -> Sequence[_Value]:
     """Return an argument, such as names of devices, as a sequence; a single value becomes a list of one.
 
-    >>> listed("gtx1080"), listed(["gtx1080", "knl"])
+    >>> as_sequence("gtx1080"), as_sequence(["gtx1080", "knl"])
     (['gtx1080'], ['gtx1080', 'knl'])
     """
     is_one = isinstance(given, str) or not isinstance(given, Sequence)
