@@ -146,6 +146,11 @@ def _plan(kernel: Kernel, options: InstrumentationOptions) -> tuple[ir.Module, P
     return module, make_plan(module, flat, options), unset
 
 
+def _code_size(plan: Plan) -> int:
+    """Return the size of a kernel's code in units of `_QUICK_CODE` instructions, at least 1."""
+    return max(1, plan.facts.code // _QUICK_CODE)
+
+
 @dataclass
 class _Clock:
     """Sums the time of ``with`` blocks."""
@@ -301,8 +306,8 @@ class _Runner:
         self.parameters = frontend.parameters(launch.kernel.program, launch.kernel.name)
         _check_sizes(launch)
         instrumentation = _instrumentation_options(launch, options)
-        code = _write(launch.kernel, instrumentation, options.host_time).plan.facts.code
-        is_small = math.prod(launch.global_size) <= _MOST_QUICK_ITEMS * max(1, code // _QUICK_CODE)
+        written = _write(launch.kernel, instrumentation, options.host_time)
+        is_small = math.prod(launch.global_size) <= _MOST_QUICK_ITEMS * _code_size(written.plan)
         self.is_quick = is_small and launch.kernel not in _long_kernels and not options.host_time
         self._build(instrumentation)
         self.memory = self._laid_out()
@@ -381,8 +386,7 @@ class _Runner:
 
     def _is_long(self, progress: Progress) -> bool:
         """Whether a run has taken so long that all optimizations would have paid."""
-        facts = self.built.plan.facts
-        return progress.elapsed_s > _QUICK_S * max(1, facts.code // _QUICK_CODE)
+        return progress.elapsed_s > _QUICK_S * _code_size(self.built.plan)
 
     def _build(self, instrumentation: InstrumentationOptions) -> None:
         self.instrumentation = instrumentation

@@ -39,7 +39,6 @@ from crosscast.characterization.instrumentation.sub_groups import RUNS
 
 _MOST_ACCESSES, _MOST_CHECKS = 20, 40  # the runtime's capacity
 _FEWEST = 16  # not worthwhile for smaller work-groups
-_MOST_INLINED = 64  # accesses of a loop
 SLICE_TYPE = "{ ptr, i64, i64, i64, i64, i64, ptr, i64 }"
 """LLVM type of a slice's description, `struct slice` of the runtime."""
 _REACHED, _ATOMS, _ADDRESSES = range(3)
@@ -270,7 +269,7 @@ class StridedCode:
             record(self._segment.number, i.accesses[0].site, RUNS, order) for i in strided.instructions
         ]
         return [
-            f"define internal void @{name}.at({parameters}) {_inlined(sites)} nounwind {{",
+            f"define internal void @{name}.at({parameters}) alwaysinline nounwind {{",
             *("cc.start:", *code.results(), *code.texts, "ret void", "}"),
             *self._record_whole(name, free, code, sites, streams),
             *self._record_parts(name, free, code, sites, streams),
@@ -306,7 +305,7 @@ class StridedCode:
             code.do(_add_strided(site, flags, a, step, "%cc.n"))
         parameters = self._formal(free, "i64 %cc.n")
         return [
-            f"define internal void @{name}({parameters}) {_inlined(sites)} nounwind {{",
+            f"define internal void @{name}({parameters}) alwaysinline nounwind {{",
             *("cc.start:", *start.texts),
             "%cc.any = icmp ne i64 %cc.n, 0",
             *("br i1 %cc.any, label %cc.compute, label %cc.done", "cc.compute:"),
@@ -398,11 +397,6 @@ def split_function(segment: Segment, emission: Emission) -> list[str]:
         frame.header("i64", f"cc.segment{segment.number}.split", divided=True),
         *("cc.start:", *frame.prologue(), f"{segment.entry[1:]}:", *code.texts),
     ]
-
-
-def _inlined(sites: Sequence[tuple[int, int]]) -> str:
-    # LLVM takes minutes for thousands of addresses in one function.
-    return "alwaysinline" if len(sites) <= _MOST_INLINED else "noinline"
 
 
 def _advance(code: Code, phi: ir.Instruction, start: str, step: str) -> None:

@@ -147,10 +147,10 @@ class Recording:
     def append(self, code: Code, stream: int | str, values: Sequence[str], position: str) -> str:
         """Append words to a stream; return the position behind them."""
         scope = self._scopes.attach("streams")
-        start = stream if isinstance(stream, int) else code.value(f"mul i64 {stream}, {self.stream_words}")
+        words = self.stream_words
+        offset = words * stream if isinstance(stream, int) else code.value(f"mul i64 {stream}, {words}")
         for value in values:
-            index = code.value(f"and i64 {position}, {self.stream_words - 1}")
-            offset = self.stream_words * start if isinstance(start, int) else start
+            index = code.value(f"and i64 {position}, {words - 1}")
             at = code.at("%cc.words", code.value(f"add i64 {index}, {offset}"), "i64")
             code.store("i64", value, at, scope)
             position = code.value(f"add i64 {position}, 1")
