@@ -290,9 +290,3 @@ def test_a_file_that_cannot_be_written_is_a_sentence(command: Command, capsys: O
     output = capsys.readouterr()
     assert json.loads(output.out)["kernel"] == "k"
     assert "--parquet: cannot write taken.parquet" in output.err
-
-
-def test_help_and_version_are_exit_0(capsys: Output) -> None:
-    assert main(["--version"]) == 0
-    assert main(["characterize", "--help"]) == 0
-    assert "float:1048576" in capsys.readouterr().out

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
-from dataclasses import replace
+from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
@@ -15,13 +13,10 @@ from crosscast.cli import main
 from crosscast.data.corun import Bag, Solo
 from crosscast.data.dataset import write_dataset
 from crosscast.data.isolated_runs import write_profile
-from crosscast.evaluation.corun import question
 from crosscast.prediction.store import CARD
-from crosscast.studies import moolchandani2022 as study
 from support import tables as rows
 from support.commands import Command, Output
-from support.examples import one_in
-from support.mixes import NAMES, counted_co_runs, made_solo, measured_mixes, other_time, studied
+from support.mixes import NAMES, counted_co_runs, made_solo, measured_mixes, other_time
 
 COMMAND = Command()
 answer, refusal = COMMAND.answer, COMMAND.refusal
@@ -164,10 +159,9 @@ def test_evaluating_prints_one_json_object_with_what_a_check_reads(capsys: Outpu
     assert (found["bags"], found["failed_bags"]) == (15, 1)
 
 
-@pytest.mark.parametrize("protocol", one_in(2, ["random-80-20", "leave-mix-out"]))
-def test_a_person_sees_how_good_models_are(capsys: Output, dataset: str, protocol: str) -> None:
-    words = ("--models", "process-alone", "--jobs", "1")
-    assert main(["evaluate", "corun", dataset, "--folds", protocol, *words]) == 0
+def test_a_person_sees_how_good_models_are(capsys: Output, dataset: str) -> None:
+    words = ("--folds", "random-80-20", "--models", "process-alone", "--jobs", "1")
+    assert main(["evaluate", "corun", dataset, *words]) == 0
     shown = capsys.readouterr().out
     for words_ in (
         "15 mixes of 2 of 5 applications on cpu",
@@ -238,30 +232,3 @@ def test_a_card_is_made_and_profiles_on_one_device_tell_of_the_other(
     text = capsys.readouterr().out
     assert " on other\n" in text
     assert "Times on cpu are translated to other by a logarithmic line; MAPE of held-out applications" in text
-
-
-@pytest.mark.system
-@pytest.mark.parametrize(
-    ("words", "module", "name", "answer"),
-    [
-        ("evaluate corun", question, "evaluate_corun", lambda: studied().evaluation),
-        ("reproduce moolchandani2022", study, "study_corun", lambda: replace(studied(), studies=None)),
-    ],
-)
-def test_figures_are_written_and_named(
-    folder: Path,
-    tmp_path: Path,
-    capsys: Output,
-    monkeypatch: pytest.MonkeyPatch,
-    words: str,
-    module: ModuleType,
-    name: str,
-    answer: Callable[[], object],
-) -> None:
-    monkeypatch.setattr(module, name, lambda *_, **__: answer())
-    out = tmp_path / "figures"
-    assert main([*words.split(), str(folder), "--figures", str(out)]) == 0
-    names = {path.name for path in out.iterdir()}
-    assert "left-out-time.png" in names
-    told = capsys.readouterr().err
-    assert all(str(out / name) in told for name in names)

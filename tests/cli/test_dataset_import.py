@@ -7,8 +7,6 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from crosscast.cli import main
@@ -63,17 +61,6 @@ def test_each_importer_says_its_licence_its_origin_and_the_files_that_it_wants(c
     assert found["gavel_pairs"]["files"][0]["names"] == ["gavel_standalone.csv"]
     needed = [file["required"] for file in found["aiwc2018"]["files"]]
     assert needed == [True, True, False]
-
-
-def test_a_newer_dataset_is_refused(tmp_path: Path, make_profile: ProfileMaker, capsys: Output) -> None:
-    path = tmp_path / "old" / "profiles.parquet"
-    path.parent.mkdir()
-    write_parquet([make_profile()], path)
-    table = pq.read_table(path)
-    metadata = {**table.schema.metadata, b"crosscast.version": b"99"}
-    pq.write_table(pa.table(table).replace_schema_metadata(metadata), path)
-    assert main(["dataset", "import", "crosscast", str(path.parent), "--out", str(tmp_path / "new")]) == 2
-    assert "a newer Crosscast wrote it" in capsys.readouterr().err
 
 
 def test_the_raja_suite_is_imported_with_stated_cores_and_a_block_size(

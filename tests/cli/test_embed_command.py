@@ -11,7 +11,7 @@ from crosscast.characterization import run
 from crosscast.characterization.embedding.files import read_embedded
 from crosscast.characterization.embedding.spirv import compile_module, take_out
 from crosscast.cli import main
-from crosscast.data.profiles import read_parquet, write_csv, write_parquet
+from crosscast.data.profiles import read_parquet, write_parquet
 from crosscast.kernel import Program
 from crosscast.profile import Profile
 from support.commands import Output
@@ -93,15 +93,6 @@ def test_in_place_again_and_again_is_the_same_file(command: Command) -> None:
     assert names() == {"k.cl", "k.toml", "both.toml"}
 
 
-def test_an_edited_source_takes_the_new_profile(command: Command, capsys: Output) -> None:
-    assert command("k.toml") == 0
-    Path("k.cl").write_text(SOURCE.replace("*= N", "*= N * get_local_id(0)"))
-    (before,) = read_embedded("k.profiled.cl")
-    assert command("k.toml") == 0
-    (after,) = read_embedded("k.profiled.cl")
-    assert after.program["sha256"] != before.program["sha256"]
-
-
 def test_a_copy_that_was_edited_is_left_alone(command: Command, table: Path, capsys: Output) -> None:
     assert command("k.toml", "--profiles", table) == 0
     with Path("k.profiled.cl").open("a") as file:
@@ -118,12 +109,6 @@ def test_profiles_of_a_table_need_no_run(command: Command, table: Path, file: st
     assert embedded.metrics["work_items"] == 64
     # The module is compiled with the options of the profile: the source needs -DN.
     assert read_embedded("out.spv") == (embedded,)
-
-
-def test_a_csv_table_is_taken_too(command: Command, table: Path) -> None:
-    write_csv(read_parquet(table), "k.csv")
-    assert command("k.cl", "--profiles", "k.csv", "--no-spirv") == 0
-    assert read_embedded("k.profiled.cl")[0].metrics == read_parquet(table)[0].metrics
 
 
 def test_profiles_made_from_an_embedded_source_are_of_the_same_source(command: Command) -> None:

@@ -77,15 +77,6 @@ def test_printf_comes_before_the_table(command: Command, capsys: Output) -> None
     assert capsys.readouterr().out.startswith("0: 1.0\n1: 2.0\nshow, launch 0\n")
 
 
-def test_compat_files_have_the_published_rows(command: Command, tmp_path: Path) -> None:
-    words = ["--kernel", "copy", "--global", 8, "--arg", "int:8", "--arg", "int:8", "--arg", "int=0"]
-    assert command("k.cl", *words, "--aiwc", "csv") == 0
-    lines = (tmp_path / "csv/aiwc_copy_0.csv").read_text().splitlines()
-    assert lines[0] == "metric,category,count"
-    assert "Work-items,Parallelism,8" in lines
-    assert "Unique Writes,Memory,8" in lines
-
-
 @pytest.mark.parametrize(
     ("words", "message"),
     [

@@ -129,25 +129,6 @@ class TestTime:
         for row in ("shifted ", "device-mean (baseline)", "noise floor"):
             assert f"\n{row}" in text
 
-    def test_the_same_command_prints_the_same_from_its_cache(
-        self, capsys: Output, small: str, tmp_path: Path
-    ) -> None:
-        assert run("time", small, "--json") == 0
-        first = capsys.readouterr().out
-        kept = list((tmp_path / "cache" / "crosscast" / "evaluate").iterdir())
-        assert len(kept) == 2 * 14
-        assert run("time", small, "--json") == 0
-        assert run("time", small, "--json") == 0
-        assert capsys.readouterr().out == 2 * first
-
-    @pytest.mark.system
-    def test_figures_are_written_where_they_are_wanted(
-        self, capsys: Output, small: str, tmp_path: Path
-    ) -> None:
-        assert run("time", small, "--models", "shifted", "--figures", str(tmp_path / "new" / "figures")) == 0
-        assert len(list((tmp_path / "new" / "figures").glob("*.png"))) == 4
-        assert capsys.readouterr().err.count("wrote ") == 4
-
 
 class TestConfiguration:
     """Methods that choose under power caps."""

@@ -159,7 +159,7 @@ def test_each_command_that_prints_tables_writes_them_as_a_page(name: str) -> Non
         ["characterize"],
     ],
 )
-@pytest.mark.parametrize("name", ["json", "cache", "level", "seed", "models", "model", "kernel", "title"])
+@pytest.mark.parametrize("name", ["json", "model"])
 def test_a_path_that_is_called_like_an_option_is_not_blamed_on_it(
     capsys: Output, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str], name: str
 ) -> None:
