@@ -197,6 +197,18 @@ def models_of(question: str, folder: Path) -> Iterator[Path]:
 
 
 @pytest.mark.parametrize("question", QUESTIONS)
+def test_a_loaded_model_is_kept_as_the_same_bytes(question: str, tmp_path: Path) -> None:
+    """Its card and its arrays come back as they were; `test_stored_parts` says so of each part."""
+    for folder in models_of(question, tmp_path):
+        model = load_model(folder)
+        model.save(tmp_path / "again")
+        first, again = (
+            {file.name: file.read_bytes() for file in each.iterdir()} for each in (folder, tmp_path / "again")
+        )
+        assert first == again
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
 def test_forecasting_needs_none_of_the_packages_that_fit(question: str, tmp_path: Path) -> None:
     words = [sys.executable, "-c", SCRIPT.format(ask=ASK[question]), *map(str, models_of(question, tmp_path))]
     done = subprocess.run(words, check=True, capture_output=True, text=True)

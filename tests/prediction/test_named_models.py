@@ -34,6 +34,13 @@ def test_a_bundled_model_is_small_free_and_says_how_good_it_is(name: str) -> Non
     assert load_model(name, recipe.question).card == model.card
 
 
+@pytest.mark.parametrize("name", NAMES)
+def test_a_bundled_model_is_kept_again_as_the_same_arrays(name: str, tmp_path: Path) -> None:
+    load_model(name).save(tmp_path / name)
+    (before,), (after,) = ([*each.glob("arrays-*.npz")] for each in (BUNDLED / name, tmp_path / name))
+    assert before.read_bytes() == after.read_bytes()
+
+
 def test_an_unknown_name_lists_the_known_ones_of_the_question() -> None:
     with pytest.raises(InputError, match="one of launch-times, opencl-15-devices, found 'opencl-16-devices'"):
         load_model("opencl-16-devices", "time")

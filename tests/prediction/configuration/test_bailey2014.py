@@ -21,9 +21,7 @@ from crosscast.prediction.configuration.bailey2014 import (
     ClassificationTree,
     ClusterModels,
     Clusters,
-    FittedClusters,
     PublishedModel,
-    PublishedPredictor,
     Training,
     choose_amounts,
     dissimilarities,
@@ -234,12 +232,6 @@ def noisy() -> tuple[Reals, Reals]:
     return relative() * wobble[0], SURFACES.power_w * wobble[1]
 
 
-def test_linear_performance_and_power_are_told_exactly() -> None:
-    result = fitted(relative(), SURFACES.power_w)
-    np.testing.assert_allclose(result.relative_performance(DESIGN)[KINDS], relative(), rtol=1e-10)
-    np.testing.assert_allclose(result.power_w(DESIGN)[KINDS], SURFACES.power_w, rtol=1e-10)
-
-
 @pytest.mark.parametrize("logarithms", [False, True])
 def test_coefficients_solve_the_normal_equations_of_each_device(logarithms: bool) -> None:
     performance, power = noisy()
@@ -257,13 +249,6 @@ def test_coefficients_solve_the_normal_equations_of_each_device(logarithms: bool
         np.testing.assert_allclose(
             result.performance[kind], np.linalg.solve(rows.T @ rows, rows.T @ wanted), rtol=1e-8
         )
-
-
-def test_performance_has_no_intercept_and_power_one_for_each_device() -> None:
-    result = fitted(relative(), SURFACES.power_w)
-    assert result.performance.shape == (2, 4)
-    assert result.power.shape == (2, 6)
-    assert fitted(relative(), SURFACES.power_w, logarithms=True).performance.shape == (2, 6)
 
 
 def test_cells_that_did_not_run_do_not_count() -> None:
@@ -391,15 +376,6 @@ def test_names_say_what_is_set() -> None:
     assert [each.name for each in models] == ["published-5", "published-log", "published-log-5"]
 
 
-def test_kernels_of_one_kind_are_one_cluster() -> None:
-    surfaces = linear_surfaces(8)
-    fitted = PublishedModel(2).fit(surfaces, linear_samples(surfaces.space))
-    kinds = [
-        {int(each.application[3:]) % 2 for each in members} for members in fitted.fitted.clusters.members
-    ]
-    assert sorted(kinds, key=str) == [{0}, {1}]
-
-
 def test_a_new_kernel_is_told_exactly_where_its_cluster_is_linear() -> None:
     surfaces = linear_surfaces(8)
     samples = linear_samples(surfaces.space)
@@ -492,17 +468,3 @@ def test_configurations_that_some_kernels_lack_are_predicted_for_all() -> None:
 def test_no_clusters_are_refused(count: int) -> None:
     with pytest.raises(InputError, match=f"clusters: expected at least 1, found {count}"):
         PublishedModel(count)
-
-
-def test_parts_that_do_not_belong_together_are_refused() -> None:
-    fitted = PublishedModel(2).fit(made_surfaces(6), SAMPLES)
-    state = fitted.fitted.state()
-    with pytest.raises(InputError, match=r"model: clusters: expected those of 2 .*, found \[2, 2, 1\]"):
-        FittedClusters.from_state({**state, "clusters.sizes": np.array([12])})
-    names = state["tree.names"]
-    with pytest.raises(InputError, match=r"model: tree.names: expected .*, found x, "):
-        FittedClusters.from_state({**state, "tree.names": np.array(["x", *names[1:]])})
-    with pytest.raises(InputError, match=r"model: models: expected coefficients of .*, found \[3, 4, 1\]"):
-        PublishedPredictor(linear_space(), SAMPLES, fitted.fitted)
-    with pytest.raises(InputError, match="model: feature names: expected features of 1 samples, found '"):
-        PublishedPredictor(made_surfaces(1).space, (11,), fitted.fitted)

@@ -15,27 +15,13 @@ from crosscast.prediction.configuration.choice import choice_of
 from crosscast.prediction.configuration.models import MODELS, NearestKernels, model_named
 from crosscast.prediction.named_models import load_model
 from crosscast.prediction.store import CARD
-from support.models import chooser_card, fitted_chooser, kept_chooser
+from support.models import chooser_card, kept_chooser
 from support.surfaces import made_surfaces
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     return kept_chooser(tmp_path / "capmodel")
-
-
-def test_it_forecasts_as_before_to_the_last_bit(folder: Path) -> None:
-    predictor, card = fitted_chooser()
-    model = load_model(folder)
-    assert model.card == card
-    assert (model.predictor.space, model.predictor.samples) == (predictor.space, predictor.samples)
-    assert model.samples == card.sample_configurations
-    surfaces = made_surfaces()
-    for row in range(len(surfaces.kernels)):
-        observed = surfaces.observed(row, predictor.samples)
-        before, after = predictor.forecast(observed), model.predictor.forecast(observed)
-        np.testing.assert_array_equal(after.time.centre, before.time.centre)
-        np.testing.assert_array_equal(after.power.centre, before.power.centre)
 
 
 def test_the_card_says_configurations_samples_and_power_in_words(folder: Path) -> None:

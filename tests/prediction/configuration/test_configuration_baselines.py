@@ -48,12 +48,6 @@ def test_measured_values_stand_and_nothing_else_is_sure() -> None:
     assert (predicted == 3.0).all()
 
 
-def test_quantiles_are_the_centre_and_probabilities_certain() -> None:
-    forecast = plain_forecast(np.ones(12), np.ones(12), made_surfaces(2).observed(0, [1]))
-    np.testing.assert_array_equal(forecast.time.quantile(0.9), forecast.time.centre)
-    assert set(forecast.power.probability_within(2.0)) <= {0.0, 1.0}
-
-
 MODELS: list[ConfigurationModel] = [NearestKernels(), GlobalRegression(), GaussianProcess()]
 every_baseline = pytest.mark.parametrize("model", MODELS, ids=lambda model: model.name)
 every_model = pytest.mark.parametrize(
@@ -76,13 +70,6 @@ class Changes(NamedTuple):
         time_s, power_w = known.surfaces.time_s, known.surfaces.power_w
         relative = [np.log(each / each[:, known.scaled_from]) for each in (time_s, power_w)]
         return cls(known.features.standardized(known.values), *relative)
-
-
-def test_a_configuration_is_scaled_from_the_sample_on_its_device() -> None:
-    space = linear_surfaces().space
-    samples = linear_samples(space)
-    known = TrainingRuns.of(linear_surfaces(), samples)
-    assert known.scaled_from.tolist() == [samples[number] for number in space.device_numbers]
 
 
 @every_model

@@ -38,9 +38,8 @@ from crosscast.prediction.configuration.process import (
     power_parts,
 )
 from support.examples import one_in
-from support.grids import linear_samples, linear_space, linear_surfaces
 from support.shared import published
-from support.surfaces import made_space, made_surfaces
+from support.surfaces import made_surfaces
 
 SURFACES = made_surfaces(2)
 
@@ -173,13 +172,6 @@ def points(space: ConfigurationSpace, samples: tuple[int, ...], observed: Observ
     return seen(SettingInputs.of(space, samples, ("cpu", "gpu")), observed, list(range(len(samples))))
 
 
-def test_made_up_machines_have_as_many_coordinates_as_knobs_caps_and_devices() -> None:
-    space = linear_space()
-    samples = linear_samples(space)
-    assert points(space, samples, linear_surfaces(1).observed(0, samples)).shape == (12, 3)
-    assert points(made_space(), (11, 0), made_surfaces(1).observed(0, (11, 0))).shape == (12, 4)
-
-
 SIX = made_surfaces(6, noise=0.01)
 SAMPLES = (11, 0)
 ROW = 2
@@ -216,10 +208,6 @@ def same(one: SurfaceForecast, other: SurfaceForecast, relative: float = 1e-9) -
 @pytest.mark.parametrize(
     ("name", "change", "sentence"),
     [
-        ("time_errors", lambda a: a[::-1], r"time_errors: expected rising numbers, found \[.*\]"),
-        ("names", lambda a: a[1:], "names: expected .*, found"),
-        ("names", lambda a: a[[0, 1, 1]], "names: expected time and powers, each once, found time, cpu, cpu"),
-        ("plain.names", lambda a: np.array(["time", "cpu"]), "plain.names: expected time, power, found time"),
         ("quantities.1.mean", lambda a: a[1:], "cpu: expected .* and 12 configurations, found .* 11"),
         ("domains", lambda a: np.array(["disk"]), "domains: expected domains that a cap is of, found disk"),
     ],

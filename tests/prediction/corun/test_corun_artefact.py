@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import pytest
 from msgspec import structs
-from numpy.testing import assert_array_equal
 
 from crosscast.data.corun import CoRuns, Solo
 from crosscast.errors import InputError
@@ -63,15 +62,6 @@ def model(predictor: CoRunPredictor, tmp_path_factory: pytest.TempPathFactory) -
     return kept(tmp_path_factory.mktemp("kept") / "co", predictor)
 
 
-def test_what_was_kept_predicts_the_same_bits(predictor: CoRunPredictor, model: TrainedCoRunModel) -> None:
-    bags = [(A, B), (A, X, B), (X, Y)]
-    first, second = predictor.predict(bags), model.predictor.predict(bags)
-    for one, other in zip(first.slowdown, second.slowdown, strict=True):
-        assert_array_equal(one, other)
-    assert_array_equal(first.time_s, second.time_s)
-    assert_array_equal(first.power_w, second.power_w)
-
-
 def test_intervals_are_those_of_new_or_of_known_applications(model: TrainedCoRunModel) -> None:
     known, new = model.predict([(A, B), (A, X)])
     for forecast, factor in ((known, 1.0), (new, 2.0)):
@@ -105,16 +95,6 @@ def test_an_application_that_is_there_twice_is_named_twice(model: TrainedCoRunMo
     assert first == last
     (sizes,) = model.predict([(A, made_solo("bfs", "tiny"))])
     assert sizes.labels() == ["bfs small", "bfs tiny"]
-
-
-def test_members_that_are_given_in_another_order_get_the_same(model: TrainedCoRunModel) -> None:
-    one, other = model.predict([(A, B, X), (X, A, B)])
-    assert one.time_s is not None
-    assert other.time_s is not None
-    assert one.time_s.value == pytest.approx(other.time_s.value)
-    assert [each.value for each in one.slowdown if each] == pytest.approx(
-        [other.slowdown[index].value for index in (1, 2, 0)]  # type: ignore[union-attr]
-    )
 
 
 def test_a_bag_larger_than_those_of_the_training_is_predicted_with_a_warning(

@@ -55,11 +55,6 @@ def test_telling_mixes_is_the_same_as_a_fit_with_them(trees: bool) -> None:
     assert_allclose(predicted(with_measured(before, probes)), predicted(whole), rtol=1e-8)
 
 
-def test_what_was_measured_moves_mixes_that_are_like_it(process: SlowdownProcess) -> None:
-    conditioned = with_measured(process, [slower(made_bag(pair)) for pair in PAIRS[:3]])
-    assert (predicted(conditioned)[6::2] > 1.1 * predicted(process)[6::2]).all()
-
-
 def test_less_is_open_of_a_measured_mix_and_nothing_becomes_less_sure(process: SlowdownProcess) -> None:
     before = open_mixes(process, PAIRS)
     conditioned = open_mixes(with_measured(process, [made_bag(PAIRS[0])]), PAIRS)

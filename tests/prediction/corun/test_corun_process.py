@@ -72,19 +72,6 @@ def test_slowdowns_of_new_applications_are_found(fitted: CoRunProcessPredictor) 
     assert errors < of_mean / 2
 
 
-def test_slowdowns_of_bags_of_known_applications_are_found() -> None:
-    """Each tenth bag is new."""
-    new = [bag.solos for bag in BOTH.bags[::10]]
-    rest = tuple(bag for index, bag in enumerate(BOTH.bags) if index % 10)
-    predicted = Process().fit(replace(BOTH, bags=rest), 0).predict(new)
-    assert error_of(predicted, new) < 0.05
-
-
-def test_bags_of_a_size_that_was_never_seen_are_predicted(fitted: CoRunProcessPredictor) -> None:
-    bags = list(combinations_with_replacement([*NEW, *BOTH.solos[:2]], 4))
-    assert error_of(fitted.predict(bags), bags) < 0.2
-
-
 def test_times_lie_between_the_longest_alone_and_all_one_after_another(fitted: CoRunProcessPredictor) -> None:
     for bag, time in zip(ASKED, fitted.predict(ASKED).time_s, strict=True):
         alone = [solo.time_s or 0.0 for solo in bag]
@@ -165,33 +152,6 @@ def test_small_arrays_say_what_the_whole_covariance_says(features: bool) -> None
     whole = process.scale.back(covariance[n:, :n] @ inverse @ values, rows.members[n:])
     result, indices = process.of_mixes(mixes)
     assert_allclose(np.concatenate(result.slowdowns(indices)), whole, rtol=1e-6)
-
-
-def test_measured_bags_of_a_new_application_move_the_predictions_of_its_others() -> None:
-    """One that its features do not tell: it suffers twice as much as others like it."""
-    odd = made_solo("odd")
-
-    def suffering(solos: tuple[Solo, ...]) -> Bag:
-        bag = made_bag(solos)
-        return replace(
-            bag,
-            members=tuple(
-                replace(each, slowdown=2 * (each.slowdown or 0)) if each.solo is odd else each
-                for each in bag.members
-            ),
-        )
-
-    new = [suffering((odd, solo)) for solo in BOTH.solos]
-    mixes, probes = [bag.solos for bag in new[2:]], tuple(new[:2])
-    true = np.array([bag.members[0].slowdown for bag in new[2:]], dtype=np.float64)
-
-    def error(bags: tuple[Bag, ...]) -> float:
-        predicted = Process().fit(replace(BOTH, bags=bags), 0).predict(mixes).slowdown
-        return float(np.abs(np.array([each[0] for each in predicted]) / true - 1).mean())
-
-    without, with_probes = error(BOTH.bags), error((*BOTH.bags, *probes))
-    assert without > 0.35
-    assert with_probes < without / 2
 
 
 def test_members_that_leave_the_memory_system_idle_have_a_slowdown_of_their_own() -> None:

@@ -101,9 +101,8 @@ def test_the_same_bags_and_seed_give_the_same_numbers(kind: str) -> None:
     assert all(np.array_equal(array, second[name]) for name, array in first.items())
 
 
-@pytest.mark.parametrize("kind", FAST)
-def test_slowdowns_come_in_the_order_of_the_bag(kind: str) -> None:
-    fitted = Published(kind).fit(made_co_runs((3,), applications=5), 0)
+def test_slowdowns_come_in_the_order_of_the_bag() -> None:
+    fitted = Published("linear").fit(made_co_runs((3,), applications=5), 0)
     bag = made_co_runs((3,), applications=4, seed=4).bags[0].solos
     alone = fitted.predict([bag])
     for indices in permutations(range(3)):
@@ -112,7 +111,7 @@ def test_slowdowns_come_in_the_order_of_the_bag(kind: str) -> None:
         np.testing.assert_allclose([said.time_s, said.power_w], [alone.time_s, alone.power_w], rtol=1e-12)
 
 
-@pytest.mark.parametrize("kind", ["decision-tree", "forest", "linear", "svr"])
+@pytest.mark.parametrize("kind", ["decision-tree", "svr"])
 def test_a_bag_is_predicted_alone_as_among_many(kind: str) -> None:
     fitted = fitted_to_pairs(kind)
     # Medians, ranges and thresholds are those of the training mixes, whatever else is predicted.
@@ -126,23 +125,7 @@ def test_a_bag_is_predicted_alone_as_among_many(kind: str) -> None:
         assert alone.power_w[0] == pytest.approx(together.power_w[index], rel=1e-12)
 
 
-@pytest.mark.parametrize("kind", ["forest", "boosting", "linear"])
-def test_a_law_is_learned_and_holds_for_new_applications(kind: str) -> None:
-    co_runs = made_co_runs((2,), applications=14)
-    said = Published(kind).fit(co_runs, 0).predict(TESTED)
-    truth = [bag_of(solos) for solos in TESTED]
-    known = np.concatenate([slowdowns(solos) for solos in TESTED])
-    mean = MODELS["mean"]().fit(co_runs, 0).predict(TESTED)
-    for right, result, guess in (
-        (known, np.concatenate(said.slowdown), np.concatenate(mean.slowdown)),
-        (np.array([bag.time_s for bag in truth]), said.time_s, np.full(len(truth), 5.0)),
-        (np.array([bag.power_w for bag in truth]), said.power_w, mean.power_w),
-    ):
-        assert np.abs(result / right - 1).mean() < np.abs(guess / right - 1).mean()
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_what_is_held_out_does_not_matter(kind: str) -> None:
+def test_what_is_held_out_does_not_matter() -> None:
     """Applications that no training bag has are among the solo runs, and not learned from."""
     training = tuple(bag for bag in TIMES.bags if "app0" not in bag.applications)
     held = [bag.solos for bag in TIMES.bags if "app0" in bag.applications]
@@ -151,7 +134,7 @@ def test_what_is_held_out_does_not_matter(kind: str) -> None:
         for solo in TIMES.solos
     )
     said = [
-        Published(kind).fit(CoRuns("made-up", solos, training), 0).predict(held)
+        Published("linear").fit(CoRuns("made-up", solos, training), 0).predict(held)
         for solos in (TIMES.solos, changed)
     ]
     np.testing.assert_array_equal(flat(said[0]), flat(said[1]))
@@ -163,10 +146,9 @@ def test_bags_of_a_size_that_was_not_trained_for_are_refused() -> None:
         fitted.predict([TESTED[0], (*TESTED[0], TESTED[1][1])])
 
 
-@pytest.mark.parametrize("kind", FAST)
-def test_times_follow_from_slowdowns_where_none_was_measured(kind: str) -> None:
+def test_times_follow_from_slowdowns_where_none_was_measured() -> None:
     """Of a pair: until the first ends both are slowed down, then the other one is alone."""
-    said = Published(kind).fit(made_co_runs((2,), time=False), 0).predict(TESTED)
+    said = Published("linear").fit(made_co_runs((2,), time=False), 0).predict(TESTED)
     for (first, second), slowed, time in zip(TESTED, said.slowdown, said.time_s, strict=True):
         work = np.array([first.time_s, second.time_s], dtype=float)
         ends = work * slowed

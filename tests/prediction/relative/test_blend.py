@@ -25,9 +25,7 @@ from crosscast.prediction.relative.models import (
     spread_rows,
 )
 from crosscast.prediction.relative.nichols2024 import LogMean
-from crosscast.prediction.relative.observed import vectors_of
 from support.examples import examples
-from support.shared import published
 from support.vectors import made_vectors, runs_with
 from support.work import NAMES, changed, made_work, reordered
 
@@ -87,16 +85,6 @@ def test_it_is_half_way_between_random_and_boosted_trees() -> None:
     boosted = np.log(result.boosted.predict_features(rows))
     boosted -= boosted.mean(axis=1, keepdims=True)
     np.testing.assert_allclose(predicted(result), (forest.predict(rows) + boosted) / 2, atol=1e-9)
-
-
-def test_trees_tell_what_they_have_seen() -> None:
-    true = np.log(WORK.times_s) - np.log(WORK.times_s).mean(axis=1, keepdims=True)
-    assert np.abs(predicted(fitted()) - true).mean() < 0.2 * np.abs(true - true.mean(axis=0)).mean()
-
-
-def test_rows_in_another_order_have_nearly_the_same_trees() -> None:
-    order = np.random.default_rng(0).permutation(len(WORK))
-    np.testing.assert_allclose(predicted(fit(WORK.rows(order))), predicted(fitted()), atol=0.05)
 
 
 @pytest.mark.parametrize("share", [0.3, 0.7])
@@ -225,22 +213,9 @@ def test_without_amounts_of_work_there_are_trees_alone() -> None:
     assert (fitted.predict(vectors.observations).max(axis=1) == 1).all()
 
 
-def test_a_run_is_predicted_alone_as_among_others() -> None:
-    whole = fitted_blend().predict(SEEN)
-    for row in (0, 7):
-        np.testing.assert_allclose(
-            fitted_blend().predict(SEEN.rows(np.array([row])))[0], whole[row], rtol=1e-12
-        )
-
-
 def test_the_order_of_counters_does_not_matter_to_the_blend() -> None:
     turned = few(replace(WORK, observations=reordered(SEEN, [3, 1, 4, 0, 2])), 0)
     np.testing.assert_array_equal(turned.predict(SEEN), fitted_blend().predict(SEEN))
-
-
-def test_devices_in_another_order_have_nearly_the_same_vectors() -> None:
-    turned = few(replace(WORK, devices=WORK.devices[::-1], times_s=WORK.times_s[:, ::-1]), 0)
-    np.testing.assert_allclose(turned.predict(SEEN)[:, ::-1], fitted_blend().predict(SEEN), rtol=1e-3)
 
 
 def test_kernels_are_left_out_alike_in_whatever_order_rows_are() -> None:
@@ -277,38 +252,6 @@ def test_a_kernel_that_alone_lacks_an_amount_does_not_spoil_the_mix() -> None:
     assert fitted.prices.prices[2].tolist() == [0, 0]
     assert 0 < fitted.share < 1
     assert fitted.share != 0.5
-
-
-RUNS = 4
-
-
-@pytest.fixture
-def node() -> Vectors:
-    """A few runs of each kernel on a stated node of 36 cores, and on a GPU."""
-    vectors = vectors_of(published("rajaperf", "cross_architecture", cores=36))
-    seen: Counter[tuple[str, str]] = Counter()
-    few = []
-    for kernel in vectors.observations.kernels:
-        few.append(seen[kernel] < RUNS)
-        seen[kernel] += 1
-    return vectors.rows(np.array(few))
-
-
-@pytest.mark.system
-def test_the_figures_of_new_groups_hold_for_one_that_was_left_out(node: Vectors) -> None:
-    out = np.array(node.observations.application) == "Apps"
-    train, held = node.rows(~out), node.rows(out)
-    predicted = fit_blend(train, 0, Effort(50, 100, 0.1)).predict(held.observations)
-    mean = LogMean().fit(train, 0).predict(held.observations)
-
-    def error(found: Reals) -> float:
-        return float(np.abs(found - held.vector).mean())
-
-    assert len(held) == 11 * RUNS
-    assert error(predicted) <= 0.095 < error(mean)
-    # With two devices, the order is which is the faster.
-    same_order = predicted.argmin(axis=1) == held.vector.argmin(axis=1)
-    assert same_order.mean() >= 0.93
 
 
 def test_where_times_are_chance_the_mean_of_the_logarithms_is_predicted() -> None:

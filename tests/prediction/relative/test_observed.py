@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from itertools import combinations
 from typing import Any
 
@@ -14,7 +13,6 @@ from hypothesis.extra.numpy import array_shapes, arrays
 
 from crosscast.arrays import Flags, Reals
 from crosscast.data.configuration import Setting
-from crosscast.data.dataset import validate
 from crosscast.errors import InputError
 from crosscast.prediction.relative.data import NO_SOURCE, Vectors
 from crosscast.prediction.relative.observed import (
@@ -312,30 +310,6 @@ def test_times_of_the_raja_suite_are_of_one_repetition() -> None:
     memset = names(vectors.observations.kernel) == "Algorithm_MEMSET"
     # The V100's memory does 900 GB/s.
     np.testing.assert_allclose((moved / vectors.times_s[:, 0])[memset] / 1e9, 854, rtol=0.01)
-
-
-@pytest.mark.system
-def test_seven_gpus_have_all_launches_of_rodinia_and_nine_those_of_five_kernels(launches: Vectors) -> None:
-    rodinia = published("rodinia9", "cross_architecture")
-    validate(rodinia)
-    seen = launches.observations
-    assert launches.times_s.shape == (7 * 1094, 7)
-    assert set(Counter(seen.source).values()) == {1094}
-    assert devices_left_out(rodinia, launches) == ("gtx-970", "titanx")
-    assert {kernel: count // 7 for kernel, count in Counter(seen.kernel).items()} == {
-        "bpnn_adjust_weights_cuda": 57,
-        "bpnn_layerforward_CUDA": 57,
-        "calculate_temp": 20,
-        "kernel": 85,
-        "lud_diagonal": 32,
-        "lud_perimeter": 843,
-    }
-    assert len(seen.names) == 72
-    assert not np.isnan(seen.counters).any()
-    devices = sorted(rodinia.devices.column("device").to_pylist())
-    vectors = vectors_of(rodinia, devices=devices)
-    assert vectors.times_s.shape == (9 * 251, 9)
-    assert "lud_perimeter" not in vectors.observations.kernel
 
 
 def test_the_mean_vector_of_other_kernels_is_as_far_off_as_known(launches: Vectors) -> None:

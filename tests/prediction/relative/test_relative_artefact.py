@@ -7,7 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import numpy as np
 import pytest
 
@@ -16,14 +15,12 @@ from crosscast.errors import InputError
 from crosscast.evaluation.relative.training import train_relative
 from crosscast.prediction.relative.artefact import TrainedRelativeModel, open_model
 from crosscast.prediction.relative.data import NO_SOURCE, Observations
-from crosscast.prediction.relative.models import MODELS, models_named
+from crosscast.prediction.relative.models import models_named
 from crosscast.prediction.relative.nichols2024 import FixedVector, PublishedMean
 from crosscast.prediction.relative.observed import observations_of, vectors_of
 from crosscast.prediction.store import CARD, read
 from crosscast.prediction.time.data import ProfileBatch
-from support.examples import one_in
 from support.johnston2018 import made_up
-from support.models import arrays_path
 from support.vectors import COUNTERS, DEVICES, kept_relative, made_vectors, trained, with_predictor
 
 
@@ -38,18 +35,6 @@ def folder(tmp_path: Path) -> Path:
 
 def runs() -> Observations:
     return made_vectors().observations
-
-
-@pytest.mark.parametrize("name", one_in(3, MODELS))
-def test_every_model_predicts_as_before_to_the_last_bit(name: str, tmp_path: Path) -> None:
-    result = trained()
-    predictor = models_named([name])[0].fit(made_vectors(), 0)
-    with_predictor(result, predictor).save(tmp_path / "rpv")
-    model = load(tmp_path / "rpv")
-    np.testing.assert_array_equal(model.vectors(runs()), predictor.predict(runs()))
-    assert model.card == result.card
-    assert model.devices == DEVICES
-    np.testing.assert_array_equal(model.residuals.log_error, result.residuals.log_error)
 
 
 def test_the_card_says_the_direction_and_what_the_model_knows(folder: Path) -> None:
@@ -80,18 +65,6 @@ def test_a_model_of_an_unknown_kind_is_not_kept(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"of a kind that can be kept, found .*Own"):
         with_predictor(trained(), Own()).save(tmp_path / "rpv")
     assert not (tmp_path / "rpv").exists()
-
-
-def test_training_again_replaces_the_whole_model(folder: Path) -> None:
-    old = arrays_path(folder)
-    result = trained()
-    wider = replace(result.residuals, log_error=2 * result.residuals.log_error)
-    card = msgspec.structs.replace(result.card, seed=7)
-    replace(result, card=card, source=replace(result.fitted, held_out=wider)).save(folder)
-    assert not old.exists()
-    model = load(folder)
-    assert model.card.seed == 7
-    np.testing.assert_array_equal(model.residuals.log_error, wider.log_error)
 
 
 def one_run(**changed: Any) -> Observations:

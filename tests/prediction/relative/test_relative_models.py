@@ -213,21 +213,6 @@ def test_trees_predict_runs_of_known_kernels_well() -> None:
     np.testing.assert_array_equal(trees.max(axis=1), 1)
 
 
-def test_another_seed_gives_other_trees() -> None:
-    half = VECTORS.rows(np.arange(0, len(VECTORS), 2))
-    one, other = (IntensityTrees(trees=20).fit(half, seed).predict(VECTORS.observations) for seed in (0, 1))
-    assert (one != other).any()
-
-
-def test_a_run_without_a_counter_is_predicted_and_one_that_is_unknown_is_named() -> None:
-    seen, fitted = VECTORS.observations, IntensityTrees(trees=20).fit(VECTORS, 0)
-    counters = seen.counters.copy()
-    counters[:, 1] = np.nan
-    assert np.isfinite(fitted.predict(replace(seen, counters=counters))).all()
-    names, counters = (*seen.names, "luck"), np.column_stack([seen.counters, np.ones(len(seen))])
-    assert fitted.unknown_counters(replace(seen, names=names, counters=counters)) == ("luck",)
-
-
 GRID, PROFILES = noisy_grid(), made_profile_vectors()
 LAUNCHED = replace(GRID.profiles, invocations=np.arange(1, len(GRID.profiles) + 1))
 KEYS, SEEN = PROFILES.devices, PROFILES.observations
@@ -282,13 +267,6 @@ def lawful() -> tuple[ProfileBatch, Vectors]:
     return grid.profiles, Vectors(
         observations_of_profiles(grid.profiles), KEYS, np.exp(grid.log_time), grid.devices
     )
-
-
-def test_a_law_of_times_is_a_law_of_their_ratios() -> None:
-    profiles, vectors = lawful()
-    out = profiles.groups("application") == 2
-    predicted = CombinedRelative().fit(vectors.rows(~out), 0).predict(vectors.rows(out).observations)
-    assert np.abs(predicted - vectors.vector[out]).mean() < 0.03
 
 
 def test_counters_of_a_device_are_no_profiles() -> None:

@@ -46,6 +46,7 @@ SASS = "smsp__sass_thread_inst_executed_op_"
         ({"flop_count_sp": 2.0, "flop_count_dp": 3.0, "inst_integer": 10.0}, OPERATIONS, 15),
         ({f"{SASS}fadd_pred_on.sum": 1.0, f"{SASS}ffma_pred_on.sum": 2.0}, OPERATIONS, 3),
         ({"PAPI_SP_OPS": 4.0, "PAPI_DP_OPS": 5.0}, OPERATIONS, 9),
+        ({"cpu_core/instructions/": 100.0, "cpu_atom/instructions/": 7.0}, INSTRUCTIONS, 107),
     ],
 )
 def test_an_amount_is_that_of_the_tool(counters: dict[str, float], amount: str, expected: float) -> None:
@@ -58,19 +59,6 @@ def test_each_run_takes_the_first_way_that_it_has_the_counters_for() -> None:
     first, later = {"Bytes/Rep": 5.0}, {"dram__bytes.sum": 7.0}
     amounts = amounts_of(runs_with(first, later, first | later, {"dram_read_transactions": 1.0}))
     np.testing.assert_array_equal(amounts[BYTES], [5, 7, 5, np.nan])
-
-
-def test_amounts_of_made_up_work_are_those_that_it_was_made_of() -> None:
-    seen = made_work().observations
-    amounts = amounts_of(seen)
-    for name, index in ((BYTES, 0), (OPERATIONS, 1), (ITEMS, 2), (LAUNCHES, 3)):
-        np.testing.assert_array_equal(amounts[name], seen.counters[:, index])
-    assert np.isnan(amounts[INSTRUCTIONS]).all()
-
-
-def test_instructions_of_two_kinds_of_cores_are_added_up() -> None:
-    seen = runs_with({"cpu_core/instructions/": 100.0, "cpu_atom/instructions/": 7.0})
-    assert amounts_of(seen)[INSTRUCTIONS].tolist() == [107.0]
 
 
 WORK = made_work(kernels=4, sizes=2).observations

@@ -168,10 +168,6 @@ def test_it_learns_what_no_term_says(lawful: Grid) -> None:
     assert rms(apart(Combined())) < 0.8 * rms(apart(Physical()))
 
 
-def test_it_is_as_good_on_what_was_measured_here(bundled: Grid) -> None:
-    assert rms(errors(Combined(), bundled)) < 1.1 * rms(errors(Physical(), bundled))
-
-
 def test_a_correction_of_other_devices_is_refused(lawful: Grid) -> None:
     state = Combined().fit(lawful, 0).state()
     halved = {name: array[:, :2] for name, array in state.items() if name in ("by_launch", "by_work")}

@@ -121,13 +121,6 @@ def test_they_learn_more_than_the_mean_of_a_device(model: Any) -> None:
 
 
 @by_looking_name
-def test_they_choose_the_device_by_the_kernel(model: Any) -> None:
-    grid, held_out = small_grid(n=80), small_grid(n=40, seed=1)
-    chosen = model.fit(grid, 0).log_time(held_out.profiles).argmin(axis=1)
-    assert (chosen == held_out.log_time.argmin(axis=1)).mean() > 0.6
-
-
-@by_looking_name
 def test_they_do_not_need_metrics_that_no_training_kernel_has(model: Any) -> None:
     grid = small_grid()
     lacking = [index for index, each in enumerate(METRICS) if each.name in ("total_reads", "work_groups")]

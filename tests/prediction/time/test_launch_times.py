@@ -135,14 +135,6 @@ def test_a_probe_is_its_own_forecast_and_narrows_the_others(model: TrainedLaunch
     assert model.suggest_probes(2, measured=["knl"]).devices
 
 
-def test_it_comes_back_as_it_was(model: TrainedLaunchTimes, tmp_path: Path) -> None:
-    model.save(tmp_path / "model")
-    again = crosscast.load_model(tmp_path / "model")
-    np.testing.assert_array_equal(
-        again.predict(stream(1 << 16)).centre, model.predict(stream(1 << 16)).centre
-    )
-
-
 @pytest.mark.parametrize("by", ["source", "application", "device"])
 def test_held_out_streams_are_forecast_by_other_streams(by: str, tmp_path: Path) -> None:
     launch_tables(tmp_path)

@@ -6,33 +6,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-import pytest
 
-from crosscast import load_model
 from crosscast.prediction.time.artefact import TrainedTimeModel
 from crosscast.prediction.time.models import DeviceMean
-from support.grids import DEVICES
-from support.models import fitted, kept, model_refusal
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    return kept(tmp_path / "model")
-
-
-def loaded(folder: Path) -> TrainedTimeModel:
-    model: TrainedTimeModel = load_model(folder)
-    return model
-
-
-def test_it_predicts_as_before_to_the_last_bit(folder: Path) -> None:
-    known, predictor, card = fitted()
-    model, devices = loaded(folder), [*DEVICES, replace(DEVICES[0], key="next")]
-    before, after = (each.predict(known.profiles, devices) for each in (predictor, model))
-    assert after.devices == before.devices
-    for name in ("centre", "low", "high"):
-        np.testing.assert_array_equal(getattr(after, name), getattr(before, name))
-    assert (model.card, model.devices, model.folder) == (card, DEVICES, folder)
+from support.models import fitted, model_refusal
 
 
 def test_sound_checksums_of_wrong_contents_are_refused(tmp_path: Path) -> None:

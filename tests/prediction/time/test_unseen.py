@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import replace
 
 import numpy as np
@@ -83,15 +82,12 @@ def log_posterior(sizes: Reals, pairs: Pairs, times: Reals) -> float:
     return float(likely + prior)
 
 
-@pytest.mark.parametrize("place", range(8))
-def test_the_sizes_are_the_most_likely_ones(pairs: Pairs, place: int) -> None:
+def test_the_sizes_are_the_most_likely_ones(pairs: Pairs) -> None:
     times = kin_times(kin_devices(3), 20)
     fitted = fit_kriging(pairs, times, np.ones(20), 20).sizes
     best = log_posterior(fitted, pairs, times)
-    for step in (-0.05, 0.05):
-        moved = fitted.copy()
-        moved[place] += step
-        assert log_posterior(moved, pairs, times) < best
+    for step in 0.05 * np.vstack([np.eye(8), -np.eye(8)]):
+        assert log_posterior(fitted + step, pairs, times) < best
 
 
 def test_a_device_far_from_all_others_is_less_sure() -> None:
@@ -138,13 +134,6 @@ def test_times_that_follow_from_descriptors_are_told(kin: Grid) -> None:
     errors, halves = left_out(kin)
     assert np.median(np.abs(errors)) < 0.15
     assert 0.75 < (np.abs(errors) <= halves).mean() < 1
-
-
-@pytest.mark.system
-def test_on_the_published_data_the_median_error_is_below_a_quarter() -> None:
-    errors, halves = left_out(grid_of(published("aiwc2018", "aiwc2018")))
-    assert np.median(np.abs(np.expm1(errors))) < 0.25
-    assert 0.8 < (np.abs(errors) <= halves).mean() < 0.95
 
 
 def test_far_outside_of_the_known_devices_a_forecast_is_less_sure_by_the_stated_rule(
@@ -226,19 +215,6 @@ def test_devices_without_any_number_are_told_by_their_kind(kin: Grid) -> None:
     transfer = fit_unseen(grid, 0).transfer(Device("new", "", "AMD", "gpu"))
     is_amd = [device.vendor == "AMD" for device in bare]
     assert transfer.weights[is_amd].sum() > 0.5
-
-
-def test_it_is_kept_as_arrays_and_predicts_without_scipy(
-    kin: Grid, unseen: UnseenDevices, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    state = unseen.state()
-    assert {array.dtype.kind for array in state.values()} <= set("fiU")
-    for name in [each for each in sys.modules if each.partition(".")[0] == "scipy"]:
-        monkeypatch.setitem(sys.modules, name, None)
-    again, device = UnseenDevices.from_state(state), kin.devices[-1]
-    assert np.array_equal(again.transfer(device).weights, unseen.transfer(device).weights)
-    assert again.transfer(device).sd == unseen.transfer(device).sd
-    assert again.factor(0.9) == unseen.factor(0.9)
 
 
 @pytest.fixture(scope="module")
