@@ -17,7 +17,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import crosscast
-from crosscast.cli import main
 from crosscast.data.corun import CoRuns, co_runs
 from crosscast.data.dataset import (
     BUNDLED_CORUN,
@@ -556,25 +555,6 @@ def test_its_profiles_are_those_that_are_made_now(dataset: crosscast.Dataset) ->
     for row in rows:
         metrics = profiles[row["kernel"], row["invocation"]].metrics
         assert {name: row[name] for name in metrics} == metrics
-
-
-def test_two_cores_are_about_twice_as_fast_as_one_where_there_is_work_for_both(
-    dataset: crosscast.Dataset,
-) -> None:
-    times = {
-        (row["kernel"], row["size"], row["device_compute_units"]): row["time_median_s"]
-        for row in crosscast.join(dataset).to_pylist()
-    }
-    for kernel in ("lud_internal", "calc_potential_single_step_dev", "nqueens"):
-        assert 1.6 < times[kernel, "medium", 1] / times[kernel, "medium", 2] < 2.4
-
-
-def test_describe_knows_it_by_name(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert main(["dataset", "describe", "bundled", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["cells"] == 2 * len(SIZES) * 44
 
 
 @pytest.fixture(scope="module")

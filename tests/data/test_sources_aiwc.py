@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -15,10 +14,9 @@ import pytest
 from crosscast.data.dataset import Dataset, validate
 from crosscast.data.description import warnings_of
 from crosscast.data.profiles import PUBLISHED_METRICS, render_aiwc, write_aiwc
-from crosscast.data.schema import DEVICES
 from crosscast.data.sources import import_source
 from crosscast.data.sources.aiwc import import_aiwc_folder, published_devices
-from crosscast.data.table import notes_of, table_of
+from crosscast.data.table import notes_of
 from crosscast.errors import InputError
 from crosscast.profile import METRICS, Profile
 from support.shared import shared_data
@@ -104,21 +102,6 @@ def test_energy_names_sensor_and_domain_and_the_kernel_where_it_is_of_one(tmp_pa
 def dataset() -> Dataset:
     """The dataset."""
     return import_source("aiwc2018", shared_data("aiwc2018"))
-
-
-@pytest.mark.system
-def test_it_is_complete(dataset: Dataset) -> None:
-    validate(dataset)
-    names = ("application", "kernel", "size", "device")
-    cells = Counter(zip(*(dataset.records.column(name).to_pylist() for name in names), strict=True))
-    assert dataset.records.num_rows == 64060
-    assert len(cells) == 1560
-    assert [len({cell[place] for cell in cells}) for place in range(4)] == [11, 37, 4, 15]
-    assert (dataset.profiles.num_rows, dataset.energy.num_rows, dataset.devices.num_rows) == (24995, 800, 15)
-    # Every record has a profile, and those of both regions of this kernel stay.
-    assert dataset.records.column("invocations").null_count == 0
-    kernels = Counter(dataset.records.column("kernel").to_pylist())
-    assert kernels["scale_alpha_dev"] == 2 * 15 * 90
 
 
 FILE = """metric,category,count
@@ -248,10 +231,6 @@ def test_a_folder_without_files_or_with_others_is_refused(tmp_path: Path) -> Non
 
 
 ROWS = {row.text("device"): row for row in published_devices()}
-
-
-def test_it_has_the_15_devices_as_a_table() -> None:
-    assert table_of(DEVICES, published_devices()).num_rows == 15
 
 
 @pytest.mark.parametrize("device", ROWS)

@@ -60,21 +60,6 @@ def test_gpu_power_limit_has_gaps_in_seven_jobs() -> None:
     }
 
 
-@pytest.mark.system
-def test_gpu_dvfs_has_counters_on_one_gpu_and_two_series_on_the_other() -> None:
-    dataset = import_source("gpu_dvfs", shared_data("gpu_dvfs"))
-    cells = grid(dataset)
-    assert Counter((device, count) for (_, _, device), count in cells.items()) == {
-        ("gtx1080ti", 20): 30,
-        ("titanx", 32): 165,
-    }
-    assert cells["stencil2d", "second series", "titanx"] == 32
-    counters = [json.loads(text) for text in dataset.sessions.column("counters").drop_null().to_pylist()]
-    assert len(counters) == 600
-    assert {len(names) for names in counters} == {46}
-    assert "argNo" not in counters[0]
-
-
 def run(application: str, kernel: str, size: str = "big", device: str = "gpu") -> ConfiguredRun:
     return ConfiguredRun(application, kernel, size, Configuration(device, {}), 1.0, ())
 

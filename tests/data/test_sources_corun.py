@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 from collections import Counter
 from collections.abc import Sequence
@@ -134,15 +133,6 @@ def test_rows_of_the_file_that_contradicts_itself_are_passed_over(tmp_path: Path
     assert refusal(folder(tmp_path, JOBS, [pair(**other)])).endswith(
         "gavel_pairs.csv: expected rows whose file is simulation_throughputs, found none"
     )
-
-
-def test_a_packed_file_gives_the_same(tmp_path: Path) -> None:
-    plain = made(tmp_path)
-    path = tmp_path / "gavel_pairs.csv"
-    path.with_suffix(".csv.gz").write_bytes(gzip.compress(path.read_bytes()))
-    path.unlink()
-    packed = import_source("gavel_pairs", tmp_path)
-    assert (packed.bags, packed.solos, packed.devices) == (plain.bags, plain.solos, plain.devices)
 
 
 @pytest.mark.parametrize(

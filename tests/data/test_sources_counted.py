@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import gzip
 import json
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -96,12 +94,6 @@ def test_other_block_sizes_are_left_out(tmp_path: Path) -> None:
     assert made(tmp_path, rows, block_size=128).records.column("time_s").to_pylist() == [[0.0005]]
 
 
-def test_a_packed_file_in_a_folder_gives_the_same(tmp_path: Path) -> None:
-    path = write_rows(tmp_path / NAME, [quartz(), lassen()])
-    (tmp_path / "rajaperf.csv.gz").write_bytes(gzip.compress(path.read_bytes()))
-    assert import_source("rajaperf", tmp_path).sessions.equals(import_source("rajaperf", path).sessions)
-
-
 @pytest.mark.parametrize(
     ("rows", "options", "message"),
     [
@@ -130,12 +122,6 @@ def test_a_run_that_does_not_say_its_settings_is_refused(
 def test_less_than_one_core_is_refused(tmp_path: Path, cores: int) -> None:
     path = write_rows(tmp_path / NAME, [quartz()])
     assert refusal(path, cores=cores) == f"cores: expected at least 1, found {cores}"
-
-
-def test_sessions_of_an_application_are_told_apart(tmp_path: Path) -> None:
-    rows = [quartz(number=n, kernel=name) for n in (1, 2) for name in ("Stream_ADD", "Stream_MUL")]
-    repeats = Counter(made(tmp_path, rows).sessions.column("repeat").to_pylist())
-    assert repeats == {0: 1, 1: 1, 2: 1, 3: 1}
 
 
 NAME_RODINIA9 = "rodinia_9gpu.parquet"

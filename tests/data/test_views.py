@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import json
-import time
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from crosscast.data.dataset import Dataset, bundled_dataset
-from crosscast.data.profiles import PROFILES
-from crosscast.data.schema import DEVICES, RECORDS, json_text
-from crosscast.data.table import check, read_table, table_of, write_table
+from crosscast.data.schema import json_text
+from crosscast.data.table import check, read_table, write_table
 from crosscast.data.views import CONFIGURED, JOINED, configured, device_domains, join
 from crosscast.errors import InputError
 from crosscast.profile import METRICS
@@ -319,49 +316,6 @@ def test_the_view_has_units_and_can_be_written(tmp_path: Path) -> None:
 def test_the_median_is_that_of_numpy(times: list[list[float]]) -> None:
     row = only_joined(rows.dataset(records=[rows.record(run, values) for run, values in enumerate(times)]))
     assert row["time_median_s"] == pytest.approx(np.median([np.mean(values) for values in times]), rel=1e-12)
-
-
-def made_up_cells(kernels: int, devices: int, runs: int, invocations: int) -> Dataset:
-    """A dataset with random times and metrics, built column by column."""
-    random = np.random.default_rng(1)
-    count = kernels * devices * runs
-    number = np.arange(count)
-    device_names = [f"device {n}" for n in range(devices)]
-    records = {
-        "application": ["a"] * count,
-        "kernel": [f"k{n}" for n in number // (devices * runs)],
-        "size": ["tiny"] * count,
-        "device": [device_names[n] for n in number // runs % devices],
-        "configuration": ["{}"] * count,
-        "repeat": np.zeros(count, np.int64),
-        "run": number % runs,
-        "time_s": random.lognormal(size=(count, 1)).tolist(),
-    }
-    launches = kernels * invocations
-    profiles = {
-        "application": ["a"] * launches,
-        "size": ["tiny"] * launches,
-        "kernel": [f"k{n}" for n in np.arange(launches) // invocations],
-        "invocation": np.arange(launches) % invocations,
-        **{metric.name: random.integers(1, 1000, launches) for metric in METRICS},
-    }
-    return Dataset(
-        "made up",
-        table_of(DEVICES, [rows.device(name) for name in device_names]),
-        table_of(PROFILES, pa.table(profiles).to_pylist()),
-        table_of(RECORDS, pa.table(records).to_pylist()),
-    )
-
-
-@pytest.mark.system
-def test_a_published_datasets_size_joins_within_a_second() -> None:
-    dataset = made_up_cells(kernels=107, devices=15, runs=40, invocations=234)
-    assert (dataset.records.num_rows, dataset.profiles.num_rows) == (64_200, 25_038)
-    started = time.process_time()
-    table = join(dataset)
-    assert time.process_time() - started < 1
-    assert table.num_rows == 107 * 15
-    assert set(table.column("runs").to_pylist()) == {40}
 
 
 def test_published_times_have_the_statistics_that_another_program_computed() -> None:
