@@ -47,11 +47,15 @@ class Part:
     launches: float
 
 
+_PER_SECOND = 5e8
+"""Instructions that the engine runs and counts in a second, about."""
+
+
 def _sliced(
     key: Key, groups: Groups, launch: Callable[[Groups], Launch], limit_s: float, most: int | None
 ) -> Job:
     def make(characterize: Characterize) -> list[Profile]:
-        return [profile_of(lambda some: characterize(launch(some)), groups, limit_s, most)]
+        return [profile_of(lambda some: characterize(launch(some)), groups, _PER_SECOND * limit_s, most)]
 
     return Job((key,), make)
 

@@ -74,15 +74,22 @@ def test_a_short_launch_is_run_in_full_and_a_long_one_in_part() -> None:
     assert runs is not None
     assert len(runs) == 4
     assert runs_for((1000, 1), 0.01, 1.0) == [(11, 1), (22, 1)]
-    asked: list[tuple[int, int]] = []
+    launches: list[tuple[int, int]] = []
 
     def run(groups: tuple[int, int]) -> Profile:
-        asked.append(groups)
+        launches.append(groups)
         return tiles(groups)
 
-    assert "extended" not in profile_of(run, (3, 2), 1.0).launch
-    assert asked[-1] == (3, 2)
-    assert profile_of(run, (30, 20), 1.0, most_groups=100).launch["extended"]["groups"] == [30, 20]
+    group = tiles((1, 1)).metrics["total_instruction_count"]
+    assert group is not None
+    assert profile_of(run, (3, 2), 6 * group).metrics == tiles((3, 2)).metrics
+    assert launches == [(2, 1), (3, 2)]
+    assert profile_of(run, (2, 1), group).metrics == tiles((2, 1)).metrics
+    assert launches[2:] == [(2, 1)]
+    # Boxes of 1, 2, 2 and 4 groups, of which the second is the first run.
+    assert profile_of(run, (30, 20), 9 * group).launch["extended"]["groups"] == [30, 20]
+    assert launches[4:] == [(1, 1), (1, 2), (2, 2)]
+    assert profile_of(run, (30, 20), 1e12, most_groups=100).launch["extended"]["groups"] == [30, 20]
 
 
 @pytest.mark.parametrize(("op", "reads", "writes"), [("add", 2, 1), ("mulu", 1, 1), ("gelu", 1, 1)])

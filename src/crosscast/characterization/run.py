@@ -308,7 +308,9 @@ class _Runner:
         instrumentation = _instrumentation_options(launch, options)
         written = _write(launch.kernel, instrumentation, options.host_time)
         is_small = math.prod(launch.global_size) <= _MOST_QUICK_ITEMS * _code_size(written.plan)
-        self.is_quick = is_small and launch.kernel not in _long_kernels and not options.host_time
+        self.is_quick = (
+            (is_small or options.trial) and launch.kernel not in _long_kernels and not options.host_time
+        )
         self._build(instrumentation)
         self.memory = self._laid_out()
         self.threads = _threads(launch, options, self.built)
@@ -324,15 +326,16 @@ class _Runner:
         """Run it; return the result and the time to read its counts, or ``None`` if it was given up."""
         threads = self.threads
         pieces = [] if box is None else _shared_pieces(box.pieces(group_counts(self.launch)), threads)
-        # Boxes do not change buffers.
-        before = {} if box else snapshot(self.memory, self.built.layout)
+        keeps_buffers = box is not None or self.options.trial
+        before = {} if keeps_buffers else snapshot(self.memory, self.built.layout)
         while True:
             layout = self.built.layout
             gives_up = self._is_long if self.is_quick else is_too_slow
             run = Run(self.launch, self.memory, layout, self.options, threads, pieces, gives_up)
             result = run.run(self.built.library)
             if result is None:
-                self._restore(box, before)
+                if not keeps_buffers:
+                    self._restore(before)
                 if not self.is_quick:
                     return None
                 self.is_quick = False
@@ -355,7 +358,7 @@ class _Runner:
                 threads = 1
                 self._build(replace(self.instrumentation, stream_words=words))
             else:
-                if box is None:
+                if not keeps_buffers:
                     copy_back(self.memory)
                 # The intended number of threads, as conflicts between them depend on chance.
                 built = self.built
@@ -376,13 +379,13 @@ class _Runner:
                     beyond=beyond,
                 )
                 return ran, clock
-            self._restore(box, before)
+            if not keeps_buffers:
+                self._restore(before)
 
-    def _restore(self, box: Box | None, before: dict[int, bytes]) -> None:
+    def _restore(self, before: dict[int, bytes]) -> None:
         """Restore buffers to their content before a run."""
-        if box is None:
-            self.memory = self._laid_out()
-            restore(self.memory, before)
+        self.memory = self._laid_out()
+        restore(self.memory, before)
 
     def _is_long(self, progress: Progress) -> bool:
         """Whether a run has taken so long that all optimizations would have paid."""

@@ -501,13 +501,14 @@ def _reuse(
 # --- Launches whose buffers would be too large: smaller launches are run instead
 
 
-def runs_for(groups: Groups, group_s: float, limit_s: float) -> list[Groups] | None:
-    """Return the work-groups of the runs to extrapolate; ``None`` if the whole launch is short enough."""
-    if math.prod(groups) * group_s <= limit_s:
+def runs_for(groups: Groups, group_cost: float, most: float) -> list[Groups] | None:
+    """Return the work-groups of the runs to extrapolate; ``None`` if the launch costs `most` or less."""
+    if math.prod(groups) * group_cost <= most:
         return None
-    most = max(1.0, limit_s / max(group_s, 1e-9) / 9)
-    x = max(1, min(groups[0] // 2, int(most)))
-    y = max(1, min(groups[1] // 2, int(most / x)))
+    # Runs of one and two boxes along each dimension are nine boxes together.
+    box = max(1.0, most / max(group_cost, 1e-9) / 9)
+    x = max(1, min(groups[0] // 2, int(box)))
+    y = max(1, min(groups[1] // 2, int(box / x)))
     wide, high = groups[0] > 1, groups[1] > 1
     xs, ys = ([x, 2 * x] if wide else [1]), ([y, 2 * y] if high else [1])
     return [(i, j) for j in ys for i in xs]
@@ -535,13 +536,13 @@ def extended(profiles: Mapping[Groups, Profile], groups: Groups) -> Profile:
     return replace(profile, launch=launch)
 
 
-_TOO_FEW = 64.0
-
-
 def profile_of(
-    run: Callable[[Groups], Profile], groups: Groups, limit_s: float, most_groups: int | None = None
+    run: Callable[[Groups], Profile],
+    groups: Groups,
+    most_instructions: float,
+    most_groups: int | None = None,
 ) -> Profile:
-    """Profile a launch in full if that takes no longer than a limit, else extrapolate from smaller ones.
+    """Profile a launch in full if it executes few instructions, else extrapolate from smaller ones.
 
     Parameters
     ----------
@@ -549,22 +550,19 @@ def profile_of(
         Profiles the launch with a number of its work-groups only.
     groups
         Work-groups of the launch.
-    limit_s
-        Approximate limit on the seconds of one launch.
+    most_instructions
+        Instructions to execute at most, about: of all work-items, as the first two work-groups' are counted.
     most_groups
         Launches of more groups are never run in full, as their buffers would be too large.
     """
     first: Groups = (min(groups[0], 2), 1)
     profile = run(first)
-    # A run's fixed cost says little about that of a group.
-    group_s = profile.timing_s["run_cpu"] / math.prod(first)
-    wider: Groups = (min(groups[0], int(_TOO_FEW)), 1)
-    if wider != first and group_s * math.prod(wider) < limit_s:
-        profile = run(wider)
-        group_s = profile.timing_s["run_cpu"] / math.prod(wider)
+    if first == groups:
+        return profile
+    cost = _number(profile, "total_instruction_count") / math.prod(first)
     if most_groups is not None and math.prod(groups) > most_groups:
-        group_s = max(group_s, 9 * limit_s / most_groups)
-    runs = runs_for(groups, group_s, limit_s)
+        cost = max(cost, 9 * most_instructions / most_groups)
+    runs = runs_for(groups, cost, most_instructions)
     if runs is None:
         return run(groups)
-    return extended({size: run(size) for size in runs}, groups)
+    return extended({size: profile if size == first else run(size) for size in runs}, groups)

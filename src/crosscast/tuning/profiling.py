@@ -31,13 +31,13 @@ Progress = Callable[[State], None]
 class Profiler:
     """Profiles variants of a kernel, and keeps the profiles in a folder.
 
-    Launches that would run longer than `limit_s` seconds are run in part, and their counts are extrapolated
+    Launches of more than about `most_instructions` are run in part, and their counts are extrapolated
     (`crosscast.characterization.sampling`).
     """
 
     rule: LaunchRule
     jobs: int = 2
-    limit_s: float = 1.0
+    most_instructions: float = 1.5e8  # Half a second
     timeout_s: float = 120.0
     folder: Path | None = None  # By default one in the user's cache
     failed: dict[str, str] = field(default_factory=dict)
@@ -62,7 +62,7 @@ class Profiler:
             sources_digest(_SOURCES),
             rule.program.sha256,
             [rule.program.form, rule.program.standard, *rule.program.options],
-            [rule.kernel, sizes, rule.shared and rule.shared.text, rule.seed, self.limit_s],
+            [rule.kernel, sizes, rule.shared and rule.shared.text, rule.seed, self.most_instructions],
             [dict(each) for each in rule.arguments],
             str(rule.program.path and rule.program.path.parent),
         ]
@@ -149,14 +149,14 @@ class Profiler:
             return self._kernels.setdefault(code, kernel)
 
     def _run(self, kernel: Kernel, variant: Variant, groups: tuple[int, ...]) -> Profile:
-        options = Options(timeout_s=self.timeout_s)
+        options = Options(timeout_s=self.timeout_s, trial=True)
 
         def run(grid: Sequence[int]) -> Profile:
-            launch = self.rule.launch(variant, (*grid[: len(groups)], *groups[2:]))
+            launch = self.rule.launch(variant, (*grid[: len(groups)], *groups[2:]), copies=False)
             return characterize_launch(replace(launch, kernel=kernel), options=options)
 
         x, y = (*groups, 1)[:2]
-        return profile_of(run, (x, y), self.limit_s)
+        return profile_of(run, (x, y), self.most_instructions)
 
 
 def _read(path: Path) -> dict[str, Profile]:

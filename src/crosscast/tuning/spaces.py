@@ -17,6 +17,7 @@ import numpy as np
 
 from crosscast.arrays import Integers, Reals
 from crosscast.characterization import default_local_size
+from crosscast.characterization.engine.arguments import shared_empty
 from crosscast.characterization.launchfiles.arguments import build_argument, frontend_parameters
 from crosscast.data.fields import Fields
 from crosscast.errors import InputError
@@ -107,13 +108,17 @@ class LaunchRule:
                     columns.append(((column - column.mean()) / column.std())[:, None])
         return np.concatenate(columns, axis=1)
 
-    def launch(self, variant: Variant, groups: Sequence[int] | None = None) -> Launch:
-        """Return the launch of a variant, with all its work-groups or the given number by dimension."""
+    def launch(self, variant: Variant, groups: Sequence[int] | None = None, *, copies: bool = True) -> Launch:
+        """Return the launch of a variant, with all its work-groups or the given number by dimension.
+
+        Its arrays are copies, as kernels write to them, or the same for all launches.
+        """
         all_groups, local = self.groups(variant)
         count = all_groups if groups is None else _padded(groups, len(all_groups))[: len(all_groups)]
         kernel = self.kernel_of(variant)
         args = tuple(
-            self._argument(number, table, kernel) for number, table in enumerate(self.tables(variant))
+            self._argument(number, table, kernel, copies=copies)
+            for number, table in enumerate(self.tables(variant))
         )
         size = tuple(number * items for number, items in zip(count, local, strict=True))
         return Launch(kernel, size, local, args, shared=self.shared_bytes(variant))
@@ -133,12 +138,13 @@ class LaunchRule:
             for number, table in enumerate(self.arguments)
         ]
 
-    def _argument(self, number: int, table: Mapping[str, object], kernel: Kernel) -> Argument:
+    def _argument(
+        self, number: int, table: Mapping[str, object], kernel: Kernel, *, copies: bool
+    ) -> Argument:
         has_type = {"type", "null", "local", "sampler", "image"} & table.keys()
         text = json.dumps(table, sort_keys=True)
         argument = _cached_argument(text, number, self.seed, self.where, None if has_type else kernel)
-        # Kernels write to arrays, so each launch gets a copy.
-        return argument.copy() if isinstance(argument, np.ndarray) else argument
+        return argument.copy() if copies and isinstance(argument, np.ndarray) else argument
 
 
 @functools.lru_cache(maxsize=8)
@@ -153,7 +159,12 @@ def _cached_argument(text: str, number: int, seed: int, where: str, kernel: Kern
             raise InputError.of(where=field, expected=expected, found=f"argument {number} (from 0)")
         return parameters[number]
 
-    return build_argument(Fields(json.loads(text), field), Path(where).parent, (seed, number), declared)
+    argument = build_argument(Fields(json.loads(text), field), Path(where).parent, (seed, number), declared)
+    if not isinstance(argument, np.ndarray):
+        return argument
+    array = shared_empty(argument.shape, argument.dtype)
+    array[...] = argument
+    return array
 
 
 NUMERIC = ("length", "value", "local", "values", "shape", "start", "step", "low", "high", "mean", "sd")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -9,8 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from crosscast import Kernel, Launch
+from crosscast.arrays import AnyArray
 from crosscast.characterization import run
 from crosscast.characterization.engine import child, codegen
+from crosscast.characterization.engine.arguments import shared_empty
+from crosscast.characterization.run import Options, characterize_launch
 from support import random_kernels
 from support.examples import examples
 from support.launching import launch, zeros
@@ -125,3 +130,39 @@ def test_what_is_long_or_timed_is_built_with_all_optimizations(
 ) -> None:
     launch(LOOP, items, 1, zeros(items, np.uint32), np.uint32(1), host_time=host_time)
     assert builds == [quick]
+
+
+@given(st.integers(0, 40))
+@settings(examples(12, fast=3), derandomize=True, database=None)
+def test_a_trial_has_the_same_metrics_and_changes_no_buffer(seed: int) -> None:
+    made = random_kernels.make(seed, wild=True)
+    arguments = made.arguments()
+    shared = [
+        _in_shared_memory(argument) if isinstance(argument, np.ndarray) else argument
+        for argument in arguments
+    ]
+    before = [argument.tobytes() for argument in shared if isinstance(argument, np.ndarray)]
+    kernel = Kernel.from_source(made.source, "k", standard=made.standard)
+    trial = Launch(kernel, made.global_size, made.local_size, tuple(shared))
+    metrics = characterize_launch(trial, options=Options(trial=True)).metrics
+    assert [argument.tobytes() for argument in shared if isinstance(argument, np.ndarray)] == before
+    assert characterize_launch(replace(trial, args=tuple(arguments)), options=Options()).metrics == metrics
+
+
+def test_a_trial_of_many_work_items_is_built_quickly(
+    builds: list[bool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kernel = Kernel.from_source(LOOP, "k")
+    trial = Launch(kernel, (5000,), (1,), (zeros(5000, np.uint32), np.uint32(1)))
+    characterize_launch(trial, options=Options(trial=True))
+    assert builds == [True]
+    monkeypatch.setattr(child, "_REPORT_S", 0.01)
+    monkeypatch.setattr(run, "_QUICK_S", 0.01)
+    characterize_launch(replace(trial, args=(trial.args[0], np.uint32(1 << 14))), options=Options(trial=True))
+    assert builds == [True, False]
+
+
+def _in_shared_memory(array: AnyArray) -> AnyArray:
+    shared = shared_empty(array.shape, array.dtype)
+    shared[...] = array
+    return shared

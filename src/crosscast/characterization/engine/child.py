@@ -72,6 +72,7 @@ class Options:
     # would take too long or too much memory
     sample_groups: int | Literal["all", "auto"] = "all"
     note: Callable[[str], None] | None = None  # Called with sentences on memory and on sampling
+    trial: bool = False  # Buffers do not change, and the kernel is built quickly even if it may run for long
 
     def __post_init__(self) -> None:
         if not isinstance(self.sample_groups, str) and self.sample_groups < 1:
@@ -125,7 +126,7 @@ class Run:
     layout: ResultLayout
     options: Options
     threads: int
-    # Ranges of work-groups, ends excluded, if not all run; buffers do not change then
+    # Ranges of work-groups, ends excluded, if not all run
     pieces: Sequence[tuple[int, int]] = ()
     is_too_slow: Callable[[Progress], bool] | None = None  # Whether to give up
 
@@ -216,6 +217,7 @@ class Run:
             **self._sub_groups(add_words),
             "pieces": add_words(self.pieces),
             "n_pieces": len(self.pieces),
+            "keeps_buffers": bool(self.pieces) or self.options.trial,
             "native_ns": int(1e9 * min(_MOST_NATIVE_S, self.options.timeout_s / 4)),
             # The content of the program's variables is not restored between repeats.
             "native_once": layout.writes_variables,

@@ -179,6 +179,7 @@ struct job {
   u64 segments, segment_weights, n_columns, narrow, forms, n_forms, terms, at_group_end, instructions; /* executions by sub-groups */
   u64 native_ns, native_once; /* longest run without counting; its content cannot be put back */
   u64 pieces, n_pieces; /* work-groups from one number to before another, where not all of them run */
+  u64 keeps_buffers; /* whether the parent's buffers stay as they are */
   /* from here on the runtime's own */
   u64 status, variables_low, variables_high;
   u64 next_group, next_share; /* what a thread takes next: of the run, and of the reduction */

@@ -173,8 +173,8 @@ static struct job *place_job(const int *files, void *library) {
                    &j->pieces};
   for (u64 i = 0; i < sizeof tables / sizeof *tables; i++) *tables[i] += (u64)j;
   const struct buffer *b = (struct buffer *)j->buffers;
-  /* Some work-groups leave buffers as they were, and mostly use little of them. */
-  int shared = j->n_pieces ? MAP_PRIVATE : MAP_SHARED | MAP_POPULATE;
+  /* Runs that keep buffers mostly use little of them. */
+  int shared = j->keeps_buffers ? MAP_PRIVATE : MAP_SHARED | MAP_POPULATE;
   for (u64 i = 0; i < j->n_buffers; i++) {
     map(b[i].address, b[i].bytes, shared | FIXED, files[b[i].file]);
     pad(b[i].address - PAD), pad((b[i].address + b[i].bytes + PAGE - 1) & -PAGE);
