@@ -8,6 +8,7 @@ assembly. No device is needed. On NVIDIA GPUs, ptxas allocates registers, which 
 from __future__ import annotations
 
 import functools
+import math
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,8 +21,8 @@ _PROCESSOR = "gfx1030"
 _LARGEST_GROUP = {"cuda": 1024, "hip": 1024, "opencl-c": 256}
 """Largest work-group that compilers allow for by default, in work-items, by form of the program.
 
-It bounds the registers of a work-item. Narrower bounds in the program, such as ``__launch_bounds__``, are
-not read.
+It bounds the registers of a work-item. ``reqd_work_group_size`` takes its place; ``__launch_bounds__`` is not
+read.
 """
 
 _LIBRARY = Path(__file__).parent / "builtins" / "amdgcn.ll"
@@ -75,7 +76,9 @@ def amd_registers(program: Program, kernel: str) -> AmdRegisters | None:
     symbol = frontend.find_kernel(program, kernel).name
     spir = toolchain.compile_opencl_unoptimized(program) if compiled is None else compiled.unoptimized
     library = _HEADER + _LIBRARY.read_text(encoding="utf-8")
-    ir = _HEADER + for_amd(spir, symbol, _LARGEST_GROUP[program.form])
+    required = frontend.required_local_size(program, kernel)
+    largest = _LARGEST_GROUP[program.form] if required is None else math.prod(required)
+    ir = _HEADER + for_amd(spir, symbol, largest)
     try:
         return AmdRegisters(**llvm.amd_registers(ir, library, symbol, _PROCESSOR))
     except llvm.LLVMRefusedError:
