@@ -28,7 +28,6 @@ sys.meta_path.insert(0, Missing())
 
 WORKING = (
     "characterize examples/saxpy.toml",
-    "predict examples/saxpy.toml",
     "predict examples/saxpy.toml --devices rtx4090 --json",
     "explain examples/saxpy.toml",
     "compare examples/saxpy.toml examples/saxpy.toml --fail-on missing",

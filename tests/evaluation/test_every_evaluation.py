@@ -36,7 +36,8 @@ from support.surfaces import made_surfaces
 from support.vectors import made_vectors
 
 Changes = Mapping[str, Callable[[Any], Any]]
-SURFACES, VECTORS, MIXES = made_surfaces(3, noise=0.01), made_vectors(applications=4), made_co_runs(NAMES[:4])
+SURFACES, VECTORS = made_surfaces(3, noise=0.01), made_vectors(applications=4, kernels=2, sizes=1)
+MIXES = made_co_runs(NAMES[:4])
 
 
 def other_samples(surfaces: Surfaces, seed: int) -> tuple[int, ...]:
@@ -119,9 +120,9 @@ CASES = {
     "relative": Case(
         partial(evaluate_relative, folds="leave-application-out"),
         VECTORS,
-        [PublishedXGBoost(rounds=5, depth=3), PublishedVectorForest(trees=5), PublishedLinear()],
-        12,
-        [{"seed": 1}, {"models": [PublishedMean(), LogMean(), PublishedVectorForest(trees=6)]}],
+        [PublishedXGBoost(rounds=2, depth=2), PublishedLinear()],
+        8,
+        [{"seed": 1}, {"models": [PublishedMean(), LogMean(), PublishedVectorForest(trees=2)]}],
         [partial(with_more_of, "times_s"), with_more_counted],
         [
             ({"weighting": "none"}, "^weights: "),
