@@ -35,6 +35,7 @@ from crosscast.errors import InputError, MissingExtraError
 from crosscast.evaluation.relative.evaluation import held_out_predictions
 from crosscast.prediction.relative.nichols2024 import LogMean
 from crosscast.prediction.relative.observed import vectors_of
+from support.refusals import refusals
 from support.shared import shared_data
 
 INF = np.inf
@@ -252,20 +253,7 @@ def test_progress_tells_of_each_simulation() -> None:
     assert told == [(1, 4, "user"), (2, 4, "random"), (3, 4, "user"), (4, 4, "random")]
 
 
-@pytest.mark.parametrize(
-    ("changed", "message"),
-    [
-        ({"jobs": 0}, "jobs: expected 1 to 100,000,000 jobs, found 0"),
-        ({"jobs": -4}, "jobs: expected 1 to 100,000,000 jobs, found -4"),
-        ({"jobs": 10**12}, "jobs: expected 1 to 100,000,000 jobs"),
-        ({"placements": ("best",)}, "placement: expected one of .*, found 'best'"),
-        ({"placements": ()}, "experiment: expected at least one placement and one seed, found none"),
-        ({"seeds": []}, "experiment: expected at least one placement and one seed, found none"),
-        ({"seeds": [-1]}, "seed: expected at least 0, found -1"),
-        ({"interarrival_s": -1.0}, "interarrival: expected a time of at least 0 s, found -1"),
-        ({"interarrival_s": float("nan")}, "interarrival: expected a time of at least 0 s, found nan"),
-    ],
-)
+@refusals("changed message")
 def test_what_cannot_be_compared_is_refused(changed: dict[str, object], message: str) -> None:
     setup = replace(Setup(("user",), 5, [0]), **changed)  # type: ignore[arg-type]
     with pytest.raises(InputError, match=message):

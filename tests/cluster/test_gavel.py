@@ -9,6 +9,7 @@ import pytest
 
 from crosscast.cluster.job_tables import GavelSpeeds, GavelTrace, read_gavel, read_speeds
 from crosscast.errors import InputError
+from support.refusals import refusals
 
 SPEEDS = """file,gpu,job,gpus,steps_per_s
 simulation_throughputs,k80,A3C,1,2.0
@@ -70,20 +71,7 @@ def test_jobs_whose_time_is_not_known_are_left_out_and_counted(tmp_path: Path) -
         read(tmp_path, seven(gpus=16))
 
 
-@pytest.mark.parametrize(
-    ("line", "message"),
-    [
-        (seven("B3C"), r"line 2: job type: expected one with a speed in .*speeds\.csv, found 'B3C'"),
-        (seven(steps="many"), "line 2: total steps: expected a number of at least 0, found 'many'"),
-        (seven(steps=-5), "line 2: total steps: expected a number of at least 0, found '-5'"),
-        (seven(gpus=1.5), "line 2: scale factor: expected a whole number of at least 0, found '1.5'"),
-        (seven(gpus=-1), "line 2: scale factor: expected a whole number of at least 0, found '-1'"),
-        (seven(arrival="nan"), "line 2: arrival time: expected a number of at least 0, found 'nan'"),
-        (seven(arrival=5), "line 2: arrival time: expected at least 6 s, as in a line before, found 5"),
-        ("A3C", "line 2: expected 7, 9 or 10 fields with tabs between, found 1"),
-        ("A3C" * 30_000, "line 2: expected a job, found too long a line or file"),
-    ],
-)
+@refusals("line message")
 def test_a_line_that_is_wrong_is_named(tmp_path: Path, line: str, message: str) -> None:
     with pytest.raises(InputError, match=message):
         read(tmp_path, seven(arrival=6), line)

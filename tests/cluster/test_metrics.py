@@ -22,7 +22,6 @@ from crosscast.cluster.metrics import (
     per_machine,
     per_size,
     per_user,
-    processor_seconds,
     queue_length,
     ranked,
     rectangles,
@@ -186,32 +185,6 @@ def test_queues_and_use_are_those_counted_second_by_second(schedule: Schedule) -
         ]
         assert occupied(schedule, place).at(moments).tolist() == busy
         assert max(busy) <= schedule.machines[place].procs
-
-
-@examples(40)
-@given(schedules())
-def test_areas_below_the_steps_are_waits_and_work(schedule: Schedule) -> None:
-    first_s, last_s = float(schedule.jobs.submit_s[0]), float(schedule.end_s.max())
-    if last_s == first_s:
-        return
-    span_s = last_s - first_s
-    assert queue_length(schedule).mean(first_s, last_s) * span_s == pytest.approx(schedule.wait_s.sum())
-    assert occupied(schedule).mean(first_s, last_s) * span_s == pytest.approx(
-        processor_seconds(schedule).sum()
-    )
-
-
-@examples(40)
-@given(schedules())
-def test_moving_all_times_changes_nothing(schedule: Schedule) -> None:
-    moved = replace(
-        schedule,
-        jobs=replace(schedule.jobs, submit_s=schedule.jobs.submit_s - 1024),
-        start_s=schedule.start_s - 1024,
-        end_s=schedule.end_s - 1024,
-    )
-    assert metrics_of(moved) == metrics_of(schedule)
-    assert per_machine(moved) == per_machine(schedule)
 
 
 def result_of(schedule: Schedule, policy: Policy | None = None) -> PolicyResult:

@@ -32,6 +32,7 @@ from crosscast.errors import InputError
 from support.brute_force import PlainPlan, PlainRules, PlainSharing
 from support.cluster import Case, made_case
 from support.examples import examples, one_in
+from support.refusals import refusals
 
 CONSERVATIVE = Policy(backfill=None, conservative=True)
 
@@ -348,21 +349,6 @@ def test_who_ends_early_lets_the_others_start_sooner_in_their_order() -> None:
     assert schedule.reserved_s.tolist() == [0, 10, 13]
 
 
-def test_nothing_runs_into_a_reservation_of_the_site() -> None:
-    maintenance = Site((Reservation("maintenance", "one", 3, 5),))
-    for policy in (CONSERVATIVE, Policy(), Policy(backfill=None)):
-        assert starts(exact((0, 4, 2), (0, 4, 2)), maintenance, policy) == [0, 5]
-
-
-def test_jobs_wait_for_power_and_start_when_the_budget_rises() -> None:
-    jobs = exact((0, 1, 2), (0, 1, 2), (0, 1, 9), power_w=[60.0, 60.0, 10.0])
-    night = Site(budget=Budget(np.array([0.0, 5.0]), np.array([100.0, 200.0])))
-    assert starts(jobs, night, Policy()) == [0, 2, 0]
-    jobs = exact((0, 1, 2), (0, 1, 2), power_w=[60.0, 150.0])
-    assert starts(jobs, night, Policy()) == [0, 5]
-    assert starts(jobs, night) == [0, 5]
-
-
 @examples(150)
 @given(st.integers(0, 2**31))
 def test_with_exact_estimates_no_budget_is_exceeded_and_no_promise_broken(seed: int) -> None:
@@ -379,10 +365,6 @@ def test_with_exact_estimates_no_budget_is_exceeded_and_no_promise_broken(seed: 
         assert (left >= 0).all()
     if case.policy.conservative and (schedule.ran_s > 0).all():
         assert (schedule.start_s <= schedule.reserved_s).all()
-
-
-def test_ties_go_to_the_job_that_was_submitted_first() -> None:
-    assert starts(exact((0, 4, 1), (0, 4, 1), (0, 4, 0), (0, 4, 1))) == [0, 1, 2, 2]
 
 
 MACHINE = "[[machine]]\nname = 'one'\nprocs = 4\nidle_w = 10\nactive_w = 30\n"
@@ -407,44 +389,13 @@ def test_a_file_says_what_surrounds_machines(tmp_path: Path) -> None:
     assert site.budget.carbon_g_per_kwh is None
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        (RESERVATION, "start is missing"),
-        (RESERVATION + "start = 'noon'\nend = 9", "start: a time must look like"),
-        (RESERVATION + "start = 9\nend = 9", "expected a start of at least 0 s and an end after it"),
-        (RESERVATION + "start = -1\nend = 9", "start: a time must look like"),
-        (RESERVATION + "start = 1\nend = 9\nprocs = 0", "procs: expected a whole number of at least 1"),
-        (
-            RESERVATION.replace("machine = 'one'", "machine = 'two'") + "start = 1\nend = 9",
-            "reservation a: machine: expected one of one, found two",
-        ),
-        (MACHINE + "[power]\n", "power: expected budget_w or budget, found neither"),
-        (MACHINE + "[power]\nbudget_w = 3\nbudget = 'a'", "expected budget_w or budget, found both"),
-        (MACHINE + "[power]\nbudget_w = 0", "budget_w: expected a number above 0"),
-        (MACHINE + "[power]\nbudget = 'none.csv'", "cannot read the budget"),
-        (MACHINE.replace("active_w = 30", "active_w = 3"), "active_w: expected at least the 10 W of idle_w"),
-    ],
-)
+@refusals("text message")
 def test_a_wrong_file_is_one_sentence(tmp_path: Path, text: str, message: str) -> None:
     with pytest.raises(InputError, match=message):
         read(tmp_path, text)
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("", "expected columns start_s, power_w, and maybe price_per_kwh"),
-        ("start_s\n0\n", "expected columns start_s, power_w, and maybe price_per_kwh"),
-        ("start_s,power_w,watts\n0,1,1\n", "expected columns start_s, power_w, and maybe price_per_kwh"),
-        ("start_s,power_w\n", "expected a row at least"),
-        ("start_s,power_w\n0,x\n", ":2: power_w: expected watts above 0, or nothing, found 'x'"),
-        ("start_s,power_w\n0,-1\n", ":2: power_w: expected watts above 0"),
-        ("start_s,power_w\n,5\n", ":2: start_s: expected a number"),
-        ("start_s,power_w\n9,5\n9,5\n", ":3: start_s: expected above 9, found 9"),
-        ("start_s,power_w\n0,5,7\n", ":2: expected 2 cells, found 3"),
-    ],
-)
+@refusals("text message")
 def test_a_wrong_budget_is_one_sentence(tmp_path: Path, text: str, message: str) -> None:
     path = tmp_path / "budget.csv"
     path.write_text(text)

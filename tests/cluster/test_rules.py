@@ -22,6 +22,7 @@ from crosscast.cluster.site import Site, constant_budget
 from crosscast.errors import InputError
 from support.commands import Output
 from support.examples import examples
+from support.refusals import refusals
 
 ONE = [Machine("one", 4, idle_w=0, active_w=10)]
 MULTIFACTOR = Policy("multifactor", "multifactor")
@@ -61,32 +62,6 @@ def test_who_has_used_less_than_its_share_comes_first() -> None:
     assert starts(jobs, Rules(priority=priority), MULTIFACTOR) == [0, 10, 20, 30]
 
 
-def test_usage_is_forgotten_after_some_half_lives() -> None:
-    # The first account has run for an hour, long ago; the second one for a minute, just now.
-    jobs = jobs_of((0, 4, 3600, 3600), (40_000, 4, 60, 60), (40_001, 4, 9, 9), (40_002, 4, 9, 9))
-    account, share = np.array([0, 1, 1, 0]), np.array([0.5, 0.5])
-    found = [
-        starts(
-            jobs,
-            Rules(priority=Priority(np.zeros(4), account, share, fair_share=1e6, half_life_s=half_life_s)),
-            MULTIFACTOR,
-        )[2:]
-        for half_life_s in (600.0, np.inf)
-    ]
-    assert found == [[40_069, 40_060], [40_060, 40_069]]
-
-
-def test_age_passes_what_a_job_is_worth_otherwise_until_it_is_as_old_as_counts() -> None:
-    jobs = jobs_of((0, 4, 10, 10), (1, 4, 10, 10), (9, 4, 10, 10))
-    fixed, nobody = np.array([0.0, 0.0, 50.0]), np.zeros(3, np.int64)
-    for age, max_age_s, expected in ((0.0, 10.0, [0, 20, 10]), (100.0, 10.0, [0, 10, 20])):
-        priority = Priority(fixed, nobody, np.ones(1), age=age, max_age_s=max_age_s)
-        assert starts(jobs, Rules(priority=priority), MULTIFACTOR) == expected
-    # Both are as old as counts.
-    priority = Priority(fixed, nobody, np.ones(1), age=100, max_age_s=1)
-    assert starts(jobs, Rules(priority=priority), MULTIFACTOR) == [0, 20, 10]
-
-
 @examples(50)
 @given(
     st.lists(st.floats(0.01, 100), min_size=1, max_size=8),
@@ -104,13 +79,6 @@ def test_what_was_used_does_not_depend_on_when_it_is_counted(steps: list[float],
     np.testing.assert_allclose(often.used, once.used, rtol=1e-9)
     if half_life_s == np.inf:
         np.testing.assert_allclose(once.used, 3 * sum(steps))
-
-
-def test_no_more_of_a_user_run_than_may_and_nobody_waits_for_those_beyond() -> None:
-    jobs = jobs_of((0, 1, 9, 9), (0, 1, 9, 9), (0, 4, 2, 2), (0, 3, 5, 5))
-    rules = Rules(group=np.array([0, 0, 0, -1]), most=np.array([1]))
-    for policy in (Policy(), Policy(backfill=None), Policy(backfill=None, conservative=True)):
-        assert starts(jobs, rules, policy) == [0, 9, 18, 0]
 
 
 @examples(60)
@@ -157,26 +125,6 @@ def test_a_job_is_stopped_for_one_that_may_and_begins_anew(policy: Policy) -> No
     # It has drawn power: 2 processors for 10, 10 and 3 s, and for 1 s in vain.
     found = power_metrics(schedule, constant_budget(100))
     assert found.energy_kwh * 3.6e6 == pytest.approx(20 * (10 + 10 + 3 + 1))
-
-
-def test_who_need_not_be_stopped_goes_on() -> None:
-    # The second started last, but the first alone makes room enough.
-    jobs = jobs_of((0, 3, 10, 10), (1, 1, 10, 10), (2, 3, 3, 3))
-    rules = Rules(kind=np.array([0, 0, 1]), preempts=STOPS, rank=np.array([0, 0, 1]))
-    schedule = run(jobs, rules)
-    assert schedule.cuts is not None
-    assert schedule.cuts.job.tolist() == [0]
-    assert schedule.start_s.tolist() == [5, 1, 2]
-
-
-def test_nobody_is_stopped_in_vain() -> None:
-    # The second may be stopped, the first not: there would be no room for four.
-    jobs = jobs_of((0, 2, 10, 10), (1, 2, 20, 20), (2, 4, 3, 3))
-    rules = Rules(kind=np.array([1, 0, 1]), preempts=STOPS, rank=np.array([1, 0, 1]))
-    schedule = run(jobs, rules)
-    assert schedule.start_s.tolist() == [0, 13, 10]
-    assert schedule.cuts is not None
-    assert schedule.cuts.job.tolist() == [1]
 
 
 def test_kinds_in_a_circle_are_refused() -> None:
@@ -294,136 +242,17 @@ def test_quality_of_service_says_who_may_be_stopped(capsys: Output, tmp_path: Pa
     assert found["stopped_runs"] == 2
 
 
-SHARES = "[priority]\nfair_share = 1\n[priority.shares]\n"
-
-
-@pytest.mark.parametrize(
-    ("text", "changed", "words", "sentence"),
-    [
-        (PARTITIONS, {"part": 3}, (), "job 1: partition: expected one under [[partition]] (1, 2), found '3'"),
-        (
-            PARTITIONS,
-            {"part": -1},
-            (),
-            "job 1: partition: expected one under [[partition]] (1, 2), found none",
-        ),
-        (
-            PARTITIONS,
-            {"procs": 4},
-            (),
-            "job 1: processors: expected at most the 3 of partition 1, found 4 (so 1 of 6 jobs)",
-        ),
-        (
-            PARTITIONS,
-            {"asked": 3601},
-            (),
-            "job 1: time: expected at most the 3600 s of partition 1, found 3601 s (so 1 of 6 jobs)",
-        ),
-        (
-            MACHINE + SHARES + "2 = 1\n",
-            {},
-            ("--priority", "multifactor"),
-            "job 1: account: expected one with [priority.shares] (2), found '1'",
-        ),
-        (
-            MACHINE + SHARES + "1 = 1\n2 = 1\n",
-            {"group": -1},
-            ("--priority", "multifactor"),
-            "job 1: account: expected one with [priority.shares] (1, 2), found none",
-        ),
-        (
-            MACHINE + "[priority]\nqos = 1\n[[qos]]\nname = '2'\n",
-            {},
-            (),
-            "job 1: quality of service: expected one under [[qos]] (2), found '1'",
-        ),
-        (
-            MACHINE,
-            {},
-            ("--priority", "multifactor"),
-            "--priority: multifactor: expected a TOML file with [priority], found none",
-        ),
-        (
-            MACHINE + "[priority]\n",
-            {},
-            ("--backfill", "multifactor"),
-            "backfill: expected the queue in the order multifactor, too",
-        ),
-        (
-            MACHINE,
-            {},
-            ("--estimates", "guessed"),
-            "--estimates: expected some of requested, exact, predicted",
-        ),
-        (
-            MACHINE + "[priority]\nfair_share = 1\n",
-            {},
-            (),
-            "fair_share: expected shares of accounts under shares",
-        ),
-        (MACHINE + SHARES, {}, (), "shares: expected a share above 0, found none"),
-        (MACHINE + SHARES + "1 = -1\n", {}, (), "shares: 1: expected a number of at least 0, found -1"),
-        (MACHINE + "[priority]\nage = -1\n", {}, (), "age: expected a number of at least 0, found -1"),
-        (MACHINE + "[priority]\nmax_age = 0\n", {}, (), "max_age: expected a time above 0 s"),
-        (MACHINE + "[priority]\nhalf_life = 'long'\n", {}, (), "half_life: a time must look like"),
-        (
-            MACHINE + "[priority]\nqos = 1\n",
-            {},
-            (),
-            "priority: qos: expected tables under [[qos]], found none",
-        ),
-        (MACHINE + "[priority]\nnice = 1\n", {}, (), "priority: unknown key 'nice'"),
-        ("preemption = 'age'\n" + MACHINE, {}, (), "preemption: expected one of partition, qos, found 'age'"),
-        ("preemption = 'qos'\n" + MACHINE, {}, (), "preemption: expected tables under [[qos]], found 'qos'"),
-        (
-            "preemption = 'qos'\n"
-            + MACHINE
-            + "[[qos]]\nname = '1'\npreempts = '2'\n[[qos]]\nname = '2'\npreempts = '1'\n",
-            {},
-            (),
-            "preemption: expected nobody to be stopped by who it may stop, found a circle",
-        ),
-        (MACHINE + "[[qos]]\nname = '1'\npreempts = '3'\n", {}, (), "qos 1: preempts: expected names under"),
-        (MACHINE + "[[qos]]\nname = '1'\n" * 2, {}, (), "qos: expected each name once, found '1' more than"),
-        (MACHINE + "[[partition]]\nprocs = 1\n", {}, (), "partition[0]: name is missing, expected a text"),
-        (
-            MACHINE + "[[partition]]\nname = '1'\nprocs = 5\n",
-            {},
-            (),
-            "partition 1: procs: expected at most the 4 of its machine, found 5",
-        ),
-        (
-            MACHINE + "[[partition]]\nname = '1'\nmachine = 'x'\n",
-            {},
-            (),
-            "partition 1: machine: expected one of m, found x",
-        ),
-        (
-            MACHINE + "[[partition]]\nname = '1'\nmost_jobs = 0\n",
-            {},
-            (),
-            "most_jobs: expected a whole number",
-        ),
-        (MACHINE + "[[partition]]\nname = '1'\nprocs = 1\nnodes = 1\n", {}, (), "procs or nodes, found both"),
-        (MACHINE + "[walltime]\n", {}, (), "walltime: forecasts is missing, expected a text"),
-        (
-            MACHINE + "[walltime]\nforecasts = 'no.csv'\n",
-            {},
-            ("--estimates", "predicted"),
-            "no.csv: cannot read",
-        ),
-    ],
-)
+@refusals("text changed words sentence")
 def test_what_a_site_cannot_have_is_one_sentence(
     capsys: Output,
     tmp_path: Path,
     text: str,
     changed: dict[str, object],
-    words: tuple[str, ...],
+    words: list[str],
     sentence: str,
 ) -> None:
     site = tmp_path / "site.toml"
-    site.write_text(text)
+    site.write_text(text.replace("PARTITIONS", PARTITIONS).replace("MACHINE\n", MACHINE))
     assert main(["simulate", "policies", trace(tmp_path, **changed), "--machines", str(site), *words]) == 2
     captured = capsys.readouterr()
     assert not captured.out
@@ -431,16 +260,7 @@ def test_what_a_site_cannot_have_is_one_sentence(
     assert captured.err.count("\n") == 1
 
 
-@pytest.mark.parametrize(
-    ("text", "sentence"),
-    [
-        ("job,seconds\n1,1\n", "expected columns job, predicted_s"),
-        ("job,predicted_s\n1,-1\n", ":2: predicted_s: expected seconds of at least 0, found '-1'"),
-        ("job,predicted_s\n1,inf\n", ":2: predicted_s: expected seconds of at least 0"),
-        ("job,predicted_s\n1.5,1\n", ":2: job: expected a number, found '1.5'"),
-        ("job,predicted_s\n1,1\n1,2\n", ":3: job: expected each once, found 1 again"),
-    ],
-)
+@refusals("text sentence")
 def test_wrong_forecasts_are_one_sentence(capsys: Output, tmp_path: Path, text: str, sentence: str) -> None:
     site = tmp_path / "site.toml"
     site.write_text(MACHINE + "[walltime]\nforecasts = 'f.csv'\n")

@@ -14,6 +14,7 @@ from crosscast.cluster.sacct import read_sacct, read_trace
 from crosscast.errors import InputError
 from support.cluster import sound_line, written
 from support.commands import Output
+from support.refusals import refusals
 
 HEAD = "JobID|User|JobName|Partition|Submit|ElapsedRaw|TimelimitRaw|AllocCPUS|State\n"
 LOG = HEAD + (
@@ -54,18 +55,7 @@ def test_times_may_be_as_people_read_them(tmp_path: Path) -> None:
     assert read_trace(written(tmp_path, sound_line())).columns["run_s"].tolist() == [100]
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("JobID|Submit\n", "expected a line for each job, found none"),
-        ("JobID|Submit\n1|2024-05-31T12:00:00\n", "expected a field Elapsed, found JobID, Submit"),
-        (LOG.replace("|600|", "|x|"), ":2: ElapsedRaw: expected whole seconds, found 'x'"),
-        (LOG.replace("|600|", "|-600|"), ":2: ElapsedRaw: expected whole seconds, found '-600'"),
-        (LOG.replace("2024-05-31T12:00:30", "noon"), ":2: Submit: expected a time such as"),
-        (LOG.replace("|4|COMPLETED", "|COMPLETED"), ":2: expected 9 fields, found 8"),
-        (LOG.replace("13|", "job|"), ":2: JobID: expected a job's number, found 'job'"),
-    ],
-)
+@refusals("text message")
 def test_what_slurm_does_not_write_is_refused(tmp_path: Path, text: str, message: str) -> None:
     with pytest.raises(InputError, match=message):
         read_sacct(log(tmp_path, text))

@@ -22,6 +22,7 @@ from crosscast.cluster.simulate import simulate
 from crosscast.cluster.site import SharingPolicy
 from crosscast.errors import InputError
 from support.commands import Output
+from support.refusals import refusals
 
 ONE = [Machine("gpu", 1)]
 TWO = np.array([[2.0, 2.0], [2.0, 2.0]])
@@ -44,35 +45,6 @@ def test_who_comes_slows_the_other_down_and_who_leaves_lets_it_go_on_as_before()
     # For 2 s alone, 8 s beside the second one, which does its 4 s in them, and 2 s alone again.
     sharing = Sharing(np.zeros(2, np.int64), TWO, TWO)
     assert ends(exact((0, 8), (2, 4)), sharing) == [12, 10]
-
-
-def test_beside_two_others_slowdowns_multiply() -> None:
-    table = np.full((1, 1), 1.25)
-    sharing = Sharing(np.zeros(3, np.int64), table, table, most=3)
-    assert ends(exact((0, 2), (0, 2), (0, 2)), sharing) == [3.125, 3.125, 3.125]
-    # Nobody is promised more than 1.5 times as long: the third waits for the first two.
-    sharing = Sharing(np.zeros(3, np.int64), table, table, most=3, limit=1.5)
-    assert ends(exact((0, 2), (0, 2), (0, 2)), sharing) == [2.5, 2.5, 4.5]
-
-
-def test_a_job_goes_where_it_adds_most() -> None:
-    kinds = np.array([0, 1, 2])
-    table = np.array([[1, 1, 2], [1, 1, 1], [2, 1, 1]], np.float64)
-    machines = [Machine("gpus", 2)]
-    for by_gain, expected in ((True, [9, 9, 4]), (False, [13, 9, 8])):
-        sharing = Sharing(kinds, table, table, by_gain=by_gain)
-        schedule = simulate(exact((0, 9), (0, 9), (0, 4)), machines, sharing=sharing)
-        assert schedule.end_s.tolist() == expected
-
-
-def test_nobody_sits_down_if_the_head_would_wait_longer() -> None:
-    # The second needs both processors at 4 s; beside the first, the third would keep them until 8 s.
-    jobs = exact((0, 4), (0, 1), (0, 4))
-    jobs = Jobs(jobs.number, jobs.submit_s, np.array([1, 2, 1]), jobs.run_s, jobs.estimate_s)
-    table = np.full((1, 1), 2.0)
-    sharing = Sharing(np.zeros(3, np.int64), table, table)
-    schedule = simulate(jobs, [Machine("gpus", 2)], sharing=sharing)
-    assert schedule.start_s.tolist() == [0, 4, 0]
 
 
 @pytest.mark.parametrize("policy", ["never", "always", "threshold", "gain", "oracle"])
@@ -107,17 +79,7 @@ def test_a_table_has_all_pairs(tmp_path: Path) -> None:
     assert kinds_of_jobs(found.kinds, ["b", "a"], 2, 0)[0].tolist() == [1, 0]
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("kind,beside\na,a\n", "expected columns kind, beside, slowdown, and maybe predicted_slowdown"),
-        (HEAD + "a,a,1,1\nb,b,1,1\nb,a,1,1\n", "expected a row for a beside b, found none"),
-        (HEAD + "a,b,1,1\n", ":2: beside: expected a kind that has rows of its own, found 'b'"),
-        (HEAD + "a,a,1,1\na,a,1,1\n", ":3: expected each pair once, found a beside a again"),
-        (HEAD + "a,a,0,1\n", ":2: slowdown: expected a number above 0, or nothing if they do not fit"),
-        (HEAD + "a,a,1,x\n", ":2: predicted_slowdown: expected a number above 0"),
-    ],
-)
+@refusals("text message")
 def test_a_wrong_table_is_one_sentence(tmp_path: Path, text: str, message: str) -> None:
     path = tmp_path / "slowdowns.csv"
     path.write_text(text)

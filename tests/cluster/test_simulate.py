@@ -16,7 +16,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from crosscast.arrays import Reals
 from crosscast.cluster.jobs import Bound, Completion, Jobs, Machine, Policy, Preferred, Schedule
 from crosscast.cluster.simulate import load_simulator, simulate
 from crosscast.cluster.simulator import engine, planning
@@ -100,55 +99,12 @@ def test_jobs_pass_the_head_only_if_they_do_not_delay_it() -> None:
     assert simulate(jobs, ONE, policy=FCFS).start_s.tolist() == [0, 4, 6, 6]
 
 
-def test_extra_processors_are_taken_once() -> None:
-    # With a fifth processor, one of the two long jobs d and e may have it.
-    jobs = exact((0, 3, 4), (0, 4, 2), (0, 1, 9), (0, 1, 9))
-    assert simulate(jobs, [Machine("one", 5)]).start_s.tolist() == [0, 4, 0, 6]
-
-
-def test_the_order_of_backfilling_decides_who_passes() -> None:
-    jobs = exact((0, 3, 4), (0, 4, 2), (0, 1, 4), (0, 1, 2), (0, 1, 1))
-    assert simulate(jobs, ONE).start_s.tolist() == [0, 4, 0, 6, 6]
-    assert simulate(jobs, ONE, policy=Policy("fcfs", "shortest")).start_s.tolist() == [0, 4, 6, 1, 0]
-    assert simulate(jobs, ONE, policy=Policy("fcfs", "lcfs")).start_s.tolist() == [0, 4, 0, 6, 6]
-
-
-def test_the_order_of_the_queue_decides_who_is_the_head() -> None:
-    jobs = exact((0, 4, 3), (1, 4, 5), (1, 4, 2), (2, 4, 1))
-    assert simulate(jobs, ONE, policy=Policy("shortest", None)).start_s.tolist() == [0, 6, 4, 3]
-    assert simulate(jobs, ONE, policy=Policy("lcfs", None)).start_s.tolist() == [0, 4, 9, 3]
-
-
 def test_a_job_past_its_estimate_is_expected_to_end_now() -> None:
     # At 5 s job 1 should have ended at 2 s: nothing that takes time may pass job 2 any more.
     jobs = rows((0, 3, 9, 2), (1, 4, 1, 1), (1, 1, 1, 1), (5, 1, 1, 1))
     schedule = simulate(jobs, ONE)
     assert schedule.start_s.tolist() == [0, 9, 1, 10]
     assert schedule.reserved_s[1] == 2
-
-
-def test_jobs_that_take_no_time_hold_up_nobody() -> None:
-    jobs = exact((0, 4, 0), (0, 4, 0), (0, 4, 3), (0, 1, 0))
-    assert simulate(jobs, ONE).start_s.tolist() == [0, 0, 0, 3]
-
-
-def test_a_head_that_waits_for_one_machine_lets_others_pass_to_other_machines() -> None:
-    machines = [Machine("left", 4), Machine("right", 4)]
-    jobs = exact((0, 4, 5), (0, 4, 5), (0, 4, 5))
-    placement = Bound(np.array([0, 0, 1]))
-    assert simulate(jobs, machines, placement=placement).start_s.tolist() == [0, 5, 0]
-    held = simulate(jobs, machines, placement=placement, policy=FCFS)
-    assert held.start_s.tolist() == [0, 5, 5]
-
-
-def test_preferred_jobs_take_the_next_machine_with_room() -> None:
-    machines = [Machine("best", 2), Machine("next", 3)]
-    jobs = exact((0, 2, 5), (0, 2, 5), (0, 2, 5), (0, 3, 1))
-    schedule = simulate(jobs, machines, placement=Preferred(np.array([[0, 1]] * 4)))
-    # The fourth is wider than the best machine: that is not in its list.
-    assert schedule.machine.tolist() == [0, 1, 0, 1]
-    assert schedule.start_s.tolist() == [0, 0, 5, 5]
-    assert schedule.reserved_s[2] == 5
 
 
 def test_machines_that_are_too_narrow_leave_the_order_of_the_others() -> None:
@@ -224,13 +180,6 @@ def test_nobody_waits_who_could_start_without_delaying_the_head(seed: int) -> No
 
 
 @settings(deadline=None)
-@given(SEEDS)
-def test_without_backfilling_jobs_start_in_the_order_of_submission(seed: int) -> None:
-    schedule = simulated(replace(made_case(seed, most_jobs=100), policy=FCFS))
-    assert (np.diff(schedule.start_s) >= 0).all()
-
-
-@settings(deadline=None)
 @given(SEEDS, st.integers(-(2**40), 2**40))
 def test_shifting_all_times_changes_nothing(seed: int, shift_s: int) -> None:
     case = made_case(seed)
@@ -239,56 +188,6 @@ def test_shifting_all_times_changes_nothing(seed: int, shift_s: int) -> None:
     np.testing.assert_array_equal(shifted.start_s, schedule.start_s + shift_s)
     np.testing.assert_array_equal(shifted.reserved_s, schedule.reserved_s + shift_s)
     np.testing.assert_array_equal(shifted.machine, schedule.machine)
-
-
-@settings(deadline=None)
-@given(SEEDS, st.integers(2, 1000), st.integers(-8, 8))
-def test_other_units_of_processors_and_times_change_nothing(seed: int, wider: int, power: int) -> None:
-    case = made_case(seed)
-    factor = 2.0**power
-    jobs = Jobs(
-        case.jobs.number,
-        case.jobs.submit_s * factor,
-        case.jobs.procs * wider,
-        case.jobs.run_s * factor,
-        case.jobs.estimate_s * factor,
-    )
-    machines = [replace(machine, procs=machine.procs * wider) for machine in case.machines]
-    placement = case.placement
-    if isinstance(placement, Completion):
-        placement = Completion(placement.predicted_s * factor)
-    other = simulate(jobs, machines, policy=case.policy, placement=placement)
-    schedule = simulated(case)
-    np.testing.assert_array_equal(other.start_s, schedule.start_s * factor)
-    np.testing.assert_array_equal(other.machine, schedule.machine)
-
-
-@settings(deadline=None)
-@given(SEEDS)
-def test_the_order_in_which_machines_are_named_changes_nothing(seed: int) -> None:
-    case = made_case(seed)
-    if isinstance(case.placement, Completion):
-        # Ties go to the first machine: there the order matters.
-        case = replace(case, placement=Preferred(np.tile(np.arange(len(case.machines)), (len(case.jobs), 1))))
-    turned = np.roll(np.arange(len(case.machines)), 1)
-    machines = [case.machines[place] for place in turned]
-    there = np.argsort(turned)
-
-    def columns(times: Reals) -> Reals:
-        return times if times.shape[1] == 1 else times[:, turned]
-
-    jobs = replace(case.jobs, run_s=columns(case.jobs.run_s), estimate_s=columns(case.jobs.estimate_s))
-    placement: Bound | Preferred
-    if isinstance(case.placement, Bound):
-        placement = Bound(there[case.placement.machine])
-    else:
-        assert isinstance(case.placement, Preferred)
-        order = case.placement.order
-        placement = Preferred(np.where(order >= 0, there[order], -1))
-    other = simulate(jobs, machines, policy=case.policy, placement=placement)
-    schedule = simulated(case)
-    np.testing.assert_array_equal(other.start_s, schedule.start_s)
-    np.testing.assert_array_equal(turned[other.machine], schedule.machine)
 
 
 @settings(deadline=None)

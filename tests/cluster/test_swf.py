@@ -463,19 +463,6 @@ def test_a_schedule_is_the_trace_of_a_cluster_that_ran_it(tmp_path: Path) -> Non
     ]
 
 
-def test_a_schedule_read_back_has_its_jobs(tmp_path: Path) -> None:
-    schedule = scheduled(users=("unknown", "12"))
-    write_swf(schedule, tmp_path / "ran.swf")
-    trace = read_swf(tmp_path / "ran.swf")
-    jobs = trace.jobs().jobs
-    for name in ("number", "submit_s", "procs"):
-        np.testing.assert_array_equal(getattr(jobs, name), getattr(schedule.jobs, name))
-    np.testing.assert_array_equal(jobs.run_s[:, 0], schedule.ran_s)
-    np.testing.assert_array_equal(trace.columns["wait_s"], schedule.wait_s)
-    assert jobs.user is not None
-    assert [jobs.users[place] for place in jobs.user] == ["12", "unknown", "12"]
-
-
 @pytest.mark.parametrize(
     ("users", "numbers"),
     [(("a", "7"), [2, 1, 2]), (("7", "30"), [30, 7, 30]), (("7", "07"), [2, 1, 2]), (("²", "1"), [2, 1, 2])],
@@ -488,14 +475,6 @@ def test_users_keep_names_that_are_distinct_numbers(users: tuple[str, ...], numb
 def test_times_before_0_are_moved(first: float, submits: list[float]) -> None:
     columns = trace_of(scheduled(first_submit=first), "ran").columns
     assert (columns["submit_s"].tolist(), columns["wait_s"].tolist()) == (submits, [0, 0.5, 100])
-
-
-def test_a_file_that_cannot_be_written_is_named_and_nothing_is_left(tmp_path: Path) -> None:
-    with pytest.raises(
-        InputError, match=r"none/a\.swf: cannot write the trace \(No such file or directory\)"
-    ):
-        write_swf(trace_with(run_s=[1]), tmp_path / "none" / "a.swf")
-    assert not list(tmp_path.iterdir())
 
 
 WHOLE = st.integers(0, 2**53).map(float)

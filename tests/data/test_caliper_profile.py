@@ -140,24 +140,7 @@ def test_another_form_is_refused(tmp_path: Path, text: str) -> None:
     assert "app.json: expected" in refusal(tmp_path / "app.json")
 
 
-@pytest.mark.parametrize(
-    ("changed", "expected"),
-    [
-        ({"column_metadata": [{}]}, "column_metadata: expected an object for each of 5 columns"),
-        ({"columns": [1, 2, 3, 4, 5]}, "columns: expected names"),
-        ({"data": [[0, 1]]}, "data[0]: expected 5 cells"),
-        ({"data": [[7, 1, 1, 1, 0]]}, "data[0]: path: expected the number of a node, found 7"),
-        (
-            {"nodes": [{"label": "a", "parent": 0}]},
-            "nodes[0]: expected a label, and the number of an earlier",
-        ),
-        (
-            {"nodes": [{"label": "a", "parent": number - 1} for number in range(300)]},
-            "nodes[200]: expected at most 200 levels",
-        ),
-        ({"nodes": ["a"]}, "nodes[0]: expected a label"),
-    ],
-)
+@refusals("changed expected")
 def test_a_table_that_does_not_fit_together_is_refused(
     tmp_path: Path, changed: dict[str, Any], expected: str
 ) -> None:

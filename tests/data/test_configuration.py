@@ -6,6 +6,7 @@ import pytest
 
 from crosscast.data.configuration import Configuration, parse_configurations
 from crosscast.errors import InputError
+from support.refusals import refusals
 
 
 def test_the_order_of_settings_does_not_matter() -> None:
@@ -26,19 +27,7 @@ def test_a_device_without_settings_is_a_configuration() -> None:
     assert str(Configuration("pocl:0", {})) == "pocl:0"
 
 
-@pytest.mark.parametrize(
-    "settings",
-    [
-        '{"cores": null}',
-        '{"cores": true}',
-        '{"cores": [1]}',
-        '{"cores": 1e999}',
-        f'{{"cores": 1{"0" * 400}}}',
-        "3",
-        "{",
-        "[" * 100_000,
-    ],
-)
+@refusals("settings")
 def test_what_is_no_setting_is_refused(settings: str) -> None:
     with pytest.raises(InputError, match="configuration"):
         Configuration.of("xu3", settings)
@@ -62,20 +51,7 @@ def test_a_device_may_have_a_colon_and_no_settings() -> None:
     assert parse_configurations("samples", "gpu:0:", ["gpu:0", "cpu"]) == [Configuration("gpu:0", {})]
 
 
-@pytest.mark.parametrize(
-    ("text", "sentence"),
-    [
-        ("cores=4", "samples: expected DEVICE:KNOB=VALUE,KNOB=VALUE;... with one of the devices cpu, gpu"),
-        ("", "found ''"),
-        ("cpu:cores=4;", "found ''"),
-        ("fpga:cores=4", "found 'fpga:cores=4'"),
-        ("cpu:cores", "samples: expected each knob once, as KNOB=VALUE, found 'cores'"),
-        ("cpu:=4", "found '=4'"),
-        ("cpu:cores=", "found 'cores='"),
-        ("cpu:cores=4,cores=5", "found 'cores=5'"),
-        ("cpu:cores=nan", "configuration: cores: expected a finite number or a word, found nan"),
-    ],
-)
+@refusals("text sentence")
 def test_what_is_no_configuration_is_refused(text: str, sentence: str) -> None:
     with pytest.raises(InputError) as caught:
         parse_configurations("samples", text, ["cpu", "gpu"])

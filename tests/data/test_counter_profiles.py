@@ -30,6 +30,7 @@ from support.counter_profiles import (
     perf_file,
     perf_line,
 )
+from support.refusals import refusals
 
 
 def profiles(folder: Path) -> dict[str, Path]:
@@ -341,26 +342,7 @@ def test_a_line_that_is_cut_off_or_another_format_is_refused(tmp_path: Path, lin
     assert len(message) < 300
 
 
-@pytest.mark.parametrize(
-    ("line", "message"),
-    [
-        *(
-            (perf_line("cycles", text), "line 3: counter-value: expected a number, found")
-            for text in ("abc", "nan", "inf", "1,23", "1_000")
-        ),
-        *(
-            (f'{{"event": "a", "counter-value": {other}}}', "counter-value: expected a number, found")
-            for other in ("null", "true", "[]")
-        ),
-        (perf_line("", "1"), "event: expected the name"),
-        ('{"counter-value": "1"}', "event: expected the name"),
-        (perf_line("cycles", "1").replace('"unit": ""', '"unit": 3'), "unit: expected a text"),
-        (
-            PERF[0].replace('"metric-value": 0.4', '"metric-value": "many"'),
-            "metric-value: expected a number, found 'many'",
-        ),
-    ],
-)
+@refusals("line message")
 def test_a_field_that_is_wrong_is_named(tmp_path: Path, line: str, message: str) -> None:
     assert message in refusal_perf_profile(perf_file(tmp_path / "p.json", line))
 

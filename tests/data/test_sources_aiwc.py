@@ -19,6 +19,7 @@ from crosscast.data.sources.aiwc import import_aiwc_folder, published_devices
 from crosscast.data.table import notes_of
 from crosscast.errors import InputError
 from crosscast.profile import METRICS, Profile
+from support.refusals import refusals
 from support.shared import shared_data
 from support.tables import default_features, default_runtimes, features, runtime, write_source
 
@@ -195,27 +196,7 @@ def test_a_file_that_we_write_is_read_back(tmp_path: Path, make_profile: Any) ->
     assert (profile["opcode"], profile["sd_simd_width"], profile["kernel"]) == (12, 0.25, "k")
 
 
-@pytest.mark.parametrize(
-    ("name", "text", "reason"),
-    [
-        ("aiwc_k_0.csv", "a,b\n", "expected the columns metric, category, count"),
-        ("aiwc_k_0.csv", "", "expected columns such as metric, category, count, found an empty file"),
-        ("aiwc_k_0.csv", "metric,category,count\n", "expected the metric Opcode, found none"),
-        (
-            "aiwc_k_0.csv",
-            "metric,category,count\nOpcode,Compute,3\n",
-            "expected the metric Total Instruction Count, found none: the file may be cut off",
-        ),
-        ("aiwc_k_0.csv", f"{FILE}Opcode,Compute,3\n", "line 15: the metric Opcode is there a second time"),
-        ("aiwc_k_0.csv", f"{FILE}opcode,Compute,3\n", "the metric opcode is there under two names"),
-        ("aiwc_k_0.csv", f"{FILE}Work-items,Compute\n", "line 15: expected 3 cells, found 2"),
-        ("aiwc_k_0.csv", f"{FILE}Work-items,Compute,nan\n", "line 15: count: expected a finite"),
-        ("aiwc_k_0.csv", f"{FILE}Work-items,Compute,-4\n", "line 15: count: expected a finite"),
-        ("aiwc_k_0.csv", f"{FILE}Work-items,Compute,four\n", "line 15: count: expected a finite"),
-        ("aiwc_k_0.csv", f"{FILE}Work-items,Compute,4.5\n", "Work-items: expected a whole number"),
-        ("aiwc_k.csv", FILE, "expected a name such as aiwc_<kernel>_<n>.csv"),
-    ],
-)
+@refusals("name text reason")
 def test_what_is_no_file_of_the_tool_is_refused(tmp_path: Path, name: str, text: str, reason: str) -> None:
     folder = write(tmp_path / "sums", name, text)
     message = refusal_aiwc_folder(folder)

@@ -38,6 +38,7 @@ from crosscast.data.views import configured
 from crosscast.errors import InputError
 from crosscast.profile import Profile
 from support.examples import examples
+from support.refusals import refusals
 from support.tables import runtime, write_rows, write_source
 
 BEGIN = ("application", "time_s", "power_w")
@@ -392,22 +393,7 @@ def test_a_number_that_must_be_above_zero_is_named_with_its_line(
     assert refusal_run_table(path) == f", line 3: {name}: expected a number above 0, found {str(value)!r}"
 
 
-@pytest.mark.parametrize(
-    ("changed", "found"),
-    [
-        ({"application": ""}, "application: expected a name, found nothing"),
-        ({"application": "a\nb"}, "application: expected a name of at most 200 characters"),
-        ({"size": "x" * 201}, "size: expected a name of at most 200 characters"),
-        ({"time_s": ""}, "time_s: expected seconds above 0, found nothing"),
-        ({"cpu_w": -1}, "cpu_w: expected a number of at least 0, found '-1'"),
-        ({"power_w": "", "cpu_w": 0}, "expected powers above 0 watts, found 0 in cpu"),
-        (
-            {"note": "static"},
-            "note: expected the number of a counter, found 'static' (if the run was set to it",
-        ),
-        ({"note": "nan"}, "note: expected the number of a counter, found 'nan'"),
-    ],
-)
+@refusals("changed found")
 def test_bad_cells_are_named_with_their_line(tmp_path: Path, changed: dict[str, Any], found: str) -> None:
     path = table(tmp_path, {**ROW, "size": "", "cpu_w": "", "note": "", **changed})
     assert found in refusal_run_table(path)

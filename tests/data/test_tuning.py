@@ -12,6 +12,7 @@ from crosscast.data.dataset import validate
 from crosscast.data.sources import import_source
 from crosscast.data.table import notes_of
 from crosscast.errors import InputError
+from support.refusals import refusals
 
 CACHE = {
     "device_name": "NVIDIA GeForce RTX 3090",
@@ -65,22 +66,7 @@ def test_results_in_milliseconds_and_seconds_may_be_mixed(tmp_path: Path) -> Non
     assert times(written(tmp_path, content)) == {"x=1": 0.002, "x=2": 0.002}
 
 
-@pytest.mark.parametrize(
-    ("content", "reason"),
-    [
-        (t4(({"x": 1}, 2.0, "None")), "result 1, unit: expected one of s, .*, found None"),
-        (t4(({"x": 1}, 2.0, "ms"), ({"x": 1}, 3.0, "ms")), "result 2: expected another .*found x=1 again"),
-        (t4(({"x": 1}, -2.0, "ms")), "result 1, time: expected a time above 0, found -2.0"),
-        (t4(({"x": 1}, None, "")), "expected configurations with a time, found 1 that failed"),
-        (t4(), "expected configurations with a time, found none"),
-        ({"results": [7]}, "result 1: expected a configuration, found 7"),
-        ({"cache": {"1": 7}}, "cache '1': expected an object with a time, found 7"),
-        ({"rows": []}, "expected a cache of Kernel Tuner .*, found neither"),
-        ([], "expected an object, found list"),
-        ("{", "expected JSON"),
-        ({**CACHE, "device_name": "Abacus"}, "device: expected a device of the catalogue .*, found Abacus"),
-    ],
-)
+@refusals("content reason")
 def test_what_cannot_be_read_is_one_sentence(content: Any, reason: str, tmp_path: Path) -> None:
     path = written(tmp_path, content)
     with pytest.raises(InputError, match=reason) as caught:

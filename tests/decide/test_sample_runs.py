@@ -392,38 +392,7 @@ def test_unknown_columns_and_missing_powers_are_noted_once(path: Path) -> None:
 RUN = {"time_s": 1.0, "power_w": 90.0}
 
 
-@pytest.mark.parametrize(
-    ("lines", "reason"),
-    [
-        ([{**HIGH, **RUN}], "expected a run at node: cpu_cap_w 60, gpu_cap_w 100, which the model needs"),
-        ([{**HIGH, **RUN}, {**LOW, **RUN, "gpu_cap_w": 99}], "line 3: expected one of the 12 configurations"),
-        ([{**HIGH, **RUN, "time_s": 0}, {**LOW, **RUN}], "line 2: time_s: expected seconds above 0, found 0"),
-        ([{**HIGH, **RUN, "time_s": "2 s"}, {**LOW, **RUN}], "time_s: expected seconds above 0, found 2 s"),
-        (
-            [{**HIGH, **RUN, "time_s": ""}, {**LOW, **RUN}],
-            "line 2: time_s: expected seconds above 0, found no",
-        ),
-        ([{**HIGH, **RUN, "time_s": "nan"}, {**LOW, **RUN}], "time_s: expected seconds above 0, found nan"),
-        ([{**HIGH, **RUN, "time_s": "1e999"}, {**LOW, **RUN}], "expected seconds above 0, found 1e999"),
-        (
-            [{**HIGH, **RUN}, {**LOW, **RUN, "power_w": -3}],
-            "line 3: power_w: expected watts above 0, found -3",
-        ),
-        (
-            [{**HIGH, **RUN}, {**LOW, **RUN, "power_w": ""}],
-            "line 3: power_w: .* (or cpu_w and gpu_w), found no",
-        ),
-        ([{**HIGH, **RUN, "cpu_w": -1}, {**LOW, **RUN}], "cpu_w: expected watts of at least 0, found -1"),
-        ([{**HIGH, **RUN, "stalls": "x"}, {**LOW, **RUN}], "stalls: expected a number, found x"),
-        ([{**HIGH, "time_s": 1, "cpu_w": 0, "gpu_w": 0}, {**LOW, **RUN}], "above 0, found a sum of 0"),
-        (
-            [{**HIGH, **RUN, "cpu_cap_w": ""}, {**LOW, **RUN}],
-            "line 2: cpu_cap_w: expected what it was set to",
-        ),
-        ([{**HIGH, **RUN, "cpu_cap_w": "x"}, {**LOW, **RUN}], "cpu_cap_w: expected a number such as 60"),
-        ([{**HIGH, **RUN, "device": "card"}], "line 2: device: expected one of node, found card"),
-    ],
-)
+@refusals("lines reason")
 def test_a_bad_line_is_refused(path: Path, lines: list[dict[str, Any]], reason: str) -> None:
     found = refusal(written(path, *lines))
     assert all(part in found for part in reason.split(" .* "))

@@ -39,6 +39,7 @@ from crosscast.prediction.relative.nichols2024 import (
 )
 from crosscast.prediction.relative.observed import vectors_of
 from support.examples import one_in
+from support.refusals import refusals
 from support.shared import published
 from support.vectors import COUNTERS, DEVICES, made_vectors, trained
 
@@ -159,18 +160,7 @@ def test_ratios_do_not_depend_on_what_they_are_relative_to(times: Reals, other: 
     )
 
 
-@pytest.mark.parametrize(
-    ("times", "predicted"),
-    [
-        ([[1.0, 2.0]], [[1.0, 2.0, 3.0]]),
-        ([[1.0]], [[1.0]]),
-        ([[1.0, 2.0]], [[1.0, 0.0]]),
-        ([[1.0, 2.0]], [[1.0, np.nan]]),
-        ([[1.0, 2.0]], [[-1.0, 1.0]]),
-        ([[0.0, 2.0]], [[1.0, 1.0]]),
-        ([[np.inf, 2.0]], [[1.0, 1.0]]),
-    ],
-)
+@refusals("times predicted")
 def test_what_is_no_vector_is_refused(times: list[list[float]], predicted: list[list[float]]) -> None:
     with pytest.raises(InputError, match=r"^(times_s|predicted): expected"):
         scored(times, predicted)

@@ -18,6 +18,7 @@ from crosscast.prediction.first_fit import models_for
 from crosscast.prediction.named_models import named_models
 from crosscast.prediction.time.joining import joined
 from crosscast.tuning.ranking import model_for
+from support.refusals import refusals
 from support.streams import times_of_streams
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "vecadd.toml"
@@ -96,15 +97,7 @@ def test_too_little_time_is_said(home: Path) -> None:
     assert not (home / "models").exists()
 
 
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (["--device", "nothing:7"], "nothing:7"),
-        (["--device", "pocl:0", "--minutes", "0"], "--minutes"),
-        (["--device", "pocl:0", "--minutes", "nan"], "--minutes"),
-        (["--device", "pocl:0", "--name", "gtx1080"], "name: expected"),
-    ],
-)
+@refusals("words said")
 def test_wrong_words_are_one_sentence(
     words: list[str], said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -31,6 +31,7 @@ from crosscast.measure.sensors import (
     sensors,
 )
 from support.processes import wait_until
+from support.refusals import refusals
 
 BUS_ID = "0000:65:00.0"
 
@@ -476,23 +477,7 @@ def test_what_is_gone_cannot_be_recorded(tmp_path: Path) -> None:
     assert not (tmp_path / "copy.csv").exists()
 
 
-@pytest.mark.parametrize(
-    ("text", "complaint"),
-    [
-        ("", "expected columns such as domain,time_s,energy_j, found an empty file"),
-        ("time_s,energy_j\n0,0\n", "line 1: expected domain,time_s,energy_j, found time_s,energy_j"),
-        (HEADER, "expected a recording with samples, found none"),
-        (HEADER + "cpu,0,0\n", "domain cpu: expected two samples or more, found one"),
-        (HEADER + "cpu,0\n", "line 2: expected 3 cells, found 2"),
-        (HEADER + ",0,0\n", "line 2: domain: expected a name, found an empty cell"),
-        (HEADER + "cpu,now,0\n", "line 2: time_s: expected a finite number, found now"),
-        (HEADER + "cpu,0,nan\n", "line 2: energy_j: expected a finite number, found nan"),
-        (HEADER + "cpu,0,0\ncpu,inf,1\n", "line 3: time_s: expected a finite number, found inf"),
-        (HEADER + "cpu,1,0\ncpu,1,1\n", r"line 3: time_s: expected more than 1.0 \(domain cpu .* found 1.0"),
-        (HEADER + "cpu,0,5\ncpu,1,4\n", "line 3: energy_j: expected at least 5.0 .*, found 4.0"),
-        (HEADER + 'cpu,0,"5\n', "expected CSV, found something else"),
-    ],
-)
+@refusals("text complaint")
 def test_a_bad_recording_is_refused_in_one_sentence(tmp_path: Path, text: str, complaint: str) -> None:
     with pytest.raises(InputError, match=complaint) as caught:
         ReplaySensor(write(tmp_path, text))

@@ -155,21 +155,7 @@ def test_where_a_driver_does_not_load_is_told(folder: Maker) -> None:
         application(str(folder("\n\nunknown")))
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "reason"),
-    [
-        (DRIVER, "x = 1", "expected one subclass of Application, found 0"),
-        ("x = 1", "", "expected one subclass of Application, found 2"),
-        ("def check(self)", "def checks(self)", "expected Own to define check, found it does not"),
-        ("def fit(", "def fits(", "expected Own to define fit, found it does not"),
-        ('name = "own"', "", "expected name to be a str, found None"),
-        ('name = "own"', "name = 7", "expected name to be a str, found 7"),
-        ('"own"', '"../own"', r"expected a name of letters, digits and _, found '\.\./own'"),
-        ('("nothing",)', '"nothing"', "expected kernels to be a tuple, found 'nothing'"),
-        ('("nothing",)', "()", r"expected kernels to be a tuple, found \(\)"),
-        ('"own"', '"other"', "expected name to be that of the folder, 'own', found 'other'"),
-    ],
-)
+@refusals("old new reason")
 def test_a_driver_that_is_not_as_it_should_be_is_refused(
     folder: Maker, old: str, new: str, reason: str
 ) -> None:

@@ -25,6 +25,7 @@ from crosscast.tracing.program import TraceRecording, layer_library, run
 from crosscast.tracing.replay import compared, replay_of
 from crosscast.tracing.summary import UPLOAD, Trace, replayed, summary_of
 from support.examples import one_in
+from support.refusals import refusals
 
 pytest.importorskip("pyopencl", reason="pyopencl is not installed")
 PROGRAM = str(Path(__file__).with_name("program.py"))
@@ -266,17 +267,7 @@ def test_the_commands_take_a_trace(tmp_path: Path, capfd: pytest.CaptureFixture[
     assert crosscast.join(dataset).num_rows == len(told["kernels"])
 
 
-@pytest.mark.parametrize(
-    ("arguments", "expected"),
-    [
-        (["--", "no-such-program"], "expected a program to run"),
-        ([], "expected a program after --"),
-        (["--select", "some", "--", "true"], "select: expected spread"),
-        (["--select", "first:0", "--", "true"], "select: expected spread"),
-        (["--runs", "3", "--", "true"], "--runs: expected 1 or 2"),
-        (["--max-bytes", "-1", "--", "true"], "-1"),
-    ],
-)
+@refusals("arguments expected")
 def test_what_cannot_be_recorded_is_refused(
     arguments: list[str],
     expected: str,

@@ -13,6 +13,7 @@ import pytest
 import crosscast
 from crosscast.errors import InputError
 from support.commands import Command, Output
+from support.refusals import refusals
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "time_model"
 VECADD = EXAMPLE.parent / "vecadd.toml"
@@ -76,19 +77,7 @@ class Model:
 """
 
 
-@pytest.mark.parametrize(
-    ("code", "sentence"),
-    [
-        (MODEL.format(answer="one, one, one[:, :0]"), r"expected three arrays of shape \(1, 1\), found"),
-        (MODEL.format(answer="one, one"), "expected three arrays"),
-        (MODEL.format(answer="one * np.nan, one, one"), "expected finite seconds above 0"),
-        (MODEL.format(answer="one, one * 0, one"), "expected finite seconds above 0"),
-        (MODEL.format(answer="one, one * 2, one * 3"), "each median between its limits"),
-        ("Model = dict", "expected some_times:Model to return a model with about, devices and predict"),
-        ("", "some_times:Model of some-times cannot be loaded"),
-        ("import nothing_like_it", "cannot be loaded .*No module named"),
-    ],
-)
+@refusals("code sentence")
 def test_a_model_that_is_none_is_one_sentence(
     code: str, sentence: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
