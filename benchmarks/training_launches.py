@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.training_regions import Region, regions
 from crosscast import read_launches
 from crosscast.characterization.sampling import Groups, profile_of
-from crosscast.data.sources.regions import Region, regions
 from crosscast.errors import InputError
 from crosscast.kernel import Argument, Kernel, Launch, Local
 from crosscast.profile import Profile

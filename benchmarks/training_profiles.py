@@ -43,12 +43,12 @@ from benchmarks.training_launches import (
     stream_job,
     tuned_job,
 )
+from benchmarks.training_regions import regions
 from crosscast.commands.status import StatusLine, time_left
 from crosscast.data.files import atomic_file
 from crosscast.data.profiles import LOOSE_PROFILES, to_row
 from crosscast.data.schema import Schema
 from crosscast.data.sources import import_source
-from crosscast.data.sources.regions import regions
 from crosscast.data.table import save, table_of
 from crosscast.data.times import PARTS, TIMES
 from crosscast.errors import CrosscastError, InputError

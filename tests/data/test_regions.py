@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from benchmarks.training_regions import RULES, regions
 
-from crosscast.data.sources.regions import RULES, regions
 from support.shared import shared_data
 
 

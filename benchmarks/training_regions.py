@@ -6,7 +6,7 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from importlib import resources
+from pathlib import Path
 
 RULES = ("same", "listed", "traversal", "levels", "transform")
 
@@ -53,7 +53,7 @@ class Region:
 @cache
 def regions() -> Mapping[tuple[str, str, str], Region]:
     """Read the regions by application, kernel and size: 104 cells."""
-    text = resources.files(__package__).joinpath("aiwc2018_regions.toml").read_text(encoding="utf-8")
+    text = Path(__file__).with_name("aiwc2018_regions.toml").read_text(encoding="utf-8")
     content = tomllib.loads(text)
     result = {}
     for name, entry in content["region"].items():
