@@ -18,10 +18,11 @@ from hypothesis import strategies as st
 import crosscast
 from crosscast.commands.compare import DIFFERS
 from crosscast.comparison.contents import Comparison, Condition, Contents, Difference, compare, contents_of
-from crosscast.data.profiles import write_csv, write_parquet
+from crosscast.data.profiles import write_parquet
 from crosscast.errors import InputError
 from crosscast.profile import Profile
 from support.commands import Command, Output
+from support.csv_tables import write_csv
 from support.full_launch import full_launch
 
 command = Command.of("compare")

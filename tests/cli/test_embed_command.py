@@ -15,6 +15,7 @@ from crosscast.data.profiles import read_parquet, write_parquet
 from crosscast.kernel import Program
 from crosscast.profile import Profile
 from support.commands import Output
+from support.csv_tables import write_csv
 
 Command = Callable[..., int]
 

@@ -10,9 +10,10 @@ import pytest
 
 from crosscast.characterization.embedding.source import embed
 from crosscast.cli import main
-from crosscast.data.profiles import write_csv, write_parquet
+from crosscast.data.profiles import write_parquet
 from crosscast.profile import Profile
 from support.commands import Command, Output
+from support.csv_tables import write_csv
 from support.grids import NAMES, profiles_of
 from support.models import TOOLCHAIN, kept
 

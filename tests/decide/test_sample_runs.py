@@ -31,8 +31,8 @@ from crosscast.decide.samples import (
 from crosscast.errors import InputError
 from crosscast.measure.regions.history import History
 from crosscast.measure.regions.key import RegionKey, RegionRun
-from crosscast.measure.regions.samples import write_samples
 from crosscast.prediction.configuration.data import ConfigurationSpace, KernelAt, Surfaces, sample_numbers
+from support.csv_tables import write_samples
 from support.grids import linear_surfaces
 from support.models import chooser_card
 from support.refusals import refusals

@@ -15,8 +15,9 @@ from crosscast.data.views import configured
 from crosscast.errors import InputError
 from crosscast.measure.regions.file import to_line
 from crosscast.measure.regions.key import RegionKey, RegionRun
-from crosscast.measure.regions.samples import import_runs, runs_of_history, write_samples
+from crosscast.measure.regions.samples import import_runs, runs_of_history
 from crosscast.prediction.configuration.data import machines_of
+from support.csv_tables import write_samples
 from support.measuring import RUNS, run_of
 
 KEY = RegionKey("stencil", ("float64[8x8]", "64"), ("model.step:12",))

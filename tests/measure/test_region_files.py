@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import errno
 import fcntl
 import json
@@ -30,7 +29,7 @@ from crosscast.measure.regions.file import (
     to_line,
 )
 from crosscast.measure.regions.key import MOST_CHARACTERS, MOST_FRAME_CHARACTERS, RegionKey, RegionRun
-from crosscast.measure.regions.samples import samples_of, write_samples
+from crosscast.measure.regions.samples import samples_of
 from support.measuring import RUNS, run_of
 
 KEY = RegionKey("a")
@@ -360,32 +359,6 @@ def test_a_sample_has_a_column_for_everything_known() -> None:
             "cycles": 7,
         }
     ]
-
-
-def test_samples_are_written_as_csv_with_nothing_where_nothing_is_known(tmp_path: Path) -> None:
-    path = tmp_path / "runs.csv"
-    runs = [
-        run_of(SAMPLED, 0.1, configuration=NODE, power_w=30.0),
-        run_of(SAMPLED, 9.0, configuration=NODE, failure="ValueError"),
-        run_of(SAMPLED, 0.25, configuration=CARD),
-    ]
-    write_samples(runs, path)
-    with path.open(newline="") as file:
-        assert list(csv.reader(file)) == [
-            ["device", "cpu_cap_w", "governor", "time_s", "power_w", "core_clock_hz"],
-            ["node", "65.0", "fast", "0.1", "30.0", ""],
-            ["card", "", "", "0.25", "", "1000000000.0"],
-        ]
-
-
-def test_nothing_to_write_or_several_keys_are_refused(tmp_path: Path) -> None:
-    path = tmp_path / "runs.csv"
-    with pytest.raises(InputError, match=r"runs.csv: expected runs with a configuration .*, found none"):
-        write_samples([run_of(SAMPLED)], path)
-    other = run_of(RegionKey("b"), configuration=NODE)
-    with pytest.raises(InputError, match=r"expected runs of one key, found a\(3\) and b\(\)"):
-        write_samples([run_of(SAMPLED, configuration=NODE), other], path)
-    assert not path.exists()
 
 
 def test_two_columns_of_one_name_are_refused() -> None:

@@ -12,6 +12,7 @@ from crosscast.prediction.store import CARD
 from crosscast.service.app import application
 from crosscast.service.models import Served
 from support.corun_models import constant
+from support.csv_tables import write_csv
 from support.models import arrays_path
 from support.service import InProcess
 
@@ -82,7 +83,6 @@ def test_a_broken_model_leaves_the_old_one_and_health_says_why(folder: Path, dam
 
 
 def test_profiles_that_cannot_be_read_again_leave_the_old_ones(tmp_path: Path) -> None:
-    from crosscast.data.profiles import write_csv
     from crosscast.forecasting.profiles import read_profiles
 
     profiles, _ = read_profiles(Path("bundled"))

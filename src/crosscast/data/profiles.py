@@ -136,13 +136,6 @@ def csv_row(profile: Profile) -> str:
     return text.getvalue()
 
 
-def write_csv(profiles: Iterable[Profile], path: str | Path) -> None:
-    """Write a CSV file."""
-    path = Path(path)
-    with atomic_file(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
-        file.writelines(f"{line}\n" for line in [csv_header(), *map(csv_row, profiles)])
-
-
 def read_csv(path: str | Path) -> list[Profile]:
     """Read a CSV file of this or a past version."""
     path = Path(path)

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import csv
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
 from crosscast.data.configuration import Configuration
 from crosscast.data.dataset import Dataset
-from crosscast.data.files import atomic_file
 from crosscast.data.sources.runs import DEFAULT_SIZE, RecordedRun, RunTable, dataset_of_tables, read_run_table
 from crosscast.errors import InputError
 from crosscast.measure.regions.file import SUFFIX, Runs, is_history, read_history
@@ -23,22 +21,6 @@ from crosscast.measure.regions.key import RegionKey, RegionRun
 def samples_of(history: Runs, key: RegionKey) -> list[dict[str, str | float]]:
     """Return the samples of a key: a row for each run with a configuration that did not fail."""
     return [_row(run, run.configuration) for run in history.runs(key) if run.configuration is not None]
-
-
-def write_samples(runs: Iterable[RegionRun], path: Path) -> None:
-    """Write samples as CSV, for ``crosscast choose configuration``; missing values are empty."""
-    good = [run for run in runs if run.failure is None and run.configuration is not None]
-    if not good:
-        raise InputError(f"{path}: expected runs with a configuration that did not fail, found none")
-    other = next((run.key for run in good if run.key != good[0].key), None)
-    if other is not None:
-        raise InputError(f"{path}: expected runs of one key, found {good[0].key} and {other}")
-    rows = [_row(run, run.configuration) for run in good if run.configuration is not None]
-    columns = list(dict.fromkeys(chain.from_iterable(rows)))
-    with atomic_file(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.DictWriter(file, columns, restval="", lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
 
 
 def _row(run: RegionRun, configuration: Configuration) -> dict[str, str | float]:
