@@ -27,7 +27,7 @@ from crosscast.cluster.simulate import simulate
 from crosscast.cluster.site import POWER_POLICIES, Site, constant_budget
 from crosscast.data.dataset import read_dataset
 from crosscast.decide.samples import two_samples
-from crosscast.evaluation.configuration.training import machine_of
+from crosscast.evaluation.configuration.question import machine_of
 from crosscast.prediction.configuration.data import Surfaces
 from crosscast.prediction.configuration.models import DEFAULT_MODEL, model_named
 

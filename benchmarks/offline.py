@@ -17,7 +17,7 @@ from benchmarks.table import text_table
 from benchmarks.verdict import Verdict
 from crosscast.data.dataset import read_dataset
 from crosscast.decide.samples import two_samples
-from crosscast.evaluation.configuration.training import machine_of
+from crosscast.evaluation.configuration.question import machine_of
 from crosscast.prediction.configuration.data import ConfigurationModel, Surfaces
 from crosscast.prediction.configuration.models import MODELS, model_named
 

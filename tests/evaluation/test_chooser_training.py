@@ -12,7 +12,7 @@ import pytest
 from crosscast.data.configuration import Configuration
 from crosscast.decide.samples import two_samples
 from crosscast.errors import InputError
-from crosscast.evaluation.configuration.training import held_out_errors, machine_of, train_configuration
+from crosscast.evaluation.configuration.question import held_out_errors, machine_of, train_configuration
 from crosscast.evaluation.loop import State
 from crosscast.prediction.configuration.bailey2014 import PublishedModel
 from crosscast.prediction.configuration.data import (

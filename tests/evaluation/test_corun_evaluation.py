@@ -29,8 +29,8 @@ from crosscast.evaluation.corun.evaluation import (
     out_of_fold_errors,
     predicted,
 )
+from crosscast.evaluation.corun.question import train_corun
 from crosscast.evaluation.corun.scores import CoRunResult, ScoredValues, scores_of
-from crosscast.evaluation.corun.training import train_corun
 from crosscast.prediction.corun.forecast import CoRunPrediction
 from crosscast.prediction.corun.models import Mean, Sum
 from crosscast.prediction.corun.process import Process

@@ -26,8 +26,8 @@ from crosscast.evaluation.relative.evaluation import (
     split_named,
 )
 from crosscast.evaluation.relative.options import Weighting
+from crosscast.evaluation.relative.question import held_out_split, residuals_of, train_relative
 from crosscast.evaluation.relative.scores import RowScores, metrics_of, row_scores
-from crosscast.evaluation.relative.training import held_out_split, residuals_of, train_relative
 from crosscast.prediction.relative.data import RelativeModel, Vectors, relative_to_slowest
 from crosscast.prediction.relative.nichols2024 import (
     FixedVector,

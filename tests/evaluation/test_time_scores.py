@@ -16,9 +16,9 @@ from sklearn.metrics import mean_absolute_error, mean_absolute_percentage_error,
 
 from crosscast.arrays import Reals
 from crosscast.data.dataset import bundled_dataset
-from crosscast.evaluation.time.references import always_the_same, noise_floor
+from crosscast.evaluation.time.evaluation import always_the_same, noise_floor
+from crosscast.evaluation.time.question import effect_of
 from crosscast.evaluation.time.scores import Scores, TimeOutcome, of_applications, scores
-from crosscast.evaluation.time.training import effect_of
 from crosscast.prediction.time.data import Grid, ProfileBatch, Toolchain, grid_of
 from crosscast.profile import METRICS
 from support.grids import NAMES, lawful_grid

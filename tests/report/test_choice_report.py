@@ -45,7 +45,7 @@ from crosscast.report.configuration_figures import (
     write_frontiers,
 )
 from crosscast.report.numbers import share
-from crosscast.studies.bailey2014_figures import (
+from crosscast.studies.bailey2014 import (
     hardest_figure,
     hardest_kernel,
     programs_figure,

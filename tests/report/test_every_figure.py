@@ -22,7 +22,7 @@ from crosscast.report import (
 from crosscast.report.figures import new_figure
 from crosscast.report.pictures import heading_of, save_figure, save_figures
 from crosscast.studies import (
-    bailey2014_figures,
+    bailey2014,
     johnston2018,
     johnston2018_report,
     moolchandani2022_figures,
@@ -57,7 +57,7 @@ def of_times_names(split: str, probes: tuple[int, ...]) -> str:
 
 def of_machines() -> Drawn:
     """The second machine has nothing to cluster."""
-    return bailey2014_figures.study_figures(chosen_study(both=True))
+    return bailey2014.study_figures(chosen_study(both=True))
 
 
 def of_nichols() -> Drawn:

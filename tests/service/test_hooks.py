@@ -43,7 +43,7 @@ def test_the_units_are_what_systemd_understands(tmp_path: Path, capsys: Output) 
 
 def test_the_dashboard_asks_for_metrics_that_there_are(tmp_path: Path, capsys: Output) -> None:
     pytest.importorskip("prometheus_client")
-    from crosscast.service.metrics import Metrics
+    from crosscast.service.gate import Metrics
     from crosscast.service.models import Served
 
     INSTALL.text(capsys, "grafana", "--dir", tmp_path)

@@ -16,7 +16,7 @@ pytestmark = [
 
 @pytest.mark.parametrize("width", [400, 1280])
 def test_the_page_is_whole_and_accessible(width: int) -> None:
-    from crosscast.service.page import page
+    from crosscast.service.app import page
 
     options = "--no-sandbox --disable-gpu --no-first-run --disable-background-networking".split()
     with driver.sync_playwright() as playwright:

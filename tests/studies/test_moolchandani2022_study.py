@@ -26,14 +26,15 @@ from crosscast.studies.moolchandani2022 import (
 )
 from crosscast.studies.moolchandani2022_features import (
     ALL_FEATURES,
+    FIGURE_8,
     SPLITS,
+    TABLE_7,
     CombinationStudy,
     PathStudy,
     combination_study,
     path_study,
     why_missing,
 )
-from crosscast.studies.moolchandani2022_published import FIGURE_8, TABLE_7
 from support.mixes import APPLICATIONS, counted_co_runs, made_co_runs, made_solo, studied
 
 WAY: dict[str, Any] = {"progress": None, "cache": None, "jobs": 1}

@@ -14,7 +14,7 @@ import numpy as np
 from crosscast.data.configuration import Configuration
 from crosscast.data.dataset import Dataset
 from crosscast.data.sources.runs import ConfiguredRun, dataset_of, device_row, with_separate_sessions
-from crosscast.evaluation.relative.training import train_relative
+from crosscast.evaluation.relative.question import train_relative
 from crosscast.prediction.relative.artefact import TrainedRelativeModel
 from crosscast.prediction.relative.data import (
     Observations,

@@ -29,15 +29,14 @@ from crosscast.report import relative as relative_report
 from crosscast.report import time as time_report
 from crosscast.report import tuning as tuning_report
 from crosscast.studies import bailey2014 as bailey2014_study
+from crosscast.studies import cummins2017 as cummins2017_study
 from crosscast.studies import (
-    bailey2014_figures,
     cummins2017_report,
     johnston2018_report,
     moolchandani2022_figures,
     moolchandani2022_report,
     nichols2024_report,
 )
-from crosscast.studies import cummins2017 as cummins2017_study
 from crosscast.studies import johnston2018 as johnston2018_study
 from crosscast.studies import moolchandani2022 as moolchandani2022_study
 from crosscast.studies import nichols2024 as nichols2024_study
@@ -261,7 +260,7 @@ def johnston2018(
 def bailey2014(dataset: Path, /, *, run: RunOptions, output: FigureOutput) -> None:
     """Run ``crosscast reproduce bailey2014``."""
     study = _reproduced(bailey2014_study.reproduce, dataset, run, output)
-    show_configuration(study, output, bailey2014_figures.study_figures)
+    show_configuration(study, output, bailey2014_study.study_figures)
 
 
 def cummins2017(dataset: Path, /, *, run: RunOptions, output: Output) -> None:

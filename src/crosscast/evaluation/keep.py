@@ -18,9 +18,9 @@ import numpy as np
 
 import crosscast
 from crosscast.arrays import AnyArray, Arrays, npz_bytes
-from crosscast.data.array_file import DAMAGE
 from crosscast.data.files import atomic_file, make_folder
 from crosscast.errors import InputError
+from crosscast.prediction.store import DAMAGE
 
 _LIBRARIES = ("numpy", "scipy", "scikit-learn", "xgboost-cpu")
 

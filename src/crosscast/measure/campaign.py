@@ -24,13 +24,22 @@ from crosscast.data.dataset import (
 from crosscast.data.fields import TableRow
 from crosscast.data.files import locked
 from crosscast.data.profiles import PROFILES
-from crosscast.data.rows import EnergyRow, RecordRow, SessionRow
 from crosscast.data.schema import DEVICES, ENERGY, RECORDS, SESSIONS, Schema
 from crosscast.data.table import table_of
 from crosscast.errors import CrosscastError, InputError, MissingExtraError
 from crosscast.measure.inventory import known_row
 from crosscast.measure.opencl import OpenCLDevice
-from crosscast.measure.processes import Answer, CharacterizeJob, DescribeJob, Job, SessionJob, run_job
+from crosscast.measure.processes import (
+    Answer,
+    CharacterizeJob,
+    DescribeJob,
+    EnergyRow,
+    Job,
+    RecordRow,
+    SessionJob,
+    SessionRow,
+    run_job,
+)
 from crosscast.measure.sensors import open_sensor
 from crosscast.measure.session import session_row
 from crosscast.measure.subjects import Identity, Settings, SuiteProblem, fitted, identity

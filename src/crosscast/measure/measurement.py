@@ -20,9 +20,8 @@ from crosscast.suite.application import working_set
 from crosscast.suite.registry import application, names
 
 if TYPE_CHECKING:
-    from crosscast.data.rows import EnergyRow, RecordRow, SessionRow
     from crosscast.measure.inventory import KernelSummary
-    from crosscast.measure.processes import Answer
+    from crosscast.measure.processes import Answer, EnergyRow, RecordRow, SessionRow
 
 
 @dataclass(frozen=True)

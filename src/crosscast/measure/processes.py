@@ -1,4 +1,4 @@
-"""Measuring processes: their jobs, each a line of JSON, and their answers, several lines."""
+"""Measuring processes: their jobs, each a line of JSON, and their answers, lines with rows of tables."""
 
 from __future__ import annotations
 
@@ -21,9 +21,66 @@ from typing import IO, Any, Protocol, TypedDict
 import msgspec
 
 from crosscast import errors
-from crosscast.data.rows import EnergyRow, RecordRow, SessionRow
 from crosscast.errors import CrosscastError, DeviceFault, InputError, MissingExtraError
 from crosscast.measure.subjects import LaunchFile, Settings, Subject, SuiteProblem
+
+
+class SessionKey(TypedDict):
+    """Key of a session, which is one measuring process."""
+
+    application: str
+    size: str
+    device: str
+    configuration: str
+    repeat: int
+
+
+class SessionRow(SessionKey, total=False):
+    """Row of the table of sessions."""
+
+    kernels: str
+    failure: str
+    started_s: float
+    warmups: int
+    runs: int
+    loop_s: float
+    working_set_bytes: int
+    parameters: str
+    seed: int | None
+    source_sha256: str
+    timer_resolution_s: float
+    clock_before_hz: float | None
+    clock_after_hz: float | None
+    load_before: float | None
+    load_after: float | None
+    counters: str | None
+    environment: str
+
+
+class RecordRow(SessionKey, total=False):
+    """Row of the table of records."""
+
+    kernel: str
+    run: int
+    invocations: int
+    time_s: Sequence[float]
+    transfer_s: float
+    host_s: float
+    started_s: float
+
+
+class EnergyRow(SessionKey, total=False):
+    """Row of the table of energy."""
+
+    sensor: str | None
+    domain: str
+    energy_j: float
+    duration_s: float
+    runs: int
+    samples: int
+    times_s: Sequence[float]
+    energies_j: Sequence[float]
+
 
 Report = Callable[[int, float], None]
 """Called repeatedly with the runs so far and their seconds."""

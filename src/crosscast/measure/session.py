@@ -12,13 +12,21 @@ from dataclasses import dataclass, field
 from statistics import median
 
 from crosscast.data import environment
-from crosscast.data.rows import EnergyRow, RecordRow, SessionKey, SessionRow
 from crosscast.errors import InputError
 from crosscast.measure import host_state
 from crosscast.measure.cpu_counters import Counters
 from crosscast.measure.energy import Reading, Sensor, Watch
 from crosscast.measure.opencl import OpenCLDevice, OpenCLQueue, RunTimes, find, opencl_faults
-from crosscast.measure.processes import CoRunJob, Orders, Report, Send
+from crosscast.measure.processes import (
+    CoRunJob,
+    EnergyRow,
+    Orders,
+    RecordRow,
+    Report,
+    Send,
+    SessionKey,
+    SessionRow,
+)
 from crosscast.measure.subjects import Identity, Loaded, Settings, load
 from crosscast.suite.application import check_result
 

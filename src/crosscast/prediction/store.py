@@ -10,24 +10,51 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import struct
+import tokenize
 import zipfile
+import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from math import isfinite, prod
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import IO, Annotated, NoReturn
 
 import msgspec
 import numpy as np
 
 import crosscast
 from crosscast.arrays import AnyArray, Arrays, npz_bytes
-from crosscast.data.array_file import DAMAGE, array_header
 from crosscast.data.fields import decode, excerpt
 from crosscast.data.files import atomic_file
 from crosscast.data.schema import json_text
 from crosscast.errors import InputError
+
+DAMAGE = (
+    ArithmeticError,
+    EOFError,
+    KeyError,
+    MemoryError,
+    OSError,
+    RuntimeError,
+    SyntaxError,
+    ValueError,
+    struct.error,
+    tokenize.TokenError,
+    zipfile.BadZipFile,
+    zlib.error,
+)
+"""Exceptions that Python and NumPy raise on files that are damaged or no archive of arrays."""
+
+
+def array_header(member: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[np.generic]]:
+    """Read the shape and type of an array in an archive without allocating the array."""
+    version = np.lib.format.read_magic(member)
+    read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+    shape, _, dtype = read(member)
+    return shape, dtype
+
 
 CARD = "card.json"
 """Name of the card's file."""

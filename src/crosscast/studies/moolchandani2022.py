@@ -39,12 +39,12 @@ from crosscast.prediction.corun.training import applications_in
 from crosscast.prediction.corun.translation import LOGARITHMIC, PLAIN, Form, TimeLine
 from crosscast.results import Tabular
 from crosscast.studies.moolchandani2022_features import (
+    PUBLISHED_COUNT,
     CombinationStudy,
     PathStudy,
     combination_study,
     path_study,
 )
-from crosscast.studies.moolchandani2022_published import PUBLISHED_COUNT
 
 CLUSTER_COUNTS = range(2, 9)
 """Numbers of clusters that are tried."""

@@ -15,8 +15,14 @@ from crosscast.report import figures as draw
 from crosscast.report.corun_evaluation import evaluation_figures
 from crosscast.report.numbers import percent
 from crosscast.studies.moolchandani2022 import SAME_SIZE, ClusterStudy, CoRunStudies, CoRunStudy, SizeStudy
-from crosscast.studies.moolchandani2022_features import SPLITS, CombinationStudy, PathStudy
-from crosscast.studies.moolchandani2022_published import FIGURE_7, FIGURE_8, TIGHT
+from crosscast.studies.moolchandani2022_features import (
+    FIGURE_7,
+    FIGURE_8,
+    SPLITS,
+    TIGHT,
+    CombinationStudy,
+    PathStudy,
+)
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist

@@ -15,8 +15,15 @@ from crosscast.studies.moolchandani2022 import (
     SizeStudy,
     TranslationStudy,
 )
-from crosscast.studies.moolchandani2022_features import SPLITS, CombinationStudy, PathStudy, why_missing
-from crosscast.studies.moolchandani2022_published import REPORTED_MAPE, TIGHT, TRANSLATION_ERRORS
+from crosscast.studies.moolchandani2022_features import (
+    REPORTED_MAPE,
+    SPLITS,
+    TIGHT,
+    TRANSLATION_ERRORS,
+    CombinationStudy,
+    PathStudy,
+    why_missing,
+)
 from crosscast.units import format_count
 
 _PUBLISHED = (

@@ -32,8 +32,7 @@ from crosscast.prediction.corun.moolchandani2022_features import (
     FairnessChoice,
     value_of,
 )
-from crosscast.studies.moolchandani2022_features import decision_paths
-from crosscast.studies.moolchandani2022_published import TABLE_7
+from crosscast.studies.moolchandani2022_features import TABLE_7, decision_paths
 from support.published_mixes import bag_of, made_co_runs, slowdowns, with_members, without
 
 PAIRS = made_co_runs((2,))

@@ -25,7 +25,7 @@ from crosscast.prediction.corun.moolchandani2022_features import (
     unknown_features,
     value_of,
 )
-from crosscast.studies.moolchandani2022_published import FIGURE_7, FIGURE_8, REPORTED_MAPE, TABLE_7
+from crosscast.studies.moolchandani2022_features import FIGURE_7, FIGURE_8, REPORTED_MAPE, TABLE_7
 from support.published_mixes import made_co_runs, without
 
 FAIR = {"fairness_low": 0.9, "fairness_medium": 0.6, "fairness_high": 0.3}

@@ -16,7 +16,7 @@ from msgspec import structs
 
 from crosscast.errors import InputError
 from crosscast.evaluation.corun.evaluation import of_one_device
-from crosscast.evaluation.corun.training import train_corun
+from crosscast.evaluation.corun.question import train_corun
 from crosscast.evaluation.corun.translation import shared_times, train_translation
 from crosscast.prediction.corun.artefact import TrainedCoRunModel
 from crosscast.prediction.corun.models import models_named

@@ -12,7 +12,7 @@ import pytest
 
 from crosscast.data.profiles import from_row
 from crosscast.errors import InputError
-from crosscast.evaluation.relative.training import train_relative
+from crosscast.evaluation.relative.question import train_relative
 from crosscast.prediction.relative.artefact import TrainedRelativeModel, open_model
 from crosscast.prediction.relative.data import NO_SOURCE, Observations
 from crosscast.prediction.relative.models import models_named

@@ -50,8 +50,15 @@ from crosscast.cluster.simulator.ranking import (
     set_keys,
     sort_jobs,
 )
-from crosscast.cluster.simulator.seats import leave, set_rates, sit_down, take_seat
-from crosscast.cluster.simulator.starting import make_heaps_fit, start_job, stop_for
+from crosscast.cluster.simulator.seats import (
+    leave,
+    make_heaps_fit,
+    set_rates,
+    sit_down,
+    start_job,
+    stop_for,
+    take_seat,
+)
 from crosscast.cluster.site import NO_SITE, Resources, resources_of
 
 
