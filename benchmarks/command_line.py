@@ -13,7 +13,7 @@ __all__ = ["crosscast_command", "environment"]
 
 def crosscast_command(*arguments: str) -> list[str]:
     """Command that does what ``crosscast`` does with these arguments."""
-    return [sys.executable, "-m", "crosscast.cli", *arguments]
+    return [sys.executable, "-m", "crosscast", *arguments]
 
 
 def environment(**variables: str) -> dict[str, str]:

@@ -36,8 +36,7 @@ from crosscast.evaluation.corun.evaluation import (
     with_mixes,
 )
 from crosscast.evaluation.loop import Fold, Progress, one_thread
-from crosscast.prediction.corun.forecast import CoRunModel
-from crosscast.prediction.corun.residuals import CoRunResiduals
+from crosscast.prediction.corun.forecast import CoRunModel, CoRunResiduals
 
 EQUAL, LOGNORMAL = "equal", "lognormal"
 """Lengths of jobs: all 1, or with a logarithm of mean 0 and standard deviation 1."""

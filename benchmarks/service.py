@@ -83,7 +83,7 @@ def main() -> None:
     requests = parser.parse_args().requests
     with tempfile.TemporaryDirectory() as folder:
         place = str(Path(folder) / "p.sock")
-        command = [sys.executable, "-m", "crosscast.cli", "serve", "--model", "opencl-15-devices"]
+        command = [sys.executable, "-m", "crosscast", "serve", "--model", "opencl-15-devices"]
         with subprocess.Popen([*command, "--socket", place], stderr=subprocess.DEVNULL) as service:
             try:
                 while not Path(place).exists():

@@ -34,7 +34,7 @@ class Device:
         Numeric descriptors, by the columns of the table of devices and in their units; unknown ones are
         absent.
     measured
-        Measured rates, by the names and in the units of `crosscast.devices.measured.QUANTITIES`.
+        Measured rates, by the names and in the units of `crosscast.devices.device_files.QUANTITIES`.
     """
 
     key: str

@@ -44,7 +44,7 @@ def words(out: Path, *applications: object) -> list[str]:
 
 
 def start(out: Path, *applications: object) -> Process:
-    command = [sys.executable, "-m", "crosscast.cli", *words(out, *applications)]
+    command = [sys.executable, "-m", "crosscast", *words(out, *applications)]
     return subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
     )

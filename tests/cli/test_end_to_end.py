@@ -127,7 +127,7 @@ def test_interruption_stops_the_kernel_and_keeps_what_is_finished(tmp_path: Path
     with (tmp_path / "k.cl").open("a") as program:
         program.write("kernel void wait(global volatile float *a) { while (a[0] == 0) a[1] += 1; }\n")
     child = subprocess.Popen(
-        [sys.executable, "-m", "crosscast.cli", "characterize", "k.toml", "--json"],
+        [sys.executable, "-m", "crosscast", "characterize", "k.toml", "--json"],
         cwd=tmp_path,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

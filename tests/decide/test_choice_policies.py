@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 
 from crosscast.arrays import Flags, Reals
 from crosscast.data.configuration import Configuration, Objective
-from crosscast.decide.cases import cases_of
 from crosscast.decide.policies import (
     MAIN,
     ClosedLoopSearch,
@@ -30,7 +29,7 @@ from crosscast.decide.policies import (
     methods_of,
     next_number,
 )
-from crosscast.decide.power_cap import FittedMethod, Method, Outcome, rollout
+from crosscast.decide.power_cap import FittedMethod, Method, Outcome, cases_of, rollout
 from crosscast.errors import InputError
 from crosscast.evaluation.configuration.scores import ChoiceMetrics, program_sums
 from crosscast.prediction.configuration.choice import OBJECTIVES, within_cap

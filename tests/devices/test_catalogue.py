@@ -17,8 +17,7 @@ from crosscast.data.table import table_of
 from crosscast.device import SPEED_NUMBERS, Device
 from crosscast.devices.architectures import missing, sheets_of
 from crosscast.devices.catalogue import catalogue, device_named, device_of, sheet_named
-from crosscast.devices.device_files import LEAST_NUMBERS, check_sheet
-from crosscast.devices.measured import QUANTITIES, measured_devices
+from crosscast.devices.device_files import LEAST_NUMBERS, QUANTITIES, check_sheet, measured_devices
 from crosscast.devices.siblings import FACTS, expected, filled, reached
 from crosscast.errors import InputError
 from support.commands import Command, Output

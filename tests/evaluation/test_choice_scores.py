@@ -11,9 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crosscast.data.configuration import Configuration
-from crosscast.decide.cases import Cases, cases_of, joined
 from crosscast.decide.policies import FeedbackCapping, Fixed, Oracle
-from crosscast.decide.power_cap import Method, outcomes
+from crosscast.decide.power_cap import Cases, Method, cases_of, joined, outcomes
 from crosscast.errors import InputError
 from crosscast.evaluation.configuration.evaluation import MachineChoices, evaluate_machine
 from crosscast.evaluation.configuration.scores import (

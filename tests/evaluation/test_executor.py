@@ -67,7 +67,7 @@ def cluster(tmp_path: Path) -> Iterator[Cluster]:
 
 
 def run(*words: object) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "crosscast.cli", *map(str, words)]
+    command = [sys.executable, "-m", "crosscast", *map(str, words)]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 

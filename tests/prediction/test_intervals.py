@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crosscast.arrays import Integers
-from crosscast.prediction.corun.residuals import CoRunResiduals
+from crosscast.prediction.corun.forecast import CoRunResiduals
 from crosscast.prediction.intervals import (
     cautious_quantiles,
     conformal_quantiles,

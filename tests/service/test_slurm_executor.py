@@ -44,7 +44,7 @@ def workers(tmp_path: Path) -> Path:
 
 
 def build(slurm: SlurmCluster, *words: object) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "crosscast.cli", *BUILD, *map(str, words)]
+    command = [sys.executable, "-m", "crosscast", *BUILD, *map(str, words)]
     return subprocess.Popen(
         command, env=slurm.environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )

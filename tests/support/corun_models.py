@@ -9,10 +9,9 @@ import numpy as np
 from crosscast.data.corun import Solo
 from crosscast.evaluation.corun.evaluation import out_of_fold_errors
 from crosscast.prediction.corun.artefact import KNOWN, NEW, CoRunCard, FittedCoRun, TrainedCoRunModel
-from crosscast.prediction.corun.forecast import CoRunPredictor
+from crosscast.prediction.corun.forecast import CoRunPredictor, CoRunResiduals
 from crosscast.prediction.corun.models import FittedCoRunMean, Mean
 from crosscast.prediction.corun.moolchandani2022 import Published
-from crosscast.prediction.corun.residuals import CoRunResiduals
 from crosscast.prediction.named_models import load_model
 from support.mixes import NAMES, made_co_runs, made_solo
 

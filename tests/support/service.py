@@ -116,7 +116,7 @@ def post(path: str, asked: object, *headers: str) -> bytes:
 @contextmanager
 def running(*words: object, there: Path | None = None) -> Iterator[subprocess.Popen[str]]:
     """A service in a process of its own, from when its socket is there."""
-    command = [sys.executable, "-m", "crosscast.cli", "serve", *map(str, words)]
+    command = [sys.executable, "-m", "crosscast", "serve", *map(str, words)]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as service:
         try:
             assert service.stderr is not None

@@ -144,5 +144,5 @@ def command_line() -> cyclopts.App:
     )
     for name, (definition, _) in COMMANDS.items():
         app.command(definition, name=name)
-    app.command("crosscast.cli.completion:install_completion", name="--install-completion")
+    app.command("crosscast.cli.machine:install_completion", name="--install-completion")
     return app

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated, Literal
 
 import cyclopts
 from cyclopts import Parameter
 
+from crosscast.cli.app import command_line
 from crosscast.cli.dispatch import runs
 from crosscast.cli.launch_options import LAUNCH, OfLaunch
 from crosscast.cli.options import OUTPUT, Flag, JsonFlag, Output, Whole
+from crosscast.errors import InputError
 
 
 @runs("doctor")
@@ -173,3 +177,28 @@ def calibrate(
     facts_only
         Stop after the first ten seconds.
     """
+
+
+def install_completion(
+    *, shell: Literal["bash", "zsh", "fish"] | None = None, output: Path | None = None
+) -> None:
+    """Let the Tab key complete commands and options: writes a script for the shell, which its start loads.
+
+    Parameters
+    ----------
+    shell
+        The shell; by default the one that runs this.
+    output
+        Where to write the script instead, which nothing loads then.
+    """
+    from cyclopts.completion.detect import ShellDetectionError
+
+    try:
+        path = command_line().install_completion(shell=shell, output=output, add_to_startup=output is None)
+    except ShellDetectionError as error:
+        raise InputError.of(
+            where="--shell", expected="bash, zsh or fish", found="no shell that runs this"
+        ) from error
+    except OSError as error:
+        raise InputError(f"--output: cannot write {error.filename} ({error.strerror})") from error
+    print(f"wrote {path}; a new shell completes crosscast", file=sys.stderr)

@@ -40,8 +40,6 @@ from crosscast.studies import (
 from crosscast.studies import johnston2018 as johnston2018_study
 from crosscast.studies import moolchandani2022 as moolchandani2022_study
 from crosscast.studies import nichols2024 as nichols2024_study
-from crosscast.studies.moolchandani2022 import CoRunStudy
-from crosscast.studies.nichols2024 import RelativeStudy
 from crosscast.tuning.evaluation import evaluate_tuning
 from crosscast.tuning.space_files import read_space
 
@@ -97,7 +95,7 @@ def relative(dataset: Path, /, *, options: EvaluateRelativeOptions) -> None:
         )
     show(
         options.output,
-        RelativeStudy(evaluation).to_dict,
+        evaluation.to_dict,
         lambda: relative_report.evaluation_report(evaluation),
         lambda: relative_report.evaluation_figures(evaluation),
     )
@@ -139,7 +137,7 @@ def corun(dataset: Path, /, *, options: EvaluateCorunOptions) -> None:
         )
     show(
         options.output,
-        CoRunStudy(evaluation).to_dict,
+        evaluation.to_dict,
         lambda: corun_evaluation.evaluation_report(evaluation),
         lambda: corun_evaluation.evaluation_figures(evaluation),
     )

@@ -17,12 +17,12 @@ from crosscast.devices.catalogue import device_named
 from crosscast.devices.device_files import read_device
 from crosscast.devices.roofline import DEVICES, Verdict, verdicts_of
 from crosscast.errors import InputError
-from crosscast.forecasting.answers import forecasts_answer, launches_answer, with_verdicts
-from crosscast.forecasting.kernels import forecast_beside, verdicts_beside
+from crosscast.forecasting.kernels import forecast_beside, launches_answer, verdicts_beside, with_verdicts
 from crosscast.forecasting.profiles import Recorded
 from crosscast.prediction.first_fit import first_fit, models_for, named_devices
 from crosscast.prediction.time.data import ProfileBatch
 from crosscast.prediction.time.forecast import TimeForecast
+from crosscast.prediction.trained import forecasts_answer
 from crosscast.profile import Profile
 from crosscast.report.pictures import require_matplotlib
 from crosscast.report.prediction import predictions_report

@@ -10,8 +10,17 @@ import numpy as np
 
 from crosscast.arrays import Flags
 from crosscast.data.configuration import Objective
-from crosscast.decide.cases import Weighting, cases_of
-from crosscast.decide.power_cap import GUARD, Decisions, FittedMethod, Method, highest, step_down, step_up
+from crosscast.decide.power_cap import (
+    GUARD,
+    Decisions,
+    FittedMethod,
+    Method,
+    Weighting,
+    cases_of,
+    highest,
+    step_down,
+    step_up,
+)
 from crosscast.errors import InputError
 from crosscast.prediction.configuration.bailey2014 import PUBLISHED_CLUSTERS, PublishedModel
 from crosscast.prediction.configuration.choice import (

@@ -12,8 +12,7 @@ import msgspec
 
 from crosscast.data.fields import TableRow
 from crosscast.device import Device
-from crosscast.devices.device_files import NUMBERS, own_device, own_devices
-from crosscast.devices.measured import measured_devices
+from crosscast.devices.device_files import NUMBERS, measured_devices, own_device, own_devices
 from crosscast.errors import InputError
 
 

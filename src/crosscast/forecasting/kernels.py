@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -206,6 +207,21 @@ def verdicts_beside(
         amounts = amounts_of(profile)
         verdicts.append(None if amounts is None else verdict_of(amounts, devices[choice.device]))
     return verdicts
+
+
+def with_verdicts(forecast: TimeForecast, verdicts: Sequence[Verdict | None]) -> list[dict[str, object]]:
+    """Forecasts of kernels, each with its bottleneck on the recommended device."""
+    return [
+        {**kernel, "verdict": verdict and verdict.to_dict()}
+        for kernel, verdict in zip(forecast.kernels(), verdicts, strict=True)
+    ]
+
+
+def launches_answer(kernels: TimeForecast, repeat: float = 1.0) -> dict[str, object]:
+    """Total times of an application's kernels, as often as they are launched, and the fastest device."""
+    times = zip(kernels.devices, *(each.tolist() for each in kernels.of_all_launches(repeat)), strict=True)
+    devices = [dict(zip(("device", "time_s", "low_s", "high_s"), row, strict=True)) for row in times]
+    return {"devices": devices, "recommended": min(devices, key=itemgetter("time_s"))["device"]}
 
 
 def _instructions(profile: Profile) -> float:

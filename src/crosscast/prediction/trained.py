@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -77,6 +77,12 @@ def level_of(card: Card) -> float:
 def model_facts(card: Card) -> dict[str, object]:
     """Facts of the model for every answer."""
     return {"name": card.model, "training": dict(card.training)}
+
+
+def forecasts_answer(noun: str, forecasts: Sequence[Mapping[str, object]], card: Card) -> dict[str, object]:
+    """One JSON object with all forecasts; a single forecast's members are also at the top."""
+    single = forecasts[0] if len(forecasts) == 1 else {}
+    return {**single, noun: forecasts, "model": model_facts(card)}
 
 
 CardT = TypeVar("CardT", bound=Card)

@@ -21,9 +21,8 @@ from starlette.exceptions import HTTPException
 
 from crosscast.data.fields import STRICT_JSON
 from crosscast.errors import CrosscastError, InputError
-from crosscast.service.catalogue import UnknownName
 from crosscast.service.gate import App, Gate, Limits, Metrics
-from crosscast.service.models import Served, ServiceState
+from crosscast.service.models import Served, ServiceState, UnknownName
 from crosscast.service.questions import QUESTIONS, Endpoint
 
 SAFE = {"content-security-policy": "default-src 'none'; style-src 'unsafe-inline'"}

@@ -18,12 +18,11 @@ from crosscast.decide.colocation import choose_colocation
 from crosscast.decide.samples import SampledKernel, kernels_of_rows
 from crosscast.devices.roofline import Verdict
 from crosscast.errors import InputError
-from crosscast.forecasting.answers import forecasts_answer, launches_answer, with_verdicts
-from crosscast.forecasting.kernels import verdicts_beside
+from crosscast.forecasting.kernels import launches_answer, verdicts_beside, with_verdicts
 from crosscast.prediction.first_fit import named_devices
 from crosscast.prediction.time.forecast import TimeForecast
-from crosscast.service.catalogue import ServedLaunches, UnknownName, named_runs
-from crosscast.service.models import ServedModel, ServiceState
+from crosscast.prediction.trained import forecasts_answer
+from crosscast.service.models import ServedLaunches, ServedModel, ServiceState, UnknownName, named_runs
 
 _Level = Annotated[float, Meta(gt=0, lt=1, description="Probability that the intervals are to hold.")]
 _Name = Annotated[str, Meta(min_length=1, max_length=200)]

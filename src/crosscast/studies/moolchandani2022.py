@@ -406,10 +406,10 @@ def run_studies(
 
 @dataclass(frozen=True, eq=False)
 class CoRunStudy(Tabular):
-    """An evaluation, optionally with studies."""
+    """An evaluation, and studies."""
 
     evaluation: CoRunEvaluation
-    studies: CoRunStudies | None = None
+    studies: CoRunStudies
 
     def columns(self) -> dict[str, list[object]]:
         """A row for each result of the evaluation."""
@@ -417,8 +417,7 @@ class CoRunStudy(Tabular):
 
     def to_dict(self) -> dict[str, object]:
         """Return the object that ``--json`` prints, without predictions; unknown values are null."""
-        content = self.evaluation.to_dict()
-        return content if self.studies is None else {**content, "studies": self.studies.to_dict()}
+        return {**self.evaluation.to_dict(), "studies": self.studies.to_dict()}
 
 
 def study_corun(

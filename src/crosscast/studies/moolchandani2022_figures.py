@@ -14,7 +14,7 @@ from crosscast.arrays import Reals
 from crosscast.report import figures as draw
 from crosscast.report.corun_evaluation import evaluation_figures
 from crosscast.report.numbers import percent
-from crosscast.studies.moolchandani2022 import SAME_SIZE, ClusterStudy, CoRunStudies, CoRunStudy, SizeStudy
+from crosscast.studies.moolchandani2022 import SAME_SIZE, ClusterStudy, CoRunStudy, SizeStudy
 from crosscast.studies.moolchandani2022_features import (
     FIGURE_7,
     FIGURE_8,
@@ -57,15 +57,9 @@ _TREE = "decision-tree"
 
 def study_figures(study: CoRunStudy) -> dict[str, Figure]:
     """Draw the figures of the evaluation, and of each study, by name."""
+    studies, co_runs = study.studies, study.evaluation.co_runs
+    about = f"{Path(co_runs.label).name}, {co_runs.bags[0].device}"
     figures = evaluation_figures(study.evaluation)
-    if study.studies is not None:
-        co_runs = study.evaluation.co_runs
-        figures |= _figures_of_studies(study.studies, f"{Path(co_runs.label).name}, {co_runs.bags[0].device}")
-    return figures
-
-
-def _figures_of_studies(studies: CoRunStudies, about: str) -> dict[str, Figure]:
-    figures = {}
     if isinstance(studies.clusters, ClusterStudy):
         mixes = f"{len(studies.clusters.values):,} mixes"
         figures["clusters"] = _clusters_figure(studies.clusters, f"{about}: three clusters of {mixes}")

@@ -44,8 +44,7 @@ _NAMES = {
 
 def study_report(study: CoRunStudy) -> Report:
     """Make the tables of the evaluation and of each study, and the legend."""
-    studies = [] if study.studies is None else _studies(study.studies)
-    return Report([*tables_of(study.evaluation), *studies, "", *legend_of(study.evaluation)])
+    return Report([*tables_of(study.evaluation), *_studies(study.studies), "", *legend_of(study.evaluation)])
 
 
 def _studies(studies: CoRunStudies) -> list[Part]:

@@ -228,10 +228,10 @@ class RelativeStudies:
 
 @dataclass(frozen=True, eq=False)
 class RelativeStudy(Tabular):
-    """An evaluation, optionally with studies."""
+    """An evaluation, and studies."""
 
     evaluation: RelativeEvaluation
-    studies: RelativeStudies | None = None
+    studies: RelativeStudies
 
     def columns(self) -> Mapping[str, Sequence[object]]:
         """A row for each model of the evaluation."""
@@ -239,7 +239,7 @@ class RelativeStudy(Tabular):
 
     def to_dict(self) -> dict[str, object]:
         """Return the object that ``--json`` prints, without predictions."""
-        return {**self.evaluation.to_dict(), "studies": self.studies and self.studies.to_dict()}
+        return {**self.evaluation.to_dict(), "studies": self.studies.to_dict()}
 
 
 def study_relative(

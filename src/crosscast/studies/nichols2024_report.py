@@ -30,8 +30,7 @@ _mae = writer_of("mae")
 
 def study_report(study: RelativeStudy) -> Report:
     """Tables of the evaluation and of each study."""
-    parts = evaluation_report(study.evaluation).parts
-    return Report([*parts, *([] if study.studies is None else _studies(study.studies))])
+    return Report([*evaluation_report(study.evaluation).parts, *_studies(study.studies)])
 
 
 def _studies(studies: RelativeStudies) -> list[Part]:
@@ -79,21 +78,20 @@ def study_figures(study: RelativeStudy) -> dict[str, Figure]:
     """Draw the figures of the models and of each study (Nichols et al. 2024, Figures 2 to 8), by name."""
     label, studies = study.evaluation.label, study.studies
     figures = evaluation_figures(study.evaluation)
-    if studies is not None:
-        if (by_source := studies.by_source) is not None:
-            title = f"{label}: fitted to and tested on the counters of one device, {by_source.split}"
-            figures["sources-mae"] = _sources_figure(by_source, "mae", "MAE", title)
-            figures["sources-same-order"] = _sources_figure(by_source, "same_order", "same order", title)
-        if studies.by_scale is not None:
-            figures["scales"] = _groups_figure(studies.by_scale, f"{label}: each scale left out")
-        if studies.by_application is not None:
-            figures["applications"] = _groups_figure(
-                studies.by_application, f"{label}: each application left out"
-            )
-        title = f"{label}: what XGBoost splits at, and what it needs, {studies.importances.split}"
-        figures["importances"] = _importances_figure(studies.importances, title)
-        title = f"{label}: XGBoost with fewer features, {studies.selection.split}"
-        figures["selection"] = _selection_figure(studies.selection, title)
+    if (by_source := studies.by_source) is not None:
+        title = f"{label}: fitted to and tested on the counters of one device, {by_source.split}"
+        figures["sources-mae"] = _sources_figure(by_source, "mae", "MAE", title)
+        figures["sources-same-order"] = _sources_figure(by_source, "same_order", "same order", title)
+    if studies.by_scale is not None:
+        figures["scales"] = _groups_figure(studies.by_scale, f"{label}: each scale left out")
+    if studies.by_application is not None:
+        figures["applications"] = _groups_figure(
+            studies.by_application, f"{label}: each application left out"
+        )
+    title = f"{label}: what XGBoost splits at, and what it needs, {studies.importances.split}"
+    figures["importances"] = _importances_figure(studies.importances, title)
+    title = f"{label}: XGBoost with fewer features, {studies.selection.split}"
+    figures["selection"] = _selection_figure(studies.selection, title)
     return figures
 
 

@@ -15,10 +15,9 @@ from msgspec import structs
 from crosscast.data.corun import CoRuns, Solo
 from crosscast.errors import InputError
 from crosscast.prediction.corun.artefact import KNOWN, NEW, CoRunCard, FittedCoRun, TrainedCoRunModel
-from crosscast.prediction.corun.forecast import CoRunPredictor
+from crosscast.prediction.corun.forecast import CoRunPredictor, CoRunResiduals
 from crosscast.prediction.corun.moolchandani2022 import Published
 from crosscast.prediction.corun.process import Process
-from crosscast.prediction.corun.residuals import CoRunResiduals
 from crosscast.prediction.named_models import load_model
 from support.mixes import NAMES, made_co_runs, made_solo
 

@@ -13,8 +13,8 @@ from numpy.testing import assert_array_equal
 
 from crosscast.arrays import Integers, Reals
 from crosscast.errors import InputError
+from crosscast.prediction.corun.forecast import CoRunResiduals
 from crosscast.prediction.corun.mix_times import even_slowdown, mix_times, with_fewer
-from crosscast.prediction.corun.residuals import CoRunResiduals
 from support.examples import examples
 from support.mix_times import mix_time
 

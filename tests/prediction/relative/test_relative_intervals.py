@@ -13,8 +13,7 @@ from hypothesis.extra.numpy import arrays
 from crosscast.arrays import Reals
 from crosscast.errors import InputError
 from crosscast.prediction.relative.artefact import RelativeForecast, forecast_of
-from crosscast.prediction.relative.data import Observations
-from crosscast.prediction.relative.residuals import RelativeResiduals
+from crosscast.prediction.relative.data import Observations, RelativeResiduals
 
 
 def residuals(

@@ -15,7 +15,7 @@ from crosscast.devices.architectures import missing, sheets_of
 from crosscast.devices.catalogue import catalogue, device_named
 from crosscast.prediction.time.efficiencies import Efficiencies, Times, fit, log_times
 from crosscast.prediction.time.launch_times import bounds, conditioned, doubt_of, limits
-from crosscast.prediction.time.terms import TERMS, joined, resident_groups, terms
+from crosscast.prediction.time.terms import TERMS, by_device, joined, resident_groups, terms
 from crosscast.prediction.time.work import Work, work_of
 from support.streams import stream
 
@@ -60,7 +60,8 @@ def test_a_copy_takes_what_it_was_measured_to_take(read: float, share: float, ki
 
 
 def test_launches_timed_on_the_device_wait_for_no_host(work: Work) -> None:
-    on_device, by_host = (terms(work, sheets_of(EVERY), by_host=each) for each in (False, True))
+    by_host = terms(work, sheets_of(EVERY))
+    on_device = by_device(by_host)
     assert (on_device[..., 0] < by_host[..., 0]).all()
     np.testing.assert_array_equal(on_device[..., 1:], by_host[..., 1:])
 

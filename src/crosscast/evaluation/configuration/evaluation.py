@@ -12,9 +12,19 @@ import numpy as np
 
 from crosscast.arrays import Arrays
 from crosscast.data.configuration import Configuration
-from crosscast.decide.cases import Cases, Weighting, cases_of, check_weighting, joined
 from crosscast.decide.policies import CONFIDENCE, methods_of
-from crosscast.decide.power_cap import GUARD, FittedMethod, Method, Outcome, outcomes
+from crosscast.decide.power_cap import (
+    GUARD,
+    Cases,
+    FittedMethod,
+    Method,
+    Outcome,
+    Weighting,
+    cases_of,
+    check_weighting,
+    joined,
+    outcomes,
+)
 from crosscast.decide.samples import Sampler, two_samples
 from crosscast.errors import InputError
 from crosscast.evaluation.configuration.scores import (

@@ -15,10 +15,9 @@ from crosscast.evaluation.corun.scores import CoRunResult, ResultFields, ScoredV
 from crosscast.evaluation.keep import digest, fingerprint
 from crosscast.evaluation.loop import Fold, FoldTask, RunArguments, check_names, check_seed, run_tasks
 from crosscast.prediction.corun.features import CoRunnerRows, Traits, applications_of
-from crosscast.prediction.corun.forecast import CoRunModel, CoRunPrediction
+from crosscast.prediction.corun.forecast import CoRunModel, CoRunPrediction, CoRunResiduals
 from crosscast.prediction.corun.probes import OpenMixes
 from crosscast.prediction.corun.process import Process
-from crosscast.prediction.corun.residuals import CoRunResiduals
 from crosscast.prediction.corun.slowdowns import KernelSizes, SlowdownCovariance
 from crosscast.prediction.intervals import check_level
 

@@ -34,10 +34,15 @@ from crosscast.prediction.relative.artefact import (
     RelativeCard,
     TrainedRelativeModel,
 )
-from crosscast.prediction.relative.data import Observations, RelativeModel, Vectors, relative_to_slowest
+from crosscast.prediction.relative.data import (
+    Observations,
+    RelativeModel,
+    RelativeResiduals,
+    Vectors,
+    relative_to_slowest,
+)
 from crosscast.prediction.relative.models import BASELINES, DEFAULT_MODEL, MODELS, models_named
 from crosscast.prediction.relative.observed import devices_left_out, vectors_of
-from crosscast.prediction.relative.residuals import RelativeResiduals
 from crosscast.prediction.warnings import format_names
 
 LEAST_GROUPS = 3  # Fewer leave too few when one is held out

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from statistics import median
 
 from crosscast.device import Device
-from crosscast.devices.measured import QUANTITIES
+from crosscast.devices.device_files import QUANTITIES
 from crosscast.errors import DeviceFault
 from crosscast.measure import host_state
 from crosscast.measure.microbenchmarks.backends import CHAINS, Backend
@@ -62,7 +62,7 @@ class Microbenchmarks:
     id: str
     name: str
     type: str
-    values: dict[str, Value]  # By `crosscast.devices.measured.QUANTITIES`
+    values: dict[str, Value]  # By `crosscast.devices.device_files.QUANTITIES`
     working_sets: dict[str, list[float]]  # Bytes, and bytes/s of read, write and copy
     seconds: float
     doubts: tuple[str, ...]  # Sentences on possible disturbances

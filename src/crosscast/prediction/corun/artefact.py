@@ -20,6 +20,7 @@ from crosscast.prediction.corun.forecast import (
     CoRunForecast,
     CoRunPrediction,
     CoRunPredictor,
+    CoRunResiduals,
     Estimate,
     Mix,
     MixForecast,
@@ -31,7 +32,6 @@ from crosscast.prediction.corun.forecast import (
     physical,
 )
 from crosscast.prediction.corun.probes import SuggestedMixes, suggest_mixes, with_measured
-from crosscast.prediction.corun.residuals import CoRunResiduals
 from crosscast.prediction.corun.slowdowns import SlowdownProcess
 from crosscast.prediction.intervals import check_level
 from crosscast.prediction.serialization import Nested, Stored, register_homes

@@ -18,11 +18,11 @@ from crosscast.prediction.relative.data import (
     NO_SOURCE,
     Observations,
     RelativePredictor,
+    RelativeResiduals,
     check_times,
     observations_of_profiles,
     unknown_counters_error,
 )
-from crosscast.prediction.relative.residuals import RelativeResiduals
 from crosscast.prediction.serialization import Nested, Stored, register_homes
 from crosscast.prediction.store import StoredModel
 from crosscast.prediction.time.data import ProfileBatch

@@ -128,10 +128,10 @@ def bytes_behind(work: Work, cache: Reals, together: Reals) -> Reals:
     return missed
 
 
-def terms(work: Work, sheets: Sheets, *, by_host: bool = True) -> Reals:
+def terms(work: Work, sheets: Sheets) -> Reals:
     """Seconds that each term takes at rates on paper, of shape ``(n, d, len(TERMS))``.
 
-    With `by_host` the time is from the host's call to its notification of the end, else the device's own.
+    The time is from the host's call to its notification of the end; see `by_device`.
     """
     side = sheets.wide.astype(int)
     gpu = sheets.gpu
@@ -196,7 +196,7 @@ def terms(work: Work, sheets: Sheets, *, by_host: bool = True) -> Reals:
     start = np.where(np.isfinite(sheets.empty_s), sheets.empty_s, start)
     launch = np.where(gpu, _LAUNCH_S[True] * _launch_ratio(sheets), _LAUNCH_S[False])
     measured_launch = np.maximum(sheets.round_trip_s - start, 0.0)
-    launch = np.where(np.isfinite(measured_launch), measured_launch, launch) if by_host else np.zeros(d)
+    launch = np.where(np.isfinite(measured_launch), measured_launch, launch)
     stacked = np.stack(
         np.broadcast_arrays(
             launch + np.zeros((n, 1)),
@@ -219,6 +219,13 @@ def terms(work: Work, sheets: Sheets, *, by_host: bool = True) -> Reals:
     )
     seconds: Reals = np.maximum(stacked, _TINY)
     return seconds
+
+
+def by_device(seconds: Reals) -> Reals:
+    """Terms of times that the device measures, which lack the launch by the host."""
+    on_device = seconds.copy()
+    on_device[..., LAUNCH] = _TINY
+    return on_device
 
 
 def _streamed(moved: Reals, written: Reals, sheets: Sheets) -> Reals:

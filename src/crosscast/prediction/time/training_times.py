@@ -33,7 +33,7 @@ from crosscast.prediction.time.launch_times import (
     limits,
     narrowed,
 )
-from crosscast.prediction.time.terms import terms
+from crosscast.prediction.time.terms import by_device, terms
 from crosscast.prediction.time.work import traits_of, work_of
 
 _BY_HOST = ("host", "clFinish")
@@ -121,13 +121,15 @@ def read_training(tables: str | Path | LaunchTables, *, counted: bool = True) ->
     keys = sorted({row.device for row in cells})
     devices = tuple(tables.devices[key] if key in tables.devices else device_named(key) for key in keys)
     sheets = sheets_of(devices)
-    seconds = {host: terms(work, sheets, by_host=host) for host in (True, False)}
+    by_host = terms(work, sheets)
+    on_device = by_device(by_host)
     least, most = bounds(work, sheets)
     columns: dict[str, list[float]] = {
         name: [] for name in ("seconds", "share", "cell", "device", "least", "most")
     }
     for number, row in enumerate(cells):
-        column, host = keys.index(row.device), any(word in row.timed for word in _BY_HOST)
+        column = keys.index(row.device)
+        first_terms = by_host if any(word in row.timed for word in _BY_HOST) else on_device
         of_cell = parts[row.cell]
         divisor = 1.0 if row.total else sum(launches for _, launches in of_cell)
         columns["device"].append(column)
@@ -136,8 +138,8 @@ def read_training(tables: str | Path | LaunchTables, *, counted: bool = True) ->
         # Launches that are timed together wait for each other on the device, and once for the host.
         first_share = 1.0 / sum(launches for _, launches in of_cell) if row.total else 1.0
         for profile, launches in of_cell:
-            by_host, by_device = seconds[host][profile, column], seconds[False][profile, column]
-            columns["seconds"].append(first_share * by_host + (1.0 - first_share) * by_device)
+            first, others = first_terms[profile, column], on_device[profile, column]
+            columns["seconds"].append(first_share * first + (1.0 - first_share) * others)
             columns["share"].append(launches / divisor)
             columns["cell"].append(number)
     source = tuple(row.source for row in cells)

@@ -1,8 +1,0 @@
-"""Run the command with ``python -m crosscast.cli``."""
-
-import sys
-
-from crosscast.cli import main
-
-if __name__ == "__main__":
-    sys.exit(main())
