@@ -18,9 +18,10 @@ from crosscast.characterization.engine.counts import COUNTED, WIDTHS
 from crosscast.data.dataset import Dataset
 from crosscast.data.launch_counts import COUNTS, USES, counts_of, kinds_of, work_of
 from crosscast.data.merge import merged
-from crosscast.data.profiles import PROFILES, read_csv, read_parquet, to_row, write_csv, write_parquet
+from crosscast.data.profiles import PROFILES, read_csv, read_parquet, to_row, write_parquet
 from crosscast.data.table import table_of
 from crosscast.profile import Profile
+from support.csv_tables import write_csv
 from support.full_launch import full_launch
 
 ProfileMaker = Callable[..., Profile]

@@ -23,11 +23,11 @@ from crosscast.data.profiles import (
     read_csv,
     read_parquet,
     to_row,
-    write_csv,
     write_parquet,
 )
 from crosscast.errors import InputError, MissingExtraError
 from crosscast.profile import METRICS, Profile
+from support.csv_tables import write_csv
 from support.examples import examples
 from support.refusals import refusals
 
@@ -161,8 +161,9 @@ def test_a_cell_that_no_profile_has_is_named(
 def test_csv_needs_no_pyarrow(tmp_path: Path) -> None:
     code = (
         "import sys; sys.modules['pyarrow'] = None\n"
-        "from pathlib import Path; from crosscast.data.profiles import read_csv, write_csv\n"
-        f"write_csv(read_csv(Path({str(DATA / 'profiles-1.csv')!r})), Path({str(tmp_path / 'p.csv')!r}))"
+        "from pathlib import Path; from crosscast.data.profiles import csv_header, csv_row, read_csv\n"
+        f"rows = map(csv_row, read_csv(Path({str(DATA / 'profiles-1.csv')!r})))\n"
+        f"Path({str(tmp_path / 'p.csv')!r}).write_text(chr(10).join([csv_header(), *rows]) + chr(10))"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
     assert read_csv(tmp_path / "p.csv") == read_csv(DATA / "profiles-1.csv")

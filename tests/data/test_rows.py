@@ -6,11 +6,11 @@ from types import UnionType
 from typing import Any, get_args, get_type_hints
 
 import pytest
-from crosscast.data.rows import EnergyRow, RecordRow, SessionRow
 
 from crosscast.data.fields import TableRow
 from crosscast.data.schema import ENERGY, RECORDS, SESSIONS, ColumnType, Schema
 from crosscast.errors import InputError
+from crosscast.measure.processes import EnergyRow, RecordRow, SessionRow
 
 PYTHON_TYPES: dict[ColumnType, tuple[str, ...]] = {
     "text": ("str",),

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from crosscast.data.configuration import Configuration
 from crosscast.data.dataset import Dataset, read_dataset, validate, write_dataset
 from crosscast.data.launch_counts import COUNTS
-from crosscast.data.profiles import PROFILES, to_row, write_csv, write_parquet
+from crosscast.data.profiles import PROFILES, to_row, write_parquet
 from crosscast.data.schema import json_text
 from crosscast.data.sources import import_source
 from crosscast.data.sources.past_versions import import_past_version
@@ -37,6 +37,7 @@ from crosscast.data.table import identity_of, notes_of, table_of, write_table
 from crosscast.data.views import configured
 from crosscast.errors import InputError
 from crosscast.profile import Profile
+from support.csv_tables import write_csv
 from support.examples import examples
 from support.refusals import refusals
 from support.tables import runtime, write_rows, write_source
