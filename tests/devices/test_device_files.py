@@ -9,7 +9,7 @@ import pytest
 from crosscast.device import Device
 from crosscast.devices.catalogue import device_named
 from crosscast.devices.device_files import own_devices, read_device, write_device
-from crosscast.devices.siblings import known_of
+from crosscast.devices.knowledge import known_of
 from crosscast.errors import InputError
 from support.refusals import refusals
 

@@ -28,6 +28,7 @@ from crosscast.studies import (
     moolchandani2022_figures,
     nichols2024_report,
 )
+from crosscast.studies.moolchandani2022 import CoRunStudies
 from crosscast.studies.nichols2024 import study_relative
 from support.choices import chosen_study
 from support.johnston2018 import SMALL, made_up
@@ -126,7 +127,8 @@ def test_every_figure_has_a_name_and_a_heading_and_is_written(tmp_path: Path, ca
 
 
 def test_what_was_not_studied_has_no_figure() -> None:
-    figures = moolchandani2022_figures.study_figures(replace(studied(), studies=None))
+    nothing = CoRunStudies(*["why"] * 7)
+    figures = moolchandani2022_figures.study_figures(replace(studied(), studies=nothing))
     assert set(figures) == set(LEFT_OUT.split())
 
 

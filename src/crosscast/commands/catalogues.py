@@ -8,7 +8,7 @@ from typing import Literal
 from crosscast.cli.options import Output
 from crosscast.commands.output import check_output, show
 from crosscast.devices.catalogue import catalogue, filtered
-from crosscast.devices.siblings import known_of
+from crosscast.devices.knowledge import known_of
 from crosscast.errors import InputError
 from crosscast.prediction.named_models import PLUGINS, load_model, named_models
 from crosscast.report.catalogues import model_report, models_report

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from crosscast.devices.siblings import KnownDevice, known_of
+from crosscast.devices.knowledge import KnownDevice, known_of
 from crosscast.errors import InputError
 from crosscast.forecasting.kernels import predict
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from crosscast.data.schema import DEVICES
 from crosscast.devices.device_files import QUANTITIES, MeasuredValue, measured_devices
-from crosscast.devices.siblings import KnownDevice
+from crosscast.devices.knowledge import KnownDevice
 from crosscast.report.document import Heading, Part, Report, Table, Text
 from crosscast.report.fields import UNITS, table_of
 from crosscast.report.figures import looks, one_figure, points, style_axes, titled, unit_axis
