@@ -15,7 +15,6 @@ from crosscast.data.profiles import read_parquet, write_parquet
 from crosscast.kernel import Program
 from crosscast.profile import Profile
 from support.commands import Output
-from support.csv_tables import write_csv
 
 Command = Callable[..., int]
 

@@ -69,7 +69,7 @@ class ConfigurationCard(StructCard, frozen=True, dict=True):
     power: PowerCard
     domains: tuple[str, ...]  # Names of the domains and of the counters in the training data
     counters: tuple[str, ...]
-    # Errors on held-out applications; see `crosscast.evaluation.configuration.training.train_configuration`
+    # Errors on held-out applications; see `crosscast.evaluation.configuration.question.train_configuration`
     errors: dict[str, object]
     configurations: Annotated[tuple[_Entry, ...], msgspec.Meta(min_length=1, max_length=_MOST_CONFIGURATIONS)]
 

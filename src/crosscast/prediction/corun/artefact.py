@@ -60,7 +60,7 @@ class CoRunCard(StructCard, frozen=True):
     memory_bytes: Annotated[int, Meta(ge=1)] | None  # Memory of the device; `None` if not known
     # For people: sources of the training data, its counts, a hash
     training: dict[str, object]
-    # Scores on held-out mixes; see `crosscast.evaluation.corun.training.train_corun`
+    # Scores on held-out mixes; see `crosscast.evaluation.corun.question.train_corun`
     errors: dict[str, object]
     inputs: tuple[str, ...] | None = None  # These applications with their sizes; `None` for any sizes
     runs: tuple[Solo, ...] = ()  # Their isolated runs, which mixes can name

@@ -62,7 +62,7 @@ class RelativeCard(StructCard, frozen=True, kw_only=True):
     sources: tuple[str, ...]  # devices on which the training runs were counted, or `NO_SOURCE`
     counters: tuple[str, ...]  # of the training runs, and their settings
     configuration: tuple[str, ...]
-    # scores on held-out data; see `crosscast.evaluation.relative.training.train_relative`
+    # scores on held-out data; see `crosscast.evaluation.relative.question.train_relative`
     errors: dict[str, object]
 
     def check(self, where: str) -> None:

@@ -87,7 +87,7 @@ class TimeCard(StructCard, frozen=True, kw_only=True):
     devices: tuple[Device, ...]  # In the order of the arrays
     metrics: tuple[MetricRange, ...]
     time_s: Range
-    errors: dict[str, object]  # Out-of-fold errors; see `crosscast.evaluation.time.training.train_time`
+    errors: dict[str, object]  # Out-of-fold errors; see `crosscast.evaluation.time.question.train_time`
 
     @property
     def calibrated(self) -> Calibrated | None:
