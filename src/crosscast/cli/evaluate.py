@@ -233,13 +233,7 @@ def johnston2018(
 
 @reproduce_app.command
 @runs("evaluate")
-def bailey2014(
-    dataset: DatasetFolder,
-    /,
-    *,
-    run: RunOptions = RUN,
-    output: FigureOutput = FIGURES,
-) -> None:
+def bailey2014(dataset: DatasetFolder, /, *, run: RunOptions = RUN, output: FigureOutput = FIGURES) -> None:
     """Choose configurations under power caps with the model and policies of Bailey et al. 2014.
 
     Its clusters and tree of all programs, and its methods with each benchmark held out: the model, the model
@@ -249,13 +243,7 @@ def bailey2014(
 
 @reproduce_app.command
 @runs("evaluate")
-def cummins2017(
-    dataset: DatasetFolder,
-    /,
-    *,
-    run: RunOptions = RUN,
-    output: Output = OUTPUT,
-) -> None:
+def cummins2017(dataset: DatasetFolder, /, *, run: RunOptions = RUN, output: Output = OUTPUT) -> None:
     """Choose CPU or GPU for the kernels of Cummins et al. 2017 (docs/choosing-results.md).
 
     As published, with rows held out at random; and with kernels, applications and suites held out.
@@ -264,13 +252,7 @@ def cummins2017(
 
 @reproduce_app.command
 @runs("evaluate")
-def nichols2024(
-    dataset: DatasetFolder,
-    /,
-    *,
-    run: RunOptions = RUN,
-    output: FigureOutput = FIGURES,
-) -> None:
+def nichols2024(dataset: DatasetFolder, /, *, run: RunOptions = RUN, output: FigureOutput = FIGURES) -> None:
     """Predict relative performance with the models and the random split of Nichols et al. 2024.
 
     Beside them our own model, studies by source, scale and application, importances of features and their
@@ -281,11 +263,7 @@ def nichols2024(
 @reproduce_app.command
 @runs("evaluate")
 def moolchandani2022(
-    dataset: DatasetFolder,
-    /,
-    *,
-    run: RunOptions = RUN,
-    output: FigureOutput = FIGURES,
+    dataset: DatasetFolder, /, *, run: RunOptions = RUN, output: FigureOutput = FIGURES
 ) -> None:
     """Predict co-runs with the models of Moolchandani et al. 2022, and repeat its studies.
 

@@ -184,16 +184,14 @@ def bars(
     intervals: Sequence[tuple[float, float] | None] = (),
     rivals: Sequence[float] = (),
     labels: tuple[str, str] = ("_", "_"),
-    end: float = math.inf,
 ) -> None:
-    """Draw horizontal bars with numbers, intervals and rivals' marks, the first on top, clipped at `end`."""
+    """Draw horizontal bars with numbers, intervals and rivals' marks, the first on top."""
     names, lengths = list(values), list(values.values())
-    shown = [min(length, end) for length in lengths]
-    axes.barh(range(len(names)), shown, color=colours, height=0.62, zorder=2, label=labels[0])
-    right = list(shown)
+    axes.barh(range(len(names)), lengths, color=colours, height=0.62, zorder=2, label=labels[0])
+    right = list(lengths)
     for row, interval in enumerate(intervals):
-        if interval is not None and lengths[row] <= end:
-            low, high = interval[0], min(interval[1], end)
+        if interval is not None:
+            low, high = interval
             axes.plot([low, high], [row, row], color=BLACK, linewidth=1.5, zorder=3)
             right[row] = max(right[row], high)
     if len(rivals):
@@ -209,8 +207,8 @@ def bars(
             clip_on=False,
         )
     limit = max(value for value in (*right, *rivals, 1e-12) if math.isfinite(value))
-    for row, length in enumerate(lengths if write is not None else ()):
-        text = write(length) + (" →" if length > end else "") if write is not None else ""
+    for row, text in enumerate(map(write, lengths) if write is not None else ()):
+        length = lengths[row]
         # Beside a rival's mark, the number would seem to be the rival's.
         inside = len(rivals) > 0 and length > _ROOM * limit
         near = [rival for rival in rivals[row : row + 1] if rival < length + 0.2 * limit]
@@ -219,7 +217,7 @@ def bars(
         axes.text(x, row, text, va="center", fontsize=8.5, color=colour, zorder=4)
     _label_rows(axes, names)
     axes.set_xlim(
-        min(0.0, *(1.1 * length for length in shown)), (1.15 if write is not None else 1.05) * limit
+        min(0.0, *(1.1 * length for length in lengths)), (1.15 if write is not None else 1.05) * limit
     )
     style_axes(axes)
     axes.grid(visible=False, axis="y")

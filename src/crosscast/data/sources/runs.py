@@ -417,15 +417,15 @@ def _run(row: _Row, roles: ColumnRoles, words: set[str]) -> RecordedRun:
     application = _text(cells, "application", where)
     if not application:
         raise InputError(f"{where}: application: expected a name, found nothing")
-    time_s = next((_least(cells, name, where, 0, above=True) for name in TIMES if cells.get(name)), None)
+    time_s = next((_amount(cells, name, where, above=True) for name in TIMES if cells.get(name)), None)
     if time_s is None:
         raise InputError(f"{where}: {TIME}: expected seconds above 0, found nothing")
     domains_w = {
-        name: _least(cells, domain_column(name), where, 0)
+        name: _amount(cells, domain_column(name), where)
         for name in roles.domains
         if cells[domain_column(name)]
     }
-    power_w = _least(cells, POWER, where, 0, above=True) if cells.get(POWER) else None
+    power_w = _amount(cells, POWER, where, above=True) if cells.get(POWER) else None
     if power_w is None and domains_w and not any(domains_w[name] for name in device_domains(domains_w)):
         raise InputError(f"{where}: expected powers above 0 watts, found 0 in {', '.join(domains_w)}")
     settings = {name: _setting(cells, name, where, name in words) for name in roles.settings if cells[name]}
@@ -455,7 +455,7 @@ def _setting(cells: Mapping[str, str], name: str, where: str, is_word: bool) -> 
     if is_word:
         return _text(cells, name, where)
     if is_positive_setting(name):
-        return _least(cells, name, where, 0, above=True)
+        return _amount(cells, name, where, above=True)
     return number_of_text(cells[name])
 
 
@@ -469,9 +469,9 @@ def _counter(cells: Mapping[str, str], name: str, where: str) -> float:
     return value
 
 
-def _least(cells: Mapping[str, str], name: str, where: str, least: float, *, above: bool = False) -> float:
+def _amount(cells: Mapping[str, str], name: str, where: str, *, above: bool = False) -> float:
     value = number_of_text(cells[name])
-    if not value >= least or (above and value == least):
-        expected = f"a number {'above' if above else 'of at least'} {least:g}"
+    if not value >= 0 or (above and not value):
+        expected = f"a number {'above' if above else 'of at least'} 0"
         raise InputError(f"{where}: {name}: expected {expected}, found {cells[name][:60]!r}")
     return value
