@@ -24,7 +24,7 @@ from crosscast.evaluation.time.evaluation import evaluate_time
 from crosscast.report.figures import looks, new_figure, plain_text, time_axis
 from crosscast.report.numbers import factor, percent
 from crosscast.report.page import Subject, page_of, write_report
-from crosscast.report.page_application import Closer
+from crosscast.report.page_application import ApplicationDetails
 from crosscast.report.pictures import as_svg, save_figure
 from crosscast.units import format_seconds
 from support.datasets import made_dataset
@@ -148,15 +148,15 @@ def test_the_same_input_gives_the_same_bytes(text: str) -> None:
     assert page_of(subject_of(made_dataset())).to_html() == text
 
 
-def closer_of(subject: Subject) -> Closer:
-    assert subject.closer is not None
-    return subject.closer
+def details_of(subject: Subject) -> ApplicationDetails:
+    assert subject.details is not None
+    return subject.details
 
 
 def test_every_point_of_the_application_is_there_with_its_forecast(subject: Subject, text: str) -> None:
-    closer = closer_of(subject)
-    rows = cells(text, f"All measurement points of {closer.application}")[1:]
-    points = [each for each in closer.points if each.application == closer.application]
+    details = details_of(subject)
+    rows = cells(text, f"All measurement points of {details.application}")[1:]
+    points = [each for each in details.points if each.application == details.application]
     points.sort(key=lambda each: (each.kernel, size_order(each.size)))
     assert len(rows) == len(points) == 8
     for cell, point in zip(rows, points, strict=True):
@@ -168,17 +168,17 @@ def test_every_point_of_the_application_is_there_with_its_forecast(subject: Subj
 
 
 def test_points_are_those_of_the_grid(subject: Subject) -> None:
-    closer = closer_of(subject)
-    grid = closer.study.grid
-    measured = np.log([each.measured_s for each in closer.points]).reshape(grid.log_time.shape)
+    details = details_of(subject)
+    grid = details.study.grid
+    measured = np.log([each.measured_s for each in details.points]).reshape(grid.log_time.shape)
     np.testing.assert_allclose(measured, grid.log_time, atol=1e-12)
-    assert [each.application for each in closer.points[::2]] == list(grid.profiles.application)
+    assert [each.application for each in details.points[::2]] == list(grid.profiles.application)
 
 
 def test_the_application_in_the_middle_is_looked_at(subject: Subject) -> None:
-    closer = closer_of(subject)
-    errors = {name: each.median_ape for name, each in closer.result.applications.items()}
-    assert sorted(errors, key=lambda name: errors[name] or 0.0)[1] == closer.application
+    details = details_of(subject)
+    errors = {name: each.median_ape for name, each in details.result.applications.items()}
+    assert sorted(errors, key=lambda name: errors[name] or 0.0)[1] == details.application
 
 
 def test_another_application_can_be_looked_at_if_it_is_there() -> None:
@@ -188,7 +188,7 @@ def test_another_application_can_be_looked_at_if_it_is_there() -> None:
 
 
 def test_the_first_lines_and_the_limits_say_how_sure_it_is(subject: Subject, text: str) -> None:
-    median = percent(closer_of(subject).result.scores.median_ape)
+    median = percent(details_of(subject).result.scores.median_ape)
     assert subject.headline.startswith(f"Half of the predicted times are within {median} of the measured")
     assert subject.headline in text
     assert "4 applications are few." in text
@@ -249,7 +249,7 @@ def test_json_has_what_the_page_shows(subject: Subject) -> None:
     assert found["contents"]["applications"] == ["bfs", "crc", "fft", "lud"]
     assert [each["device"] for each in found["contents"]["devices"]] == ["cpu", "gpu"]
     assert len(found["cells"]) == 32
-    assert found["evaluation"]["results"][1]["median_ape"] == closer_of(subject).result.scores.median_ape
+    assert found["evaluation"]["results"][1]["median_ape"] == details_of(subject).result.scores.median_ape
     first, second = found["cells"][:2]
     assert first["low_s"] <= first["predicted_s"] <= first["high_s"]
     taken = first if first["recommended"] else second

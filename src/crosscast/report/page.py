@@ -27,7 +27,7 @@ from crosscast.report import (
 from crosscast.report.dataset import description_report
 from crosscast.report.document import Heading, Part, Report, Text
 from crosscast.report.numbers import plural
-from crosscast.report.page_application import Closer, check_application
+from crosscast.report.page_application import ApplicationDetails, check_application
 from crosscast.report.pictures import figure_parts
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ class Subject:
     question: QuestionName
     evaluation: Evaluation
     title: str  # Title of the page
-    closer: Closer | None = None  # For times, details of one application
+    details: ApplicationDetails | None = None  # For times, details of one application
 
     @classmethod
     def of(
@@ -90,22 +90,24 @@ class Subject:
         title: str | None = None,
     ) -> Subject:
         """Choose the contents."""
-        closer = Closer.of(evaluation, application) if isinstance(evaluation, TimeEvaluation) else None
+        details = (
+            ApplicationDetails.of(evaluation, application) if isinstance(evaluation, TimeEvaluation) else None
+        )
         # A reader of the page knows the dataset by its name, not by its path.
         named = f"{_TITLES[question]}: {Path(dataset.label).resolve().name}"
-        return cls(dataset, describe(dataset), question, evaluation, title or named, closer)
+        return cls(dataset, describe(dataset), question, evaluation, title or named, details)
 
     @property
     def headline(self) -> str:
         """The result in a sentence."""
-        return self.closer.headline if self.closer is not None else _reports(self)[0].title
+        return self.details.headline if self.details is not None else _reports(self)[0].title
 
     def to_dict(self) -> dict[str, object]:
         """Return the contents as the object that ``--json`` prints; shares are fractions."""
         description, devices = self.description, devices_of(self.dataset)
         content: dict[str, object] = {"title": self.title, "question": self.question}
-        if self.closer is not None:
-            content |= {"model": self.closer.result.model, "application": self.closer.application}
+        if self.details is not None:
+            content |= {"model": self.details.result.model, "application": self.details.application}
         content["contents"] = {
             "applications": list(description.applications),
             "kernels": list(description.kernels),
@@ -116,8 +118,8 @@ class Subject:
             "profiles": description.profiles,
         }
         content["evaluation"] = self.evaluation.to_dict()
-        if self.closer is not None:
-            content["cells"] = [point.to_dict() for point in self.closer.points]
+        if self.details is not None:
+            content["cells"] = [point.to_dict() for point in self.details.points]
         return content
 
 
@@ -141,19 +143,19 @@ def _reports(subject: Subject) -> tuple[Report, Mapping[str, Figure]]:
 def page_of(subject: Subject) -> Report:
     """Make the page."""
     report, figures = _reports(subject)
-    closer = subject.closer
+    details = subject.details
     parts: list[Part] = [Heading(subject.title, 1)]
-    if closer is not None:
-        parts += [Heading("In short", id="short"), closer.headline]
+    if details is not None:
+        parts += [Heading("In short", id="short"), details.headline]
     parts += [
         Heading("What the dataset holds", id="dataset"),
         *_below(description_report(subject.description)),
     ]
     parts += [Heading("Scores on held-out data", id="scores"), *_below(report)]
     parts += [Heading("Figures", id="figures"), *figure_parts(figures)]
-    if closer is not None:
-        parts += [Heading("One application in detail", id="closer"), *closer.parts()]
-        parts += [Heading("Limitations", id="limits"), closer.limits()]
+    if details is not None:
+        parts += [Heading("One application in detail", id="application"), *details.parts()]
+        parts += [Heading("Limitations", id="limits"), details.limits()]
     return Report(
         [*parts, Text([f"Crosscast {crosscast.__version__}; seed {subject.evaluation.seed}."], "note")]
     )

@@ -50,7 +50,7 @@ class Point(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Closer:
+class ApplicationDetails:
     """The model with the least error, and the application shown in detail."""
 
     study: TimeEvaluation
@@ -58,7 +58,7 @@ class Closer:
     application: str
 
     @classmethod
-    def of(cls, study: TimeEvaluation, application: str | None = None) -> Closer:
+    def of(cls, study: TimeEvaluation, application: str | None = None) -> ApplicationDetails:
         """Take the best model, and an application: by default the one with the middle median error."""
         result = study.best(0)
         if result is None:
