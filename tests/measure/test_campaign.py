@@ -415,22 +415,6 @@ def test_tasks_are_devices_then_profiles_then_sessions(one: CampaignPlan) -> Non
     assert found[5].label == f"measure crc tiny on {one.devices[0].id}"
 
 
-def test_everything_is_missing_before_and_nothing_after_a_whole_build(one: CampaignPlan) -> None:
-    assert len(missing(one, Dataset("new"))) == 4
-    assert missing(one, dataset(*rows(one))) == []
-
-
-def test_what_failed_is_tried_again(one: CampaignPlan) -> None:
-    described, profile, sessions = rows(one)
-    sessions[1]["failure"] = "wrong"
-    described["launch_overhead_s"] = None
-    device = one.devices[0].id
-    assert missing(one, dataset(described, profile, sessions)) == [
-        f"describe {device}",
-        f"measure crc tiny on {device}",
-    ]
-
-
 @refusals("cells message")
 def test_sessions_of_other_problems_are_not_mixed(one: CampaignPlan, cells: Row, message: str) -> None:
     described, profile, sessions = rows(one)
