@@ -16,9 +16,7 @@ from crosscast.cli import main
 from crosscast.errors import CheckFailed, InputError
 from crosscast.kernel import Program
 from crosscast.measure.opencl import OpenCLQueue, devices
-from crosscast.measure.processes import SessionJob, read_job, render_job
 from crosscast.measure.stressors import LEVELS, VGA_BYTES, HostQueue, ImageReader, host_run, image
-from crosscast.measure.subjects import Settings, Stressor, load
 from crosscast.suite.registry import names
 from support.refusals import refusals
 
@@ -154,16 +152,6 @@ def test_images_of_a_pool_are_parts_of_one_array_and_differ() -> None:
     whole = image(0, 30)
     assert np.array_equal(np.concatenate([image(number, 10) for number in range(3)]), whole)
     assert len(set(whole.tolist())) == 30
-
-
-@pytest.mark.parametrize("level", LEVELS)
-def test_a_stressor_is_a_subject_that_other_processes_are_asked_for(level: str) -> None:
-    subject = Stressor(level, SMALL)
-    job = SessionJob(subject, "pocl:0", Settings())
-    assert read_job(render_job(job)) == job
-    loaded = load(subject)
-    assert (loaded.name, loaded.kernels) == (level, LEVELS[level].kernels)
-    assert isinstance(loaded.application, LEVELS[level])
 
 
 def test_the_suite_does_not_name_them() -> None:

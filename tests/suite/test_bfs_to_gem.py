@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from crosscast.characterization.run import Options
 from crosscast.errors import CheckFailed
-from crosscast.suite.application import Parameters
 from crosscast.suite.bfs import Bfs
 from crosscast.suite.cfd import FAR_FIELD, WALL, Cfd, Mesh, make_mesh
 from crosscast.suite.crc import Crc
@@ -119,30 +118,6 @@ def test_buffers_that_are_no_multiple_of_eight_bytes_are_read_to_their_end(lengt
     profiles_of(Crc({"bytes": length}, seed=1), "odd")  # checks
 
 
-def test_a_changed_bit_fails_the_check() -> None:
-    application = Crc({"bytes": 1000}, seed=2)
-    profiles_of(application, "odd")
-    application.data[777] ^= 4
-    with pytest.raises(CheckFailed, match="CRC-32"):
-        application.check()
-
-
-def nbytes(parameters: Parameters) -> int:
-    return 8 * parameters["elements"] + 12 * parameters["rows"] + 4
-
-
-@given(st.integers(8 << 10, 1 << 30))
-def test_the_working_set_fills_what_it_may_and_no_more(limit: int) -> None:
-    parameters = Csr.fit(limit)
-    assert 0.9 * limit < nbytes(parameters) <= limit
-    assert parameters["elements"] < 1 << 31
-
-
-def test_the_arrays_are_the_working_set() -> None:
-    parameters = Csr.fit(32 << 10)
-    assert Csr(parameters, seed=1).nbytes == nbytes(parameters)
-
-
 @given(st.integers(1, 40), st.data())
 def test_every_element_has_a_place_of_its_own_in_its_row(rows: int, data: st.DataObject) -> None:
     elements = data.draw(st.integers(1, rows * rows))
@@ -169,14 +144,6 @@ def test_one_wrong_value_fails_the_check_csr() -> None:
     profiles_of(application, "tiny")
     application.vectors[0][66] += np.float32(1e-3)
     with pytest.raises(CheckFailed, match=r"vector: 1 of 67 values are wrong, first at \(66,\)"):
-        application.check()
-
-
-def test_a_result_of_fewer_products_fails_the_check() -> None:
-    application = Csr({"rows": 67, "elements": 600}, seed=5)
-    profiles_of(application, "tiny")
-    application.vectors[0][:] = application.vectors[1]
-    with pytest.raises(CheckFailed, match="vector"):
         application.check()
 
 
@@ -212,15 +179,6 @@ def test_a_coefficient_one_off_fails_the_check() -> None:
     application.bands[1][19, 3] += 1
     with pytest.raises(CheckFailed, match=r"green wavelets: 1 of 400 values are wrong, first at \(19, 3\)"):
         application.check()
-
-
-@given(st.integers(8 << 10, 1 << 30))
-def test_the_longest_power_of_two_fills_what_it_may(limit: int) -> None:
-    assert limit / 2 < 16 << Fft.fit(limit)["log2_points"] <= limit
-
-
-def test_the_buffers_are_the_working_set() -> None:
-    assert Fft(Fft.fit(32 << 10), seed=1).nbytes == 32 << 10
 
 
 @pytest.mark.parametrize("log2_points", one_in(3, [4, 5, 6, 7]))

@@ -6,8 +6,6 @@ from itertools import combinations, permutations
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from crosscast.characterization.run import Options
 from crosscast.errors import CheckFailed
@@ -75,16 +73,6 @@ def small(points: int = 70, features: int = 3, clusters: int = 4, rounds: int = 
     return Kmeans(extents, seed=5)
 
 
-@given(st.integers(8 << 10, 1 << 30))
-def test_the_working_set_fills_what_it_may_and_no_more(limit: int) -> None:
-    assert 0.9 * limit < nbytes(Kmeans.fit(limit)) <= limit
-
-
-def test_the_arrays_are_the_working_set() -> None:
-    parameters = Kmeans.fit(32 << 10)
-    assert Kmeans(parameters, seed=1).nbytes == nbytes(parameters)
-
-
 @pytest.mark.parametrize(("points", "features", "clusters"), [(70, 3, 4), (64, 1, 1), (65, 8, 2), (7, 5, 7)])
 def test_it_agrees_with_scipy_at_any_extents(points: int, features: int, clusters: int) -> None:
     application = small(points, features, clusters)
@@ -131,17 +119,6 @@ def test_centres_that_moved_elsewhere_fail_the_check() -> None:
         application.check()
 
 
-@given(st.integers(8 << 10, 1 << 30))
-def test_the_matrix_fills_what_it_may_and_has_two_blocks_at_least(limit: int) -> None:
-    blocks = Lud.fit(limit)["blocks"]
-    assert blocks >= 2
-    assert limit / 3 < 4 * (16 * blocks) ** 2 <= limit
-
-
-def test_the_matrix_is_the_working_set() -> None:
-    assert Lud({"blocks": 3}, seed=1).nbytes == 4 * 48 * 48
-
-
 def test_the_diagonal_dominates_the_columns() -> None:
     matrix = np.abs(Lud({"blocks": 4}, seed=2).original)
     diagonal = np.diag(matrix)
@@ -158,11 +135,6 @@ def test_l_times_u_is_the_matrix(blocks: int) -> None:
     np.testing.assert_allclose(product, application.original, rtol=1e-5, atol=1e-5)
 
 
-def test_every_step_but_the_last_launches_all_three_kernels() -> None:
-    launched = [profile.kernel for profile in profiles_of(Lud({"blocks": 3}, seed=4), "tiny")]
-    assert launched == 2 * ["lud_diagonal", "lud_perimeter", "lud_internal"] + ["lud_diagonal"]
-
-
 @pytest.mark.parametrize(("row", "column"), [(0, 0), (31, 0), (0, 31), (31, 30), (20, 25)])
 def test_one_wrong_element_of_either_factor_fails_the_check(row: int, column: int) -> None:
     application = Lud({"blocks": 2}, seed=6)
@@ -171,13 +143,6 @@ def test_one_wrong_element_of_either_factor_fails_the_check(row: int, column: in
     with pytest.raises(
         CheckFailed, match=rf"L and U from row {row // 16 * 16}: 1 of 512 .* \({row % 16}, {column}\)"
     ):
-        application.check()
-
-
-def test_a_matrix_that_was_left_as_it_is_fails_the_check() -> None:
-    application = Lud({"blocks": 2}, seed=7)
-    application.matrix[:] = application.original
-    with pytest.raises(CheckFailed, match="L and U"):
         application.check()
 
 

@@ -174,10 +174,6 @@ def test_a_folder_without_kernels_is_refused(folder: Maker) -> None:
 capacities = st.lists(st.integers(1, 1 << 40), min_size=3, max_size=3).map(sorted)
 
 
-def test_sizes_fit_the_caches_of_a_typical_cpu() -> None:
-    assert [working_set(size) for size in SIZES] == [32 << 10, 256 << 10, 8 << 20, 32 << 20]
-
-
 @given(capacities)
 def test_sizes_fit_the_caches_that_are_given_and_large_fits_none(given_capacities: list[int]) -> None:
     caches = Caches(*given_capacities)
