@@ -21,7 +21,6 @@ from crosscast.prediction.configuration.gaussian_process import (
     _Likelihood,
     inducing_points,
     matern,
-    matern_slope,
     small_product,
     squares,
     sum_of_parts,
@@ -54,14 +53,6 @@ def test_points_coincide_with_themselves_and_without_coordinates_all_do() -> Non
     assert distances.min() >= 0
     assert np.diag(matern(distances)) == pytest.approx(1, abs=1e-8)
     assert matern(squares(np.empty((2, 0)), np.empty((3, 0)))).tolist() == [[1, 1, 1], [1, 1, 1]]
-
-
-@given(st.floats(1e-3, 50))
-def test_the_slope_is_that_of_the_correlation(squared: float) -> None:
-    error = check_grad(
-        lambda x: float(matern(x)[0]), lambda x: matern_slope(x), np.array([squared]), epsilon=1e-7
-    )
-    assert error < 1e-5
 
 
 def fit_covariance(points: Reals, features: int, kernels: Integers, values: Reals) -> Covariance:
@@ -229,13 +220,6 @@ def test_a_total_is_that_of_many_draws() -> None:
     total = sum_of_parts(parts)
     np.testing.assert_allclose(total.mean, np.log(draws).mean(axis=0), atol=1e-3)
     np.testing.assert_allclose(np.sqrt(total.variance), np.log(draws).std(axis=0), rtol=0.01)
-
-
-def test_the_total_of_one_part_is_that_part() -> None:
-    part = Marginals(np.array([1.0, 2.0]), np.array([0.1, 0.2]))
-    total = sum_of_parts({"power": part})
-    np.testing.assert_allclose(total.mean, part.mean)
-    np.testing.assert_allclose(total.variance, part.variance)
 
 
 HARDLY_OWN = made_covariance(own=0.0001)
