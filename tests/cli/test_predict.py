@@ -210,6 +210,8 @@ def test_an_unknown_device_names_the_known_ones_near_ones_and_how_to_add_one(
     assert "crosscast devices --catalogue" in error
     assert "crosscast calibrate" in error
     assert "--device-file" in error
+    error = refusal(capsys, file, "--model", model, "--devices", "A100")
+    assert "near to which are a100-pcie-40gb, a100-pcie-80gb, a100-sxm-40gb, a100-sxm-80gb; to add" in error
 
 
 def test_warnings_go_to_standard_error_and_into_json(

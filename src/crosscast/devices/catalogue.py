@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
 from importlib import resources
 
@@ -93,11 +93,16 @@ def sheet_named(name: str) -> TableRow:
             expected="the key of one device",
             found=f"{name!r}, as {len(keys)} are called: {of}",
         )
-    plain = {_plain(key): key for key in (*catalogue(), *own_devices())}
-    starts = [each for each in plain if len(name) > 1 and each.startswith(_plain(name))]
-    near = dict.fromkeys([*starts, *difflib.get_close_matches(_plain(name), plain, n=3, cutoff=0.5)])
-    suggestion = f", near to which it has {', '.join(plain[each] for each in near)}" if near else ""
+    near = similar_keys(name, (*catalogue(), *own_devices()))
+    suggestion = f", near to which it has {', '.join(near)}" if near else ""
     raise InputError.of(where="device", expected=expected, found=f"{name!r}{suggestion}")
+
+
+def similar_keys(name: str, keys: Iterable[str]) -> list[str]:
+    """Return the keys that begin with a name, in any spelling, or else up to three similar ones."""
+    plain = {_plain(key): key for key in keys}
+    starts = [key for text, key in plain.items() if len(name) > 1 and text.startswith(_plain(name))]
+    return starts or [plain[each] for each in difflib.get_close_matches(_plain(name), plain, cutoff=0.5)]
 
 
 def filtered(text: str | None, vendor: str | None, kind: str | None) -> list[TableRow]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar, overload
@@ -95,7 +94,6 @@ def first_fit(
 
 
 _HOW_TO_ADD = "to add one, measure it (crosscast calibrate) or describe it (--device-file)"
-_MOST_NEAR = 3
 _MOST_KNOWN = 6
 
 
@@ -115,7 +113,7 @@ def named_devices(
 def _named_device(name: str, known: Sequence[str], field: str) -> str | Device:
     """Resolve a name to a device of the model, or else of the catalogue."""
     # Imported here: most devices are the model's own.
-    from crosscast.devices.catalogue import NameOfSeveral, catalogue, device_named
+    from crosscast.devices.catalogue import NameOfSeveral, catalogue, device_named, similar_keys
 
     if name in known:
         return name
@@ -124,8 +122,8 @@ def _named_device(name: str, known: Sequence[str], field: str) -> str | Device:
     except NameOfSeveral:
         raise
     except InputError as error:
-        near = difflib.get_close_matches(name, [*known, *catalogue()], n=_MOST_NEAR)
-        suggestion = f", near to which are {', '.join(dict.fromkeys(near))}" if near else ""
+        near = similar_keys(name, dict.fromkeys([*known, *catalogue()]))
+        suggestion = f", near to which are {', '.join(near)}" if near else ""
         raise UnknownDevice.of(
             where=field,
             expected=f"some of {format_names(known, _MOST_KNOWN)}, or {error.expected}",
