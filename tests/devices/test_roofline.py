@@ -125,14 +125,16 @@ def test_double_precision_is_said(large_add: Profile) -> None:
     amounts = amounts_of(made)
     assert amounts is not None
     assert (amounts.flops, amounts.double_share) == (64, 1)
-    found = verdict_of(replace(amounts, operations=1e12, work_items=1e9, work_groups=1e6), GPU)
+    found = verdict_of(replace(amounts, operations=1e12, issued=1e12, work_items=1e9, work_groups=1e6), GPU)
     assert any("double precision" in each for each in found.notes)
 
 
 def test_it_says_that_caches_decide_where_they_do(large_matmul: Profile) -> None:
     found = verdict(large_matmul)
     assert not found.needs_cache, "786 kB fit the second cache"
-    larger = replace(found.amounts, unique_bytes=1e9, accessed_bytes=1e13, operations=1e13, work_items=1e9)
+    larger = replace(
+        found.amounts, unique_bytes=1e9, accessed_bytes=1e13, operations=1e13, issued=1e13, work_items=1e9
+    )
     assert verdict_of(larger, GPU).needs_cache
     assert any("where caches do not keep it" in each for each in verdict_of(larger, GPU).notes)
 

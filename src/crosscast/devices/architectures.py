@@ -25,13 +25,14 @@ class Unit(NamedTuple):
     l2_bytes: float  # Second cache of a device, if its sheet lacks it
     l2_clock: float = 32.0  # Bytes per clock from it to a unit
     caches_global: bool = True  # Whether a unit's first cache holds global memory
+    special: int = 16  # Transcendental functions, roots and reciprocals per clock
 
 
 _UNITS = {
-    "Fermi": Unit(32, 48, 8, 32768, 49152, 1 / 8, 786432),
-    "Kepler": Unit(32, 64, 16, 65536, 49152, 1 / 3, 1572864, 64.0, False),
-    "Maxwell": Unit(32, 64, 32, 65536, 98304, 1 / 32, 2097152, caches_global=False),
-    "Pascal": Unit(32, 64, 32, 65536, 98304, 1 / 32, 2097152, caches_global=False),
+    "Fermi": Unit(32, 48, 8, 32768, 49152, 1 / 8, 786432, special=4),
+    "Kepler": Unit(32, 64, 16, 65536, 49152, 1 / 3, 1572864, 64.0, False, 32),
+    "Maxwell": Unit(32, 64, 32, 65536, 98304, 1 / 32, 2097152, caches_global=False, special=32),
+    "Pascal": Unit(32, 64, 32, 65536, 98304, 1 / 32, 2097152, caches_global=False, special=32),
     "Volta": Unit(32, 64, 32, 65536, 98304, 1 / 2, 6291456),
     "Turing": Unit(32, 32, 16, 65536, 65536, 1 / 32, 4194304),
     "Ampere": Unit(32, 48, 16, 65536, 102400, 1 / 64, 4194304),
@@ -78,6 +79,10 @@ _GUIDES = {
     "(https://rocm.docs.amd.com/en/latest/reference/gpu-specs.html)",
     "llvm": "LLVM, AMDGPU backend: wavefronts of a SIMD, SIMDs of a compute unit "
     "(https://llvm.org/docs/CommandGuide/llvm-calc-occupancy.html)",
+    "throughput": "NVIDIA, CUDA C++ Programming Guide: throughput of arithmetic instructions "
+    "(https://docs.nvidia.com/cuda/cuda-c-programming-guide/index.html#arithmetic-instructions)",
+    "rdna": "AMD, RDNA Architecture: a quarter of the rate "
+    "(https://www.amd.com/system/files/documents/rdna-whitepaper.pdf)",
     "sheets": "data sheets of the catalogue's devices of that architecture",
     "carrizo": "the catalogue's chip of GCN 3 with as many compute units",
     "chosen": "chosen: with it times of BabelStream come out, and no maker says it",
@@ -113,6 +118,7 @@ def unit_sources(series: str) -> dict[str, str]:
         limits = "fermi" if series == "Fermi" else "capabilities"
         of = dict.fromkeys(_LIMITS, limits)
         of["caches_global"] = series.lower() if series in ("Kepler", "Maxwell", "Pascal") else "cuda"
+        of["special"] = "throughput"
     elif series.startswith("TeraScale"):
         of = dict.fromkeys((*_LIMITS, "caches_global"), "app")
     elif series in _GCN:
@@ -122,6 +128,7 @@ def unit_sources(series: str) -> dict[str, str]:
     else:
         of = dict.fromkeys((*_LIMITS, "caches_global"), "rocm")
         of |= dict.fromkeys(("sub_groups", "groups"), "llvm")
+    of.setdefault("special", "app" if series.startswith("TeraScale") or series in _GCN else "rdna")
     of |= {"fp64": "sheets", "l2_bytes": "carrizo" if series == "Kaveri" else "sheets", "l2_clock": "chosen"}
     return {name: _GUIDES[of[name]] for name in Unit._fields}
 
@@ -151,6 +158,7 @@ class Sheets:
     units: Reals  # Compute units; threads of a CPU
     clock: Reals  # Hz
     lanes: Reals  # Single-precision operations per clock of a unit
+    special: Reals  # These over transcendental functions per clock, or over reciprocals
     fp64: Reals
     bandwidth: Reals  # Bytes/s
     l1: Reals  # Bytes of a unit
@@ -251,6 +259,7 @@ def _of(device: Device) -> tuple[float | bool, ...]:
         units,
         clock,
         lanes,
+        lanes / unit.special if gpu else 1.0,
         fp64,
         numbers["bandwidth_bytes_per_s"],
         numbers.get("l1_bytes") or 32768.0,

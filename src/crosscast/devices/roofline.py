@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
 from crosscast.device import Device
+from crosscast.devices.instruction_costs import PRODUCT_COST, operation_counts
 from crosscast.devices.siblings import Expected, filled
 from crosscast.errors import InputError
 from crosscast.profile import Profile, bytes_outside
@@ -64,6 +65,7 @@ class LaunchWork:
 
     kernel: str
     operations: float  # Executed instructions, vector ones counted by element
+    issued: float  # By what they cost on a device, with multiply-adds once and loops unrolled
     flops: float | None  # Floating-point operations; `None` if the profile lacks them
     double_share: float  # Share of those in double precision, 0 to 1
     function_elements: float  # Elements computed by mathematical functions
@@ -125,11 +127,13 @@ def amounts_of(profile: Profile) -> LaunchWork | None:
             line_use[bits] = 1.0 if share >= _LINE_FULL else share
     flops = {name: float(work.get(f"flops_{name}", 0)) for name in _PRECISIONS}
     total, items = metric("total_instruction_count"), metric("work_items")
+    operations = total / (metric("instructions_per_operand") or 1.0)
     mix = work.get("instructions") or profile.instructions
     mix = mix if isinstance(mix, Mapping) else {}
     return LaunchWork(
         kernel=profile.kernel,
-        operations=total / (metric("instructions_per_operand") or 1.0),
+        operations=operations,
+        issued=_issued(profile.launch.get("instructions"), operations),
         flops=sum(flops.values()) if work else None,
         double_share=flops["double"] / (sum(flops.values()) or 1.0),
         function_elements=float(work.get("function_elements", 0)),
@@ -145,6 +149,13 @@ def amounts_of(profile: Profile) -> LaunchWork | None:
         branch_entropy=metric("average_linear_branch_entropy"),
         instructions={name: float(count) / (sum(mix.values()) or 1.0) for name, count in mix.items()},
     )
+
+
+def _issued(classes: object, total: float) -> float:
+    """Return the instructions that a device issues, weighted by cost."""
+    counts = operation_counts(classes if isinstance(classes, Mapping) else {}, total)
+    of_reals = counts["operations_real"] + counts["operations_fp64"]
+    return of_reals + counts["operations"] + PRODUCT_COST * counts["products"]
 
 
 def _unique_bytes(profile: Profile, width: float, accessed: float) -> float:
@@ -233,7 +244,7 @@ class Verdict:
         others = f" or {' or '.join(self.close)}" if self.close else ""
         moved = format_quantity(a.unique_bytes, "B")
         rate = format_quantity(self.device.numbers["bandwidth_bytes_per_s"], "B/s")
-        done = format_quantity(a.operations, "instructions")
+        done = format_quantity(a.issued, "instructions")
         following = format_seconds(max(value for name, value in self.limits_s.items() if name != self.bound))
         if self.bound == "memory":
             why = f"{moved} at {rate} take {times['memory']}, its instructions {times['compute']}"
@@ -337,6 +348,7 @@ class Verdict:
             "limits_s": dict(self.limits_s),
             "flops": a.flops,
             "operations": a.operations,
+            "issued": a.issued,
             "unique_bytes": a.unique_bytes,
             "accessed_bytes": a.accessed_bytes,
             "moved_bytes": self.moved_bytes,
@@ -412,9 +424,9 @@ def verdict_of(amounts: LaunchWork, device: Device) -> Verdict:
     device, numbers = sheet.device, sheet.device.numbers
     a, peak = amounts, numbers["peak_flop_per_s"]
     # A peak counts multiply-adds as two operations, so a lane does half as many instructions.
-    compute = max(2 * a.operations / peak, (a.flops or 0.0) / peak_of(a, device))
+    compute = max(2 * a.issued / peak, (a.flops or 0.0) / peak_of(a, device))
     idle = idle_factor(a, device)
-    chain = a.longest * _CYCLES[_kind(device)] / numbers["clock_hz"]
+    chain = a.longest * (a.issued / a.operations) * _CYCLES[_kind(device)] / numbers["clock_hz"]
     limits: dict[Bound, float] = {
         "memory": a.unique_bytes / _line_use(a, device) / numbers["bandwidth_bytes_per_s"],
         "compute": compute,

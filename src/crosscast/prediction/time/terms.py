@@ -12,8 +12,9 @@ import numpy as np
 
 from crosscast.arrays import Flags, Reals
 from crosscast.devices.architectures import Sheets
+from crosscast.devices.instruction_costs import EXP_COST, SPECIAL_COST
 from crosscast.devices.siblings import FACTS
-from crosscast.prediction.time.work import CACHE_BITS, EXP_COST, GROUPS_TOGETHER, Work
+from crosscast.prediction.time.work import CACHE_BITS, GROUPS_TOGETHER, Work
 
 TERMS = (
     "launch",
@@ -159,6 +160,8 @@ def terms(work: Work, sheets: Sheets) -> Reals:
     more = np.where(gpu, 0.0, np.nan_to_num(sheets.exp / EXP_COST - 1.0))
     real = column(work.operations_real) + column(work.library) * np.maximum(more, 0.0)
     real = real + column(work.operations_fp64) / sheets.fp64
+    # Units of which the special functions take longer than the usual four clocks of the other lanes.
+    real = real + column(work.special) * np.maximum(np.where(gpu, sheets.special, 0.0) - SPECIAL_COST, 0.0)
     lanes = np.where(
         gpu, sheets.lanes * np.maximum(of_width(work.utilization), 1e-3), _cpu_lanes(work, sheets)
     )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from itertools import accumulate
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from crosscast.arrays import Flags, Integers, Reals
+from crosscast.devices.instruction_costs import operation_counts, total_of
 from crosscast.profile import Profile, bytes_outside
 
 if TYPE_CHECKING:
@@ -27,25 +27,6 @@ GROUPS_TOGETHER = (1, 16, 256)
 CACHE_BITS = tuple(range(14, 27))
 """Logarithms of the sizes of these caches in bytes."""
 
-# Cost of an operation in instructions, where no unit does one in each clock: quotients are computed by
-# iteration, transcendental functions by a unit of a quarter of the lanes. Most divisors of integers are
-# constants, by which compilers divide with a product or a shift.
-_DIVISION_FP, _DIVISION_INT, _SPECIAL, _LIBRARY = 8.0, 4.0, 4.0, 20.0
-_UNIT_KINDS = ("add", "mul", "fused", "compare", "select", "other", "sqrt", "rsqrt", "recip", "div")
-_FP_COSTS = {
-    **dict.fromkeys(("add", "mul", "fused", "compare", "select", "other"), 1.0),
-    **dict.fromkeys(("sqrt", "rsqrt", "recip", "native_exp", "native_log", "native_sin"), _SPECIAL),
-    **dict.fromkeys(("native_cos", "native_sqrt", "native_rsqrt", "native_recip", "native_div"), _SPECIAL),
-    **dict.fromkeys(("exp", "log", "half_exp", "half_log", "half_sqrt", "half_div"), 2 * _SPECIAL),
-    "div": _DIVISION_FP,
-}
-EXP_COST = _FP_COSTS["exp"]
-_ROOTS_AND_QUOTIENTS = frozenset(kind for kind in _FP_COSTS if kind.split("_")[-1] in _UNIT_KINDS)
-_INT_COSTS = {"mul": 0.0, "fused": 0.0, "div": _DIVISION_INT}  # Products count apart
-
-# Cost of integer operations that only compute addresses and control loops: a loop that is unrolled four times
-# has a quarter of them, as offsets within it are part of the memory instructions.
-_INDEXING = 0.25
 _REGISTER_BYTES, _SECTOR_BYTES = 4.0, 32.0
 _ANY_GROUP = ("cuda", "hip")
 """Forms of programs that are compiled for work-groups of any size."""
@@ -69,6 +50,7 @@ class Work:
     amd_spilled: Reals  # 32-bit values that a work-item moves to memory or back there; NaN alike
     reloads: Reals  # Share of the loads of local memory that repeat another in straight-line code
     operations_real: Reals  # Of single and half precision, weighted by cost
+    special: Reals  # Number of these that a unit for transcendental functions computes, or begins
     library: Reals  # Of these, functions that CPUs have no instruction for, such as exp
     operations: Reals  # All others except double precision: integers, accesses, control
     products: Reals  # Of integers, which many devices compute in several steps
@@ -200,12 +182,12 @@ def _of(
     if counted is None:
         return work | _estimated(metrics, total, items, sub_groups, longest)
     classes = launch.get("instructions") or {}
-    operations = _instructions(classes, total)
+    operations = operation_counts(classes, total)
     work |= operations
     if amd := geometry.get("amd"):
         work["amd_spilled"] = _spilled(amd, operations["floating"] / items)
-    repeated = _total(classes.get("reloads", {}).get("local", 0))
-    work["reloads"] = repeated / max(repeated + _total(classes.get("loads", {}).get("local", 0)), 1.0)
+    repeated = total_of(classes.get("reloads", {}).get("local", 0))
+    work["reloads"] = repeated / max(repeated + total_of(classes.get("loads", {}).get("local", 0)), 1.0)
     sides = [counted[str(width)] for width in WIDTHS]
     path = launch.get("path", {})
     distinct = launch.get("distinct_bytes", {}).get("global", {})
@@ -231,7 +213,7 @@ def _of(
         "local_wavefronts": [float(side["local_wavefronts_32_banks"]) for side in sides],
         "atomics": [
             float(side["atomic_conflicts"])
-            + _total(launch.get("instructions", {}).get("atomics", {})) / width
+            + total_of(launch.get("instructions", {}).get("atomics", {})) / width
             for width, side in zip(WIDTHS, sides, strict=True)
         ],
         "written": float(distinct.get("written", 0)),
@@ -247,59 +229,6 @@ def _of(
     }
 
 
-Counts = Mapping[str, "Counts"] | float
-"""A number, or nested numbers by name."""
-
-
-def _instructions(classes: Mapping[str, Any], total: float) -> dict[str, float]:
-    """Operations by class, weighted by cost.
-
-    Private memory is in registers; most address computations are free.
-    """
-    if not classes:
-        return {
-            "operations_real": 0.0,
-            "library": 0.0,
-            "operations": total,
-            "products": 0.0,
-            "operations_fp64": 0.0,
-            "floating": 0.0,
-        }
-    halves = Counter(classes.get("fp32", {})) + Counter(classes.get("fp16", {}))
-    costs = {kind: _FP_COSTS.get(kind, _LIBRARY) * n for kind, n in halves.items()}
-    library = sum(cost for kind, cost in costs.items() if kind not in _ROOTS_AND_QUOTIENTS)
-    double = sum(_FP_COSTS.get(kind, _LIBRARY) * n for kind, n in classes.get("fp64", {}).items())
-    others = 0.0
-    for bits, times in (("int16", 1.0), ("int32", 1.0), ("int64", 2.0)):
-        others += times * sum(_INT_COSTS.get(kind, 1.0) * n for kind, n in classes.get(bits, {}).items())
-    others += sum(n for kind, n in classes.get("conversions", {}).items() if kind != "int") + classes.get(
-        "branches", {}
-    ).get("conditional", 0)
-    for kind in ("loads", "stores", "atomics"):
-        spaces = classes.get(kind, {})
-        others += sum(_total(sizes) for space, sizes in spaces.items() if space != "private")
-    indexing = classes.get("indexing", {})
-    products = sum(
-        times * (n.get("mul", 0) + n.get("fused", 0))
-        for bits, times in (("int16", 1.0), ("int32", 1.0), ("int64", 3.0))
-        for n in (classes.get(bits, {}),)
-    )
-    others += _INDEXING * sum(_total(n) for kind, n in indexing.items() if kind != "conversions")
-    others += 4.0 * (_total(classes.get("barriers", 0)) + _total(classes.get("collectives", 0)))
-    real = classes.get("fp32", {})
-    floating = sum(real.get(kind, 0) for kind in ("add", "mul", "fused")) - min(
-        real.get("add", 0), real.get("mul", 0)
-    )
-    return {
-        "operations_real": float(sum(costs.values())),
-        "library": float(library),
-        "operations": float(others),
-        "products": float(products),
-        "operations_fp64": float(double),
-        "floating": float(floating),
-    }
-
-
 def _spilled(amd: Mapping[str, float], floating: float) -> float:
     """Values that a work-item with so many floating-point operations moves to memory or back.
 
@@ -309,10 +238,6 @@ def _spilled(amd: Mapping[str, float], floating: float) -> float:
     once = amd["floating"] - amd["floating_in_loops"]
     passes = max(1.0, (floating - once) / max(amd["floating_in_loops"], 1))
     return 2.0 * amd["spilled"] * (1.0 - in_loops + in_loops * passes)
-
-
-def _total(counts: Counts) -> float:
-    return float(sum(map(_total, counts.values()))) if isinstance(counts, Mapping) else float(counts)
 
 
 def _behind(
@@ -350,6 +275,7 @@ def _estimated(
     return {
         # Half of the instructions of the intermediate representation compute addresses or are free.
         "operations_real": 0.0,
+        "special": 0.0,
         "library": 0.0,
         "operations": 0.5 * total,
         "products": 0.0,

@@ -1,0 +1,69 @@
+"""What operations cost on the units of devices."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import crosscast
+from crosscast.devices.architectures import sheets_of
+from crosscast.devices.catalogue import device_named
+from crosscast.devices.instruction_costs import PRODUCT_COST, operation_counts
+from crosscast.devices.roofline import amounts_of
+from crosscast.prediction.time.terms import TERMS, terms
+from crosscast.prediction.time.work import work_of
+
+LOOP = "kernel void k(global {type} *x) {{ {type} a = x[get_global_id(0)]; for (int i = 0; i < 1024; i++) a = {}; x[get_global_id(0)] = a; }}"  # noqa: E501
+ITEMS = 256
+
+
+def profile_of(expression: str, type_: str) -> crosscast.Profile:
+    kernel = crosscast.Kernel.from_source(LOOP.format(expression, type=type_), "k")
+    array = np.ones(ITEMS, {"uint": np.uint32, "float": np.float32, "double": np.float64}[type_])
+    return crosscast.characterize(kernel, ITEMS, 64, [array])
+
+
+@pytest.mark.parametrize(
+    ("expression", "type_", "each"),
+    [
+        ("a * 1664525u + 1013904223u", "uint", PRODUCT_COST),
+        ("a * 1664525u", "uint", PRODUCT_COST),
+        ("(a ^ 12345u) + 77u", "uint", 2),
+        ("fma(a, 0.5f, 1.0f)", "float", 1),
+        ("fma(a, 0.5, 1.0)", "double", 1),
+        ("native_sin(a)", "float", 4),
+        ("1.0f / (a + 1.0f)", "float", 9),
+    ],
+)
+def test_a_loop_costs_what_its_body_does_and_little_more(expression: str, type_: str, each: float) -> None:
+    work = amounts_of(profile_of(expression, type_))
+    assert work is not None
+    per_iteration = work.issued / (ITEMS * 1024)
+    # An addition, a comparison and a branch control the loop; unrolled four times it has a quarter of them.
+    assert each <= per_iteration <= each + 0.8
+
+
+def test_a_profile_without_classes_has_all_its_instructions() -> None:
+    counts = operation_counts({}, 1000.0)
+    assert counts["operations"] == 1000
+    assert sum(counts.values()) == 1000
+
+
+@pytest.mark.parametrize(
+    ("device", "rate"),  # Special functions of a unit in a clock
+    [
+        ("a100-sxm-80gb", 16),
+        ("rtx4090", 16),
+        ("rtx-a4000", 16),
+        ("h100-sxm", 16),
+        ("gtx1080", 32),
+        ("k40c", 32),
+    ],
+)
+def test_no_forecast_is_faster_than_the_unit_for_special_functions(device: str, rate: int) -> None:
+    profile = profile_of("native_sin(a)", "float")
+    sheets = sheets_of([device_named(device)])
+    arithmetic = terms(work_of([profile]), sheets)[0, 0, TERMS.index("arithmetic")]
+    units = min(sheets.units[0], ITEMS / 64)
+    floor_s = 1024 * ITEMS / (rate * units * sheets.clock[0])
+    assert floor_s <= arithmetic <= 1.1 * floor_s
