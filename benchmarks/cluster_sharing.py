@@ -81,10 +81,10 @@ def main() -> int:
 def predicted_slowdowns(folder: Path, device: str | None, cache: Path | None) -> Slowdowns:
     """Slowdowns of all pairs, true and predicted by a model that was not fitted to the pair."""
     runs = of_one_device(co_runs(read_dataset(folder)), device)
-    truth = Truth.of(runs.bags)
+    truth = Truth.of(runs.mixes)
     predicted = known_pairs(runs, models_named([DEFAULT_MODEL])[0], truth, 0, cache=cache)
     true = np.where(np.isnan(truth.slowdown), np.inf, truth.slowdown)
-    return Slowdowns(tuple(each.name for each in truth.solos), true, predicted.slowdown)
+    return Slowdowns(tuple(each.name for each in truth.isolated_runs), true, predicted.slowdown)
 
 
 def _throughputs(

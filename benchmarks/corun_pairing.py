@@ -33,7 +33,7 @@ from benchmarks.pair_experiment import (
 from benchmarks.table import text_table
 from benchmarks.verdict import Verdict
 from crosscast.arrays import Reals
-from crosscast.data.corun import CoRuns, Solo, co_runs
+from crosscast.data.corun import CoRuns, IsolatedRun, co_runs
 from crosscast.data.dataset import read_dataset
 from crosscast.decide.colocation import choose_colocation
 from crosscast.evaluation.corun.evaluation import of_one_device, out_of_fold_errors
@@ -58,7 +58,7 @@ def main() -> int:
     options = _options()
     runs = of_one_device(co_runs(read_dataset(options.dataset)), options.device)
     model = models_named([options.model])[0]
-    truth = Truth.of(runs.bags)
+    truth = Truth.of(runs.mixes)
     shares = {name: _shares(runs, truth, name, options) for name in (_CONSTANT, model.name)}
     rows = [
         [name, *case, f"{found.mean():.2f}", "{:.2f} to {:.2f}".format(*_interval(found, options.seed))]
@@ -72,7 +72,7 @@ def main() -> int:
         _judge(case, least, shares[model.name][case], shares[_CONSTANT][case])
         for case, least in _ASKED.items()
     ]
-    verdicts.append(_pairing_time(runs, model, truth.solos, options.seed))
+    verdicts.append(_pairing_time(runs, model, truth.isolated_runs, options.seed))
     print(*verdicts, sep="\n")
     return 1 if any(verdict.met is False for verdict in verdicts) else 0
 
@@ -81,7 +81,7 @@ def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.corun_pairing", description=__doc__)
     parser.add_argument("dataset", type=Path, help="folder of a dataset of pairs")
     parser.add_argument("--model", default=DEFAULT_MODEL, choices=list(MODELS))
-    parser.add_argument("--device", help="key of a device; by default the one with the most bags")
+    parser.add_argument("--device", help="key of a device; by default the one with the most mixes")
     parser.add_argument("--jobs", type=int, default=100, help="jobs of a repeat")
     parser.add_argument("--repeats", type=int, default=56)
     parser.add_argument("--seed", type=int, default=0)
@@ -123,21 +123,25 @@ def _judge(case: tuple[str, str], least: float, own: Reals, constant: Reals) -> 
     )
 
 
-def _pairing_time(runs: CoRuns, model: CoRunModel, solos: Sequence[Solo], seed: int) -> Verdict:
+def _pairing_time(
+    runs: CoRuns, model: CoRunModel, isolated_runs: Sequence[IsolatedRun], seed: int
+) -> Verdict:
     """Pair jobs of which none is like another, with a model that was kept and is read again."""
     with one_thread("pairing jobs"), tempfile.TemporaryDirectory() as folder:
         predictor = model.fit(runs, seed)
         errors = {KNOWN: out_of_fold_errors(runs, model.refit(predictor), "leave-mix-out", seed)}
-        card = CoRunCard(model.name, seed, runs.bags[0].device, "{}", (2,), runs.applications, None, {}, {})
+        card = CoRunCard(model.name, seed, runs.mixes[0].device, "{}", (2,), runs.applications, None, {}, {})
         TrainedCoRunModel(card, FittedCoRun(predictor, errors)).save(folder)
         random = np.random.default_rng(seed)
         jobs = [
             replace(
-                solo,
-                size=f"{solo.size} {number}",
-                features={name: value * random.uniform(0.9, 1.1) for name, value in solo.features.items()},
+                isolated_run,
+                size=f"{isolated_run.size} {number}",
+                features={
+                    name: value * random.uniform(0.9, 1.1) for name, value in isolated_run.features.items()
+                },
             )
-            for number, solo in enumerate(itertools.islice(itertools.cycle(solos), _JOBS))
+            for number, isolated_run in enumerate(itertools.islice(itertools.cycle(isolated_runs), _JOBS))
         ]
         lengths = np.exp(random.standard_normal(_JOBS)).tolist()
         trained = load_model(folder, "corun")

@@ -34,7 +34,7 @@ def main() -> int:
     parser.add_argument("--device")
     options = parser.parse_args()
     dataset, kinds = dataset_named(options.dataset), dict[str, Flags]()
-    if dataset.bags.num_rows:
+    if dataset.mixes.num_rows:
         warned, held = of_mixes(of_one_device(co_runs(dataset), options.device))
     else:
         warned, held, once = of_times(grid_of(dataset))
@@ -54,10 +54,12 @@ def of_mixes(runs: CoRuns) -> tuple[Flags, Flags]:
     evaluation = evaluate_corun(runs, models_named([CORUN_MODEL]))
     warned = []
     for fold in evaluation.folds:
-        known = {run.key: run for mix in with_mixes(runs, fold.train).bags for run in mix.solos}.values()
+        known = {
+            run.key: run for mix in with_mixes(runs, fold.train).mixes for run in mix.isolated_runs
+        }.values()
         ranges = Traits.of([*known]).ranges([*known])
-        for mix in with_mixes(runs, fold.test).bags:
-            said = bool(outside_sentences(mix.solos, ranges))
+        for mix in with_mixes(runs, fold.test).mixes:
+            said = bool(outside_sentences(mix.isolated_runs, ranges))
             warned += [said] * int(np.isfinite(measured([mix], "slowdown")).sum())
     scored = evaluation.results[0].scored
     assert scored is not None

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from crosscast.arrays import Flags, Integers, Reals
-from crosscast.data.corun import Bag, CoRuns, Solo
+from crosscast.data.corun import CoRuns, IsolatedRun, MeasuredMix
 from crosscast.decide.colocation_gains import (
     ERROR_SAMPLES,
     JointErrors,
@@ -46,23 +46,23 @@ EQUAL, LOGNORMAL = "equal", "lognormal"
 class Truth:
     """What was measured of all pairs of ``t`` inputs."""
 
-    solos: tuple[Solo, ...]  # The inputs, sorted by their keys
+    isolated_runs: tuple[IsolatedRun, ...]  # The inputs, sorted by their keys
     # Slowdown of each (row) beside each (column); not a number where they did not fit, of shape `(t, t)`
     slowdown: Reals
 
     @classmethod
-    def of(cls, bags: Sequence[Bag]) -> Truth:
-        """From bags of one device; those of more than two do not matter."""
-        pairs = [bag for bag in bags if len(bag.members) == 2]
-        found = {solo.key: solo for bag in pairs for solo in bag.solos}
+    def of(cls, mixes: Sequence[MeasuredMix]) -> Truth:
+        """From mixes of one device; those of more than two do not matter."""
+        pairs = [mix for mix in mixes if len(mix.members) == 2]
+        found = {isolated_run.key: isolated_run for mix in pairs for isolated_run in mix.isolated_runs}
         keys = sorted(found)
         place = {key: number for number, key in enumerate(keys)}
         logs = np.zeros((len(keys), len(keys)))
         counts = np.zeros_like(logs)
-        for bag in pairs:
-            first, second = (place[solo.key] for solo in bag.solos)
-            slow = [np.nan if member.slowdown is None else member.slowdown for member in bag.members]
-            if bag.failed or (np.isnan(slow).any() and bag.fits is not False):
+        for mix in pairs:
+            first, second = (place[isolated_run.key] for isolated_run in mix.isolated_runs)
+            slow = [np.nan if member.slowdown is None else member.slowdown for member in mix.members]
+            if mix.failed or (np.isnan(slow).any() and mix.fits is not False):
                 continue
             for one, other, value in ((first, second, slow[0]), (second, first, slow[1])):
                 logs[one, other] += np.log(value)
@@ -70,7 +70,7 @@ class Truth:
         if not keys or (counts == 0).any():
             missing = [found[keys[place]].name for place in np.argwhere(counts == 0)[:1].ravel().tolist()]
             which = f"none of {' and '.join(missing)}" if missing else "none"
-            raise InputError(f"bags: expected all pairs of inputs, measured, found {which}")
+            raise InputError(f"mixes: expected all pairs of inputs, measured, found {which}")
         return cls(tuple(found[key] for key in keys), np.exp(logs / counts))
 
     def gain(self, kinds: Integers, lengths: Reals) -> Reals:
@@ -107,17 +107,17 @@ class PredictedPairs:
     def put(
         self,
         truth: Truth,
-        bags: Sequence[Bag],
+        mixes: Sequence[MeasuredMix],
         slowdowns: Reals,
         fits: Reals,
         errors: CoRunResiduals,
         number: int,
     ) -> None:
         """Put in pairs that were left out, with the number of their set of errors."""
-        place = {solo.key: place for place, solo in enumerate(truth.solos)}
+        place = {isolated_run.key: place for place, isolated_run in enumerate(truth.isolated_runs)}
         spreads = errors.spread(np.log(slowdowns)).reshape(-1, 2)
-        for row, (bag, slow) in enumerate(zip(bags, slowdowns.reshape(-1, 2), strict=True)):
-            first, second = (place[solo.key] for solo in bag.solos)
+        for row, (mix, slow) in enumerate(zip(mixes, slowdowns.reshape(-1, 2), strict=True)):
+            first, second = (place[isolated_run.key] for isolated_run in mix.isolated_runs)
             for member, pair in enumerate(((first, second), (second, first))):
                 self.slowdown[pair], self.spread[pair] = slow[member], spreads[row, member]
                 self.fits[pair], self.chosen[pair] = fits[row], number
@@ -140,14 +140,14 @@ def share_kept(
     shares = []
     for repeat in range(repeats):
         random = np.random.default_rng((seed, repeat))
-        kinds = random.integers(len(truth.solos), size=jobs)
+        kinds = random.integers(len(truth.isolated_runs), size=jobs)
         times = np.exp(random.standard_normal(jobs)) if lengths == LOGNORMAL else np.ones(jobs)
         gain = truth.gain(kinds, times)
         # The mean of all pairings: each pair is in one of jobs - 1.
         by_lot = float(np.triu(gain, 1).sum()) / (jobs - 1)
         best = _gained(gain, gain) - by_lot
         if best <= 0:
-            raise InputError("bags: expected pairs by which something is gained, found none")
+            raise InputError("mixes: expected pairs by which something is gained, found none")
         weights = predicted[repeat % len(predicted)].weights(kinds, times)
         shares.append((_gained(weights, gain) - by_lot) / best)
     return np.array(shares)
@@ -163,7 +163,7 @@ def _pair_gains(kinds: Integers, lengths: Reals, slowdown: Reals) -> Reals:
     return pair_gain(np.stack([times, times.T], axis=-1), np.stack([both, both.T], axis=-1))
 
 
-_BAGS, _BENCHMARKS = "leave-mix-out", "leave-benchmark-out"
+_MIXES, _BENCHMARKS = "leave-mix-out", "leave-benchmark-out"
 
 
 def known_pairs(
@@ -180,11 +180,11 @@ def known_pairs(
 
     The errors that are drawn for a pair are those of the other folds.
     """
-    folds = folds_of(co_runs.bags, _BAGS, seed)
-    tasks = [CoRunTask(model, fold, seed, _BAGS, 0, None) for fold in folds]
+    folds = folds_of(co_runs.mixes, _MIXES, seed)
+    tasks = [CoRunTask(model, fold, seed, _MIXES, 0, None) for fold in folds]
     answers = answers_of(co_runs, tasks, progress=progress, cache=cache, jobs=jobs)
-    bags = [[co_runs.bags[place] for place in fold.test.tolist()] for fold in folds]
-    errors = _errors(folds, bags, answers)
+    mixes = [[co_runs.mixes[place] for place in fold.test.tolist()] for fold in folds]
+    errors = _errors(folds, mixes, answers)
     shape = truth.slowdown.shape
     slowdown, fits, spread = (np.full(shape, np.nan) for _ in range(3))
     relative = np.zeros((len(folds), 2 * ERROR_SAMPLES, 2))
@@ -192,7 +192,7 @@ def known_pairs(
     for number, answer in enumerate(answers):
         others = _where(errors, errors.group != number)
         result.relative[number] = JointErrors.of(others).sample(2, ERROR_SAMPLES, seed)
-        result.put(truth, bags[number], answer["slowdown"], answer[FITS], others, number)
+        result.put(truth, mixes[number], answer["slowdown"], answer[FITS], others, number)
     return result
 
 
@@ -213,41 +213,41 @@ def unseen_pairs(
     out in turn.
     """
     found = []
-    for fold in folds_of(co_runs.bags, _BENCHMARKS, seed):
+    for fold in folds_of(co_runs.mixes, _BENCHMARKS, seed):
         rest = with_mixes(co_runs, fold.train)
-        bags = [co_runs.bags[place] for place in fold.test.tolist()]
+        mixes = [co_runs.mixes[place] for place in fold.test.tolist()]
         with one_thread("pairing jobs"):
             predictor = model.fit(rest, seed)
-            answer = predictor.predict([bag.solos for bag in bags])
+            answer = predictor.predict([mix.isolated_runs for mix in mixes])
             refit = model.refit(predictor)
             errors = out_of_fold_errors(rest, refit, _BENCHMARKS, seed)["slowdown"]
         known = known_pairs(rest, refit, truth, seed, progress=progress, cache=cache, jobs=jobs)
         own = JointErrors.of(errors).sample(2, ERROR_SAMPLES, seed)[None]
         result = replace(known, relative=np.concatenate([known.relative, own]))
-        result.put(truth, bags, np.concatenate(answer.slowdown), answer.fits, errors, len(known.relative))
+        result.put(truth, mixes, np.concatenate(answer.slowdown), answer.fits, errors, len(known.relative))
         found.append(result)
     return found
 
 
 def _errors(
-    folds: Sequence[Fold], bags: Sequence[Sequence[Bag]], answers: Sequence[dict[str, Reals]]
+    folds: Sequence[Fold], mixes: Sequence[Sequence[MeasuredMix]], answers: Sequence[dict[str, Reals]]
 ) -> CoRunResiduals:
     """Errors of slowdowns on what each fold holds out."""
     rows: list[list[Reals]] = []
-    for number, (fold, tested, answer) in enumerate(zip(folds, bags, answers, strict=True)):
+    for number, (fold, tested, answer) in enumerate(zip(folds, mixes, answers, strict=True)):
         found = np.log(answer["slowdown"])
         errors = found - np.log(measured(tested, "slowdown"))
-        mix = fold.test[mix_of_rows([len(bag.members) for bag in tested], "slowdown")]
+        mix = fold.test[mix_of_rows([len(mix.members) for mix in tested], "slowdown")]
         known = np.isfinite(errors)
         group = np.full(int(known.sum()), number)
         rows.append([errors[known], group, mix[known], found[known]])
-    errors, group, bag, value = (np.concatenate(each) for each in zip(*rows, strict=True))
-    return CoRunResiduals(errors, group, tuple(fold.held_out for fold in folds), bag, value)
+    errors, group, mix, value = (np.concatenate(each) for each in zip(*rows, strict=True))
+    return CoRunResiduals(errors, group, tuple(fold.held_out for fold in folds), mix, value)
 
 
 def _where(errors: CoRunResiduals, chosen: Flags) -> CoRunResiduals:
-    bag, value = errors.mix, errors.log_value
-    assert bag is not None and value is not None
+    mix, value = errors.mix, errors.log_value
+    assert mix is not None and value is not None
     return CoRunResiduals(
-        errors.log_error[chosen], errors.group[chosen], errors.groups, bag[chosen], value[chosen]
+        errors.log_error[chosen], errors.group[chosen], errors.groups, mix[chosen], value[chosen]
     )

@@ -21,7 +21,7 @@ import numpy as np
 from benchmarks.table import text_table
 from benchmarks.verdict import Verdict
 from crosscast.arrays import Reals
-from crosscast.data.corun import Bag, CoRuns, co_runs
+from crosscast.data.corun import CoRuns, MeasuredMix, co_runs
 from crosscast.data.dataset import dataset_named
 from crosscast.evaluation.corun.evaluation import folds_of, measured, of_one_device, predicted, with_mixes
 from crosscast.evaluation.loop import one_thread
@@ -44,7 +44,7 @@ def main() -> int:
     parser.add_argument("--device", help="of mixes: by default that of the most")
     options = parser.parse_args()
     dataset = dataset_named(options.dataset)
-    if dataset.bags.num_rows:
+    if dataset.mixes.num_rows:
         return _of_mixes(of_one_device(co_runs(dataset), options.device))
     grid = grid_of(dataset)
     groups, model = grid.profiles.groups("application"), model_named(DEFAULT_MODEL)
@@ -79,17 +79,19 @@ def _of_mixes(runs: CoRuns) -> int:
     found: dict[int, list[Reals]] = {count: [] for count in _COUNTS}
     model, random = Process(), np.random.default_rng(0)
     with one_thread("fitting a model"):
-        for fold in folds_of(runs.bags, "leave-benchmark-out", 0):
+        for fold in folds_of(runs.mixes, "leave-benchmark-out", 0):
             name, (train, test) = fold.held_out, (with_mixes(runs, each) for each in (fold.train, fold.test))
             predictor = model.fit(train, 0)
-            slowed = [mix for mix in test.bags if all(each.slowdown for each in mix.members)]
-            kept = {tuple(sorted(run.name for run in mix.solos)): mix for mix in slowed if not mix.failed}
+            slowed = [mix for mix in test.mixes if all(each.slowdown for each in mix.members)]
+            kept = {
+                tuple(sorted(run.name for run in mix.isolated_runs)): mix for mix in slowed if not mix.failed
+            }
             mixes = list(kept.values())
-            free = [mix for mix in mixes if [run.application for run in mix.solos].count(name) == 1]
+            free = [mix for mix in mixes if [run.application for run in mix.isolated_runs].count(name) == 1]
             if predictor.slowdowns.learned is None or len(free) <= max(_COUNTS):
                 print(f"{name}: left out (few mixes, or a model that is the mean)", file=sys.stderr)
                 continue
-            whole, among = ([mix.solos for mix in each] for each in (mixes, free))
+            whole, among = ([mix.isolated_runs for mix in each] for each in (mixes, free))
             named = suggest_mixes(predictor.slowdowns, max(_COUNTS), whole, among, 1.0).mixes
             order = [free[among.index(mix)] for mix in named]
             print(f"{name}: {'; '.join(mix.name for mix in order[:3])}", file=sys.stderr)
@@ -107,14 +109,14 @@ def _of_mixes(runs: CoRuns) -> int:
 
 
 def _error(
-    predictor: CoRunProcessPredictor, mixes: Sequence[Bag], probes: Sequence[Bag]
+    predictor: CoRunProcessPredictor, mixes: Sequence[MeasuredMix], probes: Sequence[MeasuredMix]
 ) -> tuple[float, float]:
     """Mean absolute error of slowdowns in the mixes that are no probes, with and without these."""
     rest = [mix for mix in mixes if mix not in probes]
     true = measured(rest, "slowdown")
     told = replace(predictor, slowdowns=with_measured(predictor.slowdowns, probes))
     after, before = (
-        predicted(each.predict([mix.solos for mix in rest]), "slowdown") for each in (told, predictor)
+        predicted(each.predict([mix.isolated_runs for mix in rest]), "slowdown") for each in (told, predictor)
     )
     return float(np.abs(after / true - 1).mean()), float(np.abs(before / true - 1).mean())
 

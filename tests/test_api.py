@@ -99,7 +99,7 @@ def test_times_are_predicted_by_a_trained_model(datasets: dict[str, Dataset]) ->
     [
         ({"question": "power"}, "question: expected one of time, relative, configuration, corun"),
         ({"models": ["magic"]}, "models: expected all or some of device-mean"),
-        ({"folds": "leave-bag-out"}, "folds: expected one of leave-application-out"),
+        ({"folds": "leave-mix-out"}, "folds: expected one of leave-application-out"),
         ({"jobs": 0, "models": ["device-mean"]}, "jobs: expected at least 1, found 0"),
         ({"seed": -1, "models": ["device-mean"]}, "seed: expected a number from 0"),
     ],

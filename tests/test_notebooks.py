@@ -59,7 +59,7 @@ def test_a_dataset_shows_its_tables() -> None:
     text = dataset._repr_html_()
     assert f"<caption>Dataset {dataset.label}</caption>" in text
     assert f'<td>records</td><td style="text-align: right">{dataset.records.num_rows}</td>' in text
-    assert "solos" not in text
+    assert "isolated_runs" not in text
 
 
 def test_a_schedule_shows_its_jobs() -> None:

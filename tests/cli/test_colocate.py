@@ -39,10 +39,10 @@ def test_the_two_longest_share_and_the_third_runs_alone(
 def test_json_names_files_and_has_everything(files: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(asked(files, "--json", "--max-slowdown", "1.5", "--conservative")) == 0
     plan = json.loads(capsys.readouterr().out)
-    (bag,) = plan["shared"]
-    assert [each["job"] for each in bag["jobs"]] == files[1:]
-    assert bag["together_s"] + bag["gain_s"]["value"] == pytest.approx(5.0)
-    assert bag["jobs"][0]["slowdown"]["low"] < 1.25 < bag["jobs"][0]["slowdown"]["high"]
+    (mix,) = plan["shared"]
+    assert [each["job"] for each in mix["jobs"]] == files[1:]
+    assert mix["together_s"] + mix["gain_s"]["value"] == pytest.approx(5.0)
+    assert mix["jobs"][0]["slowdown"]["low"] < 1.25 < mix["jobs"][0]["slowdown"]["high"]
     assert plan["alone"][0]["job"] == files[0]
     assert plan["alone"][0]["no_partner"] == {"taken": 2}
     assert plan["time_s"]["value"] + plan["gain_s"]["value"] == pytest.approx(plan["one_after_another_s"])
@@ -53,8 +53,8 @@ def test_lengths_take_the_place_of_times_in_profiles(
     files: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(asked(files, "--json", "--lengths", "9,1,9")) == 0
-    (bag,) = json.loads(capsys.readouterr().out)["shared"]
-    assert [each["job"] for each in bag["jobs"]] == [files[0], files[2]]
+    (mix,) = json.loads(capsys.readouterr().out)["shared"]
+    assert [each["job"] for each in mix["jobs"]] == [files[0], files[2]]
 
 
 def test_the_same_file_twice_is_two_jobs(files: list[str], capsys: pytest.CaptureFixture[str]) -> None:

@@ -10,25 +10,25 @@ from typing import Any
 import pytest
 
 from crosscast.cli import main
-from crosscast.data.corun import Bag, Solo
+from crosscast.data.corun import IsolatedRun, MeasuredMix
 from crosscast.data.dataset import write_dataset
 from crosscast.data.isolated_runs import write_profile
 from crosscast.prediction.store import CARD
 from support import tables as rows
 from support.commands import Command, Output
-from support.mixes import NAMES, counted_co_runs, made_solo, measured_mixes, other_time
+from support.mixes import NAMES, counted_co_runs, make_isolated_run, measured_mixes, other_time
 
 COMMAND = Command()
 answer, refusal = COMMAND.answer, COMMAND.refusal
 
 
 QUICK = ("--model", "process-alone", "--jobs", "1")
-SOLOS = [made_solo(name) for name in NAMES[:5]]
+ISOLATED_RUNS = [make_isolated_run(name) for name in NAMES[:5]]
 
 
 @pytest.fixture(scope="module")
 def dataset(tmp_path_factory: pytest.TempPathFactory) -> str:
-    folder = tmp_path_factory.mktemp("dataset") / "bags"
+    folder = tmp_path_factory.mktemp("dataset") / "mixes"
     write_dataset(measured_mixes(), folder)
     return str(folder)
 
@@ -42,12 +42,14 @@ def model(dataset: str, tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.fixture
 def profiles(tmp_path: Path) -> list[str]:
-    return [written(solo, tmp_path) for solo in (*SOLOS[:2], made_solo("new"))]
+    return [
+        written(isolated_run, tmp_path) for isolated_run in (*ISOLATED_RUNS[:2], make_isolated_run("new"))
+    ]
 
 
-def written(solo: Solo, folder: Path) -> str:
-    path = folder / f"{solo.application}.json"
-    write_profile(solo, {"type": "cpu"}, path)
+def written(isolated_run: IsolatedRun, folder: Path) -> str:
+    path = folder / f"{isolated_run.application}.json"
+    write_profile(isolated_run, {"type": "cpu"}, path)
     return str(path)
 
 
@@ -55,7 +57,7 @@ def test_training_prints_what_the_card_says(capsys: Output, dataset: str, tmp_pa
     assert main(["train", "corun", dataset, *QUICK, "--out", str(tmp_path / "co")]) == 0
     shown = capsys.readouterr().out
     assert (
-        "process-alone, trained on bags: 15 mixes of 2 of 5 applications (bfs, cfd, crc, csr, dwt) on cpu."
+        "process-alone, trained on mixes: 15 mixes of 2 of 5 applications (bfs, cfd, crc, csr, dwt) on cpu."
         in shown
     )
     for words in ("mean (baseline)", "sum (baseline)", "slowdown", "power", "Each application was left out"):
@@ -68,7 +70,7 @@ def test_json_of_training_is_the_card(capsys: Output, dataset: str, tmp_path: Pa
     assert found.pop("target") == card["question"] == "corun"
     assert found == {name: card[name] for name in found}
     assert found["memory_bytes"] == 1 << 34
-    assert (found["training"]["bags"], found["training"]["failed_bags"]) == (15, 1)
+    assert (found["training"]["mixes"], found["training"]["failed_mixes"]) == (15, 1)
 
 
 def test_json_of_a_prediction_has_what_a_check_reads(capsys: Output, model: str, profiles: list[str]) -> None:
@@ -81,7 +83,7 @@ def test_json_of_a_prediction_has_what_a_check_reads(capsys: Output, model: str,
     assert outside.startswith("outside of what the model was trained on in: utilisation of new small")
     assert larger.startswith("3 applications at once")
     assert found["model"]["name"] == "process-alone"
-    assert found["serial_s"] == pytest.approx(sum(each["time_s"] for each in found["bag"]))
+    assert found["serial_s"] == pytest.approx(sum(each["time_s"] for each in found["mix"]))
 
 
 def test_mixes_to_measure_are_named_and_what_was_measured_counts(
@@ -150,13 +152,13 @@ def test_a_person_sees_times_slowdowns_power_and_how_sure_it_is(
 def test_evaluating_prints_one_json_object_with_what_a_check_reads(capsys: Output, dataset: str) -> None:
     words = ("--models", "process-alone", "--jobs", "1", "--probes", "0,1")
     found = answer(capsys, "evaluate", "corun", dataset, "--folds", "leave-benchmark-out", *words)
-    keys = {"model", "split", "bag_size", "quantity", "mape", "coverage", "auc"}
+    keys = {"model", "split", "mix_size", "quantity", "mape", "coverage", "auc"}
     assert all(keys <= set(each) for each in found["results"])
     assert {each["model"] for each in found["results"]} == {"process-alone", "mean", "sum"}
     assert {each["split"] for each in found["results"]} == {"leave-benchmark-out"}
     assert {each["probes"] for each in found["results"]} == {0, 1}
-    assert {each["bag_size"] for each in found["results"]} == {None, 2}
-    assert (found["bags"], found["failed_bags"]) == (15, 1)
+    assert {each["mix_size"] for each in found["results"]} == {None, 2}
+    assert (found["mixes"], found["failed_mixes"]) == (15, 1)
 
 
 def test_a_person_sees_how_good_models_are(capsys: Output, dataset: str) -> None:
@@ -175,30 +177,30 @@ def test_a_person_sees_how_good_models_are(capsys: Output, dataset: str) -> None
 CO_RUNS = counted_co_runs((2,))
 
 
-def rows_of(bag: Bag) -> Iterator[dict[str, Any]]:
-    for place, member in enumerate(bag.members):
-        (row,) = rows.bag(member.slowdown, name=bag.name, device=bag.device, bag_time_s=bag.time_s)
-        solo = member.solo
-        yield {**row, "position": place, "application": solo.application, "size": solo.size}
+def rows_of(mix: MeasuredMix) -> Iterator[dict[str, Any]]:
+    for place, member in enumerate(mix.members):
+        (row,) = rows.mix(member.slowdown, name=mix.name, device=mix.device, mix_time_s=mix.time_s)
+        isolated_run = member.isolated_run
+        yield {**row, "position": place, "application": isolated_run.application, "size": isolated_run.size}
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A dataset with the same bags on two devices."""
+    """A dataset with the same mixes on two devices."""
     folder = tmp_path_factory.mktemp("data") / "both"
-    solos = [
-        rows.solo(
+    isolated_runs = [
+        rows.isolated_run(
             each.application,
             size=each.size,
             device=each.device,
             time_s=each.time_s,
             features=dict(each.features),
         )
-        for each in CO_RUNS.solos
+        for each in CO_RUNS.isolated_runs
     ]
-    bags = [row for bag in CO_RUNS.bags for row in rows_of(bag)]
+    mixes = [row for mix in CO_RUNS.mixes for row in rows_of(mix)]
     devices = [rows.device("cpu"), rows.device("other")]
-    write_dataset(rows.dataset(devices=devices, solos=solos, bags=bags), folder)
+    write_dataset(rows.dataset(devices=devices, isolated_runs=isolated_runs, mixes=mixes), folder)
     return folder
 
 
@@ -217,9 +219,9 @@ def test_a_card_is_made_and_profiles_on_one_device_tell_of_the_other(
     words = ["train", "corun", str(folder), "--device", "cpu", "--model", "published-linear"]
     assert main([*words, "--out", str(model), "--jobs", "1"]) == 0
     profiles = []
-    for solo in CO_RUNS.bags[1].solos:
-        profiles.append(str(tmp_path / f"{solo.application}.json"))
-        write_profile(solo, rows.device("cpu"), profiles[-1])
+    for isolated_run in CO_RUNS.mixes[1].isolated_runs:
+        profiles.append(str(tmp_path / f"{isolated_run.application}.json"))
+        write_profile(isolated_run, rows.device("cpu"), profiles[-1])
     capsys.readouterr()
     assert main(["predict", "corun", *profiles, "--model", str(model), "--json"]) == 0
     here = json.loads(capsys.readouterr().out)

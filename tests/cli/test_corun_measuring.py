@@ -66,9 +66,9 @@ def test_a_profile_is_shown_and_written(tmp_path: Path, capfd: Output) -> None:
     ]
     assert f"stressors on {CPU.id}: low " in output.out
     assert f"wrote {out}" in output.err
-    solo = read_profile(out).solo
-    assert (solo.name, solo.device) == ("gem tiny", CPU.key)
-    assert {"fairness_low", "fairness_medium", "fairness_high", "mix_fp"} <= set(solo.features)
+    isolated_run = read_profile(out).isolated_run
+    assert (isolated_run.name, isolated_run.device) == ("gem tiny", CPU.key)
+    assert {"fairness_low", "fairness_medium", "fairness_high", "mix_fp"} <= set(isolated_run.features)
 
 
 @pytest.mark.system
@@ -82,7 +82,7 @@ def test_a_launch_file_can_be_profiled_and_its_file_is_named_after_it(
     assert (found["application"], found["size"], found["file"]) == ("k", "given", "k.json")
     assert set(found["microbenchmarks"]["levels"]) == {"low", "medium", "high"}
     assert not any(name.startswith("mix_") for name in found["features"])
-    assert read_profile(launch_file.with_name("k.json")).solo.features == found["features"]
+    assert read_profile(launch_file.with_name("k.json")).isolated_run.features == found["features"]
 
 
 @pytest.mark.system
@@ -98,9 +98,9 @@ def test_a_campaign_fills_a_dataset_and_goes_on_where_it_was(tmp_path: Path, cap
     assert main([*words, "--mixes", "2,3", "--json"]) == 0
     found = json.loads(capfd.readouterr().out)
     assert (found["done"], found["kept"], found["failed"]) == (1, 3, [])
-    bags = co_runs(read_dataset(tmp_path / "set")).bags
-    assert len(bags) == 2
-    assert all(member.slowdown for bag in bags for member in bag.members)
+    mixes = co_runs(read_dataset(tmp_path / "set")).mixes
+    assert len(mixes) == 2
+    assert all(member.slowdown for mix in mixes for member in mix.members)
 
 
 @pytest.mark.parametrize(("most", "hinted"), [([], True), (["--most-mixes", "500"], False)])

@@ -96,14 +96,16 @@ def with_configurations_and_power() -> Dataset:
 
 
 def of_co_running() -> Dataset:
-    mix = rows.bag(1.2, None, fits=1, name="pair")
+    mix = rows.mix(1.2, None, fits=1, name="pair")
     mix[1] |= {"application": "lud", "failure": "out of memory"}
-    found: Dataset = rows.dataset(solos=[rows.solo(), rows.solo("lud")], bags=mix)
+    found: Dataset = rows.dataset(isolated_runs=[rows.isolated_run(), rows.isolated_run("lud")], mixes=mix)
     return found
 
 
 def measured_and_of_co_running() -> Dataset:
-    found: Dataset = rows.dataset(records=[rows.record()], sessions=[rows.session()], solos=[rows.solo()])
+    found: Dataset = rows.dataset(
+        records=[rows.record()], sessions=[rows.session()], isolated_runs=[rows.isolated_run()]
+    )
     return found
 
 
@@ -143,8 +145,8 @@ def test_json_says_the_same(tmp_path: Path, capsys: Output) -> None:
 def test_json_of_co_running_counts_isolated_runs_and_mixes(tmp_path: Path, capsys: Output) -> None:
     write_dataset(of_co_running(), tmp_path / "corun")
     found = describe.answer(capsys, tmp_path / "corun")["corun"]
-    assert found["solos"] == [{"device": "cpu", "solos": 2, "failed": 0}]
-    assert found["bags"] == [
-        {"device": "cpu", "members": 2, "bags": 1, "configurations": 1, "not_fitting": 0, "failed": 1}
+    assert found["isolated_runs"] == [{"device": "cpu", "isolated_runs": 2, "failed": 0}]
+    assert found["mixes"] == [
+        {"device": "cpu", "members": 2, "mixes": 1, "configurations": 1, "not_fitting": 0, "failed": 1}
     ]
     assert [failure["configuration"] for failure in found["failed"]] == [{}]

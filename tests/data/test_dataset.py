@@ -37,7 +37,7 @@ from crosscast.data.dataset import (
 from crosscast.data.description import describe
 from crosscast.data.files import locked
 from crosscast.data.profiles import PROFILES
-from crosscast.data.schema import BAGS, DEVICES, ENERGY, RECORDS, SESSIONS, SOLOS, Schema
+from crosscast.data.schema import DEVICES, ENERGY, ISOLATED_RUNS, MIXES, RECORDS, SESSIONS, Schema
 from crosscast.data.table import Table, notes_of, table_of
 from crosscast.errors import EnvironmentFault, InputError
 from crosscast.kernel import Program
@@ -51,8 +51,8 @@ FULL = rows.dataset(
     records=[rows.record(), rows.record(1, [2e-3, 3e-3])],
     energies=[rows.energy()],
     sessions=[rows.session()],
-    solos=[rows.solo(), rows.solo("lud")],
-    bags=rows.bag(1.2, 1.5, application="lud"),
+    isolated_runs=[rows.isolated_run(), rows.isolated_run("lud")],
+    mixes=rows.mix(1.2, 1.5, application="lud"),
 )
 
 
@@ -77,7 +77,10 @@ def put(folder: Path, schema: Schema, name: str, *cells: rows.Row) -> None:
 
 
 def test_a_dataset_is_shown_by_its_label_and_numbers_of_rows() -> None:
-    expected = "<Dataset 'made up': devices 1, profiles 3, records 2, energy 1, sessions 1, solos 2, bags 2>"
+    expected = (
+        "<Dataset 'made up': devices 1, profiles 3, records 2, energy 1, sessions 1, "
+        "isolated_runs 2, mixes 2>"
+    )
     assert repr(FULL) == expected
 
 
@@ -102,7 +105,7 @@ def test_a_folder_may_be_a_text(tmp_path: Path) -> None:
     assert contents(read_dataset(tmp_path / "new" / "folder")) == contents(mean_alone)
 
 
-@pytest.mark.parametrize("kept", ["profiles", "records", "solos", "bags"])
+@pytest.mark.parametrize("kept", ["profiles", "records", "isolated_runs", "mixes"])
 def test_a_table_without_rows_may_be_absent(tmp_path: Path, kept: str) -> None:
     write_dataset(FULL, tmp_path)
     needed = {"devices.parquet", f"{kept}.parquet"}
@@ -140,8 +143,8 @@ def test_equal_contents_are_equal_bytes_and_notes_stay(tmp_path: Path) -> None:
                 f"{table}: column 'device', row 1: expected a device of the table of devices, found gpu",
             )
             for table, cells in (
-                ("solos", [rows.solo(device="gpu")]),
-                ("bags", rows.bag(1.0, 1.5, device="gpu")),
+                ("isolated_runs", [rows.isolated_run(device="gpu")]),
+                ("mixes", rows.mix(1.0, 1.5, device="gpu")),
             )
         ),
         (
@@ -189,7 +192,8 @@ def test_what_is_no_dataset_is_refused(tmp_path: Path) -> None:
         ("file", "file: expected a folder with a dataset, found a file"),
         (
             "folder",
-            "folder: expected one of profiles.parquet, records.parquet, solos.parquet, bags.parquet of a ",
+            "folder: expected one of profiles.parquet, records.parquet, isolated_runs.parquet, "
+            "mixes.parquet of a ",
         ),
     ]:
         with pytest.raises(InputError, match=message):
@@ -228,17 +232,19 @@ def test_a_part_replaces_what_the_table_has_of_its_piece(tmp_path: Path) -> None
     assert found.energy.column("repeat").to_pylist() == [1]
 
 
-def test_a_bag_that_is_measured_again_replaces_all_rows_of_the_one_before(tmp_path: Path) -> None:
-    old = [*rows.bag(1.1, 1.2, 1.3), *rows.bag(1.4, 1.5, repeat=1), *rows.bag(1.6, 1.7, name="other")]
-    write_dataset(rows.dataset(solos=[rows.solo(), rows.solo("lud")], bags=old), tmp_path)
-    put(tmp_path, SOLOS, "sums", rows.solo(time_s=2.0))
-    put(tmp_path, BAGS, "pair", *rows.bag(2.1, 2.2))
+def test_a_mix_that_is_measured_again_replaces_all_rows_of_the_one_before(tmp_path: Path) -> None:
+    old = [*rows.mix(1.1, 1.2, 1.3), *rows.mix(1.4, 1.5, repeat=1), *rows.mix(1.6, 1.7, name="other")]
+    write_dataset(
+        rows.dataset(isolated_runs=[rows.isolated_run(), rows.isolated_run("lud")], mixes=old), tmp_path
+    )
+    put(tmp_path, ISOLATED_RUNS, "sums", rows.isolated_run(time_s=2.0))
+    put(tmp_path, MIXES, "pair", *rows.mix(2.1, 2.2))
     expected = [("other", 0, 0, 1.6), ("other", 0, 1, 1.7), ("pair", 0, 0, 2.1), ("pair", 0, 1, 2.2)]
     expected += [("pair", 1, 0, 1.4), ("pair", 1, 1, 1.5)]
     for _ in range(2):
         found = read_dataset(tmp_path)
-        assert cells(found.bags, "bag", "repeat", "position", "slowdown") == expected
-        assert cells(found.solos, "application", "time_s") == [("lud", 0.5), ("sums", 2.0)]
+        assert cells(found.mixes, "mix", "repeat", "position", "slowdown") == expected
+        assert cells(found.isolated_runs, "application", "time_s") == [("lud", 0.5), ("sums", 2.0)]
         merge_parts(tmp_path)
 
 
@@ -564,23 +570,27 @@ def found() -> CoRuns:
     return co_runs(dataset)
 
 
-def test_the_whole_suite_is_there_alone_and_in_bags_of_two_and_three(found: CoRuns) -> None:
+def test_the_whole_suite_is_there_alone_and_in_mixes_of_two_and_three(found: CoRuns) -> None:
     assert set(found.applications) == set(names())
-    assert {len(bag.members) for bag in found.bags} == {2, 3}
-    assert not any(bag.failed for bag in found.bags)
-    assert all(member.slowdown and member.solo.time_s for bag in found.bags for member in bag.members)
+    assert {len(mix.members) for mix in found.mixes} == {2, 3}
+    assert not any(mix.failed for mix in found.mixes)
+    assert all(
+        member.slowdown and member.isolated_run.time_s for mix in found.mixes for member in mix.members
+    )
 
 
 def test_everything_is_known_beside_the_microbenchmarks(found: CoRuns) -> None:
-    for solo in found.solos:
+    for isolated_run in found.isolated_runs:
         for level in ("low", "medium", "high"):
-            assert {f"{what}_{level}" for what in ("slowdown", "inflicted", "fairness")} <= set(solo.features)
+            assert {f"{what}_{level}" for what in ("slowdown", "inflicted", "fairness")} <= set(
+                isolated_run.features
+            )
 
 
 def test_it_was_made_from_the_problems_as_they_are_now() -> None:
     dataset = bundled_named(BUNDLED_CORUN)
     assert dataset is not None
-    for row in dataset.solos.to_pylist():
+    for row in dataset.isolated_runs.to_pylist():
         kind = application(row["application"])
         problem = json.loads(row["environment"])["problem"]
         assert problem["parameters"] == kind.fit(working_set(row["size"]))

@@ -12,12 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crosscast.data.corun import Solo
+from crosscast.data.corun import IsolatedRun
 from crosscast.data.isolated_runs import read_profile, write_profile
 from crosscast.errors import InputError
 from support.examples import examples
 
-SOLO = Solo(
+ISOLATED = IsolatedRun(
     "sums",
     "tiny",
     "cpu",
@@ -34,7 +34,7 @@ DEVICE = {"device": "cpu", "name": "the cpu", "type": "cpu", "cores": 4, "clock_
 def written(folder: Path, **fields: Any) -> Path:
     """A file with other fields; those that are ``...`` are left out."""
     path = folder / "a.json"
-    write_profile(SOLO, DEVICE, path)
+    write_profile(ISOLATED, DEVICE, path)
     content = json.loads(path.read_text()) | fields
     path.write_text(json.dumps({name: value for name, value in content.items() if value is not ...}))
     return path
@@ -48,20 +48,20 @@ def refusal(path: Path) -> str:
 
 
 def test_an_isolated_run_comes_back_with_what_is_known_of_its_device(tmp_path: Path) -> None:
-    write_profile(SOLO, {**DEVICE, "sources": "{}", "vendor": ""}, tmp_path / "a.json")
+    write_profile(ISOLATED, {**DEVICE, "sources": "{}", "vendor": ""}, tmp_path / "a.json")
     found = read_profile(tmp_path / "a.json")
-    assert found.solo == SOLO
+    assert found.isolated_run == ISOLATED
     assert found.device == {name: cell for name, cell in DEVICE.items() if cell is not None}
 
 
 def test_what_is_not_known_is_not_there(tmp_path: Path) -> None:
     path = tmp_path / "a.json"
-    bare = Solo("sums", "tiny", "cpu", None)
+    bare = IsolatedRun("sums", "tiny", "cpu", None)
     write_profile(bare, {}, path)
     assert json.loads(path.read_text()).keys() == {
         *("format", "version", "application", "size", "device", "configuration", "runs", "features"),
     }
-    assert read_profile(path).solo == bare
+    assert read_profile(path).isolated_run == bare
     assert read_profile(path).device == {"device": "cpu"}
 
 
@@ -79,16 +79,16 @@ texts = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=2
 def test_any_isolated_run_comes_back_and_has_one_file(
     name: str, time_s: float | None, features: dict[str, float], memory: int | None
 ) -> None:
-    solo = Solo(name, "tiny", "cpu", time_s, memory_bytes=memory, features=features)
-    backward = Solo(
+    isolated_run = IsolatedRun(name, "tiny", "cpu", time_s, memory_bytes=memory, features=features)
+    backward = IsolatedRun(
         name, "tiny", "cpu", time_s, memory_bytes=memory, features=dict(reversed(list(features.items())))
     )
     with tempfile.TemporaryDirectory() as folder:
         a, b = Path(folder) / "a.json", Path(folder) / "b.json"
-        write_profile(solo, DEVICE, a)
+        write_profile(isolated_run, DEVICE, a)
         write_profile(backward, dict(reversed(list(DEVICE.items()))), b)
         assert a.read_bytes() == b.read_bytes()
-        assert read_profile(a).solo == solo
+        assert read_profile(a).isolated_run == isolated_run
 
 
 @pytest.mark.parametrize(
@@ -144,7 +144,7 @@ def test_what_must_not_be_there_is_named(tmp_path: Path, fields: dict[str, Any],
     ("content", "reason"),
     [
         (b"", "Expecting value"),
-        (b'{"format": "crosscast solo', "Unterminated string"),
+        (b'{"format": "crosscast isolated', "Unterminated string"),
         (b"\xff\xfe", "'utf-8' codec can't decode"),
         (b"[" * 100_000, "recursion"),
         (b'{"time_s": NaN}', "NaN is no number"),
@@ -168,7 +168,7 @@ def test_another_json_value_is_refused(tmp_path: Path, content: str) -> None:
 
 def test_a_number_beyond_all_others_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "a.json"
-    write_profile(SOLO, DEVICE, path)
+    write_profile(ISOLATED, DEVICE, path)
     path.write_text(path.read_text().replace("0.25", "1e999"))
     assert "features.mix_mem: expected a number <= 1.79" in refusal(path)
 
@@ -181,25 +181,25 @@ def test_a_folder_no_file_and_a_file_of_any_length_are_refused(tmp_path: Path) -
 
 
 @pytest.mark.parametrize(
-    ("solo", "device", "message"),
+    ("isolated_run", "device", "message"),
     [
-        (Solo("sums", "tiny", "gpu", 1.0), DEVICE, "device: expected 'gpu', found 'cpu'"),
-        (Solo("sums", "tiny", "cpu", math.nan), DEVICE, "time_s: expected a number > 0.0, found NaN"),
+        (IsolatedRun("sums", "tiny", "gpu", 1.0), DEVICE, "device: expected 'gpu', found 'cpu'"),
+        (IsolatedRun("sums", "tiny", "cpu", math.nan), DEVICE, "time_s: expected a number > 0.0, found NaN"),
         (
-            Solo("sums", "tiny", "cpu", 1.0, features={"ipc": math.inf}),
+            IsolatedRun("sums", "tiny", "cpu", 1.0, features={"ipc": math.inf}),
             {},
             "features.ipc: expected a number",
         ),
-        (Solo("sums", "tiny", "cpu", 1.0, "[]"), {}, "configuration: expected an object of settings"),
+        (IsolatedRun("sums", "tiny", "cpu", 1.0, "[]"), {}, "configuration: expected an object of settings"),
     ],
 )
 def test_what_could_not_be_read_again_is_not_written(
-    tmp_path: Path, solo: Solo, device: dict[str, Any], message: str
+    tmp_path: Path, isolated_run: IsolatedRun, device: dict[str, Any], message: str
 ) -> None:
     path = tmp_path / "a.json"
     path.write_text("before")
     with pytest.raises(InputError) as caught:
-        write_profile(solo, device, path)
+        write_profile(isolated_run, device, path)
     assert str(caught.value).startswith(f"{path}: {message}")
     assert path.read_text() == "before"
     assert list(tmp_path.iterdir()) == [path]
@@ -208,7 +208,7 @@ def test_what_could_not_be_read_again_is_not_written(
 def test_a_file_that_cannot_be_written_leaves_nothing(tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
     with pytest.raises(InputError, match=r"folder: cannot write the isolated run \(Is a directory\)"):
-        write_profile(SOLO, DEVICE, tmp_path / "folder")
+        write_profile(ISOLATED, DEVICE, tmp_path / "folder")
     with pytest.raises(InputError, match="cannot write the isolated run"):
-        write_profile(SOLO, DEVICE, tmp_path / "none" / "a.json")
+        write_profile(ISOLATED, DEVICE, tmp_path / "none" / "a.json")
     assert [path.name for path in tmp_path.iterdir()] == ["folder"]

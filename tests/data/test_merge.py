@@ -12,7 +12,7 @@ from crosscast.cli import main
 from crosscast.data.dataset import Dataset, read_dataset, write_dataset
 from crosscast.data.merge import hosts_of, merged
 from crosscast.data.profiles import PROFILES
-from crosscast.data.schema import DEVICES, ENERGY, RECORDS, SESSIONS, SOLOS, Schema
+from crosscast.data.schema import DEVICES, ENERGY, ISOLATED_RUNS, RECORDS, SESSIONS, Schema
 from crosscast.data.table import table_of
 from crosscast.errors import InputError
 
@@ -39,7 +39,9 @@ def built(host: str | None, repeats: int = 1, time_s: float = 1e-3, **cells: Row
         RECORDS: rows["records"],
         ENERGY: rows["energy"],
         SESSIONS: rows["sessions"],
-        SOLOS: [{**WHERE, "features": "{}", **cells["solos"]}] if "solos" in cells else [],
+        ISOLATED_RUNS: [{**WHERE, "features": "{}", **cells["isolated_runs"]}]
+        if "isolated_runs" in cells
+        else [],
     }
     return Dataset(
         f"of {host}", **{schema.table: table_of(schema, found) for schema, found in tables.items()}
@@ -82,14 +84,14 @@ def test_measurements_without_a_session_are_kept() -> None:
         (built("b", profiles={"opcode": 8}), r"^of b: profiles: crc k tiny 0: expected the opcode of of a"),
         (built("a", 1, 2e-3), r"^of a: records: crc tiny cpu-2cu 0: expected the time_s of of a"),
         (
-            built("b", solos={"time_s": 2.0}),
-            "solos: crc tiny cpu-2cu: expected the time_s of of a .1.0., found 2.0$",
+            built("b", isolated_runs={"time_s": 2.0}),
+            "isolated_runs: crc tiny cpu-2cu: expected the time_s of of a .1.0., found 2.0$",
         ),
     ],
 )
 def test_what_differs_is_refused_by_name(other: Dataset, message: str) -> None:
     with pytest.raises(InputError, match=message):
-        merged([built("a", solos={"time_s": 1.0}), other], "both")
+        merged([built("a", isolated_runs={"time_s": 1.0}), other], "both")
 
 
 def test_the_command_joins_folders_into_a_new_one(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

@@ -36,12 +36,12 @@ def refusal(path: Path) -> str:
     return str(caught.value)
 
 
-def bags(dataset: Dataset, *columns: str) -> list[tuple[Any, ...]]:
-    return [tuple(row[name] for name in columns) for row in dataset.bags.to_pylist()]
+def mixes(dataset: Dataset, *columns: str) -> list[tuple[Any, ...]]:
+    return [tuple(row[name] for name in columns) for row in dataset.mixes.to_pylist()]
 
 
 def test_a_job_alone_has_its_time_a_step_and_its_speeds_on_all_gpus(tmp_path: Path) -> None:
-    rows = {(row["size"], row["device"]): row for row in made(tmp_path).solos.to_pylist()}
+    rows = {(row["size"], row["device"]): row for row in made(tmp_path).isolated_runs.to_pylist()}
     row = rows["batch size 5", "v100"]
     assert (row["application"], row["time_s"], row["configuration"], row["failure"]) == (
         "LM",
@@ -54,26 +54,26 @@ def test_a_job_alone_has_its_time_a_step_and_its_speeds_on_all_gpus(tmp_path: Pa
 
 
 def test_a_job_that_does_not_fit_alone_has_failed(tmp_path: Path) -> None:
-    (row,) = (row for row in made(tmp_path).solos.to_pylist() if row["failure"])
+    (row,) = (row for row in made(tmp_path).isolated_runs.to_pylist() if row["failure"])
     assert (row["size"], row["device"], row["time_s"]) == ("batch size 80", "k80", None)
-    assert len(co_runs(made(tmp_path)).solos) == 3
+    assert len(co_runs(made(tmp_path)).isolated_runs) == 3
 
 
 def test_a_job_without_a_batch_size_is_an_application_of_its_own(tmp_path: Path) -> None:
     dataset = made(tmp_path, [alone("A3C")], [pair(("A3C", "A3C"), (5.0, 5.0))])
-    (solo,) = dataset.solos.to_pylist()
-    assert (solo["application"], solo["size"], json.loads(solo["features"])) == (
+    (isolated_run,) = dataset.isolated_runs.to_pylist()
+    assert (isolated_run["application"], isolated_run["size"], json.loads(isolated_run["features"])) == (
         *("A3C", "-"),
         {"v100_steps_per_s": 8},
     )
-    assert bags(dataset, "bag", "position", "slowdown") == [
+    assert mixes(dataset, "mix", "position", "slowdown") == [
         ("A3C - + A3C -", 0, 1.6),
         ("A3C - + A3C -", 1, 1.6),
     ]
 
 
 def test_slowdowns_are_steps_alone_over_steps_in_the_pair(tmp_path: Path) -> None:
-    assert bags(made(tmp_path), "bag", "size", "slowdown", "fits", "device") == [
+    assert mixes(made(tmp_path), "mix", "size", "slowdown", "fits", "device") == [
         ("LM batch size 5 + LM batch size 80", "batch size 5", 2.0, 1, "v100"),
         ("LM batch size 5 + LM batch size 80", "batch size 80", 4.0, 1, "v100"),
     ]
@@ -81,18 +81,18 @@ def test_slowdowns_are_steps_alone_over_steps_in_the_pair(tmp_path: Path) -> Non
 
 def test_a_pair_of_0_steps_does_not_fit_and_has_no_slowdown(tmp_path: Path) -> None:
     dataset = made(tmp_path, pairs=[pair(steps=(0.0, 0.0))])
-    assert bags(dataset, "fits", "slowdown") == [(0, None), (0, None)]
+    assert mixes(dataset, "fits", "slowdown") == [(0, None), (0, None)]
 
 
-def test_a_pair_that_is_there_in_both_orders_is_one_bag(tmp_path: Path) -> None:
+def test_a_pair_that_is_there_in_both_orders_is_one_mix(tmp_path: Path) -> None:
     dataset = made(tmp_path, pairs=[pair(), pair((LARGE, SMALL), (1.0, 4.0))])
-    assert bags(dataset, "size", "slowdown") == [("batch size 5", 2.0), ("batch size 80", 4.0)]
+    assert mixes(dataset, "size", "slowdown") == [("batch size 5", 2.0), ("batch size 80", 4.0)]
 
 
-def test_orders_with_other_numbers_are_repeats_of_a_bag(tmp_path: Path) -> None:
+def test_orders_with_other_numbers_are_repeats_of_a_mix(tmp_path: Path) -> None:
     dataset = made(tmp_path, pairs=[pair(), pair((LARGE, SMALL), (2.0, 5.0))])
-    assert len(set(bags(dataset, "bag"))) == 1
-    assert bags(dataset, "repeat", "position", "size", "slowdown") == [
+    assert len(set(mixes(dataset, "mix"))) == 1
+    assert mixes(dataset, "repeat", "position", "size", "slowdown") == [
         (0, 0, "batch size 5", 2.0),
         (0, 1, "batch size 80", 4.0),
         (1, 0, "batch size 5", 1.6),
@@ -105,11 +105,11 @@ def test_numbers_of_gpus_are_settings_and_pairs_that_nobody_measured_there_are_l
 ) -> None:
     more = [alone(job, steps=12.0, gpus=2) for job in (SMALL, LARGE)]
     dataset = made(tmp_path, [*JOBS, *more], [pair(), pair(steps=(0.0, 0.0), gpus=2)])
-    assert set(bags(dataset, "configuration")) == {("{}",)}
-    settings = [(row["configuration"], row["time_s"]) for row in dataset.solos.to_pylist()]
+    assert set(mixes(dataset, "configuration")) == {("{}",)}
+    settings = [(row["configuration"], row["time_s"]) for row in dataset.isolated_runs.to_pylist()]
     assert settings.count(('{"gpus": 2}', 1 / 12)) == 2
     dataset = made(tmp_path, [*JOBS, *more], [pair(steps=(6.0, 4.0), gpus=2)])
-    assert bags(dataset, "configuration", "slowdown") == [('{"gpus": 2}', 2.0), ('{"gpus": 2}', 3.0)]
+    assert mixes(dataset, "configuration", "slowdown") == [('{"gpus": 2}', 2.0), ('{"gpus": 2}', 3.0)]
 
 
 def test_what_spread_gpus_have_once_more_is_left_out(tmp_path: Path) -> None:
@@ -117,11 +117,11 @@ def test_what_spread_gpus_have_once_more_is_left_out(tmp_path: Path) -> None:
     copies = [alone(gpu=spread, steps=8.0), alone(LARGE, spread, 4.0), alone(gpu=spread, steps=3.0, gpus=2)]
     # Copies first: the order of the rows tells nothing.
     dataset = made(tmp_path, [*copies, *JOBS], [pair(gpu=spread), pair()])
-    assert set(bags(dataset, "device")) == {("v100",)}
-    found = [(row["device"], row["configuration"]) for row in dataset.solos.to_pylist()]
+    assert set(mixes(dataset, "device")) == {("v100",)}
+    found = [(row["device"], row["configuration"]) for row in dataset.isolated_runs.to_pylist()]
     assert [place for place in found if place[0] == spread] == [(spread, '{"gpus": 2}')]
     dataset = made(tmp_path, [*copies, *JOBS], [pair(gpu=spread, steps=(2.0, 2.0)), pair()])
-    assert set(bags(dataset, "device")) == {("v100",), (spread,)}
+    assert set(mixes(dataset, "device")) == {("v100",), (spread,)}
 
 
 def test_rows_of_the_file_that_contradicts_itself_are_passed_over(tmp_path: Path) -> None:
@@ -129,7 +129,7 @@ def test_rows_of_the_file_that_contradicts_itself_are_passed_over(tmp_path: Path
     dataset = made(
         tmp_path, [*JOBS, {**alone(steps=9.0), **other}], [pair(steps=(1.0, 1.0), **other), pair()]
     )
-    assert bags(dataset, "slowdown") == [(2.0,), (4.0,)]
+    assert mixes(dataset, "slowdown") == [(2.0,), (4.0,)]
     assert refusal(folder(tmp_path, JOBS, [pair(**other)])).endswith(
         "gavel_pairs.csv: expected rows whose file is simulation_throughputs, found none"
     )
@@ -152,7 +152,7 @@ def test_the_row_that_is_wrong_is_named(tmp_path: Path, pairs: list[Row], messag
 
 def test_the_published_files_are_read() -> None:
     found = co_runs(import_source("gavel_pairs", shared_data("gpu_corun")))
-    assert Counter((bag.device, bag.fits) for bag in found.bags) == {
+    assert Counter((mix.device, mix.fits) for mix in found.mixes) == {
         ("p100", True): 340,
         ("p100", False): 11,
         ("v100", True): 330,
@@ -161,8 +161,8 @@ def test_the_published_files_are_read() -> None:
     assert found.applications == (
         *("A3C", "CycleGAN", "LM", "Recommendation", "ResNet-18", "ResNet-50", "Transformer"),
     )
-    assert all(member.solo.time_s for bag in found.bags for member in bag.members)
-    assert min(m.slowdown for bag in found.bags for m in bag.members if m.slowdown is not None) == 1
+    assert all(member.isolated_run.time_s for mix in found.mixes for member in mix.members)
+    assert min(m.slowdown for mix in found.mixes for m in mix.members if m.slowdown is not None) == 1
 
 
 def folder_lucid(path: Path, jobs: Sequence[Row], pairs: Sequence[Row]) -> Path:
@@ -178,7 +178,7 @@ def made_lucid(path: Path, *pairs: Row) -> Dataset:
 
 
 def test_a_job_alone_has_the_time_of_a_sample_and_what_the_gpu_was_used(tmp_path: Path) -> None:
-    resnet, bert = made_lucid(tmp_path).solos.to_pylist()
+    resnet, bert = made_lucid(tmp_path).isolated_runs.to_pylist()
     assert (resnet["application"], resnet["size"], resnet["device"]) == (
         "ResNet18",
         "CIFAR-10 b32",
@@ -198,26 +198,29 @@ def test_a_job_alone_has_the_time_of_a_sample_and_what_the_gpu_was_used(tmp_path
 
 
 def test_slowdowns_are_1_over_relative_speeds_and_members_are_known_alone(tmp_path: Path) -> None:
-    (bag,) = co_runs(made_lucid(tmp_path)).bags
-    assert bag.name == "ResNet18 CIFAR-10 b32 + BERT SQuAD b64 amp"
-    assert [member.slowdown for member in bag.members] == [1 / 0.8, 2.0]
-    assert [member.solo.time_s for member in bag.members] == [1 / 2000, 1 / 100]
-    assert bag.fits
+    (mix,) = co_runs(made_lucid(tmp_path)).mixes
+    assert mix.name == "ResNet18 CIFAR-10 b32 + BERT SQuAD b64 amp"
+    assert [member.slowdown for member in mix.members] == [1 / 0.8, 2.0]
+    assert [member.isolated_run.time_s for member in mix.members] == [1 / 2000, 1 / 100]
+    assert mix.fits
 
 
 def test_a_job_beside_itself_may_have_two_speeds(tmp_path: Path) -> None:
-    (bag,) = co_runs(made_lucid(tmp_path, packed(RESNET, RESNET, (0.8, 1.25)))).bags
-    assert [member.slowdown for member in bag.members] == [1.25, 0.8]
+    (mix,) = co_runs(made_lucid(tmp_path, packed(RESNET, RESNET, (0.8, 1.25)))).mixes
+    assert [member.slowdown for member in mix.members] == [1.25, 0.8]
 
 
 def test_a_job_on_more_gpus_has_another_size(tmp_path: Path) -> None:
-    (bag,) = co_runs(made_lucid(tmp_path, packed(RESNET, BERT, gpu_num1=2))).bags
-    assert [solo.size for solo in bag.solos] == ["CIFAR-10 b32 2 GPUs", "SQuAD b64 amp"]
-    assert bag.solos[0].time_s is None
+    (mix,) = co_runs(made_lucid(tmp_path, packed(RESNET, BERT, gpu_num1=2))).mixes
+    assert [isolated_run.size for isolated_run in mix.isolated_runs] == [
+        "CIFAR-10 b32 2 GPUs",
+        "SQuAD b64 amp",
+    ]
+    assert mix.isolated_runs[0].time_s is None
 
 
 def test_the_published_files_are_read_lucid() -> None:
     found = co_runs(import_source("lucid", shared_data("gpu_corun")))
-    assert (len(found.solos), len(found.bags), len(found.applications)) == (48, 605, 8)
-    assert all(member.solo.time_s for bag in found.bags for member in bag.members)
-    assert all(bag.fits and len(bag.members) == 2 for bag in found.bags)
+    assert (len(found.isolated_runs), len(found.mixes), len(found.applications)) == (48, 605, 8)
+    assert all(member.isolated_run.time_s for mix in found.mixes for member in mix.members)
+    assert all(mix.fits and len(mix.members) == 2 for mix in found.mixes)

@@ -440,7 +440,9 @@ def _line(column: Column) -> str:
 @pytest.mark.parametrize("schema", TABLES, ids=lambda schema: schema.table)
 def test_the_site_has_every_column_and_key_in_its_section(schema: Schema) -> None:
     marker = f"<!-- columns of {schema.table} -->"
-    assert marker in _SOURCE.split(f"\n## {schema.table.capitalize()}\n")[1].split("\n## ")[0]
+    assert (
+        marker in _SOURCE.split(f"\n## {schema.table.replace('_', ' ').capitalize()}\n")[1].split("\n## ")[0]
+    )
     lines = _HOOKS["on_page_markdown"](f"before\n{marker}\nafter").splitlines()
     assert (lines[0], lines[1], lines[-1]) == (
         "before", f"Key: {', '.join(f'`{name}`' for name in schema.key)}.", "after"

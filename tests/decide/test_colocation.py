@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from crosscast.data.corun import Solo
+from crosscast.data.corun import IsolatedRun
 from crosscast.decide.colocation import ColocationPlan, best_groups, choose_colocation
 from crosscast.decide.colocation_gains import ColocationJobs, Group, MixJudge
 from crosscast.errors import InputError
@@ -63,7 +63,7 @@ def test_groups_come_close_to_the_best_of_all_and_are_never_worth_less_than_pair
     best, pairs = max(map(total, every)), max(total(each) for each in every if max(map(len, each)) < 3)
     groups = best_groups(judge, [], 3)
     from_pairs = choose_colocation(made_jobs(7, seed), model, lengths=lengths, group_size=3)
-    found = sum(bag.worth_s for bag in from_pairs.shared)
+    found = sum(mix.worth_s for mix in from_pairs.shared)
     assert sorted(job for group in groups for job in group) == [*range(7)]
     assert all(len(group) <= 3 for group in groups)
     assert pairs - 1e-9 <= found <= best + 1e-9
@@ -74,9 +74,9 @@ def test_limits_hold_for_groups(model: TrainedCoRunModel) -> None:
     jobs = made_jobs(9)
     plan = choose_colocation(jobs, model, max_slowdown=1.6, memory_bytes=2 << 20, group_size=3)
     # Each takes 1 MiB, so that no three fit.
-    assert max(len(bag.jobs) for bag in plan.shared) == 2
+    assert max(len(mix.jobs) for mix in plan.shared) == 2
     plan = choose_colocation(jobs, model, max_slowdown=1.6, group_size=3)
-    assert all(each.value <= 1.6 for bag in plan.shared for each in bag.slowdown)
+    assert all(each.value <= 1.6 for mix in plan.shared for each in mix.slowdown)
 
 
 def test_a_group_is_worth_the_same_in_a_batch_and_alone(model: TrainedCoRunModel) -> None:
@@ -95,12 +95,17 @@ def model_of_pairs(tmp_path_factory: pytest.TempPathFactory) -> TrainedCoRunMode
 
 
 def names_of(plan: ColocationPlan, lengths: list[float]) -> tuple[Counter[object], Counter[object]]:
-    """What each bag and each single job is, whatever its place was."""
+    """What each mix and each single job is, whatever its place was."""
     shared = Counter(
-        tuple(sorted((solo.name, lengths[job]) for job, solo in zip(bag.jobs, bag.solos, strict=True)))
-        for bag in plan.shared
+        tuple(
+            sorted(
+                (isolated_run.name, lengths[job])
+                for job, isolated_run in zip(mix.jobs, mix.isolated_runs, strict=True)
+            )
+        )
+        for mix in plan.shared
     )
-    return Counter(shared), Counter((each.solo.name, lengths[each.job]) for each in plan.alone)
+    return Counter(shared), Counter((each.isolated_run.name, lengths[each.job]) for each in plan.alone)
 
 
 @settings(max_examples=15, deadline=None)
@@ -115,15 +120,15 @@ def test_every_job_is_there_once_and_every_limit_is_kept(
     ]
     plan = choose_colocation(jobs, model_of_pairs, lengths=lengths, max_slowdown=most, memory_bytes=memory)
     assert sorted(
-        [*(job for bag in plan.shared for job in bag.jobs), *(each.job for each in plan.alone)]
+        [*(job for mix in plan.shared for job in mix.jobs), *(each.job for each in plan.alone)]
     ) == [*range(9)]
-    for bag in plan.shared:
-        assert sum(jobs[job].memory_bytes or 0 for job in bag.jobs) <= memory
-        assert all(each.value <= most for each in bag.slowdown)
-        assert bag.gain_s.value > 0
-        assert bag.worth_s >= bag.gain_s.value * (1.0 if bag.fits is None else bag.fits) - 1e-12
-        assert bag.gain_s.low <= bag.gain_s.value <= bag.gain_s.high
-        assert bag.together_s + bag.gain_s.value == pytest.approx(sum(lengths[job] for job in bag.jobs))
+    for mix in plan.shared:
+        assert sum(jobs[job].memory_bytes or 0 for job in mix.jobs) <= memory
+        assert all(each.value <= most for each in mix.slowdown)
+        assert mix.gain_s.value > 0
+        assert mix.worth_s >= mix.gain_s.value * (1.0 if mix.fits is None else mix.fits) - 1e-12
+        assert mix.gain_s.low <= mix.gain_s.value <= mix.gain_s.high
+        assert mix.together_s + mix.gain_s.value == pytest.approx(sum(lengths[job] for job in mix.jobs))
     assert plan.serial_s == pytest.approx(sum(lengths))
     assert 0 <= plan.gain_s.value < plan.serial_s
     assert plan.time_s.low <= plan.time_s.value <= plan.time_s.high
@@ -152,7 +157,7 @@ def test_jobs_that_hardly_disturb_each_other_share_the_long_with_the_long(tmp_pa
     plan = choose_colocation(made_jobs(6), constant(tmp_path / "m", 1.2))
     assert len(plan.shared) == 3 and not plan.alone
     plan = choose_colocation(made_jobs(4), constant(tmp_path / "m", 1.2), lengths=[1.0, 9.0, 1.0, 9.0])
-    assert [bag.jobs for bag in plan.shared] == [(0, 2), (1, 3)]
+    assert [mix.jobs for mix in plan.shared] == [(0, 2), (1, 3)]
     assert plan.gain_s.value == pytest.approx(2 * (1 - 0.6) + 18 * (1 - 0.6))
 
 
@@ -201,15 +206,15 @@ def test_reasons_are_counted(tmp_path: Path) -> None:
 def test_more_jobs_than_two_share_if_that_is_asked(tmp_path: Path) -> None:
     told = constant(tmp_path / "m", 1.1)
     plan = choose_colocation(made_jobs(6), told, lengths=[1.0] * 6, group_size=3)
-    assert [len(bag.jobs) for bag in plan.shared] == [3, 3]
-    # Three of slowdown 1.1 in pairs, of which no bag of three was seen: 1.2 in the whole.
+    assert [len(mix.jobs) for mix in plan.shared] == [3, 3]
+    # Three of slowdown 1.1 in pairs, of which no mix of three was seen: 1.2 in the whole.
     assert [each.value for each in plan.shared[0].slowdown] == pytest.approx([1.2] * 3)
     assert plan.shared[0].gain_s.value == pytest.approx(3 - 1.2)
     assert any("at least what those in its pairs add up to" in each for each in plan.shared[0].warnings)
 
 
 JOBS = made_jobs(2)
-WRONG: list[tuple[list[Solo], dict[str, Any], str]] = [
+WRONG: list[tuple[list[IsolatedRun], dict[str, Any], str]] = [
     (JOBS[:1], {}, "jobs: expected 2 to 1,000, found 1"),
     ([JOBS[0], replace(JOBS[1], device="gpu")], {}, "device: expected the profile to be of cpu"),
     ([replace(JOBS[0], time_s=None), JOBS[1]], {}, "its time alone, a number of seconds above 0, found none"),
@@ -225,7 +230,7 @@ WRONG: list[tuple[list[Solo], dict[str, Any], str]] = [
 
 @pytest.mark.parametrize(("jobs", "words", "message"), WRONG)
 def test_wrong_jobs_and_limits_are_refused(
-    tmp_path: Path, jobs: list[Solo], words: dict[str, Any], message: str
+    tmp_path: Path, jobs: list[IsolatedRun], words: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(InputError) as caught:
         choose_colocation(jobs, constant(tmp_path / "m", 1.2), **words)
@@ -257,13 +262,13 @@ def test_no_forecast_is_faster_than_alone_unless_it_was_measured(tmp_path: Path,
 def test_a_plan_and_a_forecast_say_the_same_of_a_mix(model: TrainedCoRunModel, seed: int, count: int) -> None:
     plan = choose_colocation(made_jobs(count, seed), model, group_size=3)
     for mix in plan.shared:
-        (forecast,) = model.predict([mix.solos])
+        (forecast,) = model.predict([mix.isolated_runs])
         assert forecast.time_s is not None
         assert mix.together_s == pytest.approx(forecast.time_s.value)
         assert [one.value for one in mix.slowdown] == pytest.approx(
             [one.value for one in forecast.slowdown if one is not None]
         )
-        assert mix.together_s >= max(job.time_s or 0.0 for job in mix.solos)
+        assert mix.together_s >= max(job.time_s or 0.0 for job in mix.isolated_runs)
 
 
 def test_a_measured_mix_is_believed(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""What pairs and bags gain: two ways to count, and cases that can be counted by hand."""
+"""What pairs and mixes gain: two ways to count, and cases that can be counted by hand."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SLOWDOWNS = arrays(np.float64, (7, 2), elements=st.floats(1, 10))
 
 
 @given(LENGTHS, SLOWDOWNS)
-def test_a_pair_gains_what_a_bag_of_two_gains(lengths: np.ndarray, slowdowns: np.ndarray) -> None:
+def test_a_pair_gains_what_a_mix_of_two_gains(lengths: np.ndarray, slowdowns: np.ndarray) -> None:
     together = mix_times(lengths, slowdowns, lambda rows, places: np.ones((len(rows), len(places))))
     gains = lengths.sum(axis=1) - together
     assert pair_gain(lengths, slowdowns) == pytest.approx(gains, rel=1e-9, abs=1e-9)
@@ -41,7 +41,7 @@ def test_pairs_gain_what_is_counted_by_hand_and_losses_are_cut_off() -> None:
     assert expected_gain(gains, np.array([1.0, 0.5, np.nan])).tolist() == [1.5, 0.75, 1.5]
 
 
-# Two groups; the first has a bag of two and one of three, the second a bag of two.
+# Two groups; the first has a mix of two and one of three, the second a mix of two.
 ERRORS = CoRunResiduals(
     np.array([0.1, 0.2, 0.3, 0.4, 0.5, -1.0, -2.0]),
     np.array([0, 0, 0, 0, 0, 1, 1]),

@@ -37,12 +37,12 @@ def exact(truth: Truth) -> PredictedPairs:
 
 @pytest.mark.parametrize("lengths", [EQUAL, LOGNORMAL])
 def test_who_knows_the_truth_keeps_all(lengths: str) -> None:
-    truth = Truth.of(RUNS.bags)
+    truth = Truth.of(RUNS.mixes)
     assert share_kept(truth, [exact(truth)], lengths, jobs=20, repeats=4) == pytest.approx(np.ones(4))
 
 
 def test_who_knows_nothing_keeps_nothing_of_jobs_of_equal_length() -> None:
-    truth = Truth.of(RUNS.bags)
+    truth = Truth.of(RUNS.mixes)
     blind = replace(exact(truth), slowdown=np.full_like(truth.slowdown, 1.5))
     shares = share_kept(truth, [blind], EQUAL, jobs=40, repeats=40)
     assert abs(shares.mean()) < 4 * shares.std() / np.sqrt(40)
@@ -51,7 +51,7 @@ def test_who_knows_nothing_keeps_nothing_of_jobs_of_equal_length() -> None:
 
 
 def test_a_model_that_sees_the_jobs_keeps_more_than_the_mean() -> None:
-    truth = Truth.of(RUNS.bags)
+    truth = Truth.of(RUNS.mixes)
     shares = {
         model.name: share_kept(truth, [known_pairs(RUNS, model, truth)], EQUAL, jobs=30, repeats=10).mean()
         for model in (Mean(), Published("boosting", others=True))
@@ -60,9 +60,9 @@ def test_a_model_that_sees_the_jobs_keeps_more_than_the_mean() -> None:
 
 
 def test_pairs_of_a_benchmark_that_is_not_seen_have_errors_of_their_own() -> None:
-    truth = Truth.of(RUNS.bags)
+    truth = Truth.of(RUNS.mixes)
     found = unseen_pairs(RUNS, Mean(), truth)
-    names = np.array([solo.application for solo in truth.solos])
+    names = np.array([isolated_run.application for isolated_run in truth.isolated_runs])
     assert len(found) == len(RUNS.applications)
     for name, predicted in zip(RUNS.applications, found, strict=True):
         hit = (names[:, None] == name) | (names == name)
@@ -74,26 +74,26 @@ def test_pairs_of_a_benchmark_that_is_not_seen_have_errors_of_their_own() -> Non
 
 
 def test_pairs_that_do_not_fit_gain_nothing() -> None:
-    bags = [
-        replace(bag, fits=False, members=tuple(replace(each, slowdown=None) for each in bag.members))
-        if len(bag.applications) == 1
-        else bag
-        for bag in RUNS.bags
+    mixes = [
+        replace(mix, fits=False, members=tuple(replace(each, slowdown=None) for each in mix.members))
+        if len(mix.applications) == 1
+        else mix
+        for mix in RUNS.mixes
     ]
-    truth = Truth.of(bags)
+    truth = Truth.of(mixes)
     gain = truth.gain(np.array([0, 0, 2]), np.ones(3))
     assert gain[0, 1] == 0 and gain[0, 2] > 0
 
 
 def test_pairs_that_were_not_measured_are_missed() -> None:
-    with pytest.raises(InputError, match=r"bags: expected all pairs of inputs, measured, found none of "):
-        Truth.of(RUNS.bags[1:])
+    with pytest.raises(InputError, match=r"mixes: expected all pairs of inputs, measured, found none of "):
+        Truth.of(RUNS.mixes[1:])
     with pytest.raises(InputError, match="found none"):
         Truth.of([])
 
 
 def test_other_lengths_are_refused() -> None:
-    truth = Truth.of(RUNS.bags)
+    truth = Truth.of(RUNS.mixes)
     with pytest.raises(InputError, match="lengths: expected equal or lognormal, found 'long'"):
         share_kept(truth, [exact(truth)], "long")
 
@@ -103,7 +103,7 @@ def test_the_mean_keeps_on_published_pairs_what_is_known_of_it() -> None:
     from crosscast.data.corun import co_runs
 
     runs = of_one_device(co_runs(published("gavel_pairs", "gpu_corun")), "v100")
-    truth = Truth.of(runs.bags)
+    truth = Truth.of(runs.mixes)
     predicted = [known_pairs(runs, Mean(), truth)]
     assert share_kept(truth, predicted, EQUAL, repeats=12).mean() == pytest.approx(-0.05, abs=0.06)
     assert share_kept(truth, predicted, LOGNORMAL, repeats=12).mean() == pytest.approx(0.40, abs=0.06)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 from sklearn.metrics import mean_absolute_percentage_error
 
-from crosscast.data.corun import Bag, CoRuns, Member
+from crosscast.data.corun import CoRuns, MeasuredMix, Member
 from crosscast.errors import InputError
 from crosscast.evaluation.corun.evaluation import (
     SPLITS,
@@ -34,7 +34,7 @@ from crosscast.evaluation.corun.scores import CoRunResult, ScoredValues, scores_
 from crosscast.prediction.corun.forecast import CoRunPrediction
 from crosscast.prediction.corun.models import Mean, Sum
 from crosscast.prediction.corun.process import Process
-from support.mixes import NAMES, made_bag, made_co_runs, made_solo
+from support.mixes import NAMES, made_co_runs, make_isolated_run, make_mix
 
 VALUES = st.floats(0.1, 10)
 
@@ -67,107 +67,113 @@ def test_the_group_that_is_held_least_is_named() -> None:
     assert (scores["worst"], scores["worst_coverage"], scores["coverage"]) == ("b", 0.5, 0.75)
 
 
-BAGS = made_co_runs(bags=(2, 3)).bags
+MIXES = made_co_runs(mixes=(2, 3)).mixes
 
 
-def names_of(bag: Bag) -> tuple[str, ...]:
-    return tuple(sorted(solo.name for solo in bag.solos))
+def names_of(mix: MeasuredMix) -> tuple[str, ...]:
+    return tuple(sorted(isolated_run.name for isolated_run in mix.isolated_runs))
 
 
 @given(st.sampled_from(SPLITS), st.integers(0, 1000))
-def test_every_bag_is_on_one_side_of_a_fold(split: str, seed: int) -> None:
-    for fold in folds_of(BAGS, split, seed):
+def test_every_mix_is_on_one_side_of_a_fold(split: str, seed: int) -> None:
+    for fold in folds_of(MIXES, split, seed):
         both = np.concatenate([fold.train, fold.test])
-        assert sorted(both.tolist()) == list(range(len(BAGS)))
+        assert sorted(both.tolist()) == list(range(len(MIXES)))
 
 
-def test_no_bag_with_the_benchmark_that_is_left_out_is_learned_from() -> None:
-    folds = folds_of(BAGS, "leave-benchmark-out", 0)
+def test_no_mix_with_the_benchmark_that_is_left_out_is_learned_from() -> None:
+    folds = folds_of(MIXES, "leave-benchmark-out", 0)
     assert [fold.held_out for fold in folds] == sorted(NAMES)
     for fold in folds:
-        assert all(fold.held_out in BAGS[index].applications for index in fold.test)
-        assert not any(fold.held_out in BAGS[index].applications for index in fold.train)
+        assert all(fold.held_out in MIXES[index].applications for index in fold.test)
+        assert not any(fold.held_out in MIXES[index].applications for index in fold.train)
 
 
 @pytest.mark.parametrize("split", ["leave-mix-out", "random-80-20"])
-def test_repeats_and_reorderings_of_a_bag_are_held_out_together(split: str) -> None:
-    twice = [*BAGS, *(made_bag(bag.solos[::-1], repeat=1) for bag in BAGS)]
+def test_repeats_and_reorderings_of_a_mix_are_held_out_together(split: str) -> None:
+    twice = [*MIXES, *(make_mix(mix.isolated_runs[::-1], repeat=1) for mix in MIXES)]
     for fold in folds_of(twice, split, 3):
         tested = {names_of(twice[index]) for index in fold.test}
         assert not tested & {names_of(twice[index]) for index in fold.train}
 
 
 def test_each_mix_is_tested_once_or_a_fifth_at_random() -> None:
-    tested = np.concatenate([fold.test for fold in folds_of(BAGS, "leave-mix-out", 0)])
-    assert sorted(tested.tolist()) == list(range(len(BAGS)))
-    (fold,) = folds_of(BAGS, "random-80-20", 0)
-    assert len(fold.test) == len(BAGS) // 5
+    tested = np.concatenate([fold.test for fold in folds_of(MIXES, "leave-mix-out", 0)])
+    assert sorted(tested.tolist()) == list(range(len(MIXES)))
+    (fold,) = folds_of(MIXES, "random-80-20", 0)
+    assert len(fold.test) == len(MIXES) // 5
 
 
 @pytest.mark.parametrize(
-    ("bags", "split", "message"),
+    ("mixes", "split", "message"),
     [
-        (BAGS, "leave-nothing-out", "folds: expected one of leave-benchmark-out"),
-        (BAGS[:2], "random-80-20", "expected at least 5 different ones"),
-        (made_co_runs(NAMES[:2]).bags, "leave-benchmark-out", "at least 3 to leave one out, found 2"),
+        (MIXES, "leave-nothing-out", "folds: expected one of leave-benchmark-out"),
+        (MIXES[:2], "random-80-20", "expected at least 5 different ones"),
+        (made_co_runs(NAMES[:2]).mixes, "leave-benchmark-out", "at least 3 to leave one out, found 2"),
         (
-            [made_bag((made_solo("bfs"), made_solo(name))) for name in NAMES],
+            [make_mix((make_isolated_run("bfs"), make_isolated_run(name))) for name in NAMES],
             "leave-benchmark-out",
             "mixes without bfs to learn from",
         ),
     ],
 )
-def test_what_cannot_be_split_is_refused(bags: Sequence[Bag], split: str, message: str) -> None:
+def test_what_cannot_be_split_is_refused(mixes: Sequence[MeasuredMix], split: str, message: str) -> None:
     with pytest.raises(InputError, match=message):
-        folds_of(bags, split, 0)
+        folds_of(mixes, split, 0)
 
 
-def chosen(bags: tuple[Bag, ...], name: str, probes: int) -> list[Bag]:
+def chosen(mixes: tuple[MeasuredMix, ...], name: str, probes: int) -> list[MeasuredMix]:
     co_runs = made_co_runs()
-    (fold,) = (fold for fold in folds_of(bags, "leave-benchmark-out", 0) if fold.held_out == name)
-    known, new = ([bags[index] for index in side.tolist()] for side in (fold.train, fold.test))
-    probing = Probing.of(replace(co_runs, bags=tuple(known)), 0)
+    (fold,) = (fold for fold in folds_of(mixes, "leave-benchmark-out", 0) if fold.held_out == name)
+    known, new = ([mixes[index] for index in side.tolist()] for side in (fold.train, fold.test))
+    probing = Probing.of(replace(co_runs, mixes=tuple(known)), 0)
     return [new[index] for index in probing.choose(known, new, name, probes)]
 
 
 @pytest.mark.parametrize("probes", [1, 3])
-def test_so_many_bags_of_each_input_are_chosen_with_other_applications(probes: int) -> None:
-    bags = made_co_runs(NAMES[:5], sizes=("small", "tiny")).bags
-    result = chosen(bags, "cfd", probes)
-    names = [solo.name for bag in result for solo in bag.solos if solo.application == "cfd"]
+def test_so_many_mixes_of_each_input_are_chosen_with_other_applications(probes: int) -> None:
+    mixes = made_co_runs(NAMES[:5], sizes=("small", "tiny")).mixes
+    result = chosen(mixes, "cfd", probes)
+    names = [
+        isolated_run.name
+        for mix in result
+        for isolated_run in mix.isolated_runs
+        if isolated_run.application == "cfd"
+    ]
     assert sorted(names) == sorted(["cfd small", "cfd tiny"] * probes)
-    assert len({bag.name for bag in result}) == 2 * probes
+    assert len({mix.name for mix in result}) == 2 * probes
 
 
-def test_probes_do_not_depend_on_what_came_of_bags() -> None:
-    bags = made_co_runs(NAMES[:4]).bags
+def test_probes_do_not_depend_on_what_came_of_mixes() -> None:
+    mixes = made_co_runs(NAMES[:4]).mixes
     other = tuple(
-        replace(bag, members=tuple(replace(each, slowdown=9.0) for each in bag.members), time_s=1.0)
-        if "cfd" in bag.applications
-        else bag
-        for bag in bags
+        replace(mix, members=tuple(replace(each, slowdown=9.0) for each in mix.members), time_s=1.0)
+        if "cfd" in mix.applications
+        else mix
+        for mix in mixes
     )
-    first, second = (chosen(each, "cfd", 2) for each in (bags, other))
-    assert [bag.name for bag in first] == [bag.name for bag in second]
+    first, second = (chosen(each, "cfd", 2) for each in (mixes, other))
+    assert [mix.name for mix in first] == [mix.name for mix in second]
 
 
-def test_a_part_of_the_bags_with_other_traits_in_common_is_probed_too() -> None:
+def test_a_part_of_the_mixes_with_other_traits_in_common_is_probed_too() -> None:
     """Of seven applications four have a trait; of six, three."""
     some = [
         replace(
-            made_solo(name), features={"utilisation": 0.5, **({"slowdown_low": 2.0} if index < 4 else {})}
+            make_isolated_run(name),
+            features={"utilisation": 0.5, **({"slowdown_low": 2.0} if index < 4 else {})},
         )
         for index, name in enumerate((*NAMES, "gem"))
     ]
-    bags = tuple(made_bag(pair) for pair in combinations_with_replacement(some, 2))
-    probing = Probing.of(CoRuns("some", tuple(some), bags), 0)
-    known = [bag for bag in bags if NAMES[0] not in bag.applications]
-    new = [bag for bag in bags if NAMES[0] in bag.applications]
+    mixes = tuple(make_mix(pair) for pair in combinations_with_replacement(some, 2))
+    probing = Probing.of(CoRuns("some", tuple(some), mixes), 0)
+    known = [mix for mix in mixes if NAMES[0] not in mix.applications]
+    new = [mix for mix in mixes if NAMES[0] in mix.applications]
     assert len(probing.choose(known, new, NAMES[0], 2)) == 2
 
 
 PAIRS = made_co_runs()
-BOTH = made_co_runs(NAMES[:5], bags=(2, 3))
+BOTH = made_co_runs(NAMES[:5], mixes=(2, 3))
 QUICK = Process(trees=False)
 OUT = "leave-benchmark-out"
 
@@ -176,15 +182,15 @@ def of(evaluation: CoRunEvaluation, model: str, quantity: str, size: int | None 
     (result,) = (
         each
         for each in evaluation.results
-        if (each.model, each.quantity, each.bag_size) == (model, quantity, size)
+        if (each.model, each.quantity, each.mix_size) == (model, quantity, size)
     )
     return result
 
 
-def failing(bag: Bag) -> Bag:
+def failing(mix: MeasuredMix) -> MeasuredMix:
     """One of which a member failed, with numbers that would be far off."""
-    members = (replace(bag.members[0], slowdown=9.0, failure="killed"), *bag.members[1:])
-    return replace(bag, members=members, time_s=99.0, power_w=999.0, repeat=7)
+    members = (replace(mix.members[0], slowdown=9.0, failure="killed"), *mix.members[1:])
+    return replace(mix, members=members, time_s=99.0, power_w=999.0, repeat=7)
 
 
 @pytest.fixture(scope="module")
@@ -201,9 +207,9 @@ def test_the_truth_is_found_and_baselines_are_beaten(evaluation: CoRunEvaluation
 
 def test_there_is_a_result_for_each_size_and_for_all(evaluation: CoRunEvaluation) -> None:
     rows = {size: of(evaluation, "process", "slowdown", size).rows for size in (None, 2, 3)}
-    # A bag of so many different applications is held out as often.
+    # A mix of so many different applications is held out as often.
     pairs, triples = (
-        sum(size * len(bag.applications) for bag in BOTH.bags if len(bag.members) == size) for size in (2, 3)
+        sum(size * len(mix.applications) for mix in BOTH.mixes if len(mix.members) == size) for size in (2, 3)
     )
     assert rows == {None: pairs + triples, 2: pairs, 3: triples}
 
@@ -221,28 +227,28 @@ def test_scores_are_what_their_rows_say(evaluation: CoRunEvaluation) -> None:
 
 
 @pytest.mark.parametrize("probes", [0, 2])
-def test_what_came_of_held_out_bags_changes_no_prediction_and_no_interval(probes: int) -> None:
-    fold = folds_of(PAIRS.bags, OUT, 0)[1]
+def test_what_came_of_held_out_mixes_changes_no_prediction_and_no_interval(probes: int) -> None:
+    fold = folds_of(PAIRS.mixes, OUT, 0)[1]
     task = CoRunTask(QUICK, fold, 0, OUT, probes, 0.9)
     first = task.run(PAIRS)[0]
     known = np.flatnonzero(np.isnan(first["time"]))
     assert len(known) == probes
     hidden = np.delete(fold.test, known).tolist()
-    turned = list(PAIRS.bags)
+    turned = list(PAIRS.mixes)
     for index, other in zip(hidden, hidden[::-1], strict=True):
-        bag = PAIRS.bags[other]
+        mix = PAIRS.mixes[other]
         members = tuple(
-            Member(one.solo, 3 * (two.slowdown or 0))
-            for one, two in zip(turned[index].members, bag.members, strict=True)
+            Member(one.isolated_run, 3 * (two.slowdown or 0))
+            for one, two in zip(turned[index].members, mix.members, strict=True)
         )
         turned[index] = replace(turned[index], members=members, time_s=7.0, power_w=1.0, fits=False)
-    second = task.run(replace(PAIRS, bags=tuple(turned)))[0]
+    second = task.run(replace(PAIRS, mixes=tuple(turned)))[0]
     for name, values in first.items():
         assert_array_equal(second[name], values)
 
 
 @pytest.mark.parametrize("probes", [0, 2])
-def test_widths_come_from_bags_that_are_not_known(probes: int) -> None:
+def test_widths_come_from_mixes_that_are_not_known(probes: int) -> None:
     probing = Probing.of(PAIRS, 0) if probes else None
     errors = out_of_fold_errors(PAIRS, Mean(), OUT, 0, probes=probes, probing=probing)
     counts = np.bincount(errors["time"].group).tolist()
@@ -255,8 +261,8 @@ def test_known_mixes_are_not_scored_nor_are_their_repeats() -> None:
     rows = {each.probes: each.rows for each in evaluation.results if each.quantity == "time"}
     # Of each application all pairs with others are known then, and that with itself is left.
     assert rows == {0: 6 * 6, 1: 6 * 5, 99: 6}
-    again = (made_bag(bag.solos[::-1], repeat=1) for bag in PAIRS.bags)
-    twice = replace(PAIRS, bags=(*PAIRS.bags, *again))
+    again = (make_mix(mix.isolated_runs[::-1], repeat=1) for mix in PAIRS.mixes)
+    twice = replace(PAIRS, mixes=(*PAIRS.mixes, *again))
     evaluation = evaluate_corun(twice, [Mean()], OUT, probes=(1,), level=None)
     assert {each.rows for each in evaluation.results if each.quantity == "time"} == {2 * 6 * 5}
     errors = out_of_fold_errors(twice, Mean(), OUT, 0, probes=1, probing=Probing.of(twice, 0))
@@ -264,34 +270,34 @@ def test_known_mixes_are_not_scored_nor_are_their_repeats() -> None:
 
 
 @pytest.mark.parametrize("split", [OUT, "random-80-20"])
-def test_failed_bags_change_no_score(split: str) -> None:
+def test_failed_mixes_change_no_score(split: str) -> None:
     if split == OUT:
-        broken = replace(PAIRS, bags=(*PAIRS.bags, *(failing(bag) for bag in PAIRS.bags[:4])))
+        broken = replace(PAIRS, mixes=(*PAIRS.mixes, *(failing(mix) for mix in PAIRS.mixes[:4])))
     else:
-        broken = replace(PAIRS, bags=(*PAIRS.bags, *(failing(bag) for bag in PAIRS.bags)))
+        broken = replace(PAIRS, mixes=(*PAIRS.mixes, *(failing(mix) for mix in PAIRS.mixes)))
     first, second = (evaluate_corun(runs, [QUICK, Mean()], split) for runs in (PAIRS, broken))
     assert [each.to_dict() for each in first.results] == [each.to_dict() for each in second.results]
 
 
 def test_a_model_that_cannot_be_fitted_says_where() -> None:
     runs = made_co_runs(NAMES[:4])
-    few = replace(runs, bags=runs.bags[:1] + tuple(replace(bag, members=tuple(
-        replace(each, slowdown=None) for each in bag.members)) for bag in runs.bags[1:]))  # fmt: skip
+    few = replace(runs, mixes=runs.mixes[:1] + tuple(replace(mix, members=tuple(
+        replace(each, slowdown=None) for each in mix.members)) for mix in runs.mixes[1:]))  # fmt: skip
     with pytest.raises(InputError, match=r"^process-alone, bfs held out: made up: expected at least 3 mixes"):
         evaluate_corun(few, [QUICK], OUT)
 
 
-def test_rows_of_members_and_bags() -> None:
-    bags = [made_bag((made_solo("bfs"), made_solo("cfd"))), failing(PAIRS.bags[0])]
-    members = (Member(bags[0].solos[0], 0.0), Member(bags[0].solos[1], None))
-    zero = replace(bags[0], members=members, time_s=0.0, power_w=0.0, fits=False)
-    slowdown = measured([*bags, zero], "slowdown")
+def test_rows_of_members_and_mixes() -> None:
+    mixes = [make_mix((make_isolated_run("bfs"), make_isolated_run("cfd"))), failing(PAIRS.mixes[0])]
+    members = (Member(mixes[0].isolated_runs[0], 0.0), Member(mixes[0].isolated_runs[1], None))
+    zero = replace(mixes[0], members=members, time_s=0.0, power_w=0.0, fits=False)
+    slowdown = measured([*mixes, zero], "slowdown")
     assert mix_of_rows([2, 2, 2], "slowdown").tolist() == [0, 0, 1, 1, 2, 2]
     assert np.isnan(slowdown).tolist() == [False] * 2 + [True] * 4
-    assert_array_equal(measured(bags, "speed")[:2], 1 / slowdown[:2])
+    assert_array_equal(measured(mixes, "speed")[:2], 1 / slowdown[:2])
     for quantity in ("time", "power"):
-        assert np.isnan(measured([*bags, zero], quantity)).tolist() == [False, True, True]
-    assert_array_equal(measured([*bags, zero], "fits"), [1.0, np.nan, 0.0])
+        assert np.isnan(measured([*mixes, zero], quantity)).tolist() == [False, True, True]
+    assert_array_equal(measured([*mixes, zero], "fits"), [1.0, np.nan, 0.0])
     slowdowns = np.array([1.0, 2.0]), np.array([4.0] * 3)
     said = CoRunPrediction(slowdowns, np.array([3.0, 5.0]), np.full(2, np.nan), np.array([0.5, 1.0]))
     assert predicted(said, "speed").tolist() == [1.0, 0.5, 0.25, 0.25, 0.25]
@@ -300,14 +306,14 @@ def test_rows_of_members_and_bags() -> None:
     assert predicted(said, "fits").tolist() == [0.5, 1.0]
 
 
-def test_bags_of_one_device_and_way_of_sharing_are_taken() -> None:
-    other = [replace(bag, device="gpu") for bag in PAIRS.bags[:9]]
-    shared = [replace(bag, configuration='{"sharing": "mps"}', device="gpu") for bag in PAIRS.bags[:3]]
-    runs = replace(PAIRS, bags=(*PAIRS.bags, *other, *shared))
-    assert of_one_device(runs).bags == PAIRS.bags
-    assert of_one_device(runs, "gpu").bags == tuple(other)
-    assert of_one_device(runs, "gpu").solos == ()
-    assert of_one_device(runs, "gpu", '{"sharing": "mps"}').bags == tuple(shared)
+def test_mixes_of_one_device_and_way_of_sharing_are_taken() -> None:
+    other = [replace(mix, device="gpu") for mix in PAIRS.mixes[:9]]
+    shared = [replace(mix, configuration='{"sharing": "mps"}', device="gpu") for mix in PAIRS.mixes[:3]]
+    runs = replace(PAIRS, mixes=(*PAIRS.mixes, *other, *shared))
+    assert of_one_device(runs).mixes == PAIRS.mixes
+    assert of_one_device(runs, "gpu").mixes == tuple(other)
+    assert of_one_device(runs, "gpu").isolated_runs == ()
+    assert of_one_device(runs, "gpu", '{"sharing": "mps"}').mixes == tuple(shared)
     with pytest.raises(InputError, match=r"^made up: expected mixes on phi, found those on cpu \{\}, gpu"):
         of_one_device(runs, "phi")
     with pytest.raises(InputError, match=r"expected mixes on a device, found those on none$"):
@@ -315,16 +321,18 @@ def test_bags_of_one_device_and_way_of_sharing_are_taken() -> None:
 
 
 def test_a_card_says_what_was_learned_from_and_how_good_it_is() -> None:
-    lone = Bag("lone", "cpu", (Member(made_solo("odd"), None, "killed"), *PAIRS.bags[0].members * 2))
+    lone = MeasuredMix(
+        "lone", "cpu", (Member(make_isolated_run("odd"), None, "killed"), *PAIRS.mixes[0].members * 2)
+    )
     trained = train_corun(
-        replace(PAIRS, bags=(*PAIRS.bags, lone)), QUICK, baselines=[Mean()], memory_bytes=64, seed=3
+        replace(PAIRS, mixes=(*PAIRS.mixes, lone)), QUICK, baselines=[Mean()], memory_bytes=64, seed=3
     )
     card = trained.card
     assert (card.model, card.seed, card.device, card.memory_bytes) == ("process-alone", 3, "cpu", 64)
     # Nothing was learned of what failed.
     assert card.sizes == (2,)
     assert card.applications == tuple(sorted(NAMES))
-    assert (card.training["bags"], card.training["failed_bags"]) == (len(PAIRS.bags) + 1, 1)
+    assert (card.training["mixes"], card.training["failed_mixes"]) == (len(PAIRS.mixes) + 1, 1)
     results: Any = card.errors["results"]
     assert {each["model"] for each in results} == {"process-alone", "mean"}
     assert {whose: sorted(result) for whose, result in trained.errors.items()} == {
@@ -336,34 +344,34 @@ def test_a_card_says_what_was_learned_from_and_how_good_it_is() -> None:
 def test_an_evaluation_tells_everything_as_json() -> None:
     evaluation = evaluate_corun(PAIRS, [QUICK, Sum()], "leave-mix-out", baselines=["sum"])
     document: dict[str, Any] = evaluation.to_dict()
-    assert document["bags"] == len(PAIRS.bags)
+    assert document["mixes"] == len(PAIRS.mixes)
     assert document["device"] == "cpu"
-    keys = {"model", "split", "bag_size", "quantity", "mape", "coverage", "auc"}
+    keys = {"model", "split", "mix_size", "quantity", "mape", "coverage", "auc"}
     assert all(keys <= set(each) for each in document["results"])
     assert {each["split"] for each in document["results"]} == {"leave-mix-out"}
-    # All bags fit: there is nothing to tell apart.
+    # All mixes fit: there is nothing to tell apart.
     assert {each["quantity"] for each in document["results"]} == {"slowdown", "speed", "time", "power"}
 
 
 def test_mixes_are_left_out_whole_and_those_that_are_known_in_part_stay_together() -> None:
-    runs = made_co_runs(bags=(2, 3))
+    runs = made_co_runs(mixes=(2, 3))
     errors = out_of_fold_errors(runs, Mean(), "leave-benchmark-out", 0)
     slowdown = errors["slowdown"].mix
     assert slowdown is not None
     numbers, counts = np.unique(slowdown, return_counts=True)
-    # A bag is left out with each of its applications.
-    times = [len(bag.applications) for bag in runs.bags]
+    # A mix is left out with each of its applications.
+    times = [len(mix.applications) for mix in runs.mixes]
     assert len(numbers) == sum(times)
     assert sorted(counts.tolist()) == sorted(
-        len(bag.members) for bag, count in zip(runs.bags, times, strict=True) for _ in range(count)
+        len(mix.members) for mix, count in zip(runs.mixes, times, strict=True) for _ in range(count)
     )
     time = errors["time"].mix
     assert time is not None and sorted(time.tolist()) == numbers.tolist()
     # One co-runner of which nothing is known leaves the others with their mix.
     runs = made_co_runs()
-    first, *rest = runs.bags
+    first, *rest = runs.mixes
     half = replace(first, members=(replace(first.members[0], slowdown=None), first.members[1]))
-    mix = out_of_fold_errors(replace(runs, bags=(half, *rest)), Mean(), "leave-mix-out", 0)["slowdown"].mix
+    mix = out_of_fold_errors(replace(runs, mixes=(half, *rest)), Mean(), "leave-mix-out", 0)["slowdown"].mix
     assert mix is not None
     _, counts = np.unique(mix, return_counts=True)
     assert sorted(counts.tolist()) == [1] + [2] * len(rest)

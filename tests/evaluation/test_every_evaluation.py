@@ -37,7 +37,7 @@ from support.vectors import made_vectors
 
 Changes = Mapping[str, Callable[[Any], Any]]
 SURFACES, VECTORS = made_surfaces(3, noise=0.01), made_vectors(applications=4, kernels=2, sizes=1)
-MIXES = made_co_runs(NAMES[:4])
+CO_RUNS = made_co_runs(NAMES[:4])
 
 
 def other_samples(surfaces: Surfaces, seed: int) -> tuple[int, ...]:
@@ -50,9 +50,9 @@ def on_machines(data: Any, models: Any, **words: Any) -> Any:
 
 def slower(data: Any) -> Any:
     """The mixes, with one slowed down more."""
-    first = data.bags[0]
+    first = data.mixes[0]
     members = tuple(replace(each, slowdown=5.0) for each in first.members)
-    return replace(data, bags=(replace(first, members=members), *data.bags[1:]))
+    return replace(data, mixes=(replace(first, members=members), *data.mixes[1:]))
 
 
 def with_more_of(name: str, data: Any) -> Any:
@@ -106,7 +106,7 @@ CASES = {
     ),
     "corun": Case(
         evaluate_corun,
-        MIXES,
+        CO_RUNS,
         [Mean()],
         4,
         [{"seed": 1}, {"level": 0.5}, {"split": "leave-mix-out"}],

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from crosscast.data.corun import co_runs
 from crosscast.data.dataset import Dataset, parts, read_dataset
-from crosscast.data.schema import BAGS
+from crosscast.data.schema import MIXES
 from crosscast.data.table import table_of
 from crosscast.errors import CheckFailed, DeviceFault, InputError, MissingExtraError
 from crosscast.measure import campaign as engine
@@ -39,7 +39,7 @@ from crosscast.measure.processes import DescribeJob, InstructionMixJob, Job, lab
 from crosscast.suite.application import TYPICAL
 from crosscast.suite.registry import selected
 from support.measuring import MadeCrew
-from support.tables import Row, bag, dataset, solo
+from support.tables import Row, dataset, isolated_run, mix
 
 Folder = Callable[..., Path]
 CPU = devices()[0]
@@ -72,7 +72,7 @@ class Machine:
     def mixes(self) -> list[tuple[str, ...]]:
         """Mixes without stressors, of two or more."""
         levels = {"low", "medium", "high"}
-        return [bag for bag in self.crew.mixes if len(bag) > 1 and not levels & set(bag)]
+        return [mix for mix in self.crew.mixes if len(mix) > 1 and not levels & set(mix)]
 
 
 @pytest.fixture
@@ -103,15 +103,15 @@ def test_a_campaign_measures_applications_alone_and_all_mixes(machine: Machine, 
     assert (outcome.done, outcome.kept, outcome.failures) == (6, 0, [])
     assert machine.mixes() == [("crc", "crc"), ("crc", "gem"), ("gem", "gem")]
     found = co_runs(read_dataset(tmp_path / "new"))
-    assert [solo.name for solo in found.solos] == ["crc tiny", "gem tiny"]
-    assert [bag.name for bag in found.bags] == [
+    assert [isolated_run.name for isolated_run in found.isolated_runs] == ["crc tiny", "gem tiny"]
+    assert [mix.name for mix in found.mixes] == [
         "crc tiny + crc tiny",
         "crc tiny + gem tiny",
         "gem tiny + gem tiny",
     ]
-    mixed = found.bags[1]
+    mixed = found.mixes[1]
     assert [member.slowdown for member in mixed.members] == pytest.approx([1.2, 1.5])
-    assert mixed.solos == found.solos
+    assert mixed.isolated_runs == found.isolated_runs
     assert (mixed.overlap, mixed.fits, mixed.power_w) == (0.75, True, None)
     assert mixed.time_s == pytest.approx(1.1 * 4 * 0.02 * 1.5)
     assert parts(tmp_path / "new") == ()
@@ -121,14 +121,14 @@ def test_a_campaign_measures_applications_alone_and_all_mixes(machine: Machine, 
 def test_what_is_known_of_an_application_is_in_its_row(machine: Machine, tmp_path: Path) -> None:
     machine.crew.powers_w = {"package-0": 20.0}
     run_corun_campaign(plan(), tmp_path)
-    crc, _ = rows(tmp_path, "solos")
+    crc, _ = rows(tmp_path, "isolated_runs")
     features = json.loads(crc["features"])
     assert (features["mix_mem"], features["slowdown_high"], features["inflicted_high"]) == (0.25, 2.0, 1.5)
     assert (crc["runs"], crc["time_s"], crc["power_w"]) == (4, pytest.approx(0.04), 20.0)
     environment = json.loads(crc["environment"])
     assert environment["problem"]["parameters"] == dict(plan().problem(plan().sized[0]).parameters)
     assert set(environment["microbenchmarks"]["levels"]) == {"low", "medium", "high"}
-    assert {row["power_w"] for row in rows(tmp_path, "bags")} == {40.0}
+    assert {row["power_w"] for row in rows(tmp_path, "mixes")} == {40.0}
 
 
 def test_a_second_time_there_is_nothing_to_do(machine: Machine, tmp_path: Path) -> None:
@@ -147,9 +147,9 @@ def test_larger_mixes_are_added_without_measuring_applications_again(
     machine.crew.mixes.clear()
     outcome = run_corun_campaign(plan(mixes=(2, 3), most_mixes=3), tmp_path)
     assert (outcome.done, outcome.kept) == (3, 6)
-    assert {len(bag) for bag in machine.mixes()} == {3}
+    assert {len(mix) for mix in machine.mixes()} == {3}
     # Their times alone are old by then, and taken again once; at the end there is the last look for drift.
-    alone = [bag for bag in machine.crew.mixes if len(bag) == 1]
+    alone = [mix for mix in machine.crew.mixes if len(mix) == 1]
     assert sorted(alone) == [("crc",), ("crc",), ("gem",), ("gem",)]
 
 
@@ -166,9 +166,9 @@ def test_slowdowns_are_over_the_median_of_times_alone_before_and_between_mixes(
 
     monkeypatch.setattr(machine.crew, "run", slower_since_the_first_mix)
     run_corun_campaign(plan(), tmp_path)
-    found = {(row["bag"], row["position"]): row["slowdown"] for row in rows(tmp_path, "bags")}
-    # Alone, jobs take 0.04 and 0.08 s at first, and twice as long from the second bag on.
-    assert [row["time_s"] for row in rows(tmp_path, "solos")] == pytest.approx([0.06, 0.12])
+    found = {(row["mix"], row["position"]): row["slowdown"] for row in rows(tmp_path, "mixes")}
+    # Alone, jobs take 0.04 and 0.08 s at first, and twice as long from the second mix on.
+    assert [row["time_s"] for row in rows(tmp_path, "isolated_runs")] == pytest.approx([0.06, 0.12])
     assert found["crc tiny + crc tiny", 0] == pytest.approx(1.5 * 0.04 / 0.06)
     assert found["crc tiny + gem tiny", 0] == pytest.approx(1.2 * 0.08 / 0.06)
     assert found["gem tiny + gem tiny", 1] == pytest.approx(1.2 * 0.16 / 0.12)
@@ -187,11 +187,16 @@ def test_an_interrupted_campaign_keeps_what_was_finished(
     monkeypatch.setattr(machine.crew, "run", until_the_second_mix)
     with pytest.raises(KeyboardInterrupt):
         run_corun_campaign(plan(), tmp_path)
-    assert [part.schema.table for part in parts(tmp_path)] == ["bags", "solos", "solos", "devices"]
+    assert [part.schema.table for part in parts(tmp_path)] == [
+        "mixes",
+        "isolated_runs",
+        "isolated_runs",
+        "devices",
+    ]
     monkeypatch.setattr(machine.crew, "run", whole)
     outcome = run_corun_campaign(plan(), tmp_path)
     assert (outcome.done, outcome.kept, parts(tmp_path)) == (2, 4, ())
-    assert len(rows(tmp_path, "bags")) == 6
+    assert len(rows(tmp_path, "mixes")) == 6
 
 
 def test_a_mix_with_a_co_runner_that_fails_is_kept_marked_with_what_the_others_did(
@@ -210,10 +215,10 @@ def test_a_mix_with_a_co_runner_that_fails_is_kept_marked_with_what_the_others_d
         f"crc tiny + gem tiny on {CPU.id}",
         "gem tiny: it hangs",
     )
-    crc, gem = (row for row in rows(tmp_path, "bags") if row["bag"] == "crc tiny + gem tiny")
+    crc, gem = (row for row in rows(tmp_path, "mixes") if row["mix"] == "crc tiny + gem tiny")
     assert (crc["failure"], gem["failure"]) == (None, "gem tiny: it hangs")
     assert crc["slowdown"] == pytest.approx(1.2)
-    assert (gem["slowdown"], crc["fits"], gem["bag_time_s"]) == (None, None, None)
+    assert (gem["slowdown"], crc["fits"], gem["mix_time_s"]) == (None, None, None)
     # It is tried again.
     monkeypatch.setattr(machine.crew, "run", whole)
     machine.crew.failing = {}
@@ -234,10 +239,10 @@ def test_mixes_of_an_application_that_fails_alone_are_left_out(machine: Machine,
         "left out, as it fails alone: gem tiny",
     ]
     assert machine.mixes() == [("crc", "crc")]
-    crc, gem = rows(tmp_path, "solos")
+    crc, gem = rows(tmp_path, "isolated_runs")
     assert (crc["failure"], gem["failure"]) == (None, "gem tiny: was killed by SIGSEGV")
     assert gem["time_s"] is None
-    assert len(co_runs(read_dataset(tmp_path)).solos) == 1
+    assert len(co_runs(read_dataset(tmp_path)).isolated_runs) == 1
 
 
 def test_times_alone_that_change_meanwhile_are_told(
@@ -270,7 +275,9 @@ def test_an_application_that_cannot_be_characterized_has_no_mix(machine: Machine
     outcome = run_corun_campaign(plan(), tmp_path)
     assert outcome.failures == []
     assert "crc tiny: no instruction mix: sum: it is wrong" in outcome.notes
-    assert not any(name.startswith("mix_") for name in json.loads(rows(tmp_path, "solos")[0]["features"]))
+    assert not any(
+        name.startswith("mix_") for name in json.loads(rows(tmp_path, "isolated_runs")[0]["features"])
+    )
     machine.characterized.clear()
     run_corun_campaign(plan(characterize=False), tmp_path / "without")
     assert machine.characterized == []
@@ -315,7 +322,7 @@ def test_mixes_that_share_the_device_in_another_way_are_measured_beside(
     monkeypatch.setattr(machine.crew, "run", lambda works: replace(whole(works), sharing={"sharing": "mps"}))
     outcome = run_corun_campaign(plan(), tmp_path)
     assert (outcome.done, outcome.kept) == (3, 3)
-    found = Counter(row["configuration"] for row in rows(tmp_path, "bags"))
+    found = Counter(row["configuration"] for row in rows(tmp_path, "mixes"))
     assert found == {"{}": 6, '{"sharing": "mps"}': 6}
     assert run_corun_campaign(plan(), tmp_path).kept == 6
 
@@ -394,27 +401,29 @@ def test_numbers_of_mixes_are_known_without_listing_them(things: int, size: int,
 
 
 def mixes_of(*measured: tuple[str, float, float]) -> list[Row]:
-    """Bags of an application with itself: name, time in the bag, and the time alone before it."""
+    """Mixes of an application with itself: name, time in the mix, and the time alone before it."""
     return [
         {**row, "time_s": time_s}
         for name, time_s, before in measured
-        for row in bag(time_s / before, time_s / before, name=name)
+        for row in mix(time_s / before, time_s / before, name=name)
     ]
 
 
 def made(*measured: tuple[str, float, float]) -> Dataset:
-    found: Dataset = dataset(solos=[solo(time_s=1.0, environment={"cores": 2})], bags=mixes_of(*measured))
+    found: Dataset = dataset(
+        isolated_runs=[isolated_run(time_s=1.0, environment={"cores": 2})], mixes=mixes_of(*measured)
+    )
     return found
 
 
 def test_the_time_alone_is_the_median_of_all_and_slowdowns_are_over_it() -> None:
     found = settled(made(("a", 3.0, 1.5), ("b", 4.0, 1.5), ("c", 4.0, 1.2)))
-    (row,) = found.solos.to_pylist()
+    (row,) = found.isolated_runs.to_pylist()
     assert row["time_s"] == pytest.approx(1.2)
     environment = json.loads(row["environment"])
     assert environment["cores"] == 2
     assert environment[ALONE] == pytest.approx([1.0, 1.2, 1.5])
-    slowdowns = {row["bag"]: row["slowdown"] for row in found.bags.to_pylist()}
+    slowdowns = {row["mix"]: row["slowdown"] for row in found.mixes.to_pylist()}
     assert slowdowns == pytest.approx({"a": 3.0 / 1.2, "b": 4.0 / 1.2, "c": 4.0 / 1.2})
 
 
@@ -422,29 +431,29 @@ def test_a_way_of_sharing_is_nothing_that_a_time_alone_has() -> None:
     shared = [
         {**row, "configuration": {"sharing": "mps"}} for row in mixes_of(("a", 3.0, 1.5), ("c", 4.0, 1.2))
     ]
-    found = settled(dataset(solos=[solo(time_s=1.0)], bags=shared))
-    (row,) = found.solos.to_pylist()
+    found = settled(dataset(isolated_runs=[isolated_run(time_s=1.0)], mixes=shared))
+    (row,) = found.isolated_runs.to_pylist()
     assert row["time_s"] == pytest.approx(1.2)
-    assert found.bags.column("slowdown").to_pylist() == pytest.approx([3.0 / 1.2] * 2 + [4.0 / 1.2] * 2)
+    assert found.mixes.column("slowdown").to_pylist() == pytest.approx([3.0 / 1.2] * 2 + [4.0 / 1.2] * 2)
 
 
 def test_what_is_settled_stays_as_it_is() -> None:
     once = settled(made(("a", 3.0, 1.5), ("c", 4.0, 1.2)))
     twice = settled(once)
-    assert twice.solos == once.solos
-    assert twice.bags.column("slowdown").to_pylist() == pytest.approx(
-        once.bags.column("slowdown").to_pylist()
+    assert twice.isolated_runs == once.isolated_runs
+    assert twice.mixes.column("slowdown").to_pylist() == pytest.approx(
+        once.mixes.column("slowdown").to_pylist()
     )
 
 
 def test_mixes_that_are_added_add_their_times_alone() -> None:
     first = settled(made(("a", 3.0, 1.5)))
-    both = table_of(BAGS, [*first.bags.to_pylist(), *mixes_of(("d", 5.0, 2.5))])
-    (row,) = settled(replace(first, bags=both)).solos.to_pylist()
+    both = table_of(MIXES, [*first.mixes.to_pylist(), *mixes_of(("d", 5.0, 2.5))])
+    (row,) = settled(replace(first, mixes=both)).isolated_runs.to_pylist()
     assert json.loads(row["environment"])[ALONE] == pytest.approx([1.0, 1.5, 2.5])
 
 
-def test_mixes_without_times_and_failed_solo_runs_are_left_alone() -> None:
-    failed = dataset(solos=[solo(time_s=None, failure="it crashed")], bags=bag(None, None))
-    assert settled(failed).solos == failed.solos
-    assert settled(failed).bags == failed.bags
+def test_mixes_without_times_and_failed_isolated_runs_are_left_alone() -> None:
+    failed = dataset(isolated_runs=[isolated_run(time_s=None, failure="it crashed")], mixes=mix(None, None))
+    assert settled(failed).isolated_runs == failed.isolated_runs
+    assert settled(failed).mixes == failed.mixes

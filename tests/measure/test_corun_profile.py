@@ -141,11 +141,16 @@ def profiled(crew: MadeCrew, device: OpenCLDevice = CPU, **options: object) -> P
 def test_a_profile_has_the_job_alone_and_what_happens_beside_each_stressor() -> None:
     crew = MadeCrew({"kmeans": 0.01}, presses={"kmeans": 1.2})
     found = profiled(crew)
-    solo = found.solo
-    assert (solo.name, solo.device, solo.runs, solo.memory_bytes) == ("kmeans tiny", CPU.key, 4, 1000)
-    assert solo.time_s == pytest.approx(0.04)
+    isolated_run = found.isolated_run
+    assert (isolated_run.name, isolated_run.device, isolated_run.runs, isolated_run.memory_bytes) == (
+        "kmeans tiny",
+        CPU.key,
+        4,
+        1000,
+    )
+    assert isolated_run.time_s == pytest.approx(0.04)
     assert crew.mixes == [("kmeans",), ("kmeans", "low"), ("kmeans", "medium"), ("kmeans", "high")]
-    assert solo.features == pytest.approx(
+    assert isolated_run.features == pytest.approx(
         {
             "cpu_time_s": 0.04,
             "utilisation": min(1.5 / CPU.compute_units, 1.0),
@@ -160,32 +165,32 @@ def test_a_profile_has_the_job_alone_and_what_happens_beside_each_stressor() -> 
             "fairness_high": 1.2 / 2.0,
         }
     )
-    assert (solo.power_w, found.notes) == (None, [])
+    assert (isolated_run.power_w, found.notes) == (None, [])
 
 
 def test_power_is_that_of_the_whole_device_alone_and_beside_others() -> None:
     powers = {"package-0": 30.0, "package-0/core": 20.0, "package-1": 10.0}
-    solo = profiled(MadeCrew({"kmeans": 0.01}, powers_w=powers)).solo
-    assert solo.power_w == solo.features["cpu_power_w"] == 40.0
-    assert solo.features["power_high_w"] == 80.0
+    isolated_run = profiled(MadeCrew({"kmeans": 0.01}, powers_w=powers)).isolated_run
+    assert isolated_run.power_w == isolated_run.features["cpu_power_w"] == 40.0
+    assert isolated_run.features["power_high_w"] == 80.0
     assert device_power_w(MixRun(())) is None
 
 
 def test_counters_become_features_except_those_that_stay_0() -> None:
-    features = profiled(MadeCrew({"kmeans": 0.01}, counters=COUNTED)).solo.features
+    features = profiled(MadeCrew({"kmeans": 0.01}, counters=COUNTED)).isolated_run.features
     assert features["ipc"] == 3.0
     assert not {"branch_miss", "llc_miss", "l1_miss", "dtlb_miss"} & set(features)
 
 
 def test_shares_of_instructions_are_features(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(profile, "run_job", lambda job, timeout_s: {"mix": {"sse": 0.0, "mem": 0.25}})
-    features = profiled(MadeCrew({"kmeans": 0.01}), characterize=True).solo.features
+    features = profiled(MadeCrew({"kmeans": 0.01}), characterize=True).isolated_run.features
     assert (features["mix_sse"], features["mix_mem"]) == (0.0, 0.25)
 
 
 def test_on_a_gpu_the_features_of_a_cpu_are_measured_there_for_the_same_runs() -> None:
     cpu = MadeCrew({"kmeans": 0.5}, counters=COUNTED, powers_w={"package-0": 30.0})
-    features = profiled(MadeCrew({"kmeans": 0.01}), GPU, on_cpu=(CPU, cpu)).solo.features
+    features = profiled(MadeCrew({"kmeans": 0.01}), GPU, on_cpu=(CPU, cpu)).isolated_run.features
     assert (features["cpu_time_s"], features["cpu_power_w"], features["ipc"]) == (2.0, 30.0, 3.0)
     assert "utilisation" not in features
     assert cpu.mixes == [("kmeans",)]
@@ -193,10 +198,10 @@ def test_on_a_gpu_the_features_of_a_cpu_are_measured_there_for_the_same_runs() -
 
 def test_on_a_gpu_without_a_cpu_or_where_it_fails_there_these_are_left_out() -> None:
     found = profiled(MadeCrew({"kmeans": 0.01}), GPU)
-    assert "cpu_time_s" not in found.solo.features
+    assert "cpu_time_s" not in found.isolated_run.features
     cpu = MadeCrew(failing={"kmeans": "it crashed"})
     found = profiled(MadeCrew({"kmeans": 0.01}), GPU, on_cpu=(CPU, cpu))
-    assert "cpu_time_s" not in found.solo.features
+    assert "cpu_time_s" not in found.isolated_run.features
     assert found.notes == [f"on {CPU.id}: it crashed"]
 
 
@@ -212,8 +217,8 @@ def test_beside_a_stressor_that_fails_the_rest_is_kept() -> None:
     crew.failing["medium"] = "out of memory"
     found = profile_of(("kmeans", "tiny"), KMEANS, CPU, crew, calibration)
     assert found.notes == ["beside the stressor medium: out of memory"]
-    assert {"fairness_low", "fairness_high"} <= set(found.solo.features)
-    assert "fairness_medium" not in found.solo.features
+    assert {"fairness_low", "fairness_high"} <= set(found.isolated_run.features)
+    assert "fairness_medium" not in found.isolated_run.features
 
 
 def test_a_time_that_is_clearly_shorter_beside_a_stressor_is_doubted() -> None:
@@ -226,4 +231,4 @@ def test_without_stressors_only_the_run_alone_is_measured() -> None:
     crew = MadeCrew({"kmeans": 0.01})
     found = profile_of(("kmeans", "tiny"), KMEANS, CPU, crew, None)
     assert crew.mixes == [("kmeans",)]
-    assert set(found.solo.features) == {"cpu_time_s", "utilisation"}
+    assert set(found.isolated_run.features) == {"cpu_time_s", "utilisation"}

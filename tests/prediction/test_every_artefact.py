@@ -166,8 +166,10 @@ runs = Observations(one, one, one, one, ('cpu',), ('PAPI_TOT_INS', 'PAPI_BR_INS'
 def ask(model): assert model.predict(runs, relative_to='gpu').centre.shape == (1, 3)
 """,
     "corun": """
-from crosscast.data.corun import Solo
-def ask(model): assert model.predict([(Solo('a', 's', 'cpu', 1.0), Solo('b', 's', 'cpu', 2.0))])[0].time_s
+from crosscast.data.corun import IsolatedRun
+def ask(model):
+    runs = (IsolatedRun('a', 's', 'cpu', 1.0), IsolatedRun('b', 's', 'cpu', 2.0))
+    assert model.predict([runs])[0].time_s
 """,
 }
 SCRIPT = """

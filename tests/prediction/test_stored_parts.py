@@ -46,10 +46,10 @@ from support.surfaces import made_surfaces
 from support.vectors import made_profile_vectors, made_vectors
 from support.work import made_work
 
-GRID, SMALL, SURFACES, MIXES = lawful_grid(), small_grid(), made_surfaces(4, noise=0.01), made_co_runs()
+GRID, SMALL, SURFACES, CO_RUNS = lawful_grid(), small_grid(), made_surfaces(4, noise=0.01), made_co_runs()
 VECTORS, COUNTED = made_vectors(applications=4), made_vectors(applications=4).observations
 PAIRS = published_mixes.made_co_runs()
-BAGS = [bag.solos for bag in PAIRS.bags]
+MIXES = [mix.isolated_runs for mix in PAIRS.mixes]
 FEW = Effort(5, 10, 0.25)
 SIX, THREE = np.array([1, -1, 1, 1, -1, 1.0]) / 9, np.array([0, 0, 1, 1, 2, 2])
 DEVICES = [
@@ -76,13 +76,13 @@ PARTS: dict[str, Callable[[], Any]] = {
     "descriptors": lambda: Descriptors.of(DEVICES),
     "clusters": lambda: PublishedModel(2).fit(SURFACES, (11, 0)).fitted,
     "configuration process": lambda: ProcessModel().fit(SURFACES, (11, 0)).fitted,
-    "corun mean": lambda: Mean().fit(MIXES),
+    "corun mean": lambda: Mean().fit(CO_RUNS),
     "corun sum": FittedSum,
     "feasibility": lambda: Feasibility("memory_bytes", 3.0, 0.5, 1.0, -2.0),
-    "process": lambda: Process().fit(MIXES, 0),
-    "process without features": lambda: Process(trees=False).fit(published_mixes.featureless(MIXES), 0),
-    "fairness": lambda: FairnessChoice.fit(BAGS),
-    "columns": lambda: MixColumns.fit(("CPU_time", "GPU_time", "LLC_miss", "fairness"), BAGS),
+    "process": lambda: Process().fit(CO_RUNS, 0),
+    "process without features": lambda: Process(trees=False).fit(published_mixes.featureless(CO_RUNS), 0),
+    "fairness": lambda: FairnessChoice.fit(MIXES),
+    "columns": lambda: MixColumns.fit(("CPU_time", "GPU_time", "LLC_miss", "fairness"), MIXES),
     **{f"published {kind}": partial(lambda kind: Published(kind).fit(PAIRS, 0), kind) for kind in KINDS},
     "relative mean": lambda: PublishedMean().fit(VECTORS),
     "relative linear": lambda: PublishedLinear().fit(VECTORS),

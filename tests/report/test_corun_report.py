@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from crosscast.data.corun import Solo
-from crosscast.data.description import BagCount, CoRunContents, CoRunFailure, SoloCount
+from crosscast.data.corun import IsolatedRun
+from crosscast.data.description import CoRunContents, CoRunFailure, IsolatedRunCount, MixCount
 from crosscast.decide.colocation import ColocationPlan, choose_colocation
 from crosscast.measure.corun.profile import Level, StressorCalibration
 from crosscast.measure.corun.run import JobWork
@@ -32,7 +32,7 @@ from crosscast.report.figures import new_figure
 from crosscast.studies.moolchandani2022_figures import error_scale
 from crosscast.studies.moolchandani2022_report import study_report
 from support.corun_models import constant, made_jobs
-from support.mixes import made_solo, studied
+from support.mixes import make_isolated_run, studied
 
 LEVELS = tuple(
     Level(name, JobWork(Stressor(name, {}), 3), 0.2, rate, rate)
@@ -49,9 +49,11 @@ KNOWN = {
     "fairness_low": 0.5,
     "power_low_w": 61.0,
 }
-SOLO = Solo("gem", "tiny", "cpu-of-a-test", 0.25, runs=1200, power_w=40.0, memory_bytes=2048, features=KNOWN)
+ISOLATED = IsolatedRun(
+    "gem", "tiny", "cpu-of-a-test", 0.25, runs=1200, power_w=40.0, memory_bytes=2048, features=KNOWN
+)
 PROFILE = CoRunProfile(
-    SOLO,
+    ISOLATED,
     "pocl:0",
     "A CPU [x]",
     StressorCalibration("pocl:0", 1 << 25, 1 << 27, LEVELS),
@@ -86,7 +88,7 @@ def test_what_was_measured_is_shown_for_people() -> None:
 
 
 def test_what_is_not_known_is_said_to_be_so() -> None:
-    bare = replace(PROFILE, solo=Solo("gem", "tiny", "cpu-of-a-test", 0.25))
+    bare = replace(PROFILE, isolated_run=IsolatedRun("gem", "tiny", "cpu-of-a-test", 0.25))
     assert printed(bare)[1:5] == [
         "a job of 1 run: 250 ms alone",
         "power: no sensor (crosscast devices says why)",
@@ -108,10 +110,10 @@ def test_json_has_what_the_file_has_and_how_it_was_made() -> None:
     assert found["notes"] == ["beside the stressor high: it hangs"]
 
 
-def test_each_device_and_size_of_bags_has_a_line() -> None:
+def test_each_device_and_size_of_mixes_has_a_line() -> None:
     contents = CoRunContents(
-        (SoloCount("cpu", 1, 0), SoloCount("gpu", 1200, 3)),
-        (BagCount("cpu", 2, 1, 1, 0, 0), BagCount("gpu", 3, 84000, 6, 2, 1)),
+        (IsolatedRunCount("cpu", 1, 0), IsolatedRunCount("gpu", 1200, 3)),
+        (MixCount("cpu", 2, 1, 1, 0, 0), MixCount("gpu", 3, 84000, 6, 2, 1)),
         (),
     )
     assert contents_lines(contents) == [
@@ -137,13 +139,13 @@ def test_what_failed_says_where_and_why() -> None:
     ]
 
 
-A, B = made_solo("bfs"), made_solo("cfd")
+A, B = make_isolated_run("bfs"), make_isolated_run("cfd")
 
 
 def result(quantity: str, model: str = "process", **cells: Any) -> dict[str, Any]:
     return {
         "model": model, "baseline": model == "mean", "split": "leave-benchmark-out", "probes": 0,
-        "bag_size": None, "quantity": quantity, "rows": 1234, "mape": 0.0725, "coverage": 0.9, "worst": "cfd",
+        "mix_size": None, "quantity": quantity, "rows": 1234, "mape": 0.0725, "coverage": 0.9, "worst": "cfd",
         "worst_coverage": 0.75, "auc": None, **cells,
     }  # fmt: skip
 
@@ -152,7 +154,7 @@ ERRORS = {
     "level": 0.9,
     "results": [
         result("slowdown"),
-        result("slowdown", bag_size=2, mape=0.01),
+        result("slowdown", mix_size=2, mape=0.01),
         result("speed", mape=0.99),
         result("time", mape=0.085),
         result("slowdown", "mean", mape=0.2),
@@ -160,7 +162,7 @@ ERRORS = {
     ],
 }
 CARD = CoRunCard(
-    "process", 0, "cpu", "{}", (2, 3), ("bfs", "cfd"), None, {"dataset": "made", "bags": 21}, ERRORS
+    "process", 0, "cpu", "{}", (2, 3), ("bfs", "cfd"), None, {"dataset": "made", "mixes": 21}, ERRORS
 )
 FORECAST = MixForecast(
     (A, B),
@@ -244,7 +246,7 @@ def test_an_error_that_is_no_number_is_not_told() -> None:
 
 
 def printed_corun_report(plan: ColocationPlan, model: TrainedCoRunModel) -> str:
-    jobs = sum(len(bag.jobs) for bag in plan.shared) + len(plan.alone)
+    jobs = sum(len(mix.jobs) for mix in plan.shared) + len(plan.alone)
     return colocation_report(plan, [f"job {place}" for place in range(jobs)], model.card).to_text()
 
 
@@ -324,10 +326,10 @@ def test_all_studies_are_printed() -> None:
 
 
 def test_what_could_not_be_studied_is_said_once_a_reason() -> None:
-    why = "the power of no bag is known"
+    why = "the power of no mix is known"
     text = printed_corun_studies(power=why, power_paths=why)
     assert (
-        "Not studied: features for power, decision paths for power, as the power of no bag is known." in text
+        "Not studied: features for power, decision paths for power, as the power of no mix is known." in text
     )
 
 

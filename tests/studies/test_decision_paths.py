@@ -39,15 +39,15 @@ def test_splits_of_a_forest_are_those_of_its_trees_together() -> None:
 
 
 def test_what_alone_decides_is_on_every_path() -> None:
-    """Bag times that follow from times alone: nothing else decides."""
+    """Times of mixes that follow from times alone: nothing else decides."""
     co_runs = made_co_runs((2,), applications=10)
     model = Published("decision-tree", performance=Combination("times", ("GPU_time", "CPU_time")))
     predictor = model.fit(co_runs, 0).of_size(2)
-    bags = [bag.solos for bag in co_runs.bags]
-    paths = decision_paths(predictor, bags)
+    mixes = [mix.isolated_runs for mix in co_runs.mixes]
+    paths = decision_paths(predictor, mixes)
     assert paths.features == ("GPU_time", "CPU_time")
     assert paths.share[0] == 1.0
-    assert paths.times.shape == (len(bags), 2)
+    assert paths.times.shape == (len(mixes), 2)
     assert (paths.times.sum(axis=1) <= 7).all()
     assert paths.times[:, 0].mean() > paths.times[:, 1].mean()
 
@@ -64,4 +64,4 @@ def test_only_one_tree_has_a_path(kind: str, target: str, words: str) -> None:
     co_runs = made_co_runs((2,), applications=5)
     predictor = Published(kind).fit(co_runs, 0).of_size(2)
     with pytest.raises(InputError, match=f"^{target}: {words}$"):
-        decision_paths(predictor, [co_runs.bags[0].solos], target)
+        decision_paths(predictor, [co_runs.mixes[0].isolated_runs], target)

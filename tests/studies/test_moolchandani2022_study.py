@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import numpy as np
 import pytest
 
-from crosscast.data.corun import Bag, Member
+from crosscast.data.corun import MeasuredMix, Member
 from crosscast.evaluation.corun.evaluation import evaluate_corun, of_one_device
 from crosscast.prediction.corun.models import models_named
 from crosscast.prediction.corun.moolchandani2022 import Published
@@ -35,7 +35,7 @@ from crosscast.studies.moolchandani2022_features import (
     path_study,
     why_missing,
 )
-from support.mixes import APPLICATIONS, counted_co_runs, made_co_runs, made_solo, studied
+from support.mixes import APPLICATIONS, counted_co_runs, made_co_runs, make_isolated_run, studied
 
 WAY: dict[str, Any] = {"progress": None, "cache": None, "jobs": 1}
 
@@ -65,9 +65,9 @@ def test_every_published_combination_is_made_or_named_with_what_it_lacks() -> No
     assert {*power.names, *power.missing} == {*(each.name for each in TABLE_7), "GPU_power", ALL_FEATURES}
 
 
-def test_why_a_combination_is_missing_tells_bags_from_applications() -> None:
+def test_why_a_combination_is_missing_tells_mixes_from_applications() -> None:
     assert why_missing(["IPC_sh", "CPU_time"]) == (
-        "IPC_sh only told by running the bag itself; CPU_time known of no application here"
+        "IPC_sh only told by running the mix itself; CPU_time known of no application here"
     )
 
 
@@ -76,7 +76,7 @@ def test_errors_are_those_of_the_published_model_with_these_features() -> None:
     co_runs = of_one_device(counted_co_runs((2,)), "cpu")
     combination = Combination("mine", ("MEM", "GPU_time"))
     evaluation = evaluate_corun(co_runs, [Published("linear", combination)], SPLITS[0], level=None)
-    (own,) = [each for each in evaluation.results if each.quantity == "time" and each.bag_size is None]
+    (own,) = [each for each in evaluation.results if each.quantity == "time" and each.mix_size is None]
     row, column = study.names.index("MEM+GPU_time"), study.kinds.index("linear")
     assert study.mape(SPLITS[0])[row, column] == own.mape
     assert study.by_benchmark()["cfd"][row, column] == own.by_group["cfd"]  # type: ignore[index]
@@ -91,21 +91,21 @@ def test_results_are_json_with_a_row_a_split_combination_and_model() -> None:
     assert np.isfinite(study.mape(SPLITS[1])).all()
 
 
-def test_without_times_of_bags_slowdowns_are_predicted_and_without_power_nothing_of_it() -> None:
+def test_without_times_of_mixes_slowdowns_are_predicted_and_without_power_nothing_of_it() -> None:
     made = made_co_runs(("bfs", "cfd", "crc", "csr"), power=False)
-    untimed = made_co_runs(("bfs", "cfd", "crc", "csr")).bags
-    co_runs = replace(made, bags=tuple(replace(bag, time_s=None, power_w=None) for bag in untimed))
+    untimed = made_co_runs(("bfs", "cfd", "crc", "csr")).mixes
+    co_runs = replace(made, mixes=tuple(replace(mix, time_s=None, power_w=None) for mix in untimed))
     study = combination_study(co_runs, "performance", 0, kinds=["linear"], **WAY)
     assert isinstance(study, CombinationStudy)
     assert study.quantity == "slowdown"
     power = combination_study(co_runs, "power", 0, **WAY)
-    assert power == "the power of no bag is known"
+    assert power == "the power of no mix is known"
 
 
-def test_each_bag_is_followed_once_for_each_of_its_applications() -> None:
+def test_each_mix_is_followed_once_for_each_of_its_applications() -> None:
     study = made("performance_paths", PathStudy)
-    pairs = [bag for bag in counted_co_runs().bags if bag.device == "cpu" and len(bag.members) == 2]
-    assert len(study.times) == sum(len(bag.applications) for bag in pairs)
+    pairs = [mix for mix in counted_co_runs().mixes if mix.device == "cpu" and len(mix.members) == 2]
+    assert len(study.times) == sum(len(mix.applications) for mix in pairs)
     # All that is known was taken, as the published features are not all there.
     assert not study.as_published
     assert {"MEM", "GPU_time", "utilisation"} <= set(study.features)
@@ -117,8 +117,8 @@ def test_each_bag_is_followed_once_for_each_of_its_applications() -> None:
 
 def test_two_applications_leave_nothing_to_leave_out() -> None:
     co_runs = of_one_device(counted_co_runs(), "cpu")
-    few = [bag for bag in co_runs.bags if bag.applications <= set(APPLICATIONS[:2])]
-    assert path_study(replace(co_runs, bags=tuple(few)), "performance", 0) == (
+    few = [mix for mix in co_runs.mixes if mix.applications <= set(APPLICATIONS[:2])]
+    assert path_study(replace(co_runs, mixes=tuple(few)), "performance", 0) == (
         "paths take at least 3 applications with mixes of known slowdown"
     )
 
@@ -129,7 +129,7 @@ def study() -> SizeStudy:
 
 def errors(model: str, quantity: str = "slowdown") -> dict[tuple[str, int], float | None]:
     return {
-        (each.fitted_to, each.bag_size): each.mape
+        (each.fitted_to, each.mix_size): each.mape
         for each in study().results
         if each.model == model and each.quantity == quantity
     }
@@ -149,15 +149,15 @@ def test_models_of_one_size_are_fitted_to_that_size_alone_and_others_in_three_wa
 
 
 @pytest.mark.parametrize("model", ["mean", "published-linear"])
-def test_errors_are_those_of_an_evaluation_of_the_same_bags(model: str) -> None:
+def test_errors_are_those_of_an_evaluation_of_the_same_mixes(model: str) -> None:
     co_runs = of_one_device(counted_co_runs(), "cpu")
-    triples = replace(co_runs, bags=tuple(bag for bag in co_runs.bags if len(bag.members) == 3))
+    triples = replace(co_runs, mixes=tuple(mix for mix in co_runs.mixes if len(mix.members) == 3))
     whole = evaluate_corun(triples, models_named([model]), "leave-benchmark-out", level=None)
-    (own,) = [each for each in whole.results if each.quantity == "slowdown" and each.bag_size == 3]
+    (own,) = [each for each in whole.results if each.quantity == "slowdown" and each.mix_size == 3]
     assert errors(model)[SAME_SIZE, 3] == pytest.approx(own.mape)
 
 
-def test_bags_of_one_size_are_not_compared_with_others() -> None:
+def test_mixes_of_one_size_are_not_compared_with_others() -> None:
     pairs = of_one_device(counted_co_runs((2,)), "cpu")
     found = size_study(pairs, models_named(["mean"]), 0)
     assert isinstance(found, str)
@@ -167,20 +167,20 @@ def test_bags_of_one_size_are_not_compared_with_others() -> None:
 LEVELS = (0.1, 0.5, 0.9)
 
 
-def blob(level: float, place: int) -> Bag:
+def blob(level: float, place: int) -> MeasuredMix:
     """A pair whose misses and fairness lie near one of three points."""
     random = np.random.default_rng([place, int(10 * level)])
     near = [level + float(random.normal(0, 0.01)) for _ in range(3)]
-    solo = made_solo(f"app{level}", f"s{place}", llc_miss=near[0], l1_miss=near[1])
-    members = (Member(solo, 1.0), Member(solo, 1.0 / near[2]))
-    return Bag(f"b{level} {place}", "cpu", members)
+    isolated_run = make_isolated_run(f"app{level}", f"s{place}", llc_miss=near[0], l1_miss=near[1])
+    members = (Member(isolated_run, 1.0), Member(isolated_run, 1.0 / near[2]))
+    return MeasuredMix(f"b{level} {place}", "cpu", members)
 
 
 BLOBS = [blob(level, place) for level in LEVELS for place in range(8)]
 
 
-def clustered(bags: Sequence[Bag]) -> ClusterStudy:
-    found = cluster_mixes(bags, 0)
+def clustered(mixes: Sequence[MeasuredMix]) -> ClusterStudy:
+    found = cluster_mixes(mixes, 0)
     assert isinstance(found, ClusterStudy)
     return found
 
@@ -193,7 +193,7 @@ def test_three_clusters_are_found_where_there_are_three_and_named_by_their_appli
     assert found.scores[3] > 0.9
     assert found.silhouettes.mean() == pytest.approx(found.scores[3])
     assert [each.application for each in found.clusters] == ["app0.9", "app0.5", "app0.1"]
-    assert [each.bags for each in found.clusters] == [8, 8, 8]
+    assert [each.mixes for each in found.clusters] == [8, 8, 8]
     assert all(each.share == 1.0 for each in found.clusters)
     assert found.clusters[1].means["LLC misses"] == pytest.approx(0.5, abs=0.02)
     told: dict[str, Any] = found.to_dict()
@@ -202,7 +202,7 @@ def test_three_clusters_are_found_where_there_are_three_and_named_by_their_appli
 
 
 def test_without_counters_other_features_stand_in_and_are_named() -> None:
-    found = clustered(made_co_runs(bags=(2,)).bags)
+    found = clustered(made_co_runs(mixes=(2,)).mixes)
     assert found.features == ("fairness", "slowdown of High, summed", "bandwidth in bytes/s, summed")
 
 
@@ -210,19 +210,22 @@ def test_mixes_count_once_and_only_where_more_than_slowdowns_is_known() -> None:
     first, second = BLOBS[:2]
     broken = replace(first, members=(replace(first.members[0], failure="crashed"), first.members[1]))
     assert len(clustered([*BLOBS, replace(second, repeat=1), broken]).values) == len(BLOBS)
-    bags = [
+    mixes = [
         replace(
-            bag, members=tuple(replace(each, solo=replace(each.solo, features={})) for each in bag.members)
+            mix,
+            members=tuple(
+                replace(each, isolated_run=replace(each.isolated_run, features={})) for each in mix.members
+            ),
         )
-        for bag in made_co_runs(bags=(2,)).bags
+        for mix in made_co_runs(mixes=(2,)).mixes
     ]
-    found = cluster_mixes(bags, 0)
+    found = cluster_mixes(mixes, 0)
     assert isinstance(found, str)
     assert "none is known" in found
 
 
 @pytest.mark.parametrize("count", [0, 8])
-def test_too_few_bags_are_said(count: int) -> None:
+def test_too_few_mixes_are_said(count: int) -> None:
     found = cluster_mixes([blob(0.5, place) for place in range(count)], 0)
     assert isinstance(found, str)
-    assert "more than 8 different bags" in found
+    assert "more than 8 different mixes" in found

@@ -1,4 +1,4 @@
-"""Solo runs and bags that are made up, with a truth that models can find."""
+"""IsolatedRun runs and mixes that are made up, with a truth that models can find."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from crosscast.data.corun import Bag, CoRuns, Member, Solo
+from crosscast.data.corun import CoRuns, IsolatedRun, MeasuredMix, Member
 from crosscast.data.dataset import Dataset
 from crosscast.evaluation.corun.evaluation import evaluate_corun, of_one_device
 from crosscast.prediction.corun.models import models_named
@@ -26,7 +26,7 @@ from support import tables as rows
 NAMES = ("bfs", "cfd", "crc", "csr", "dwt", "fft")
 
 
-def made_solo(name: str, size: str = "small", *, seed: int = 0, **known: float) -> Solo:
+def make_isolated_run(name: str, size: str = "small", *, seed: int = 0, **known: float) -> IsolatedRun:
     """An application whose numbers come from its name and size."""
     random = np.random.default_rng([seed, *f"{name} {size}".encode()])
     utilisation = float(random.uniform(0.3, 1.0))
@@ -38,25 +38,30 @@ def made_solo(name: str, size: str = "small", *, seed: int = 0, **known: float) 
         **known,
     }
     time_s = float(random.uniform(0.1, 0.4))
-    return Solo(
+    return IsolatedRun(
         name, size, "cpu", time_s, power_w=20 + 40 * utilisation, memory_bytes=1 << 20, features=features
     )
 
 
-def true_slowdowns(bag: tuple[Solo, ...]) -> list[float]:
+def true_slowdowns(mix: tuple[IsolatedRun, ...]) -> list[float]:
     """Cores are shared: as much slower as more than all of them is wanted."""
-    wanted = sum(solo.features["utilisation"] for solo in bag)
-    return [max(1.0, wanted) * (1 + 0.1 * solo.features["utilisation"]) for solo in bag]
+    wanted = sum(isolated_run.features["utilisation"] for isolated_run in mix)
+    return [max(1.0, wanted) * (1 + 0.1 * isolated_run.features["utilisation"]) for isolated_run in mix]
 
 
-def made_bag(solos: tuple[Solo, ...], *, repeat: int = 0, power: bool = True) -> Bag:
-    """A bag as it would be measured."""
-    slow = true_slowdowns(solos)
-    members = tuple(Member(solo, slowdown) for solo, slowdown in zip(solos, slow, strict=True))
-    times = [(solo.time_s or 0.0) * slowdown for solo, slowdown in zip(solos, slow, strict=True)]
-    watts = 20 + 40 * min(1.0, sum(solo.features["utilisation"] for solo in solos))
-    name = " + ".join(solo.name for solo in solos)
-    return Bag(
+def make_mix(isolated_runs: tuple[IsolatedRun, ...], *, repeat: int = 0, power: bool = True) -> MeasuredMix:
+    """A mix as it would be measured."""
+    slow = true_slowdowns(isolated_runs)
+    members = tuple(
+        Member(isolated_run, slowdown) for isolated_run, slowdown in zip(isolated_runs, slow, strict=True)
+    )
+    times = [
+        (isolated_run.time_s or 0.0) * slowdown
+        for isolated_run, slowdown in zip(isolated_runs, slow, strict=True)
+    ]
+    watts = 20 + 40 * min(1.0, sum(isolated_run.features["utilisation"] for isolated_run in isolated_runs))
+    name = " + ".join(isolated_run.name for isolated_run in isolated_runs)
+    return MeasuredMix(
         name, "cpu", members, repeat=repeat, fits=True, time_s=max(times), overlap=min(times) / max(times),
         power_w=watts if power else None,
     )  # fmt: skip
@@ -65,13 +70,15 @@ def made_bag(solos: tuple[Solo, ...], *, repeat: int = 0, power: bool = True) ->
 def made_co_runs(
     names: tuple[str, ...] = NAMES,
     sizes: tuple[str, ...] = ("small",),
-    bags: tuple[int, ...] = (2,),
+    mixes: tuple[int, ...] = (2,),
     **kind: bool,
 ) -> CoRuns:
-    """All bags of some sizes of all applications."""
-    solos = tuple(made_solo(name, size) for name in names for size in sizes)
-    made = [made_bag(chosen, **kind) for n in bags for chosen in combinations_with_replacement(solos, n)]
-    return CoRuns("made up", solos, tuple(made))
+    """All mixes of some sizes of all applications."""
+    isolated_runs = tuple(make_isolated_run(name, size) for name in names for size in sizes)
+    made = [
+        make_mix(chosen, **kind) for n in mixes for chosen in combinations_with_replacement(isolated_runs, n)
+    ]
+    return CoRuns("made up", isolated_runs, tuple(made))
 
 
 APPLICATIONS = ("bfs", "cfd", "crc", "csr")
@@ -84,56 +91,61 @@ def other_time(seconds: float) -> float:
     return FACTOR * float(seconds**EXPONENT)
 
 
-def counted(solo: Solo) -> Solo:
+def counted(isolated_run: IsolatedRun) -> IsolatedRun:
     """An application with some of the published features."""
-    random = np.random.default_rng([7, *solo.name.encode()])
+    random = np.random.default_rng([7, *isolated_run.name.encode()])
     told = {
         name: float(random.random())
         for name in ("mix_mem", "mix_alu", "mix_sse", "llc_miss", "l1_miss", "ipc")
     }
-    return replace(solo, features={"utilisation": solo.features["utilisation"], **told})
+    return replace(isolated_run, features={"utilisation": isolated_run.features["utilisation"], **told})
 
 
-def elsewhere(solo: Solo) -> Solo:
+def elsewhere(isolated_run: IsolatedRun) -> IsolatedRun:
     """The same application on the other device."""
-    return replace(solo, device="other", time_s=other_time(solo.time_s or 1.0))
+    return replace(isolated_run, device="other", time_s=other_time(isolated_run.time_s or 1.0))
 
 
-def bag_elsewhere(bag: Bag) -> Bag:
-    """The same bag on the other device, whose members slow down as its times say."""
+def mix_elsewhere(mix: MeasuredMix) -> MeasuredMix:
+    """The same mix on the other device, whose members slow down as its times say."""
     members = []
-    for member in bag.members:
-        solo, alone = elsewhere(member.solo), member.solo.time_s or 1.0
+    for member in mix.members:
+        isolated_run, alone = elsewhere(member.isolated_run), member.isolated_run.time_s or 1.0
         slowdown = other_time(alone * (member.slowdown or 1.0)) / other_time(alone)
-        members.append(replace(member, solo=solo, slowdown=slowdown))
-    time_s = None if bag.time_s is None else other_time(bag.time_s)
-    return replace(bag, device="other", members=tuple(members), time_s=time_s)
+        members.append(replace(member, isolated_run=isolated_run, slowdown=slowdown))
+    time_s = None if mix.time_s is None else other_time(mix.time_s)
+    return replace(mix, device="other", members=tuple(members), time_s=time_s)
 
 
 @cache
 def counted_co_runs(sizes: tuple[int, ...] = (2, 3)) -> CoRuns:
-    """Bags of four applications on two devices, more of them on ``cpu``."""
-    made = made_co_runs(APPLICATIONS, bags=sizes)
-    solos = {solo.key: counted(solo) for solo in made.solos}
-    bags = tuple(
-        replace(bag, members=tuple(replace(member, solo=solos[member.solo.key]) for member in bag.members))
-        for bag in made.bags
+    """Mixes of four applications on two devices, more of them on ``cpu``."""
+    made = made_co_runs(APPLICATIONS, mixes=sizes)
+    isolated_runs = {isolated_run.key: counted(isolated_run) for isolated_run in made.isolated_runs}
+    mixes = tuple(
+        replace(
+            mix,
+            members=tuple(
+                replace(member, isolated_run=isolated_runs[member.isolated_run.key]) for member in mix.members
+            ),
+        )
+        for mix in made.mixes
     )
-    others = tuple(elsewhere(solo) for solo in solos.values())
-    there = tuple(bag_elsewhere(bag) for bag in bags if len(bag.members) == 2)
-    return CoRuns("made up", (*solos.values(), *others), (*bags, *there))
+    others = tuple(elsewhere(isolated_run) for isolated_run in isolated_runs.values())
+    there = tuple(mix_elsewhere(mix) for mix in mixes if len(mix.members) == 2)
+    return CoRuns("made up", (*isolated_runs.values(), *others), (*mixes, *there))
 
 
 @cache
 def studied() -> CoRunStudy:
-    """An evaluation of these bags with all studies, by models that take no time; made once for all tests."""
+    """An evaluation of these mixes with all studies, by models that take no time; made once for all tests."""
     co_runs = counted_co_runs()
     chosen = of_one_device(co_runs)
     linear, mean = models_named(["published-linear", "mean"])
     way: dict[str, Any] = {"progress": None, "cache": None, "jobs": 1}
     kinds = ("decision-tree", "linear", "svr")
     studies = CoRunStudies(
-        clusters=cluster_mixes(chosen.bags, 0),
+        clusters=cluster_mixes(chosen.mixes, 0),
         performance=combination_study(chosen, "performance", 0, kinds=kinds, **way),
         power=combination_study(chosen, "power", 0, kinds=kinds, **way),
         performance_paths=path_study(chosen, "performance", 0),
@@ -147,40 +159,40 @@ def studied() -> CoRunStudy:
 
 def measured_mixes(names: tuple[str, ...] = NAMES[:5], sizes: tuple[int, ...] = (2,)) -> Dataset:
     """A dataset of mixes on one device, one of which failed."""
-    solos = [made_solo(name) for name in names]
-    bags = []
+    isolated_runs = [make_isolated_run(name) for name in names]
+    mixes = []
     for members in sizes:
-        for place, chosen in enumerate(combinations_with_replacement(solos, members)):
-            bag = made_bag(chosen)
+        for place, chosen in enumerate(combinations_with_replacement(isolated_runs, members)):
+            mix = make_mix(chosen)
             failed = place == 3
-            for position, member in enumerate(bag.members):
-                bags.append(
+            for position, member in enumerate(mix.members):
+                mixes.append(
                     {
-                        "bag": bag.name,
+                        "mix": mix.name,
                         "device": "cpu",
                         "configuration": "{}",
                         "repeat": 0,
                         "position": position,
-                        "application": member.solo.application,
-                        "size": member.solo.size,
+                        "application": member.isolated_run.application,
+                        "size": member.isolated_run.size,
                         "slowdown": None if failed else member.slowdown,
-                        "bag_time_s": None if failed else bag.time_s,
-                        "power_w": None if failed else bag.power_w,
+                        "mix_time_s": None if failed else mix.time_s,
+                        "power_w": None if failed else mix.power_w,
                         "failure": "killed" if failed else None,
                     }
                 )
     return rows.dataset(
         devices=[rows.device("cpu", memory_bytes=1 << 34)],
-        solos=[
-            rows.solo(
-                solo.application,
-                size=solo.size,
-                time_s=solo.time_s,
-                power_w=solo.power_w,
-                memory_bytes=solo.memory_bytes,
-                features=dict(solo.features),
+        isolated_runs=[
+            rows.isolated_run(
+                isolated_run.application,
+                size=isolated_run.size,
+                time_s=isolated_run.time_s,
+                power_w=isolated_run.power_w,
+                memory_bytes=isolated_run.memory_bytes,
+                features=dict(isolated_run.features),
             )
-            for solo in solos
+            for isolated_run in isolated_runs
         ],
-        bags=bags,
+        mixes=mixes,
     )

@@ -7,14 +7,14 @@ from itertools import combinations
 
 import numpy as np
 
-from crosscast.data.corun import Bag, CoRuns, Member, Solo
+from crosscast.data.corun import CoRuns, IsolatedRun, MeasuredMix, Member
 from support.mix_times import mix_time
 
 MIXES = ("sse", "alu", "mem", "fp", "stack", "string", "shift", "control")
 COUNTERS = ("ipc", "llc_miss", "branch_miss", "l1_miss", "dtlb_miss")
 
 
-def application(place: int, rng: np.random.Generator, size: str = "large") -> Solo:
+def application(place: int, rng: np.random.Generator, size: str = "large") -> IsolatedRun:
     """An application; the more it misses, the more it slows others down, and the less fair it is."""
     miss = float(rng.uniform(0, 0.9))
     features = {f"mix_{name}": float(rng.random()) for name in MIXES}
@@ -23,7 +23,7 @@ def application(place: int, rng: np.random.Generator, size: str = "large") -> So
     features["llc_miss"] = miss
     for strength, level in enumerate(("low", "medium", "high"), start=1):
         features[f"fairness_{level}"] = 1 / (1 + miss * strength / 3)
-    return Solo(
+    return IsolatedRun(
         f"app{place}",
         size,
         "gpu",
@@ -33,24 +33,30 @@ def application(place: int, rng: np.random.Generator, size: str = "large") -> So
     )
 
 
-def slowdowns(solos: tuple[Solo, ...]) -> list[float]:
+def slowdowns(isolated_runs: tuple[IsolatedRun, ...]) -> list[float]:
     """The law: what all the others miss, and some of its own."""
-    misses = [solo.features["llc_miss"] for solo in solos]
+    misses = [isolated_run.features["llc_miss"] for isolated_run in isolated_runs]
     return [1 + sum(misses) - own / 2 for own in misses]
 
 
-def bag_of(solos: tuple[Solo, ...], *, time: bool = True, slowed: bool = True, power: bool = True) -> Bag:
-    """A bag that follows the law."""
-    told = slowdowns(solos)
+def mix_of(
+    isolated_runs: tuple[IsolatedRun, ...], *, time: bool = True, slowed: bool = True, power: bool = True
+) -> MeasuredMix:
+    """A mix that follows the law."""
+    told = slowdowns(isolated_runs)
     time_s = mix_time(
-        [solo.time_s or 0.0 for solo in solos], lambda left: slowdowns(tuple(solos[place] for place in left))
+        [isolated_run.time_s or 0.0 for isolated_run in isolated_runs],
+        lambda left: slowdowns(tuple(isolated_runs[place] for place in left)),
     )
-    return Bag(
-        "+".join(solo.application for solo in solos),
+    return MeasuredMix(
+        "+".join(isolated_run.application for isolated_run in isolated_runs),
         "gpu",
-        tuple(Member(solo, each if slowed else None) for solo, each in zip(solos, told, strict=True)),
+        tuple(
+            Member(isolated_run, each if slowed else None)
+            for isolated_run, each in zip(isolated_runs, told, strict=True)
+        ),
         time_s=time_s if time else None,
-        power_w=sum(solo.power_w or 0.0 for solo in solos) if power else None,
+        power_w=sum(isolated_run.power_w or 0.0 for isolated_run in isolated_runs) if power else None,
     )
 
 
@@ -63,39 +69,51 @@ def made_co_runs(
     slowed: bool = True,
     power: bool = True,
 ) -> CoRuns:
-    """All bags of different applications of these sizes."""
+    """All mixes of different applications of these sizes."""
     rng = np.random.default_rng(seed)
-    solos = tuple(application(place, rng) for place in range(applications))
-    bags = tuple(
-        bag_of(each, time=time, slowed=slowed, power=power)
+    isolated_runs = tuple(application(place, rng) for place in range(applications))
+    mixes = tuple(
+        mix_of(each, time=time, slowed=slowed, power=power)
         for size in sizes
-        for each in combinations(solos, size)
+        for each in combinations(isolated_runs, size)
     )
-    return CoRuns("made-up", solos, bags)
+    return CoRuns("made-up", isolated_runs, mixes)
 
 
-def without(solo: Solo, *names: str) -> Solo:
+def without(isolated_run: IsolatedRun, *names: str) -> IsolatedRun:
     """An application of which less is known."""
-    return replace(solo, features={name: value for name, value in solo.features.items() if name not in names})
+    return replace(
+        isolated_run,
+        features={name: value for name, value in isolated_run.features.items() if name not in names},
+    )
 
 
-def with_members(co_runs: CoRuns, members: dict[str, Solo]) -> CoRuns:
-    """The same bags of other applications alone, by names of applications."""
-    bags = tuple(
+def with_members(co_runs: CoRuns, members: dict[str, IsolatedRun]) -> CoRuns:
+    """The same mixes of other applications alone, by names of applications."""
+    mixes = tuple(
         replace(
-            bag,
+            mix,
             members=tuple(
-                replace(member, solo=members.get(member.solo.application, member.solo))
-                for member in bag.members
+                replace(
+                    member, isolated_run=members.get(member.isolated_run.application, member.isolated_run)
+                )
+                for member in mix.members
             ),
         )
-        for bag in co_runs.bags
+        for mix in co_runs.mixes
     )
-    return CoRuns(co_runs.label, tuple(members.get(solo.application, solo) for solo in co_runs.solos), bags)
+    return CoRuns(
+        co_runs.label,
+        tuple(members.get(isolated_run.application, isolated_run) for isolated_run in co_runs.isolated_runs),
+        mixes,
+    )
 
 
 def featureless(co_runs: CoRuns) -> CoRuns:
     """The same as where only names, times and slowdowns were published."""
-    solos = {solo.application: replace(solo, features={}, power_w=None) for solo in co_runs.solos}
-    found = with_members(co_runs, solos)
-    return replace(found, bags=tuple(replace(bag, power_w=None) for bag in found.bags))
+    isolated_runs = {
+        isolated_run.application: replace(isolated_run, features={}, power_w=None)
+        for isolated_run in co_runs.isolated_runs
+    }
+    found = with_members(co_runs, isolated_runs)
+    return replace(found, mixes=tuple(replace(mix, power_w=None) for mix in found.mixes))

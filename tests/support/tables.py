@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 
 from crosscast.data.dataset import Dataset
 from crosscast.data.profiles import PROFILES
-from crosscast.data.schema import BAGS, DEVICES, ENERGY, RECORDS, SESSIONS, SOLOS
+from crosscast.data.schema import DEVICES, ENERGY, ISOLATED_RUNS, MIXES, RECORDS, SESSIONS
 from crosscast.data.table import table_of
 
 Row = dict[str, Any]
@@ -42,14 +42,14 @@ def session(**cells: Any) -> Row:
     return {**PIECE, "kernels": ["sum"], "runs": 50, "loop_s": 3.0, **cells}
 
 
-def solo(application: str = "sums", **cells: Any) -> Row:
+def isolated_run(application: str = "sums", **cells: Any) -> Row:
     row = {"application": application, "size": "tiny", "device": "cpu", "configuration": "{}"}
     return {**row, "time_s": 0.5, "runs": 4, "features": {"ipc": 1.5}, **cells}
 
 
-def bag(*slowdowns: float | None, name: str = "pair", **cells: Any) -> list[Row]:
-    """Rows of a bag: as many applications as slowdowns."""
-    row = {"bag": name, "size": "tiny", "device": "cpu", "configuration": "{}", "repeat": 0}
+def mix(*slowdowns: float | None, name: str = "pair", **cells: Any) -> list[Row]:
+    """Rows of a mix: as many applications as slowdowns."""
+    row = {"mix": name, "size": "tiny", "device": "cpu", "configuration": "{}", "repeat": 0}
     return [
         {**row, "position": place, "application": "sums", "slowdown": slowdown, **cells}
         for place, slowdown in enumerate(slowdowns)
@@ -63,8 +63,8 @@ def dataset(
     records: Sequence[Row] = (),
     energies: Sequence[Row] = (),
     sessions: Sequence[Row] = (),
-    solos: Sequence[Row] = (),
-    bags: Sequence[Row] = (),
+    isolated_runs: Sequence[Row] = (),
+    mixes: Sequence[Row] = (),
 ) -> Dataset:
     return Dataset(
         "made up",
@@ -73,8 +73,8 @@ def dataset(
         table_of(RECORDS, records),
         table_of(ENERGY, energies),
         table_of(SESSIONS, sessions),
-        table_of(SOLOS, solos),
-        table_of(BAGS, bags),
+        table_of(ISOLATED_RUNS, isolated_runs),
+        table_of(MIXES, mixes),
     )
 
 

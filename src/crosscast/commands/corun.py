@@ -104,9 +104,9 @@ def profile(what: str, /, *, options: CorunProfileOptions) -> None:
             on_cpu=None if host is None else (host, crews.enter_context(Crew(host, settings))),
             note=status,
         )
-    write_profile(measured.solo, row, path)
+    write_profile(measured.isolated_run, row, path)
     notes = [*doubts, *measured.notes]
-    result = CoRunProfile(measured.solo, target.id, target.name, calibration, notes, path)
+    result = CoRunProfile(measured.isolated_run, target.id, target.name, calibration, notes, path)
     show(options.output, result.to_dict, lambda: corun_profile_report(result))
     tell(f"wrote {path}")
 

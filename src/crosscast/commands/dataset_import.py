@@ -94,8 +94,8 @@ def _store(dataset: Dataset, out: Path) -> None:
     """Write a dataset; a different one is never replaced."""
     store(dataset, out)
     counts = f"{dataset.profiles.num_rows:,} profiles, {dataset.records.num_rows:,} records"
-    if dataset.bags.num_rows:
-        counts = f"{dataset.solos.num_rows:,} isolated runs, {dataset.bags.num_rows:,} runs in mixes"
+    if dataset.mixes.num_rows:
+        counts = f"{dataset.isolated_runs.num_rows:,} isolated runs, {dataset.mixes.num_rows:,} runs in mixes"
     print(f"wrote {out} ({counts})", file=sys.stderr)
 
 

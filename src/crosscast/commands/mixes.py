@@ -11,7 +11,7 @@ from crosscast.cli.decide import ColocateOptions
 from crosscast.cli.predict import PredictCorunOptions
 from crosscast.commands.output import check_output, show
 from crosscast.commands.status import tell, warn_of
-from crosscast.data.corun import CoRuns, Solo, co_runs
+from crosscast.data.corun import CoRuns, IsolatedRun, co_runs
 from crosscast.data.dataset import dataset_named
 from crosscast.data.isolated_runs import read_profile
 from crosscast.decide.colocation import ColocationPlan, choose_colocation
@@ -31,7 +31,7 @@ def corun(profile: Path, /, *more: Path, options: PredictCorunOptions) -> None:
     """Run ``crosscast predict corun``."""
     check_output(options.output)
     models = models_for(options.model, "corun")
-    mix = tuple(isolated_runs((profile, *more)))
+    mix = tuple(read_isolated_runs((profile, *more)))
     if len(mix) < 2:
         raise InputError.of(where=profile, expected="the profiles of at least 2 applications", found="1")
     card = None if options.translate is None else read_translation(options.translate)
@@ -61,7 +61,9 @@ def corun(profile: Path, /, *more: Path, options: PredictCorunOptions) -> None:
     )
 
 
-def with_probes(trained: TrainedCoRunModel, words: Sequence[str], runs: Sequence[Solo]) -> TrainedCoRunModel:
+def with_probes(
+    trained: TrainedCoRunModel, words: Sequence[str], runs: Sequence[IsolatedRun]
+) -> TrainedCoRunModel:
     """Condition a model on measured mixes of the given isolated runs or those of the training."""
     named = {run.qualified_name: run for run in reversed(runs)}
     probes = []
@@ -79,9 +81,9 @@ def with_probes(trained: TrainedCoRunModel, words: Sequence[str], runs: Sequence
     return trained.with_probes(probes) if probes else trained
 
 
-def isolated_runs(files: Sequence[Path]) -> list[Solo]:
+def read_isolated_runs(files: Sequence[Path]) -> list[IsolatedRun]:
     """Read isolated runs of applications from files that ``crosscast corun profile`` wrote."""
-    return [read_profile(file).solo for file in files]
+    return [read_profile(file).isolated_run for file in files]
 
 
 def colocate(jobs: Path, /, *more: Path, options: ColocateOptions) -> None:
@@ -89,17 +91,17 @@ def colocate(jobs: Path, /, *more: Path, options: ColocateOptions) -> None:
     check_output(options.output)
     models = models_for(options.model, "corun")
     files = (jobs, *more)
-    solos = isolated_runs(files)
+    isolated_runs = read_isolated_runs(files)
     lengths_s = None if options.lengths is None else _numbers(options.lengths)
     memory_bytes = None if options.memory is None else parse_bytes(options.memory)
 
     def planned(trained: TrainedCoRunModel) -> tuple[ColocationPlan, SuggestedMixes | None]:
-        conditioned, suggestion = with_probes(trained, options.probe, solos), None
+        conditioned, suggestion = with_probes(trained, options.probe, isolated_runs), None
         if options.suggest_probes is not None:
-            pairs = list(combinations(solos, 2))
+            pairs = list(combinations(isolated_runs, 2))
             suggestion = conditioned.suggest_probes(options.suggest_probes, pairs, among=pairs)
         plan = choose_colocation(
-            solos,
+            isolated_runs,
             conditioned,
             lengths=lengths_s,
             max_slowdown=options.max_slowdown,
@@ -115,7 +117,7 @@ def colocate(jobs: Path, /, *more: Path, options: ColocateOptions) -> None:
     answer = {**plan.to_dict(list(map(str, files))), "model": model_facts(trained.card)}
     if suggestion is not None:
         answer["suggested_probes"] = suggestion.to_dict()
-    names = _numbered([solo.name for solo in solos])
+    names = _numbered([isolated_run.name for isolated_run in isolated_runs])
     show(options.output, lambda: answer, lambda: colocation_report(plan, names, trained.card, suggestion))
 
 
@@ -141,8 +143,8 @@ def translate(dataset: Path, /, *more: Path, options: CorunTranslateOptions) -> 
     parts = [co_runs(dataset_named(folder)) for folder in (dataset, *more)]
     joined = CoRuns(
         parts[0].label,
-        tuple(solo for part in parts for solo in part.solos),
-        tuple(bag for part in parts for bag in part.bags),
+        tuple(isolated_run for part in parts for isolated_run in part.isolated_runs),
+        tuple(mix for part in parts for mix in part.mixes),
     )
     card = train_translation(shared_times(joined, options.source, options.target))
     write_translation(card, options.out)

@@ -149,7 +149,7 @@ def _of_dataset(folder: Path) -> dict[str, Numbers]:
     return contents
 
 
-_IDENTIFYING = ("model", "method", "split", "protocol", "device", "quantity", "probes", "bag_size")
+_IDENTIFYING = ("model", "method", "split", "protocol", "device", "quantity", "probes", "mix_size")
 """Members that identify an entry in a list of a card."""
 
 

@@ -16,7 +16,7 @@ from crosscast.errors import InputError
 
 
 @dataclass(frozen=True)
-class Solo:
+class IsolatedRun:
     """An application at a size, alone on a device."""
 
     application: str  # Name of the application: what is left out when benchmarks are left out
@@ -50,14 +50,14 @@ class Solo:
 class Member:
     """An application of a mix."""
 
-    solo: Solo  # The application alone on the same device
+    isolated_run: IsolatedRun  # The application alone on the same device
     # Time of a job while the whole mix runs, over its time alone; `None` where it is not known
     slowdown: float | None = None
     failure: str | None = None  # Why it failed; `None` if it did not
 
 
 @dataclass(frozen=True)
-class Bag:
+class MeasuredMix:
     """Applications at the same time on one device."""
 
     name: str  # Its name
@@ -72,14 +72,14 @@ class Bag:
     power_w: float | None = None  # Mean power of the device while all run, in watts
 
     @property
-    def solos(self) -> tuple[Solo, ...]:
+    def isolated_runs(self) -> tuple[IsolatedRun, ...]:
         """Isolated runs of the members."""
-        return tuple(member.solo for member in self.members)
+        return tuple(member.isolated_run for member in self.members)
 
     @property
     def applications(self) -> frozenset[str]:
         """Names of its applications."""
-        return frozenset(member.solo.application for member in self.members)
+        return frozenset(member.isolated_run.application for member in self.members)
 
     @property
     def failed(self) -> bool:
@@ -90,10 +90,10 @@ class Bag:
 _Key = tuple[str, str, str, str]
 
 
-class _BagRow(NamedTuple):
+class _MixRow(NamedTuple):
     """A row of the table of mixes; its key comes first."""
 
-    bag: str
+    mix: str
     device: str
     configuration: str
     repeat: int
@@ -102,7 +102,7 @@ class _BagRow(NamedTuple):
     size: str
     fits: int | None
     slowdown: float | None
-    bag_time_s: float | None
+    mix_time_s: float | None
     overlap: float | None
     power_w: float | None
     failure: str | None
@@ -113,13 +113,15 @@ class CoRuns:
     """Isolated runs and mixes."""
 
     label: str  # Their source, for messages
-    solos: tuple[Solo, ...]  # Applications alone, in the order of their keys; those that failed are left out
-    bags: tuple[Bag, ...]  # Mixes, in the order of their keys, those with a member that failed too
+    isolated_runs: tuple[
+        IsolatedRun, ...
+    ]  # Applications alone, in the order of their keys; those that failed are left out
+    mixes: tuple[MeasuredMix, ...]  # Mixes, in the order of their keys, those with a member that failed too
 
     @property
     def applications(self) -> tuple[str, ...]:
         """Names of the applications of the mixes, sorted."""
-        return tuple(sorted({name for bag in self.bags for name in bag.applications}))
+        return tuple(sorted({name for mix in self.mixes for name in mix.applications}))
 
 
 def co_runs(dataset: Dataset) -> CoRuns:
@@ -129,30 +131,32 @@ def co_runs(dataset: Dataset) -> CoRuns:
     an application that runs alone does not share its device in any way. A co-runner without one gets an
     isolated run with unknown time and power.
     """
-    solos: dict[_Key, Solo] = {}
-    for number, row in enumerate(dataset.solos.to_pylist(), start=1):
+    isolated_runs: dict[_Key, IsolatedRun] = {}
+    for number, row in enumerate(dataset.isolated_runs.to_pylist(), start=1):
         if row["failure"] is None:
-            solo = _solo(TableRow(row), f"{dataset.label}: solos: row {number}")
-            solos[solo.key] = solo
-    columns = [_cells(dataset.bags, name) for name in _BagRow._fields]
-    rows = sorted(map(_BagRow._make, zip(*columns, strict=True)), key=lambda row: row[:5])
-    member = _members(dict(solos))
-    bags = tuple(_bag(list(members), member) for _, members in groupby(rows, key=lambda row: row[:4]))
-    return CoRuns(dataset.label, tuple(solo for _, solo in sorted(solos.items())), bags)
+            isolated_run = _isolated_run(TableRow(row), f"{dataset.label}: isolated_runs: row {number}")
+            isolated_runs[isolated_run.key] = isolated_run
+    columns = [_cells(dataset.mixes, name) for name in _MixRow._fields]
+    rows = sorted(map(_MixRow._make, zip(*columns, strict=True)), key=lambda row: row[:5])
+    member = _members(dict(isolated_runs))
+    mixes = tuple(_mix(list(members), member) for _, members in groupby(rows, key=lambda row: row[:4]))
+    return CoRuns(
+        dataset.label, tuple(isolated_run for _, isolated_run in sorted(isolated_runs.items())), mixes
+    )
 
 
-def _cells(bags: Table, name: str) -> list[object]:
+def _cells(mixes: Table, name: str) -> list[object]:
     """Cells of a column; equal cells share one object to save memory."""
-    cells = bags.column(name).combine_chunks().dictionary_encode(null_encoding="encode")
+    cells = mixes.column(name).combine_chunks().dictionary_encode(null_encoding="encode")
     values = cells.dictionary.to_pylist()
     return [values[index] for index in cells.indices.to_pylist()]
 
 
-def _solo(row: TableRow, where: str) -> Solo:
+def _isolated_run(row: TableRow, where: str) -> IsolatedRun:
     features = json.loads(row.text("features"))
     if not isinstance(features, dict) or not all(_is_finite(value) for value in features.values()):
         raise InputError(f"{where}: column 'features': expected finite numbers by name, found others")
-    return Solo(
+    return IsolatedRun(
         row.text("application"),
         row.text("size"),
         row.text("device"),
@@ -169,29 +173,31 @@ def _is_finite(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
-def _bag(rows: Sequence[_BagRow], member: Callable[[_BagRow], Member]) -> Bag:
+def _mix(rows: Sequence[_MixRow], member: Callable[[_MixRow], Member]) -> MeasuredMix:
     first = rows[0]
-    return Bag(
-        first.bag,
+    return MeasuredMix(
+        first.mix,
         first.device,
         tuple(map(member, rows)),
         first.configuration,
         first.repeat,
         None if first.fits is None else bool(first.fits),
-        first.bag_time_s,
+        first.mix_time_s,
         first.overlap,
         first.power_w,
     )
 
 
-def _members(solos: dict[_Key, Solo]) -> Callable[[_BagRow], Member]:
+def _members(isolated_runs: dict[_Key, IsolatedRun]) -> Callable[[_MixRow], Member]:
     """Return a function that makes a member from its row; equal isolated runs share one object."""
 
-    def isolated_run(row: _BagRow) -> Solo:
+    def isolated_run(row: _MixRow) -> IsolatedRun:
         key = row.application, row.size, row.device, row.configuration
-        if key not in solos:
+        if key not in isolated_runs:
             default = row.application, row.size, row.device, "{}"
-            solos[key] = solos.setdefault(default, Solo(row.application, row.size, row.device, None))
-        return solos[key]
+            isolated_runs[key] = isolated_runs.setdefault(
+                default, IsolatedRun(row.application, row.size, row.device, None)
+            )
+        return isolated_runs[key]
 
     return lambda row: Member(isolated_run(row), row.slowdown, row.failure)

@@ -19,7 +19,7 @@ from crosscast.arrays import Integers
 from crosscast.data.files import make_folder
 from crosscast.data.library import pa, pc
 from crosscast.data.profiles import PROFILES, UPGRADES, with_empty_columns
-from crosscast.data.schema import BAGS, DEVICES, ENERGY, RECORDS, SESSIONS, SOLOS, Schema
+from crosscast.data.schema import DEVICES, ENERGY, ISOLATED_RUNS, MIXES, RECORDS, SESSIONS, Schema
 from crosscast.data.table import (
     Table,
     Upgrade,
@@ -36,10 +36,10 @@ from crosscast.data.table import (
 from crosscast.errors import InputError
 from crosscast.results import html_table
 
-TABLES: tuple[Schema, ...] = (DEVICES, PROFILES, RECORDS, ENERGY, SESSIONS, SOLOS, BAGS)
+TABLES: tuple[Schema, ...] = (DEVICES, PROFILES, RECORDS, ENERGY, SESSIONS, ISOLATED_RUNS, MIXES)
 """The tables, in the order in which a build should write their parts: sessions after their records."""
 
-SPARE: tuple[Schema, ...] = (SOLOS, BAGS)
+SPARE: tuple[Schema, ...] = (ISOLATED_RUNS, MIXES)
 """Tables that have no file where they have no rows."""
 
 _NEW_IN_2 = ("peak_fp64_flop_per_s", "peak_fp16_flop_per_s")
@@ -52,10 +52,10 @@ _PIECES: tuple[tuple[tuple[Schema, ...], tuple[str, ...]], ...] = (
     ((PROFILES,), ("application", "size")),
     # A session that failed replaces the records of an earlier one.
     ((RECORDS, ENERGY, SESSIONS), SESSIONS.key),
-    ((SOLOS,), SOLOS.key),
-    ((BAGS,), BAGS.key[:-1]),
+    ((ISOLATED_RUNS,), ISOLATED_RUNS.key),
+    ((MIXES,), MIXES.key[:-1]),
 )
-_TELLING = (PROFILES, RECORDS, SOLOS, BAGS)
+_TELLING = (PROFILES, RECORDS, ISOLATED_RUNS, MIXES)
 """A dataset has at least one of these tables."""
 _PARTS = "parts"
 _MERGED = ".merged-parts"
@@ -76,7 +76,7 @@ class Dataset:
     ----------
     label
         Its source, such as its folder, for messages.
-    devices, profiles, records, energy, sessions, solos, bags
+    devices, profiles, records, energy, sessions, isolated runs, mixes
         The tables, which may be empty.
     """
 
@@ -86,8 +86,8 @@ class Dataset:
     records: Table = field(default_factory=lambda: _empty(RECORDS))
     energy: Table = field(default_factory=lambda: _empty(ENERGY))
     sessions: Table = field(default_factory=lambda: _empty(SESSIONS))
-    solos: Table = field(default_factory=lambda: _empty(SOLOS))
-    bags: Table = field(default_factory=lambda: _empty(BAGS))
+    isolated_runs: Table = field(default_factory=lambda: _empty(ISOLATED_RUNS))
+    mixes: Table = field(default_factory=lambda: _empty(MIXES))
 
     def __repr__(self) -> str:
         """Label and numbers of rows."""
@@ -131,7 +131,7 @@ def validate(dataset: Dataset) -> None:
     for schema in TABLES:
         check(schema, dataset.table(schema), f"{dataset.label}: {schema.table}")
     known = dataset.devices.column("device").combine_chunks()
-    for schema in (RECORDS, ENERGY, SESSIONS, SOLOS, BAGS):
+    for schema in (RECORDS, ENERGY, SESSIONS, ISOLATED_RUNS, MIXES):
         devices = dataset.table(schema).column("device")
         wrong = pc.invert(pc.is_in(devices, value_set=known))
         _refuse(dataset, schema, "device", wrong, lambda row: "a device of the table of devices")
@@ -156,29 +156,29 @@ def validate(dataset: Dataset) -> None:
     kernels = dataset.sessions.column("kernels")
     wrong = pa.array([not _are_names(text) for text in kernels.to_pylist()], pa.bool_())
     _refuse(dataset, SESSIONS, "kernels", wrong, lambda row: "a list of names")
-    for schema in (SESSIONS, SOLOS, BAGS):
+    for schema in (SESSIONS, ISOLATED_RUNS, MIXES):
         wrong = pc.equal(dataset.table(schema).column("failure"), "")
         _refuse(dataset, schema, "failure", wrong, lambda row: "why it failed, or an empty cell")
-    if dataset.bags.num_rows:
+    if dataset.mixes.num_rows:
         _check_mixes(dataset)
 
 
-_OF_THE_MIX = ("fits", "bag_time_s", "overlap", "power_w")
+_OF_THE_MIX = ("fits", "mix_time_s", "overlap", "power_w")
 
 
 def _check_mixes(dataset: Dataset) -> None:
-    bags = dataset.bags
-    (numbers,) = key_numbers([bags], BAGS.key[:-1])
+    mixes = dataset.mixes
+    (numbers,) = key_numbers([mixes], MIXES.key[:-1])
     # Positions of a mix are distinct, so that they have a gap only if the last is too large.
     sizes = np.bincount(numbers)[numbers]
-    wrong = pa.array(bags.column("position").to_numpy() >= sizes)
-    _refuse(dataset, BAGS, "position", wrong, lambda row: f"less than the {sizes[row]} rows of its mix")
+    wrong = pa.array(mixes.column("position").to_numpy() >= sizes)
+    _refuse(dataset, MIXES, "position", wrong, lambda row: f"less than the {sizes[row]} rows of its mix")
     first = np.unique(numbers, return_index=True)[1][numbers]
     for name in _OF_THE_MIX:
-        column = bags.column(name)
+        column = mixes.column(name)
         cells = column.cast(pa.float64()).to_numpy()
         wrong = pa.array((cells != cells[first]) & ~(np.isnan(cells) & np.isnan(cells[first])))
-        _refuse(dataset, BAGS, name, wrong, partial(_as_first, column, first))
+        _refuse(dataset, MIXES, name, wrong, partial(_as_first, column, first))
 
 
 def _as_first(cells: pa.ChunkedArray, first: Integers, row: int) -> str:

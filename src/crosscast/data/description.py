@@ -16,7 +16,7 @@ from crosscast.data.dataset import TABLES, Dataset
 from crosscast.data.fields import TableRow
 from crosscast.data.library import pa, pc
 from crosscast.data.merge import hosts_of
-from crosscast.data.schema import BAGS, SESSIONS, SIZES, SOLOS, size_order
+from crosscast.data.schema import ISOLATED_RUNS, MIXES, SESSIONS, SIZES, size_order
 from crosscast.data.table import Table, distinct, key_numbers, notes_of
 from crosscast.data.views import cells_of, least_times, of_successful_sessions
 from crosscast.errors import InputError
@@ -231,21 +231,21 @@ def _session_warnings(session: TableRow) -> Iterator[RecordWarning]:
 
 
 @dataclass(frozen=True)
-class SoloCount:
+class IsolatedRunCount:
     """Numbers of isolated runs on a device, and of those that failed."""
 
     device: str
-    solos: int
+    isolated_runs: int
     failed: int
 
 
 @dataclass(frozen=True)
-class BagCount:
+class MixCount:
     """Number of mixes of a given number of applications on a device."""
 
     device: str  # Key of the device
     members: int  # Applications of each of these mixes
-    bags: int  # Number of these mixes, including repeats and other configurations
+    mixes: int  # Number of these mixes, including repeats and other configurations
     configurations: int  # Number of configurations of the device
     not_fitting: int  # Number of mixes that do not fit on the device
     failed: int  # Number of mixes with an application that failed
@@ -253,13 +253,13 @@ class BagCount:
 
 @dataclass(frozen=True)
 class CoRunFailure:
-    """An application that failed, in a mix or alone (``bag`` is ``None``)."""
+    """An application that failed, in a mix or alone (``mix`` is ``None``)."""
 
     application: str
     size: str
     device: str
     configuration: str
-    bag: str | None
+    mix: str | None
     repeat: int | None
     reason: str
 
@@ -268,37 +268,41 @@ class CoRunFailure:
 class CoRunContents:
     """Isolated runs and mixes of a dataset; empty where it has none."""
 
-    solos: tuple[SoloCount, ...]  # Isolated runs by device
-    bags: tuple[BagCount, ...]  # Mixes by device and number of applications
+    isolated_runs: tuple[IsolatedRunCount, ...]  # Isolated runs by device
+    mixes: tuple[MixCount, ...]  # Mixes by device and number of applications
     failed: tuple[CoRunFailure, ...]  # Applications that failed, alone first
 
 
-def contents_of(solos: Table, bags: Table) -> CoRunContents:
+def contents_of(isolated_runs: Table, mixes: Table) -> CoRunContents:
     """Count the rows of two valid tables."""
     return CoRunContents(
-        tuple(_solo_counts(solos)), tuple(_bag_counts(bags)), (*_failures(solos), *_failures(bags))
+        tuple(_isolated_run_counts(isolated_runs)),
+        tuple(_mix_counts(mixes)),
+        (*_failures(isolated_runs), *_failures(mixes)),
     )
 
 
-def _solo_counts(solos: Table) -> Iterator[SoloCount]:
-    failed = Counter(solos.filter(pc.is_valid(solos.column("failure"))).column("device").to_pylist())
-    for device, number in sorted(Counter(solos.column("device").to_pylist()).items()):
-        yield SoloCount(device, number, failed[device])
+def _isolated_run_counts(isolated_runs: Table) -> Iterator[IsolatedRunCount]:
+    failed = Counter(
+        isolated_runs.filter(pc.is_valid(isolated_runs.column("failure"))).column("device").to_pylist()
+    )
+    for device, number in sorted(Counter(isolated_runs.column("device").to_pylist()).items()):
+        yield IsolatedRunCount(device, number, failed[device])
 
 
-def _bag_counts(bags: Table) -> Iterator[BagCount]:
-    if not bags.num_rows:
+def _mix_counts(mixes: Table) -> Iterator[MixCount]:
+    if not mixes.num_rows:
         return
-    (numbers,) = key_numbers([bags], BAGS.key[:-1])
+    (numbers,) = key_numbers([mixes], MIXES.key[:-1])
     first, members = np.unique(numbers, return_index=True, return_counts=True)[1:]
-    failed = np.bincount(numbers, weights=pc.is_valid(bags.column("failure")).to_numpy()) > 0
-    mixes = bags.select(["device", "configuration", "fits"]).take(pa.array(first))
+    failed = np.bincount(numbers, weights=pc.is_valid(mixes.column("failure")).to_numpy()) > 0
+    first_rows = mixes.select(["device", "configuration", "fits"]).take(pa.array(first))
     table = pa.table(
         {
-            "device": mixes.column("device"),
+            "device": first_rows.column("device"),
             "members": members,
-            "configuration": mixes.column("configuration"),
-            "not_fitting": pc.equal(mixes.column("fits"), 0),
+            "configuration": first_rows.column("configuration"),
+            "not_fitting": pc.equal(first_rows.column("fits"), 0),
             "failed": failed,
         }
     )
@@ -311,7 +315,7 @@ def _bag_counts(bags: Table) -> Iterator[BagCount]:
         ]
     )
     for row in groups.sort_by([("device", "ascending"), ("members", "ascending")]).to_pylist():
-        yield BagCount(
+        yield MixCount(
             row["device"],
             row["members"],
             row["configuration_count"],
@@ -325,14 +329,14 @@ def _failures(table: Table) -> Iterator[CoRunFailure]:
     rows = table.filter(pc.is_valid(table.column("failure")))
     if not rows.num_rows:
         return
-    keys = BAGS.key if "bag" in table.column_names else SOLOS.key
+    keys = MIXES.key if "mix" in table.column_names else ISOLATED_RUNS.key
     for row in rows.sort_by([(name, "ascending") for name in keys]).to_pylist():
         yield CoRunFailure(
             row["application"],
             row["size"],
             row["device"],
             row["configuration"],
-            row.get("bag"),
+            row.get("mix"),
             row.get("repeat"),
             row["failure"],
         )
@@ -441,7 +445,7 @@ def describe(dataset: Dataset) -> Description:
         energy=dataset.energy.num_rows,
         sessions=dataset.sessions.num_rows,
         configurations=configurations_of(records, of_successful_sessions(dataset.energy, dataset.sessions)),
-        corun=contents_of(dataset.solos, dataset.bags),
+        corun=contents_of(dataset.isolated_runs, dataset.mixes),
         failed=_failed(dataset.sessions),
         missing=tuple(_missing(sizes, devices, dataset.profiles, records)),
         warnings=tuple(warnings_of(dataset.records, dataset.sessions)),
@@ -451,7 +455,7 @@ def describe(dataset: Dataset) -> Description:
 
 
 def _names(dataset: Dataset, column: str) -> set[str]:
-    tables = (dataset.profiles, dataset.records, dataset.sessions, dataset.solos, dataset.bags)
+    tables = (dataset.profiles, dataset.records, dataset.sessions, dataset.isolated_runs, dataset.mixes)
     return {name for table in tables for name in pc.unique(table.column(column)).to_pylist()} - {None}
 
 

@@ -14,13 +14,13 @@ import msgspec
 from msgspec import Meta
 
 from crosscast.data.configuration import Configuration
-from crosscast.data.corun import Solo
+from crosscast.data.corun import IsolatedRun
 from crosscast.data.fields import STRICT_JSON, decode
 from crosscast.data.files import atomic_file, read_bytes
 from crosscast.data.schema import DEVICES, Column, json_text
 from crosscast.errors import InputError
 
-FORMAT = "crosscast solo profile"
+FORMAT = "crosscast isolated run"
 """Value of the field ``format``."""
 VERSION = 1
 """Rises when a field changes its name, type or meaning."""
@@ -65,19 +65,19 @@ class _File(msgspec.Struct, forbid_unknown_fields=True):
 
 
 @dataclass(frozen=True, eq=False)
-class SoloProfile:
+class IsolatedRunProfile:
     """Contents of a file."""
 
-    solo: Solo  # The application alone; its `device` is the key of the device
+    isolated_run: IsolatedRun  # The application alone; its `device` is the key of the device
     # Facts about the device: cells by column of the table of devices, `device` and `type` among them,
     # without their sources
     device: Mapping[str, object]
 
 
-def write_profile(solo: Solo, device: Mapping[str, object], path: str | Path) -> None:
+def write_profile(isolated_run: IsolatedRun, device: Mapping[str, object], path: str | Path) -> None:
     """Write an isolated run to a file, replacing it; equal runs give equal bytes."""
     path = Path(path)
-    content = _content(solo, device, path)
+    content = _content(isolated_run, device, path)
     _profile(content, str(path))
     text = json.dumps(content, indent=1, sort_keys=True, allow_nan=False)
     if len(text) >= _MOST_BYTES:
@@ -89,34 +89,38 @@ def write_profile(solo: Solo, device: Mapping[str, object], path: str | Path) ->
         raise InputError(f"{path}: cannot write the {_WHAT} ({error.strerror or error})") from error
 
 
-def _content(solo: Solo, device: Mapping[str, object], path: Path) -> dict[str, object]:
-    if device.get("device", solo.device) != solo.device:
-        raise InputError(f"{path}: device: expected {solo.device!r}, found {device['device']!r}")
+def _content(isolated_run: IsolatedRun, device: Mapping[str, object], path: Path) -> dict[str, object]:
+    if device.get("device", isolated_run.device) != isolated_run.device:
+        raise InputError(f"{path}: device: expected {isolated_run.device!r}, found {device['device']!r}")
     facts = {name: device[name] for name in _FACTS if device.get(name) not in (None, "")}
-    measured = {"time_s": solo.time_s, "power_w": solo.power_w, "memory_bytes": solo.memory_bytes}
+    measured = {
+        "time_s": isolated_run.time_s,
+        "power_w": isolated_run.power_w,
+        "memory_bytes": isolated_run.memory_bytes,
+    }
     return {
         "format": FORMAT,
         "version": VERSION,
-        "application": solo.application,
-        "size": solo.size,
-        "device": {"device": solo.device, **facts},
-        "configuration": _settings(solo, path),
-        "runs": solo.runs,
+        "application": isolated_run.application,
+        "size": isolated_run.size,
+        "device": {"device": isolated_run.device, **facts},
+        "configuration": _settings(isolated_run, path),
+        "runs": isolated_run.runs,
         **{name: value for name, value in measured.items() if value is not None},
-        "features": {name: float(value) for name, value in solo.features.items()},
+        "features": {name: float(value) for name, value in isolated_run.features.items()},
     }
 
 
-def _settings(solo: Solo, path: Path) -> object:
+def _settings(isolated_run: IsolatedRun, path: Path) -> object:
     try:
-        Configuration.of(solo.device, solo.configuration)
+        Configuration.of(isolated_run.device, isolated_run.configuration)
     except InputError as error:
         raise InputError(f"{path}: {error}") from error
     # Parsed from the text, as `Configuration` would turn whole numbers into real ones.
-    return json.loads(solo.configuration)
+    return json.loads(isolated_run.configuration)
 
 
-def read_profile(path: str | Path) -> SoloProfile:
+def read_profile(path: str | Path) -> IsolatedRunProfile:
     """Read an isolated run of an application, as ``crosscast corun profile`` writes it.
 
     Parameters
@@ -127,7 +131,7 @@ def read_profile(path: str | Path) -> SoloProfile:
     Returns
     -------
     SoloProfile
-        `solo` is the isolated run (seconds, watts, features), `device` the row of its device.
+        `isolated run` is the isolated run (seconds, watts, features), `device` the row of its device.
 
     Raises
     ------
@@ -143,7 +147,7 @@ def read_profile(path: str | Path) -> SoloProfile:
     return profile_from(content, str(path))
 
 
-def profile_from(content: object, where: str) -> SoloProfile:
+def profile_from(content: object, where: str) -> IsolatedRunProfile:
     """Read an isolated run from the JSON value of a file; messages begin with `where`."""
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         raise InputError(
@@ -158,14 +162,14 @@ def profile_from(content: object, where: str) -> SoloProfile:
     return _profile(content, where)
 
 
-def _profile(content: Mapping[str, object], where: str) -> SoloProfile:
+def _profile(content: Mapping[str, object], where: str) -> IsolatedRunProfile:
     file = decode(_File, content, where)
     device = {name: cell for name, cell in msgspec.structs.asdict(file.device).items() if cell is not None}
     try:
         Configuration.of_values(device["device"], file.configuration)
     except InputError as error:
         raise InputError(f"{where}: {error}") from error
-    solo = Solo(
+    isolated_run = IsolatedRun(
         file.application,
         file.size,
         device["device"],
@@ -176,4 +180,4 @@ def _profile(content: Mapping[str, object], where: str) -> SoloProfile:
         file.memory_bytes,
         dict(sorted(file.features.items())),
     )
-    return SoloProfile(solo, MappingProxyType(device))
+    return IsolatedRunProfile(isolated_run, MappingProxyType(device))

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from crosscast.data.dataset import TABLES, Dataset, validate
 from crosscast.data.profiles import PROFILES
-from crosscast.data.schema import BAGS, DEVICES, ENERGY, RECORDS, SESSIONS, SOLOS, Schema, json_text
+from crosscast.data.schema import DEVICES, ENERGY, ISOLATED_RUNS, MIXES, RECORDS, SESSIONS, Schema, json_text
 from crosscast.data.table import notes_of, table_of
 from crosscast.errors import InputError
 
@@ -40,7 +40,7 @@ def merged(datasets: Sequence[Dataset], label: str) -> Dataset:
     tables: dict[Schema, list[Row]] = {}
     tables[DEVICES] = _joined(datasets, DEVICES, DEVICES.key, lambda row: _cells(row, _OF_A_DEVICE))
     tables[PROFILES] = _joined(datasets, PROFILES, PROFILES.key, _of_a_profile)
-    for schema in (SOLOS, BAGS):
+    for schema in (ISOLATED_RUNS, MIXES):
         tables[schema] = _joined(datasets, schema, schema.key, dict)
     tables |= _sessions(datasets)
     joined = Dataset(

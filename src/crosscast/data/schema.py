@@ -198,8 +198,8 @@ DEVICES = Schema(
 """Version 2 adds peak rates in double and half precision."""
 
 
-SOLOS = Schema(
-    "solos",
+ISOLATED_RUNS = Schema(
+    "isolated_runs",
     1,
     (
         APPLICATION,
@@ -219,11 +219,11 @@ SOLOS = Schema(
 """Version 1."""
 
 
-BAGS = Schema(
-    "bags",
+MIXES = Schema(
+    "mixes",
     1,
     (
-        Column("bag", "text", title="name of the mix", required=True),
+        Column("mix", "text", title="name of the mix", required=True),
         DEVICE,
         CONFIGURATION,
         REPEAT,
@@ -236,14 +236,14 @@ BAGS = Schema(
         Column("time_s", "real", "s", "mean time of a job while the whole mix runs", gt=0),
         Column("slowdown", "real", "1", "that time over the time of the job alone", gt=0),
         Column("jobs", "integer", "count", "jobs that were timed while the whole mix ran", ge=0),
-        Column("bag_time_s", "real", "s", "time of a job of each, started together", gt=0),
+        Column("mix_time_s", "real", "s", "time of a job of each, started together", gt=0),
         Column("overlap", "real", "1", "share of that time in which the whole mix ran", ge=0, le=1),
         Column("power_w", "real", "W", "mean power of the device while the whole mix runs", ge=0),
         Column("failure", "text", title="why it failed; empty if it did not"),
     ),
-    key=("bag", "device", "configuration", "repeat", "position"),
+    key=("mix", "device", "configuration", "repeat", "position"),
 )
-"""Version 1. The rows of a mix agree in `fits`, `bag_time_s`, `overlap` and `power_w`."""
+"""Version 1. The rows of a mix agree in `fits`, `mix_time_s`, `overlap` and `power_w`."""
 
 
 def counters_of(session: Mapping[str, object], label: str) -> dict[str, float]:

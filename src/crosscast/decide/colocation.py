@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from crosscast.arrays import Integers, Reals
-from crosscast.data.corun import Solo
+from crosscast.data.corun import IsolatedRun
 from crosscast.decide.colocation_gains import (
     ALLOWED,
     ERROR_SAMPLES,
@@ -37,7 +37,7 @@ class SharedMix:
     """Jobs to run on the device at the same time."""
 
     jobs: tuple[int, ...]  # Indices of the jobs, ascending
-    solos: tuple[Solo, ...]  # The jobs, in that order
+    isolated_runs: tuple[IsolatedRun, ...]  # The jobs, in that order
     slowdown: tuple[Estimate, ...]  # Of each: its time while all run, over its time alone
     fits: float | None  # Probability that they fit on the device together; `None` where the model has none
     serial_s: float  # Their total time in isolation, in seconds
@@ -50,7 +50,7 @@ class SharedMix:
     @property
     def label(self) -> str:
         """The names of the jobs, joined."""
-        return " + ".join(solo.name for solo in self.solos)
+        return " + ".join(isolated_run.name for isolated_run in self.isolated_runs)
 
     @property
     def together_s(self) -> float:
@@ -63,7 +63,7 @@ class JobAlone:
     """A job that is to run alone."""
 
     job: int  # Its index
-    solo: Solo
+    isolated_run: IsolatedRun
     time_s: float
     reasons: Mapping[str, int]  # Number of the other jobs by the reason against sharing: see `_alone`
     reason: str  # The same as a sentence without a full stop
@@ -88,14 +88,16 @@ class ColocationPlan:
     def to_dict(self, names: Sequence[str]) -> dict[str, object]:
         """Return the plan as a JSON object, with a name for each job."""
 
-        def facts(job: int, solo: Solo) -> dict[str, object]:
-            return {"job": names[job], "application": solo.application, "size": solo.size}
+        def facts(job: int, isolated_run: IsolatedRun) -> dict[str, object]:
+            return {"job": names[job], "application": isolated_run.application, "size": isolated_run.size}
 
         shared = [
             {
                 "jobs": [
-                    {**facts(job, solo), "slowdown": slowdown.to_dict()}
-                    for job, solo, slowdown in zip(each.jobs, each.solos, each.slowdown, strict=True)
+                    {**facts(job, isolated_run), "slowdown": slowdown.to_dict()}
+                    for job, isolated_run, slowdown in zip(
+                        each.jobs, each.isolated_runs, each.slowdown, strict=True
+                    )
                 ],
                 "fits": each.fits,
                 "together_s": each.together_s,
@@ -107,7 +109,7 @@ class ColocationPlan:
             for each in self.shared
         ]
         alone = [
-            facts(each.job, each.solo)
+            facts(each.job, each.isolated_run)
             | {"time_s": each.time_s, "no_partner": dict(each.reasons), "reason": each.reason}
             for each in self.alone
         ]
@@ -215,7 +217,7 @@ def _dissolved(judge: MixJudge, groups: list[Group], most: int, least: float) ->
 
 
 def choose_colocation(
-    solos: Sequence[Solo],
+    isolated_runs: Sequence[IsolatedRun],
     model: TrainedCoRunModel,
     *,
     lengths: Sequence[float] | None = None,
@@ -234,7 +236,7 @@ def choose_colocation(
 
     Parameters
     ----------
-    solos
+    isolated runs
         Isolated runs of 2 to 1,000 jobs, as `crosscast.read_corun_profile` reads them; the same one several
         times for equal jobs.
     model
@@ -276,7 +278,7 @@ def choose_colocation(
     if memory_bytes is not None and memory_bytes < 1:
         raise InputError.of(where="memory_bytes", expected="a number above 0", found=memory_bytes)
     memory = model.card.memory_bytes if memory_bytes is None else memory_bytes
-    jobs = ColocationJobs.of(solos, model.card.device, lengths=lengths, memory_bytes=memory)
+    jobs = ColocationJobs.of(isolated_runs, model.card.device, lengths=lengths, memory_bytes=memory)
     judge = MixJudge(jobs, model, max_slowdown or np.inf, sure, memory or np.inf, level, seed)
     first, second = np.triu_indices(len(jobs), 1)
     weights = np.zeros((len(jobs), len(jobs)))
@@ -316,31 +318,33 @@ def _shared(judge: MixJudge, group: Group) -> tuple[SharedMix, Reals]:
     known = bool(judge.known(mix)[0])
     errors, gains = judge.errors(known=known), judge.sample_gains(mix)
     order = sorted(range(len(group)), key=lambda index: int(jobs.index[group[index]]))
-    solos = tuple(jobs.solos[group[index]] for index in order)
+    isolated_runs = tuple(jobs.isolated_runs[group[index]] for index in order)
     ends = np.column_stack([slow[order], *errors.limits(level, slow[order])]).tolist()
     slowdowns = tuple(Estimate(value, low, high, level) for value, low, high in ends)
-    warnings = list(corun_warnings(judge.model.card, solos, judge.model.ranges, known=known))
+    warnings = list(corun_warnings(judge.model.card, isolated_runs, judge.model.ranges, known=known))
     if judge.from_pairs(len(group)):
         warnings.append("each slowdown is taken to be at least what those in its pairs add up to")
     serial_s = float(jobs.length_s[list(group)].sum())
     shared = SharedMix(
         jobs=tuple(int(jobs.index[group[index]]) for index in order),
-        solos=solos,
+        isolated_runs=isolated_runs,
         slowdown=slowdowns,
         fits=None if np.isnan(fits[0]) else float(fits[0]),
         serial_s=serial_s,
-        gain_s=_estimate(serial_s - _together(judge, group, solos), gains[:, 0], level),
+        gain_s=_estimate(serial_s - _together(judge, group, isolated_runs), gains[:, 0], level),
         worth_s=float(expected_gain(gains, fits)[0]),
         warnings=tuple(warnings),
     )
     return shared, gains[:, 0]
 
 
-def _together(judge: MixJudge, group: Group, solos: tuple[Solo, ...]) -> float:
+def _together(judge: MixJudge, group: Group, isolated_runs: tuple[IsolatedRun, ...]) -> float:
     """Return the time of a mix: the model's where jobs are as long as their profiles, else by slowdowns."""
     lengths = judge.jobs.length_s[list(group)]
-    (time_s,) = judge.model.predicted([solos]).time_s
-    as_profiled = sorted(lengths.tolist()) == sorted(solo.time_s or 0.0 for solo in solos)
+    (time_s,) = judge.model.predicted([isolated_runs]).time_s
+    as_profiled = sorted(lengths.tolist()) == sorted(
+        isolated_run.time_s or 0.0 for isolated_run in isolated_runs
+    )
     if as_profiled and np.isfinite(time_s) and not judge.from_pairs(len(group)):
         return float(time_s)
 
@@ -373,4 +377,4 @@ def _alone(judge: MixJudge, job: int, status: Integers) -> JobAlone:
     else:
         reason = f"of {others} others, " + ", ".join(f"with {count} {text}" for count, _, text in counted)
     counts = {name: count for count, name, _ in counted}
-    return JobAlone(int(jobs.index[job]), jobs.solos[job], float(jobs.length_s[job]), counts, reason)
+    return JobAlone(int(jobs.index[job]), jobs.isolated_runs[job], float(jobs.length_s[job]), counts, reason)

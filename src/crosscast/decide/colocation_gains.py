@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from crosscast.arrays import Flags, Integers, Reals
-from crosscast.data.corun import Solo
+from crosscast.data.corun import IsolatedRun
 from crosscast.errors import InputError, importing
 from crosscast.prediction.corun.artefact import TrainedCoRunModel
 from crosscast.prediction.corun.forecast import CoRunResiduals, check_profile, is_plausible
@@ -141,7 +141,7 @@ class JointErrors:
 class ColocationJobs:
     """``n`` jobs, sorted by their facts, so that a plan does not depend on their order."""
 
-    solos: tuple[Solo, ...]  # The jobs
+    isolated_runs: tuple[IsolatedRun, ...]  # The jobs
     index: Integers  # Index of each in the input, of shape `(n,)`
     kind: Integers  # Its job kind, of shape `(n,)`, ascending: equal for jobs with equal facts
     length_s: Reals  # Times alone, in seconds, of shape `(n,)`
@@ -149,53 +149,61 @@ class ColocationJobs:
 
     def __len__(self) -> int:
         """Number of jobs."""
-        return len(self.solos)
+        return len(self.isolated_runs)
 
     @classmethod
     def of(
         cls,
-        solos: Sequence[Solo],
+        isolated_runs: Sequence[IsolatedRun],
         device: str,
         *,
         lengths: Sequence[float] | None = None,
         memory_bytes: int | None = None,
     ) -> ColocationJobs:
         """Check and sort jobs."""
-        if not 2 <= len(solos) <= MOST_JOBS:
-            raise InputError.of(where="jobs", expected=f"2 to {MOST_JOBS:,}", found=f"{len(solos):,}")
-        if lengths is not None and len(lengths) != len(solos):
-            expected = f"one for each of {len(solos)} jobs"
+        if not 2 <= len(isolated_runs) <= MOST_JOBS:
+            raise InputError.of(where="jobs", expected=f"2 to {MOST_JOBS:,}", found=f"{len(isolated_runs):,}")
+        if lengths is not None and len(lengths) != len(isolated_runs):
+            expected = f"one for each of {len(isolated_runs)} jobs"
             raise InputError.of(where="lengths", expected=expected, found=len(lengths))
-        times = [solo.time_s for solo in solos] if lengths is None else list(lengths)
-        for solo, time_s in zip(solos, times, strict=True):
-            check_profile(solo, device)
+        times = [isolated_run.time_s for isolated_run in isolated_runs] if lengths is None else list(lengths)
+        for isolated_run, time_s in zip(isolated_runs, times, strict=True):
+            check_profile(isolated_run, device)
             if time_s is None or not is_plausible(time_s):
                 expected, found = (
                     "its time alone, a number of seconds above 0",
                     "none" if time_s is None else f"{time_s:g}",
                 )
-                raise InputError.of(where=solo.name, expected=expected, found=found)
-            if memory_bytes is not None and (solo.memory_bytes or 0) > memory_bytes:
+                raise InputError.of(where=isolated_run.name, expected=expected, found=found)
+            if memory_bytes is not None and (isolated_run.memory_bytes or 0) > memory_bytes:
                 expected = f"at most the {format_bytes(memory_bytes)} of {device}"
-                found = f"{format_bytes(solo.memory_bytes or 0)}: it does not even fit alone"
-                raise InputError.of(where=solo.name, field="memory_bytes", expected=expected, found=found)
+                found = f"{format_bytes(isolated_run.memory_bytes or 0)}: it does not even fit alone"
+                raise InputError.of(
+                    where=isolated_run.name, field="memory_bytes", expected=expected, found=found
+                )
         length_s = np.array(times, dtype=np.float64)
-        facts = [_facts(solo) for solo in solos]
-        order = sorted(range(len(solos)), key=lambda index: (facts[index], length_s[index]))
+        facts = [_facts(isolated_run) for isolated_run in isolated_runs]
+        order = sorted(range(len(isolated_runs)), key=lambda index: (facts[index], length_s[index]))
         kinds = {fact: number for number, fact in enumerate(sorted(set(facts)))}
         return cls(
-            tuple(solos[index] for index in order),
+            tuple(isolated_runs[index] for index in order),
             np.array(order, dtype=np.int64),
             np.array([kinds[facts[index]] for index in order], dtype=np.int64),
             length_s[order],
-            np.array([solos[index].memory_bytes or 0 for index in order], dtype=np.float64),
+            np.array([isolated_runs[index].memory_bytes or 0 for index in order], dtype=np.float64),
         )
 
 
-def _facts(solo: Solo) -> str:
+def _facts(isolated_run: IsolatedRun) -> str:
     """Return the facts of a job that a model uses, as a sortable text that begins with its name."""
-    seen = (solo.key, solo.time_s, solo.runs, solo.power_w, solo.memory_bytes)
-    return repr((*seen, sorted(solo.features.items())))
+    seen = (
+        isolated_run.key,
+        isolated_run.time_s,
+        isolated_run.runs,
+        isolated_run.power_w,
+        isolated_run.memory_bytes,
+    )
+    return repr((*seen, sorted(isolated_run.features.items())))
 
 
 # Status of a mix: allowed; too much memory, too slow, likely not to fit; or no gain
@@ -286,7 +294,10 @@ class MixJudge:
 
     def _predict(self, kinds: Integers) -> Reals:
         """Return slowdowns and fits of mixes of job kinds, of shape ``(m, n + 1)``."""
-        first = [self.jobs.solos[index] for index in np.unique(self.jobs.kind, return_index=True)[1].tolist()]
+        first = [
+            self.jobs.isolated_runs[index]
+            for index in np.unique(self.jobs.kind, return_index=True)[1].tolist()
+        ]
         forecast = self.model.predicted([tuple(first[kind] for kind in row) for row in kinds.tolist()])
         slowdown = np.concatenate(forecast.slowdown).reshape(kinds.shape)
         if np.isnan(slowdown).any():
@@ -304,7 +315,7 @@ class MixJudge:
 
     @cached_property
     def _trained(self) -> Flags:
-        return np.array([self.model.knows((solo,)) for solo in self.jobs.solos])
+        return np.array([self.model.knows((isolated_run,)) for isolated_run in self.jobs.isolated_runs])
 
     def errors(self, *, known: bool) -> CoRunResiduals:
         """Return errors of slowdowns; see `TrainedCoRunModel.errors_of`."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from crosscast.data.corun import Solo
+from crosscast.data.corun import IsolatedRun
 from crosscast.data.fields import decode
 from crosscast.decide.colocation import ColocationPlan
 from crosscast.evaluation.corun.translation import TranslationScore
@@ -45,7 +45,7 @@ class ErrorRow(msgspec.Struct, frozen=True):
     model: str
     quantity: str
     baseline: bool = False
-    bag_size: int | None = None
+    mix_size: int | None = None
     probes: int = 0
     rows: int = 0
     mape: float | None = None
@@ -70,7 +70,7 @@ def error_table(results: Sequence[ErrorRow]) -> Table:
     columns: dict[str, Callable[[ErrorRow], object]] = {
         "model": lambda row: named(row.model, row.baseline),
         "quantity": lambda row: row.quantity,
-        "mix of": lambda row: "any" if row.bag_size is None else row.bag_size,
+        "mix of": lambda row: "any" if row.mix_size is None else row.mix_size,
         "known mixes": lambda row: row.probes,
         "MAPE": lambda row: error_percent(row.mape),
         "coverage": lambda row: percent(row.coverage),
@@ -92,7 +92,7 @@ def corun_training_report(card: CoRunCard, folder: Path) -> Report:
         [
             f"{folder}: {card.model}, {trained_on_mixes(card)}",
             "",
-            error_table([row for row in results if row.bag_size is None]),
+            error_table([row for row in results if row.mix_size is None]),
             "Each application was left out in turn with all mixes that it is in, and these were predicted by "
             "the model fitted to the others.",
             "Coverage: share of measured values within their "
@@ -107,7 +107,7 @@ def trained_on_mixes(card: CoRunCard) -> str:
     facts = card.training
     sizes = " and ".join(map(str, card.sizes))
     return (
-        f"trained on {facts.get('dataset')}: {plural(count_in(facts, 'bags'), 'mix', 'mixes')} of {sizes} "
+        f"trained on {facts.get('dataset')}: {plural(count_in(facts, 'mixes'), 'mix', 'mixes')} of {sizes} "
         f"of {plural(len(card.applications), 'application')} "
         f"({format_names(card.applications, _MOST_NAMED)}) on {card.device}."
     )
@@ -118,7 +118,7 @@ def held_out_corun_errors(card: CoRunCard) -> list[str]:
     results = {
         row.quantity: row
         for row in error_rows(results_of(card))
-        if row.model == card.model and row.bag_size is None and not row.probes
+        if row.model == card.model and row.mix_size is None and not row.probes
     }
     parts = [
         f"{name} {error_percent(results[quantity].mape)}"
@@ -160,19 +160,19 @@ def corun_forecast_report(
     """Make the tables of the prediction for one mix."""
     rows = [
         [
-            solo.name,
-            solo.time_s,
+            isolated_run.name,
+            isolated_run.time_s,
             *(
                 [None, None, None]
                 if slowdown is None
                 else [
                     slowdown.value,
                     f"{factor(slowdown.low)} to {factor(slowdown.high)}",
-                    None if solo.time_s is None else slowdown.value * solo.time_s,
+                    None if isolated_run.time_s is None else slowdown.value * isolated_run.time_s,
                 ]
             ),
         ]
-        for solo, slowdown in zip(forecast.mix, forecast.slowdown, strict=True)
+        for isolated_run, slowdown in zip(forecast.mix, forecast.slowdown, strict=True)
     ]
     table = Table(
         ["application", "alone", "slowdown", "interval", "in the mix"],
@@ -219,7 +219,9 @@ def _of_mix(forecast: MixForecast, card: CoRunCard) -> list[str]:
 def _why_no_power(forecast: MixForecast, card: CoRunCard) -> str:
     if forecast.mix[0].device != card.device:
         return "power is not translated to other devices"
-    unknown = list(dict.fromkeys(solo.name for solo in forecast.mix if not solo.power_w))
+    unknown = list(
+        dict.fromkeys(isolated_run.name for isolated_run in forecast.mix if not isolated_run.power_w)
+    )
     if unknown:
         return f"no isolated power measurement of {format_names(unknown, 5)}"
     return "the model was trained on mixes without power"
@@ -258,7 +260,7 @@ _MISSES = {
 class CoRunProfile:
     """A profile of an isolated run, and how it was made."""
 
-    solo: Solo  # The isolated run
+    isolated_run: IsolatedRun  # The isolated run
     device: str  # Id of the device
     device_name: str  # Its name
     calibration: StressorCalibration  # Calibration of the stressors on the device
@@ -267,16 +269,16 @@ class CoRunProfile:
 
     def to_dict(self) -> dict[str, object]:
         """Return the object that ``--json`` prints."""
-        solo = self.solo
+        isolated_run = self.isolated_run
         return {
-            "application": solo.application,
-            "size": solo.size,
-            "device": {"id": self.device, "key": solo.device, "name": self.device_name},
-            "runs": solo.runs,
-            "time_s": solo.time_s,
-            "power_w": solo.power_w,
-            "memory_bytes": solo.memory_bytes,
-            "features": dict(solo.features),
+            "application": isolated_run.application,
+            "size": isolated_run.size,
+            "device": {"id": self.device, "key": isolated_run.device, "name": self.device_name},
+            "runs": isolated_run.runs,
+            "time_s": isolated_run.time_s,
+            "power_w": isolated_run.power_w,
+            "memory_bytes": isolated_run.memory_bytes,
+            "features": dict(isolated_run.features),
             "microbenchmarks": self.calibration.to_dict(),
             "notes": list(self.notes),
             "file": str(self.file),
@@ -285,7 +287,7 @@ class CoRunProfile:
 
 def corun_profile_report(profile: CoRunProfile) -> Report:
     """Describe an isolated run, with a table of runs beside each stressor."""
-    features = profile.solo.features
+    features = profile.isolated_run.features
     columns: dict[str, Callable[[str], object]] = {
         "beside": lambda level: level,
         "slowdown": lambda level: features.get(f"slowdown_{level}"),
@@ -295,8 +297,8 @@ def corun_profile_report(profile: CoRunProfile) -> Report:
     }
     return Report(
         [
-            Heading(f"{profile.solo.name} on {profile.device} ({profile.device_name})", 1),
-            *_lines(profile.solo),
+            Heading(f"{profile.isolated_run.name} on {profile.device} ({profile.device_name})", 1),
+            *_lines(profile.isolated_run),
             Table.of(
                 [level.name for level in profile.calibration.levels],
                 columns,
@@ -309,16 +311,18 @@ def corun_profile_report(profile: CoRunProfile) -> Report:
     )
 
 
-def _lines(solo: Solo) -> list[str]:
-    features = solo.features
-    lines = [f"a job of {plural(solo.runs, 'run')}: {format_seconds(solo.time_s or 0.0)} alone"]
+def _lines(isolated_run: IsolatedRun) -> list[str]:
+    features = isolated_run.features
+    lines = [
+        f"a job of {plural(isolated_run.runs, 'run')}: {format_seconds(isolated_run.time_s or 0.0)} alone"
+    ]
     lines.append(
         "power: no sensor (crosscast devices says why)"
-        if solo.power_w is None
-        else f"power {solo.power_w:.4g} W"
+        if isolated_run.power_w is None
+        else f"power {isolated_run.power_w:.4g} W"
     )
-    if solo.memory_bytes is not None:
-        lines.append(f"memory {format_bytes(solo.memory_bytes)}")
+    if isolated_run.memory_bytes is not None:
+        lines.append(f"memory {format_bytes(isolated_run.memory_bytes)}")
     if "utilisation" in features:
         lines.append(f"cores used {percent(features['utilisation'])}")
     mix = [f"{title} {level_percent(features[name])}" for name, title in _MIX.items() if features.get(name)]

@@ -36,8 +36,8 @@ def evaluation_report(evaluation: CoRunEvaluation) -> Report:
 def tables_of(evaluation: CoRunEvaluation) -> list[Part]:
     """Make the heading and the tables of an evaluation."""
     results = sorted(evaluation.results, key=_sort_key)
-    has_sizes = len({result.bag_size for result in results if result.bag_size is not None}) > 1
-    shown = [result for result in results if (result.bag_size is None or has_sizes)]
+    has_sizes = len({result.mix_size for result in results if result.mix_size is not None}) > 1
+    shown = [result for result in results if (result.mix_size is None or has_sizes)]
     return [
         Heading(_subject(evaluation), 1),
         "",
@@ -61,20 +61,20 @@ def legend_of(evaluation: CoRunEvaluation) -> list[str]:
 
 def _subject(evaluation: CoRunEvaluation) -> str:
     co_runs = evaluation.co_runs
-    sizes = sorted({len(bag.members) for bag in co_runs.bags})
-    first = co_runs.bags[0]
+    sizes = sorted({len(mix.members) for mix in co_runs.mixes})
+    first = co_runs.mixes[0]
     shared = "" if first.configuration == "{}" else f" {first.configuration}"
     return (
-        f"{co_runs.label}: {plural(len(co_runs.bags), 'mix', 'mixes')} of {' and '.join(map(str, sizes))} of "
-        f"{plural(len(co_runs.applications), 'application')} on {first.device}{shared}; {evaluation.split}; "
-        f"seed {evaluation.seed}"
+        f"{co_runs.label}: {plural(len(co_runs.mixes), 'mix', 'mixes')} of {' and '.join(map(str, sizes))} "
+        f"of {plural(len(co_runs.applications), 'application')} on {first.device}{shared}; "
+        f"{evaluation.split}; seed {evaluation.seed}"
     )
 
 
 def _sort_key(result: CoRunResult) -> tuple[int, int, bool, int, float]:
     return (
         _ORDER.index(result.quantity),
-        -1 if result.bag_size is None else result.bag_size,
+        -1 if result.mix_size is None else result.mix_size,
         result.baseline,
         result.probes,
         result.mape if result.mape is not None else -(result.auc or 0.0),
@@ -89,7 +89,7 @@ def _by_group(evaluation: CoRunEvaluation) -> list[Part]:
             result
             for result in evaluation.results
             if result.quantity == quantity
-            and result.bag_size is None
+            and result.mix_size is None
             and not result.baseline
             and result.by_group
         ]
@@ -109,13 +109,13 @@ _QUANTITIES = ("time", "slowdown", "power")
 
 def evaluation_figures(evaluation: CoRunEvaluation) -> dict[str, Figure]:
     """Draw a figure of the errors by held-out group for each quantity."""
-    title = f"{Path(evaluation.co_runs.label).name}, {evaluation.co_runs.bags[0].device}"
+    title = f"{Path(evaluation.co_runs.label).name}, {evaluation.co_runs.mixes[0].device}"
     figures = {}
     for quantity in _QUANTITIES:
         results = [
             result
             for result in evaluation.results
-            if result.quantity == quantity and result.bag_size is None and len(result.by_group or {}) > 1
+            if result.quantity == quantity and result.mix_size is None and len(result.by_group or {}) > 1
         ]
         models = [result for result in results if not result.baseline]
         if models:

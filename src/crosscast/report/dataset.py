@@ -67,17 +67,17 @@ def _reasons(entries: Sequence[Entry]) -> list[str]:
 
 def contents_lines(contents: CoRunContents) -> list[str]:
     """Make a line for the isolated runs of each device, and one for its mixes of each size."""
-    solos = [
-        f"{solo.device}: {plural(solo.solos, 'isolated run')}{_but([(solo.failed, 'failed')])}"
-        for solo in contents.solos
+    isolated_runs = [
+        f"{each.device}: {plural(each.isolated_runs, 'isolated run')}{_but([(each.failed, 'failed')])}"
+        for each in contents.isolated_runs
     ]
-    bags = [
-        f"{bag.device}: {plural(bag.bags, 'mix', 'mixes')} of {bag.members}"
-        f"{'' if bag.configurations == 1 else f' in {format_count(bag.configurations)} configurations'}"
-        f"{_but([(bag.not_fitting, 'did not fit'), (bag.failed, 'failed')])}"
-        for bag in contents.bags
+    mixes = [
+        f"{mix.device}: {plural(mix.mixes, 'mix', 'mixes')} of {mix.members}"
+        f"{'' if mix.configurations == 1 else f' in {format_count(mix.configurations)} configurations'}"
+        f"{_but([(mix.not_fitting, 'did not fit'), (mix.failed, 'failed')])}"
+        for mix in contents.mixes
     ]
-    return [*solos, *bags]
+    return [*isolated_runs, *mixes]
 
 
 def failure_lines(contents: CoRunContents) -> list[str]:
@@ -88,10 +88,10 @@ def failure_lines(contents: CoRunContents) -> list[str]:
 def _corun_label(failure: CoRunFailure) -> str:
     settings = "" if failure.configuration == "{}" else f" {failure.configuration}"
     where = f"{failure.application} {failure.size} on {failure.device}{settings}"
-    if failure.bag is None:
+    if failure.mix is None:
         return f"{where}, alone"
     repeat = f", repeat {failure.repeat}" if failure.repeat else ""
-    return f"{where}, in the mix {failure.bag}{repeat}"
+    return f"{where}, in the mix {failure.mix}{repeat}"
 
 
 def _but(parts: list[tuple[int, str]]) -> str:
@@ -135,7 +135,7 @@ def description_report(description: Description) -> Report:
 
 def _has_only_corun(description: Description) -> bool:
     """Whether a dataset has isolated runs and mixes only."""
-    return bool(description.corun.solos or description.corun.bags) and not (
+    return bool(description.corun.isolated_runs or description.corun.mixes) and not (
         description.kernels or description.records or description.energy
     )
 

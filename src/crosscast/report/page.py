@@ -247,15 +247,15 @@ def _question_of(dataset: Dataset) -> QuestionName:
         return "time"
     if contents.energy and any(device.settings for device in contents.configurations):
         return "configuration"
-    if contents.corun.solos and contents.corun.bags:
+    if contents.corun.isolated_runs and contents.corun.mixes:
         return "corun"
     counts = [
         plural(number, noun, several)
         for number, noun, several in (
             (contents.records, "record", "records"),
             (contents.profiles, "profile", "profiles"),
-            (len(contents.corun.solos), "device with isolated runs", "devices with isolated runs"),
-            (sum(count.bags for count in contents.corun.bags), "co-run mix", "co-run mixes"),
+            (len(contents.corun.isolated_runs), "device with isolated runs", "devices with isolated runs"),
+            (sum(count.mixes for count in contents.corun.mixes), "co-run mix", "co-run mixes"),
         )
         if number
     ]

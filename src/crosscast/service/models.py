@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePath
 from typing import Any, TypeVar
 
-from crosscast.data.corun import Solo, co_runs
+from crosscast.data.corun import IsolatedRun, co_runs
 from crosscast.data.dataset import BUNDLED, BUNDLED_CORUN, dataset_named
 from crosscast.data.isolated_runs import FORMAT, read_profile
 from crosscast.decide.samples import SampledKernel, read_samples
@@ -47,14 +47,14 @@ class Catalogue:
     """Profiles, isolated runs and recorded times by name: ``application/size`` as far as both are known."""
 
     profiles: Mapping[str, ServedLaunches] = field(default_factory=dict)
-    isolated: Mapping[str, Solo] = field(default_factory=dict)
+    isolated: Mapping[str, IsolatedRun] = field(default_factory=dict)
     recorded: Recorded = field(default_factory=dict)  # Times of datasets, which answers show as the command
 
     @classmethod
     def read(cls, paths: Iterable[str]) -> Catalogue:
         """Read datasets, files of profiles, launch files, files of isolated runs, and folders of these."""
         launches: dict[str, list[Profile]] = {}
-        isolated: dict[str, Solo] = {}
+        isolated: dict[str, IsolatedRun] = {}
         recorded: Recorded = {}
         for path in _files(paths):
             if (run := _isolated_run(path)) is not None:
@@ -65,7 +65,7 @@ class Catalogue:
             for each in profiled:
                 launches.setdefault(_name(each.application or each.kernel, each.size), []).append(each)
             if _is_dataset(path):
-                runs = co_runs(dataset_named(path)).solos
+                runs = co_runs(dataset_named(path)).isolated_runs
                 isolated.update({_name(run.application, run.size): run for run in runs})
         profiles = {name: ServedLaunches.of(of_name) for name, of_name in sorted(launches.items())}
         return cls(profiles, dict(sorted(isolated.items())), recorded)
@@ -122,7 +122,7 @@ def _has_only_mixes(path: Path) -> bool:
     return _is_dataset(path) and dataset_named(path).profiles.num_rows == 0
 
 
-def _isolated_run(path: Path) -> Solo | None:
+def _isolated_run(path: Path) -> IsolatedRun | None:
     if path.suffix != ".json" or not path.is_file() or path.stat().st_size > _MOST_BYTES:
         return None
     try:
@@ -130,12 +130,12 @@ def _isolated_run(path: Path) -> Solo | None:
     except (ValueError, RecursionError):
         return None
     is_run = isinstance(document, dict) and document.get("format") == FORMAT
-    return read_profile(path).solo if is_run else None
+    return read_profile(path).isolated_run if is_run else None
 
 
 def named_runs(
-    names: Sequence[str], catalogued: Mapping[str, Solo], trained_with: Iterable[Solo]
-) -> list[Solo]:
+    names: Sequence[str], catalogued: Mapping[str, IsolatedRun], trained_with: Iterable[IsolatedRun]
+) -> list[IsolatedRun]:
     """Return isolated runs by name, of the catalogue or of the model's training data."""
     runs = {_name(run.application, run.size): run for run in trained_with} | dict(catalogued)
     return [_found(runs, name, "jobs") for name in names]

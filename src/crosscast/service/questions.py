@@ -190,13 +190,15 @@ def colocate(state: ServiceState, request: Colocate) -> dict[str, object]:
         if isinstance(job, str):
             names.append(job)
         else:
-            given[number] = profile_from(job, f"jobs[{number}]").solo
+            given[number] = profile_from(job, f"jobs[{number}]").isolated_run
 
     def planned(served: ServedModel) -> dict[str, object]:
         named = iter(named_runs(names, state.catalogue.isolated, served.trained.card.runs))
-        solos = [given[number] if number in given else next(named) for number in range(len(request.jobs))]
+        isolated_runs = [
+            given[number] if number in given else next(named) for number in range(len(request.jobs))
+        ]
         plan = choose_colocation(
-            solos,
+            isolated_runs,
             served.trained,
             lengths=request.lengths_s,
             max_slowdown=request.max_slowdown,

@@ -9,7 +9,7 @@ from typing import Protocol, Unpack
 import numpy as np
 
 from crosscast.arrays import Flags, Integers, Reals
-from crosscast.data.corun import Bag, CoRuns
+from crosscast.data.corun import CoRuns, MeasuredMix
 from crosscast.data.corun import co_runs as mixes_of
 from crosscast.data.dataset import Dataset
 from crosscast.errors import InputError, importing
@@ -76,7 +76,7 @@ _SPLIT, _SHOWN = "leave-benchmark-out", ("slowdown", "time", "power")
 class MixCluster:
     """One of the three clusters."""
 
-    bags: int  # Number of its mixes
+    mixes: int  # Number of its mixes
     means: Mapping[str, float]  # Mean of each feature
     application: str  # Application with the largest share of its mixes in this cluster
     share: float  # That share
@@ -107,7 +107,7 @@ class ClusterStudy:
         """Return the object that ``--json`` prints."""
         return {
             "features": list(self.features),
-            "bags": len(self.values),
+            "mixes": len(self.values),
             "silhouette": {str(count): score for count, score in self.scores.items()},
             "best": self.best,
             "three_is_best": self.as_published,
@@ -115,7 +115,7 @@ class ClusterStudy:
         }
 
 
-def cluster_mixes(bags: Sequence[Bag], seed: int) -> ClusterStudy | str:
+def cluster_mixes(mixes: Sequence[MeasuredMix], seed: int) -> ClusterStudy | str:
     """Cluster mixes of any sizes by k-means, each feature scaled to 0 to 1; or say why that is impossible.
 
     The paper measured the misses of the mixes. Here a mix's share of misses is the mean over its co-runners
@@ -123,22 +123,29 @@ def cluster_mixes(bags: Sequence[Bag], seed: int) -> ClusterStudy | str:
     microbenchmark High, of the bandwidth, or of the utilisation.
     """
     most = CLUSTER_COUNTS[-1]
-    first: dict[tuple[tuple[str, str], ...], Bag] = {}
-    for bag in bags:
-        if not bag.failed and all(member.slowdown for member in bag.members):
-            first.setdefault(tuple(sorted((solo.application, solo.size) for solo in bag.solos)), bag)
+    first: dict[tuple[tuple[str, str], ...], MeasuredMix] = {}
+    for mix in mixes:
+        if not mix.failed and all(member.slowdown for member in mix.members):
+            first.setdefault(
+                tuple(
+                    sorted(
+                        (isolated_run.application, isolated_run.size) for isolated_run in mix.isolated_runs
+                    )
+                ),
+                mix,
+            )
     if len(first) <= most:
-        return f"clusters take more than {most} different bags with slowdowns"
+        return f"clusters take more than {most} different mixes with slowdowns"
     chosen: list[str] = []
     for names in _CANDIDATES:
         counts = {
-            name: count_known([_value(bag, name) for bag in first.values()])
+            name: count_known([_value(mix, name) for mix in first.values()])
             for name in names
             if name not in chosen
         }
         best = max(counts, key=lambda name: counts[name])
         chosen += [best] if counts[best] else []
-    table = np.array([[_value(bag, name) for name in (_FAIRNESS, *chosen)] for bag in first.values()])
+    table = np.array([[_value(mix, name) for name in (_FAIRNESS, *chosen)] for mix in first.values()])
     indices = np.flatnonzero(~np.isnan(table).any(axis=1))
     if not chosen or len(indices) <= most:
         return "clusters take misses, bandwidth or utilisation of applications, and none is known"
@@ -148,7 +155,7 @@ def cluster_mixes(bags: Sequence[Bag], seed: int) -> ClusterStudy | str:
     span = np.ptp(values, axis=0)
     scaled = (values - values.min(axis=0)) / np.where(span > 0, span, 1.0)
     if len(np.unique(scaled, axis=0)) <= most:
-        return f"clusters take more than {most} bags that differ in what is known of them"
+        return f"clusters take more than {most} mixes that differ in what is known of them"
     titles = (_FAIRNESS, *({**_SHARES, **_SUMS}[name] for name in chosen))
     labels, silhouettes, scores = _k_means(scaled, seed)
     order = np.argsort(
@@ -174,21 +181,23 @@ def _k_means(scaled: Reals, seed: int) -> tuple[Integers, Reals, dict[int, float
     return labels[PUBLISHED_COUNT].astype(np.int64), silhouettes[PUBLISHED_COUNT], scores
 
 
-def _cluster(bags: Sequence[Bag], titles: Sequence[str], values: Reals, mask: Flags) -> MixCluster:
-    names, counts = sorted({name for bag in bags for name in bag.applications}), applications_in(bags)
+def _cluster(mixes: Sequence[MeasuredMix], titles: Sequence[str], values: Reals, mask: Flags) -> MixCluster:
+    names, counts = sorted({name for mix in mixes for name in mix.applications}), applications_in(mixes)
     shares = counts[mask].sum(axis=0) / counts.sum(axis=0)
     most = int(shares.argmax())
     means = dict(zip(titles, values[mask].mean(axis=0).tolist(), strict=True))
     return MixCluster(int(mask.sum()), means, names[most], float(shares[most]))
 
 
-def _value(bag: Bag, name: str) -> float:
+def _value(mix: MeasuredMix, name: str) -> float:
     """Feature of a mix; NaN where it is not known."""
     if name == _FAIRNESS:
-        slowdowns = [member.slowdown for member in bag.members if member.slowdown]
+        slowdowns = [member.slowdown for member in mix.members if member.slowdown]
         return min(slowdowns) / max(slowdowns)
-    known = [solo.features[name] for solo in bag.solos if name in solo.features]
-    if len(known) < len(bag.members):
+    known = [
+        isolated_run.features[name] for isolated_run in mix.isolated_runs if name in isolated_run.features
+    ]
+    if len(known) < len(mix.members):
         return np.nan
     return sum(known) / len(known) if name in _SHARES else sum(known)
 
@@ -199,7 +208,7 @@ class SizeResult:
 
     model: str  # Its name
     fitted_to: str  # `SAME_SIZE`, `ALL_SIZES`, or mixes of the smallest size alone
-    bag_size: int
+    mix_size: int
     quantity: str
     rows: int  # Number of predicted values
     mape: float  # Mean absolute relative error, a fraction
@@ -226,12 +235,12 @@ def size_study(
     co_runs: CoRuns, models: Sequence[CoRunModel], seed: int, **run: Unpack[RunArguments]
 ) -> SizeStudy | str:
     """Fit models to mixes of the predicted size, of all sizes, and of the smallest size alone."""
-    counts = np.array([len(bag.members) for bag in co_runs.bags], dtype=np.int64)
+    counts = np.array([len(mix.members) for mix in co_runs.mixes], dtype=np.int64)
     sizes = tuple(size for size in np.unique(counts).tolist() if size > 1)
     if len(sizes) < 2:
         reason = f"all have {sizes[0]} members" if sizes else "there are none"
         return f"sizes take mixes of at least two sizes, and {reason}"
-    folds = folds_of(co_runs.bags, _SPLIT, seed)
+    folds = folds_of(co_runs.mixes, _SPLIT, seed)
     training_sets = {
         SAME_SIZE: None,
         ALL_SIZES: counts > 1,
@@ -250,11 +259,11 @@ def size_study(
     tasks = [CoRunTask(model, fold, seed, _SPLIT, 0, None) for model, _, parts in cases for fold in parts]
     answers = iter(answers_of(co_runs, tasks, **run))
     results = [
-        SizeResult(model.name, fitted_to, row["bag_size"], row["quantity"], row["rows"], row["mape"])
+        SizeResult(model.name, fitted_to, row["mix_size"], row["quantity"], row["rows"], row["mape"])
         for model, fitted_to, parts in cases
         if parts
         for row in results_of(co_runs, parts, [next(answers) for _ in parts])
-        if row["bag_size"] and row["quantity"] in _SHOWN
+        if row["mix_size"] and row["quantity"] in _SHOWN
     ]
     results.sort(key=lambda result: _SHOWN.index(result.quantity))
     return SizeStudy(sizes, tuple(results), of_one_size)
@@ -305,9 +314,9 @@ def translation_studies(
     co_runs: CoRuns, device: str, model: CoRunModel, seed: int, **run: Unpack[RunArguments]
 ) -> tuple[TranslationStudy, ...] | str:
     """Translate from a device to each other device on which the same mixes ran."""
-    others = sorted({bag.device for bag in co_runs.bags} - {device})
+    others = sorted({mix.device for mix in co_runs.mixes} - {device})
     if not others:
-        return "translation takes bags on at least two devices"
+        return "translation takes mixes on at least two devices"
     studies = []
     for target in others:
         try:
@@ -325,20 +334,28 @@ def _translated_errors(
     co_runs: CoRuns, shared: SharedTimes, model: CoRunModel, seed: int, run: RunArguments
 ) -> tuple[TranslatedErrors, ...]:
     source = of_one_device(co_runs, shared.source)
-    on_target = {mix_key(bag): bag for bag in co_runs.bags if bag.device == shared.target and not bag.failed}
-    folds = folds_of(source.bags, _SPLIT, seed)
+    on_target = {mix_key(mix): mix for mix in co_runs.mixes if mix.device == shared.target and not mix.failed}
+    folds = folds_of(source.mixes, _SPLIT, seed)
     tasks = [CoRunTask(model, fold, seed, _SPLIT, 0, None) for fold in folds]
     errors: dict[Form, list[Reals]] = {PLAIN: [], LOGARITHMIC: []}
     for fold, answer in zip(folds, answers_of(source, tasks, **run), strict=True):
         training = ~shared.having(fold.held_out)
         slowdowns = iter(answer["slowdown"].tolist())
         rows = []
-        for bag in with_mixes(source, fold.test).bags:
-            predicted = [next(slowdowns) for _ in bag.members]
-            other = on_target.get(mix_key(bag))
-            if other is not None and not bag.failed:
-                for one, two, slowdown in zip(bag.members, other.members, predicted, strict=True):
-                    rows.append((one.solo.time_s, two.solo.time_s, one.slowdown, two.slowdown, slowdown))
+        for mix in with_mixes(source, fold.test).mixes:
+            predicted = [next(slowdowns) for _ in mix.members]
+            other = on_target.get(mix_key(mix))
+            if other is not None and not mix.failed:
+                for one, two, slowdown in zip(mix.members, other.members, predicted, strict=True):
+                    rows.append(
+                        (
+                            one.isolated_run.time_s,
+                            two.isolated_run.time_s,
+                            one.slowdown,
+                            two.slowdown,
+                            slowdown,
+                        )
+                    )
         table = np.array(rows, dtype=np.float64).reshape(-1, 5)
         is_known = np.isfinite(table).all(axis=1) & (table[:, :4] > 0).all(axis=1)
         source_s, target_s, source_slowdown, target_slowdown, forecast = table[is_known].T
@@ -392,14 +409,14 @@ def run_studies(
     candidates = [tree, *models, *(model for model in others if not isinstance(model, Published))]
     compared = list({model.name: model for model in candidates}.values())
     return CoRunStudies(
-        clusters=cluster_mixes(chosen.bags, seed),
+        clusters=cluster_mixes(chosen.mixes, seed),
         performance=combination_study(chosen, "performance", seed, **run),
         power=combination_study(chosen, "power", seed, **run),
         performance_paths=path_study(chosen, "performance", seed, **run),
         power_paths=path_study(chosen, "power", seed, **run),
         sizes=size_study(chosen, compared, seed, **run),
         translations=translation_studies(
-            co_runs, chosen.bags[0].device, models[0] if models else tree, seed, **run
+            co_runs, chosen.mixes[0].device, models[0] if models else tree, seed, **run
         ),
     )
 

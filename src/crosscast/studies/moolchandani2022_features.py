@@ -12,7 +12,7 @@ from typing import Unpack
 import numpy as np
 
 from crosscast.arrays import Arrays, Integers, Reals
-from crosscast.data.corun import Bag, CoRuns, Solo
+from crosscast.data.corun import CoRuns, IsolatedRun, MeasuredMix
 from crosscast.errors import InputError
 from crosscast.evaluation.corun.evaluation import evaluate_corun, folds_of, measured, with_mixes
 from crosscast.evaluation.corun.scores import CoRunResult
@@ -45,31 +45,31 @@ _LEAST_APPLICATIONS, _LEAST_MIXES = 3, 5
 
 def _fewest(co_runs: CoRuns) -> int:
     """Size of the smallest mixes: two, as in the paper, where there are pairs."""
-    return min((len(bag.members) for bag in co_runs.bags if len(bag.members) > 1), default=2)
+    return min((len(mix.members) for mix in co_runs.mixes if len(mix.members) > 1), default=2)
 
 
 def _performance(co_runs: CoRuns) -> str:
     """Quantity that measures the performance of the smallest mixes: time, as published, or slowdown."""
-    bags = [bag for bag in co_runs.bags if len(bag.members) == _fewest(co_runs)]
-    return "time" if _known(bags, "time") >= max(_LEAST_MIXES, len(bags) // 2) else "slowdown"
+    mixes = [mix for mix in co_runs.mixes if len(mix.members) == _fewest(co_runs)]
+    return "time" if _known(mixes, "time") >= max(_LEAST_MIXES, len(mixes) // 2) else "slowdown"
 
 
-def _known(bags: Sequence[Bag], quantity: str) -> int:
-    return int(np.isfinite(measured(bags, quantity)).sum())
+def _known(mixes: Sequence[MeasuredMix], quantity: str) -> int:
+    return int(np.isfinite(measured(mixes, quantity)).sum())
 
 
 def _with_quantity(co_runs: CoRuns, quantity: str) -> CoRuns:
     """Select the smallest mixes with a known quantity, and remove their other measurements."""
     size, mixes = _fewest(co_runs), []
-    for bag in co_runs.bags:
-        if len(bag.members) == size and _known([bag], quantity):
-            members = bag.members
+    for mix in co_runs.mixes:
+        if len(mix.members) == size and _known([mix], quantity):
+            members = mix.members
             if quantity != "slowdown":
                 members = tuple(replace(member, slowdown=None) for member in members)
-            time_s = bag.time_s if quantity == "time" else None
-            power_w = bag.power_w if quantity == "power" else None
-            mixes.append(replace(bag, members=members, time_s=time_s, power_w=power_w))
-    return replace(co_runs, bags=tuple(mixes))
+            time_s = mix.time_s if quantity == "time" else None
+            power_w = mix.power_w if quantity == "power" else None
+            mixes.append(replace(mix, members=members, time_s=time_s, power_w=power_w))
+    return replace(co_runs, mixes=tuple(mixes))
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,7 +78,7 @@ class CombinationStudy:
 
     quantity: str  # Predicted quantity: `time`, `slowdown` or `power`
     members: int  # Size of the mixes, and their number
-    bags: int
+    mixes: int
     kinds: tuple[str, ...]  # Kinds of regressors; see `crosscast.prediction.corun.moolchandani2022.KINDS`
     combinations: tuple[Combination, ...]  # Published combinations with known features, then up to two others
     missing: Mapping[str, tuple[str, ...]]  # Unknown features of the other published combinations
@@ -108,8 +108,8 @@ class CombinationStudy:
         features = {combination.name: list(combination.features) for combination in self.combinations}
         return {
             "quantity": self.quantity,
-            "bag_size": self.members,
-            "bags": self.bags,
+            "mix_size": self.members,
+            "mixes": self.mixes,
             "results": [
                 {
                     "split": split,
@@ -129,7 +129,7 @@ def why_missing(features: Sequence[str]) -> str:
     """Reason why a combination lacks some features, as part of a sentence."""
     of_mixes = [name for name in features if name in CONCURRENT]
     others = [name for name in features if name not in CONCURRENT]
-    parts = [f"{', '.join(of_mixes)} only told by running the bag itself"] if of_mixes else []
+    parts = [f"{', '.join(of_mixes)} only told by running the mix itself"] if of_mixes else []
     parts += [f"{', '.join(others)} known of no application here"] if others else []
     return "; ".join(parts)
 
@@ -151,21 +151,21 @@ def combination_study(
     quantity = "power" if target == "power" else _performance(co_runs)
     published = TABLE_7 if target == "power" else [combination for row in FIGURE_8 for combination in row]
     chosen = _with_quantity(co_runs, quantity)
-    if not chosen.bags:
-        return f"the {quantity} of no bag is known"
-    if len(chosen.applications) < _LEAST_APPLICATIONS or len(chosen.bags) < _LEAST_MIXES:
+    if not chosen.mixes:
+        return f"the {quantity} of no mix is known"
+    if len(chosen.applications) < _LEAST_APPLICATIONS or len(chosen.mixes) < _LEAST_MIXES:
         return (
             f"combinations take at least {_LEAST_APPLICATIONS} applications and {_LEAST_MIXES} mixes of "
             f"known {quantity}"
         )
-    solos = [bag.solos for bag in chosen.bags]
+    isolated_runs = [mix.isolated_runs for mix in chosen.mixes]
     missing = {
         combination.name: unknown
         for combination in published
-        if (unknown := unknown_features(combination.features, solos))
+        if (unknown := unknown_features(combination.features, isolated_runs))
     }
     combinations = [combination for combination in published if combination.name not in missing]
-    combinations += _of_dataset("GPU_power" if target == "power" else "GPU_time", solos)
+    combinations += _of_dataset("GPU_power" if target == "power" else "GPU_time", isolated_runs)
     if not combinations:
         return "nothing is known of applications alone"
     pairs = [(combination, kind) for combination in combinations for kind in kinds]
@@ -176,15 +176,15 @@ def combination_study(
     results: dict[tuple[str, str, str], CoRunResult] = {}
     for split in SPLITS:
         all_results = evaluate_corun(chosen, models, split, level=None, seed=seed, **run).results
-        of_quantity = [row for row in all_results if row.quantity == quantity and row.bag_size is None]
+        of_quantity = [row for row in all_results if row.quantity == quantity and row.mix_size is None]
         for (combination, kind), result in zip(pairs, of_quantity, strict=True):
             results[split, combination.name, kind] = result
     return CombinationStudy(
-        quantity, _fewest(co_runs), len(solos), tuple(kinds), tuple(combinations), missing, results
+        quantity, _fewest(co_runs), len(isolated_runs), tuple(kinds), tuple(combinations), missing, results
     )
 
 
-def _of_dataset(alone: str, mixes: Sequence[tuple[Solo, ...]]) -> list[Combination]:
+def _of_dataset(alone: str, mixes: Sequence[tuple[IsolatedRun, ...]]) -> list[Combination]:
     """Combinations of the device's own measurement of an application alone, and of all known features."""
     known = [
         *(name for name in (*INDIVIDUAL, FAIRNESS) if not unknown_features([name], mixes)),
@@ -222,14 +222,14 @@ class PathStudy(DecisionPaths):
         rows = zip(self.features, self.share.tolist(), self.times.mean(axis=0).tolist(), strict=True)
         features = {name: {"share": share, "times": times} for name, share, times in rows}
         about = {"quantity": self.quantity, "as_published": self.as_published}
-        return {**about, "bags": len(self.times), "features": features}
+        return {**about, "mixes": len(self.times), "features": features}
 
 
 _TARGETS = {"time": "time_s", "slowdown": "slowdown", "power": "power_w"}
 
 
 def decision_paths(
-    predictor: SizePredictor, mixes: Sequence[tuple[Solo, ...]], target: str = "time_s"
+    predictor: SizePredictor, mixes: Sequence[tuple[IsolatedRun, ...]], target: str = "time_s"
 ) -> DecisionPaths:
     """Count the splits on the paths of mixes through the decision tree of a target."""
     fitted = predictor.targets.get(target)
@@ -277,9 +277,9 @@ class _PathTask(FoldTask[Published, Fold, CoRuns]):
         return [["paths", fingerprint(self.model), indices, self.quantity, self.seed]]
 
     def run(self, data: CoRuns, queries: Sequence[int]) -> list[Arrays]:
-        size = len(data.bags[0].members)
+        size = len(data.mixes[0].members)
         predictor = self.model.fit(with_mixes(data, self.fold.train), self.seed).of_size(size)
-        mixes = [data.bags[index].solos for index in self.fold.test.tolist()]
+        mixes = [data.mixes[index].isolated_runs for index in self.fold.test.tolist()]
         paths = decision_paths(predictor, mixes, _TARGETS[self.quantity])
         return [{"features": np.array(paths.features), "times": paths.times} for _ in queries]
 
@@ -297,9 +297,9 @@ def path_study(co_runs: CoRuns, target: str, seed: int, **run: Unpack[RunArgumen
     if len(chosen.applications) < _LEAST_APPLICATIONS:
         return f"paths take at least {_LEAST_APPLICATIONS} applications with mixes of known {quantity}"
     published = (POWER if quantity == "power" else PERFORMANCE).features
-    as_published = not unknown_features(published, [bag.solos for bag in chosen.bags])
+    as_published = not unknown_features(published, [mix.isolated_runs for mix in chosen.mixes])
     model = Published("decision-tree", others=not as_published)
-    tasks = [_PathTask(model, fold, seed, quantity) for fold in folds_of(chosen.bags, SPLITS[0], seed)]
+    tasks = [_PathTask(model, fold, seed, quantity) for fold in folds_of(chosen.mixes, SPLITS[0], seed)]
     parts = [arrays for (arrays,) in run_tasks(tasks, chosen, sources=_SOURCES, **run)]
     names = list(dict.fromkeys(name for part in parts for name in part["features"].tolist()))
     rows = []

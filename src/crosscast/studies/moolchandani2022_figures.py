@@ -58,7 +58,7 @@ _TREE = "decision-tree"
 def study_figures(study: CoRunStudy) -> dict[str, Figure]:
     """Draw the figures of the evaluation, and of each study, by name."""
     studies, co_runs = study.studies, study.evaluation.co_runs
-    about = f"{Path(co_runs.label).name}, {co_runs.bags[0].device}"
+    about = f"{Path(co_runs.label).name}, {co_runs.mixes[0].device}"
     figures = evaluation_figures(study.evaluation)
     if isinstance(studies.clusters, ClusterStudy):
         mixes = f"{len(studies.clusters.values):,} mixes"
@@ -165,7 +165,7 @@ def _clusters_figure(study: ClusterStudy, title: str) -> Figure:
     for column, axes in enumerate(panels, start=1):
         for label, (look, cluster) in enumerate(zip(_CLUSTERS, study.clusters, strict=True)):
             values = study.values[study.labels == label]
-            about = f"{cluster.bags:,} mixes, {percent(cluster.share)} of those with {cluster.application}"
+            about = f"{cluster.mixes:,} mixes, {percent(cluster.share)} of those with {cluster.application}"
             draw.points(axes, values[:, column], values[:, 0], look, about, alpha=0.55)
         draw.style_axes(axes, x=study.features[column])
     panels[0].set_ylabel("fairness of the mix")
@@ -371,7 +371,7 @@ def _sizes_figure(study: SizeStudy, title: str) -> Figure:
         for model in models:
             for fitted_to in training_sets:
                 points = [
-                    (result.bag_size, 100 * result.mape)
+                    (result.mix_size, 100 * result.mape)
                     for result in study.results
                     if (result.quantity, result.model, result.fitted_to) == (quantity, model, fitted_to)
                 ]

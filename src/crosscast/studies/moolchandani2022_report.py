@@ -78,7 +78,7 @@ def _clusters(study: ClusterStudy) -> list[Part]:
     rows = [
         [
             str(number),
-            cluster.bags,
+            cluster.mixes,
             *(cluster.means[name] for name in study.features),
             cluster.application,
             percent(cluster.share),
@@ -145,7 +145,7 @@ def _sizes(study: SizeStudy) -> list[Part]:
     errors: dict[tuple[str, str, str], dict[int, float | None]] = {}
     for result in study.results:
         by_size = errors.setdefault((result.model, result.quantity, result.fitted_to), {})
-        by_size[result.bag_size] = result.mape
+        by_size[result.mix_size] = result.mape
     rows = [
         [*names, *(error_percent(values.get(size)) for size in study.sizes)]
         for names, values in errors.items()

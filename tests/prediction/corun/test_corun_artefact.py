@@ -12,18 +12,18 @@ import numpy as np
 import pytest
 from msgspec import structs
 
-from crosscast.data.corun import CoRuns, Solo
+from crosscast.data.corun import CoRuns, IsolatedRun
 from crosscast.errors import InputError
 from crosscast.prediction.corun.artefact import KNOWN, NEW, CoRunCard, FittedCoRun, TrainedCoRunModel
 from crosscast.prediction.corun.forecast import CoRunPredictor, CoRunResiduals
 from crosscast.prediction.corun.moolchandani2022 import Published
 from crosscast.prediction.corun.process import Process
 from crosscast.prediction.named_models import load_model
-from support.mixes import NAMES, made_co_runs, made_solo
+from support.mixes import NAMES, made_co_runs, make_isolated_run
 
-BOTH = made_co_runs(NAMES[:4], bags=(2, 3))
-A, B, C, _ = BOTH.solos
-X, Y = made_solo("x"), made_solo("y")
+BOTH = made_co_runs(NAMES[:4], mixes=(2, 3))
+A, B, C, _ = BOTH.isolated_runs
+X, Y = make_isolated_run("x"), make_isolated_run("y")
 GROUPS = np.array([0, 0, 1, 1, 2, 2])
 
 
@@ -42,9 +42,9 @@ def kept(
         whose: {name: left_out(factor * size) for name, size in quantities.items()}
         for whose, factor in ((NEW, 2.0), (KNOWN, 1.0))
     }
-    sizes = tuple(sorted({len(bag.members) for bag in runs.bags}))
+    sizes = tuple(sorted({len(mix.members) for mix in runs.mixes}))
     card = CoRunCard(
-        "process", 0, "cpu", "{}", sizes, runs.applications, 1 << 30, {"bags": 9}, {"level": 0.9}
+        "process", 0, "cpu", "{}", sizes, runs.applications, 1 << 30, {"mixes": 9}, {"level": 0.9}
     )
     TrainedCoRunModel(card, FittedCoRun(predictor, errors)).save(folder)
     model: TrainedCoRunModel = load_model(folder, "corun")
@@ -92,11 +92,11 @@ def test_an_application_that_is_there_twice_is_named_twice(model: TrainedCoRunMo
     assert same.labels() == ["bfs small (1)", "cfd small", "bfs small (2)"]
     first, _, last = same.slowdown
     assert first == last
-    (sizes,) = model.predict([(A, made_solo("bfs", "tiny"))])
+    (sizes,) = model.predict([(A, make_isolated_run("bfs", "tiny"))])
     assert sizes.labels() == ["bfs small", "bfs tiny"]
 
 
-def test_a_bag_larger_than_those_of_the_training_is_predicted_with_a_warning(
+def test_a_mix_larger_than_those_of_the_training_is_predicted_with_a_warning(
     model: TrainedCoRunModel,
 ) -> None:
     (predicted,) = model.predict([(A, B, C, A)])
@@ -150,9 +150,9 @@ def test_times_that_were_never_measured_are_as_sure_as_slowdowns(
 
 @pytest.mark.parametrize("times", [True, False], ids=["times", "no times"])
 def test_a_published_model_of_triples_alone_forecasts_triples(times: bool, tmp_path: Path) -> None:
-    runs = made_co_runs(NAMES[:4], bags=(3,))
+    runs = made_co_runs(NAMES[:4], mixes=(3,))
     if not times:
-        runs = replace(runs, bags=tuple(replace(bag, time_s=None) for bag in runs.bags))
+        runs = replace(runs, mixes=tuple(replace(mix, time_s=None) for mix in runs.mixes))
     quantities = QUANTITIES if times else {"slowdown": 0.1}
     trained = kept(tmp_path / "co", Published("decision-tree").fit(runs, 0), quantities, runs)
     (predicted,) = trained.predict([(A, B, C)])
@@ -163,7 +163,7 @@ def test_a_published_model_of_triples_alone_forecasts_triples(times: bool, tmp_p
 
 
 @pytest.mark.parametrize(
-    ("bag", "level", "message"),
+    ("mix", "level", "message"),
     [
         ((A,), 0.9, r"^mix: expected at least 2 applications, found 1$"),
         (
@@ -180,11 +180,11 @@ def test_a_published_model_of_triples_alone_forecasts_triples(times: bool, tmp_p
         ((A, B), 1.0, r"^level: expected"),
     ],
 )
-def test_wrong_bags_are_refused(
-    model: TrainedCoRunModel, bag: tuple[Solo, ...], level: float, message: str
+def test_wrong_mixes_are_refused(
+    model: TrainedCoRunModel, mix: tuple[IsolatedRun, ...], level: float, message: str
 ) -> None:
     with pytest.raises(InputError, match=message):
-        model.predict([bag], level=level)
+        model.predict([mix], level=level)
 
 
 def test_limits_are_numbers_whatever_errors_were_kept(predictor: CoRunPredictor, tmp_path: Path) -> None:

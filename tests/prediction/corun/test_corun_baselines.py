@@ -5,57 +5,57 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from crosscast.data.corun import Bag, CoRuns, Member, Solo
+from crosscast.data.corun import CoRuns, IsolatedRun, MeasuredMix, Member
 from crosscast.errors import InputError
 from crosscast.prediction.corun.models import Mean, Sum
 
-A = Solo("a", "s", "d", 1.0, power_w=30.0)
-B = Solo("b", "s", "d", 3.0, power_w=50.0)
-UNKNOWN = Solo("c", "s", "d", None)
+A = IsolatedRun("a", "s", "d", 1.0, power_w=30.0)
+B = IsolatedRun("b", "s", "d", 3.0, power_w=50.0)
+UNKNOWN = IsolatedRun("c", "s", "d", None)
 
 
-def bag(*slowed: tuple[Solo, float | None], **known: float | bool | None) -> Bag:
-    members = tuple(Member(solo, slowdown) for solo, slowdown in slowed)
-    return Bag("bag", "d", members, **known)  # type: ignore[arg-type]
+def mix(*slowed: tuple[IsolatedRun, float | None], **known: float | bool | None) -> MeasuredMix:
+    members = tuple(Member(isolated_run, slowdown) for isolated_run, slowdown in slowed)
+    return MeasuredMix("mix", "d", members, **known)  # type: ignore[arg-type]
 
 
-def runs(*bags: Bag) -> CoRuns:
-    return CoRuns("made-up", (A, B), bags)
+def runs(*mixes: MeasuredMix) -> CoRuns:
+    return CoRuns("made-up", (A, B), mixes)
 
 
-def test_the_mean_is_that_of_bags_of_the_same_size() -> None:
+def test_the_mean_is_that_of_mixes_of_the_same_size() -> None:
     pairs = [
-        bag((A, 1.0), (B, 4.0), power_w=80.0, fits=True),
-        bag((A, 2.0), (B, 2.0), power_w=60.0, fits=False),
+        mix((A, 1.0), (B, 4.0), power_w=80.0, fits=True),
+        mix((A, 2.0), (B, 2.0), power_w=60.0, fits=False),
     ]
-    three = bag((A, 8.0), (A, 8.0), (B, 8.0), power_w=100.0)
+    three = mix((A, 8.0), (A, 8.0), (B, 8.0), power_w=100.0)
     said = Mean().fit(runs(*pairs, three)).predict([(A, B), (A, B, B)])
     assert said.slowdown[0] == pytest.approx([2.0, 2.0])
     assert said.slowdown[1] == pytest.approx([8.0] * 3)
     assert said.power_w.tolist() == [70.0, 100.0]
-    # Of threes it is not known whether they fit: what is known of all bags stands in.
+    # Of threes it is not known whether they fit: what is known of all mixes stands in.
     assert said.fits.tolist() == [0.5, 0.5]
 
 
-def test_a_size_without_bags_gets_the_mean_of_all() -> None:
-    said = Mean().fit(runs(bag((A, 2.0), (B, 8.0)))).predict([(A, A, A, B)])
+def test_a_size_without_mixes_gets_the_mean_of_all() -> None:
+    said = Mean().fit(runs(mix((A, 2.0), (B, 8.0)))).predict([(A, A, A, B)])
     assert said.slowdown[0] == pytest.approx([4.0] * 4)
     assert np.isnan([said.power_w[0], said.fits[0]]).all()
 
 
 def test_times_keep_their_place_between_the_longest_and_the_sum_or_follow_from_slowdowns() -> None:
     """3.25 s of 3 to 4 s is a quarter: 6.5 s of 6 to 8."""
-    double = Solo("d", "s", "d", 2.0), Solo("e", "s", "d", 6.0)
-    said = Mean().fit(runs(bag((A, None), (B, None), time_s=3.25))).predict([double])
+    double = IsolatedRun("d", "s", "d", 2.0), IsolatedRun("e", "s", "d", 6.0)
+    said = Mean().fit(runs(mix((A, None), (B, None), time_s=3.25))).predict([double])
     assert said.time_s == pytest.approx([6.5])
     assert np.isnan(said.slowdown[0]).all()
-    said = Mean().fit(runs(bag((A, 2.0), (B, 2.0)))).predict([(A, B), (A, UNKNOWN)])
+    said = Mean().fit(runs(mix((A, 2.0), (B, 2.0)))).predict([(A, B), (A, UNKNOWN)])
     assert said.time_s == pytest.approx([2.0 + 2.0, np.nan], nan_ok=True)
 
 
-def test_failed_bags_teach_nothing() -> None:
-    failed = Bag("f", "d", (Member(A, 9.0), Member(B, None, "killed")))
-    assert Mean().fit(runs(failed, bag((A, 2.0), (B, 2.0)))).predict([(A, B)]).slowdown[0] == pytest.approx(
+def test_failed_mixes_teach_nothing() -> None:
+    failed = MeasuredMix("f", "d", (Member(A, 9.0), Member(B, None, "killed")))
+    assert Mean().fit(runs(failed, mix((A, 2.0), (B, 2.0)))).predict([(A, B)]).slowdown[0] == pytest.approx(
         [2.0, 2.0]
     )
     with pytest.raises(InputError, match=r"^made-up: expected mixes to learn from, found none$"):

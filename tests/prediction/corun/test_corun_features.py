@@ -11,62 +11,65 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
-from crosscast.data.corun import Solo
+from crosscast.data.corun import IsolatedRun
 from crosscast.prediction.corun.features import CoRunnerRows, Traits, applications_of, leaves_memory_idle
 from crosscast.prediction.corun.slowdowns import LINKS, KernelSizes, Scale, SlowdownCovariance
 from crosscast.prediction.corun.training import weights_of
-from support.mixes import NAMES, made_solo
+from support.mixes import NAMES, make_isolated_run
 
-THREE = [made_solo(name) for name in ("bfs", "cfd", "crc")]
+THREE = [make_isolated_run(name) for name in ("bfs", "cfd", "crc")]
 
 
-def bare(name: str, **features: float) -> Solo:
-    return Solo(name, "s", "d", 1.0, features=features)
+def bare(name: str, **features: float) -> IsolatedRun:
+    return IsolatedRun(name, "s", "d", 1.0, features=features)
 
 
 def test_traits_are_what_more_than_half_of_the_applications_have() -> None:
-    solos = [
+    isolated_runs = [
         bare("a", utilisation=0.5, slowdown_low=1.1),
         bare("b", utilisation=0.7),
         bare("c", slowdown_low=1.0),
         bare("d", ipc=2.0),
         bare("e", utilisation=0.9),
     ]
-    traits = Traits.of(solos)
+    traits = Traits.of(isolated_runs)
     assert traits.names == ("utilisation",)
-    assert_array_equal(traits.matrix(solos).near[:, 0], [0.5, 0.7, 0.7, 0.7, 0.9])
+    assert_array_equal(traits.matrix(isolated_runs).near[:, 0], [0.5, 0.7, 0.7, 0.7, 0.9])
 
 
 @pytest.mark.parametrize("value", [0.0, -1.0, float("nan")])
 def test_a_slowdown_with_a_microbenchmark_that_cannot_be_is_not_known(value: float) -> None:
-    solos = [bare("a", slowdown_low=1.5), bare("b", slowdown_low=3.0), bare("c", slowdown_low=value)]
-    near = Traits.of(solos).matrix(solos).near[:, 0]
+    isolated_runs = [bare("a", slowdown_low=1.5), bare("b", slowdown_low=3.0), bare("c", slowdown_low=value)]
+    near = Traits.of(isolated_runs).matrix(isolated_runs).near[:, 0]
     assert_allclose(near, np.log([1.5, 3.0, np.sqrt(4.5)]))
 
 
 def test_a_share_of_0_is_a_share() -> None:
-    solos = [bare("a", utilisation=0.0), bare("b", utilisation=1.0)]
-    assert_array_equal(Traits.of(solos).matrix(solos).near[:, 0], [0.0, 1.0])
+    isolated_runs = [bare("a", utilisation=0.0), bare("b", utilisation=1.0)]
+    assert_array_equal(Traits.of(isolated_runs).matrix(isolated_runs).near[:, 0], [0.0, 1.0])
 
 
 def test_traits_that_are_all_the_same_tell_nothing_and_break_nothing() -> None:
-    solos = [bare(name, utilisation=0.5) for name in "abc"]
-    matrix = Traits.of(solos).matrix(solos)
+    isolated_runs = [bare(name, utilisation=0.5) for name in "abc"]
+    matrix = Traits.of(isolated_runs).matrix(isolated_runs)
     assert_array_equal(matrix.load, np.zeros(3))
 
 
 def test_without_traits_the_load_is_the_lowest_rate_or_else_the_time_alone() -> None:
-    solos = [bare("a", k80_steps_per_s=1.0, v100_steps_per_s=2.0), bare("b", k80_steps_per_s=2.0)]
-    both = [replace(solo, features={"v100_steps_per_s": 4.0, **solo.features}) for solo in solos]
+    isolated_runs = [bare("a", k80_steps_per_s=1.0, v100_steps_per_s=2.0), bare("b", k80_steps_per_s=2.0)]
+    both = [
+        replace(isolated_run, features={"v100_steps_per_s": 4.0, **isolated_run.features})
+        for isolated_run in isolated_runs
+    ]
     assert Traits.of(both).load == "k80_steps_per_s"
     # Slower is more load.
     load = Traits.of(both).matrix(both).load
     assert load[0] > load[1]
-    solos = [bare("a"), replace(bare("b"), time_s=math.e**2), replace(bare("c"), time_s=None)]
-    traits = Traits.of(solos)
+    isolated_runs = [bare("a"), replace(bare("b"), time_s=math.e**2), replace(bare("c"), time_s=None)]
+    traits = Traits.of(isolated_runs)
     assert traits.load == "time_s"
-    assert_allclose(traits.matrix(solos).load[2], 0.0, atol=1e-12)
-    unknown = [replace(solo, time_s=None) for solo in solos]
+    assert_allclose(traits.matrix(isolated_runs).load[2], 0.0, atol=1e-12)
+    unknown = [replace(isolated_run, time_s=None) for isolated_run in isolated_runs]
     assert_array_equal(Traits.of(unknown).matrix(unknown).load, np.zeros(3))
 
 
@@ -78,15 +81,15 @@ def test_a_load_that_is_not_known_is_the_mean_of_the_training_whoever_else_is_as
 
 
 def test_who_leaves_the_memory_system_idle_is_known_by_its_use() -> None:
-    solos = [bare("a", memory_utilisation=0.001), bare("b", memory_utilisation=0.5), bare("c")]
-    assert leaves_memory_idle(solos).tolist() == [True, False, False]
+    isolated_runs = [bare("a", memory_utilisation=0.001), bare("b", memory_utilisation=0.5), bare("c")]
+    assert leaves_memory_idle(isolated_runs).tolist() == [True, False, False]
 
 
 def test_rows_count_who_is_beside_whom() -> None:
-    bags = [(THREE[0], THREE[2]), (THREE[1], THREE[1], THREE[0])]
-    solos, indices = applications_of(bags)
-    rows = CoRunnerRows.of(indices, len(solos))
-    assert [solo.application for solo in solos] == ["bfs", "cfd", "crc"]
+    mixes = [(THREE[0], THREE[2]), (THREE[1], THREE[1], THREE[0])]
+    isolated_runs, indices = applications_of(mixes)
+    rows = CoRunnerRows.of(indices, len(isolated_runs))
+    assert [isolated_run.application for isolated_run in isolated_runs] == ["bfs", "cfd", "crc"]
     assert rows.own.tolist() == [0, 2, 1, 1, 0]
     assert rows.beside.tolist() == [[0, 0, 1], [1, 0, 0], [1, 1, 0], [1, 1, 0], [0, 2, 0]]
     assert rows.mix.tolist() == [0, 0, 1, 1, 1]
@@ -95,24 +98,26 @@ def test_rows_count_who_is_beside_whom() -> None:
 
 def test_an_application_that_was_profiled_twice_is_two() -> None:
     other = replace(THREE[0], features={"utilisation": 0.9})
-    solos, indices = applications_of([(THREE[0], other), (THREE[0], THREE[1])])
-    assert [solo.application for solo in solos] == ["bfs", "bfs", "cfd"]
+    isolated_runs, indices = applications_of([(THREE[0], other), (THREE[0], THREE[1])])
+    assert [isolated_run.application for isolated_run in isolated_runs] == ["bfs", "bfs", "cfd"]
     assert indices == [[0, 1], [0, 2]]
 
 
-WITH = [made_solo(name, size) for name in NAMES for size in ("small", "tiny")]
-WITHOUT = [replace(solo, features={}) for solo in WITH]
+WITH = [make_isolated_run(name, size) for name in NAMES for size in ("small", "tiny")]
+WITHOUT = [replace(isolated_run, features={}) for isolated_run in WITH]
 
 
-def training(bags: list[tuple[Solo, ...]]) -> SlowdownCovariance:
-    solos, indices = applications_of(bags)
-    return SlowdownCovariance(Traits.of(solos).matrix(solos), CoRunnerRows.of(indices, len(solos)))
+def training(mixes: list[tuple[IsolatedRun, ...]]) -> SlowdownCovariance:
+    isolated_runs, indices = applications_of(mixes)
+    return SlowdownCovariance(
+        Traits.of(isolated_runs).matrix(isolated_runs), CoRunnerRows.of(indices, len(isolated_runs))
+    )
 
 
-def bags_of(solos: list[Solo], seed: int, count: int = 12) -> list[tuple[Solo, ...]]:
+def mixes_of(isolated_runs: list[IsolatedRun], seed: int, count: int = 12) -> list[tuple[IsolatedRun, ...]]:
     random = np.random.default_rng(seed)
     return [
-        tuple(solos[index] for index in random.choice(len(solos), size=random.integers(2, 5)))
+        tuple(isolated_runs[index] for index in random.choice(len(isolated_runs), size=random.integers(2, 5)))
         for _ in range(count)
     ]
 
@@ -122,19 +127,19 @@ def moved(covariance: SlowdownCovariance, seed: int) -> KernelSizes:
     return sizes.from_vector(sizes.vector + np.random.default_rng(seed).normal(0, 0.7, len(sizes.vector)))
 
 
-@pytest.mark.parametrize("solos", [WITH, WITHOUT], ids=["traits", "no traits"])
+@pytest.mark.parametrize("isolated_runs", [WITH, WITHOUT], ids=["traits", "no traits"])
 @given(seed=st.integers(0, 1000))
 @settings(max_examples=15, deadline=None)
-def test_it_is_symmetric_and_never_negative(solos: list[Solo], seed: int) -> None:
-    mixes = training(bags_of(solos, seed))
+def test_it_is_symmetric_and_never_negative(isolated_runs: list[IsolatedRun], seed: int) -> None:
+    mixes = training(mixes_of(isolated_runs, seed))
     covariance = mixes.matrix(moved(mixes, seed))
     assert_allclose(covariance, covariance.T, rtol=1e-12, atol=1e-12)
     assert np.linalg.eigvalsh(covariance).min() > -1e-9 * np.trace(covariance)
 
 
-@pytest.mark.parametrize("solos", [WITH, WITHOUT], ids=["traits", "no traits"])
-def test_its_slope_is_that_of_finite_differences(solos: list[Solo]) -> None:
-    mixes = training(bags_of(solos, 3))
+@pytest.mark.parametrize("isolated_runs", [WITH, WITHOUT], ids=["traits", "no traits"])
+def test_its_slope_is_that_of_finite_differences(isolated_runs: list[IsolatedRun]) -> None:
+    mixes = training(mixes_of(isolated_runs, 3))
     sizes = moved(mixes, 3)
     half = np.random.default_rng(3).normal(size=(len(mixes.rows.own), len(mixes.rows.own)))
     weights = half + half.T
@@ -149,10 +154,10 @@ def test_its_slope_is_that_of_finite_differences(solos: list[Solo]) -> None:
         assert result == pytest.approx((up - down) / 2e-5, rel=1e-5, abs=1e-5)
 
 
-@pytest.mark.parametrize("solos", [WITH, WITHOUT], ids=["traits", "no traits"])
+@pytest.mark.parametrize("isolated_runs", [WITH, WITHOUT], ids=["traits", "no traits"])
 @pytest.mark.parametrize("count", [12, 400], ids=["fewer rows than pairs", "more"])
-def test_weights_are_those_of_the_whole_covariance(solos: list[Solo], count: int) -> None:
-    mixes = training(bags_of(solos, 4, count))
+def test_weights_are_those_of_the_whole_covariance(isolated_runs: list[IsolatedRun], count: int) -> None:
+    mixes = training(mixes_of(isolated_runs, 4, count))
     sizes, rows = moved(mixes, 4), mixes.rows
     values = np.random.default_rng(4).normal(size=len(rows.own))
     weights = np.linalg.solve(mixes.matrix(sizes) + sizes.noise * np.eye(len(values)), values)
@@ -166,7 +171,7 @@ def test_weights_are_those_of_the_whole_covariance(solos: list[Solo], count: int
 
 
 def test_sizes_come_back_from_their_vector() -> None:
-    sizes = moved(training(bags_of(WITH, 0)), 1)
+    sizes = moved(training(mixes_of(WITH, 0)), 1)
     again = sizes.from_vector(sizes.vector)
     assert_allclose(again.variances, sizes.variances, rtol=1e-12)
     assert_allclose(again.lengths, sizes.lengths, rtol=1e-12)

@@ -154,8 +154,8 @@ def test_members_that_take_turns_take_the_sum(times: list[float]) -> None:
 def test_the_order_of_the_members_does_not_matter(members: list[tuple[float, float]], random: Random) -> None:
     shuffled = random.sample(members, len(members))
 
-    def took(bag: list[tuple[float, float]]) -> float:
-        return mix_time([time for time, _ in bag], lambda running: [bag[index][1] for index in running])
+    def took(mix: list[tuple[float, float]]) -> float:
+        return mix_time([time for time, _ in mix], lambda running: [mix[index][1] for index in running])
 
     assert took(shuffled) == pytest.approx(took(members))
 
@@ -168,14 +168,14 @@ def test_twice_the_times_are_twice_the_time(times: list[float], factor: float) -
 
 
 @given(st.lists(TIMES.filter(lambda times: len(times) >= 3).map(lambda times: times[:3]), min_size=1))
-def test_many_bags_take_what_each_takes_by_itself(bags: list[list[float]]) -> None:
+def test_many_mixes_take_what_each_takes_by_itself(mixes: list[list[float]]) -> None:
     slowed = np.array([2.0, 1.5, 1.2])
 
     def left(rows: Integers, columns: Integers) -> Reals:
         return np.tile(slowed[columns] - 0.1, (len(rows), 1))
 
-    together = mix_times(np.array(bags), np.tile(slowed, (len(bags), 1)), left)
-    for index, times in enumerate(bags):
+    together = mix_times(np.array(mixes), np.tile(slowed, (len(mixes), 1)), left)
+    for index, times in enumerate(mixes):
         alone = mix_time(
             times, lambda running: [slowed[each] - (0.1 if len(running) < 3 else 0.0) for each in running]
         )

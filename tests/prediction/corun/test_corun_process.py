@@ -1,4 +1,4 @@
-"""The default model of co-running: what it predicts of made-up bags, its laws, and what it refuses."""
+"""The default model of co-running: what it predicts of made-up mixes, its laws, and what it refuses."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 from crosscast.arrays import Reals
-from crosscast.data.corun import Bag, CoRuns, Member, Solo
+from crosscast.data.corun import CoRuns, IsolatedRun, MeasuredMix, Member
 from crosscast.errors import InputError
 from crosscast.prediction.corun.features import CoRunnerRows, Traits, applications_of
 from crosscast.prediction.corun.forecast import CoRunPrediction
@@ -21,11 +21,17 @@ from crosscast.prediction.corun.process import CoRunProcessPredictor, Process
 from crosscast.prediction.corun.slowdowns import KernelSizes, SlowdownCovariance
 from crosscast.prediction.corun.training import SlowdownPosterior, fit_slowdowns, fitted_sizes, inverse_of
 from support.mix_times import mix_time
-from support.mixes import NAMES, made_bag, made_co_runs, made_solo, true_slowdowns
+from support.mixes import NAMES, made_co_runs, make_isolated_run, make_mix, true_slowdowns
 
-BOTH = made_co_runs(NAMES, bags=(2, 3))
-NEW = [made_solo(name) for name in ("gem", "hmm", "kmeans")]
-ASKED = [(NEW[0], NEW[1]), (NEW[2], BOTH.solos[0]), tuple(NEW), (*NEW, BOTH.solos[1]), (NEW[0], NEW[0])]
+BOTH = made_co_runs(NAMES, mixes=(2, 3))
+NEW = [make_isolated_run(name) for name in ("gem", "hmm", "kmeans")]
+ASKED = [
+    (NEW[0], NEW[1]),
+    (NEW[2], BOTH.isolated_runs[0]),
+    tuple(NEW),
+    (*NEW, BOTH.isolated_runs[1]),
+    (NEW[0], NEW[0]),
+]
 
 
 @pytest.fixture(scope="module")
@@ -35,19 +41,26 @@ def fitted() -> CoRunProcessPredictor:
 
 def bare(co_runs: CoRuns) -> CoRuns:
     """Without any feature, as where only names, times and slowdowns were published."""
-    solos = {solo.key: replace(solo, features={}, power_w=None) for solo in co_runs.solos}
-    bags = tuple(
+    isolated_runs = {
+        isolated_run.key: replace(isolated_run, features={}, power_w=None)
+        for isolated_run in co_runs.isolated_runs
+    }
+    mixes = tuple(
         replace(
-            bag, members=tuple(replace(each, solo=solos[each.solo.key]) for each in bag.members), power_w=None
+            mix,
+            members=tuple(
+                replace(each, isolated_run=isolated_runs[each.isolated_run.key]) for each in mix.members
+            ),
+            power_w=None,
         )
-        for bag in co_runs.bags
+        for mix in co_runs.mixes
     )
-    return CoRuns(co_runs.label, tuple(solos.values()), bags)
+    return CoRuns(co_runs.label, tuple(isolated_runs.values()), mixes)
 
 
-def changed(bags: tuple[Bag, ...], slowdown: float) -> tuple[Bag, ...]:
+def changed(mixes: tuple[MeasuredMix, ...], slowdown: float) -> tuple[MeasuredMix, ...]:
     return tuple(
-        replace(bag, members=tuple(replace(each, slowdown=slowdown) for each in bag.members)) for bag in bags
+        replace(mix, members=tuple(replace(each, slowdown=slowdown) for each in mix.members)) for mix in mixes
     )
 
 
@@ -58,23 +71,23 @@ def assert_same(first: CoRunPrediction, second: CoRunPrediction) -> None:
         assert_array_equal(getattr(first, name), getattr(second, name))
 
 
-def error_of(predicted: CoRunPrediction, bags: Sequence[tuple[Solo, ...]]) -> float:
-    true = np.concatenate([true_slowdowns(bag) for bag in bags])
+def error_of(predicted: CoRunPrediction, mixes: Sequence[tuple[IsolatedRun, ...]]) -> float:
+    true = np.concatenate([true_slowdowns(mix) for mix in mixes])
     return float(np.abs(np.concatenate(predicted.slowdown) / true - 1).mean())
 
 
 def test_slowdowns_of_new_applications_are_found(fitted: CoRunProcessPredictor) -> None:
-    bags = [bag for members in (2, 3) for bag in combinations_with_replacement(NEW, members)]
-    errors = error_of(fitted.predict(bags), bags)
-    mean = float(np.exp(np.mean([np.log(each.slowdown or 1) for bag in BOTH.bags for each in bag.members])))
-    of_mean = np.abs(mean / np.concatenate([true_slowdowns(bag) for bag in bags]) - 1).mean()
+    mixes = [mix for members in (2, 3) for mix in combinations_with_replacement(NEW, members)]
+    errors = error_of(fitted.predict(mixes), mixes)
+    mean = float(np.exp(np.mean([np.log(each.slowdown or 1) for mix in BOTH.mixes for each in mix.members])))
+    of_mean = np.abs(mean / np.concatenate([true_slowdowns(mix) for mix in mixes]) - 1).mean()
     assert errors < 0.12
     assert errors < of_mean / 2
 
 
 def test_times_lie_between_the_longest_alone_and_all_one_after_another(fitted: CoRunProcessPredictor) -> None:
-    for bag, time in zip(ASKED, fitted.predict(ASKED).time_s, strict=True):
-        alone = [solo.time_s or 0.0 for solo in bag]
+    for mix, time in zip(ASKED, fitted.predict(ASKED).time_s, strict=True):
+        alone = [isolated_run.time_s or 0.0 for isolated_run in mix]
         assert max(alone) < time < 1.3 * sum(alone)
 
 
@@ -82,43 +95,44 @@ def test_times_lie_between_the_longest_alone_and_all_one_after_another(fitted: C
 def test_times_follow_from_the_slowdowns_of_those_that_still_run(
     fitted: CoRunProcessPredictor, copies: int
 ) -> None:
-    bag = ASKED[3]
+    mix = ASKED[3]
 
     def slowdowns_of(columns: tuple[int, ...]) -> list[float]:
-        part = tuple(bag[index] for index in columns)
+        part = tuple(mix[index] for index in columns)
         predicted: list[float] = fitted.predict([part]).slowdown[0].tolist()
         return predicted
 
-    time = mix_time([solo.time_s or 0.0 for solo in bag], slowdowns_of)
-    assert_allclose(fitted.predict([bag] * copies).time_s, fitted.time_factor * time, rtol=1e-9)
+    time = mix_time([isolated_run.time_s or 0.0 for isolated_run in mix], slowdowns_of)
+    assert_allclose(fitted.predict([mix] * copies).time_s, fitted.time_factor * time, rtol=1e-9)
 
 
 @pytest.mark.parametrize("features", [True, False], ids=["traits", "no traits"])
 def test_the_order_of_members_only_permutes(fitted: CoRunProcessPredictor, features: bool) -> None:
     predictor = fitted if features else Process().fit(bare(BOTH), 0)
-    bag = ASKED[3] if features else bare(BOTH).bags[-20].solos
-    orders = list(permutations(range(len(bag))))
-    predicted = predictor.predict([tuple(bag[index] for index in order) for order in orders])
+    mix = ASKED[3] if features else bare(BOTH).mixes[-20].isolated_runs
+    orders = list(permutations(range(len(mix))))
+    predicted = predictor.predict([tuple(mix[index] for index in order) for order in orders])
     for order, slowdown in zip(orders, predicted.slowdown, strict=True):
         assert_allclose(slowdown, predicted.slowdown[0][list(order)], rtol=1e-10)
     for name in ("time_s", "power_w", "fits"):
         assert_allclose(getattr(predicted, name), getattr(predicted, name)[0], rtol=1e-10)
 
 
-def test_the_order_of_training_bags_and_of_their_members_hardly_matters() -> None:
+def test_the_order_of_training_mixes_and_of_their_members_hardly_matters() -> None:
     """But for the lots of trees, so without them."""
-    turned = tuple(made_bag(bag.solos[::-1]) for bag in BOTH.bags[::-1])
+    turned = tuple(make_mix(mix.isolated_runs[::-1]) for mix in BOTH.mixes[::-1])
     first, second = (
-        Process(trees=False).fit(replace(BOTH, bags=bags), 0).predict(ASKED) for bags in (BOTH.bags, turned)
+        Process(trees=False).fit(replace(BOTH, mixes=mixes), 0).predict(ASKED)
+        for mixes in (BOTH.mixes, turned)
     )
     assert_allclose(np.concatenate(first.slowdown), np.concatenate(second.slowdown), rtol=1e-3)
 
 
-def test_bags_that_are_asked_together_get_what_they_get_alone(fitted: CoRunProcessPredictor) -> None:
-    """Few bags are predicted with all parts of them at once, many without."""
+def test_mixes_that_are_asked_together_get_what_they_get_alone(fitted: CoRunProcessPredictor) -> None:
+    """Few mixes are predicted with all parts of them at once, many without."""
     many = fitted.predict(ASKED * 8)
-    for index, bag in enumerate(ASKED):
-        alone = fitted.predict([bag])
+    for index, mix in enumerate(ASKED):
+        alone = fitted.predict([mix])
         assert_allclose(many.slowdown[index], alone.slowdown[0], rtol=1e-10)
         assert_allclose(many.time_s[index], alone.time_s[0], rtol=1e-10)
 
@@ -138,15 +152,15 @@ def test_the_same_seed_gives_the_same_bytes_and_another_one_other_trees(
 def test_small_arrays_say_what_the_whole_covariance_says(features: bool) -> None:
     """Covariances with all training rows, times what each weighs; of new applications and known ones."""
     runs = BOTH if features else bare(BOTH)
-    process = fit_slowdowns(runs.bags, 0, trees=False)
-    twice = (NEW[0], NEW[1], NEW[1], runs.bags[0].solos[0])
-    mixes = [*ASKED, twice] if features else [bag.solos[::-1] for bag in runs.bags[::9]]
-    training = [bag.solos for bag in runs.bags]
-    solos, indices = applications_of([*training, *mixes])
-    rows = CoRunnerRows.of(indices, len(solos))
-    n = sum(len(bag) for bag in training)
-    covariance = SlowdownCovariance(process.traits.matrix(solos), rows).matrix(process.sizes)
-    slowdown = np.array([each.slowdown for bag in runs.bags for each in bag.members], dtype=np.float64)
+    process = fit_slowdowns(runs.mixes, 0, trees=False)
+    twice = (NEW[0], NEW[1], NEW[1], runs.mixes[0].isolated_runs[0])
+    mixes = [*ASKED, twice] if features else [mix.isolated_runs[::-1] for mix in runs.mixes[::9]]
+    training = [mix.isolated_runs for mix in runs.mixes]
+    isolated_runs, indices = applications_of([*training, *mixes])
+    rows = CoRunnerRows.of(indices, len(isolated_runs))
+    n = sum(len(mix) for mix in training)
+    covariance = SlowdownCovariance(process.traits.matrix(isolated_runs), rows).matrix(process.sizes)
+    slowdown = np.array([each.slowdown for mix in runs.mixes for each in mix.members], dtype=np.float64)
     values = process.scale.to(slowdown, rows.members[:n])
     inverse, _ = inverse_of(covariance[:n, :n], process.sizes.noise)
     whole = process.scale.back(covariance[n:, :n] @ inverse @ values, rows.members[n:])
@@ -155,17 +169,17 @@ def test_small_arrays_say_what_the_whole_covariance_says(features: bool) -> None
 
 
 def test_members_that_leave_the_memory_system_idle_have_a_slowdown_of_their_own() -> None:
-    idle = made_solo("idle", memory_utilisation=0.0)
-    busy = [made_solo(name, memory_utilisation=0.5) for name in NAMES[:4]]
-    bags = []
+    idle = make_isolated_run("idle", memory_utilisation=0.0)
+    busy = [make_isolated_run(name, memory_utilisation=0.5) for name in NAMES[:4]]
+    mixes = []
     for first in busy:
         for second in [*busy, idle]:
-            bag = made_bag((first, second))
+            mix = make_mix((first, second))
             members = tuple(
-                replace(each, slowdown=1.01) if each.solo is idle else each for each in bag.members
+                replace(each, slowdown=1.01) if each.isolated_run is idle else each for each in mix.members
             )
-            bags.append(replace(bag, members=members))
-    fitted = Process().fit(CoRuns("idle", (*busy, idle), tuple(bags)), 0)
+            mixes.append(replace(mix, members=members))
+    fitted = Process().fit(CoRuns("idle", (*busy, idle), tuple(mixes)), 0)
     predicted = fitted.predict([(idle, busy[0]), (busy[0], busy[1])]).slowdown
     assert predicted[0][0] == pytest.approx(1.01)
     assert predicted[1].min() > 1.05
@@ -176,22 +190,28 @@ def test_members_that_leave_the_memory_system_idle_have_a_slowdown_of_their_own(
 @pytest.mark.parametrize("link", ["traits", "no traits"])
 def test_slowdowns_that_are_all_the_same_are_predicted(link: str) -> None:
     runs = BOTH if link == "traits" else bare(BOTH)
-    predicted = Process().fit(replace(runs, bags=changed(runs.bags, 1.5)), 0).predict([runs.bags[0].solos])
+    predicted = (
+        Process().fit(replace(runs, mixes=changed(runs.mixes, 1.5)), 0).predict([runs.mixes[0].isolated_runs])
+    )
     assert_allclose(predicted.slowdown[0], 1.5, rtol=1e-6)
 
 
 def test_one_application_alone_can_be_learned_from() -> None:
     runs = made_co_runs(NAMES[:1], sizes=("small", "tiny"))
-    assert len(runs.bags) == 3
-    predicted = Process().fit(runs, 0).predict([runs.bags[1].solos])
-    assert_allclose(predicted.slowdown[0], true_slowdowns(runs.bags[1].solos), rtol=0.2)
+    assert len(runs.mixes) == 3
+    predicted = Process().fit(runs, 0).predict([runs.mixes[1].isolated_runs])
+    assert_allclose(predicted.slowdown[0], true_slowdowns(runs.mixes[1].isolated_runs), rtol=0.2)
 
 
 def test_traits_that_are_all_the_same_can_be_learned_from() -> None:
-    solos = [replace(made_solo(name), features={"utilisation": 0.6}) for name in NAMES]
-    bags = tuple(made_bag(pair) for pair in combinations_with_replacement(solos, 2))
-    predicted = Process().fit(CoRuns("same", tuple(solos), bags), 0).predict([(solos[0], solos[1])])
-    assert_allclose(predicted.slowdown[0], true_slowdowns((solos[0], solos[1])), rtol=0.02)
+    isolated_runs = [replace(make_isolated_run(name), features={"utilisation": 0.6}) for name in NAMES]
+    mixes = tuple(make_mix(pair) for pair in combinations_with_replacement(isolated_runs, 2))
+    predicted = (
+        Process()
+        .fit(CoRuns("same", tuple(isolated_runs), mixes), 0)
+        .predict([(isolated_runs[0], isolated_runs[1])])
+    )
+    assert_allclose(predicted.slowdown[0], true_slowdowns((isolated_runs[0], isolated_runs[1])), rtol=0.02)
 
 
 @pytest.mark.parametrize("features", [{}, {"utilisation": float("nan")}, {"utilisation": 0.0}])
@@ -212,28 +232,31 @@ def test_without_times_alone_slowdowns_are_predicted_and_times_are_not(fitted: C
     assert np.isfinite(predicted.time_s[1])
 
 
-def test_bags_with_a_failed_member_or_without_slowdowns_teach_nothing(fitted: CoRunProcessPredictor) -> None:
+def test_mixes_with_a_failed_member_or_without_slowdowns_teach_nothing(fitted: CoRunProcessPredictor) -> None:
     wrong = [
-        replace(bag, members=(replace(bag.members[0], slowdown=9.0, failure="killed"), *bag.members[1:]))
-        for bag in changed(BOTH.bags[:5], 9.0)
+        replace(mix, members=(replace(mix.members[0], slowdown=9.0, failure="killed"), *mix.members[1:]))
+        for mix in changed(BOTH.mixes[:5], 9.0)
     ]
     zero = [
         replace(
-            bag, members=(Member(bag.members[0].solo, unknown), *bag.members[1:]), power_w=None, fits=None
+            mix,
+            members=(Member(mix.members[0].isolated_run, unknown), *mix.members[1:]),
+            power_w=None,
+            fits=None,
         )
-        for bag, unknown in zip(BOTH.bags[5:7], (0.0, None), strict=True)
+        for mix, unknown in zip(BOTH.mixes[5:7], (0.0, None), strict=True)
     ]
-    runs = replace(BOTH, bags=(*BOTH.bags, *wrong, *zero))
+    runs = replace(BOTH, mixes=(*BOTH.mixes, *wrong, *zero))
     assert_same(Process().fit(runs, 0).predict(ASKED), fitted.predict(ASKED))
 
 
-def test_two_bags_are_too_few() -> None:
+def test_two_mixes_are_too_few() -> None:
     with pytest.raises(InputError, match=r"^made up: expected at least 3 mixes with slowdowns .* found 2$"):
-        Process().fit(replace(BOTH, bags=BOTH.bags[:2]), 0)
+        Process().fit(replace(BOTH, mixes=BOTH.mixes[:2]), 0)
 
 
 def test_a_refit_takes_what_was_found(fitted: CoRunProcessPredictor) -> None:
-    part = replace(BOTH, bags=BOTH.bags[:40])
+    part = replace(BOTH, mixes=BOTH.mixes[:40])
     again = Process().refit(fitted).fit(part, 0)
     assert_array_equal(again.slowdowns.sizes.variances, fitted.slowdowns.sizes.variances)
     assert again.slowdowns.scale.link == fitted.slowdowns.scale.link == "logarithm"
@@ -241,23 +264,25 @@ def test_a_refit_takes_what_was_found(fitted: CoRunProcessPredictor) -> None:
 
 def test_a_refit_finds_its_own_where_a_part_has_other_traits_in_common() -> None:
     """Four of seven applications have it; of six, three, which is not most."""
-    known = [made_solo(name) for name in NAMES[:4]]
-    others = [replace(made_solo(name), features={"utilisation": 0.5}) for name in ("nw", "gem", "hmm")]
-    solos = [
-        replace(solo, features={**solo.features, "slowdown_low": 1.5 + 0.1 * index})
-        for index, solo in enumerate(known)
+    known = [make_isolated_run(name) for name in NAMES[:4]]
+    others = [
+        replace(make_isolated_run(name), features={"utilisation": 0.5}) for name in ("nw", "gem", "hmm")
     ]
-    bags = tuple(made_bag(pair) for pair in combinations_with_replacement([*solos, *others], 2))
-    runs = CoRuns("some", (*solos, *others), bags)
+    isolated_runs = [
+        replace(isolated_run, features={**isolated_run.features, "slowdown_low": 1.5 + 0.1 * index})
+        for index, isolated_run in enumerate(known)
+    ]
+    mixes = tuple(make_mix(pair) for pair in combinations_with_replacement([*isolated_runs, *others], 2))
+    runs = CoRuns("some", (*isolated_runs, *others), mixes)
     fitted = Process().fit(runs, 0)
     assert "slowdown_low" in fitted.slowdowns.traits.names
-    part = replace(runs, bags=tuple(bag for bag in bags if NAMES[0] not in bag.applications))
+    part = replace(runs, mixes=tuple(mix for mix in mixes if NAMES[0] not in mix.applications))
     again = Process().refit(fitted).fit(part, 0)
     assert "slowdown_low" not in again.slowdowns.traits.names
-    assert np.isfinite(np.concatenate(again.predict([bags[0].solos]).slowdown)).all()
+    assert np.isfinite(np.concatenate(again.predict([mixes[0].isolated_runs]).slowdown)).all()
 
 
-def test_no_bags_are_predicted_as_nothing(fitted: CoRunProcessPredictor) -> None:
+def test_no_mixes_are_predicted_as_nothing(fitted: CoRunProcessPredictor) -> None:
     predicted = fitted.predict([])
     assert predicted.slowdown == ()
     assert predicted.time_s.shape == (0,)
@@ -265,19 +290,19 @@ def test_no_bags_are_predicted_as_nothing(fitted: CoRunProcessPredictor) -> None
 
 def test_names_tell_both_forms_apart() -> None:
     assert (Process().name, Process(trees=False).name) == ("process", "process-alone")
-    assert Traits.of(BOTH.solos).names == ("utilisation", "inflicted_high")
+    assert Traits.of(BOTH.isolated_runs).names == ("utilisation", "inflicted_high")
 
 
 def test_more_members_than_were_trained_on_slow_down_by_what_pairs_add_up_to_at_least() -> None:
     co_runs = made_co_runs()
     predictor = Process().fit(co_runs, 0)
-    for bag in combinations(co_runs.solos, 4):
+    for mix in combinations(co_runs.isolated_runs, 4):
         pairs = {
             (i, j): slow
             for (i, j) in combinations(range(4), 2)
-            for slow in predictor.predict([(bag[i], bag[j])]).slowdown
+            for slow in predictor.predict([(mix[i], mix[j])]).slowdown
         }
-        for index, slowdown in enumerate(predictor.predict([bag]).slowdown[0].tolist()):
+        for index, slowdown in enumerate(predictor.predict([mix]).slowdown[0].tolist()):
             excess = [max(slow[pair.index(index)] - 1, 0.0) for pair, slow in pairs.items() if index in pair]
             assert slowdown >= 1 + sum(excess) - 1e-12
 
@@ -286,12 +311,12 @@ def test_where_slowdowns_are_chance_all_are_predicted_the_same() -> None:
     random = np.random.default_rng(0)
     chance = tuple(
         replace(
-            bag, members=tuple(replace(each, slowdown=float(random.uniform(1, 3))) for each in bag.members)
+            mix, members=tuple(replace(each, slowdown=float(random.uniform(1, 3))) for each in mix.members)
         )
-        for bag in BOTH.bags
+        for mix in BOTH.mixes
     )
     predicted = np.concatenate(
-        Process().fit(replace(BOTH, bags=chance), 0).predict([ASKED[0], ASKED[1]]).slowdown
+        Process().fit(replace(BOTH, mixes=chance), 0).predict([ASKED[0], ASKED[1]]).slowdown
     )
     assert_allclose(predicted, predicted[0])
     assert 1.6 < predicted[0] < 2.2
@@ -334,9 +359,9 @@ def test_an_inverse_and_its_determinant_are_those_of_numpy_also_where_rows_are_a
 
 
 def test_sizes_that_are_fitted_are_likelier_than_others_and_find_the_noise() -> None:
-    solos = [made_solo(name, size) for name in NAMES[:4] for size in ("small", "tiny")]
-    bags = [(first, second) for first in solos for second in solos]
-    known, indices = applications_of(bags)
+    isolated_runs = [make_isolated_run(name, size) for name in NAMES[:4] for size in ("small", "tiny")]
+    mixes = [(first, second) for first in isolated_runs for second in isolated_runs]
+    known, indices = applications_of(mixes)
     training = SlowdownCovariance(Traits.of(known).matrix(known), CoRunnerRows.of(indices, len(known)))
     start = KernelSizes.unfitted(training.features.near.shape[1])
     random = np.random.default_rng(0)

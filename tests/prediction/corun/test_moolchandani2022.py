@@ -12,7 +12,7 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 from crosscast.arrays import Reals
-from crosscast.data.corun import CoRuns, Solo
+from crosscast.data.corun import CoRuns, IsolatedRun
 from crosscast.errors import InputError
 from crosscast.prediction.corun.forecast import CoRunModel, CoRunPrediction
 from crosscast.prediction.corun.models import BASELINES, DEFAULT_MODEL, MODELS, models_named
@@ -33,11 +33,11 @@ from crosscast.prediction.corun.moolchandani2022_features import (
     value_of,
 )
 from crosscast.studies.moolchandani2022_features import TABLE_7, decision_paths
-from support.published_mixes import bag_of, made_co_runs, slowdowns, with_members, without
+from support.published_mixes import made_co_runs, mix_of, slowdowns, with_members, without
 
 PAIRS = made_co_runs((2,))
 TIMES = made_co_runs((2,), slowed=False, power=False)
-TESTED = [bag.solos for bag in made_co_runs((2,), seed=9, applications=6).bags]
+TESTED = [mix.isolated_runs for mix in made_co_runs((2,), seed=9, applications=6).mixes]
 FAST = ("decision-tree", "boosting", "linear", "mlp", "svr")
 
 
@@ -51,35 +51,39 @@ def flat(said: CoRunPrediction) -> Reals:
 
 
 def by_hand(
-    kind: str, features: tuple[str, ...], quantity: str, co_runs: CoRuns, tested: list[tuple[Solo, ...]]
+    kind: str,
+    features: tuple[str, ...],
+    quantity: str,
+    co_runs: CoRuns,
+    tested: list[tuple[IsolatedRun, ...]],
 ) -> Reals:
     """Predictions of scikit-learn alone: pairs, the longest first, in both orders, all between 0 and 1."""
-    choice = FairnessChoice.fit([bag.solos for bag in co_runs.bags])
+    choice = FairnessChoice.fit([mix.isolated_runs for mix in co_runs.mixes])
 
-    def members(bags: list[tuple[Solo, ...]]) -> Reals:
-        fairness = choice.fairness(bags)
+    def members(mixes: list[tuple[IsolatedRun, ...]]) -> Reals:
+        fairness = choice.fairness(mixes)
         rows = []
-        for bag, fair in zip(bags, fairness, strict=True):
+        for mix, fair in zip(mixes, fairness, strict=True):
             each = [
-                [fair[index] if name == FAIRNESS else value_of(solo, name) for name in features]
-                for index, solo in enumerate(bag)
+                [fair[index] if name == FAIRNESS else value_of(isolated_run, name) for name in features]
+                for index, isolated_run in enumerate(mix)
             ]
-            longest = 0 if (bag[0].time_s or 0) >= (bag[1].time_s or 0) else 1
+            longest = 0 if (mix[0].time_s or 0) >= (mix[1].time_s or 0) else 1
             rows.append([each[longest], each[1 - longest]])
         return np.array(rows)
 
-    known = [bag.solos for bag in co_runs.bags]
-    learned, mixes = members(known), members(tested)
+    known = [mix.isolated_runs for mix in co_runs.mixes]
+    learned, unseen = members(known), members(tested)
     low, high = (each(learned.reshape(-1, len(features)), axis=0) for each in (np.min, np.max))
-    learned, mixes = (learned - low) / (high - low), (mixes - low) / (high - low)
-    wanted = np.array([getattr(bag, quantity) for bag in co_runs.bags])
+    learned, unseen = (learned - low) / (high - low), (unseen - low) / (high - low)
+    wanted = np.array([getattr(mix, quantity) for mix in co_runs.mixes])
     least, span = wanted.min(), wanted.max() - wanted.min()
     rows = np.stack([learned, learned[:, ::-1]], axis=1).reshape(2 * len(learned), -1)
     aims = np.repeat((wanted - least) / span, 2)
     depth = PERFORMANCE_DEPTH if quantity == "time_s" and kind == "decision-tree" else DEPTH
     with catch_warnings(category=ConvergenceWarning, action="ignore"):
         model = estimator(kind, 3, depth).fit(rows, aims)
-    said = least + span * model.predict(mixes.reshape(len(mixes), -1))
+    said = least + span * model.predict(unseen.reshape(len(unseen), -1))
     floored: Reals = np.maximum(said, least)
     return floored
 
@@ -95,51 +99,56 @@ def test_each_predicts_what_scikit_learn_does(kind: str, quantity: str, features
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_same_bags_and_seed_give_the_same_numbers(kind: str) -> None:
+def test_the_same_mixes_and_seed_give_the_same_numbers(kind: str) -> None:
     first, second = (Published(kind).fit(TIMES, 5).state() for _ in range(2))
     assert all(np.array_equal(array, second[name]) for name, array in first.items())
 
 
-def test_slowdowns_come_in_the_order_of_the_bag() -> None:
+def test_slowdowns_come_in_the_order_of_the_mix() -> None:
     fitted = Published("linear").fit(made_co_runs((3,), applications=5), 0)
-    bag = made_co_runs((3,), applications=4, seed=4).bags[0].solos
-    alone = fitted.predict([bag])
+    mix = made_co_runs((3,), applications=4, seed=4).mixes[0].isolated_runs
+    alone = fitted.predict([mix])
     for indices in permutations(range(3)):
-        said = fitted.predict([tuple(bag[index] for index in indices)])
+        said = fitted.predict([tuple(mix[index] for index in indices)])
         np.testing.assert_allclose(said.slowdown[0], alone.slowdown[0][list(indices)], rtol=1e-12)
         np.testing.assert_allclose([said.time_s, said.power_w], [alone.time_s, alone.power_w], rtol=1e-12)
 
 
 @pytest.mark.parametrize("kind", ["decision-tree", "svr"])
-def test_a_bag_is_predicted_alone_as_among_many(kind: str) -> None:
+def test_a_mix_is_predicted_alone_as_among_many(kind: str) -> None:
     fitted = fitted_to_pairs(kind)
     # Medians, ranges and thresholds are those of the training mixes, whatever else is predicted.
-    odd = tuple(replace(solo, features=dict.fromkeys(solo.features, 1000000.0)) for solo in TESTED[0])
-    bags = [*TESTED, odd, *TESTED]
-    together = fitted.predict(bags)
-    for index in (0, 7, len(bags) - 1):
-        alone = fitted.predict([bags[index]])
+    odd = tuple(
+        replace(isolated_run, features=dict.fromkeys(isolated_run.features, 1000000.0))
+        for isolated_run in TESTED[0]
+    )
+    mixes = [*TESTED, odd, *TESTED]
+    together = fitted.predict(mixes)
+    for index in (0, 7, len(mixes) - 1):
+        alone = fitted.predict([mixes[index]])
         np.testing.assert_allclose(alone.slowdown[0], together.slowdown[index], rtol=1e-12)
         assert alone.time_s[0] == pytest.approx(together.time_s[index], rel=1e-12)
         assert alone.power_w[0] == pytest.approx(together.power_w[index], rel=1e-12)
 
 
 def test_what_is_held_out_does_not_matter() -> None:
-    """Applications that no training bag has are among the solo runs, and not learned from."""
-    training = tuple(bag for bag in TIMES.bags if "app0" not in bag.applications)
-    held = [bag.solos for bag in TIMES.bags if "app0" in bag.applications]
+    """Applications that no training mix has are among the isolated runs, and not learned from."""
+    training = tuple(mix for mix in TIMES.mixes if "app0" not in mix.applications)
+    held = [mix.isolated_runs for mix in TIMES.mixes if "app0" in mix.applications]
     changed = tuple(
-        replace(solo, time_s=77.0, features={"ipc": 1e6}) if solo.application == "app0" else solo
-        for solo in TIMES.solos
+        replace(isolated_run, time_s=77.0, features={"ipc": 1e6})
+        if isolated_run.application == "app0"
+        else isolated_run
+        for isolated_run in TIMES.isolated_runs
     )
     said = [
-        Published("linear").fit(CoRuns("made-up", solos, training), 0).predict(held)
-        for solos in (TIMES.solos, changed)
+        Published("linear").fit(CoRuns("made-up", isolated_runs, training), 0).predict(held)
+        for isolated_runs in (TIMES.isolated_runs, changed)
     ]
     np.testing.assert_array_equal(flat(said[0]), flat(said[1]))
 
 
-def test_bags_of_a_size_that_was_not_trained_for_are_refused() -> None:
+def test_mixes_of_a_size_that_was_not_trained_for_are_refused() -> None:
     fitted = Published("linear").fit(made_co_runs((2, 4), applications=5), 0)
     with pytest.raises(InputError, match=r"^mix: expected as many applications .*\(2, 4\), found 3$"):
         fitted.predict([TESTED[0], (*TESTED[0], TESTED[1][1])])
@@ -157,11 +166,11 @@ def test_times_follow_from_slowdowns_where_none_was_measured() -> None:
 
 
 def test_those_that_are_left_of_three_are_slowed_down_as_pairs_are() -> None:
-    bags = made_co_runs((2, 3), time=False, applications=6)
-    fitted = Published("linear").fit(bags, 0)
-    three = made_co_runs((3,), applications=3, seed=5).bags[0].solos
+    mixes = made_co_runs((2, 3), time=False, applications=6)
+    fitted = Published("linear").fit(mixes, 0)
+    three = made_co_runs((3,), applications=3, seed=5).mixes[0].isolated_runs
     said = fitted.predict([three])
-    work, slowed = np.array([solo.time_s for solo in three], dtype=float), said.slowdown[0]
+    work, slowed = np.array([isolated_run.time_s for isolated_run in three], dtype=float), said.slowdown[0]
     elapsed = float((work * slowed).min())
     out = int(np.argmin(work * slowed))
     left = [index for index in range(3) if index != out]
@@ -187,17 +196,19 @@ def test_without_power_nothing_is_said_of_power() -> None:
     assert np.isnan(said.fits).all()
 
 
-def test_bags_of_which_nothing_is_known_or_that_failed_teach_nothing() -> None:
+def test_mixes_of_which_nothing_is_known_or_that_failed_teach_nothing() -> None:
     nothing = made_co_runs((2,), time=False, slowed=False, power=False)
     with pytest.raises(InputError, match=r"^made-up: expected mixes with a slowdown, a time or a power"):
         Published("linear").fit(nothing, 0)
     spoilt = [
-        replace(bag, time_s=1e9, members=(replace(bag.members[0], failure="killed"), bag.members[1]))
-        for bag in PAIRS.bags[:3]
+        replace(mix, time_s=1e9, members=(replace(mix.members[0], failure="killed"), mix.members[1]))
+        for mix in PAIRS.mixes[:3]
     ]
     first = Published("linear").fit(PAIRS, 0).predict(TESTED)
     second = (
-        Published("linear").fit(CoRuns("made-up", PAIRS.solos, (*PAIRS.bags, *spoilt)), 0).predict(TESTED)
+        Published("linear")
+        .fit(CoRuns("made-up", PAIRS.isolated_runs, (*PAIRS.mixes, *spoilt)), 0)
+        .predict(TESTED)
     )
     np.testing.assert_array_equal(flat(first), flat(second))
 
@@ -206,17 +217,20 @@ def test_nothing_below_the_least_is_predicted() -> None:
     """A linear function of misses would send slowdowns below 0."""
     fitted = Published("linear", performance=Combination("misses", ("LLC_miss",))).fit(PAIRS, 0)
     none = replace(TESTED[0][0], features={"llc_miss": -99.0})
-    least = min(min(slowdowns(bag.solos)) for bag in PAIRS.bags)
+    least = min(min(slowdowns(mix.isolated_runs)) for mix in PAIRS.mixes)
     assert fitted.predict([(none, none)]).slowdown[0] == pytest.approx([least, least])
 
 
 def test_features_that_are_missing_are_named() -> None:
-    poor = {solo.application: without(solo, "llc_miss", "cpu_power_w") for solo in PAIRS.solos}
+    poor = {
+        isolated_run.application: without(isolated_run, "llc_miss", "cpu_power_w")
+        for isolated_run in PAIRS.isolated_runs
+    }
     fitted = Published("linear").fit(with_members(PAIRS, poor), 0)
     assert fitted.of_size(2).columns.dropped == ("CPU_power", "LLC_miss")
 
 
-def test_a_combination_that_needs_a_run_of_the_bag_is_refused() -> None:
+def test_a_combination_that_needs_a_run_of_the_mix_is_refused() -> None:
     with pytest.raises(
         InputError, match=r"^comb17: expected features of applications alone, found CPU_power_sh,"
     ):
@@ -225,14 +239,17 @@ def test_a_combination_that_needs_a_run_of_the_bag_is_refused() -> None:
 
 def test_other_features_are_taken_where_there_are_none_of_the_paper_or_they_are_asked_for() -> None:
     """As of data that tell batch sizes, and nothing else."""
-    solos = [Solo(f"a{n}", "s", "gpu", None, features={"batch_size": float(n)}) for n in range(8)]
-    rich = {f"app{n}": solo for n, solo in enumerate(solos)}
+    isolated_runs = [
+        IsolatedRun(f"a{n}", "s", "gpu", None, features={"batch_size": float(n)}) for n in range(8)
+    ]
+    rich = {f"app{n}": isolated_run for n, isolated_run in enumerate(isolated_runs)}
     co_runs = with_members(made_co_runs((2,), time=False, power=False), rich)
     fitted = Published("decision-tree").fit(co_runs, 0)
     assert fitted.of_size(2).columns.columns == ("batch_size",)
-    assert np.isnan(fitted.predict([(solos[0], solos[1])]).time_s).all()
+    assert np.isnan(fitted.predict([(isolated_runs[0], isolated_runs[1])]).time_s).all()
     more = {
-        solo.application: replace(solo, features={**solo.features, "batch_size": 8.0}) for solo in PAIRS.solos
+        isolated_run.application: replace(isolated_run, features={**isolated_run.features, "batch_size": 8.0})
+        for isolated_run in PAIRS.isolated_runs
     }
     mixes = [Published("linear", others=others).fit(with_members(PAIRS, more), 0) for others in (False, True)]
     assert ["batch_size" in each.of_size(2).columns.columns for each in mixes] == [False, True]
@@ -243,14 +260,17 @@ def test_what_a_target_is_predicted_from_is_its_own_combination() -> None:
     model = Published("linear", power=Combination("one", ("GPU_power",)))
     fitted = model.fit(PAIRS, 0)
     changed = [
-        tuple(replace(solo, features=dict.fromkeys(solo.features, 0.5)) for solo in bag) for bag in TESTED
+        tuple(
+            replace(isolated_run, features=dict.fromkeys(isolated_run.features, 0.5)) for isolated_run in mix
+        )
+        for mix in TESTED
     ]
     first, second = fitted.predict(TESTED), fitted.predict(changed)
     np.testing.assert_allclose(first.power_w, second.power_w, rtol=1e-12)
     assert not np.allclose(first.time_s, second.time_s)
 
 
-def test_the_order_of_training_bags_members_is_a_setting_that_matters() -> None:
+def test_the_order_of_training_mixes_members_is_a_setting_that_matters() -> None:
     one, both = (Published("svr", permuted=permuted).fit(PAIRS, 0) for permuted in (False, True))
     assert not np.allclose(one.predict(TESTED).time_s, both.predict(TESTED).time_s)
     # Of two, the other one has one order only.
@@ -259,10 +279,10 @@ def test_the_order_of_training_bags_members_is_a_setting_that_matters() -> None:
     )
 
 
-def test_bags_of_five_are_learned_from_in_one_order() -> None:
+def test_mixes_of_five_are_learned_from_in_one_order() -> None:
     co_runs = made_co_runs((5,), applications=7)
-    said = Published("decision-tree").fit(co_runs, 0).predict([bag.solos for bag in co_runs.bags])
-    assert said.time_s == pytest.approx([bag.time_s for bag in co_runs.bags], rel=0.2)
+    said = Published("decision-tree").fit(co_runs, 0).predict([mix.isolated_runs for mix in co_runs.mixes])
+    assert said.time_s == pytest.approx([mix.time_s for mix in co_runs.mixes], rel=0.2)
 
 
 def test_unknown_kinds_and_names_are_refused() -> None:
@@ -281,13 +301,13 @@ def test_the_registry_makes_models_by_their_names() -> None:
     assert {f"published-{kind}" for kind in KINDS} <= set(MODELS)
 
 
-def test_one_application_twice_is_a_bag_like_others() -> None:
-    same = [bag_of((solo, solo)) for solo in PAIRS.solos]
-    fitted = Published("decision-tree").fit(CoRuns("made-up", PAIRS.solos, tuple(same)), 0)
-    for bag in same:
-        said = fitted.predict([bag.solos])
-        assert said.slowdown[0] == pytest.approx(slowdowns(bag.solos))
-        assert said.time_s[0] == pytest.approx(bag.time_s)
+def test_one_application_twice_is_a_mix_like_others() -> None:
+    same = [mix_of((isolated_run, isolated_run)) for isolated_run in PAIRS.isolated_runs]
+    fitted = Published("decision-tree").fit(CoRuns("made-up", PAIRS.isolated_runs, tuple(same)), 0)
+    for mix in same:
+        said = fitted.predict([mix.isolated_runs])
+        assert said.slowdown[0] == pytest.approx(slowdowns(mix.isolated_runs))
+        assert said.time_s[0] == pytest.approx(mix.time_s)
 
 
 def test_the_regressors_are_set_as_table_6_and_section_5_4_say() -> None:
@@ -306,12 +326,12 @@ def test_the_regressors_are_set_as_table_6_and_section_5_4_say() -> None:
 
 
 def test_the_tree_of_times_is_less_deep_than_that_of_power() -> None:
-    """Both have enough bags to be as deep as they may."""
+    """Both have enough mixes to be as deep as they may."""
     co_runs = made_co_runs((2,), applications=20)
     predictor = Published("decision-tree", permuted=False).fit(co_runs, 0).of_size(2)
-    bags = [bag.solos for bag in co_runs.bags]
+    mixes = [mix.isolated_runs for mix in co_runs.mixes]
     deepest = [
-        int(decision_paths(predictor, bags, target).times.sum(axis=1).max())
+        int(decision_paths(predictor, mixes, target).times.sum(axis=1).max())
         for target in ("time_s", "power_w")
     ]
     assert deepest == [7, 10]
@@ -325,8 +345,8 @@ def test_absurd_features_give_numbers(kind: str, value: float) -> None:
 
 
 @pytest.mark.parametrize("kind", FAST)
-def test_one_bag_is_enough_to_be_fitted(kind: str) -> None:
-    one = CoRuns("made-up", PAIRS.solos, PAIRS.bags[:1])
-    bag = PAIRS.bags[0]
-    said = Published(kind).fit(one, 0).predict([bag.solos])
-    assert said.time_s[0] == pytest.approx(bag.time_s, rel=0.5)
+def test_one_mix_is_enough_to_be_fitted(kind: str) -> None:
+    one = CoRuns("made-up", PAIRS.isolated_runs, PAIRS.mixes[:1])
+    mix = PAIRS.mixes[0]
+    said = Published(kind).fit(one, 0).predict([mix.isolated_runs])
+    assert said.time_s[0] == pytest.approx(mix.time_s, rel=0.5)

@@ -1,4 +1,4 @@
-"""Features of Moolchandani et al. 2022: which fairness stands for a bag, columns, published combinations."""
+"""Features of Moolchandani et al. 2022: which fairness stands for a mix, columns, published combinations."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from sklearn.preprocessing import MinMaxScaler
 
-from crosscast.data.corun import Solo
+from crosscast.data.corun import IsolatedRun
 from crosscast.errors import InputError
 from crosscast.prediction.corun.moolchandani2022 import own_first
 from crosscast.prediction.corun.moolchandani2022_features import (
@@ -31,12 +31,12 @@ from support.published_mixes import made_co_runs, without
 FAIR = {"fairness_low": 0.9, "fairness_medium": 0.6, "fairness_high": 0.3}
 
 
-def solo(name: str, **features: float) -> Solo:
-    return Solo(name, "s", "d", 1.0, features=features)
+def isolated_run(name: str, **features: float) -> IsolatedRun:
+    return IsolatedRun(name, "s", "d", 1.0, features=features)
 
 
-def missing(amount: float, **more: float) -> Solo:
-    return solo(f"misses {amount}", llc_miss=amount, **FAIR, **more)
+def missing(amount: float, **more: float) -> IsolatedRun:
+    return isolated_run(f"misses {amount}", llc_miss=amount, **FAIR, **more)
 
 
 PAIRS = [(missing(a), missing(b)) for a in (0.0, 0.3, 0.9) for b in (0.0, 0.3, 0.9)]
@@ -62,27 +62,27 @@ def test_of_three_the_misses_of_both_others_count() -> None:
 
 @pytest.mark.parametrize("counter", ["inflicted_high", "bandwidth_bytes_per_s"])
 def test_without_counters_something_else_tells_the_pressure(counter: str) -> None:
-    bags = [
-        (solo("a", **{counter: a}, **FAIR), solo("b", **{counter: b}, **FAIR))
+    mixes = [
+        (isolated_run("a", **{counter: a}, **FAIR), isolated_run("b", **{counter: b}, **FAIR))
         for a in (1, 2, 3)
         for b in (1, 2, 3)
     ]
-    choice = FairnessChoice.fit(bags)
+    choice = FairnessChoice.fit(mixes)
     assert choice.pressure == counter
-    assert choice.fairness([bags[2]]).tolist() == [[0.3, 0.9]]
+    assert choice.fairness([mixes[2]]).tolist() == [[0.3, 0.9]]
 
 
 def test_without_a_pressure_that_counts_something_else_tells_it_or_all_are_medium() -> None:
-    bags = [(missing(0.0, inflicted_high=1.0), missing(0.0, inflicted_high=3.0))]
-    assert FairnessChoice.fit(bags).pressure == "inflicted_high"
+    mixes = [(missing(0.0, inflicted_high=1.0), missing(0.0, inflicted_high=3.0))]
+    assert FairnessChoice.fit(mixes).pressure == "inflicted_high"
     choice = FairnessChoice("llc_miss", 0.7, np.array([0.5, 0.8]))
-    assert choice.sums([(missing(0.0), solo("unknown"))]).tolist() == [[0.7, 0.0]]
-    bags = [(solo("a", **FAIR), solo("b", **FAIR))]
-    assert FairnessChoice.fit(bags).fairness(bags).tolist() == [[0.6, 0.6]]
+    assert choice.sums([(missing(0.0), isolated_run("unknown"))]).tolist() == [[0.7, 0.0]]
+    mixes = [(isolated_run("a", **FAIR), isolated_run("b", **FAIR))]
+    assert FairnessChoice.fit(mixes).fairness(mixes).tolist() == [[0.6, 0.6]]
 
 
 def test_fairness_follows_from_both_slowdowns_where_it_was_not_written_down() -> None:
-    known = solo("a", slowdown_low=1.5, inflicted_low=2.0, slowdown_high=3.0)
+    known = isolated_run("a", slowdown_low=1.5, inflicted_low=2.0, slowdown_high=3.0)
     assert fairness_with(known, "low") == pytest.approx(0.75)
     assert np.isnan([fairness_with(known, level) for level in ("medium", "high")]).all()
     assert fairness_with(replace(known, features={**known.features, "fairness_low": 0.5}), "low") == 0.5
@@ -109,7 +109,7 @@ def test_published_combinations_are_those_of_the_paper() -> None:
     ("numbers", "concurrent"),
     [((1, 2, 3, 4, 5, 6, 10, 11, 13, 14, 16), False), ((7, 8, 9, 12, 15, 17, 18, 19, 20), True)],
 )
-def test_those_that_need_a_run_of_the_bag_are_those_of_section_7_1(
+def test_those_that_need_a_run_of_the_mix_are_those_of_section_7_1(
     numbers: tuple[int, ...], concurrent: bool
 ) -> None:
     assert {bool(TABLE_7[number - 1].concurrent) for number in numbers} == {concurrent}
@@ -127,55 +127,64 @@ def test_figure_8_has_every_row_with_neither_either_and_both_times() -> None:
 
 
 NAMES = ("CPU_time", "GPU_time", "LLC_miss", FAIRNESS)
-BAGS = [bag.solos for bag in made_co_runs((3,), applications=6).bags]
+MIXES = [mix.isolated_runs for mix in made_co_runs((3,), applications=6).mixes]
 
 
 def test_features_scale_as_scikit_learn_scales_them() -> None:
-    columns = MixColumns.fit(NAMES, BAGS)
-    values, _ = columns.of(BAGS)
-    fairness = columns.choice.fairness(BAGS)
+    columns = MixColumns.fit(NAMES, MIXES)
+    values, _ = columns.of(MIXES)
+    fairness = columns.choice.fairness(MIXES)
     raw = np.array(
         [
-            [*(value_of(solo, name) for name in NAMES[:3]), fair]
-            for bag, fairs in zip(BAGS, fairness, strict=True)
-            for solo, fair in zip(bag, fairs, strict=True)
+            [*(value_of(isolated_run, name) for name in NAMES[:3]), fair]
+            for mix, fairs in zip(MIXES, fairness, strict=True)
+            for isolated_run, fair in zip(mix, fairs, strict=True)
         ]
     )
     expected = MinMaxScaler().fit_transform(raw)
     result = np.concatenate(
-        [each[np.argsort(order)] for each, order in zip(values, columns.of(BAGS)[1], strict=True)]
+        [each[np.argsort(order)] for each, order in zip(values, columns.of(MIXES)[1], strict=True)]
     )
     np.testing.assert_allclose(result, expected, rtol=0, atol=1e-12)
 
 
 def test_the_longest_alone_comes_first_and_members_without_a_time_last() -> None:
-    _, order = MixColumns.fit(NAMES, BAGS).of(BAGS)
-    for bag, indices in zip(BAGS, order, strict=True):
-        times = [bag[index].time_s or 0.0 for index in indices]
+    _, order = MixColumns.fit(NAMES, MIXES).of(MIXES)
+    for mix, indices in zip(MIXES, order, strict=True):
+        times = [mix[index].time_s or 0.0 for index in indices]
         assert times == sorted(times, reverse=True)
-    bag = (Solo("a", "s", "d", None, features={"ipc": 2.0}), Solo("b", "s", "d", 0.5, features={"ipc": 1.0}))
-    assert MixColumns.fit(("IPC",), [bag]).of([bag])[1].tolist() == [[1, 0]]
+    mix = (
+        IsolatedRun("a", "s", "d", None, features={"ipc": 2.0}),
+        IsolatedRun("b", "s", "d", 0.5, features={"ipc": 1.0}),
+    )
+    assert MixColumns.fit(("IPC",), [mix]).of([mix])[1].tolist() == [[1, 0]]
 
 
-def test_members_of_one_length_come_in_an_order_that_is_not_that_of_the_bag() -> None:
-    alike = tuple(Solo(f"a{n}", "s", "d", 1.0, features={"llc_miss": n / 7, "ipc": 1.0}) for n in (3, 1, 2))
+def test_members_of_one_length_come_in_an_order_that_is_not_that_of_the_mix() -> None:
+    alike = tuple(
+        IsolatedRun(f"a{n}", "s", "d", 1.0, features={"llc_miss": n / 7, "ipc": 1.0}) for n in (3, 1, 2)
+    )
     columns = MixColumns.fit(("LLC_miss", "IPC"), [alike])
-    seen = [columns.of([bag])[0] for bag in permutations(alike)]
+    seen = [columns.of([mix])[0] for mix in permutations(alike)]
     assert all((each == seen[0]).all() for each in seen)
 
 
 def test_what_no_member_has_is_dropped_and_named() -> None:
-    bags = [tuple(without(solo, "llc_miss", "ipc") for solo in bag) for bag in BAGS]
-    columns = MixColumns.fit(("CPU_time", "IPC", "LLC_miss"), bags)
+    mixes = [tuple(without(isolated_run, "llc_miss", "ipc") for isolated_run in mix) for mix in MIXES]
+    columns = MixColumns.fit(("CPU_time", "IPC", "LLC_miss"), mixes)
     assert (columns.columns, columns.dropped) == (("CPU_time",), ("IPC", "LLC_miss"))
 
 
 def test_what_some_lack_is_filled_with_the_median_and_flagged() -> None:
-    solos = [Solo(f"a{n}", "s", "d", 1.0 + n, features={"ipc": float(n), "llc_miss": 0.0}) for n in range(3)]
-    lacks = Solo("lacks", "s", "d", 9.0, features={"llc_miss": 0.0})
-    columns = MixColumns.fit(("IPC", "LLC_miss"), [(solos[0], solos[1]), (solos[2], lacks)])
+    isolated_runs = [
+        IsolatedRun(f"a{n}", "s", "d", 1.0 + n, features={"ipc": float(n), "llc_miss": 0.0}) for n in range(3)
+    ]
+    lacks = IsolatedRun("lacks", "s", "d", 9.0, features={"llc_miss": 0.0})
+    columns = MixColumns.fit(
+        ("IPC", "LLC_miss"), [(isolated_runs[0], isolated_runs[1]), (isolated_runs[2], lacks)]
+    )
     assert columns.titles == ("IPC", "LLC_miss", "IPC missing")
-    values, _ = columns.of([(lacks, solos[2])])
+    values, _ = columns.of([(lacks, isolated_runs[2])])
     # Misses that are 0 are as measured: they are not missing, and have no flag.
     assert values[0].tolist() == [[0.5, 0.0, 1.0], [1.0, 0.0, 0.0]]
     assert columns.indices(["IPC"]).tolist() == [0, 2]
@@ -183,16 +192,16 @@ def test_what_some_lack_is_filled_with_the_median_and_flagged() -> None:
 
 
 def test_what_only_a_new_member_lacks_is_filled_too() -> None:
-    columns = MixColumns.fit(("GPU_time", "IPC"), BAGS)
-    bag = (without(BAGS[0][0], "ipc"), *BAGS[0][1:])
-    values, order = columns.of([bag])
+    columns = MixColumns.fit(("GPU_time", "IPC"), MIXES)
+    mix = (without(MIXES[0][0], "ipc"), *MIXES[0][1:])
+    values, order = columns.of([mix])
     usual = (columns.usual - columns.low) / columns.span
     assert values[0, order[0].tolist().index(0), 1] == pytest.approx(usual[1])
     assert columns.titles == ("GPU_time", "IPC")
 
 
-def test_bags_of_which_nothing_is_known_are_refused() -> None:
-    nothing = Solo("a", "s", "d", None)
+def test_mixes_of_which_nothing_is_known_are_refused() -> None:
+    nothing = IsolatedRun("a", "s", "d", None)
     with pytest.raises(InputError, match=r"^features: expected at least one of IPC, fairness, found none"):
         MixColumns.fit(("IPC", FAIRNESS), [(nothing, nothing)])
 
@@ -201,14 +210,17 @@ def test_each_member_comes_first_once() -> None:
     assert own_first(3).tolist() == [[0, 1, 2], [1, 0, 2], [2, 0, 1]]
 
 
-def test_counters_of_the_bag_are_never_known_and_the_rest_is_where_a_member_has_it() -> None:
+def test_counters_of_the_mix_are_never_known_and_the_rest_is_where_a_member_has_it() -> None:
     every = (*INDIVIDUAL, *CONCURRENT, FAIRNESS)
-    assert unknown_features(every, BAGS) == CONCURRENT
-    poor = [tuple(Solo(solo.application, "s", "d", solo.time_s) for solo in bag) for bag in BAGS]
+    assert unknown_features(every, MIXES) == CONCURRENT
+    poor = [
+        tuple(IsolatedRun(isolated_run.application, "s", "d", isolated_run.time_s) for isolated_run in mix)
+        for mix in MIXES
+    ]
     assert set(unknown_features(every, poor)) == set(every) - {"GPU_time"}
 
 
 def test_other_features_are_those_that_the_paper_does_not_have() -> None:
-    bag = (Solo("a", "s", "d", 1.0, features={"batch_size": 8.0, "ipc": 1.0, "amp": 0.0}),)
-    assert other_features([bag]) == ("amp", "batch_size")
-    assert value_of(bag[0], "batch_size") == 8.0
+    mix = (IsolatedRun("a", "s", "d", 1.0, features={"batch_size": 8.0, "ipc": 1.0, "amp": 0.0}),)
+    assert other_features([mix]) == ("amp", "batch_size")
+    assert value_of(mix[0], "batch_size") == 8.0

@@ -6,12 +6,12 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crosscast.data.corun import Solo
+from crosscast.data.corun import IsolatedRun
 from crosscast.prediction.corun.forecast import CoRunPrediction, longest_alone, mix_key, physical
 
 
-def mix_of(times: list[float]) -> tuple[Solo, ...]:
-    return tuple(Solo(f"application {k}", "small", "cpu", each) for k, each in enumerate(times))
+def mix_of(times: list[float]) -> tuple[IsolatedRun, ...]:
+    return tuple(IsolatedRun(f"application {k}", "small", "cpu", each) for k, each in enumerate(times))
 
 
 values = st.floats(0.2, 5.0)

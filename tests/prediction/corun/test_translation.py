@@ -31,7 +31,7 @@ from crosscast.prediction.corun.translation import (
     write_translation,
 )
 from crosscast.prediction.named_models import load_model
-from support.mixes import EXPONENT, bag_elsewhere, counted_co_runs, other_time
+from support.mixes import EXPONENT, counted_co_runs, mix_elsewhere, other_time
 
 TIMES = st.lists(st.floats(1e-4, 1e3), min_size=3, max_size=20, unique=True).map(np.array)
 
@@ -91,21 +91,21 @@ def there(tmp_path_factory: pytest.TempPathFactory) -> TrainedCoRunModel:
     return trained(tmp_path_factory.mktemp("models"), "other")
 
 
-BAG = counted_co_runs((2,)).bags[1].solos
+MIX = counted_co_runs((2,)).mixes[1].isolated_runs
 
 
 def test_times_and_slowdowns_of_a_model_here_are_translated(
     here: TrainedCoRunModel, card: TranslationCard
 ) -> None:
-    (untranslated,) = here.predict([BAG], level=0.5)
-    (result,) = translated_forecasts(here, card, [BAG], level=0.5)
-    assert [solo.device for solo in result.mix] == ["other", "other"]
+    (untranslated,) = here.predict([MIX], level=0.5)
+    (result,) = translated_forecasts(here, card, [MIX], level=0.5)
+    assert [isolated_run.device for isolated_run in result.mix] == ["other", "other"]
     assert untranslated.time_s and result.time_s
     assert result.time_s.value == pytest.approx(other_time(untranslated.time_s.value))
     for one, translated in zip(untranslated.slowdown, result.slowdown, strict=True):
         assert one and translated
         assert translated.value == pytest.approx(one.value**EXPONENT)
-    assert result.serial_s == pytest.approx(sum(other_time(solo.time_s or 0) for solo in BAG))
+    assert result.serial_s == pytest.approx(sum(other_time(isolated_run.time_s or 0) for isolated_run in MIX))
     assert untranslated.power_w is not None
     assert result.power_w is None
 
@@ -113,8 +113,8 @@ def test_times_and_slowdowns_of_a_model_here_are_translated(
 def test_intervals_reach_as_far_as_both_errors_together(
     here: TrainedCoRunModel, card: TranslationCard
 ) -> None:
-    (untranslated,) = here.predict([BAG], level=0.5)
-    (translated,) = translated_forecasts(here, card, [BAG], level=0.5)
+    (untranslated,) = here.predict([MIX], level=0.5)
+    (translated,) = translated_forecasts(here, card, [MIX], level=0.5)
     assert untranslated.time_s and translated.time_s
     model, both = (math.log(each.high / each.value) for each in (untranslated.time_s, translated.time_s))
     assert both == pytest.approx(math.hypot(model, card.errors["time"].residuals.half_width(0.5)))
@@ -125,8 +125,11 @@ def test_intervals_reach_as_far_as_both_errors_together(
 def test_a_model_there_is_asked_with_translated_times(
     there: TrainedCoRunModel, card: TranslationCard
 ) -> None:
-    (translated,) = translated_forecasts(there, card, [BAG], level=0.5)
-    inputs = tuple(replace(solo, power_w=None) for solo in bag_elsewhere(counted_co_runs((2,)).bags[1]).solos)
+    (translated,) = translated_forecasts(there, card, [MIX], level=0.5)
+    inputs = tuple(
+        replace(isolated_run, power_w=None)
+        for isolated_run in mix_elsewhere(counted_co_runs((2,)).mixes[1]).isolated_runs
+    )
     (untranslated,) = there.predict([inputs], level=0.5)
     assert untranslated.time_s and translated.time_s
     assert translated.time_s.value == pytest.approx(untranslated.time_s.value)
@@ -135,17 +138,17 @@ def test_a_model_there_is_asked_with_translated_times(
 
 
 def test_times_beyond_those_of_the_card_are_doubted(here: TrainedCoRunModel, card: TranslationCard) -> None:
-    long = tuple(replace(solo, time_s=1000.0) for solo in BAG)
+    long = tuple(replace(isolated_run, time_s=1000.0) for isolated_run in MIX)
     (translated,) = translated_forecasts(here, card, [long])
     assert any("are translated, and the card was made of those" in warning for warning in translated.warnings)
-    (known,) = translated_forecasts(here, card, [BAG])
+    (known,) = translated_forecasts(here, card, [MIX])
     assert not known.warnings
 
 
 def test_profiles_and_models_of_other_devices_are_refused(
     here: TrainedCoRunModel, card: TranslationCard
 ) -> None:
-    elsewhere = tuple(replace(solo, device="moon") for solo in BAG)
+    elsewhere = tuple(replace(isolated_run, device="moon") for isolated_run in MIX)
     with pytest.raises(InputError, match="expected the profile to be of cpu, from which the card translates"):
         translated_forecasts(here, card, [elsewhere])
     far = structs.replace(card, source="moon", target="mars")
@@ -154,7 +157,7 @@ def test_profiles_and_models_of_other_devices_are_refused(
 
 
 def test_the_level_is_that_of_the_model(here: TrainedCoRunModel, card: TranslationCard) -> None:
-    (untranslated,), (result,) = here.predict([BAG]), translated_forecasts(here, card, [BAG])
+    (untranslated,), (result,) = here.predict([MIX]), translated_forecasts(here, card, [MIX])
     for one, translated in (
         (untranslated.time_s, result.time_s),
         *zip(untranslated.slowdown, result.slowdown, strict=True),
@@ -169,7 +172,7 @@ def test_a_line_that_leads_nowhere_is_refused(
 ) -> None:
     steep = structs.replace(card, line=structs.replace(card.line, form=LOGARITHMIC, slope=slope))
     with pytest.raises(InputError, match=r"^translation: line: expected one that takes .* to a time above 0"):
-        translated_forecasts(here, steep, [BAG])
+        translated_forecasts(here, steep, [MIX])
 
 
 def made_card() -> TranslationCard:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from crosscast.data.dataset import Dataset
 from crosscast.data.fields import TableRow
-from crosscast.data.schema import BAGS, DEVICES, SOLOS, json_text
+from crosscast.data.schema import DEVICES, ISOLATED_RUNS, MIXES, json_text
 from crosscast.data.sources.runs import device_row
 from crosscast.data.sources.source import File, Source, SourceContents, SourceFile, required
 from crosscast.data.table import table_of
@@ -28,11 +28,11 @@ class Job:
         return f"{self.application} {self.size}"
 
 
-def bag_rows(
+def mix_rows(
     jobs: Sequence[Job], slowdowns: Sequence[float | None], **cells: object
 ) -> list[dict[str, object]]:
     """Make the rows of a mix, named after its jobs."""
-    shared = {"bag": " + ".join(job.name for job in jobs), "configuration": "{}", "repeat": 0, **cells}
+    shared = {"mix": " + ".join(job.name for job in jobs), "configuration": "{}", "repeat": 0, **cells}
     return [
         {
             **shared,
@@ -48,14 +48,14 @@ def bag_rows(
 def _corun_dataset(
     contents: SourceContents,
     devices: Iterable[Mapping[str, object]],
-    solos: Iterable[Mapping[str, object]],
-    bags: Iterable[Mapping[str, object]],
+    isolated_runs: Iterable[Mapping[str, object]],
+    mixes: Iterable[Mapping[str, object]],
 ) -> Dataset:
     return Dataset(
         contents.label,
         devices=table_of(DEVICES, devices, contents.notes["devices"]),
-        solos=table_of(SOLOS, solos, contents.notes["solos"]),
-        bags=table_of(BAGS, bags, contents.notes["bags"]),
+        isolated_runs=table_of(ISOLATED_RUNS, isolated_runs, contents.notes["isolated_runs"]),
+        mixes=table_of(MIXES, mixes, contents.notes["mixes"]),
     )
 
 
@@ -97,10 +97,10 @@ def _gavel_pairs(contents: SourceContents) -> Dataset:
         for row in alone.rows
         if row.text("file") == GAVEL_SPEEDS
     }
-    solos, bags = list(_solos(speeds)), list(_bags(pairs, speeds))
-    keys = sorted({str(row["device"]) for row in (*solos, *bags)})
+    isolated_runs, mixes = list(_isolated_runs(speeds)), list(_mixes(pairs, speeds))
+    keys = sorted({str(row["device"]) for row in (*isolated_runs, *mixes)})
     origin = contents.notes["devices"]["origin"]
-    return _corun_dataset(contents, (_device(key, origin) for key in keys), solos, bags)
+    return _corun_dataset(contents, (_device(key, origin) for key in keys), isolated_runs, mixes)
 
 
 def _device(key: str, origin: str) -> dict[str, object]:
@@ -118,7 +118,7 @@ def _settings(gpus: int) -> str:
     return json_text({} if gpus == 1 else {"gpus": gpus})
 
 
-def _solos(speeds: Mapping[_Alone, float]) -> Iterator[dict[str, object]]:
+def _isolated_runs(speeds: Mapping[_Alone, float]) -> Iterator[dict[str, object]]:
     for (gpu, name, gpus), speed in speeds.items():
         if _is_copy(gpu, speed, speeds.get((gpu.removesuffix(GAVEL_SPREAD), name, gpus))):
             continue
@@ -142,7 +142,7 @@ def _is_copy(gpu: str, spread: object, consolidated: object) -> bool:
     return gpu.endswith(GAVEL_SPREAD) and spread == consolidated
 
 
-def _bags(file: SourceFile, speeds: Mapping[_Alone, float]) -> Iterator[dict[str, object]]:
+def _mixes(file: SourceFile, speeds: Mapping[_Alone, float]) -> Iterator[dict[str, object]]:
     rows = {n: row for n, row in enumerate(file.rows, start=1) if row.text("file") == GAVEL_SPEEDS}
     if not rows:
         raise InputError.of(where=file.path, expected=f"rows whose file is {GAVEL_SPEEDS}", found="none")
@@ -176,7 +176,7 @@ def _bags(file: SourceFile, speeds: Mapping[_Alone, float]) -> Iterator[dict[str
         # In the order of the first pair, as the mix would otherwise have two names.
         again = mirrored in done and names[0] != names[1]
         order = (1, 0) if again else (0, 1)
-        yield from bag_rows(
+        yield from mix_rows(
             [_job(names[index]) for index in order],
             [alone[index] / together[index] if fits else None for index in order],
             device=gpu,
@@ -220,10 +220,10 @@ def _lucid(contents: SourceContents) -> Dataset:
     """Make isolated runs and pairs of Lucid."""
     (alone,), (pairs,) = contents.files[_SINGLE], contents.files[_PACKED]
     datasets = sorted({row.text("dataset") for row in alone.rows})
-    bags = (
+    mixes = (
         row
         for pair in pairs.rows
-        for row in bag_rows(
+        for row in mix_rows(
             [_lucid_job(pair, "1"), _lucid_job(pair, "2")],
             [1 / pair.number("speed1"), 1 / pair.number("speed2")],
             device=_GPU,
@@ -231,7 +231,7 @@ def _lucid(contents: SourceContents) -> Dataset:
         )
     )
     return _corun_dataset(
-        contents, contents.devices.values(), [_solo(row, datasets) for row in alone.rows], bags
+        contents, contents.devices.values(), [_isolated_run(row, datasets) for row in alone.rows], mixes
     )
 
 
@@ -245,7 +245,7 @@ def _lucid_job(row: TableRow, member: str = "") -> Job:
     return Job(row.text(f"model{member}"), " ".join(words))
 
 
-def _solo(row: TableRow, datasets: list[str]) -> dict[str, object]:
+def _isolated_run(row: TableRow, datasets: list[str]) -> dict[str, object]:
     job = _lucid_job(row)
     return {
         "application": job.application,

@@ -9,7 +9,7 @@ from typing import Unpack
 import numpy as np
 
 from crosscast.arrays import Arrays, Integers, Reals
-from crosscast.data.corun import Bag, CoRuns
+from crosscast.data.corun import CoRuns, MeasuredMix
 from crosscast.errors import InputError
 from crosscast.evaluation.corun.scores import CoRunResult, ResultFields, ScoredValues, ScoreTable, scores_of
 from crosscast.evaluation.keep import digest, fingerprint
@@ -36,7 +36,7 @@ def mix_of_rows(sizes: Sequence[int], quantity: str) -> Integers:
     return np.repeat(np.arange(len(sizes)), sizes if quantity in _OF_CO_RUNNERS else 1)
 
 
-def measured(mixes: Sequence[Bag], quantity: str) -> Reals:
+def measured(mixes: Sequence[MeasuredMix], quantity: str) -> Reals:
     """Measured values, in the rows of `mix_of_rows`; NaN for mixes in which an application failed.
 
     A slowdown, time or power of 0 is missing: a sensor that returns 0 does not work.
@@ -64,10 +64,10 @@ def predicted(prediction: CoRunPrediction, quantity: str) -> Reals:
 SPLITS = ("leave-benchmark-out", "leave-mix-out", "random-80-20")
 """Names of the splits: each application in turn; mixes in folds; and a fifth of the mixes at random."""
 
-_BAG_FOLDS = 10
+_MIX_FOLDS = 10
 
 
-def folds_of(mixes: Sequence[Bag], split: str, seed: int) -> tuple[Fold, ...]:
+def folds_of(mixes: Sequence[MeasuredMix], split: str, seed: int) -> tuple[Fold, ...]:
     """Split mixes into folds.
 
     Where a benchmark is held out, so are all mixes with it. Mixes in which the same applications run at the
@@ -87,7 +87,7 @@ def folds_of(mixes: Sequence[Bag], split: str, seed: int) -> tuple[Fold, ...]:
         if count < 5:
             raise InputError.of(where="mixes", expected="at least 5 different ones to split", found=count)
         order = np.random.default_rng(seed).permutation(count)
-        parts = np.array_split(order, min(_BAG_FOLDS, count))
+        parts = np.array_split(order, min(_MIX_FOLDS, count))
         groups = {f"mixes, part {k}": part for k, part in enumerate(parts, start=1)}
         if split == "random-80-20":
             groups = {"a fifth at random": order[: count // 5]}
@@ -99,16 +99,16 @@ def folds_of(mixes: Sequence[Bag], split: str, seed: int) -> tuple[Fold, ...]:
     return tuple(Fold.of(name, each) for name, each in tested.items())
 
 
-def _repeat_groups(mixes: Sequence[Bag]) -> Integers:
+def _repeat_groups(mixes: Sequence[MeasuredMix]) -> Integers:
     """Number of each mix, equal where the same applications run at the same sizes."""
     order: dict[tuple[tuple[str, str], ...], int] = {}
-    keys = [tuple(sorted((run.application, run.size) for run in mix.solos)) for mix in mixes]
+    keys = [tuple(sorted((run.application, run.size) for run in mix.isolated_runs)) for mix in mixes]
     return np.array([order.setdefault(key, len(order)) for key in keys], dtype=np.int64)
 
 
 def with_mixes(co_runs: CoRuns, indices: Integers) -> CoRuns:
     """The isolated runs with some of the mixes."""
-    return replace(co_runs, bags=tuple(co_runs.bags[index] for index in indices.tolist()))
+    return replace(co_runs, mixes=tuple(co_runs.mixes[index] for index in indices.tolist()))
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,16 +125,18 @@ class Probing:
         fitted = Process(trees=False).fit(training, seed).slowdowns
         return cls(fitted.traits, fitted.sizes)
 
-    def choose(self, known: Sequence[Bag], new: Sequence[Bag], name: str, count: int) -> list[int]:
+    def choose(
+        self, known: Sequence[MeasuredMix], new: Sequence[MeasuredMix], name: str, count: int
+    ) -> list[int]:
         """Indices of the new mixes to measure: `count` for each size of the application.
 
         Greedily, each reduces the total variance of all others most (`crosscast.prediction.corun.process`).
         Only mixes with a single run of the application are candidates.
         """
-        runs, mixes = applications_of([mix.solos for mix in (*known, *new)])
+        runs, mixes = applications_of([mix.isolated_runs for mix in (*known, *new)])
         covariance = SlowdownCovariance(self.traits.matrix(runs), CoRunnerRows.of(mixes, len(runs)))
         open_ = OpenMixes.of(covariance, self.sizes, len(known))
-        of_application = [[run.name for run in mix.solos if run.application == name] for mix in new]
+        of_application = [[run.name for run in mix.isolated_runs if run.application == name] for mix in new]
         inputs = {index: names[0] for index, names in enumerate(of_application) if len(names) == 1}
         remaining = dict.fromkeys(inputs.values(), count)
         chosen: list[int] = []
@@ -146,16 +148,16 @@ class Probing:
 
 
 def _with_probes(
-    training: CoRuns, tested: Sequence[Bag], held_out: str, count: int, probing: Probing | None
+    training: CoRuns, tested: Sequence[MeasuredMix], held_out: str, count: int, probing: Probing | None
 ) -> tuple[CoRuns, Integers]:
     """The training with probes among the tested mixes, and the indices of tested mixes that these reveal."""
     if probing is None:
         return training, np.empty(0, dtype=np.int64)
-    probes = probing.choose(training.bags, tested, held_out, count)
+    probes = probing.choose(training.mixes, tested, held_out, count)
     # A probe also reveals the repeats of its mix.
     numbers = _repeat_groups(tested)
     known = np.flatnonzero(np.isin(numbers, numbers[probes]))
-    return replace(training, bags=(*training.bags, *(tested[index] for index in probes))), known
+    return replace(training, mixes=(*training.mixes, *(tested[index] for index in probes))), known
 
 
 _LOW, _HIGH = "low.", "high."
@@ -182,11 +184,11 @@ class CoRunTask(FoldTask[CoRunModel, Fold, CoRuns]):
 
     def run(self, data: CoRuns, queries: Sequence[int] = ()) -> list[Arrays]:
         """Fit the model to the training mixes, and predict the held-out ones."""
-        training, tested = with_mixes(data, self.fold.train), with_mixes(data, self.fold.test).bags
+        training, tested = with_mixes(data, self.fold.train), with_mixes(data, self.fold.test).mixes
         probing = Probing.of(training, self.seed) if self.probes else None
         known, probed = _with_probes(training, tested, self.fold.held_out, self.probes, probing)
         predictor = self.model.fit(known, self.seed)
-        prediction = predictor.predict([mix.solos for mix in tested])
+        prediction = predictor.predict([mix.isolated_runs for mix in tested])
         errors: Mapping[str, CoRunResiduals] = {}
         if self.level is not None:
             refit, how = self.model.refit(predictor), (self.split, self.seed)
@@ -210,7 +212,7 @@ class CoRunTask(FoldTask[CoRunModel, Fold, CoRuns]):
 
     def is_valid(self, data: CoRuns, query: int, arrays: Arrays) -> bool:
         """Whether cached arrays may be the answer."""
-        sizes = [len(data.bags[index].members) for index in self.fold.test.tolist()]
+        sizes = [len(data.mixes[index].members) for index in self.fold.test.tolist()]
         shapes = {name: mix_of_rows(sizes, name).shape for name in (*QUANTITIES, FITS)}
         shapes |= {f"{end}{name}": shapes[name] for name in QUANTITIES for end in (_LOW, _HIGH)}
         return {name: array.shape for name, array in arrays.items() if array.dtype == np.float64} == shapes
@@ -229,13 +231,13 @@ def out_of_fold_errors(
     parts: dict[str, list[tuple[Reals, Integers, Integers, Reals]]] = {name: [] for name in _WITH_ERRORS}
     held_out: list[str] = []
     before = 0
-    for fold in folds_of(co_runs.bags, "leave-mix-out" if split == "random-80-20" else split, seed):
-        tested = with_mixes(co_runs, fold.test).bags
+    for fold in folds_of(co_runs.mixes, "leave-mix-out" if split == "random-80-20" else split, seed):
+        tested = with_mixes(co_runs, fold.test).mixes
         training, probed = _with_probes(
             with_mixes(co_runs, fold.train), tested, fold.held_out, probes, probing
         )
         mixes = [mix for index, mix in enumerate(tested) if index not in probed]
-        prediction = model.fit(training, seed).predict([mix.solos for mix in mixes])
+        prediction = model.fit(training, seed).predict([mix.isolated_runs for mix in mixes])
         for name in _WITH_ERRORS:
             true, values = measured(mixes, name), predicted(prediction, name)
             with np.errstate(invalid="ignore", divide="ignore"):
@@ -285,7 +287,7 @@ class CoRunEvaluation(ScoreTable):
 
     def to_dict(self) -> dict[str, object]:
         """The evaluation, as ``--json`` prints it."""
-        mixes = self.co_runs.bags
+        mixes = self.co_runs.mixes
         return {
             "dataset": self.co_runs.label,
             "target": "corun",
@@ -294,8 +296,8 @@ class CoRunEvaluation(ScoreTable):
             "level": self.level,
             "device": mixes[0].device,
             "configuration": mixes[0].configuration,
-            "bags": len(mixes),
-            "failed_bags": sum(mix.failed for mix in mixes),
+            "mixes": len(mixes),
+            "failed_mixes": sum(mix.failed for mix in mixes),
             "applications": list(self.co_runs.applications),
             "results": [each.to_dict() for each in self.results],
         }
@@ -326,7 +328,7 @@ def evaluate_corun(
         found = f"{min(probes)} to {max(probes)}"
         raise InputError.of(where="probes", expected=expected, found=found)
     probes = tuple(dict.fromkeys(probes))
-    folds = folds_of(co_runs.bags, split, seed)
+    folds = folds_of(co_runs.mixes, split, seed)
     pairs = [(count, model) for count in probes for model in models]
     tasks = [CoRunTask(model, fold, seed, split, count, level) for count, model in pairs for fold in folds]
     answers = iter(answers_of(co_runs, tasks, **run))
@@ -342,7 +344,7 @@ def results_of(
     co_runs: CoRuns, folds: Sequence[Fold], answers: Sequence[Mapping[str, Reals]]
 ) -> Iterator[ResultFields]:
     """Fields of results: predictions of the mixes that folds hold out, by quantity and size."""
-    mixes = [mix for fold in folds for mix in with_mixes(co_runs, fold.test).bags]
+    mixes = [mix for fold in folds for mix in with_mixes(co_runs, fold.test).mixes]
     fold_of = np.repeat(np.arange(len(folds)), [len(fold.test) for fold in folds])
     sizes = np.array([len(mix.members) for mix in mixes], dtype=np.int64)
     for quantity in (*QUANTITIES, FITS):
@@ -353,31 +355,31 @@ def results_of(
         )
         values = ScoredValues(true, centre, low, high, fold_of[mix], sizes[mix])
         values = values.where(np.isfinite(true) & np.isfinite(centre))
-        for size in (None, *np.unique(values.bag_size).tolist()) if len(values.true) else ():
-            of_size = values if size is None else values.where(values.bag_size == size)
+        for size in (None, *np.unique(values.mix_size).tolist()) if len(values.true) else ():
+            of_size = values if size is None else values.where(values.mix_size == size)
             if quantity != FITS:
                 scores = scores_of(of_size, [fold.held_out for fold in folds])
-                yield {"bag_size": size, "quantity": quantity, **scores}
+                yield {"mix_size": size, "quantity": quantity, **scores}
             elif len(np.unique(of_size.true)) == 2:
                 from sklearn.metrics import roc_auc_score
 
                 auc = float(roc_auc_score(of_size.true, of_size.centre))
-                yield {"bag_size": size, "quantity": FITS, "rows": len(of_size.true), "auc": auc}
+                yield {"mix_size": size, "quantity": FITS, "rows": len(of_size.true), "auc": auc}
 
 
 def of_one_device(co_runs: CoRuns, device: str | None = None, configuration: str | None = None) -> CoRuns:
     """The mixes of one device and configuration of sharing, as models are fitted to one."""
     mixes = [
         mix
-        for mix in co_runs.bags
+        for mix in co_runs.mixes
         if device in (None, mix.device) and configuration in (None, mix.configuration)
     ]
     if not mixes:
-        devices = ", ".join(sorted({f"{mix.device} {mix.configuration}" for mix in co_runs.bags})) or "none"
+        devices = ", ".join(sorted({f"{mix.device} {mix.configuration}" for mix in co_runs.mixes})) or "none"
         expected = f"mixes on {device or 'a device'}"
         raise InputError.of(where=co_runs.label, expected=expected, found=f"those on {devices}")
     keys = [(mix.device, mix.configuration) for mix in mixes]
     chosen = max(sorted(set(keys)), key=keys.count)
-    bags = tuple(mix for mix, key in zip(mixes, keys, strict=True) if key == chosen)
-    solos = tuple(run for run in co_runs.solos if run.device == chosen[0])
-    return replace(co_runs, solos=solos, bags=bags)
+    of_one = tuple(mix for mix, key in zip(mixes, keys, strict=True) if key == chosen)
+    isolated_runs = tuple(run for run in co_runs.isolated_runs if run.device == chosen[0])
+    return replace(co_runs, isolated_runs=isolated_runs, mixes=of_one)

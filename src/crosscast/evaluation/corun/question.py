@@ -54,25 +54,25 @@ def train_corun(
     models = [model, *(each for each in baselines if each.name != model.name)]
     names = [each.name for each in baselines]
     evaluation = evaluate_corun(co_runs, models, _SPLITS[NEW], baselines=names, level=level, seed=seed, **run)
-    sound = replace(co_runs, bags=tuple(mix for mix in co_runs.bags if not mix.failed))
-    runs = {run.key: run for mix in sound.bags for run in mix.solos}
-    first = co_runs.bags[0]
+    sound = replace(co_runs, mixes=tuple(mix for mix in co_runs.mixes if not mix.failed))
+    runs = {run.key: run for mix in sound.mixes for run in mix.isolated_runs}
+    first = co_runs.mixes[0]
     card = CoRunCard(
         model=model.name,
         seed=seed,
         device=first.device,
         configuration=first.configuration,
-        sizes=tuple(sorted({len(mix.members) for mix in sound.bags})),
+        sizes=tuple(sorted({len(mix.members) for mix in sound.mixes})),
         applications=sound.applications,
         memory_bytes=memory_bytes,
         training={
             "dataset": Path(co_runs.label).name,
-            "bags": len(co_runs.bags),
+            "mixes": len(co_runs.mixes),
             "applications": len(co_runs.applications),
-            "inputs": len({run.key for mix in co_runs.bags for run in mix.solos}),
-            "failed_bags": sum(mix.failed for mix in co_runs.bags),
+            "inputs": len({run.key for mix in co_runs.mixes for run in mix.isolated_runs}),
+            "failed_mixes": sum(mix.failed for mix in co_runs.mixes),
             "libraries": library_versions(),
-            "sha256": digest((co_runs.solos, co_runs.bags)),
+            "sha256": digest((co_runs.isolated_runs, co_runs.mixes)),
         },
         errors={
             "protocol": evaluation.split,
@@ -132,7 +132,7 @@ class CoRunQuestion(
     ) -> TrainedCoRunModel:
         """Train a model of the mixes of one device, with errors of what was held out."""
         chosen = of_one_device(co_runs(data), options.device)
-        shared = chosen.bags[0].device
+        shared = chosen.mixes[0].device
         memory = [row["memory_bytes"] for row in data.devices.to_pylist() if row["device"] == shared]
         return train_corun(
             chosen,

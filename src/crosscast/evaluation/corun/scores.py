@@ -21,7 +21,7 @@ class ScoredValues:
     low: Reals  # (n,), limits of the interval; NaN where there is none
     high: Reals
     group: Integers  # (n,), number of the fold
-    bag_size: Integers  # (n,), co-runners of the mix
+    mix_size: Integers  # (n,), co-runners of the mix
 
     def where(self, chosen: Flags) -> ScoredValues:
         """The values of a mask."""
@@ -36,7 +36,7 @@ class CoRunResult:
     baseline: bool  # Whether others are compared with it
     split: str  # Name of the folds
     probes: int  # Measured mixes with the held-out application
-    bag_size: int | None  # Co-runners of the mixes; `None` for all of them
+    mix_size: int | None  # Co-runners of the mixes; `None` for all of them
     quantity: str  # One of `crosscast.evaluation.corun.evaluation.QUANTITIES`, or `FITS`
     rows: int  # Number of predicted values
     mape: float | None = None  # Mean absolute relative error, a fraction
@@ -92,7 +92,7 @@ class ScoreFields(TypedDict, total=False):
 class ResultFields(ScoreFields):
     """Fields of a `CoRunResult` with the mixes and the quantity of its values."""
 
-    bag_size: int | None
+    mix_size: int | None
     quantity: str
 
 

@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 
 from crosscast.arrays import Flags, Integers, Reals
-from crosscast.data.corun import Bag, CoRuns
+from crosscast.data.corun import CoRuns, MeasuredMix
 from crosscast.errors import InputError
 from crosscast.prediction.corun.translation import (
     LOGARITHMIC,
@@ -48,9 +48,14 @@ class SharedTimes:
         return np.array([name in each for each in self.applications], dtype=np.bool_)
 
 
-def mix_key(bag: Bag) -> tuple[str, tuple[tuple[str, str], ...], int, str]:
+def mix_key(mix: MeasuredMix) -> tuple[str, tuple[tuple[str, str], ...], int, str]:
     """Key of a mix, equal on all devices."""
-    return bag.name, tuple((solo.application, solo.size) for solo in bag.solos), bag.repeat, bag.configuration
+    return (
+        mix.name,
+        tuple((isolated_run.application, isolated_run.size) for isolated_run in mix.isolated_runs),
+        mix.repeat,
+        mix.configuration,
+    )
 
 
 def shared_times(co_runs: CoRuns, source: str, target: str) -> SharedTimes:
@@ -59,12 +64,12 @@ def shared_times(co_runs: CoRuns, source: str, target: str) -> SharedTimes:
         raise InputError.of(where="target", expected="two different ones", found=f"{source} twice")
     rows: list[tuple[float, float, float, float, int, frozenset[str]]] = []
     # Only configurations of mixes: no work on several GPUs at once, for example.
-    settings = {"{}", *(bag.configuration for bag in co_runs.bags)}
+    settings = {"{}", *(mix.configuration for mix in co_runs.mixes)}
     alone = [
         {
-            (solo.application, solo.size, solo.configuration): solo
-            for solo in co_runs.solos
-            if solo.device == device and solo.configuration in settings
+            (isolated_run.application, isolated_run.size, isolated_run.configuration): isolated_run
+            for isolated_run in co_runs.isolated_runs
+            if isolated_run.device == device and isolated_run.configuration in settings
         }
         for device in (source, target)
     ]
@@ -72,17 +77,17 @@ def shared_times(co_runs: CoRuns, source: str, target: str) -> SharedTimes:
         one_s, other_s = (runs[key].time_s for runs in alone)
         if one_s and other_s:
             rows.append((one_s, other_s, np.nan, np.nan, 1, frozenset([key[0]])))
-    mixes = [
-        {mix_key(bag): bag for bag in co_runs.bags if bag.device == device and not bag.failed}
+    by_key = [
+        {mix_key(mix): mix for mix in co_runs.mixes if mix.device == device and not mix.failed}
         for device in (source, target)
     ]
-    for mix in sorted(set(mixes[0]) & set(mixes[1])):
-        on_source, on_target = (bags[mix] for bags in mixes)
+    for mix in sorted(set(by_key[0]) & set(by_key[1])):
+        on_source, on_target = (mixes[mix] for mixes in by_key)
         count, names = len(on_source.members), on_source.applications
         if on_source.time_s and on_target.time_s:
             rows.append((on_source.time_s, on_target.time_s, np.nan, np.nan, count, names))
         for one, other in zip(on_source.members, on_target.members, strict=True):
-            a, b = one.solo.time_s, other.solo.time_s
+            a, b = one.isolated_run.time_s, other.isolated_run.time_s
             if a and b and one.slowdown and other.slowdown:
                 rows.append((a * one.slowdown, b * other.slowdown, a, b, count, names))
     timed = sorted(frozenset[str]().union(*(row[-1] for row in rows)))

@@ -15,10 +15,10 @@ from math import comb
 from pathlib import Path
 from statistics import median
 
-from crosscast.data.corun import Solo
+from crosscast.data.corun import IsolatedRun
 from crosscast.data.dataset import Dataset
 from crosscast.data.fields import TableRow
-from crosscast.data.schema import BAGS, SOLOS, json_text
+from crosscast.data.schema import ISOLATED_RUNS, MIXES, json_text
 from crosscast.data.table import notes_of, table_of
 from crosscast.errors import CrosscastError, InputError
 from crosscast.measure import host_state
@@ -215,7 +215,7 @@ class _Measuring:
         self._cpu: tuple[OpenCLDevice, MixRunner] | None = None
         self._notes: list[str] = []
         self._calibration: StressorCalibration | None = None
-        self._alone: dict[tuple[str, str], Solo] = {}
+        self._alone: dict[tuple[str, str], IsolatedRun] = {}
         self._recent: dict[Sized, tuple[float, float]] = {}
         """Isolated time of a job, and the time of its measurement by `time.monotonic`."""
         self._in_mixes: dict[Sized, None] = {}
@@ -225,7 +225,7 @@ class _Measuring:
         plan, self._notes = self._plan, outcome.notes
         all_tasks = describe_tasks([plan.device], dataset, plan.settings.timeout_s)
         alone, measured_mixes = _alone(plan, dataset), _measured_mixes(plan, dataset)
-        self._alone = {key: solo for key, (solo, _) in alone.items()}
+        self._alone = {key: isolated_run for key, (isolated_run, _) in alone.items()}
         planned = {sized.key: sized for sized in plan.sized}
         for key, (_, environment) in alone.items():
             if key in planned:
@@ -265,15 +265,15 @@ class _Measuring:
             note=say,
         )
         self._notes.extend(f"{sized.label}: {note}" for note in profiled.notes)
-        solo = self._alone[sized.key] = profiled.solo
-        self._recent[sized] = solo.time_s or 0.0, time.monotonic()
+        isolated_run = self._alone[sized.key] = profiled.isolated_run
+        self._recent[sized] = isolated_run.time_s or 0.0, time.monotonic()
         return self._isolated_rows(
             sized,
-            runs=solo.runs,
-            time_s=solo.time_s,
-            power_w=solo.power_w,
-            memory_bytes=solo.memory_bytes,
-            features=json_text(dict(solo.features)),
+            runs=isolated_run.runs,
+            time_s=isolated_run.time_s,
+            power_w=isolated_run.power_w,
+            memory_bytes=isolated_run.memory_bytes,
+            features=json_text(dict(isolated_run.features)),
         )
 
     def _not_profiled(self, sized: Sized, error: CrosscastError) -> list[TaskRows]:
@@ -292,7 +292,7 @@ class _Measuring:
             "microbenchmarks": self._calibration and self._calibration.to_dict(),
         }
         row = {**key, "configuration": "{}", "environment": json.dumps(facts), **cells}
-        return [TaskRows(SOLOS, f"{sized.application}-{sized.size}-{plan.device.key}", [row])]
+        return [TaskRows(ISOLATED_RUNS, f"{sized.application}-{sized.size}-{plan.device.key}", [row])]
 
     def _measure_mix(self, name: str, mix: Sequence[Sized], say: Say) -> list[TaskRows]:
         failed = dict.fromkeys(sized.label for sized in mix if sized.key not in self._alone)
@@ -304,7 +304,7 @@ class _Measuring:
         self._notes.extend(f"{name}: {note}" for note in result.notes)
         device = self._plan.device.key
         shared = "" if not result.sharing else f"-{json_text(result.sharing)}"
-        rows = [TaskRows(BAGS, f"{name}-{device}{shared}", _mix_rows(name, mix, device, result, alone_s))]
+        rows = [TaskRows(MIXES, f"{name}-{device}{shared}", _mix_rows(name, mix, device, result, alone_s))]
         if result.failed:
             reasons = (run.failure for run in result.co_runners if run.failure is not None)
             raise PartFailure("; ".join(dict.fromkeys(reasons)), rows)
@@ -326,12 +326,12 @@ class _Measuring:
         """Measure the co-runners of the mixes isolated once more, and note the drift."""
         ratios: dict[str, float] = {}
         for sized in self._in_mixes:
-            solo = self._alone[sized.key]
+            isolated_run = self._alone[sized.key]
             say(f"{sized.label} alone again")
-            (isolated,) = self._crew.run([JobWork(self._plan.problem(sized), solo.runs)]).co_runners
+            (isolated,) = self._crew.run([JobWork(self._plan.problem(sized), isolated_run.runs)]).co_runners
             time_s = job_time_s(isolated)
-            if time_s is not None and solo.time_s:
-                ratios[sized.label] = time_s / solo.time_s
+            if time_s is not None and isolated_run.time_s:
+                ratios[sized.label] = time_s / isolated_run.time_s
         if not ratios:
             return
         farthest = max(ratios, key=lambda label: abs(ratios[label] - 1))
@@ -345,14 +345,14 @@ class _Measuring:
         self._notes.append(text)
 
 
-def _alone(plan: CoRunPlan, dataset: Dataset) -> dict[tuple[str, str], tuple[Solo, str]]:
+def _alone(plan: CoRunPlan, dataset: Dataset) -> dict[tuple[str, str], tuple[IsolatedRun, str]]:
     """Return the dataset's isolated runs on the plan's device, and the environment of each."""
     return {
         (row["application"], row["size"]): (
-            Solo(row["application"], row["size"], row["device"], row["time_s"], runs=row["runs"]),
+            IsolatedRun(row["application"], row["size"], row["device"], row["time_s"], runs=row["runs"]),
             row["environment"] or "{}",
         )
-        for row in dataset.solos.to_pylist()
+        for row in dataset.isolated_runs.to_pylist()
         if row["device"] == plan.device.key and row["failure"] is None
     }
 
@@ -376,9 +376,9 @@ def _measured_mixes(plan: CoRunPlan, dataset: Dataset) -> set[str]:
     """Return the dataset's mixes without failures for the plan's device and its sharing."""
     failures = defaultdict(list)
     configuration = json_text(sharing(plan.device.id, plan.settings.threads))
-    for row in dataset.bags.to_pylist():
+    for row in dataset.mixes.to_pylist():
         if (row["device"], row["configuration"]) == (plan.device.key, configuration):
-            failures[row["bag"]].append(row["failure"])
+            failures[row["mix"]].append(row["failure"])
     return {name for name, reasons in failures.items() if not any(reasons)}
 
 
@@ -387,12 +387,12 @@ def _mix_rows(
 ) -> list[dict[str, object]]:
     """Return rows of the table of mixes; jobs beside a co-runner that failed are kept."""
     shared = {
-        "bag": name,
+        "mix": name,
         "device": device,
         "configuration": json_text(result.sharing),
         "repeat": 0,
         "fits": None if result.failed else 1,
-        "bag_time_s": median(result.mix_times_s) if result.mix_times_s else None,
+        "mix_time_s": median(result.mix_times_s) if result.mix_times_s else None,
         "overlap": result.overlap,
         "power_w": device_power_w(result),
     }
@@ -422,22 +422,24 @@ def settled(dataset: Dataset) -> Dataset:
     A disturbance of a single isolated time would shift all slowdowns over it in the same way. The isolated
     time before a mix is the time in the mix over the slowdown.
     """
-    mixes, alone_rows = (list(map(TableRow, table.to_pylist())) for table in (dataset.bags, dataset.solos))
+    mixes, alone_rows = (
+        list(map(TableRow, table.to_pylist())) for table in (dataset.mixes, dataset.isolated_runs)
+    )
     alone_keys = {_key(row) for row in alone_rows}
     before: defaultdict[_Key, list[float]] = defaultdict(list)
     for row in mixes:
         if row["time_s"] and row["slowdown"]:
             before[_key_alone(row, alone_keys)].append(row.number("time_s") / row.number("slowdown"))
-    solos = [_solo(row, before[_key(row)]) for row in alone_rows]
-    times = {_key(row): row.number_or_none("time_s") for row in solos}
+    isolated_runs = [_isolated_run(row, before[_key(row)]) for row in alone_rows]
+    times = {_key(row): row.number_or_none("time_s") for row in isolated_runs}
     for row in mixes:
         alone = times.get(_key_alone(row, alone_keys))
         if row["slowdown"] and row["time_s"] and alone:
             row["slowdown"] = row.number("time_s") / alone
     return replace(
         dataset,
-        solos=table_of(SOLOS, solos, notes_of(dataset.solos)),
-        bags=table_of(BAGS, mixes, notes_of(dataset.bags)),
+        isolated_runs=table_of(ISOLATED_RUNS, isolated_runs, notes_of(dataset.isolated_runs)),
+        mixes=table_of(MIXES, mixes, notes_of(dataset.mixes)),
     )
 
 
@@ -451,7 +453,7 @@ def _key_alone(row: TableRow, known: Set[_Key]) -> _Key:
     return key if key in known else (*key[:3], "{}")
 
 
-def _solo(row: TableRow, before: list[float]) -> TableRow:
+def _isolated_run(row: TableRow, before: list[float]) -> TableRow:
     """Return the row with the median of its times, and all times in its environment."""
     settled_s = row.number_or_none("time_s")
     if not settled_s:

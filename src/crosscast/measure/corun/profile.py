@@ -8,7 +8,7 @@ from itertools import pairwise
 from math import ceil
 from statistics import fmean
 
-from crosscast.data.corun import Solo
+from crosscast.data.corun import IsolatedRun
 from crosscast.data.fields import TableRow
 from crosscast.data.views import device_domains
 from crosscast.errors import CrosscastError, DeviceFault, MissingExtraError
@@ -182,7 +182,7 @@ def _measured(crew: MixRunner, device: str, subject: Stressor) -> Level:
 class ProfiledApplication:
     """A profiled application."""
 
-    solo: Solo  # Its isolated run with features
+    isolated_run: IsolatedRun  # Its isolated run with features
     notes: list[str] = field(default_factory=list)  # Sentences on problems that were no failures
 
 
@@ -222,7 +222,7 @@ def profile_of(
     for level in calibration.levels if calibration else ():
         note(f"{label} beside the stressor {level.name}")
         features |= _beside(level, crew.run([JobWork(subject, runs), level.work]), time_s, notes)
-    solo = Solo(
+    isolated_run = IsolatedRun(
         *name,
         device.key,
         time_s,
@@ -231,7 +231,7 @@ def profile_of(
         memory_bytes=isolated.memory_bytes,
         features=dict(sorted(features.items())),
     )
-    return ProfiledApplication(solo, notes)
+    return ProfiledApplication(isolated_run, notes)
 
 
 def _instruction_mix(subject: Subject, notes: list[str]) -> dict[str, float]:

@@ -12,7 +12,7 @@ import numpy as np
 from msgspec import Meta
 
 from crosscast.arrays import Arrays
-from crosscast.data.corun import Bag, Member, Solo
+from crosscast.data.corun import IsolatedRun, MeasuredMix, Member
 from crosscast.data.fields import decode
 from crosscast.errors import InputError
 from crosscast.prediction.corun.features import Traits, raw_value
@@ -63,7 +63,7 @@ class CoRunCard(StructCard, frozen=True):
     # Scores on held-out mixes; see `crosscast.evaluation.corun.question.train_corun`
     errors: dict[str, object]
     inputs: tuple[str, ...] | None = None  # These applications with their sizes; `None` for any sizes
-    runs: tuple[Solo, ...] = ()  # Their isolated runs, which mixes can name
+    runs: tuple[IsolatedRun, ...] = ()  # Their isolated runs, which mixes can name
 
     def to_dict(self) -> dict[str, object]:
         """The card as a JSON object, as ``--json`` prints it: without the isolated runs."""
@@ -75,7 +75,7 @@ class CoRunCard(StructCard, frozen=True):
 _MOST_NAMED = 5
 
 
-def outside_sentences(mix: Sequence[Solo], ranges: Mapping[str, tuple[float, float]]) -> list[str]:
+def outside_sentences(mix: Sequence[IsolatedRun], ranges: Mapping[str, tuple[float, float]]) -> list[str]:
     """Warnings of traits of a mix outside of these ranges (`Traits.ranges`)."""
     return outside_training(
         (f"{name} of {run.name}", value, low, high)
@@ -86,7 +86,7 @@ def outside_sentences(mix: Sequence[Solo], ranges: Mapping[str, tuple[float, flo
 
 
 def corun_warnings(
-    card: CoRunCard, mix: Sequence[Solo], ranges: Mapping[str, tuple[float, float]], *, known: bool
+    card: CoRunCard, mix: Sequence[IsolatedRun], ranges: Mapping[str, tuple[float, float]], *, known: bool
 ) -> tuple[str, ...]:
     """Warnings of a forecast of a mix; sentences without a full stop."""
     warnings = outside_sentences(mix, ranges)
@@ -183,7 +183,7 @@ class TrainedCoRunModel(Trained[CoRunCard, FittedCoRun]):
         """Out-of-fold residuals."""
         return self.fitted.errors
 
-    def predict(self, mixes: Sequence[Sequence[Solo | str]], *, level: float = 0.9) -> CoRunForecast:
+    def predict(self, mixes: Sequence[Sequence[IsolatedRun | str]], *, level: float = 0.9) -> CoRunForecast:
         """Predict mixes with intervals.
 
         Widths of intervals come from errors on mixes with a held-out application; if all applications of a
@@ -215,7 +215,7 @@ class TrainedCoRunModel(Trained[CoRunCard, FittedCoRun]):
         return CoRunForecast(tuple(forecasts))
 
     def with_probes(
-        self, probes: Sequence[tuple[Sequence[Solo | str], Sequence[float]]]
+        self, probes: Sequence[tuple[Sequence[IsolatedRun | str], Sequence[float]]]
     ) -> TrainedCoRunModel:
         """Condition the model on measurements of further mixes.
 
@@ -231,21 +231,25 @@ class TrainedCoRunModel(Trained[CoRunCard, FittedCoRun]):
         InputError
             If a mix is invalid, a co-runner has no slowdown above 0, or the model is no process.
         """
-        mixes, bags = self._mixes([mix for mix, _ in probes]), []
-        for mix, (_, slowdowns) in zip(mixes, probes, strict=True):
+        requested, mixes = self._mixes([mix for mix, _ in probes]), []
+        for mix, (_, slowdowns) in zip(requested, probes, strict=True):
             if len(slowdowns) != len(mix) or not all(map(is_plausible, slowdowns)):
                 expected = f"a slowdown above 0 for each of {len(mix)} co-runners"
                 found = ", ".join(f"{each:g}" for each in slowdowns) or "none"
                 raise InputError.of(where="probe", expected=expected, found=found)
             members = tuple(Member(run, float(each)) for run, each in zip(mix, slowdowns, strict=True))
-            bags.append(Bag(" + ".join(run.name for run in mix), self.card.device, members))
-        predictor = self.predictor.with_process(with_measured(self._process, bags))
-        measured = self.measured | {mix_key(mix) for mix in mixes}
+            mixes.append(MeasuredMix(" + ".join(run.name for run in mix), self.card.device, members))
+        predictor = self.predictor.with_process(with_measured(self._process, mixes))
+        measured = self.measured | {mix_key(mix) for mix in requested}
         source = FittedCoRun(predictor, self.errors)
         return replace(self, source=source, base=self.base or self, measured=measured)
 
     def suggest_probes(
-        self, count: int, mixes: Sequence[Sequence[Solo | str]], *, among: Sequence[Sequence[Solo | str]]
+        self,
+        count: int,
+        mixes: Sequence[Sequence[IsolatedRun | str]],
+        *,
+        among: Sequence[Sequence[IsolatedRun | str]],
     ) -> SuggestedMixes:
         """Choose mixes to measure that reduce the errors of slowdowns in others most.
 
@@ -277,7 +281,7 @@ class TrainedCoRunModel(Trained[CoRunCard, FittedCoRun]):
             raise InputError.of(where="model", expected=expected, found=self.card.model)
         return process
 
-    def _mixes(self, mixes: Sequence[Sequence[Solo | str]]) -> list[Mix]:
+    def _mixes(self, mixes: Sequence[Sequence[IsolatedRun | str]]) -> list[Mix]:
         """Resolve mixes to isolated runs."""
         resolved = [tuple(self._run(each) for each in mix) for mix in mixes]
         few = next((mix for mix in resolved if len(mix) < 2), None)
@@ -285,7 +289,7 @@ class TrainedCoRunModel(Trained[CoRunCard, FittedCoRun]):
             raise InputError.of(where="mix", expected="at least 2 applications", found=len(few))
         return resolved
 
-    def _run(self, run: Solo | str) -> Solo:
+    def _run(self, run: IsolatedRun | str) -> IsolatedRun:
         """Resolve a run, or the name of one of the training; raise InputError for those it cannot predict."""
         if isinstance(run, str):
             by_name = {each.qualified_name: each for each in reversed(self.card.runs)}

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from crosscast.arrays import Flags, Integers, Reals
-from crosscast.data.corun import Solo
+from crosscast.data.corun import IsolatedRun
 from crosscast.prediction.corun.forecast import Mix
 from crosscast.prediction.serialization import Array, Stored
 
@@ -50,7 +50,7 @@ class Traits(Stored):
     spread: Annotated[float, Array(above=0)]
 
     @classmethod
-    def of(cls, runs: Sequence[Solo]) -> Traits:
+    def of(cls, runs: Sequence[IsolatedRun]) -> Traits:
         """Determine the traits: features that most training applications have."""
         names = np.array((*_SHARES, *_STRESSED))
         values, _ = _numbers(runs, names.tolist(), np.nan, "")
@@ -63,7 +63,7 @@ class Traits(Stored):
         centre, spread = (float(known.mean()), float(known.std())) if len(known) else (0.0, 1.0)
         return cls(traits, middle, load, centre, spread if spread > 0 else 1.0)
 
-    def ranges(self, runs: Sequence[Solo]) -> dict[str, tuple[float, float]]:
+    def ranges(self, runs: Sequence[IsolatedRun]) -> dict[str, tuple[float, float]]:
         """Least and greatest value of each trait, or of the load's feature, among runs that have it."""
         ranges = {}
         for name in self.names or (self.load,):
@@ -72,7 +72,7 @@ class Traits(Stored):
                 ranges[name] = min(values), max(values)
         return ranges
 
-    def matrix(self, runs: Sequence[Solo]) -> FeatureMatrix:
+    def matrix(self, runs: Sequence[IsolatedRun]) -> FeatureMatrix:
         """Features of applications; an unknown load is the mean of the training."""
         near, loads = _numbers(runs, self.names, self.middle, self.load)
         batches = [run.features.get("batch_size") for run in runs]
@@ -86,7 +86,7 @@ class Traits(Stored):
 
 
 def _numbers(
-    runs: Sequence[Solo], names: Sequence[str], middle: Reals | float, load: str
+    runs: Sequence[IsolatedRun], names: Sequence[str], middle: Reals | float, load: str
 ) -> tuple[Reals, Reals]:
     """Traits ``(runs, names)``, with medians for missing ones; and loads ``(runs,)``, NaN if not known."""
     values = np.array([[run.features.get(name, np.nan) for name in names] for run in runs], dtype=np.float64)
@@ -97,7 +97,7 @@ def _numbers(
     return traits, np.array([_log_time(run, load) for run in runs]) if load else traits.sum(axis=1)
 
 
-def _slowest_rate(runs: Sequence[Solo]) -> str:
+def _slowest_rate(runs: Sequence[IsolatedRun]) -> str:
     """The lowest isolated rate, which represents work best; ``time_s`` where no rate is known."""
     rates = sorted({name for run in runs for name in run.features if name.endswith(_RATE)})
     logs = {name: [_log_time(run, name) for run in runs] for name in rates}
@@ -105,19 +105,19 @@ def _slowest_rate(runs: Sequence[Solo]) -> str:
     return max(means, key=lambda name: (means[name], name)) if means else "time_s"
 
 
-def raw_value(run: Solo, name: str) -> float | None:
+def raw_value(run: IsolatedRun, name: str) -> float | None:
     """A feature of a run, or its time; ``None`` where it is not known."""
     return run.time_s if name == "time_s" else run.features.get(name)
 
 
-def _log_time(run: Solo, name: str) -> float:
+def _log_time(run: IsolatedRun, name: str) -> float:
     value = raw_value(run, name)
     if value is None or value <= 0:
         return np.nan
     return float(np.log(value)) if name == "time_s" else -float(np.log(value))
 
 
-def leaves_memory_idle(runs: Sequence[Solo]) -> Flags:
+def leaves_memory_idle(runs: Sequence[IsolatedRun]) -> Flags:
     """Mask ``(s,)`` of the applications that leave the memory system idle."""
     used = [run.features.get("memory_utilisation", 1.0) for run in runs]
     return np.array(used, dtype=np.float64) < _IDLE_BELOW
@@ -153,7 +153,7 @@ class CoRunnerRows:
         return CoRunnerRows(self.own[chosen], self.beside[chosen], self.mix[chosen])
 
 
-def applications_of(mixes: Sequence[Mix]) -> tuple[list[Solo], list[list[int]]]:
+def applications_of(mixes: Sequence[Mix]) -> tuple[list[IsolatedRun], list[list[int]]]:
     """The distinct applications of mixes, in the order of their keys, and the mixes as their indices.
 
     Two profiles of an application with different times or features are distinct.

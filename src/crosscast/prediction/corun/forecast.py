@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from crosscast.arrays import Integers, Reals
-from crosscast.data.corun import CoRuns, Solo
+from crosscast.data.corun import CoRuns, IsolatedRun
 from crosscast.errors import InputError
 from crosscast.prediction.intervals import CAUTIOUS, Residuals
 from crosscast.prediction.serialization import Array
@@ -103,7 +103,7 @@ class CoRunResiduals(Residuals):
         return start, max(slope, 0.0)
 
 
-Mix = tuple[Solo, ...]
+Mix = tuple[IsolatedRun, ...]
 """Isolated runs of the applications that share a device."""
 
 
@@ -224,7 +224,7 @@ class MixForecast:
             name: each and each.to_dict() for name, each in zip(self.labels(), self.slowdown, strict=True)
         }
         return {
-            "bag": [
+            "mix": [
                 {"application": run.application, "size": run.size, "time_s": run.time_s} for run in self.mix
             ],
             "time_s": self.time_s and self.time_s.to_dict(),
@@ -318,7 +318,7 @@ def estimates(
     )
 
 
-def check_profile(run: Solo, device: str) -> None:
+def check_profile(run: IsolatedRun, device: str) -> None:
     """Raise InputError for a run that a model of a device cannot predict."""
     if run.device != device:
         expected = f"the profile to be of {device}, whose mixes the model was trained on"

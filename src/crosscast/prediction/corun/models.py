@@ -11,7 +11,7 @@ from typing import Annotated
 import numpy as np
 
 from crosscast.arrays import Integers, Reals
-from crosscast.data.corun import Bag, CoRuns
+from crosscast.data.corun import CoRuns, MeasuredMix
 from crosscast.errors import InputError
 from crosscast.prediction.corun.forecast import CoRunModel, CoRunPrediction, CoRunPredictor, Mix
 from crosscast.prediction.corun.mix_times import mix_times, with_fewer
@@ -28,7 +28,7 @@ class Mean(CoRunModel):
 
     def fit(self, co_runs: CoRuns, seed: int = 0) -> FittedCoRunMean:
         """Fit the means; nothing is random."""
-        sound = [mix for mix in co_runs.bags if not mix.failed]
+        sound = [mix for mix in co_runs.mixes if not mix.failed]
         if not sound:
             raise InputError.of(where=co_runs.label, expected="mixes to learn from", found="none")
         sizes = list(dict.fromkeys(len(mix.members) for mix in sound))
@@ -113,7 +113,7 @@ def _time(isolated_s: Reals, slowdown: float, position: float) -> float:
     return float(mix_times(isolated_s[None], np.full((1, count), slowdown), fewer)[0])
 
 
-def _means(mixes: Sequence[Bag]) -> list[float]:
+def _means(mixes: Sequence[MeasuredMix]) -> list[float]:
     slowdowns = [member.slowdown for mix in mixes for member in mix.members if member.slowdown]
     return [
         float(np.exp(_mean(np.log(slowdowns)))),
@@ -123,8 +123,8 @@ def _means(mixes: Sequence[Bag]) -> list[float]:
     ]
 
 
-def _position(mix: Bag) -> float | None:
-    isolated_s = _isolated_s(mix.solos)
+def _position(mix: MeasuredMix) -> float | None:
+    isolated_s = _isolated_s(mix.isolated_runs)
     if mix.time_s is None or not (rest := isolated_s.sum() - isolated_s.max()) > 0:
         return None
     return float((mix.time_s - isolated_s.max()) / rest)

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Protocol
 import numpy as np
 
 from crosscast.arrays import Integers, Reals
-from crosscast.data.corun import Bag, CoRuns
+from crosscast.data.corun import CoRuns, MeasuredMix
 from crosscast.errors import InputError, importing
 from crosscast.prediction.corun.forecast import CoRunModel, CoRunPrediction, CoRunPredictor, Mix
 from crosscast.prediction.corun.mix_times import even_slowdown, mix_times, with_fewer
@@ -385,7 +385,7 @@ class Published(CoRunModel):
 
     def fit(self, co_runs: CoRuns, seed: int) -> PublishedCoRunPredictor:
         """Fit to mixes in which no application failed."""
-        sound = [mix for mix in co_runs.bags if not mix.failed and len(mix.members) > 1]
+        sound = [mix for mix in co_runs.mixes if not mix.failed and len(mix.members) > 1]
         fitted = [
             self._fit_size([mix for mix in sound if len(mix.members) == size], seed)
             for size in sorted({len(mix.members) for mix in sound})
@@ -396,13 +396,13 @@ class Published(CoRunModel):
             raise InputError.of(where=co_runs.label, expected=expected, found="none")
         return PublishedCoRunPredictor(sizes)
 
-    def _fit_size(self, mixes: Sequence[Bag], seed: int) -> SizePredictor | None:
+    def _fit_size(self, mixes: Sequence[MeasuredMix], seed: int) -> SizePredictor | None:
         """Fit a predictor of mixes of one size; ``None`` if they have no target."""
         known = {name: _known(name, mixes) for name in TARGETS}
         usable = np.any([~np.isnan(each).all(axis=1) for each in known.values()], axis=0)
         if not usable.any():
             return None
-        all_runs = [mix.solos for mix in mixes]
+        all_runs = [mix.isolated_runs for mix in mixes]
         performance, power = (self._complete(each, all_runs) for each in (self.performance, self.power))
         features = {name: power if name == "power_w" else performance for name in TARGETS}
         values_of = {name: each[usable] for name, each in known.items() if not np.isnan(each).all()}
@@ -429,7 +429,7 @@ class Published(CoRunModel):
         return (*features, *(name for name in other_features(mixes) if name not in features))
 
 
-def _known(target: str, mixes: Sequence[Bag]) -> Reals:
+def _known(target: str, mixes: Sequence[MeasuredMix]) -> Reals:
     """Measured values of a target: slowdowns ``(b, n)``, other quantities ``(b, 1)``."""
     of_mixes = (
         [member.slowdown for member in mix.members] if target == "slowdown" else [getattr(mix, target)]

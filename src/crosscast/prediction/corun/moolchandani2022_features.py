@@ -11,7 +11,7 @@ from typing import Annotated
 import numpy as np
 
 from crosscast.arrays import Flags, Integers, Reals
-from crosscast.data.corun import Solo
+from crosscast.data.corun import IsolatedRun
 from crosscast.errors import InputError
 from crosscast.prediction.corun.forecast import Mix
 from crosscast.prediction.serialization import Array, Nested, Stored
@@ -78,7 +78,7 @@ POWER = Combination("comb16", ("CPU_power", "GPU_power", "LLC_miss", FAIRNESS))
 """The paper's choice for power, which needs no run of the mix (section 7.3)."""
 
 
-def value_of(run: Solo, name: str) -> float:
+def value_of(run: IsolatedRun, name: str) -> float:
     """A feature of an isolated run; NaN if not known."""
     if name in ("GPU_time", "GPU_power"):
         value = run.time_s if name == "GPU_time" else run.power_w
@@ -86,7 +86,7 @@ def value_of(run: Solo, name: str) -> float:
     return run.features.get(_COLUMNS.get(name, name), math.nan)
 
 
-def fairness_with(run: Solo, level: str) -> float:
+def fairness_with(run: IsolatedRun, level: str) -> float:
     """Fairness of an application and a microbenchmark; NaN if not known.
 
     If not recorded, it is the ratio of the lesser to the greater of both slowdowns.

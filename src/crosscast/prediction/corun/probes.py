@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields, replace
 import numpy as np
 
 from crosscast.arrays import Flags, Integers, Reals
-from crosscast.data.corun import Bag
+from crosscast.data.corun import MeasuredMix
 from crosscast.errors import InputError, importing
 from crosscast.prediction.corun.features import (
     CoRunnerRows,
@@ -169,13 +169,13 @@ def open_mixes(process: SlowdownProcess, mixes: Sequence[Mix]) -> OpenMixes:
     return OpenMixes.of(SlowdownCovariance(features, all_rows), process.sizes, len(old))
 
 
-def with_measured(process: SlowdownProcess, mixes: Sequence[Bag]) -> SlowdownProcess:
+def with_measured(process: SlowdownProcess, mixes: Sequence[MeasuredMix]) -> SlowdownProcess:
     """Condition a process on measured slowdowns of further mixes, with unchanged hyperparameters.
 
     With trees, the process is conditioned on their errors at these mixes.
     """
     learned, known = _learned(process), process.known
-    runs, indices = applications_of([mix.solos for mix in mixes])
+    runs, indices = applications_of([mix.isolated_runs for mix in mixes])
     features = process.traits.matrix(runs)
     rows = CoRunnerRows.of(indices, len(runs))
     slowdown = np.array([member.slowdown for mix in mixes for member in mix.members], dtype=np.float64)

@@ -10,7 +10,7 @@ from typing import Annotated
 import numpy as np
 
 from crosscast.arrays import Flags, Integers, Reals
-from crosscast.data.corun import Bag, CoRuns, Solo
+from crosscast.data.corun import CoRuns, IsolatedRun, MeasuredMix
 from crosscast.errors import InputError, importing
 from crosscast.prediction.corun.forecast import CoRunModel, CoRunPrediction, CoRunPredictor, Mix
 from crosscast.prediction.corun.mix_times import mix_times
@@ -47,7 +47,7 @@ class Feasibility(Stored):
         return np.asarray(1 / (1 + np.exp(-odds)))
 
 
-def fit_feasibility(mixes: Sequence[Bag]) -> Feasibility | None:
+def fit_feasibility(mixes: Sequence[MeasuredMix]) -> Feasibility | None:
     """Fit to mixes of which is known whether they fit; ``None`` with too few of them.
 
     The demand is the one that predicts best for the mixes of each application, held out in turn.
@@ -56,7 +56,7 @@ def fit_feasibility(mixes: Sequence[Bag]) -> Feasibility | None:
     truth = np.array([bool(mix.fits) for mix in known], dtype=np.float64)
     if min((truth == 0).sum(), (truth == 1).sum()) < _LEAST:
         return None
-    runs = [mix.solos for mix in known]
+    runs = [mix.isolated_runs for mix in known]
     groups = applications_in(known)
     rates = {name for mix in runs for run in mix for name in run.features if name.endswith(_RATE)}
     losses = {
@@ -76,7 +76,7 @@ def _log_demand(mixes: Sequence[Mix], name: str) -> Reals:
         return np.asarray(np.log(sums))
 
 
-def _demand_of(run: Solo, name: str) -> float:
+def _demand_of(run: IsolatedRun, name: str) -> float:
     if name in (_MEMORY, _TIME):
         value = run.memory_bytes if name == _MEMORY else run.time_s
         return np.nan if value is None else float(value)
@@ -135,12 +135,12 @@ class Power(Stored):
         return np.asarray(most * np.exp(ratio))
 
 
-def fit_power(mixes: Sequence[Bag]) -> Power | None:
+def fit_power(mixes: Sequence[MeasuredMix]) -> Power | None:
     """Fit to mixes with known power of the mix and of all its runs; ``None`` for fewer than 5."""
-    known = [mix for mix in mixes if mix.power_w and all(run.power_w for run in mix.solos)]
+    known = [mix for mix in mixes if mix.power_w and all(run.power_w for run in mix.isolated_runs)]
     if len(known) < _LEAST_WATTS:
         return None
-    runs = [mix.solos for mix in known]
+    runs = [mix.isolated_runs for mix in known]
     used = [run.features.get("utilisation", np.nan) for mix in runs for run in mix]
     utilisation = float(np.nanmedian(used)) if np.isfinite(used).any() else 1.0
     columns, most = _columns(runs, utilisation)
@@ -188,7 +188,7 @@ class Process(CoRunModel):
 
     def fit(self, co_runs: CoRuns, seed: int) -> CoRunProcessPredictor:
         """Fit to mixes in which no application failed."""
-        sound = [mix for mix in co_runs.bags if not mix.failed and len(mix.members) > 1]
+        sound = [mix for mix in co_runs.mixes if not mix.failed and len(mix.members) > 1]
         slowed = [mix for mix in sound if all(member.slowdown for member in mix.members)]
         if len(slowed) < 3:
             expected = "at least 3 mixes with slowdowns to learn from"
@@ -277,13 +277,13 @@ def _times(
     return times
 
 
-def _time_factor(process: SlowdownProcess, mixes: Sequence[Bag]) -> float:
+def _time_factor(process: SlowdownProcess, mixes: Sequence[MeasuredMix]) -> float:
     """Median of the measured times of mixes over those from their measured slowdowns."""
-    timed = [mix for mix in mixes if mix.time_s and all(run.time_s for run in mix.solos)]
+    timed = [mix for mix in mixes if mix.time_s and all(run.time_s for run in mix.isolated_runs)]
     if not timed:
         return 1.0
     slowdown = [np.array([member.slowdown for member in mix.members], dtype=np.float64) for mix in timed]
-    runs = [mix.solos for mix in timed]
+    runs = [mix.isolated_runs for mix in timed]
     applications, indices = process.of_mixes(runs)
     times = np.array([mix.time_s for mix in timed], dtype=np.float64)
     return float(np.median(times / _times(runs, indices, slowdown, applications, {})))

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from crosscast.arrays import Flags, Integers, Reals
-from crosscast.data.corun import Bag
+from crosscast.data.corun import MeasuredMix
 from crosscast.errors import InputError, importing
 from crosscast.prediction.corun.features import (
     CoRunnerRows,
@@ -116,14 +116,14 @@ class Hyperparameters:
 
 
 def fit_slowdowns(
-    mixes: Sequence[Bag], seed: int, *, trees: bool = True, known: Hyperparameters | None = None
+    mixes: Sequence[MeasuredMix], seed: int, *, trees: bool = True, known: Hyperparameters | None = None
 ) -> SlowdownProcess:
     """Fit a process to the slowdowns of mixes.
 
     Hyperparameters and trees are fitted to mixes without rare applications. The other mixes only condition
     the process (kriging), also on the errors of the trees.
     """
-    runs, indices = applications_of([mix.solos for mix in mixes])
+    runs, indices = applications_of([mix.isolated_runs for mix in mixes])
     rows = CoRunnerRows.of(indices, len(runs))
     slowdown = np.array([member.slowdown for mix in mixes for member in mix.members], dtype=np.float64)
     presence = applications_in(mixes)
@@ -156,7 +156,7 @@ def _with_rare(presence: Flags) -> Flags:
     return np.zeros(len(presence), dtype=np.bool_) if 2 * mask.sum() > len(mask) else mask
 
 
-def applications_in(mixes: Sequence[Bag]) -> Flags:
+def applications_in(mixes: Sequence[MeasuredMix]) -> Flags:
     """Mask of the applications in each mix, ``(mixes, applications)``."""
     names = sorted({name for mix in mixes for name in mix.applications})
     return np.array([[name in mix.applications for name in names] for mix in mixes])

@@ -13,7 +13,7 @@ import msgspec
 import numpy as np
 
 from crosscast.arrays import Reals
-from crosscast.data.corun import Solo
+from crosscast.data.corun import IsolatedRun
 from crosscast.data.fields import decode
 from crosscast.data.files import atomic_file
 from crosscast.errors import InputError
@@ -169,7 +169,11 @@ def _finite(text: str) -> float:
 
 
 def translated_forecasts(
-    model: TrainedCoRunModel, card: TranslationCard, mixes: Sequence[tuple[Solo, ...]], *, level: float = 0.9
+    model: TrainedCoRunModel,
+    card: TranslationCard,
+    mixes: Sequence[tuple[IsolatedRun, ...]],
+    *,
+    level: float = 0.9,
 ) -> list[MixForecast]:
     """Forecast mixes on the device that a card translates to, from profiles on the one that it is from.
 
@@ -178,24 +182,26 @@ def translated_forecasts(
     unchanged. The half-width of a translated interval is the root of the sum of the squares of the model's
     and the translation's, as for independent errors.
     """
-    other = next((solo for mix in mixes for solo in mix if solo.device != card.source), None)
+    other = next(
+        (isolated_run for mix in mixes for isolated_run in mix if isolated_run.device != card.source), None
+    )
     if other is not None:
         expected = f"the profile to be of {card.source}, from which the card translates"
         raise InputError.of(where=other.name, field="device", expected=expected, found=other.device)
     if model.card.device == card.source:
         return [_translated(forecast, card, level) for forecast in model.predict(mixes, level=level)]
     if model.card.device == card.target:
-        on_target = [tuple(_run_on_target(solo, card) for solo in mix) for mix in mixes]
+        on_target = [tuple(_run_on_target(isolated_run, card) for isolated_run in mix) for mix in mixes]
         forecasts = model.predict(on_target, level=level)
         return [_widened(forecast, card, mix, level) for forecast, mix in zip(forecasts, mixes, strict=True)]
     expected = f"one of {card.source} or {card.target}, between which the card translates"
     raise InputError.of(where="model", expected=expected, found=f"one of {model.card.device}")
 
 
-def _run_on_target(solo: Solo, card: TranslationCard) -> Solo:
+def _run_on_target(isolated_run: IsolatedRun, card: TranslationCard) -> IsolatedRun:
     """An isolated run on the other device, with a translated time."""
-    time_s = None if solo.time_s is None else _translated_s(card, solo.time_s)
-    return replace(solo, device=card.target, time_s=time_s, power_w=None)
+    time_s = None if isolated_run.time_s is None else _translated_s(card, isolated_run.time_s)
+    return replace(isolated_run, device=card.target, time_s=time_s, power_w=None)
 
 
 def _translated_s(card: TranslationCard, seconds: float) -> float:
@@ -210,14 +216,14 @@ def _translated_s(card: TranslationCard, seconds: float) -> float:
 
 def _translated(forecast: MixForecast, card: TranslationCard, level: float) -> MixForecast:
     """Translate a forecast on the device of the profiles to the other."""
-    mix = tuple(_run_on_target(solo, card) for solo in forecast.mix)
-    times = [solo.time_s for solo in mix if solo.time_s is not None]
+    mix = tuple(_run_on_target(isolated_run, card) for isolated_run in forecast.mix)
+    times = [isolated_run.time_s for isolated_run in mix if isolated_run.time_s is not None]
     slowdowns: list[Estimate | None] = []
-    for solo, estimate in zip(forecast.mix, forecast.slowdown, strict=True):
+    for isolated_run, estimate in zip(forecast.mix, forecast.slowdown, strict=True):
         value = math.nan
-        if estimate is not None and solo.time_s is not None:
+        if estimate is not None and isolated_run.time_s is not None:
             with np.errstate(over="ignore", invalid="ignore"):
-                value = float(card.line.slowdown(np.array(solo.time_s), np.array(estimate.value)))
+                value = float(card.line.slowdown(np.array(isolated_run.time_s), np.array(estimate.value)))
         slowdowns.append(estimate and _with_both_errors(value, estimate, card, "slowdown", level))
     time = forecast.time_s
     return replace(
@@ -232,7 +238,9 @@ def _translated(forecast: MixForecast, card: TranslationCard, level: float) -> M
     )
 
 
-def _widened(forecast: MixForecast, card: TranslationCard, mix: Sequence[Solo], level: float) -> MixForecast:
+def _widened(
+    forecast: MixForecast, card: TranslationCard, mix: Sequence[IsolatedRun], level: float
+) -> MixForecast:
     """Add the errors of translated times to the interval of a forecast on the other device."""
     time, warning = forecast.time_s, f"all but the times of the profiles is taken as it is on {card.source}"
     return replace(
@@ -253,8 +261,10 @@ def _with_both_errors(
     return Estimate(value, value / factor, value * factor, estimate.reached)
 
 
-def _range_warnings(card: TranslationCard, mix: Sequence[Solo], mix_time: Estimate | None) -> list[str]:
-    times = [solo.time_s for solo in mix if solo.time_s is not None]
+def _range_warnings(
+    card: TranslationCard, mix: Sequence[IsolatedRun], mix_time: Estimate | None
+) -> list[str]:
+    times = [isolated_run.time_s for isolated_run in mix if isolated_run.time_s is not None]
     times += [] if mix_time is None else [mix_time.value]
     if not times or (card.shortest_s <= min(times) and max(times) <= card.longest_s):
         return []
