@@ -112,6 +112,21 @@ def test_variants_that_compile_to_the_same_code_share_a_profile(
     assert ranking.log_time[one].tolist() == ranking.log_time[other].tolist()
 
 
+def test_profiles_by_processes_are_those_by_threads(
+    fully_profiled: tuple[Ranking, Profiler], source: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("crosscast.tuning.profiling._SLOW_S", 0.0)
+    text = SPACE.replace("NAMED = [0, 1]", "NAMED = [0]").replace("BROKEN = [0]", "BROKEN = [0, 1]")
+    ranking, profiler = ranked(source, text, profiles=32)
+    assert set(profiler.failed) == {f"GROUP=16;TILE={n};HELD=1;BROKEN=1;NAMED=0" for n in (1, 2, 4, 8)}
+    by_threads, _ = fully_profiled
+    rows = {label: row for row, label in enumerate(by_threads.variants.labels)}
+    same = [row for row, label in enumerate(ranking.variants.labels) if label in rows]
+    assert len(same) == 16
+    expected = by_threads.log_time[[rows[ranking.variants.labels[row]] for row in same]]
+    assert ranking.log_time[same].tolist() == expected.tolist()
+
+
 def test_profiles_are_kept_for_the_next_time(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first, _ = ranked(source)
     monkeypatch.setattr("crosscast.tuning.profiling.characterize_launch", None)

@@ -16,14 +16,14 @@ import time
 import warnings
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Generic, Protocol, TypedDict, TypeVar
+from typing import Any, Generic, Protocol, TypedDict, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -41,6 +41,7 @@ _ATTEMPTS = 5
 
 Data = TypeVar("Data")
 Known = TypeVar("Known", contravariant=True)
+Thing = TypeVar("Thing")
 
 
 @dataclass(frozen=True, eq=False)
@@ -282,20 +283,49 @@ def _once(
         if count == 1:
             yield from _once(tasks, data, pending, 1)
             return
-        in_main = threading.current_thread() is threading.main_thread()
-        options = {"n_jobs": count, "initializer": _bind, "initargs": (os.getpid(), in_main)}
+        options = _bound(count)
     content = cloudpickle.dumps(data, protocol=pickle.HIGHEST_PROTOCOL)
     # As an array: joblib maps a large one into the memory of each process, without a copy.
     sent = hashlib.sha256(content).hexdigest(), np.frombuffer(content, np.uint8)
     calls = [joblib.delayed(_answers_in_worker)(k, tasks[k], *sent, asked) for k, asked in pending.items()]
-    results: Generator[tuple[int, list[Arrays], float], None, None] | None = None
+    yield from _finished(calls, options, "fitted models")
+
+
+def in_processes(
+    function: Callable[..., Thing], arguments: Iterable[tuple[object, ...]], jobs: int, what: str
+) -> Generator[Thing, None, None]:
+    """Results of a function for each of its arguments, as they finish, from processes that end with this one.
+
+    `what` the processes do is for the error if one is ended from outside.
+    """
+    try:
+        import joblib
+    except ImportError as error:
+        raise MissingExtraError("train", "work in several processes") from error
+    calls = [joblib.delayed(function)(*each) for each in arguments]
+    yield from _finished(calls, _bound(jobs), what)
+
+
+def _bound(count: int) -> dict[str, object]:
+    """Options of joblib for so many processes that end with this one."""
+    in_main = threading.current_thread() is threading.main_thread()
+    return {"n_jobs": count, "initializer": _bind, "initargs": (os.getpid(), in_main)}
+
+
+def _finished(
+    calls: Sequence[object], options: Mapping[str, object], what: str
+) -> Generator[Any, None, None]:
+    """Results of calls as they finish."""
+    import joblib
+
+    results: Generator[Any, None, None] | None = None
     try:
         with _interrupts_held():
             results = joblib.Parallel(return_as="generator_unordered", batch_size=1, **options)(calls)
         yield from results
     except BrokenProcessPool as error:
         raise EnvironmentFault(
-            "a process that fitted models was ended from outside, maybe for want of memory: try --jobs 1"
+            f"a process that {what} was ended from outside, maybe for want of memory: try --jobs 1"
         ) from error
     finally:
         # However this ends, it ends the processes.

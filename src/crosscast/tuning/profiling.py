@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import json
+import pickle
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -18,13 +21,16 @@ from crosscast.data.files import cache_home, make_folder
 from crosscast.data.profiles import from_row, to_row
 from crosscast.errors import CrosscastError, InputError
 from crosscast.evaluation.keep import sources_digest
-from crosscast.evaluation.loop import State
+from crosscast.evaluation.loop import State, in_processes
 from crosscast.kernel import Kernel
 from crosscast.profile import Profile
 from crosscast.tuning.spaces import LaunchRule, Variant, label_of
 
 _SOURCES = ("characterization", "kernel.py", "profile.py", "tuning/spaces.py", "tuning/profiling.py")
 Progress = Callable[[State], None]
+
+_LEAST_FOR_PROCESSES, _SLOW_S = 8, 1.0
+"""Variants, and seconds of each, from which on processes pay."""
 
 
 @dataclass
@@ -86,19 +92,13 @@ class Profiler:
             for label, variant in zip(labels, variants, strict=True)
             if label not in self._profiles and label not in self.failed
         ]
-        start, done = time.monotonic(), 0
-        pool = ThreadPoolExecutor(self.jobs)
-        running = {pool.submit(self._profile, variant): label for label, variant in pending}
-        try:
-            for future in as_completed(running):
-                self._keep(running[future], future)
-                done += 1
+        start = time.monotonic()
+        with closing(self._results(pending)) as results:
+            for done, (label, result) in enumerate(results, 1):
+                self._keep(label, result)
                 elapsed_s = time.monotonic() - start
                 left_s = elapsed_s / done * (len(pending) - done)
-                progress(State(done, len(pending), elapsed_s, left_s, running[future]))
-        finally:
-            # After an error or Ctrl-C, running profiles end soon, and no other starts.
-            pool.shutdown(cancel_futures=True)
+                progress(State(done, len(pending), elapsed_s, left_s, label))
         profiles = {label: self._profiles[label] for label in labels if label in self._profiles}
         if labels and not profiles:
             reason = self.failed.get(labels[0], "")
@@ -108,12 +108,57 @@ class Profiler:
             )
         return profiles
 
-    def _keep(self, label: str, future: Future[Profile]) -> None:
+    def _results(
+        self, pending: Sequence[tuple[str, Variant]]
+    ) -> Generator[tuple[str, Profile | str], None, None]:
+        """Profile variants: the first by threads, and if these are slow, the rest by processes.
+
+        Threads share one interpreter, which plans what each variant counts, and a profile of variants of the
+        same code; processes share neither.
+        """
+        start, first = time.monotonic(), pending[: 2 * self.jobs]
+        yield from self._by_threads(first)
+        rest = pending[len(first) :]
+        is_slow = time.monotonic() - start > _SLOW_S * len(first)
+        if self.jobs > 1 and is_slow and len(rest) >= _LEAST_FOR_PROCESSES:
+            yield from self._by_processes(rest)
+        else:
+            yield from self._by_threads(rest)
+
+    def _by_threads(
+        self, pending: Sequence[tuple[str, Variant]]
+    ) -> Generator[tuple[str, Profile | str], None, None]:
+        """Profile variants, and yield the label of each with its profile, or why it has none."""
+        pool = ThreadPoolExecutor(self.jobs)
+        running = {pool.submit(self._result, variant): label for label, variant in pending}
         try:
-            profile = replace(future.result(), application=self.rule.kernel, size=label)
+            for future in as_completed(running):
+                yield running[future], future.result()
+        finally:
+            # After an error or Ctrl-C, running profiles end soon, and no other starts.
+            pool.shutdown(cancel_futures=True)
+
+    def _by_processes(
+        self, pending: Sequence[tuple[str, Variant]]
+    ) -> Generator[tuple[str, Profile | str], None, None]:
+        """As `_by_threads`, in processes, of which each needs about a second to start."""
+        settings = (self.rule, self.most_instructions, self.timeout_s)
+        arguments = [(settings, label, variant) for label, variant in pending]
+        for label, result, shared in in_processes(_in_process, arguments, self.jobs, "profiled variants"):
+            self.shared += shared
+            yield label, result
+
+    def _result(self, variant: Variant) -> Profile | str:
+        try:
+            return self._profile(variant)
         except InputError as error:
-            self.failed[label] = str(error)
+            return str(error)
+
+    def _keep(self, label: str, result: Profile | str) -> None:
+        if isinstance(result, str):
+            self.failed[label] = result
             return
+        profile = replace(result, application=self.rule.kernel, size=label)
         self._profiles[label] = profile
         with self._file.open("a", encoding="utf-8") as file:
             file.write(json.dumps(to_row(profile)) + "\n")
@@ -157,6 +202,30 @@ class Profiler:
 
         x, y = (*groups, 1)[:2]
         return profile_of(run, (x, y), self.most_instructions)
+
+
+_OF_PROCESS: dict[bytes, Profiler] = {}
+_FINISHED: list[str] = []
+_COLLECTED_EVERY = 8
+
+
+def _in_process(
+    settings: tuple[LaunchRule, float, float], label: str, variant: Variant
+) -> tuple[str, Profile | str, int]:
+    """Profile a variant in a process of its own; return the label, the result, and whether it was shared."""
+    rule, most_instructions, timeout_s = settings
+    key = pickle.dumps(settings)
+    if key not in _OF_PROCESS:
+        _OF_PROCESS.clear()
+        _OF_PROCESS[key] = Profiler(rule, 1, most_instructions, timeout_s)
+        gc.disable()  # A fifth of the time, as modules of several variants are alive
+    profiler = _OF_PROCESS[key]
+    before = profiler.shared
+    result = profiler._result(variant)
+    _FINISHED.append(label)
+    if len(_FINISHED) % _COLLECTED_EVERY == 0:
+        gc.collect()
+    return label, result, profiler.shared - before
 
 
 def _read(path: Path) -> dict[str, Profile]:
