@@ -2,18 +2,18 @@
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from crosscast.cli import main
 from crosscast.data.corun import co_runs
 from crosscast.data.dataset import read_dataset
+from crosscast.data.fields import TableRow
 from crosscast.data.isolated_runs import read_profile
 from crosscast.measure import inventory as describe
 from crosscast.measure.campaign import CampaignOutcome
 from crosscast.measure.corun import campaign as corun_campaign
-from crosscast.measure.opencl import devices
+from crosscast.measure.opencl import OpenCLDevice, devices
 from support.commands import Output
 
 CPU = devices()[0]
@@ -35,8 +35,8 @@ def little_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     """Say that the device has little memory, so that images are small and no test waits for them."""
     known = describe.static_facts
 
-    def static_facts(device: Any) -> dict[str, Any]:
-        return {**known(device), "memory_bytes": 100 << 20}
+    def static_facts(device: OpenCLDevice) -> TableRow:
+        return TableRow({**known(device), "memory_bytes": 100 << 20})
 
     monkeypatch.setattr(describe, "static_facts", static_facts)
     monkeypatch.setattr(corun_campaign, "static_facts", static_facts)
