@@ -129,6 +129,11 @@ def test_double_precision_is_said(large_add: Profile) -> None:
     assert any("double precision" in each for each in found.notes)
 
 
+def test_a_profile_of_no_instructions_has_a_verdict(large_add: Profile) -> None:
+    made = replace(large_add, metrics={**large_add.metrics, "total_instruction_count": 0}, launch={})
+    assert verdict(made).limits_s["compute"] == 0
+
+
 def test_it_says_that_caches_decide_where_they_do(large_matmul: Profile) -> None:
     found = verdict(large_matmul)
     assert not found.needs_cache, "786 kB fit the second cache"

@@ -426,7 +426,7 @@ def verdict_of(amounts: LaunchWork, device: Device) -> Verdict:
     # A peak counts multiply-adds as two operations, so a lane does half as many instructions.
     compute = max(2 * a.issued / peak, (a.flops or 0.0) / peak_of(a, device))
     idle = idle_factor(a, device)
-    chain = a.longest * (a.issued / a.operations) * _CYCLES[_kind(device)] / numbers["clock_hz"]
+    chain = a.longest * (a.issued / max(a.operations, 1.0)) * _CYCLES[_kind(device)] / numbers["clock_hz"]
     limits: dict[Bound, float] = {
         "memory": a.unique_bytes / _line_use(a, device) / numbers["bandwidth_bytes_per_s"],
         "compute": compute,

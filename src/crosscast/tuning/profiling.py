@@ -12,6 +12,7 @@ from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from contextlib import closing
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 
 from crosscast.characterization import frontend
@@ -55,12 +56,19 @@ class Profiler:
         self._kernels: dict[bytes, Kernel] = {}
         self._made: dict[tuple[object, ...], Future[Profile]] = {}
         self._lock = threading.Lock()
-        folder = cache_home() / "tuning" if self.folder is None else self.folder
-        self.name = self._digest()
-        self._file = make_folder(folder, "cache") / f"{self.name}.jsonl"
-        self._profiles = _read(self._file)
 
-    def _digest(self) -> str:
+    @cached_property
+    def _file(self) -> Path:
+        folder = cache_home() / "tuning" if self.folder is None else self.folder
+        return make_folder(folder, "cache") / f"{self.name}.jsonl"
+
+    @cached_property
+    def _profiles(self) -> dict[str, Profile]:
+        """Profiles by label: those of the file, and those made since."""
+        return _read(self._file)
+
+    @cached_property
+    def name(self) -> str:
         """Digest of all that profiles depend on."""
         rule = self.rule
         sizes = {name: [each.text for each in axes] for name, axes in rule.sizes.items()}
@@ -205,7 +213,6 @@ class Profiler:
 
 
 _OF_PROCESS: dict[bytes, Profiler] = {}
-_FINISHED: list[str] = []
 _COLLECTED_EVERY = 8
 
 
@@ -222,8 +229,7 @@ def _in_process(
     profiler = _OF_PROCESS[key]
     before = profiler.shared
     result = profiler._result(variant)
-    _FINISHED.append(label)
-    if len(_FINISHED) % _COLLECTED_EVERY == 0:
+    if len(profiler._made) % _COLLECTED_EVERY == 0:
         gc.collect()
     return label, result, profiler.shared - before
 

@@ -161,7 +161,7 @@ def terms(work: Work, sheets: Sheets) -> Reals:
     real = column(work.operations_real) + column(work.library) * np.maximum(more, 0.0)
     real = real + column(work.operations_fp64) / sheets.fp64
     # Units of which the special functions take longer than the usual four clocks of the other lanes.
-    real = real + column(work.special) * np.maximum(np.where(gpu, sheets.special, 0.0) - SPECIAL_COST, 0.0)
+    real = real + column(work.special) * np.maximum(sheets.special - SPECIAL_COST, 0.0)
     lanes = np.where(
         gpu, sheets.lanes * np.maximum(of_width(work.utilization), 1e-3), _cpu_lanes(work, sheets)
     )

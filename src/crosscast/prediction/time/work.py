@@ -274,13 +274,7 @@ def _estimated(
     local = float(metrics.get("local_accesses") or 0)
     return {
         # Half of the instructions of the intermediate representation compute addresses or are free.
-        "operations_real": 0.0,
-        "special": 0.0,
-        "library": 0.0,
-        "operations": 0.5 * total,
-        "products": 0.0,
-        "operations_fp64": 0.0,
-        "floating": 0.0,
+        **operation_counts({}, 0.5 * total),
         "utilization": shares,
         "accesses": [accesses / width / share for width, share in zip(WIDTHS, shares, strict=True)],
         "sectors": [touched, touched],
