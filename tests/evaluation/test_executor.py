@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -18,10 +19,11 @@ from crosscast.cli import main
 from crosscast.errors import EnvironmentFault, InputError
 from crosscast.evaluation import executor
 from crosscast.evaluation.executor import workers
-from support.commands import Command, Output
+from support.commands import Command, Output, written
+from support.datasets import made_dataset
 from support.slurm import free_ports
 
-pytest.importorskip("distributed", reason="Dask is not installed")
+distributed = pytest.importorskip("distributed", reason="Dask is not installed")
 
 EVALUATE = "evaluate time bundled --models device-mean --json".split()
 BUILD = "dataset build --suite crc,nqueens --sizes tiny --devices pocl:0 --min-runs 3 --min-time 0.02".split()
@@ -78,7 +80,33 @@ def output(*words: object, code: int = 0) -> str:
     return out
 
 
-def test_an_evaluation_has_the_same_bytes_even_if_a_worker_is_killed(cluster: Cluster) -> None:
+def test_an_evaluation_on_a_cluster_has_the_same_bytes(
+    tmp_path: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+    capsys: Output,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    texts, made = [], written(made_dataset(), tmp_path_factory)
+    with warnings.catch_warnings():
+        # Dask's own: what it imports is deprecated, and its sockets are closed later.
+        warnings.simplefilter("ignore")
+        with distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, processes=False, protocol="tcp", dashboard_address=None
+        ) as cluster:
+            address = f"dask:{cluster.scheduler_address.removeprefix('tcp:')}"
+            for words in (["--executor", address], ["--jobs", "1"]):
+                # Answers that are kept are not worked out again.
+                monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / words[0]))
+                assert main([*EVALUATE[:2], str(made), *EVALUATE[3:], *words]) == 0
+                texts.append(capsys.readouterr().out)
+    assert texts[0] == texts[1]
+
+
+@pytest.mark.system
+def test_an_evaluation_has_the_same_bytes_even_if_a_worker_is_killed(
+    cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "far"))
     doomed, _ = cluster.worker(), cluster.worker()
     with run(*EVALUATE, "--executor", cluster.executor) as evaluation:
         log = cluster.folder / "1.log"
@@ -89,6 +117,7 @@ def test_an_evaluation_has_the_same_bytes_even_if_a_worker_is_killed(cluster: Cl
         doomed.kill()
         answer, stderr = evaluation.communicate(timeout=300)
     assert evaluation.returncode == 0, stderr
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "near"))
     assert answer == output(*EVALUATE, "--jobs", "1")
 
 

@@ -12,7 +12,7 @@ import pytest
 from crosscast.errors import InputError
 from crosscast.evaluation.relative.evaluation import evaluate_relative
 from crosscast.evaluation.time.evaluation import evaluate_time
-from crosscast.prediction.relative.nichols2024 import LogMean, PublishedLinear, PublishedMean
+from crosscast.prediction.relative.nichols2024 import PublishedMean
 from crosscast.report import (
     configuration_figures,
     corun_evaluation,
@@ -29,12 +29,11 @@ from crosscast.studies import (
     nichols2024_report,
 )
 from crosscast.studies.moolchandani2022 import CoRunStudies
-from crosscast.studies.nichols2024 import study_relative
 from support.choices import chosen_study
 from support.johnston2018 import SMALL, made_up
 from support.mixes import studied
 from support.models import MeanModel, random_grid
-from support.vectors import made_vectors
+from support.vectors import made_vectors, relative_study
 
 Drawn = Mapping[str, Any]
 
@@ -62,10 +61,7 @@ def of_machines() -> Drawn:
 
 
 def of_nichols() -> Drawn:
-    models = (PublishedLinear(), PublishedMean(), LogMean())
-    return nichols2024_report.study_figures(
-        study_relative(made_vectors(applications=4), models, "published", label="made up [1]")
-    )
+    return nichols2024_report.study_figures(relative_study())
 
 
 def of_relative() -> Drawn:

@@ -21,7 +21,7 @@ HONEST = "leave-application-out"
 
 @pytest.fixture(scope="module")
 def study() -> RelativeStudy:
-    return study_relative(VECTORS, [QUICK, PublishedMean()], "published")
+    return study_relative(VECTORS, [QUICK, PublishedMean()], "published", boosted=QUICK)
 
 
 def test_each_source_is_studied_with_its_own_rows_alone() -> None:
@@ -49,10 +49,10 @@ def test_importances_depend_on_the_seed_alone() -> None:
 
 
 def test_fewer_features_are_as_many_as_asked_for_and_all() -> None:
-    found = selection(VECTORS, HONEST, counts=(1, 2, 400))
+    found = selection(VECTORS, HONEST, counts=(1, 2, 400), model=QUICK)
     every = len(fit_features(VECTORS.observations).names)
     assert found.counts == (1, 2, every)
-    whole = evaluate_relative(VECTORS, [PublishedXGBoost()], HONEST)
+    whole = evaluate_relative(VECTORS, [QUICK], HONEST)
     assert found.metrics[-1] == whole.results[0].metrics
 
 
@@ -82,7 +82,7 @@ def test_what_there_is_one_of_is_not_studied_nor_left_out() -> None:
     rows = VECTORS.observations
     texts = zip(rows.source, rows.size, rows.application, strict=True)
     one = VECTORS.rows(np.array([each == ("cpu", "size0", "app00") for each in texts]))
-    studies = study_relative(one, [PublishedMean()], "leave-kernel-out").studies
+    studies = study_relative(one, [PublishedMean()], "leave-kernel-out", boosted=QUICK).studies
     assert studies is not None
     assert (studies.by_source, studies.by_scale, studies.by_application) == (None, None, None)
     assert studies.to_dict()["by_source"] is None

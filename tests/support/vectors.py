@@ -23,6 +23,13 @@ from crosscast.prediction.relative.data import (
     observations_of_profiles,
 )
 from crosscast.prediction.relative.models import BASELINES, models_named
+from crosscast.prediction.relative.nichols2024 import (
+    LogMean,
+    PublishedLinear,
+    PublishedMean,
+    PublishedXGBoost,
+)
+from crosscast.studies.nichols2024 import RelativeStudy, study_relative
 from support.grids import noisy_grid
 
 DEVICES = ("cpu", "fast", "gpu")
@@ -116,6 +123,15 @@ def kept_relative(folder: Path, model: str = "published-linear", **changed: Any)
     found = trained(model)
     replace(found, card=msgspec.structs.replace(found.card, **changed)).save(folder)
     return folder
+
+
+@cache
+def relative_study() -> RelativeStudy:
+    """A study of the published split, with all that there is to study; made once for all tests."""
+    models = (PublishedLinear(), PublishedMean(), LogMean())
+    boosted = PublishedXGBoost(rounds=5, depth=2)
+    vectors = made_vectors(applications=4)
+    return study_relative(vectors, models, "published", label="made up [1]", boosted=boosted)
 
 
 def runs_with(

@@ -162,8 +162,9 @@ def step_up(
     space: ConfigurationSpace, number: int, available: Flags, knobs: Sequence[str], sign: int = 1
 ) -> int | None:
     """Return the next higher configuration in the first of the knobs that has one."""
+    settings = space.matrix[number]
     # Knobs that neither sets are equal, too.
-    alike = [np.isclose(values, values[number], 0, 0, equal_nan=True) for values in space.matrix.T]
+    alike = (space.matrix == settings) | (np.isnan(space.matrix) & np.isnan(settings))
     fixed = available & (space.device_numbers == space.device_numbers[number])
     for word in space.words:
         values = space.values_of(word)
@@ -172,8 +173,8 @@ def step_up(
         if knob not in space.knobs:
             continue
         index = space.knobs.index(knob)
-        same = np.logical_and.reduce([fixed, *alike[:index], *alike[index + 1 :]])
-        distance = sign * (space.matrix[:, index] - space.matrix[number, index])
+        same = fixed & alike[:, :index].all(axis=1) & alike[:, index + 1 :].all(axis=1)
+        distance = sign * (space.matrix[:, index] - settings[index])
         beyond = np.flatnonzero(same & (distance > 0))
         if beyond.size:
             return int(beyond[np.argmin(distance[beyond])])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Unpack
 
@@ -191,13 +191,15 @@ def selection(
     split: str,
     *,
     counts: Sequence[int] = COUNTS,
+    model: PublishedXGBoost | None = None,
     seed: int = 0,
     **run: Unpack[RunArguments],
 ) -> Selection:
     """Refit XGBoost with the features of most gain; other arguments are those of `evaluate_relative`."""
+    model = model or PublishedXGBoost()
     total = len(fit_features(vectors.observations).names)
     fewer = [count for count in counts if count < total]
-    models = [*(PublishedXGBoost(selected=count) for count in fewer), PublishedXGBoost()]
+    models = [*(replace(model, selected=count) for count in fewer), model]
     evaluation = evaluate_relative(vectors, models, split, weighting="rows", seed=seed, **run)
     return Selection(split, (*fewer, total), tuple(result.metrics for result in evaluation.results))
 
@@ -249,14 +251,15 @@ def study_relative(
     *,
     label: str = "dataset",
     weighting: Weighting | None = None,
+    boosted: PublishedXGBoost | None = None,
     seed: int = 0,
     **run: Unpack[RunArguments],
 ) -> RelativeStudy:
     """Evaluate models, and make the studies; arguments are those of `evaluate_relative`.
 
     Studies by source, importances and selection use the evaluation's split if it is one of `HONEST`, else the
-    first of these that has several groups. Selection and importances use XGBoost, the others the evaluated
-    models.
+    first of these that has several groups. Selection and importances use XGBoost, as `boosted` or as
+    published, the others the evaluated models.
     """
     evaluate = partial(evaluate_relative, vectors, models, label=label, seed=seed, **run)
     evaluation = evaluate(split, weighting=weighting)
@@ -271,8 +274,8 @@ def study_relative(
         by_source(vectors, models, honest, seed=seed, **run) if several["source"] else None,
         left_out("leave-scale-out") if several["scale"] else None,
         left_out("leave-application-out") if several["application"] else None,
-        importances(vectors, honest, seed=seed),
-        selection(vectors, honest, seed=seed, **run),
+        importances(vectors, honest, model=boosted, seed=seed),
+        selection(vectors, honest, model=boosted, seed=seed, **run),
     )
     return RelativeStudy(evaluation, studies)
 

@@ -58,15 +58,16 @@ def rank_correlation(first: Integers, second: Integers) -> float:
     >>> rank_correlation(np.array([7, 1, 2, 3]), np.array([1, 3, 2, 9]))  # doctest: +ELLIPSIS
     0.333...
     """
-    # Imported here: predicting needs it not.
-    from scipy.stats import kendalltau
-
     _, first_ranks, second_ranks = np.intersect1d(first, second, assume_unique=True, return_indices=True)
     if len(first_ranks) < 2:
         return float("nan")
-    if (np.argsort(first_ranks) == np.argsort(second_ranks)).all():
+    ranks = second_ranks[np.argsort(first_ranks)]
+    discordant = int(np.triu(ranks[:, None] > ranks).sum())
+    if not discordant:
         return 1.0
-    return float(kendalltau(first_ranks, second_ranks).statistic)
+    pairs = len(ranks) * (len(ranks) - 1) // 2
+    # Rounded as `scipy.stats.kendalltau` does, which takes ties and twenty times as long.
+    return max(-1.0, float((pairs - 2 * discordant) / np.sqrt(pairs) / np.sqrt(pairs)))
 
 
 def rank_correlations(frontiers: Sequence[Integers]) -> Reals:
@@ -117,6 +118,11 @@ class ClassificationTree(Stored):
             expected = "every node but the root below one before it"
             raise InputError.of(field="tree", expected=expected, found=below.tolist())
 
+    @property
+    def is_pure(self) -> bool:
+        """Whether each leaf has kernels of one cluster only, so that a deeper tree would be the same."""
+        return bool((np.count_nonzero(self.counts[self.feature < 0], axis=1) == 1).all())
+
     def cluster_of(self, values: Reals) -> int:
         """Cluster of a kernel with these features, of shape ``(f,)``."""
         node = 0
@@ -161,9 +167,13 @@ def fit_classification_tree(
         none = np.full(1, -1, np.int64)
         return ClassificationTree(tuple(names), np.zeros(1), none, none, none, counts[None].astype(np.int64))
     # Imported here: predicting needs it not.
+    from sklearn import config_context
     from sklearn.tree import DecisionTreeClassifier
 
-    grown = DecisionTreeClassifier(max_depth=depth, random_state=seed).fit(features, clusters).tree_
+    # Checks would take longer than such a small tree.
+    with config_context(skip_parameter_validation=True, assume_finite=True):
+        classifier = DecisionTreeClassifier(max_depth=depth, random_state=seed)
+        grown = classifier.fit(np.float32(features), clusters, check_input=False).tree_
     inner = grown.children_left >= 0
     shares = grown.value[:, 0, :] * grown.weighted_n_node_samples[:, None]
     return ClassificationTree(
@@ -380,6 +390,9 @@ def _held_out_errors(
     labels = groupings(dissimilarities(training.correlations[np.ix_(~out, ~out)]), max(clusters))
     errors = np.zeros((len(clusters), len(depths)))
     for row, count in enumerate(clusters):
+        if row and clusters[row - 1] >= len(labels):
+            errors[row] = errors[row - 1]
+            continue
         clusters_of_kernels = labels[min(count, len(labels)) - 1]
         known = training.relative[~out], training.power_w[~out]
         models = fit_cluster_models(design, *known, clusters_of_kernels, logarithms=logarithms)
@@ -391,8 +404,9 @@ def _held_out_errors(
             squares += np.log(power_w[predicted] / training.power_w[out]) ** 2
             # Cells at which no training kernel ran are not predicted.
             known_cells = np.isfinite(squares)
-            if known_cells.any():
-                errors[row, column] = float(np.mean(squares[known_cells]))
+            errors[row, column:] = float(np.mean(squares[known_cells])) if known_cells.any() else 0.0
+            if tree.is_pure:
+                break
     return errors
 
 
