@@ -18,6 +18,7 @@ from crosscast.cli.app import command_line
 from crosscast.commands.compare import DIFFERS
 from crosscast.suite.registry import names
 from support.commands import Output
+from support.examples import one_in
 
 ROOT = Path(__file__).parents[2]
 SOURCE = Path(crosscast.__file__).parent
@@ -35,7 +36,7 @@ def every_command(before: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
                 yield from every_command((*before, name))
 
 
-@pytest.mark.parametrize("words", [(), *every_command()], ids=" ".join)
+@pytest.mark.parametrize("words", one_in(3, [((),), *((words,) for words in every_command())]), ids=" ".join)
 def test_help_fits_the_terminal(
     words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, capsys: Output
 ) -> None:

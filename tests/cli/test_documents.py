@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from crosscast.cli import main
-from crosscast.cli.app import command_line
 from crosscast.cluster.jobs import ORDERS
 from crosscast.cluster.placements import PLACEMENTS
+from support.commands import arguments_of, shared_command_line
 from support.examples import one_in
 
 ROOT = Path(__file__).parents[2]
@@ -38,12 +38,12 @@ def test_commands_are_understood(path: Path) -> None:
     for command in commands_in(path.read_text(encoding="utf-8")):
         words = [word for word in shlex.split(command)[1:] if word != "--help"]
         words = words[: words.index("--")] if "--" in words else words  # what follows is another program's
-        chain, apps, left = command_line().parse_commands(words)
+        chain, apps, left = shared_command_line().parse_commands(words)
         assert chain, command
         assert apps[-1].default_command or not left or left[0].startswith(("-", "...")), command
         options = {word.partition("=")[0] for word in words if word.startswith("--")} - set(chain)
         if apps[-1].default_command:
-            known = {name for each in apps[-1].assemble_argument_collection() for name in each.names}
+            known = {name for each in arguments_of(*chain) for name in each.names}
             assert options <= known | set(chain), command
 
 
@@ -60,7 +60,7 @@ def document() -> str:
 @pytest.mark.parametrize("option", ["--job-seconds", "--job-procs", "--job-source", "--gpu-applications"])
 def test_every_option_that_shapes_jobs_is_there(document: str, option: str) -> None:
     assert f"`{option} " in document
-    assert option in {each.name for each in command_line()["evaluate"]["jobs"].assemble_argument_collection()}
+    assert option in {each.name for each in arguments_of("evaluate", "jobs")}
 
 
 def test_every_placement_has_a_line_in_the_table(document: str) -> None:

@@ -17,7 +17,7 @@ from crosscast.cli.options import names_in
 from crosscast.commands.output import cache_folder, check_writable
 from crosscast.commands.status import warn_of
 from crosscast.errors import InputError
-from support.commands import Output
+from support.commands import Output, arguments_of, shared_command_line
 
 MOST_OPTIONS = 14
 
@@ -43,7 +43,7 @@ def commands(app: cyclopts.App, *before: str) -> Iterator[tuple[str, cyclopts.Ap
         yield from commands(command, *before, name)
 
 
-EVERY = dict(commands(listed.command_line()))
+EVERY = dict(commands(shared_command_line()))
 OF_QUESTIONS = ("train", "predict", "choose", "colocate", "evaluate", "reproduce", "report")
 COMMANDS = {name: command for name, command in EVERY.items() if name.split()[0] in OF_QUESTIONS}
 WITHOUT_TABLES = {
@@ -70,15 +70,14 @@ TAKE_A_LAUNCH = (
 )
 
 
-def options_of(command: cyclopts.App) -> set[str]:
-    arguments = command.assemble_argument_collection()
-    return {each.name for each in arguments if each.name.startswith("--")}
+def options_of(name: str) -> set[str]:
+    return {each.name for each in arguments_of(*name.split()) if each.name.startswith("--")}
 
 
-def listed_options(command: cyclopts.App) -> dict[str, set[str]]:
+def listed_options(name: str) -> dict[str, set[str]]:
     """Options that ``--help`` lists, by the name of their group."""
     found: dict[str, set[str]] = {}
-    for each in command.assemble_argument_collection():
+    for each in arguments_of(*name.split()):
         if each.show and each.name.startswith("--"):
             found.setdefault(str(each.parameter.group), set()).add(each.name)
     return found
@@ -96,7 +95,7 @@ def parameters_of(function: Callable[..., int | None]) -> list[tuple[str, object
 
 
 def test_the_list_of_commands_says_what_each_says_of_itself() -> None:
-    app = listed.command_line()
+    app = shared_command_line()
     own = {name: app[name].help.split("\n\n")[0].replace("\n", " ") for name in listed.COMMANDS}
     assert {name: text for name, (_, text) in listed.COMMANDS.items()} == own
 
@@ -116,12 +115,12 @@ def test_there_is_a_command_for_each_question() -> None:
 
 @pytest.mark.parametrize("name", EVERY)
 def test_no_command_lists_too_many_options(name: str) -> None:
-    assert all(len(names) <= MOST_OPTIONS for names in listed_options(EVERY[name]).values())
+    assert all(len(names) <= MOST_OPTIONS for names in listed_options(name).values())
 
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_each_answer_can_be_json(name: str) -> None:
-    assert "--json" in options_of(COMMANDS[name])
+    assert "--json" in options_of(name)
 
 
 def test_all_that_take_a_launch_take_the_same_options() -> None:
@@ -133,8 +132,8 @@ def test_all_that_take_a_launch_take_the_same_options() -> None:
     assert {"--shared", "-D", "--option", "--std", "--offset", "--seed", "--kernel"} < words
     taking = {
         name
-        for name, command in EVERY.items()
-        if words <= {option for each in command.assemble_argument_collection() for option in each.names}
+        for name in EVERY
+        if words <= {option for each in arguments_of(*name.split()) for option in each.names}
     }
     assert taking == set(TAKE_A_LAUNCH)
 
@@ -145,7 +144,7 @@ def takes_a_launch(*, launch: OfLaunch = LAUNCH) -> None:
 
 @pytest.mark.parametrize("name", [name for name in EVERY if not name.startswith("dataset import")])
 def test_each_command_that_prints_tables_writes_them_as_a_page(name: str) -> None:
-    assert ("--html" in options_of(EVERY[name])) == (name not in WITHOUT_TABLES)
+    assert ("--html" in options_of(name)) == (name not in WITHOUT_TABLES)
 
 
 @pytest.mark.parametrize(

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
+import cyclopts
 import pytest
 
 from crosscast.cli import main
+from crosscast.cli.app import command_line
 from crosscast.data.dataset import Dataset, write_dataset
 
 Output = pytest.CaptureFixture[str]
@@ -47,6 +50,19 @@ class Command:
         assert not captured.out
         assert captured.err.count("\n") == 1
         return captured.err.removeprefix("crosscast: ").rstrip()
+
+
+@cache
+def shared_command_line() -> cyclopts.App:
+    """The command line, made once for all tests that read what it takes."""
+    return command_line()
+
+
+@cache
+def arguments_of(*words: str) -> tuple[cyclopts.Argument, ...]:
+    """What a command takes."""
+    _, apps, _ = shared_command_line().parse_commands(list(words))
+    return tuple(apps[-1].assemble_argument_collection())
 
 
 def written(dataset: Dataset, factory: pytest.TempPathFactory, name: str = "dataset") -> Path:
