@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, settings
 import crosscast
 from crosscast.prediction.time.data import Grid, grid_of
 from crosscast.profile import METRICS, Profile
+from support import compile_cache
 from support.examples import FAST_EXAMPLES
 from support.grids import lawful_grid, noisy_grid
 
@@ -23,6 +24,13 @@ settings.load_profile("fast")
 
 # Tens of thousands of collected cases live until the end: the collector of garbage need not pass over them.
 gc.disable()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if config.getoption("--hypothesis-profile") != "full":
+        compile_cache.install(pytest.MonkeyPatch())
+        if not hasattr(config, "workerinput"):
+            compile_cache.prune()
 
 
 def pytest_collection_finish() -> None:
