@@ -70,6 +70,7 @@ def test_relative_performance_of_the_bundled_data() -> None:
     check_relative(bundled_dataset(), json.loads(path.read_text()))
 
 
+@pytest.mark.system
 def test_relative_performance_of_aiwc_2018() -> None:
     check_relative(published("aiwc2018", "aiwc2018"), golden("relative_aiwc.json"))
 

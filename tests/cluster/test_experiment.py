@@ -359,11 +359,13 @@ def placed(types: JobTypes, machines: list[Machine]) -> dict[str, PlacementSumma
     return {each.placement: each for each in found.results}
 
 
+@pytest.mark.system
 def test_all_kernels_at_all_sizes_are_types_of_jobs(types: JobTypes) -> None:
     assert len(types) == 3 * 104
     assert len(types.devices) == 15
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("nodes", [None, 1354])
 def test_in_a_batch_a_model_beats_users_and_is_near_exact_times_though_it_sees_no_counter(
     types: JobTypes, machines: list[Machine], nodes: int | None
@@ -376,6 +378,7 @@ def test_in_a_batch_a_model_beats_users_and_is_near_exact_times_though_it_sees_n
     assert model.on_fastest < 0.5
 
 
+@pytest.mark.system
 def test_with_slow_cpus_and_fast_gpus_exact_times_themselves_lose_to_users_unless_it_waits(
     types: JobTypes, machines: list[Machine]
 ) -> None:

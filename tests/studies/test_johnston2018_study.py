@@ -360,11 +360,13 @@ def published_headline(published_runs: KernelRuns) -> Headline:
     return headline(published_runs, trees=100, seed=0)
 
 
+@pytest.mark.system
 def test_the_features_are_the_papers(published_runs: KernelRuns) -> None:
     assert len(published_runs) == 64060
     assert published_runs.rows().features.shape == (1560, 32)
 
 
+@pytest.mark.system
 def test_the_headline_is_the_papers(published_headline: Headline) -> None:
     found = published_headline
     assert found.forest.relative_log_cells == pytest.approx(RELATIVE_LOG, abs=0.003)
@@ -373,6 +375,7 @@ def test_the_headline_is_the_papers(published_headline: Headline) -> None:
     assert found.worst_kernel == WORST_KERNEL
 
 
+@pytest.mark.system
 def test_in_real_time_the_lookup_table_is_better_and_both_err_more(published_headline: Headline) -> None:
     found = published_headline
     assert found.lookup.relative_log_cells < found.forest.relative_log_cells
@@ -380,6 +383,7 @@ def test_in_real_time_the_lookup_table_is_better_and_both_err_more(published_hea
     assert found.forest.mape_cells > 4 * found.forest.relative_log_cells
 
 
+@pytest.mark.system
 def test_errors_out_of_the_bag_are_those_of_ranger(published_runs: KernelRuns) -> None:
     # ranger 0.14.1 on these rows, 40 trees, min.node.size 9, respect.unordered.factors = "order".
     ranger = {32: 0.0411, 30: 0.0461, 10: 0.325}
@@ -388,12 +392,14 @@ def test_errors_out_of_the_bag_are_those_of_ranger(published_runs: KernelRuns) -
         assert surface.error(40, tried, 9) == pytest.approx(error, rel=0.1)
 
 
+@pytest.mark.system
 def test_a_kernel_left_out_errs_much_more_than_table_three_says(published_runs: KernelRuns) -> None:
     row, paper = leave_kernel_out(published_runs, kernel="csr", grown=15, steps=4, seed=0), table_3()["csr"]
     assert 100 * row.oob_error == pytest.approx(paper.error_percent, abs=0.6)
     assert row.median_ape > 0.4
 
 
+@pytest.mark.system
 def test_figure_three_falls_as_published_and_not_corrected(published_runs: KernelRuns) -> None:
     for count in (10, 30):
         row = learn(published_runs, kernels=count, samples=4, trees=6, seed=0)
@@ -402,6 +408,7 @@ def test_figure_three_falls_as_published_and_not_corrected(published_runs: Kerne
     assert row.mae_corrected > row.mae_published + 0.2
 
 
+@pytest.mark.system
 def test_energy_is_known_where_the_cell_is_and_not_elsewhere(published_runs: KernelRuns) -> None:
     row = energy(published_runs, trees=60, seed=0)
     assert row is not None

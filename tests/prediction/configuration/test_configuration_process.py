@@ -359,6 +359,7 @@ def covered(forecast: Quantity, true: Reals, cells: Flags) -> Flags:
     return inside[cells]
 
 
+@pytest.mark.system
 def test_programs_that_were_left_out_are_forecast_as_well_as_measured(surfaces: Surfaces) -> None:
     # Each of all 15 left out alone: 0.086 of time and 0.029 of power; 0.89 and 0.90 of 0.90 are covered.
     samples = samples_of(surfaces)
