@@ -44,6 +44,7 @@ from crosscast.data.table import (
 from crosscast.data.views import CONFIGURED, JOINED
 from crosscast.errors import EnvironmentFault, InputError
 from crosscast.profile import METRICS
+from support.examples import one_in
 
 SCHEMA = Schema(
     "things",
@@ -318,7 +319,8 @@ def test_a_file_that_was_cut_off_is_named(tmp_path: Path) -> None:
             read_table(path, SCHEMA_PARQUET)
 
 
-def test_no_flipped_bit_is_read_as_other_data(tmp_path: Path) -> None:
+@pytest.mark.parametrize("first", one_in(2, [0, 3]))
+def test_no_flipped_bit_is_read_as_other_data(tmp_path: Path, first: int) -> None:
     path = tmp_path / "t.parquet"
     schema = Schema("things", 1, COLUMNS[:3], key=("name",))
     table = table_of(schema, [{"name": f"n{n}", "settings": {"a": n}, "count": n * n} for n in range(20)])
@@ -326,15 +328,14 @@ def test_no_flipped_bit_is_read_as_other_data(tmp_path: Path) -> None:
     content = path.read_bytes()
     refused = 0
     for place in range(len(content)):
-        for bit in (place % 8, (place + 3) % 8):
-            damaged = bytearray(content)
-            damaged[place] ^= 1 << bit
-            path.write_bytes(damaged)
-            try:
-                assert read_table(path, schema).equals(table), (place, bit)
-            except InputError:
-                refused += 1
-    assert refused > len(content)
+        damaged = bytearray(content)
+        damaged[place] ^= 1 << (place + first) % 8
+        path.write_bytes(damaged)
+        try:
+            assert read_table(path, schema).equals(table), place
+        except InputError:
+            refused += 1
+    assert refused > len(content) / 2
 
 
 def test_a_file_that_lost_rows_is_named(tmp_path: Path) -> None:

@@ -67,7 +67,7 @@ def test_the_program_sees_nothing_of_it(mode: str, way: str, tmp_path: Path) -> 
 MODES = ["add", "values", "parts", "binary", "again", "three", "image", "mapped", "out_of_order", "threads"]
 
 
-@pytest.mark.parametrize("mode", one_in(3, MODES))
+@pytest.mark.parametrize("mode", one_in(5, MODES))
 def test_what_is_run_again_leaves_the_same_memory(mode: str, tmp_path: Path) -> None:
     trace, printed = recorded(mode, tmp_path / "trace", select="all")
     assert printed == output_of(mode) != ""
