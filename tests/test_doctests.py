@@ -2,19 +2,18 @@
 
 import doctest
 import importlib
-import pkgutil
 
 import pytest
 
-import crosscast
+from support.sources import PATHS, ROOT
 
-MODULES = [
-    module.name
-    for module in pkgutil.walk_packages(crosscast.__path__, "crosscast.")
-    if not module.name.endswith("__main__")
+WITH_EXAMPLES = [
+    ".".join(path.relative_to(ROOT.parent).with_suffix("").parts).removesuffix(".__init__")
+    for path in PATHS
+    if ">>> " in path.read_text(encoding="utf-8")
 ]
 
 
-@pytest.mark.parametrize("name", MODULES)
+@pytest.mark.parametrize("name", WITH_EXAMPLES)
 def test_docstring_examples_hold(name: str) -> None:
     assert doctest.testmod(importlib.import_module(name)).failed == 0

@@ -1,17 +1,12 @@
 """Imports go down the layers of the house only, and never in a circle."""
 
-import ast
 import re
-from collections.abc import Iterator
-from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
 
-import crosscast
-
-ROOT = Path(crosscast.__file__).parent
+from support.sources import PATHS, ROOT, source_of
 
 LAYERS = {
     "arrays": 0,
@@ -52,30 +47,19 @@ def module_name(path: Path) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-MODULES = {module_name(path): path for path in sorted(ROOT.rglob("*.py"))}
+MODULES = {module_name(path): path for path in PATHS}
 
 
-def imported(node: ast.AST, with_types: bool) -> Iterator[str]:
-    """Modules of the package that a tree imports; with those for type checkers only, or without."""
-    if not with_types and isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test):
-        return
-    if isinstance(node, ast.Import):
-        yield from (alias.name for alias in node.names if alias.name in MODULES)
-    elif isinstance(node, ast.ImportFrom) and node.module in MODULES:
-        names = [f"{node.module}.{alias.name}" for alias in node.names]
-        yield from (name if name in MODULES else str(node.module) for name in names)
-    for child in ast.iter_child_nodes(node):
-        yield from imported(child, with_types)
-
-
-@cache
-def tree_of(module: str) -> ast.Module:
-    return ast.parse(MODULES[module].read_text(encoding="utf-8"))
-
-
-@cache
 def imports_of(module: str, with_types: bool) -> set[str]:
-    return set(imported(tree_of(module), with_types)) - {module}
+    """Modules of the package that one imports; with those for type checkers only, or without."""
+    every = [
+        each
+        for each in source_of(MODULES[module]).imports
+        if each.module in MODULES and (with_types or not each.is_for_types)
+    ]
+    plain = {each.module for each in every if not each.names}
+    named = {(each.module, f"{each.module}.{name}") for each in every for name in each.names}
+    return (plain | {whole if whole in MODULES else own for own, whole in named}) - {module}
 
 
 def room(module: str) -> str:
@@ -121,13 +105,11 @@ def test_the_engine_runs_kernels_without_what_instruments_them() -> None:
 
 
 def test_imports_are_absolute() -> None:
-    relative = [
+    assert not [
         module
-        for module in MODULES
-        for node in ast.walk(tree_of(module))
-        if isinstance(node, ast.ImportFrom) and node.level
+        for module, path in MODULES.items()
+        if any(each.is_relative for each in source_of(path).imports)
     ]
-    assert not relative
 
 
 def test_no_module_is_a_box_for_everything() -> None:
@@ -137,24 +119,18 @@ def test_no_module_is_a_box_for_everything() -> None:
 
 def test_a_name_of_a_class_means_one_thing() -> None:
     modules: dict[str, list[str]] = {}
-    for module in MODULES:
-        for node in tree_of(module).body:
-            if isinstance(node, ast.ClassDef):
-                modules.setdefault(node.name, []).append(module)
+    for module, path in MODULES.items():
+        for name in source_of(path).classes:
+            modules.setdefault(name, []).append(module)
     assert not {name: every for name, every in modules.items() if len(every) > 1}
 
 
 def test_no_except_catches_everything() -> None:
     broad = [
-        f"{module}:{node.lineno}"
-        for module in MODULES
-        for node in ast.walk(tree_of(module))
-        if isinstance(node, ast.ExceptHandler)
-        and (
-            node.type is None
-            or "'Exception'" in ast.dump(node.type)
-            or "'BaseException'" in ast.dump(node.type)
-        )
+        f"{module}:{line}"
+        for module, path in MODULES.items()
+        for line, types in source_of(path).handlers
+        if not types or "'Exception'" in types or "'BaseException'" in types
     ]
     assert not broad
 

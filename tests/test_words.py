@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import ast
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from support.sources import PATHS, source_of
+
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
-MODULES = sorted((ROOT / "src").rglob("*.py"))
 
 INSTEAD = {
     r"hangs? together": "are correlated",
@@ -38,10 +38,9 @@ def lines_of_documents() -> Iterator[tuple[str, str]]:
 
 def docstrings() -> Iterator[tuple[str, str]]:
     """Docstrings, those of commands with their help, too, and texts that stand alone below a constant."""
-    for path in MODULES:
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
-                yield f"{path.relative_to(ROOT)}, line {node.lineno}", " ".join(str(node.value.value).split())
+    for path in PATHS:
+        for line, text in source_of(path).texts:
+            yield f"{path.relative_to(ROOT)}, line {line}", " ".join(text.split())
 
 
 TEXTS = (lines_of_documents, docstrings)
@@ -68,10 +67,9 @@ def test_docstrings_begin_with_what_they_describe() -> None:
 
 def test_variables_are_named_after_what_they_hold() -> None:
     named = [
-        f"{path.relative_to(ROOT)}, line {node.lineno}: {name}"
-        for path in MODULES
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-        for name in [node.arg if isinstance(node, ast.arg) else getattr(node, "id", None)]
-        if isinstance(node, ast.arg | ast.Name) and name in NO_NAMES
+        f"{path.relative_to(ROOT)}, line {line}: {name}"
+        for path in PATHS
+        for line, name in source_of(path).names
+        if name in NO_NAMES
     ]
     assert not named, "\n".join(named)

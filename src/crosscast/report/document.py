@@ -279,6 +279,8 @@ def require_jinja2() -> ModuleType:
 
 def visible(text: str) -> str:
     """Replace characters that cannot be shown, such as control and bidirectional ones."""
+    if text.replace("\n", "").isprintable():
+        return text
     return "".join(char if char.isprintable() or char == "\n" else "\ufffd" for char in text)
 
 
