@@ -31,6 +31,7 @@ import numpy.typing as npt
 from crosscast.arrays import AnyArray, Arrays, Flags, Integers
 from crosscast.errors import EnvironmentFault, InputError, MissingExtraError
 from crosscast.evaluation.keep import AnswerCache, digest
+from crosscast.prediction.threads import single_threaded
 
 MOST_SEED = 2**32 - 1
 """The largest seed of scikit-learn."""
@@ -377,14 +378,12 @@ def _answers(task: Task[Data], data: Data, queries: Sequence[int]) -> tuple[list
 def one_thread(what: str) -> AbstractContextManager[object]:
     """Limit linear algebra to one thread, as the order of sums changes last digits."""
     try:
-        # The first two load the libraries that are limited.
+        # These load the libraries that are limited.
         import scipy.linalg  # noqa: F401
         import sklearn.utils  # noqa: F401
-        from threadpoolctl import threadpool_limits
     except ImportError as error:
         raise MissingExtraError("train", what) from error
-    limits: AbstractContextManager[object] = threadpool_limits(1)
-    return limits
+    return single_threaded(what)
 
 
 def _bind(parent: int, in_main: bool) -> None:

@@ -37,6 +37,7 @@ from crosscast.prediction.corun.moolchandani2022 import Published
 from crosscast.prediction.corun.moolchandani2022_features import count_known
 from crosscast.prediction.corun.training import applications_in
 from crosscast.prediction.corun.translation import LOGARITHMIC, PLAIN, Form, TimeLine
+from crosscast.prediction.threads import single_threaded
 from crosscast.results import Tabular
 from crosscast.studies.moolchandani2022_features import (
     PUBLISHED_COUNT,
@@ -171,9 +172,8 @@ def _k_means(scaled: Reals, seed: int) -> tuple[Integers, Reals, dict[int, float
     with importing("train", "clustering"):
         from sklearn.cluster import KMeans
         from sklearn.metrics import silhouette_samples
-        from threadpoolctl import threadpool_limits
     labels, silhouettes, scores = {}, {}, {}
-    with threadpool_limits(1):
+    with single_threaded():
         for count in CLUSTER_COUNTS:
             labels[count] = KMeans(count, n_init=10, random_state=seed % 2**31).fit_predict(scaled)
             silhouettes[count] = silhouette_samples(scaled, labels[count])

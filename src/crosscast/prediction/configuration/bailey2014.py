@@ -25,6 +25,7 @@ from crosscast.prediction.configuration.data import (
 )
 from crosscast.prediction.configuration.features import Design, SampleFeatures, TrainingRuns, design_of
 from crosscast.prediction.serialization import Array, Stored
+from crosscast.prediction.threads import single_threaded
 
 _SAME = 1e-9
 
@@ -440,13 +441,10 @@ class PublishedModel:
 
     def fit(self, surfaces: Surfaces, samples: Sequence[int], seed: int = 0) -> PublishedPredictor:
         """Group the kernels that ran at all samples; fit each group's models and the tree."""
-        # Imported here: predicting needs it not.
-        from threadpoolctl import threadpool_limits
-
         runs = TrainingRuns.of(surfaces, samples)
         features, log = runs.features, self.logarithms
         # Synchronizing BLAS threads takes longer than these small matrices do.
-        with threadpool_limits(1):
+        with single_threaded():
             training = Training.of(runs)
             labels = groupings(dissimilarities(training.correlations), self.clusters or _MOST_CLUSTERS)
             counts = tuple(range(1, len(labels) + 1)) if self.clusters is None else (len(labels),)

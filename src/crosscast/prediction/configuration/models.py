@@ -25,6 +25,7 @@ from crosscast.prediction.configuration.data import (
 )
 from crosscast.prediction.configuration.features import SampleFeatures, TrainingRuns, design_of
 from crosscast.prediction.configuration.process import ProcessModel
+from crosscast.prediction.threads import single_threaded
 
 DEFAULT_MODEL = "model"
 
@@ -77,12 +78,9 @@ class Baseline:
 
     def fit(self, surfaces: Surfaces, samples: Sequence[int], seed: int = 0) -> BaselinePredictor:
         """Fit to the kernels that ran at all samples; the seed is of models that draw runs."""
-        # Imported here: predicting needs it not.
-        from threadpoolctl import threadpool_limits
-
         runs = TrainingRuns.of(surfaces, samples)
         # Synchronizing BLAS threads takes longer than these small matrices do.
-        with threadpool_limits(1):
+        with single_threaded():
             time, power = (
                 self.learn(runs, np.log(values / values[:, runs.scaled_from]), [seed, number])
                 for number, values in enumerate((runs.surfaces.time_s, runs.surfaces.power_w))

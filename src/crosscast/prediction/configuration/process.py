@@ -30,6 +30,7 @@ from crosscast.prediction.configuration.gaussian_process import (
     sum_of_parts,
 )
 from crosscast.prediction.serialization import Array, Nested, Stored
+from crosscast.prediction.threads import single_threaded
 
 TIME = "time"
 TOTAL = "power"
@@ -268,9 +269,6 @@ class ProcessModel:
 
     def fit(self, surfaces: Surfaces, samples: Sequence[int], seed: int = 0) -> ProcessPredictor:
         """Fit to the kernels that ran at all samples."""
-        # Imported here: predicting needs it not.
-        from threadpoolctl import threadpool_limits
-
         count = len(surfaces.space)
         if len(set(samples)) < len(samples) or not all(0 <= each < count for each in samples):
             named = ", ".join(map(str, samples))
@@ -283,7 +281,7 @@ class ProcessModel:
             expected, found = "at least 2 programs that ran at all samples", ", ".join(programs)
             raise InputError.of(where=surfaces.label, expected=expected, found=found)
         # Synchronizing BLAS threads takes longer than these small matrices do.
-        with threadpool_limits(1):
+        with single_threaded():
             fitted = _Training.of(training_runs, tuple(samples)).fitted(seed)
             if TOTAL not in fitted.names:
                 without_domains = TrainingRuns.of(replace(training_runs.surfaces, domains={}), samples)

@@ -26,6 +26,7 @@ from crosscast.prediction.corun.moolchandani2022_features import (
     unknown_features,
 )
 from crosscast.prediction.serialization import Array, Nested, Stored
+from crosscast.prediction.threads import single_threaded
 from crosscast.prediction.trees import (
     Trees,
     constant,
@@ -169,9 +170,8 @@ def fit_regressor(kind: str, rows: Reals, target: Reals, seed: int, *, depth: in
     span = float(target.max()) - low or 1.0
     fitted = estimator(kind, seed, depth)
     from sklearn.exceptions import ConvergenceWarning
-    from threadpoolctl import threadpool_limits
 
-    with threadpool_limits(1), warnings.catch_warnings():
+    with single_threaded(), warnings.catch_warnings():
         # The table has a perceptron with the default number of rounds, converged or not.
         warnings.simplefilter("ignore", ConvergenceWarning)
         fitted.fit(rows, (target - low) / span)

@@ -11,12 +11,13 @@ import numpy as np
 
 from crosscast.arrays import Flags, Integers, Reals
 from crosscast.data.corun import CoRuns, IsolatedRun, MeasuredMix
-from crosscast.errors import InputError, importing
+from crosscast.errors import InputError
 from crosscast.prediction.corun.forecast import CoRunModel, CoRunPrediction, CoRunPredictor, Mix
 from crosscast.prediction.corun.mix_times import mix_times
 from crosscast.prediction.corun.slowdowns import MixSlowdowns, SlowdownProcess
 from crosscast.prediction.corun.training import Hyperparameters, applications_in, fit_slowdowns
 from crosscast.prediction.serialization import Array, Stored
+from crosscast.prediction.threads import single_threaded
 
 _FEW = 64
 """Number of subsets of mixes up to which all are predicted at once, as one takes nearly as long."""
@@ -193,12 +194,8 @@ class Process(CoRunModel):
         if len(slowed) < 3:
             expected = "at least 3 mixes with slowdowns to learn from"
             raise InputError.of(where=co_runs.label, expected=expected, found=len(slowed))
-        # Imported here: predicting needs it not.
-        with importing("train", "fitting a model"):
-            from threadpoolctl import threadpool_limits
-
         # Synchronizing BLAS threads takes longer than these small matrices do.
-        with threadpool_limits(1):
+        with single_threaded():
             process = fit_slowdowns(slowed, seed, trees=self.trees, known=self.hyperparameters)
         factor = _time_factor(process, slowed)
         return CoRunProcessPredictor(process, fit_feasibility(sound), fit_power(sound), factor)

@@ -17,6 +17,7 @@ from crosscast.prediction.relative.features import (
     fit_features,
 )
 from crosscast.prediction.serialization import Array, Nested, Stored
+from crosscast.prediction.threads import single_threaded
 from crosscast.prediction.trees import trees_of_forest
 
 
@@ -72,11 +73,10 @@ class PublishedLinear:
         """Fit the regression; nothing is random."""
         with importing("train", "fitting a model"):
             from sklearn.linear_model import LinearRegression
-            from threadpoolctl import threadpool_limits
         check_runs(self.name, vectors)
         features, vector = fit_features(vectors.observations, fill=True), vectors.vector
         # The order of sums changes last digits.
-        with threadpool_limits(1):
+        with single_threaded():
             model = LinearRegression().fit(features.transform(vectors.observations), vector)
         # In the order in which it is stored, for the same reason.
         slopes = np.ascontiguousarray(np.asarray(model.coef_, dtype=np.float64).T)

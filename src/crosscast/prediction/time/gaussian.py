@@ -28,6 +28,7 @@ from crosscast.prediction.intervals import (
     factor_at,
 )
 from crosscast.prediction.serialization import NOT_STORED, Array, Stored
+from crosscast.prediction.threads import single_threaded
 from crosscast.prediction.time.data import Grid, ProfileBatch, application_weights, device_groups
 from crosscast.prediction.time.forecast import Model, PointModel, PointPredictor, TimeForecast
 from crosscast.prediction.time.unseen import UnseenDevices, enough_devices, fit_unseen
@@ -394,10 +395,7 @@ class Gaussian(Model):
 
     def fit(self, grid: Grid, seed: int) -> GaussianPredictor:
         """Fit the point model without each application in turn, and to all of them."""
-        # Imported here and below: predicting needs it not.
-        from threadpoolctl import threadpool_limits
-
-        with threadpool_limits(1):
+        with single_threaded():
             unseen = fit_unseen(grid, seed) if enough_devices(grid) else None
         return self.fit_with_errors(grid, seed, unseen)[0]
 
@@ -412,10 +410,8 @@ class Gaussian(Model):
 
         The errors are computed where they are not given.
         """
-        from threadpoolctl import threadpool_limits
-
         # Synchronizing BLAS threads takes longer than these small matrices do.
-        with threadpool_limits(1):
+        with single_threaded():
             if errors is None:
                 errors = out_of_fold_residuals(self.refitted, grid, seed)
             point = self.point.fit(grid, seed)

@@ -16,6 +16,7 @@ import numpy as np
 from crosscast.arrays import Flags, Reals
 from crosscast.errors import InputError, importing
 from crosscast.prediction.serialization import Array, Nested, Stored
+from crosscast.prediction.threads import single_threaded
 from crosscast.prediction.time.combined import Combined
 from crosscast.prediction.time.data import Grid, ProfileBatch, application_weights, impute
 from crosscast.prediction.time.gaussian import Gaussian
@@ -351,7 +352,6 @@ class Boosting:
     ) -> Trees:
         with importing("train", "fitting a model"):
             from sklearn.ensemble import HistGradientBoostingRegressor
-            from threadpoolctl import threadpool_limits
 
         model = HistGradientBoostingRegressor(
             max_iter=self.rounds,
@@ -364,7 +364,7 @@ class Boosting:
             random_state=seed,
         )
         # With some hundred rows, synchronizing threads takes longer than their work.
-        with threadpool_limits(1):
+        with single_threaded():
             model.fit(parts.rows[:, columns], target, sample_weight=parts.weights)
         return trees_of_boosting(model).with_columns(columns)
 

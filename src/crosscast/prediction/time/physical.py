@@ -18,6 +18,7 @@ from crosscast.arrays import Flags, Integers, Reals
 from crosscast.device import Device
 from crosscast.errors import InputError
 from crosscast.prediction.serialization import Array, Stored
+from crosscast.prediction.threads import single_threaded
 from crosscast.prediction.time.data import Grid, ProfileBatch, application_weights, device_groups
 
 _ENTROPIES = (
@@ -225,7 +226,6 @@ def fit_coefficients(
     """
     # Imported here: predicting needs no SciPy.
     from scipy.optimize import minimize
-    from threadpoolctl import threadpool_limits
 
     start = _start(data)
     t, d = len(start), len(data.groups)
@@ -269,7 +269,7 @@ def fit_coefficients(
         overall = np.mean([terms[:, group].mean(axis=1) for group in groups], axis=0)
     first = np.concatenate([overall, terms.ravel(), strengths])
     # Synchronizing BLAS threads takes longer than these small vectors do.
-    with threadpool_limits(1):
+    with single_threaded():
         best = minimize(loss, first, jac=True, method="L-BFGS-B", options={"maxiter": _STEPS})
     _, terms, strengths = split(best.x)
     return terms, strengths
