@@ -57,5 +57,5 @@ def source_of(path: Path) -> Source:
             case ast.If():
                 typed = typed or "TYPE_CHECKING" in ast.dump(node.test)
         pending += [(child, typed) for child in ast.iter_child_nodes(node)]
-    classes = [node.name for node in tree.body if isinstance(node, ast.ClassDef)]
-    return Source(*map(tuple, (imports, handlers, classes, texts, names)))
+    classes = tuple(node.name for node in tree.body if isinstance(node, ast.ClassDef))
+    return Source(tuple(imports), tuple(handlers), classes, tuple(texts), tuple(names))
