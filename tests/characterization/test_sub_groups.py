@@ -321,6 +321,25 @@ def test_sampled_lines_tell_what_all_lines_would() -> None:
     assert found["16384"] == pytest.approx(expected, rel=2 * reuse["error"])
 
 
+def test_a_cache_that_holds_all_lines_misses_each_once_however_few_are_sampled() -> None:
+    """A short list that is walked often: more touches of a line than are kept of all of them."""
+    source = """kernel void walk(global const int *next, global const float *v, global float *sum, int n) {
+        int at = get_global_id(0); float s = 0;
+        for (int k = 0; k < n; k++) { s += v[at]; at = next[at]; }
+        sum[get_global_id(0)] = s; }"""
+    order = np.random.default_rng(4).permutation(4096).astype(np.int32)
+    following = np.empty_like(order)
+    following[order] = np.roll(order, -1)
+    args = (following, np.ones(4096, np.float32), np.zeros(64, np.float32), np.int32(10_000))
+    reuse = run.characterize_launch(
+        Launch(Kernel.from_source(source, "walk"), (64,), (16,), args), options=run.Options()
+    ).launch["reuse"]
+    assert reuse["rate"] < 0.01
+    for sizes in reuse["bytes"]["64"].values():
+        assert sizes["first"] == 2 * 4 * 4096 + 4 * 64  # Lines that are written only are not fetched
+        assert {sizes[str(1 << bits)] for bits in range(16, 27)} == {sizes["first"]}
+
+
 # -- what the reference does not interpret
 
 _OTHERS = """

@@ -94,6 +94,32 @@ def test_functions_of_a_library_take_what_exp_was_measured_to_take(steps: float)
     assert seconds / plain == pytest.approx((2e8 + 1e8 * steps / 8) / 3e8)
 
 
+@given(steps=st.integers(10**4, 10**7), bits=st.integers(12, 26))
+def test_loads_that_depend_on_each_other_take_the_latency_of_the_cache_that_has_them(
+    steps: int, bits: int
+) -> None:
+    """A list in random order, walked by one work-item: 2 ns a step in the first cache, 80 ns in memory."""
+    misses = np.array(
+        [64.0 * steps * max(0.0, 1 - (1 << size) / (1 << bits)) for size in [*range(14, 27), 60]]
+    )
+    one = np.ones(1)
+    walk = replace(
+        work_of([stream(1 << 12)]),
+        **dict.fromkeys(("items", "groups", "group_items"), one),
+        path=3.0 * steps * one,
+        longest=8.0 * steps * one,
+        code=20 * one,
+        path_loads=steps * one,
+        item_accesses=steps * one,
+        behind=np.tile(misses, (1, 3, 1)),
+    )
+    i7 = device_named("i7-6700k")
+    ns = 1e9 * terms(walk, sheets_of([i7]))[0, 0, TERMS.index("latency")] / steps
+    assert 1 < ns < 110
+    assert (ns < 2.1) == (1 << bits <= i7.numbers["l1_bytes"])
+    assert (ns > 50) == (1 << bits > 2 * i7.numbers["l3_bytes"])
+
+
 @pytest.mark.parametrize("registers", [200, 300, 400])
 def test_values_that_a_loop_carries_spill_beyond_256_registers(work: Work, registers: int) -> None:
     spills = TERMS.index("spills")

@@ -133,7 +133,8 @@ class SubGroupCounts:
         """Return the bytes that reach memory behind caches, by line size, concurrent groups, and cache size.
 
         Sampled lines are scaled to all of them: `distinct`, by size. The few lines that are accessed too
-        often to be sampled stay in every cache: the distinct bytes read and written are `moved` once.
+        often to be sampled stay in every cache: the distinct bytes read and written are `moved` once. A
+        cache that holds all lines misses each once, however few were sampled.
         """
         rate, *rest = self.reuse
         lines: dict[str, dict[str, dict[str, int]]] = {"128": {}, "64": {}}
@@ -143,6 +144,8 @@ class SubGroupCounts:
                 sampled_lines, first, *sizes = rest[start : start + 2 + len(_CACHES)]
                 if distinct[line] and not sampled_lines:
                     first, *sizes = [sum(-(-nbytes // int(line)) for nbytes in moved)] * (1 + len(_CACHES))
+                held = distinct[line] * int(line)
+                sizes = [first if size >= held else n for size, n in zip(_CACHES, sizes, strict=True)]
                 weight = int(line) * (
                     1 if rate == 1 or not sampled_lines else max(distinct[line] / sampled_lines, 1)
                 )

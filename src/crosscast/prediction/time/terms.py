@@ -84,6 +84,8 @@ _MOST_AT_ONCE = 4.0
 # their addresses and the two halves of multiply-adds, twice the number after that.
 _MOST_UNROLLED = 16384.0 / 2
 _CHAIN_CLOCKS, _INTEGER_STEP = 4.0, 0.4  # Latency of a multiply-add; of integers over that
+# Latencies of loads of a CPU: of its first cache; of the second, the last and memory beyond the one before
+_LOAD_CLOCKS, _OWN_LOAD_CLOCKS, _SHARED_LOAD_CLOCKS, _MEMORY_S = 5.0, 9.0, 30.0, 80e-9
 _LOOPS, _SCALAR_ISSUE = 2.0, 2.0
 _TINY = 1e-15
 
@@ -314,13 +316,31 @@ def _other_issue(sheets: Sheets, lanes: Reals) -> Reals:
 def _cpu_chains(work: Work, sheets: Sheets) -> Reals:
     """Total clocks of the dependency chains in loops of a CPU's work-items, one item after another.
 
-    Chains of real operations take the measured latency; those of integers less.
+    Chains of real operations take the measured latency; those of integers less. A load whose address
+    depends on another load waits for the nearest cache that has its line.
     """
     real = work.operations_real + work.operations_fp64
     of_reals = np.minimum(1.0, 4.0 * real / np.maximum(real + work.operations + work.products, 1.0))
     step = (of_reals + (1 - of_reals) * _INTEGER_STEP)[:, None] / sheets.chain
-    clocks = np.where(_loops(work), (work.items * work.path)[:, None] * step, 0.0)
-    return np.nan_to_num(clocks)
+    of_item = np.nan_to_num(work.path[:, None] * step) + work.path_loads[:, None] * _load_clocks(work, sheets)
+    clocks: Reals = np.where(_loops(work), work.items[:, None] * of_item, 0.0)
+    return clocks
+
+
+def _load_clocks(work: Work, sheets: Sheets) -> Reals:
+    """Mean clocks from the address to the value of a load of a CPU's thread, ``(n, d)``."""
+    lines = np.maximum(work.items * work.item_accesses, 1.0)[:, None] * _LINE_BYTES
+    alone = np.ones((len(work), len(sheets.gpu)))
+    own = np.full(len(sheets.gpu), _OWN_CACHE_BYTES)
+    caches = (
+        (sheets.l1, _OWN_LOAD_CLOCKS),
+        (own, _SHARED_LOAD_CLOCKS),
+        (sheets.last_cache, _MEMORY_S * sheets.clock),
+    )
+    clocks = np.full(alone.shape, _LOAD_CLOCKS)
+    for cache, beyond in caches:
+        clocks = clocks + beyond * np.minimum(bytes_behind(work, cache, alone) / lines, 1.0)
+    return clocks
 
 
 def _loops(work: Work) -> Flags:
