@@ -59,6 +59,18 @@ def test_a_copy_takes_what_it_was_measured_to_take(read: float, share: float, ki
     assert others.of(mine)[TERMS.index("latency")] == pytest.approx(1.1)
 
 
+@pytest.mark.parametrize("measured", [{}, {"read_bytes_per_s": 40e9, "copy_bytes_per_s": 80e9 / 3}])
+def test_a_cpu_reads_lines_that_it_updates_once(measured: dict[str, float]) -> None:
+    """An update in place moves two lines where a copy moves three; on a GPU both move two."""
+    copy = work_of([stream(1 << 26)])
+    update = replace(copy, updated=copy.written)
+    for kind, share in (("cpu", 2 / 3), ("gpu", 1.0)):
+        numbers = {"bandwidth_bytes_per_s": 4e10}
+        mine = sheets_of([Device("mine", "mine", type=kind, measured=measured, numbers=numbers)])
+        of_copy, of_update = (terms(each, mine)[0, 0, TERMS.index("memory")] for each in (copy, update))
+        assert of_update == pytest.approx(share * of_copy, rel=1e-6)
+
+
 def test_launches_timed_on_the_device_wait_for_no_host(work: Work) -> None:
     by_host = terms(work, sheets_of(EVERY))
     on_device = by_device(by_host)

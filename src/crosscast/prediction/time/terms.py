@@ -66,6 +66,7 @@ _BARRIER_CLOCKS = 30.0
 _ALONE = 2.0
 _L1_CLOCKS, _L2_CLOCKS, _MEMORY_CLOCKS = 80.0, 120.0, 300.0  # Each beyond the one before
 _AT_ONCE = 4.0
+_ONCE = 0.5  # Of a written line's two ways to memory and back
 _SCATTERED_LINE_S = 20e-9  # Of a thread of a CPU
 _LINE_BYTES = 64.0
 _OWN_CACHE_BYTES = 2.0**19
@@ -212,7 +213,7 @@ def terms(work: Work, sheets: Sheets) -> Reals:
             np.where(gpu, of_width(work.local_wavefronts) * (1.0 - saved_loads) / busy_rate, 0.0),
             np.where(gpu, of_width(work.lines) * (width / 32) / busy_rate, 0.0),
             np.where(gpu, l2_bytes / (sheets.l2_clock * rate), l2_bytes / (8.0 * busy_rate)),
-            _streamed(moved, column(work.written), sheets),
+            _streamed(moved, work, sheets),
             np.where(gpu, 0.0, _scattered(work, sheets) * sheets.units / busy),
             np.where(gpu, spilled_bytes / sheets.bandwidth + _carried(work) / (sheets.l2_clock * rate), 0.0),
             latency + chains,
@@ -233,14 +234,19 @@ def by_device(seconds: Reals) -> Reals:
     return on_device
 
 
-def _streamed(moved: Reals, written: Reals, sheets: Sheets) -> Reals:
+def _streamed(moved: Reals, work: Work, sheets: Sheets) -> Reals:
     """Seconds of bytes to and from memory, ``(n, d)``: at the rates of reading and writing, if measured.
 
-    A CPU reads a line before it writes to it, which is in the time of a measured copy.
+    A CPU reads a line before it writes to it, which is in the time of a measured copy. A line that the
+    launch reads anyway is read once.
     """
-    on_paper = (moved + np.where(sheets.gpu, 0.0, written)) / sheets.bandwidth
+    written = work.written[:, None]
+    updated = np.where(sheets.gpu, 0.0, work.updated[:, None])
+    on_paper = (moved + np.where(sheets.gpu, 0.0, written) - updated) / sheets.bandwidth
     stored = np.minimum(written, moved)
-    by_streams = (moved - stored) / sheets.reading + stored / sheets.writing
+    by_streams = (moved - stored) / sheets.reading + (
+        stored - _ONCE * np.minimum(updated, stored)
+    ) / sheets.writing
     return np.where(np.isfinite(by_streams), by_streams, on_paper)
 
 

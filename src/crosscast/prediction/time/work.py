@@ -64,6 +64,7 @@ class Work:
     local_wavefronts: Reals  # `(n, 2)`
     atomics: Reals  # `(n, 2)` Atomics, and conflicts among them
     written: Reals  # Distinct bytes written
+    updated: Reals  # Of these, bytes that are read as well
     distinct: Reals  # Distinct bytes read and written
     behind: Reals  # `(n, 3, 14)` Bytes behind a cache, by groups that share it and size; the last is infinite
     path: Reals  # Instructions of the longest dependency chain of the longest work-item
@@ -217,6 +218,7 @@ def _of(
             for width, side in zip(WIDTHS, sides, strict=True)
         ],
         "written": float(distinct.get("written", 0)),
+        "updated": float(distinct.get("written", 0)) * _updated(metrics),
         "distinct": float(distinct.get("read", 0) + distinct.get("written", 0)),
         "behind": _behind(launch.get("reuse", {}).get("bytes"), float(sum(distinct.values()))),
         "path": float(path.get("instructions") or 1),
@@ -227,6 +229,14 @@ def _of(
         "longest": longest,
         "vectorizable": vectorizable / pairs if pairs else 1.0,
     }
+
+
+def _updated(metrics: Mapping[str, MetricValue]) -> float:
+    """Share of what a launch writes that it reads as well, by its distinct elements."""
+    read, written, either = (
+        float(metrics.get(name) or 0) for name in ("unique_reads", "unique_writes", "total_memory_footprint")
+    )
+    return min(max(read + written - either, 0.0) / max(written, 1.0), 1.0) if either else 0.0
 
 
 def _spilled(amd: Mapping[str, float], floating: float) -> float:
@@ -283,6 +293,7 @@ def _estimated(
         "local_wavefronts": [local / width for width in WIDTHS],
         "atomics": [0.0, 0.0],
         "written": min(written or footprint / 3, footprint),
+        "updated": min(written or footprint / 3, footprint) * _updated(metrics),
         "distinct": footprint,
         "behind": [[footprint] * (len(CACHE_BITS) + 1)] * len(GROUPS_TOGETHER),
         "path": 0.3 * longest,
