@@ -30,6 +30,7 @@ from support.sub_groups import (
     line_uses,
     lines_moved,
     lru_misses,
+    moved_bytes,
     stack_distances,
     sub_group_counts,
 )
@@ -247,6 +248,20 @@ kernel void product(global const float *a, global const float *b, global float *
 kernel void wide(global const float4 *a, global double8 *c) {
   size_t i = get_global_id(0); float4 v = a[i]; c[i] = (double8)(v.x, v.y, v.z, v.w, v.x, v.y, v.z, v.w);
 }
+kernel void walk(global const float *a, global float *c, int n) {
+  size_t i = get_global_id(0); float s = 0;
+  for (int k = 0; k < n; k++) s += a[k * n + i] * a[i * n + n - 1 - k] * a[3 * k];
+  c[i] = s;
+}
+kernel void nested(global const float *a, global float *c, int n) {
+  size_t i = get_global_id(0); float s = 0;
+  for (int j = 0; j < n; j += 8) for (int k = j; k < j + (int)(i % 8); k++) s += a[k * 2 + i];
+  c[i] = s;
+}
+kernel void ragged(global const float *a, global const int *at, global float *c) {
+  size_t i = get_global_id(0); float s = 0;
+  for (int k = at[i] % 60; k < 60; k++) { s += a[at[k * 5]]; c[i * 60 + k] = s; }
+}
 """
 
 
@@ -267,6 +282,10 @@ def _reuse_launch(name: str) -> Launch:
             return Launch(kernel, (1536,), (96,), (a, c))
         case "product":
             return Launch(kernel, (16, 16), (8, 8), (a, b, c))
+        case "walk" | "nested":
+            return Launch(kernel, (64,), (32,), (a, c, np.int32(64)))
+        case "ragged":
+            return Launch(kernel, (64,), (16,), (a, at, c))
     return Launch(kernel, (512,), (32,), (a, np.zeros((512, 8))))
 
 
@@ -295,6 +314,13 @@ def test_neighbours_are_told_apart_by_how_their_addresses_change(name: str) -> N
     assert sum(found[key] for key in ("uniform", "contiguous", "strided", "irregular")) == sum(
         n for key, n in expected.items() if key != "stride_bytes"
     )
+
+
+@pytest.mark.parametrize("name", ["add", "columns", "gather", "product", "wide", "walk", "nested", "ragged"])
+def test_a_work_item_moves_as_far_as_its_own_accesses_are_apart(name: str) -> None:
+    launch = _reuse_launch(name)
+    found = run.characterize_launch(launch, options=run.Options()).launch["access_patterns"]
+    assert found["moved_bytes"] == moved_bytes(interpret(launch))
 
 
 def test_sampled_lines_tell_what_all_lines_would() -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Iterator
+from itertools import pairwise
 from typing import NamedTuple
 
 from support.interpreter.machine import Access, Trace
@@ -91,6 +92,19 @@ def access_patterns(trace: Trace, width: int = 32) -> Counter[str]:
             else:
                 pairs["strided" if distance is not None and distance == other else "irregular"] += 1
     return pairs
+
+
+def moved_bytes(trace: Trace) -> int:
+    """Bytes between successive accesses of each work-item by one instruction, at most 64 each, added up."""
+    by_item = defaultdict(list)
+    for access in trace.accesses:
+        if access.space != "local":
+            by_item[access.site, access.kind, access.group, access.item].append(access)
+    return sum(
+        min(abs(after.offset - before.offset), 64) if after.memory == before.memory else 64
+        for accesses in by_item.values()
+        for before, after in pairwise(sorted(accesses, key=lambda access: access.turn))
+    )
 
 
 def stack_distances(lines: Iterable[Hashable]) -> Iterator[int | None]:

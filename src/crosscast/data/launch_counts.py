@@ -173,6 +173,11 @@ COUNTS: tuple[Count, ...] = (
     *(_count(f"sub_groups.{width}.{name}", title) for width in SUB_GROUPS for name, title in _OF_SUB_GROUPS),
     *(_count(f"access_patterns.{name}", title) for name, title in _PATTERNS),
     _count("access_patterns.stride_bytes", "distances of strided pairs, added up", "B"),
+    _count(
+        "access_patterns.moved_bytes",
+        "distances between successive accesses of a work-item, at most 64 B each, added up",
+        "B",
+    ),
     _count("access_patterns.vectorized", "1 if work-items leave loops together, 0 if not", "", le=1),
     *(
         _count(f"distinct_bytes.{space}.{side}", f"distinct bytes of {space} memory {side}", "B")

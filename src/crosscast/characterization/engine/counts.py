@@ -161,8 +161,11 @@ class SubGroupCounts:
         }
 
     def patterns(self, layout: SubGroupLayout) -> Mapping[str, int]:
-        """Count pairs of neighbours by the difference of their global addresses, and sum bytes of strides."""
-        patterns = dict.fromkeys((*_PAIRS, "stride_bytes"), 0)
+        """Count pairs of neighbours by the difference of their global addresses, and sum bytes of strides.
+
+        `moved_bytes` is the sum over work-items of the distances from one access to the next.
+        """
+        patterns = dict.fromkeys((*_PAIRS, "stride_bytes", "moved_bytes"), 0)
         for site, words in self.sites.items():
             if not layout.sites[site].is_local:
                 for name, n in zip(patterns, words[2 * _OF_WIDTH :], strict=True):

@@ -178,6 +178,26 @@ static u64 length_of(const struct reader *r, int runs) {
   return n;
 }
 
+static u64 moved_by(u64 distance) {
+  u64 bytes = (int64_t)distance < 0 ? -distance : distance;
+  return bytes < CPU_LINE ? bytes : CPU_LINE;
+}
+
+/* From each access of a work-item to its next one. */
+static u64 moved_along(const struct reader *r, int runs) {
+  u64 sum = 0;
+  if (!runs) {
+    for (u64 at = r->at; at + 1 < r->end; at++) sum += moved_by(word_at(r, at + 1) - word_at(r, at));
+    return sum;
+  }
+  for (u64 at = r->at; at != r->end; at += 3) {
+    u64 base = word_at(r, at), step = word_at(r, at + 1), more = word_at(r, at + 2) - 1;
+    sum += more * moved_by(step);
+    if (at + 3 != r->end) sum += moved_by(word_at(r, at + 3) - base - more * step);
+  }
+  return sum;
+}
+
 /* The next eight keys of a work-item; of one that has one run of known `step`, or whose words do not wrap around. */
 static row8 take_eight(struct context *c, const struct sub_site *s, struct reader *r, int runs) {
   const row8 places = {0, 1, 2, 3, 4, 5, 6, 7};
@@ -331,6 +351,7 @@ static void add_streams(struct context *c, struct sub_site *s, struct reader *r,
   u64 addresses[LANES], least = ~(u64)0, most = 0;
   for (u32 i = 0; i < n; i++) {
     r[i].left = length_of(&r[i], runs);
+    if (is_touched(c, s)) s->moved += moved_along(&r[i], runs);
     least = r[i].left < least ? r[i].left : least, most = r[i].left > most ? r[i].left : most;
   }
   if (!(s->flags & SITE_DYNAMIC) && (final || (least == most && !is_waiting(s, block)))) {
@@ -388,6 +409,7 @@ static void add_recorded(struct context *c, const struct recorded *e, u64 first,
     u32 step = (int64_t)words[1] >> s->shift;
     cc_add_rows(c, s, keys, step, words[2]);
     if (is_touched(c, s)) {
+      s->moved += n * (words[2] - 1) * moved_by(words[1]);
       u32 intervals[LANES][2], found = cc_intervals(keys, s->shift, s->nbytes, intervals);
       cc_touch(c, s->shift, intervals, found, 0, step, words[2], c->time, part_of_loop(words[2]), c->toucher, 0);
     }

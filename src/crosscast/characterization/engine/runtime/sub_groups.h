@@ -9,7 +9,7 @@
 #define CC_SUB_GROUPS_H
 #include "runtime.h"
 
-enum { LANES = 64, HALF = 32, BLOCKS = MAX_ITEMS / LANES, AT_ONCE = 8, LINE = 128 };
+enum { LANES = 64, HALF = 32, BLOCKS = MAX_ITEMS / LANES, AT_ONCE = 8, LINE = 128, CPU_LINE = 64 };
 static const u32 ABSENT = 1u << 31; /* no distance */
 enum { ACCESSES, SECTORS, LINES_64, LINES_128, CONFLICTS, OF_WIDTH, OF_ROW = 2 * OF_WIDTH };
 enum { UNIFORM, CONTIGUOUS, STRIDED, IRREGULAR, STRIDES, PAIRS };
@@ -52,6 +52,7 @@ struct repeat {
 struct sub_site {
   u64 flags, nbytes, shift, origin, place_mask; /* of a key: its place in a line, or in a word of local memory */
   u64 totals[OF_ROW], pairs[PAIRS];
+  u64 moved; /* bytes between accesses of one work-item that follow each other, at most a line of a CPU each */
   u64 hits, misses, batched;
   struct shape *shapes, *shape; /* remembered ones, and the last one */
   struct plane plane;
