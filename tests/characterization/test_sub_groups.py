@@ -30,9 +30,9 @@ from support.sub_groups import (
     line_uses,
     lines_moved,
     lru_misses,
-    moved_bytes,
     stack_distances,
     sub_group_counts,
+    walks,
 )
 
 # To make a failing kernel smaller takes minutes, and another seed is no smaller kernel.
@@ -319,8 +319,8 @@ def test_neighbours_are_told_apart_by_how_their_addresses_change(name: str) -> N
 @pytest.mark.parametrize("name", ["add", "columns", "gather", "product", "wide", "walk", "nested", "ragged"])
 def test_a_work_item_moves_as_far_as_its_own_accesses_are_apart(name: str) -> None:
     launch = _reuse_launch(name)
-    found = run.characterize_launch(launch, options=run.Options()).launch["access_patterns"]
-    assert found["moved_bytes"] == moved_bytes(interpret(launch))
+    found = run.characterize_launch(launch, options=run.Options()).launch["work_item"]
+    assert found == walks(interpret(launch))
 
 
 def test_sampled_lines_tell_what_all_lines_would() -> None:

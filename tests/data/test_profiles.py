@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from crosscast.data.launch_counts import COUNTS
 from crosscast.data.profiles import (
     COLUMNS,
+    VERSION,
     csv_header,
     csv_row,
     from_row,
@@ -29,6 +30,7 @@ from crosscast.errors import InputError, MissingExtraError
 from crosscast.profile import METRICS, Profile
 from support.csv_tables import write_csv
 from support.examples import examples
+from support.full_launch import full_launch
 from support.refusals import refusals
 
 ProfileMaker = Callable[..., Profile]
@@ -103,12 +105,29 @@ def test_version_2_is_read_and_what_it_lacks_is_empty(
     assert {to_row(each)[count.column.name] for each in found for count in COUNTS} == {None}
 
 
+@pytest.mark.parametrize(
+    ("name", "read"), [("profiles-3.csv", read_csv), ("profiles-3.parquet", read_parquet)]
+)
+def test_version_3_is_read_but_for_how_far_accesses_move(
+    name: str, read: Callable[[Path], list[Profile]], make_profile: ProfileMaker
+) -> None:
+    launch = full_launch()
+    del launch["work_item"]
+    found = read(DATA / name)
+    assert found[0] == replace(make_profile(), application="sums", size="tiny", launch=launch)
+    cells = to_row(found[0])
+    assert {name for name in (count.column.name for count in COUNTS) if cells[name] is None} == {
+        "work_item_moved_bytes",
+        "work_item_mean_walk_log2",
+    }
+
+
 def test_parquet_carries_units_and_its_version(tmp_path: Path, make_profile: ProfileMaker) -> None:
     import pyarrow.parquet as parquet
 
     write_parquet([make_profile()], tmp_path / "p.parquet")
     schema = parquet.read_schema(tmp_path / "p.parquet")
-    assert schema.metadata[b"crosscast.version"] == b"3"
+    assert schema.metadata[b"crosscast.version"] == str(VERSION).encode()
     assert schema.field("run_s").metadata == {b"unit": b"s"}
     assert str(schema.field("total_instruction_count").type) == "int64"
 

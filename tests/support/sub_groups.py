@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Iterator
-from itertools import pairwise
+from itertools import groupby, pairwise
 from typing import NamedTuple
 
 from support.interpreter.machine import Access, Trace
@@ -94,17 +94,27 @@ def access_patterns(trace: Trace, width: int = 32) -> Counter[str]:
     return pairs
 
 
-def moved_bytes(trace: Trace) -> int:
-    """Bytes between successive accesses of each work-item by one instruction, at most 64 each, added up."""
+def walks(trace: Trace) -> dict[str, float]:
+    """Bytes between successive accesses of each work-item by one instruction, at most 64 each, added up.
+
+    Accesses that rise, or fall, are a walk. With it the mean of the rounded logarithms of walks' bytes.
+    """
     by_item = defaultdict(list)
     for access in trace.accesses:
         if access.space != "local":
             by_item[access.site, access.kind, access.group, access.item].append(access)
-    return sum(
-        min(abs(after.offset - before.offset), 64) if after.memory == before.memory else 64
-        for accesses in by_item.values()
-        for before, after in pairwise(sorted(accesses, key=lambda access: access.turn))
-    )
+    lengths = []
+    for accesses in by_item.values():
+        places = [(each.memory, each.offset) for each in sorted(accesses, key=lambda each: each.turn)]
+        steps = [
+            (after > before, min(abs(after[1] - before[1]), 64) if after[0] == before[0] else 64)
+            for before, after in pairwise(places)
+            if after != before
+        ]
+        lengths += [sum(step for _, step in walk) for _, walk in groupby(steps, key=lambda step: step[0])]
+    moved = sum(lengths)
+    logarithms = sum(length * (length.bit_length() - 1) for length in lengths)
+    return {"moved_bytes": moved, "mean_walk_log2": logarithms / moved if moved else 0.0}
 
 
 def stack_distances(lines: Iterable[Hashable]) -> Iterator[int | None]:

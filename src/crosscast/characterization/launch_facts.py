@@ -61,6 +61,7 @@ def describe_launch(launch: Launch, ran: Ran) -> dict[str, object]:
             **ran.counts.sub_groups.patterns(ran.layout.sub_groups),
             "vectorized": ran.plan.facts.vectorized,
         },
+        "work_item": ran.counts.sub_groups.walks(ran.layout.sub_groups),
         "reuse": ran.counts.sub_groups.reuse_bytes(
             _distinct_lines(ran.counts),
             [n for (space, _), n in ran.counts.distinct.items() if space != "local"],

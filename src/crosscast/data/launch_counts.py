@@ -173,12 +173,13 @@ COUNTS: tuple[Count, ...] = (
     *(_count(f"sub_groups.{width}.{name}", title) for width in SUB_GROUPS for name, title in _OF_SUB_GROUPS),
     *(_count(f"access_patterns.{name}", title) for name, title in _PATTERNS),
     _count("access_patterns.stride_bytes", "distances of strided pairs, added up", "B"),
+    _count("access_patterns.vectorized", "1 if work-items leave loops together, 0 if not", "", le=1),
     _count(
-        "access_patterns.moved_bytes",
+        "work_item.moved_bytes",
         "distances between successive accesses of a work-item, at most 64 B each, added up",
         "B",
     ),
-    _count("access_patterns.vectorized", "1 if work-items leave loops together, 0 if not", "", le=1),
+    _count("work_item.mean_walk_log2", "mean logarithm of these in a walk, rounded down", "bits", "real"),
     *(
         _count(f"distinct_bytes.{space}.{side}", f"distinct bytes of {space} memory {side}", "B")
         for space in ("global", "local")

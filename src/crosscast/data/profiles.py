@@ -11,7 +11,7 @@ import io
 import json
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from crosscast.data.table import Table, Upgrade
 
 
-VERSION = 3
+VERSION = 4
 """Version of the schema; it rises when a column changes its name, type or meaning."""
 
 _TIMES = {
@@ -38,8 +38,13 @@ _TIMES = {
     "metrics": "time to compute the metrics",
 }
 _REAL_COUNTS = frozenset({"median_itb", "median_ipt", "mean_simd_width", "sd_simd_width"})
-_NEW_IN_2 = ("application", "size")
-_NEW_IN_3 = tuple(count.column.name for count in COUNTS)
+_LATER_COUNTS = ("work_item_moved_bytes", "work_item_mean_walk_log2")
+_NEW_IN: Mapping[int, Sequence[str]] = {
+    2: ("application", "size"),
+    3: [count.column.name for count in COUNTS if count.column.name not in _LATER_COUNTS],
+    4: _LATER_COUNTS,
+}
+"""Columns that a version added."""
 
 
 def _metric_column(metric: Metric) -> Column:
@@ -80,8 +85,8 @@ def with_empty_columns(columns: Iterable[Column]) -> Upgrade:
 
 
 UPGRADES: Mapping[int, Upgrade] = {
-    1: with_empty_columns([column for column in COLUMNS if column.name in _NEW_IN_2]),
-    2: with_empty_columns([count.column for count in COUNTS]),
+    version - 1: with_empty_columns([column for column in COLUMNS if column.name in names])
+    for version, names in _NEW_IN.items()
 }
 """Upgrades from each past version to the next."""
 
@@ -144,8 +149,7 @@ def read_csv(path: str | Path) -> list[Profile]:
             rows = list(csv.reader(file))
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise InputError(f"{path}: cannot read the table of profiles ({error})") from error
-    second = tuple(column for column in COLUMNS if column.name not in _NEW_IN_3)
-    versions = (COLUMNS, second, tuple(column for column in second if column.name not in _NEW_IN_2))
+    versions = map(_columns_of, range(VERSION, 0, -1))
     columns = next((v for v in versions if rows and rows[0] == [column.name for column in v]), None)
     if columns is None:
         raise InputError(
@@ -157,8 +161,13 @@ def read_csv(path: str | Path) -> list[Profile]:
             cells = {column.name: _read(column, text) for column, text in zip(columns, row, strict=True)}
         except ValueError as error:
             raise InputError(f"{path}:{number}: not a row of a table of profiles ({error})") from error
-        profiles.append(from_row(dict.fromkeys(_NEW_IN_2) | cells))
+        profiles.append(from_row(dict.fromkeys(_NEW_IN[2]) | cells))
     return profiles
+
+
+def _columns_of(version: int) -> list[Column]:
+    later = {name for number, names in _NEW_IN.items() if number > version for name in names}
+    return [column for column in COLUMNS if column.name not in later]
 
 
 def _read(column: Column, text: str) -> str | int | float | None:

@@ -161,16 +161,19 @@ class SubGroupCounts:
         }
 
     def patterns(self, layout: SubGroupLayout) -> Mapping[str, int]:
-        """Count pairs of neighbours by the difference of their global addresses, and sum bytes of strides.
-
-        `moved_bytes` is the sum over work-items of the distances from one access to the next.
-        """
-        patterns = dict.fromkeys((*_PAIRS, "stride_bytes", "moved_bytes"), 0)
+        """Count pairs of neighbours by the difference of their global addresses, and sum bytes of strides."""
+        patterns = dict.fromkeys((*_PAIRS, "stride_bytes"), 0)
         for site, words in self.sites.items():
             if not layout.sites[site].is_local:
-                for name, n in zip(patterns, words[2 * _OF_WIDTH :], strict=True):
+                for name, n in zip(patterns, words[2 * _OF_WIDTH : -2], strict=True):
                     patterns[name] += n
         return patterns
+
+    def walks(self, layout: SubGroupLayout) -> Mapping[str, int | float]:
+        """Sum the distances of successive accesses of a work-item, and average logarithms of walks' bytes."""
+        sites = [words for site, words in self.sites.items() if not layout.sites[site].is_local]
+        moved, weighed = (sum(words[place] for words in sites) for place in (-2, -1))
+        return {"moved_bytes": moved, "mean_walk_log2": weighed / moved if moved else 0.0}
 
 
 def _add(to: list[int], words: Sequence[int]) -> None:

@@ -254,13 +254,18 @@ def _scattered(work: Work, sheets: Sheets) -> Reals:
     """Seconds of all threads of a CPU for lines that prefetchers do not predict, ``(n, d)``.
 
     Requested bytes would come in consecutive lines; a thread's own cache that misses more bytes than these
-    fetches the rest line by line.
+    fetches the rest line by line. Where the scattered rate was measured, it also counts for work-items that
+    walk down columns one after another: the more lines lie between two uses of one, the fewer are still
+    there, as sets of the cache conflict and pages are translated again.
     """
     cache_bytes = np.full(len(sheets.gpu), _OWN_CACHE_BYTES)
     missed = bytes_behind(work, cache_bytes, np.ones((len(work), len(cache_bytes))))
     lines = np.maximum(missed - work.requested[:, None], 0.0) / _LINE_BYTES
     line_s = np.where(np.isfinite(sheets.scattered), 1 / sheets.scattered, _SCATTERED_LINE_S / sheets.units)
-    seconds: Reals = lines * line_s
+    first = np.minimum(sheets.l1, _OWN_CACHE_BYTES / 2)
+    gone = np.log(work.walk[:, None] / first) / np.log(_OWN_CACHE_BYTES / first)
+    again = np.where(np.isfinite(sheets.scattered), work.jumps[:, None] * np.clip(gone, 0.0, 1.0), 0.0)
+    seconds: Reals = np.maximum(lines, again) * line_s
     return seconds
 
 

@@ -27,7 +27,7 @@ GROUPS_TOGETHER = (1, 16, 256)
 CACHE_BITS = tuple(range(14, 27))
 """Logarithms of the sizes of these caches in bytes."""
 
-_REGISTER_BYTES, _SECTOR_BYTES = 4.0, 32.0
+_REGISTER_BYTES, _SECTOR_BYTES, _LINE_BYTES = 4.0, 32.0, 64.0
 _ANY_GROUP = ("cuda", "hip")
 """Forms of programs that are compiled for work-groups of any size."""
 
@@ -70,6 +70,8 @@ class Work:
     path: Reals  # Instructions of the longest dependency chain of the longest work-item
     path_loads: Reals  # Loads of global memory among these
     item_accesses: Reals  # Accesses of global memory of a work-item
+    jumps: Reals  # Accesses of all work-items that are 64 bytes or more beyond the one before
+    walk: Reals  # Bytes of lines that a work-item passes until it turns back
     longest: Reals  # Instructions of the longest work-item
     barriers: Reals  # Of a work-item
     vectorizable: Reals  # Share of accesses in which neighbours access one element, or consecutive ones
@@ -196,6 +198,8 @@ def _of(
     pairs = sum(patterns.get(name, 0) for name in ("uniform", "contiguous", "strided", "irregular"))
     vectorizable = patterns.get("uniform", 0) + patterns.get("contiguous", 0)
     path_loads = path.get("loads", {})
+    requested = bytes_outside(launch.get("work") or {})
+    of_items = launch.get("work_item") or {}
     accesses = [float(side["accesses_read"] + side["accesses_write"]) for side in sides]
     sectors = [32.0 * (side["sectors_32_read"] + side["sectors_32_write"]) for side in sides]
     return work | {
@@ -208,7 +212,7 @@ def _of(
             for width, side in zip(WIDTHS, sides, strict=True)
         ],
         "accesses": accesses,
-        "requested": bytes_outside(launch.get("work") or {}) or sectors[0],
+        "requested": requested or sectors[0],
         "sectors": sectors,
         "lines": [float(side["lines_128_read"] + side["lines_128_write"]) for side in sides],
         "local_wavefronts": [float(side["local_wavefronts_32_banks"]) for side in sides],
@@ -226,9 +230,19 @@ def _of(
             sum(n for kind, n in path_loads.items() if kind in ("global", "constant", "generic"))
         ),
         "item_accesses": accesses[0] / max(sub_groups[0], 1.0),
+        "jumps": _jumps(metrics, of_items, requested),
+        "walk": 2.0 ** (float(of_items.get("mean_walk_log2", 0.0)) + 0.5),
         "longest": longest,
         "vectorizable": vectorizable / pairs if pairs else 1.0,
     }
+
+
+def _jumps(metrics: Mapping[str, MetricValue], of_items: Mapping[str, float], requested: float) -> float:
+    """Accesses by work-items of another line than the one before, if all others continue where it ended."""
+    accesses = max(sum(float(metrics.get(f"{space}_accesses") or 0) for space in ("global", "constant")), 1.0)
+    width = min(requested / accesses, _LINE_BYTES / 2)
+    beyond = of_items.get("moved_bytes", 0.0) - width * accesses
+    return min(max(beyond, 0.0) / (_LINE_BYTES - width), accesses)
 
 
 def _updated(metrics: Mapping[str, MetricValue]) -> float:
@@ -299,6 +313,8 @@ def _estimated(
         "path": 0.3 * longest,
         "path_loads": 1.0 if accesses else 0.0,
         "item_accesses": accesses / items,
+        "jumps": 0.0,
+        "walk": 1.0,
         "longest": longest,
         "vectorizable": 1.0,
     }

@@ -178,24 +178,35 @@ static u64 length_of(const struct reader *r, int runs) {
   return n;
 }
 
-static u64 moved_by(u64 distance) {
-  u64 bytes = (int64_t)distance < 0 ? -distance : distance;
-  return bytes < CPU_LINE ? bytes : CPU_LINE;
+/* Accesses of a work-item that rise, or fall: a CPU, which runs work-items in turn, uses a line of one again in the next
+ * work-item's walk. */
+struct walk {
+  u64 bytes;
+  int falls;
+};
+
+static void end_walk(struct sub_site *s, struct walk *w, u64 items) {
+  if (!w->bytes) return;
+  s->moved += items * w->bytes, s->walks += items * w->bytes * (63 - __builtin_clzll(w->bytes));
+  w->bytes = 0;
 }
 
-/* From each access of a work-item to its next one. */
-static u64 moved_along(const struct reader *r, int runs) {
-  u64 sum = 0;
-  if (!runs) {
-    for (u64 at = r->at; at + 1 < r->end; at++) sum += moved_by(word_at(r, at + 1) - word_at(r, at));
-    return sum;
+/* Go on by a distance so many times; at most a line of a CPU counts of each. */
+static void walk_on(struct sub_site *s, struct walk *w, u64 distance, u64 times) {
+  int falls = (int64_t)distance < 0;
+  if (!distance || !times) return;
+  if (falls != w->falls) end_walk(s, w, 1), w->falls = falls;
+  w->bytes += times * least(falls ? -distance : distance, CPU_LINE);
+}
+
+static void add_walks(struct sub_site *s, const struct reader *r, int runs) {
+  struct walk w = {0};
+  for (u64 at = r->at; at != r->end; at += runs ? 3 : 1) {
+    u64 last = word_at(r, at), more = runs ? word_at(r, at + 2) - 1 : 0;
+    if (runs) walk_on(s, &w, word_at(r, at + 1), more), last += more * word_at(r, at + 1);
+    if (at + (runs ? 3 : 1) != r->end) walk_on(s, &w, word_at(r, at + (runs ? 3 : 1)) - last, 1);
   }
-  for (u64 at = r->at; at != r->end; at += 3) {
-    u64 base = word_at(r, at), step = word_at(r, at + 1), more = word_at(r, at + 2) - 1;
-    sum += more * moved_by(step);
-    if (at + 3 != r->end) sum += moved_by(word_at(r, at + 3) - base - more * step);
-  }
-  return sum;
+  end_walk(s, &w, 1);
 }
 
 /* The next eight keys of a work-item; of one that has one run of known `step`, or whose words do not wrap around. */
@@ -351,7 +362,7 @@ static void add_streams(struct context *c, struct sub_site *s, struct reader *r,
   u64 addresses[LANES], least = ~(u64)0, most = 0;
   for (u32 i = 0; i < n; i++) {
     r[i].left = length_of(&r[i], runs);
-    if (is_touched(c, s)) s->moved += moved_along(&r[i], runs);
+    if (is_touched(c, s)) add_walks(s, &r[i], runs);
     least = r[i].left < least ? r[i].left : least, most = r[i].left > most ? r[i].left : most;
   }
   if (!(s->flags & SITE_DYNAMIC) && (final || (least == most && !is_waiting(s, block)))) {
@@ -409,7 +420,8 @@ static void add_recorded(struct context *c, const struct recorded *e, u64 first,
     u32 step = (int64_t)words[1] >> s->shift;
     cc_add_rows(c, s, keys, step, words[2]);
     if (is_touched(c, s)) {
-      s->moved += n * (words[2] - 1) * moved_by(words[1]);
+      struct walk w = {0};
+      walk_on(s, &w, words[1], words[2] - 1), end_walk(s, &w, n);
       u32 intervals[LANES][2], found = cc_intervals(keys, s->shift, s->nbytes, intervals);
       cc_touch(c, s->shift, intervals, found, 0, step, words[2], c->time, part_of_loop(words[2]), c->toucher, 0);
     }
