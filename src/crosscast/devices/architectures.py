@@ -172,6 +172,7 @@ class Sheets:
     spills: Flags  # Whether its compiler keeps the order of unrolled code despite register pressure
     # Steps per clock of chains of multiply-adds, one a work-item, of a unit, if measured
     chain: Reals
+    guarded: Reals  # Rate of code behind a condition over that of the best code, if measured
     exp: Reals  # Time of an exponential function in multiply-adds, if both were measured
     group_s: Reals  # Time of an empty work-group on a unit, if measured
     empty_s: Reals  # Time of an empty kernel on the device, if measured
@@ -272,6 +273,7 @@ def _of(device: Device) -> tuple[float | bool, ...]:
         unit.caches_global or "p100" in device.key,
         gpu and device.vendor == "AMD",
         device.measured.get("chain_flop_per_s", np.nan) / (2 * units * clock),
+        device.measured.get("guarded_flop_per_s", np.nan) / device.measured.get("fp32_flop_per_s", np.nan),
         device.measured.get("fp32_flop_per_s", np.nan)
         / (2 * device.measured.get("transcendental_op_per_s", np.nan)),
         device.measured.get("group_s", np.nan),

@@ -43,6 +43,7 @@ QUANTITIES: Mapping[str, MeasuredQuantity] = {
     "fp16_flop_per_s": MeasuredQuantity("flop/s", "multiply-adds of half precision", "peak_fp16_flop_per_s"),
     "fp32_flop_per_s": MeasuredQuantity("flop/s", "multiply-adds of single precision", "peak_flop_per_s"),
     "chain_flop_per_s": MeasuredQuantity("flop/s", "one chain of multiply-adds in each work-item"),
+    "guarded_flop_per_s": MeasuredQuantity("flop/s", "multiply-adds in straight code behind a condition"),
     "fp64_flop_per_s": MeasuredQuantity(
         "flop/s", "multiply-adds of double precision", "peak_fp64_flop_per_s"
     ),

@@ -132,6 +132,37 @@ def test_loads_that_depend_on_each_other_take_the_latency_of_the_cache_that_has_
     assert (ns > 50) == (1 << bits > 2 * i7.numbers["l3_bytes"])
 
 
+@given(log2=st.floats(12.0, 24.0), rate=st.floats(1e7, 1e9))
+def test_walks_down_columns_fetch_lines_again_where_the_cache_does_not_hold_them(
+    log2: float, rate: float
+) -> None:
+    launch = work_of([stream(1 << 22)])
+    scattered = TERMS.index("scattered")
+    walks = replace(launch, jumps=np.full(1, 1e6), walk=np.full(1, 2.0**log2))
+    numbers = {"compute_units": 8.0, "l1_bytes": 32768.0}
+    mine = Device("m", "m", type="cpu", numbers=numbers, measured={"scattered_bytes_per_s": 4 * rate})
+    seconds = terms(walks, sheets_of([mine]))[0, 0, scattered]
+    gone = min(max(log2 - 15, 0.0) / (19 - 15), 1.0)
+    assert seconds == pytest.approx(max(gone * 1e6 / rate, 1e-15), rel=1e-6)
+    # Where nobody measured what a line takes, nothing is known of the runtime either.
+    other = Device("m", "m", type="cpu", numbers=numbers)
+    assert terms(walks, sheets_of([other]))[0, 0, scattered] < 1e-9
+
+
+@given(share=st.floats(0.05, 1.0))
+def test_code_behind_a_condition_takes_what_it_was_measured_to_take(share: float) -> None:
+    launch = replace(
+        work_of([stream(1 << 22)]), operations_real=np.full(1, 1e9), library=np.zeros(1), special=np.zeros(1)
+    )
+    guarded = replace(launch, conditional=np.ones(1))
+    peak = 8 * 2e9 * 16 * 2
+    measured = {"fp32_flop_per_s": peak, "guarded_flop_per_s": share * peak}
+    numbers = {"compute_units": 8.0, "clock_hz": 2e9, "peak_flop_per_s": peak}
+    mine = sheets_of([Device("m", "m", type="cpu", numbers=numbers, measured=measured)])
+    free, behind = (terms(each, mine)[0, 0, TERMS.index("arithmetic")] for each in (launch, guarded))
+    assert behind == pytest.approx(free * min(1 / share, 16.0), rel=1e-6)
+
+
 @pytest.mark.parametrize("registers", [200, 300, 400])
 def test_values_that_a_loop_carries_spill_beyond_256_registers(work: Work, registers: int) -> None:
     spills = TERMS.index("spills")

@@ -103,6 +103,7 @@ class OpenCLBackend:
         self.lanes |= {"fp16": 2} if has_half else {}
         # In these kernels, a work-item has one chain; the compiler may vectorise over work-items.
         self.lanes |= {"local_words": 1, "atomics": 1, "chain": _CHAIN_GROUP if wide else 1}
+        self.lanes |= {"guarded": _CHAIN_GROUP} if wide else {}
         self.memory_bytes = int(handle.global_mem_size)
         cache = int(handle.global_mem_cache_size or 0)
         clock = float(handle.max_clock_frequency or 0) * 1e6 or (
@@ -155,6 +156,10 @@ class OpenCLBackend:
     def chains(self, kernel: str, steps: int) -> float:
         """Return the seconds of a number of steps in each work-item."""
         x, y = (0.999, 0.001) if kernel not in ("int32", "int32_add") else (3.0, 7.0)
+        if kernel == "guarded":  # Each step is a work-group, as a loop would hide the condition
+            items = steps * _CHAIN_GROUP
+            arguments = (self._out, np.uint32(items), np.float32(x), np.float32(y))
+            return self._seconds(kernel, items, _CHAIN_GROUP, *arguments)
         factor = self.lanes[kernel] if kernel == "chain" else 1
         arguments = (self._out, np.uint32(steps), np.float32(x), np.float32(y))
         return self._seconds(kernel, self.items * factor, self.group * factor, *arguments)

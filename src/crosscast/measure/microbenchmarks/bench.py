@@ -17,6 +17,8 @@ SECONDS = 10
 """Approximate duration."""
 
 _LEAST_SET = 1 << 14
+_GUARDED = 16 * 2
+"""Operations of a work-item: a chain of multiply-adds."""
 _TIMES_LAST_CACHE = 4
 _MOST_OF_MEMORY = 8
 _POINT_S, _LAST_POINT_S, _RATE_S = 0.09, 0.35, 0.4
@@ -102,6 +104,9 @@ def measure(backend: Backend, report: Callable[[str], None] = lambda text: None)
     if "chain" in backend.lanes:
         work = 2 * backend.lanes["chain"] * backend.items
         values["chain_flop_per_s"] = _rate(lambda n: backend.chains("chain", n), work, _RATE_S / 2)
+    if "guarded" in backend.lanes:
+        work = _GUARDED * backend.lanes["guarded"]
+        values["guarded_flop_per_s"] = _rate(lambda n: backend.chains("guarded", n), work, _RATE_S / 2)
     if backend.groups(1) is not None:
         rate = _rate(lambda n: backend.groups(n) or 0.0, 1.0, _RATE_S / 2)
         times = (backend.units / rate.best, backend.units / rate.middle)

@@ -38,6 +38,19 @@ kernel void chain(global float *out, uint steps, float xf, float yf)
     out[get_global_id(0)] = a;
 }
 
+// Straight code behind a condition, as most kernels have it: some compilers take one work-item at a time.
+// A single chain, as compilers put several into one vector.
+kernel void guarded(global float *out, uint count, float xf, float yf)
+{
+#define FURTHER a = a * xf + yf
+    if (get_global_id(0) < count) {
+        float a = get_global_id(0);
+        FURTHER, FURTHER, FURTHER, FURTHER, FURTHER, FURTHER, FURTHER, FURTHER;
+        FURTHER, FURTHER, FURTHER, FURTHER, FURTHER, FURTHER, FURTHER, FURTHER;
+        out[(get_group_id(0) & 63u) * get_local_size(0) + get_local_id(0)] = a;
+    }
+}
+
 // Four sums, as each addition waits for the one before it.
 kernel void read_words(global const words *a, global float *out, uint count, uint passes)
 {

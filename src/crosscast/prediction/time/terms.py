@@ -88,6 +88,7 @@ _CHAIN_CLOCKS, _INTEGER_STEP = 4.0, 0.4  # Latency of a multiply-add; of integer
 # Latencies of loads of a CPU: of its first cache; of the second, the last and memory beyond the one before
 _LOAD_CLOCKS, _OWN_LOAD_CLOCKS, _SHARED_LOAD_CLOCKS, _MEMORY_S = 5.0, 9.0, 30.0, 80e-9
 _LOOPS, _SCALAR_ISSUE = 2.0, 2.0
+_GUARDED = 0.5  # Conditional branches of a work-item
 _TINY = 1e-15
 
 
@@ -306,12 +307,15 @@ def _launch_ratio(sheets: Sheets) -> Reals:
 def _cpu_lanes(work: Work, sheets: Sheets) -> Reals:
     """Operations of a CPU's thread in a clock: as many work-items at once as accesses can be vectorized.
 
-    A compiler that vectorizes neighbours with loops overlaps several steps of their chains.
+    A compiler that vectorizes neighbours with loops overlaps several steps of their chains. One that does not
+    vectorize code behind a condition was measured to be slower there.
     """
     share = np.where(work.group_items >= 8, work.vectorizable, 0.0)[:, None]
     lanes = np.maximum(sheets.lanes, 1.0)
     at_once = np.clip(_CHAIN_CLOCKS * sheets.chain, 1.0, lanes)
     lanes = np.where(_loops(work) & np.isfinite(at_once), at_once, lanes)
+    guarded = (work.conditional >= _GUARDED)[:, None] & ~_loops(work) & np.isfinite(sheets.guarded)
+    lanes = np.where(guarded, np.clip(sheets.lanes * sheets.guarded, 1.0, lanes), lanes)
     operations: Reals = 1.0 / (share / lanes + (1 - share))
     return operations
 

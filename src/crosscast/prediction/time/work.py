@@ -74,6 +74,7 @@ class Work:
     walk: Reals  # Bytes of lines that a work-item passes until it turns back
     longest: Reals  # Instructions of the longest work-item
     barriers: Reals  # Of a work-item
+    conditional: Reals  # Conditional branches of a work-item
     vectorizable: Reals  # Share of accesses in which neighbours access one element, or consecutive ones
 
     def __len__(self) -> int:
@@ -233,6 +234,7 @@ def _of(
         "jumps": _jumps(metrics, of_items, requested),
         "walk": 2.0 ** (float(of_items.get("mean_walk_log2", 0.0)) + 0.5),
         "longest": longest,
+        "conditional": total_of(classes.get("branches", {}).get("conditional", 0)) / items,
         "vectorizable": vectorizable / pairs if pairs else 1.0,
     }
 
@@ -316,6 +318,7 @@ def _estimated(
         "jumps": 0.0,
         "walk": 1.0,
         "longest": longest,
+        "conditional": 0.0,
         "vectorizable": 1.0,
     }
 
