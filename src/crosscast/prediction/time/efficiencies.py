@@ -17,7 +17,7 @@ LEVELS = ("kind", "vendor", "architecture", "device")
 
 # Of each term on GPUs and on CPUs: the median of the factor's prior, and the standard
 # deviation of its logarithm. Memory is the surest: streams reach 70 to 95 % of the rate on
-# paper. The cost of a launch depends on the system; drivers differ more than chips.
+# paper, of CPUs 60 to 80 %. The cost of a launch depends on the system; drivers differ more than chips.
 _PRIORS = {
     "launch": ((1.5, 0.7), (1.0, 0.7)),
     "start": ((1.5, 0.5), (1.0, 0.7)),
@@ -26,7 +26,7 @@ _PRIORS = {
     "local": ((1.5, 0.3), (1.0, 0.4)),
     "l1": ((1.5, 0.3), (1.0, 0.4)),
     "l2": ((1.3, 0.3), (1.0, 0.5)),
-    "memory": ((1.18, 0.08), (1.4, 0.3)),
+    "memory": ((1.18, 0.08), (1.4, 0.1)),
     "scattered": ((1.0, 0.5), (1.0, 0.5)),
     "spills": ((1.2, 0.3), (1.0, 0.5)),
     "latency": ((1.0, 0.4), (1.0, 0.5)),
