@@ -68,12 +68,21 @@ class SampledAxis:
         is_end = position and position == len(self.starts) - 1
         return self.starts[position] + (self.step * (_WIDE - size) if is_end else 0), self.step * size
 
-    def weight(self, position: int, size: int, count: int | None = None) -> Fraction:
+    def weight(
+        self, position: int, size: int, count: int | None = None, *, by_inner: bool = False
+    ) -> Fraction:
         """Return the weight of a box's count in the sum for the launch.
 
-        Or in the sum for `count` groups away from both ends.
+        Or in the sum for `count` groups away from both ends. With `by_inner`, groups at the ends, which may
+        do less than others, have no weight.
         """
         positions = len(self.starts)
+        if by_inner:
+            inner = positions - 2
+            if position in (0, positions - 1):
+                return Fraction(0)
+            slope, constant = Fraction(count or self.extent, self.step * inner), Fraction(1, inner)
+            return slope - constant if size == _WIDE else 2 * constant - slope
         slope = Fraction(count or self.extent, self.step * positions)
         is_end = position in (0, positions - 1)
         constant = Fraction(1) if is_end else Fraction(-1, positions - 2)
@@ -109,11 +118,16 @@ class Sample:
             first[axis.number], size[axis.number] = axis.span(position, wide)
         return Box((first[0], first[1], first[2]), (size[0], size[1], size[2]))
 
-    def weight(self, run: Sampled, counts: Sequence[int | None] | None = None) -> Fraction:
+    def weight(
+        self, run: Sampled, counts: Sequence[int | None] | None = None, *, by_inner: bool = False
+    ) -> Fraction:
         """Return the weight of a run's counts in the sum for the launch, or for a box inside it."""
         along = counts or [None] * len(self.axes)
         return math.prod(
-            (axis.weight(*box, n) for axis, box, n in zip(self.axes, run, along, strict=True)),
+            (
+                axis.weight(*box, n, by_inner=by_inner)
+                for axis, box, n in zip(self.axes, run, along, strict=True)
+            ),
             start=Fraction(1),
         )
 
@@ -231,7 +245,9 @@ class _Extension:
             return max(known, key=lambda path: path["instructions"])
         if known and all(isinstance(value, Mapping) for value in known):
             keys = dict.fromkeys(key for value in [*([last] if last else []), *known] for key in value)
-            return {key: self.of(key, [value and value.get(key) for value in values]) for key in keys}
+            return {
+                key: self.of(key, [value.get(key) if value else None for value in values]) for key in keys
+            }
         if known and all(isinstance(value, (list, tuple)) for value in known):
             if any(value is None or len(value) != len(last) for value in values):
                 return last
@@ -328,9 +344,11 @@ class BoxCounts:
 
 def extend_sample(sample: Sample, boxes: Mapping[Sampled, BoxCounts], larger: BoxCounts) -> Profile:
     """Extrapolate the profile of a launch from its boxes, and from a larger box for the effect of caches."""
-    weights = {run: sample.weight(run) for run in boxes}
     box, counts = sample.larger_box()
-    inside = {run: sample.weight(run, counts) for run in boxes}
+    weights, inner = ({run: sample.weight(run, by_inner=by) for run in boxes} for by in (False, True))
+    inside, inner_inside = (
+        {run: sample.weight(run, counts, by_inner=by) for run in boxes} for by in (False, True)
+    )
     profiles = {run: each.profile for run, each in boxes.items()}
     sizes = {run: math.prod(sample.box(run).size) for run in boxes}
     profile = combined(profiles, weights, sizes, math.prod(sample.groups))
@@ -340,7 +358,8 @@ def extend_sample(sample: Sample, boxes: Mapping[Sampled, BoxCounts], larger: Bo
     }
     distinct: list[_Extended] = []
     for unit in range(len(_UNITS)):
-        distinct.append(_extended_distinct(boxes, larger, weights, inside, unit, distinct))
+        pairs = ((weights, inside), (inner, inner_inside))
+        distinct.append(_extended_distinct(boxes, larger, pairs, unit, distinct))
     profile = _within_buffers(profile, distinct)
     errors["distinct_bytes"] = max(errors["distinct_bytes"], *(each.doubt for each in distinct[:2]))
     times = math.prod(sample.groups) / math.prod(box.size)
@@ -397,21 +416,29 @@ class _Extended:
 def _extended_distinct(
     boxes: Mapping[Sampled, BoxCounts],
     larger: BoxCounts,
-    weights: Mapping[Sampled, Fraction],
-    inside: Mapping[Sampled, Fraction],
+    weights: Sequence[tuple[Mapping[Sampled, Fraction], Mapping[Sampled, Fraction]]],
     unit: int,
     before: Sequence[_Extended],
 ) -> _Extended:
-    """Extrapolate distinct units; there are at least as many lines as the bytes in `before` fill."""
+    """Extrapolate distinct units; there are at least as many lines as the bytes in `before` fill.
+
+    Of several weights, for the launch and for the larger box, those that leave the least doubt count.
+    """
     linear, estimate, last, doubt = {}, {}, {}, 0.0
     for key in sorted({key for each in (*boxes.values(), larger) for key in each.distinct}):
         counts = {run: each.distinct.get(key, (0, 0, 0, 0))[unit] for run, each in boxes.items()}
         last[key] = larger.distinct.get(key, (0, 0, 0, 0))[unit]
-        straight = max(_added(weights, counts), last[key], *counts.values())
+        straight = max(_added(weights[0][0], counts), last[key], *counts.values())
         most = max(math.ceil(key[1] / _UNITS[unit]) + (_UNITS[unit] > 1), last[key])
         wides = [n for run, n in counts.items() if all(size == _WIDE for _, size in run)]
         wide = math.fsum(wides) / len(wides)
-        curved, unsure = _curved(wide, last[key], _added(inside, counts), straight, most)
+        curved, unsure = min(
+            (
+                _curved(wide, last[key], _added(inside, counts), max(_added(whole, counts), last[key]), most)
+                for whole, inside in weights
+            ),
+            key=lambda pair: pair[1],
+        )
         filled = max((each.estimate[key] / _UNITS[unit] for each in before[:2] if unit > 1), default=0.0)
         linear[key], estimate[key], doubt = straight, max(curved, filled), doubt + unsure
     return _Extended(linear, estimate, doubt / sum(estimate.values()) if doubt else 0.0, last)

@@ -26,40 +26,47 @@ class Unit(NamedTuple):
     l2_clock: float = 32.0  # Bytes per clock from it to a unit
     caches_global: bool = True  # Whether a unit's first cache holds global memory
     special: int = 16  # Transcendental functions, roots and reciprocals per clock
+    fp16: float = 1.0  # Rate of additions and products of packed half precision over single precision
 
 
 _UNITS = {
     "Fermi": Unit(32, 48, 8, 32768, 49152, 1 / 8, 786432, special=4),
     "Kepler": Unit(32, 64, 16, 65536, 49152, 1 / 3, 1572864, 64.0, False, 32),
     "Maxwell": Unit(32, 64, 32, 65536, 98304, 1 / 32, 2097152, caches_global=False, special=32),
-    "Pascal": Unit(32, 64, 32, 65536, 98304, 1 / 32, 2097152, caches_global=False, special=32),
-    "Volta": Unit(32, 64, 32, 65536, 98304, 1 / 2, 6291456),
-    "Turing": Unit(32, 32, 16, 65536, 65536, 1 / 32, 4194304),
+    "Pascal": Unit(32, 64, 32, 65536, 98304, 1 / 32, 2097152, caches_global=False, special=32, fp16=1 / 64),
+    "Volta": Unit(32, 64, 32, 65536, 98304, 1 / 2, 6291456, fp16=2.0),
+    "Turing": Unit(32, 32, 16, 65536, 65536, 1 / 32, 4194304, fp16=2.0),
     "Ampere": Unit(32, 48, 16, 65536, 102400, 1 / 64, 4194304),
     "Ada Lovelace": Unit(32, 48, 24, 65536, 102400, 1 / 64, 50331648),
-    "Hopper": Unit(32, 64, 32, 65536, 233472, 1 / 2, 52428800),
+    "Hopper": Unit(32, 64, 32, 65536, 233472, 1 / 2, 52428800, fp16=2.0),
     "Blackwell": Unit(32, 48, 24, 65536, 102400, 1 / 64, 67108864),
     "TeraScale 2": Unit(64, 24, 8, 65536, 32768, 1 / 5, 524288, 64.0),
     "TeraScale 3": Unit(64, 24, 8, 65536, 32768, 1 / 4, 524288, 64.0),
     "GCN 1": Unit(64, 40, 40, 65536, 65536, 1 / 16, 262144, 64.0),
     "GCN 2": Unit(64, 40, 40, 65536, 65536, 1 / 16, 262144, 64.0),
     "GCN 3": Unit(64, 40, 40, 65536, 65536, 1 / 16, 524288, 64.0),
-    "Vega": Unit(64, 40, 40, 65536, 65536, 1 / 16, 4194304, 64.0),
-    "Vega 20": Unit(64, 40, 40, 65536, 65536, 1 / 2, 4194304, 64.0),
-    "RDNA": Unit(32, 40, 32, 65536, 65536, 1 / 16, 4194304, 64.0),
-    "RDNA 3.5": Unit(32, 32, 32, 65536, 65536, 1 / 16, 2097152, 64.0),
+    "Vega": Unit(64, 40, 40, 65536, 65536, 1 / 16, 4194304, 64.0, fp16=2.0),
+    "Vega 20": Unit(64, 40, 40, 65536, 65536, 1 / 2, 4194304, 64.0, fp16=2.0),
+    "RDNA": Unit(32, 40, 32, 65536, 65536, 1 / 16, 4194304, 64.0, fp16=2.0),
+    "RDNA 3.5": Unit(32, 32, 32, 65536, 65536, 1 / 16, 2097152, 64.0, fp16=2.0),
     "Tahiti": Unit(64, 40, 40, 65536, 65536, 1 / 4, 786432, 64.0),
     "Hawaii": Unit(64, 40, 40, 65536, 65536, 1 / 8, 1048576, 64.0),
     "Kaveri": Unit(64, 40, 40, 65536, 65536, 1 / 16, 524288, 64.0),
     "Fiji": Unit(64, 40, 40, 65536, 65536, 1 / 16, 2097152, 64.0),
     "Polaris": Unit(64, 40, 40, 65536, 65536, 1 / 16, 2097152, 64.0),
-    "CDNA": Unit(64, 40, 40, 131072, 65536, 1 / 2, 8388608, 64.0),
-    "CDNA 2": Unit(64, 32, 32, 131072, 65536, 1.0, 8388608, 64.0),
-    "CDNA 3": Unit(64, 32, 32, 131072, 65536, 1.0, 33554432, 64.0),
-    "RDNA 2": Unit(32, 32, 32, 65536, 65536, 1 / 16, 4194304, 64.0),
-    "RDNA 3": Unit(32, 32, 32, 98304, 65536, 1 / 16, 6291456, 64.0),
-    "RDNA 4": Unit(32, 32, 32, 98304, 65536, 1 / 16, 8388608, 64.0),
+    "CDNA": Unit(64, 40, 40, 131072, 65536, 1 / 2, 8388608, 64.0, fp16=2.0),
+    "CDNA 2": Unit(64, 32, 32, 131072, 65536, 1.0, 8388608, 64.0, fp16=2.0),
+    "CDNA 3": Unit(64, 32, 32, 131072, 65536, 1.0, 33554432, 64.0, fp16=2.0),
+    "RDNA 2": Unit(32, 32, 32, 65536, 65536, 1 / 16, 4194304, 64.0, fp16=2.0),
+    "RDNA 3": Unit(32, 32, 32, 98304, 65536, 1 / 16, 6291456, 64.0, fp16=2.0),
+    "RDNA 4": Unit(32, 32, 32, 98304, 65536, 1 / 16, 8388608, 64.0, fp16=2.0),
 }
+_CHIPS = {
+    "a100": _UNITS["Ampere"]._replace(sub_groups=64, groups=32, local_bytes=167936, fp64=1 / 2, fp16=4.0),
+    "p100": _UNITS["Pascal"]._replace(local_bytes=65536, fp64=1 / 2, caches_global=True, fp16=2.0),
+}
+"""Chips for computing that differ from others of their architecture, by a part of a device's key."""
+
 _GUIDES = {
     "capabilities": "NVIDIA, CUDA C++ Programming Guide, technical specifications by compute capability "
     "(https://docs.nvidia.com/cuda/cuda-c-programming-guide/index.html#features-and-technical-specifications)",
@@ -91,6 +98,10 @@ _GUIDES = {
     "KernelLevel/MemoryStatisticsGlobal.htm)",
 }
 _BANDWIDTH = "bandwidth_bytes_per_s"
+_OWN_CACHE, _OWN_CACHES = (
+    2.0**19,
+    (2.0**17, 2.0**22),
+)  # Bytes of a core's second cache, if its sheet lacks it; limits
 _WORD_BYTES = 4.0  # Of the microbenchmark of scattered reads
 _LIMITS = ("width", "sub_groups", "groups", "registers", "local_bytes")
 _GCN = frozenset(
@@ -118,7 +129,7 @@ def unit_sources(series: str) -> dict[str, str]:
         limits = "fermi" if series == "Fermi" else "capabilities"
         of = dict.fromkeys(_LIMITS, limits)
         of["caches_global"] = series.lower() if series in ("Kepler", "Maxwell", "Pascal") else "cuda"
-        of["special"] = "throughput"
+        of |= {"special": "throughput", "fp16": "throughput"}
     elif series.startswith("TeraScale"):
         of = dict.fromkeys((*_LIMITS, "caches_global"), "app")
     elif series in _GCN:
@@ -129,6 +140,7 @@ def unit_sources(series: str) -> dict[str, str]:
         of = dict.fromkeys((*_LIMITS, "caches_global"), "rocm")
         of |= dict.fromkeys(("sub_groups", "groups"), "llvm")
     of.setdefault("special", "app" if series.startswith("TeraScale") or series in _GCN else "rdna")
+    of.setdefault("fp16", "sheets")
     of |= {"fp64": "sheets", "l2_bytes": "carrizo" if series == "Kaveri" else "sheets", "l2_clock": "chosen"}
     return {name: _GUIDES[of[name]] for name in Unit._fields}
 
@@ -140,8 +152,6 @@ _BY_VENDOR = {
 }
 _OTHER_GPU = _UNITS["Ampere"]
 _CPU = Unit(32, 1, 1, 1 << 30, 1 << 30, 0.5, 1048576)
-
-_A100_SUB_GROUPS = 64
 
 DEFAULTS = {  # By type, for devices whose sheets lack the number
     "gpu": {"compute_units": 32.0, "clock_hz": 1.4e9, "bandwidth_bytes_per_s": 300e9},
@@ -162,6 +172,8 @@ class Sheets:
     fp64: Reals
     bandwidth: Reals  # Bytes/s
     l1: Reals  # Bytes of a unit
+    fp16: Reals  # Rate of packed half precision over single precision
+    own_cache: Reals  # Bytes of the second cache of a CPU's core
     last_cache: Reals  # Bytes shared by all units, or of a CPU's last cache
     sub_groups: Reals  # Limits of a unit
     groups: Reals
@@ -220,16 +232,17 @@ def missing(device: Device) -> tuple[str, ...]:
     return tuple(name for name in needed if not device.numbers.get(name) and name not in known)
 
 
-def known_unit(series: str) -> Unit | None:
-    """Return the compute unit of an architecture, if it is known."""
-    return _UNITS.get(series)
+def known_unit(device: Device) -> Unit | None:
+    """Return the compute unit of a device's chip or architecture, if it is known."""
+    chips = (unit for part, unit in _CHIPS.items() if part in device.key)
+    return next(chips, None) or _UNITS.get(device.series)
 
 
 def _unit_of(device: Device) -> Unit:
     """Return the compute unit of a device's architecture, or its vendor's usual one."""
     if device.type != "gpu":
         return _CPU
-    return _UNITS.get(device.series) or _BY_VENDOR.get(device.vendor, _OTHER_GPU)
+    return known_unit(device) or _BY_VENDOR.get(device.vendor, _OTHER_GPU)
 
 
 def double_share(device: Device) -> float:
@@ -264,13 +277,15 @@ def _of(device: Device) -> tuple[float | bool, ...]:
         fp64,
         numbers["bandwidth_bytes_per_s"],
         numbers.get("l1_bytes") or 32768.0,
+        unit.fp16,
+        float(np.clip(numbers.get("l2_bytes") or _OWN_CACHE, *_OWN_CACHES)),
         last if gpu or "l3_bytes" in numbers else last * units / 4,
-        float(_A100_SUB_GROUPS if "a100" in device.key else unit.sub_groups),
+        float(unit.sub_groups),
         float(unit.groups),
         float(unit.registers),
         float(unit.local_bytes),
         unit.l2_clock,
-        unit.caches_global or "p100" in device.key,
+        unit.caches_global,
         gpu and device.vendor == "AMD",
         device.measured.get("chain_flop_per_s", np.nan) / (2 * units * clock),
         device.measured.get("guarded_flop_per_s", np.nan) / device.measured.get("fp32_flop_per_s", np.nan),

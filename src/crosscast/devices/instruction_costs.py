@@ -24,6 +24,7 @@ _FP_COSTS = {
 EXP_COST = _FP_COSTS["exp"]
 _ROOTS_AND_QUOTIENTS = frozenset(kind for kind in _FP_COSTS if kind.split("_")[-1] in _UNIT_KINDS)
 _INT_COSTS = {"mul": 0.0, "fused": 0.0, "div": _DIVISION_INT}  # Products count apart
+_DIVISION_LONG = 80.0  # Of 64 bits, which GPUs compute by a function and CPUs without vectors
 
 PRODUCT_COST = 2.0
 """Typical cost of an integer product, which units compute in several steps."""
@@ -45,6 +46,7 @@ def operation_counts(classes: Mapping[str, Any], total: float) -> dict[str, floa
     if not classes:
         return {
             "operations_real": 0.0,
+            "operations_fp16": 0.0,
             "special": 0.0,
             "library": 0.0,
             "operations": total,
@@ -52,14 +54,20 @@ def operation_counts(classes: Mapping[str, Any], total: float) -> dict[str, floa
             "operations_fp64": 0.0,
             "floating": 0.0,
         }
-    halves = Counter(classes.get("fp32", {})) + Counter(classes.get("fp16", {}))
-    costs = {kind: _FP_COSTS.get(kind, _LIBRARY) * n for kind, n in halves.items()}
-    special = sum(n for kind, n in halves.items() if SPECIAL_COST <= _FP_COSTS.get(kind, _LIBRARY) < _LIBRARY)
+    halves = classes.get("fp16", {})
+    half = sum(n for kind, n in halves.items() if _FP_COSTS.get(kind) == 1.0)
+    # Other functions of halves are those of single precision.
+    reals = Counter(classes.get("fp32", {})) + Counter(
+        {kind: n for kind, n in halves.items() if _FP_COSTS.get(kind) != 1.0}
+    )
+    costs = {kind: _FP_COSTS.get(kind, _LIBRARY) * n for kind, n in reals.items()}
+    special = sum(n for kind, n in reals.items() if SPECIAL_COST <= _FP_COSTS.get(kind, _LIBRARY) < _LIBRARY)
     library = sum(cost for kind, cost in costs.items() if kind not in _ROOTS_AND_QUOTIENTS)
     double = sum(_FP_COSTS.get(kind, _LIBRARY) * n for kind, n in classes.get("fp64", {}).items())
     others = 0.0
     for bits, times in (("int16", 1.0), ("int32", 1.0), ("int64", 2.0)):
         others += times * sum(_INT_COSTS.get(kind, 1.0) * n for kind, n in classes.get(bits, {}).items())
+    others += (_DIVISION_LONG - 2 * _DIVISION_INT) * classes.get("int64", {}).get("div", 0)
     others -= sum(_with_sum(classes, bits) for bits in ("int16", "int32"))
     others += sum(n for kind, n in classes.get("conversions", {}).items() if kind != "int") + classes.get(
         "branches", {}
@@ -81,6 +89,7 @@ def operation_counts(classes: Mapping[str, Any], total: float) -> dict[str, floa
     )
     return {
         "operations_real": float(sum(costs.values())),
+        "operations_fp16": float(half),
         "special": float(special),
         "library": float(library),
         "operations": float(others),

@@ -46,20 +46,20 @@ class KnownDevice:
             "measured": {
                 name: {**each.to_dict(), "of_sheet": self.ratio(name)} for name, each in self.measured.items()
             },
-            "unit": unit_facts(device.series),
+            "unit": unit_facts(device),
             "expected": {name: vars(each) for name, each in self.expected.items()},
         }
 
 
-def unit_facts(series: str) -> dict[str, object]:
-    """Return the numbers of an architecture's compute unit with their sources; empty if it is not known."""
+def unit_facts(device: Device) -> dict[str, object]:
+    """Return the numbers of a device's compute unit with their sources; empty if these are not known."""
     # Imported here, as a list of devices needs no NumPy.
     from crosscast.devices.architectures import known_unit, unit_sources
 
-    unit = known_unit(series)
+    unit = known_unit(device)
     if unit is None:
         return {}
-    sources = unit_sources(series)
+    sources = unit_sources(device.series)
     return {name: {"value": getattr(unit, name), "source": sources[name]} for name in unit._fields}
 
 

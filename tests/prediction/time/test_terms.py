@@ -163,10 +163,30 @@ def test_code_behind_a_condition_takes_what_it_was_measured_to_take(share: float
     assert behind == pytest.approx(free * min(1 / share, 16.0), rel=1e-6)
 
 
+@pytest.mark.parametrize(("key", "rate"), [("gtx1080", 1 / 64), ("a100-sxm-80gb", 4.0), ("i7-6700k", 1.0)])
+def test_half_precision_has_the_rate_of_its_architecture(key: str, rate: float) -> None:
+    launch = replace(
+        work_of([stream(1 << 22)]), **dict.fromkeys(("special", "library", "operations_fp64"), np.zeros(1))
+    )
+    amounts = np.full(1, 1e9), np.zeros(1)
+    single, half = (
+        terms(
+            replace(launch, operations_real=real, operations_fp16=of_halves), sheets_of([device_named(key)])
+        )
+        for real, of_halves in (amounts, amounts[::-1])
+    )
+    arithmetic = TERMS.index("arithmetic")
+    assert single[0, 0, arithmetic] == pytest.approx(rate * half[0, 0, arithmetic])
+
+
 @pytest.mark.parametrize("registers", [200, 300, 400])
 def test_values_that_a_loop_carries_spill_beyond_256_registers(work: Work, registers: int) -> None:
     spills = TERMS.index("spills")
-    many = replace(work, registers=np.full(len(work), float(registers)), code=np.full(len(work), 1000.0))
+    needed = np.full(len(work), float(registers))
+    many = replace(work, registers=needed, needed=needed, code=np.full(len(work), 1000.0))
+    # AMD's compiler was run, and keeps fewer values after it has ordered the code.
+    fewer = replace(many, needed=np.full(len(work), 100.0), longest=8 * many.code)
+    assert terms(fewer, sheets_of([GPU]))[:, 0, spills] == pytest.approx(0.0, abs=1e-12)
     straight, looping = (
         terms(replace(many, longest=times * many.code), sheets_of([GPU]))[:, 0, spills] for times in (1, 8)
     )

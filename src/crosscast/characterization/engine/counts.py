@@ -132,8 +132,8 @@ class SubGroupCounts:
     def reuse_bytes(self, distinct: Mapping[str, int], moved: Sequence[int]) -> dict[str, object]:
         """Return the bytes that reach memory behind caches, by line size, concurrent groups, and cache size.
 
-        Sampled lines are scaled to all of them: `distinct`, by size. The few lines that are accessed too
-        often to be sampled stay in every cache: the distinct bytes read and written are `moved` once. A
+        Sampled lines are scaled to all of them: `distinct`, by size. If none was, as they are
+        few, they stay in every cache: the distinct bytes read and written are `moved` once, and each line. A
         cache that holds all lines misses each once, however few were sampled.
         """
         rate, *rest = self.reuse
@@ -143,7 +143,8 @@ class SubGroupCounts:
                 start = (2 * number + half) * (2 + len(_CACHES))
                 sampled_lines, first, *sizes = rest[start : start + 2 + len(_CACHES)]
                 if distinct[line] and not sampled_lines:
-                    first, *sizes = [sum(-(-nbytes // int(line)) for nbytes in moved)] * (1 + len(_CACHES))
+                    filled = sum(-(-nbytes // int(line)) for nbytes in moved)
+                    first, *sizes = [max(filled, distinct[line])] * (1 + len(_CACHES))
                 held = distinct[line] * int(line)
                 sizes = [first if size >= held else n for size, n in zip(_CACHES, sizes, strict=True)]
                 weight = int(line) * (

@@ -69,7 +69,7 @@ _AT_ONCE = 4.0
 _ONCE = 0.5  # Of a written line's two ways to memory and back
 _SCATTERED_LINE_S = 20e-9  # Of a thread of a CPU
 _LINE_BYTES = 64.0
-_OWN_CACHE_BYTES = 2.0**19
+_SHARED_LINE = 0.25  # Time of a line of a CPU's last cache over one of memory
 _GROUP_CLOCKS = {True: 100.0, False: 1000.0}
 _ATOMIC_CLOCKS = 4.0
 _SECTOR_BYTES = 32.0
@@ -84,10 +84,11 @@ _MOST_AT_ONCE = 4.0
 # LLVM unrolls to 16,384 instructions at most, counted before it simplifies the code: for AMD's targets, with
 # their addresses and the two halves of multiply-adds, twice the number after that.
 _MOST_UNROLLED = 16384.0 / 2
-_CHAIN_CLOCKS, _INTEGER_STEP = 4.0, 0.4  # Latency of a multiply-add; of integers over that
+_CHAIN_CLOCKS, _INTEGER_STEP = 4.0, 0.25  # Latency of a multiply-add; of integers over that
 # Latencies of loads of a CPU: of its first cache; of the second, the last and memory beyond the one before
 _LOAD_CLOCKS, _OWN_LOAD_CLOCKS, _SHARED_LOAD_CLOCKS, _MEMORY_S = 5.0, 9.0, 30.0, 80e-9
 _LOOPS, _SCALAR_ISSUE = 2.0, 2.0
+_VECTOR_ITEMS = 8
 _GUARDED = 0.5  # Conditional branches of a work-item
 _TINY = 1e-15
 
@@ -163,7 +164,7 @@ def terms(work: Work, sheets: Sheets) -> Reals:
     # Library functions of a CPU scale with its measured exp.
     more = np.where(gpu, 0.0, np.nan_to_num(sheets.exp / EXP_COST - 1.0))
     real = column(work.operations_real) + column(work.library) * np.maximum(more, 0.0)
-    real = real + column(work.operations_fp64) / sheets.fp64
+    real = real + column(work.operations_fp64) / sheets.fp64 + column(work.operations_fp16) / sheets.fp16
     # Units of which the special functions take longer than the usual four clocks of the other lanes.
     real = real + column(work.special) * np.maximum(sheets.special - SPECIAL_COST, 0.0)
     lanes = np.where(
@@ -190,7 +191,10 @@ def terms(work: Work, sheets: Sheets) -> Reals:
     touched = np.maximum(_SECTOR_BYTES * of_width(work.accesses), 1.0)
     past_l1, past_l2 = (np.clip(each / touched, 0.0, 1.0) for each in (l2_bytes, behind))
 
-    steps = column(work.path) * np.where(gpu, _STEP_CLOCKS[True], _STEP_CLOCKS[False])
+    # On CPUs, loops are in the dependency chains.
+    steps = column(work.path) * np.where(
+        gpu, _STEP_CLOCKS[True], np.where(_loops(work), 0.0, _STEP_CLOCKS[False])
+    )
     clocks = _L1_CLOCKS + _L2_CLOCKS * past_l1 + _MEMORY_CLOCKS * past_l2
     wait = np.where(gpu, column(work.path_loads) * clocks, 0.0) + column(work.barriers) * _BARRIER_CLOCKS
     latency = waves * (steps + wait) / sheets.clock
@@ -259,12 +263,15 @@ def _scattered(work: Work, sheets: Sheets) -> Reals:
     walk down columns one after another: the more lines lie between two uses of one, the fewer are still
     there, as sets of the cache conflict and pages are translated again.
     """
-    cache_bytes = np.full(len(sheets.gpu), _OWN_CACHE_BYTES)
-    missed = bytes_behind(work, cache_bytes, np.ones((len(work), len(cache_bytes))))
-    lines = np.maximum(missed - work.requested[:, None], 0.0) / _LINE_BYTES
+    alone = np.ones((len(work), len(sheets.gpu)))
+    missed, of_memory = (bytes_behind(work, cache, alone) for cache in (sheets.own_cache, sheets.last_cache))
+    lines, of_memory = (
+        np.maximum(each - work.requested[:, None], 0.0) / _LINE_BYTES for each in (missed, of_memory)
+    )
     line_s = np.where(np.isfinite(sheets.scattered), 1 / sheets.scattered, _SCATTERED_LINE_S / sheets.units)
-    first = np.minimum(sheets.l1, _OWN_CACHE_BYTES / 2)
-    gone = np.log(work.walk[:, None] / first) / np.log(_OWN_CACHE_BYTES / first)
+    lines = of_memory + _SHARED_LINE * (lines - of_memory)
+    first = np.minimum(sheets.l1, sheets.own_cache / 2)
+    gone = np.log(work.walk[:, None] / first) / np.log(sheets.own_cache / first)
     again = np.where(np.isfinite(sheets.scattered), work.jumps[:, None] * np.clip(gone, 0.0, 1.0), 0.0)
     seconds: Reals = np.maximum(lines, again) * line_s
     return seconds
@@ -290,7 +297,7 @@ def _carried(work: Work) -> Reals:
 
     Compilers reorder straight-line code until fewer values are live at once, but not loop-carried values.
     """
-    share = np.maximum(1.0 - _MOST_REGISTERS / np.maximum(work.registers, 1.0), 0.0)[:, None]
+    share = np.maximum(1.0 - _MOST_REGISTERS / np.maximum(np.nan_to_num(work.needed), 1.0), 0.0)[:, None]
     uses = np.where(_loops(work), (work.items * work.longest)[:, None], 0.0)
     return 2 * _REGISTER_BYTES * share * uses
 
@@ -310,7 +317,7 @@ def _cpu_lanes(work: Work, sheets: Sheets) -> Reals:
     A compiler that vectorizes neighbours with loops overlaps several steps of their chains. One that does not
     vectorize code behind a condition was measured to be slower there.
     """
-    share = np.where(work.group_items >= 8, work.vectorizable, 0.0)[:, None]
+    share = np.where(work.group_items >= _VECTOR_ITEMS, work.vectorizable, 0.0)[:, None]
     lanes = np.maximum(sheets.lanes, 1.0)
     at_once = np.clip(_CHAIN_CLOCKS * sheets.chain, 1.0, lanes)
     lanes = np.where(_loops(work) & np.isfinite(at_once), at_once, lanes)
@@ -331,13 +338,17 @@ def _other_issue(sheets: Sheets, lanes: Reals) -> Reals:
 def _cpu_chains(work: Work, sheets: Sheets) -> Reals:
     """Total clocks of the dependency chains in loops of a CPU's work-items, one item after another.
 
-    Chains of real operations take the measured latency; those of integers less. A load whose address
-    depends on another load waits for the nearest cache that has its line.
+    Chains of real operations take the measured latency, or else the usual one, of as many work-items at once
+    as fit a vector; those of integers less. A load whose address depends on another load waits for the
+    nearest cache that has its line.
     """
-    real = work.operations_real + work.operations_fp64
+    together = np.where((work.group_items >= _VECTOR_ITEMS)[:, None], np.maximum(sheets.lanes / 2, 1.0), 1.0)
+    chain = np.where(np.isfinite(sheets.chain), sheets.chain, together / _CHAIN_CLOCKS)
+    real = work.operations_real + work.operations_fp16 + work.operations_fp64
     of_reals = np.minimum(1.0, 4.0 * real / np.maximum(real + work.operations + work.products, 1.0))
-    step = (of_reals + (1 - of_reals) * _INTEGER_STEP)[:, None] / sheets.chain
-    of_item = np.nan_to_num(work.path[:, None] * step) + work.path_loads[:, None] * _load_clocks(work, sheets)
+    step = (of_reals + (1 - of_reals) * _INTEGER_STEP)[:, None] / chain
+    computed = np.maximum(work.path - work.path_loads, 0.0)[:, None]
+    of_item = computed * step + work.path_loads[:, None] * _load_clocks(work, sheets)
     clocks: Reals = np.where(_loops(work), work.items[:, None] * of_item, 0.0)
     return clocks
 
@@ -346,10 +357,9 @@ def _load_clocks(work: Work, sheets: Sheets) -> Reals:
     """Mean clocks from the address to the value of a load of a CPU's thread, ``(n, d)``."""
     lines = np.maximum(work.items * work.item_accesses, 1.0)[:, None] * _LINE_BYTES
     alone = np.ones((len(work), len(sheets.gpu)))
-    own = np.full(len(sheets.gpu), _OWN_CACHE_BYTES)
     caches = (
         (sheets.l1, _OWN_LOAD_CLOCKS),
-        (own, _SHARED_LOAD_CLOCKS),
+        (sheets.own_cache, _SHARED_LOAD_CLOCKS),
         (sheets.last_cache, _MEMORY_S * sheets.clock),
     )
     clocks = np.full(alone.shape, _LOAD_CLOCKS)

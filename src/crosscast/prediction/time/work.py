@@ -46,10 +46,12 @@ class Work:
     kept: Reals  # 32-bit registers of the live values of a work-item, in program order
     any_group: Flags  # Whether it was compiled for work-groups of any size
     code: Reals  # Instructions of its code
+    needed: Reals  # Registers that it needs after a compiler has ordered its code, if AMD's was run
     amd_registers: Reals  # On AMD GPUs, as their compiler allocates them; NaN if it was not run
     amd_spilled: Reals  # 32-bit values that a work-item moves to memory or back there; NaN alike
     reloads: Reals  # Share of the loads of local memory that repeat another in straight-line code
-    operations_real: Reals  # Of single and half precision, weighted by cost
+    operations_real: Reals  # Of single precision, and functions of half precision, weighted by cost
+    operations_fp16: Reals  # Additions, products and the like of half precision
     special: Reals  # Number of these that a unit for transcendental functions computes, or begins
     library: Reals  # Of these, functions that CPUs have no instruction for, such as exp
     operations: Reals  # All others except double precision: integers, accesses, control
@@ -115,7 +117,7 @@ TRAITS = (
 def traits_of(work: Work) -> Reals:
     """Traits of ``n`` launches, of shape ``(n, len(TRAITS))``."""
     items, width = work.items, float(WIDTHS[0])
-    real = work.operations_real + work.operations_fp64
+    real = work.operations_real + work.operations_fp16 + work.operations_fp64
     sectors = work.sectors[:, 0]
     beyond = work.behind[:, GROUPS_TOGETHER.index(16), CACHE_BITS.index(20)]
     return np.stack(
@@ -177,6 +179,7 @@ def _of(
         "code": float(geometry.get("code") or 0),
         "amd_registers": float(geometry.get("amd", {}).get("registers", math.nan)),
         "amd_spilled": math.nan,
+        "needed": math.nan,
         "reloads": 0.0,
         "barriers": float(metrics.get("total_barriers_hit") or 0) / items,
     }
@@ -188,7 +191,9 @@ def _of(
     classes = launch.get("instructions") or {}
     operations = operation_counts(classes, total)
     work |= operations
+    work["needed"] = work["registers"]
     if amd := geometry.get("amd"):
+        work["needed"] = min(float(work["registers"]), amd["registers"] + amd["spilled"])  # type: ignore[arg-type]
         work["amd_spilled"] = _spilled(amd, operations["floating"] / items)
     repeated = total_of(classes.get("reloads", {}).get("local", 0))
     work["reloads"] = repeated / max(repeated + total_of(classes.get("loads", {}).get("local", 0)), 1.0)
