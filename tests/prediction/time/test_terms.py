@@ -118,6 +118,7 @@ def test_loads_that_depend_on_each_other_take_the_latency_of_the_cache_that_has_
     walk = replace(
         work_of([stream(1 << 12)]),
         **dict.fromkeys(("items", "groups", "group_items"), one),
+        **dict.fromkeys(("operations_real", "operations_fp64"), 0 * one),
         path=3.0 * steps * one,
         longest=8.0 * steps * one,
         code=20 * one,
@@ -129,7 +130,7 @@ def test_loads_that_depend_on_each_other_take_the_latency_of_the_cache_that_has_
     ns = 1e9 * terms(walk, sheets_of([i7]))[0, 0, TERMS.index("latency")] / steps
     assert 1 < ns < 110
     assert (ns < 2.1) == (1 << bits <= i7.numbers["l1_bytes"])
-    assert (ns > 50) == (1 << bits > 2 * i7.numbers["l3_bytes"])
+    assert (ns > 55) == (1 << bits > 2 * i7.numbers["l3_bytes"])
 
 
 @given(log2=st.floats(12.0, 24.0), rate=st.floats(1e7, 1e9))

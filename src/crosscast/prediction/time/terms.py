@@ -177,7 +177,7 @@ def terms(work: Work, sheets: Sheets) -> Reals:
     # Rate of integer products over single precision, as measured on a device or its siblings.
     product_rate = np.where(gpu, np.clip(np.nan_to_num(sheets.fact("int32"), nan=0.5), 0.15, 1.0), 0.5)
 
-    own_cache = np.where(gpu, np.minimum(sheets.l1, 32768.0), sheets.l1)
+    own_cache = np.where(gpu, np.maximum(np.minimum(sheets.l1, 32768.0), 0.5 * sheets.l1), sheets.l1)
     past_own_cache = bytes_behind(
         work, own_cache, np.broadcast_to(np.minimum(groups, np.where(gpu, resident, 1.0)), (n, d))
     )
