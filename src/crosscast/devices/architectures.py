@@ -26,6 +26,7 @@ class Unit(NamedTuple):
     l2_clock: float = 32.0  # Bytes per clock from it to a unit
     caches_global: bool = True  # Whether a unit's first cache holds global memory
     special: int = 16  # Transcendental functions, roots and reciprocals per clock
+    int32: float = 1.0  # Rate of sums, logic and shifts of integers over additions of single precision
     fp16: float = 1.0  # Rate of additions and products of packed half precision over single precision
 
 
@@ -36,9 +37,9 @@ _UNITS = {
     "Pascal": Unit(32, 64, 32, 65536, 98304, 1 / 32, 2097152, caches_global=False, special=32, fp16=1 / 64),
     "Volta": Unit(32, 64, 32, 65536, 98304, 1 / 2, 6291456, fp16=2.0),
     "Turing": Unit(32, 32, 16, 65536, 65536, 1 / 32, 4194304, fp16=2.0),
-    "Ampere": Unit(32, 48, 16, 65536, 102400, 1 / 64, 4194304),
-    "Ada Lovelace": Unit(32, 48, 24, 65536, 102400, 1 / 64, 50331648),
-    "Hopper": Unit(32, 64, 32, 65536, 233472, 1 / 2, 52428800, fp16=2.0),
+    "Ampere": Unit(32, 48, 16, 65536, 102400, 1 / 64, 4194304, int32=0.5),
+    "Ada Lovelace": Unit(32, 48, 24, 65536, 102400, 1 / 64, 50331648, int32=0.5),
+    "Hopper": Unit(32, 64, 32, 65536, 233472, 1 / 2, 52428800, fp16=2.0, int32=0.5),
     "Blackwell": Unit(32, 48, 24, 65536, 102400, 1 / 64, 67108864),
     "TeraScale 2": Unit(64, 24, 8, 65536, 32768, 1 / 5, 524288, 64.0),
     "TeraScale 3": Unit(64, 24, 8, 65536, 32768, 1 / 4, 524288, 64.0),
@@ -62,7 +63,9 @@ _UNITS = {
     "RDNA 4": Unit(32, 32, 32, 98304, 65536, 1 / 16, 8388608, 64.0, fp16=2.0),
 }
 _CHIPS = {
-    "a100": _UNITS["Ampere"]._replace(sub_groups=64, groups=32, local_bytes=167936, fp64=1 / 2, fp16=4.0),
+    "a100": _UNITS["Ampere"]._replace(
+        sub_groups=64, groups=32, local_bytes=167936, fp64=1 / 2, int32=1.0, fp16=4.0
+    ),
     "p100": _UNITS["Pascal"]._replace(local_bytes=65536, fp64=1 / 2, caches_global=True, fp16=2.0),
 }
 """Chips for computing that differ from others of their architecture, by a part of a device's key."""
@@ -129,7 +132,7 @@ def unit_sources(series: str) -> dict[str, str]:
         limits = "fermi" if series == "Fermi" else "capabilities"
         of = dict.fromkeys(_LIMITS, limits)
         of["caches_global"] = series.lower() if series in ("Kepler", "Maxwell", "Pascal") else "cuda"
-        of |= {"special": "throughput", "fp16": "throughput"}
+        of |= dict.fromkeys(("special", "int32", "fp16"), "throughput")
     elif series.startswith("TeraScale"):
         of = dict.fromkeys((*_LIMITS, "caches_global"), "app")
     elif series in _GCN:
@@ -141,6 +144,7 @@ def unit_sources(series: str) -> dict[str, str]:
         of |= dict.fromkeys(("sub_groups", "groups"), "llvm")
     of.setdefault("special", "app" if series.startswith("TeraScale") or series in _GCN else "rdna")
     of.setdefault("fp16", "sheets")
+    of.setdefault("int32", "rdna")
     of |= {"fp64": "sheets", "l2_bytes": "carrizo" if series == "Kaveri" else "sheets", "l2_clock": "chosen"}
     return {name: _GUIDES[of[name]] for name in Unit._fields}
 
@@ -172,6 +176,7 @@ class Sheets:
     fp64: Reals
     bandwidth: Reals  # Bytes/s
     l1: Reals  # Bytes of a unit
+    integers: Reals  # Rate of sums, logic and shifts of integers over single precision
     fp16: Reals  # Rate of packed half precision over single precision
     own_cache: Reals  # Bytes of the second cache of a CPU's core
     last_cache: Reals  # Bytes shared by all units, or of a CPU's last cache
@@ -277,6 +282,7 @@ def _of(device: Device) -> tuple[float | bool, ...]:
         fp64,
         numbers["bandwidth_bytes_per_s"],
         numbers.get("l1_bytes") or 32768.0,
+        unit.int32,
         unit.fp16,
         float(np.clip(numbers.get("l2_bytes") or _OWN_CACHE, *_OWN_CACHES)),
         last if gpu or "l3_bytes" in numbers else last * units / 4,

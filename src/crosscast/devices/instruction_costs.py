@@ -50,6 +50,7 @@ def operation_counts(classes: Mapping[str, Any], total: float) -> dict[str, floa
             "special": 0.0,
             "library": 0.0,
             "operations": total,
+            "integers": 0.0,
             "products": 0.0,
             "operations_fp64": 0.0,
             "floating": 0.0,
@@ -68,7 +69,9 @@ def operation_counts(classes: Mapping[str, Any], total: float) -> dict[str, floa
     for bits, times in (("int16", 1.0), ("int32", 1.0), ("int64", 2.0)):
         others += times * sum(_INT_COSTS.get(kind, 1.0) * n for kind, n in classes.get(bits, {}).items())
     others += (_DIVISION_LONG - 2 * _DIVISION_INT) * classes.get("int64", {}).get("div", 0)
-    others -= sum(_with_sum(classes, bits) for bits in ("int16", "int32"))
+    with_sums = sum(_with_sum(classes, bits) for bits in ("int16", "int32"))
+    others -= with_sums
+    integers = sum(classes.get(bits, {}).get("add", 0) for bits in ("int16", "int32")) - with_sums
     others += sum(n for kind, n in classes.get("conversions", {}).items() if kind != "int") + classes.get(
         "branches", {}
     ).get("conditional", 0)
@@ -93,6 +96,7 @@ def operation_counts(classes: Mapping[str, Any], total: float) -> dict[str, floa
         "special": float(special),
         "library": float(library),
         "operations": float(others),
+        "integers": float(integers),
         "products": float(products),
         "operations_fp64": float(double),
         "floating": float(floating),

@@ -84,6 +84,7 @@ _MOST_AT_ONCE = 4.0
 # LLVM unrolls to 16,384 instructions at most, counted before it simplifies the code: for AMD's targets, with
 # their addresses and the two halves of multiply-adds, twice the number after that.
 _MOST_UNROLLED = 16384.0 / 2
+_JOINED_INTEGERS = 0.7  # Instructions of a sum, or an operation of logic
 _CHAIN_CLOCKS, _INTEGER_STEP = 4.0, 0.25  # Latency of a multiply-add; of integers over that
 # Latencies of loads of a CPU: of its first cache; of the second, the last and memory beyond the one before
 _LOAD_CLOCKS, _OWN_LOAD_CLOCKS, _SHARED_LOAD_CLOCKS, _MEMORY_S = 5.0, 9.0, 30.0, 80e-9
@@ -177,6 +178,11 @@ def terms(work: Work, sheets: Sheets) -> Reals:
     # Rate of integer products over single precision, as measured on a device or its siblings.
     product_rate = np.where(gpu, np.clip(np.nan_to_num(sheets.fact("int32"), nan=0.5), 0.15, 1.0), 0.5)
 
+    # GPUs join two sums, or logic of three values, and have fewer lanes for integers than for reals.
+    integers = column(work.integers) * np.where(gpu, _JOINED_INTEGERS, 1.0)
+    issued = column(work.operations) - column(work.integers) + integers + column(work.products) / product_rate
+    issued = np.maximum(issued, integers / sheets.integers)
+
     own_cache = np.where(gpu, np.maximum(np.minimum(sheets.l1, 32768.0), 0.5 * sheets.l1), sheets.l1)
     past_own_cache = bytes_behind(
         work, own_cache, np.broadcast_to(np.minimum(groups, np.where(gpu, resident, 1.0)), (n, d))
@@ -213,8 +219,7 @@ def terms(work: Work, sheets: Sheets) -> Reals:
             launch + np.zeros((n, 1)),
             start + np.zeros((n, 1)),
             real / slots,
-            (column(work.operations) + column(work.products) / product_rate)
-            / (slots * _other_issue(sheets, lanes)),
+            issued / (slots * _other_issue(sheets, lanes)),
             np.where(gpu, of_width(work.local_wavefronts) * (1.0 - saved_loads) / busy_rate, 0.0),
             np.where(gpu, of_width(work.lines) * (width / 32) / busy_rate, 0.0),
             np.where(gpu, l2_bytes / (sheets.l2_clock * rate), l2_bytes / (8.0 * busy_rate)),

@@ -55,6 +55,7 @@ class Work:
     special: Reals  # Number of these that a unit for transcendental functions computes, or begins
     library: Reals  # Of these, functions that CPUs have no instruction for, such as exp
     operations: Reals  # All others except double precision: integers, accesses, control
+    integers: Reals  # Of these, sums, logic and shifts of integers
     products: Reals  # Of integers, which many devices compute in several steps
     operations_fp64: Reals
     floating: Reals  # Additions and products of single precision; a multiply-add counts once
