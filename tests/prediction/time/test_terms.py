@@ -117,8 +117,11 @@ def test_loads_that_depend_on_each_other_take_the_latency_of_the_cache_that_has_
     one = np.ones(1)
     walk = replace(
         work_of([stream(1 << 12)]),
-        **dict.fromkeys(("items", "groups", "group_items"), one),
-        **dict.fromkeys(("operations_real", "operations_fp64"), 0 * one),
+        items=one,
+        groups=one,
+        group_items=one,
+        operations_real=0 * one,
+        operations_fp64=0 * one,
         path=3.0 * steps * one,
         longest=8.0 * steps * one,
         code=20 * one,
@@ -166,9 +169,8 @@ def test_code_behind_a_condition_takes_what_it_was_measured_to_take(share: float
 
 @pytest.mark.parametrize(("key", "rate"), [("gtx1080", 1 / 64), ("a100-sxm-80gb", 4.0), ("i7-6700k", 1.0)])
 def test_half_precision_has_the_rate_of_its_architecture(key: str, rate: float) -> None:
-    launch = replace(
-        work_of([stream(1 << 22)]), **dict.fromkeys(("special", "library", "operations_fp64"), np.zeros(1))
-    )
+    none = np.zeros(1)
+    launch = replace(work_of([stream(1 << 22)]), special=none, library=none, operations_fp64=none)
     amounts = np.full(1, 1e9), np.zeros(1)
     single, half = (
         terms(

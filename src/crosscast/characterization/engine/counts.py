@@ -173,7 +173,7 @@ class SubGroupCounts:
     def walks(self, layout: SubGroupLayout) -> Mapping[str, int | float]:
         """Sum the distances of successive accesses of a work-item, and average logarithms of walks' bytes."""
         sites = [words for site, words in self.sites.items() if not layout.sites[site].is_local]
-        moved, weighed = (sum(words[place] for words in sites) for place in (-2, -1))
+        moved, weighed = (sum(words[column] for words in sites) for column in (-2, -1))
         return {"moved_bytes": moved, "mean_walk_log2": weighed / moved if moved else 0.0}
 
 
