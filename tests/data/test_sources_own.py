@@ -141,7 +141,7 @@ def old_file(tmp_path: Path, make_profile: ProfileMaker) -> Path:
 def test_a_table_of_version_1_becomes_a_dataset_of_the_current_one(tmp_path: Path, old_file: Path) -> None:
     store(import_past_version(old_file, "sums", "tiny"), tmp_path / "out")
     table = pq.read_table(tmp_path / "out" / "profiles.parquet")
-    assert identity_of(table) == ("profiles", 3)
+    assert identity_of(table) == ("profiles", PROFILES.version)
     assert table.column("application").to_pylist() == ["sums", "sums"]
     assert table.column("size").to_pylist() == ["tiny", "tiny"]
 
@@ -155,7 +155,7 @@ def test_the_notes_of_a_table_stay(tmp_path: Path, make_profile: ProfileMaker) -
 
 def test_an_old_dataset_is_brought_up_in_its_own_place(tmp_path: Path, old_file: Path) -> None:
     store(import_past_version(tmp_path), tmp_path)
-    assert identity_of(pq.read_table(old_file)) == ("profiles", 3)
+    assert identity_of(pq.read_table(old_file)) == ("profiles", PROFILES.version)
 
 
 def test_a_csv_file_is_read_and_says_its_own_application(tmp_path: Path, make_profile: ProfileMaker) -> None:
