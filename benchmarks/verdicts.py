@@ -15,7 +15,9 @@ from scipy.stats import spearmanr
 from benchmarks.table import text_table
 from crosscast.data.dataset import read_dataset
 from crosscast.data.profiles import from_row
-from crosscast.devices.roofline import Verdict, amounts_of, verdict_of
+from crosscast.devices.launch_work import amounts_of
+from crosscast.devices.limits import BOUNDS
+from crosscast.devices.roofline import Verdict, verdict_of
 from crosscast.errors import InputError
 from crosscast.prediction.time.data import devices_of, recorded_times
 from crosscast.profile import Profile
@@ -67,7 +69,7 @@ def main() -> int:
     for kind in ("cpu", "gpu", "accelerator"):
         own = [each for each in found if each[0].device.type == kind]
         rows += [row_of(kind, own)] if own else []
-    for bound in ("memory", "compute", "launch", "latency"):
+    for bound in BOUNDS:
         own = [each for each in found if each[0].bound == bound]
         rows += [row_of(f"bound by {bound}", own)] if own else []
     heads = ["", "times", "above the limit", "5 %", "median", "95 %", "rank correlation"]

@@ -10,7 +10,8 @@ import pytest
 import crosscast
 from crosscast import Kernel, Local
 from crosscast.devices.catalogue import device_named
-from crosscast.devices.roofline import amounts_of, verdicts_of
+from crosscast.devices.launch_work import amounts_of
+from crosscast.devices.roofline import verdicts_of
 from crosscast.profile import Profile
 
 SOURCE = """

@@ -9,7 +9,7 @@ import crosscast
 from crosscast.devices.architectures import sheets_of
 from crosscast.devices.catalogue import device_named
 from crosscast.devices.instruction_costs import PRODUCT_COST, operation_counts
-from crosscast.devices.roofline import amounts_of
+from crosscast.devices.launch_work import amounts_of
 from crosscast.prediction.time.terms import TERMS, terms
 from crosscast.prediction.time.work import work_of
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from crosscast.data.fields import as_sequence
-from crosscast.devices.roofline import launch_cost
+from crosscast.devices.limits import launch_cost
 from crosscast.errors import InputError
 from crosscast.prediction.first_fit import first_fit, models_for, named_devices
 from crosscast.prediction.time.data import ProfileBatch

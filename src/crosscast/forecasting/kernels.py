@@ -194,7 +194,8 @@ def verdicts_beside(
 ) -> list[Verdict | None]:
     """Bottleneck of each kernel's longest launch on the recommended device; ``None`` without the metrics."""
     # Imported here: models of times bring NumPy.
-    from crosscast.devices.roofline import amounts_of, verdict_of
+    from crosscast.devices.launch_work import amounts_of
+    from crosscast.devices.roofline import verdict_of
     from crosscast.prediction.time.data import kernel_key
 
     longest: dict[object, Profile] = {}

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from crosscast.devices.roofline import Verdict, Verdicts, double_peak
+from crosscast.devices.limits import BOUNDS, double_peak
+from crosscast.devices.roofline import Verdict, Verdicts
 from crosscast.prediction.time.forecast import TimeForecast
 from crosscast.prediction.warnings import format_names
 from crosscast.report import figures as draw
@@ -18,7 +19,8 @@ from crosscast.units import format_quantity, format_seconds
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from crosscast.devices.roofline import Bound, LaunchWork
+    from crosscast.devices.launch_work import LaunchWork
+    from crosscast.devices.limits import Bound
 
 _FAR = 10.0
 """A forecast above this multiple of the longest limit is not explained by it."""
@@ -49,10 +51,10 @@ def verdicts_report(verdicts: Verdicts, forecast: TimeForecast | None = None) ->
             "kernel": lambda verdict: verdict.amounts.kernel,
             "device": lambda verdict: verdict.device.key,
             "bound by": lambda verdict: " or ".join([verdict.bound, *verdict.close]),
-            **{name: _limit(name) for name in ("memory", "compute", "launch", "latency")},
+            **{name: _limit(name) for name in BOUNDS},
         },
         caption="How long each limit alone takes",
-        formats=dict.fromkeys(("memory", "compute", "launch", "latency"), format_seconds),
+        formats=dict.fromkeys(BOUNDS, format_seconds),
         words=(0, 1, 2),
     )
     tables: list[Part] = [
@@ -61,7 +63,7 @@ def verdicts_report(verdicts: Verdicts, forecast: TimeForecast | None = None) ->
         _amounts(verdicts.verdicts),
         "",
     ]
-    meaning = "Limits are what a device cannot be faster than; they are no forecast (docs/verdicts.md)."
+    meaning = "From empty caches, a device cannot be faster than its limits; they are no forecast (docs/verdicts.md)."
     # Many sentences would hide the tables, so that these come first.
     is_single = len(verdicts.verdicts) == 1
     sentences = _sentences(verdicts.verdicts) if is_single else _by_kernel(verdicts.verdicts)

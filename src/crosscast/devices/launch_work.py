@@ -1,0 +1,159 @@
+"""The work of a launch that limits its time on any device, from the counts of its profile."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from crosscast.devices.instruction_costs import PRODUCT_COST, operation_counts, total_of
+from crosscast.profile import Profile, bytes_outside
+
+NEEDED = ("total_instruction_count", "work_items", "total_memory_footprint")
+"""Metrics without which a profile has no verdict."""
+
+_USUAL_GROUP = 64.0  # Work-items of a work-group, if the profile lacks them
+_ELEMENT_BITS = 4
+_PRECISIONS = ("half", "single", "double")
+_SECTOR_BYTES, _LINE_BYTES = 32.0, 64.0
+
+
+@dataclass(frozen=True)
+class LaunchWork:
+    """The work of one launch of a kernel."""
+
+    kernel: str
+    operations: float  # Executed instructions, vector ones counted by element
+    issued: float  # By what they cost on a device, with multiply-adds once and loops unrolled
+    flops: float | None  # Floating-point operations; `None` if the profile lacks them
+    double_share: float  # Share of those in double precision, 0 to 1
+    function_elements: float  # Elements computed by mathematical functions
+    unique_bytes: float  # Distinct bytes read, plus distinct bytes written
+    accessed_bytes: float  # Bytes of all accesses to global and constant memory
+    local_bytes: float  # Bytes of accesses to local memory
+    work_items: float
+    work_groups: float
+    longest: float  # Instructions of the longest work-item
+    imbalance: float  # `longest` over the median
+    barriers: float  # Barriers of a work-item
+    branch_entropy: float
+    instructions: Mapping[str, float]  # Shares of the classes of instructions; may be empty
+    # Counts by sub-groups of 32 work-items, and dependences of the longest work-item; 0 if unknown
+    first_bytes: float = 0.0  # Of lines of 64 bytes that come from or go to memory behind an endless cache
+    line_bytes: float = 0.0  # Of lines of 64 bytes that each access touches
+    sector_bytes: float = 0.0  # Of sectors of 32 bytes that each access touches
+    written_bytes: float = 0.0  # Of lines of 64 bytes that each write touches
+    reads: float = 0.0  # Of global memory, of a work-item
+    accesses: float = 0.0  # Likewise, with writes
+    path: float = 0.0  # Instructions of the longest chain of dependences
+    path_loads: float = 0.0  # Loads of global memory among these
+    wavefronts: float = 0.0  # Of local memory, each with one word of a bank at most
+    atomics: float = 0.0  # That are done one after another, as they have one address
+
+    @property
+    def reuse(self) -> float:
+        """Mean number of accesses to a byte."""
+        return self.accessed_bytes / self.unique_bytes if self.unique_bytes else 1.0
+
+
+def amounts_of(profile: Profile) -> LaunchWork | None:
+    """Return the work of a launch from its profile; ``None`` if that lacks a required metric.
+
+    Profiles of Crosscast 0.1 and imported ones have no counts of operations and bytes: widths of accesses are
+    then estimated by the address bits that never vary.
+    """
+    metrics = profile.metrics
+
+    def metric(name: str, default: float = 0.0) -> float:
+        value = metrics.get(name)
+        return default if value is None else float(value)
+
+    if any(metrics.get(name) is None for name in NEEDED) or not metric("work_items"):
+        return None
+    work = profile.launch.get("work")
+    work = work if isinstance(work, Mapping) else {}
+    accesses = metric("total_reads") + metric("total_writes") or sum(
+        metric(f"{space}_accesses") for space in ("global", "local", "constant")
+    )
+    outside = bytes_outside(work)
+    local = float(work.get("local_bytes", 0))
+    if outside + local and not work.get("unsized_accesses"):
+        width = (outside + local) / max(accesses, 1.0)
+    else:
+        entropies = [
+            metric("global_memory_address_entropy"),
+            *(metric(f"local_memory_address_entropy_{bits}") for bits in range(1, _ELEMENT_BITS + 1)),
+        ]
+        lost = [1 - (entropies[bits] - entropies[bits + 1]) for bits in range(_ELEMENT_BITS)]
+        width = 2 ** sum(min(max(each, 0.0), 1.0) for each in lost)
+        outside = width * max(accesses - metric("local_accesses"), 0.0)
+        local = width * metric("local_accesses")
+    flops = {name: float(work.get(f"flops_{name}", 0)) for name in _PRECISIONS}
+    total, items = metric("total_instruction_count"), metric("work_items")
+    operations = total / (metric("instructions_per_operand") or 1.0)
+    mix = work.get("instructions") or profile.instructions
+    mix = mix if isinstance(mix, Mapping) else {}
+    return LaunchWork(
+        kernel=profile.kernel,
+        operations=operations,
+        issued=_issued(profile.launch.get("instructions"), operations),
+        flops=sum(flops.values()) if work else None,
+        double_share=flops["double"] / (sum(flops.values()) or 1.0),
+        function_elements=float(work.get("function_elements", 0)),
+        unique_bytes=_unique_bytes(profile, width, outside),
+        accessed_bytes=outside,
+        local_bytes=local,
+        work_items=items,
+        work_groups=metric("work_groups") or max(items / _USUAL_GROUP, 1.0),
+        longest=max(metric("max_ipt", metric("max_itb")), total / items),
+        imbalance=metric("max_ipt") / (metric("median_ipt") or 1.0),
+        barriers=metric("total_barriers_hit") / items,
+        branch_entropy=metric("average_linear_branch_entropy"),
+        instructions={name: float(count) / (sum(mix.values()) or 1.0) for name, count in mix.items()},
+        **_of_sub_groups(profile.launch),
+    )
+
+
+def _issued(classes: object, total: float) -> float:
+    """Return the instructions that a device issues, weighted by cost."""
+    counts = operation_counts(classes if isinstance(classes, Mapping) else {}, total)
+    of_reals = counts["operations_real"] + counts["operations_fp64"]
+    return of_reals + counts["operations"] + PRODUCT_COST * counts["products"]
+
+
+def _unique_bytes(profile: Profile, width: float, accessed: float) -> float:
+    """Return distinct bytes read and written outside of local memory, counted or by mean width."""
+    counted = profile.launch.get("distinct_bytes")
+    if isinstance(counted, Mapping):
+        return float(sum(counted.get("global", {}).values()))
+    sides = [profile.metrics.get(name) for name in ("unique_reads", "unique_writes")]
+    known = [float(side) for side in sides if side is not None]
+    addresses = sum(known) if len(known) == 2 else float(profile.metrics["total_memory_footprint"] or 0)
+    # These include addresses of local memory, and widths differ: distinct bytes are at most all accessed
+    # bytes.
+    return min(width * addresses, accessed or math.inf)
+
+
+def _of_sub_groups(launch: Mapping[str, Any]) -> dict[str, float]:
+    """Return the fields of `LaunchWork` that have a default; empty if the profile lacks these counts."""
+    counted = launch.get("sub_groups", {}).get("32")
+    if counted is None:
+        return {}
+    path, classes, geometry = (launch.get(name) or {} for name in ("path", "instructions", "geometry"))
+    first = launch.get("reuse", {}).get("bytes", {}).get("64", {}).get("1", {}).get("first", 0)
+    sub_groups = max(geometry.get("sub_groups_32", 0), 1)
+    loads, repeated = (total_of(classes.get(name, {}).get("local", 0)) for name in ("loads", "reloads"))
+    return {
+        "first_bytes": float(first),
+        "line_bytes": _LINE_BYTES * (counted["lines_64_read"] + counted["lines_64_write"]),
+        "sector_bytes": _SECTOR_BYTES * (counted["sectors_32_read"] + counted["sectors_32_write"]),
+        "written_bytes": _LINE_BYTES * counted["lines_64_write"],
+        "reads": counted["accesses_read"] / sub_groups,
+        "accesses": (counted["accesses_read"] + counted["accesses_write"]) / sub_groups,
+        "path": float(path.get("instructions", 0)),
+        "path_loads": float(total_of(path.get("loads", {})) - path.get("loads", {}).get("local", 0)),
+        # Registers keep what is loaded again.
+        "wavefronts": counted["local_wavefronts_32_banks"] * (1 - repeated / max(repeated + loads, 1)),
+        "atomics": float(counted["atomic_conflicts"]),
+    }
