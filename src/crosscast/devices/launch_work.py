@@ -117,7 +117,8 @@ def amounts_of(profile: Profile) -> LaunchWork | None:
 
 def _issued(classes: object, total: float) -> float:
     """Return the instructions that a device issues, weighted by cost."""
-    counts = operation_counts(classes if isinstance(classes, Mapping) else {}, total)
+    # Half of the instructions of the intermediate representation compute addresses or are free.
+    counts = operation_counts(classes if isinstance(classes, Mapping) else {}, 0.5 * total)
     of_reals = counts["operations_real"] + counts["operations_fp64"]
     return of_reals + counts["operations"] + PRODUCT_COST * counts["products"]
 

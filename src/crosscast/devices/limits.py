@@ -1,4 +1,4 @@
-"""What a device cannot be faster than: lower bounds of a launch's time, by its work and the data sheet.
+"""Lower bounds of a launch's time on a device, by its work and the data sheet.
 
 Caches begin empty, and hold what is used again.
 """
