@@ -63,7 +63,7 @@ def verdicts_report(verdicts: Verdicts, forecast: TimeForecast | None = None) ->
         _amounts(verdicts.verdicts),
         "",
     ]
-    meaning = "From empty caches, a device cannot be faster than its limits; they are no forecast (docs/verdicts.md)."
+    meaning = "A device cannot be faster than its limits from empty caches (docs/verdicts.md)."
     # Many sentences would hide the tables, so that these come first.
     is_single = len(verdicts.verdicts) == 1
     sentences = _sentences(verdicts.verdicts) if is_single else _by_kernel(verdicts.verdicts)
