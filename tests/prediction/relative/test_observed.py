@@ -312,6 +312,7 @@ def test_times_of_the_raja_suite_are_of_one_repetition() -> None:
     np.testing.assert_allclose((moved / vectors.times_s[:, 0])[memset] / 1e9, 854, rtol=0.01)
 
 
+@pytest.mark.system
 def test_the_mean_vector_of_other_kernels_is_as_far_off_as_known(launches: Vectors) -> None:
     # Kernels weigh the same; the mean is that of logarithms.
     assert np.mean(_left_out(launches)) == pytest.approx(0.149, abs=5e-4)

@@ -291,8 +291,7 @@ def test_a_profile_without_a_metric_that_times_need_is_refused() -> None:
 
 def test_the_default_takes_times_for_profiles_and_the_blend_for_counters() -> None:
     assert isinstance(MODELS[DEFAULT_MODEL](), CombinedRelative)
-    _, vectors = lawful()
-    assert isinstance(CombinedRelative().fit(vectors, 0), ByTimesPredictor)
+    assert isinstance(by_times(), ByTimesPredictor)
     assert isinstance(CombinedRelative().fit(made_vectors(applications=2), 0), BlendPredictor)
 
 

@@ -156,6 +156,7 @@ def test_far_outside_of_the_known_devices_a_forecast_is_less_sure_by_the_stated_
     assert (transfer.weights == before.weights).all()
 
 
+@pytest.mark.system
 def test_beyond_the_published_devices_intervals_hold_nine_in_ten_times() -> None:
     """Fitted to the devices with the least and the greatest peak rates or numbers of compute units."""
     grid = grid_of(published("aiwc2018", "aiwc2018"))
@@ -259,11 +260,11 @@ def test_a_device_that_is_known_is_told_by_its_own_times(kin: Grid, predictor: G
 
 
 def test_only_a_described_device_may_be_unknown_and_only_to_a_model_of_enough(
-    bundled: Grid, kin: Grid, predictor: GaussianPredictor
+    kin: Grid, predictor: GaussianPredictor
 ) -> None:
-    of_two = Gaussian(Physical()).fit(bundled, 0)
+    of_two = Gaussian(Physical()).fit(kin.on([0, 1]), 0)
     with pytest.raises(InputError, match=r"^device: expected one that the model knows .* found 'new'$"):
-        of_two.predict(bundled.profiles, [Device("new", type="gpu")])
+        of_two.predict(kin.profiles, [Device("new", type="gpu")])
     with pytest.raises(
         InputError, match=r"knows \(nvidia0, .*\), or the description of another, found 'new'$"
     ):
