@@ -75,8 +75,8 @@ def of_johnston() -> Drawn:
 
 CASES: Mapping[str, tuple[Callable[[], Drawn], str]] = {
     "time": (
-        lambda: of_times("leave-application-out", (0, 2)),
-        of_times_names("leave-application-out", (0, 2)),
+        lambda: of_times("leave-application-out", (2,)),
+        of_times_names("leave-application-out", (2,)),
     ),
     "time of other devices": (
         lambda: of_times("leave-device-out", (3,)),
