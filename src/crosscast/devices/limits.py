@@ -30,7 +30,7 @@ _STEP = {"gpu": 4.0, "cpu": 1.0, "accelerator": 1.0}
 # Latency of loads where it is shortest: of the first cache in clocks (of Volta on GPUs: arXiv:1804.06826),
 # and of memory, in clocks on GPUs.
 _HIT = {"gpu": 28.0, "cpu": 4.0, "accelerator": 4.0}
-_GPU_MISS, _MISS_S = 300.0, 60e-9
+_GPU_MISS, _MISS_S = 300.0, 50e-9
 
 _AT_ONCE = 4.0
 """Reads of a work-item in flight at once, as of a loop that is unrolled four times."""
