@@ -15,6 +15,7 @@ from crosscast.characterization import frontend, ir
 from crosscast.characterization.cuda.adapt import adapt_kernel
 from crosscast.characterization.cuda.compiler import wave_size
 from crosscast.characterization.cuda.variables import pack, set_variables, unset_variables
+from crosscast.characterization.cuda.vector_accesses import merge_accesses
 from crosscast.characterization.engine import runtime_objects
 from crosscast.characterization.engine.arguments import (
     Memory,
@@ -138,6 +139,7 @@ def _plan(kernel: Kernel, options: InstrumentationOptions) -> tuple[ir.Module, P
     flat = inline.flatten(module, frontend.find_kernel(kernel.program, kernel.name))
     if kernel.program.is_cuda:
         module = adapt_kernel(module, flat, options.shared)
+        merge_accesses(flat, module.sizes)
         declared = loaded.compiled.variables if loaded.compiled else ()
         unset = tuple(unset_variables(flat, module, options.variables))
         module = set_variables(module, flat, declared, kernel, options.variables)

@@ -39,6 +39,19 @@ INTEGERS wider<T> upsample(T high, uints<T> low) {
   return as<wider<T>>((W)(cast<W>(as<uints<T>>(high)) << splat<W>(8 * sizeof(element<T>)) | cast<W>(low)));
 }
 
+/* CUDA's dot products of packed integers, which wrap. */
+template <int FIRST, class A, class B, class T> T dot(A x, B y, T z) {
+  uint sum = as<uint>(z);
+  for (int k = 0; k < shape<A>::width; k++) sum += (uint)((int)x[k] * (int)y[FIRST + k]);
+  return as<T>(sum);
+}
+inline int cc_dp4a(int x, int y, int z) { return dot<0>(as<char4>(x), as<char4>(y), z); }
+inline uint cc_dp4a(uint x, uint y, uint z) { return dot<0>(as<uchar4>(x), as<uchar4>(y), z); }
+inline int cc_dp2a_lo(int x, int y, int z) { return dot<0>(as<short2>(x), as<char4>(y), z); }
+inline uint cc_dp2a_lo(uint x, uint y, uint z) { return dot<0>(as<ushort2>(x), as<uchar4>(y), z); }
+inline int cc_dp2a_hi(int x, int y, int z) { return dot<2>(as<short2>(x), as<char4>(y), z); }
+inline uint cc_dp2a_hi(uint x, uint y, uint z) { return dot<2>(as<ushort2>(x), as<uchar4>(y), z); }
+
 INTEGERS int any(T x) {
   if constexpr (shape<T>::width == 1) return x < 0;
   else return __builtin_reduce_or(x) < 0;

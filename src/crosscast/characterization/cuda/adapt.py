@@ -211,7 +211,7 @@ def _sort_pointers(function: ir.Function, variables: dict[str, ir.GlobalVariable
                 instruction.type = known[instruction.result]
                 if instruction.opcode == "phi":
                     instruction.text = f"phi {instruction.type}"
-    _drop_unused(function, lambda i: i.opcode == "ptrtoint")
+    drop_unused(function, lambda i: i.opcode == "ptrtoint")
 
 
 _Typed = tuple[str, str]
@@ -310,7 +310,7 @@ def _space(instruction: ir.Instruction, spaces: dict[str, str], choices: list[_T
     return _GENERIC if len(possible) > 1 else possible.pop() if possible else _TOP
 
 
-def _drop_unused(function: ir.Function, may_go: Callable[[ir.Instruction], bool]) -> None:
+def drop_unused(function: ir.Function, may_go: Callable[[ir.Instruction], bool]) -> None:
     """Remove instructions that have no use after rewriting."""
     dropped = True
     while dropped:
@@ -340,9 +340,7 @@ def _use_builtins(function: ir.Function) -> None:
                     instruction.counted = False
             rewritten.append(instruction)
         block.instructions = rewritten
-    _drop_unused(
-        function, lambda i: i.opcode in ("mul", "trunc") or called_builtin(i) in _WORK_ITEM_FUNCTIONS
-    )
+    drop_unused(function, lambda i: i.opcode in ("mul", "trunc") or called_builtin(i) in _WORK_ITEM_FUNCTIONS)
     _compute_wide(function)
 
 
@@ -378,7 +376,7 @@ def _compute_wide(function: ir.Function) -> None:
             if uses[name] == 1:
                 narrowed.add(name)
         block.instructions = rewritten
-    _drop_unused(function, lambda i: i.opcode == "trunc")
+    drop_unused(function, lambda i: i.opcode == "trunc")
 
 
 def _operands(instruction: ir.Instruction) -> tuple[str, str]:

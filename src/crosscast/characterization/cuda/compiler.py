@@ -17,6 +17,7 @@ from typing import NamedTuple
 from crosscast.characterization import toolchain
 from crosscast.characterization.cuda.indexes import name_indexes
 from crosscast.characterization.cuda.source import CudaSource, DeclarationRefusal
+from crosscast.characterization.cuda.struct_copies import separate_members
 from crosscast.errors import CompileError, InputError
 from crosscast.kernel import Program
 
@@ -139,7 +140,7 @@ def _for_any_integer(text: str) -> str:
     """Return IR for the target of OpenCL C, without native integer widths."""
     text = re.sub(r'^(target datalayout = ".*)-n[\d:]+(.*")$', r"\1\2", text, count=1, flags=re.MULTILINE)
     text = re.sub(r"^target triple = .*$", f'target triple = "{_TARGET}"', text, count=1, flags=re.MULTILINE)
-    return name_indexes(text)
+    return separate_members(name_indexes(text))
 
 
 def _optimize(text: str, program: Program) -> bytes:

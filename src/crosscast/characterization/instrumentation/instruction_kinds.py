@@ -42,7 +42,7 @@ _INTEGER = _by_name(
     {
         "add": "add sub and or xor shl lshr ashr",
         "mul": "mul mul24 mul_hi umul_with_overflow smul_with_overflow",
-        "fused": "mad24 mad_hi mad_sat",
+        "fused": "mad24 mad_hi mad_sat cc_dp4a cc_dp2a_lo cc_dp2a_hi",
         "div": "udiv sdiv urem srem",
         "compare": "icmp any all",
         "select": "select bitselect",

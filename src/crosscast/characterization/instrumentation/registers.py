@@ -30,6 +30,7 @@ _FORGETS = (
 """Kinds after which local memory may have changed."""
 _LOADS, _RELOADS = "loads.local", "reloads.local"
 _COMPUTED_AGAIN = ("addresses", "indexing", "ids", "loads.constant")
+_OF_VECTORS = ("extractelement", "insertelement", "bitcast")
 
 Sum = tuple[frozenset[tuple[str, int]], int]
 """A linear form: values with their factors, and a constant."""
@@ -181,8 +182,10 @@ def most_live(
     A value is live from its definition to its last use. Numbers of up to 32 bits and pointers to local memory
     are one unit, other pointers and numbers of 64 bits two, vectors and structures as many as their bytes
     fill. Values that need no registers of a device are left out: constants, kernel arguments (in constant
-    memory), and addresses of variables and private arrays; and the values of `without`.
+    memory), and addresses of variables and private arrays; vectors of merged accesses, whose components are
+    counted; and the values of `without`.
     """
+    without = {*without, *_merged_vectors(function)}
     units = {
         i.result: _units(i.type, sizes)
         for i in function.instructions()
@@ -199,6 +202,21 @@ def most_live(
         _most_in(block, units, at_end[label].union(*(live_in[after] for after in flow[label])))
         for label, block in function.blocks.items()
     )
+
+
+def _merged_vectors(function: ir.Function) -> set[str]:
+    """Return the vectors of merged accesses, which uncounted instructions make and take apart."""
+    made: set[str] = set()
+    taken_apart: set[str] = set()
+    used: set[str] = set()
+    for i in function.instructions():
+        if i.counted or i.opcode not in _OF_VECTORS:
+            used |= i.uses()
+        elif i.opcode != "insertelement":
+            taken_apart |= i.uses()
+        if not i.counted and i.result and i.opcode in _OF_VECTORS and i.type.startswith("<"):
+            made.add(i.result)
+    return made | (taken_apart - used)
 
 
 def _most_in(block: ir.Block, units: Mapping[str, int], live: Collection[str]) -> int:

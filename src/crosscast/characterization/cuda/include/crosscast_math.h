@@ -224,14 +224,24 @@ CC_INLINE unsigned __funnelshift_l(unsigned low, unsigned high, unsigned n) {
 CC_INLINE unsigned __funnelshift_r(unsigned low, unsigned high, unsigned n) {
   return (unsigned)(((unsigned long long)high << 32 | low) >> (n & 31));
 }
-CC_INLINE int __dp4a(int x, int y, int z) {
-  for (int k = 0; k < 4; k++) z += (signed char)(x >> 8 * k) * (signed char)(y >> 8 * k);
-  return z;
-}
-CC_INLINE unsigned __dp4a(unsigned x, unsigned y, unsigned z) {
-  for (int k = 0; k < 4; k++) z += (unsigned char)(x >> 8 * k) * (unsigned char)(y >> 8 * k);
-  return z;
-}
+#define CC_DOTS(T, HALVES, BYTES)                                                                        \
+  CC_PURE T cc_dp4a(T, T, T);                                                                            \
+  CC_PURE T cc_dp2a_lo(T, T, T);                                                                         \
+  CC_PURE T cc_dp2a_hi(T, T, T);                                                                         \
+  CC_INLINE T __dp4a(T x, T y, T z) { return cc_dp4a(x, y, z); }                                         \
+  CC_INLINE T __dp2a_lo(T x, T y, T z) { return cc_dp2a_lo(x, y, z); }                                   \
+  CC_INLINE T __dp2a_hi(T x, T y, T z) { return cc_dp2a_hi(x, y, z); }                                   \
+  CC_INLINE T __dp4a(BYTES x, BYTES y, T z) {                                                            \
+    return cc_dp4a(__builtin_bit_cast(T, x), __builtin_bit_cast(T, y), z);                               \
+  }                                                                                                      \
+  CC_INLINE T __dp2a_lo(HALVES x, BYTES y, T z) {                                                        \
+    return cc_dp2a_lo(__builtin_bit_cast(T, x), __builtin_bit_cast(T, y), z);                            \
+  }                                                                                                      \
+  CC_INLINE T __dp2a_hi(HALVES x, BYTES y, T z) {                                                        \
+    return cc_dp2a_hi(__builtin_bit_cast(T, x), __builtin_bit_cast(T, y), z);                            \
+  }
+CC_DOTS(int, short2, char4) CC_DOTS(unsigned, ushort2, uchar4)
+#undef CC_DOTS
 
 CC_INLINE int __float_as_int(float x) { return __builtin_bit_cast(int, x); }
 CC_INLINE unsigned __float_as_uint(float x) { return __builtin_bit_cast(unsigned, x); }
