@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import itertools
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -146,6 +147,12 @@ class Program:
         if form == "llvm-ir":
             content = content.decode(errors="replace").encode()
         return cls(content, form, path, tuple(options), standard)
+
+
+def _product(sizes: Sequence[int]) -> str:
+    """Return sizes and their product, such as ``64 x 32 = 2048``; one size alone."""
+    factors = " x ".join(map(str, sizes))
+    return factors if len(sizes) == 1 else f"{factors} = {math.prod(sizes)}"
 
 
 def _binary_at(content: bytes) -> int | None:
@@ -433,8 +440,8 @@ class Launch:
             raise LaunchError(f"{name}: variables are for CUDA and HIP kernels")
         if group > MAX_WORK_GROUP_SIZE:
             raise LaunchError(
-                f"{name}: a work-group has at most {MAX_WORK_GROUP_SIZE} work-items, found "
-                f"{' x '.join(map(str, self.local_size))} = {group}"
+                f"{name}: a work-group has at most {MAX_WORK_GROUP_SIZE} work-items, "
+                f"found {_product(self.local_size)}"
             )
         if self.kernel.program.standard.startswith("1") or self.kernel.program.is_cuda:
             for size, local in zip(self.global_size, self.local_size, strict=True):
@@ -448,8 +455,7 @@ class Launch:
         name = self.kernel.name
         if threads > MAX_BLOCK_SIZE:
             raise LaunchError(
-                f"{name}: a block has at most {MAX_BLOCK_SIZE} threads, found "
-                f"{' x '.join(map(str, self.local_size))} = {threads}"
+                f"{name}: a block has at most {MAX_BLOCK_SIZE} threads, found {_product(self.local_size)}"
             )
         if any(self.global_offset):
             raise LaunchError(f"{name}: a grid has no offset, found {self.global_offset}")

@@ -6,7 +6,8 @@ import functools
 import math
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -58,7 +59,7 @@ from crosscast.characterization.sampling import (
     sample_of,
 )
 from crosscast.data import environment
-from crosscast.errors import KernelFault, LaunchError
+from crosscast.errors import KernelFault, LaunchError, UnsupportedError
 from crosscast.kernel import Kernel, Launch
 from crosscast.profile import Profile
 from crosscast.units import format_bytes
@@ -122,13 +123,26 @@ class _Written:
 @functools.lru_cache(maxsize=16)
 def _write(kernel: Kernel, options: InstrumentationOptions, host_time: bool) -> _Written:
     start = time.perf_counter()
-    module, plan, unset = _plan(kernel, options)
-    emitted, native = emit(plan), ""
-    if host_time and not plan.per_warp:
-        uncounted, same, _ = _plan(kernel, replace(options, counts=False, check_bounds=False))
-        native = kernel_ir(uncounted, emit(same).text, counts=False)
+    native = ""
+    with _located(kernel):
+        module, plan, unset = _plan(kernel, options)
+        emitted = emit(plan)
+        if host_time and not plan.per_warp:
+            uncounted, same, _ = _plan(kernel, replace(options, counts=False, check_bounds=False))
+            native = kernel_ir(uncounted, emit(same).text, counts=False)
     text, symbols = kernel_ir(module, emitted.text), emitted.library_symbols
     return _Written(plan, emitted.layout, text, symbols, native, unset, time.perf_counter() - start)
+
+
+@contextmanager
+def _located(kernel: Kernel) -> Iterator[None]:
+    """Name source and kernel in errors that name a line only."""
+    try:
+        yield
+    except (UnsupportedError, LaunchError) as error:
+        if not str(error).startswith("line "):
+            raise
+        raise type(error)(f"{kernel.program.label}: {kernel.name}: {error}") from error
 
 
 def _plan(kernel: Kernel, options: InstrumentationOptions) -> tuple[ir.Module, Plan, tuple[str, ...]]:

@@ -135,6 +135,19 @@ def permuted(x: int, y: int, selector: int) -> int:
     return int.from_bytes(bytes(data[selector >> 4 * k & 7] for k in range(4)), "little")
 
 
+def dot(bytes_: type[np.integer[Any]], parts: tuple[int, int]) -> Expected:
+    """The dot product of numbers packed in `a` with bytes of `b` from a first one on, plus one."""
+    count, first = parts
+    packed = np.dtype(f"{np.dtype(bytes_).kind}{4 // count}")
+    return lambda a, b: (
+        (a.view(packed).reshape(N, -1).astype(int) * b.view(bytes_).reshape(N, 4)[:, first:][:, :count]).sum(
+            1
+        )
+        + 1
+    )
+
+
+DOTS = {"__dp4a": (4, 0), "__dp2a_lo": (2, 0), "__dp2a_hi": (2, 2)}
 INTEGER: dict[str, Expected] = {
     "__popc(a)": of_bits(int.bit_count),
     "__popcll((long long)a)": lambda a, b: [v.bit_count() for v in unsigned(a, 64)],
@@ -165,8 +178,10 @@ INTEGER: dict[str, Expected] = {
     "__funnelshift_r(a, b, 7)": lambda a, b: [
         (y << 32 | x) >> 7 for x, y in zip(unsigned(a), unsigned(b), strict=True)
     ],
-    "__dp4a(a, b, 1)": lambda a, b: (
-        (a.view(np.int8).reshape(N, 4).astype(int) * b.view(np.int8).reshape(N, 4)).sum(1) + 1
+    **{f"{name}(a, b, 1)": dot(np.int8, widths) for name, widths in DOTS.items()},
+    **{f"(int){name}((unsigned)a, (unsigned)b, 1u)": dot(np.uint8, widths) for name, widths in DOTS.items()},
+    "__dp4a(make_char4(a, b, 3, 4), make_char4(1, 2, b, 5), 7)": lambda a, b: (
+        (a.astype(np.int8).astype(int) + 2 * b.astype(np.int8)) + 3 * b.astype(np.int8) + 27
     ),
     "min(a, b)": np.minimum,
     "max(a, b)": np.maximum,

@@ -45,6 +45,8 @@ SUPPORTED: dict[str, str] = {
     "`cooperative_groups`: blocks, tiles, `reduce`, scans": "auto b = cg::this_thread_block();"
     " auto t = cg::tiled_partition<8>(b);"
     " x[i] = cg::reduce(t, x[i], cg::plus<float>());",
+    "copies by `__pipeline_memcpy_async`": "__shared__ float c[256];"
+    " __pipeline_memcpy_async(&c[i], &x[i], 4); __pipeline_commit(); __pipeline_wait_prior(0); x[i] = c[i];",
     "`half` and `half2`": "half2 h = __floats2half2_rn(x[0], 2); h = h * h + h; x[0] = __low2float(h);",
     "`float4` and the other vectors": "float4 v = make_float4(1, 2, 3, x[0]); x[0] = v.w;",
     "mathematics, fast and rounded functions, `numeric_limits`": "x[0] = sqrt(2) + __expf(x[0]);"

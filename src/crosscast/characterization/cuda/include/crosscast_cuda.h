@@ -43,7 +43,7 @@ typedef unsigned long ulong;
 #define CC_EACH_INTEGER(M) M(int) M(unsigned) M(long) M(unsigned long) M(long long) M(unsigned long long)
 #define CC_EACH_TYPE(M) CC_EACH_INTEGER(M) M(float) M(double)
 
-/* Vector types: structures, whose components are accessed one by one. */
+/* Vector types: structures, whose accesses are merged (vector_accesses.py). */
 #define CC_VECTORS(NAME, T, ALIGN2, ALIGN4)                                                   \
   struct NAME##1 { T x; };                                                                    \
   struct __align__(ALIGN2) NAME##2 { T x, y; };                                               \

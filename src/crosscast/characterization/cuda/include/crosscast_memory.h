@@ -55,6 +55,22 @@ CC_INLINE void *memcpy(void *to, const void *from, size_t n) { return __builtin_
 CC_INLINE void *memmove(void *to, const void *from, size_t n) { return __builtin_memmove(to, from, n); }
 CC_INLINE void *memset(void *to, int value, size_t n) { return __builtin_memset(to, value, n); }
 }
+/* Asynchronous copies to shared memory: an access of 4, 8 or 16 bytes each, done at once; some bytes are zeros. */
+template <class T> CC_DEVICE void cc_copy(void *to, const void *from, size_t zeros) {
+  if (zeros == 0) *(T *)to = *(const T *)from;
+  else if (zeros >= sizeof(T)) *(T *)to = T();
+  else
+    for (size_t k = 0; k < sizeof(T); k++) ((char *)to)[k] = k < sizeof(T) - zeros ? ((const char *)from)[k] : 0;
+}
+CC_DEVICE void __pipeline_memcpy_async(void *to, const void *from, size_t size, size_t zeros = 0) {
+  if (size == 4) cc_copy<int>(to, from, zeros);
+  else if (size == 8) cc_copy<int2>(to, from, zeros);
+  else if (size == 16) cc_copy<int4>(to, from, zeros);
+  else __builtin_trap();
+}
+CC_DEVICE void __pipeline_commit() { mem_fence(1); }
+CC_DEVICE void __pipeline_wait_prior(size_t) { mem_fence(1); }
+
 CC_CONVERGENT void cc_assertion_failed();
 CC_DEVICE void __trap() { __builtin_trap(); }
 CC_DEVICE void __brkpt() {}

@@ -1,0 +1,238 @@
+"""Neighbouring accesses are merged to vectors, which does not change what a kernel computes."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from crosscast.characterization import characterize, ir
+from crosscast.characterization.cuda.vector_accesses import merge_accesses
+from crosscast.kernel import Kernel, Launch
+
+ITEMS = 64
+STRUCTURES = """
+struct __align__(16) Mixed { float x; int n; short a, b; unsigned char c[4]; };
+struct __align__(16) Padded { float x, y, z; };
+struct Plain { float x, y, z, w; };
+union __align__(16) Either { float4 v; int n[4]; };
+"""
+# Type of the arrays `a` and `b`, and the body of a kernel; loads and stores of a thread by memory and bytes
+KERNELS: dict[str, tuple[str, str, str, str]] = {
+    "copied whole": ("float4", "b[i] = a[i];", "global.16", "global.16"),
+    "changed": ("float4", "float4 v = a[i]; v.x *= 2; v.w += v.y; b[i] = v;", "global.16", "global.16"),
+    "half of it": ("float4", "float s = a[i].z * a[i].w; b[i].x = s; b[i].y = s;", "global.8", "global.8"),
+    "in place": ("int4", "a[i].x += 1; a[i].y += 2; a[i].z += 3; a[i].w += 4;", "global.16", "global.16"),
+    "made": ("int2", "b[i] = make_int2(i, a[i].y);", "global.4", "global.8"),
+    "double2": ("double2", "double2 v = a[i]; v.y += v.x; b[i] = v;", "global.16", "global.16"),
+    "double4": ("double4", "double4 v = a[i]; v.x += v.w; b[i] = v;", "2 global.16", "2 global.16"),
+    "uchar4": ("uchar4", "uchar4 v = a[i]; v.y += v.x; b[i] = v;", "global.4", "global.4"),
+    "half2": ("half2", "b[i] = __hmul2(a[i], a[i]);", "global.4", "global.4"),
+    "cast": (
+        "float",
+        "float4 v = ((float4 *)a)[i]; v.x++; reinterpret_cast<float4 *>(b)[i] = v;",
+        "global.16",
+        "global.16",
+    ),
+    "shared": (
+        "float4",
+        "__shared__ float4 s[64]; s[i] = a[i]; __syncthreads(); float4 v = s[63 - i]; v.x++; b[i] = v;",
+        "global.16 local.16",
+        "global.16 local.16",
+    ),
+    "rows of a shared tile": (
+        "float4",
+        "__shared__ float4 s[8][8]; s[i / 8][i % 8] = a[i]; __syncthreads();"
+        " float4 v = s[i % 8][i / 8]; v.x++; b[i] = v;",
+        "global.16 local.16",
+        "global.16 local.16",
+    ),
+    "asynchronous": (
+        "float4",
+        "__shared__ float4 s[64]; __pipeline_memcpy_async(&s[i], &a[i], 16); __pipeline_commit();"
+        " __pipeline_wait_prior(0); float4 v = s[i]; v.x++; b[i] = v;",
+        "global.16 local.16",
+        "global.16 local.16",
+    ),
+    "__ldg": ("float4", "float4 v = __ldg(&a[i]); v.x++; b[i] = v;", "global.16", "global.16"),
+    "another structure": (
+        "Mixed",
+        "Mixed m = a[i]; m.n += m.x; m.a += m.b; m.c[1] += m.c[0] + m.c[2] + m.c[3]; b[i] = m;",
+        "global.16",
+        "global.16",
+    ),
+    "padded": ("Padded", "Padded v = a[i]; v.x += v.y * v.z; b[i] = v;", "global.16", "global.16"),
+    "without the first": ("float4", "float4 v = a[i]; v.x = 1; b[i] = v;", "global.4 global.8", "global.16"),
+    "union": ("Either", "float4 v = a[i].v; v.x += v.y; b[i].v = v;", "global.16", "global.16"),
+    "may be the same": (
+        "float4",
+        "b[i].x = a[i].x; b[i].y = a[i].y; b[i].z = a[i].z; b[i].w = a[i].w;",
+        "4 global.4",
+        "4 global.4",
+    ),
+    "aligned as its members": (
+        "Plain",
+        "Plain v = a[i]; v.x += v.y * v.w; b[i] = v;",
+        "4 global.4",
+        "4 global.4",
+    ),
+    "three": ("float3", "float3 v = a[i]; v.x += v.y * v.z; b[i] = v;", "3 global.4", "3 global.4"),
+    "volatile": ("volatile int2", "b[i].x = a[i].x; b[i].y = a[i].y;", "2 global.4", "2 global.4"),
+}
+
+
+def profile_of(type_: str, body: str) -> dict[str, Any]:
+    """Profile a kernel with arrays `a` and `b` of a type."""
+    source = f"""{STRUCTURES}
+__global__ void k(void *p, void *q) {{
+  {type_} *a = ({type_} *)p, *b = ({type_} *)q;
+  int i = threadIdx.x;
+  {body}
+}}"""
+    kernel = Kernel.from_source(source, "k", form="cuda")
+    buffers = np.arange(32 * ITEMS, dtype=np.uint8), np.zeros(32 * ITEMS, np.uint8)
+    return characterize(Launch.on_grid(kernel, 1, ITEMS, buffers)).launch
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_accesses_of_a_kernel(name: str) -> None:
+    type_, body, loads, stores = KERNELS[name]
+    instructions = profile_of(type_, body)["instructions"]
+    assert (of_an_item(instructions["loads"]), of_an_item(instructions["stores"])) == (loads, stores)
+    assert not {"copies", "vectors"} & instructions.keys()
+
+
+def of_an_item(counts: dict[str, dict[str, int]]) -> str:
+    numbers = {f"{memory}.{n}": times for memory, widths in counts.items() for n, times in widths.items()}
+    return " ".join(kind if n == ITEMS else f"{n // ITEMS} {kind}" for kind, n in numbers.items())
+
+
+def test_a_vector_needs_no_more_registers_than_its_components() -> None:
+    body = "{0} v = a[i]; v.x *= 2; v.y *= 2; v.z *= 2; v.w *= 2; b[i] = v;"
+    single, vector = (profile_of(type_, body.format(type_))["geometry"] for type_ in ("Plain", "float4"))
+    assert vector["kept_values"] == single["kept_values"] == 4
+    assert vector["registers"] <= single["registers"]
+
+
+# A kernel that loads and stores vectors by their elements, some of them at a distance that depends on %i
+BYTES = {"i8": 1, "i16": 2, "i32": 4, "i64": 8, "float": 4}
+SIZE = 64
+POINTERS = {"%p": 1, "%q": 1, "%s": 3, "%pi": 1}
+
+
+@st.composite
+def functions(draw: st.DrawFn) -> ir.Function:
+    is_unaliased = draw(st.booleans())
+    attributes = "noalias" if is_unaliased else ""
+    parameters = [
+        ir.FunctionParameter("ptr addrspace(1)", "%p", attributes),
+        ir.FunctionParameter("ptr addrspace(1)", "%q", attributes),
+        ir.FunctionParameter("ptr addrspace(3)", "%s"),
+        ir.FunctionParameter("i64", "%i"),
+        *(ir.FunctionParameter(type_, f"%x.{type_}") for type_ in BYTES),
+    ]
+    row = "getelementptr [16 x i8], ptr addrspace(1) %p, i64 %i"
+    body = [ir.Instruction(row, "getelementptr", "ptr addrspace(1)", "%pi")]
+    values = {type_: [f"%x.{type_}"] for type_ in BYTES}
+    for number, (stores, pointer, type_, offset) in enumerate(draw(interleaved())):
+        if pointer == "barrier":
+            body.append(ir.Instruction("call spir_func void @_Z7barrierj(i32 1)", "call"))
+            continue
+        space, address = f"ptr addrspace({POINTERS[pointer]})", f"%a{number}"
+        step = f"getelementptr inbounds i8, {space} {pointer}, i64 {offset}"
+        body.append(ir.Instruction(step, "getelementptr", space, address))
+        known = offset & -offset or 16
+        at = f"{space} {address}, align {draw(st.sampled_from((known, min(known, BYTES[type_]))))}"
+        if stores:
+            value = draw(st.sampled_from(values[type_]))
+            body.append(ir.Instruction(f"store {type_} {value}, {at}", "store"))
+        else:
+            body.append(ir.Instruction(f"load {type_}, {at}", "load", type_, f"%v{number}"))
+            values[type_].append(f"%v{number}")
+    body.append(ir.Instruction("ret void", "ret"))
+    return ir.Function("k", parameters, {"%entry": ir.Block("%entry", body)}, True, 0, {})
+
+
+Step = tuple[bool, str, str, int]
+"""Whether it stores, its pointer or ``barrier``, type and offset."""
+
+
+@st.composite
+def interleaved(draw: st.DrawFn) -> list[Step]:
+    """The elements of a few vectors, in any order."""
+    type_ = draw(st.sampled_from(sorted(BYTES)))
+    rows: list[list[Step]] = []
+    for _ in range(draw(st.integers(1, 4))):
+        stores, pointer = draw(st.booleans()), draw(st.sampled_from(("barrier", *sorted(POINTERS))))
+        offsets = draw(st.permutations(range(0, 16, BYTES[type_])))
+        rows.append(
+            [(stores, pointer, type_, offset) for offset in offsets][: 1 if pointer == "barrier" else 16]
+        )
+        if draw(st.booleans()):
+            type_ = draw(st.sampled_from(sorted(BYTES)))
+    if draw(st.booleans()):
+        return [step for row in rows for step in row]
+    steps = []
+    while rows := [row for row in rows if row]:
+        steps.append(draw(st.sampled_from(rows)).pop(0))
+    return steps
+
+
+def run(function: ir.Function, distance: int, index: int) -> tuple[dict[str, Any], list[bytes]]:
+    """Interpret a function; return its values and the memory at each barrier and at the end.
+
+    `distance` is that of `q` from `p`. A barrier changes all memory, as other work-items may.
+    """
+    memory = {space: bytearray(range(k, k + 3 * SIZE)) for k, space in ((0, 1), (50, 3))}
+    values: dict[str, Any] = {"%p": (1, 0), "%q": (1, distance), "%s": (3, 0), "%i": index}
+    values |= {f"%x.{type_}": bytes(range(200, 200 + n)) for type_, n in BYTES.items()}
+    seen = []
+    for i in function.instructions():
+        operands = [values.get(o.value, o.value) for o in i.operands]
+        match i.opcode:
+            case "getelementptr":
+                (space, start), step = operands[1], int(operands[2])
+                values[str(i.result)] = space, start + step * (16 if "[16 x i8]" in i.text else 1)
+            case "load" | "store":
+                type_ = i.operands[0].type
+                space, start = operands[1]
+                assert start % int(i.text.rpartition(" ")[2]) == 0
+                if i.opcode == "load":
+                    values[str(i.result)] = bytes(memory[space][start : start + nbytes(type_)])
+                else:
+                    memory[space][start : start + nbytes(type_)] = operands[0]
+            case "extractelement":
+                size = nbytes(i.type)
+                values[str(i.result)] = operands[0][size * int(operands[1]) :][:size]
+            case "insertelement":
+                whole = bytearray(nbytes(i.type) if operands[0] == "zeroinitializer" else operands[0])
+                size = len(operands[1])
+                whole[size * int(operands[2]) : size * (int(operands[2]) + 1)] = operands[1]
+                values[str(i.result)] = bytes(whole)
+            case "bitcast":
+                values[str(i.result)] = operands[0]
+            case "call" | "ret":
+                seen += [bytes(part) for part in memory.values()]
+                for part in memory.values():
+                    part[:] = bytes(byte ^ 0x55 for byte in part)
+    return {name: value for name, value in values.items() if name.startswith("%v")}, seen
+
+
+def nbytes(type_: str) -> int:
+    vector = re.fullmatch(r"<(\d+) x (.*)>", type_)
+    return int(vector[1]) * BYTES[vector[2]] if vector else BYTES[type_]
+
+
+@settings(max_examples=60)
+@given(functions())
+def test_merging_changes_neither_values_nor_memory(function: ir.Function) -> None:
+    is_unaliased = "noalias" in function.parameters[0].attributes
+    cases = list(itertools.product([SIZE] if is_unaliased else [0, 16, SIZE], (0, 1)))
+    before = [run(function, *case) for case in cases]
+    merge_accesses(function, {})
+    assert [run(function, *case) for case in cases] == before
