@@ -181,7 +181,7 @@ INTEGER: dict[str, Expected] = {
     **{f"{name}(a, b, 1)": dot(np.int8, widths) for name, widths in DOTS.items()},
     **{f"(int){name}((unsigned)a, (unsigned)b, 1u)": dot(np.uint8, widths) for name, widths in DOTS.items()},
     "__dp4a(make_char4(a, b, 3, 4), make_char4(1, 2, b, 5), 7)": lambda a, b: (
-        (a.astype(np.int8).astype(int) + 2 * b.astype(np.int8)) + 3 * b.astype(np.int8) + 27
+        a.astype(np.int8).astype(int) + 5 * b.astype(np.int8).astype(int) + 27
     ),
     "min(a, b)": np.minimum,
     "max(a, b)": np.maximum,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -86,7 +87,7 @@ KERNELS: dict[str, tuple[str, str, str, str]] = {
 }
 
 
-def profile_of(type_: str, body: str) -> dict[str, Any]:
+def profile_of(type_: str, body: str) -> Mapping[str, Any]:
     """Profile a kernel with arrays `a` and `b` of a type."""
     source = f"""{STRUCTURES}
 __global__ void k(void *p, void *q) {{
