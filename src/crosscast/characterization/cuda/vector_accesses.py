@@ -59,7 +59,7 @@ class _Access:
 
     @property
     def key(self) -> Key:
-        """What it shares with accesses at constant distances."""
+        """Operation, root and terms: those of accesses at constant distances."""
         return self.instruction.opcode, self.address.root, self.address.terms
 
     @property
