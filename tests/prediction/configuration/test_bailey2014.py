@@ -468,3 +468,10 @@ def test_configurations_that_some_kernels_lack_are_predicted_for_all() -> None:
 def test_no_clusters_are_refused(count: int) -> None:
     with pytest.raises(InputError, match=f"clusters: expected at least 1, found {count}"):
         PublishedModel(count)
+
+
+def test_a_tree_of_pure_leaves_is_that_of_any_greater_depth() -> None:
+    values, clusters = np.arange(6.0)[:, None], np.array([0, 0, 1, 1, 2, 2])
+    trees = [fit_classification_tree(["x"], values, clusters, depth=depth, seed=0) for depth in (1, 2, 3)]
+    assert [each.is_pure for each in trees] == [False, True, True]
+    assert trees[0].text() != trees[1].text() == trees[2].text()
