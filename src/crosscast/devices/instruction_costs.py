@@ -29,6 +29,9 @@ _DIVISION_LONG = 80.0  # Of 64 bits, which GPUs compute by a function and CPUs w
 PRODUCT_COST = 2.0
 """Typical cost of an integer product, which units compute in several steps."""
 
+JOINED_INTEGERS = 0.7
+"""Typical cost on GPUs of an integer sum or an operation of logic: one instruction can do two of them."""
+
 # Cost of integer operations that only compute addresses and control loops: a loop that is unrolled four times
 # has a quarter of them, as offsets within it are part of the memory instructions.
 _INDEXING = 0.25

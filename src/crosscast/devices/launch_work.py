@@ -7,13 +7,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from crosscast.devices.instruction_costs import PRODUCT_COST, operation_counts, total_of
+from crosscast.devices.instruction_costs import JOINED_INTEGERS, PRODUCT_COST, operation_counts, total_of
 from crosscast.profile import Profile, bytes_outside
 
 NEEDED = ("total_instruction_count", "work_items", "total_memory_footprint")
 """Metrics without which a profile has no verdict."""
 
 _USUAL_GROUP = 64.0  # Work-items of a work-group, if the profile lacks them
+_MOST_PACKED = 4.0  # Operations of half precision in the time of one of single precision
 _ELEMENT_BITS = 4
 _PRECISIONS = ("half", "single", "double")
 _SECTOR_BYTES, _LINE_BYTES = 32.0, 64.0
@@ -119,8 +120,11 @@ def _issued(classes: object, total: float) -> float:
     """Return the instructions that a device issues, weighted by cost."""
     # Half of the instructions of the intermediate representation compute addresses or are free.
     counts = operation_counts(classes if isinstance(classes, Mapping) else {}, 0.5 * total)
-    of_reals = counts["operations_real"] + counts["operations_fp64"]
-    return of_reals + counts["operations"] + PRODUCT_COST * counts["products"]
+    of_reals = (
+        counts["operations_real"] + counts["operations_fp64"] + counts["operations_fp16"] / _MOST_PACKED
+    )
+    joined = (1 - JOINED_INTEGERS) * counts["integers"]
+    return of_reals + counts["operations"] - joined + PRODUCT_COST * counts["products"]
 
 
 def _unique_bytes(profile: Profile, width: float, accessed: float) -> float:

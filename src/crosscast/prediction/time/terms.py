@@ -12,7 +12,7 @@ import numpy as np
 
 from crosscast.arrays import Flags, Reals
 from crosscast.devices.architectures import Sheets
-from crosscast.devices.instruction_costs import EXP_COST, SPECIAL_COST
+from crosscast.devices.instruction_costs import EXP_COST, JOINED_INTEGERS, SPECIAL_COST
 from crosscast.devices.siblings import FACTS
 from crosscast.prediction.time.work import CACHE_BITS, GROUPS_TOGETHER, Work
 
@@ -84,7 +84,6 @@ _MOST_AT_ONCE = 4.0
 # LLVM unrolls to 16,384 instructions at most, counted before it simplifies the code: for AMD's targets, with
 # their addresses and the two halves of multiply-adds, twice the number after that.
 _MOST_UNROLLED = 16384.0 / 2
-_JOINED_INTEGERS = 0.7  # Instructions of a sum, or an operation of logic
 _CHAIN_CLOCKS, _INTEGER_STEP = 4.0, 0.25  # Latency of a multiply-add; of integers over that
 # Latencies of loads of a CPU: of its first cache; of the second, the last and memory beyond the one before
 _LOAD_CLOCKS, _OWN_LOAD_CLOCKS, _SHARED_LOAD_CLOCKS, _MEMORY_S = 5.0, 9.0, 30.0, 80e-9
@@ -179,7 +178,7 @@ def terms(work: Work, sheets: Sheets) -> Reals:
     product_rate = np.where(gpu, np.clip(np.nan_to_num(sheets.fact("int32"), nan=0.5), 0.15, 1.0), 0.5)
 
     # GPUs join two sums, or logic of three values, and have fewer lanes for integers than for reals.
-    integers = column(work.integers) * np.where(gpu, _JOINED_INTEGERS, 1.0)
+    integers = column(work.integers) * np.where(gpu, JOINED_INTEGERS, 1.0)
     issued = column(work.operations) - column(work.integers) + integers + column(work.products) / product_rate
     issued = np.maximum(issued, integers / sheets.integers)
 
