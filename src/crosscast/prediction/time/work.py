@@ -46,7 +46,7 @@ class Work:
     kept: Reals  # 32-bit registers of the live values of a work-item, in program order
     any_group: Flags  # Whether it was compiled for work-groups of any size
     code: Reals  # Instructions of its code
-    needed: Reals  # Registers that it needs after a compiler has ordered its code, if AMD's was run
+    needed: Reals  # Registers that it needs after AMD's compiler has ordered its code, if that was run
     amd_registers: Reals  # On AMD GPUs, as their compiler allocates them; NaN if it was not run
     amd_spilled: Reals  # 32-bit values that a work-item moves to memory or back there; NaN alike
     reloads: Reals  # Share of the loads of local memory that repeat another in straight-line code
@@ -166,14 +166,15 @@ def _of(
         float(geometry.get(f"sub_groups_{width}") or groups * math.ceil(group_items / width))
         for width in WIDTHS
     ]
+    # Small private arrays are in registers too.
+    registers = float(geometry.get("registers") or 0)
+    registers += float(geometry.get("private_bytes") or 0) / _REGISTER_BYTES
     work: dict[str, object] = {
         "items": items,
         "groups": groups,
         "group_items": group_items,
         "sub_groups": sub_groups,
-        # Small private arrays are in registers too.
-        "registers": float(geometry.get("registers") or 0)
-        + float(geometry.get("private_bytes") or 0) / _REGISTER_BYTES,
+        "registers": registers,
         "local_bytes": float(sum(local.values())),
         "kept": float(geometry.get("kept_values") or 0),
         "any_group": program.get("form") in _ANY_GROUP,
@@ -192,9 +193,9 @@ def _of(
     classes = launch.get("instructions") or {}
     operations = operation_counts(classes, total)
     work |= operations
-    work["needed"] = work["registers"]
+    work["needed"] = registers
     if amd := geometry.get("amd"):
-        work["needed"] = min(float(work["registers"]), amd["registers"] + amd["spilled"])  # type: ignore[arg-type]
+        work["needed"] = min(registers, amd["registers"] + amd["spilled"])
         work["amd_spilled"] = _spilled(amd, operations["floating"] / items)
     repeated = total_of(classes.get("reloads", {}).get("local", 0))
     work["reloads"] = repeated / max(repeated + total_of(classes.get("loads", {}).get("local", 0)), 1.0)
