@@ -281,6 +281,12 @@ def test_doubles_are_compared_with_the_rate_of_doubles(large_matmul: Profile, ke
     assert without.limits_s["compute"] == pytest.approx(double.limits_s["compute"], rel=0.1)
 
 
+def test_halves_are_compared_with_the_rate_of_packed_halves(large_matmul: Profile) -> None:
+    amounts = replace(verdict(large_matmul, GPU).amounts, flops=1e14, half_share=1.0)
+    found = verdict_of(amounts, device_named("a100-sxm-80gb"))
+    assert found.limits_s["compute"] == pytest.approx(1e14 / (4 * 19.5e12), rel=0.01)
+
+
 def test_a_profile_without_a_metric_is_refused(large_add: Profile) -> None:
     metrics = {**large_add.metrics, "total_memory_footprint": None}
     with pytest.raises(InputError, match=r"profile of add: expected the metrics .*, found some missing"):
@@ -304,7 +310,8 @@ amounts = st.builds(
     operations=amount,
     issued=amount,
     flops=st.none() | st.floats(0, 1e13),
-    double_share=st.floats(0, 1),
+    double_share=st.floats(0, 0.5),
+    half_share=st.floats(0, 0.5),
     function_elements=st.floats(0, 1e12),
     unique_bytes=amount,
     accessed_bytes=amount,

@@ -255,6 +255,11 @@ def double_share(device: Device) -> float:
     return _unit_of(device).fp64
 
 
+def half_share(device: Device) -> float:
+    """Return the ratio of packed half- to single-precision rates of a device's architecture."""
+    return _unit_of(device).fp16
+
+
 def _of(device: Device) -> tuple[float | bool, ...]:
     """Return the features of a sheet, in the order of the fields of `Sheets`."""
     gpu = device.type == "gpu"

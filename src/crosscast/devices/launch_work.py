@@ -29,6 +29,7 @@ class LaunchWork:
     issued: float  # By what they cost on a device, with multiply-adds once and loops unrolled
     flops: float | None  # Floating-point operations; `None` if the profile lacks them
     double_share: float  # Share of those in double precision, 0 to 1
+    half_share: float  # And in half precision
     function_elements: float  # Elements computed by mathematical functions
     unique_bytes: float  # Distinct bytes read, plus distinct bytes written
     accessed_bytes: float  # Bytes of all accesses to global and constant memory
@@ -101,6 +102,7 @@ def amounts_of(profile: Profile) -> LaunchWork | None:
         issued=_issued(profile.launch.get("instructions"), operations),
         flops=sum(flops.values()) if work else None,
         double_share=flops["double"] / (sum(flops.values()) or 1.0),
+        half_share=flops["half"] / (sum(flops.values()) or 1.0),
         function_elements=float(work.get("function_elements", 0)),
         unique_bytes=_unique_bytes(profile, width, outside),
         accessed_bytes=outside,

@@ -142,8 +142,14 @@ def double_peak(device: Device) -> float:
 
 def peak_of(work: LaunchWork, device: Device) -> float:
     """Return the peak rate of floating-point operations of a device, in a kernel's precisions."""
-    single, double = device.numbers["peak_flop_per_s"], work.double_share
-    return 1 / ((1 - double) / single + double / double_peak(device)) if double else single
+    single, double, half = device.numbers["peak_flop_per_s"], work.double_share, work.half_share
+    if not double and not half:
+        return single
+    # Imported here, as single precision needs no NumPy.
+    from crosscast.devices.architectures import half_share
+
+    each = (1 - double - half) / single + half / (single * half_share(device))
+    return 1 / (each + (double / double_peak(device) if double else 0.0))
 
 
 def _compute(work: LaunchWork, device: Device) -> float:
