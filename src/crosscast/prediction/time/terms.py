@@ -88,7 +88,7 @@ _CHAIN_CLOCKS, _INTEGER_STEP = 4.0, 0.25  # Latency of a multiply-add; of intege
 # Latencies of loads of a CPU: of its first cache; of the second, the last and memory beyond the one before
 _LOAD_CLOCKS, _OWN_LOAD_CLOCKS, _SHARED_LOAD_CLOCKS, _MEMORY_S = 5.0, 9.0, 30.0, 80e-9
 _LOOPS, _SCALAR_ISSUE = 2.0, 2.0
-_VECTOR_ITEMS = 8
+_VECTOR_ITEMS = 8  # Work-items of a group from which on compilers for CPUs vectorize
 _GUARDED = 0.5  # Conditional branches of a work-item
 _TINY = 1e-15
 
@@ -182,6 +182,7 @@ def terms(work: Work, sheets: Sheets) -> Reals:
     issued = column(work.operations) - column(work.integers) + integers + column(work.products) / product_rate
     issued = np.maximum(issued, integers / sheets.integers)
 
+    # What a GPU's unit has beyond that holds local memory, too.
     own_cache = np.where(gpu, np.maximum(np.minimum(sheets.l1, 32768.0), 0.5 * sheets.l1), sheets.l1)
     past_own_cache = bytes_behind(
         work, own_cache, np.broadcast_to(np.minimum(groups, np.where(gpu, resident, 1.0)), (n, d))
