@@ -310,8 +310,8 @@ amounts = st.builds(
     operations=amount,
     issued=amount,
     flops=st.none() | st.floats(0, 1e13),
-    double_share=st.floats(0, 0.5),
-    half_share=st.floats(0, 0.5),
+    double_share=st.floats(0, 1),
+    half_share=st.floats(0, 1),
     function_elements=st.floats(0, 1e12),
     unique_bytes=amount,
     accessed_bytes=amount,
@@ -333,7 +333,7 @@ amounts = st.builds(
     path_loads=amount,
     wavefronts=amount,
     atomics=amount,
-)
+).map(lambda made: replace(made, half_share=made.half_share * (1 - made.double_share)))
 devices = st.sampled_from([GPU, CPU, device_named("h100-sxm"), device_named("epyc-9654")])
 more = st.floats(1.01, 1e4)
 

@@ -308,6 +308,24 @@ def symbol(name: str) -> str:
     return content.decode(errors="replace")
 
 
+_ARRAY = re.compile(r"[\[<]\d+ x (.*)[\]>]")
+
+
+def indexed_elements(step: Instruction) -> list[tuple[str, str]] | None:
+    """Return the indices of a ``getelementptr``, each with the type of the elements that it counts.
+
+    ``None`` if one is of a structure's members.
+    """
+    type_, _, *indices = step.operands
+    elements = [type_.type]
+    for _ in indices[1:]:
+        array = _ARRAY.fullmatch(elements[-1])
+        if array is None:
+            return None
+        elements.append(array[1])
+    return [(index.value, element) for index, element in zip(indices, elements, strict=False)]
+
+
 _LABEL = re.compile(rf"({_NAME}):")
 _INCOMING = re.compile(rf"\[ (.*?), (%{_NAME}) \]")
 _ATTACHMENT = re.compile(r",? ![\w.]+ !\d+|,? ![\w.]+ !\{\}")

@@ -76,18 +76,12 @@ class SampledAxis:
         Or in the sum for `count` groups away from both ends. With `by_inner`, groups at the ends, which may
         do less than others, have no weight.
         """
-        positions = len(self.starts)
-        if by_inner:
-            inner = positions - 2
-            if position in (0, positions - 1):
-                return Fraction(0)
-            slope, constant = Fraction(count or self.extent, self.step * inner), Fraction(1, inner)
-            return slope - constant if size == _WIDE else 2 * constant - slope
-        slope = Fraction(count or self.extent, self.step * positions)
+        positions, inner = len(self.starts), len(self.starts) - 2
         is_end = position in (0, positions - 1)
-        constant = Fraction(1) if is_end else Fraction(-1, positions - 2)
-        if count:
-            constant = Fraction(0) if is_end else Fraction(1, positions - 2)
+        if by_inner and is_end:
+            return Fraction(0)
+        slope = Fraction(count or self.extent, self.step * (inner if by_inner else positions))
+        constant = Fraction(0 if count else 1) if is_end else Fraction(1 if count or by_inner else -1, inner)
         return slope - constant if size == _WIDE else 2 * constant - slope
 
 
@@ -345,21 +339,23 @@ class BoxCounts:
 def extend_sample(sample: Sample, boxes: Mapping[Sampled, BoxCounts], larger: BoxCounts) -> Profile:
     """Extrapolate the profile of a launch from its boxes, and from a larger box for the effect of caches."""
     box, counts = sample.larger_box()
-    weights, inner = ({run: sample.weight(run, by_inner=by) for run in boxes} for by in (False, True))
-    inside, inner_inside = (
-        {run: sample.weight(run, counts, by_inner=by) for run in boxes} for by in (False, True)
-    )
+    weights = [
+        (
+            {run: sample.weight(run, by_inner=by_inner) for run in boxes},
+            {run: sample.weight(run, counts, by_inner=by_inner) for run in boxes},
+        )
+        for by_inner in (False, True)
+    ]
     profiles = {run: each.profile for run, each in boxes.items()}
     sizes = {run: math.prod(sample.box(run).size) for run in boxes}
-    profile = combined(profiles, weights, sizes, math.prod(sample.groups))
+    profile = combined(profiles, weights[0][0], sizes, math.prod(sample.groups))
     errors = {
         name: sample.error({run: of(each) for run, each in profiles.items()}, of(profile))
         for name, of in _COUNTED.items()
     }
     distinct: list[_Extended] = []
     for unit in range(len(_UNITS)):
-        pairs = ((weights, inside), (inner, inner_inside))
-        distinct.append(_extended_distinct(boxes, larger, pairs, unit, distinct))
+        distinct.append(_extended_distinct(boxes, larger, weights, unit, distinct))
     profile = _within_buffers(profile, distinct)
     errors["distinct_bytes"] = max(errors["distinct_bytes"], *(each.doubt for each in distinct[:2]))
     times = math.prod(sample.groups) / math.prod(box.size)

@@ -101,10 +101,8 @@ _GUIDES = {
     "KernelLevel/MemoryStatisticsGlobal.htm)",
 }
 _BANDWIDTH = "bandwidth_bytes_per_s"
-_OWN_CACHE, _OWN_CACHES = (
-    2.0**19,
-    (2.0**17, 2.0**22),
-)  # Bytes of a core's second cache, if its sheet lacks it; limits
+_OWN_CACHE = 2.0**19  # Bytes of the second cache of a CPU's core, if its sheet lacks it
+_OWN_CACHES = (2.0**17, 2.0**22)  # Its limits: some sheets have the sum over cores
 _WORD_BYTES = 4.0  # Of the microbenchmark of scattered reads
 _LIMITS = ("width", "sub_groups", "groups", "registers", "local_bytes")
 _GCN = frozenset(

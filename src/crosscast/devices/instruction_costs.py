@@ -23,8 +23,9 @@ _FP_COSTS = {
 }
 EXP_COST = _FP_COSTS["exp"]
 _ROOTS_AND_QUOTIENTS = frozenset(kind for kind in _FP_COSTS if kind.split("_")[-1] in _UNIT_KINDS)
-_INT_COSTS = {"mul": 0.0, "fused": 0.0, "div": _DIVISION_INT}  # Products count apart
-_DIVISION_LONG = 80.0  # Of 64 bits, which GPUs compute by a function and CPUs without vectors
+_PRODUCTS = ("mul", "fused")  # Count apart
+_INTEGERS = {"int16": (1.0, _DIVISION_INT), "int32": (1.0, _DIVISION_INT), "int64": (2.0, 80.0)}
+"""Cost of an operation and of a division: GPUs divide 64 bits by a function, and CPUs without vectors."""
 
 PRODUCT_COST = 2.0
 """Typical cost of an integer product, which units compute in several steps."""
@@ -69,9 +70,9 @@ def operation_counts(classes: Mapping[str, Any], total: float) -> dict[str, floa
     library = sum(cost for kind, cost in costs.items() if kind not in _ROOTS_AND_QUOTIENTS)
     double = sum(_FP_COSTS.get(kind, _LIBRARY) * n for kind, n in classes.get("fp64", {}).items())
     others = 0.0
-    for bits, times in (("int16", 1.0), ("int32", 1.0), ("int64", 2.0)):
-        others += times * sum(_INT_COSTS.get(kind, 1.0) * n for kind, n in classes.get(bits, {}).items())
-    others += (_DIVISION_LONG - 2 * _DIVISION_INT) * classes.get("int64", {}).get("div", 0)
+    for bits, (usual, division) in _INTEGERS.items():
+        for kind, n in classes.get(bits, {}).items():
+            others += n * (0.0 if kind in _PRODUCTS else division if kind == "div" else usual)
     with_sums = sum(_with_sum(classes, bits) for bits in ("int16", "int32"))
     others -= with_sums
     integers = sum(classes.get(bits, {}).get("add", 0) for bits in ("int16", "int32")) - with_sums

@@ -206,21 +206,17 @@ class _Merger:
 
     def _moved(self, base: _Address, step: ir.Instruction) -> _Address | None:
         """Return the address that a ``getelementptr`` computes; ``None`` if it is no sum."""
-        type_, _, *indices = step.operands
-        terms, offset, element = Counter(dict(base.terms)), base.offset, type_.type
-        for level, index in enumerate(indices):
-            if level:
-                array = _ARRAY.fullmatch(element)
-                if array is None:
-                    return None
-                element = array[2]
+        terms, offset, indexed = Counter(dict(base.terms)), base.offset, ir.indexed_elements(step)
+        if indexed is None:
+            return None
+        for index, element in indexed:
             stride = self._size(element)
             if stride is None:
                 return None
-            if _CONSTANT.fullmatch(index.value):
-                offset += int(index.value) * stride
+            if _CONSTANT.fullmatch(index):
+                offset += int(index) * stride
             else:
-                terms[index.value] += stride
+                terms[index] += stride
         return _Address(base.root, frozenset(terms.items()), offset)
 
     def _size(self, type_: str) -> int | None:

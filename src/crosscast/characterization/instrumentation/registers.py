@@ -5,7 +5,6 @@ Also loads of local memory that repeat another one: a device's compiler keeps th
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import replace
@@ -16,7 +15,6 @@ from crosscast.characterization.instrumentation.accesses import type_bytes
 from crosscast.characterization.instrumentation.instruction_kinds import value_bytes
 
 _UNIT_BYTES = 4
-_ARRAY = re.compile(r"[\[<](\d+) x (.*)[\]>]")
 _FORGETS = (
     "stores.local",
     "stores.generic",
@@ -125,15 +123,12 @@ class _Sums:
         return self._address(i) if i.opcode == "getelementptr" else None
 
     def _address(self, i: ir.Instruction) -> Sum | None:
-        type_, base, *indices = i.operands
-        total, element = self.of(base.value), type_.type
-        for level, index in enumerate(indices):
-            if level:
-                array = _ARRAY.fullmatch(element)
-                if array is None:
-                    return None
-                element = array[2]
-            total = _added(total, self.of(index.value), type_bytes(element, self.sizes))
+        indexed = ir.indexed_elements(i)
+        if indexed is None:
+            return None
+        total = self.of(i.operands[1].value)
+        for index, element in indexed:
+            total = _added(total, self.of(index), type_bytes(element, self.sizes))
         return total
 
 

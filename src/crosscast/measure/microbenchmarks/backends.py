@@ -156,13 +156,12 @@ class OpenCLBackend:
     def chains(self, kernel: str, steps: int) -> float:
         """Return the seconds of a number of steps in each work-item."""
         x, y = (0.999, 0.001) if kernel not in ("int32", "int32_add") else (3.0, 7.0)
+        factor = self.lanes[kernel] if kernel in ("chain", "guarded") else 1
+        items = self.items * factor
         if kernel == "guarded":  # Each step is a work-group, as a loop would hide the condition
-            items = steps * _CHAIN_GROUP
-            arguments = (self._out, np.uint32(items), np.float32(x), np.float32(y))
-            return self._seconds(kernel, items, _CHAIN_GROUP, *arguments)
-        factor = self.lanes[kernel] if kernel == "chain" else 1
+            items = steps = steps * factor
         arguments = (self._out, np.uint32(steps), np.float32(x), np.float32(y))
-        return self._seconds(kernel, self.items * factor, self.group * factor, *arguments)
+        return self._seconds(kernel, items, self.group * factor, *arguments)
 
     def groups(self, count: int) -> float | None:
         """Return the seconds of a number of almost empty work-groups."""

@@ -8,6 +8,8 @@ factor, the inverse of the efficiency, fitted to measured times with a prior
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from crosscast.arrays import Flags, Reals
@@ -204,7 +206,10 @@ def terms(work: Work, sheets: Sheets) -> Reals:
     clocks = _L1_CLOCKS + _L2_CLOCKS * past_l1 + _MEMORY_CLOCKS * past_l2
     wait = np.where(gpu, column(work.path_loads) * clocks, 0.0) + column(work.barriers) * _BARRIER_CLOCKS
     latency = waves * (steps + wait) / sheets.clock
-    chains = np.where(gpu, 0.0, _cpu_chains(work, sheets) / busy_rate)
+    alone = np.ones((n, d))
+    caches = (sheets.l1, sheets.own_cache, sheets.last_cache)
+    of_thread = [bytes_behind(work, cache, alone) for cache in caches]
+    chains = np.where(gpu, 0.0, _cpu_chains(work, sheets, of_thread) / busy_rate)
     waiting = np.where(gpu, waves * column(work.item_accesses) * clocks / _AT_ONCE / sheets.clock, 0.0)
 
     usual = np.where(gpu, _GROUP_CLOCKS[True], _GROUP_CLOCKS[False]) / sheets.clock
@@ -224,7 +229,7 @@ def terms(work: Work, sheets: Sheets) -> Reals:
             np.where(gpu, of_width(work.lines) * (width / 32) / busy_rate, 0.0),
             np.where(gpu, l2_bytes / (sheets.l2_clock * rate), l2_bytes / (8.0 * busy_rate)),
             _streamed(moved, work, sheets),
-            np.where(gpu, 0.0, _scattered(work, sheets) * sheets.units / busy),
+            np.where(gpu, 0.0, _scattered(work, sheets, of_thread) * sheets.units / busy),
             np.where(gpu, spilled_bytes / sheets.bandwidth + _carried(work) / (sheets.l2_clock * rate), 0.0),
             latency + chains,
             waiting,
@@ -260,7 +265,7 @@ def _streamed(moved: Reals, work: Work, sheets: Sheets) -> Reals:
     return np.where(np.isfinite(by_streams), by_streams, on_paper)
 
 
-def _scattered(work: Work, sheets: Sheets) -> Reals:
+def _scattered(work: Work, sheets: Sheets, behind: Sequence[Reals]) -> Reals:
     """Seconds of all threads of a CPU for lines that prefetchers do not predict, ``(n, d)``.
 
     Requested bytes would come in consecutive lines; a thread's own cache that misses more bytes than these
@@ -268,10 +273,8 @@ def _scattered(work: Work, sheets: Sheets) -> Reals:
     walk down columns one after another: the more lines lie between two uses of one, the fewer are still
     there, as sets of the cache conflict and pages are translated again.
     """
-    alone = np.ones((len(work), len(sheets.gpu)))
-    missed, of_memory = (bytes_behind(work, cache, alone) for cache in (sheets.own_cache, sheets.last_cache))
     lines, of_memory = (
-        np.maximum(each - work.requested[:, None], 0.0) / _LINE_BYTES for each in (missed, of_memory)
+        np.maximum(missed - work.requested[:, None], 0.0) / _LINE_BYTES for missed in behind[1:]
     )
     line_s = np.where(np.isfinite(sheets.scattered), 1 / sheets.scattered, _SCATTERED_LINE_S / sheets.units)
     lines = of_memory + _SHARED_LINE * (lines - of_memory)
@@ -302,7 +305,7 @@ def _carried(work: Work) -> Reals:
 
     Compilers reorder straight-line code until fewer values are live at once, but not loop-carried values.
     """
-    share = np.maximum(1.0 - _MOST_REGISTERS / np.maximum(np.nan_to_num(work.needed), 1.0), 0.0)[:, None]
+    share = np.maximum(1.0 - _MOST_REGISTERS / np.maximum(work.needed, 1.0), 0.0)[:, None]
     uses = np.where(_loops(work), (work.items * work.longest)[:, None], 0.0)
     return 2 * _REGISTER_BYTES * share * uses
 
@@ -340,7 +343,7 @@ def _other_issue(sheets: Sheets, lanes: Reals) -> Reals:
     return np.where(sheets.gpu, 1.0, np.clip(_SCALAR_ISSUE / lanes, 1.0, _SCALAR_ISSUE))
 
 
-def _cpu_chains(work: Work, sheets: Sheets) -> Reals:
+def _cpu_chains(work: Work, sheets: Sheets, behind: Sequence[Reals]) -> Reals:
     """Total clocks of the dependency chains in loops of a CPU's work-items, one item after another.
 
     Chains of real operations take the measured latency, or else the usual one, of as many work-items at once
@@ -353,23 +356,21 @@ def _cpu_chains(work: Work, sheets: Sheets) -> Reals:
     of_reals = np.minimum(1.0, 4.0 * real / np.maximum(real + work.operations + work.products, 1.0))
     step = (of_reals + (1 - of_reals) * _INTEGER_STEP)[:, None] / chain
     computed = np.maximum(work.path - work.path_loads, 0.0)[:, None]
-    of_item = computed * step + work.path_loads[:, None] * _load_clocks(work, sheets)
+    of_item = computed * step + work.path_loads[:, None] * _load_clocks(work, sheets, behind)
     clocks: Reals = np.where(_loops(work), work.items[:, None] * of_item, 0.0)
     return clocks
 
 
-def _load_clocks(work: Work, sheets: Sheets) -> Reals:
-    """Mean clocks from the address to the value of a load of a CPU's thread, ``(n, d)``."""
+def _load_clocks(work: Work, sheets: Sheets, behind: Sequence[Reals]) -> Reals:
+    """Mean clocks from the address to the value of a load of a CPU's thread, ``(n, d)``.
+
+    `behind` has the bytes that miss its first, its second and the last cache.
+    """
     lines = np.maximum(work.items * work.item_accesses, 1.0)[:, None] * _LINE_BYTES
-    alone = np.ones((len(work), len(sheets.gpu)))
-    caches = (
-        (sheets.l1, _OWN_LOAD_CLOCKS),
-        (sheets.own_cache, _SHARED_LOAD_CLOCKS),
-        (sheets.last_cache, _MEMORY_S * sheets.clock),
-    )
-    clocks = np.full(alone.shape, _LOAD_CLOCKS)
-    for cache, beyond in caches:
-        clocks = clocks + beyond * np.minimum(bytes_behind(work, cache, alone) / lines, 1.0)
+    beyond = (_OWN_LOAD_CLOCKS, _SHARED_LOAD_CLOCKS, _MEMORY_S * sheets.clock)
+    clocks = np.full(behind[0].shape, _LOAD_CLOCKS)
+    for missed, further in zip(behind, beyond, strict=True):
+        clocks = clocks + further * np.minimum(missed / lines, 1.0)
     return clocks
 
 

@@ -181,7 +181,7 @@ def _of(
         "code": float(geometry.get("code") or 0),
         "amd_registers": float(geometry.get("amd", {}).get("registers", math.nan)),
         "amd_spilled": math.nan,
-        "needed": math.nan,
+        "needed": registers,
         "reloads": 0.0,
         "barriers": float(metrics.get("total_barriers_hit") or 0) / items,
     }
@@ -193,7 +193,6 @@ def _of(
     classes = launch.get("instructions") or {}
     operations = operation_counts(classes, total)
     work |= operations
-    work["needed"] = registers
     if amd := geometry.get("amd"):
         work["needed"] = min(registers, amd["registers"] + amd["spilled"])
         work["amd_spilled"] = _spilled(amd, operations["floating"] / items)
