@@ -194,6 +194,17 @@ def test_a_launch_that_needs_too_much_memory_is_sampled_where_that_may_be() -> N
     assert said == ["scale: 1024 of 4096 work-groups are run, and counts extended"]
 
 
+def test_a_launch_is_sampled_unasked_rather_than_run_in_gigabytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("crosscast.characterization.run._MOST_MEMORY", 1000)
+    launch = launch_of("scale", "c[get_global_id(0)] = 1;", (N,), (16,), N)
+    whole = characterize_launch(launch, options=Options())
+    sampled = characterize_launch(launch, options=Options(sample_groups="auto"))
+    assert sampled.launch["sampled"]["because"] == "memory"
+    assert sampled.instructions == whole.instructions
+    ordered = launch_of("last", "*c = atomic_inc((volatile global int *)a);", (N,), (16,), N)
+    assert "sampled" not in characterize_launch(ordered, options=Options(sample_groups="auto")).launch
+
+
 def test_a_launch_that_takes_too_long_is_sampled_in_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("crosscast.characterization.run._PATIENCE_S", 0.0)
     monkeypatch.setattr("crosscast.characterization.run._LONGEST_S", 0.1)

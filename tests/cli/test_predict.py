@@ -214,6 +214,13 @@ def test_an_unknown_device_names_the_known_ones_near_ones_and_how_to_add_one(
     assert "near to which are a100-pcie-40gb, a100-pcie-80gb, a100-sxm-40gb, a100-sxm-80gb; to add" in error
 
 
+def test_devices_are_checked_before_kernels_are_profiled(
+    capsys: Output, model: str, file: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("crosscast.commands.predict.read_profiles", lambda *_: pytest.fail("profiled"))
+    assert "found 'rtx409'" in refusal(capsys, file, "--model", model, "--devices", "rtx409")
+
+
 def test_warnings_go_to_standard_error_and_into_json(
     capsys: Output, model: str, profile: Profile, tmp_path: Path
 ) -> None:

@@ -63,7 +63,7 @@ def characterize(
     sample_groups
         Run this many work-groups, spread over the launch, and extrapolate their counts: exactly if groups
         are alike, otherwise within the error in `launch["sampled"]` of the profile. Arrays do not change
-        then. ``"auto"`` does so if the whole launch would take over 20 s or more memory than available.
+        then. ``"auto"`` does so if the whole launch would take over 20 s or over 4 GiB of memory.
 
     Returns
     -------

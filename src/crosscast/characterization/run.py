@@ -74,8 +74,8 @@ _MOST_FOR_TWO_THREADS = 64 << 20
 """Bytes of buffers up to which a second set of counters is affordable."""
 _MOST_STREAM_BYTES = 1 << 30
 """Most bytes of the recorded addresses of a work-group."""
-_MUCH_MEMORY = 1 << 30
-"""Memory of a run from which on it is announced."""
+_MUCH_MEMORY, _MOST_MEMORY = 1 << 30, 4 << 30
+"""Memory of a run from which on it is announced, and from which on groups are rather sampled."""
 _PATIENCE_S, _LONGEST_S, _SAMPLED_S = 2.0, 20.0, 5.0
 """Seconds after which a run is judged, its longest estimated time, and the time of the sample instead."""
 _SAMPLED_FOR_MEMORY = 1024
@@ -208,8 +208,8 @@ def _sample(runner: _Runner) -> tuple[Sample | None, str]:
     """Select the work-groups to run, as far as possible before a run, with the reason."""
     name, requested = runner.launch.kernel.name, runner.options.sample_groups
     groups = three(group_counts(runner.launch), 1)
-    excess, fewest = _over_limit(runner), fewest_groups(groups)
-    sample = None
+    needed, fewest = _needed_bytes(runner), fewest_groups(groups)
+    excess, sample = _over_limit(runner, needed), None
     if isinstance(requested, int):
         if fewest is not None and requested < fewest:
             raise LaunchError(
@@ -217,11 +217,19 @@ def _sample(runner: _Runner) -> tuple[Sample | None, str]:
                 f"found {requested}"
             )
         sample = sample_of(groups, requested)
-    elif excess and requested == "auto":
+    elif requested == "auto" and (excess or (needed > _MOST_MEMORY and _may_sample(runner))):
         sample = sample_of(groups, max(_SAMPLED_FOR_MEMORY, fewest or 0))
     if excess and sample is None:
         raise LaunchError(f"{name}: {excess}; --sample-groups runs some of its work-groups in less")
-    return sample, "memory" if excess else "asked"
+    if needed >= _MUCH_MEMORY and sample is None and runner.options.note:
+        buffers = format_bytes(runner.memory.nbytes)
+        runner.options.note(f"{name}: needs about {format_bytes(needed)}: {buffers} of buffers, and counters")
+    return sample, "memory" if excess or requested == "auto" else "asked"
+
+
+def _may_sample(runner: _Runner) -> bool:
+    """Return whether groups may be sampled unasked: output and effects of their order are not extended."""
+    return not runner.built.layout.is_ordered and bool(fewest_groups(three(group_counts(runner.launch), 1)))
 
 
 def _spelled(groups: Sequence[int]) -> str:
@@ -230,9 +238,7 @@ def _spelled(groups: Sequence[int]) -> str:
 
 def _too_slow(runner: _Runner) -> Callable[[Progress], bool] | None:
     """Return a check whether a run will take too long, if it may be given up."""
-    groups = three(group_counts(runner.launch), 1)
-    # Output and effects of the order of groups cannot be extrapolated.
-    if runner.options.sample_groups != "auto" or runner.built.layout.is_ordered or not fewest_groups(groups):
+    if runner.options.sample_groups != "auto" or not _may_sample(runner):
         return None
 
     def is_too_slow(progress: Progress) -> bool:
@@ -495,16 +501,10 @@ def _needed_bytes(runner: _Runner) -> int:
     return runner.memory.nbytes * (1 + runner.threads) + private
 
 
-def _over_limit(runner: _Runner) -> str:
+def _over_limit(runner: _Runner, needed: int) -> str:
     """Return the reason why the whole launch exceeds memory; empty if it does not."""
-    needed = _needed_bytes(runner)
     limit = runner.options.memory_limit or environment.memory_bytes()
     if needed <= limit:
-        if needed >= _MUCH_MEMORY and runner.options.note:
-            name, nbytes = runner.launch.kernel.name, runner.memory.nbytes
-            runner.options.note(
-                f"{name}: needs about {format_bytes(needed)}: {format_bytes(nbytes)} of buffers, and counters"
-            )
         return ""
     private = needed - runner.memory.nbytes * (1 + runner.threads)
     return (

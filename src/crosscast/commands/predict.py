@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -37,7 +38,9 @@ if TYPE_CHECKING:
 def time(file: Path, /, *more: Path, options: PredictTimeOptions) -> None:
     """Run ``crosscast predict time``."""
     check_output(options.output)
-    models = models_for(options.model, "time", options.devices or ())
+    models, ahead = itertools.tee(models_for(options.model, "time", options.devices or ()))
+    # Before kernels are profiled, which may take long.
+    first_fit(ahead, lambda trained: _described(options.devices, options.device_file, trained))
     profiles, batch, recorded = _batch(
         (file, *more), options.launch, options.application, options.invocations
     )

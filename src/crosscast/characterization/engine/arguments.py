@@ -23,6 +23,8 @@ from crosscast.errors import EnvironmentFault, LaunchError
 from crosscast.kernel import Argument, Image, Launch, Local, Parameter, Sampler
 
 _STAGGER = 1024  # buffers that all start at a page boundary would compete for the same cache sets
+_LARGE = 1 << 24
+"""Bytes of a buffer from which on faults of small pages cost more than a few unused pages."""
 _shared: dict[int, SharedBuffer] = {}
 """Buffers of arrays from `shared_empty`, by address; without their data, which would keep them alive."""
 
@@ -51,6 +53,8 @@ def _create(nbytes: int, number: int) -> tuple[SharedBuffer, mmap.mmap]:
         fd = os.memfd_create("crosscast-buffer", os.MFD_CLOEXEC)
         os.truncate(fd, offset + max(nbytes, 1))
         mapped = mmap.mmap(fd, offset + max(nbytes, 1))
+        if nbytes >= _LARGE:
+            mapped.madvise(mmap.MADV_HUGEPAGE)
     except (OSError, ValueError) as error:
         raise EnvironmentFault(f"cannot allocate a buffer of {nbytes} bytes: {error}") from error
     weakref.finalize(mapped, os.close, fd)
