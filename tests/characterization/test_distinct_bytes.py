@@ -97,6 +97,7 @@ def test_local_memory_is_apart() -> None:
     assert distinct(made) == {
         "global": {"read": ITEMS * 64 + 256, "written": 256},
         "local": {"read": 256, "written": 256},
+        "atomics": {"written": 256},
     }
     amounts = amounts_of(made)
     assert amounts is not None

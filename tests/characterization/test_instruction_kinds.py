@@ -104,6 +104,11 @@ def test_atomics_are_no_loads() -> None:
     assert "loads" not in found
 
 
+def test_atomics_on_real_numbers_and_compare_exchanges_are_counted_apart() -> None:
+    found = instructions("atomic_cmpxchg(&b[i], 1, 2); atomic_xchg(&a[i], 1.0f); atomic_max(&b[i], i);")
+    assert found["atomics"] == {"global": ITEMS, "global_compare": ITEMS, "global_fp": ITEMS}
+
+
 @pytest.mark.parametrize(
     "body",
     [

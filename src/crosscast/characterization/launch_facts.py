@@ -39,6 +39,8 @@ class Ran:
     counts: Counts
     box: Box | None  # The work-groups that ran; `None` for all
     beyond: Mapping[str, tuple[int, int]]  # Bytes read before and behind buffers, by parameter
+    # Buffers and variables with atomics, by address and size
+    atomic_memory: frozenset[tuple[int, int]]
 
 
 def describe_launch(launch: Launch, ran: Ran) -> dict[str, object]:
@@ -66,7 +68,7 @@ def describe_launch(launch: Launch, ran: Ran) -> dict[str, object]:
             _distinct_lines(ran.counts),
             [n for (space, _), n in ran.counts.distinct.items() if space != "local"],
         ),
-        "distinct_bytes": _distinct(ran.counts),
+        "distinct_bytes": _distinct(ran),
         **(
             {"read_beyond": {name: {"before": n[0], "behind": n[1]} for name, n in ran.beyond.items()}}
             if ran.beyond
@@ -102,12 +104,14 @@ def _sub_groups(geometry: Mapping[str, Any], ran: Ran) -> dict[str, dict[str, in
     )
 
 
-def _distinct(counts: Counts) -> dict[str, dict[str, int]]:
-    """Return distinct bytes read and written by memory."""
+def _distinct(ran: Ran) -> dict[str, dict[str, int]]:
+    """Return distinct bytes read and written by memory, and those written of buffers with atomics."""
     by_space: dict[str, dict[str, int]] = {}
-    for (space, side), nbytes in sorted(counts.distinct.items()):
+    for (space, side), nbytes in sorted(ran.counts.distinct.items()):
         if nbytes:
             by_space.setdefault(space, {})[side] = nbytes
+    if updated := sum(ran.counts.distinct_of[key][1] for key in ran.atomic_memory):
+        by_space["atomics"] = {"written": updated}
     return by_space
 
 

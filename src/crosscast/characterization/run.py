@@ -305,7 +305,10 @@ def _sampled(runner: _Runner, sample: Sample, reason: str, invocation: int) -> P
     def measured(box: Box) -> BoxCounts:
         completed = runner.run(box)
         assert completed is not None
-        return BoxCounts(_profile(launch, completed, invocation, options), completed[0].counts.distinct_of)
+        ran, _ = completed
+        return BoxCounts(
+            _profile(launch, completed, invocation, options), ran.counts.distinct_of, ran.atomic_memory
+        )
 
     boxes = {run: measured(sample.box(run)) for run in sample.runs()}
     profile = extend_sample(sample, boxes, measured(sample.larger_box()[0]))
@@ -399,10 +402,18 @@ class _Runner:
                     counts=counts,
                     box=box,
                     beyond=beyond,
+                    atomic_memory=self._atomic_memory(counts),
                 )
                 return ran, clock
             if not keeps_buffers:
                 self._restore(before)
+
+    def _atomic_memory(self, counts: Counts) -> frozenset[tuple[int, int]]:
+        """Return buffers with atomics by address and size, or variables if some are elsewhere."""
+        sites = self.built.layout.sub_groups.sites
+        positions = {site.buffer for site in sites if site.is_atomic and not site.is_local}
+        buffers = {placed.address: placed.position for placed in self.memory.placed}
+        return frozenset(key for key in counts.distinct_of if buffers.get(key[0], -1) in positions)
 
     def _restore(self, before: dict[int, bytes]) -> None:
         """Restore buffers to their content before a run."""

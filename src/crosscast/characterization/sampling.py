@@ -334,6 +334,7 @@ class BoxCounts:
 
     profile: Profile
     distinct: Distinct
+    atomic_memory: frozenset[tuple[int, int]] = frozenset()  # Buffers with atomics, by address and size
 
 
 def extend_sample(sample: Sample, boxes: Mapping[Sampled, BoxCounts], larger: BoxCounts) -> Profile:
@@ -357,6 +358,11 @@ def extend_sample(sample: Sample, boxes: Mapping[Sampled, BoxCounts], larger: Bo
     for unit in range(len(_UNITS)):
         distinct.append(_extended_distinct(boxes, larger, weights, unit, distinct))
     profile = _within_buffers(profile, distinct)
+    if "atomics" in (known := profile.launch["distinct_bytes"]):
+        memory = frozenset().union(*(each.atomic_memory for each in boxes.values()))
+        written = round(sum(distinct[1].estimate[key] for key in memory))
+        known = {**known, "atomics": {"written": written}}
+        profile = replace(profile, launch={**profile.launch, "distinct_bytes": known})
     errors["distinct_bytes"] = max(errors["distinct_bytes"], *(each.doubt for each in distinct[:2]))
     times = math.prod(sample.groups) / math.prod(box.size)
     before = larger.profile.launch["reuse"]

@@ -23,6 +23,10 @@ LEGEND: Mapping[str, str] = {
 
 _PRECISIONS = ("half", "single", "double")
 _OUTSIDE = ("global_bytes", "constant_bytes", "generic_bytes")
+_ATOMICS = {
+    space: [f"instructions_atomics_{space}{kind}" for kind in ("", "_fp", "_compare")]
+    for space in ("global", "local")
+}
 _PATTERNS = ("contiguous", "uniform", "strided", "irregular")
 
 
@@ -90,7 +94,7 @@ def _work(counts: _Counts) -> str:
 def _bytes_outside(counts: _Counts) -> float:
     """Bytes requested from global and constant memory."""
     # An atomic counts as a read and a write in bytes, but as one access of a sub-group.
-    return counts.sum(*_OUTSIDE) - 4 * counts.sum("instructions_atomics_global")
+    return counts.sum(*_OUTSIDE) - 4 * counts.sum(*_ATOMICS["global"])
 
 
 def _memory(counts: _Counts) -> str:
@@ -176,7 +180,7 @@ def _local_memory(counts: _Counts) -> str:
     text = format_quantity(requested, "B")
     # Without counts of instructions, local and global atomics cannot be distinguished.
     is_unknown = counts["instructions_atomics"] is None and counts[f"sub_group_{LANES}_atomic_conflicts"]
-    accesses = counts.sum("local_accesses", "instructions_atomics_local")
+    accesses = counts.sum("local_accesses", *_ATOMICS["local"])
     if not wavefronts or not accesses or is_unknown:
         return text
     per_access = _several(LANES * wavefronts / accesses, "wavefront")

@@ -71,6 +71,17 @@ def test_a_cpu_reads_lines_that_it_updates_once(measured: dict[str, float]) -> N
         assert of_update == pytest.approx(share * of_copy, rel=1e-6)
 
 
+def test_atomics_at_one_address_take_turns_however_many_units_there_are() -> None:
+    copy = work_of([stream(1 << 22)])
+    hot = replace(copy, turns=np.full((1, 2), 1e7))
+    repeated = replace(copy, retries=np.full(1, 1e7))
+    gpus = [replace(GPU, numbers={**GPU.numbers, "compute_units": units}) for units in (20, 80)]
+    sheets, atomics = sheets_of(gpus), TERMS.index("atomics")
+    np.testing.assert_allclose(terms(hot, sheets)[0, :, atomics], 1e7 / sheets.clock)
+    assert (terms(repeated, sheets)[0, :, atomics] > 100 * terms(hot, sheets)[0, :, atomics]).all()
+    assert (terms(copy, sheets)[0, :, atomics] < 1e-12).all()
+
+
 def test_launches_timed_on_the_device_wait_for_no_host(work: Work) -> None:
     by_host = terms(work, sheets_of(EVERY))
     on_device = by_device(by_host)

@@ -86,6 +86,11 @@ class AccessSite(NamedTuple):
         return bool(self.flags & CONSTANTS["SITE_LOCAL"])
 
     @property
+    def is_atomic(self) -> bool:
+        """Whether it is an atomic."""
+        return bool(self.flags & CONSTANTS["SITE_ATOMIC"])
+
+    @property
     def is_written(self) -> bool:
         """Whether it writes; atomics do."""
         return bool(self.flags & CONSTANTS["SITE_WRITES"])

@@ -127,7 +127,7 @@ def _kind(instruction: ir.Instruction, classes: PointerClasses, sizes: Mapping[s
     if opcode in ("load", "store"):
         return _transfer(instruction, classes, sizes)
     if opcode in ("atomicrmw", "cmpxchg"):
-        return f"atomics.{_space(instruction.accesses, classes)}"
+        return _atomic(opcode, instruction, classes)
     if opcode == "br":
         return f"branches.{'conditional' if len(instruction.targets) > 1 else 'unconditional'}"
     if opcode in _OPCODES:
@@ -230,12 +230,20 @@ def _kind_of_call(
     if name.startswith("convert_"):
         return _conversion(types)
     if name.startswith("atom"):
-        return f"atomics.{_space(instruction.accesses, classes)}"
+        return _atomic(name, instruction, classes)
     if name.startswith("async_work_group"):
         return "copies"
     if name.startswith(("vload", "vstore")):
         return _transfer(instruction, classes, sizes)
     return _operation(name, types)
+
+
+def _atomic(name: str, instruction: ir.Instruction, classes: PointerClasses) -> str:
+    """Return the kind of an atomic: those on integers may be joined in a sub-group, others not."""
+    compares = any(word in name for word in ("cmpxchg", "compare_exchange"))
+    adds = any(_REALS.match(operand.type) for operand in instruction.operands)
+    suffix = "_compare" if compares else "_fp" if adds else ""
+    return f"atomics.{_space(instruction.accesses, classes)}{suffix}"
 
 
 def _transfer(

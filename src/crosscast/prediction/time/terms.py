@@ -74,6 +74,7 @@ _LINE_BYTES = 64.0
 _SHARED_LINE = 0.25  # Time of a line of a CPU's last cache over one of memory
 _GROUP_CLOCKS = {True: 100.0, False: 1000.0}
 _ATOMIC_CLOCKS = 4.0
+_CONTENDED_S = 5e-9  # Of an atomic of a CPU at an address that twice as many threads use
 _SECTOR_BYTES = 32.0
 _MOST_REGISTERS, _REORDERED = 256.0, 128.0
 _REGISTER_BYTES = 4.0
@@ -234,7 +235,7 @@ def terms(work: Work, sheets: Sheets) -> Reals:
             latency + chains,
             waiting,
             groups * of_group / busy,
-            of_width(work.atomics) * _ATOMIC_CLOCKS / busy_rate,
+            np.maximum(of_width(work.atomics) * _ATOMIC_CLOCKS / busy_rate, _at_one_address(work, sheets)),
         ),
         -1,
     )
@@ -263,6 +264,18 @@ def _streamed(moved: Reals, work: Work, sheets: Sheets) -> Reals:
         stored - _ONCE * np.minimum(updated, stored)
     ) / sheets.writing
     return np.where(np.isfinite(by_streams), by_streams, on_paper)
+
+
+def _at_one_address(work: Work, sheets: Sheets) -> Reals:
+    """Seconds of atomics of all units that take turns at an address of global memory, ``(n, d)``.
+
+    The second cache of a GPU does one a clock. Of compare-exchanges that are repeated until they succeed, one
+    succeeds in the time of a load.
+    """
+    turns, retries = work.turns[:, sheets.wide.astype(int)], work.retries[:, None]
+    of_gpu = (turns + retries * (_L1_CLOCKS + _L2_CLOCKS)) / sheets.clock
+    of_cpu = (turns + retries) * _CONTENDED_S * np.log2(np.minimum(sheets.units, work.groups[:, None]))
+    return np.where(sheets.gpu, of_gpu, of_cpu)
 
 
 def _scattered(work: Work, sheets: Sheets, behind: Sequence[Reals]) -> Reals:

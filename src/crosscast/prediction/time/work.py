@@ -27,7 +27,7 @@ GROUPS_TOGETHER = (1, 16, 256)
 CACHE_BITS = tuple(range(14, 27))
 """Logarithms of the sizes of these caches in bytes."""
 
-_REGISTER_BYTES, _SECTOR_BYTES, _LINE_BYTES = 4.0, 32.0, 64.0
+_REGISTER_BYTES, _SECTOR_BYTES, _LINE_BYTES, _ATOMIC_BYTES = 4.0, 32.0, 64.0, 4.0
 _ANY_GROUP = ("cuda", "hip")
 """Forms of programs that are compiled for work-groups of any size."""
 
@@ -66,6 +66,8 @@ class Work:
     lines: Reals  # `(n, 2)` Lines of 128 bytes that these touch
     local_wavefronts: Reals  # `(n, 2)`
     atomics: Reals  # `(n, 2)` Atomics, and conflicts among them
+    turns: Reals  # `(n, 2)` Those of the launch at one address, with joined ones of a sub-group as one
+    retries: Reals  # Compare-exchanges of the launch at one address
     written: Reals  # Distinct bytes written
     updated: Reals  # Of these, bytes that are read as well
     distinct: Reals  # Distinct bytes read and written
@@ -207,6 +209,9 @@ def _of(
     path_loads = path.get("loads", {})
     requested = bytes_outside(launch.get("work") or {})
     of_items = launch.get("work_item") or {}
+    atomics = classes.get("atomics", {})
+    joined, apart, compared = (_of_global(atomics, kind) for kind in ("", "_fp", "_compare"))
+    addresses = launch.get("distinct_bytes", {}).get("atomics", {}).get("written", math.inf) / _ATOMIC_BYTES
     accesses = [float(side["accesses_read"] + side["accesses_write"]) for side in sides]
     sectors = [32.0 * (side["sectors_32_read"] + side["sectors_32_write"]) for side in sides]
     return work | {
@@ -224,10 +229,11 @@ def _of(
         "lines": [float(side["lines_128_read"] + side["lines_128_write"]) for side in sides],
         "local_wavefronts": [float(side["local_wavefronts_32_banks"]) for side in sides],
         "atomics": [
-            float(side["atomic_conflicts"])
-            + total_of(launch.get("instructions", {}).get("atomics", {})) / width
+            float(side["atomic_conflicts"]) + total_of(atomics) / width
             for width, side in zip(WIDTHS, sides, strict=True)
         ],
+        "turns": [joined / max(addresses, width) + apart / addresses for width in WIDTHS],
+        "retries": compared / addresses,
         "written": float(distinct.get("written", 0)),
         "updated": float(distinct.get("written", 0)) * _updated(metrics),
         "distinct": float(distinct.get("read", 0) + distinct.get("written", 0)),
@@ -243,6 +249,11 @@ def _of(
         "conditional": total_of(classes.get("branches", {}).get("conditional", 0)) / items,
         "vectorizable": vectorizable / pairs if pairs else 1.0,
     }
+
+
+def _of_global(atomics: Mapping[str, float], kind: str) -> float:
+    """Executed atomics of a kind outside of local memory."""
+    return float(sum(atomics.get(f"{space}{kind}", 0) for space in ("global", "generic")))
 
 
 def _jumps(metrics: Mapping[str, MetricValue], of_items: Mapping[str, float], requested: float) -> float:
@@ -314,6 +325,8 @@ def _estimated(
         "lines": [touched / 128, touched / 128],
         "local_wavefronts": [local / width for width in WIDTHS],
         "atomics": [0.0, 0.0],
+        "turns": [0.0, 0.0],
+        "retries": 0.0,
         "written": min(written or footprint / 3, footprint),
         "updated": min(written or footprint / 3, footprint) * _updated(metrics),
         "distinct": footprint,
