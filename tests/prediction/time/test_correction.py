@@ -19,12 +19,12 @@ def fitted(errors: list[float]) -> Correction:
     traits = np.zeros((n, K))
     traits[:, 0] = 5.0 * np.arange(n)
     names = [(f"application {k}", "kernel", "small") for k in range(n)]
-    return fit_correction(traits, names, np.ones(n, np.int64), np.array(errors))
+    return fit_correction(traits, names, np.ones(n, np.int64), np.zeros(n), np.array(errors))
 
 
 @given(errors_of)
 def test_far_from_all_launches_nothing_is_corrected(errors: list[float]) -> None:
-    shift, explained = fitted(errors).of(np.full((1, K), 1e3), np.array([1]))
+    shift, explained = fitted(errors).of(np.full((1, K), 1e3), np.array([1]), np.zeros((1, 1)))
     assert np.abs(shift).max() < 1e-6
     assert explained.max() < 1e-6
 
@@ -32,7 +32,7 @@ def test_far_from_all_launches_nothing_is_corrected(errors: list[float]) -> None
 @given(errors_of)
 def test_beside_a_launch_its_error_is_taken_in_part_and_more_on_its_own_kind(errors: list[float]) -> None:
     correction = fitted(errors)
-    shift, explained = correction.of(correction.traits, np.array([0, 1, 2]))
+    shift, explained = correction.of(correction.traits, np.array([0, 1, 2]), np.zeros((len(errors), 3)))
     assert (explained[:, 1] >= explained[:, 2]).all()
     assert (explained[:, 2] >= explained[:, 0]).all()
     assert ((explained >= 0) & (explained <= 1)).all()
@@ -44,9 +44,18 @@ def test_beside_a_launch_its_error_is_taken_in_part_and_more_on_its_own_kind(err
 def test_what_is_explained_falls_with_distance(errors: list[float], away: float) -> None:
     correction = fitted(errors)
     near, far = (np.full((1, K), -distance / np.sqrt(K)) for distance in (away, away + 1))
-    _, of_near = correction.of(near, np.array([1]))
-    _, of_far = correction.of(far, np.array([1]))
+    _, of_near = correction.of(near, np.array([1]), np.zeros((1, 1)))
+    _, of_far = correction.of(far, np.array([1]), np.zeros((1, 1)))
     assert of_near[0, 0] >= of_far[0, 0] - 1e-9
+
+
+@given(errors_of, st.floats(0, 1))
+def test_where_memory_takes_the_time_others_errors_say_less(errors: list[float], memory: float) -> None:
+    correction = fitted(errors)
+    without, explained = correction.of(correction.traits, np.array([1]), np.zeros((len(errors), 1)))
+    some, same = correction.of(correction.traits, np.array([1]), np.full((len(errors), 1), memory))
+    np.testing.assert_allclose(some, without * (1 - memory / 2))
+    np.testing.assert_array_equal(explained, same)
 
 
 def test_the_nearest_launch_is_named_with_its_distance() -> None:
@@ -59,10 +68,10 @@ def test_the_nearest_launch_is_named_with_its_distance() -> None:
 def test_no_application_has_more_launches_than_the_most_that_count() -> None:
     traits = np.random.default_rng(0).normal(size=(100, K))
     names = [("one", "kernel", str(k)) for k in range(100)]
-    assert len(fit_correction(traits, names, np.ones(100, np.int64), np.zeros(100)).names) == 25
+    assert len(fit_correction(traits, names, np.ones(100, np.int64), *np.zeros((2, 100))).names) == 25
 
 
 def test_without_times_nothing_is_corrected() -> None:
-    shift, explained = no_correction().of(np.zeros((2, K)), np.array([0, 1]))
+    shift, explained = no_correction().of(np.zeros((2, K)), np.array([0, 1]), np.zeros((2, 2)))
     assert not shift.any()
     assert not explained.any()

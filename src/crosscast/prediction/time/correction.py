@@ -3,7 +3,8 @@
 Launches of similar work have similar errors of the physical terms. They are a Gaussian process over traits of
 a launch's work, with a covariance that falls with distance (Rasmussen and Williams 2006, *Gaussian Processes
 for Machine Learning*, ch. 2 and 4.2): near a measured launch the correction is that launch's error, far from
-all of them it is zero. Errors on devices of one kind are more strongly correlated than on others.
+all of them it is zero. Errors on devices of one kind are more strongly correlated than on others, and smaller
+where memory takes the time, as its rate is known best.
 """
 
 from __future__ import annotations
@@ -23,6 +24,12 @@ from crosscast.prediction.time.work import TRAITS
 
 _SHARED = np.array([[1.0, 0.3, 0.3], [0.3, 1.0, 0.6], [0.3, 0.6, 1.0]])
 """Correlation of the errors of one launch on CPUs, GPUs of Nvidia, and other GPUs."""
+
+_OF_MEMORY = 0.5
+"""Size of the errors of times that are all of memory, over that of times without.
+
+The likelihood of the errors on published times is highest for this of 1, 0.5, 0.25 and 0.1.
+"""
 
 _RANGES = (0.7, 1.5, 3.0, 6.0)
 _VARIANCES = (0.02, 0.05, 0.1, 0.2)
@@ -46,6 +53,7 @@ class Correction(Stored, kind="correction"):
     traits: Annotated[Reals, Array(f"n {len(TRAITS)}")]
     launch: Annotated[Integers, Array("g", low=0, below="n")]
     side: Annotated[Integers, Array("g", low=0, below=len(_SHARED))]
+    memory: Annotated[Reals, Array("g", low=0, high=1)]  # Share of memory in the times
     errors: Annotated[Reals, Array("g")]  # Measured less predicted logarithms
     counts: Annotated[Reals, Array("g", above=0)]  # Number of times of which each is the median
     range: Annotated[float, Array(above=0)]  # Distance of traits over which covariance falls to 1/e
@@ -54,7 +62,8 @@ class Correction(Stored, kind="correction"):
 
     @cached_property
     def _covariance(self) -> Reals:
-        covariance: Reals = self._with(self.traits[self.launch], self.side)
+        sizes = _sizes(self.memory)
+        covariance: Reals = self._with(self.traits[self.launch], self.side) * sizes[:, None]
         covariance[np.diag_indices(len(covariance))] += _LEAST_NOISE + self.noise / self.counts
         return covariance
 
@@ -64,9 +73,12 @@ class Correction(Stored, kind="correction"):
         return inverse
 
     def _with(self, traits: Reals, kinds: Integers) -> Reals:
-        """Covariance of errors of launches on kinds of devices, row by row, with the known errors."""
+        """Covariance of errors of launches on kinds of devices, row by row, with the known errors.
+
+        Of launches whose times have nothing of memory.
+        """
         fall = np.exp(-_distances(traits, self.traits[self.launch]) / self.range)
-        covariance: Reals = self.variance * fall * _SHARED[kinds[:, None], self.side]
+        covariance: Reals = self.variance * fall * _SHARED[kinds[:, None], self.side] * _sizes(self.memory)
         return covariance
 
     def log_likelihood(self) -> float:
@@ -78,10 +90,11 @@ class Correction(Stored, kind="correction"):
         weights: Reals = self._inverse @ self.errors
         return weights
 
-    def of(self, traits: Reals, kinds: Integers) -> tuple[Reals, Reals]:
+    def of(self, traits: Reals, kinds: Integers, memory: Reals) -> tuple[Reals, Reals]:
         """Logarithms to add to those of times ``(m, d)`` of launches ``(m, len(TRAITS))`` on kinds ``(d,)``.
 
-        Also the share of the errors' variance that known launches explain, from 0 to 1.
+        Also the share of the errors' variance that known launches explain, from 0 to 1. `memory` is its share
+        in each time, ``(m, d)``.
         """
         shift, explained = np.zeros((2, len(traits), len(kinds)))
         if not len(self.launch):
@@ -92,7 +105,7 @@ class Correction(Stored, kind="correction"):
             shift[:, columns] = (cross @ self._weights)[:, None]
             share = np.einsum("ij,ij->i", cross @ self._inverse, cross) / self.variance
             explained[:, columns] = np.clip(share, 0.0, 1.0)[:, None]
-        return shift, explained
+        return shift * _sizes(memory), explained
 
     def with_launches(self, other: Correction) -> Correction:
         """Correction with the launches of both, and the covariance of this one."""
@@ -102,6 +115,7 @@ class Correction(Stored, kind="correction"):
             traits=np.concatenate([self.traits, other.traits]),
             launch=np.concatenate([self.launch, other.launch + len(self.names)]),
             side=np.concatenate([self.side, other.side]),
+            memory=np.concatenate([self.memory, other.memory]),
             errors=np.concatenate([self.errors, other.errors]),
             counts=np.concatenate([self.counts, other.counts]),
         )
@@ -116,13 +130,15 @@ class Correction(Stored, kind="correction"):
 def no_correction() -> Correction:
     """A correction without any known launch: zero everywhere."""
     no_errors, no_indices = np.zeros(0), np.zeros(0, dtype=np.int64)
-    return Correction((), np.zeros((0, len(TRAITS))), no_indices, no_indices, no_errors, no_errors, *_STARTS)
+    no_traits = np.zeros((0, len(TRAITS)))
+    return Correction((), no_traits, no_indices, no_indices, no_errors, no_errors, no_errors, *_STARTS)
 
 
 def fit_correction(
     traits: Reals,
     names: Sequence[tuple[str, str, str]],
     kinds: Integers,
+    memory: Reals,
     errors: Reals,
     template: Correction | None = None,
 ) -> Correction:
@@ -139,6 +155,8 @@ def fit_correction(
         Application, kernel and size of each cell.
     kinds
         Numbers of the kinds of devices, ``(c,)``.
+    memory
+        Share of memory in the predicted times, ``(c,)``.
     errors
         Measured less predicted logarithms, ``(c,)``.
     template
@@ -158,6 +176,7 @@ def fit_correction(
         np.stack([traits[first[k]] for k in range(len(chosen))]),
         np.array([launch for launch, _ in groups]),
         np.array([kind for _, kind in groups]),
+        np.array([np.median(memory[cells]) for cells in groups.values()]),
         np.clip([np.median(errors[cells]) for cells in groups.values()], -_LARGEST, _LARGEST),
         np.array([float(len(cells)) for cells in groups.values()]),
         *(_STARTS if template is None else (template.range, template.variance, template.noise)),
@@ -167,6 +186,12 @@ def fit_correction(
     tried = itertools.product(_RANGES, _VARIANCES, _NOISES)
     corrections = (replace(correction, range=r, variance=v, noise=n) for r, v, n in tried)
     return max(corrections, key=Correction.log_likelihood)
+
+
+def _sizes(memory: Reals) -> Reals:
+    """Sizes of errors of times with a share of memory, over those of times without."""
+    sizes: Reals = 1.0 - (1.0 - _OF_MEMORY) * memory
+    return sizes
 
 
 def _spread(names: Sequence[tuple[str, str, str]]) -> list[tuple[str, str, str]]:

@@ -125,7 +125,7 @@ def _joined(model: LaunchTimes, training: TrainingTimes) -> tuple[LaunchTimes, H
         known, fitted = _fitted(model, training.take(~held))
         part = training.take(held)
         centre, shares[held] = predicted(part.times, known, part.devices)
-        shift, explained = corrected(part, fitted.correction)
+        shift, explained = corrected(part, fitted.correction, shares[held])
         errors[held] = part.times.log_time - centre - shift
         narrower[held] = narrowed(explained, model.near)
     _, fitted = _fitted(model, training)

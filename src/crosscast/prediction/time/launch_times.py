@@ -21,7 +21,7 @@ from crosscast.prediction.intervals import factor_at
 from crosscast.prediction.serialization import Array, Stored
 from crosscast.prediction.time.correction import Correction, kind_number
 from crosscast.prediction.time.efficiencies import Efficiencies, measured_terms
-from crosscast.prediction.time.terms import TERMS, joined, terms
+from crosscast.prediction.time.terms import MEMORY, TERMS, joined, terms
 from crosscast.prediction.time.work import Work, traits_of
 
 KINDS = ("launch", "start", "rates", "memory", "latency")
@@ -171,7 +171,7 @@ class LaunchTimes(Stored, kind="terms"):
         factors = np.exp([known.of(device) for device in devices])
         seconds, parts = joined(terms(work, sheets_of(devices)) * factors)
         kinds = np.array([kind_number(device) for device in devices])
-        shift, explained = self.correction.of(traits_of(work), kinds)
+        shift, explained = self.correction.of(traits_of(work), kinds, parts[..., MEMORY])
         deviation = deviation_of(parts, self.deviations(devices)) * narrowed(explained, self.near)
         return seconds * np.exp(shift), parts, deviation
 

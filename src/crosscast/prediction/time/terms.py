@@ -52,7 +52,7 @@ TERMS = (
 - atomics: those that wait for each other.
 """
 
-LAUNCH = TERMS.index("launch")
+LAUNCH, MEMORY = TERMS.index("launch"), TERMS.index("memory")
 
 _ADDED = 2
 """Number of the first terms, which do not overlap with others."""

@@ -33,7 +33,7 @@ from crosscast.prediction.time.launch_times import (
     limits,
     narrowed,
 )
-from crosscast.prediction.time.terms import by_device, terms
+from crosscast.prediction.time.terms import MEMORY, by_device, terms
 from crosscast.prediction.time.work import traits_of, work_of
 
 _BY_HOST = ("host", "clFinish")
@@ -221,7 +221,7 @@ def held_out(training: TrainingTimes, labels: AnyArray, template: Correction) ->
         rest, part = training.take(~held), training.take(held)
         known = fit(rest.times, rest.devices)
         centre, shares[held] = predicted(part.times, known, part.devices)
-        shift, explained[held] = corrected(part, correction_of(rest, known, template))
+        shift, explained[held] = corrected(part, correction_of(rest, known, template), shares[held])
         errors[held] = part.times.log_time - centre - shift
     return errors, shares, explained
 
@@ -230,17 +230,23 @@ def correction_of(
     training: TrainingTimes, known: Efficiencies, template: Correction | None = None
 ) -> Correction:
     """Fit a correction to the errors of the fitted terms; times with a note are not used."""
-    centre, _ = predicted(training.times, known, training.devices)
+    centre, shares = predicted(training.times, known, training.devices)
+    memory = shares[:, MEMORY]
     sound = ~training.noted
     launches = [name for name, use in zip(training.launches, sound.tolist(), strict=True) if use]
     errors = training.times.log_time - centre
-    return fit_correction(training.traits[sound], launches, training.kinds[sound], errors[sound], template)
+    return fit_correction(
+        training.traits[sound], launches, training.kinds[sound], memory[sound], errors[sound], template
+    )
 
 
-def corrected(training: TrainingTimes, correction: Correction) -> tuple[Reals, Reals]:
-    """Logarithms to add to the cells' times, and the share of their errors' variance explained."""
+def corrected(training: TrainingTimes, correction: Correction, shares: Reals) -> tuple[Reals, Reals]:
+    """Logarithms to add to the cells' times, and the share of their errors' variance explained.
+
+    Given the shares of the terms in the times, ``(c, len(TERMS))``.
+    """
     kinds = np.arange(3)
-    shift, explained = correction.of(training.traits, kinds)
+    shift, explained = correction.of(training.traits, kinds, np.repeat(shares[:, MEMORY, None], 3, axis=1))
     cells = np.arange(len(training.kinds))
     return shift[cells, training.kinds], explained[cells, training.kinds]
 
@@ -379,7 +385,7 @@ def forecast_held_out(training: TrainingTimes, held: Flags, level: float) -> Arr
     rest, part = training.take(~held), training.take(held)
     fitted = fit_launch_times(rest, of_devices=bool(set(part.key) - set(rest.key)))
     centre, shares = predicted(part.times, fitted.efficiencies(), part.devices)
-    shift, explained = corrected(part, fitted.correction)
+    shift, explained = corrected(part, fitted.correction, shares)
     deviations = fitted.deviations(part.devices)[part.times.device]
     deviation = deviation_of(shares, deviations) * narrowed(explained, fitted.near)
     clipped = limits(np.exp(centre + shift), deviation, fitted.doubt.factor(level), part.least, part.most)
