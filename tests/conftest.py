@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, settings
 import crosscast
 from crosscast.prediction.time.data import Grid, grid_of
 from crosscast.profile import METRICS, Profile
-from support import compile_cache
+from support import compile_cache, fit_cache
 from support.examples import FAST_EXAMPLES
 from support.grids import lawful_grid, noisy_grid
 
@@ -28,7 +28,9 @@ gc.disable()
 
 def pytest_configure(config: pytest.Config) -> None:
     if config.getoption("--hypothesis-profile") != "full":
-        compile_cache.install(pytest.MonkeyPatch())
+        patch = pytest.MonkeyPatch()
+        compile_cache.install(patch)
+        fit_cache.install(patch)
         if not hasattr(config, "workerinput"):
             compile_cache.prune()
 

@@ -61,11 +61,11 @@ def _tools() -> bytes:
     return digest.digest()
 
 
-def _cached(
-    kind: str, facts: object, inputs: Sequence[bytes], make: Callable[[], Sequence[bytes]]
+def cached(
+    tools: bytes, kind: str, facts: object, inputs: Sequence[bytes], make: Callable[[], Sequence[bytes]]
 ) -> list[bytes]:
-    """Return what `make` returned for this input, now or in an earlier test."""
-    digest = hashlib.sha256(_tools() + msgspec.json.encode([kind, facts, [len(each) for each in inputs]]))
+    """Return what `make` returned for this input, now or in an earlier test; `tools` is a digest of these."""
+    digest = hashlib.sha256(tools + msgspec.json.encode([kind, facts, [len(each) for each in inputs]]))
     for content in inputs:
         digest.update(content)
     path = FOLDER / digest.hexdigest()[:40]
@@ -98,7 +98,7 @@ def _run_clang(
         done = run(arguments, source)
         return [str(done.returncode).encode(), done.stdout, done.stderr]
 
-    code, out, errors = _cached("clang", facts, [source], made)
+    code, out, errors = cached(_tools(), "clang", facts, [source], made)
     return subprocess.CompletedProcess(list(arguments), int(code), out, errors)
 
 
@@ -107,7 +107,7 @@ def _link_shared(link: Callable[[Sequence[Path], Path], None], objects: Sequence
         link(objects, output)
         return [output.read_bytes()]
 
-    output.write_bytes(_cached("link", None, [path.read_bytes() for path in objects], made)[0])
+    output.write_bytes(cached(_tools(), "link", None, [path.read_bytes() for path in objects], made)[0])
 
 
 def _do(
@@ -118,4 +118,4 @@ def _do(
     *,
     results: int,
 ) -> list[bytes]:
-    return _cached(task, facts, inputs, lambda: run(task, facts, inputs, results=results))
+    return cached(_tools(), task, facts, inputs, lambda: run(task, facts, inputs, results=results))

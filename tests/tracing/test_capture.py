@@ -8,6 +8,8 @@ import shlex
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Callable
+from functools import cache
 from itertools import product
 from pathlib import Path
 
@@ -31,17 +33,33 @@ pytest.importorskip("pyopencl", reason="pyopencl is not installed")
 PROGRAM = str(Path(__file__).with_name("program.py"))
 
 
-def output_of(mode: str, environment: dict[str, str] | None = None) -> str:
+def run_program(mode: str, environment: dict[str, str] | None = None) -> str:
     command = [sys.executable, PROGRAM, mode]
     done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
     return done.stdout
 
 
-def recorded(mode: str, folder: Path, **how: object) -> tuple[Trace, str]:
-    """A run of the program under the layer, and what it printed."""
-    recording = TraceRecording(folder, **{"outputs": True, **how})  # type: ignore[arg-type]
-    recording.prepare()
-    return Trace(folder), output_of(mode, recording.environment(os.environ))
+@cache
+def output_of(mode: str) -> str:
+    """Output of the program when nothing records it."""
+    return run_program(mode)
+
+
+Recorded = Callable[..., tuple[Trace, str]]
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> Recorded:
+    """Maker of runs of the program under the layer, each made once, with what the program printed."""
+
+    @cache
+    def record(mode: str, **options: object) -> tuple[Trace, str]:
+        folder = tmp_path_factory.mktemp("recorded") / "trace"
+        recording = TraceRecording(folder, **{"outputs": True, **options})  # type: ignore[arg-type]
+        recording.prepare()
+        return Trace(folder), run_program(mode, recording.environment(os.environ))
+
+    return record
 
 
 def launches_of(trace: Trace) -> Counter[str]:
@@ -58,7 +76,7 @@ def test_the_program_sees_nothing_of_it(mode: str, way: str, tmp_path: Path) -> 
     for name in {"OPENCL_LAYERS", "LD_PRELOAD"} - {way}:
         if way != "both":
             del environment[name]
-    assert output_of(mode, environment) == output_of(mode) != ""
+    assert run_program(mode, environment) == output_of(mode) != ""
     (process,) = Trace(tmp_path / "trace").processes
     assert process.way == ("preload" if way == "LD_PRELOAD" else "layer")
     assert launches_of(Trace(tmp_path / "trace")) == ({"add": 20} if mode == "add" else {"fill": 3})
@@ -68,8 +86,8 @@ MODES = ["add", "values", "parts", "binary", "again", "three", "image", "mapped"
 
 
 @pytest.mark.parametrize("mode", one_in(5, MODES))
-def test_what_is_run_again_leaves_the_same_memory(mode: str, tmp_path: Path) -> None:
-    trace, printed = recorded(mode, tmp_path / "trace", select="all")
+def test_what_is_run_again_leaves_the_same_memory(mode: str, recorded: Recorded) -> None:
+    trace, printed = recorded(mode, select="all")
     assert printed == output_of(mode) != ""
     refused, verdicts = [], Counter[str]()
     for process, row in trace.launches:
@@ -88,8 +106,8 @@ def test_what_is_run_again_leaves_the_same_memory(mode: str, tmp_path: Path) -> 
     assert refused == (overlapping if mode == "parts" else [])
 
 
-def test_each_launch_is_timed_by_the_device(tmp_path: Path) -> None:
-    trace, _ = recorded("add", tmp_path / "trace", select="none")
+def test_each_launch_is_timed_by_the_device(recorded: Recorded) -> None:
+    trace, _ = recorded("add", select="none")
     (process,) = trace.processes
     assert len(process) == 20
     assert np.isfinite(process.seconds).all()
@@ -113,28 +131,28 @@ def test_each_launch_is_timed_by_the_device(tmp_path: Path) -> None:
         ],
     ),
 )
-def test_memory_is_kept_of_the_chosen_launches(select: str, rows: list[int], tmp_path: Path) -> None:
-    trace, _ = recorded("add", tmp_path / "trace", select=select, outputs=False)
+def test_memory_is_kept_of_the_chosen_launches(select: str, rows: list[int], recorded: Recorded) -> None:
+    trace, _ = recorded("add", select=select, outputs=False)
     (process,) = trace.processes
     assert sorted(process.launch_snapshots) == rows
 
 
-def test_a_content_is_stored_once(tmp_path: Path) -> None:
-    recorded("add", tmp_path / "trace", select="all")
-    contents = [path.read_bytes() for path in (tmp_path / "trace" / "memory").iterdir()]
+def test_a_content_is_stored_once(recorded: Recorded) -> None:
+    trace, _ = recorded("add", select="all")
+    contents = [path.read_bytes() for path in (trace.folder / "memory").iterdir()]
     assert len(contents) == len(set(contents)) == 21  # x, and y before and after each of 20 launches
 
 
-def test_memory_over_the_limit_is_left_out_and_the_report_says_so(tmp_path: Path) -> None:
-    trace, printed = recorded("add", tmp_path / "trace", max_bytes=5000)
+def test_memory_over_the_limit_is_left_out_and_the_report_says_so(recorded: Recorded) -> None:
+    trace, printed = recorded("add", max_bytes=5000)
     assert printed == output_of("add")
     (process,) = trace.processes
     with pytest.raises(UnsupportedError, match="over the limits"):
         replay_of(process, 0)
 
 
-def test_a_profile_is_that_of_a_launch_by_hand(tmp_path: Path) -> None:
-    trace, _ = recorded("add", tmp_path / "trace")
+def test_a_profile_is_that_of_a_launch_by_hand(recorded: Recorded) -> None:
+    trace, _ = recorded("add")
     (profile,) = trace.characterize()
     source = Path(PROGRAM).read_text().split('"""')[3]
     x = np.arange(1024, dtype=np.float32)
@@ -144,8 +162,8 @@ def test_a_profile_is_that_of_a_launch_by_hand(tmp_path: Path) -> None:
     assert profile.metrics == by_hand.metrics
 
 
-def test_images_and_samplers_are_replayed(tmp_path: Path) -> None:
-    trace, _ = recorded("image", tmp_path / "trace")
+def test_images_and_samplers_are_replayed(recorded: Recorded) -> None:
+    trace, _ = recorded("image")
     (process,) = trace.processes
     launch = replay_of(process, 0).launch
     image = launch.args[0]
@@ -160,17 +178,17 @@ def test_images_and_samplers_are_replayed(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("mode", "processes", "launches"), [("forks", 2, 5), ("killed", 1, 10)])
 def test_each_process_has_its_trace_however_it_ends(
-    mode: str, processes: int, launches: int, tmp_path: Path
+    mode: str, processes: int, launches: int, recorded: Recorded
 ) -> None:
-    trace, _ = recorded(mode, tmp_path / "trace")
+    trace, _ = recorded(mode)
     assert len(trace.processes) == processes
     assert len(trace.launches) == launches
     summary = summary_of(trace)
     assert any("ended without notice" in doubt for doubt in summary.doubts)
 
 
-def test_a_full_disk_ends_the_recording_and_not_the_program(tmp_path: Path) -> None:
-    trace, printed = recorded("limited", tmp_path / "trace", select="none")
+def test_a_full_disk_ends_the_recording_and_not_the_program(recorded: Recorded) -> None:
+    trace, printed = recorded("limited", select="none")
     assert printed == output_of("limited") != ""
     assert 100 < len(trace.launches) < 20_001
     assert any("recording stopped" in doubt for doubt in summary_of(trace).doubts)
@@ -322,8 +340,8 @@ def test_the_layer_is_compiled_once() -> None:
 
 
 @pytest.mark.parametrize("mode", one_in(2, ["values", "image"]))
-def test_launches_are_saved_as_launch_files(mode: str, tmp_path: Path) -> None:
-    trace, _ = recorded(mode, tmp_path / "trace")
+def test_launches_are_saved_as_launch_files(mode: str, recorded: Recorded, tmp_path: Path) -> None:
+    trace, _ = recorded(mode)
     paths = trace.save_launches(tmp_path / "launches")
     assert len(paths) == len(summary_of(trace).classes)
     launches = [launch for path in paths for launch in crosscast.read_launches(path)]
@@ -333,9 +351,9 @@ def test_launches_are_saved_as_launch_files(mode: str, tmp_path: Path) -> None:
 
 
 def test_sizes_that_shrink_are_one_row_whose_sizes_between_are_interpolated(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+    recorded: Recorded, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    trace, _ = recorded("shrink", tmp_path / "trace", outputs=False)
+    trace, _ = recorded("shrink", outputs=False)
     summary = summary_of(trace)
     assert (len(summary.classes), len(summary.families)) == (64, 1)
     # 8 sizes as they are, and one for each power of two
@@ -359,30 +377,32 @@ def test_sizes_that_shrink_are_one_row_whose_sizes_between_are_interpolated(
     assert len(told.splitlines()) < 40
 
 
-def test_each_kernel_keeps_some_memory_where_the_limit_is_small(tmp_path: Path) -> None:
-    trace, _ = recorded("shrink", tmp_path / "trace", outputs=False, max_bytes=600_000)
+def test_each_kernel_keeps_some_memory_where_the_limit_is_small(recorded: Recorded) -> None:
+    trace, _ = recorded("shrink", outputs=False, max_bytes=600_000)
     (process,) = trace.processes
     kept = [process.has_memory(row) for row in process.launch_snapshots]
     assert any(kept)
     assert sum(size for _, size in process.snapshots.values()) <= 600_000
 
 
-def test_memory_over_the_limits_is_not_kept(tmp_path: Path) -> None:
-    trace, _ = recorded("add", tmp_path / "trace", outputs=False, max_bytes=10)
+def test_memory_over_the_limits_is_not_kept(recorded: Recorded) -> None:
+    trace, _ = recorded("add", outputs=False, max_bytes=10)
     assert not any(trace.columns()["memory_kept"])
-    whole, _ = recorded("add", tmp_path / "whole", outputs=False)
+    whole, _ = recorded("add", outputs=False)
     assert any(whole.columns()["memory_kept"])
     assert not any(each["kept"] for each in summary_of(trace).kernel_facts())
 
 
-def test_memory_that_is_made_with_its_content_is_a_transfer(tmp_path: Path) -> None:
-    trace, _ = recorded("add", tmp_path / "trace", outputs=False)
+def test_memory_that_is_made_with_its_content_is_a_transfer(recorded: Recorded) -> None:
+    trace, _ = recorded("add", outputs=False)
     uploads = [each for each in summary_of(trace).transfers if each.kind == UPLOAD]
     assert [(each.count, each.bytes, each.seconds) for each in uploads] == [(2, 2 * 4 * 1024, None)]
 
 
-def test_profiles_of_a_trace_say_of_what_they_are(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    trace, _ = recorded("values", tmp_path / "trace", outputs=False)
+def test_profiles_of_a_trace_say_of_what_they_are(
+    recorded: Recorded, capfd: pytest.CaptureFixture[str]
+) -> None:
+    trace, _ = recorded("values", outputs=False)
     assert main(["characterize", str(trace.folder), "--json"]) == 0
     told = [json.loads(line) for line in capfd.readouterr().out.splitlines()]
     (process,) = trace.processes

@@ -8,8 +8,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
+# Blank lines, which headers leave, are passed at once: else each of their characters is tried as a token.
 _TOKEN = re.compile(
-    r'(?P<text>(?:u8|[uUL])?R"(?P<raw>[^()\s]*)\(.*?\)(?P=raw)"|"(?:\\.|[^"\\\n])*"'
+    r"(?:[ \t]*\n)+"
+    r'|(?P<text>(?:u8|[uUL])?R"(?P<raw>[^()\s]*)\(.*?\)(?P=raw)"|"(?:\\.|[^"\\\n])*"'
     r"|(?<![\w.])(?:u8|[uUL])?'(?:\\.|[^'\\\n])*')"
     r"|^(?P<line>[ \t]*\#[^\n]*)"
     r"|(?P<word>[A-Za-z_]\w*)"
@@ -41,7 +43,7 @@ def tokens_of(text: str, start: int = 0) -> list[Token]:
     return [
         Token(match.lastgroup or "", match[0], start + match.start())
         for match in _TOKEN.finditer(text)
-        if match["line"] is None
+        if match.lastgroup not in (None, "line")
     ]
 
 
