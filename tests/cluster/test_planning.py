@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crosscast.cluster.jobs import BY_TIME, Bound, Completion, Jobs, Machine, Order, Policy, Schedule
-from crosscast.cluster.rules import NO_RULES, Priority, Rules, heights
+from crosscast.cluster.rules import NO_RULES, Priority, Rules, Trials, heights
 from crosscast.cluster.sharing import Sharing
 from crosscast.cluster.simulate import simulate
 from crosscast.cluster.simulator.engine import keys_of
@@ -24,12 +24,13 @@ from crosscast.cluster.site import (
     Site,
     constant_budget,
     extra_power_w,
+    milliwatts,
     read_budget,
     read_site,
     resources_of,
 )
 from crosscast.errors import InputError
-from support.brute_force import PlainPlan, PlainRules, PlainSharing
+from support.brute_force import PlainPlan, PlainRules, PlainSharing, PlainTrials
 from support.cluster import Case, made_case
 from support.examples import examples, one_in
 from support.refusals import refusals
@@ -151,6 +152,31 @@ def made_rules(seed: int, case: Case, *, alone: bool = True) -> tuple[Case, Rule
     return replace(case, jobs=jobs, policy=policy), Rules(**found)
 
 
+def made_trials(seed: int) -> tuple[Case, Site, Rules]:
+    """A case under a budget whose kinds try one to four configurations, and maybe other rules."""
+    case, site, rules = made_with_rules(seed, 16, alone=False)
+    rng = np.random.default_rng((seed, 4))
+    assert isinstance(case.placement, Bound)
+    machine = case.placement.machine
+    kinds, most = int(rng.integers(1, 4)), int(rng.integers(1, 5))
+    shape = len(case.machines) * kinds, most
+    extra_w = rng.integers(0, 6, shape) / 2
+    expected_w = np.where(rng.random(shape) < 0.5, extra_w, rng.integers(0, 6, shape) / 2)
+    slowdown, expected = (rng.choice([0.5, 1.0, 1.5, 2.0], shape) for _ in range(2))
+    expected = np.where(rng.random(shape) < 0.5, slowdown, expected)
+    kind = machine * kinds + rng.integers(0, kinds, len(machine))
+    count = rng.integers(1, most + 1, shape[0])
+    measured = bool(rng.random() < 0.5)
+    trials = Trials(kind, count, slowdown, extra_w, expected, expected_w, measured)
+    # Enough in the end for the widest job, and any amount before.
+    idle_w = sum(each.procs * each.idle_w for each in case.machines)
+    needed_w = float((case.jobs.procs * expected_w.max(axis=1)[kind]).max())
+    steps = np.cumsum(rng.integers(1, 9, int(rng.integers(1, 5)))).astype(float)
+    watts = idle_w + rng.integers(0, int(2 * needed_w) + 2, len(steps)) + 0.5
+    watts[-1] = idle_w + needed_w + 0.5
+    return case, replace(site, budget=Budget(steps, np.asarray(watts, np.float64))), replace(rules, measured_w=None, trials=trials)
+
+
 def plain(case: Case, site: Site, sharing: Sharing | None = None, rules: Rules = NO_RULES) -> PlainPlan:
     assert isinstance(case.placement, Bound)
     jobs, machine = case.jobs, case.placement.machine
@@ -198,7 +224,10 @@ def plain(case: Case, site: Site, sharing: Sharing | None = None, rules: Rules =
         key_scale=scale(case.policy.queue),
         pass_scale=scale(backfill),
         has_partition=[] if rules.partition is None else (rules.partition >= 0).tolist(),
+        trials=None if rules.trials is None else plain_trials(rules.trials),
     )
+    if rules.trials is not None and rules.trials.measured:
+        plainly.holds = amounts(found.holds)
 
     given: dict[str, Any] = {
         "submit": jobs.submit_s.tolist(),
@@ -223,6 +252,18 @@ def plain(case: Case, site: Site, sharing: Sharing | None = None, rules: Rules =
         least_gain=sharing.least_gain,
         by_gain=sharing.by_gain,
     ).simulate()
+
+
+def plain_trials(trials: Trials) -> PlainTrials:
+    tables = (
+        trials.slowdown,
+        trials.expected_slowdown,
+        milliwatts(trials.expected_extra_w),
+        milliwatts(trials.extra_w if trials.measured else trials.expected_extra_w),
+    )
+    rows = zip(*(table.tolist() for table in tables), strict=True)
+    tried = [list(zip(*row, strict=True))[:count] for row, count in zip(rows, trials.count, strict=True)]
+    return PlainTrials(trials.kind.tolist(), tried)
 
 
 def assert_as_plain(
@@ -262,6 +303,18 @@ def test_plans_by_rules_equal_those_of_a_plain_simulator(first: int) -> None:
         schedule = assert_as_plain(case, site, seed, rules=rules)
         stopped += 0 if schedule.cuts is None else len(schedule.cuts.job)
     assert stopped > 10, "too few jobs are stopped for this to be a test"
+
+
+@pytest.mark.parametrize("first", one_in(8, range(0, 2000, 125)))
+def test_plans_of_kinds_that_try_configurations_equal_those_of_a_plain_simulator(first: int) -> None:
+    later = 0
+    for seed in range(first, first + 125):
+        case, site, rules = made_trials(seed)
+        schedule = assert_as_plain(case, site, seed, rules=rules)
+        assert rules.trials is not None
+        first_w = rules.trials.extra_w[rules.trials.kind, 0] * case.jobs.procs
+        later += int((extra_power_w(schedule.jobs, case.machines, schedule.machine) != first_w).sum())
+    assert later > 100, "too few jobs run in a later configuration for this to be a test"
 
 
 @pytest.mark.parametrize("first", one_in(8, range(0, 1000, 125)))

@@ -12,12 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crosscast.cli import main
+from crosscast.cluster.configurations import choose_options, configure
 from crosscast.cluster.jobs import Jobs, Machine, Policy
 from crosscast.cluster.power import (
     PowerOptions,
     cheapest_release_s,
-    choose_options,
-    configure,
     kinds_of_jobs,
     power_metrics,
     read_power_options,
@@ -80,6 +79,7 @@ def test_times_are_those_of_the_configuration_and_estimates_the_believed_ones() 
     assert found.planned.estimate_s[:, 0].tolist() == [12, 10]
     assert found.planned.power_w is not None
     assert found.planned.power_w.tolist() == [40, 100]
+    assert found.power_w is not None
     assert found.power_w.tolist() == [100, 100]
 
 
@@ -165,7 +165,9 @@ def test_what_cannot_be_configured_is_refused() -> None:
     unpredicted = replace(OPTIONS, predicted_power_w=None)
     with pytest.raises(InputError, match="power: model: expected options with predicted power and slowdown"):
         choose_options(unpredicted, *one, "model")
-    with pytest.raises(InputError, match="power: expected one of full, uniform, model, oracle, found 'all'"):
+    with pytest.raises(
+        InputError, match="power: expected one of full, uniform, model, learned, oracle, found 'all'"
+    ):
         choose_options(OPTIONS, *one, "all")  # type: ignore[arg-type]
 
 
@@ -193,7 +195,7 @@ def test_the_command_compares_configurations_under_a_budget(capsys: Output, tmp_
     assert {each.name for each in figures.iterdir()} == {"power.png", "queue-length.png", "timeline.png"}
     for policies, sentence in (
         ("'model'", "expected options with predicted power and slowdown, found none"),
-        ("'most'", "power: policies: expected some of full, uniform, model, oracle, found 'most'"),
+        ("'most'", "power: policies: expected some of full, uniform, model, learned, oracle, found 'most'"),
         ("3", "power: policies: expected a list of texts, found 3"),
     ):
         site.write_text(text + policies)

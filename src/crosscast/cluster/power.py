@@ -1,23 +1,23 @@
-"""Jobs under a budget of power: their configurations, policies that choose these, and metrics."""
+"""Configurations in which jobs can run under a budget of power, their starts by its price, and metrics."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from crosscast.arrays import Flags, Integers, Reals
-from crosscast.cluster.jobs import Jobs, Machine, Schedule
+from crosscast.cluster.jobs import Jobs, Schedule
 from crosscast.cluster.site import (
     MILLIWATTS,
-    POWER_POLICIES,
     Budget,
     PowerPolicy,
     Shift,
     extra_power_w,
     idle_power_w,
+    milliwatts,
     rows_of_csv,
 )
 from crosscast.data.files import number_of_text
@@ -125,110 +125,6 @@ def kinds_of_jobs(
     return np.where(known < 0, drawn, known).astype(np.int64), int(np.count_nonzero(known < 0))
 
 
-FULL_LOAD = 0.7
-"""Load of processors and power up to which speed counts more than throughput."""
-
-_WEIGHTS = 201
-
-
-def choose_options(
-    options: PowerOptions,
-    kind: Integers,
-    jobs: Jobs,
-    machines: Sequence[Machine],
-    machine: Integers,
-    budget: Budget,
-    policy: PowerPolicy,
-) -> Integers:
-    """Choose the configuration of each job: its index among those of its kind, of shape ``(n,)``.
-
-    `full` takes the fastest that the budget allows at all. `uniform` divides the lowest budget equally: it
-    takes the highest cap up to a processor's share, or else the lowest cap; without caps, the fastest up to
-    that power, or else the one with the least power. `model` and `oracle` weigh the use of processors against
-    that of power, see `_weighed`.
-    """
-    if policy not in POWER_POLICIES:
-        raise InputError.of(field="power", expected=f"one of {', '.join(POWER_POLICIES)}", found=repr(policy))
-    idle_w = np.array([each.idle_w for each in machines])
-    # A row for each pair of machine and kind.
-    power_w, slowdown = (np.tile(values, (len(machines), 1)) for values in options.believed(policy))
-    extra_w = np.maximum(power_w - np.repeat(idle_w, len(options.kinds))[:, None], 0.0)
-    pair = machine * len(options.kinds) + kind
-    last_w = float(budget.power_w[-1]) - idle_power_w(machines)
-    cap_w = np.array([each.cap_w for each in machines])[machine]
-    capped: Flags = power_w[pair] <= cap_w[:, None]
-    if not capped.any(axis=1).all():
-        row = int(np.argmin(capped.any(axis=1)))
-        raise InputError(
-            f"jobs: job {jobs.number[row]}: power: expected a configuration of at most the {cap_w[row]:g} W "
-            f"to which a processor of {machines[machine[row]].name} is capped, found "
-            f"{np.nanmin(power_w[pair[row]]):g} W at least"
-        )
-    allowed: Flags = capped & (jobs.procs[:, None] * extra_w[pair] <= last_w)
-    none_allowed = ~allowed.any(axis=1)
-    if none_allowed.any():
-        row = int(np.argmax(none_allowed))
-        needed = jobs.procs[row] * np.nanmin(extra_w[pair[row]])
-        raise InputError(
-            f"jobs: job {jobs.number[row]}: power: expected a configuration of at most the {last_w:g} W that "
-            f"the budget leaves beside idle processors, found {needed:g} W at least"
-        )
-    procs = sum(each.procs for each in machines)
-    if policy == "full":
-        cost = slowdown
-    elif policy == "uniform":
-        share_w = float(budget.power_w.min()) / procs
-        if options.cap_w is None:
-            cost = np.where(power_w <= share_w, slowdown - np.nanmax(slowdown) - 1, power_w)
-        else:
-            cap_w = np.tile(options.cap_w, (len(machines), 1))
-            cost = np.where(cap_w <= share_w, -cap_w, cap_w)
-    else:
-        cost = _weighed(jobs, machine, pair, extra_w, slowdown, procs, budget, idle_power_w(machines))
-    cost = np.where(np.isnan(cost), np.inf, cost)
-    chosen: Integers = np.argmin(cost, axis=1)[pair]
-    too_much = np.flatnonzero(~allowed[np.arange(len(jobs)), chosen])
-    chosen[too_much] = np.argmin(np.where(allowed[too_much], cost[pair[too_much]], np.inf), axis=1)
-    return chosen
-
-
-def _weighed(
-    jobs: Jobs,
-    machine: Integers,
-    pair: Integers,
-    extra_w: Reals,
-    slowdown: Reals,
-    procs: int,
-    budget: Budget,
-    idle_w: float,
-) -> Reals:
-    """Return the cost of each option: ``slowdown * (weight / processors + (1 - weight) * power / budget)``.
-
-    The weight minimises the higher load, of processors or power, if each kind takes its cheapest option: it
-    is the dual of their allocation. If both loads can be below `FULL_LOAD` over the time in which jobs are
-    submitted, the weight with the fastest jobs below that load is taken.
-    """
-    estimate_s = jobs.estimate_s[np.arange(len(jobs)), machine if jobs.estimate_s.shape[1] > 1 else 0]
-    work = np.where(np.isfinite(estimate_s), jobs.procs * estimate_s, 0.0)
-    work = np.bincount(pair, weights=work, minlength=len(slowdown))
-    finite = budget.power_w[np.isfinite(budget.power_w)]
-    if not len(finite):
-        return slowdown
-    left_w = max(float(finite.mean()) - idle_w, 1 / MILLIWATTS)
-    span_s = float(jobs.submit_s[-1] - jobs.submit_s[0])
-    rows = np.arange(len(slowdown))
-    least, best_cost = (np.inf, np.inf), slowdown
-    for weight in np.linspace(0.0, 1.0, _WEIGHTS):
-        cost = slowdown * (weight / procs + (1 - weight) * extra_w / left_w)
-        chosen = np.nanargmin(cost, axis=1)
-        time = work * slowdown[rows, chosen]
-        loads = float(time.sum()) / procs, float((time * extra_w[rows, chosen]).sum()) / left_w
-        merit = max(*loads, FULL_LOAD * span_s), loads[0]
-        if merit < least:
-            least, best_cost = merit, cost
-    return best_cost
-
-
 def cheapest_release_s(jobs: Jobs, machine: Integers, budget: Budget, by: Shift, limit_s: float) -> Reals:
     """Return the start of each job with the lowest cost of its energy, by its estimate.
 
@@ -282,38 +178,6 @@ def _sum_until(time_s: Reals, step_s: Reals, level: Reals, total: Reals) -> Real
 
 
 @dataclass(frozen=True)
-class Configured:
-    """Jobs in their chosen configurations."""
-
-    planned: Jobs  # With the estimates and power that the scheduler expects, and the true run times
-    power_w: Reals  # True power of each job in watts, of shape `(n,)`
-
-
-def configure(
-    options: PowerOptions,
-    kind: Integers,
-    jobs: Jobs,
-    machines: Sequence[Machine],
-    machine: Integers,
-    budget: Budget,
-    policy: PowerPolicy,
-) -> Configured:
-    """Choose a configuration for each job, and scale its run time and estimate by the slowdowns."""
-    chosen = choose_options(options, kind, jobs, machines, machine, budget, policy)
-    power_w, slowdown = options.believed(policy)
-    idle_w = np.array([each.idle_w for each in machines])[machine]
-    # Predictions below the power of an idle processor are raised to it.
-    believed_w = np.maximum(power_w[kind, chosen], idle_w) * jobs.procs
-    planned = replace(
-        jobs,
-        run_s=jobs.run_s * options.slowdown[kind, chosen][:, None],
-        estimate_s=jobs.estimate_s * slowdown[kind, chosen][:, None],
-        power_w=believed_w,
-    )
-    return Configured(planned, np.maximum(options.power_w[kind, chosen], idle_w) * jobs.procs)
-
-
-@dataclass(frozen=True)
 class PowerMetrics:
     """Power and energy of a schedule, from the first submission to the last end."""
 
@@ -344,7 +208,7 @@ class PowerOverTime:
 def power_over_time(schedule: Schedule, budget: Budget) -> PowerOverTime:
     """Return the power of all machines over time, cut where the budget changes."""
     jobs, machines = schedule.jobs, schedule.machines
-    extra = np.rint(extra_power_w(jobs, machines, schedule.machine) * MILLIWATTS).astype(np.int64)
+    extra = milliwatts(extra_power_w(jobs, machines, schedule.machine))
     start_s, end_s = float(jobs.submit_s[0]), float(schedule.end_s.max())
     began, ended = schedule.start_s, schedule.end_s
     if schedule.cuts is not None:

@@ -84,8 +84,9 @@ def simulate(
         accepted, and if no other job is expected to wait longer for it. Each change updates the speed of the
         other jobs.
     rules
-        Priorities, limits of partitions and users, preemption, predicted times, and release times; by default
-        none.
+        Priorities, limits of partitions and users, preemption, predicted times, release times, and
+        configurations that jobs try in turn, in which case the schedule has their times and power; by
+        default none.
     progress
         Called with a sentence if the simulator is being compiled, and from time to time on progress.
 
@@ -177,9 +178,21 @@ def simulate(
         raise InputError.of(
             where="sharing", field="kind", expected=f"{len(jobs)} kinds", found=f"{sharing.kind.shape}"
         )
-    for name, given in (("preemption", rules.preempts), ("predicted times", rules.forecast_s)):
-        if sharing is not None and given is not None:
+    given = {
+        "sharing": sharing,
+        "preemption": rules.preempts,
+        "predicted times": rules.forecast_s,
+        "measured_w": rules.measured_w,
+    }
+    for name in ("preemption", "predicted times"):
+        if sharing is not None and given[name] is not None:
             raise InputError.of(field="sharing", expected=f"jobs without {name}", found="both")
+    if rules.trials is not None:
+        for name, rule in given.items():
+            if rule is not None:
+                raise InputError.of(field="trials", expected=f"jobs without {name}", found="both")
+        if site.budget is None:
+            raise InputError.of(field="trials", expected="a budget of power", found="none")
     machine, release_s = placement.machine, rules.release_s
     if release_s is None:
         resources = resources_of(jobs, machines, machine, site, rules)
@@ -211,6 +224,8 @@ def simulate(
     start_s, end_s, reserved_s = (
         times[by_submission] for times in (schedule.start_s, schedule.end_s, schedule.reserved_s)
     )
+    if rules.trials is not None:
+        jobs = schedule.jobs.taken(by_submission, jobs.submit_s)
     return Schedule(jobs, machines, machine[by_submission], start_s, end_s, reserved_s, cuts)
 
 

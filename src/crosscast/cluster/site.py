@@ -145,9 +145,9 @@ def rows_of_csv(
     return header, [(line, dict(zip(header, row, strict=True))) for line, row in enumerate(rows, start=2)]
 
 
-PowerPolicy = Literal["full", "uniform", "model", "oracle"]
+PowerPolicy = Literal["full", "uniform", "model", "learned", "oracle"]
 """Configuration of jobs: the fastest; the same power for each processor; by predicted time and power of each
-kind of job; by true time and power."""
+kind of job; the same, and by what ended jobs have measured; by true time and power."""
 
 POWER_POLICIES: tuple[PowerPolicy, ...] = get_args(PowerPolicy)
 
@@ -428,6 +428,11 @@ MILLIWATTS = 1000.0
 """Power is counted in whole milliwatts, so that sums are exact."""
 
 
+def milliwatts(power_w: Reals) -> Integers:
+    """Round watts to whole milliwatts."""
+    return np.rint(power_w * MILLIWATTS).astype(np.int64)
+
+
 @dataclass(frozen=True)
 class Resources:
     """Needs of ``n`` jobs for ``r`` resources, and the capacities of these in ``s`` steps.
@@ -479,11 +484,16 @@ def resources_of(
         rows = [np.searchsorted(times, every_s, side="right") - 1 for times in (step_s, power_s)]
         resource.append(np.full(len(jobs), capacity.shape[1]))
         step_s, capacity = every_s, np.column_stack((capacity[rows[0]], left[rows[1]]))
-        needs.append(np.rint(extra_power_w(jobs, machines, machine) * MILLIWATTS).astype(np.int64))
+        if rules.trials is None:
+            needs.append(milliwatts(extra_power_w(jobs, machines, machine)))
+        else:
+            # Any of the configurations must fit.
+            most = milliwatts(rules.trials.expected_extra_w).max(axis=1)
+            needs.append(jobs.procs * most[rules.trials.kind])
         holds.append(needs[-1])
         if rules.measured_w is not None:
             measured_w = extra_power_w(replace(jobs, power_w=rules.measured_w), machines, machine)
-            holds[-1] = np.rint(measured_w * MILLIWATTS).astype(np.int64)
+            holds[-1] = milliwatts(measured_w)
     resources = Resources(
         np.column_stack(needs), np.column_stack(holds), np.column_stack(resource), step_s, capacity
     )
@@ -540,7 +550,7 @@ def _left_by_idle(machines: Sequence[Machine], budget: Budget) -> Integers:
         )
     # An unlimited budget becomes a bound that no sum of jobs reaches.
     left = np.minimum(budget.power_w - idle_w, 2.0**52 / MILLIWATTS)
-    return np.rint(left * MILLIWATTS).astype(np.int64)
+    return milliwatts(left)
 
 
 def extra_power_w(jobs: Jobs, machines: Sequence[Machine], machine: Integers) -> Reals:

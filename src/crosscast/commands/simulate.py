@@ -11,6 +11,7 @@ import numpy as np
 
 from crosscast.arrays import Integers
 from crosscast.cli.simulate import SimulatePoliciesOptions
+from crosscast.cluster.configurations import configure
 from crosscast.cluster.jobs import POLICIES, Bound, Jobs, Machine, Placement, Policy, policy_named
 from crosscast.cluster.metrics import (
     OBJECTIVES,
@@ -23,7 +24,6 @@ from crosscast.cluster.metrics import (
 )
 from crosscast.cluster.power import (
     cheapest_release_s,
-    configure,
     kinds_of_jobs,
     read_forecasts,
     read_power_options,
@@ -208,7 +208,7 @@ def _runs(
                     configured.planned,
                     power_policy,
                     configured.power_w,
-                    rules=rules_for[policy],
+                    rules=replace(rules_for[policy], trials=configured.trials),
                     predicted=predicted,
                 )
                 for policy in chosen
@@ -223,7 +223,7 @@ def _runs(
         ]
         runs = [replace(run, sharing=sharing, shared=policy) for run in runs for policy, sharing in sharings]
     if site.measured:
-        runs = [replace(run, rules=replace(run.rules, measured_w=run.power_w)) for run in runs]
+        runs = [replace(run, rules=run.rules.with_measured(run.power_w)) for run in runs]
     if site.budget is not None and site.shifts != ("never",):
         machine = np.zeros(count, np.int64) if not isinstance(placement, Bound) else placement.machine
         limit_s = site.shift_limit_s

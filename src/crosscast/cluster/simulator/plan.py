@@ -8,7 +8,7 @@ import numpy as np
 
 from crosscast.arrays import Flags, Integers, Reals
 from crosscast.cluster.jobs import BY_TIME, Jobs, Order, Policy
-from crosscast.cluster.rules import NO_RULES, Rules
+from crosscast.cluster.rules import NO_RULES, Rules, Trials
 from crosscast.cluster.sharing import Sharing
 from crosscast.cluster.simulator.engine import keys_of
 from crosscast.cluster.simulator.queues import Heap, compiled, start_heap
@@ -20,7 +20,7 @@ from crosscast.cluster.simulator.ranking import (
     start_ranking,
     start_walltimes,
 )
-from crosscast.cluster.site import Resources
+from crosscast.cluster.site import Resources, milliwatts
 
 
 class Availability(NamedTuple):
@@ -57,6 +57,21 @@ class Seats(NamedTuple):
     seats: Integers
 
 
+class TrialTables(NamedTuple):
+    """Configurations that ``c`` kinds of ``n`` jobs try in turn; without jobs if there are none."""
+
+    kind: Integers  # As in `Trials`
+    size: Integers  # Number of configurations of each kind
+    slowdown: Reals
+    expected_slowdown: Reals
+    need: Integers  # Milliwatts of a processor above idle, of shape `(c, t)`: planned, and while a job runs
+    hold: Integers
+    run: Reals  # Times of each job at a slowdown of 1, of shape `(n,)`
+    estimate: Reals
+    now: Integers  # Configuration of the jobs of each kind that start now, of shape `(c,)`
+    trial: Integers  # Configuration of each job, of shape `(n,)`
+
+
 NEXT, STEP, WAITING, BLOCKED, RUNNING, STOPPED, CUT, AHEAD = range(8)
 """Positions in `SchedulePlan.at`: next job to submit; current step of the capacities; number of waiting jobs;
 whether reservations are invalid; number of running jobs; number of jobs preempted at this time; number of
@@ -78,10 +93,13 @@ class SchedulePlan(NamedTuple):
     alike: Integers
     key: Reals  # Key of each job in the order R1, and in the order R2
     pass_key: Reals
+    key_scale: Reals  # Factors of the time in these keys; without rows for orders without time
+    pass_scale: Reals
     step_s: Reals  # Times at which capacities change, of shape `(s,)`; the first is minus infinity
     capacity: Integers  # Capacity of each resource from then on, of shape `(s, r)`
     ranking: JobRanking
     walltimes: Walltimes
+    trials: TrialTables
     kind: Integers  # Kinds of jobs, and which kinds each may preempt; without rows if none
     preempts: Flags
     every_job: bool  # Whether each job has a reservation, or only the head
@@ -127,7 +145,7 @@ def start_plan(
     def on(times: Reals) -> Reals:
         return np.ascontiguousarray(times[rows, machine if times.shape[1] > 1 else 0], dtype=np.float64)
 
-    estimate = on(jobs.estimate_s)
+    estimate, run = on(jobs.estimate_s), on(jobs.run_s)
 
     def keys(order: Order, times: Reals) -> Reals:
         # Priorities are computed at each point in time.
@@ -140,7 +158,6 @@ def start_plan(
     passing: Order = policy.backfill or "fcfs"
     key = keys(policy.queue, estimate)
     pass_key = key if passing == "multifactor" else keys(passing, estimate)
-    scale = scales(policy.queue), scales(policy.backfill)
     stops = 0 if rules.preempts is None else count
     shared = 1 if rules.partition is None else 2
 
@@ -156,18 +173,21 @@ def start_plan(
     at[AHEAD] = 1
     return SchedulePlan(
         submit=np.array(jobs.submit_s, dtype=np.float64),
-        run=on(jobs.run_s),
+        run=run,
         estimate=estimate,
         needs=np.ascontiguousarray(resources.needs, dtype=np.int64),
         holds=np.ascontiguousarray(resources.holds, dtype=np.int64),
-        measures=rules.measured_w is not None,
+        measures=rules.measured_w is not None or (rules.trials is not None and rules.trials.measured),
         shared=shared,
         alike=np.zeros(0, np.int64) if sharing is None else _alike(resources, shared),
         resource=np.ascontiguousarray(resources.resource, dtype=np.int64),
         key=key,
         pass_key=pass_key,
+        key_scale=scales(policy.queue),
+        pass_scale=scales(policy.backfill),
         ranking=start_ranking(rules, count),
-        walltimes=start_walltimes(rules, jobs, estimate, *scale),
+        walltimes=start_walltimes(rules, jobs, estimate),
+        trials=start_trials(rules.trials, run, estimate),
         kind=np.zeros(0, np.int64) if rules.kind is None else np.array(rules.kind, np.int64),
         preempts=np.zeros((0, 0), np.bool_) if rules.preempts is None else np.array(rules.preempts),
         step_s=np.array(resources.step_s, dtype=np.float64),
@@ -194,6 +214,25 @@ def start_plan(
         dues=start_heap(heaps * count),
         availability=availability,
         seats=start_seats(sharing, count),
+    )
+
+
+def start_trials(trials: Trials | None, run: Reals, estimate: Reals) -> TrialTables:
+    """Return the tables with the first configuration of each kind."""
+    if trials is None:
+        nobody, none = np.zeros(0, np.int64), np.zeros((0, 1))
+        trials, run, estimate = Trials(nobody, nobody, none, none, none, none), run[:0], estimate[:0]
+    return TrialTables(
+        kind=np.array(trials.kind, np.int64),
+        size=np.array(trials.count, np.int64),
+        slowdown=np.array(trials.slowdown, np.float64),
+        expected_slowdown=np.array(trials.expected_slowdown, np.float64),
+        need=milliwatts(trials.expected_extra_w),
+        hold=milliwatts(trials.extra_w if trials.measured else trials.expected_extra_w),
+        run=run.copy(),
+        estimate=estimate.copy(),
+        now=np.zeros(len(trials.count), np.int64),
+        trial=np.zeros(len(trials.kind), np.int64),
     )
 
 
@@ -391,6 +430,29 @@ def tidy(plan: SchedulePlan, now: float) -> None:
             count += 1
     times[0] = now
     size[0] = count
+
+
+@compiled
+def set_estimate(plan: SchedulePlan, job: int, estimate: float) -> None:
+    """Set the expected time of a waiting job, and its keys by time."""
+    plan.estimate[job] = estimate
+    if len(plan.key_scale) > 0:
+        plan.key[job] = plan.key_scale[job] * estimate
+    if len(plan.pass_scale) > 0:
+        plan.pass_key[job] = plan.pass_scale[job] * estimate
+
+
+@compiled
+def set_trial(plan: SchedulePlan, job: int) -> None:
+    """Give a waiting job the configuration that its kind tries now; power is its last resource."""
+    trials = plan.trials
+    kind = trials.kind[job]
+    trial = trials.now[kind]
+    trials.trial[job] = trial
+    plan.run[job] = trials.run[job] * trials.slowdown[kind, trial]
+    set_estimate(plan, job, trials.estimate[job] * trials.expected_slowdown[kind, trial])
+    plan.needs[job, -1] = plan.needs[job, 0] * trials.need[kind, trial]
+    plan.holds[job, -1] = plan.needs[job, 0] * trials.hold[kind, trial]
 
 
 @compiled

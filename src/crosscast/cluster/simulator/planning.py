@@ -12,12 +12,13 @@ they wait again, and the last step is repeated.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from crosscast.arrays import Integers, Reals
 from crosscast.cluster.jobs import Cuts, Jobs, Machine, Policy, Schedule
-from crosscast.cluster.rules import Rules
+from crosscast.cluster.rules import Rules, Trials
 from crosscast.cluster.sharing import Sharing
 from crosscast.cluster.simulator.plan import (
     AHEAD,
@@ -34,6 +35,8 @@ from crosscast.cluster.simulator.plan import (
     has_room,
     leave_running,
     occupy,
+    set_estimate,
+    set_trial,
     start_plan,
     take,
     tidy,
@@ -84,7 +87,7 @@ def advance_plan(plan: SchedulePlan, most: int) -> bool:
         while plan.at[NEXT] < len(plan.submit) and plan.submit[plan.at[NEXT]] == now:
             job = plan.at[NEXT]
             if len(plan.walltimes.request) > 0:
-                _predict(plan, job)
+                set_estimate(plan, job, predict(plan.walltimes, job))
             _wait(plan, job)
             plan.at[NEXT] += 1
         again = plan.at[WAITING] > 0
@@ -105,6 +108,8 @@ def advance_plan(plan: SchedulePlan, most: int) -> bool:
 @compiled
 def _wait(plan: SchedulePlan, job: int) -> None:
     """Insert a job into both queues."""
+    if len(plan.trials.kind) > 0:
+        set_trial(plan, job)
     put(plan.ranking, plan.waiting, plan.at[WAITING], plan.key, job)
     if plan.backfills:
         put(plan.ranking, plan.passing, plan.at[WAITING], plan.pass_key, job)
@@ -124,14 +129,24 @@ def _order(plan: SchedulePlan, now: float) -> None:
 
 
 @compiled
-def _predict(plan: SchedulePlan, job: int) -> None:
-    """Set the predicted time of a job, and its keys by time."""
-    walltimes = plan.walltimes
-    plan.estimate[job] = predict(walltimes, job)
-    if len(walltimes.key_scale) > 0:
-        plan.key[job] = walltimes.key_scale[job] * plan.estimate[job]
-    if len(walltimes.pass_scale) > 0:
-        plan.pass_key[job] = walltimes.pass_scale[job] * plan.estimate[job]
+def _try_next(plan: SchedulePlan, job: int) -> None:
+    """Let waiting jobs of an ended job's kind take the next configuration, if it ran in the current one."""
+    trials = plan.trials
+    kind = trials.kind[job]
+    if trials.trial[job] != trials.now[kind] or trials.now[kind] + 1 == trials.size[kind]:
+        return
+    trials.now[kind] += 1
+    count = plan.at[WAITING]
+    for index in range(count):
+        other = plan.waiting[index]
+        if trials.kind[other] == kind:
+            set_trial(plan, other)
+            # Reservations of other times and power do not hold.
+            plan.at[BLOCKED] = 1
+    if len(plan.key_scale) > 0:
+        sort_jobs(plan.ranking, plan.waiting, count, plan.key)
+    if plan.backfills and len(plan.pass_scale) > 0:
+        sort_jobs(plan.ranking, plan.passing, count, plan.pass_key)
 
 
 @compiled
@@ -215,6 +230,8 @@ def _end(plan: SchedulePlan, now: float) -> bool:
         leave_running(plan, job)
         if len(plan.walltimes.request) > 0:
             learn(plan.walltimes, job, plan.run[job])
+        if len(plan.trials.kind) > 0:
+            _try_next(plan, job)
         first = 0
         if plan.seats.most > 1:
             seat = plan.seats.seat[job]
@@ -439,7 +456,18 @@ def run_plan(
     stopped = np.concatenate([job for job, _ in cuts])
     times = np.concatenate([times for _, times in cuts])
     cut = Cuts(stopped, times[:, 0], times[:, 1]) if rules.preempts is not None else None
+    if rules.trials is not None:
+        jobs = _tried(jobs, machines, machine, plan, rules.trials)
     return Schedule(jobs, machines, machine, plan.start, plan.end, plan.reserved, cut)
+
+
+def _tried(
+    jobs: Jobs, machines: Sequence[Machine], machine: Integers, plan: SchedulePlan, trials: Trials
+) -> Jobs:
+    """Return the jobs with the times and the power of the configurations that they ran in."""
+    idle_w = np.array([each.idle_w for each in machines])[machine]
+    power_w = jobs.procs * (idle_w + trials.extra_w[trials.kind, plan.trials.trial])
+    return replace(jobs, run_s=plan.run[:, None], estimate_s=plan.estimate[:, None], power_w=power_w)
 
 
 def _taken_cuts(plan: SchedulePlan) -> tuple[Integers, Reals]:

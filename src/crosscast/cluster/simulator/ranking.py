@@ -152,15 +152,13 @@ class Walltimes(NamedTuple):
     last: Reals  # Run times of each user's last two jobs that have ended, of shape `(u, 2)`
     ended: Integers  # Number of each user's jobs that have ended
     corrected: Integers  # Number of corrections of each job's prediction
-    key_scale: Reals  # Factors of the time in keys of R1 and R2; without rows for orders without time
-    pass_scale: Reals
 
 
-def start_walltimes(rules: Rules, jobs: Jobs, estimate: Reals, key: Reals, pass_key: Reals) -> Walltimes:
-    """Return the predictions before the first submission, with the factors of keys by time."""
+def start_walltimes(rules: Rules, jobs: Jobs, estimate: Reals) -> Walltimes:
+    """Return the predictions before the first submission."""
     nobody, none = np.zeros(0, np.int64), np.zeros(0)
     if rules.forecast_s is None:
-        return Walltimes(none, none, nobody, np.zeros((0, 2)), nobody, nobody, none, none)
+        return Walltimes(none, none, nobody, np.zeros((0, 2)), nobody, nobody)
     user = np.zeros(len(jobs), np.int64) if jobs.user is None else jobs.user
     users = int(user.max(initial=-1)) + 1
     return Walltimes(
@@ -170,8 +168,6 @@ def start_walltimes(rules: Rules, jobs: Jobs, estimate: Reals, key: Reals, pass_
         last=np.zeros((users, 2)),
         ended=np.zeros(users, np.int64),
         corrected=np.zeros(len(jobs), np.int64),
-        key_scale=key,
-        pass_scale=pass_key,
     )
 
 

@@ -1,0 +1,330 @@
+"""Configurations of jobs under a budget of power: chosen beforehand, or learned from jobs that have ended."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from crosscast.arrays import Flags, Integers, Reals
+from crosscast.cluster.jobs import Jobs, Machine
+from crosscast.cluster.power import PowerOptions
+from crosscast.cluster.rules import Trials
+from crosscast.cluster.site import MILLIWATTS, POWER_POLICIES, Budget, PowerPolicy, idle_power_w
+from crosscast.errors import InputError
+
+FULL_LOAD = 0.7
+"""Load of processors and power up to which speed counts more than throughput."""
+
+_WEIGHTS = 201
+
+HORIZON = 40.0
+"""Later jobs of a kind for which a trial of a configuration pays."""
+
+
+@dataclass(frozen=True)
+class _Cluster:
+    """Jobs on their machines under a budget, with ``p`` pairs of a machine and a kind."""
+
+    jobs: Jobs
+    machines: Sequence[Machine]
+    machine: Integers  # Index of each job's machine
+    pair: Integers  # Index of each job's pair
+    idle_w: Reals  # Power of an idle processor of each pair, of shape `(p,)`
+    cap_w: Reals  # Cap of a processor of each pair
+    budget: Budget
+    left_w: float  # What the last step of the budget leaves beside idle processors
+
+    @classmethod
+    def of(
+        cls,
+        kinds: int,
+        kind: Integers,
+        jobs: Jobs,
+        machines: Sequence[Machine],
+        machine: Integers,
+        budget: Budget,
+    ) -> _Cluster:
+        """Collect what is known before configurations are."""
+        idle_w, cap_w = (
+            np.repeat([getattr(each, name) for each in machines], kinds) for name in ("idle_w", "cap_w")
+        )
+        left_w = float(budget.power_w[-1]) - idle_power_w(machines)
+        return cls(jobs, machines, machine, machine * kinds + kind, idle_w, cap_w, budget, left_w)
+
+    @property
+    def procs(self) -> int:
+        """Number of all processors."""
+        return sum(each.procs for each in self.machines)
+
+    def of_pairs(self, values: Reals) -> Reals:
+        """Repeat the rows of kinds for each machine."""
+        return np.tile(values, (len(self.machines), 1))
+
+    def extra_w(self, power_w: Reals) -> Reals:
+        """Return the power above that of an idle processor, of shape ``(p, k)``."""
+        return np.maximum(self.of_pairs(power_w) - self.idle_w[:, None], 0.0)
+
+
+def choose_options(
+    options: PowerOptions,
+    kind: Integers,
+    jobs: Jobs,
+    machines: Sequence[Machine],
+    machine: Integers,
+    budget: Budget,
+    policy: PowerPolicy,
+) -> Integers:
+    """Choose the configuration of each job: its index among those of its kind, of shape ``(n,)``.
+
+    `full` takes the fastest that the budget allows at all. `uniform` divides the lowest budget equally: it
+    takes the highest cap up to a processor's share, or else the lowest cap; without caps, the fastest up to
+    that power, or else the one with the least power. `model` and `oracle` weigh the use of processors against
+    that of power, see `_prices`.
+    """
+    cluster = _Cluster.of(len(options.kinds), kind, jobs, machines, machine, budget)
+    return _choose(options, cluster, policy)
+
+
+def _choose(options: PowerOptions, cluster: _Cluster, policy: PowerPolicy) -> Integers:
+    if policy not in POWER_POLICIES:
+        raise InputError.of(field="power", expected=f"one of {', '.join(POWER_POLICIES)}", found=repr(policy))
+    believed_w, believed = options.believed(policy)
+    power_w, slowdown = cluster.of_pairs(believed_w), cluster.of_pairs(believed)
+    extra_w, pair, budget = cluster.extra_w(believed_w), cluster.pair, cluster.budget
+    allowed = _allowed(cluster, power_w, extra_w)
+    if policy == "full":
+        cost = slowdown
+    elif policy == "uniform":
+        share_w = float(budget.power_w.min()) / cluster.procs
+        if options.cap_w is None:
+            cost = np.where(power_w <= share_w, slowdown - np.nanmax(slowdown) - 1, power_w)
+        else:
+            cap_w = cluster.of_pairs(options.cap_w)
+            cost = np.where(cap_w <= share_w, -cap_w, cap_w)
+    else:
+        cost = _prices(cluster, extra_w, slowdown).cost(extra_w, slowdown)
+    cost = np.where(np.isnan(cost), np.inf, cost)
+    chosen: Integers = np.argmin(cost, axis=1)[pair]
+    too_much = np.flatnonzero(~allowed[np.arange(len(pair)), chosen])
+    chosen[too_much] = np.argmin(np.where(allowed[too_much], cost[pair[too_much]], np.inf), axis=1)
+    return chosen
+
+
+def _allowed(cluster: _Cluster, power_w: Reals, extra_w: Reals) -> Flags:
+    """Return the options that caps and budget allow each job, of shape ``(n, k)``; one at least."""
+    jobs, machines, pair = cluster.jobs, cluster.machines, cluster.pair
+    capped: Flags = (power_w <= cluster.cap_w[:, None])[pair]
+    if not capped.any(axis=1).all():
+        row = int(np.argmin(capped.any(axis=1)))
+        raise InputError(
+            f"jobs: job {jobs.number[row]}: power: expected a configuration of at most the "
+            f"{cluster.cap_w[pair[row]]:g} W to which a processor of {machines[cluster.machine[row]].name} "
+            f"is capped, found {np.nanmin(power_w[pair[row]]):g} W at least"
+        )
+    allowed: Flags = capped & (jobs.procs[:, None] * extra_w[pair] <= cluster.left_w)
+    none_allowed = ~allowed.any(axis=1)
+    if none_allowed.any():
+        row = int(np.argmax(none_allowed))
+        needed = jobs.procs[row] * np.nanmin(extra_w[pair[row]])
+        raise InputError(
+            f"jobs: job {jobs.number[row]}: power: expected a configuration of at most the "
+            f"{cluster.left_w:g} W that the budget leaves beside idle processors, found {needed:g} W at least"
+        )
+    return allowed
+
+
+class _Prices(NamedTuple):
+    """Prices of a second of a processor, and of a watt-second above idle, as shares of what there is."""
+
+    processor: float
+    watt: float
+
+    def cost(self, extra_w: Reals, slowdown: Reals) -> Reals:
+        """Return the cost of a job's second at a slowdown of 1."""
+        return slowdown * (self.processor + self.watt * extra_w)
+
+
+def _prices(cluster: _Cluster, extra_w: Reals, slowdown: Reals) -> _Prices:
+    """Return prices of ``weight / processors`` and ``(1 - weight) / power``.
+
+    The weight minimises the higher load, of processors or power, if each kind takes its cheapest option: it
+    is the dual of their allocation. If both loads can be below `FULL_LOAD` over the time in which jobs are
+    submitted, the weight with the fastest jobs below that load is taken.
+    """
+    jobs, budget, procs = cluster.jobs, cluster.budget, cluster.procs
+    rows = np.arange(len(jobs))
+    estimate_s = jobs.estimate_s[rows, cluster.machine if jobs.estimate_s.shape[1] > 1 else 0]
+    work = np.where(np.isfinite(estimate_s), jobs.procs * estimate_s, 0.0)
+    work = np.bincount(cluster.pair, weights=work, minlength=len(slowdown))
+    finite = budget.power_w[np.isfinite(budget.power_w)]
+    best_prices = _Prices(1 / procs, 0.0)
+    if not len(finite):
+        return best_prices
+    left_w = max(float(finite.mean()) - idle_power_w(cluster.machines), 1 / MILLIWATTS)
+    span_s = float(jobs.submit_s[-1] - jobs.submit_s[0])
+    rows = np.arange(len(slowdown))
+    least = (np.inf, np.inf)
+    for weight in np.linspace(0.0, 1.0, _WEIGHTS).tolist():
+        prices = _Prices(weight / procs, (1 - weight) / left_w)
+        chosen = np.nanargmin(prices.cost(extra_w, slowdown), axis=1)
+        time = work * slowdown[rows, chosen]
+        loads = float(time.sum()) / procs, float((time * extra_w[rows, chosen]).sum()) / left_w
+        merit = max(*loads, FULL_LOAD * span_s), loads[0]
+        if merit < least:
+            least, best_prices = merit, prices
+    return best_prices
+
+
+class KindForecast(NamedTuple):
+    """What is known of the ``k`` configurations of a kind of job."""
+
+    power_w: Reals  # Power that is reserved for a processor, in watts, of shape `(k,)`
+    slowdown: Reals  # Expected slowdown, of shape `(k,)`
+    possible: Reals  # Equally likely slowdowns, of shape `(m, k)`
+
+
+class Learner(Protocol):
+    """Forecasts of kinds of jobs that learn from measurements."""
+
+    def samples(self, kind: int) -> tuple[int, ...]:
+        """Configurations that are measured before a kind's first job."""
+
+    def forecast(self, kind: int, measured: Sequence[int]) -> KindForecast:
+        """Forecast a kind of which some configurations have been measured."""
+
+
+@dataclass(frozen=True)
+class MeasuredOptions:
+    """Predictions that measurements replace, one by one; see `Learner`."""
+
+    options: PowerOptions
+
+    def samples(self, kind: int) -> tuple[int, ...]:
+        """Nothing is measured before."""
+        return ()
+
+    def forecast(self, kind: int, measured: Sequence[int]) -> KindForecast:
+        """Replace the predictions of measured configurations; others are certain."""
+        power_w, slowdown = (values[kind].copy() for values in self.options.believed("model"))
+        chosen = list(measured)
+        power_w[chosen] = self.options.power_w[kind, chosen]
+        slowdown[chosen] = self.options.slowdown[kind, chosen]
+        return KindForecast(power_w, slowdown, slowdown[None])
+
+
+def _trials(options: PowerOptions, cluster: _Cluster, learner: Learner) -> Trials:
+    """Return the configurations that each pair of a machine and a kind tries in turn.
+
+    The prices are those of the forecasts before the first job. As measurements of a configuration do not
+    vary, what a job measures is known beforehand here, but each choice only uses the trials before it.
+    """
+    kinds = len(options.kinds)
+    first = [learner.forecast(kind, learner.samples(kind)) for kind in range(kinds)]
+    power_w, slowdown = (np.array([each[at] for each in first]) for at in (0, 1))
+    extra_w = cluster.extra_w(power_w)
+    _allowed(cluster, cluster.of_pairs(power_w), extra_w)
+    prices = _prices(cluster, extra_w, cluster.of_pairs(slowdown))
+    pairs = len(cluster.idle_w)
+    widest = np.zeros(pairs, np.int64)
+    np.maximum.at(widest, cluster.pair, cluster.jobs.procs)
+    rows = []
+    for pair in range(pairs):
+        most_w = min(cluster.cap_w[pair], cluster.idle_w[pair] + cluster.left_w / max(widest[pair], 1))
+        is_used = widest[pair] > 0
+        rows.append(
+            _trials_of(learner, pair % kinds, prices, cluster.idle_w[pair], most_w) if is_used else []
+        )
+    longest = max(map(len, rows))
+    table = np.zeros((3, pairs, longest))
+    for pair, row in enumerate(rows):
+        table[:, pair, : len(row)] = np.array(row).reshape(-1, 3).T
+    option, expected_slowdown, expected_w = table
+    option = option.astype(np.int64)
+    kind = (np.arange(pairs) % kinds)[:, None]
+    return Trials(
+        kind=cluster.pair,
+        count=np.maximum([len(row) for row in rows], 1),
+        slowdown=options.slowdown[kind, option],
+        extra_w=np.maximum(options.power_w[kind, option] - cluster.idle_w[:, None], 0.0),
+        expected_slowdown=expected_slowdown,
+        expected_extra_w=expected_w,
+    )
+
+
+def _trials_of(
+    learner: Learner, kind: int, prices: _Prices, idle_w: float, most_w: float
+) -> list[tuple[int, float, float]]:
+    """Return the options that a kind tries, with their expected slowdown and power above idle.
+
+    An option is tried where the expected improvement of `HORIZON` jobs exceeds the expected loss of the job
+    that tries it (Jones, Schonlau and Welch 1998). Then the best measured one stays.
+    """
+    measured = list(learner.samples(kind))
+    trials: list[tuple[int, float, float]] = []
+    while True:
+        known = learner.forecast(kind, measured)
+        extra_w = np.maximum(known.power_w - idle_w, 0.0)
+        is_open = known.power_w <= most_w
+        if not is_open.any():
+            is_open = known.power_w == np.nanmin(known.power_w)
+        cost = prices.cost(extra_w, known.possible)
+        mean = np.where(is_open, cost.mean(axis=0), np.inf)
+        chosen = int(np.argmin(mean))
+        usable = [option for option in measured if is_open[option]]
+        if usable:
+            best = min(usable, key=lambda option: float(mean[option]))
+            gain = HORIZON * np.maximum(mean[best] - cost, 0.0).mean(axis=0) - (mean - mean[best])
+            gain = np.where(is_open, gain, -np.inf)
+            gain[measured] = 0.0
+            chosen = int(np.argmax(gain)) if gain.max() > 0 else best
+        # Where all of them need too much, jobs take what there is.
+        reserved_w = min(float(extra_w[chosen]), most_w - idle_w)
+        trials.append((chosen, float(known.slowdown[chosen]), reserved_w))
+        if chosen in measured:
+            return trials
+        measured.append(chosen)
+
+
+@dataclass(frozen=True)
+class Configured:
+    """Jobs in their chosen configurations."""
+
+    planned: Jobs  # With the estimates and power that the scheduler expects, and the true run times
+    # True power of each job in watts, of shape `(n,)`; `None` if configurations are learned
+    power_w: Reals | None
+    trials: Trials | None = None  # Configurations that are learned, for jobs at a slowdown of 1
+
+
+def configure(
+    options: PowerOptions,
+    kind: Integers,
+    jobs: Jobs,
+    machines: Sequence[Machine],
+    machine: Integers,
+    budget: Budget,
+    policy: PowerPolicy,
+    learner: Learner | None = None,
+) -> Configured:
+    """Choose a configuration for each job, and scale its run time and estimate by the slowdowns.
+
+    With the policy `learned`, jobs keep their times, and try configurations by a learner's forecasts; by
+    default, measurements replace predictions.
+    """
+    cluster = _Cluster.of(len(options.kinds), kind, jobs, machines, machine, budget)
+    if policy == "learned":
+        return Configured(jobs, None, _trials(options, cluster, learner or MeasuredOptions(options)))
+    chosen = _choose(options, cluster, policy)
+    power_w, slowdown = options.believed(policy)
+    idle_w: Reals = cluster.idle_w[cluster.pair]
+    # Predictions below the power of an idle processor are raised to it.
+    believed_w: Reals = np.maximum(power_w[kind, chosen], idle_w) * jobs.procs
+    planned = replace(
+        jobs,
+        run_s=jobs.run_s * options.slowdown[kind, chosen][:, None],
+        estimate_s=jobs.estimate_s * slowdown[kind, chosen][:, None],
+        power_w=believed_w,
+    )
+    return Configured(planned, np.maximum(options.power_w[kind, chosen], idle_w) * jobs.procs)
