@@ -9,16 +9,18 @@ can; the mean over seeds is printed. A node without a job draws ``--idle`` watts
 is the power that it keeps with a probability of ``--sure``, by the forecast. With ``--measured``, what a
 running job truly draws counts instead, as if it were measured from its start on.
 
-The policy ``model`` knows no more than that; with ``learned``, what ended jobs have measured conditions the
-forecasts. ``--without`` leaves out applications. A second table says what each loss is: policy ``model`` with
-true times, with true power, without the margin for safety, and the least makespan by a linear program.
+The policy ``model`` knows no more than that. With ``learned``, what ended jobs have measured conditions the
+forecasts; with ``--whole``, its sample runs are the first two jobs of a kernel as a whole. ``--without``
+leaves out applications. ``bound`` is the throughput that no policy and no scheduler exceeds. With
+``--losses``, a second table has the policy ``model`` with true times, with true power, and with no margin
+for safety.
 """
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -39,6 +41,7 @@ from crosscast.prediction.configuration.data import Surfaces
 from crosscast.prediction.configuration.process import TIME, KernelPosterior, ProcessModel
 
 _SHARES = (0.6, 0.7, 0.8)
+_PREDICTING: tuple[PowerPolicy, PowerPolicy] = "model", "learned"
 _SHARE_OF_GAIN = 0.9
 _NODES = 64
 _WIDEST = 8
@@ -55,10 +58,11 @@ def main() -> int:
     parser.add_argument("--sure", type=float, default=0.75, help="probability (0.75)")
     parser.add_argument("--measured", action="store_true", help="measured power of running jobs counts")
     parser.add_argument("--without", nargs="+", default=[], help="applications without jobs")
+    parser.add_argument("--whole", action="store_true", help="the first two jobs are the sample runs")
     parser.add_argument("--losses", action="store_true", help="print what each loss of `model` is")
     given = parser.parse_args()
     surfaces = machine_of(read_dataset(given.dataset), devices=given.device and [given.device])
-    kinds = forecast_kinds(surfaces, given.sure, given.without)
+    kinds = replace(forecast_kinds(surfaces, given.sure, given.without), whole=given.whole)
     cluster = Cluster(kinds, given.idle, given.jobs, range(given.seeds), given.measured)
     verdicts = print_policies(cluster)
     if given.losses:
@@ -72,16 +76,15 @@ def print_policies(cluster: Cluster) -> list[Verdict]:
     rows, verdicts = [], []
     for share in _SHARES:
         runs = {name: cluster.runs(share, name) for name in POWER_POLICIES}
-        gains = {name: _gains(runs[name], runs["uniform"], runs["oracle"]) for name in ("model", "learned")}
-        learned = gains["learned"]
+        model, learned = (_gains(runs[name], runs["uniform"], runs["oracle"]) for name in _PREDICTING)
         rows.append(
             [
                 f"{100 * share:.0f} %",
                 *(f"{_mean(runs[name]):.1f}" for name in POWER_POLICIES),
                 f"{np.mean([cluster.bound(share, seed) for seed in cluster.seeds]):.1f}",
-                f"{100 * gains['model'].mean():.0f} %",
+                f"{100 * model.mean():.0f} %",
                 f"{100 * learned.mean():.0f} % ({100 * learned.min():.0f} to {100 * learned.max():.0f})",
-                *(f"{100 * np.mean([run.within for run in runs[name]]):.1f} %" for name in gains),
+                *(f"{100 * np.mean([run.within for run in runs[name]]):.1f} %" for name in _PREDICTING),
             ]
         )
         title = f"{100 * share:.0f} %: >= {100 * _SHARE_OF_GAIN:g} % of the oracle's gain over uniform caps"
@@ -127,18 +130,30 @@ class Kinds:
     posteriors: Sequence[KernelPosterior]
     surfaces: Surfaces
     sure: float
-    known: dict[tuple[int, tuple[int, ...]], KindForecast]
+    before_w: np.ndarray  # Power of the sample runs of other applications' kernels, not exceeded by most
+    known: dict[tuple[int, tuple[int, ...]], KindForecast] = field(default_factory=dict)
+    whole: bool = False  # Whether the sample runs are the first two jobs
 
     def samples(self, kind: int) -> tuple[int, ...]:
-        """Options of the sample runs."""
-        return self.sampled[kind]
+        """Options of the sample runs that are known before the first job."""
+        return () if self.whole else self.sampled[kind]
 
     def forecast(self, kind: int, measured: Sequence[int]) -> KindForecast:
         """Condition the forecast of a kernel on its measured options; see `Learner`."""
+        missing = [option for option in self.sampled[kind] if option not in measured]
+        if missing:
+            return self._first(kind, missing[0])
         at = kind, tuple(sorted(measured))
         if at not in self.known:
             self.known[at] = self._forecast(kind, at[1])
         return self.known[at]
+
+    def _first(self, kind: int, option: int) -> KindForecast:
+        """Forecast a sample run only, so that no other option is taken; its time is as requested."""
+        power_w, slowdown = np.full((2, self.options.power_w.shape[1]), np.nan)
+        power_w[option] = self.before_w[kind, self.sampled[kind].index(option)]
+        slowdown[option] = 1.0
+        return KindForecast(power_w, slowdown, slowdown[None])
 
     def _forecast(self, kind: int, measured: tuple[int, ...]) -> KindForecast:
         numbers, posterior = self.numbers[kind], self.posteriors[kind]
@@ -153,17 +168,21 @@ class Kinds:
         surprise = float(distance @ np.linalg.solve(covariances, distance)) / float((time.errors**2).mean())
         scale = np.sqrt((1 + surprise) / (1 + len(observed)))
         possible = time.centre * np.exp(scale * time.spread * time.errors[:, None])
-        return KindForecast(
-            forecast.power.quantile(self.sure)[numbers],
-            time.centre[numbers] / self.seconds[kind],
-            possible[:, numbers] / self.seconds[kind],
-        )
+        slowdowns = np.vstack([time.centre, possible])[:, numbers] / self.seconds[kind]
+        cells = np.vstack([forecast.power.quantile(self.sure)[numbers], slowdowns])
+        padding = self.options.power_w.shape[1] - len(numbers)
+        cells = np.pad(cells, ((0, 0), (0, padding)), constant_values=np.nan)
+        return KindForecast(cells[0], cells[1], cells[2:])
 
 
 def forecast_kinds(surfaces: Surfaces, sure: float, without: Sequence[str]) -> Kinds:
     """Return all kernels, each forecast by a model of the other applications, but those left out."""
     cap_w = caps(surfaces)
-    rows, posteriors, numbers, sampled = [], [], [], []
+    rows: list[int] = []
+    posteriors: list[KernelPosterior] = []
+    numbers: list[np.ndarray] = []
+    sampled: list[tuple[int, ...]] = []
+    before_w: list[np.ndarray] = []
     for application in surfaces.applications:
         own = surfaces.rows_of([application])
         train = surfaces.take(~own)
@@ -174,22 +193,22 @@ def forecast_kinds(surfaces: Surfaces, sure: float, without: Sequence[str]) -> K
                 known = np.flatnonzero(surfaces.known[row])
                 numbers.append(known[np.argsort(surfaces.time_s[row][known])])
                 sampled.append(tuple(numbers[-1].tolist().index(each) for each in samples))
+                before_w.append(np.nanquantile(train.power_w[:, list(samples)], sure, axis=0))
                 posteriors.append(fitted.posterior(surfaces.observed(row, samples)))
                 rows.append(row)
     table = np.full((3, len(rows), max(map(len, numbers))), np.nan)
     seconds = np.array([np.nanmin(surfaces.time_s[row]) for row in rows])
-    for kind, (row, own) in enumerate(zip(rows, numbers, strict=True)):
-        slowdown = surfaces.time_s[row][own] / seconds[kind]
-        table[:, kind, : len(own)] = surfaces.power_w[row][own], slowdown, cap_w[own]
-    power_w, slowdown, caps_w = table
+    for kind, (row, number) in enumerate(zip(rows, numbers, strict=True)):
+        slowdown = surfaces.time_s[row][number] / seconds[kind]
+        table[:, kind, : len(number)] = surfaces.power_w[row][number], slowdown, cap_w[number]
     names = tuple(str(surfaces.kernels[row]) for row in rows)
-    options = PowerOptions(names, power_w, slowdown, cap_w=caps_w)
-    kinds = Kinds(options, seconds, numbers, sampled, rows, posteriors, surfaces, sure, {})
-    predicted = np.full((2, *power_w.shape), np.nan)
-    for kind, own in enumerate(numbers):
-        predicted[:, kind, : len(own)] = kinds.forecast(kind, sampled[kind])[:2]
-    options = replace(options, predicted_power_w=predicted[0], predicted_slowdown=predicted[1])
-    return replace(kinds, options=options)
+    options = PowerOptions(names, table[0], table[1], cap_w=table[2])
+    kinds = Kinds(options, seconds, numbers, sampled, rows, posteriors, surfaces, sure, np.array(before_w))
+    forecasts = [kinds.forecast(kind, samples) for kind, samples in enumerate(sampled)]
+    predicted_w, predicted = (np.array([each[at] for each in forecasts]) for at in (0, 1))
+    return replace(
+        kinds, options=replace(options, predicted_power_w=predicted_w, predicted_slowdown=predicted)
+    )
 
 
 def caps(surfaces: Surfaces) -> np.ndarray:
@@ -239,7 +258,7 @@ class Cluster:
         budget = constant_budget(self.budget_w(share))
         machine = np.zeros(self.count, np.int64)
         configured = configure(options, kind, jobs, machines, machine, budget, policy, self.kinds)
-        rules = Rules(trials=configured.trials)
+        rules = Rules(learning=configured.learning)
         schedule = simulate(
             configured.planned,
             machines,
@@ -275,7 +294,7 @@ def _mean(runs: Sequence[Run]) -> float:
 def _gains(runs: Sequence[Run], uniform: Sequence[Run], oracle: Sequence[Run]) -> np.ndarray:
     """Share of the oracle's gain over uniform caps with each seed."""
     per_h = np.array([[run.per_h for run in each] for each in (runs, uniform, oracle)])
-    return (per_h[0] - per_h[1]) / (per_h[2] - per_h[1])
+    return np.asarray((per_h[0] - per_h[1]) / (per_h[2] - per_h[1]))
 
 
 if __name__ == "__main__":

@@ -12,8 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from crosscast.arrays import Flags
 from crosscast.cluster.jobs import BY_TIME, Bound, Completion, Jobs, Machine, Order, Policy, Schedule
-from crosscast.cluster.rules import NO_RULES, Priority, Rules, Trials, heights
+from crosscast.cluster.rules import NO_RULES, Choices, Learning, Priority, Rules, heights
 from crosscast.cluster.sharing import Sharing
 from crosscast.cluster.simulate import simulate
 from crosscast.cluster.simulator.engine import keys_of
@@ -30,7 +31,7 @@ from crosscast.cluster.site import (
     resources_of,
 )
 from crosscast.errors import InputError
-from support.brute_force import PlainPlan, PlainRules, PlainSharing, PlainTrials
+from support.brute_force import PlainLearning, PlainPlan, PlainRules, PlainSharing
 from support.cluster import Case, made_case
 from support.examples import examples, one_in
 from support.refusals import refusals
@@ -152,29 +153,43 @@ def made_rules(seed: int, case: Case, *, alone: bool = True) -> tuple[Case, Rule
     return replace(case, jobs=jobs, policy=policy), Rules(**found)
 
 
-def made_trials(seed: int) -> tuple[Case, Site, Rules]:
-    """A case under a budget whose kinds try one to four configurations, and maybe other rules."""
+def made_learning(seed: int) -> tuple[Case, Site, Rules]:
+    """A case under a budget whose kinds have one to four configurations, and other rules."""
     case, site, rules = made_with_rules(seed, 16, alone=False)
     rng = np.random.default_rng((seed, 4))
     assert isinstance(case.placement, Bound)
     machine = case.placement.machine
     kinds, most = int(rng.integers(1, 4)), int(rng.integers(1, 5))
     shape = len(case.machines) * kinds, most
-    extra_w = rng.integers(0, 6, shape) / 2
-    expected_w = np.where(rng.random(shape) < 0.5, extra_w, rng.integers(0, 6, shape) / 2)
-    slowdown, expected = (rng.choice([0.5, 1.0, 1.5, 2.0], shape) for _ in range(2))
-    expected = np.where(rng.random(shape) < 0.5, slowdown, expected)
-    kind = machine * kinds + rng.integers(0, kinds, len(machine))
-    count = rng.integers(1, most + 1, shape[0])
-    measured = bool(rng.random() < 0.5)
-    trials = Trials(kind, count, slowdown, extra_w, expected, expected_w, measured)
+    learning = Learning(
+        kind=machine * kinds + rng.integers(0, kinds, len(machine)),
+        slowdown=rng.choice([0.5, 1.0, 1.5, 2.0], shape),
+        extra_w=rng.integers(0, 6, shape) / 2,
+        choose=lambda measured: made_choices(seed, measured),
+        measured=bool(rng.random() < 0.5),
+    )
     # Enough in the end for the widest job, and any amount before.
     idle_w = sum(each.procs * each.idle_w for each in case.machines)
-    needed_w = float((case.jobs.procs * expected_w.max(axis=1)[kind]).max())
+    needed_w = 2.5 * float(case.jobs.procs.max())
     steps = np.cumsum(rng.integers(1, 9, int(rng.integers(1, 5)))).astype(float)
-    watts = idle_w + rng.integers(0, int(2 * needed_w) + 2, len(steps)) + 0.5
+    watts = np.asarray(idle_w + rng.integers(0, int(2 * needed_w) + 2, len(steps)) + 0.5, np.float64)
     watts[-1] = idle_w + needed_w + 0.5
-    return case, replace(site, budget=Budget(steps, np.asarray(watts, np.float64))), replace(rules, measured_w=None, trials=trials)
+    return (
+        case,
+        replace(site, budget=Budget(steps, watts)),
+        replace(rules, measured_w=None, learning=learning),
+    )
+
+
+def made_choices(seed: int, measured: Flags) -> Choices:
+    """Choices that follow from the measured configurations, though by no reason."""
+    kinds, most = measured.shape
+    rng = np.random.default_rng([seed, *measured.reshape(-1).astype(int).tolist()])
+    return Choices(
+        rng.integers(0, most, (kinds,)),
+        rng.choice(np.array([0.5, 1.0, 2.0]), (kinds,)),
+        rng.integers(0, 6, (kinds,)) / 2.0,
+    )
 
 
 def plain(case: Case, site: Site, sharing: Sharing | None = None, rules: Rules = NO_RULES) -> PlainPlan:
@@ -224,9 +239,9 @@ def plain(case: Case, site: Site, sharing: Sharing | None = None, rules: Rules =
         key_scale=scale(case.policy.queue),
         pass_scale=scale(backfill),
         has_partition=[] if rules.partition is None else (rules.partition >= 0).tolist(),
-        trials=None if rules.trials is None else plain_trials(rules.trials),
+        learning=None if rules.learning is None else plain_learning(rules.learning),
     )
-    if rules.trials is not None and rules.trials.measured:
+    if rules.learning is not None and rules.learning.measured:
         plainly.holds = amounts(found.holds)
 
     given: dict[str, Any] = {
@@ -254,16 +269,16 @@ def plain(case: Case, site: Site, sharing: Sharing | None = None, rules: Rules =
     ).simulate()
 
 
-def plain_trials(trials: Trials) -> PlainTrials:
-    tables = (
-        trials.slowdown,
-        trials.expected_slowdown,
-        milliwatts(trials.expected_extra_w),
-        milliwatts(trials.extra_w if trials.measured else trials.expected_extra_w),
-    )
-    rows = zip(*(table.tolist() for table in tables), strict=True)
-    tried = [list(zip(*row, strict=True))[:count] for row, count in zip(rows, trials.count, strict=True)]
-    return PlainTrials(trials.kind.tolist(), tried)
+def plain_learning(learning: Learning) -> PlainLearning:
+    def choose(measured: set[tuple[int, int]]) -> list[tuple[int, float, int]]:
+        flags = np.zeros(learning.slowdown.shape, np.bool_)
+        for pair in measured:
+            flags[pair] = True
+        option, slowdown, extra_w = learning.choose(flags)
+        return list(zip(option.tolist(), slowdown.tolist(), milliwatts(extra_w).tolist(), strict=True))
+
+    held = milliwatts(learning.extra_w).tolist() if learning.measured else None
+    return PlainLearning(learning.kind.tolist(), learning.slowdown.tolist(), held, choose)
 
 
 def assert_as_plain(
@@ -306,13 +321,15 @@ def test_plans_by_rules_equal_those_of_a_plain_simulator(first: int) -> None:
 
 
 @pytest.mark.parametrize("first", one_in(8, range(0, 2000, 125)))
-def test_plans_of_kinds_that_try_configurations_equal_those_of_a_plain_simulator(first: int) -> None:
+def test_plans_that_learn_configurations_equal_those_of_a_plain_simulator(first: int) -> None:
     later = 0
     for seed in range(first, first + 125):
-        case, site, rules = made_trials(seed)
+        case, site, rules = made_learning(seed)
         schedule = assert_as_plain(case, site, seed, rules=rules)
-        assert rules.trials is not None
-        first_w = rules.trials.extra_w[rules.trials.kind, 0] * case.jobs.procs
+        learning = rules.learning
+        assert learning is not None
+        option = made_choices(seed, np.zeros(learning.slowdown.shape, np.bool_)).option
+        first_w = learning.extra_w[np.arange(len(option)), option][learning.kind] * case.jobs.procs
         later += int((extra_power_w(schedule.jobs, case.machines, schedule.machine) != first_w).sum())
     assert later > 100, "too few jobs run in a later configuration for this to be a test"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -173,24 +174,24 @@ class PlainRules:
     key_scale: list[float] | None = None
     pass_scale: list[float] | None = None
     has_partition: list[bool] = field(default_factory=list)
-    trials: PlainTrials | None = None
+    learning: PlainLearning | None = None
 
 
 @dataclass
-class PlainTrials:
-    """What kinds of jobs try in turn: for each a list of (true, expected slowdown; planned, held power)."""
+class PlainLearning:
+    """What is chosen for kinds of jobs by the pairs of a kind and a configuration that jobs have measured.
+
+    A choice is a configuration, its expected slowdown and its planned power.
+    """
 
     kind: list[int]
-    tried: list[list[tuple[float, float, int, int]]]
+    slowdown: list[list[float]]
+    held: list[list[int]] | None
+    choose: Callable[[set[tuple[int, int]]], list[tuple[int, float, int]]]
     run: list[float] = field(default_factory=list)
     estimate: list[float] = field(default_factory=list)
-    taken: dict[int, int] = field(default_factory=dict)  # What each job that waits or has started tries
-    measured: set[tuple[int, int]] = field(default_factory=set)  # Kinds and what jobs that have ended tried
-
-    def next(self, kind: int) -> int:
-        """The first that no job has run to its end, or the last."""
-        count = len(self.tried[kind])
-        return next((each for each in range(count) if (kind, each) not in self.measured), count - 1)
+    taken: dict[int, int] = field(default_factory=dict)
+    measured: set[tuple[int, int]] = field(default_factory=set)
 
 
 LATER_MIN = [1, 5, 15, 30, 60, 120, 300, 600, 1200, 3000, 6000]
@@ -445,33 +446,32 @@ class PlainPlan:
         if self.rules.pass_scale is not None and self.pass_key is not None:
             self.pass_key[job] = self.rules.pass_scale[job] * self.estimate[job]
 
-    def take_trial(self, job: int) -> None:
-        """A job that waits would run as its kind does now."""
-        trials = self.rules.trials
-        if trials is None:
+    def take_choice(self, job: int) -> None:
+        """A job that waits would run as is chosen now."""
+        learning = self.rules.learning
+        if learning is None:
             return
-        kind = trials.kind[job]
-        trial = trials.next(kind)
-        if trials.taken.get(job) == trial:
-            return
-        self.blocked |= job in trials.taken
-        trials.taken[job] = trial
-        true, expected, need, hold = trials.tried[kind][trial]
-        self.run[job] = trials.run[job] * true
-        self.estimate[job] = trials.estimate[job] * expected
+        kind = learning.kind[job]
+        option, expected, need = learning.choose(learning.measured)[kind]
+        learning.taken[job] = option
+        self.run[job] = learning.run[job] * learning.slowdown[kind][option]
+        self.estimate[job] = learning.estimate[job] * expected
         procs, power = self.needs[job][min(self.needs[job])], max(self.needs[job])
         self.needs[job] = self.needs[job] | {power: procs * need}
-        if self.rules.holds:
-            self.rules.holds[job] = self.rules.holds[job] | {power: procs * hold}
+        if learning.held is not None:
+            self.rules.holds[job] = self.needs[job] | {power: procs * learning.held[kind][option]}
         self.set_keys_by_time(job)
 
     def leave(self, over: list[int]) -> None:
         self.ended |= set(over)
-        trials = self.rules.trials
-        if trials is not None:
-            trials.measured |= {(trials.kind[job], trials.taken[job]) for job in over}
-            for job in self.waiting:
-                self.take_trial(job)
+        learning = self.rules.learning
+        if learning is not None:
+            before = len(learning.measured)
+            learning.measured |= {(learning.kind[job], learning.taken[job]) for job in over}
+            if len(learning.measured) > before:
+                self.blocked |= len(self.waiting) > 0
+                for job in self.waiting:
+                    self.take_choice(job)
         if self.rules.forecast is not None:
             for job in sorted(over):
                 self.history.setdefault(self.rules.user[job], []).append(self.run[job])
@@ -479,8 +479,8 @@ class PlainPlan:
     def simulate(self) -> PlainPlan:
         submitted = 0
         self.request = list(self.estimate)
-        if self.rules.trials is not None:
-            self.rules.trials.run, self.rules.trials.estimate = list(self.run), list(self.estimate)
+        if self.rules.learning is not None:
+            self.rules.learning.run, self.rules.learning.estimate = list(self.run), list(self.estimate)
         while True:
             times = [self.end(job) for job in self.running()] + self.submit[submitted : submitted + 1]
             if self.waiting:
@@ -503,7 +503,7 @@ class PlainPlan:
             self.correct()
             while submitted < len(self.submit) and self.submit[submitted] == self.now:
                 self.predict(submitted)
-                self.take_trial(submitted)
+                self.take_choice(submitted)
                 self.waiting.append(submitted)
                 submitted += 1
             if not self.waiting:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -11,7 +11,7 @@ import numpy as np
 from crosscast.arrays import Flags, Integers, Reals
 from crosscast.cluster.jobs import Jobs, Machine
 from crosscast.cluster.power import PowerOptions
-from crosscast.cluster.rules import Trials
+from crosscast.cluster.rules import Choices, Learning
 from crosscast.cluster.site import MILLIWATTS, POWER_POLICIES, Budget, PowerPolicy, idle_power_w
 from crosscast.errors import InputError
 
@@ -21,7 +21,7 @@ FULL_LOAD = 0.7
 _WEIGHTS = 201
 
 HORIZON = 40.0
-"""Later jobs of a kind for which a trial of a configuration pays."""
+"""Later jobs of a kind that profit from a trial of a configuration."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class _Cluster:
 
     def extra_w(self, power_w: Reals) -> Reals:
         """Return the power above that of an idle processor, of shape ``(p, k)``."""
-        return np.maximum(self.of_pairs(power_w) - self.idle_w[:, None], 0.0)
+        return np.maximum(power_w - self.idle_w[:, None], 0.0)
 
 
 def choose_options(
@@ -93,7 +93,7 @@ def _choose(options: PowerOptions, cluster: _Cluster, policy: PowerPolicy) -> In
         raise InputError.of(field="power", expected=f"one of {', '.join(POWER_POLICIES)}", found=repr(policy))
     believed_w, believed = options.believed(policy)
     power_w, slowdown = cluster.of_pairs(believed_w), cluster.of_pairs(believed)
-    extra_w, pair, budget = cluster.extra_w(believed_w), cluster.pair, cluster.budget
+    extra_w, pair, budget = cluster.extra_w(power_w), cluster.pair, cluster.budget
     allowed = _allowed(cluster, power_w, extra_w)
     if policy == "full":
         cost = slowdown
@@ -215,77 +215,69 @@ class MeasuredOptions:
         return KindForecast(power_w, slowdown, slowdown[None])
 
 
-def _trials(options: PowerOptions, cluster: _Cluster, learner: Learner) -> Trials:
-    """Return the configurations that each pair of a machine and a kind tries in turn.
+@dataclass(frozen=True)
+class _Chooser:
+    """Chooses the configurations of ``p`` pairs of a machine and a kind by what jobs have measured.
 
-    The prices are those of the forecasts before the first job. As measurements of a configuration do not
-    vary, what a job measures is known beforehand here, but each choice only uses the trials before it.
+    A configuration is tried where the improvement that is expected for `HORIZON` jobs exceeds the loss that
+    is expected for the one that tries it (Jones, Schonlau and Welch 1998: expected improvement); else the
+    best measured one is taken.
     """
-    kinds = len(options.kinds)
-    first = [learner.forecast(kind, learner.samples(kind)) for kind in range(kinds)]
-    power_w, slowdown = (np.array([each[at] for each in first]) for at in (0, 1))
-    extra_w = cluster.extra_w(power_w)
-    _allowed(cluster, cluster.of_pairs(power_w), extra_w)
-    prices = _prices(cluster, extra_w, cluster.of_pairs(slowdown))
-    pairs = len(cluster.idle_w)
-    widest = np.zeros(pairs, np.int64)
-    np.maximum.at(widest, cluster.pair, cluster.jobs.procs)
-    rows = []
-    for pair in range(pairs):
-        most_w = min(cluster.cap_w[pair], cluster.idle_w[pair] + cluster.left_w / max(widest[pair], 1))
-        is_used = widest[pair] > 0
-        rows.append(
-            _trials_of(learner, pair % kinds, prices, cluster.idle_w[pair], most_w) if is_used else []
-        )
-    longest = max(map(len, rows))
-    table = np.zeros((3, pairs, longest))
-    for pair, row in enumerate(rows):
-        table[:, pair, : len(row)] = np.array(row).reshape(-1, 3).T
-    option, expected_slowdown, expected_w = table
-    option = option.astype(np.int64)
-    kind = (np.arange(pairs) % kinds)[:, None]
-    return Trials(
-        kind=cluster.pair,
-        count=np.maximum([len(row) for row in rows], 1),
-        slowdown=options.slowdown[kind, option],
-        extra_w=np.maximum(options.power_w[kind, option] - cluster.idle_w[:, None], 0.0),
-        expected_slowdown=expected_slowdown,
-        expected_extra_w=expected_w,
-    )
 
+    cluster: _Cluster
+    learner: Learner
+    kinds: int
+    most_w: Reals  # Most power of a processor, so that the widest job of a pair has room, of shape `(p,)`
+    # Forecasts of pairs, with what they are conditioned on; pairs that have not changed keep theirs
+    forecasts: dict[int, tuple[tuple[int, ...], KindForecast]] = field(default_factory=dict)
 
-def _trials_of(
-    learner: Learner, kind: int, prices: _Prices, idle_w: float, most_w: float
-) -> list[tuple[int, float, float]]:
-    """Return the options that a kind tries, with their expected slowdown and power above idle.
+    @classmethod
+    def of(cls, options: PowerOptions, cluster: _Cluster, learner: Learner) -> _Chooser:
+        """Check that any configuration is allowed, as far as is known before the first job."""
+        widest = np.ones(len(cluster.idle_w), np.int64)
+        np.maximum.at(widest, cluster.pair, cluster.jobs.procs)
+        most_w = np.minimum(cluster.cap_w, cluster.idle_w + cluster.left_w / widest)
+        chooser = cls(cluster, learner, len(options.kinds), most_w)
+        power_w = chooser.forecast_all(np.zeros((len(widest), options.power_w.shape[1]), np.bool_))[0]
+        _allowed(cluster, power_w, cluster.extra_w(power_w))
+        return chooser
 
-    An option is tried where the expected improvement of `HORIZON` jobs exceeds the expected loss of the job
-    that tries it (Jones, Schonlau and Welch 1998). Then the best measured one stays.
-    """
-    measured = list(learner.samples(kind))
-    trials: list[tuple[int, float, float]] = []
-    while True:
-        known = learner.forecast(kind, measured)
-        extra_w = np.maximum(known.power_w - idle_w, 0.0)
-        is_open = known.power_w <= most_w
-        if not is_open.any():
-            is_open = known.power_w == np.nanmin(known.power_w)
-        cost = prices.cost(extra_w, known.possible)
+    def forecast_all(self, measured: Flags) -> tuple[Reals, Reals]:
+        """Forecast all pairs; return the power that is reserved and the slowdown, of shape ``(p, k)``."""
+        for pair, row in enumerate(measured):
+            kind = pair % self.kinds
+            known = tuple(sorted({*self.learner.samples(kind), *np.flatnonzero(row).tolist()}))
+            if pair not in self.forecasts or self.forecasts[pair][0] != known:
+                self.forecasts[pair] = known, self.learner.forecast(kind, known)
+        forecasts = [self.forecasts[pair][1] for pair in range(len(measured))]
+        return np.array([each.power_w for each in forecasts]), np.array([each.slowdown for each in forecasts])
+
+    def __call__(self, measured: Flags) -> Choices:
+        """Choose for all pairs; see `Learning.choose`."""
+        power_w, slowdown = self.forecast_all(measured)
+        extra_w = self.cluster.extra_w(power_w)
+        prices = _prices(self.cluster, extra_w, slowdown)
+        is_open = power_w <= self.most_w[:, None]
+        # Where all need too much, jobs take what there is.
+        least = power_w == np.nanmin(power_w, axis=1, keepdims=True)
+        is_open |= ~is_open.any(axis=1, keepdims=True) & least
+        pairs = range(len(measured))
+        option = np.array([self._choice(pair, prices, extra_w[pair], is_open[pair]) for pair in pairs])
+        most_w = np.maximum(self.most_w - self.cluster.idle_w, 0.0)
+        return Choices(option, slowdown[pairs, option], np.minimum(extra_w[pairs, option], most_w))
+
+    def _choice(self, pair: int, prices: _Prices, extra_w: Reals, is_open: Flags) -> int:
+        known, forecast = self.forecasts[pair]
+        cost = prices.cost(extra_w, forecast.possible)
         mean = np.where(is_open, cost.mean(axis=0), np.inf)
-        chosen = int(np.argmin(mean))
-        usable = [option for option in measured if is_open[option]]
-        if usable:
-            best = min(usable, key=lambda option: float(mean[option]))
-            gain = HORIZON * np.maximum(mean[best] - cost, 0.0).mean(axis=0) - (mean - mean[best])
-            gain = np.where(is_open, gain, -np.inf)
-            gain[measured] = 0.0
-            chosen = int(np.argmax(gain)) if gain.max() > 0 else best
-        # Where all of them need too much, jobs take what there is.
-        reserved_w = min(float(extra_w[chosen]), most_w - idle_w)
-        trials.append((chosen, float(known.slowdown[chosen]), reserved_w))
-        if chosen in measured:
-            return trials
-        measured.append(chosen)
+        usable = [option for option in known if is_open[option]]
+        if not usable:
+            return int(np.argmin(mean))
+        best = min(usable, key=lambda option: float(mean[option]))
+        gain = HORIZON * np.maximum(mean[best] - cost, 0.0).mean(axis=0) - (mean - mean[best])
+        gain = np.where(is_open, gain, -np.inf)
+        gain[list(known)] = 0.0
+        return int(np.argmax(gain)) if gain.max() > 0 else best
 
 
 @dataclass(frozen=True)
@@ -295,7 +287,7 @@ class Configured:
     planned: Jobs  # With the estimates and power that the scheduler expects, and the true run times
     # True power of each job in watts, of shape `(n,)`; `None` if configurations are learned
     power_w: Reals | None
-    trials: Trials | None = None  # Configurations that are learned, for jobs at a slowdown of 1
+    learning: Learning | None = None  # Configurations that are learned
 
 
 def configure(
@@ -310,12 +302,15 @@ def configure(
 ) -> Configured:
     """Choose a configuration for each job, and scale its run time and estimate by the slowdowns.
 
-    With the policy `learned`, jobs keep their times, and try configurations by a learner's forecasts; by
+    With the policy `learned`, jobs keep their times, and the simulator chooses by a learner's forecasts; by
     default, measurements replace predictions.
     """
     cluster = _Cluster.of(len(options.kinds), kind, jobs, machines, machine, budget)
     if policy == "learned":
-        return Configured(jobs, None, _trials(options, cluster, learner or MeasuredOptions(options)))
+        extra_w = cluster.extra_w(cluster.of_pairs(options.power_w))
+        chooser = _Chooser.of(options, cluster, learner or MeasuredOptions(options))
+        learning = Learning(cluster.pair, cluster.of_pairs(options.slowdown), extra_w, chooser)
+        return Configured(jobs, None, learning)
     chosen = _choose(options, cluster, policy)
     power_w, slowdown = options.believed(policy)
     idle_w: Reals = cluster.idle_w[cluster.pair]

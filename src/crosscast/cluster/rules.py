@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -32,37 +33,39 @@ class Priority:
     half_life_s: float = 7 * 86_400.0
 
 
-@dataclass(frozen=True)
-class Trials:
-    """Configurations that ``c`` kinds of jobs try in turn, up to ``t`` each.
+class Choices(NamedTuple):
+    """Configurations in which jobs of ``c`` kinds start, as far as is known; arrays of shape ``(c,)``."""
 
-    Jobs of a kind start in the same configuration until one of them has ended; those that start later take
-    the next. The last one stays. Jobs have the times of a slowdown of 1. Rows of shape ``(c, t)`` may be
-    longer than their count.
+    option: Integers  # Index of each kind's configuration
+    slowdown: Reals  # Expected slowdown
+    extra_w: Reals  # Expected power of a processor above that when it is idle, in watts
+
+
+@dataclass(frozen=True)
+class Learning:
+    """Configurations of ``c`` kinds of jobs, up to ``k`` each, that are chosen by what ended jobs measured.
+
+    Jobs have the times of a slowdown of 1. True values are of shape ``(c, k)``, padded with NaN.
     """
 
-    kind: Integers  # Kind of each of `n` jobs, all on the same machine
-    count: Integers  # Number of configurations of each kind, of shape `(c,)`
-    slowdown: Reals  # Time over that of a slowdown of 1
+    kind: Integers  # Kind of each of `n` jobs; those of a kind are bound to the same machine
+    slowdown: Reals
     extra_w: Reals  # Power of a processor above that when it is idle, in watts
-    expected_slowdown: Reals  # As known when a job starts: what ended jobs have measured, else predictions
-    expected_extra_w: Reals
+    # Chooses by a mask `(c, k)` of the configurations in which jobs have ended; asked before the first job,
+    # and whenever the mask has changed
+    choose: Callable[[Flags], Choices]
     measured: bool = False  # Whether running jobs count with their measured power
 
     def __post_init__(self) -> None:
-        """Check the shapes and the amounts."""
+        """Check the shapes."""
         shape = self.slowdown.shape
-        for name in ("slowdown", "extra_w", "expected_slowdown", "expected_extra_w"):
-            values = getattr(self, name)
-            if values.shape != shape or not ((values >= 0) & np.isfinite(values)).all():
-                expected = f"numbers of at least 0, of shape {shape}"
-                raise InputError.of(where="trials", field=name, expected=expected, found=f"{values.shape}")
-        if len(self.count) != shape[0] or ((self.count < 1) | (self.count > shape[1])).any():
-            expected = f"{shape[0]} numbers from 1 to {shape[1]}"
-            raise InputError.of(where="trials", field="count", expected=expected, found=self.count.tolist())
-        if ((self.kind < 0) | (self.kind >= shape[0])).any():
+        if self.extra_w.shape != shape:
             raise InputError.of(
-                where="trials",
+                where="learning", field="extra_w", expected=f"shape {shape}", found=f"{self.extra_w.shape}"
+            )
+        if ((self.kind < 0) | (self.kind >= len(self.slowdown))).any():
+            raise InputError.of(
+                where="learning",
                 field="kind",
                 expected=f"indices from 0 to {shape[0] - 1}",
                 found=f"{self.kind.min()} to {self.kind.max()}",
@@ -85,7 +88,7 @@ class Rules:
     forecast_s: Reals | None = None
     measured_w: Reals | None = None  # Measured power of jobs from their start on, in watts
     release_s: Reals | None = None  # Time at which each joins the queue, in seconds, from its submission on
-    trials: Trials | None = None  # Configurations by what ended jobs have measured
+    learning: Learning | None = None  # Configurations by what ended jobs have measured
 
     def __post_init__(self) -> None:
         """Check that preemption has no cycle, and that nothing is missing."""
@@ -104,9 +107,9 @@ class Rules:
                 raise InputError.of(
                     field="rules", problem=f"{name}: expected {jobs} numbers, found {values.shape}"
                 )
-        if self.trials is not None and self.trials.kind.shape != (jobs,):
+        if self.learning is not None and self.learning.kind.shape != (jobs,):
             raise InputError.of(
-                where="rules", field="trials", expected=f"{jobs} kinds", found=f"{self.trials.kind.shape}"
+                where="rules", field="learning", expected=f"{jobs} kinds", found=f"{self.learning.kind.shape}"
             )
         if self.priority is not None and not len(self.priority.fixed) == len(self.priority.account) == jobs:
             raise InputError.of(
@@ -115,19 +118,19 @@ class Rules:
 
     def with_measured(self, power_w: Reals | None) -> Rules:
         """Return the rules by which running jobs count with their measured power, in watts."""
-        trials = None if self.trials is None else replace(self.trials, measured=True)
-        return replace(self, measured_w=power_w, trials=trials)
+        learning = None if self.learning is None else replace(self.learning, measured=True)
+        return replace(self, measured_w=power_w, learning=learning)
 
     def taken(self, order: Integers) -> Rules:
         """Return the rules for the jobs in another order, without release times."""
-        priority, trials = self.priority, self.trials
+        priority, learning = self.priority, self.learning
         if priority is not None:
             priority = replace(priority, fixed=priority.fixed[order], account=priority.account[order])
-        if trials is not None:
-            trials = replace(trials, kind=trials.kind[order])
+        if learning is not None:
+            learning = replace(learning, kind=learning.kind[order])
         values = {name: getattr(self, name) for name in _OF_JOBS}
         reordered = {name: None if each is None else each[order] for name, each in values.items()}
-        return replace(self, **(reordered | {"priority": priority, "release_s": None, "trials": trials}))
+        return replace(self, **(reordered | {"priority": priority, "release_s": None, "learning": learning}))
 
 
 _OF_JOBS = ("rank", "group", "partition", "kind", "forecast_s", "measured_w", "release_s")

@@ -85,7 +85,7 @@ def simulate(
         other jobs.
     rules
         Priorities, limits of partitions and users, preemption, predicted times, release times, and
-        configurations that jobs try in turn, in which case the schedule has their times and power; by
+        configurations that are learned, in which case the schedule has their times and power; by
         default none.
     progress
         Called with a sentence if the simulator is being compiled, and from time to time on progress.
@@ -187,12 +187,12 @@ def simulate(
     for name in ("preemption", "predicted times"):
         if sharing is not None and given[name] is not None:
             raise InputError.of(field="sharing", expected=f"jobs without {name}", found="both")
-    if rules.trials is not None:
+    if rules.learning is not None:
         for name, rule in given.items():
             if rule is not None:
-                raise InputError.of(field="trials", expected=f"jobs without {name}", found="both")
+                raise InputError.of(field="learning", expected=f"jobs without {name}", found="both")
         if site.budget is None:
-            raise InputError.of(field="trials", expected="a budget of power", found="none")
+            raise InputError.of(field="learning", expected="a budget of power", found="none")
     machine, release_s = placement.machine, rules.release_s
     if release_s is None:
         resources = resources_of(jobs, machines, machine, site, rules)
@@ -224,7 +224,7 @@ def simulate(
     start_s, end_s, reserved_s = (
         times[by_submission] for times in (schedule.start_s, schedule.end_s, schedule.reserved_s)
     )
-    if rules.trials is not None:
+    if rules.learning is not None:
         jobs = schedule.jobs.taken(by_submission, jobs.submit_s)
     return Schedule(jobs, machines, machine[by_submission], start_s, end_s, reserved_s, cuts)
 

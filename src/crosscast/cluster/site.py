@@ -484,12 +484,11 @@ def resources_of(
         rows = [np.searchsorted(times, every_s, side="right") - 1 for times in (step_s, power_s)]
         resource.append(np.full(len(jobs), capacity.shape[1]))
         step_s, capacity = every_s, np.column_stack((capacity[rows[0]], left[rows[1]]))
-        if rules.trials is None:
+        if rules.learning is None:
             needs.append(milliwatts(extra_power_w(jobs, machines, machine)))
         else:
-            # Any of the configurations must fit.
-            most = milliwatts(rules.trials.expected_extra_w).max(axis=1)
-            needs.append(jobs.procs * most[rules.trials.kind])
+            # Configurations are chosen later.
+            needs.append(np.zeros(len(jobs), np.int64))
         holds.append(needs[-1])
         if rules.measured_w is not None:
             measured_w = extra_power_w(replace(jobs, power_w=rules.measured_w), machines, machine)

@@ -208,7 +208,7 @@ def _runs(
                     configured.planned,
                     power_policy,
                     configured.power_w,
-                    rules=replace(rules_for[policy], trials=configured.trials),
+                    rules=replace(rules_for[policy], learning=configured.learning),
                     predicted=predicted,
                 )
                 for policy in chosen

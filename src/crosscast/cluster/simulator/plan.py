@@ -8,7 +8,7 @@ import numpy as np
 
 from crosscast.arrays import Flags, Integers, Reals
 from crosscast.cluster.jobs import BY_TIME, Jobs, Order, Policy
-from crosscast.cluster.rules import NO_RULES, Rules, Trials
+from crosscast.cluster.rules import NO_RULES, Learning, Rules
 from crosscast.cluster.sharing import Sharing
 from crosscast.cluster.simulator.engine import keys_of
 from crosscast.cluster.simulator.queues import Heap, compiled, start_heap
@@ -57,25 +57,26 @@ class Seats(NamedTuple):
     seats: Integers
 
 
-class TrialTables(NamedTuple):
-    """Configurations that ``c`` kinds of ``n`` jobs try in turn; without jobs if there are none."""
+class LearningTables(NamedTuple):
+    """Configurations of ``c`` kinds of ``n`` jobs that are learned; without jobs if there are none."""
 
-    kind: Integers  # As in `Trials`
-    size: Integers  # Number of configurations of each kind
+    kind: Integers  # As in `Learning`
     slowdown: Reals
-    expected_slowdown: Reals
-    need: Integers  # Milliwatts of a processor above idle, of shape `(c, t)`: planned, and while a job runs
-    hold: Integers
+    hold: Integers  # True milliwatts of a processor above idle, of shape `(c, k)`
     run: Reals  # Times of each job at a slowdown of 1, of shape `(n,)`
     estimate: Reals
-    now: Integers  # Configuration of the jobs of each kind that start now, of shape `(c,)`
-    trial: Integers  # Configuration of each job, of shape `(n,)`
+    option: Integers  # Current choice for each kind, as in `Choices`
+    expected: Reals
+    need: Integers  # In milliwatts
+    taken: Integers  # Configuration of each job
+    measured: Flags  # Configurations in which a job has ended, of shape `(c, k)`
 
 
-NEXT, STEP, WAITING, BLOCKED, RUNNING, STOPPED, CUT, AHEAD = range(8)
+NEXT, STEP, WAITING, BLOCKED, RUNNING, STOPPED, CUT, AHEAD, LEARNED = range(9)
 """Positions in `SchedulePlan.at`: next job to submit; current step of the capacities; number of waiting jobs;
 whether reservations are invalid; number of running jobs; number of jobs preempted at this time; number of
-preempted runs since `SchedulePlan.cut` was emptied; first step that is not in `SchedulePlan.availability`."""
+preempted runs since `SchedulePlan.cut` was emptied; first step that is not in `SchedulePlan.availability`;
+whether a job has measured a configuration, and no choice was made since."""
 
 
 class SchedulePlan(NamedTuple):
@@ -99,13 +100,13 @@ class SchedulePlan(NamedTuple):
     capacity: Integers  # Capacity of each resource from then on, of shape `(s, r)`
     ranking: JobRanking
     walltimes: Walltimes
-    trials: TrialTables
+    learning: LearningTables
     kind: Integers  # Kinds of jobs, and which kinds each may preempt; without rows if none
     preempts: Flags
     every_job: bool  # Whether each job has a reservation, or only the head
     backfills: bool
     at: Integers  # Positions, see `NEXT`
-    clock: Reals  # Now, of shape `(1,)`
+    clock: Reals  # Now, and 1 if a job ended early before a choice, of shape `(2,)`
     start: Reals  # As in `Schedule`, NaN until known
     end: Reals
     due: Reals  # Expected end of each running job
@@ -169,7 +170,7 @@ def start_plan(
     )
     availability.time[0] = resources.step_s[0]
     availability.left[0] = capacity[0]
-    at = np.zeros(8, np.int64)
+    at = np.zeros(9, np.int64)
     at[AHEAD] = 1
     return SchedulePlan(
         submit=np.array(jobs.submit_s, dtype=np.float64),
@@ -177,7 +178,7 @@ def start_plan(
         estimate=estimate,
         needs=np.ascontiguousarray(resources.needs, dtype=np.int64),
         holds=np.ascontiguousarray(resources.holds, dtype=np.int64),
-        measures=rules.measured_w is not None or (rules.trials is not None and rules.trials.measured),
+        measures=rules.measured_w is not None or (rules.learning is not None and rules.learning.measured),
         shared=shared,
         alike=np.zeros(0, np.int64) if sharing is None else _alike(resources, shared),
         resource=np.ascontiguousarray(resources.resource, dtype=np.int64),
@@ -187,7 +188,7 @@ def start_plan(
         pass_scale=scales(policy.backfill),
         ranking=start_ranking(rules, count),
         walltimes=start_walltimes(rules, jobs, estimate),
-        trials=start_trials(rules.trials, run, estimate),
+        learning=start_learning(rules.learning, run, estimate),
         kind=np.zeros(0, np.int64) if rules.kind is None else np.array(rules.kind, np.int64),
         preempts=np.zeros((0, 0), np.bool_) if rules.preempts is None else np.array(rules.preempts),
         step_s=np.array(resources.step_s, dtype=np.float64),
@@ -195,7 +196,7 @@ def start_plan(
         every_job=policy.conservative,
         backfills=backfills,
         at=at,
-        clock=np.full(1, -np.inf),
+        clock=np.full(2, -np.inf),
         start=np.full(count, np.nan),
         end=np.full(count, np.nan),
         due=np.full(count, np.nan),
@@ -217,22 +218,21 @@ def start_plan(
     )
 
 
-def start_trials(trials: Trials | None, run: Reals, estimate: Reals) -> TrialTables:
-    """Return the tables with the first configuration of each kind."""
-    if trials is None:
-        nobody, none = np.zeros(0, np.int64), np.zeros((0, 1))
-        trials, run, estimate = Trials(nobody, nobody, none, none, none, none), run[:0], estimate[:0]
-    return TrialTables(
-        kind=np.array(trials.kind, np.int64),
-        size=np.array(trials.count, np.int64),
-        slowdown=np.array(trials.slowdown, np.float64),
-        expected_slowdown=np.array(trials.expected_slowdown, np.float64),
-        need=milliwatts(trials.expected_extra_w),
-        hold=milliwatts(trials.extra_w if trials.measured else trials.expected_extra_w),
-        run=run.copy(),
-        estimate=estimate.copy(),
-        now=np.zeros(len(trials.count), np.int64),
-        trial=np.zeros(len(trials.kind), np.int64),
+def start_learning(learning: Learning | None, run: Reals, estimate: Reals) -> LearningTables:
+    """Return the tables before the first choice."""
+    slowdown, extra_w = (np.zeros((0, 1)),) * 2 if learning is None else (learning.slowdown, learning.extra_w)
+    kinds, jobs = len(slowdown), 0 if learning is None else len(run)
+    return LearningTables(
+        kind=np.zeros(0, np.int64) if learning is None else np.array(learning.kind, np.int64),
+        slowdown=np.array(slowdown, np.float64),
+        hold=milliwatts(np.nan_to_num(extra_w)),
+        run=run[:jobs].copy(),
+        estimate=estimate[:jobs].copy(),
+        option=np.zeros(kinds, np.int64),
+        expected=np.zeros(kinds),
+        need=np.zeros(kinds, np.int64),
+        taken=np.zeros(jobs, np.int64),
+        measured=np.zeros(slowdown.shape, np.bool_),
     )
 
 
@@ -443,16 +443,18 @@ def set_estimate(plan: SchedulePlan, job: int, estimate: float) -> None:
 
 
 @compiled
-def set_trial(plan: SchedulePlan, job: int) -> None:
-    """Give a waiting job the configuration that its kind tries now; power is its last resource."""
-    trials = plan.trials
-    kind = trials.kind[job]
-    trial = trials.now[kind]
-    trials.trial[job] = trial
-    plan.run[job] = trials.run[job] * trials.slowdown[kind, trial]
-    set_estimate(plan, job, trials.estimate[job] * trials.expected_slowdown[kind, trial])
-    plan.needs[job, -1] = plan.needs[job, 0] * trials.need[kind, trial]
-    plan.holds[job, -1] = plan.needs[job, 0] * trials.hold[kind, trial]
+def set_option(plan: SchedulePlan, job: int) -> None:
+    """Give a waiting job the current configuration of its kind; power is its last resource."""
+    learning = plan.learning
+    kind = learning.kind[job]
+    option = learning.option[kind]
+    learning.taken[job] = option
+    plan.run[job] = learning.run[job] * learning.slowdown[kind, option]
+    set_estimate(plan, job, learning.estimate[job] * learning.expected[kind])
+    plan.needs[job, -1] = plan.needs[job, 0] * learning.need[kind]
+    plan.holds[job, -1] = plan.needs[job, -1]
+    if plan.measures:
+        plan.holds[job, -1] = plan.needs[job, 0] * learning.hold[kind, option]
 
 
 @compiled

@@ -18,12 +18,13 @@ import numpy as np
 
 from crosscast.arrays import Integers, Reals
 from crosscast.cluster.jobs import Cuts, Jobs, Machine, Policy, Schedule
-from crosscast.cluster.rules import Rules, Trials
+from crosscast.cluster.rules import Learning, Rules
 from crosscast.cluster.sharing import Sharing
 from crosscast.cluster.simulator.plan import (
     AHEAD,
     BLOCKED,
     CUT,
+    LEARNED,
     NEXT,
     RUNNING,
     STEP,
@@ -36,7 +37,7 @@ from crosscast.cluster.simulator.plan import (
     leave_running,
     occupy,
     set_estimate,
-    set_trial,
+    set_option,
     start_plan,
     take,
     tidy,
@@ -62,7 +63,8 @@ from crosscast.cluster.simulator.seats import (
     stop_for,
     take_seat,
 )
-from crosscast.cluster.site import NO_SITE, Resources, resources_of
+from crosscast.cluster.site import MILLIWATTS, NO_SITE, Resources, milliwatts, resources_of
+from crosscast.errors import InputError
 
 
 @jit_cached
@@ -71,19 +73,18 @@ def advance_plan(plan: SchedulePlan, most: int) -> bool:
     for _ in range(most):
         if len(plan.cut) - plan.at[CUT] < min(plan.at[RUNNING], len(plan.cut)):
             return False
-        now = _next_time(plan)
-        if now == np.inf:
-            return True
-        while plan.at[STEP] + 1 < len(plan.step_s) and plan.step_s[plan.at[STEP] + 1] <= now:
-            plan.at[STEP] += 1
-            for row in range(len(plan.free)):
-                plan.free[row] += plan.capacity[plan.at[STEP], row] - plan.capacity[plan.at[STEP] - 1, row]
-        plan.clock[0] = now
-        count_use(plan.ranking, now)
-        early = _end(plan, now)
-        tidy(plan, now)
-        if len(plan.walltimes.request) > 0:
-            _correct(plan, now)
+        if plan.at[LEARNED] == 0:
+            now = _next_time(plan)
+            if now == np.inf:
+                return True
+            early = _pass_time(plan, now)
+            if plan.at[LEARNED] == 1:
+                plan.clock[1] = 1.0 if early else 0.0
+                return False
+        else:
+            # The choice has been made.
+            now, early = plan.clock[0], plan.clock[1] == 1.0
+            _choose_again(plan)
         while plan.at[NEXT] < len(plan.submit) and plan.submit[plan.at[NEXT]] == now:
             job = plan.at[NEXT]
             if len(plan.walltimes.request) > 0:
@@ -106,10 +107,26 @@ def advance_plan(plan: SchedulePlan, most: int) -> bool:
 
 
 @compiled
+def _pass_time(plan: SchedulePlan, now: float) -> bool:
+    """Change capacities, end jobs, and correct predictions; return whether a job ended early."""
+    while plan.at[STEP] + 1 < len(plan.step_s) and plan.step_s[plan.at[STEP] + 1] <= now:
+        plan.at[STEP] += 1
+        for row in range(len(plan.free)):
+            plan.free[row] += plan.capacity[plan.at[STEP], row] - plan.capacity[plan.at[STEP] - 1, row]
+    plan.clock[0] = now
+    count_use(plan.ranking, now)
+    early = _end(plan, now)
+    tidy(plan, now)
+    if len(plan.walltimes.request) > 0:
+        _correct(plan, now)
+    return early
+
+
+@compiled
 def _wait(plan: SchedulePlan, job: int) -> None:
     """Insert a job into both queues."""
-    if len(plan.trials.kind) > 0:
-        set_trial(plan, job)
+    if len(plan.learning.kind) > 0:
+        set_option(plan, job)
     put(plan.ranking, plan.waiting, plan.at[WAITING], plan.key, job)
     if plan.backfills:
         put(plan.ranking, plan.passing, plan.at[WAITING], plan.pass_key, job)
@@ -129,24 +146,27 @@ def _order(plan: SchedulePlan, now: float) -> None:
 
 
 @compiled
-def _try_next(plan: SchedulePlan, job: int) -> None:
-    """Let waiting jobs of an ended job's kind take the next configuration, if it ran in the current one."""
-    trials = plan.trials
-    kind = trials.kind[job]
-    if trials.trial[job] != trials.now[kind] or trials.now[kind] + 1 == trials.size[kind]:
-        return
-    trials.now[kind] += 1
+def _choose_again(plan: SchedulePlan) -> None:
+    """Give waiting jobs the new choice of their kind, which invalidates all reservations."""
+    plan.at[LEARNED] = 0
     count = plan.at[WAITING]
     for index in range(count):
-        other = plan.waiting[index]
-        if trials.kind[other] == kind:
-            set_trial(plan, other)
-            # Reservations of other times and power do not hold.
-            plan.at[BLOCKED] = 1
+        set_option(plan, plan.waiting[index])
+        plan.at[BLOCKED] = 1
     if len(plan.key_scale) > 0:
         sort_jobs(plan.ranking, plan.waiting, count, plan.key)
     if plan.backfills and len(plan.pass_scale) > 0:
         sort_jobs(plan.ranking, plan.passing, count, plan.pass_key)
+
+
+@compiled
+def _measure(plan: SchedulePlan, job: int) -> None:
+    """Record what an ended job has measured."""
+    learning = plan.learning
+    kind, option = learning.kind[job], learning.taken[job]
+    if not learning.measured[kind, option]:
+        learning.measured[kind, option] = True
+        plan.at[LEARNED] = 1
 
 
 @compiled
@@ -230,8 +250,8 @@ def _end(plan: SchedulePlan, now: float) -> bool:
         leave_running(plan, job)
         if len(plan.walltimes.request) > 0:
             learn(plan.walltimes, job, plan.run[job])
-        if len(plan.trials.kind) > 0:
-            _try_next(plan, job)
+        if len(plan.learning.kind) > 0:
+            _measure(plan, job)
         first = 0
         if plan.seats.most > 1:
             seat = plan.seats.seat[job]
@@ -448,7 +468,13 @@ def run_plan(
     plan = start_plan(jobs, machine, resources, policy, sharing, rules)
     step = suited(advance_plan, len(jobs), _FEW, progress)
     cuts: list[tuple[Integers, Reals]] = []
+    learning = rules.learning
+    if learning is not None:
+        _choose(plan, learning)
     while not step(plan, _POINTS):
+        if learning is not None and plan.at[LEARNED]:
+            _choose(plan, learning)
+            continue
         cuts.append(_taken_cuts(plan))
         if progress is not None:
             progress(f"{plan.at[NEXT]:,} of {len(jobs):,} jobs have been submitted")
@@ -456,18 +482,33 @@ def run_plan(
     stopped = np.concatenate([job for job, _ in cuts])
     times = np.concatenate([times for _, times in cuts])
     cut = Cuts(stopped, times[:, 0], times[:, 1]) if rules.preempts is not None else None
-    if rules.trials is not None:
-        jobs = _tried(jobs, machines, machine, plan, rules.trials)
+    if learning is not None:
+        idle_w = np.array([each.idle_w for each in machines])[machine]
+        extra_w = learning.extra_w[learning.kind, plan.learning.taken]
+        jobs = replace(
+            jobs,
+            run_s=plan.run[:, None],
+            estimate_s=plan.estimate[:, None],
+            power_w=jobs.procs * (idle_w + extra_w),
+        )
     return Schedule(jobs, machines, machine, plan.start, plan.end, plan.reserved, cut)
 
 
-def _tried(
-    jobs: Jobs, machines: Sequence[Machine], machine: Integers, plan: SchedulePlan, trials: Trials
-) -> Jobs:
-    """Return the jobs with the times and the power of the configurations that they ran in."""
-    idle_w = np.array([each.idle_w for each in machines])[machine]
-    power_w = jobs.procs * (idle_w + trials.extra_w[trials.kind, plan.trials.trial])
-    return replace(jobs, run_s=plan.run[:, None], estimate_s=plan.estimate[:, None], power_w=power_w)
+def _choose(plan: SchedulePlan, learning: Learning) -> None:
+    """Choose the configurations in which jobs start from now on."""
+    tables = plan.learning
+    choices = learning.choose(tables.measured.copy())
+    tables.option[:], tables.expected[:] = choices.option, choices.slowdown
+    tables.need[:] = milliwatts(choices.extra_w)
+    procs, left = plan.needs[:, 0], plan.capacity[-1, -1]
+    needs = procs * tables.need[learning.kind]
+    if (needs > left).any():
+        raise InputError.of(
+            where="learning",
+            field="extra_w",
+            expected=f"at most the {left / MILLIWATTS:g} W that the budget leaves beside idle processors",
+            found=f"{needs.max() / MILLIWATTS:g} W for a job",
+        )
 
 
 def _taken_cuts(plan: SchedulePlan) -> tuple[Integers, Reals]:
