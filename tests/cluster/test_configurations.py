@@ -1,0 +1,239 @@
+"""Configurations that are learned from jobs that have ended: what is tried, what stays, and the budget."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from crosscast.arrays import Flags
+from crosscast.cli import main
+from crosscast.cluster.configurations import KindForecast, Learner, configure
+from crosscast.cluster.jobs import Jobs, Machine, Schedule
+from crosscast.cluster.power import PowerOptions, power_metrics
+from crosscast.cluster.rules import Choices, Learning, Rules
+from crosscast.cluster.sharing import Sharing
+from crosscast.cluster.simulate import simulate
+from crosscast.cluster.site import Budget, Site, constant_budget
+from crosscast.errors import InputError
+from support.commands import Output
+from support.examples import examples
+
+MACHINES = [Machine("one", 4, idle_w=10)]
+ONE = np.zeros(1, np.int64)
+
+
+def options(*rows: tuple[float, float, float, float]) -> PowerOptions:
+    """One kind with rows of true power and slowdown, and predicted ones."""
+    power_w, slowdown, predicted_w, predicted = np.array(rows).T[:, None]
+    return PowerOptions(("a",), power_w, slowdown, predicted_w, predicted)
+
+
+WRONG = options((100, 1.2, 100, 1.2), (60, 3, 60, 1), (70, 1, 70, 1.05))
+"""The second is predicted to be the fastest, which is true of the third."""
+
+
+def in_turn(count: int, run_s: float = 10.0) -> Jobs:
+    """Jobs of one processor, each submitted when the one before has ended."""
+    times = np.full((count, 1), run_s)
+    return Jobs(np.arange(count), np.arange(count) * 1000.0, np.ones(count, np.int64), times, times)
+
+
+def learned(
+    known: PowerOptions, jobs: Jobs, budget: Budget, learner: Learner | None = None, *, measured: bool = False
+) -> Schedule:
+    kind = np.zeros(len(jobs), np.int64)
+    configured = configure(known, kind, jobs, MACHINES, kind, budget, "learned", learner)
+    rules = Rules(learning=configured.learning)
+    rules = rules.with_measured(None) if measured else rules
+    return simulate(configured.planned, MACHINES, site=Site(budget=budget), rules=rules)
+
+
+def test_a_wrong_prediction_is_tried_once_and_what_is_measured_stays() -> None:
+    schedule = learned(WRONG, in_turn(5), constant_budget(140))
+    assert schedule.ran_s.tolist() == [30, 10, 10, 10, 10]
+    assert schedule.jobs.power_w is not None
+    assert schedule.jobs.power_w.tolist() == [60, 70, 70, 70, 70]
+    assert schedule.jobs.estimate_s[:, 0].tolist() == [10, 10.5, 10, 10, 10]
+
+
+def test_jobs_that_start_before_the_first_one_ends_know_no_more_than_it() -> None:
+    jobs = replace(in_turn(4), submit_s=np.array([0.0, 0.0, 29.0, 30.0]))
+    assert learned(WRONG, jobs, constant_budget(400)).ran_s.tolist() == [30, 30, 30, 10]
+
+
+@dataclass(frozen=True)
+class Doubtful:
+    """Knows the first configuration; others are as fast, or twice as fast with some probability."""
+
+    known: PowerOptions
+    chance: float
+
+    def samples(self, kind: int) -> tuple[int, ...]:
+        return (0,)
+
+    def forecast(self, kind: int, measured: Sequence[int]) -> KindForecast:
+        slowdown = np.where(np.isin(range(3), measured), self.known.slowdown[kind], 1.2)
+        fast = np.where(np.isin(range(3), measured), slowdown, 0.5)
+        draws = round(100 * self.chance)
+        return KindForecast(
+            self.known.power_w[kind], slowdown, np.array([fast] * draws + [slowdown] * (100 - draws))
+        )
+
+
+@pytest.mark.parametrize(("chance", "tried"), [(0.0, 0), (0.05, 2)])
+def test_what_may_be_much_better_is_tried(chance: float, tried: int) -> None:
+    known = options(*[(100.0, 1.0 + index / 10, 100.0, 1.0) for index in range(3)])
+    schedule = learned(known, in_turn(6), constant_budget(200), Doubtful(known, chance))
+    assert int((schedule.ran_s > 10).sum()) == tried
+    assert schedule.ran_s[tried:].tolist() == [10] * (6 - tried)
+
+
+@examples(60)
+@given(st.integers(0, 2**31))
+def test_in_the_end_nothing_measured_is_cheaper_and_nothing_else_is_predicted_to_be(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    count = int(rng.integers(1, 6))
+    table = np.column_stack([rng.integers(11, 100, (count, 2)), 1 + rng.integers(0, 20, (count, 2)) / 10])
+    known = options(*[(row[0], row[2], row[1], row[3]) for row in table.tolist()])
+    jobs = replace(in_turn(3), submit_s=np.zeros(3))
+    kind = np.zeros(3, np.int64)
+    # Only power is scarce, whatever is known.
+    budget = constant_budget(140)
+    machines = [Machine("one", 1000, idle_w=0.0)]
+    learning = configure(known, kind, jobs, machines, kind, budget, "learned").learning
+    assert learning is not None
+    measured = np.zeros((1, count), np.bool_)
+    while not measured[0, learning.choose(measured).option[0]]:
+        measured[0, learning.choose(measured).option[0]] = True
+    chosen = learning.choose(measured).option[0]
+    true, predicted = (each[0] * slow[0] for each, slow in energies(known))
+    assert true[chosen] == true[measured[0]].min()
+    assert (predicted[~measured[0]] >= true[chosen] - 1e-9).all()
+
+
+def energies(known: PowerOptions) -> list[tuple[np.ndarray, np.ndarray]]:
+    assert known.predicted_power_w is not None
+    assert known.predicted_slowdown is not None
+    return [(known.power_w, known.slowdown), (known.predicted_power_w, known.predicted_slowdown)]
+
+
+@examples(60)
+@given(st.integers(0, 2**31), st.booleans())
+def test_the_budget_is_kept_if_no_power_is_predicted_too_low(seed: int, measured: bool) -> None:
+    rng = np.random.default_rng(seed)
+    known = options(
+        *[
+            (float(power), 1 + slow / 10, float(power + more), 1 + other / 10)
+            for power, more, slow, other in rng.integers((11, 0, 0, 0), (60, 30, 20, 20), (4, 4)).tolist()
+        ]
+    )
+    count = 30
+    times = rng.integers(1, 50, (count, 1)).astype(float)
+    submit_s = np.sort(rng.integers(0, 200, count)).astype(float)
+    jobs = Jobs(np.arange(count), submit_s, rng.integers(1, 3, count), times, times)
+    budget = constant_budget(float(rng.integers(240, 400)))
+    schedule = learned(known, jobs, budget, measured=measured)
+    assert power_metrics(schedule, budget).within_budget == 1.0
+    assert not np.isnan(schedule.start_s).any()
+
+
+def test_who_needs_more_than_there_is_takes_all_of_it() -> None:
+    known = options((90, 1, 50, 1))
+    jobs = in_turn(3)
+    jobs = replace(jobs, procs=np.array([2, 2, 2]), submit_s=np.zeros(3))
+    # 40 W idle, and 80 of the 100 W left for the first two; then it is known that each needs 160 W.
+    schedule = learned(known, jobs, constant_budget(140))
+    assert schedule.start_s.tolist() == [0, 10, 20]
+
+
+def test_jobs_that_are_held_back_learn_as_if_they_were_submitted_then() -> None:
+    jobs = in_turn(4)
+    kind, budget = np.zeros(4, np.int64), constant_budget(140)
+    learning = configure(WRONG, kind, jobs, MACHINES, kind, budget, "learned").learning
+    release_s = np.array([9000.0, 5000.0, 2000.0, 3000.0])
+    rules = Rules(learning=learning, release_s=release_s)
+    schedule = simulate(jobs, MACHINES, site=Site(budget=budget), rules=rules)
+    assert schedule.start_s.tolist() == release_s.tolist()
+    assert schedule.ran_s.tolist() == [10, 10, 30, 10]
+    assert schedule.jobs.run_s[:, 0].tolist() == [10, 10, 30, 10]
+    assert schedule.jobs.submit_s.tolist() == jobs.submit_s.tolist()
+
+
+def first(measured: Flags) -> Choices:
+    return Choices(np.zeros(len(measured), np.int64), np.ones(len(measured)), np.full(len(measured), 100.0))
+
+
+LEARNING = Learning(ONE, np.ones((1, 1)), np.ones((1, 1)), first)
+ENOUGH = Site(budget=constant_budget(1000.0))
+
+
+@pytest.mark.parametrize(
+    ("rules", "site", "sentence"),
+    [
+        (Rules(learning=LEARNING), Site(), "learning: expected a budget of power, found none"),
+        (
+            Rules(learning=LEARNING, forecast_s=np.ones(1)),
+            ENOUGH,
+            "learning: expected jobs without predicted times",
+        ),
+        (
+            Rules(learning=LEARNING, kind=ONE, preempts=np.zeros((1, 1), np.bool_)),
+            ENOUGH,
+            "learning: expected jobs without preemption, found both",
+        ),
+        (
+            Rules(learning=replace(LEARNING, kind=np.zeros(2, np.int64))),
+            ENOUGH,
+            "rules: learning: expected 1 kinds, found",
+        ),
+        (
+            Rules(learning=LEARNING),
+            Site(budget=constant_budget(100.0)),
+            "learning: extra_w: expected at most the 60 W that the budget leaves beside idle processors, "
+            "found 100 W",
+        ),
+    ],
+)
+def test_what_cannot_be_learned_is_refused(rules: Rules, site: Site, sentence: str) -> None:
+    with pytest.raises(InputError, match=sentence):
+        simulate(in_turn(1), MACHINES, site=site, rules=rules)
+
+
+def test_jobs_that_share_do_not_learn() -> None:
+    sharing = Sharing(ONE, np.ones((1, 1)), np.ones((1, 1)))
+    with pytest.raises(InputError, match="learning: expected jobs without sharing, found both"):
+        simulate(in_turn(1), MACHINES, site=ENOUGH, sharing=sharing, rules=Rules(learning=LEARNING))
+
+
+def test_wrong_tables_are_refused() -> None:
+    with pytest.raises(InputError, match=r"learning: extra_w: expected shape \(1, 1\), found \(1, 2\)"):
+        replace(LEARNING, extra_w=np.ones((1, 2)))
+    with pytest.raises(InputError, match="learning: kind: expected indices from 0 to 0, found 1 to 1"):
+        replace(LEARNING, kind=ONE + 1)
+
+
+def test_the_command_learns(capsys: Output, tmp_path: Path) -> None:
+    lines = [f"{job} {job * 1000} -1 600 2 -1 -1 2 600 -1 1 1 -1 1 -1 -1 -1 -1" for job in range(1, 9)]
+    trace, site = tmp_path / "jobs.swf", tmp_path / "site.toml"
+    trace.write_text("\n".join(lines) + "\n")
+    head = "kind,power_w,slowdown,predicted_power_w,predicted_slowdown\n"
+    (tmp_path / "options.csv").write_text(head + "1,100,1,100,1\n1,60,3,60,1\n1,70,1,70,1.05\n")
+    machine = "[[machine]]\nname = 'm'\nprocs = 4\nidle_w = 10\n"
+    text = machine + "[power]\nbudget_w = 200\noptions = 'options.csv'\npolicies = ['learned', 'model']\n"
+    makespans = []
+    for more in ("", "measured = true\n"):
+        site.write_text(text + more)
+        assert main(["simulate", "policies", str(trace), "--machines", str(site), "--json"]) == 0
+        results = json.loads(capsys.readouterr().out)["results"]
+        assert [each["power"] for each in results] == ["model", "learned"]
+        assert results[1]["within_budget"] == 1
+        makespans.append([each["makespan_s"] for each in results])
+    assert makespans[0][1] < makespans[0][0]
+    assert makespans[0] == makespans[1]
