@@ -17,7 +17,7 @@ from crosscast.cli import main
 from crosscast.cluster.configurations import KindForecast, Learner, configure
 from crosscast.cluster.jobs import Jobs, Machine, Schedule
 from crosscast.cluster.power import PowerOptions, power_metrics
-from crosscast.cluster.rules import Choices, Learning, Rules
+from crosscast.cluster.rules import KindChoices, Learning, Rules
 from crosscast.cluster.sharing import Sharing
 from crosscast.cluster.simulate import simulate
 from crosscast.cluster.site import Budget, Site, constant_budget
@@ -42,7 +42,13 @@ WRONG = options((100, 1.2, 100, 1.2), (60, 3, 60, 1), (70, 1, 70, 1.05))
 def in_turn(count: int, run_s: float = 10.0) -> Jobs:
     """Jobs of one processor, each submitted when the one before has ended."""
     times = np.full((count, 1), run_s)
-    return Jobs(np.arange(count), np.arange(count) * 1000.0, np.ones(count, np.int64), times, times)
+    return Jobs(
+        np.arange(count),
+        np.array(np.arange(count) * 1000.0, np.float64),
+        np.ones(count, np.int64),
+        times,
+        times,
+    )
 
 
 def learned(
@@ -166,8 +172,10 @@ def test_jobs_that_are_held_back_learn_as_if_they_were_submitted_then() -> None:
     assert schedule.jobs.submit_s.tolist() == jobs.submit_s.tolist()
 
 
-def first(measured: Flags) -> Choices:
-    return Choices(np.zeros(len(measured), np.int64), np.ones(len(measured)), np.full(len(measured), 100.0))
+def first(measured: Flags) -> KindChoices:
+    return KindChoices(
+        np.zeros(len(measured), np.int64), np.ones(len(measured)), np.full(len(measured), 100.0)
+    )
 
 
 LEARNING = Learning(ONE, np.ones((1, 1)), np.ones((1, 1)), first)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from crosscast.arrays import Flags
 from crosscast.cluster.jobs import BY_TIME, Bound, Completion, Jobs, Machine, Order, Policy, Schedule
-from crosscast.cluster.rules import NO_RULES, Choices, Learning, Priority, Rules, heights
+from crosscast.cluster.rules import NO_RULES, KindChoices, Learning, Priority, Rules, heights
 from crosscast.cluster.sharing import Sharing
 from crosscast.cluster.simulate import simulate
 from crosscast.cluster.simulator.engine import keys_of
@@ -181,11 +181,11 @@ def made_learning(seed: int) -> tuple[Case, Site, Rules]:
     )
 
 
-def made_choices(seed: int, measured: Flags) -> Choices:
-    """Choices that follow from the measured configurations, though by no reason."""
+def made_choices(seed: int, measured: Flags) -> KindChoices:
+    """KindChoices that follow from the measured configurations, though by no reason."""
     kinds, most = measured.shape
     rng = np.random.default_rng([seed, *measured.reshape(-1).astype(int).tolist()])
-    return Choices(
+    return KindChoices(
         rng.integers(0, most, (kinds,)),
         rng.choice(np.array([0.5, 1.0, 2.0]), (kinds,)),
         rng.integers(0, 6, (kinds,)) / 2.0,

@@ -11,7 +11,7 @@ import numpy as np
 from crosscast.arrays import Flags, Integers, Reals
 from crosscast.cluster.jobs import Jobs, Machine
 from crosscast.cluster.power import PowerOptions
-from crosscast.cluster.rules import Choices, Learning
+from crosscast.cluster.rules import KindChoices, Learning
 from crosscast.cluster.site import MILLIWATTS, POWER_POLICIES, Budget, PowerPolicy, idle_power_w
 from crosscast.errors import InputError
 
@@ -179,7 +179,7 @@ def _prices(cluster: _Cluster, extra_w: Reals, slowdown: Reals) -> _Prices:
 
 
 class KindForecast(NamedTuple):
-    """What is known of the ``k`` configurations of a kind of job."""
+    """Forecast of the ``k`` configurations of a kind of job."""
 
     power_w: Reals  # Power that is reserved for a processor, in watts, of shape `(k,)`
     slowdown: Reals  # Expected slowdown, of shape `(k,)`
@@ -252,7 +252,7 @@ class _Chooser:
         forecasts = [self.forecasts[pair][1] for pair in range(len(measured))]
         return np.array([each.power_w for each in forecasts]), np.array([each.slowdown for each in forecasts])
 
-    def __call__(self, measured: Flags) -> Choices:
+    def __call__(self, measured: Flags) -> KindChoices:
         """Choose for all pairs; see `Learning.choose`."""
         power_w, slowdown = self.forecast_all(measured)
         extra_w = self.cluster.extra_w(power_w)
@@ -264,7 +264,7 @@ class _Chooser:
         pairs = range(len(measured))
         option = np.array([self._choice(pair, prices, extra_w[pair], is_open[pair]) for pair in pairs])
         most_w = np.maximum(self.most_w - self.cluster.idle_w, 0.0)
-        return Choices(option, slowdown[pairs, option], np.minimum(extra_w[pairs, option], most_w))
+        return KindChoices(option, slowdown[pairs, option], np.minimum(extra_w[pairs, option], most_w))
 
     def _choice(self, pair: int, prices: _Prices, extra_w: Reals, is_open: Flags) -> int:
         known, forecast = self.forecasts[pair]

@@ -33,7 +33,7 @@ class Priority:
     half_life_s: float = 7 * 86_400.0
 
 
-class Choices(NamedTuple):
+class KindChoices(NamedTuple):
     """Configurations in which jobs of ``c`` kinds start, as far as is known; arrays of shape ``(c,)``."""
 
     option: Integers  # Index of each kind's configuration
@@ -53,7 +53,7 @@ class Learning:
     extra_w: Reals  # Power of a processor above that when it is idle, in watts
     # Chooses by a mask `(c, k)` of the configurations in which jobs have ended; asked before the first job,
     # and whenever the mask has changed
-    choose: Callable[[Flags], Choices]
+    choose: Callable[[Flags], KindChoices]
     measured: bool = False  # Whether running jobs count with their measured power
 
     def __post_init__(self) -> None:

@@ -65,7 +65,7 @@ class LearningTables(NamedTuple):
     hold: Integers  # True milliwatts of a processor above idle, of shape `(c, k)`
     run: Reals  # Times of each job at a slowdown of 1, of shape `(n,)`
     estimate: Reals
-    option: Integers  # Current choice for each kind, as in `Choices`
+    option: Integers  # Current choice for each kind, as in `KindChoices`
     expected: Reals
     need: Integers  # In milliwatts
     taken: Integers  # Configuration of each job
