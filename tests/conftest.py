@@ -37,6 +37,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_collection_finish() -> None:
     gc.freeze()
+    gc.set_threshold(20_000)
     gc.enable()
 
 
