@@ -37,6 +37,8 @@ JOINED_INTEGERS = 0.7
 # has a quarter of them, as offsets within it are part of the memory instructions.
 _INDEXING = 0.25
 
+_JOINED_BYTES = 16
+
 Counts = Mapping[str, "Counts"] | float
 """A number, or nested numbers by name."""
 
@@ -82,6 +84,7 @@ def operation_counts(classes: Mapping[str, Any], total: float) -> dict[str, floa
     for kind in ("loads", "stores", "atomics"):
         spaces = classes.get(kind, {})
         others += sum(total_of(sizes) for space, sizes in spaces.items() if space != "private")
+    others += _joined(classes)
     indexing = classes.get("indexing", {})
     products = sum(
         times * (n.get("mul", 0) + n.get("fused", 0))
@@ -111,6 +114,22 @@ def _with_sum(classes: Mapping[str, Any], bits: str) -> float:
     """Return the integer additions that are one instruction with a product."""
     n = classes.get(bits, {})
     return float(min(n.get("mul", 0), n.get("add", 0)))
+
+
+def _joined(classes: Mapping[str, Any]) -> float:
+    """Return the loads of local memory that consecutive ones become."""
+    sizes = classes.get("consecutive", {}).get("local", {})
+    return float(sum(n * int(size) for size, n in sizes.items())) / _JOINED_BYTES
+
+
+def saved_loads(classes: Mapping[str, Any]) -> float:
+    """Return the share of loads of local memory that compilers leave out, or join with others.
+
+    From the executed instructions by class and type.
+    """
+    kinds = ("loads", "reloads", "consecutive")
+    once, again, parts = (total_of(classes.get(kind, {}).get("local", 0)) for kind in kinds)
+    return (again + parts - _joined(classes)) / max(once + again + parts, 1.0)
 
 
 def total_of(counts: Counts) -> float:

@@ -7,7 +7,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from crosscast.devices.instruction_costs import JOINED_INTEGERS, PRODUCT_COST, operation_counts, total_of
+from crosscast.devices.instruction_costs import (
+    JOINED_INTEGERS,
+    PRODUCT_COST,
+    operation_counts,
+    saved_loads,
+    total_of,
+)
 from crosscast.profile import Profile, bytes_outside
 
 NEEDED = ("total_instruction_count", "work_items", "total_memory_footprint")
@@ -150,7 +156,6 @@ def _of_sub_groups(launch: Mapping[str, Any]) -> dict[str, float]:
     path, classes, geometry = (launch.get(name) or {} for name in ("path", "instructions", "geometry"))
     first = launch.get("reuse", {}).get("bytes", {}).get("64", {}).get("1", {}).get("first", 0)
     sub_groups = max(geometry.get("sub_groups_32", 0), 1)
-    loads, repeated = (total_of(classes.get(name, {}).get("local", 0)) for name in ("loads", "reloads"))
     return {
         "first_bytes": float(first),
         "line_bytes": _LINE_BYTES * (counted["lines_64_read"] + counted["lines_64_write"]),
@@ -161,6 +166,6 @@ def _of_sub_groups(launch: Mapping[str, Any]) -> dict[str, float]:
         "path": float(path.get("instructions", 0)),
         "path_loads": float(total_of(path.get("loads", {})) - path.get("loads", {}).get("local", 0)),
         # Registers keep what is loaded again.
-        "wavefronts": counted["local_wavefronts_32_banks"] * (1 - repeated / max(repeated + loads, 1)),
+        "wavefronts": counted["local_wavefronts_32_banks"] * (1 - saved_loads(classes)),
         "atomics": float(counted["atomic_conflicts"]),
     }

@@ -251,7 +251,7 @@ def _weight(instruction: ir.Instruction) -> int:
     kind, *where = instruction.kind[0].split(".")
     if not instruction.counted or kind in ("free", "calls"):
         return 0
-    if kind in ("loads", "atomics") or where == ["read"]:
+    if kind in ("loads", "consecutive", "atomics") or where == ["read"]:
         # Generic pointers are mostly to global memory, as are images.
         space = "global" if kind == "images" or where[0] == "generic" else where[0]
         return _INSTRUCTION + _LOADS.get(space, 0)

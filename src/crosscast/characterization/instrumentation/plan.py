@@ -31,7 +31,7 @@ from crosscast.characterization.instrumentation.memory_layout import (
 )
 from crosscast.characterization.instrumentation.registers import (
     kept_values,
-    mark_reloads,
+    mark_local_loads,
     most_live,
     private_bytes,
 )
@@ -148,7 +148,7 @@ def make_plan(module: ir.Module, function: ir.Function, options: Instrumentation
     for instruction in function.instructions():
         instruction.kind = kind_of(instruction, classes, sizes)
     mark_indexing(function)
-    mark_reloads(function, sizes)
+    mark_local_loads(function, sizes)
     facts = {
         "registers": most_live(function, sizes),
         "kept_values": kept_values(function, sizes),

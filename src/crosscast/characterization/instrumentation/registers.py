@@ -1,6 +1,7 @@
 """Register demand of a work-item, by the simultaneously live values of the flattened kernel.
 
-Also loads of local memory that repeat another one: a device's compiler keeps the value in a register.
+Also loads of local memory that repeat another one, of which a device's compiler keeps the value in a
+register, and those that it joins with their neighbours.
 """
 
 from __future__ import annotations
@@ -26,7 +27,9 @@ _FORGETS = (
     "sub_group",
 )
 """Kinds after which local memory may have changed."""
-_LOADS, _RELOADS = "loads.local", "reloads.local"
+_LOADS, _RELOADS, _CONSECUTIVE = "loads.local", "reloads.local", "consecutive.local"
+_JOINED_BYTES = 16
+"""Size and alignment of the largest access."""
 _COMPUTED_AGAIN = ("addresses", "indexing", "ids", "loads.constant")
 _OF_VECTORS = ("extractelement", "insertelement", "bitcast")
 
@@ -34,16 +37,21 @@ Sum = tuple[frozenset[tuple[str, int]], int]
 """A linear form: values with their factors, and a constant."""
 
 
-def mark_reloads(function: ir.Function, sizes: Mapping[str, tuple[int, int]]) -> None:
-    """Set the kind of loads of local memory that repeat an earlier one in straight-line code.
+def mark_local_loads(function: ir.Function, sizes: Mapping[str, tuple[int, int]]) -> None:
+    """Set the kind of loads of local memory that are fewer after a device's compiler.
 
-    Their addresses are equal linear forms, without a possible change of local memory in between.
-    Sums are assumed not to overflow.
+    Reloads repeat an earlier load in straight-line code: their addresses are equal linear forms, without a
+    possible change of local memory in between. Consecutive ones are parts of aligned 16 bytes that are loaded
+    in straight-line code, or in successive iterations of a loop. Sums are assumed not to overflow.
     """
-    repeated = _Sums(function, sizes).reloads(function)
+    sums = _Sums(function, sizes)
+    repeated = sums.reloads(function)
+    consecutive = sums.consecutive(function, repeated)
     for i in function.instructions():
         if i.result in repeated:
             i.kind = i.kind[0].replace(_LOADS, _RELOADS, 1), i.kind[1]
+        elif i.result in consecutive:
+            i.kind = i.kind[0].replace(_LOADS, _CONSECUTIVE, 1), i.kind[1]
 
 
 class _Sums:
@@ -98,15 +106,85 @@ class _Sums:
     ) -> dict[tuple[Sum, str], str]:
         """Record repeated loads in a block, given the available ones before it; return those at its end."""
         for i in block.instructions:
-            kind = i.kind[0]
-            if i.opcode == "load" and i.result and kind.startswith((_LOADS, _RELOADS)):
-                if not i.text.startswith(("load volatile", "load atomic")):
-                    known = first.setdefault((self.of(i.operands[1].value), i.type), i.result)
-                    if known != i.result:
-                        repeated[i.result] = known
-            elif kind.startswith(_FORGETS):
+            if result := _loaded(i):
+                known = first.setdefault((self.of(i.operands[1].value), i.type), result)
+                if known != result:
+                    repeated[result] = known
+            elif i.kind[0].startswith(_FORGETS):
                 first.clear()
         return first
+
+    def consecutive(self, function: ir.Function, without: Collection[str]) -> set[str]:
+        """Return the values of loads of local memory that are parts of aligned 16 bytes, all loaded."""
+        flow = {label: block.terminator.successors for label, block in function.blocks.items()}
+        loops = graph.innermost(graph.find_loops(flow))
+        parts: set[str] = set()
+        for label, block in function.blocks.items():
+            parts |= self._parts_in(block, without)
+            if label in loops:
+                blocks = [function.blocks[each] for each in sorted(loops[label].blocks)]
+                if not any(i.kind[0].startswith(_FORGETS) for each in blocks for i in each.instructions):
+                    steps = self._steps(blocks)
+                    parts |= {name for i in block.instructions if (name := self._part_of_loop(i, steps))}
+        return parts - {*without}
+
+    def _parts_in(self, block: ir.Block, without: Collection[str]) -> set[str]:
+        """Return the parts of 16 bytes that a block loads without a change of local memory in between."""
+        parts: set[str] = set()
+        windows: dict[tuple[frozenset[tuple[str, int]], int, str], set[str]] = {}
+        for i in block.instructions:
+            if (result := _loaded(i)) and result not in without:
+                terms, constant = self.of(i.operands[1].value)
+                if self._is_aligned(terms):
+                    loads = windows.setdefault((terms, constant // _JOINED_BYTES, i.type), set())
+                    loads.add(result)
+                    # Other loads of the same bytes repeat one, and are left out.
+                    if len(loads) > 1 and len(loads) * type_bytes(i.type, self.sizes) == _JOINED_BYTES:
+                        parts |= loads
+            elif i.kind[0].startswith(_FORGETS):
+                windows.clear()
+        return parts
+
+    def _is_aligned(self, terms: frozenset[tuple[str, int]]) -> bool:
+        """Whether an address is aligned to the largest access: a base, and multiples of its size."""
+        factors = [factor * self._divisor(name) for name, factor in terms]
+        return [factor for factor in factors if factor % _JOINED_BYTES] == [1]
+
+    def _divisor(self, value: str) -> int:
+        """Return a power of two that divides a value which is no sum, such as those of which bits are cut."""
+        i = self.made.get(value)
+        if i is None or i.opcode != "and" or not (mask := i.operands[1].value).lstrip("-").isdigit():
+            return 1
+        return int(mask) & -int(mask) or 1
+
+    def _steps(self, blocks: Collection[ir.Block]) -> dict[str, tuple[Sum, int]]:
+        """Return the first value and the step of the variables of a loop."""
+        inside = {block.label for block in blocks}
+        steps: dict[str, tuple[Sum, int]] = {}
+        for phi in (phi for block in blocks for phi in block.phis()):
+            first = [value for value, label in phi.incoming if label not in inside]
+            after = {self.of(value) for value, label in phi.incoming if label in inside}
+            if phi.result and len(first) == len(after) == 1:
+                terms, step = after.pop()
+                if terms == {(phi.result, 1)}:
+                    steps[phi.result] = self.of(first[0]), step
+        return steps
+
+    def _part_of_loop(self, i: ir.Instruction, steps: Mapping[str, tuple[Sum, int]]) -> str | None:
+        """Return the value of a load that continues where that of the iteration before ended."""
+        result = _loaded(i)
+        if result is None:
+            return None
+        terms, constant = self.of(i.operands[1].value)
+        for name, factor in terms:
+            if name in steps:
+                first, step = steps[name]
+                others = frozenset(each for each in terms if each[0] != name), constant
+                start, offset = _added(others, first, factor)
+                size = type_bytes(i.type, self.sizes)
+                if factor * step == size < _JOINED_BYTES:
+                    return result if self._is_aligned(start) and offset % _JOINED_BYTES == 0 else None
+        return None
 
     def _computed(self, i: ir.Instruction) -> Sum | None:
         values = [operand.value for operand in i.operands]
@@ -132,6 +210,12 @@ class _Sums:
         return total
 
 
+def _loaded(i: ir.Instruction) -> str | None:
+    """Return the value of a load of local memory that a compiler may leave out or join."""
+    is_local = i.opcode == "load" and i.kind[0].startswith((_LOADS, _RELOADS, _CONSECUTIVE))
+    return i.result if is_local and not i.text.startswith(("load volatile", "load atomic")) else None
+
+
 def _added(one: Sum, other: Sum, factor: int = 1) -> Sum:
     terms = Counter(dict(one[0]))
     for value, times in other[0]:
@@ -143,7 +227,7 @@ def kept_values(function: ir.Function, sizes: Mapping[str, tuple[int, int]]) -> 
     """Return the most live 32-bit units of values that a device's compiler keeps in registers or spills.
 
     As `most_live`, without addresses and integer sums, which it rematerializes, and with repeated loads of
-    `mark_reloads` done once. The kinds of the instructions must be set.
+    `mark_local_loads` done once. The kinds of the instructions must be set.
     """
     sums = _Sums(function, sizes)
     repeated = sums.reloads(function)

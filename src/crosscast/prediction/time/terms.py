@@ -310,7 +310,7 @@ def _registers(work: Work, sheets: Sheets) -> tuple[Reals, Reals]:
     moved = 2 * np.where(unrolled, np.maximum(work.kept[:, None] - most, 0.0), 0.0)
     counted = sheets.spills & np.isfinite(work.amd_spilled)[:, None]
     moved = np.where(counted, work.amd_spilled[:, None], moved)
-    return _REGISTER_BYTES * moved * work.items[:, None], np.where(unrolled, work.reloads[:, None], 0.0)
+    return _REGISTER_BYTES * moved * work.items[:, None], np.where(unrolled, work.saved_loads[:, None], 0.0)
 
 
 def _carried(work: Work) -> Reals:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from crosscast.arrays import Flags, Integers, Reals
-from crosscast.devices.instruction_costs import operation_counts, total_of
+from crosscast.devices.instruction_costs import operation_counts, saved_loads, total_of
 from crosscast.profile import Profile, bytes_outside
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class Work:
     needed: Reals  # Registers that it needs after AMD's compiler has ordered its code, if that was run
     amd_registers: Reals  # On AMD GPUs, as their compiler allocates them; NaN if it was not run
     amd_spilled: Reals  # 32-bit values that a work-item moves to memory or back there; NaN alike
-    reloads: Reals  # Share of the loads of local memory that repeat another in straight-line code
+    saved_loads: Reals  # Share of the loads of local memory that compilers leave out or join
     operations_real: Reals  # Of single precision, and functions of half precision, weighted by cost
     operations_fp16: Reals  # Additions, products and the like of half precision
     special: Reals  # Number of these that a unit for transcendental functions computes, or begins
@@ -184,7 +184,7 @@ def _of(
         "amd_registers": float(geometry.get("amd", {}).get("registers", math.nan)),
         "amd_spilled": math.nan,
         "needed": registers,
-        "reloads": 0.0,
+        "saved_loads": 0.0,
         "barriers": float(metrics.get("total_barriers_hit") or 0) / items,
     }
     longest = float(metrics.get("max_ipt") or total / items)
@@ -198,8 +198,7 @@ def _of(
     if amd := geometry.get("amd"):
         work["needed"] = min(registers, amd["registers"] + amd["spilled"])
         work["amd_spilled"] = _spilled(amd, operations["floating"] / items)
-    repeated = total_of(classes.get("reloads", {}).get("local", 0))
-    work["reloads"] = repeated / max(repeated + total_of(classes.get("loads", {}).get("local", 0)), 1.0)
+    work["saved_loads"] = saved_loads(classes)
     sides = [counted[str(width)] for width in WIDTHS]
     path = launch.get("path", {})
     distinct = launch.get("distinct_bytes", {}).get("global", {})
