@@ -8,7 +8,7 @@ import pytest
 import crosscast
 from crosscast.devices.architectures import sheets_of
 from crosscast.devices.catalogue import device_named
-from crosscast.devices.instruction_costs import PRODUCT_COST, operation_counts
+from crosscast.devices.instruction_costs import PRODUCT_COST, operation_counts, saved_loads
 from crosscast.devices.launch_work import amounts_of
 from crosscast.prediction.time.terms import TERMS, terms
 from crosscast.prediction.time.work import work_of
@@ -47,6 +47,16 @@ def test_a_profile_without_classes_has_all_its_instructions() -> None:
     counts = operation_counts({}, 1000.0)
     assert counts["operations"] == 1000
     assert sum(counts.values()) == 1000
+
+
+def test_loads_that_compilers_join_are_one_for_sixteen_bytes() -> None:
+    classes = {"loads": {"local": {"4": 60}}, "reloads": {"local": {"4": 20}}}
+    assert saved_loads(classes) == 20 / 80
+    assert operation_counts(classes, 1e3)["operations"] == 60
+    classes["consecutive"] = {"local": {"4": 80, "8": 40}}
+    assert saved_loads(classes) == (20 + 60 + 20) / 200
+    assert operation_counts(classes, 1e3)["operations"] == 60 + 20 + 20
+    assert saved_loads({}) == 0
 
 
 @pytest.mark.parametrize(
