@@ -139,14 +139,14 @@ def test_what_may_have_changed_is_not_loaded_again(between: str) -> None:
     [
         ("for (int k = 0; k < n; k++) p += s[16 * i + k];", 4, 100),
         ("for (int k = 4; k < n; k++) p += s[(i & 12) + k];", 4, 96),
-        ("for (int k = 0; k < n; k++) p += ((local double *)s)[2 * i + k];", 8, 100),
+        ("for (int k = 0; k < n; k++) p += ((double *)s)[2 * i + k];", 8, 100),
         ("p = s[4 * i] + s[4 * i + 3] * s[4 * i + 1] - s[4 * i + 2];", 4, 4),
         ("for (int k = 0; k < n; k++) p += s[16 * k + i];", 4, 0),
         ("for (int k = 0; k < n; k++) p += s[17 * i + k];", 4, 0),
         ("for (int k = 1; k < n; k++) p += s[16 * i + k];", 4, 0),
         ("for (int k = 0; k < n; k++) p += s[a[k] < 2 ? k : i];", 4, 0),
         ("for (int k = 0; k < n; k++) { p += s[16 * i + k]; s[300] = p; }", 4, 0),
-        ("for (int k = 0; k < n; k++) p += ((local volatile float *)s)[16 * i + k];", 4, 0),
+        ("for (int k = 0; k < n; k++) p += ((volatile float *)s)[16 * i + k];", 4, 0),
         ("p = s[4 * i] + s[4 * i + 1] + s[4 * i + 2];", 4, 0),
         ("p = s[4 * i] + s[4 * i + 3]; s[1] = p; p += s[4 * i + 1] + s[4 * i + 2];", 4, 0),
     ],
@@ -154,17 +154,27 @@ def test_what_may_have_changed_is_not_loaded_again(between: str) -> None:
 def test_loads_of_local_memory_that_are_parts_of_sixteen_bytes_are_known(
     body: str, nbytes: int, parts: int
 ) -> None:
-    source = f"""kernel void k(global float *a, int n) {{
-      local float s[2048] __attribute__((aligned(16))); int i = get_local_id(0); float p = 0;
+    source = f"""__global__ void k(float *a, int n) {{
+      __shared__ float s[2048]; int i = threadIdx.x; float p = 0;
       for (int j = i; j < 2048; j += 8) s[j] = a[j % 1024];
-      barrier(CLK_LOCAL_MEM_FENCE);
+      __syncthreads();
       {body}
       a[i] = p;
     }}"""
-    kernel = Kernel.from_source(source, "k", options=["-O1", "-fno-unroll-loops"])
+    kernel = Kernel.from_source(source, "k", form="cuda", options=["-O1", "-fno-unroll-loops"])
     args = [np.ones(1024, np.float32), np.int32(100)]
     classes = crosscast.characterize(kernel, global_size=8, local_size=8, args=args).launch["instructions"]
     assert classes.get("consecutive", {}).get("local", {}) == ({str(nbytes): 8 * parts} if parts else {})
+
+
+def test_loads_of_opencl_are_not_joined() -> None:
+    source = """kernel void k(global float *a) {
+      local float s[64]; int i = get_local_id(0); s[i] = a[i]; barrier(CLK_LOCAL_MEM_FENCE);
+      for (int k = 0; k < 64; k++) a[i] += s[k];
+    }"""
+    args = [np.ones(64, np.float32)]
+    made = crosscast.characterize(Kernel.from_source(source, "k"), global_size=8, local_size=8, args=args)
+    assert "consecutive" not in made.launch["instructions"]
 
 
 def test_what_a_compiler_keeps_is_loaded_once_and_lives_until_it_is_used_again() -> None:

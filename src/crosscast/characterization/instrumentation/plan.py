@@ -148,7 +148,7 @@ def make_plan(module: ir.Module, function: ir.Function, options: Instrumentation
     for instruction in function.instructions():
         instruction.kind = kind_of(instruction, classes, sizes)
     mark_indexing(function)
-    mark_local_loads(function, sizes)
+    mark_local_loads(function, sizes, joins=options.cuda)
     facts = {
         "registers": most_live(function, sizes),
         "kept_values": kept_values(function, sizes),
