@@ -172,8 +172,8 @@ def test_loads_of_opencl_are_not_joined() -> None:
       local float s[64]; int i = get_local_id(0); s[i] = a[i]; barrier(CLK_LOCAL_MEM_FENCE);
       for (int k = 0; k < 64; k++) a[i] += s[k];
     }"""
-    args = [np.ones(64, np.float32)]
-    made = crosscast.characterize(Kernel.from_source(source, "k"), global_size=8, local_size=8, args=args)
+    kernel = Kernel.from_source(source, "k")
+    made = crosscast.characterize(kernel, global_size=8, local_size=8, args=[np.ones(64, np.float32)])
     assert "consecutive" not in made.launch["instructions"]
 
 
