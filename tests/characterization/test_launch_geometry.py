@@ -162,8 +162,10 @@ def test_loads_of_local_memory_that_are_parts_of_sixteen_bytes_are_known(
       a[i] = p;
     }}"""
     kernel = Kernel.from_source(source, "k", form="cuda", options=["-O1", "-fno-unroll-loops"])
-    args = [np.ones(1024, np.float32), np.int32(100)]
-    classes = crosscast.characterize(kernel, global_size=8, local_size=8, args=args).launch["instructions"]
+    made = crosscast.characterize(
+        kernel, global_size=8, local_size=8, args=[np.ones(1024, np.float32), np.int32(100)]
+    )
+    classes = made.launch["instructions"]
     assert classes.get("consecutive", {}).get("local", {}) == ({str(nbytes): 8 * parts} if parts else {})
 
 
