@@ -211,6 +211,15 @@ def test_atomics_at_one_address_take_turns() -> None:
     assert spread.limits_s["atomics"] < hot.limits_s["atomics"] / 20
 
 
+def test_atomics_on_real_numbers_at_one_address_take_turns_across_all_units() -> None:
+    source = "__global__ void sum(float *x) { atomicAdd(x, (float)threadIdx.x); }"
+    kernel = crosscast.Kernel.from_source(source, "sum", form="cuda")
+    found = verdict(crosscast.characterize(kernel, 1 << 16, 256, [np.zeros(1, np.float32)]))
+    assert found.bound == "atomics"
+    assert found.limits_s["atomics"] == pytest.approx((1 << 16) / GPU.numbers["clock_hz"])
+    assert "65,536 atomics that take turns need" in found.text
+
+
 def test_where_the_profile_has_no_counts_widths_are_estimated(large_add: Profile) -> None:
     old = replace(large_add, launch={}, instructions={})
     found = verdict(old)

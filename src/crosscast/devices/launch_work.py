@@ -23,7 +23,7 @@ _USUAL_GROUP = 64.0  # Work-items of a work-group, if the profile lacks them
 _MOST_PACKED = 4.0  # Operations of half precision in the time of one of single precision
 _ELEMENT_BITS = 4
 _PRECISIONS = ("half", "single", "double")
-_SECTOR_BYTES, _LINE_BYTES = 32.0, 64.0
+_SECTOR_BYTES, _LINE_BYTES, _ATOMIC_BYTES = 32.0, 64.0, 4.0
 
 
 @dataclass(frozen=True)
@@ -58,6 +58,7 @@ class LaunchWork:
     path_loads: float = 0.0  # Loads of global memory among these
     wavefronts: float = 0.0  # Of local memory, each with one word of a bank at most
     atomics: float = 0.0  # That are done one after another, as they have one address
+    turns: float = 0.0  # See `turns_at_an_address`
 
     @property
     def reuse(self) -> float:
@@ -168,4 +169,20 @@ def _of_sub_groups(launch: Mapping[str, Any]) -> dict[str, float]:
         # Registers keep what is loaded again.
         "wavefronts": counted["local_wavefronts_32_banks"] * (1 - saved_loads(classes)),
         "atomics": float(counted["atomic_conflicts"]),
+        "turns": sum(turns_at_an_address(launch, 32)),
     }
+
+
+def turns_at_an_address(launch: Mapping[str, Any], width: int) -> tuple[float, float]:
+    """Return atomics at an address of global memory of a launch, on average, and compare-exchanges.
+
+    Those on integers of a sub-group of so many work-items are joined.
+    """
+    counted = (launch.get("instructions") or {}).get("atomics", {})
+    joined, apart, compared = (
+        float(sum(counted.get(f"{space}{kind}", 0) for space in ("global", "generic")))
+        for kind in ("", "_fp", "_compare")
+    )
+    written = launch.get("distinct_bytes", {}).get("atomics", {}).get("written", math.inf)
+    addresses = written / _ATOMIC_BYTES
+    return joined / max(addresses, width) + apart / addresses, compared / addresses

@@ -163,13 +163,15 @@ def limits(work: LaunchWork, device: Device) -> dict[Bound, float]:
 
     The device has clock, bandwidth and peak rate.
     """
-    busy_rate = busy_units(work, device) * device.numbers["clock_hz"]
+    clock = device.numbers["clock_hz"]
+    busy_rate = busy_units(work, device) * clock
     seconds: dict[Bound, float] = {
         "memory": moved_bytes(work, device) / memory_rate(work, device),
         "compute": _compute(work, device),
         # Local memory of a CPU is its cache.
         "local": work.wavefronts / busy_rate if device.type == "gpu" else 0.0,
-        "atomics": work.atomics / busy_rate,
+        # The second cache of a GPU does one a clock at an address.
+        "atomics": max(work.atomics / busy_rate, work.turns / clock if device.type == "gpu" else 0.0),
         "launch": launch_cost(device),
         "latency": max(latencies(work, device).values()),
     }

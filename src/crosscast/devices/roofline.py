@@ -139,7 +139,7 @@ class Verdict:
             passes = format_quantity(a.wavefronts, "passes")
             why = f"{passes} through local memory take {times['local']}, all else {second}"
         elif self.bound == "atomics":
-            turns = format_quantity(a.atomics, "atomics")
+            turns = format_quantity(max(a.atomics, a.turns), "atomics")
             why = f"{turns} that take turns need {times['atomics']}, all else {second}"
         elif self.bound == "launch":
             why = f"a launch costs {times['launch']}, its work {second}"

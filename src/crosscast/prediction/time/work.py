@@ -12,6 +12,7 @@ import numpy as np
 
 from crosscast.arrays import Flags, Integers, Reals
 from crosscast.devices.instruction_costs import operation_counts, saved_loads, total_of
+from crosscast.devices.launch_work import turns_at_an_address
 from crosscast.profile import Profile, bytes_outside
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ GROUPS_TOGETHER = (1, 16, 256)
 CACHE_BITS = tuple(range(14, 27))
 """Logarithms of the sizes of these caches in bytes."""
 
-_REGISTER_BYTES, _SECTOR_BYTES, _LINE_BYTES, _ATOMIC_BYTES = 4.0, 32.0, 64.0, 4.0
+_REGISTER_BYTES, _SECTOR_BYTES, _LINE_BYTES = 4.0, 32.0, 64.0
 _ANY_GROUP = ("cuda", "hip")
 """Forms of programs that are compiled for work-groups of any size."""
 
@@ -208,9 +209,7 @@ def _of(
     path_loads = path.get("loads", {})
     requested = bytes_outside(launch.get("work") or {})
     of_items = launch.get("work_item") or {}
-    atomics = classes.get("atomics", {})
-    joined, apart, compared = (_of_global(atomics, kind) for kind in ("", "_fp", "_compare"))
-    addresses = launch.get("distinct_bytes", {}).get("atomics", {}).get("written", math.inf) / _ATOMIC_BYTES
+    turns = [turns_at_an_address(launch, width) for width in WIDTHS]
     accesses = [float(side["accesses_read"] + side["accesses_write"]) for side in sides]
     sectors = [32.0 * (side["sectors_32_read"] + side["sectors_32_write"]) for side in sides]
     return work | {
@@ -228,11 +227,11 @@ def _of(
         "lines": [float(side["lines_128_read"] + side["lines_128_write"]) for side in sides],
         "local_wavefronts": [float(side["local_wavefronts_32_banks"]) for side in sides],
         "atomics": [
-            float(side["atomic_conflicts"]) + total_of(atomics) / width
+            float(side["atomic_conflicts"]) + total_of(classes.get("atomics", {})) / width
             for width, side in zip(WIDTHS, sides, strict=True)
         ],
-        "turns": [joined / max(addresses, width) + apart / addresses for width in WIDTHS],
-        "retries": compared / addresses,
+        "turns": [each for each, _ in turns],
+        "retries": turns[0][1],
         "written": float(distinct.get("written", 0)),
         "updated": float(distinct.get("written", 0)) * _updated(metrics),
         "distinct": float(distinct.get("read", 0) + distinct.get("written", 0)),
@@ -248,11 +247,6 @@ def _of(
         "conditional": total_of(classes.get("branches", {}).get("conditional", 0)) / items,
         "vectorizable": vectorizable / pairs if pairs else 1.0,
     }
-
-
-def _of_global(atomics: Mapping[str, float], kind: str) -> float:
-    """Executed atomics of a kind outside of local memory."""
-    return float(sum(atomics.get(f"{space}{kind}", 0) for space in ("global", "generic")))
 
 
 def _jumps(metrics: Mapping[str, MetricValue], of_items: Mapping[str, float], requested: float) -> float:
