@@ -74,6 +74,14 @@ def test_jobs_that_start_before_the_first_one_ends_know_no_more_than_it() -> Non
     assert learned(WRONG, jobs, constant_budget(400)).ran_s.tolist() == [30, 30, 30, 10]
 
 
+def test_one_job_at_a_time_tries_and_others_take_the_best_measured_one() -> None:
+    known = options(*[(50.0, 1.0 + index / 10, 50.0, 1.0) for index in range(3)])
+    # Each of two is tried once, for 11 and 12 s; three jobs fit at a time.
+    jobs = replace(in_turn(9), submit_s=np.zeros(9))
+    schedule = learned(known, jobs, constant_budget(160), Doubtful(known, 0.05))
+    assert schedule.ran_s.tolist() == [11, 10, 10, 10, 10, 12, 10, 10, 10]
+
+
 @dataclass(frozen=True)
 class Doubtful:
     """Knows the first configuration; others are as fast, or twice as fast with some probability."""
@@ -115,10 +123,11 @@ def test_in_the_end_nothing_measured_is_cheaper_and_nothing_else_is_predicted_to
     machines = [Machine("one", 1000, idle_w=0.0)]
     learning = configure(known, kind, jobs, machines, kind, budget, "learned").learning
     assert learning is not None
-    measured = np.zeros((1, count), np.bool_)
-    while not measured[0, learning.choose(measured).option[0]]:
-        measured[0, learning.choose(measured).option[0]] = True
-    chosen = learning.choose(measured).option[0]
+    measured, nothing = np.zeros((2, 1, count), np.bool_)
+    chosen = learning.choose(measured, nothing).option[0]
+    while not measured[0, chosen]:
+        measured[0, chosen] = True
+        chosen = learning.choose(measured, nothing).option[0]
     true, predicted = (each[0] * slow[0] for each, slow in energies(known))
     assert true[chosen] == true[measured[0]].min()
     assert (predicted[~measured[0]] >= true[chosen] - 1e-9).all()
@@ -172,7 +181,7 @@ def test_jobs_that_are_held_back_learn_as_if_they_were_submitted_then() -> None:
     assert schedule.jobs.submit_s.tolist() == jobs.submit_s.tolist()
 
 
-def first(measured: Flags) -> KindChoices:
+def first(measured: Flags, tried: Flags) -> KindChoices:
     return KindChoices(
         np.zeros(len(measured), np.int64), np.ones(len(measured)), np.full(len(measured), 100.0)
     )

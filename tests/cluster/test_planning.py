@@ -165,7 +165,7 @@ def made_learning(seed: int) -> tuple[Case, Site, Rules]:
         kind=machine * kinds + rng.integers(0, kinds, len(machine)),
         slowdown=rng.choice([0.5, 1.0, 1.5, 2.0], shape),
         extra_w=rng.integers(0, 6, shape) / 2,
-        choose=lambda measured: made_choices(seed, measured),
+        choose=lambda measured, tried: made_choices(seed, measured, tried),
         measured=bool(rng.random() < 0.5),
     )
     # Enough in the end for the widest job, and any amount before.
@@ -181,10 +181,10 @@ def made_learning(seed: int) -> tuple[Case, Site, Rules]:
     )
 
 
-def made_choices(seed: int, measured: Flags) -> KindChoices:
-    """KindChoices that follow from the measured configurations, though by no reason."""
+def made_choices(seed: int, measured: Flags, tried: Flags) -> KindChoices:
+    """Choices that follow from the measured and the tried configurations, though by no reason."""
     kinds, most = measured.shape
-    rng = np.random.default_rng([seed, *measured.reshape(-1).astype(int).tolist()])
+    rng = np.random.default_rng([seed, *(measured + 2 * tried).reshape(-1).tolist()])
     return KindChoices(
         rng.integers(0, most, (kinds,)),
         rng.choice(np.array([0.5, 1.0, 2.0]), (kinds,)),
@@ -270,11 +270,12 @@ def plain(case: Case, site: Site, sharing: Sharing | None = None, rules: Rules =
 
 
 def plain_learning(learning: Learning) -> PlainLearning:
-    def choose(measured: set[tuple[int, int]]) -> list[tuple[int, float, int]]:
-        flags = np.zeros(learning.slowdown.shape, np.bool_)
-        for pair in measured:
-            flags[pair] = True
-        option, slowdown, extra_w = learning.choose(flags)
+    def choose(*pairs: set[tuple[int, int]]) -> list[tuple[int, float, int]]:
+        flags = np.zeros((2, *learning.slowdown.shape), np.bool_)
+        for which, each in enumerate(pairs):
+            for pair in each:
+                flags[which, *pair] = True
+        option, slowdown, extra_w = learning.choose(*flags)
         return list(zip(option.tolist(), slowdown.tolist(), milliwatts(extra_w).tolist(), strict=True))
 
     held = milliwatts(learning.extra_w).tolist() if learning.measured else None
@@ -328,7 +329,8 @@ def test_plans_that_learn_configurations_equal_those_of_a_plain_simulator(first:
         schedule = assert_as_plain(case, site, seed, rules=rules)
         learning = rules.learning
         assert learning is not None
-        option = made_choices(seed, np.zeros(learning.slowdown.shape, np.bool_)).option
+        nothing = np.zeros(learning.slowdown.shape, np.bool_)
+        option = made_choices(seed, nothing, nothing).option
         first_w = learning.extra_w[np.arange(len(option)), option][learning.kind] * case.jobs.procs
         later += int((extra_power_w(schedule.jobs, case.machines, schedule.machine) != first_w).sum())
     assert later > 100, "too few jobs run in a later configuration for this to be a test"

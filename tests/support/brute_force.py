@@ -181,17 +181,20 @@ class PlainRules:
 class PlainLearning:
     """What is chosen for kinds of jobs by the pairs of a kind and a configuration that jobs have measured.
 
-    A choice is a configuration, its expected slowdown and its planned power.
+    A choice is a configuration, its expected slowdown and its planned power. It is made anew when a job has
+    measured one, and when the first job starts in another.
     """
 
     kind: list[int]
     slowdown: list[list[float]]
     held: list[list[int]] | None
-    choose: Callable[[set[tuple[int, int]]], list[tuple[int, float, int]]]
+    choose: Callable[[set[tuple[int, int]], set[tuple[int, int]]], list[tuple[int, float, int]]]
     run: list[float] = field(default_factory=list)
     estimate: list[float] = field(default_factory=list)
     taken: dict[int, int] = field(default_factory=dict)
     measured: set[tuple[int, int]] = field(default_factory=set)
+    tried: set[tuple[int, int]] = field(default_factory=set)  # By running jobs, and not measured
+    again: bool = False  # Whether a choice is due before another job starts
 
 
 LATER_MIN = [1, 5, 15, 30, 60, 120, 300, 600, 1200, 3000, 6000]
@@ -302,6 +305,11 @@ class PlainPlan:
     def start(self, job: int) -> None:
         self.starts[job] = self.now
         self.waiting.remove(job)
+        learning = self.rules.learning
+        if learning is not None:
+            pair = learning.kind[job], learning.taken[job]
+            learning.again = pair not in learning.measured | learning.tried
+            learning.tried |= {pair} - learning.measured
 
     def plan_all(self, early: bool) -> None:
         queue = self.in_order(self.waiting, self.key)
@@ -328,6 +336,8 @@ class PlainPlan:
                     self.start(job)
         self.blocked = False
         for job in queue:
+            if self.is_choice_due():
+                return
             if job in self.waiting and self.planned.get(job, math.inf) <= self.now:
                 if self.has_room(job):
                     self.start(job)
@@ -340,6 +350,8 @@ class PlainPlan:
             if self.allowed(job) and not self.try_to_start(job, []):
                 head = job
                 break
+            if self.is_choice_due():
+                return
         if head is None:
             return
         shadow = self.earliest(head, self.spans())
@@ -348,6 +360,8 @@ class PlainPlan:
             return
         held = (shadow, max(shadow + self.estimate[head], math.nextafter(shadow, math.inf)), head)
         for job in self.in_order([job for job in self.waiting if job != head], self.pass_key):
+            if self.is_choice_due():
+                return
             if self.allowed(job):
                 self.try_to_start(job, [held])
 
@@ -452,7 +466,7 @@ class PlainPlan:
         if learning is None:
             return
         kind = learning.kind[job]
-        option, expected, need = learning.choose(learning.measured)[kind]
+        option, expected, need = learning.choose(learning.measured, learning.tried)[kind]
         learning.taken[job] = option
         self.run[job] = learning.run[job] * learning.slowdown[kind][option]
         self.estimate[job] = learning.estimate[job] * expected
@@ -462,16 +476,23 @@ class PlainPlan:
             self.rules.holds[job] = self.needs[job] | {power: procs * learning.held[kind][option]}
         self.set_keys_by_time(job)
 
+    def choose_again(self) -> None:
+        self.blocked |= len(self.waiting) > 0
+        for job in self.waiting:
+            self.take_choice(job)
+
+    def is_choice_due(self) -> bool:
+        return self.rules.learning is not None and self.rules.learning.again
+
     def leave(self, over: list[int]) -> None:
         self.ended |= set(over)
         learning = self.rules.learning
         if learning is not None:
             before = len(learning.measured)
             learning.measured |= {(learning.kind[job], learning.taken[job]) for job in over}
+            learning.tried -= learning.measured
             if len(learning.measured) > before:
-                self.blocked |= len(self.waiting) > 0
-                for job in self.waiting:
-                    self.take_choice(job)
+                self.choose_again()
         if self.rules.forecast is not None:
             for job in sorted(over):
                 self.history.setdefault(self.rules.user[job], []).append(self.run[job])
@@ -509,6 +530,11 @@ class PlainPlan:
             if not self.waiting:
                 continue
             self.schedule(early)
+            while self.rules.learning is not None and self.rules.learning.again:
+                self.rules.learning.again = False
+                self.choose_again()
+                if self.waiting:
+                    self.schedule(False)
             while self.stopped:
                 self.waiting += self.stopped
                 for job in self.stopped:

@@ -220,8 +220,8 @@ class _Chooser:
     """Chooses the configurations of ``p`` pairs of a machine and a kind by what jobs have measured.
 
     A configuration is tried where the improvement that is expected for `HORIZON` jobs exceeds the loss that
-    is expected for the one that tries it (Jones, Schonlau and Welch 1998: expected improvement); else the
-    best measured one is taken.
+    is expected for the one that tries it (Jones, Schonlau and Welch 1998: expected improvement). Else, and
+    while a job tries one, the best measured one is taken.
     """
 
     cluster: _Cluster
@@ -252,7 +252,7 @@ class _Chooser:
         forecasts = [self.forecasts[pair][1] for pair in range(len(measured))]
         return np.array([each.power_w for each in forecasts]), np.array([each.slowdown for each in forecasts])
 
-    def __call__(self, measured: Flags) -> KindChoices:
+    def __call__(self, measured: Flags, tried: Flags) -> KindChoices:
         """Choose for all pairs; see `Learning.choose`."""
         power_w, slowdown = self.forecast_all(measured)
         extra_w = self.cluster.extra_w(power_w)
@@ -262,11 +262,12 @@ class _Chooser:
         least = power_w == np.nanmin(power_w, axis=1, keepdims=True)
         is_open |= ~is_open.any(axis=1, keepdims=True) & least
         pairs = range(len(measured))
-        option = np.array([self._choice(pair, prices, extra_w[pair], is_open[pair]) for pair in pairs])
+        rows = zip(pairs, extra_w, is_open, tried.max(axis=1), strict=True)
+        option = np.array([self._choice(prices, *row) for row in rows])
         most_w = np.maximum(self.most_w - self.cluster.idle_w, 0.0)
         return KindChoices(option, slowdown[pairs, option], np.minimum(extra_w[pairs, option], most_w))
 
-    def _choice(self, pair: int, prices: _Prices, extra_w: Reals, is_open: Flags) -> int:
+    def _choice(self, prices: _Prices, pair: int, extra_w: Reals, is_open: Flags, is_busy: np.bool_) -> int:
         known, forecast = self.forecasts[pair]
         cost = prices.cost(extra_w, forecast.possible)
         mean = np.where(is_open, cost.mean(axis=0), np.inf)
@@ -277,7 +278,7 @@ class _Chooser:
         gain = HORIZON * np.maximum(mean[best] - cost, 0.0).mean(axis=0) - (mean - mean[best])
         gain = np.where(is_open, gain, -np.inf)
         gain[list(known)] = 0.0
-        return int(np.argmax(gain)) if gain.max() > 0 else best
+        return int(np.argmax(gain)) if gain.max() > 0 and not is_busy else best
 
 
 @dataclass(frozen=True)

@@ -51,9 +51,9 @@ class Learning:
     kind: Integers  # Kind of each of `n` jobs; those of a kind are bound to the same machine
     slowdown: Reals
     extra_w: Reals  # Power of a processor above that when it is idle, in watts
-    # Chooses by a mask `(c, k)` of the configurations in which jobs have ended; asked before the first job,
-    # and whenever the mask has changed
-    choose: Callable[[Flags], KindChoices]
+    # Chooses by two masks `(c, k)`, of the configurations in which jobs have ended, and of others in which
+    # jobs run; asked before the first job, and whenever the masks have changed
+    choose: Callable[[Flags, Flags], KindChoices]
     measured: bool = False  # Whether running jobs count with their measured power
 
     def __post_init__(self) -> None:

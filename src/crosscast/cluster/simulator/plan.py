@@ -70,13 +70,14 @@ class LearningTables(NamedTuple):
     need: Integers  # In milliwatts
     taken: Integers  # Configuration of each job
     measured: Flags  # Configurations in which a job has ended, of shape `(c, k)`
+    tried: Flags  # Others in which a job has started
 
 
 NEXT, STEP, WAITING, BLOCKED, RUNNING, STOPPED, CUT, AHEAD, LEARNED = range(9)
 """Positions in `SchedulePlan.at`: next job to submit; current step of the capacities; number of waiting jobs;
 whether reservations are invalid; number of running jobs; number of jobs preempted at this time; number of
 preempted runs since `SchedulePlan.cut` was emptied; first step that is not in `SchedulePlan.availability`;
-whether a job has measured a configuration, and no choice was made since."""
+whether a job has tried or measured a configuration, and no choice was made since."""
 
 
 class SchedulePlan(NamedTuple):
@@ -233,6 +234,7 @@ def start_learning(learning: Learning | None, run: Reals, estimate: Reals) -> Le
         need=np.zeros(kinds, np.int64),
         taken=np.zeros(jobs, np.int64),
         measured=np.zeros(slowdown.shape, np.bool_),
+        tried=np.zeros(slowdown.shape, np.bool_),
     )
 
 
@@ -463,6 +465,12 @@ def note_start(plan: SchedulePlan, job: int) -> None:
     plan.position[job] = plan.at[RUNNING]
     plan.running[plan.at[RUNNING]] = job
     plan.at[RUNNING] += 1
+    if len(plan.learning.kind) > 0:
+        learning = plan.learning
+        kind, option = learning.kind[job], learning.taken[job]
+        if not learning.measured[kind, option] and not learning.tried[kind, option]:
+            learning.tried[kind, option] = True
+            plan.at[LEARNED] = 1
     charge(plan.ranking, job, plan.needs[job, 0])
 
 

@@ -103,6 +103,9 @@ def advance_plan(plan: SchedulePlan, most: int) -> bool:
             for index in range(plan.at[STOPPED]):
                 _wait(plan, plan.stopped[index])
             plan.at[STOPPED] = 0
+        if plan.at[LEARNED] == 1:
+            plan.clock[1] = 0.0
+            return False
     return False
 
 
@@ -166,6 +169,7 @@ def _measure(plan: SchedulePlan, job: int) -> None:
     kind, option = learning.kind[job], learning.taken[job]
     if not learning.measured[kind, option]:
         learning.measured[kind, option] = True
+        learning.tried[kind, option] = False
         plan.at[LEARNED] = 1
 
 
@@ -348,6 +352,8 @@ def _start_planned(plan: SchedulePlan, now: float, early: bool) -> None:
             if has_room(plan.free, plan.resource, plan.needs, job, 0):
                 _start_as_planned(plan, job, now)
                 started = True
+                if plan.at[LEARNED] == 1:
+                    break
             else:
                 plan.at[BLOCKED] = 1
     if plan.seats.most > 1:
@@ -387,6 +393,9 @@ def _start_before_head(plan: SchedulePlan, now: float) -> None:
         if may_run(plan.ranking, job) and not _starts_now(plan, job, now):
             head = job
             break
+        if plan.at[LEARNED] == 1:
+            # The next jobs may have another configuration now.
+            break
     if head >= 0:
         shadow = earliest(plan, head, np.inf)
         if np.isnan(plan.reserved[head]):
@@ -406,6 +415,8 @@ def _start_before_head(plan: SchedulePlan, now: float) -> None:
                     continue
                 if may_run(plan.ranking, job):
                     _starts_now(plan, job, now)
+                if plan.at[LEARNED] == 1:
+                    break
             take(plan, head, shadow, end, -1)
     plan.at[WAITING] = _sift(plan, plan.waiting, count)
     if plan.backfills:
@@ -497,7 +508,7 @@ def run_plan(
 def _choose(plan: SchedulePlan, learning: Learning) -> None:
     """Choose the configurations in which jobs start from now on."""
     tables = plan.learning
-    choices = learning.choose(tables.measured.copy())
+    choices = learning.choose(tables.measured.copy(), tables.tried.copy())
     tables.option[:], tables.expected[:] = choices.option, choices.slowdown
     tables.need[:] = milliwatts(choices.extra_w)
     procs, left = plan.needs[:, 0], plan.capacity[-1, -1]
