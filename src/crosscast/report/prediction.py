@@ -190,11 +190,11 @@ def trained_on(card: TimeCard) -> str:
     facts = card.training
     if "package" in facts:
         return f"of the package {facts['package']}: {facts['about']}."
-    toolchains = " and ".join(map(str, card.toolchains))
+    compilers = " and ".join(dict.fromkeys(toolchain.compiler for toolchain in card.toolchains))
     return (
         f"trained on {facts.get('dataset')}: {facts.get('cells')} times of {facts.get('kernels_at_a_size')} "
         f"kernels at a size ({facts.get('kernels')} kernels, {facts.get('applications')} applications) on "
-        f"{facts.get('devices', len(card.devices))} devices, profiled with {toolchains}."
+        f"{facts.get('devices', len(card.devices))} devices, profiled with {compilers}."
         + "".join(
             f" Of profiles made with {toolchain.compiler}: {toolchain.sentence}."
             for toolchain in card.other_toolchains
