@@ -41,6 +41,11 @@ def source_of(path: Path) -> Source:
     while pending:
         node, typed = pending.pop()
         match node:
+            case ast.Name():
+                names.append((node.lineno, node.id))
+                continue
+            case ast.Constant():
+                continue
             case ast.Import():
                 imports += [Import(alias.name, (), False, typed) for alias in node.names]
             case ast.ImportFrom():
@@ -50,8 +55,6 @@ def source_of(path: Path) -> Source:
                 handlers.append((node.lineno, ast.dump(node.type) if node.type else ""))
             case ast.Expr(value=ast.Constant(value=text)):
                 texts.append((node.lineno, str(text)))
-            case ast.Name():
-                names.append((node.lineno, node.id))
             case ast.arg():
                 names.append((node.lineno, node.arg))
             case ast.If():
