@@ -52,18 +52,19 @@ def test_every_data_sheet_is_plausible_and_says_where_each_cell_is_from(key: str
     assert device_named(key) == device_named(row.text("name")) == device_of(row)
 
 
-@pytest.mark.parametrize("key", GPUS)
-def test_the_peak_of_a_gpu_is_two_or_four_operations_a_core_and_cycle(key: str) -> None:
-    row = sheet_named(key)
-    operations = row.number("peak_flop_per_s") / (row.integer("cores") * row.number("clock_hz"))
-    assert min(abs(operations - 2), abs(operations - 4)) < 0.01
+def test_the_peak_of_a_gpu_is_two_or_four_operations_a_core_and_cycle() -> None:
+    for key in GPUS:
+        row = sheet_named(key)
+        operations = row.number("peak_flop_per_s") / (row.integer("cores") * row.number("clock_hz"))
+        assert min(abs(operations - 2), abs(operations - 4)) < 0.01, key
 
 
-@pytest.mark.parametrize("key", [key for key in GPUS if "peak_fp64_flop_per_s" in sheet_named(key)])
-def test_double_precision_is_a_share_of_single_precision_that_chips_have(key: str) -> None:
-    row = sheet_named(key)
-    share = row.number("peak_flop_per_s") / row.number("peak_fp64_flop_per_s")
-    assert min(abs(share / each - 1) for each in (1, 2, 3, 4, 5, 8, 12, 16, 24, 32, 64)) < 0.02
+def test_double_precision_is_a_share_of_single_precision_that_chips_have() -> None:
+    rows = {key: sheet_named(key) for key in GPUS if "peak_fp64_flop_per_s" in sheet_named(key)}
+    assert len(rows) > 100
+    for key, row in rows.items():
+        share = row.number("peak_flop_per_s") / row.number("peak_fp64_flop_per_s")
+        assert min(abs(share / each - 1) for each in (1, 2, 3, 4, 5, 8, 12, 16, 24, 32, 64)) < 0.02, key
 
 
 @pytest.mark.parametrize("key", measured_devices())

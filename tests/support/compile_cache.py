@@ -1,8 +1,8 @@
 """A cache of what clang, LLVM and the linker make, for all tests, processes and sessions.
 
 They are functions of what they are given, and tests give them the same thousands of times. A key is all of
-that: the input with its options, the tools with their versions, this machine's CPU, and the sources of the
-package that run the tools. `make test-full` does without the cache.
+that: the input with its options, the tools with their versions, this machine's CPU, and the files of the
+package that the tools read or that run them. `make test-full` does without the cache.
 """
 
 from __future__ import annotations
@@ -29,8 +29,10 @@ from crosscast.data.files import cache_home
 
 FOLDER = cache_home() / "tests"
 _KEPT_S = 14 * 24 * 3600
-_FOLDERS = (toolchain.INCLUDE_DIR, compiler.INCLUDE_DIR, Path(llvm.__file__).parent)
-_PROGRAMS = (Path(toolchain.__file__), Path(compiler.__file__))
+_ENGINE = Path(llvm.__file__).parent
+_FOLDERS = (toolchain.INCLUDE_DIR, compiler.INCLUDE_DIR, _ENGINE / "runtime")
+_SOURCES = {"clang": _FOLDERS, "link": (), "llvm": (_ENGINE / "llvm_worker.py",)}
+"""Files of the package, other than the toolchain, on which results depend, by tool."""
 
 
 def install(patch: pytest.MonkeyPatch) -> None:
@@ -49,15 +51,15 @@ def prune() -> None:
 
 
 @functools.cache
-def _tools() -> bytes:
+def _tools(kind: str) -> bytes:
     """Digest of the tools, of this machine, and of the sources that run the tools."""
     cpu = f"{llvmlite.binding.get_host_cpu_name()} {llvmlite.binding.get_host_cpu_features().flatten()}"
     names = f"{toolchain.compiler_version()} {llvmlite.__version__} {platform.machine()} {cpu}"
     digest = hashlib.sha256(names.encode())
-    files = (path for folder in _FOLDERS for path in sorted(folder.rglob("*")))
-    for path in (*_PROGRAMS, *files):
-        if path.is_file() and path.suffix != ".pyc":
-            digest.update(path.read_bytes())
+    for source in (Path(toolchain.__file__), *_SOURCES[kind]):
+        for path in (source, *sorted(source.rglob("*"))):
+            if path.is_file() and path.suffix != ".pyc":
+                digest.update(path.read_bytes())
     return digest.digest()
 
 
@@ -98,7 +100,7 @@ def _run_clang(
         done = run(arguments, source)
         return [str(done.returncode).encode(), done.stdout, done.stderr]
 
-    code, out, errors = cached(_tools(), "clang", facts, [source], made)
+    code, out, errors = cached(_tools("clang"), "clang", facts, [source], made)
     return subprocess.CompletedProcess(list(arguments), int(code), out, errors)
 
 
@@ -107,7 +109,7 @@ def _link_shared(link: Callable[[Sequence[Path], Path], None], objects: Sequence
         link(objects, output)
         return [output.read_bytes()]
 
-    output.write_bytes(cached(_tools(), "link", None, [path.read_bytes() for path in objects], made)[0])
+    output.write_bytes(cached(_tools("link"), "link", None, [path.read_bytes() for path in objects], made)[0])
 
 
 def _do(
@@ -118,4 +120,4 @@ def _do(
     *,
     results: int,
 ) -> list[bytes]:
-    return cached(_tools(), task, facts, inputs, lambda: run(task, facts, inputs, results=results))
+    return cached(_tools("llvm"), task, facts, inputs, lambda: run(task, facts, inputs, results=results))
