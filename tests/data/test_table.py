@@ -25,7 +25,17 @@ from crosscast.data.description import (
     MOST_SPREAD,
 )
 from crosscast.data.profiles import PROFILES
-from crosscast.data.schema import DEVICES, ENERGY, RECORDS, SESSIONS, Column, Schema, json_text, size_order
+from crosscast.data.schema import (
+    DEVICES,
+    ENERGY,
+    RECORDS,
+    SESSIONS,
+    Column,
+    ColumnType,
+    Schema,
+    json_text,
+    size_order,
+)
 from crosscast.data.table import (
     Table,
     cast,
@@ -129,6 +139,22 @@ def test_a_wrong_cell_is_named(row: dict[str, object], message: str) -> None:
     with pytest.raises(InputError) as caught:
         table_of(SCHEMA, [first, row])
     assert str(caught.value).startswith(f"things: {message}")
+
+
+@pytest.mark.parametrize("kind", ["real", "integer"])
+@pytest.mark.parametrize(
+    ("bound", "right", "wrong"),
+    [("gt", [3], [2, 1]), ("ge", [3, 2], [1]), ("lt", [1], [2, 3]), ("le", [1, 2], [3])],
+)
+def test_a_bound_is_a_value_of_its_column_or_is_not(
+    kind: ColumnType, bound: str, right: list[int], wrong: list[int]
+) -> None:
+    schema = Schema("things", 1, (Column("n", kind, **{bound: 2}),), key=())  # type: ignore[arg-type]
+    rows: list[dict[str, object]] = [{"n": cell} for cell in (*right, None)]
+    assert table_of(schema, rows).num_rows == len(rows)
+    for cell in wrong:
+        with pytest.raises(InputError, match=rf"row {len(rows) + 1}: expected .* 2, found {cell}"):
+            table_of(schema, [*rows, {"n": cell}])
 
 
 def test_a_wrong_cell_is_named_in_a_table_of_several_chunks() -> None:

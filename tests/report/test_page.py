@@ -21,6 +21,8 @@ from crosscast.data.dataset import Dataset
 from crosscast.data.schema import size_order
 from crosscast.errors import InputError
 from crosscast.evaluation.time.evaluation import evaluate_time
+from crosscast.report import pictures
+from crosscast.report.document import Drawing
 from crosscast.report.figures import looks, new_figure, plain_text, time_axis
 from crosscast.report.numbers import factor, percent
 from crosscast.report.page import Subject, page_of, write_report
@@ -204,6 +206,13 @@ def test_without_baselines_nothing_is_said_to_be_better() -> None:
     assert "No baseline stands beside this model" in found
 
 
+@pytest.fixture
+def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pages with empty pictures, where their text is what a test reads."""
+    monkeypatch.setattr(pictures, "as_drawing", lambda draw: Drawing(b"<svg/>"))
+
+
+@pytest.mark.usefixtures("undrawn")
 def test_one_device_is_no_choice() -> None:
     text = page_of(subject_of(made_dataset(devices=("cpu",)))).to_html()
     parsed(text)
@@ -211,6 +220,7 @@ def test_one_device_is_no_choice() -> None:
     assert "All measurement points of" in text
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_cells_that_were_not_measured_are_left_out() -> None:
     subject = subject_of(made_dataset(without=[("first", "gpu")]), application="bfs")
     rows = cells(page_of(subject).to_html(), "All measurement points of bfs")[1:]
