@@ -70,7 +70,8 @@ def test_every_placement_has_a_line_in_the_table(document: str) -> None:
 
 
 def test_files_that_it_names_are_there(document: str) -> None:
-    named = re.findall(r"\]\(([^)#]+)", document)
+    # The reference is generated, and `mkdocs build --strict` checks links to it.
+    named = [name for name in re.findall(r"\]\(([^)#]+)", document) if not name.startswith("reference/")]
     assert "img/placements.png" in named
     for name in named:
         assert (_DOCS / name).exists(), name
