@@ -85,15 +85,11 @@ def choose_options(
     that of power, see `_prices`.
     """
     cluster = _Cluster.of(len(options.kinds), kind, jobs, machines, machine, budget)
-    return _choose(options, cluster, policy)
-
-
-def _choose(options: PowerOptions, cluster: _Cluster, policy: PowerPolicy) -> Integers:
     if policy not in POWER_POLICIES:
         raise InputError.of(field="power", expected=f"one of {', '.join(POWER_POLICIES)}", found=repr(policy))
     believed_w, believed = options.believed(policy)
     power_w, slowdown = cluster.of_pairs(believed_w), cluster.of_pairs(believed)
-    extra_w, pair, budget = cluster.extra_w(power_w), cluster.pair, cluster.budget
+    extra_w, pair = cluster.extra_w(power_w), cluster.pair
     allowed = _allowed(cluster, power_w, extra_w)
     if policy == "full":
         cost = slowdown
@@ -306,15 +302,15 @@ def configure(
     With the policy `learned`, jobs keep their times, and the simulator chooses by a learner's forecasts; by
     default, measurements replace predictions.
     """
-    cluster = _Cluster.of(len(options.kinds), kind, jobs, machines, machine, budget)
     if policy == "learned":
+        cluster = _Cluster.of(len(options.kinds), kind, jobs, machines, machine, budget)
         extra_w = cluster.extra_w(cluster.of_pairs(options.power_w))
         chooser = _Chooser.of(options, cluster, learner or MeasuredOptions(options))
         learning = Learning(cluster.pair, cluster.of_pairs(options.slowdown), extra_w, chooser)
         return Configured(jobs, None, learning)
-    chosen = _choose(options, cluster, policy)
+    chosen = choose_options(options, kind, jobs, machines, machine, budget, policy)
     power_w, slowdown = options.believed(policy)
-    idle_w: Reals = cluster.idle_w[cluster.pair]
+    idle_w: Reals = np.array([each.idle_w for each in machines])[machine]
     # Predictions below the power of an idle processor are raised to it.
     believed_w: Reals = np.maximum(power_w[kind, chosen], idle_w) * jobs.procs
     planned = replace(
