@@ -78,6 +78,7 @@ class Instruction:
     # Likewise its kind (see `instruction_kinds.py`) and elements; a ghost is a call or a return
     kind: tuple[str, int] = ("calls", 1)
     _parsed: tuple[str, list[str]] = field(default=("", [""]), repr=False)
+    _operands: tuple[str, tuple[Operand, ...]] = field(default=("", ()), repr=False)
     _used: tuple[str, frozenset[str]] = field(default=("", frozenset()), repr=False)
 
     @property
@@ -102,16 +103,18 @@ class Instruction:
         return self._parsed[1]
 
     @property
-    def operands(self) -> list[Operand]:
+    def operands(self) -> tuple[Operand, ...]:
         """Operands in order, or the arguments of a call; those of a load, an alloca and a ``getelementptr``
         begin with a type without value.
         """
-        type_, operands = "", []
-        _, *parts = self._parts()
-        for given, attributes, value in zip(parts[::4], parts[1::4], parts[2::4], strict=True):
-            type_ = given or type_
-            operands.append(Operand(type_, value, attributes.strip()))
-        return operands
+        if self._operands[0] is not self.text:
+            type_, operands = "", []
+            _, *parts = self._parts()
+            for given, attributes, value in zip(parts[::4], parts[1::4], parts[2::4], strict=True):
+                type_ = given or type_
+                operands.append(Operand(type_, value, attributes.strip()))
+            self._operands = self.text, tuple(operands)
+        return self._operands[1]
 
     @property
     def callee(self) -> str:

@@ -269,7 +269,7 @@ class _Machine:
             return special(i, [o for o in i.operands if o.value])  # type: ignore[no-any-return]
         return self._scalars(i, i.operands)
 
-    def _scalars(self, i: ir.Instruction, operands: list[ir.Operand]) -> Get:
+    def _scalars(self, i: ir.Instruction, operands: tuple[ir.Operand, ...]) -> Get:
         """What works on scalars, and on vectors lane by lane."""
         from_ = self.types.read(operands[0].type).scalar
         opcode = i.opcode
@@ -292,7 +292,7 @@ class _Machine:
         return self.apply(i, operands, function, [signed] * len(operands))
 
     def apply(
-        self, i: ir.Instruction, operands: list[ir.Operand], function: Callable[..., Any], signed: list[bool]
+        self, i: ir.Instruction, operands: tuple[ir.Operand, ...], function: Callable[..., Any], signed: list[bool]
     ) -> Get:
         """Apply a function of scalars, of which some are signed integers."""
         gets = [self.get(operand) for operand in operands]
@@ -313,25 +313,25 @@ class _Machine:
             return lambda w: one(*[get(w) for get in gets])
         return lambda w: _each(count, one, *[get(w) for get in gets])
 
-    def _select(self, i: ir.Instruction, operands: list[ir.Operand]) -> Get:
+    def _select(self, i: ir.Instruction, operands: tuple[ir.Operand, ...]) -> Get:
         condition, yes, no = map(self.get, operands)
         if not self.types.read(operands[0].type).parts:
             return lambda w: yes(w) if condition(w) else no(w)
         count = i.width
         return lambda w: _each(count, lambda c, a, b: a if c else b, condition(w), yes(w), no(w))
 
-    def _freeze(self, i: ir.Instruction, operands: list[ir.Operand]) -> Get:
+    def _freeze(self, i: ir.Instruction, operands: tuple[ir.Operand, ...]) -> Get:
         return self.get(operands[0])
 
-    def _bitcast(self, i: ir.Instruction, operands: list[ir.Operand]) -> Get:
+    def _bitcast(self, i: ir.Instruction, operands: tuple[ir.Operand, ...]) -> Get:
         get, from_, to = self.get(operands[0]), self.types.read(operands[0].type), self.types.read(i.type)
         return lambda w: to.unpack(from_.pack(get(w)))
 
-    def _extractelement(self, i: ir.Instruction, operands: list[ir.Operand]) -> Get:
+    def _extractelement(self, i: ir.Instruction, operands: tuple[ir.Operand, ...]) -> Get:
         vector, index = map(self.get, operands)
         return lambda w: vector(w)[index(w)]
 
-    def _insertelement(self, i: ir.Instruction, operands: list[ir.Operand]) -> Get:
+    def _insertelement(self, i: ir.Instruction, operands: tuple[ir.Operand, ...]) -> Get:
         vector, element, index = map(self.get, operands)
 
         def insert(w: _Item) -> Any:
@@ -341,11 +341,11 @@ class _Machine:
 
         return insert
 
-    def _shufflevector(self, i: ir.Instruction, operands: list[ir.Operand]) -> Get:
+    def _shufflevector(self, i: ir.Instruction, operands: tuple[ir.Operand, ...]) -> Get:
         first, second, mask = map(self.get, operands)
         return lambda w: tuple((first(w) + second(w))[lane] for lane in mask(w))
 
-    def _extractvalue(self, i: ir.Instruction, operands: list[ir.Operand]) -> Get:
+    def _extractvalue(self, i: ir.Instruction, operands: tuple[ir.Operand, ...]) -> Get:
         get, path = self.get(operands[0]), [int(o.value) for o in operands[1:]]
 
         def extract(w: _Item) -> Any:
@@ -356,7 +356,7 @@ class _Machine:
 
         return extract
 
-    def _insertvalue(self, i: ir.Instruction, operands: list[ir.Operand]) -> Get:
+    def _insertvalue(self, i: ir.Instruction, operands: tuple[ir.Operand, ...]) -> Get:
         whole, element, (index,) = self.get(operands[0]), self.get(operands[1]), map(int, _indices(i.text))
         return lambda w: tuple(element(w) if n == index else old for n, old in enumerate(whole(w)))
 
@@ -364,18 +364,18 @@ class _Machine:
         nbytes = self.types.read(i.operands[0].type).step
         return lambda w: self.allocate(nbytes, "private")
 
-    def _load(self, i: ir.Instruction, operands: list[ir.Operand]) -> Get:
+    def _load(self, i: ir.Instruction, operands: tuple[ir.Operand, ...]) -> Get:
         type_, pointer = self.types.read(i.type), self.get(operands[0])
         return lambda w: self.load(w, type_, pointer(w))
 
-    def _store(self, i: ir.Instruction, operands: list[ir.Operand]) -> Get:
+    def _store(self, i: ir.Instruction, operands: tuple[ir.Operand, ...]) -> Get:
         type_, value, pointer = self.types.read(operands[0].type), *map(self.get, operands)
         return lambda w: self.store(w, type_, pointer(w), value(w))
 
     def _fence(self, i: ir.Instruction, _: list[ir.Operand]) -> Get:
         return lambda w: None
 
-    def _getelementptr(self, i: ir.Instruction, operands: list[ir.Operand]) -> Get:
+    def _getelementptr(self, i: ir.Instruction, operands: tuple[ir.Operand, ...]) -> Get:
         base, *indices = operands
         type_, pointer = self.types.read(i.operands[0].type), self.get(base)
         steps: list[tuple[int, Type, Callable[[Any], int]]] = []
@@ -391,14 +391,14 @@ class _Machine:
             steps.append((type_.step, number, index))
         return lambda w: pointer(w) + fixed + sum(n * t.signed(index(w)) for n, t, index in steps)
 
-    def _atomicrmw(self, i: ir.Instruction, operands: list[ir.Operand]) -> Get:
+    def _atomicrmw(self, i: ir.Instruction, operands: tuple[ir.Operand, ...]) -> Get:
         pointer, value = map(self.get, operands)
         operation = i.text.replace(" volatile", "").split()[1]
         type_, update = self.types.read(i.type), functions.UPDATES[operation]
         read = type_.signed if operation in ("min", "max") else type_.fit
         return lambda w: self.update(w, type_, pointer(w), lambda old: update(read(old), read(value(w))))
 
-    def _cmpxchg(self, i: ir.Instruction, operands: list[ir.Operand]) -> Get:
+    def _cmpxchg(self, i: ir.Instruction, operands: tuple[ir.Operand, ...]) -> Get:
         type_, (pointer, expected, new) = self.types.read(operands[1].type), map(self.get, operands)
 
         def exchange(w: _Item) -> Any:
@@ -408,7 +408,7 @@ class _Machine:
 
         return exchange
 
-    def _br(self, i: ir.Instruction, operands: list[ir.Operand]) -> Get:
+    def _br(self, i: ir.Instruction, operands: tuple[ir.Operand, ...]) -> Get:
         targets = i.targets
         condition = self.get(operands[0]) if len(targets) == 2 else lambda w: 1
 
@@ -417,7 +417,7 @@ class _Machine:
 
         return go
 
-    def _switch(self, i: ir.Instruction, operands: list[ir.Operand]) -> Get:
+    def _switch(self, i: ir.Instruction, operands: tuple[ir.Operand, ...]) -> Get:
         value, default, *cases = operands
         get = self.get(value)
         targets = {self.get(n)(None): t.value for n, t in zip(cases[::2], cases[1::2], strict=True)}
@@ -441,7 +441,7 @@ class _Machine:
 
     # -- calls
 
-    def _call(self, i: ir.Instruction, operands: list[ir.Operand]) -> Get:
+    def _call(self, i: ir.Instruction, operands: tuple[ir.Operand, ...]) -> Get:
         name, *_ = i.callee.removeprefix("llvm.").partition(".")
         if i.callee.startswith("llvm."):
             return self._intrinsic(i, operands, name)
@@ -491,7 +491,7 @@ class _Machine:
         function = make(name, from_) if make else functions.integer_function(name, from_, signs[0])
         return self.apply(i, operands, function, [bool(sign and not make) for sign in signs])
 
-    def _intrinsic(self, i: ir.Instruction, operands: list[ir.Operand], name: str) -> Get:
+    def _intrinsic(self, i: ir.Instruction, operands: tuple[ir.Operand, ...], name: str) -> Get:
         gets = [self.get(operand) for operand in operands]
         if name in ("memcpy", "memmove"):
             return lambda w: self.copy(w, *(get(w) for get in gets[:3]))
@@ -511,7 +511,7 @@ class _Machine:
         flags = name in ("abs", "ctlz", "cttz")
         return self.apply(i, operands[:1] if flags else operands, function, [signed] * len(operands))
 
-    def _atomic(self, name: str, i: ir.Instruction, operands: list[ir.Operand], *, signed: bool) -> Get:
+    def _atomic(self, name: str, i: ir.Instruction, operands: tuple[ir.Operand, ...], *, signed: bool) -> Get:
         """An `atomic_` builtin, of OpenCL C 1.x or of C11's without its memory orders."""
         pointer, *gets = [self.get(operand) for operand in operands]
         type_ = self.types.read(operands[1].type if i.type == "void" else i.type)

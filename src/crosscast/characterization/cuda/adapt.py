@@ -206,7 +206,8 @@ def _sort_pointers(function: ir.Function, variables: dict[str, ir.GlobalVariable
     for block in function.blocks.values():
         block.instructions = [i for i in block.instructions if i.result not in names]  # the conversions
         for instruction in block.instructions:
-            instruction.rename(lambda name: names.get(name, name), known)
+            if not known.keys().isdisjoint(instruction.uses()):
+                instruction.rename(lambda name: names.get(name, name), known)
             if instruction.result in known:
                 instruction.type = known[instruction.result]
                 if instruction.opcode == "phi":
@@ -232,6 +233,8 @@ def _name_variables(
         return f"{space} {match[2]}"
 
     def rewrite(text: str) -> str:
+        if "@" not in text:
+            return text
         # The type before a converted address is replaced with it.
         text = re.sub(rf"ptr addrspace\(4\) ({_VARIABLE.pattern})", r"\1", text)
         text = _VARIABLE.sub(name, text)
@@ -312,14 +315,20 @@ def _space(instruction: ir.Instruction, spaces: dict[str, str], choices: list[_T
 
 def drop_unused(function: ir.Function, may_go: Callable[[ir.Instruction], bool]) -> None:
     """Remove instructions that have no use after rewriting."""
-    dropped = True
-    while dropped:
-        used = {name for i in function.instructions() for name in i.uses()}
-        dropped = False
+    users = Counter(name for i in function.instructions() for name in i.uses())
+    made = {i.result: i for i in function.instructions() if i.result and i.text}
+    pending = [name for name in made if not users[name]]
+    dropped: set[str | None] = set()
+    while pending:
+        name = pending.pop()
+        if not may_go(made[name]):
+            continue
+        dropped.add(name)
+        users.subtract(made[name].uses())
+        pending += [each for each in made[name].uses() if each in made and not users[each]]
+    if dropped:
         for block in function.blocks.values():
-            kept = [i for i in block.instructions if i.result in used or not i.text or not may_go(i)]
-            dropped |= len(kept) < len(block.instructions)
-            block.instructions = kept
+            block.instructions = [i for i in block.instructions if i.result not in dropped]
 
 
 def _use_builtins(function: ir.Function) -> None:

@@ -17,7 +17,7 @@ __all__ = ["LLVMRefusedError", "amd_registers", "build", "parse"]
 
 _LIMIT_S = {"parse": 30, "build": 120, "amd": 60}
 _REFUSED = 3
-_LONG_LINES = 25_000  # of which even few optimizations take long
+_LONG_LINES = 8_000  # of which even few optimizations take longer than they save
 
 
 class LLVMRefusedError(InputError):

@@ -78,8 +78,10 @@ class _Inliner:
                 if not original.counted:
                     continue
                 instruction = original.copy()
-                instruction.rename(rename)
-                instruction.result = rename(instruction.result) if instruction.result else None
+                instruction.incoming = instruction.incoming.copy()
+                if suffix or bound:
+                    instruction.rename(rename)
+                    instruction.result = rename(instruction.result) if instruction.result else None
                 if callee := self._callee(instruction):
                     current = self._inline(callee, instruction, current, blocks, stack)
                 elif instruction.opcode == "alloca" and suffix:

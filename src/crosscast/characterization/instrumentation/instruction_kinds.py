@@ -163,16 +163,18 @@ def mark_indexing(function: ir.Function) -> None:
                 continue
             for name in i.uses() & chosen:
                 users[name].add(i.result or "")
-    changed = True
-    while changed:
-        removed = {
-            name
-            for name in chosen
-            if not users[name] <= chosen
-            or not (definitions[name].uses() & definitions.keys()) <= chosen | ids
-        }
-        chosen -= removed
-        changed = bool(removed)
+    computed = definitions.keys() - ids
+    sources = {name: definitions[name].uses() & computed for name in chosen}
+    made_of: dict[str, set[str]] = {}
+    for name, used in sources.items():
+        for each in used:
+            made_of.setdefault(each, set()).add(name)
+    pending = [*chosen]
+    while pending:
+        name = pending.pop()
+        if name in chosen and not (users[name] <= chosen and sources[name] <= chosen):
+            chosen.remove(name)
+            pending += [*made_of.get(name, ()), *sources[name]]
     for name in chosen:
         instruction = definitions[name]
         kind, elements = instruction.kind

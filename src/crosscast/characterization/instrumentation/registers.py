@@ -244,13 +244,18 @@ def _merged(function: ir.Function, repeated: Mapping[str, str]) -> ir.Function:
     """Return a function with repeated loads replaced by the first ones."""
     if not repeated:
         return function
-    blocks = {}
-    for label, block in function.blocks.items():
-        instructions = [i.copy() for i in block.instructions if i.result not in repeated]
-        for i in instructions:
-            if i.uses() & repeated.keys():
-                i.rename(lambda name: repeated.get(name, name))
-        blocks[label] = ir.Block(block.label, instructions)
+
+    def renamed(i: ir.Instruction) -> ir.Instruction:
+        if not i.uses() & repeated.keys():
+            return i
+        copied = i.copy()
+        copied.rename(lambda name: repeated.get(name, name))
+        return copied
+
+    blocks = {
+        label: ir.Block(block.label, [renamed(i) for i in block.instructions if i.result not in repeated])
+        for label, block in function.blocks.items()
+    }
     return replace(function, blocks=blocks)
 
 

@@ -15,7 +15,7 @@ so for the first and the last. If a check fails, the range is divided.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple, TypeVar
 
@@ -213,8 +213,9 @@ class StridedAccess:
         for name, original in self.needed.items():
             if position := segment.definitions.get(name):
                 by_label.setdefault(position[0], []).append((position[1], original))
-        for label, block in segment.blocks.items():
-            if label not in self.blocks:
+        passed = self._passed(segment, by_label)
+        for label in segment.blocks:
+            if label not in self.blocks or label in passed:
                 continue
             slice_instructions = []
             for _, original in sorted(by_label.get(label, []), key=lambda item: item[0]):
@@ -223,11 +224,32 @@ class StridedAccess:
                 slice_instructions.append(copy)
             end = None
             if label != self.label:
-                end = block.terminator.copy()
+                end = segment.blocks[label].terminator.copy()
                 for successor in end.successors:
-                    behind = self.blocks[label] or successor
-                    end.retarget(successor, behind if behind in self.blocks else "%cc.exit")
+                    behind = self._behind(label, successor)
+                    while behind in passed:
+                        behind = passed[behind]
+                    end.retarget(successor, behind)
             yield label, slice_instructions, end
+
+    def _behind(self, label: str, successor: str) -> str:
+        """Return the block at which the slice continues after one, for one of its successors."""
+        behind = self.blocks[label] or successor
+        return behind if behind in self.blocks else "%cc.exit"
+
+    def _passed(self, segment: Segment, computed: Collection[str]) -> dict[str, str]:
+        """Return the block at which the slice continues instead of each that does nothing.
+
+        Blocks that compute something stay, as do those from which a phi takes a value.
+        """
+        sources = {label for i in self.needed.values() for _, label in i.incoming}
+        staying = {self.label, segment.entry, *sources, *computed}
+        passed: dict[str, str] = {}
+        for label in self.blocks:
+            successors = segment.blocks[label].terminator.successors
+            if label not in staying and len(successors) == 1:
+                passed[label] = self._behind(label, successors[0])
+        return passed
 
 
 _MOST_BLOCKS = 1000
@@ -246,10 +268,16 @@ class StridedFinder:
     """Finds the strided accesses of a segment outside of all loops."""
 
     def __init__(self, segment: Segment, loops: list[graph.Loop], known: Mapping[str, Kind | None]) -> None:
-        self._segment, self._loops = segment, loops
-        inside = {label for loop in loops for label in loop.blocks}
+        self._segment = segment
+        self._flow = segment.successors()
+        self._predecessors = graph.reverse(self._flow)
+        self._branching = {
+            label for label, block in segment.blocks.items() if len(block.terminator.successors) > 1
+        }
+        outermost = [loop for loop in loops if not any(loop.blocks < other.blocks for other in loops)]
+        self._loops = {block: loop for loop in outermost for block in loop.blocks}
         # Strided accesses outside of loops may depend on definitions outside of loops only.
-        outside = (b.instructions for label, b in segment.blocks.items() if label not in inside)
+        outside = (b.instructions for label, b in segment.blocks.items() if label not in self._loops)
         definitions = {
             i.result: i for each in (segment.recompute, *outside) for i in each if i.result and i.text
         }
@@ -257,6 +285,7 @@ class StridedFinder:
             reach: Analysis(definitions, known, reach) for reach in ("launch", "group")
         }
         self._paths: dict[tuple[str, Reach], _AddressPath | None] = {}
+        self._before: dict[frozenset[str], set[str] | None] = {}
 
     def find(self, label: str, access: ir.Instruction, *, copied: bool = False) -> StridedAccess | None:
         """Return an access as a strided one, of the widest reach; ``None`` if it is not strided.
@@ -291,14 +320,14 @@ class StridedFinder:
 
     def _path(self, label: str, analysis: Analysis) -> _AddressPath | None:
         """Return the path to a block, if all its conditions are known."""
-        blocks = _path_to(self._segment, self._loops, label)
+        blocks = self._path_to(label)
         if blocks is None:
             return None
         path = _AddressPath(blocks, [], {})
         for block in blocks:
-            end = self._segment.blocks[block].terminator
-            if block == label or blocks[block] or len(end.successors) < 2:
+            if block == label or blocks[block] or block not in self._branching:
                 continue
+            end = self._segment.blocks[block].terminator
             condition = _condition(end)
             atoms = analysis.atoms(condition) if condition else []
             if atoms is None or (not condition and any(analysis.value(v) != "same" for v in end.uses())):
@@ -307,42 +336,46 @@ class StridedFinder:
             path.atoms[block] = atoms
         return path
 
+    def _path_to(self, label: str) -> dict[str, str] | None:
+        """Return the blocks on paths to a block outside of loops.
 
-def _path_to(segment: Segment, loops: list[graph.Loop], label: str) -> dict[str, str] | None:
-    """Return the blocks on paths to a block outside of loops.
+        Loops on the path are skipped: the block before one continues at the loop's successor.
+        """
+        blocks = {label: ""}
+        pending = [label]
+        while pending:
+            block = pending.pop()
+            for before in self._predecessors[block]:
+                if before not in self._loops:
+                    if before not in blocks:
+                        blocks[before] = ""
+                        pending.append(before)
+                    continue
+                entered = self._blocks_before(self._loops[before])
+                if entered is None:
+                    return None
+                for outside in entered:
+                    if blocks.get(outside, block) != block:
+                        return None
+                    if outside not in blocks:
+                        pending.append(outside)
+                    blocks[outside] = block
+        return blocks
 
-    Loops on the path are skipped: the block before one continues at the loop's successor.
-    """
-    flow = segment.successors()
-    outermost = [loop for loop in loops if not any(loop.blocks < other.blocks for other in loops)]
-    inside = {block: loop for loop in outermost for block in loop.blocks}
-    predecessors = graph.reverse(flow)
-    blocks = {label: ""}
-    pending = [label]
-    while pending:
-        block = pending.pop()
-        for before in predecessors[block]:
-            if before not in inside:
-                if before not in blocks:
-                    blocks[before] = ""
-                    pending.append(before)
-                continue
-            loop = inside[before]
+    def _blocks_before(self, loop: graph.Loop) -> set[str] | None:
+        """Return the blocks before a loop that a path may skip; ``None`` if it may not."""
+        if loop.blocks not in self._before:
+            segment, flow = self._segment, self._flow
             targets = {t for b in loop.blocks for t in flow[b] if t not in loop.blocks}
-            entered = {p for b in loop.blocks for p in predecessors[b] if p not in loop.blocks}
-            if len(targets) != 1 or loop.blocks & segment.exits.keys() or segment.entry in loop.blocks:
-                return None
-            for outside in entered:
-                if flow[outside] != [] and len(flow[outside]) != 1:
-                    return None
-                if blocks.get(outside, block) != block:
-                    return None
-                if outside in inside:
-                    return None
-                if outside not in blocks:
-                    pending.append(outside)
-                blocks[outside] = block
-    return blocks
+            entered = {p for b in loop.blocks for p in self._predecessors[b] if p not in loop.blocks}
+            is_skipped = (
+                len(targets) == 1
+                and not loop.blocks & segment.exits.keys()
+                and segment.entry not in loop.blocks
+                and all(len(flow[label]) < 2 and label not in self._loops for label in entered)
+            )
+            self._before[loop.blocks] = entered if is_skipped else None
+        return self._before[loop.blocks]
 
 
 _CASTS = ("sext", "zext", "trunc")
