@@ -292,7 +292,11 @@ class _Machine:
         return self.apply(i, operands, function, [signed] * len(operands))
 
     def apply(
-        self, i: ir.Instruction, operands: tuple[ir.Operand, ...], function: Callable[..., Any], signed: list[bool]
+        self,
+        i: ir.Instruction,
+        operands: tuple[ir.Operand, ...],
+        function: Callable[..., Any],
+        signed: list[bool],
     ) -> Get:
         """Apply a function of scalars, of which some are signed integers."""
         gets = [self.get(operand) for operand in operands]
