@@ -10,7 +10,7 @@ import pytest
 from crosscast.characterization import run
 from crosscast.characterization.toolchain import compile_opencl
 from crosscast.data.schema import SIZES
-from crosscast.errors import CheckFailed, CompileError
+from crosscast.errors import CheckFailed
 from crosscast.kernel import Argument, Program
 from crosscast.measure.opencl import OpenCLQueue, devices
 from crosscast.suite.application import Application, Array, Queue, working_set
@@ -124,11 +124,6 @@ class Watched:
             self._queue.launch(kernel, global_size, local_size, *args)
 
 
-def test_there_are_at_least_14_applications_and_41_kernels() -> None:
-    assert len(names()) >= 14
-    assert sum(len(application(name).kernels) for name in names()) >= 41
-
-
 def test_the_published_kernels_are_there() -> None:
     assert sum(map(len, PUBLISHED.values())) == 36
     for name, kernels in PUBLISHED.items():
@@ -201,24 +196,10 @@ def test_the_source_compiles_without_warnings_and_without_double_precision(name:
 
 
 @every_application
-def test_the_device_s_compiler_gives_no_warning(name: str) -> None:
-    problem = make(name, "tiny")
-    OpenCLQueue(devices()[0], program_of(type(problem), "-Werror"), problem.arrays)
-
-
-def test_the_device_s_compiler_would_give_a_warning() -> None:
-    source = b"kernel void set(global int *x) { if (x[0] = 1) x[1] = 2; }"
-    with pytest.raises(CompileError, match="refuses it"):
-        OpenCLQueue(devices()[0], Program(source, options=("-Werror",)), [np.zeros(2, np.int32)])
-
-
-@every_application
 def test_the_same_seed_is_the_same_problem_and_another_one_is_not(name: str) -> None:
     first, again, other = (make(name, "tiny", seed) for seed in (1, 1, 2))
     assert contents(first.arrays) == contents(again.arrays)
     if name != "nqueens":  # where nothing is random
-        for problem in (first, other):
-            problem.run(pocl_queue(problem))
         assert contents(first.arrays) != contents(other.arrays)
 
 
@@ -257,9 +238,8 @@ def test_runs_on_a_device_launch_each_kernel_and_are_all_alike(name: str, size: 
 
 
 @every_application
-@pytest.mark.parametrize("seed", [1, 2**32 + 7])
-def test_other_seeds_pass_the_check(name: str, seed: int) -> None:
-    problem = make(name, "tiny", seed)
+def test_other_seeds_pass_the_check(name: str) -> None:
+    problem = make(name, "tiny", seed=2**32 + 7)
     problem.run(pocl_queue(problem))
     problem.check()
 
