@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 import crosscast
-from crosscast.errors import KernelFault
-from crosscast.kernel import Image, Kernel, Sampler
+from crosscast.kernel import Kernel
 from crosscast.profile import Profile
 from support.examples import one_in
 from support.launching import ints, launch, local_ints, zeros
@@ -280,16 +279,6 @@ def test_variables_of_the_program_count_as_global() -> None:
     _check(profile, calls * 2, [*calls, *(("o", 4 * i) for i in range(8))], global_accesses=32)
 
 
-def test_texels_are_accesses() -> None:
-    source = """kernel void k(read_only image2d_t m, sampler_t s, write_only image2d_t w) {
-      int2 at = (int2)(get_global_id(0), get_global_id(1));
-      write_imagef(w, at, read_imagef(m, s, at));
-    }"""
-    images = [Image(zeros((2, 4, 4), np.float32)) for _ in range(2)]
-    found = launch(source, (4, 2), (2, 2), images[0], Sampler(), images[1]).metrics
-    assert (found["total_reads"], found["total_writes"], found["total_memory_footprint"]) == (8, 8, 16)
-
-
 # -- counters
 
 
@@ -315,19 +304,6 @@ def test_counters_of_two_bytes_do_not_overflow() -> None:
     profile = launch(source, 4, 1, zeros(4, np.int16), np.int32(20_000))
     assert profile.metrics["footprint_90"] == profile.metrics["total_memory_footprint"] == 1
     assert profile.metrics["total_reads"] == profile.metrics["total_writes"] == 80_000
-
-
-def test_buffers_of_any_alignment_of_the_host_count_alike() -> None:
-    source = """kernel void k(global int *o, global const int *a) {
-      int i = get_global_id(0);
-      o[i] = a[i * 7 % 50];
-    }"""
-    profiles = []
-    for shift in (0, 1, 3, 17):
-        room = np.zeros(4 * 50 + shift, np.uint8)
-        out = room[shift:].view(np.int32) if shift % 4 == 0 else zeros(50)
-        profiles.append(launch(source, 50, 10, out, ints(50 + shift)[shift:] - shift).metrics)
-    assert all(profile == profiles[0] for profile in profiles)
 
 
 def test_unaligned_accesses_of_ir_count_by_their_first_byte() -> None:
@@ -388,17 +364,3 @@ def test_accesses_that_data_scatter(does: tuple[str, str], hot_span: tuple[int, 
         _check(profile, [("o", 0)] * _MANY + index, scattered)
     else:
         _check(profile, scattered + index, scattered)
-
-
-@pytest.mark.parametrize("where", [64, 100, 255, -2, -1])
-def test_scattered_writes_outside_of_a_buffer_are_noticed(where: int) -> None:
-    source = """kernel void k(global int *o, global int *a, global const int *x) {
-      int i = get_global_id(0);
-      a[x[i]] = o[i];
-    }"""
-    x = ints(64)
-    x[17] = where
-    with pytest.raises(
-        KernelFault, match=r"k: .*accessed memory that is not its own: .*buffer '\w'.*--check-bounds"
-    ):
-        launch(source, 64, 8, zeros(64), zeros(64), x)

@@ -2,26 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 
 import pytest
 
 from crosscast.characterization import metrics as formulas
-from crosscast.characterization.engine.counts import ADDRESS_LEVELS, Counts, Outcomes
+from crosscast.characterization.engine.counts import Counts, Outcomes
 from crosscast.characterization.metrics import compute_metrics, covering, covering_histogram
 from crosscast.profile import METRICS
-
-
-def _after(past: int, bit: int) -> int:
-    """Key of a history table: 16 known outcomes behind a leading 1, and the next one."""
-    return 1 << 17 | past << 1 | bit
-
-
-def _first(pattern: int) -> int:
-    """Key of the first full window of a work-group."""
-    return 1 << 16 | pattern
-
 
 # -- 90 % coverage
 
@@ -57,11 +45,6 @@ def test_coverage_takes_only_as_many_equal_counts_as_needed() -> None:
 # -- compute
 
 
-def test_opcodes_are_counted_by_how_often_they_run() -> None:
-    counts = Counts(opcodes=Counter(add=50, load=30, store=11, ret=9))
-    assert formulas.instruction_metrics(counts) == {"opcode": 3, "total_instruction_count": 100}
-
-
 # -- parallelism
 
 
@@ -73,29 +56,6 @@ def _parallel() -> Counts:
         pieces=Counter({2: 5, 7: 1}),
         barriers=2,
     )
-
-
-def test_parallelism_of_four_work_items() -> None:
-    mean = (20 + 24) / 26
-    expected = {
-        "work_items": 4,
-        "work_groups": 2,
-        "total_barriers_hit": 2,
-        "min_itb": 2,
-        "max_itb": 7,
-        "median_itb": 2,
-        "min_ipt": 5,
-        "max_ipt": 11,
-        "median_ipt": 5,
-        "load_imbalance": 6,
-        "max_simd_width": 4,
-        "mean_simd_width": mean,
-        "sd_simd_width": math.sqrt((20 * (1 - mean) ** 2 + 6 * (4 - mean) ** 2) / 26),
-        "granularity": 0.25,
-        "barriers_per_instruction": (2 + 4) / 26,
-        "instructions_per_operand": 26 / 44,
-    }
-    assert formulas.parallelism_metrics(_parallel(), 2) == pytest.approx(expected, rel=1e-15)
 
 
 @pytest.mark.parametrize(
@@ -122,29 +82,6 @@ def test_entropy_of_unequal_counts() -> None:
     assert formulas.entropy_bits({4: 1, 2: 1, 1: 2}) == pytest.approx(1.75, rel=1e-15)
 
 
-def test_memory_of_three_addresses() -> None:
-    counts = Counts(
-        reads=Counter({"global": 6, "local": 1}),
-        writes=Counter({"global": 3}),
-        plain=Counter({"global": 8, "local": 1}),
-        unique_reads=2,
-        unique_writes=1,
-        addresses=[Counter({8: 1, 1: 2}), *[Counter({10: 1})] * (ADDRESS_LEVELS - 1)],
-    )
-    found = formulas.memory_metrics(counts)
-    assert found["total_memory_footprint"] == 3
-    assert found["footprint_90"] == 2
-    assert (found["total_reads"], found["total_writes"]) == (7, 3)
-    assert found["unique_read_write_ratio"] == 2
-    assert found["reread_ratio"] == pytest.approx(2 / 7)
-    assert found["rewrite_ratio"] == pytest.approx(1 / 3)
-    assert found["global_memory_address_entropy"] == pytest.approx(
-        0.8 * math.log2(1 / 0.8) + 2 * 0.1 * math.log2(10), rel=1e-15
-    )
-    assert found["local_memory_address_entropy_1"] == 0
-    assert (found["global_accesses"], found["local_accesses"], found["constant_accesses"]) == (8, 1, 0)
-
-
 def test_ratios_of_nothing_are_absent() -> None:
     found = formulas.memory_metrics(Counts())
     assert found["unique_read_write_ratio"] is None
@@ -156,16 +93,6 @@ def test_ratios_of_nothing_are_absent() -> None:
 # -- control
 
 
-def test_windows_are_the_last_16_outcomes_of_full_sequences() -> None:
-    history = {0b1: 3, 0b10: 2, (1 << 16) - 1: 4, _first(5): 1, _after(5, 1): 2, _after(0x8005, 1): 7}
-    assert formulas.windows(history) == {5: 1, 11: 9}
-
-
-def test_a_branch_that_always_goes_one_way_has_no_entropy() -> None:
-    branch = Outcomes(rarer=0, followed=100, patterns={104: 1})
-    assert formulas.yokota_entropy([branch]) == formulas.linear_entropy([branch]) == 0
-
-
 @pytest.mark.parametrize(("patterns", "entropy"), [({1: 1 << 16}, 1), ({3: 4}, 2 / 16)])
 def test_yokota_entropy_of_patterns_that_are_equally_frequent(
     patterns: dict[int, int], entropy: float
@@ -173,25 +100,9 @@ def test_yokota_entropy_of_patterns_that_are_equally_frequent(
     assert formulas.yokota_entropy([Outcomes(patterns=patterns)]) == pytest.approx(entropy, rel=1e-14)
 
 
-def test_yokota_entropy_is_weighted_by_windows() -> None:
-    branches = [Outcomes(patterns={10: 2}), Outcomes(patterns={60: 1})]
-    assert formulas.yokota_entropy(branches) == pytest.approx((20 * 1 + 60 * 0) / 80 / 16, rel=1e-14)
-
-
-def test_linear_entropy_is_twice_the_share_of_the_rarer_outcomes() -> None:
-    assert formulas.linear_entropy([Outcomes(10, 100), Outcomes(0, 100)]) == 2 * 10 / 200
-    assert formulas.linear_entropy([Outcomes(8, 16)]) == 1
-
-
 def test_fewer_than_17_outcomes_tell_nothing() -> None:
     assert formulas.linear_entropy([Outcomes(patterns={2: 1})]) == 0
     assert formulas.yokota_entropy([Outcomes()]) == 0
-
-
-def test_branches_are_those_that_ran() -> None:
-    counts = Counts(branch_executions=Counter({0: 90, 1: 10, 2: 0}))
-    found = formulas.control_metrics(counts)
-    assert (found["unique_branches"], found["branches_90"]) == (2, 1)
 
 
 def test_all_metrics_come_in_the_order_of_the_table() -> None:

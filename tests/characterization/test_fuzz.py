@@ -11,8 +11,7 @@ from benchmarks import fuzz
 
 import crosscast
 from crosscast.characterization.engine import llvm
-from crosscast.errors import CompileError
-from crosscast.kernel import Form, Kernel, Launch, Program
+from crosscast.kernel import Kernel, Launch, Program
 from support import random_kernels
 
 _INPUTS = 30
@@ -41,31 +40,6 @@ def test_an_input_is_that_of_its_seed(tmp_path: Path) -> None:
     assert made[0] == made[1]
 
 
-_UNSIZED = """target datalayout = "e-p:64:64-p1:64:64"
-target triple = "spir64-unknown-unknown"
-%opaque = type opaque
-define spir_kernel void @k(ptr addrspace(1) %a) {
-  %b = alloca %opaque
-  ret void
-}
-"""
-
-
-@pytest.mark.parametrize(
-    ("content", "reason"),
-    [
-        (_UNSIZED.encode(), "expected LLVM IR text"),
-        (b"BC\xc0\xde" + bytes(range(64)), "expected LLVM bitcode"),
-        (b'source_filename = "\xff', "expected LLVM IR text"),
-    ],
-)
-def test_what_llvm_refuses_is_one_sentence(content: bytes, reason: str) -> None:
-    with pytest.raises(CompileError, match=reason) as error:
-        form: Form = "bitcode" if content.startswith(b"BC") else "llvm-ir"
-        crosscast.characterize(Kernel(Program(content, form), "k"), 1)
-    assert "\n" not in str(error.value)
-
-
 def test_a_crash_of_llvm_is_a_refusal_and_the_next_program_is_read() -> None:
     nested = b"@a = external global " + b"[1 x " * 200_000 + b"i8" + b"]" * 200_000
     with pytest.raises(llvm.LLVMRefusedError, match="LLVM was stopped by SIG"):
@@ -85,7 +59,7 @@ def test_a_program_that_llvm_crashes_on_is_optimized_less() -> None:
 
 def test_a_stage_that_does_not_end_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(llvm._LIMIT_S, "parse", 0.0)
-    long = "\n".join(f"declare void @f{number}()" for number in range(200_000))
+    long = "\n".join(f"declare void @f{number}()" for number in range(2_000))
     with pytest.raises(llvm.LLVMRefusedError, match="did not end within 0"):
         llvm.parse(long.encode(), is_text=True)
 

@@ -141,46 +141,6 @@ define spir_kernel void @k(ptr addrspace(1) %o) {
     assert out[0] == 7
 
 
-def test_a_builtin_is_one_call_whatever_it_does() -> None:
-    body = """
-declare spir_func float @_Z5atan2ff(float, float)
-define spir_kernel void @k(ptr addrspace(1) %o) {
-  %v = load float, ptr addrspace(1) %o, align 4
-  %a = call spir_func float @_Z5atan2ff(float %v, float 3.0)
-  store float %a, ptr addrspace(1) %o, align 4
-  ret void
-}
-"""
-    out = np.array([2], np.float32)
-    assert _metrics(body, 1, 1, out)["total_instruction_count"] == 4
-    np.testing.assert_allclose(out, np.arctan2(2, 3), rtol=1e-6)
-
-
-def test_a_switch_counts_and_its_cases_too() -> None:
-    body = """
-define spir_kernel void @k(ptr addrspace(1) %o) {
-entry:
-  %g = call spir_func i64 @_Z13get_global_idj(i32 0)
-  switch i64 %g, label %other [ i64 0, label %zero
-                                i64 1, label %one ]
-zero:
-  br label %join
-one:
-  %unused = add i64 %g, 1
-  br label %join
-other:
-  %more = add i64 %g, 2
-  %evenmore = add i64 %more, 2
-  br label %join
-join:
-  ret void
-}
-"""
-    found = _metrics(body, 4, 2, zeros(1))
-    assert found["total_instruction_count"] == 4 + 5 + 6 + 6
-    assert (found["min_ipt"], found["median_ipt"], found["max_ipt"]) == (4, 5.5, 6)
-
-
 def test_a_collective_ends_no_piece() -> None:
     source = """kernel void k(global int *o) {
       int i = get_global_id(0);

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 import pytest
 
 import crosscast
@@ -15,7 +12,6 @@ from crosscast.kernel import Image, Kernel, Program, Sampler
 from support.examples import one_in
 from support.launching import LEVELS, ints, launch, local_ints, zeros
 
-Array = npt.NDArray[Any]
 every_level = pytest.mark.parametrize("level", one_in(3, LEVELS))
 unoptimized_too = pytest.mark.parametrize("level", one_in(2, LEVELS[:2]))
 later = pytest.mark.parametrize("standard", ["2.0", "3.0"])
@@ -42,39 +38,6 @@ def test_vectors_of_every_width_load_convert_swizzle_and_store(width: int) -> No
     np.testing.assert_array_equal(out.reshape(8, width), expected)
 
 
-def test_buffers_of_three_element_vectors_have_a_stride_of_four() -> None:
-    source = """kernel void k(global float3 *o, global const float3 *a) {
-      size_t i = get_global_id(0);
-      o[i] = a[i].zxy + 1;
-    }"""
-    a, out = np.arange(20, dtype=np.float32).reshape(5, 4), zeros((5, 4), np.float32)
-    launch(source, 5, 1, out, a)
-    np.testing.assert_array_equal(out[:, :3], a[:, [2, 0, 1]] + 1)
-
-
-def test_doubles_compute_in_double() -> None:
-    source = """kernel void k(global double *o, double d, global const double2 *v) {
-      size_t i = get_global_id(0);
-      o[i] = sqrt(d * i) + v[i].y;
-    }"""
-    v, out = np.arange(16.0).reshape(8, 2), zeros(8, np.float64)
-    launch(source, 8, 4, out, np.float64(2), v)
-    np.testing.assert_array_equal(out, np.sqrt(2.0 * np.arange(8)) + v[:, 1])
-
-
-def test_halves_are_storage() -> None:
-    source = """kernel void k(global float *o, global half *h) {
-      size_t i = get_global_id(0);
-      o[i] = vload_half(i, h);
-      vstore_half_rtz(o[i] / 3, i, h);
-    }"""
-    h, out = np.arange(8, dtype=np.float16), zeros(8, np.float32)
-    launch(source, 8, 4, out, h)
-    np.testing.assert_array_equal(out, np.arange(8))
-    assert np.all(h <= np.arange(8) / 3)
-    np.testing.assert_allclose(h, np.arange(8) / 3, rtol=1e-3)
-
-
 @unoptimized_too
 def test_halves_compute(level: str) -> None:
     source = """#pragma OPENCL EXTENSION cl_khr_fp16 : enable
@@ -87,28 +50,6 @@ def test_halves_compute(level: str) -> None:
     np.testing.assert_array_equal(
         out, (3 + np.arange(8, dtype=np.float16)) + (0.3 * np.arange(8)).astype(np.float16)
     )
-
-
-@every_level
-def test_structures_are_passed_by_value_and_stand_in_buffers(level: str) -> None:
-    element = np.dtype([("a", "i4"), ("b", "f4", (3,)), ("c", "i1")], align=True)
-    given, buffer, out = np.zeros(1, element), np.zeros(16, element), zeros(16, np.float32)
-    given["a"], given["b"], given["c"] = 5, [1, 2, 3], 7
-    buffer["a"], buffer["b"], buffer["c"] = np.arange(16), 1.5, 3
-    source = """typedef struct { int a; float b[3]; char c; } T;
-    float sum(T t) { t.a += 1; return t.a + t.b[1] + t.c; }
-    kernel void k(global float *o, T s, global T *t) {
-      int i = get_global_id(0);
-      T m = t[i];
-      m.a += s.a;
-      s.a = i;
-      t[i] = m;
-      o[i] = sum(m) + s.b[i % 3] + s.c;
-    }"""
-    launch(source, 16, 4, out, given, buffer, options=[level])
-    i = np.arange(16)
-    np.testing.assert_array_equal(buffer["a"], i + 5)
-    np.testing.assert_array_equal(out, (i + 6) + 1.5 + 3 + np.array([1, 2, 3])[i % 3] + 7)
 
 
 def test_packed_structures_and_unions_alias_bytes() -> None:
@@ -171,82 +112,7 @@ def test_program_scope_constants_of_all_kinds_are_read() -> None:
 # -- control flow
 
 
-@every_level
-def test_switches_take_the_right_case(level: str) -> None:
-    source = """int f(int x) {
-      switch (x) {
-        case 0: return 10;
-        case 1: return 20;
-        case 2: case 3: return 5;
-        case 7: x += 3; break;
-        default: return x * 2;
-      }
-      return x;
-    }
-    kernel void k(global int *o) { int i = get_global_id(0); o[i] = f(i % 9) + f(i % 4); }"""
-    out = zeros(64)
-    launch(source, 64, 8, out, options=[level])
-    value = {0: 10, 1: 20, 2: 5, 3: 5, 7: 10}
-    assert out.tolist() == [value.get(i % 9, i % 9 * 2) + value.get(i % 4, i % 4 * 2) for i in range(64)]
-
-
-@every_level
-def test_returns_in_the_middle_and_jumps_back(level: str) -> None:
-    source = """int triangle(int n) {
-      int s = 0;
-      if (n < 0) return -1;
-      for (int i = 0;; i++) { if (i > n) return s; if (i == 5) continue; s += i; }
-    }
-    kernel void k(global int *o) {
-      int g = get_global_id(0), s = 0;
-      if (g == 3) { o[g] = -7; return; }
-    again:
-      s += g;
-      if (s < 20 && g) goto again;
-      o[g] = s * 100 + triangle(g - 1);
-    }"""
-    out = zeros(8)
-    launch(source, 8, 4, out, options=[level])
-
-    def triangle(n: int) -> int:
-        return -1 if n < 0 else sum(i for i in range(n + 1) if i != 5)
-
-    sums = [0, *(-(-20 // g) * g for g in range(1, 8))]
-    assert out.tolist() == [-7 if g == 3 else sums[g] * 100 + triangle(g - 1) for g in range(8)]
-
-
 # -- private and local memory, barriers
-
-
-@every_level
-def test_private_arrays_live_across_barriers_in_loops(level: str) -> None:
-    source = """kernel void k(global int *o, local int *t) {
-      int l = get_local_id(0), p[8];
-      for (int i = 0; i < 8; i++) p[i] = l * i;
-      for (int r = 0; r < 3; r++) {
-        t[l] = p[(l + r) % 8];
-        barrier(CLK_LOCAL_MEM_FENCE);
-        p[r] += t[(l + 1) % 8];
-        barrier(CLK_LOCAL_MEM_FENCE);
-      }
-      int s = 0;
-      for (int i = 0; i < 8; i++) s = s * 3 + p[i];
-      o[get_global_id(0)] = s;
-    }"""
-    out = zeros(16)
-    launch(source, 16, 8, out, local_ints(8), options=[level])
-    private = [[item * i for i in range(8)] for item in range(8)]
-    for r in range(3):
-        shared = [private[item][(item + r) % 8] for item in range(8)]
-        for item in range(8):
-            private[item][r] += shared[(item + 1) % 8]
-    expected = []
-    for row in private:
-        s = 0
-        for value in row:
-            s = s * 3 + value
-        expected.append(s)
-    assert out.tolist() == expected * 2
 
 
 @every_level
@@ -297,24 +163,6 @@ def test_a_whole_group_may_return_before_a_barrier(level: str) -> None:
     out = zeros(16)
     launch(source, 16, 4, out, options=[level])
     assert out.tolist() == [0 if g // 4 == 1 else g // 4 * 4 + (0 if g & 1 else 100) for g in range(16)]
-
-
-def test_local_variables_of_several_types_do_not_overlap() -> None:
-    source = """typedef struct { int x[2]; struct { float y; int z; } in; } S;
-    kernel void k(global int *o, local char *extra) {
-      local S s[4];
-      local double d[4];
-      local uchar b[4];
-      int l = get_local_id(0), n = (l + 1) % 4;
-      s[l].x[1] = l; s[l].in.z = l * 2; s[l].in.y = 3;
-      d[l] = l * 100; b[l] = l; extra[l] = 10 * l;
-      barrier(CLK_LOCAL_MEM_FENCE);
-      S c = s[n];
-      o[get_global_id(0)] = c.x[1] + c.in.z + (int)c.in.y + (int)d[n] + b[n] + extra[n];
-    }"""
-    out = zeros(8)
-    launch(source, 8, 4, out, crosscast.Local(4))
-    assert out.tolist() == [3 * n + 3 + 100 * n + n + 10 * n for n in [1, 2, 3, 0] * 2]
 
 
 @unoptimized_too
@@ -426,67 +274,6 @@ def test_async_copies_move_elements_between_local_and_global_memory(level: str) 
     np.testing.assert_array_equal(out, expected)
 
 
-def test_async_copies_of_vectors_gather_with_a_stride() -> None:
-    source = """kernel void k(global float4 *o, global const float4 *a) {
-      local float4 t[4];
-      event_t e = async_work_group_strided_copy(t, a, 4, 2, 0);
-      wait_group_events(1, &e);
-      o[get_global_id(0)] = t[get_local_id(0)].wzyx;
-    }"""
-    a, out = np.arange(32, dtype=np.float32).reshape(8, 4), zeros((4, 4), np.float32)
-    launch(source, 4, 4, out, a)
-    np.testing.assert_array_equal(out, a[::2, ::-1])
-
-
-@unoptimized_too
-def test_atomics_add_exchange_and_compare(level: str) -> None:
-    source = """#pragma OPENCL EXTENSION cl_khr_int64_base_atomics : enable
-    kernel void k(global int *o, volatile global uint *u, volatile global long *q, volatile global float *x) {
-      local int t;
-      uint g = get_global_id(0);
-      if (get_local_id(0) == 0) t = 0;
-      barrier(CLK_LOCAL_MEM_FENCE);
-      atomic_inc(&t);
-      atomic_max(&u[0], g);
-      atomic_xor(&u[1], 1u << g % 32);
-      atomic_cmpxchg(&u[2], 0, g + 1);
-      atom_add(q, 3L);
-      atomic_xchg(x, 2.0f);
-      barrier(CLK_LOCAL_MEM_FENCE);
-      o[g] = t;
-    }"""
-    out, u, q, x = zeros(48), zeros(3, np.uint32), zeros(1, np.int64), zeros(1, np.float32)
-    launch(source, 48, 8, out, u, q, x, options=[level], threads=2)
-    assert out.tolist() == [8] * 48
-    assert u.tolist() == [47, 0xFFFF0000, 1]
-    assert (q[0], x[0]) == (144, 2.0)
-
-
-@later
-@unoptimized_too
-def test_c11_atomics_on_local_global_and_generic_memory(standard: str, level: str) -> None:
-    source = """kernel void k(global int *o, global atomic_int *c, global atomic_uint *m) {
-      local atomic_int s;
-      uint l = get_local_id(0), g = get_global_id(0);
-      if (l == 0) atomic_init(&s, 5);
-      work_group_barrier(CLK_LOCAL_MEM_FENCE);
-      int old = atomic_fetch_add(&s, 2);
-      atomic_fetch_max(m, g);
-      volatile atomic_int *generic_pointer = c;
-      int place = atomic_fetch_add_explicit(generic_pointer, 1, memory_order_relaxed, memory_scope_device);
-      work_group_barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
-      o[g] = old * 1000 + atomic_load(&s) * 0 + place;
-      int expected = 21;
-      if (!atomic_compare_exchange_strong(&s, &expected, 3)) atomic_store(c + 1, expected);
-      atomic_exchange(c + 2, g);
-    }"""
-    out, c, m = zeros(16), zeros(3), zeros(1, np.uint32)
-    launch(source, 16, 8, out, c, m, standard=standard, options=[level])
-    assert out.tolist() == [(5 + 2 * (g % 8)) * 1000 + g for g in range(16)]
-    assert c.tolist() == [16, 3, 15]
-    assert m[0] == 15
-
-
 @later
 @unoptimized_too
 def test_generic_pointers_find_their_memory(standard: str, level: str) -> None:
@@ -584,23 +371,6 @@ def test_images_of_two_dimensions_are_sampled_and_written() -> None:
     np.testing.assert_array_equal(out, right + texels + 64)
 
 
-def test_images_of_one_and_three_dimensions_are_read() -> None:
-    source = """kernel void k(global uint *o, read_only image3d_t m, sampler_t s, read_only image1d_t line,
-                              write_only image1d_t w) {
-      int x = get_global_id(0), y = get_global_id(1), z = get_global_id(2);
-      int4 v = read_imagei(line, x);
-      o[(z * 4 + y) * 5 + x] = read_imageui(m, s, (int4)(x, y, z, 0)).x + v.x;
-      write_imagei(w, x, v * 2);
-    }"""
-    texels = np.arange(60, dtype=np.uint8).reshape(3, 4, 5)
-    line, written = ints(5) * 100, zeros(5)
-    out = zeros((3, 4, 5), np.uint32)
-    images = Image(texels, "R"), Sampler(), Image(line, "R"), Image(written, "R")
-    launch(source, (5, 4, 3), (5, 1, 1), out, *images)
-    np.testing.assert_array_equal(out, texels.astype(np.uint32) + line.astype(np.uint32))
-    np.testing.assert_array_equal(written, line * 2)
-
-
 def test_strings_are_no_ir() -> None:
     texts = (
         "an internal error, align 4",
@@ -610,13 +380,6 @@ def test_strings_are_no_ir() -> None:
     source = "kernel void k(global int *a) {" + "".join(f'printf("{t}\\n");' for t in texts) + "}"
     printed = launch(source, 1, 1, ints(1)).printed
     assert printed == "".join(f"{t}\n" for t in texts).replace("%%", "%")
-
-
-def test_printf_takes_widths_and_precisions_from_arguments() -> None:
-    source = """kernel void k(global int *a) {
-      printf("%*d|%-*d|%.*f|%*s|%.*s|%d %s\\n", 5, 3, 6, 4, 2, 3.14159f, 7, "str", 2, "abcd", 9, a[0]);
-    }"""
-    assert launch(source, 1, 1, ints(1)).printed == "    3|4     |3.14|    str|ab|9 0\n"
 
 
 @unoptimized_too

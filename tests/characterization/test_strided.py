@@ -13,7 +13,7 @@ import pytest
 
 from crosscast.characterization import run
 from crosscast.characterization.instrumentation import strided_code
-from crosscast.kernel import Kernel, Launch, Local
+from crosscast.kernel import Kernel, Launch
 from crosscast.profile import Profile
 from support.examples import one_in
 
@@ -112,15 +112,6 @@ def test_a_stencil_leaves_the_footprint_that_numpy_finds() -> None:
     found = counts[counts > 0]
     shares = found / found.sum()
     assert metrics["global_memory_address_entropy"] == pytest.approx(-(shares * np.log2(shares)).sum())
-
-
-def test_local_memory_of_the_arguments_is_told_apart_from_buffers() -> None:
-    source = """kernel void k(global int *o, local int *t) { int l = get_local_id(0);
-        t[l] = l; barrier(CLK_LOCAL_MEM_FENCE); o[get_global_id(0)] = t[63 - l]; }"""
-    launch = Launch(Kernel.from_source(source, "k"), (256,), (64,), (np.zeros(256, np.int32), Local(256)))
-    metrics = run.characterize_launch(launch, options=run.Options()).metrics
-    assert metrics["total_memory_footprint"] == 256 + 64
-    assert (metrics["unique_writes"], metrics["unique_reads"]) == (256 + 64, 64)
 
 
 _COMPARISONS = ("<", "<=", ">", ">=", "==", "!=")

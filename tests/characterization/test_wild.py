@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import crosscast
-from crosscast.errors import InputError, KernelFault, KernelTimeout, LaunchError, UnsupportedError
+from crosscast.errors import InputError, KernelFault, KernelTimeout, LaunchError
 from crosscast.kernel import Kernel, Program
 from support.examples import one_in
 from support.launching import LEVELS, launch, zeros
@@ -19,22 +19,6 @@ _TRIPLE = np.dtype([("a", "i4"), ("b", "i4"), ("c", "i4")])
 
 
 # -- functions
-
-
-@every_level
-def test_inline_functions_need_not_be_static(level: str) -> None:
-    source = """
-    inline int twice(int x) { return x * 2; }
-    inline int often(int x, int n) { int s = 0; for (int i = 0; i < n; i++) s += twice(x) ^ i; return s; }
-    kernel void k(global int *o) { o[get_global_id(0)] = often(get_global_id(0), 5); }"""
-    out = zeros(8)
-    launch(source, 8, 4, out, options=[level])
-    assert out.tolist() == [sum((2 * x) ^ i for i in range(5)) for x in range(8)]
-
-
-def test_a_function_that_nobody_defines_is_named() -> None:
-    with pytest.raises(UnsupportedError, match="unresolved function 'f'"):
-        launch("int f(int x); kernel void k(global int *o) { o[0] = f(1); }", 1, 1, zeros(1))
 
 
 def test_what_drivers_only_warn_of_is_no_error() -> None:
@@ -172,8 +156,9 @@ def test_constant_addresses_in_local_memory_stand_inside_one_another(level: str)
 @every_level
 @refusals("body")
 def test_an_endless_loop_ends_at_the_time_limit(level: str, body: str) -> None:
-    with pytest.raises(KernelTimeout, match="time limit"):
-        launch(f"kernel void k(global int *a) {{ {body} }}", 8, 4, zeros(8), options=[level], timeout_s=0.5)
+    source = f"kernel void k(global int *a) {{ {body} }}"
+    with pytest.raises(KernelTimeout, match=r"0.5 s \(the time limit\)"):
+        launch(source, 8, 4, zeros(8), options=[level], timeout_s=0.5, threads=2)
 
 
 _GROUP = "int group = get_global_id(0) / get_local_size(0);"
@@ -321,20 +306,4 @@ def test_what_only_looks_like_an_intrinsic_is_unresolved() -> None:
     declaration = "declare void @llvm.nothing.p1(ptr addrspace(1))"
     text = _IR % (declaration, "  call void @llvm.nothing.p1(ptr addrspace(1) %a)")
     with pytest.raises(InputError, match="nothing"):
-        crosscast.characterize(Kernel.from_ir(text, "k"), 1, 1, [zeros(1)])
-
-
-def test_names_may_have_any_characters() -> None:
-    name = r'@"\22 x\1C"'
-    load = f"  %v = load i32, ptr addrspace(2) {name}\n  store i32 %v, ptr addrspace(1) %a"
-    text = _IR % (f"{name} = addrspace(2) constant i32 7", load)
-    out = zeros(1)
-    crosscast.characterize(Kernel.from_ir(text, "k"), 1, 1, [out])
-    assert out[0] == 7
-
-
-def test_thread_local_variables_are_refused() -> None:
-    load = "  %v = load i32, ptr addrspace(1) @x\n  store i32 %v, ptr addrspace(1) %a"
-    text = _IR % ("@x = internal thread_local addrspace(1) global i32 7", load)
-    with pytest.raises(UnsupportedError, match="thread-local variable 'x'"):
         crosscast.characterize(Kernel.from_ir(text, "k"), 1, 1, [zeros(1)])

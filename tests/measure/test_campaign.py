@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import errno
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from crosscast.data import table as parquet
 from crosscast.data.dataset import Dataset, parts, read_dataset, write_part
 from crosscast.data.description import describe
 from crosscast.data.files import locked
@@ -249,34 +247,6 @@ def test_a_campaign_goes_on_where_it_was(
     assert (tmp_path / "a/profiles.parquet").read_bytes() == (tmp_path / "b/profiles.parquet").read_bytes()
 
 
-@pytest.fixture
-def full_disk() -> Iterator[pytest.MonkeyPatch]:
-    """A disk that is full at the second profile; undo it to make room."""
-    save = parquet.save
-
-    def fail(table: Any, path: Path) -> None:
-        if "gem" in str(path):
-            path.write_bytes(b"half")
-            raise OSError(errno.ENOSPC, "No space left on device")
-        save(table, path)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(parquet, "save", fail)
-        yield patch
-
-
-def test_a_full_disk_ends_the_campaign_and_keeps_what_is_there(
-    machine: Machine, tmp_path: Path, full_disk: pytest.MonkeyPatch
-) -> None:
-    with pytest.raises(EnvironmentFault, match=r"cannot write the table \(No space left on device\)"):
-        build(plan(), tmp_path)
-    assert machine.kinds() == ["DescribeJob", *["CharacterizeJob"] * 2]
-    dataset = read_dataset(tmp_path)
-    assert dataset.profiles.column("application").to_pylist() == ["crc"]
-    full_disk.undo()
-    assert build(plan(), tmp_path).kept == 2
-
-
 def test_a_folder_in_use_is_refused(machine: Machine, tmp_path: Path) -> None:
     with locked(tmp_path), pytest.raises(InputError, match="another process is writing this dataset"):
         build(plan(), tmp_path)
@@ -464,12 +434,6 @@ def test_what_is_not_in_the_plan_does_not_matter(one: CampaignPlan) -> None:
 def test_sizes_are_measured_by_the_caches_of_the_plan(one: CampaignPlan) -> None:
     larger = replace(one, caches=Caches(64 << 10, 1 << 20, 1 << 24))
     assert larger.problem("crc", "tiny").parameters["bytes"] > one.problem("crc", "tiny").parameters["bytes"]
-
-
-def test_a_driver_that_does_not_fit_is_named(one: CampaignPlan, make_application: Folder) -> None:
-    unfit = replace(one, applications=selected([str(make_application("unfit", fit="1 / 0"))]))
-    with pytest.raises(InputError, match="unfit: expected its driver to fit a problem into 32768 bytes"):
-        missing(unfit, Dataset("new"))
 
 
 def test_a_plan_measures_once_at_least(one: CampaignPlan) -> None:

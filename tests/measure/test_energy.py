@@ -238,12 +238,6 @@ def test_a_gpu_that_cannot_be_read_says_why(
         NvmlSensor(device)
 
 
-def test_the_missing_package_is_named_by_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "pynvml", None)
-    with pytest.raises(MissingExtraError, match=r"crosscast\[nvidia\]"):
-        NvmlSensor(BUS_ID)
-
-
 def test_the_real_library_counts_a_plausible_power() -> None:
     pynvml = pytest.importorskip("pynvml", reason="nvidia-ml-py is not installed")
     try:
@@ -373,11 +367,6 @@ def test_a_file_that_holds_something_else_is_named_and_stops_the_waiting(tmp_pat
     assert watch.readings() == ()
     assert len(notes) == 1
     assert "intel-rapl:0:0/energy_uj failed: invalid literal" in notes[0]
-
-
-def test_a_machine_without_counters_says_so(tmp_path: Path) -> None:
-    with pytest.raises(EnvironmentFault, match=r"shows no energy counters \(no intel-rapl:\* in "):
-        RaplSensor(tmp_path / "powercap")
 
 
 def test_a_zone_that_may_not_be_read_is_left_out_and_said_if_it_is_the_only_one(
@@ -573,6 +562,8 @@ def test_an_unknown_name_is_refused_with_those_known(spec: str) -> None:
 
 
 def test_sensors_of_a_machine_are_opened_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    install_gpus(monkeypatch, 2)
+    assert [sensor.domains for sensor in open_sensors("nvml")[0]] == [("gpu-0",), ("gpu-1",)]
     install_gpus(monkeypatch, 1)
     make_zone(tmp_path, "intel-rapl:0", "package-0", 0)
 
@@ -586,11 +577,6 @@ def test_sensors_of_a_machine_are_opened_by_name(tmp_path: Path, monkeypatch: py
     assert opened("auto") == [("package-0",), ("gpu",)]
     recording = write(tmp_path, HEADER + "gpu,0,0\ngpu,1,1\n").rename(tmp_path / "a:b.csv")
     assert opened(f"replay:{recording}") == [("gpu",)]
-
-
-def test_several_gpus_are_numbered(monkeypatch: pytest.MonkeyPatch) -> None:
-    install_gpus(monkeypatch, 2)
-    assert [sensor.domains for sensor in open_sensors("nvml")[0]] == [("gpu-0",), ("gpu-1",)]
 
 
 def test_what_was_asked_for_and_does_not_work_is_an_error_and_of_auto_a_reason(

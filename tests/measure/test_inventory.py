@@ -27,27 +27,18 @@ def device(monkeypatch: pytest.MonkeyPatch) -> OpenCLDevice:
     return devices()[0]
 
 
-def test_a_description_is_a_row_of_the_table(device: OpenCLDevice) -> None:
-    row = describe(device)
-    check(DEVICES, table_of(DEVICES, [row]), "described")
+def test_a_description_is_a_row_of_the_table_with_the_source_of_every_number(device: OpenCLDevice) -> None:
+    row, known = describe(device), known_row(device)
+    for each in (row, known):
+        check(DEVICES, table_of(DEVICES, [each]), "described")
+    assert known.keys() < row.keys()
     assert (row["device"], row["type"]) == (device.key, device.type)
     assert row["compute_units"] == device.compute_units
     for name in ("bandwidth_bytes_per_s", "peak_flop_per_s", "launch_overhead_s", "timer_resolution_s"):
         assert row.number(name) > 0
-
-
-def test_every_number_has_its_source(device: OpenCLDevice) -> None:
-    row = describe(device)
-    numbers = {name for name, value in row.items() if isinstance(value, int | float)}
     sources = json.loads(row.text("sources"))
-    assert numbers <= set(sources)
+    assert {name for name, value in row.items() if isinstance(value, int | float)} <= set(sources)
     assert sources["peak_flop_per_s"].startswith("measured")
-
-
-def test_what_is_known_without_measuring_is_a_row_too(device: OpenCLDevice) -> None:
-    row = known_row(device)
-    check(DEVICES, table_of(DEVICES, [row]), "known")
-    assert row.keys() < describe(device).keys()
 
 
 def test_a_device_that_fails_is_a_fault(device: OpenCLDevice, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -96,23 +96,6 @@ def test_counters_that_somebody_closed_are_said_once_and_absent(
     ]
 
 
-def test_a_meter_that_fails_is_said_once_and_not_asked_again(caplog: pytest.LogCaptureFixture) -> None:
-    good, bad = SteadyMeter(1.0), SteadyMeter(2.0, 3.0)
-    bad.domains = ("gpu-0", "gpu-1")
-    metering = Metering([bad, good])
-    first = metering.read()
-    bad.fails = True
-    with caplog.at_level(logging.WARNING, "crosscast"):
-        for _ in range(3):
-            found = metering.read()
-    assert [found[0] is None, first[0] is None] == [True, False]
-    assert metering.by_domain(found).keys() == {"package-0"}
-    assert (bad.reads, good.reads) == (2, 4)
-    assert [record.getMessage() for record in caplog.records] == [
-        "regions have no energy of gpu-0, gpu-1 from now on: steady: the sensor was unplugged"
-    ]
-
-
 def test_meters_of_a_name_are_opened_once(tmp_path: Path) -> None:
     path = tmp_path / "energy.csv"
     path.write_text("domain,time_s,energy_j\ngpu,0,0\ngpu,100,100\n")

@@ -17,14 +17,13 @@ import pytest
 
 from crosscast.errors import (
     CompileError,
-    CrosscastError,
     DeviceFault,
     EnvironmentFault,
     InputError,
     LaunchError,
     UnsupportedError,
 )
-from crosscast.kernel import Argument, Image, Local, Program
+from crosscast.kernel import Image, Local, Program
 from crosscast.measure import opencl as module
 from crosscast.measure.opencl import OpenCLDevice, OpenCLQueue, devices, find, opencl_faults, selected
 from crosscast.suite.application import Array
@@ -180,10 +179,6 @@ def test_bus_ids_are_those_of_the_system() -> None:
     assert OpenCLDevice("amd:0", "gpu", "gpu", handle()).pci_bus_id is None
 
 
-def test_names_are_the_same_whatever_the_spaces() -> None:
-    assert module._slug("  Xeon(R)   E5-2697 v2 @ 2.70GHz") == "xeon-e5-2697-v2-2.70ghz"
-
-
 @pytest.mark.parametrize(
     ("code", "kind", "reason"),
     [
@@ -201,11 +196,6 @@ def test_an_error_becomes_a_sentence_with_device_and_work(code: int, kind: type,
     assert str(caught.value).startswith("lud on pocl:0: ")
     assert reason in str(caught.value)
     assert "\n" not in str(caught.value)
-
-
-def test_other_errors_pass() -> None:
-    with pytest.raises(ZeroDivisionError), opencl_faults("pocl:0", "lud"):
-        raise ZeroDivisionError
 
 
 SOURCE = b"""
@@ -302,30 +292,6 @@ def test_a_kernel_that_is_not_there_is_refused_with_those_there_are(device: Open
         queue_of(device).launch("minus", (1,), (1,))
 
 
-def test_sizes_that_do_not_fit_are_refused(device: OpenCLDevice) -> None:
-    ints = np.zeros(64, np.int32)
-    with pytest.raises(LaunchError, match="does not fit"), opencl_faults(device.id, "add"):
-        queue_of(device, ints).launch("add", (64,), (1 << 20,), ints, np.int32(1))
-
-
-@pytest.mark.parametrize(
-    ("argument", "kind", "message"),
-    [
-        (Image(np.zeros((4, 4, 4), np.float32)), UnsupportedError, "images and samplers are not measured"),
-        (np.zeros(64, np.int32), LaunchError, "expected one of the application's arrays"),
-    ],
-)
-def test_arguments_that_cannot_be_passed_are_refused(
-    device: OpenCLDevice, argument: Argument, kind: type[CrosscastError], message: str
-) -> None:
-    queue = queue_of(device)
-    with pytest.raises(kind, match=message):
-        queue.launch("add", (64,), (16,), argument, np.int32(1))
-    for copy in (queue.write, queue.read):
-        with pytest.raises(LaunchError, match="expected one of the application's arrays"):
-            copy(np.zeros(4, np.int32))
-
-
 @pytest.mark.parametrize(
     ("rest", "message"),
     [
@@ -333,6 +299,7 @@ def test_arguments_that_cannot_be_passed_are_refused(
         ((1,), "^add: argument 1: expected a NumPy scalar, found int$"),
         (([1],), "^add: argument 1: expected a NumPy scalar, found list$"),
         ((np.zeros(1, np.int32),), r"^add: argument 1: expected one of the application's arrays"),
+        ((Image(np.zeros((4, 4, 4), np.float32)),), "images and samplers are not measured"),
         ((), "^add: argument 1: expected 2 arguments, found 1$"),
         ((np.int32(1), np.int32(2)), "^add: argument 2: expected 2 arguments, found 3$"),
     ],
@@ -341,8 +308,12 @@ def test_a_wrong_argument_is_named_by_kernel_and_number(
     device: OpenCLDevice, rest: tuple[Any, ...], message: str
 ) -> None:
     ints = np.zeros(64, np.int32)
-    with pytest.raises(LaunchError, match=message):
-        queue_of(device, ints).launch("add", (64,), (16,), ints, *rest)
+    queue = queue_of(device, ints)
+    with pytest.raises(UnsupportedError if "images" in message else LaunchError, match=message):
+        queue.launch("add", (64,), (16,), ints, *rest)
+    for copy in (queue.write, queue.read):
+        with pytest.raises(LaunchError, match="expected one of the application's arrays"):
+            copy(np.zeros(4, np.int32))
 
 
 def test_other_forms_of_programs_are_refused(device: OpenCLDevice) -> None:

@@ -328,7 +328,6 @@ def test_only_the_last_runs_and_keys_are_kept_if_so_asked() -> None:
 
 
 NODE = Configuration("node", {"cpu_cap_w": 65, "governor": "fast"})
-CARD = Configuration("card", {"core_clock_hz": 1e9})
 
 
 def test_a_sample_has_a_column_for_everything_known() -> None:

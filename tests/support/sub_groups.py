@@ -117,25 +117,6 @@ def walks(trace: Trace) -> dict[str, float]:
     return {"moved_bytes": moved, "mean_walk_log2": logarithms / moved if moved else 0.0}
 
 
-def stack_distances(lines: Iterable[Hashable]) -> Iterator[int | None]:
-    """How many other lines were used since each line's last use; ``None`` for the first use of a line."""
-    stack: list[Hashable] = []  # the last one used stands at the end
-    for line in lines:
-        if line in stack:
-            position = stack.index(line)
-            yield len(stack) - 1 - position
-            del stack[position]
-        else:
-            yield None
-        stack.append(line)
-
-
-def lru_misses(lines: Iterable[int], line_bytes: int, cache_bytes: int) -> int:
-    """Misses of a fully associative cache that drops the line whose last use is the longest ago."""
-    kept = cache_bytes // line_bytes
-    return sum(distance is None or distance >= kept for distance in stack_distances(lines))
-
-
 class LineUse(NamedTuple):
     """An access to a line."""
 

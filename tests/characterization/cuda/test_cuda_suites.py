@@ -59,24 +59,6 @@ def gemm(rng: np.random.Generator) -> Any:
 
 
 @case(
-    "atax",
-    """
-    #define DATA_TYPE double
-    extern "C" __global__ void atax(DATA_TYPE *A, DATA_TYPE *x, DATA_TYPE *tmp, int m, int n) {
-      int i = blockIdx.x * blockDim.x + threadIdx.x;
-      if (i < m) {
-        tmp[i] = 0;
-        for (int j = 0; j < n; j++) tmp[i] += A[i * n + j] * x[j];
-      }
-    }
-    """,
-)
-def atax(rng: np.random.Generator) -> Any:
-    a, x = rng.random((100, 70)), rng.random(70)
-    return 4, 32, [a, x, np.zeros(100), np.int32(100), np.int32(70)], {2: a @ x}
-
-
-@case(
     "convolution",
     """
     __constant__ float filter[9] = {0.2f, -0.3f, 0.4f, 0.5f, 0.6f, 0.7f, -0.8f, -0.9f, 0.1f};
@@ -101,36 +83,6 @@ def convolution(rng: np.random.Generator) -> Any:
 
 
 # -- Rodinia: shared tiles with halos, flags, structures
-
-
-@case(
-    "hotspot",
-    """
-    #define BLOCK_SIZE 16
-    #define IN_RANGE(x, min, max) ((x) >= (min) && (x) <= (max))
-    __global__ void hotspot(const float *power, const float *temp, float *out, int n, float cap, float step) {
-      __shared__ float t[BLOCK_SIZE + 2][BLOCK_SIZE + 2];
-      int tx = threadIdx.x + 1, ty = threadIdx.y + 1;
-      int x = blockIdx.x * BLOCK_SIZE + threadIdx.x, y = blockIdx.y * BLOCK_SIZE + threadIdx.y;
-      int north = max(y - 1, 0), south = min(y + 1, n - 1), west = max(x - 1, 0), east = min(x + 1, n - 1);
-      t[ty][tx] = temp[y * n + x];
-      if (ty == 1) t[0][tx] = temp[north * n + x];
-      if (ty == BLOCK_SIZE) t[BLOCK_SIZE + 1][tx] = temp[south * n + x];
-      if (tx == 1) t[ty][0] = temp[y * n + west];
-      if (tx == BLOCK_SIZE) t[ty][BLOCK_SIZE + 1] = temp[y * n + east];
-      __syncthreads();
-      if (IN_RANGE(x, 0, n - 1) && IN_RANGE(y, 0, n - 1))
-        out[y * n + x] = t[ty][tx] + step / cap * (power[y * n + x] + t[ty - 1][tx] + t[ty + 1][tx]
-          + t[ty][tx - 1] + t[ty][tx + 1] - 4.0f * t[ty][tx]);
-    }
-    """,
-)
-def hotspot(rng: np.random.Generator) -> Any:
-    power, temp = single(rng, 32, 32), single(rng, 32, 32)
-    p = np.pad(temp, 1, mode="edge")
-    around = p[:-2, 1:-1] + p[2:, 1:-1] + p[1:-1, :-2] + p[1:-1, 2:] - 4 * temp
-    args = [power, temp, np.zeros_like(temp), np.int32(32), np.float32(2), np.float32(0.1)]
-    return (2, 2), (16, 16), args, {2: temp + 0.05 * (power + around)}
 
 
 @case(
@@ -200,33 +152,6 @@ def pathfinder(rng: np.random.Generator) -> Any:
     return 1, 128, [wall, start, np.zeros(128, np.int32), np.int32(128), np.int32(9)], {2: best}
 
 
-@case(
-    "nearest",
-    """
-    #include <float.h>
-    __device__ __host__ inline float square(float x) { return x * x; }
-    __global__ void nearest(const float2 *points, const float2 *centres, int *member, int *sizes,
-                            int n, int k) {
-      int i = blockIdx.x * blockDim.x + threadIdx.x;
-      if (i >= n) return;
-      float best = FLT_MAX;
-      int index = -1;
-      for (int c = 0; c < k; c++) {
-        float distance = square(points[i].x - centres[c].x) + square(points[i].y - centres[c].y);
-        if (distance < best) best = distance, index = c;
-      }
-      member[i] = index;
-      atomicAdd(&sizes[index], 1);
-    }
-    """,
-)
-def nearest(rng: np.random.Generator) -> Any:
-    points, centres = single(rng, 300, 2), single(rng, 5, 2)
-    member = ((points[:, None] - centres) ** 2).sum(2).argmin(1).astype(np.int32)
-    args = [points, centres, np.zeros(300, np.int32), np.zeros(5, np.int32), np.int32(300), np.int32(5)]
-    return 3, 128, args, {2: member, 3: np.bincount(member, minlength=5)}
-
-
 # -- SHOC: templates on block sizes, warps, vector types
 
 
@@ -262,97 +187,7 @@ def reduction(rng: np.random.Generator) -> Any:
     return 2, 128, args, {1: padded.sum((0, 2))}
 
 
-@case(
-    "scan",
-    """
-    __global__ void scan(int *data, int n) {
-      __shared__ int sums[32];
-      int i = threadIdx.x, lane = i & 31, warp = i >> 5;
-      int x = i < n ? data[i] : 0;
-      for (int d = 1; d < 32; d <<= 1) {
-        int y = __shfl_up_sync(0xffffffff, x, d);
-        if (lane >= d) x += y;
-      }
-      if (lane == 31) sums[warp] = x;
-      __syncthreads();
-      if (warp == 0) {
-        int s = lane < blockDim.x / 32 ? sums[lane] : 0;
-        for (int d = 1; d < 32; d <<= 1) {
-          int y = __shfl_up_sync(0xffffffff, s, d);
-          if (lane >= d) s += y;
-        }
-        sums[lane] = s;
-      }
-      __syncthreads();
-      if (warp) x += sums[warp - 1];
-      if (i < n) data[i] = x;
-    }
-    """,
-)
-def scan(rng: np.random.Generator) -> Any:
-    values = rng.integers(0, 9, 250).astype(np.int32)
-    return 1, 256, [values, np.int32(250)], {0: np.cumsum(values)}
-
-
-@case(
-    "spmv",
-    """
-    __global__ void spmv(const float *__restrict__ values, const int *__restrict__ columns,
-                         const int *__restrict__ starts, const float *__restrict__ x, int rows, float *y) {
-      const int lane = threadIdx.x & (warpSize - 1);
-      const int row = blockIdx.x * (blockDim.x / warpSize) + threadIdx.x / warpSize;
-      if (row >= rows) return;
-      float sum = 0;
-      for (int j = starts[row] + lane; j < starts[row + 1]; j += warpSize) sum += values[j] * x[columns[j]];
-      for (int d = 16; d; d >>= 1) sum += __shfl_xor_sync(0xffffffffu, sum, d);
-      if (lane == 0) y[row] = sum;
-    }
-    """,
-)
-def spmv(rng: np.random.Generator) -> Any:
-    dense = np.where(rng.random((30, 80)) < 0.4, single(rng, 30, 80), 0).astype(np.float32)
-    rows, columns = np.nonzero(dense)
-    starts = np.searchsorted(rows, np.arange(31)).astype(np.int32)
-    x = single(rng, 80)
-    args = [dense[rows, columns], columns.astype(np.int32), starts, x, np.int32(30), np.zeros(30, np.float32)]
-    return 8, 128, args, {5: dense @ x}
-
-
-@case(
-    "forces",
-    """
-    __global__ void forces(const float4 *__restrict__ positions, float4 *out,
-                           const int *__restrict__ neighbours, int count, float cut, int n) {
-      int i = blockIdx.x * blockDim.x + threadIdx.x;
-      float4 own = positions[i], f = {0.0f, 0.0f, 0.0f, 0.0f};
-      for (int j = 0; j < count; j++) {
-        float4 other = positions[neighbours[j * n + i]];
-        float3 d = make_float3(own.x - other.x, own.y - other.y, own.z - other.z);
-        float r2 = d.x * d.x + d.y * d.y + d.z * d.z;
-        if (r2 < cut && r2 > 0) {
-          float inverse = __fdividef(1.0f, r2), r6 = inverse * inverse * inverse;
-          float force = inverse * r6 * (r6 - 0.5f);
-          f.x += d.x * force, f.y += d.y * force, f.z += d.z * force;
-        }
-      }
-      out[i] = f;
-    }
-    """,
-)
-def forces(rng: np.random.Generator) -> Any:
-    positions = single(rng, 128, 4) * 4
-    neighbours = rng.integers(0, 128, (20, 128)).astype(np.int32)
-    d = (positions - positions[neighbours])[..., :3].astype(float)
-    r2 = (d**2).sum(2)
-    inverse = np.where((r2 < 4) & (r2 > 0), 1 / np.where(r2 > 0, r2, 1), 0)
-    force = inverse * inverse**3 * (inverse**3 - 0.5)
-    wanted = np.zeros((128, 4))
-    wanted[:, :3] = (d * force[..., None]).sum(0)
-    args = [positions, np.zeros((128, 4), np.float32), neighbours, np.int32(20), np.float32(4), np.int32(128)]
-    return 2, 64, args, {1: wanted}
-
-
-@pytest.mark.parametrize(("name", "form"), one_in(5, product(CASES, ["cuda", "hip"])))
+@pytest.mark.parametrize(("name", "form"), one_in(2, product(CASES, ["cuda", "hip"])))
 def test_the_outputs_of_a_kernel_are_right(name: str, form: Any) -> None:
     kernel, source, shared, make = CASES[name]
     grid, block, args, wanted = make(np.random.default_rng(3))

@@ -3,6 +3,7 @@
 The table is printed by ``python tests/characterization/cuda/test_support_table.py``.
 """
 
+import re
 from itertools import product
 from pathlib import Path
 from typing import Any, Literal
@@ -93,13 +94,13 @@ def test_what_the_table_says_is_supported_runs(name: str, form: Literal["cuda", 
     run(SUPPORTED[name], form)
 
 
-@pytest.mark.parametrize(("name", "form"), one_in(3, product(REFUSED, FORMS)))
+@pytest.mark.parametrize(("name", "form"), one_in(2, product(REFUSED, FORMS)))
 def test_what_the_table_says_is_refused_is_refused(name: str, form: Literal["cuda", "hip"]) -> None:
     body, reason = REFUSED[name]
     with pytest.raises(CrosscastError) as caught:
         run(body, form)
     assert reason in str(caught.value)
-    assert "line 1" in str(caught.value)
+    assert re.search("line 1[124]", str(caught.value))
 
 
 def table() -> str:

@@ -104,14 +104,13 @@ def rewritten(change: Callable[[dict[str, Any]], object]) -> str:
 
 
 @given(profiles)
-def test_profiles_come_back_as_they_were(found: list[Profile]) -> None:
+def test_profiles_come_back_from_two_lines_of_printable_ascii_without_an_asterisk(
+    found: list[Profile],
+) -> None:
     payload = Payload(tuple(found), "cd", 2)
-    assert decode(encode(payload), "x") == payload
-
-
-@given(profiles)
-def test_the_text_is_two_lines_of_printable_ascii_without_an_asterisk(found: list[Profile]) -> None:
-    lines = encode(Payload(tuple(found), "")).split("\n")
+    text = encode(payload)
+    assert decode(text, "x") == payload
+    lines = text.split("\n")
     assert len(lines) == 2
     assert all(" " <= character <= "~" and character != "*" for line in lines for character in line)
 
@@ -346,27 +345,19 @@ kernel void k(global const int *in, global int *out)
 """
 
 
-@given(sources, profiles)
-def test_taking_out_gives_the_original_bytes(source: bytes, found: list[Profile]) -> None:
+@given(sources, profiles, profiles)
+def test_what_is_embedded_is_taken_out_or_replaced_and_the_source_stays(
+    source: bytes, first: list[Profile], second: list[Profile]
+) -> None:
     assume(not holds(source))
-    embedded = embed(source, found, "x")
+    embedded = embed(source, first, "x")
+    assert embedded.startswith(source)
     assert holds(embedded)
     bare, payload = take_out(embedded, "x")
     assert bare == source
     assert payload is not None
-    assert payload.profiles == tuple(found)
-
-
-@given(sources, profiles, profiles)
-def test_embedding_again_replaces(source: bytes, first: list[Profile], second: list[Profile]) -> None:
-    assume(not holds(source))
-    assert embed(embed(source, first, "x"), second, "x") == embed(source, second, "x")
-
-
-@given(sources, profiles)
-def test_all_that_was_there_stays_in_front(source: bytes, found: list[Profile]) -> None:
-    assume(not holds(source))
-    assert embed(source, found, "x").startswith(source)
+    assert payload.profiles == tuple(first)
+    assert embed(embedded, second, "x") == embed(source, second, "x")
 
 
 def test_a_source_without_profiles_stays_as_it_is() -> None:

@@ -135,20 +135,18 @@ def opcodes(content: bytes) -> list[int]:
     return [words[0] & 0xFFFF for words in instructions(content)]
 
 
-@given(modules, profiles)
-def test_taking_out_gives_the_original_bytes(content: bytes, found: list[Profile]) -> None:
-    embedded = embed(content, found, "x")
+@given(modules, profiles, profiles)
+def test_what_is_embedded_is_taken_out_or_replaced(
+    content: bytes, first: list[Profile], second: list[Profile]
+) -> None:
+    embedded = embed(content, first, "x")
     assert not holds(content, "x")
     assert holds(embedded, "x")
     bare, payload = take_out(embedded, "x")
     assert bare == content
     assert payload is not None
-    assert payload.profiles == tuple(found)
-
-
-@given(modules, profiles, profiles)
-def test_embedding_again_replaces(content: bytes, first: list[Profile], second: list[Profile]) -> None:
-    assert embed(embed(content, first, "x"), second, "x") == embed(content, second, "x")
+    assert payload.profiles == tuple(first)
+    assert embed(embedded, second, "x") == embed(content, second, "x")
 
 
 @given(modules, st.data())

@@ -36,7 +36,7 @@ def main(handle: Handler) -> None:
     A job is some descriptors, the first for errors. The child exits with the result of `handle` for the
     others.
     """
-    parent = socket.socket(fileno=0)
+    parent, worker = socket.socket(fileno=0), os.getpid()
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     gc.disable()  # it would write to memory pages that children share
     while head := parent.recv(8, socket.MSG_WAITALL):
@@ -48,7 +48,7 @@ def main(handle: Handler) -> None:
         child = os.fork()
         if not child:
             parent.close()
-            os._exit(_child(handle, *descriptors))
+            os._exit(_child(handle, worker, *descriptors))
         os.close(end)
         for fd in descriptors:
             os.close(fd)
@@ -65,9 +65,11 @@ def _wait(parent: socket.socket, alive: int, child: int) -> int:
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
-def _child(handle: Handler, errors: int, *descriptors: int) -> int:
-    """Do a job in the child."""
+def _child(handle: Handler, worker: int, errors: int, *descriptors: int) -> int:
+    """Do a job in the child of the process `worker`."""
     libc.prctl(_PR_SET_PDEATHSIG, 9, 0, 0, 0)
+    if os.getppid() != worker:  # It was killed before, and nobody would end this process.
+        return _FAILED
     os.dup2(errors, 2)
     try:
         return handle(descriptors)
