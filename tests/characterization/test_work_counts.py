@@ -32,8 +32,8 @@ _CASES = {
 @pytest.mark.parametrize(("body", "type_", "each"), [(body, *case) for body, case in _CASES.items()])
 def test_operations_and_bytes_of_a_work_item(body: str, type_: str, each: dict[str, int]) -> None:
     source = f"kernel void k(global {type_} *a, constant float *c) {{ size_t i = get_global_id(0); {body} }}"
-    elements = {"float": np.float32, "float4": (np.float32, 4), "double": np.float64, "int": np.int32}
-    args = [np.ones(ITEMS, elements[type_]), np.ones(4, np.float32)]
+    dtype = {"double": np.float64, "int": np.int32}.get(type_, np.float32)
+    args = [np.ones((ITEMS, 4) if type_ == "float4" else ITEMS, dtype), np.ones(4, np.float32)]
     kernel = crosscast.Kernel.from_source(source, "k")
     found = crosscast.characterize(kernel, global_size=ITEMS, local_size=16, args=args)
     counted = dict(found.launch["work"])

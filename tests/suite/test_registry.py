@@ -104,13 +104,6 @@ def test_a_relative_path_is_one_from_the_working_directory(
         assert application("own").folder() == path
 
 
-def test_folders_of_one_name_are_applications_apart(folder: Maker) -> None:
-    first = application(str(folder(name="one/own")))
-    second = application(str(folder(name="two/own", driver=DRIVER.replace("FIT", "2"))))
-    assert first.folder().parent.name == "one"
-    assert second.folder().parent.name == "two"
-
-
 def test_all_is_the_whole_suite_and_may_stand_beside_a_folder() -> None:
     assert tuple(selected(["all"])) == names()
     assert tuple(selected(["all", str(HEAT)])) == (*names(), str(HEAT))

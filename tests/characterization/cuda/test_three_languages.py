@@ -13,12 +13,6 @@ from support.examples import one_in
 
 # Written once: in CUDA the words of OpenCL C are macros, and the reverse for ids and barriers.
 PAIRS = {
-    "vector sum": (
-        """__global__ void k(const float *a, const float *b, float *c, int n) {
-             int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) c[i] = a[i] + b[i]; }""",
-        """kernel void k(global const float *a, global const float *b, global float *c, int n) {
-             int i = get_global_id(0); if (i < n) c[i] = a[i] + b[i]; }""",
-    ),
     "matrix product": (
         """__global__ void k(const float *a, const float *b, float *c, int n) {
              __shared__ float s[8][8], t[8][8];

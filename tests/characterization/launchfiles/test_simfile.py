@@ -73,30 +73,33 @@ def test_options_and_standard_come_from_outside(read: Reader) -> None:
 
 
 UINTS = Parameter("x", "uint*", "global", 8)
-FLOATS = np.float32
+
+
+def floats(*values: float) -> Any:
+    return np.array(values, np.float32)
 
 
 @pytest.mark.parametrize(
     ("text", "parameter", "expected"),
     [
-        ("<size=16>\n1 2 # two\n\n 3.5\n-4e1\n", A, FLOATS([1, 2, 3.5, -40])),
+        ("<size=16>\n1 2 # two\n\n 3.5\n-4e1\n", A, floats(1, 2, 3.5, -40)),
         ("<size=4> 42", N, np.int32(42)),
         ("<size=4>\n7 8 9\n", N, np.int32(7)),  # the rest of the last line is left unread
         ("<size=4>\n7\n\n# the end\n", N, np.int32(7)),
-        ("<size=16 fill=2.5>\n", A, FLOATS([2.5] * 4)),
-        ("<range=0:1:3 size=16>\n", A, FLOATS([0, 1, 2, 3])),
-        ("<size=16 range=3:-1:0>\n", A, FLOATS([3, 2, 1, 0])),
-        ("<size=40 range=0:0.25:2.25>\n", A, FLOATS([0.25 * i for i in range(10)])),
-        ("<size=16 noinit>\n", A, FLOATS([0] * 4)),
-        ("<   size=16   fill=-1   >\n", A, FLOATS([-1] * 4)),
-        ("<size=4 hex>\n0x01 0a FF 10\n", BYTES, np.uint8([1, 10, 255, 16])),
-        ("<size=2 fill=1F hex>\n", BYTES, np.uint8([31, 31])),
-        ("<size=2 hex range=f:1:10>\n", BYTES, np.uint8([15, 16])),
-        ("<size=8>\n-1 -2\n", UINTS, np.uint32([4294967295, 4294967294])),
+        ("<size=16 fill=2.5>\n", A, floats(2.5, 2.5, 2.5, 2.5)),
+        ("<range=0:1:3 size=16>\n", A, floats(0, 1, 2, 3)),
+        ("<size=16 range=3:-1:0>\n", A, floats(3, 2, 1, 0)),
+        ("<size=40 range=0:0.25:2.25>\n", A, floats(*(0.25 * i for i in range(10)))),
+        ("<size=16 noinit>\n", A, floats(0, 0, 0, 0)),
+        ("<   size=16   fill=-1   >\n", A, floats(-1, -1, -1, -1)),
+        ("<size=4 hex>\n0x01 0a FF 10\n", BYTES, np.array([1, 10, 255, 16], np.uint8)),
+        ("<size=2 fill=1F hex>\n", BYTES, np.array([31, 31], np.uint8)),
+        ("<size=2 hex range=f:1:10>\n", BYTES, np.array([15, 16], np.uint8)),
+        ("<size=8>\n-1 -2\n", UINTS, np.array([4294967295, 4294967294], np.uint32)),
         ("<size=4 uchar>\n1 2 3 4\n", N, np.int32(0x04030201)),
-        ("<size=4 uchar>\n0 0 128 63\n", A, FLOATS([1.0])),
+        ("<size=4 uchar>\n0 0 128 63\n", A, floats(1.0)),
         ("<size=5 uchar fill=7>\n", A, np.full(5, 7, np.uint8).view([("byte", "u1")])),
-        ("<size=12 float>\n42\n3\n18\n", STRUCT, FLOATS([42, 3, 18]).tobytes()),
+        ("<size=12 float>\n42\n3\n18\n", STRUCT, floats(42, 3, 18).tobytes()),
         ("<size=16>\n", LOCAL, Local(16)),
         ("<null>\n", A, None),
     ],
