@@ -1,10 +1,11 @@
-"""Counts by sub-groups: the engine's against a plain reference, which is held to another simulator's."""
+"""Accesses, and counts by sub-groups: the engine's against an interpreter's and another simulator's."""
 
 from __future__ import annotations
 
 import functools
 from collections import Counter
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +22,11 @@ from crosscast.profile import Profile
 from support import random_kernels
 from support.examples import examples, one_in
 from support.interpreter.machine import Access, Kind, Trace, interpret
-from support.launching import launch, zeros
+from support.launching import LEVELS, launch, zeros
 from support.oracle import CASES as ORACLE_CASES
 from support.oracle import needs_oracle, oracle_hardware, oracle_launch
-from support.sub_group_kernels import CASES
+from support.reference import memory_metrics, same_metrics
+from support.sub_group_kernels import CASES, LANGUAGE
 from support.sub_groups import (
     access_patterns,
     line_uses,
@@ -39,6 +41,8 @@ _WIDTHS = (32, 64)
 # Every fourth of them also as quite different IR.
 _COMPILED = [(name, "-Oz") for name in CASES]
 _COMPILED += [(name, ("-O0", "-O3")[number % 2]) for number, name in enumerate([*CASES][::4])]
+_CASES = CASES | LANGUAGE
+_TRIED = [*one_in(5, _COMPILED), *one_in(3, product(LANGUAGE, LEVELS))]
 
 
 @dataclass(frozen=True)
@@ -48,7 +52,7 @@ class _Both:
     profile: Profile
     outputs: list[npt.NDArray[Any]]
     expected_outputs: list[npt.NDArray[Any]]
-    trace_totals: dict[str, int]
+    metrics: dict[str, float | None]
     expected: dict[str, dict[str, int]]
     walks: dict[str, float]
 
@@ -56,37 +60,51 @@ class _Both:
 def _both(launch: Launch, same: Launch) -> _Both:
     profile = run.characterize_launch(launch, options=run.Options(threads=1))
     trace = interpret(same)
-    kinds = Counter(access.kind for access in trace.accesses)
-    totals = {
-        "total_instruction_count": sum(map(sum, trace.executions.values())),
-        "total_reads": kinds["read"] + kinds["atomic"],
-        "total_writes": kinds["write"] + kinds["atomic"],
-    }
     outputs, expected = (
         [argument for argument in each.args if isinstance(argument, np.ndarray)] for each in (launch, same)
     )
     counts = {str(width): sub_group_counts(trace, width) for width in _WIDTHS}
-    return _Both(profile, outputs, expected, totals, counts, walks(trace))
+    return _Both(profile, outputs, expected, _metrics(trace), counts, walks(trace))
 
 
 @functools.cache
 def _case(name: str, level: str) -> _Both:
-    return _both(CASES[name].launch(level), CASES[name].launch(level))
+    return _both(_CASES[name].launch(level), _CASES[name].launch(level))
+
+
+def _metrics(trace: Trace) -> dict[str, float | None]:
+    """What the trace says of metrics."""
+    reads, writes = (
+        [(access.memory, access.offset) for access in trace.accesses if access.kind != other]
+        for other in ("write", "read")
+    )
+    counts = [sum(each) for each in zip(*trace.executions.values(), strict=True)]
+    plain = [
+        access.space for access in trace.accesses if trace.sites[access.site].opcode in ("load", "store")
+    ]
+    barriers = [n for site, n in zip(trace.sites, counts, strict=True) if "barrier" in site.callee]
+    return {
+        **memory_metrics(reads, writes),
+        "total_instruction_count": sum(counts),
+        "total_barriers_hit": sum(barriers),
+        "work_items": len(trace.executions),
+        "work_groups": len({group for group, _ in trace.executions}),
+        **{f"{space}_accesses": plain.count(space) for space in ("global", "constant", "local")},
+    }
 
 
 # -- the reference
 
 
-@pytest.mark.parametrize(("name", "level"), one_in(5, _COMPILED))
+@pytest.mark.parametrize(("name", "level"), _TRIED)
 def test_the_interpreter_does_what_the_engine_does(name: str, level: str) -> None:
     ran = _case(name, level)
-    if not CASES[name].padded:
+    if not _CASES[name].padded:
         assert all(map(np.array_equal, ran.expected_outputs, ran.outputs))
-    found = {key: ran.profile.metrics[key] for key in ran.trace_totals}
-    if CASES[name].may_fail_to_exchange:
-        # The engine counts a write only where it succeeds.
-        del found["total_writes"], ran.trace_totals["total_writes"]
-    assert found == ran.trace_totals
+    expected = ran.metrics
+    if _CASES[name].may_fail_to_exchange:  # The engine counts a write only where it succeeds.
+        expected = {key: ran.metrics[key] for key in ("total_instruction_count", "total_reads")}
+    assert same_metrics(ran.profile.metrics, expected) == {}
 
 
 def _random_launch(made: random_kernels.RandomKernel, level: str) -> Launch:
@@ -148,7 +166,7 @@ def test_the_engine_counts_what_another_simulator_counted(case: str) -> None:
         assert {key: found[key] for key in counts} == counts
 
 
-@pytest.mark.parametrize(("name", "level"), one_in(5, _COMPILED))
+@pytest.mark.parametrize(("name", "level"), _TRIED)
 def test_the_engine_counts_what_the_reference_counts(name: str, level: str) -> None:
     ran = _case(name, level)
     assert ran.profile.launch["sub_groups"] == ran.expected
@@ -159,6 +177,7 @@ def test_threads_do_not_change_the_counts(name: str) -> None:
     launch = CASES[name].launch()
     profile = run.characterize_launch(launch, options=run.Options(threads=3))
     assert profile.launch["sub_groups"] == _case(name, "-Oz").expected
+    assert profile.metrics == _case(name, "-Oz").profile.metrics
 
 
 @_few
@@ -169,6 +188,7 @@ def test_the_engine_counts_what_the_reference_counts_of_random_kernels(
     made = random_kernels.make(seed, wild=wild)
     ran = _both(_random_launch(made, level), _random_launch(made, level))
     assert all(map(np.array_equal, ran.expected_outputs, made.outputs()))
+    assert same_metrics(ran.profile.metrics, ran.metrics) == {}
     assert ran.profile.launch["sub_groups"] == ran.expected
     # What barriers separate does not count, and a copy of a structure is several accesses.
     if not wild and not ran.profile.metrics["total_barriers_hit"]:

@@ -8,7 +8,7 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-Address = tuple[str, int]
+Address = tuple[Hashable, int]
 """A memory (a buffer, a variable, local memory) and a byte offset in it, which is aligned there."""
 
 _WINDOW = 16

@@ -387,6 +387,104 @@ _REPEATED = {
         "int least = 0; " + _TREE.format("(l + s) % m"), left=40, standard="2.0"
     ),
 }
+_LANGUAGE = {
+    "widths of one buffer": typed(
+        "uchar",
+        "v[g] = g; ((global int *)v)[g + 24] = g;"
+        " *(global short *)(v + 2 * g + 480) = ((global long *)v)[g];",
+        "u1",
+        800,
+    ),
+    "cleared structures": typed("S", "S zero = {0}; v[g] = zero;", "i1", 64 * 96),
+    "private table": body("int w[8] = {1, 2, 3, 5, 8, 13, 21, 34}; w[g % 8] += 1; o[g] = w[g * 5 & 7];"),
+    "variables of the program": body(
+        "calls[g % 4] += g; o[g] = calls[g % 4] + at[g % 4];",
+        before="global int calls[4] = {1, 2}; global int *at = calls;",
+        standard="2.0",
+    ),
+    "pointers of pointers": body(
+        "local int t[64]; global const int *p[2] = {a, o}; local int *q[2] = {t, t + 32};"
+        " q[l >> 5][l & 31] = g * 10; barrier(CLK_LOCAL_MEM_FENCE); o[g] = p[g & 1][g] + t[63 - l];"
+    ),
+    "generic pointers everywhere": body(
+        "local int t[8]; int own[8]; put(t, l, a[g]); put(own, l, g * 2); work_group_barrier(1);"
+        " int *p = g & 1 ? (int *)t : g & 2 ? (int *)o : own;"
+        " int what = (to_global(p) != 0) + 2 * (to_local(p) != 0) + 4 * (to_private(&own[0]) != 0);"
+        " put(o, g, get(t, (l + 1) % 8) + get(own, l) + get(p, l) + 1000 * what);",
+        16,
+        8,
+        before="int get(int *p, int i) { return p[i]; } void put(int *p, int i, int v) { p[i] = v; }",
+        standard="2.0",
+    ),
+    **{
+        f"vectors of {width}": typed(
+            "double",
+            f"float{width} x = vload{width}(g, f) * 2.0f + convert_float{width}(vload{width}(0, v));"
+            f" x.s0 = x.s1 + 1; x = x.s10{'23456789abcdef'[: width - 2]};"
+            f" vstore{width}(convert_int{width}(x), g, o);",
+            "f8",
+            16,
+        )
+        for width in (2, 3, 4, 8, 16)
+    },
+    "halves": typed("half", "v[g] = v[g + 96] * 2.0h + (half)g + (half)((double)f[g] * g);", "f2", 192),
+    "packed structures and a union": body(
+        "u.c[g % 4] = g; o[g] = u.u; global P *p = (global P *)(o + 512); p[g].b += 1; p[g].a = g;",
+        before=_STRUCTS + "typedef union { float f; uint u; uchar c[4]; } U;",
+        parameters=", U u",
+        more=lambda: [np.float32(1.5)],
+    ),
+    "large arguments": body(
+        "o[g] = v.sf + q.s7 + c + s + u.z;",
+        parameters=", float16 v, long8 q, char c, short s, uchar3 u",
+        more=lambda: [
+            *(np.arange(16, dtype=np.float32), np.arange(8)),
+            *(np.int8(-4), np.int16(300), np.array([1, 2, 3], np.uint8)),
+        ],
+    ),
+    "constants of all kinds": body(
+        "o[g] = c[g % 4] + ss[g % 2].a + ss[g / 2 % 2].f[g % 2] * 10 + ss[g % 2].s[1] + name[g % 5]"
+        " + rows[g % 2][g % 3] + (int)(tenth * 10) + v.z + zeros[g % 9];",
+        before="typedef struct { int a; float f[2]; char s[4]; } C; constant int c[4] = {1, 2, 3, 4};"
+        ' constant C ss[2] = {{1, {2.5f, 3.5f}, "ab"}, {4, {5.5f, 6.5f}, "cd"}};'
+        ' constant char name[] = "hello"; constant float rows[2][3] = {{1, 2, 3}, {4, 5, 6}};'
+        " constant double tenth = 0.1; constant float4 v = (float4)(1, 2, 3, 4);"
+        " constant float zeros[9] = {0};",
+    ),
+    "barriers in functions": body(
+        "int x = g; for (int i = 0; i < 4; i++) { for (int j = 0; j <= i; j++) { x = rotated(t, l, x, m);"
+        " if ((i ^ j) & 1) { barrier(CLK_LOCAL_MEM_FENCE); x += 1; } }"
+        " if (i == 2) x = rotated(t, l, x * 2, m); } o[g] = x;",
+        24,
+        6,
+        before="void put(local int *t, int l, int v) { t[l] = v; barrier(CLK_LOCAL_MEM_FENCE); }"
+        " int rotated(local int *t, int l, int v, int n) { put(t, l, v); int r = t[(l + 1) % n];"
+        " barrier(CLK_LOCAL_MEM_FENCE); return n > 100 ? 0 : r; }",
+        parameters=", local int *t",
+        more=lambda: [Local(24)],
+    ),
+    "a group that returns before a barrier": body(
+        "local int s; if (get_group_id(0) == 1) return; if (l == 0) s = g; barrier(CLK_LOCAL_MEM_FENCE);"
+        " o[g] = s; if (g & 1) return; prefetch(a, 8); o[g] += 100;",
+        16,
+        4,
+    ),
+    "any dimension": body(
+        "int s = 0; for (uint d = 0; d < 5; d++) s = s * 7 + get_global_id(d) + 2 * get_local_id(d)"
+        " + 3 * get_group_id(d) + 5 * get_local_size(d) + 11 * get_enqueued_local_size(d)"
+        " + 13 * get_global_size(d) + 17 * get_num_groups(d) + 19 * get_global_offset(d);"
+        " o[get_global_linear_id()] = s + get_work_dim() + 100 * get_local_linear_id();",
+        (5, 6, 3),
+        (2, 3, 2),
+        offset=(3, 2, 1),
+        standard="2.0",
+    ),
+    "most work-items": body(
+        "o[g % m] = l; barrier(CLK_GLOBAL_MEM_FENCE); o[g % m] += o[(l + 1) % m];", 4096, 4096
+    ),
+}
 _GROUPS = (_DIVERGENT, _BARRIERS, _ADDRESSES, _TYPES, _LOCAL, _ATOMICS, _SHAPES, _OTHER, _REPEATED)
 CASES: dict[str, Case] = {name: case for group in _GROUPS for name, case in group.items()}
 """All of them, by what they are about."""
+LANGUAGE: dict[str, Case] = _LANGUAGE
+"""What OpenCL C can say, where neither divergence nor addresses are of interest."""

@@ -449,6 +449,9 @@ class _Machine:
         name, *_ = i.callee.removeprefix("llvm.").partition(".")
         if i.callee.startswith("llvm."):
             return self._intrinsic(i, operands, name)
+        if i.callee.startswith("__to_"):
+            space, pointer = i.callee.removeprefix("__to_"), self.get(operands[0])
+            return lambda w: at if self.spaces[(at := pointer(w)) >> _MEMORY] == space else 0
         declaration = parse(i.callee)
         assert declaration is not None, i.callee
         name = declaration.name
@@ -461,8 +464,10 @@ class _Machine:
             return lambda w: len(self.launch.global_size)
         if name == "get_local_linear_id":
             return lambda w: w.item
+        if name == "get_global_linear_id":
+            return _global_linear_id
         if name.startswith("get_"):
-            beyond = int(name in ("get_local_size", "get_global_size", "get_num_groups"))
+            beyond = int("size" in name or name == "get_num_groups")
             return lambda w: w.ids[name][d] if (d := gets[0](w)) < 3 else beyond
         if name.startswith("as_"):
             return self._bitcast(i, operands)
@@ -534,6 +539,14 @@ class _Machine:
         return lambda w: self.update(
             w, type_, pointer(w), lambda old: update(read(old), *(read(get(w)) for get in gets[:count]))
         )
+
+
+def _global_linear_id(w: _Item) -> int:
+    x, y, z = (
+        at - begin for at, begin in zip(w.ids["get_global_id"], w.ids["get_global_offset"], strict=True)
+    )
+    width, height, _ = w.ids["get_global_size"]
+    return (z * height + y) * width + x
 
 
 def _space(type_: str) -> int:

@@ -135,7 +135,10 @@ class Types:
         if text in ("null", "undef", "poison", "zeroinitializer", "none"):
             return type_.zero
         if text.startswith('c"'):
-            return tuple(int(code, 16) for code in re.findall(r"\\([0-9A-F]{2})", text))
+            return tuple(
+                int(code, 16) if code else ord(letter)
+                for code, letter in re.findall(r"\\([0-9A-F]{2})|(.)", text[2:-1])
+            )
         if text.startswith("splat"):
             (element,) = ir.Instruction(text[text.index("(") + 1 : -1], "constant").operands
             return (self.constant(element.value, type_.scalar, symbols),) * len(type_.parts)
