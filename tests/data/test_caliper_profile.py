@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from crosscast.data.counters.caliper import read_caliper
-from crosscast.data.counters.common import Circumstances, configured_runs
 from crosscast.errors import InputError
 from support.counter_profiles import CALI_HEAD, cali_file, cali_record, caliper_table
 from support.refusals import refusals
@@ -42,13 +41,6 @@ def test_counters_are_means_over_processes_and_the_time_that_of_the_longest(tmp_
     run = read_caliper(cali_file(tmp_path / "app.cali", *RECORDS))
     assert run.counters == {"papi.PAPI_BR_INS": (31 + 70) / 2, "papi.PAPI_TOT_INS": (405 + 900) / 2}
     assert (run.time_s, run.name, run.kernel) == (9.0, "app", None)
-
-
-def test_a_region_is_taken_with_those_within(tmp_path: Path) -> None:
-    path = cali_file(tmp_path / "app.cali", *RECORDS)
-    assert read_caliper(path, "solve").counters["papi.PAPI_BR_INS"] == (20 + 40) / 2
-    assert read_caliper(path, "main").counters["papi.PAPI_BR_INS"] == (30 + 70) / 2
-    assert read_caliper(path, "solve").kernel == "solve"
 
 
 def test_a_region_that_is_not_there_is_refused(tmp_path: Path) -> None:
@@ -87,16 +79,6 @@ def test_what_is_outside_of_all_regions_is_added_to_inclusive_values(tmp_path: P
     assert (run.time_s, run.counters) == (10.0, {"Bytes/Rep": 50})
     run = read_caliper(path, "solve")
     assert (run.time_s, run.counters) == (1.5, {"Bytes/Rep": 30})
-
-
-def test_a_table_may_call_the_time_time(tmp_path: Path) -> None:
-    columns = ["Node order", "mpi.rank", "time", "path"]
-    facts = [{"is_value": True}, {"is_value": True}, {"is_value": True, "attribute.unit": "sec"}, {}]
-    data = [[0, 0, 0.5, None], [1, 0, 1.0, 0], [2, 1, 4.0, 1]]
-    path = table_file(tmp_path, data=data, columns=columns, column_metadata=facts)
-    with pytest.raises(InputError, match="expected counters, found none"):
-        configured_runs([read_caliper(path)], Circumstances())
-    assert read_caliper(path).time_s == 4.0
 
 
 def test_an_empty_cell_is_a_missing_value(tmp_path: Path) -> None:

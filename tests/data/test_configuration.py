@@ -23,10 +23,6 @@ def test_a_configuration_goes_through_tables_and_processes() -> None:
     assert pickle.loads(pickle.dumps(one)) == one
 
 
-def test_a_device_without_settings_is_a_configuration() -> None:
-    assert str(Configuration("pocl:0", {})) == "pocl:0"
-
-
 @refusals("settings")
 def test_what_is_no_setting_is_refused(settings: str) -> None:
     with pytest.raises(InputError, match="configuration"):
@@ -45,10 +41,6 @@ def test_the_only_device_may_be_left_out() -> None:
         Configuration("cpu", {"cores": 4.0}),
         Configuration("cpu", {"cores": 2.0}),
     ]
-
-
-def test_a_device_may_have_a_colon_and_no_settings() -> None:
-    assert parse_configurations("samples", "gpu:0:", ["gpu:0", "cpu"]) == [Configuration("gpu:0", {})]
 
 
 @refusals("text sentence")

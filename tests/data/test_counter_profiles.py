@@ -159,13 +159,6 @@ def test_circumstances_that_cannot_be_are_refused(told: dict[str, object]) -> No
         Circumstances(**told)  # type: ignore[arg-type]
 
 
-def test_a_tool_for_gpus_is_believed_that_one_was_used() -> None:
-    seen = CountedRun("x", "x", {"a": 1.0}, 1.0, uses_gpu=True)
-    assert Circumstances(uses_gpu=False).settings(seen) == {"uses_gpu": 1.0}
-    assert Circumstances(uses_gpu=True).settings(CountedRun("x", "x", {}, 1.0)) == {"uses_gpu": 1.0}
-    assert Circumstances().settings(CountedRun("x", "x", {}, 1.0)) == {}
-
-
 @given(text=st.text(max_size=200))
 def test_any_text_is_a_profile_or_one_sentence(text: str, tmp_path_factory: pytest.TempPathFactory) -> None:
     path = tmp_path_factory.mktemp("any") / "p"
@@ -239,14 +232,6 @@ def test_a_metric_of_two_sections_counts_once_and_rules_are_passed_over(tmp_path
     assert run.counters == {"SM Frequency": pytest.approx(1.2e9)}
 
 
-def test_without_durations_launches_weigh_the_same_and_there_is_no_time(tmp_path: Path) -> None:
-    units = {"lts__t_sector_hit_rate.pct": "%", "smsp__inst_executed.sum": "inst"}
-    launches = [dict(zip(units, each, strict=True)) for each in (("90", "1"), ("50", "2"))]
-    run = read_ncu(ncu_wide(tmp_path / "app.csv", units, *launches))
-    assert run.counters == {"lts__t_sector_hit_rate.pct": pytest.approx(0.7), "smsp__inst_executed.sum": 3}
-    assert run.time_s is None
-
-
 def test_an_amount_that_a_launch_lacks_has_no_sum_and_must_be_a_number(tmp_path: Path) -> None:
     assert INST not in read_ncu(wide(tmp_path, FIRST, SECOND | {INST: "n/a"})).counters
     message = refusal(wide(tmp_path, FIRST, SECOND | {INST: "many"}))
@@ -276,12 +261,6 @@ def refusal_perf_profile(path: Path) -> str:
     with pytest.raises(InputError) as caught:
         read_perf(path)
     return str(caught.value)
-
-
-def test_events_are_counters_in_si_and_missing_ones_are_absent(tmp_path: Path) -> None:
-    run = read_perf(perf_file(tmp_path / "sort.json", *PERF))
-    assert run.counters == {"task-clock": 0.8, "instructions:u": 4000, "branches:u": 500}
-    assert (run.name, run.uses_gpu) == ("sort", None)
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import json
 import os
 from collections.abc import Callable, Iterator
@@ -11,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -35,11 +33,10 @@ from crosscast.data.dataset import (
     write_part,
 )
 from crosscast.data.description import describe
-from crosscast.data.files import locked
 from crosscast.data.profiles import PROFILES
 from crosscast.data.schema import DEVICES, ENERGY, ISOLATED_RUNS, MIXES, RECORDS, SESSIONS, Schema
-from crosscast.data.table import Table, notes_of, table_of
-from crosscast.errors import EnvironmentFault, InputError
+from crosscast.data.table import Table, table_of
+from crosscast.errors import InputError
 from crosscast.kernel import Program
 from crosscast.suite.application import working_set
 from crosscast.suite.registry import application, names, profiles_of
@@ -82,48 +79,6 @@ def test_a_dataset_is_shown_by_its_label_and_numbers_of_rows() -> None:
         "isolated_runs 2, mixes 2>"
     )
     assert repr(FULL) == expected
-
-
-def test_a_part_may_have_a_name_of_any_length(tmp_path: Path) -> None:
-    for device in ("a", "b"):
-        put(tmp_path, DEVICES, f"{'é' * 400} {device}", rows.device(device))
-    assert cells(read_dataset(tmp_path).devices, "device") == [("a",), ("b",)]
-    merge_parts(tmp_path)
-    assert parts(tmp_path) == ()
-
-
-def test_a_folder_may_be_a_text(tmp_path: Path) -> None:
-    folder = str(tmp_path / "mine")
-    with locked(folder):
-        write_dataset(FULL, folder)
-        write_part(folder, DEVICES, "cpu", FULL.devices)
-        assert len(parts(folder)) == 1
-        merge_parts(folder)
-    assert contents(read_dataset(f"{folder}/")) == contents(FULL)
-    mean_alone = rows.dataset(records=[rows.record(0, [1.0], invocations=9)])
-    write_dataset(mean_alone, tmp_path / "new" / "folder")
-    assert contents(read_dataset(tmp_path / "new" / "folder")) == contents(mean_alone)
-
-
-@pytest.mark.parametrize("kept", ["profiles", "records", "isolated_runs", "mixes"])
-def test_a_table_without_rows_may_be_absent(tmp_path: Path, kept: str) -> None:
-    write_dataset(FULL, tmp_path)
-    needed = {"devices.parquet", f"{kept}.parquet"}
-    for path in tmp_path.iterdir():
-        if path.name not in needed:
-            path.unlink()
-    found = contents(read_dataset(tmp_path))
-    assert found[kept] == contents(FULL)[kept]
-    assert not any(cells for name, cells in found.items() if name not in (kept, "devices"))
-
-
-def test_equal_contents_are_equal_bytes_and_notes_stay(tmp_path: Path) -> None:
-    profiles = table_of(PROFILES, FULL.profiles.to_pylist(), {"origin": "made", "about": "sums"})
-    backward = profiles.take(list(reversed(range(profiles.num_rows))))
-    for name, table in (("a", profiles), ("b", backward)):
-        write_dataset(Dataset("made up", profiles=table), tmp_path / name)
-    assert file_bytes(tmp_path / "a") == file_bytes(tmp_path / "b")
-    assert notes_of(read_dataset(tmp_path / "a").profiles) == {"origin": "made", "about": "sums"}
 
 
 @pytest.mark.parametrize(
@@ -248,27 +203,6 @@ def test_a_mix_that_is_measured_again_replaces_all_rows_of_the_one_before(tmp_pa
         merge_parts(tmp_path)
 
 
-@pytest.mark.parametrize("schema", SPARE, ids=lambda schema: schema.table)
-def test_a_spare_table_has_a_file_only_if_it_has_rows_or_had_some(tmp_path: Path, schema: Schema) -> None:
-    path = tmp_path / f"{schema.table}.parquet"
-    without = rows.dataset(records=[rows.record()])
-    write_dataset(without, tmp_path)
-    assert not path.exists()
-    write_dataset(FULL, tmp_path)
-    assert path.exists()
-    # Else the rows of the dataset before would still be there.
-    write_dataset(without, tmp_path)
-    assert contents(read_dataset(tmp_path)) == contents(without)
-
-
-def test_a_session_that_failed_leaves_no_older_records(tmp_path: Path) -> None:
-    write_dataset(FULL, tmp_path)
-    put(tmp_path, SESSIONS, "again", rows.session(failure="wrong result"))
-    found = read_dataset(tmp_path)
-    assert found.records.num_rows == 0
-    assert found.profiles.num_rows == 3
-
-
 def test_a_part_may_have_any_name_but_that_of_a_hidden_file(tmp_path: Path) -> None:
     name = "sums/tiny, gpu:0 100 % ü.x"
     put(tmp_path, DEVICES, name, rows.device())
@@ -304,26 +238,6 @@ def test_an_unfinished_build_is_not_overwritten(tmp_path: Path) -> None:
     put(tmp_path, PROFILES, "piece", rows.profile())
     with pytest.raises(InputError, match=r"expected no unfinished build, found .*piece\.parquet"):
         write_dataset(FULL, tmp_path)
-
-
-@pytest.mark.parametrize("table", one_in(3, [schema.table for schema in TABLES]))
-def test_a_full_disk_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, table: str) -> None:
-    write_dataset(FULL, tmp_path)
-    put(tmp_path, PROFILES, "piece", rows.profile(opcode=3))
-    before = file_bytes(tmp_path)
-    write = pq.write_table
-
-    def fail(content: Any, path: Path, **options: Any) -> None:
-        write(content, path, **options)
-        if table in path.name or "other" in path.name:
-            raise OSError(errno.ENOSPC, "No space left on device")
-
-    monkeypatch.setattr(pq, "write_table", fail)
-    with pytest.raises(EnvironmentFault, match=rf"{table}\.parquet: cannot write the table \(No space left"):
-        merge_parts(tmp_path)
-    with pytest.raises(EnvironmentFault, match=r"other\.parquet: cannot write the table \(No space left"):
-        put(tmp_path, PROFILES, "other", rows.profile())
-    assert file_bytes(tmp_path) == before
 
 
 # ---- laws -----------------------------------------------------------------------------------------------
@@ -477,24 +391,6 @@ def test_a_write_that_is_killed_leaves_no_mixture(fresh: Callable[[], Path], eve
             break
     assert finished
     assert outcomes == {"old", "refused", "new"}
-
-
-def test_a_table_that_cannot_take_its_place_leaves_no_mixture(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    write_dataset(built({("tiny", 0): 2}), tmp_path)
-    replace = Path.replace
-
-    def fail(path: Path, target: Path) -> Path:
-        if target.name == "profiles.parquet":
-            raise OSError(errno.EBUSY, "Device or resource busy")
-        return replace(path, target)
-
-    monkeypatch.setattr(Path, "replace", fail)
-    with pytest.raises(InputError, match=r"profiles\.parquet: cannot write the table \(Device or resource"):
-        write_dataset(built({("small", 1): 3}), tmp_path)
-    with pytest.raises(InputError, match="import again"):
-        read_dataset(tmp_path)
 
 
 def test_a_build_may_follow_a_write_that_was_killed_before_its_first_table(tmp_path: Path) -> None:

@@ -6,13 +6,8 @@ import json
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from crosscast.data.dataset import Dataset
 from crosscast.data.description import DeviceConfigurations, RecordWarning, describe, warnings_of
-from crosscast.data.profiles import PROFILES
-from crosscast.data.table import table_of
 from support import tables as rows
 
 
@@ -66,57 +61,6 @@ def test_what_failed_is_no_configuration_and_one_that_tells_nothing_of_knobs_is_
     assert (found.configurations, found.settings) == (2, {"threads": (1.0,)})
 
 
-def test_names_and_counts_are_those_of_the_tables() -> None:
-    dataset = rows.dataset(
-        devices=[rows.device("gpu"), rows.device()],
-        profiles=[rows.profile(), rows.profile(invocation=1), rows.profile("k", application="b")],
-        records=[rows.record(), rows.record(1), rows.record(size="small"), rows.record(device="gpu")],
-        energies=[rows.energy()],
-        sessions=[rows.session(application="c", size="large", kernels=["x", "y"])],
-    )
-    found = describe(dataset).to_dict()
-    assert found["applications"] == ["b", "c", "sums"]
-    assert found["kernels"] == ["b/k", "c/x", "c/y", "sums/sum"]
-    assert found["sizes"] == ["tiny", "small", "large"]
-    assert found["devices"] == ["cpu", "gpu"]
-    counts = {name: found[name] for name in ("cells", "profiles", "records", "energy", "sessions")}
-    assert found["repeats"] == 1
-    assert counts == {"cells": 3, "profiles": 3, "records": 4, "energy": 1, "sessions": 1}
-
-
-def test_a_session_that_failed_says_where_and_why() -> None:
-    dataset = rows.dataset(
-        profiles=[rows.profile()],
-        records=[rows.record(), rows.record(configuration='{"cores": 1}', repeat=1)],
-        sessions=[rows.session(failure="sum is 3, expected 4"), rows.session(repeat=1)],
-    )
-    found = describe(dataset).to_dict()
-    assert json.loads(json.dumps(found, allow_nan=False)) == found
-    where = {"application": "sums", "size": "tiny", "device": "cpu", "configuration": {}, "repeat": 0}
-    assert found["failed"] == [{**where, "reason": "sum is 3, expected 4"}]
-    assert (found["cells"], found["records"]) == (1, 2)
-    missing = describe(rows.dataset(records=[rows.record()], sessions=[rows.session(failure="it")])).missing
-    assert ("sum", "tiny", "cpu", "records") in [(m.kernel, m.size, m.device, m.lacks) for m in missing]
-
-
-def test_what_the_full_grid_lacks_is_missing() -> None:
-    dataset = rows.dataset(
-        devices=[rows.device(), rows.device("gpu")],
-        profiles=[rows.profile(), rows.profile(size="small")],
-        records=[rows.record(), rows.record(device="gpu"), rows.record(kernel="other", size="small")],
-    )
-    found = [(m.kernel, m.size, m.device, m.lacks) for m in describe(dataset).missing]
-    assert found == [
-        ("other", "tiny", None, "profile"),
-        ("other", "tiny", "cpu", "records"),
-        ("other", "tiny", "gpu", "records"),
-        ("other", "small", None, "profile"),
-        ("other", "small", "gpu", "records"),
-        ("sum", "small", "cpu", "records"),
-        ("sum", "small", "gpu", "records"),
-    ]
-
-
 def test_a_size_that_is_a_kernels_own_is_not_missing_of_others() -> None:
     dataset = rows.dataset(
         devices=[rows.device(), rows.device("gpu")],
@@ -133,48 +77,12 @@ def test_a_size_that_is_a_kernels_own_is_not_missing_of_others() -> None:
     ]
 
 
-def test_repeats_are_processes_of_the_same_work_though_they_left_no_records() -> None:
-    kernels = [(kernel, repeat) for repeat, kernel in enumerate(["a", "a", "b", "b", "b", "c"])]
-    dataset = rows.dataset(
-        records=[rows.record(repeat=repeat, kernel=kernel) for kernel, repeat in kernels],
-        sessions=[rows.session(repeat=repeat, kernels=[kernel]) for kernel, repeat in kernels],
-    )
-    assert describe(dataset).repeats == 3
-    sessions = [rows.session(repeat=repeat, failure="wrong result") for repeat in range(2)]
-    assert describe(rows.dataset(sessions=sessions)).repeats == 2
-    assert describe(rows.dataset(profiles=[rows.profile()])).repeats == 0
-
-
 def test_the_noise_of_a_cell_is_its_spread_and_quartiles() -> None:
     records = [rows.record(run, [time]) for run, time in enumerate([1.0, 2.0, 3.0, 4.0])]
     (noise,) = describe(rows.dataset(records=records)).noise
     assert noise.runs == 4
     assert noise.relative_sd == pytest.approx(np.std([1, 2, 3, 4], ddof=1) / 2.5)
     assert noise.quartiles_s == (1.75, 2.5, 3.25)
-
-
-@settings(deadline=None)
-@given(st.lists(st.floats(0, 1), min_size=1, max_size=3))
-def test_noise_is_a_number_or_absent(times: list[float]) -> None:
-    dataset = rows.dataset(records=[rows.record(run, [value]) for run, value in enumerate(times)])
-    (noise,) = describe(dataset).noise
-    known = len(times) > 1 and any(times)
-    assert (noise.relative_sd is not None) == known
-    json.dumps(describe(dataset).to_dict(), allow_nan=False)
-
-
-def test_warnings_and_notes_are_those_of_the_tables() -> None:
-    found = describe(rows.dataset(records=[rows.record()], sessions=[rows.session(load_after=2.0, runs=1)]))
-    assert [warning.rule for warning in found.warnings] == ["load", "runs"]
-    profiles = table_of(PROFILES, [rows.profile()], {"origin": "made up"})
-    assert describe(Dataset("x", profiles=profiles)).to_dict()["notes"] == {"profiles": {"origin": "made up"}}
-
-
-def test_a_kernel_outside_a_suite_goes_by_its_own_name() -> None:
-    dataset = rows.dataset(devices=[], profiles=[rows.profile(application=None, size=None)])
-    found = describe(dataset)
-    assert (found.applications, found.kernels, found.sizes) == ((), ("sum",), ())
-    assert found.missing == ()
 
 
 STEADY = [rows.record(run, [1e-3]) for run in range(50)]
@@ -185,17 +93,6 @@ def found(records: list[rows.Row], *sessions: rows.Row) -> list[RecordWarning]:
         devices=[rows.device(), rows.device("gpu")], records=records, sessions=sessions or [rows.session()]
     )
     return warnings_of(dataset.records, dataset.sessions)
-
-
-def test_a_steady_session_and_nothing_known_have_no_warnings() -> None:
-    facts = {"clock_before_hz": 2e9, "clock_after_hz": 2.09e9, "load_before": 0.5, "load_after": 0.0}
-    assert found(STEADY, rows.session(timer_resolution_s=1e-5, loop_s=2.0, **facts)) == []
-    for dataset in (rows.dataset(records=STEADY), rows.dataset()):
-        assert warnings_of(dataset.records, dataset.sessions) == []
-    # The spread is that of run means.
-    assert found([rows.record(run, [1e-3, 3e-3]) for run in range(50)]) == []
-    # A session that failed is left out.
-    assert found([rows.record()], rows.session(failure="wrong result", loop_s=0.1)) == []
 
 
 @pytest.mark.parametrize(
@@ -273,20 +170,3 @@ def test_without_sessions_the_runs_are_those_of_the_records() -> None:
     (warning,) = warnings_of(dataset.records, dataset.sessions)
     assert (warning.rule, warning.kernel, warning.repeat) == ("runs", None, 0)
     assert warning.warning == "its session has 49 runs, fewer than 50"
-
-
-def test_a_session_whose_runs_nobody_recorded_is_not_judged_by_those_that_were_kept() -> None:
-    assert found(STEADY[:40], rows.session(runs=None)) == []
-    assert found(STEADY[:40], rows.session(runs=50)) == []
-
-
-SETTINGS = '{"cores": 4.0}'
-
-
-def test_few_runs_on_settings_are_a_warning_if_they_were_measured_here_and_no_sweep_of_others() -> None:
-    records = [rows.record(run, configuration=SETTINGS) for run in range(2)]
-    assert found(records, rows.session(configuration=SETTINGS, runs=2)) == []
-    dataset = rows.dataset(records=records)
-    assert warnings_of(dataset.records, dataset.sessions) == []
-    (warning,) = found(records, rows.session(configuration=SETTINGS, runs=2, environment={"host": "a"}))
-    assert (warning.rule, warning.configuration) == ("runs", SETTINGS)

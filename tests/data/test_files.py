@@ -38,14 +38,6 @@ def test_what_is_written_is_what_is_read(
     assert (header, [tuple(cells.values()) for _, cells in rows]) == (["one", "two"], drawn)
 
 
-def test_lines_count_from_one_and_empty_ones_are_passed_over(tmp_path: Path) -> None:
-    path = tmp_path / "rows.csv"
-    path.write_bytes(b"\xef\xbb\xbf\n a , b \n\n1,\n,\n")
-    where, header, rows = csv_rows(path, "runs", "time_s", 1000)
-    assert (where, header) == (f"{path}, line 2", ["a", "b"])
-    assert list(rows) == [(f"{path}, line 4", {"a": "1", "b": ""})]
-
-
 @pytest.mark.parametrize(
     ("content", "found"),
     [
@@ -62,10 +54,6 @@ def test_bad_files_are_refused_in_a_sentence(tmp_path: Path, content: bytes, fou
     path = tmp_path / "rows.csv"
     path.write_bytes(content)
     assert found in refusal(path)
-
-
-def test_a_missing_file_is_named(tmp_path: Path) -> None:
-    assert "cannot read the runs (No such file or directory)" in refusal(tmp_path / "no.csv")
 
 
 HOLD = """
@@ -88,13 +76,6 @@ def test_a_second_writer_is_refused_until_the_first_has_gone(tmp_path: Path) -> 
     with locked(tmp_path):
         pass
     assert not list(tmp_path.iterdir())
-
-
-def test_the_lock_goes_with_an_error_too(tmp_path: Path) -> None:
-    with pytest.raises(KeyError), locked(tmp_path / "new"):
-        raise KeyError
-    with locked(tmp_path / "new"):
-        assert (tmp_path / "new").is_dir()
 
 
 def test_a_folder_that_cannot_be_is_named(tmp_path: Path) -> None:

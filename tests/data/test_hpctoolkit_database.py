@@ -39,20 +39,6 @@ def test_counters_are_means_over_processes_of_sums_over_threads(tmp_path: Path, 
     assert run.time_s == pytest.approx(6.0)
 
 
-def test_a_measured_real_time_is_preferred(tmp_path: Path) -> None:
-    metrics = ("CPUTIME (usec) (I)", "REALTIME (sec) (I)", "PAPI_BR_INS (I)")
-    run = read_hpctoolkit(old_database(tmp_path / "db", metrics))
-    # The file says 4,000,000 for both metrics; only one of them is in microseconds.
-    assert run.time_s == pytest.approx(4e6)
-    assert run.counters == {"PAPI_BR_INS": pytest.approx(450)}
-
-
-def test_a_metric_with_exclusive_values_only_is_summed_over_statements(tmp_path: Path) -> None:
-    run = read_hpctoolkit(old_database(tmp_path / "db", ("PAPI_BR_INS (E)",), processes=1))
-    assert run.counters == {"PAPI_BR_INS": pytest.approx(300)}
-    assert run.time_s is None
-
-
 def test_statistics_over_threads_are_no_counters(tmp_path: Path) -> None:
     metrics = ("PAPI_BR_INS:Sum (I)", "PAPI_BR_INS:Mean (I)", "PAPI_BR_INS:CfVar (I)")
     assert set(read_hpctoolkit(old_database(tmp_path / "db", metrics)).counters) == {"PAPI_BR_INS"}

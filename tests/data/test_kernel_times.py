@@ -9,7 +9,7 @@ import pytest
 
 from crosscast.data.dataset import Dataset, validate
 from crosscast.data.sources import import_source
-from crosscast.data.sources.kernel_times import TUNED, device_key
+from crosscast.data.sources.kernel_times import TUNED
 from crosscast.data.table import notes_of
 from crosscast.devices.catalogue import catalogue
 from crosscast.errors import InputError
@@ -73,12 +73,6 @@ def test_milliseconds_become_seconds_and_the_grid_is_kept(tmp_path: Path) -> Non
     dataset = made("elementwise", "times.csv", [elementwise(), elementwise(time_ms=2.0)], tmp_path)
     assert [row["time_s"][0] for row in dataset.records.to_pylist()] == [0.0015, 0.002]
     assert {row["size"] for row in dataset.records.to_pylist()} == {"B=1;H=1024;grid=2"}
-
-
-def test_drivers_names_of_devices_are_known() -> None:
-    assert device_key("NVIDIA A100-PCIE-40GB") == "a100-pcie-40gb"
-    assert device_key("NVIDIA GeForce RTX 3090") == "rtx3090"
-    assert device_key("Abacus") is None
 
 
 @pytest.mark.system

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,13 +14,8 @@ import crosscast
 from crosscast import Kernel, Local
 from crosscast.characterization.embedding.payload import profile_of
 from crosscast.characterization.engine.counts import COUNTED, WIDTHS
-from crosscast.data.dataset import Dataset
-from crosscast.data.launch_counts import COUNTS, USES, counts_of, kinds_of, work_of
-from crosscast.data.merge import merged
-from crosscast.data.profiles import PROFILES, read_csv, read_parquet, to_row, write_parquet
-from crosscast.data.table import table_of
+from crosscast.data.launch_counts import COUNTS, counts_of, kinds_of, work_of
 from crosscast.profile import Profile
-from support.csv_tables import write_csv
 from support.full_launch import full_launch
 
 ProfileMaker = Callable[..., Profile]
@@ -30,14 +24,6 @@ ProfileMaker = Callable[..., Profile]
 @pytest.fixture
 def full(make_profile: ProfileMaker) -> Profile:
     return replace(make_profile(), application="a", size="tiny", launch=full_launch())
-
-
-def without(*parts: str) -> dict[str, Any]:
-    return {name: value for name, value in full_launch().items() if name not in parts}
-
-
-def test_every_count_of_a_full_launch_is_known() -> None:
-    assert [name for name, value in counts_of(full_launch()).items() if value is None] == []
 
 
 def test_names_tell_the_way_and_occur_once() -> None:
@@ -68,24 +54,6 @@ def test_a_class_of_instructions_is_the_sum_of_its_kinds() -> None:
     assert found["instructions_atomics"] == 32_768
 
 
-def test_a_kind_that_was_not_executed_is_0_and_one_that_was_not_counted_absent() -> None:
-    assert counts_of(full_launch())["instructions_fp64_mul"] == 0
-    assert counts_of(without("instructions"))["instructions_fp64_mul"] is None
-
-
-@pytest.mark.parametrize("part", USES)
-def test_what_a_profile_lacks_is_absent(part: str) -> None:
-    found = counts_of(without(part))
-    names = {count.column.name for count in COUNTS if count.part == part}
-    assert names == {name for name, value in found.items() if value is None}
-
-
-@pytest.mark.parametrize("part", ["sub_groups", "geometry", "reuse", "host"])
-def test_a_number_that_is_missing_in_a_part_is_absent(part: str) -> None:
-    found = counts_of({part: {}})
-    assert {found[count.column.name] for count in COUNTS if count.part == part} == {None}
-
-
 def test_what_the_engine_counts_has_its_columns() -> None:
     source = (
         "kernel void k(global int *a, local int *l) { l[0] = 1; barrier(1); a[get_global_id(0)] += l[0]; }"
@@ -98,12 +66,6 @@ def test_what_the_engine_counts_has_its_columns() -> None:
     unknown = {name for name in known if found[name] is None}
     assert known, "sub-groups at the least"
     assert unknown <= {"access_patterns_vectorized", "reuse_error"}
-
-
-def test_whether_work_items_can_be_lanes_is_absent_where_it_is_not_known() -> None:
-    launch = full_launch()
-    del launch["access_patterns"]["vectorized"]
-    assert counts_of(launch)["access_patterns_vectorized"] is None
 
 
 @pytest.mark.parametrize("odd", [None, 3, "text", [1], {"32": 4}, {"bytes": {"128": []}}])
@@ -119,36 +81,6 @@ def test_kinds_and_work_are_named_by_the_way_to_them() -> None:
     assert work_of(full_launch())["instructions.mem"] == 2_000_000
 
 
-@pytest.mark.parametrize(
-    ("write", "read"), [(write_csv, read_csv), (write_parquet, read_parquet)], ids=["csv", "parquet"]
-)
-def test_tables_give_profiles_back(
-    tmp_path: Path,
-    full: Profile,
-    make_profile: ProfileMaker,
-    write: Callable[[list[Profile], Path], None],
-    read: Callable[[Path], list[Profile]],
-) -> None:
-    write([full, make_profile()], tmp_path / "p")
-    assert read(tmp_path / "p") == [full, make_profile()]
-
-
 def test_json_gives_the_profile_back(full: Profile) -> None:
     alone = replace(full, application=None, size=None, timing_s={})  # which are not read
     assert profile_of(json.loads(json.dumps(alone.to_dict())), 0) == alone
-
-
-def test_cells_of_an_older_profile_are_empty(full: Profile, make_profile: ProfileMaker) -> None:
-    names = [count.column.name for count in COUNTS]
-    assert {to_row(make_profile())[name] for name in names} == {None}
-    assert None not in {to_row(full)[name] for name in names}
-
-
-def test_profiles_of_two_machines_agree_but_for_their_times(full: Profile) -> None:
-    slower = replace(full, launch={**full.launch, "host": {"time_s": 0.5, "repeats": 1, "threads": 1}})
-    first, second = (
-        Dataset(label, profiles=table_of(PROFILES, [to_row(each)]))
-        for label, each in (("one", full), ("two", slower))
-    )
-    (row,) = merged([first, second], "both").profiles.to_pylist()
-    assert row["host_time_s"] == 0.00125

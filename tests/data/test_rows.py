@@ -62,20 +62,8 @@ def test_a_cell_is_read_as_what_it_holds_or_refused(reader: str, name: str) -> N
             read(name)
 
 
-@pytest.mark.parametrize("reader", ["text_or_none", "integer_or_none", "number_or_none"])
-def test_empty_cells_are_none(reader: str) -> None:
-    read = getattr(TableRow(CELLS), reader)
-    assert read("empty") is None and read("absent") is None
-    with pytest.raises(InputError, match="column 'entries'"):
-        read("entries")
-
-
 def test_flags_are_no_numbers() -> None:
     row = TableRow({"flag": True})
     for read in (row.integer, row.number):
         with pytest.raises(InputError, match="found True"):
             read("flag")
-
-
-def test_numbers_of_several_columns_leave_empty_ones_out() -> None:
-    assert TableRow(CELLS).numbers(["integer", "empty", "absent", "number"]) == {"integer": 3, "number": 0.5}

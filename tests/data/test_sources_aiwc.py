@@ -11,8 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from crosscast.data.dataset import Dataset, validate
-from crosscast.data.description import warnings_of
+from crosscast.data.dataset import validate
 from crosscast.data.profiles import PUBLISHED_METRICS, render_aiwc, write_aiwc
 from crosscast.data.sources import import_source
 from crosscast.data.sources.aiwc import import_aiwc_folder, published_devices
@@ -20,8 +19,7 @@ from crosscast.data.table import notes_of
 from crosscast.errors import InputError
 from crosscast.profile import METRICS, Profile
 from support.refusals import refusals
-from support.shared import shared_data
-from support.tables import default_features, default_runtimes, features, runtime, write_source
+from support.tables import default_features, default_runtimes, features, write_source
 
 ENERGY = "application,device,size,energy,run\nlud,i7-6700k,large,20.5,1.0\nlud,gtx1080,large,1.25,1.0\n"
 
@@ -46,12 +44,6 @@ def test_every_row_of_the_runtimes_becomes_a_record_in_seconds_with_runs_from_0(
     kernels = {s["device"]: json.loads(s["kernels"]) for s in rows(dataset.sessions)}
     assert kernels == {"gtx1080": ["lud_internal"], "i5-3350": ["lud_diagonal", "lud_internal"]}
     assert dataset.energy.num_rows == 0
-
-
-def test_runs_that_the_source_left_out_are_no_warning(tmp_path: Path) -> None:
-    runtimes = [runtime("gtx1080", run, 1e3) for run in range(1, 41)]
-    dataset = import_source("aiwc2018", write_source(tmp_path / "s", runtimes=runtimes))
-    assert warnings_of(dataset.records, dataset.sessions) == []
 
 
 def test_metrics_are_those_of_our_definitions_and_others_are_kept_aside(tmp_path: Path) -> None:
@@ -97,12 +89,6 @@ def test_energy_names_sensor_and_domain_and_the_kernel_where_it_is_of_one(tmp_pa
         ("nvml", "gpu", 1.0, "kmeansPoint", 0),
         ("rapl", "package-0/core", 2.0, "cl_fdwt53Kernel", 0),
     ]
-
-
-@pytest.fixture(scope="module")
-def dataset() -> Dataset:
-    """The dataset."""
-    return import_source("aiwc2018", shared_data("aiwc2018"))
 
 
 FILE = """metric,category,count
@@ -175,27 +161,6 @@ def test_application_and_size_are_those_of_the_folders(tmp_path: Path) -> None:
     assert found == [("lud", "small", "lud_internal", 3), ("lud", "tiny", "lud_internal", 3)]
 
 
-def test_else_the_options_say_them_and_else_the_name_of_the_folder(tmp_path: Path) -> None:
-    folder = write(tmp_path / "sums")
-    (named,) = profiles(folder, application="a", size="tiny")
-    (unnamed,) = profiles(folder)
-    assert (named["application"], named["size"]) == ("a", "tiny")
-    assert (unnamed["application"], unnamed["size"]) == ("sums", "unknown")
-
-
-def test_a_file_that_we_write_is_read_back(tmp_path: Path, make_profile: Any) -> None:
-    from crosscast.data.profiles import write_aiwc
-
-    rows = (
-        ("Opcode", "Compute", 12),
-        ("Total Instruction Count", "Compute", 40),
-        ("SD SIMD Width", "Parallelism", 0.25),
-    )
-    write_aiwc(replace(make_profile("k"), published=rows), tmp_path)
-    (profile,) = profiles(tmp_path)
-    assert (profile["opcode"], profile["sd_simd_width"], profile["kernel"]) == (12, 0.25, "k")
-
-
 @refusals("name text reason")
 def test_what_is_no_file_of_the_tool_is_refused(tmp_path: Path, name: str, text: str, reason: str) -> None:
     folder = write(tmp_path / "sums", name, text)
@@ -230,13 +195,6 @@ def test_peak_of_a_gpu_is_two_operations_a_core_and_cycle(device: str) -> None:
     cores = row.integer("cores") / (2 if device == "hawaii-r9-295x2" else 1)
     clock_hz = row.number("clock_min_hz" if device == "k40c" else "clock_hz")
     assert row["peak_flop_per_s"] == pytest.approx(2 * cores * clock_hz)
-
-
-def test_what_no_source_says_is_not_there_and_names_that_differ_from_keys_say_so() -> None:
-    assert "memory_bytes" not in ROWS["xeon_es-2697v2"]
-    assert "bandwidth_bytes_per_s" not in ROWS["firepro-s9150"]
-    assert ROWS["i5-3350"]["name"] == "Core i5-3550"
-    assert "i5-3350" in json.loads(ROWS["i5-3350"].text("sources"))["name"]
 
 
 def test_each_published_name_is_there_once_and_each_metric_of_ours_at_most_once() -> None:

@@ -42,20 +42,6 @@ def test_a_row_becomes_a_record_on_each_device_with_its_counters(tmp_path: Path)
     assert not dataset.profiles.num_rows
 
 
-def test_profiles_go_to_their_rows_and_what_has_none_is_noted(tmp_path: Path) -> None:
-    asked: list[tuple[str, int, int]] = []
-
-    def profiles(launches: Sequence[tuple[str, int, int]]) -> list[dict[str, Any] | str]:
-        asked.extend(launches)
-        return ["no such function", {"kernel": "A", "invocation": 0, "opcode": 7}]
-
-    dataset = made(tmp_path, [mapped(), mapped(dataset="B", wgsize=0)], profiles=profiles)
-    assert asked == [(ADD, 64, 4096), (ADD, 0, 4096)]
-    (row,) = dataset.profiles.to_pylist()
-    assert (row["application"], row["kernel"], row["size"], row["opcode"]) == ("npb-3.3-CG", "add", "B", 7)
-    assert notes_of(dataset.profiles)["rows without a profile"] == "1: no such function"
-
-
 @pytest.mark.parametrize("name", ["npb-3.3-CG", "CG", "npb-CG-add-x"])
 def test_a_name_without_suite_program_and_kernel_is_refused(name: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="row 1: expected suite-version-program-kernel"):

@@ -12,7 +12,6 @@ import pytest
 from crosscast.data.configuration import Configuration
 from crosscast.data.dataset import Dataset, validate
 from crosscast.data.sources import import_source
-from crosscast.data.sources.runs import ConfiguredRun, with_separate_sessions
 from crosscast.data.table import notes_of
 from crosscast.data.views import configured
 from crosscast.errors import InputError
@@ -60,17 +59,6 @@ def test_gpu_power_limit_has_gaps_in_seven_jobs() -> None:
     }
 
 
-def run(application: str, kernel: str, size: str = "big", device: str = "gpu") -> ConfiguredRun:
-    return ConfiguredRun(application, kernel, size, Configuration(device, {}), 1.0, ())
-
-
-def test_runs_of_one_application_size_and_configuration_are_counted_from_0() -> None:
-    runs = [run("a", "k"), run("a", "l"), run("b", "k"), run("a", "k", "small"), run("a", "m")]
-    assert [each.repeat for each in with_separate_sessions(runs)] == [0, 1, 0, 0, 2]
-    runs = [run("a", "k"), run("a", "k", device="cpu")]
-    assert with_separate_sessions(runs) == runs
-
-
 def refusal(path: Path) -> str:
     with pytest.raises(InputError) as caught:
         import_source("gpu_dvfs", path)
@@ -86,25 +74,6 @@ def test_clocks_are_in_hertz_and_times_in_seconds(tmp_path: Path) -> None:
         "gtx1080ti", {"core_clock_hz": 1.6e9, "memory_clock_hz": 4e9}
     )
     assert (record["time_s"], energy["energy_j"]) == ([0.002], pytest.approx(0.4))
-
-
-def test_columns_of_numbers_are_counters_where_they_have_one(tmp_path: Path) -> None:
-    rows = [gtx1080ti(), gtx1080ti(1700, executed_ipc=""), gtx1080ti(1800, warps="", executed_ipc="")]
-    sessions = import_source("gpu_dvfs", write_rows(tmp_path / "gtx1080ti.csv", rows)).sessions.to_pylist()
-    assert [json.loads(session["counters"] or "null") for session in sessions] == [
-        {"warps": 896000, "executed_ipc": 1.5},
-        {"warps": 896000},
-        None,
-    ]
-    assert sessions[0]["runs"] is None
-
-
-def test_titanx_has_no_counters(tmp_path: Path) -> None:
-    dataset = import_source("gpu_dvfs", write_rows(tmp_path / "titanx.csv", [titanx()]))
-    (record,), (energy,) = dataset.records.to_pylist(), dataset.energy.to_pylist()
-    assert (record["application"], record["kernel"], record["time_s"]) == ("2mm", "2mm", [0.02])
-    assert energy["energy_j"] == pytest.approx(1.6)
-    assert dataset.sessions.column("counters").to_pylist() == [None]
 
 
 def test_the_second_series_of_stencil2d_has_a_size_of_its_own(tmp_path: Path) -> None:
@@ -128,12 +97,6 @@ def test_a_folder_gives_both_gpus_with_the_notes_of_both(tmp_path: Path) -> None
     assert both.devices.column("device").to_pylist() == ["gtx1080ti", "titanx"]
     assert set(notes_of(alone.devices)) == {"titanx: origin"}
     assert set(notes_of(both.devices)) == {"gtx1080ti: origin", "titanx: origin"}
-
-
-def test_one_file_is_taken_alone_though_the_other_is_beside_it(tmp_path: Path) -> None:
-    write_rows(tmp_path / "gtx1080ti.csv", [gtx1080ti()])
-    path = write_rows(tmp_path / "titanx.csv", [titanx()])
-    assert import_source("gpu_dvfs", path).devices.column("device").to_pylist() == ["titanx"]
 
 
 @pytest.mark.parametrize(("name", "found"), [("", "none"), ("clocks.csv", "no such file")])
@@ -161,15 +124,6 @@ def test_an_epoch_is_a_record_of_its_network_and_job(tmp_path: Path) -> None:
     assert (record["time_s"], energy["energy_j"], energy["domain"]) == ([20.0], 1800, "gpu")
 
 
-def test_a_folder_gives_all_of_its_gpus_and_passes_over_other_files(tmp_path: Path) -> None:
-    write_rows(tmp_path / "zeus_v100.csv", [epoch()])
-    write_rows(tmp_path / "zeus_a40.csv", [epoch(), epoch(150)])
-    (tmp_path / "readme.txt").write_text("something else", encoding="utf-8")
-    dataset = import_source("gpu_power_limit", tmp_path)
-    assert dataset.devices.column("device").to_pylist() == ["a40", "v100"]
-    assert dataset.records.column("device").to_pylist() == ["a40", "a40", "v100"]
-
-
 def test_the_origins_names_of_files_are_known(tmp_path: Path) -> None:
     path = write_rows(tmp_path / "summary_power_p100.csv", [epoch()])
     assert import_source("gpu_power_limit", path).devices.column("name").to_pylist() == ["P100"]
@@ -180,12 +134,6 @@ def test_two_files_of_a_gpu_are_refused(tmp_path: Path) -> None:
         write_rows(tmp_path / name, [epoch()])
     expected = "expected one file of v100, found summary_power_v100.csv and zeus_v100.csv"
     assert refusal_gpu_power_limit(tmp_path) == f"{tmp_path}: {expected}"
-
-
-@pytest.mark.parametrize("name", ["", "epochs.csv", "nowhere"])
-def test_a_path_without_a_gpus_name_is_refused(tmp_path: Path, name: str) -> None:
-    write_rows(tmp_path / "epochs.csv", [epoch()])
-    assert refusal_gpu_power_limit(tmp_path / name).startswith(f"{tmp_path / name}: expected zeus_<gpu>.csv")
 
 
 NAME = "dual_cap_altis.csv"
@@ -207,16 +155,6 @@ def test_a_row_becomes_a_record_a_session_and_the_energy_of_three_domains(tmp_pa
         "node": "sum",
     }
     assert {(row["duration_s"], row["runs"], row["kernel"]) for row in energy.values()} == {(4.0, 1, None)}
-
-
-def test_caps_are_the_configuration_in_all_tables(tmp_path: Path) -> None:
-    dataset = import_source("powercap", write_rows(tmp_path / NAME, [powercap(65, 100), powercap(120, 100)]))
-    tables = (dataset.records, dataset.energy, dataset.sessions)
-    first, second = (set(table.column("configuration").to_pylist()) for table in tables[:2])
-    assert first == second == set(dataset.sessions.column("configuration").to_pylist())
-    assert {Configuration.of("node", text) for text in first} == {
-        Configuration("node", {"cpu_cap_w": cap, "gpu_cap_w": 100}) for cap in (65, 120)
-    }
 
 
 def imported(tmp_path: Path, *rows: Row) -> Dataset:

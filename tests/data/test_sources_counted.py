@@ -70,30 +70,6 @@ def test_the_cpu_has_shares_and_what_the_suite_computes_and_the_gpu_has_no_count
     assert sessions["lassen"]["counters"] is None
 
 
-def test_a_share_that_is_missing_is_no_counter(tmp_path: Path) -> None:
-    (session,) = made(tmp_path, [quartz() | {"topdown.l1_bound": None}]).sessions.to_pylist()
-    assert "topdown.l1_bound" not in json.loads(session["counters"])
-
-
-def test_files_of_a_configuration_are_repeats_and_each_kernel_keeps_its_counters(tmp_path: Path) -> None:
-    other: Row = {"kernel": "Stream_DOT", "topdown.retiring": 0.5, "time_s": 72.0}
-    rows = [quartz(number=n) | change for n in (1, 2) for change in ({}, other)]
-    dataset = made(tmp_path, rows)
-    cells = {row["kernel"]: row for row in configured(dataset).to_pylist()}
-    assert {kernel: row["runs"] for kernel, row in cells.items()} == {"Stream_ADD": 2, "Stream_DOT": 2}
-    assert {k: json.loads(row["counters"])["topdown.retiring"] for k, row in cells.items()} == {
-        "Stream_ADD": pytest.approx(0.1),
-        "Stream_DOT": pytest.approx(0.5),
-    }
-    assert cells["Stream_DOT"]["time_s"] == pytest.approx(0.072)
-
-
-def test_other_block_sizes_are_left_out(tmp_path: Path) -> None:
-    rows = [lassen(256), lassen(128, time_s=0.5), lassen(1024)]
-    assert made(tmp_path, rows).records.column("time_s").to_pylist() == [[0.00025]]
-    assert made(tmp_path, rows, block_size=128).records.column("time_s").to_pylist() == [[0.0005]]
-
-
 @pytest.mark.parametrize(
     ("rows", "options", "message"),
     [
@@ -133,17 +109,6 @@ def made_rodinia9(folder: Path, rows: list[Row]) -> Dataset:
     return dataset
 
 
-def test_a_row_becomes_a_record_and_a_session(tmp_path: Path) -> None:
-    dataset = made_rodinia9(tmp_path, [launch()])
-    (record,), (session,) = dataset.records.to_pylist(), dataset.sessions.to_pylist()
-    assert [record[name] for name in ("application", "kernel", "size", "device", "configuration")] == [
-        *("backprop", "bpnn_layerforward_CUDA", "8192 grid 1x512 block 16x16", "tesla-k40", "{}")
-    ]
-    assert record["time_s"] == [1e-4]
-    assert session["runs"] is None
-    assert dataset.devices.column("device").to_pylist() == ["tesla-k40"]
-
-
 def test_counters_are_what_nvprof_said_and_the_sizes_of_the_launch(tmp_path: Path) -> None:
     (session,) = made_rodinia9(tmp_path, [launch()]).sessions.to_pylist()
     assert json.loads(session["counters"]) == {
@@ -161,18 +126,6 @@ def test_counters_are_what_nvprof_said_and_the_sizes_of_the_launch(tmp_path: Pat
 def test_shared_memory_is_in_bytes_where_the_source_has_kibibytes(tmp_path: Path, gpu: str) -> None:
     (session,) = made_rodinia9(tmp_path, [launch(gpu) | {"static.smem": 1.0625}]).sessions.to_pylist()
     assert json.loads(session["counters"])["static.smem"] == 1088
-
-
-def test_a_counter_that_is_missing_is_left_out(tmp_path: Path) -> None:
-    sessions = made_rodinia9(tmp_path, [launch(inst_executed=None), launch("Titan")]).sessions.to_pylist()
-    assert "inst_executed" not in json.loads(sessions[0]["counters"])
-
-
-def test_both_inputs_are_in_the_size(tmp_path: Path) -> None:
-    row = launch(kernel="calculate_temp") | {"input.size.1": 512, "input.size.2": 256}
-    assert made_rodinia9(tmp_path, [row]).records.column("size").to_pylist() == [
-        "512,256 grid 1x512 block 16x16"
-    ]
 
 
 @pytest.mark.parametrize(

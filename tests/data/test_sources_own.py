@@ -18,9 +18,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crosscast.data.configuration import Configuration
-from crosscast.data.dataset import Dataset, read_dataset, validate, write_dataset
+from crosscast.data.dataset import Dataset, validate
 from crosscast.data.launch_counts import COUNTS
-from crosscast.data.profiles import PROFILES, to_row, write_parquet
+from crosscast.data.profiles import PROFILES, write_parquet
 from crosscast.data.schema import json_text
 from crosscast.data.sources import import_source
 from crosscast.data.sources.past_versions import import_past_version
@@ -33,7 +33,7 @@ from crosscast.data.sources.runs import (
     roles_of,
 )
 from crosscast.data.sources.source import store
-from crosscast.data.table import identity_of, notes_of, table_of, write_table
+from crosscast.data.table import identity_of, notes_of
 from crosscast.data.views import configured
 from crosscast.errors import InputError
 from crosscast.profile import Profile
@@ -72,13 +72,6 @@ def test_a_column_is_what_its_name_says(names: str, role: str | None) -> None:
         told = {role: (name.removesuffix("_w") if role == "domains" else name,)} if role else {}
         found = {kind: each for kind, each in vars(roles(name)).items() if each}
         assert found == told
-
-
-def test_named_settings_are_the_only_ones_and_may_be_any_columns() -> None:
-    found = roles("threads", "block_size", "cpu_cap_w", settings=["block_size"])
-    assert found == ColumnRoles(("block_size",), (), (), ("threads", "cpu_cap_w"))
-    names = ["gpu_w", "core_mhz", "energy_j"]
-    assert roles(*names, settings=names).settings == tuple(names)
 
 
 def test_each_kind_is_told_in_a_line() -> None:
@@ -144,13 +137,6 @@ def test_a_table_of_version_1_becomes_a_dataset_of_the_current_one(tmp_path: Pat
     assert identity_of(table) == ("profiles", PROFILES.version)
     assert table.column("application").to_pylist() == ["sums", "sums"]
     assert table.column("size").to_pylist() == ["tiny", "tiny"]
-
-
-def test_the_notes_of_a_table_stay(tmp_path: Path, make_profile: ProfileMaker) -> None:
-    table = table_of(PROFILES, [to_row(make_profile())], {"origin": "made up"})
-    write_table(table, tmp_path / "p.parquet")
-    store(import_past_version(tmp_path / "p.parquet", "sums"), tmp_path / "out")
-    assert notes_of(read_dataset(tmp_path / "out").profiles) == {"origin": "made up"}
 
 
 def test_an_old_dataset_is_brought_up_in_its_own_place(tmp_path: Path, old_file: Path) -> None:
@@ -245,26 +231,6 @@ def test_cells_have_the_times_powers_and_counters_of_their_own_runs(runs: list[R
             assert counters[name] == pytest.approx(np.mean(counted))
 
 
-def test_a_dataset_that_is_stored_is_the_same_when_it_is_read(tmp_path: Path) -> None:
-    dataset, _ = made(run(), run(), run(threads=2, domains_w={"cpu": 3.0}))
-    write_dataset(dataset, tmp_path)
-    assert configured(read_dataset(tmp_path)) == configured(dataset)
-
-
-def test_repeats_of_a_cell_are_numbered_from_zero() -> None:
-    dataset, _ = made(run(), run(), run(threads=2))
-    assert sorted(dataset.records.column("repeat").to_pylist()) == [0, 0, 1]
-    assert dataset.sessions.column("runs").to_pylist() == [1, 1, 1]
-
-
-def test_kernels_of_an_application_keep_their_own_powers_and_counters() -> None:
-    rows = cells(run(30.0, counters={"cycles": 1.0}), run(50.0, kernel="merge", counters={"cycles": 9.0}))
-    assert {row["kernel"]: (row["power_w"], row["counters"]) for row in rows} == {
-        "sort": (30.0, '{"cycles": 1.0}'),
-        "merge": (50.0, '{"cycles": 9.0}'),
-    }
-
-
 @pytest.mark.parametrize(
     ("whole", "domains", "power_w", "kept"),
     [
@@ -285,11 +251,6 @@ def test_the_whole_is_kept_everywhere_on_a_device_if_it_is_no_sum_anywhere() -> 
     rows = cells(run(80.0, domains_w={"cpu": 80.0}), run(90.0, threads=2, domains_w={"cpu": 80.0}))
     assert [row["power_w"] for row in rows] == [80.0, 90.0]
     assert all("node" in row["powers"] for row in rows)
-
-
-def test_devices_may_have_unlike_powers() -> None:
-    rows = cells(run(None, domains_w={"cpu": 30.0}), run(50.0, device="gpu"))
-    assert {row["device"]: row["power_w"] for row in rows} == {"machine": 30.0, "gpu": 50.0}
 
 
 def test_a_run_without_power_stays_where_another_one_tells_it() -> None:
@@ -366,12 +327,6 @@ def test_a_row_says_what_ran_and_what_is_missing_has_a_default(tmp_path: Path) -
     assert (second.domains_w, second.counters) == ({}, {})
 
 
-def test_columns_need_not_be_there_and_the_time_has_two_names(tmp_path: Path) -> None:
-    (run,) = read_run_table(table(tmp_path, {"application": "sort", "runtime_s": 3, "cpu_w": 4})).runs
-    assert (run.time_s, run.power_w, run.domains_w) == (3.0, None, {"cpu": 4.0})
-    assert run.configuration == Configuration("machine", {})
-
-
 def test_a_setting_is_a_word_if_no_row_has_a_number(tmp_path: Path) -> None:
     rows = [ROW | {"mode": "fast", "step": 0}, ROW | {"mode": "", "step": -1.5}]
     first, second = read_run_table(table(tmp_path, *rows), ["mode", "step"]).runs
@@ -443,12 +398,6 @@ def make(tmp_path: Path, time_us: float) -> Dataset:
     return import_source("aiwc2018", write_source(tmp_path / "s", runtimes=[runtime("gtx1080", 1, time_us)]))
 
 
-def test_folders_may_be_texts(tmp_path: Path) -> None:
-    store(import_source("aiwc2018", str(write_source(tmp_path / "s"))), str(tmp_path / "out"))
-    store(import_past_version(str(tmp_path / "out")), str(tmp_path / "again"))
-    assert read_dataset(tmp_path / "again").records.num_rows > 0
-
-
 @pytest.mark.parametrize("name", ["records.parquet", "parts/records/lud.parquet"])
 def test_a_damaged_dataset_and_an_unfinished_build_stay(tmp_path: Path, name: str) -> None:
     path = tmp_path / "out" / name
@@ -457,12 +406,3 @@ def test_a_damaged_dataset_and_an_unfinished_build_stay(tmp_path: Path, name: st
     with pytest.raises(InputError, match="expected no other dataset"):
         store(make(tmp_path, 1.0), tmp_path / "out")
     assert path.read_bytes() == b"precious"
-
-
-def test_an_import_that_was_cut_off_may_be_done_again(tmp_path: Path) -> None:
-    store(make(tmp_path, 1.0), tmp_path / "out")
-    (tmp_path / "out" / ".unfinished").touch()
-    with pytest.raises(InputError, match="import again"):
-        read_dataset(tmp_path / "out")
-    store(make(tmp_path, 2.0), tmp_path / "out")
-    assert read_dataset(tmp_path / "out").records.column("time_s").to_pylist() == [[2e-6]]

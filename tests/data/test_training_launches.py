@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,9 +13,8 @@ from benchmarks.training_launches import (
     radices,
     region_jobs,
     strata,
-    stream_job,
 )
-from benchmarks.training_profiles import Journal, spread
+from benchmarks.training_profiles import spread
 
 import crosscast
 from crosscast import Kernel, Launch
@@ -56,16 +53,6 @@ def test_counts_of_a_tiled_launch_are_extended_without_error() -> None:
     assert found.launch["global_size"] == whole.launch["global_size"]
     assert found.launch["work"]["instructions"] == whole.launch["work"]["instructions"]
     assert found.launch["extended"] == {"runs": [list(run) for run in runs], "groups": [16, 12]}
-
-
-def test_counts_that_a_later_engine_adds_are_extended_too() -> None:
-    def counted(run: tuple[int, int], sectors: int) -> Profile:
-        profile = tiles(run)
-        sub_groups = {"32": {"sectors": sectors, "width": 32, "path_loads": 7 + sectors % 3}}
-        return replace(profile, launch={**profile.launch, "sub_groups": sub_groups})
-
-    found = extended({(2, 1): counted((2, 1), 10), (4, 1): counted((4, 1), 18)}, (100, 1))
-    assert found.launch["sub_groups"] == {"32": {"sectors": 402, "width": 32, "path_loads": 7}}
 
 
 def test_a_short_launch_is_run_in_full_and_a_long_one_in_part() -> None:
@@ -113,12 +100,6 @@ def test_layer_norm_has_mean_zero_and_deviation_one() -> None:
     np.testing.assert_allclose(y, expected, atol=1e-4)
 
 
-def test_a_stream_moves_the_bytes_of_its_arrays() -> None:
-    job = stream_job("triad", "double n=65536 group=256", 10.0)
-    (profile,) = job.make(crosscast.characterize)
-    assert profile.launch["work"]["global_bytes"] == 3 * 8 * 65536
-
-
 def test_a_sample_of_configurations_is_spread_seeded_and_without_repeats() -> None:
     variants = [f"x={x};y={y}" for x in range(20) for y in range(10)]
     chosen = spread(variants, 20, 0)
@@ -133,17 +114,6 @@ def test_a_transform_has_its_radices_and_a_sequence_its_strata() -> None:
     found = strata(255, 12)
     assert len(found) == 12
     assert sum(count for _, count in found) == 255
-
-
-def test_a_journal_keeps_what_was_made_and_forgets_a_line_that_was_cut_off(tmp_path: Path) -> None:
-    path = tmp_path / "profiles.jsonl"
-    journal = Journal(path)
-    journal.add([tiles((1, 1))])
-    assert len(Journal(path).rows) == 1
-    path.write_text(path.read_text() + '{"kernel": "til', encoding="utf-8")
-    assert len(Journal(path).rows) == 1
-    path.write_text(path.read_text().replace("made_by", "made_before"), encoding="utf-8")
-    assert not Journal(path).rows
 
 
 @pytest.mark.parametrize(

@@ -74,13 +74,6 @@ def test_what_cannot_be_read_is_one_sentence(content: Any, reason: str, tmp_path
     assert str(caught.value).startswith(f"{path}: ")
 
 
-def test_kernel_and_device_can_be_named(tmp_path: Path) -> None:
-    path = written(tmp_path, {"cache": CACHE["cache"]})
-    dataset = import_source("tuning", path, kernel="axpy", device="rtx3060")
-    (record,) = dataset.records.to_pylist()
-    assert (record["kernel"], record["device"]) == ("axpy", "rtx3060")
-
-
 def test_a_missing_file_is_one_sentence(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"cannot read the results of tuning \(No such file"):
         import_source("tuning", tmp_path / "nowhere.json")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,12 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crosscast.data.dataset import Dataset, bundled_dataset
-from crosscast.data.schema import json_text
-from crosscast.data.table import check, read_table, write_table
-from crosscast.data.views import CONFIGURED, JOINED, configured, device_domains, join
+from crosscast.data.dataset import Dataset
+from crosscast.data.table import check
+from crosscast.data.views import JOINED, configured, device_domains, join
 from crosscast.errors import InputError
-from crosscast.profile import METRICS
 from support import tables as rows
 from support.shared import shared_data
 
@@ -39,25 +36,6 @@ def power(*energies: Row, domain: str | None = None) -> float | None:
         "power_w"
     ]
     return watts
-
-
-def test_a_cell_has_the_median_over_runs_and_processes_of_the_run_means() -> None:
-    records = [rows.record(0, [1.0, 3.0]), rows.record(1, [5.0]), rows.record(0, [9.0], repeat=1)]
-    row = only(rows.dataset(records=records))
-    assert (row["runs"], row["time_s"]) == (3, 5.0)
-
-
-def test_configurations_of_a_kernel_are_rows_of_their_own() -> None:
-    settings = [json_text({"cores": cores}) for cores in (1.0, 2.0)]
-    dataset = rows.dataset(
-        records=[rows.record(0, [4.0 / n], configuration=text) for n, text in enumerate(settings, 1)],
-        energies=[energy("node", 10.0 * n, configuration=text) for n, text in enumerate(settings, 1)],
-    )
-    found = configured(dataset).to_pylist()
-    assert [(row["configuration"], row["time_s"], row["power_w"]) for row in found] == [
-        (settings[0], 4.0, 10.0),
-        (settings[1], 2.0, 20.0),
-    ]
 
 
 @pytest.mark.parametrize(
@@ -93,26 +71,6 @@ def test_energy_of_the_application_stands_for_kernels_that_have_none_of_their_ow
     ):
         found = configured(rows.dataset(records=records, energies=energies)).to_pylist()
         assert {row["kernel"]: row["power_w"] for row in found} == watts
-
-
-def test_a_cell_that_lacks_a_domain_of_its_device_has_no_sum() -> None:
-    dataset = rows.dataset(
-        records=[rows.record(), rows.record(size="small")],
-        energies=[energy("cpu", 5.0), energy("gpu", 7.0), energy("cpu", 6.0, size="small")],
-    )
-    found = {row["size"]: row for row in configured(dataset).to_pylist()}
-    assert (found["tiny"]["power_w"], found["small"]["power_w"]) == (12.0, None)
-    assert json.loads(found["small"]["powers"]) == {"cpu": 6.0}
-
-
-def test_devices_have_powers_of_their_own_domains() -> None:
-    dataset = rows.dataset(
-        devices=[rows.device("cpu"), rows.device("gpu"), rows.device("phi")],
-        records=[rows.record(device=device) for device in ("cpu", "gpu", "phi")],
-        energies=[energy("package-0", 30.0), energy("gpu", 90.0, device="gpu")],
-    )
-    found = configured(dataset).to_pylist()
-    assert {row["device"]: row["power_w"] for row in found} == {"cpu": 30.0, "gpu": 90.0, "phi": None}
 
 
 def test_a_domain_may_be_chosen_of_those_that_were_measured() -> None:
@@ -169,32 +127,6 @@ def test_counters_that_are_no_numbers_by_name_are_refused(counters: Any) -> None
         configured(rows.dataset(records=[rows.record()], sessions=sessions))
 
 
-def test_nothing_gives_no_rows() -> None:
-    for view, schema in ((configured, CONFIGURED), (join, JOINED)):
-        table = view(rows.dataset(profiles=[rows.profile()]))
-        assert table.num_rows == 0
-        check(schema, table, schema.table)
-
-
-def test_rows_are_in_the_order_of_the_key_whatever_order_they_had() -> None:
-    records = [rows.record(size=size, kernel=kernel) for size in ("b", "a") for kernel in ("y", "x")]
-    energies = [energy(domain, 5.0, size=size) for size in ("a", "b") for domain in ("gpu", "cpu")]
-    one = configured(rows.dataset(records=records, energies=energies))
-    other = configured(rows.dataset(records=records[::-1], energies=energies[::-1]))
-    assert one.equals(other)
-    assert [(row["kernel"], row["size"]) for row in one.to_pylist()] == [
-        *(("x", "a"), ("x", "b"), ("y", "a"), ("y", "b"))
-    ]
-
-
-def test_the_bundled_dataset_has_counters_and_no_power() -> None:
-    table = configured(bundled_dataset())
-    check(CONFIGURED, table, "configured")
-    assert table.num_rows == 264
-    assert table.column("power_w").null_count == 264
-    assert table.column("counters").null_count == 0
-
-
 @given(
     st.dictionaries(
         st.tuples(st.sampled_from("ab"), st.sampled_from(["cpu", "gpu"]), st.integers(0, 2)),
@@ -216,21 +148,6 @@ def test_powers_are_those_of_a_plain_loop(watched: dict[tuple[str, str, int], tu
                 joules, seconds = np.sum(of_it, axis=0)
                 expected[domain] = pytest.approx(joules / seconds)
         assert json.loads(row["powers"] or "{}") == expected
-
-
-def test_counters_are_those_of_sessions_that_ran_the_kernel() -> None:
-    dataset = rows.dataset(
-        records=[rows.record(kernel="sum"), rows.record(kernel="scale", repeat=1)],
-        sessions=[
-            rows.session(runs=1, counters={"cycles": 5.0}),
-            rows.session(runs=1, counters={"cycles": 7.0}, kernels=["scale"], repeat=1),
-        ],
-    )
-    found = configured(dataset).to_pylist()
-    assert {row["kernel"]: json.loads(row["counters"]) for row in found} == {
-        "scale": {"cycles": 7.0},
-        "sum": {"cycles": 5.0},
-    }
 
 
 def only_joined(dataset: Dataset, **options: Any) -> dict[str, Any]:
@@ -277,39 +194,6 @@ def test_another_word_for_the_invocations_is_refused() -> None:
     word: Any = "foo"
     with pytest.raises(InputError, match="invocations: expected mean or first, found 'foo'"):
         join(rows.dataset(), invocations=word)
-
-
-def test_a_cell_without_a_profile_stays() -> None:
-    row = only_joined(rows.dataset(profiles=[rows.profile("other", opcode=9)], records=[rows.record()]))
-    assert {row[metric.name] for metric in METRICS} == {None}
-    # One run has no deviation.
-    assert row["time_sd_s"] is None
-
-
-def test_descriptors_of_the_device_are_there() -> None:
-    devices = [rows.device("gpu", cores=2048), rows.device(cores=8, clock_hz=3e9)]
-    row = only_joined(rows.dataset(devices=devices, records=[rows.record()]))
-    assert (row["device"], row["device_name"], row["device_cores"], row["device_clock_hz"]) == (
-        *("cpu", "the cpu"),
-        *(8, 3e9),
-    )
-    assert row["device_vendor"] is None
-
-
-def test_records_of_a_session_that_failed_are_left_out() -> None:
-    dataset = rows.dataset(
-        records=[rows.record(0, [1.0]), rows.record(0, [3.0], repeat=1)],
-        sessions=[rows.session(failure="wrong result"), rows.session(repeat=1)],
-    )
-    assert only_joined(dataset)["time_median_s"] == 3
-
-
-def test_the_view_has_units_and_can_be_written(tmp_path: Path) -> None:
-    table = join(rows.dataset(records=[rows.record()]))
-    write_table(table, tmp_path / "joined.parquet")
-    assert read_table(tmp_path / "joined.parquet", JOINED).equals(table)
-    assert table.schema.field("time_median_s").metadata == {b"unit": b"s"}
-    assert table.schema.field("device_memory_bytes").metadata == {b"unit": b"B"}
 
 
 @given(st.lists(st.lists(st.floats(1e-9, 1e3), min_size=1, max_size=4), min_size=1, max_size=12))
