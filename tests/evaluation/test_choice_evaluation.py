@@ -24,7 +24,7 @@ from crosscast.evaluation.configuration.evaluation import (
     folds_together,
 )
 from crosscast.prediction.configuration.data import ConfigurationSpace, Observed, Surfaces
-from support.choices import Wanderer, limited, random_surfaces
+from support.choices import limited, random_surfaces
 from support.surfaces import made_surfaces
 
 ALTIS = [
@@ -47,24 +47,6 @@ def test_names_that_begin_alike_are_of_variants() -> None:
         ("cfd", "cfd_double"),
         ("particlefilter_float", "particlefilter_naive"),
     )
-
-
-@pytest.mark.parametrize(
-    "names", [("nn", "nnx"), ("scanScan", "scandinavia"), ("bs", "bt"), ("sort", "mergeSort")]
-)
-def test_a_short_common_beginning_is_not_enough(names: tuple[str, str]) -> None:
-    expected = () if names != ("scanScan", "scandinavia") else (tuple(sorted(names)),)
-    assert duplicates(names) == expected
-
-
-def test_named_groups_of_this_machine_join_those_found_in_any_case() -> None:
-    assert duplicates(["MatMulShared", "matmulGlobal"]) == (("MatMulShared", "matmulGlobal"),)
-    assert duplicates(ALTIS, [("bfs", "cfd"), ("nw", "kmeans")]) == (
-        ("bfs", "cfd", "cfd_double"),
-        ("busspeeddownload", "busspeedreadback"),
-        ("kmeans", "nw"),
-    )
-    assert duplicates(["bfs", "nw"], [("bfs", "elsewhere")]) == ()
 
 
 def test_each_program_is_left_out_once_and_some_stay_to_learn_from() -> None:
@@ -114,26 +96,6 @@ def test_methods_learn_from_all_other_programs_and_are_told_the_samples() -> Non
     assert {result.protocol for result in evaluation.results} == {ALONE}
 
 
-def test_samples_are_chosen_by_the_training_programs() -> None:
-    seen = []
-
-    def sampler(surfaces: Surfaces, seed: int) -> tuple[int, ...]:
-        seen.append((surfaces.applications, seed))
-        return (5, 6)
-
-    watcher = Watcher()
-    evaluation = evaluate_machine(random_surfaces(3, missing=0), [watcher], samples=sampler, seed=2)
-    assert seen == [(("bb", "cc"), 2), (("aa", "cc"), 2), (("aa", "bb"), 2)]
-    assert set(watcher.told) == {(5, 6)}
-    assert evaluation.samples == {("aa",): (5, 6), ("bb",): (5, 6), ("cc",): (5, 6)}
-
-
-def test_methods_are_told_the_caps_and_such_with_a_guard() -> None:
-    watcher = Watcher()
-    cases = evaluate_machine(made_surfaces(3), [watcher]).cases
-    assert set(watcher.caps) == {*cases.power_cap.tolist(), *(cases.power_cap * 0.99).tolist()}
-
-
 @dataclass(frozen=True)
 class ByTraining(Method):
     """Takes the configuration with the number of the programs that it learned from."""
@@ -180,24 +142,6 @@ def test_names_that_all_begin_alike_say_nothing_unless_groups_are_named() -> Non
         evaluate_machine(made_surfaces(3), [FeedbackCapping()], together=[("app0", "app1")])
 
 
-def test_programs_weigh_equally() -> None:
-    evaluation = evaluate_machine(random_surfaces(5, programs=4), [Wanderer()])
-    result = evaluation.results[0]
-    scores = [each.score for each in result.programs.values()]
-    assert len(scores) == 4
-    assert result.metrics.score == pytest.approx(np.mean([score for score in scores if score is not None]))
-
-
-def test_sizes_of_a_program_weigh_equally_and_are_told_apart() -> None:
-    result = evaluate_machine(random_surfaces(5, programs=3), [Wanderer()]).results[0]
-    assert sorted(result.inputs) == [
-        f"{name} {size}" for name in ("aa", "bb", "cc") for size in ("big", "small")
-    ]
-    for name, program in result.programs.items():
-        sizes = [result.inputs[f"{name} {size}"].violations for size in ("big", "small")]
-        assert program.violations == pytest.approx(np.mean([each for each in sizes if each is not None]))
-
-
 def test_the_curve_ends_with_the_row_and_starts_open_loop() -> None:
     result = evaluate_machine(made_surfaces(), [FeedbackCapping()], curve=(0, 3, 11), budget=11).results[0]
     assert tuple(result.curve) == (0, 3, 11)
@@ -207,16 +151,6 @@ def test_the_curve_ends_with_the_row_and_starts_open_loop() -> None:
     unlimited = evaluate_machine(made_surfaces(), [FeedbackCapping()]).results[0]
     assert unlimited.metrics.violations == 0
     assert unlimited.budget is None
-
-
-def test_programs_above_what_a_method_promised_are_named() -> None:
-    always_low = Wanderer(0, 0, name="low", confidence=0.9)
-    always_high = Wanderer(-1, 0, name="high", confidence=0.9)
-    low, high = evaluate_machine(made_surfaces(), [always_low, always_high]).results
-    assert low.above == ()
-    assert high.above == tuple(f"app{number}" for number in range(6))
-    assert high.to_dict()["confidence"] == 0.9
-    assert high.to_dict()["programs_above"] == list(high.above)
 
 
 def test_the_object_for_programs_has_what_was_asked() -> None:

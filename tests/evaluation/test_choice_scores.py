@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from crosscast.data.configuration import Configuration
 from crosscast.decide.policies import FeedbackCapping, Fixed, Oracle
-from crosscast.decide.power_cap import Cases, Method, cases_of, joined, outcomes
+from crosscast.decide.power_cap import Cases, Method, cases_of, outcomes
 from crosscast.errors import InputError
 from crosscast.evaluation.configuration.evaluation import MachineChoices, evaluate_machine
 from crosscast.evaluation.configuration.scores import (
@@ -52,13 +52,6 @@ def test_caps_are_the_powers_on_the_frontier() -> None:
     assert cases.programs == ("p", "q")
 
 
-def test_kernels_weigh_by_their_time_and_sizes_equally_unless_all_kernels_do() -> None:
-    share = cases_of(small(), (2, 0)).share
-    assert share.tolist() == pytest.approx([3 / 24] * 3 + [1 / 24] * 3 + [1 / 4] * 2 + [1 / 2] * 2)
-    share = cases_of(small(), (2, 0), weighting="equal").share
-    assert share.tolist() == pytest.approx([1 / 9] * 6 + [1 / 6] * 2 + [1 / 2] * 2)
-
-
 @given(seed=st.integers(0, 10_000), weighting=st.sampled_from(["time", "equal"]))
 @examples(40)
 def test_weights_within_a_program_sum_to_1(seed: int, weighting: str) -> None:
@@ -78,16 +71,6 @@ def test_kernels_without_samples_or_choice_are_left_out_by_name() -> None:
     ]
     assert cases.kernel.tolist() == [1, 1, 1, 3, 3]
     assert cases.share.tolist() == pytest.approx([1 / 3] * 3 + [1 / 2] * 2)
-
-
-def test_parts_are_joined_as_if_they_had_been_one() -> None:
-    surfaces = small()
-    whole = cases_of(surfaces, (2, 0))
-    parts = [cases_of(surfaces, (2, 0), surfaces.rows_of([name])) for name in ("p", "q")]
-    both = joined(parts)
-    for name in ("kernel", "power_cap", "oracle", "oracle_time_s", "share", "program"):
-        assert np.array_equal(getattr(whole, name), getattr(both, name))
-    assert both.programs == whole.programs
 
 
 def test_another_weighting_is_refused() -> None:
@@ -206,17 +189,6 @@ def test_a_case_small_enough_to_count_by_hand() -> None:
     assert metrics.under_performance_within_1pct == pytest.approx(0.25 * 0.5 + 0.25 * 1 + 0.5 * 1.5)
 
 
-def test_programs_are_weighted_as_asked() -> None:
-    sums = np.zeros((2, 9))
-    sums[0, :3] = 1, 0.5, 0.9
-    sums[1, 3:6] = 1, 1.2, 1.1
-    values = metric_values(sums, np.array([[3.0, 1.0], [1.0, 0.0], [0.0, 2.0]]))
-    assert values["under_limit_share"].tolist() == [0.75, 1, 0]
-    assert values["score"].tolist() == [0.375, 0.5, 0]
-    np.testing.assert_equal(values["over_power"], [1.2, np.nan, 1.2])
-    np.testing.assert_equal(values["under_performance"], [0.5, 0.5, np.nan])
-
-
 def evaluated(surfaces: Surfaces, **words: object) -> MachineChoices:
     methods = (FeedbackCapping(), Fixed(), limited(Fixed(), ups=True), Wanderer(2, 3), Oracle())
     return evaluate_machine(surfaces, methods, **words)  # type: ignore[arg-type]
@@ -272,13 +244,6 @@ def test_units_of_time_and_power_do_not_matter(seed: int, time: float, power: fl
         assert np.array_equal(mine.chosen, yours.chosen)
 
 
-def test_no_share_is_above_1_where_weights_are_rounded() -> None:
-    sums = np.zeros((3, 9))
-    sums[:, [0, 7]] = np.nextafter(1.0, 2.0)
-    scores = ChoiceMetrics.of(sums)
-    assert (scores.under_limit_share, scores.under_limit_share_within_1pct, scores.violations) == (1, 1, 0)
-
-
 def flat(time: float, power: float, *, slope: float = 0.0, kernels: int = 20, seed: int = 0) -> Surfaces:
     """Kernels whose log time and log power rise evenly with two knobs, and noise of these sizes."""
     rng = np.random.default_rng(seed)
@@ -296,15 +261,6 @@ def flat(time: float, power: float, *, slope: float = 0.0, kernels: int = 20, se
     )
 
 
-@pytest.mark.parametrize("slope", [0.0, 1.0])
-def test_noise_on_a_plane_is_found(slope: float) -> None:
-    noise = repeat_noise(flat(0.02, 0.005, slope=slope))
-    assert noise is not None
-    # The lesser of two estimates is a little less than either.
-    assert np.median(noise.time) == pytest.approx(0.02, rel=0.12)
-    assert np.median(noise.power) == pytest.approx(0.005, rel=0.12)
-
-
 def test_noise_is_that_of_single_cells() -> None:
     # The second knob bends the surface, so that the first alone tells of noise.
     surfaces = flat(0.02, 0.005, kernels=100)
@@ -313,24 +269,6 @@ def test_noise_is_that_of_single_cells() -> None:
     assert noise is not None
     assert np.median(noise.time) == pytest.approx(0.02, rel=0.05)
     assert np.median(noise.power) == pytest.approx(0.005, rel=0.05)
-
-
-def test_noise_is_none_where_a_knob_is_without_effect_and_unknown_of_two_settings() -> None:
-    surfaces = flat(0.0, 0.0)
-    bent = np.sin(surfaces.space.matrix[:, 1] * 7) + surfaces.time_s
-    noise = repeat_noise(replace(surfaces, time_s=bent))
-    assert noise is not None
-    assert noise.time == pytest.approx(0, abs=1e-12)
-    assert repeat_noise(random_surfaces(0, knobs=(2, 2), missing=0)) is None
-
-
-def test_a_kernel_with_few_runs_is_as_noisy_as_the_median() -> None:
-    surfaces = flat(0.02, 0.005)
-    time_s, power_w = surfaces.time_s.copy(), surfaces.power_w.copy()
-    time_s[0, 5:] = power_w[0, 5:] = np.nan
-    noise = repeat_noise(replace(surfaces, time_s=time_s, power_w=power_w))
-    assert noise is not None
-    assert noise.time[0] == np.median(noise.time[1:])
 
 
 def test_the_split_half_oracle_fails_by_noise_alone() -> None:

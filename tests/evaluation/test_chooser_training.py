@@ -93,23 +93,7 @@ def test_scores_are_those_of_known_errors() -> None:
     assert (errors["programs"], errors["cells"]) == (6, 6 * 2 * 10)
 
 
-def test_a_program_that_did_not_run_at_the_samples_is_passed_over() -> None:
-    surfaces = made_surfaces()
-    surfaces.time_s[0:2, 0] = surfaces.power_w[0:2, 0] = np.nan
-    errors: dict[str, Any] = held_out_errors(surfaces, NearestKernels(), samples=fixed)
-    assert list(errors["by_program"]) == ["app1", "app2", "app3", "app4", "app5"]
-
-
 MADE = made_surfaces(4, noise=0.01)
-
-
-def test_the_machine_of_a_dataset_is_what_was_measured() -> None:
-    machine = machine_of(configured_dataset(MADE))
-    assert (machine.space, machine.kernels) == (MADE.space, MADE.kernels)
-    np.testing.assert_allclose(machine.power_w, MADE.power_w)
-    np.testing.assert_allclose(
-        machine_of(configured_dataset(MADE), power_domain="gpu").power_w, MADE.domains["gpu"]
-    )
 
 
 def test_the_card_says_what_was_learned_and_how_good_that_is() -> None:

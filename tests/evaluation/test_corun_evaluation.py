@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import combinations_with_replacement
 from typing import Any
 
 import numpy as np
@@ -23,15 +22,11 @@ from crosscast.evaluation.corun.evaluation import (
     Probing,
     evaluate_corun,
     folds_of,
-    measured,
-    mix_of_rows,
     of_one_device,
     out_of_fold_errors,
-    predicted,
 )
 from crosscast.evaluation.corun.question import train_corun
 from crosscast.evaluation.corun.scores import CoRunResult, ScoredValues, scores_of
-from crosscast.prediction.corun.forecast import CoRunPrediction
 from crosscast.prediction.corun.models import Mean, Sum
 from crosscast.prediction.corun.process import Process
 from support.mixes import NAMES, made_co_runs, make_isolated_run, make_mix
@@ -59,12 +54,6 @@ def test_errors_in_per_cent_are_those_of_scikit_learn(pairs: Any) -> None:
     assert scores["by_group"] == {"a": scores["mape"]}
     # Without limits nothing is held.
     assert "coverage" not in scores
-
-
-def test_the_group_that_is_held_least_is_named() -> None:
-    result = scored([1, 1, 1, 1], [1, 1, 1, 1], [0.9, 0.9, 1.1, 0.9], [1.1, 1.1, 1.2, 1.1], [0, 0, 1, 1])
-    scores = scores_of(result, ["a", "b"])
-    assert (scores["worst"], scores["worst_coverage"], scores["coverage"]) == ("b", 0.5, 0.75)
 
 
 MIXES = made_co_runs(mixes=(2, 3)).mixes
@@ -97,13 +86,6 @@ def test_repeats_and_reorderings_of_a_mix_are_held_out_together(split: str) -> N
         assert not tested & {names_of(twice[index]) for index in fold.train}
 
 
-def test_each_mix_is_tested_once_or_a_fifth_at_random() -> None:
-    tested = np.concatenate([fold.test for fold in folds_of(MIXES, "leave-mix-out", 0)])
-    assert sorted(tested.tolist()) == list(range(len(MIXES)))
-    (fold,) = folds_of(MIXES, "random-80-20", 0)
-    assert len(fold.test) == len(MIXES) // 5
-
-
 @pytest.mark.parametrize(
     ("mixes", "split", "message"),
     [
@@ -120,56 +102,6 @@ def test_each_mix_is_tested_once_or_a_fifth_at_random() -> None:
 def test_what_cannot_be_split_is_refused(mixes: Sequence[MeasuredMix], split: str, message: str) -> None:
     with pytest.raises(InputError, match=message):
         folds_of(mixes, split, 0)
-
-
-def chosen(mixes: tuple[MeasuredMix, ...], name: str, probes: int) -> list[MeasuredMix]:
-    co_runs = made_co_runs()
-    (fold,) = (fold for fold in folds_of(mixes, "leave-benchmark-out", 0) if fold.held_out == name)
-    known, new = ([mixes[index] for index in side.tolist()] for side in (fold.train, fold.test))
-    probing = Probing.of(replace(co_runs, mixes=tuple(known)), 0)
-    return [new[index] for index in probing.choose(known, new, name, probes)]
-
-
-@pytest.mark.parametrize("probes", [1, 3])
-def test_so_many_mixes_of_each_input_are_chosen_with_other_applications(probes: int) -> None:
-    mixes = made_co_runs(NAMES[:5], sizes=("small", "tiny")).mixes
-    result = chosen(mixes, "cfd", probes)
-    names = [
-        isolated_run.name
-        for mix in result
-        for isolated_run in mix.isolated_runs
-        if isolated_run.application == "cfd"
-    ]
-    assert sorted(names) == sorted(["cfd small", "cfd tiny"] * probes)
-    assert len({mix.name for mix in result}) == 2 * probes
-
-
-def test_probes_do_not_depend_on_what_came_of_mixes() -> None:
-    mixes = made_co_runs(NAMES[:4]).mixes
-    other = tuple(
-        replace(mix, members=tuple(replace(each, slowdown=9.0) for each in mix.members), time_s=1.0)
-        if "cfd" in mix.applications
-        else mix
-        for mix in mixes
-    )
-    first, second = (chosen(each, "cfd", 2) for each in (mixes, other))
-    assert [mix.name for mix in first] == [mix.name for mix in second]
-
-
-def test_a_part_of_the_mixes_with_other_traits_in_common_is_probed_too() -> None:
-    """Of seven applications four have a trait; of six, three."""
-    some = [
-        replace(
-            make_isolated_run(name),
-            features={"utilisation": 0.5, **({"slowdown_low": 2.0} if index < 4 else {})},
-        )
-        for index, name in enumerate((*NAMES, "gem"))
-    ]
-    mixes = tuple(make_mix(pair) for pair in combinations_with_replacement(some, 2))
-    probing = Probing.of(CoRuns("some", tuple(some), mixes), 0)
-    known = [mix for mix in mixes if NAMES[0] not in mix.applications]
-    new = [mix for mix in mixes if NAMES[0] in mix.applications]
-    assert len(probing.choose(known, new, NAMES[0], 2)) == 2
 
 
 FEW = NAMES[:4]
@@ -203,15 +135,6 @@ def test_the_truth_is_found_and_baselines_are_beaten(evaluation: CoRunEvaluation
     assert mape["process"] < 0.1
     assert mape["process"] < 0.6 * min(mape["mean"], mape["sum"])
     assert (of(evaluation, "process", "power").mape or 0.0) < 0.03
-
-
-def test_there_is_a_result_for_each_size_and_for_all(evaluation: CoRunEvaluation) -> None:
-    rows = {size: of(evaluation, "process", "slowdown", size).rows for size in (None, 2, 3)}
-    # A mix of so many different applications is held out as often.
-    pairs, triples = (
-        sum(size * len(mix.applications) for mix in BOTH.mixes if len(mix.members) == size) for size in (2, 3)
-    )
-    assert rows == {None: pairs + triples, 2: pairs, 3: triples}
 
 
 def test_scores_are_what_their_rows_say(evaluation: CoRunEvaluation) -> None:
@@ -286,25 +209,6 @@ def test_a_model_that_cannot_be_fitted_says_where() -> None:
         evaluate_corun(few, [QUICK], OUT)
 
 
-def test_rows_of_members_and_mixes() -> None:
-    mixes = [make_mix((make_isolated_run("bfs"), make_isolated_run("cfd"))), failing(PAIRS.mixes[0])]
-    members = (Member(mixes[0].isolated_runs[0], 0.0), Member(mixes[0].isolated_runs[1], None))
-    zero = replace(mixes[0], members=members, time_s=0.0, power_w=0.0, fits=False)
-    slowdown = measured([*mixes, zero], "slowdown")
-    assert mix_of_rows([2, 2, 2], "slowdown").tolist() == [0, 0, 1, 1, 2, 2]
-    assert np.isnan(slowdown).tolist() == [False] * 2 + [True] * 4
-    assert_array_equal(measured(mixes, "speed")[:2], 1 / slowdown[:2])
-    for quantity in ("time", "power"):
-        assert np.isnan(measured([*mixes, zero], quantity)).tolist() == [False, True, True]
-    assert_array_equal(measured([*mixes, zero], "fits"), [1.0, np.nan, 0.0])
-    slowdowns = np.array([1.0, 2.0]), np.array([4.0] * 3)
-    said = CoRunPrediction(slowdowns, np.array([3.0, 5.0]), np.full(2, np.nan), np.array([0.5, 1.0]))
-    assert predicted(said, "speed").tolist() == [1.0, 0.5, 0.25, 0.25, 0.25]
-    assert mix_of_rows([2, 3], "speed").tolist() == [0, 0, 1, 1, 1]
-    assert mix_of_rows([2, 3], "fits").tolist() == [0, 1]
-    assert predicted(said, "fits").tolist() == [0.5, 1.0]
-
-
 def test_mixes_of_one_device_and_way_of_sharing_are_taken() -> None:
     other = [replace(mix, device="gpu") for mix in PAIRS.mixes[:9]]
     shared = [replace(mix, configuration='{"sharing": "mps"}', device="gpu") for mix in PAIRS.mixes[:3]]
@@ -338,19 +242,6 @@ def test_a_card_says_what_was_learned_from_and_how_good_it_is() -> None:
         whose: ["power", "slowdown", "time"] for whose in ("known", "new")
     }
     assert trained.errors["new"]["slowdown"].groups == tuple(sorted(FEW))
-
-
-def test_an_evaluation_tells_everything_as_json() -> None:
-    runs = made_co_runs(NAMES[:3])
-    evaluation = evaluate_corun(runs, [QUICK, Sum()], "leave-mix-out", baselines=["sum"])
-    document: dict[str, Any] = evaluation.to_dict()
-    assert document["mixes"] == len(runs.mixes)
-    assert document["device"] == "cpu"
-    keys = {"model", "split", "mix_size", "quantity", "mape", "coverage", "auc"}
-    assert all(keys <= set(each) for each in document["results"])
-    assert {each["split"] for each in document["results"]} == {"leave-mix-out"}
-    # All mixes fit: there is nothing to tell apart.
-    assert {each["quantity"] for each in document["results"]} == {"slowdown", "speed", "time", "power"}
 
 
 def test_mixes_are_left_out_whole_and_those_that_are_known_in_part_stay_together() -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from crosscast.errors import InputError
 from crosscast.evaluation import keep
-from crosscast.evaluation.keep import AnswerCache, digest, fingerprint, library_versions, sources_digest
+from crosscast.evaluation.keep import AnswerCache, digest, sources_digest
 
 ASK = {"model": ["mean", "m.Mean()"], "rows": [1, 2]}
 ANSWER = {"centre": np.array([[1.0, 2.5]]), "file": np.array([3]), "names": np.array(["a", "b"])}
@@ -130,14 +130,3 @@ def test_what_is_no_data_has_no_digest() -> None:
     for thing in (object(), np.array([object()])):
         with pytest.raises(TypeError, match="expected"):
             digest(thing)
-
-
-def test_a_fingerprint_has_the_parameters_of_a_dataclass() -> None:
-    assert fingerprint(Outer((), {})).endswith("Outer Outer(parts=(), facts={})")
-    assert fingerprint(digest) == "crosscast.evaluation.keep.digest"
-    assert fingerprint(object()) == fingerprint(object()) == "builtins.object"
-    assert "numpy" in library_versions()
-
-
-def test_a_hash_is_of_the_files_and_folders_that_are_named() -> None:
-    assert len({sources_digest((name,)) for name in ("units.py", "errors.py", "decide", "prediction")}) == 4

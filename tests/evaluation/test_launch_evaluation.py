@@ -58,14 +58,6 @@ def test_each_group_is_scored_alone(folds: str, by: str, folder: Path, capsys: O
     assert [row[by] for row in answer[f"{by}s"]] == sorted({row[by] for row in answer[f"{by}s"]})
 
 
-def test_processes_and_a_cache_change_nothing(folder: Path, tmp_path: Path) -> None:
-    tables = read_launch_tables(folder)
-    alone = crosscast.evaluate(tables, folds="leave-source-out", jobs=1).to_dict()
-    for _ in range(2):
-        again = crosscast.evaluate(tables, folds="leave-source-out", jobs=2, cache=tmp_path / "cache")
-        assert again.to_dict() == alone
-
-
 def test_what_was_trained_predicts_and_says_how_sources_fared(
     folder: Path, tmp_path: Path, capsys: Output
 ) -> None:

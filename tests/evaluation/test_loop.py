@@ -21,7 +21,6 @@ from crosscast.evaluation.loop import (
     State,
     check_names,
     check_seed,
-    counted_together,
     run_tasks,
 )
 from crosscast.prediction.intervals import check_level
@@ -106,20 +105,6 @@ EXPECTED = [
 ]
 
 
-def test_every_task_is_done_and_told_of() -> None:
-    states: list[State] = []
-    answers = run_tasks(tasks(), DATA, progress=states.append)
-    assert np.allclose(plain(answers), EXPECTED)
-    assert [(state.done, state.total, state.label) for state in states] == [
-        (number + 1, 3, f"task {number}") for number in range(3)
-    ]
-    assert states[-1].left_s == 0
-
-
-def test_nothing_to_do_is_done() -> None:
-    assert run_tasks([], DATA, jobs=2) == []
-
-
 def test_what_is_kept_is_not_done_again_and_only_what_is_lacking_is_asked(tmp_path: Path) -> None:
     first = run_tasks(tasks(columns=(1,)), DATA, cache=tmp_path)
     again = tasks()
@@ -129,22 +114,6 @@ def test_what_is_kept_is_not_done_again_and_only_what_is_lacking_is_asked(tmp_pa
     third = tasks()
     assert plain(run_tasks(third, DATA, cache=tmp_path)) == plain(second)
     assert not third[0].log
-
-
-def test_other_data_are_another_entry(tmp_path: Path) -> None:
-    run_tasks(tasks(), DATA, cache=tmp_path)
-    other = tasks()
-    run_tasks(other, {"x": DATA["x"] + 1}, cache=tmp_path)
-    assert len(other[0].log) == 3
-
-
-def test_an_entry_that_cannot_be_the_answer_counts_as_none(tmp_path: Path) -> None:
-    run_tasks(tasks(), DATA, cache=tmp_path)
-    for path in tmp_path.iterdir():
-        np.savez(path, column=np.zeros(9))
-    again = tasks()
-    assert np.allclose(plain(run_tasks(again, DATA, cache=tmp_path)), EXPECTED)
-    assert len(again[0].log) == 3
 
 
 def test_an_interruption_loses_the_task_in_progress_alone(tmp_path: Path) -> None:
@@ -177,11 +146,6 @@ def test_any_number_of_processes_finds_the_same(tmp_path: Path) -> None:
     again = tasks()
     assert plain(run_tasks(again, DATA, cache=tmp_path)) == here
     assert not again[0].log
-
-
-def test_large_data_reach_all_processes() -> None:
-    large = {"x": DATA["x"], "more": np.zeros(1 << 18)}
-    assert plain(run_tasks(tasks(), large, jobs=2)) == plain(run_tasks(tasks(), DATA))
 
 
 def test_a_process_that_is_ended_from_outside_is_one_sentence() -> None:
@@ -258,34 +222,6 @@ def test_no_process_outlives_its_parent(
     assert time.monotonic() - start < GONE_S
     _, said = driver.communicate()
     assert said.count("Traceback") == (end == signal.SIGINT), said
-
-
-@pytest.mark.parametrize(
-    ("first", "second", "told"),
-    [
-        (
-            [State(1, 2, 4.0, 4.0, "a"), State(2, 2, 6.0, 0.0, "b")],
-            State(1, 3, 1.0, 2.0, "c"),
-            [(1, 5, 4.0, 4.0 + 3 * 4.0, "a"), (2, 5, 6.0, 3 * 3.0, "b"), (3, 5, 7.0, 2.0, "c")],
-        ),
-        # A round with fewer tasks than expected, and one that had nothing to do.
-        (
-            [State(2, 2, 2.0, 0.0, "b")],
-            State(1, 1, 5.0, 0.0, "c"),
-            [(2, 5, 2.0, 3.0, "b"), (3, 3, 7.0, 0.0, "c")],
-        ),
-        ([], State(1, 3, 1.0, 2.0, "c"), [(1, 3, 1.0, 2.0, "c")]),
-    ],
-)
-def test_rounds_are_told_as_one(
-    first: list[State], second: State, told: list[tuple[int, int, float, float, str]]
-) -> None:
-    states: list[State] = []
-    one, other = counted_together(states.append, [2, 3])
-    for state in first:
-        one(state)
-    other(second)
-    assert states == [State(*each) for each in told]
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,6 @@ from crosscast.arrays import Reals
 from crosscast.errors import InputError
 from crosscast.evaluation.loop import State
 from crosscast.evaluation.relative.evaluation import (
-    FOLDS,
     PUBLISHED,
     SPLITS,
     TEST_SHARE,
@@ -52,10 +51,6 @@ def scored(times: list[list[float]], predicted: list[list[float]]) -> RowScores:
     return row_scores(np.array(times), np.array(predicted))
 
 
-def same(rows: Reals) -> Reals:
-    return np.full(len(rows), 1 / len(rows))
-
-
 def test_a_row_is_scored_as_by_hand() -> None:
     # The vector is (0.5, 0.25, 1); the prediction takes the first device for the fastest.
     scores = scored([[2.0, 1.0, 4.0]], [[0.2, 0.4, 0.9]])
@@ -66,24 +61,6 @@ def test_a_row_is_scored_as_by_hand() -> None:
     # ln(p_i / v_i) is ln 0.4, ln 1.6 and ln 0.9: the pairs differ by ln 4, ln 2.25 and ln 1.777...
     pairs = (log(4), log(0.9 / 0.4), log(1.6 / 0.9))
     assert scores["log_error"].tolist() == [pytest.approx(sum(pairs) / 3)]
-
-
-def test_two_devices_have_one_ratio_that_may_be_off() -> None:
-    scores = metrics_of(scored([[1.0, 2.0], [1.0, 8.0]], [[1.0, 1.0], [0.25, 1.0]]), np.ones(2))
-    # The ratios 1/2 and 1/8 are predicted as 1 and 1/4: twice too much both times.
-    assert scores.typical_factor == pytest.approx(2)
-    assert scores.mae == pytest.approx((0.5 + 0.0 + 0.125 + 0.0) / 4)
-
-
-def test_means_and_the_median_heed_weights() -> None:
-    scores = scored([[1.0, 2.0], [1.0, 4.0], [1.0, 11.0]], [[0.5, 1.0], [1.0, 0.5], [1.0, 0.5]])
-    assert scores["regret"].tolist() == [0, 3, 10]
-    evenly = metrics_of(scores, np.ones(3))
-    assert [evenly.regret, evenly.top1] == pytest.approx([13 / 3, 1 / 3])
-    assert evenly.median_regret == 3
-    heavy = metrics_of(scores, np.array([8.0, 1.0, 1.0]))
-    assert [heavy.regret, heavy.top1] == pytest.approx([1.3, 0.8])
-    assert heavy.median_regret == 0
 
 
 def test_rows_without_weight_do_not_count_and_no_rows_have_no_metrics() -> None:
@@ -149,21 +126,6 @@ def test_no_group_is_on_both_sides_and_each_row_is_tested_once(name: str, seed: 
     assert sorted(np.concatenate([fold.test for fold in folds])) == list(range(len(ROWS)))
 
 
-def test_a_fold_is_a_group_with_its_runs_on_all_sources() -> None:
-    folds = split_named("leave-kernel-out").folds_of(ROWS, 0)
-    for fold in folds:
-        application, kernel = fold.held_out.split("/")
-        assert {ROWS.application[row] for row in fold.test} == {application}
-        assert {ROWS.kernel[row] for row in fold.test} == {kernel}
-    assert len(folds) == 15
-    folds = split_named("leave-configuration-out").folds_of(ROWS, 0)
-    assert len(folds) == FOLDS
-    assert {len({ROWS.source[row] for row in fold.test}) for fold in folds} == {2}
-    few = ROWS.rows(np.flatnonzero([name == "app00" for name in ROWS.application]))
-    few = few.rows(np.flatnonzero([name != "kernel2" for name in few.kernel]))
-    assert len(split_named("leave-configuration-out").folds_of(few, 0)) == 4
-
-
 def test_the_published_split_tests_a_tenth_and_validates_within_the_rest() -> None:
     test, *within = split_named(PUBLISHED).folds_of(ROWS, 0)
     assert len(test.test) == round(TEST_SHARE * len(ROWS))
@@ -184,15 +146,6 @@ def test_dealing_depends_on_the_seed_alone() -> None:
 def test_a_single_group_cannot_be_split(name: str) -> None:
     with pytest.raises(InputError, match=f"^{name}: expected at least 2 .* to split by, found 1"):
         split_named(name).folds_of(ROWS.rows(np.array([0])), 0)
-
-
-def test_one_source_is_named() -> None:
-    one = ROWS.rows(np.flatnonzero([name == "cpu" for name in ROWS.source]))
-    with pytest.raises(InputError) as caught:
-        split_named("leave-machine-out").folds_of(one, 0)
-    assert str(caught.value) == (
-        "leave-machine-out: expected at least 2 devices with counters to split by, found 1 (cpu)"
-    )
 
 
 def test_unknown_splits_and_weightings_are_refused() -> None:
@@ -249,19 +202,6 @@ def test_counters_that_tell_beat_the_mean(model: RelativeModel) -> None:
     assert not means[0].confidence.differences
 
 
-def test_scores_and_groups_are_those_of_the_predictions() -> None:
-    evaluation = evaluate_relative(VECTORS, [PublishedMean()], "leave-kernel-out").results[0]
-    errors = np.abs(evaluation.predicted - VECTORS.vector).mean(axis=1)
-    assert evaluation.by_weighting["rows"].mae == pytest.approx(errors.mean())
-    assert evaluation.weighting == "kernels"
-    assert evaluation.metrics.mae == pytest.approx(
-        np.mean([each.mae for each in evaluation.per_group.values()])
-    )
-    assert sum(each.rows for each in evaluation.per_group.values()) == len(VECTORS)
-    low_high = evaluation.confidence.intervals["mae"]
-    assert low_high.low < evaluation.metrics.mae < low_high.high
-
-
 def test_the_published_split_leaks_and_says_so() -> None:
     repeated = made_vectors(applications=3, repeats=4)
     evaluation = evaluate_relative(repeated, [PublishedMean()], "published")
@@ -274,20 +214,6 @@ def test_the_published_split_leaks_and_says_so() -> None:
         for fold in evaluation.folds[1:]
     ]
     assert result.validation_mae == pytest.approx(np.mean(errors))
-
-
-@pytest.mark.parametrize("split", ["leave-configuration-out", "leave-application-out", "leave-scale-out"])
-def test_other_splits_repeat_nothing(split: str) -> None:
-    evaluation = evaluate_relative(VECTORS, [PublishedMean()], split)
-    assert evaluation.repeated == 0
-    assert evaluation.results[0].validation_mae is None
-    assert len(evaluation.results[0].rows) == len(VECTORS)
-
-
-def test_a_new_source_is_of_known_work() -> None:
-    evaluation = evaluate_relative(VECTORS, [PublishedMean()], "leave-machine-out")
-    assert sorted(evaluation.results[0].per_group) == ["cpu", "fast"]
-    assert evaluation.repeated == 1
 
 
 def test_held_out_predictions_go_with_their_rows() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from math import comb
 
 import numpy as np
@@ -11,15 +11,10 @@ import pytest
 
 from crosscast.arrays import Reals
 from crosscast.errors import CrosscastError, InputError
-from crosscast.evaluation.keep import digest
 from crosscast.evaluation.time.evaluation import FOLDS, MOST_SETS, evaluate_time, folds_of, probe_sets
 from crosscast.prediction.time.data import Grid
 from crosscast.prediction.time.forecast import Model, TimeForecast
 from support.models import MeanModel, MeanPredictor, Oracle, make_grid, random_grid
-
-
-def grid_of(applications: list[str], kernels: list[str]) -> Grid:
-    return make_grid(np.zeros((len(applications), 3)), applications, kernels)
 
 
 @pytest.mark.parametrize("split", FOLDS)
@@ -36,13 +31,6 @@ def test_new_devices_are_in_no_fit() -> None:
         for fold in folds_of(random_grid(), name):
             shared = set(fold.devices.train.tolist()) & set(fold.devices.test.tolist())
             assert bool(shared) == (name in ("leave-application-out", "leave-kernel-out"))
-
-
-def test_kernels_of_one_name_in_two_applications_are_two_kernels() -> None:
-    grid = grid_of(["a", "b", "a"], ["x", "x", "x"])
-    folds = folds_of(grid, "leave-kernel-out")
-    assert [fold.held_out for fold in folds] == ["a/x", "b/x"]
-    assert [fold.kernels.test.tolist() for fold in folds] == [[0, 2], [1]]
 
 
 @pytest.mark.parametrize(
@@ -158,36 +146,6 @@ def test_probes_are_all_pairs_never_scored_and_all_others_of_a_new_device() -> N
     np.testing.assert_array_equal(outcome.known, ~outcome.scored)
 
 
-def test_kernels_that_lack_a_probe_are_not_asked_about() -> None:
-    times = random_grid(d=3).log_time.copy()
-    times[0, 0] = np.nan
-    grid = make_grid(times, random_grid(d=3).profiles.application)
-    (result,) = evaluate_time(grid, [MeanModel()], probes=(1,)).results
-    for outcome in result.outcomes:
-        (known,) = np.flatnonzero(outcome.known[0])
-        assert (0 in outcome.rows) == (known != 0)
-    assert all(value is not None for value in vars(result.scores).values())
-
-
-def test_kernels_without_a_cell_to_forecast_are_no_good_choices() -> None:
-    times = random_grid(d=3).log_time.copy()
-    times[0, 0] = np.nan
-    times[1, 1:] = np.nan
-    grid = make_grid(times, random_grid(d=3).profiles.application)
-    (new_device,) = evaluate_time(grid, [MeanModel()], "leave-device-out").results[0].outcomes
-    (_, with_probe) = evaluate_time(grid, [MeanModel()], probes=(0, 1)).results
-    assert np.bincount(new_device.rows).tolist()[:3] == [2, 1, 3]
-    assert all(1 not in outcome.rows for outcome in with_probe.outcomes)
-
-
-def test_device_scores_are_those_of_its_cells() -> None:
-    grid = random_grid()
-    (result,) = evaluate_time(grid, [MeanModel()]).results
-    (outcome,) = result.outcomes
-    error = outcome.centre[:, 2] - outcome.measured[:, 2]
-    assert result.on(2).scores.rmse_log == pytest.approx(np.sqrt(np.mean(error**2)))
-
-
 @dataclass(frozen=True)
 class Broken(Model):
     """Forecasts what is no time."""
@@ -220,21 +178,6 @@ def test_what_a_model_refuses_says_which_model_and_fold() -> None:
         evaluate_time(random_grid(), [MeanModel(when_fitted=refuse)])
 
 
-def test_another_grid_is_another_digest() -> None:
-    grid = random_grid()
-    profiles, times = grid.profiles, grid.log_time.copy()
-    times[0, 0] += 1e-12
-    first = replace(grid.devices[0], numbers={"cores": 4.0})
-    others = (
-        grid.take(np.arange(9)),
-        replace(grid, log_time=times),
-        replace(grid, devices=(first, *grid.devices[1:])),
-        replace(grid, profiles=replace(profiles, metrics=profiles.metrics * 2)),
-        replace(grid, profiles=replace(profiles, invocations=profiles.invocations * 2)),
-    )
-    assert len({digest(each) for each in (grid, random_grid(), *others)}) == 6
-
-
 def test_a_model_that_is_always_better_is_better_beyond_doubt() -> None:
     grid = random_grid()
     models: list[Model] = [MeanModel(), Oracle(grid)]
@@ -251,9 +194,3 @@ def test_a_model_that_is_always_better_is_better_beyond_doubt() -> None:
     assert oracle.differences["top1"].better
     assert oracle.differences["top1"].interval.low > 0
     assert "coverage" not in oracle.differences
-
-
-def test_scores_that_nothing_defines_have_no_interval() -> None:
-    (confidence,) = evaluate_time(random_grid(), [MeanModel()], "leave-device-out").confidences
-    assert "kendall_tau" not in confidence.intervals
-    assert "rmse_log" in confidence.intervals

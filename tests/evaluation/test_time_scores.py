@@ -174,20 +174,6 @@ def test_a_constant_factor_changes_no_choice(measured: Reals, shift: float) -> N
     assert all(getattr(one, name) == getattr(other, name) for name in names)
 
 
-def test_cells_that_were_not_measured_do_not_count() -> None:
-    outcome = random_outcome()
-    gone = outcome.measured.copy()
-    gone[0, 1:] = np.nan
-    gone[3] = np.nan
-    result = asdict(scores([replace(outcome, measured=gone)], LEVEL))
-    assert all(value is not None and math.isfinite(value) for value in result.values())
-    errors = (outcome.centre - gone)[np.isfinite(gone)]
-    assert result["rmse_log"] == pytest.approx(np.sqrt(np.mean(errors**2)))
-    # Nor are devices chosen on which a kernel was not measured.
-    single = outcome_of(np.array([[np.nan, 1.0, 2.0]]), np.array([[0.0, 5.0, 3.0]]))
-    assert scores([single], LEVEL).slowdown_mean == pytest.approx(math.e)
-
-
 def test_known_times_are_used_to_choose_and_are_not_scored() -> None:
     measured, centre = np.array([[0.0, 1.0, 2.0]]), np.array([[9.0, 1.0, 2.5]])
     known = np.array([[True, False, False]])
@@ -206,22 +192,6 @@ def test_no_score_is_told_where_nothing_defines_one_or_a_forecast_is_beyond_numb
     result = scores([outcome_of(np.zeros((1, 2)), np.array([[0.0, 1e4]]))], LEVEL)
     assert result.mape is None
     assert result.rmse_log == pytest.approx(1e4 / math.sqrt(2))
-
-
-def test_scores_are_means_over_what_was_told() -> None:
-    one, other = random_outcome(1), random_outcome(2)
-    both = asdict(scores([one, other], LEVEL))
-    each = [asdict(scores([outcome], LEVEL)) for outcome in (one, other)]
-    for name, value in both.items():
-        if name != "coverage_worst_application":
-            assert value == pytest.approx((each[0][name] + each[1][name]) / 2)
-
-
-def test_the_worst_application_is_one_application() -> None:
-    # In each of two outcomes another application is missed, so each has its half.
-    first = outcome_of(np.array([[0.0], [9.0]]), np.zeros((2, 1)), "ab")
-    second = outcome_of(np.array([[9.0], [0.0]]), np.zeros((2, 1)), "ab")
-    assert scores([first, second], LEVEL).coverage_worst_application == 0.5
 
 
 @pytest.fixture(scope="module")

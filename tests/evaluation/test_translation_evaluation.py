@@ -23,16 +23,6 @@ def shared() -> SharedTimes:
     return shared_times(counted_co_runs(), "cpu", "other")
 
 
-def test_what_ran_on_both_devices_is_paired_alone_in_mixes_and_whole_mixes() -> None:
-    times = shared()
-    pairs = len(APPLICATIONS) * (len(APPLICATIONS) + 1) // 2
-    assert (times.members == 1).sum() == len(APPLICATIONS)
-    # Two members and the mix itself of each; no triple ran on the other device.
-    assert (times.members == 2).sum() == 3 * pairs
-    assert times.names == APPLICATIONS
-    np.testing.assert_allclose(times.target_s, FACTOR * times.source_s**EXPONENT)
-
-
 def test_a_power_law_is_found_and_is_better_than_a_plain_line() -> None:
     card = train_translation(shared())
     assert card.line.form == LOGARITHMIC

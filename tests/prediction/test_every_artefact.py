@@ -62,15 +62,6 @@ def test_a_model_is_known_by_its_card_and_takes_the_place_of_another(question: s
     assert len(list(folder.iterdir())) == 2
 
 
-@pytest.mark.parametrize("question", QUESTIONS)
-def test_a_card_without_a_field_names_it(question: str, tmp_path: Path) -> None:
-    keep, _, fields = QUESTIONS[question]
-    for name in fields.split():
-        keep(tmp_path / "model")
-        rewrite_card(tmp_path / "model", lambda card, name=name: card.pop(name))  # type: ignore[misc]
-        assert f"{name}: expected a value, found none" in model_refusal(tmp_path / "model")
-
-
 def updated(**changes: Any) -> Change:
     return lambda card: card.update(changes)
 

@@ -137,13 +137,6 @@ def test_what_is_kept_comes_back(
     assert same(Nearest.from_state(part.state()), part)
 
 
-def test_arrays_have_the_names_of_fields_and_of_parts_in_them() -> None:
-    names = set(nearest().state())
-    assert {"features.names", "features.scale", "level", "points", "parts.count", "parts.1.mean"} <= names
-    assert {"models.count", "models.0.kind", "models.0.mean"} <= names
-    assert not {name for name in names if name.startswith(("maybe", "other", "flat"))}
-
-
 @pytest.mark.parametrize(
     ("name", "value", "message"),
     [
@@ -181,13 +174,6 @@ def test_an_array_that_does_not_fit_is_refused(name: str, value: Any, message: s
         Nearest.from_state(changed(name, value)(nearest().state()))
     assert message in str(caught.value)
     assert str(caught.value).startswith("model: ")
-
-
-def test_a_missing_array_is_named_and_so_is_the_file() -> None:
-    arrays = nearest().state()
-    del arrays["points"]
-    with pytest.raises(InputError, match=r"a\.npz: points: expected numbers along 2 axes, found none among"):
-        Nearest.from_state(arrays, "a.npz")
 
 
 @pytest.mark.parametrize(

@@ -69,25 +69,6 @@ def test_a_model_comes_back_whole(folder: Path) -> None:
     assert len(files(folder)) == 2
 
 
-def test_the_same_model_has_the_same_bytes(folder: Path, tmp_path: Path) -> None:
-    write(tmp_path / "again", "time", CARD_FIELDS, ARRAYS)
-    for name in files(folder):
-        assert (tmp_path / "again" / name).read_bytes() == (folder / name).read_bytes()
-
-
-def test_arrays_are_read_when_they_are_asked_for(folder: Path) -> None:
-    stored = read(folder)
-    stored.path.write_bytes(b"")
-    with pytest.raises(InputError, match="cannot read the arrays"):
-        stored.arrays  # noqa: B018
-
-
-def test_a_model_takes_the_place_of_another(folder: Path) -> None:
-    write(folder, "corun", {"model": "new"}, {"x": np.ones(2)})
-    assert read(folder).question == "corun"
-    assert len(files(folder)) == 2
-
-
 @pytest.mark.parametrize("broken", ["arrays", "card"])
 @pytest.mark.parametrize("replaced", [True, False])
 def test_a_full_disk_leaves_what_was_there_and_nothing_else(
@@ -158,15 +139,6 @@ def test_what_could_not_be_read_again_is_not_written(
         write(tmp_path / "model", "time", card, arrays)
     assert message in str(caught.value)
     assert not (tmp_path / "model").exists()
-
-
-def test_another_question_is_named_by_its_command(folder: Path) -> None:
-    write(folder, "corun", CARD_FIELDS, ARRAYS)
-    assert refusal(folder, "time") == (
-        f"{folder}/: expected a model trained by 'crosscast train time', found one by 'crosscast train corun'"
-    )
-    assert "'crosscast train time' or 'crosscast train relative'" in refusal(folder, ("time", "relative"))
-    assert read(folder, ("time", "corun")).question == "corun"
 
 
 @pytest.mark.parametrize(
@@ -301,8 +273,3 @@ def test_a_section_is_told_with_its_place_or_is_a_structure(value: Any, message:
     with pytest.raises(InputError) as caught:
         decode(Section, value, "card")
     assert str(caught.value) == message
-
-
-def test_a_section_that_fits_is_a_structure() -> None:
-    section = decode(Section, {"seed": 1, "metrics": [{"name": "a", "low": 2}], "other": 3}, "card")
-    assert section == Section(1, [Range("a", 2.0)])

@@ -156,22 +156,7 @@ def test_a_state_that_lacks_an_array_is_refused_by_name(name: str) -> None:
         assert lacking.split(".")[-1] in message or "correlation" in lacking
 
 
-MAY_BE_UNKNOWN = {"means", "idle", "performance", "power", "least_performance", "least_power"}
 """Last words of the names of arrays in which there may be no number."""
-
-
-@each_part
-def test_an_array_of_another_type_or_with_what_is_no_number_is_refused(name: str) -> None:
-    part = part_named(name)
-    state = part.state()
-    for array, values in state.items():
-        assert refusal(
-            part, {**state, array: np.zeros(values.shape, "U1" if values.dtype.kind in "iufb" else "f8")}
-        )
-        if values.dtype.kind == "f" and values.size and array.split(".")[-1] not in MAY_BE_UNKNOWN:
-            broken = values.copy()
-            broken[(-1,) * values.ndim] = np.nan
-            assert "finite" in refusal(part, {**state, array: broken})
 
 
 ANY = "expected"

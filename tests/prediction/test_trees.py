@@ -74,17 +74,6 @@ def test_boosting_predicts_what_scikit_learn_does(seed: int, leaves: int, rounds
     np.testing.assert_allclose(result, predicted, rtol=0, atol=1e-12)
 
 
-def test_a_row_has_the_same_sum_alone_and_among_many() -> None:
-    trees, rows = grown(trees=50), sample(5, n=3000)[0]
-    alone = np.concatenate([trees.sum(row[None, :]) for row in rows[::100]])
-    np.testing.assert_array_equal(trees.sum(rows)[::100], alone)
-
-
-def test_no_rows_have_no_sums_and_a_constant_is_the_same_for_all_rows() -> None:
-    assert grown().sum(np.empty((0, 4))).shape == (0, 3)
-    assert constant(np.array([1.0, 2.0])).sum(np.zeros((3, 0))).tolist() == [[1.0, 2.0]] * 3
-
-
 def test_joined_trees_add_up_and_projected_ones_sum_to_projected_sums() -> None:
     one, other, rows = grown(0), grown(1), sample(2)[0]
     middle = np.array([1.0, 2.0, 3.0])
@@ -93,13 +82,6 @@ def test_joined_trees_add_up_and_projected_ones_sum_to_projected_sums() -> None:
     trees, rows = grown(), sample(2)[0]
     directions = np.random.default_rng(0).normal(size=(3, 5))
     np.testing.assert_allclose(trees.project(directions).sum(rows), trees.sum(rows) @ directions, atol=1e-12)
-
-
-def test_trees_can_be_moved_to_other_columns() -> None:
-    trees, rows = grown(), sample(2)[0]
-    wide = np.full((len(rows), 9), 5.0)
-    wide[:, [7, 2, 4, 0]] = rows
-    np.testing.assert_array_equal(trees.with_columns([7, 2, 4, 0]).sum(wide), trees.sum(rows))
 
 
 @given(st.data())

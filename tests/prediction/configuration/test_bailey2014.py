@@ -63,12 +63,6 @@ def test_there_is_one_for_each_number_up_to_the_most_or_the_kernels(seed: int, n
         assert first == sorted(first)
 
 
-def test_groups_of_equals_are_as_many_as_asked_but_the_same_kernels_are_one() -> None:
-    apart = 0.5 * (1 - np.eye(5))
-    assert [len(set(labels.tolist())) for labels in groupings(apart, 9)] == [1, 2, 3, 4, 5]
-    assert [labels.tolist() for labels in groupings(np.zeros((4, 4)), 5)] == [[0, 0, 0, 0]]
-
-
 def test_variables_are_the_settings_of_each_device_with_products_and_words() -> None:
     design = design_of(linear_space())
     assert design.names == ("cpu: clock_hz", "cpu: threads", "cpu: clock_hz * threads", "gpu: clock_hz")
@@ -160,20 +154,6 @@ def test_it_classifies_as_scikit_learn_does(seed: int, depth: int) -> None:
     assert depth_of(tree) == other.get_depth()
 
 
-def test_its_nodes_count_the_training_kernels() -> None:
-    tree, (_, kinds) = grown(), sample(0)
-    nodes = tree.nodes
-    assert nodes[0].counts == tuple(np.bincount(kinds))
-    for node in nodes:
-        if node.left is not None and node.right is not None:
-            below = np.array(nodes[node.left].counts) + np.array(nodes[node.right].counts)
-            assert tuple(below) == node.counts
-            assert node.feature in NAMES
-        else:
-            assert node.cluster == int(np.argmax(node.counts))
-            assert node.threshold is None
-
-
 def test_its_text_has_a_line_a_branch() -> None:
     rows = np.array([[0.0, 1.0], [1.0, 1.0], [2.0, 5.0]])
     tree = fit_classification_tree(("watts", "misses"), rows, np.array([0, 0, 1]), depth=1, seed=3)
@@ -185,14 +165,6 @@ def test_its_text_has_a_line_a_branch() -> None:
         f"{feature} > {threshold}",
         "|   cluster 1 (1 training kernel)",
     ]
-
-
-@pytest.mark.parametrize("names", [NAMES, ()])
-def test_one_cluster_or_no_feature_asks_nothing(names: tuple[str, ...]) -> None:
-    kinds = np.array([0, 0, 0] if names else [0, 1, 1])
-    tree = fit_classification_tree(names, np.empty((3, len(names))), kinds, depth=3, seed=0)
-    assert (len(tree.nodes), depth_of(tree)) == (1, 0)
-    assert tree.cluster_of(np.zeros(len(names))) == (0 if names else 1)
 
 
 @given(st.data())
@@ -289,14 +261,6 @@ def test_a_line_that_runs_below_what_was_seen_is_cut() -> None:
     assert result.relative_performance(DESIGN)[:, :9].min() == 0.01
 
 
-def test_more_variables_than_runs_still_fit() -> None:
-    performance, power = relative(), SURFACES.power_w.copy()
-    performance[:, 2:11] = power[:, 2:11] = np.nan
-    result = fitted(performance, power)
-    known = np.isfinite(performance[0])
-    np.testing.assert_allclose(result.relative_performance(DESIGN)[KINDS][:, known], performance[:, known])
-
-
 KERNELS = tuple(KernelAt(name, name, "big") for name in "abcd")
 CORRELATIONS = np.array([[1, 0.5, -1, 1], [0.5, 1, np.nan, 1], [-1, np.nan, 1, 1], [1, 1, 1, 1.0]])
 
@@ -314,29 +278,12 @@ def test_members_and_the_range_of_correlations_are_told() -> None:
     assert found(3).note == "3 clusters of 2, 1, 1 kernels, as many as asked for"
 
 
-def test_pairs_without_an_order_are_something_to_cluster() -> None:
-    correlations = np.ones((2, 2))
-    correlations[0, 1] = correlations[1, 0] = np.nan
-    assert not Clusters.of(KERNELS[:2], np.array([0, 0]), correlations, None).nothing_to_cluster
-    assert Clusters.of(KERNELS[:2], np.array([0, 0]), np.ones((2, 2)), None).nothing_to_cluster
-
-
 TRIED = (1, 2, 3, 4), (1, 2)
 
 
 def linear_training() -> Training:
     surfaces = linear_surfaces(8)
     return Training.of(TrainingRuns.of(surfaces, linear_samples(surfaces.space)))
-
-
-def test_two_kinds_that_the_tree_can_tell_apart_make_two_clusters() -> None:
-    assert choose_amounts(linear_training(), *TRIED, logarithms=False, seed=0) == Amounts(2, 1)
-
-
-def test_kinds_that_the_tree_cannot_tell_apart_do_not_pay() -> None:
-    training = linear_training()
-    blind = dataclasses.replace(training, features=np.random.default_rng(3).random((8, 1)))
-    assert choose_amounts(blind, *TRIED, logarithms=False, seed=0).clusters == 1
 
 
 def test_amounts_are_chosen_of_those_asked_for_and_the_largest_without_a_test() -> None:
@@ -346,15 +293,7 @@ def test_amounts_are_chosen_of_those_asked_for_and_the_largest_without_a_test() 
     assert choose_amounts(training, *TRIED, logarithms=False, seed=0) == Amounts(4, 2)
 
 
-def test_cells_that_did_not_run_are_no_error() -> None:
-    surfaces = linear_surfaces(8)
-    surfaces.time_s[2:4, 4] = surfaces.power_w[2:4, 4] = np.nan
-    training = Training.of(TrainingRuns.of(surfaces, linear_samples(surfaces.space)))
-    assert choose_amounts(training, *TRIED, logarithms=False, seed=0) == Amounts(2, 1)
-
-
 SAMPLES = (11, 0)
-BOTH = [PublishedModel(), PublishedModel(logarithms=True)]
 
 
 def same_frontiers() -> Surfaces:
@@ -371,11 +310,6 @@ def same_frontiers() -> Surfaces:
     )
 
 
-def test_names_say_what_is_set() -> None:
-    models = (PublishedModel(5), PublishedModel(logarithms=True), PublishedModel(5, True))
-    assert [each.name for each in models] == ["published-5", "published-log", "published-log-5"]
-
-
 def test_a_new_kernel_is_told_exactly_where_its_cluster_is_linear() -> None:
     surfaces = linear_surfaces(8)
     samples = linear_samples(surfaces.space)
@@ -386,35 +320,6 @@ def test_a_new_kernel_is_told_exactly_where_its_cluster_is_linear() -> None:
         forecast = fitted.forecast(surfaces.observed(row, samples))
         np.testing.assert_allclose(forecast.time.centre, surfaces.time_s[row], rtol=1e-9)
         np.testing.assert_allclose(forecast.power.centre, surfaces.power_w[row], rtol=1e-9)
-
-
-def test_the_tree_asks_what_tells_the_clusters_apart() -> None:
-    surfaces = linear_surfaces(8)
-    fitted = PublishedModel(2).fit(surfaces, linear_samples(surfaces.space))
-    text = fitted.fitted.tree.text()
-    assert text.count("(4 training kernels)") == 2
-    features, clusters = fitted.fitted.features, fitted.fitted.clusters
-    for row in range(8):
-        values = features.values(surfaces.observed(row, fitted.samples), (0, 1))
-        assert (
-            surfaces.kernels[row]
-            in clusters.members[fitted.fitted.tree.cluster_of(features.readable(values))]
-        )
-
-
-@pytest.mark.parametrize("model", BOTH, ids=str)
-def test_forecasts_are_finite_and_above_zero(model: PublishedModel) -> None:
-    surfaces = made_surfaces(7, noise=0.05)
-    out = surfaces.rows_of(["app6"])
-    fitted = model.fit(surfaces.take(~out), SAMPLES)
-    for row in np.flatnonzero(out).tolist():
-        forecast = fitted.forecast(surfaces.observed(row, SAMPLES))
-        for quantity, true in (
-            (forecast.time, surfaces.time_s[row]),
-            (forecast.power, surfaces.power_w[row]),
-        ):
-            assert np.isfinite(quantity.centre).all()
-            assert np.abs(np.log(quantity.centre / true)).mean() < 0.2
 
 
 def test_logarithms_are_exact_where_they_are_linear() -> None:
@@ -455,23 +360,7 @@ def test_few_kernels_are_as_many_clusters() -> None:
     assert np.isfinite(fitted.forecast(surfaces.observed(0, SAMPLES)).time.centre).all()
 
 
-def test_configurations_that_some_kernels_lack_are_predicted_for_all() -> None:
-    surfaces = made_surfaces(6)
-    for row, column in ((0, 3), (2, 3), (5, 7), (4, 1)):
-        surfaces.time_s[row, column] = surfaces.power_w[row, column] = np.nan
-    forecast = PublishedModel().fit(surfaces, SAMPLES).forecast(surfaces.observed(0, SAMPLES))
-    assert np.isfinite(forecast.time.centre).all()
-    assert np.isfinite(forecast.power.centre).all()
-
-
 @pytest.mark.parametrize("count", [0, -3])
 def test_no_clusters_are_refused(count: int) -> None:
     with pytest.raises(InputError, match=f"clusters: expected at least 1, found {count}"):
         PublishedModel(count)
-
-
-def test_a_tree_of_pure_leaves_is_that_of_any_greater_depth() -> None:
-    values, clusters = np.arange(6.0)[:, None], np.array([0, 0, 1, 1, 2, 2])
-    trees = [fit_classification_tree(["x"], values, clusters, depth=depth, seed=0) for depth in (1, 2, 3)]
-    assert [each.is_pure for each in trees] == [False, True, True]
-    assert trees[0].text() != trees[1].text() == trees[2].text()

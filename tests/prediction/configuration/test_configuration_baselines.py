@@ -25,7 +25,6 @@ from crosscast.prediction.configuration.data import (
 )
 from crosscast.prediction.configuration.features import TrainingRuns, design_of
 from crosscast.prediction.configuration.models import (
-    BaselinePredictor,
     GaussianProcess,
     GlobalRegression,
     NearestKernels,
@@ -80,14 +79,6 @@ def test_a_sample_that_is_missing_is_named(model: ConfigurationModel) -> None:
         fitted.forecast(surfaces.observed(0, (0, 4)))
 
 
-@every_baseline
-def test_several_devices_are_predicted(model: ConfigurationModel) -> None:
-    surfaces = linear_surfaces()
-    samples = linear_samples(surfaces.space)
-    forecast = model.fit(surfaces.take(np.arange(4)), samples).forecast(surfaces.observed(4, samples))
-    assert np.abs(np.log(forecast.time.centre / surfaces.time_s[4])).max() < 0.7
-
-
 SAMPLES = (11, 0)
 
 
@@ -107,13 +98,6 @@ def test_it_predicts_what_scikit_learn_does(count: int) -> None:
         power = observed.power_w[0] * np.exp(other.fit(known.points, known.power).predict(point)[0])
         np.testing.assert_allclose(forecast.time.centre[rest], time[rest])
         np.testing.assert_allclose(forecast.power.centre[rest], power[rest])
-
-
-def test_a_kernel_that_it_knows_is_told_as_it_was() -> None:
-    surfaces = made_surfaces(6)
-    forecast = NearestKernels(1).fit(surfaces, SAMPLES).forecast(surfaces.observed(4, SAMPLES))
-    np.testing.assert_allclose(forecast.time.centre, surfaces.time_s[4])
-    np.testing.assert_allclose(forecast.power.centre, surfaces.power_w[4])
 
 
 def test_each_device_is_scaled_from_its_own_sample() -> None:
@@ -160,25 +144,6 @@ def surfaces() -> Surfaces:
     return made_surfaces(6, noise=0.02)
 
 
-@pytest.fixture(scope="module")
-def fitted(surfaces: Surfaces) -> BaselinePredictor:
-    return GaussianProcess().fit(surfaces.take(~surfaces.rows_of(["app3"])), SAMPLES)
-
-
-def test_it_predicts_a_new_kernel_better_than_the_mean_kernel(
-    surfaces: Surfaces, fitted: BaselinePredictor
-) -> None:
-    known = Changes.of(surfaces.take(~surfaces.rows_of(["app3"])), SAMPLES)
-    for row in np.flatnonzero(surfaces.rows_of(["app3"])).tolist():
-        forecast = fitted.forecast(surfaces.observed(row, SAMPLES))
-        for centre, true, changes in (
-            (forecast.time.centre, surfaces.time_s[row], known.time),
-            (forecast.power.centre, surfaces.power_w[row], known.power),
-        ):
-            mean = true[SAMPLES[0]] * np.exp(changes.mean(axis=0))
-            assert np.abs(np.log(centre / true)).mean() < 0.5 * np.abs(np.log(mean / true)).mean()
-
-
 def test_the_gaussian_process_predicts_what_that_of_scikit_learn_does(
     monkeypatch: pytest.MonkeyPatch, surfaces: Surfaces
 ) -> None:
@@ -210,22 +175,6 @@ def test_the_gaussian_process_predicts_what_that_of_scikit_learn_does(
     )
 
 
-@every_model
-def test_the_same_seed_gives_the_same_bytes(model: ConfigurationModel, surfaces: Surfaces) -> None:
-    few = surfaces.take(np.arange(6))
-    observed = surfaces.observed(7, SAMPLES)
-    first, second = (model.fit(few, SAMPLES, 3).forecast(observed) for _ in range(2))
-    assert first.time.centre.tobytes() == second.time.centre.tobytes()
-
-
-def test_missing_cells_are_predicted_and_columns_that_never_ran_are_unknown(surfaces: Surfaces) -> None:
-    few = surfaces.take(np.arange(6))
-    few.time_s[2, 3] = few.power_w[2, 3] = np.nan
-    few.time_s[:, 6] = few.power_w[:, 6] = np.nan
-    forecast = GaussianProcess().fit(few, SAMPLES).forecast(few.observed(2, SAMPLES))
-    assert np.isnan(forecast.time.centre).tolist() == [index == 6 for index in range(12)]
-
-
 def test_one_kernel_or_one_configuration_is_enough() -> None:
     alone = made_surfaces(1).take(np.array([0]))
     forecast = GaussianProcess().fit(alone, SAMPLES).forecast(alone.observed(0, SAMPLES))
@@ -255,14 +204,6 @@ def log_linear(kernels: int = 12) -> Surfaces:
     )
 
 
-def test_it_tells_what_is_linear_in_settings_times_features() -> None:
-    surfaces = log_linear()
-    out = surfaces.rows_of(["app5"])
-    forecast = GlobalRegression().fit(surfaces.take(~out), SAMPLES).forecast(surfaces.observed(5, SAMPLES))
-    np.testing.assert_allclose(forecast.time.centre, surfaces.time_s[5], rtol=0.005)
-    np.testing.assert_allclose(forecast.power.centre, surfaces.power_w[5], rtol=0.005)
-
-
 def test_it_is_ridge_regression_with_one_of_its_penalties() -> None:
     surfaces = made_surfaces(5, noise=0.1)
     known = Changes.of(surfaces, SAMPLES)
@@ -289,12 +230,3 @@ def test_cells_that_did_not_run_do_not_count_and_columns_that_never_ran_are_unkn
     assert forecast.time.centre[3] == np.delete(forecast.time.centre, 6)[3]
     expected = log_linear().time_s[2]
     np.testing.assert_allclose(np.delete(forecast.time.centre, 6), np.delete(expected, 6), rtol=0.01)
-
-
-def test_it_does_not_read_what_is_asked_of_it_from_other_kernels() -> None:
-    surfaces = made_surfaces(4)
-    bare = dataclasses.replace(surfaces, domains={}, counters={})
-    fitted = GlobalRegression().fit(bare, SAMPLES)
-    one = fitted.forecast(surfaces.observed(2, SAMPLES))
-    other = fitted.forecast(bare.observed(2, SAMPLES))
-    np.testing.assert_array_equal(one.time.centre, other.time.centre)

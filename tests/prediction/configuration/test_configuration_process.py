@@ -33,7 +33,6 @@ from crosscast.prediction.configuration.process import (
     ProcessModel,
     ProcessPredictor,
     SettingInputs,
-    cap_domains,
     logarithms,
     power_parts,
 )
@@ -62,17 +61,6 @@ def test_domains_that_do_not_add_up_are_not() -> None:
     assert power_parts(replace(SURFACES, power_w=cpu, domains={"cpu": cpu, "gpu": 0 * gpu})) == (TOTAL,)
 
 
-def test_parts_are_told_where_runs_are_and_none_is_called_time() -> None:
-    lacking = np.where(np.arange(12) == 5, np.nan, 1.0)
-    domains = {name: values * lacking for name, values in SURFACES.domains.items()}
-    incomplete = replace(
-        SURFACES, time_s=SURFACES.time_s * lacking, power_w=SURFACES.power_w * lacking, domains=domains
-    )
-    assert power_parts(incomplete) == ("cpu", "gpu")
-    domains = {"time": SURFACES.domains["cpu"], "gpu": SURFACES.domains["gpu"]}
-    assert power_parts(replace(SURFACES, domains=domains)) == (TOTAL,)
-
-
 def one(settings: Mapping[str, Setting], *, device: str = "a") -> Configuration:
     return Configuration(device, settings)
 
@@ -85,48 +73,9 @@ def run(power_w: float, **domains: float) -> Observed:
 NOTHING = SampleFeatures((), np.empty(0), np.empty(0), (), "")
 
 
-def width(inputs: SettingInputs) -> int:
-    return int(inputs.fixed.shape[1] + inputs.caps.shape[1])
-
-
 def seen(inputs: SettingInputs, observed: Observed, indices: list[int]) -> Reals:
     """Coordinates of the settings alone."""
     return inputs.points(NOTHING, observed, indices)
-
-
-def test_caps_are_known_by_their_names() -> None:
-    space = ConfigurationSpace(
-        tuple(
-            one({"cpu_cap_w": n, "power_limit_w": n, "cap_w": n, "clock_hz": n, "tall_cap_width_w": n})
-            for n in (1.0, 2.0)
-        )
-    )
-    assert cap_domains(space, ["cpu", "gpu"]) == {"cap_w": "", "cpu_cap_w": "cpu", "power_limit_w": ""}
-    assert cap_domains(space, [])["cpu_cap_w"] == ""
-
-
-def test_knobs_act_by_ratios_but_where_they_can_be_zero() -> None:
-    space = ConfigurationSpace(tuple(one({"clock_hz": clock}) for clock in (1e9, 2e9, 4e9)))
-    inputs = SettingInputs.of(space, (0,), ())
-    assert width(inputs) == 1
-    assert np.diff(inputs.fixed[:, 0])[0] == pytest.approx(np.diff(inputs.fixed[:, 0])[1])
-    np.testing.assert_allclose([inputs.fixed.mean(), inputs.fixed.std()], [0, 1], atol=1e-12)
-    space = ConfigurationSpace(tuple(one({"offset": value}) for value in (-1.0, 0.0, 1.0)))
-    assert SettingInputs.of(space, (0,), ()).fixed[:, 0] == pytest.approx([-(1.5**0.5), 0, 1.5**0.5])
-
-
-def test_words_and_devices_are_columns_and_a_missing_knob_is_in_the_middle() -> None:
-    space = ConfigurationSpace(
-        (
-            *(one({"cores": n, "mode": word}, device="cpu") for n in (1, 4) for word in ("x", "y", "z")),
-            one({}, device="gpu"),
-        )
-    )
-    # One knob, three of four words ("" is a word that the GPU has), one of two devices.
-    inputs = SettingInputs.of(space, (0,), ())
-    assert width(inputs) == 5
-    assert inputs.fixed[6, 0] == pytest.approx(0)
-    assert len(np.unique(inputs.fixed, axis=0)) == 7
 
 
 def test_a_cap_counts_by_how_far_it_is_below_what_the_kernel_takes() -> None:
@@ -158,18 +107,6 @@ def test_each_device_is_seen_from_its_own_sample() -> None:
     observed = Observed(np.array([3, 1]), np.ones(2), np.array([50.0, 100.0]))
     result = seen(inputs, observed, [1, 0])[:, -1]
     assert result == pytest.approx(np.clip(np.array([np.log(0.5), 0, 0, np.log(2)]) / 0.3, -9, 1))
-
-
-def test_what_has_no_cap_is_not_limited_and_one_configuration_has_no_coordinates() -> None:
-    space = ConfigurationSpace((one({"cap_w": 50.0}), one({"cap_w": 100.0}), one({"cores": 1.0}, device="b")))
-    result = seen(SettingInputs.of(space, (1,), ()), run(100.0), [0])[:, -1]
-    assert result[2] == 0
-    inputs = SettingInputs.of(ConfigurationSpace((one({"cores": 2}),)), (0,), ())
-    assert seen(inputs, run(100.0), [0]).shape == (1, 0)
-
-
-def points(space: ConfigurationSpace, samples: tuple[int, ...], observed: Observed) -> Reals:
-    return seen(SettingInputs.of(space, samples, ("cpu", "gpu")), observed, list(range(len(samples))))
 
 
 SIX = made_surfaces(6, noise=0.01)
@@ -243,17 +180,6 @@ def test_all_is_forecast_and_what_was_measured_is_exact(fitted: ProcessPredictor
     assert np.abs(np.log(forecast.power.centre / SIX.power_w[ROW])).max() < 0.1
 
 
-def test_more_runs_bring_it_nearer(fitted: ProcessPredictor) -> None:
-    def error(*numbers: int) -> float:
-        forecast = fitted.forecast(observed(*numbers))
-        unmeasured = ~np.isin(np.arange(12), (*SAMPLES, 3, 6))
-        return float(np.mean(np.log(forecast.time.centre / SIX.time_s[ROW])[unmeasured] ** 2))
-
-    assert error(3, 6) < error()
-    before, after = (fitted.forecast(observed(*numbers)).time.spread for numbers in ((), (3, 6)))
-    assert (after <= before).all()
-
-
 @settings(max_examples=20)
 @given(st.permutations(range(5)))
 def test_the_order_of_runs_does_not_matter(fitted: ProcessPredictor, order: list[int]) -> None:
@@ -280,35 +206,6 @@ def test_runs_may_come_one_by_one(fitted: ProcessPredictor) -> None:
     same(posterior.forecast(step), fitted.forecast(observed(5, 8)))
 
 
-@pytest.mark.parametrize("gone", ["all", "one", "nan", "zero"])
-def test_a_kernel_that_does_not_tell_its_domains_is_forecast_too(fitted: ProcessPredictor, gone: str) -> None:
-    runs = observed(5)
-    cpu = runs.domains["cpu"]
-    domains = {
-        "all": {},
-        "one": {"cpu": cpu},
-        "nan": {**runs.domains, "gpu": np.full(3, np.nan)},
-        "zero": {**runs.domains, "gpu": np.zeros(3)},
-    }[gone]
-    forecast = fitted.forecast(replace(runs, domains=domains))
-    assert np.isfinite(forecast.power.centre).all()
-    assert forecast.power.centre[[*SAMPLES, 5]].tolist() == runs.power_w.tolist()
-    assert (forecast.power.spread[~forecast.measured] > 0).all()
-    # As by a model that never knew of domains.
-    bare = replace(SIX.take(~SIX.rows_of(["app1"])), domains={})
-    same(forecast, ProcessModel().fit(bare, SAMPLES).forecast(replace(runs, domains={})))
-
-
-def test_a_domain_that_only_some_runs_tell_counts_there(fitted: ProcessPredictor) -> None:
-    runs = observed(5, 8)
-    without = {name: np.where(runs.numbers == 8, np.nan, values) for name, values in runs.domains.items()}
-    forecast = fitted.forecast(replace(runs, domains=without))
-    expected = fitted.forecast(observed(5))
-    others = ~forecast.measured
-    np.testing.assert_allclose(forecast.power.centre[others], expected.power.centre[others])
-    assert forecast.power.centre[8] == SIX.power_w[ROW, 8]
-
-
 @pytest.mark.parametrize("value", [np.nan, 0.0, np.inf, -3.0])
 def test_a_run_of_which_a_sensor_told_nothing_is_no_measurement(
     fitted: ProcessPredictor, value: float
@@ -319,15 +216,6 @@ def test_a_run_of_which_a_sensor_told_nothing_is_no_measurement(
     assert not forecast.measured[5]
     assert forecast.power.centre[5] > 0
     assert forecast.time.centre[5] == SIX.time_s[ROW, 5]
-
-
-def test_forecasts_do_not_change_what_was_told(fitted: ProcessPredictor) -> None:
-    runs = observed(5)
-    posterior = fitted.posterior(runs)
-    first = posterior.forecast(runs)
-    first.time.centre[:] = 0
-    same(posterior.forecast(runs), fitted.forecast(runs))
-    np.testing.assert_array_equal(runs.time_s, SIX.time_s[ROW, [11, 0, 5]])
 
 
 PROGRAMS = ("cfd", "nw", "sort")
@@ -414,14 +302,6 @@ def test_programs_that_were_left_out_are_told_about_as_well_as_measured(
     result = errors(model, surfaces)
     assert result[0] < time
     assert result[1] < power
-
-
-def test_clusters_pay_and_the_tree_is_asked(surfaces: Surfaces) -> None:
-    # The power of clusters was told to within 0.2 above.
-    assert errors(PublishedModel(1), surfaces)[1] > 0.25
-    fitted = PublishedModel().fit(surfaces, samples_of(surfaces))
-    assert len(fitted.fitted.clusters.members) > 1
-    assert "gpu" in fitted.fitted.tree.text()
 
 
 def test_at_clocks_of_one_gpu_there_is_nothing_to_cluster() -> None:

@@ -20,7 +20,6 @@ from crosscast.prediction.configuration.gaussian_process import (
     TrainingCovariances,
     _Likelihood,
     inducing_points,
-    matern,
     small_product,
     squares,
     sum_of_parts,
@@ -45,14 +44,6 @@ def test_squares_are_those_of_distances_and_the_points_stay_as_they_are() -> Non
     np.testing.assert_allclose(squares(ones, others), cdist(ones, others, "sqeuclidean"), atol=1e-12)
     np.testing.assert_array_equal(ones, before[0])
     np.testing.assert_array_equal(others, before[1])
-
-
-def test_points_coincide_with_themselves_and_without_coordinates_all_do() -> None:
-    far = 1e3 * made_points()[0]
-    distances = squares(far, far)
-    assert distances.min() >= 0
-    assert np.diag(matern(distances)) == pytest.approx(1, abs=1e-8)
-    assert matern(squares(np.empty((2, 0)), np.empty((3, 0)))).tolist() == [[1, 1, 1], [1, 1, 1]]
 
 
 def fit_covariance(points: Reals, features: int, kernels: Integers, values: Reals) -> Covariance:
@@ -107,21 +98,6 @@ def test_the_cost_is_that_of_the_likelihood_but_for_a_constant_and_the_prior() -
         for each in (ones, others)
     ]
     assert costs[0] - costs[1] == pytest.approx(expected[0] - expected[1], rel=1e-5)
-
-
-def test_the_found_one_is_likelier_than_that_from_which_values_were_drawn() -> None:
-    true = made_covariance()
-    points, kernels, values = drawn(true, 12, 10)
-    covariance = fit_covariance(points, FEATURES, kernels, values)
-    cost = likelihood(points, kernels, values).cost
-    assert cost(logarithms(covariance))[0] <= cost(logarithms(true))[0]
-    assert 0.02 < covariance.noise < 0.1
-
-
-def test_a_coordinate_that_does_not_matter_gets_a_great_length() -> None:
-    points, kernels = made_points(12, 10)
-    covariance = fit_covariance(points, FEATURES, kernels, np.sin(2 * points[:, 2]))
-    assert covariance.lengths[2] < 0.5 * covariance.lengths[[0, 1, 3]].min()
 
 
 @pytest.mark.parametrize(
@@ -255,30 +231,6 @@ def test_with_all_points_inducing_it_is_exact(used: Flags) -> None:
     np.testing.assert_allclose(shared_of(posterior), covariance, atol=1e-5)
 
 
-def test_what_was_left_out_is_not_inducing() -> None:
-    inducing = inducing_points(HARDLY_OWN, POINTS, 20)
-    used = KERNELS != 2
-    posterior = TrainingCovariances.of(HARDLY_OWN, POINTS, inducing).condition_on(TRAINING_VALUES, used)
-    alone = TrainingCovariances.of(
-        HARDLY_OWN, POINTS[used], np.flatnonzero(np.isin(np.flatnonzero(used), inducing))
-    )
-    expected = alone.condition_on(TRAINING_VALUES[used], np.ones(used.sum(), np.bool_))
-    # The order of those inducing is another one.
-    ones, others = posterior.at(NEW, FEATURES), expected.at(NEW, FEATURES)
-    np.testing.assert_allclose(ones.mean, others.mean, atol=1e-7)
-    np.testing.assert_allclose(shared_of(ones), shared_of(others), atol=1e-7)
-    assert len(posterior.points) < 20
-
-
-def test_few_points_that_tell_much_come_near_to_all() -> None:
-    used = np.ones(30, np.bool_)
-    chosen = TrainingCovariances.of(HARDLY_OWN, POINTS, inducing_points(HARDLY_OWN, POINTS, 22)).condition_on(
-        TRAINING_VALUES, used
-    )
-    mean, _ = exact(used)
-    assert np.abs(chosen.at(NEW, FEATURES).mean - mean).max() < 0.1 * np.abs(mean).max()
-
-
 def test_training_never_makes_it_less_sure_and_variances_stay_positive() -> None:
     for count in (1, 5, 30):
         inducing = inducing_points(HARDLY_OWN, POINTS, count)
@@ -288,17 +240,6 @@ def test_training_never_makes_it_less_sure_and_variances_stay_positive() -> None
         variances = np.diag(shared_of(posterior.at(POINTS[:6], FEATURES)))
         assert (variances > -1e-9).all()
         assert (variances < HARDLY_OWN.variance + 1e-9).all()
-
-
-def test_where_nothing_is_inducing_nothing_is_known() -> None:
-    used = KERNELS == 1
-    process = (
-        TrainingCovariances.of(HARDLY_OWN, POINTS, np.array([0, 1]))
-        .condition_on(TRAINING_VALUES, used)
-        .at(NEW, FEATURES)
-    )
-    assert process.mean.tolist() == [0] * 8
-    np.testing.assert_allclose(shared_of(process), HARDLY_OWN.shared(NEW, NEW))
 
 
 def greedy(points: Reals, most: int) -> list[int]:
@@ -317,12 +258,3 @@ def greedy(points: Reals, most: int) -> list[int]:
 def test_inducing_points_are_those_of_a_greedy_search(seed: int) -> None:
     points = np.random.default_rng(seed).normal(size=(15, 4))
     assert inducing_points(HARDLY_OWN, points, 8).tolist() == greedy(points, 8)
-
-
-def test_a_point_that_is_there_twice_is_inducing_once() -> None:
-    twice = np.concatenate([POINTS[:5], POINTS[:5]])
-    chosen = inducing_points(HARDLY_OWN, twice, 10)
-    assert len(chosen) == 5
-    assert sorted(chosen % 5) == [0, 1, 2, 3, 4]
-    assert inducing_points(HARDLY_OWN, np.zeros((7, 4)), 5).tolist() == [0]
-    assert inducing_points(HARDLY_OWN, POINTS[:3], 10).size == 3

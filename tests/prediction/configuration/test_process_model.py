@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,21 +13,8 @@ from crosscast.errors import InputError
 from crosscast.prediction.configuration.data import ConfigurationSpace, KernelAt, Surfaces
 from crosscast.prediction.configuration.features import TrainingRuns
 from crosscast.prediction.configuration.process import ProcessModel, ProcessPredictor, _Training
-from support.grids import linear_samples, linear_surfaces
+from support.grids import linear_surfaces
 from support.process_digest import SAMPLES, SEED, SURFACES, digest
-
-
-def lacking(surfaces: Surfaces, share: float) -> Surfaces:
-    """Some cells of each kernel are missing, but not those at the ends."""
-    holes = np.random.default_rng(0).random(surfaces.time_s.shape) < share
-    holes[:, [0, -1]] = False
-    return replace(
-        surfaces,
-        time_s=np.where(holes, np.nan, surfaces.time_s),
-        power_w=np.where(holes, np.nan, surfaces.power_w),
-        domains={name: np.where(holes, np.nan, values) for name, values in surfaces.domains.items()},
-        counters={name: np.where(holes, np.nan, values) for name, values in surfaces.counters.items()},
-    )
 
 
 def made_of(space: ConfigurationSpace, time_s: list[list[float]], power_w: list[list[float]]) -> Surfaces:
@@ -53,26 +36,6 @@ def check(fitted: ProcessPredictor, surfaces: Surfaces, row: int) -> None:
 @pytest.fixture(scope="module")
 def fitted() -> ProcessPredictor:
     return ProcessModel().fit(SURFACES, SAMPLES, SEED)
-
-
-def test_it_is_the_same_in_another_process(fitted: ProcessPredictor) -> None:
-    program = Path(__file__).parents[2] / "support" / "process_digest.py"
-    path = os.pathsep.join([str(program.parents[2]), *sys.path])
-    completed = subprocess.run(
-        [sys.executable, program],
-        capture_output=True,
-        text=True,
-        check=True,
-        env={**os.environ, "PYTHONPATH": path, "PYTHONHASHSEED": "7"},
-    )
-    assert completed.stdout.strip() == digest(fitted)
-
-
-def test_it_is_of_time_and_of_the_parts_of_the_power(fitted: ProcessPredictor) -> None:
-    assert list(fitted.fitted.names) == ["time", "cpu", "gpu"]
-    assert fitted.fitted.domains == ("cpu", "gpu")
-    check(fitted, SURFACES, 1)
-    assert len(fitted.fitted.time_errors) == len(fitted.fitted.power_errors) == 201
 
 
 def test_what_is_said_of_a_left_out_program_does_not_come_from_its_values() -> None:
@@ -119,35 +82,9 @@ def test_two_programs_are_needed() -> None:
     check(ProcessModel().fit(SURFACES.take(SURFACES.rows_of(["app0", "app1"])), SAMPLES), SURFACES, 6)
 
 
-@pytest.mark.parametrize("sample", [12, -1])
-def test_a_sample_outside_of_the_space_is_refused(sample: int) -> None:
-    with pytest.raises(
-        InputError, match=f"samples: expected indices from 0 to 11, each once, found .*{sample}"
-    ):
-        ProcessModel().fit(SURFACES, (0, sample))
-
-
 def test_a_sample_may_not_be_there_twice() -> None:
     with pytest.raises(InputError, match="samples: expected indices from 0 to 11, each once, found 3, 3"):
         ProcessModel().fit(SURFACES, (3, 3))
-
-
-def test_one_sample_and_missing_cells_are_enough() -> None:
-    check(ProcessModel().fit(SURFACES, (11,)), SURFACES, 2)
-    surfaces = lacking(SURFACES, 0.3)
-    check(ProcessModel().fit(surfaces, SAMPLES), surfaces, 0)
-
-
-def test_a_device_with_or_without_a_sample_is_forecast() -> None:
-    surfaces = linear_surfaces(6)
-    fitted = ProcessModel().fit(surfaces, linear_samples(surfaces.space))
-    assert list(fitted.fitted.names) == ["time", "power"]
-    forecast = fitted.forecast(surfaces.observed(2, fitted.samples))
-    np.testing.assert_allclose(forecast.time.centre, surfaces.time_s[2], rtol=0.1)
-    np.testing.assert_allclose(forecast.power.centre, surfaces.power_w[2], rtol=0.1)
-    surfaces = linear_surfaces(6)
-    fitted = ProcessModel().fit(surfaces, linear_samples(surfaces.space)[:1])
-    check(fitted, surfaces, 2)
 
 
 def test_a_device_that_no_kernel_with_the_samples_ran_on_is_forecast_without_much_trust() -> None:
@@ -164,22 +101,6 @@ def test_a_device_that_no_kernel_with_the_samples_ran_on_is_forecast_without_muc
     assert forecast.time.spread[on_gpu].min() > np.median(forecast.time.spread[~on_gpu])
 
 
-def test_words_are_told_apart() -> None:
-    space = ConfigurationSpace(
-        tuple(Configuration("a", {"cores": n, "mode": word}) for n in (1, 2, 4) for word in ("slow", "swift"))
-    )
-    speed = np.array([1 + (word == "swift") for _ in (1, 2, 4) for word in ("slow", "swift")])
-    cores = np.array([n for n in (1, 2, 4) for _ in range(2)])
-    surfaces = made_of(
-        space,
-        [(10 / speed / cores**power).tolist() for power in (0.2, 0.5, 0.9, 0.7)],
-        [(20 + 5 * speed * cores * power).tolist() for power in (1, 2, 3, 2.5)],
-    )
-    fitted = ProcessModel().fit(surfaces.take(np.array([0, 1, 2])), (0, 4))
-    forecast = fitted.forecast(surfaces.observed(3, (0, 4)))
-    np.testing.assert_allclose(forecast.time.centre, surfaces.time_s[3], rtol=0.15)
-
-
 @pytest.mark.parametrize("count", [1, 2])
 def test_a_machine_of_one_or_two_configurations_is_a_machine(count: int) -> None:
     space = ConfigurationSpace(tuple(Configuration("a", {"cores": n}) for n in range(1, count + 1)))
@@ -189,15 +110,3 @@ def test_a_machine_of_one_or_two_configurations_is_a_machine(count: int) -> None
     forecast = fitted.forecast(surfaces.observed(0, (0,)))
     assert forecast.time.centre[0] == 1
     assert np.isfinite(forecast.time.quantile(0.9)).all()
-
-
-def test_kernels_that_are_all_alike_are_forecast() -> None:
-    space = ConfigurationSpace(tuple(Configuration("a", {"cores": n}) for n in (1, 2, 4)))
-    same = made_of(space, [[4.0, 2.0, 1.0]] * 3, [[10.0, 20.0, 40.0]] * 3)
-    forecast = ProcessModel().fit(same, (0,)).forecast(same.observed(0, (0,)))
-    np.testing.assert_allclose(forecast.time.centre, [4, 2, 1], rtol=1e-6)
-    np.testing.assert_allclose(forecast.power.centre, [10, 20, 40], rtol=1e-6)
-    constant = made_of(space, [[3.0] * 3] * 3, [[10.0] * 3] * 3)
-    check(ProcessModel().fit(constant, (0, 2)), constant, 1)
-    single = made_of(ConfigurationSpace((Configuration("a", {}),)), [[3.0]] * 2, [[10.0]] * 2)
-    assert ProcessModel().fit(single, (0,)).forecast(single.observed(0, (0,))).time.centre.tolist() == [3]

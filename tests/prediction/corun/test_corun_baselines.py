@@ -37,12 +37,6 @@ def test_the_mean_is_that_of_mixes_of_the_same_size() -> None:
     assert said.fits.tolist() == [0.5, 0.5]
 
 
-def test_a_size_without_mixes_gets_the_mean_of_all() -> None:
-    said = Mean().fit(runs(mix((A, 2.0), (B, 8.0)))).predict([(A, A, A, B)])
-    assert said.slowdown[0] == pytest.approx([4.0] * 4)
-    assert np.isnan([said.power_w[0], said.fits[0]]).all()
-
-
 def test_times_keep_their_place_between_the_longest_and_the_sum_or_follow_from_slowdowns() -> None:
     """3.25 s of 3 to 4 s is a quarter: 6.5 s of 6 to 8."""
     double = IsolatedRun("d", "s", "d", 2.0), IsolatedRun("e", "s", "d", 6.0)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import combinations_with_replacement, permutations
+from itertools import combinations_with_replacement
 
 import numpy as np
 import pytest
@@ -62,11 +62,6 @@ def test_odds_are_those_of_scikit_learn() -> None:
     assert_allclose(fits.probability(PAIRS), peer.predict_proba(design)[:, 1], atol=1e-5)
 
 
-def test_it_is_not_told_where_memory_is_not_known() -> None:
-    unknown = replace(ISOLATED_RUNS[0], memory_bytes=None)
-    assert np.isnan(feasibility(MIXES).probability([(unknown, ISOLATED_RUNS[1])])).all()
-
-
 @pytest.mark.parametrize(
     "mixes",
     [
@@ -105,27 +100,6 @@ def test_power_of_new_applications_is_found() -> None:
         assert np.abs(power.watts(mixes) / truth - 1).mean() < 0.04
 
 
-def test_nothing_beyond_the_training_is_predicted() -> None:
-    power = power_of(CO_RUNS.mixes)
-    ratios = [
-        (mix.power_w or 0.0) / max(isolated_run.power_w or 0.0 for isolated_run in mix.isolated_runs)
-        for mix in CO_RUNS.mixes
-    ]
-    five = [(*NEW[:5],)]
-    ratio = power.watts(five) / max(isolated_run.power_w or 0.0 for isolated_run in five[0])
-    assert min(ratios) - 1e-9 <= ratio[0] <= max(ratios) + 1e-9
-
-
-def test_the_order_of_members_does_not_matter_even_where_powers_are_the_same() -> None:
-    power = power_of(CO_RUNS.mixes)
-    same = [
-        replace(NEW[index], power_w=50.0, features={"utilisation": used})
-        for index, used in enumerate((0.2, 0.9, 0.5))
-    ]
-    watts = power.watts(list(permutations(same)))
-    assert_allclose(watts, watts[0], rtol=1e-12)
-
-
 @pytest.mark.parametrize("power", [None, 0.0])
 def test_power_is_not_told_where_that_of_a_member_is_not_known(power: float | None) -> None:
     result = power_of(CO_RUNS.mixes)
@@ -138,38 +112,3 @@ def test_a_member_whose_use_is_not_known_is_taken_to_use_as_much_as_the_median()
     unknown = replace(NEW[0], features={})
     middle = replace(NEW[0], features={"utilisation": power.utilisation})
     assert_array_equal(power.watts([(unknown, NEW[1])]), power.watts([(middle, NEW[1])]))
-
-
-def test_powers_without_any_use_known_are_predicted() -> None:
-    def bare(isolated_run: IsolatedRun) -> IsolatedRun:
-        return replace(isolated_run, features={})
-
-    mixes = tuple(
-        replace(
-            mix,
-            members=tuple(replace(member, isolated_run=bare(member.isolated_run)) for member in mix.members),
-        )
-        for mix in CO_RUNS.mixes
-    )
-    assert np.isfinite(power_of(mixes).watts([(bare(NEW[0]), bare(NEW[1]))])).all()
-
-
-@pytest.mark.parametrize("unknown", ["mixes", "members", "few"])
-def test_too_few_powers_give_nothing(unknown: str) -> None:
-    mixes = CO_RUNS.mixes
-    if unknown == "mixes":
-        mixes = tuple(replace(mix, power_w=0.0) for mix in mixes)
-    elif unknown == "few":
-        mixes = mixes[:4]
-    else:
-        mixes = tuple(
-            replace(
-                mix,
-                members=tuple(
-                    replace(each, isolated_run=replace(each.isolated_run, power_w=None))
-                    for each in mix.members
-                ),
-            )
-            for mix in mixes
-        )
-    assert fit_power(mixes) is None

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 from crosscast.data.corun import IsolatedRun
-from crosscast.prediction.corun.features import CoRunnerRows, Traits, applications_of, leaves_memory_idle
+from crosscast.prediction.corun.features import CoRunnerRows, Traits, applications_of
 from crosscast.prediction.corun.slowdowns import LINKS, KernelSizes, Scale, SlowdownCovariance
 from crosscast.prediction.corun.training import weights_of
 from support.mixes import NAMES, make_isolated_run
@@ -44,17 +44,6 @@ def test_a_slowdown_with_a_microbenchmark_that_cannot_be_is_not_known(value: flo
     assert_allclose(near, np.log([1.5, 3.0, np.sqrt(4.5)]))
 
 
-def test_a_share_of_0_is_a_share() -> None:
-    isolated_runs = [bare("a", utilisation=0.0), bare("b", utilisation=1.0)]
-    assert_array_equal(Traits.of(isolated_runs).matrix(isolated_runs).near[:, 0], [0.0, 1.0])
-
-
-def test_traits_that_are_all_the_same_tell_nothing_and_break_nothing() -> None:
-    isolated_runs = [bare(name, utilisation=0.5) for name in "abc"]
-    matrix = Traits.of(isolated_runs).matrix(isolated_runs)
-    assert_array_equal(matrix.load, np.zeros(3))
-
-
 def test_without_traits_the_load_is_the_lowest_rate_or_else_the_time_alone() -> None:
     isolated_runs = [bare("a", k80_steps_per_s=1.0, v100_steps_per_s=2.0), bare("b", k80_steps_per_s=2.0)]
     both = [
@@ -80,11 +69,6 @@ def test_a_load_that_is_not_known_is_the_mean_of_the_training_whoever_else_is_as
         assert_allclose(traits.matrix(inputs).load[0], 0.0, atol=1e-12)
 
 
-def test_who_leaves_the_memory_system_idle_is_known_by_its_use() -> None:
-    isolated_runs = [bare("a", memory_utilisation=0.001), bare("b", memory_utilisation=0.5), bare("c")]
-    assert leaves_memory_idle(isolated_runs).tolist() == [True, False, False]
-
-
 def test_rows_count_who_is_beside_whom() -> None:
     mixes = [(THREE[0], THREE[2]), (THREE[1], THREE[1], THREE[0])]
     isolated_runs, indices = applications_of(mixes)
@@ -94,13 +78,6 @@ def test_rows_count_who_is_beside_whom() -> None:
     assert rows.beside.tolist() == [[0, 0, 1], [1, 0, 0], [1, 1, 0], [1, 1, 0], [0, 2, 0]]
     assert rows.mix.tolist() == [0, 0, 1, 1, 1]
     assert rows.members.tolist() == [2, 2, 3, 3, 3]
-
-
-def test_an_application_that_was_profiled_twice_is_two() -> None:
-    other = replace(THREE[0], features={"utilisation": 0.9})
-    isolated_runs, indices = applications_of([(THREE[0], other), (THREE[0], THREE[1])])
-    assert [isolated_run.application for isolated_run in isolated_runs] == ["bfs", "bfs", "cfd"]
-    assert indices == [[0, 1], [0, 2]]
 
 
 WITH = [make_isolated_run(name, size) for name in NAMES for size in ("small", "tiny")]
@@ -168,15 +145,6 @@ def test_weights_are_those_of_the_whole_covariance(isolated_runs: list[IsolatedR
     expected = np.column_stack([(chosen.T * weights) @ rows.beside, chosen.T @ weights])
     result = np.column_stack([beside, alone])
     assert_allclose(pairs @ result.ravel(), pairs @ expected.ravel(), rtol=1e-6, atol=1e-6)
-
-
-def test_sizes_come_back_from_their_vector() -> None:
-    sizes = moved(training(mixes_of(WITH, 0)), 1)
-    again = sizes.from_vector(sizes.vector)
-    assert_allclose(again.variances, sizes.variances, rtol=1e-12)
-    assert_allclose(again.lengths, sizes.lengths, rtol=1e-12)
-    assert again.noise == pytest.approx(sizes.noise, rel=1e-12)
-    assert len(sizes.prior_spread) == len(sizes.vector)
 
 
 @given(st.sampled_from(sorted(LINKS)), st.floats(0.05, 49), st.integers(2, 9), st.floats(-0.5, 0.5))

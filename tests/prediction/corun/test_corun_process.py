@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
-from itertools import combinations, combinations_with_replacement, permutations
+from itertools import combinations, combinations_with_replacement
 
 import numpy as np
 import pytest
@@ -13,7 +12,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 from crosscast.arrays import Reals
-from crosscast.data.corun import CoRuns, IsolatedRun, MeasuredMix, Member
+from crosscast.data.corun import CoRuns, MeasuredMix, Member
 from crosscast.errors import InputError
 from crosscast.prediction.corun.features import CoRunnerRows, Traits, applications_of
 from crosscast.prediction.corun.forecast import CoRunPrediction
@@ -21,7 +20,7 @@ from crosscast.prediction.corun.process import CoRunProcessPredictor, Process
 from crosscast.prediction.corun.slowdowns import KernelSizes, SlowdownCovariance
 from crosscast.prediction.corun.training import SlowdownPosterior, fit_slowdowns, fitted_sizes, inverse_of
 from support.mix_times import mix_time
-from support.mixes import NAMES, made_co_runs, make_isolated_run, make_mix, true_slowdowns
+from support.mixes import NAMES, made_co_runs, make_isolated_run, make_mix
 
 BOTH = made_co_runs(NAMES, mixes=(2, 3))
 NEW = [make_isolated_run(name) for name in ("gem", "hmm", "kmeans")]
@@ -71,26 +70,6 @@ def assert_same(first: CoRunPrediction, second: CoRunPrediction) -> None:
         assert_array_equal(getattr(first, name), getattr(second, name))
 
 
-def error_of(predicted: CoRunPrediction, mixes: Sequence[tuple[IsolatedRun, ...]]) -> float:
-    true = np.concatenate([true_slowdowns(mix) for mix in mixes])
-    return float(np.abs(np.concatenate(predicted.slowdown) / true - 1).mean())
-
-
-def test_slowdowns_of_new_applications_are_found(fitted: CoRunProcessPredictor) -> None:
-    mixes = [mix for members in (2, 3) for mix in combinations_with_replacement(NEW, members)]
-    errors = error_of(fitted.predict(mixes), mixes)
-    mean = float(np.exp(np.mean([np.log(each.slowdown or 1) for mix in BOTH.mixes for each in mix.members])))
-    of_mean = np.abs(mean / np.concatenate([true_slowdowns(mix) for mix in mixes]) - 1).mean()
-    assert errors < 0.12
-    assert errors < of_mean / 2
-
-
-def test_times_lie_between_the_longest_alone_and_all_one_after_another(fitted: CoRunProcessPredictor) -> None:
-    for mix, time in zip(ASKED, fitted.predict(ASKED).time_s, strict=True):
-        alone = [isolated_run.time_s or 0.0 for isolated_run in mix]
-        assert max(alone) < time < 1.3 * sum(alone)
-
-
 @pytest.mark.parametrize("copies", [1, 20], ids=["few", "many"])
 def test_times_follow_from_the_slowdowns_of_those_that_still_run(
     fitted: CoRunProcessPredictor, copies: int
@@ -104,48 +83,6 @@ def test_times_follow_from_the_slowdowns_of_those_that_still_run(
 
     time = mix_time([isolated_run.time_s or 0.0 for isolated_run in mix], slowdowns_of)
     assert_allclose(fitted.predict([mix] * copies).time_s, fitted.time_factor * time, rtol=1e-9)
-
-
-@pytest.mark.parametrize("features", [True, False], ids=["traits", "no traits"])
-def test_the_order_of_members_only_permutes(fitted: CoRunProcessPredictor, features: bool) -> None:
-    predictor = fitted if features else Process().fit(bare(BOTH), 0)
-    mix = ASKED[3] if features else bare(BOTH).mixes[-20].isolated_runs
-    orders = list(permutations(range(len(mix))))
-    predicted = predictor.predict([tuple(mix[index] for index in order) for order in orders])
-    for order, slowdown in zip(orders, predicted.slowdown, strict=True):
-        assert_allclose(slowdown, predicted.slowdown[0][list(order)], rtol=1e-10)
-    for name in ("time_s", "power_w", "fits"):
-        assert_allclose(getattr(predicted, name), getattr(predicted, name)[0], rtol=1e-10)
-
-
-def test_the_order_of_training_mixes_and_of_their_members_hardly_matters() -> None:
-    """But for the lots of trees, so without them."""
-    turned = tuple(make_mix(mix.isolated_runs[::-1]) for mix in BOTH.mixes[::-1])
-    first, second = (
-        Process(trees=False).fit(replace(BOTH, mixes=mixes), 0).predict(ASKED)
-        for mixes in (BOTH.mixes, turned)
-    )
-    assert_allclose(np.concatenate(first.slowdown), np.concatenate(second.slowdown), rtol=1e-3)
-
-
-def test_mixes_that_are_asked_together_get_what_they_get_alone(fitted: CoRunProcessPredictor) -> None:
-    """Few mixes are predicted with all parts of them at once, many without."""
-    many = fitted.predict(ASKED * 8)
-    for index, mix in enumerate(ASKED):
-        alone = fitted.predict([mix])
-        assert_allclose(many.slowdown[index], alone.slowdown[0], rtol=1e-10)
-        assert_allclose(many.time_s[index], alone.time_s[0], rtol=1e-10)
-
-
-def test_the_same_seed_gives_the_same_bytes_and_another_one_other_trees(
-    fitted: CoRunProcessPredictor,
-) -> None:
-    again = Process().fit(BOTH, 0).state()
-    for name, array in fitted.state().items():
-        assert again[name].tobytes() == array.tobytes()
-    other = Process().fit(BOTH, 1).state()
-    assert other["slowdowns.trees.leaf_value"].tobytes() != again["slowdowns.trees.leaf_value"].tobytes()
-    assert other["slowdowns.variances"].tobytes() == again["slowdowns.variances"].tobytes()
 
 
 @pytest.mark.parametrize("features", [True, False], ids=["traits", "no traits"])
@@ -194,34 +131,6 @@ def test_slowdowns_that_are_all_the_same_are_predicted(link: str) -> None:
         Process().fit(replace(runs, mixes=changed(runs.mixes, 1.5)), 0).predict([runs.mixes[0].isolated_runs])
     )
     assert_allclose(predicted.slowdown[0], 1.5, rtol=1e-6)
-
-
-def test_one_application_alone_can_be_learned_from() -> None:
-    runs = made_co_runs(NAMES[:1], sizes=("small", "tiny"))
-    assert len(runs.mixes) == 3
-    predicted = Process().fit(runs, 0).predict([runs.mixes[1].isolated_runs])
-    assert_allclose(predicted.slowdown[0], true_slowdowns(runs.mixes[1].isolated_runs), rtol=0.2)
-
-
-def test_traits_that_are_all_the_same_can_be_learned_from() -> None:
-    isolated_runs = [replace(make_isolated_run(name), features={"utilisation": 0.6}) for name in NAMES]
-    mixes = tuple(make_mix(pair) for pair in combinations_with_replacement(isolated_runs, 2))
-    predicted = (
-        Process()
-        .fit(CoRuns("same", tuple(isolated_runs), mixes), 0)
-        .predict([(isolated_runs[0], isolated_runs[1])])
-    )
-    assert_allclose(predicted.slowdown[0], true_slowdowns((isolated_runs[0], isolated_runs[1])), rtol=0.02)
-
-
-@pytest.mark.parametrize("features", [{}, {"utilisation": float("nan")}, {"utilisation": 0.0}])
-def test_an_application_whose_counters_are_missing_or_0_is_predicted(
-    fitted: CoRunProcessPredictor, features: dict[str, float]
-) -> None:
-    unknown = replace(NEW[0], features=features)
-    predicted = fitted.predict([(unknown, NEW[1])])
-    assert np.isfinite(predicted.slowdown[0]).all()
-    assert np.isfinite(predicted.time_s).all()
 
 
 def test_without_times_alone_slowdowns_are_predicted_and_times_are_not(fitted: CoRunProcessPredictor) -> None:
@@ -305,21 +214,6 @@ def test_more_members_than_were_trained_on_slow_down_by_what_pairs_add_up_to_at_
         for index, slowdown in enumerate(predictor.predict([mix]).slowdown[0].tolist()):
             excess = [max(slow[pair.index(index)] - 1, 0.0) for pair, slow in pairs.items() if index in pair]
             assert slowdown >= 1 + sum(excess) - 1e-12
-
-
-def test_where_slowdowns_are_chance_all_are_predicted_the_same() -> None:
-    random = np.random.default_rng(0)
-    chance = tuple(
-        replace(
-            mix, members=tuple(replace(each, slowdown=float(random.uniform(1, 3))) for each in mix.members)
-        )
-        for mix in BOTH.mixes
-    )
-    predicted = np.concatenate(
-        Process().fit(replace(BOTH, mixes=chance), 0).predict([ASKED[0], ASKED[1]]).slowdown
-    )
-    assert_allclose(predicted, predicted[0])
-    assert 1.6 < predicted[0] < 2.2
 
 
 def covariance_of(seed: int, count: int = 15) -> Reals:

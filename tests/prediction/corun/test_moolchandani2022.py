@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cache
-from itertools import permutations
 from warnings import catch_warnings
 
 import numpy as np
@@ -14,8 +13,8 @@ from sklearn.exceptions import ConvergenceWarning
 from crosscast.arrays import Reals
 from crosscast.data.corun import CoRuns, IsolatedRun
 from crosscast.errors import InputError
-from crosscast.prediction.corun.forecast import CoRunModel, CoRunPrediction
-from crosscast.prediction.corun.models import BASELINES, DEFAULT_MODEL, MODELS, models_named
+from crosscast.prediction.corun.forecast import CoRunPrediction
+from crosscast.prediction.corun.models import models_named
 from crosscast.prediction.corun.moolchandani2022 import (
     DEPTH,
     KINDS,
@@ -33,12 +32,11 @@ from crosscast.prediction.corun.moolchandani2022_features import (
     value_of,
 )
 from crosscast.studies.moolchandani2022_features import TABLE_7, decision_paths
-from support.published_mixes import made_co_runs, mix_of, slowdowns, with_members, without
+from support.published_mixes import made_co_runs, slowdowns, with_members
 
 PAIRS = made_co_runs((2,))
 TIMES = made_co_runs((2,), slowed=False, power=False)
 TESTED = [mix.isolated_runs for mix in made_co_runs((2,), seed=9, applications=6).mixes]
-FAST = ("decision-tree", "boosting", "linear", "mlp", "svr")
 
 
 @cache
@@ -98,39 +96,6 @@ def test_each_predicts_what_scikit_learn_does(kind: str, quantity: str, features
     np.testing.assert_allclose(getattr(said, quantity), expected, rtol=1e-9, atol=1e-9)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_the_same_mixes_and_seed_give_the_same_numbers(kind: str) -> None:
-    first, second = (Published(kind).fit(TIMES, 5).state() for _ in range(2))
-    assert all(np.array_equal(array, second[name]) for name, array in first.items())
-
-
-def test_slowdowns_come_in_the_order_of_the_mix() -> None:
-    fitted = Published("linear").fit(made_co_runs((3,), applications=5), 0)
-    mix = made_co_runs((3,), applications=4, seed=4).mixes[0].isolated_runs
-    alone = fitted.predict([mix])
-    for indices in permutations(range(3)):
-        said = fitted.predict([tuple(mix[index] for index in indices)])
-        np.testing.assert_allclose(said.slowdown[0], alone.slowdown[0][list(indices)], rtol=1e-12)
-        np.testing.assert_allclose([said.time_s, said.power_w], [alone.time_s, alone.power_w], rtol=1e-12)
-
-
-@pytest.mark.parametrize("kind", ["decision-tree", "svr"])
-def test_a_mix_is_predicted_alone_as_among_many(kind: str) -> None:
-    fitted = fitted_to_pairs(kind)
-    # Medians, ranges and thresholds are those of the training mixes, whatever else is predicted.
-    odd = tuple(
-        replace(isolated_run, features=dict.fromkeys(isolated_run.features, 1000000.0))
-        for isolated_run in TESTED[0]
-    )
-    mixes = [*TESTED, odd, *TESTED]
-    together = fitted.predict(mixes)
-    for index in (0, 7, len(mixes) - 1):
-        alone = fitted.predict([mixes[index]])
-        np.testing.assert_allclose(alone.slowdown[0], together.slowdown[index], rtol=1e-12)
-        assert alone.time_s[0] == pytest.approx(together.time_s[index], rel=1e-12)
-        assert alone.power_w[0] == pytest.approx(together.power_w[index], rel=1e-12)
-
-
 def test_what_is_held_out_does_not_matter() -> None:
     """Applications that no training mix has are among the isolated runs, and not learned from."""
     training = tuple(mix for mix in TIMES.mixes if "app0" not in mix.applications)
@@ -146,23 +111,6 @@ def test_what_is_held_out_does_not_matter() -> None:
         for isolated_runs in (TIMES.isolated_runs, changed)
     ]
     np.testing.assert_array_equal(flat(said[0]), flat(said[1]))
-
-
-def test_mixes_of_a_size_that_was_not_trained_for_are_refused() -> None:
-    fitted = Published("linear").fit(made_co_runs((2, 4), applications=5), 0)
-    with pytest.raises(InputError, match=r"^mix: expected as many applications .*\(2, 4\), found 3$"):
-        fitted.predict([TESTED[0], (*TESTED[0], TESTED[1][1])])
-
-
-def test_times_follow_from_slowdowns_where_none_was_measured() -> None:
-    """Of a pair: until the first ends both are slowed down, then the other one is alone."""
-    said = Published("linear").fit(made_co_runs((2,), time=False), 0).predict(TESTED)
-    for (first, second), slowed, time in zip(TESTED, said.slowdown, said.time_s, strict=True):
-        work = np.array([first.time_s, second.time_s], dtype=float)
-        ends = work * slowed
-        early = int(np.argmin(ends))
-        late = 1 - early
-        assert time == pytest.approx(ends[early] + work[late] - ends[early] / slowed[late])
 
 
 def test_those_that_are_left_of_three_are_slowed_down_as_pairs_are() -> None:
@@ -187,13 +135,6 @@ def test_slowdowns_follow_from_times_where_none_was_measured() -> None:
     for (first, second), slowed, time in zip(TESTED, said.slowdown, said.time_s, strict=True):
         short, long = sorted([first.time_s or 0.0, second.time_s or 0.0])
         assert slowed[0] == slowed[1] == pytest.approx(max(1.0, 1 + (time - long) / short))
-
-
-def test_without_power_nothing_is_said_of_power() -> None:
-    said = Published("linear").fit(made_co_runs((2,), power=False), 0).predict(TESTED)
-    assert np.isnan(said.power_w).all()
-    assert np.isfinite(said.time_s).all()
-    assert np.isnan(said.fits).all()
 
 
 def test_mixes_of_which_nothing_is_known_or_that_failed_teach_nothing() -> None:
@@ -221,15 +162,6 @@ def test_nothing_below_the_least_is_predicted() -> None:
     assert fitted.predict([(none, none)]).slowdown[0] == pytest.approx([least, least])
 
 
-def test_features_that_are_missing_are_named() -> None:
-    poor = {
-        isolated_run.application: without(isolated_run, "llc_miss", "cpu_power_w")
-        for isolated_run in PAIRS.isolated_runs
-    }
-    fitted = Published("linear").fit(with_members(PAIRS, poor), 0)
-    assert fitted.of_size(2).columns.dropped == ("CPU_power", "LLC_miss")
-
-
 def test_a_combination_that_needs_a_run_of_the_mix_is_refused() -> None:
     with pytest.raises(
         InputError, match=r"^comb17: expected features of applications alone, found CPU_power_sh,"
@@ -255,30 +187,6 @@ def test_other_features_are_taken_where_there_are_none_of_the_paper_or_they_are_
     assert ["batch_size" in each.of_size(2).columns.columns for each in mixes] == [False, True]
 
 
-def test_what_a_target_is_predicted_from_is_its_own_combination() -> None:
-    """Power that is predicted from GPU_power alone does not move with anything else."""
-    model = Published("linear", power=Combination("one", ("GPU_power",)))
-    fitted = model.fit(PAIRS, 0)
-    changed = [
-        tuple(
-            replace(isolated_run, features=dict.fromkeys(isolated_run.features, 0.5)) for isolated_run in mix
-        )
-        for mix in TESTED
-    ]
-    first, second = fitted.predict(TESTED), fitted.predict(changed)
-    np.testing.assert_allclose(first.power_w, second.power_w, rtol=1e-12)
-    assert not np.allclose(first.time_s, second.time_s)
-
-
-def test_the_order_of_training_mixes_members_is_a_setting_that_matters() -> None:
-    one, both = (Published("svr", permuted=permuted).fit(PAIRS, 0) for permuted in (False, True))
-    assert not np.allclose(one.predict(TESTED).time_s, both.predict(TESTED).time_s)
-    # Of two, the other one has one order only.
-    np.testing.assert_array_equal(
-        np.concatenate(one.predict(TESTED).slowdown), np.concatenate(both.predict(TESTED).slowdown)
-    )
-
-
 def test_mixes_of_five_are_learned_from_in_one_order() -> None:
     co_runs = made_co_runs((5,), applications=7)
     said = Published("decision-tree").fit(co_runs, 0).predict([mix.isolated_runs for mix in co_runs.mixes])
@@ -292,22 +200,6 @@ def test_unknown_kinds_and_names_are_refused() -> None:
         Published("oracle")
     with pytest.raises(InputError, match=r"^models: expected one of mean, sum, .* found 'oracle'$"):
         models_named(["mean", "oracle"])
-
-
-def test_the_registry_makes_models_by_their_names() -> None:
-    made: list[CoRunModel] = models_named([*MODELS, "mean"])
-    assert [model.name for model in made] == list(MODELS)
-    assert {*BASELINES, DEFAULT_MODEL} <= set(MODELS)
-    assert {f"published-{kind}" for kind in KINDS} <= set(MODELS)
-
-
-def test_one_application_twice_is_a_mix_like_others() -> None:
-    same = [mix_of((isolated_run, isolated_run)) for isolated_run in PAIRS.isolated_runs]
-    fitted = Published("decision-tree").fit(CoRuns("made-up", PAIRS.isolated_runs, tuple(same)), 0)
-    for mix in same:
-        said = fitted.predict([mix.isolated_runs])
-        assert said.slowdown[0] == pytest.approx(slowdowns(mix.isolated_runs))
-        assert said.time_s[0] == pytest.approx(mix.time_s)
 
 
 def test_the_regressors_are_set_as_table_6_and_section_5_4_say() -> None:
@@ -335,18 +227,3 @@ def test_the_tree_of_times_is_less_deep_than_that_of_power() -> None:
         for target in ("time_s", "power_w")
     ]
     assert deepest == [7, 10]
-
-
-@pytest.mark.parametrize("kind", FAST)
-@pytest.mark.parametrize("value", [1e300, -1e300])
-def test_absurd_features_give_numbers(kind: str, value: float) -> None:
-    absurd = replace(TESTED[0][0], features=dict.fromkeys(TESTED[0][0].features, value))
-    assert np.isfinite(flat(fitted_to_pairs(kind).predict([(absurd, TESTED[0][1])]))).all()
-
-
-@pytest.mark.parametrize("kind", FAST)
-def test_one_mix_is_enough_to_be_fitted(kind: str) -> None:
-    one = CoRuns("made-up", PAIRS.isolated_runs, PAIRS.mixes[:1])
-    mix = PAIRS.mixes[0]
-    said = Published(kind).fit(one, 0).predict([mix.isolated_runs])
-    assert said.time_s[0] == pytest.approx(mix.time_s, rel=0.5)

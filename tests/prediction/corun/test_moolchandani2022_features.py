@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from itertools import pairwise, permutations
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -11,7 +10,6 @@ from sklearn.preprocessing import MinMaxScaler
 
 from crosscast.data.corun import IsolatedRun
 from crosscast.errors import InputError
-from crosscast.prediction.corun.moolchandani2022 import own_first
 from crosscast.prediction.corun.moolchandani2022_features import (
     CONCURRENT,
     FAIRNESS,
@@ -20,13 +18,10 @@ from crosscast.prediction.corun.moolchandani2022_features import (
     POWER,
     FairnessChoice,
     MixColumns,
-    fairness_with,
-    other_features,
-    unknown_features,
     value_of,
 )
 from crosscast.studies.moolchandani2022_features import FIGURE_7, FIGURE_8, REPORTED_MAPE, TABLE_7
-from support.published_mixes import made_co_runs, without
+from support.published_mixes import made_co_runs
 
 FAIR = {"fairness_low": 0.9, "fairness_medium": 0.6, "fairness_high": 0.3}
 
@@ -52,40 +47,6 @@ def test_the_thresholds_part_the_sums_in_thirds() -> None:
 def test_the_others_not_the_member_itself_decide() -> None:
     choice = FairnessChoice.fit(PAIRS)
     assert choice.fairness([(missing(0.0), missing(0.9))]).tolist() == [[0.3, 0.9]]
-
-
-def test_of_three_the_misses_of_both_others_count() -> None:
-    choice = FairnessChoice("llc_miss", 0.0, np.array([0.5, 1.0]))
-    assert choice.levels([(missing(0.4), missing(0.4), missing(0.8))]).tolist() == [[2, 2, 1]]
-    assert choice.sums([(missing(0.4), missing(0.4), missing(0.8))])[0] == pytest.approx([1.2, 1.2, 0.8])
-
-
-@pytest.mark.parametrize("counter", ["inflicted_high", "bandwidth_bytes_per_s"])
-def test_without_counters_something_else_tells_the_pressure(counter: str) -> None:
-    mixes = [
-        (isolated_run("a", **{counter: a}, **FAIR), isolated_run("b", **{counter: b}, **FAIR))
-        for a in (1, 2, 3)
-        for b in (1, 2, 3)
-    ]
-    choice = FairnessChoice.fit(mixes)
-    assert choice.pressure == counter
-    assert choice.fairness([mixes[2]]).tolist() == [[0.3, 0.9]]
-
-
-def test_without_a_pressure_that_counts_something_else_tells_it_or_all_are_medium() -> None:
-    mixes = [(missing(0.0, inflicted_high=1.0), missing(0.0, inflicted_high=3.0))]
-    assert FairnessChoice.fit(mixes).pressure == "inflicted_high"
-    choice = FairnessChoice("llc_miss", 0.7, np.array([0.5, 0.8]))
-    assert choice.sums([(missing(0.0), isolated_run("unknown"))]).tolist() == [[0.7, 0.0]]
-    mixes = [(isolated_run("a", **FAIR), isolated_run("b", **FAIR))]
-    assert FairnessChoice.fit(mixes).fairness(mixes).tolist() == [[0.6, 0.6]]
-
-
-def test_fairness_follows_from_both_slowdowns_where_it_was_not_written_down() -> None:
-    known = isolated_run("a", slowdown_low=1.5, inflicted_low=2.0, slowdown_high=3.0)
-    assert fairness_with(known, "low") == pytest.approx(0.75)
-    assert np.isnan([fairness_with(known, level) for level in ("medium", "high")]).all()
-    assert fairness_with(replace(known, features={**known.features, "fairness_low": 0.5}), "low") == 0.5
 
 
 def test_published_combinations_are_those_of_the_paper() -> None:
@@ -160,21 +121,6 @@ def test_the_longest_alone_comes_first_and_members_without_a_time_last() -> None
     assert MixColumns.fit(("IPC",), [mix]).of([mix])[1].tolist() == [[1, 0]]
 
 
-def test_members_of_one_length_come_in_an_order_that_is_not_that_of_the_mix() -> None:
-    alike = tuple(
-        IsolatedRun(f"a{n}", "s", "d", 1.0, features={"llc_miss": n / 7, "ipc": 1.0}) for n in (3, 1, 2)
-    )
-    columns = MixColumns.fit(("LLC_miss", "IPC"), [alike])
-    seen = [columns.of([mix])[0] for mix in permutations(alike)]
-    assert all((each == seen[0]).all() for each in seen)
-
-
-def test_what_no_member_has_is_dropped_and_named() -> None:
-    mixes = [tuple(without(isolated_run, "llc_miss", "ipc") for isolated_run in mix) for mix in MIXES]
-    columns = MixColumns.fit(("CPU_time", "IPC", "LLC_miss"), mixes)
-    assert (columns.columns, columns.dropped) == (("CPU_time",), ("IPC", "LLC_miss"))
-
-
 def test_what_some_lack_is_filled_with_the_median_and_flagged() -> None:
     isolated_runs = [
         IsolatedRun(f"a{n}", "s", "d", 1.0 + n, features={"ipc": float(n), "llc_miss": 0.0}) for n in range(3)
@@ -191,36 +137,7 @@ def test_what_some_lack_is_filled_with_the_median_and_flagged() -> None:
     assert columns.indices(["LLC_miss"]).tolist() == [1]
 
 
-def test_what_only_a_new_member_lacks_is_filled_too() -> None:
-    columns = MixColumns.fit(("GPU_time", "IPC"), MIXES)
-    mix = (without(MIXES[0][0], "ipc"), *MIXES[0][1:])
-    values, order = columns.of([mix])
-    usual = (columns.usual - columns.low) / columns.span
-    assert values[0, order[0].tolist().index(0), 1] == pytest.approx(usual[1])
-    assert columns.titles == ("GPU_time", "IPC")
-
-
 def test_mixes_of_which_nothing_is_known_are_refused() -> None:
     nothing = IsolatedRun("a", "s", "d", None)
     with pytest.raises(InputError, match=r"^features: expected at least one of IPC, fairness, found none"):
         MixColumns.fit(("IPC", FAIRNESS), [(nothing, nothing)])
-
-
-def test_each_member_comes_first_once() -> None:
-    assert own_first(3).tolist() == [[0, 1, 2], [1, 0, 2], [2, 0, 1]]
-
-
-def test_counters_of_the_mix_are_never_known_and_the_rest_is_where_a_member_has_it() -> None:
-    every = (*INDIVIDUAL, *CONCURRENT, FAIRNESS)
-    assert unknown_features(every, MIXES) == CONCURRENT
-    poor = [
-        tuple(IsolatedRun(isolated_run.application, "s", "d", isolated_run.time_s) for isolated_run in mix)
-        for mix in MIXES
-    ]
-    assert set(unknown_features(every, poor)) == set(every) - {"GPU_time"}
-
-
-def test_other_features_are_those_that_the_paper_does_not_have() -> None:
-    mix = (IsolatedRun("a", "s", "d", 1.0, features={"batch_size": 8.0, "ipc": 1.0, "amp": 0.0}),)
-    assert other_features([mix]) == ("amp", "batch_size")
-    assert value_of(mix[0], "batch_size") == 8.0

@@ -156,16 +156,6 @@ def test_profiles_and_models_of_other_devices_are_refused(
         translated_forecasts(here, far, [elsewhere])
 
 
-def test_the_level_is_that_of_the_model(here: TrainedCoRunModel, card: TranslationCard) -> None:
-    (untranslated,), (result,) = here.predict([MIX]), translated_forecasts(here, card, [MIX])
-    for one, translated in (
-        (untranslated.time_s, result.time_s),
-        *zip(untranslated.slowdown, result.slowdown, strict=True),
-    ):
-        assert one and translated
-        assert translated.reached == one.reached == 0.9
-
-
 @pytest.mark.parametrize("slope", [1e6, -1e6])
 def test_a_line_that_leads_nowhere_is_refused(
     here: TrainedCoRunModel, card: TranslationCard, slope: float
@@ -218,14 +208,6 @@ def test_a_damaged_card_is_refused_by_field(tmp_path: Path, field: str, value: A
     with pytest.raises(InputError, match=r"card\.json") as error:
         read_translation(path)
     assert message in str(error.value)
-
-
-@pytest.mark.parametrize("text", ["", "[]"])
-def test_what_is_no_card_is_refused(tmp_path: Path, text: str) -> None:
-    path = tmp_path / "card.json"
-    path.write_text(text)
-    with pytest.raises(InputError, match="expected a"):
-        read_translation(path)
 
 
 def test_files_that_are_not_there_or_cannot_be_written_are_said(tmp_path: Path) -> None:

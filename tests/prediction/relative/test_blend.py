@@ -27,7 +27,7 @@ from crosscast.prediction.relative.models import (
 from crosscast.prediction.relative.nichols2024 import LogMean
 from support.examples import examples
 from support.vectors import made_vectors, runs_with
-from support.work import NAMES, changed, made_work, reordered
+from support.work import NAMES, changed, made_work
 
 MOST = 120
 
@@ -87,28 +87,6 @@ def test_it_is_half_way_between_random_and_boosted_trees() -> None:
     np.testing.assert_allclose(predicted(result), (forest.predict(rows) + boosted) / 2, atol=1e-9)
 
 
-@pytest.mark.parametrize("share", [0.3, 0.7])
-def test_missing_counters_never_give_what_is_not_a_number(share: float) -> None:
-    rng = np.random.default_rng(1)
-    counters = np.where(rng.random(SEEN.counters.shape) < share, np.nan, SEEN.counters)
-    seen = replace(SEEN, counters=counters, time_s=np.where(rng.random(len(SEEN)) < share, np.nan, 1.0))
-    predicted = fit(replace(WORK, observations=seen)).log_relative(seen)
-    assert np.isfinite(predicted).all()
-    assert np.isfinite(fitted().log_relative(seen)).all()
-    np.testing.assert_allclose(predicted.sum(axis=1), 0, atol=1e-9)
-
-
-def test_a_run_is_predicted_by_the_base_of_the_training_whatever_it_tells_itself() -> None:
-    """Alone it has no instructions, and shares of its items would mean other things to the trees."""
-    both = np.column_stack([SEEN.counters, 50 * SEEN.counters[:, 2]])
-    seen = replace(SEEN, names=(*NAMES, "inst_executed"), counters=both)
-    fitted = fit(replace(WORK, observations=seen))
-    assert fitted.base == "instructions"
-    some = changed(seen, inst=np.where(np.arange(len(seen)) == 5, np.nan, both[:, -1]))
-    alone = fitted.log_relative(some.rows(np.array([5])))
-    np.testing.assert_array_equal(alone[0], fitted.log_relative(some)[5])
-
-
 def test_runs_between_which_nothing_differs_are_refused() -> None:
     with pytest.raises(InputError, match=r"^counters: expected some that differ between 1 runs, found none "):
         fit(WORK.rows(np.array([0])))
@@ -165,73 +143,12 @@ def test_it_is_the_weighted_mean_of_the_logarithms_of_its_parts() -> None:
     assert not np.allclose(with_mix(0.25, False).predict(SEEN), with_mix(0.25, True).predict(SEEN))
 
 
-def test_a_run_without_amounts_is_left_to_the_trees() -> None:
-    moved = SEEN.counters[:, 0].copy()
-    moved[4] = np.nan
-    seen = changed(SEEN, bytes=moved)
-    forecast = with_mix(0.6, False).predict(seen)
-    trees = relative_to_slowest(np.exp(fitted_blend().trees.log_relative(seen)))
-    np.testing.assert_allclose(forecast[4], trees[4])
-    assert not np.allclose(forecast[3], trees[3])
-
-
-def test_where_sums_tell_the_truth_they_have_most_of_the_share() -> None:
-    fitted = fitted_blend()
-    assert fitted.share > 0.8
-    assert np.abs(fitted.predict(SEEN) - WORK.vector).mean() < 0.03
-
-
-def test_where_sums_tell_nothing_trees_have_most_of_the_share() -> None:
-    """How much memory binds decides, of which amounts of work say nothing."""
-    bound = SEEN.counters[:, -1]
-    rng = np.random.default_rng(2)
-    amounts = 10 ** rng.uniform(3, 6, (len(SEEN), 2))
-    seen = changed(SEEN, bytes=amounts[:, 0], flops=amounts[:, 1], iterations=1e3, kernels=1.0)
-    times_s = np.column_stack([np.full(len(SEEN), 1e-3), 1e-3 * np.exp(6 * bound - 3)])
-    seen = replace(seen, time_s=times_s[:, 0])
-    assert few(Vectors(seen, WORK.devices, times_s)).share < 0.4
-
-
-def test_own_times_are_taken_where_they_tell_more() -> None:
-    """All sums are wrong by the same on the CPU as on the GPU, or each by its own."""
-    rng = np.random.default_rng(3)
-    wrong = np.repeat(np.exp(rng.normal(0, 1.5, 9)), 3)
-    together, apart = WORK.times_s * wrong[:, np.newaxis], WORK.times_s.copy()
-    apart[:, 0] *= wrong
-    anchored = [
-        few(Vectors(replace(SEEN, time_s=times_s[:, 0]), WORK.devices, times_s)).anchored
-        for times_s in (together, apart)
-    ]
-    assert anchored == [False, True]
-
-
 def test_without_amounts_of_work_there_are_trees_alone() -> None:
     vectors = made_vectors(applications=4)
     fitted = few(vectors, 0)
     assert fitted.prices is None
     assert (fitted.share, fitted.anchored) == (0, False)
     assert (fitted.predict(vectors.observations).max(axis=1) == 1).all()
-
-
-def test_the_order_of_counters_does_not_matter_to_the_blend() -> None:
-    turned = few(replace(WORK, observations=reordered(SEEN, [3, 1, 4, 0, 2])), 0)
-    np.testing.assert_array_equal(turned.predict(SEEN), fitted_blend().predict(SEEN))
-
-
-def test_kernels_are_left_out_alike_in_whatever_order_rows_are() -> None:
-    order = np.random.default_rng(1).permutation(len(WORK))
-    fitted = few(WORK.rows(order), 0)
-    assert fitted.anchored == fitted_blend().anchored
-    assert fitted.share == pytest.approx(fitted_blend().share, abs=0.02)
-
-
-def test_the_same_rows_and_seed_give_the_same_blend_and_another_seed_other_trees() -> None:
-    again = few(WORK, 0).state()
-    assert again.keys() == fitted_blend().state().keys()
-    assert all(np.array_equal(array, again[name]) for name, array in fitted_blend().state().items())
-    other = fit(WORK, 4).grown.split_threshold
-    # Rows that they were fitted to are told alike by all.
-    assert not np.array_equal(fitted().grown.split_threshold, other)
 
 
 @pytest.mark.parametrize("kernels", [1, 2, 3])

@@ -14,16 +14,15 @@ from hypothesis.extra.numpy import array_shapes, arrays
 from crosscast.arrays import Flags, Reals
 from crosscast.data.configuration import Setting
 from crosscast.errors import InputError
-from crosscast.prediction.relative.data import NO_SOURCE, Vectors
+from crosscast.prediction.relative.data import Vectors
 from crosscast.prediction.relative.observed import (
     devices_left_out,
     full_devices,
     observations_of,
     scale_of,
     vectors_of,
-    work_times,
 )
-from support.runs_seen import dataset_of_runs, profile, run
+from support.runs_seen import dataset_of_runs, run
 from support.shared import published
 from support.tables import Row
 
@@ -42,19 +41,6 @@ from support.tables import Row
 )
 def test_the_first_that_is_known_is_the_scale(settings: dict[str, Setting], scale: str) -> None:
     assert scale_of(settings, "big") == scale
-
-
-def test_runs_of_one_work_are_taken_together_whatever_they_were_set_to() -> None:
-    runs = [
-        run("gpu", time, settings={"block": block}) for time, block in ((1.0, 1.0), (4.0, 2.0), (9.0, 3.0))
-    ]
-    times = work_times(dataset_of_runs([*runs, run("cpu", 5.0)]))
-    work = ("sums", "sum", "big", "big")
-    assert times == {("cpu", work): 5, ("gpu", work): 4}
-
-
-def test_nothing_that_failed_counts() -> None:
-    assert work_times(dataset_of_runs([run("cpu", 5.0, failure="wrong")])) == {}
 
 
 def test_counters_are_those_of_a_run_of_each_kernel_of_a_session() -> None:
@@ -129,12 +115,6 @@ def test_of_nested_gaps_no_other_devices_make_a_larger_table(rows: list[int], or
     assert times(known, chosen) == best if chosen else best == 0
 
 
-def test_of_equal_tables_that_of_more_devices_is_taken_if_there_are_two() -> None:
-    assert full_devices(nested([3, 3, 2], 3)) == [0, 1, 2]
-    assert full_devices(np.ones((3, 1), dtype=np.bool_)) == []
-    assert full_devices(np.zeros((0, 3), dtype=np.bool_)) == []
-
-
 COUNTED: dict[str, Any] = {"counters": {"loads": 5.0}}
 
 
@@ -155,14 +135,6 @@ def test_a_run_has_its_own_time_on_its_source_and_medians_elsewhere() -> None:
     assert result.vector.tolist() == [[1, 0.25], [1, 0.2]]
     assert result.observations.source == ("cpu", "cpu")
     assert result.observations.time_s.tolist() == [8, 10]
-
-
-def test_each_device_that_counted_has_a_row() -> None:
-    result = vectors(run("cpu", 8.0, **COUNTED), run("gpu", 2.0, counters={"ipc": 3}))
-    assert result.observations.source == ("cpu", "gpu")
-    assert result.observations.names == ("ipc", "loads")
-    np.testing.assert_array_equal(result.observations.counters, [[np.nan, 5], [3, np.nan]])
-    assert result.times_s.tolist() == [[8, 2], [8, 2]]
 
 
 def test_runs_are_compared_at_one_scale() -> None:
@@ -188,44 +160,6 @@ def test_a_device_with_gaps_is_left_out_and_can_be_asked_for() -> None:
     assert chosen.times_s.tolist() == [[3, 1, 1]] * 3
     assert chosen.observations.source == ("a", "b", "c")
     assert devices_left_out(dataset, chosen) == ()
-
-
-def test_counters_of_a_device_that_is_not_compared_are_taken_if_asked_for_or_alone() -> None:
-    result = vectors(
-        run("a", 1.0, **COUNTED), run("b", 2.0), run("c", 3.0, **COUNTED), devices=["a", "b"], sources=["c"]
-    )
-    assert result.observations.source == ("c",)
-    assert result.observations.time_s.tolist() == [3]
-    assert result.times_s.tolist() == [[1, 2]]
-    alone = vectors(run("a", 1.0), run("b", 2.0), run("c", 3.0, **COUNTED), devices=["a", "b"])
-    assert alone.observations.source == ("c",)
-
-
-def test_profiles_are_of_no_device_and_come_first() -> None:
-    runs = [run("cpu", 8.0, **COUNTED), run("gpu", 2.0, repeat=0), run("gpu", 4.0, repeat=1)]
-    dataset = dataset_of_runs(runs, [profile(opcode=3), profile(opcode=5, invocation=1)])
-    vectors = vectors_of(dataset)
-    seen = vectors.observations
-    assert (seen.source, seen.scale) == ((NO_SOURCE,), ("big",))
-    assert (seen.names, seen.counters.tolist()) == (("opcode", "total_instruction_count"), [[4, 100]])
-    assert (seen.configuration, seen.settings.tolist()) == (("invocations",), [[2]])
-    np.testing.assert_allclose(vectors.times_s, [[8, 3]])
-    assert np.isnan(seen.time_s).all()
-    assert vectors_of(dataset, counters="sessions").observations.names == ("loads",)
-    assert vectors_of(dataset, sources=[NO_SOURCE]).observations.source == (NO_SOURCE,)
-
-
-def test_what_is_asked_about_needs_no_times_elsewhere_and_is_what_vectors_have() -> None:
-    assert observations_of(dataset_of_runs([run("cpu", 8.0, **COUNTED)])).counters.tolist() == [[5]]
-    profiles = [profile(opcode=3), profile("scan", opcode=4)]
-    assert observations_of(dataset_of_runs([], profiles)).counters.tolist() == [[3, 100], [4, 100]]
-    runs = [run(device, 2.0, kernel=kernel) for device in "ab" for kernel in ("sum", "scan")]
-    dataset = dataset_of_runs(runs, profiles[::-1])
-    alone, timed = (
-        dict(zip(each.kernel, each.counters.tolist(), strict=True))
-        for each in (observations_of(dataset), vectors_of(dataset).observations)
-    )
-    assert alone == timed
 
 
 COUNTED_RUN, UNCOUNTED_RUN = run("a", 1.0, **COUNTED), run("b", 1.0)
@@ -288,11 +222,6 @@ def test_what_cannot_be_compared_is_refused(runs: list[Row], options: dict[str, 
     with pytest.raises(InputError) as caught:
         vectors(*runs, **options)
     assert str(caught.value) == sentence
-
-
-def test_a_run_whose_kernel_has_no_record_is_left_out() -> None:
-    session: dict[str, Any] = {**COUNTED, "kernels": ["sum", "scan"]}
-    assert vectors(run("a", 1.0, **session), run("b", 2.0)).observations.kernel == ("sum",)
 
 
 @pytest.fixture(scope="module")

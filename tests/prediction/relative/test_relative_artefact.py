@@ -18,7 +18,7 @@ from crosscast.prediction.relative.data import NO_SOURCE, Observations
 from crosscast.prediction.relative.models import models_named
 from crosscast.prediction.relative.nichols2024 import FixedVector, PublishedMean
 from crosscast.prediction.relative.observed import observations_of, vectors_of
-from crosscast.prediction.store import CARD, read
+from crosscast.prediction.store import read
 from crosscast.prediction.time.data import ProfileBatch
 from support.johnston2018 import made_up
 from support.vectors import COUNTERS, DEVICES, kept_relative, made_vectors, trained, with_predictor
@@ -37,17 +37,6 @@ def runs() -> Observations:
     return made_vectors().observations
 
 
-def test_the_card_says_the_direction_and_what_the_model_knows(folder: Path) -> None:
-    card = json.loads((folder / CARD).read_text())
-    assert (
-        card["direction"] == "time on a device over the time on the slowest device, in (0, 1]: less is better"
-    )
-    assert (card["question"], card["devices"]) == ("relative", list(DEVICES))
-    assert (card["sources"], card["counters"]) == (["cpu", "fast"], list(COUNTERS))
-    assert card["training"]["applications"] == 12
-    assert {"mae", "same_order", "regret"} <= set(card["errors"]["results"][0])
-
-
 def test_a_model_of_other_devices_than_its_errors_is_refused(tmp_path: Path) -> None:
     two = FixedVector(np.array([0.5, 1.0]))
     with_predictor(trained(), two).save(tmp_path / "rpv")
@@ -57,28 +46,8 @@ def test_a_model_of_other_devices_than_its_errors_is_refused(tmp_path: Path) -> 
         load(tmp_path / "rpv").predict(runs())
 
 
-def test_a_model_of_an_unknown_kind_is_not_kept(tmp_path: Path) -> None:
-    class Own:
-        def predict(self, observations: Observations) -> Any:
-            return None
-
-    with pytest.raises(InputError, match=r"of a kind that can be kept, found .*Own"):
-        with_predictor(trained(), Own()).save(tmp_path / "rpv")
-    assert not (tmp_path / "rpv").exists()
-
-
 def one_run(**changed: Any) -> Observations:
     return replace(runs().rows(np.array([0])), **changed)
-
-
-def test_a_forecast_of_many_runs_is_that_of_each(folder: Path) -> None:
-    model = load(folder)
-    many = model.predict(runs(), relative_to="cpu")
-    for row in (0, 5, 70):
-        one = model.predict(runs().rows(np.array([row])), relative_to="cpu")
-        for name in ("centre", "low", "high", "fastest", "order"):
-            np.testing.assert_allclose(getattr(one, name)[0], getattr(many, name)[row], rtol=1e-12)
-    assert many.warnings == ((),) * len(runs())
 
 
 def test_counters_that_are_passed_over_are_named(folder: Path) -> None:

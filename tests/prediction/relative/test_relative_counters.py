@@ -61,16 +61,6 @@ def test_papi_gives_every_feature_of_the_table() -> None:
     )
 
 
-def test_single_precision_is_sp_where_the_table_says_dp() -> None:
-    values = features({"inst_executed": 10, "flop_count_sp": 160, "flop_count_dp": 32})
-    assert values == {"single fp intensity": 0.5, "double fp intensity": 0.1}
-
-
-def test_counters_of_warps_and_of_threads_have_a_total_of_their_own() -> None:
-    values = features({"inst_executed": 100, "cf_executed": 10, "inst_integer": 320})
-    assert values == {"branch intensity": 0.1, "arithmetic intensity": 0.1}
-
-
 def test_misses_are_requests_that_do_not_hit() -> None:
     values = features({"local_load_requests": 200, "local_store_requests": 50, "local_hit_rate": 75})
     assert values == {"l1 load misses": 50, "l1 store misses": 12.5}
@@ -92,38 +82,6 @@ def test_counters_of_amd_serve_two_features_as_in_the_table() -> None:
             "memory stalls": 12,
         }
     )
-
-
-def test_vectors_count_as_many_operations_as_they_have_elements() -> None:
-    event = "fp_arith_inst_retired"
-    scalars = {
-        f"{event}.scalar_single": 1.0,
-        f"{event}.128b_packed_single": 2.0,
-        f"{event}.256b_packed_single": 3.0,
-    }
-    assert features({"instructions": 330, **scalars}) == {
-        "single fp intensity": pytest.approx((1 + 8 + 24) / 330)
-    }
-
-
-def test_aiwc_metrics_give_loads_and_stores() -> None:
-    values = features(
-        {"total_instruction_count": 50, "total_reads": 10, "total_writes": 5, "unique_branches": 3}
-    )
-    assert values == {"load intensity": 0.2, "store intensity": 0.1}
-
-
-@pytest.mark.parametrize(
-    "total", [{}, {"PAPI_TOT_INS": 0.0}, {"PAPI_TOT_INS": np.nan}, {"PAPI_TOT_INS": -3.0}]
-)
-def test_without_instructions_there_is_no_intensity(total: Mapping[str, float]) -> None:
-    values = features({name: value for name, value in PAPI.items() if name != "PAPI_TOT_INS"} | dict(total))
-    assert set(values) == set(TABLE_3) - set(INTENSITIES)
-
-
-def test_without_its_counters_a_feature_is_missing() -> None:
-    assert features({"PAPI_TOT_INS": 5.0, "PAPI_BR_INS": np.nan, "PAPI_L1_LDM": np.inf}) == {}
-    assert features({}) == {}
 
 
 @pytest.mark.parametrize(
@@ -150,14 +108,6 @@ def test_cores_of_two_kinds_are_added_up() -> None:
         {"cpu_core/instructions/": 50, "branches": 5}, {"cpu_atom/instructions/": 20, "branches": 5}
     )
     assert table3_features(rows)[0][:, 0].tolist() == [0.1, 0.25]
-
-
-def test_each_run_takes_the_counters_of_its_own_tool() -> None:
-    values, used = table3_features(
-        runs_with(PAPI, {"inst_executed": 10, "cf_executed": 1}, {"instructions": 4, "branches": 1})
-    )
-    assert values[:, 0].tolist() == [0.2, 0.1, 0.25]
-    assert used[0] == {"PAPI_BR_INS", "cf_executed", "branches"}
 
 
 def test_every_rule_is_for_a_feature_and_intensities_alone_have_a_total() -> None:

@@ -10,14 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crosscast.errors import InputError
-from crosscast.prediction.relative.data import NO_SOURCE, Observations
+from crosscast.prediction.relative.data import Observations
 from crosscast.prediction.relative.features import (
     AS_IS,
     LOGARITHM,
     ROOT,
     FittedFeatures,
     fit_features,
-    on_scale,
     scale_for,
 )
 from support.vectors import runs_with
@@ -68,12 +67,6 @@ def test_scales_are_chosen_by_values(values: list[float], scale: int) -> None:
     assert scale_for(np.array(values)) == scale
 
 
-def test_a_negative_amount_is_as_far_below_0_as_its_opposite_is_above() -> None:
-    low, high, missing = on_scale(np.array([-7.0, 7.0, np.inf]), LOGARITHM).tolist()
-    assert (low, high) == (-np.log(8), np.log(8))
-    assert np.isnan(missing)
-
-
 def test_counted_columns_have_mean_0_and_deviation_1_and_devices_stay_0_or_1() -> None:
     fitted = fit_features(training())
     rows = fitted.transform(training())
@@ -92,14 +85,6 @@ def test_gaps_stay_or_are_filled_and_told_if_training_had_them() -> None:
     assert "heat is missing" not in filled.names
     filled = fit_features(training(), fill=True)
     assert column(filled, runs_with({"ipc": 0.3}), "heat") == [0.0]
-
-
-def test_features_of_devices_are_0_for_others_and_absent_of_profiles() -> None:
-    fitted = fit_features(training())
-    inputs = runs_with({"PAPI_TOT_INS": 5.0, "PAPI_BR_INS": 1.0}, sources=["corona"])
-    assert column(fitted, inputs, "source quartz") == column(fitted, inputs, "source ruby") == [0.0]
-    rows = runs_with({"a": 1.0}, {"a": 5.0}, sources=[NO_SOURCE, NO_SOURCE])
-    assert fit_features(rows).names == ("a",)
 
 
 def test_counters_of_another_tool_serve_and_unknown_ones_change_nothing() -> None:
@@ -121,12 +106,6 @@ def test_a_profile_whose_counters_the_model_does_not_know_is_refused() -> None:
     rows = runs_with({"PAPI_TOT_INS": 5.0}, {"strange": 1.0, "odd": 2.0})
     with pytest.raises(InputError, match=r"^app1 default: expected .+ PAPI_TOT_INS, .+, found strange, odd$"):
         fitted.transform(rows)
-
-
-def test_a_run_without_any_counter_has_features_that_are_missing() -> None:
-    fitted = fit_features(training())
-    rows = fitted.transform(runs_with({"ipc": np.nan}, sources=["ruby"]))
-    assert np.isnan(rows[0, :-2]).all()
 
 
 def test_what_does_not_differ_but_in_its_last_digit_is_no_feature() -> None:

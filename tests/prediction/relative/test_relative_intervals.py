@@ -205,30 +205,6 @@ def test_a_probability_is_the_share_of_errors_that_make_a_device_the_fastest() -
     np.testing.assert_allclose(forecast.same_order, [5 / 6])
 
 
-def test_a_source_that_is_known_better_has_narrower_intervals() -> None:
-    log_error = np.zeros((18, 4))
-    log_error[::2, 1] = np.linspace(1, 2, 9)
-    log_error[1::2, 1] = 0.01
-    errors = RelativeResiduals.of([f"g{row // 2}" for row in range(18)], ["bad", "good"] * 9, log_error)
-    case = Case(np.full((3, 4), 0.5), errors, ("bad", "good", "another"))
-    forecast = case.forecast("a")
-    widths = np.log(forecast.high / forecast.low)[:, 1]
-    np.testing.assert_allclose(widths[:2], [4, 0.02])
-    # Of one that is not known, nothing tells which errors are the right ones.
-    assert widths[1] < widths[2] <= widths[0]
-
-
-def test_too_few_groups_are_said_in_a_sentence() -> None:
-    errors = errors_of(np.ones((4, 4)), 4)
-    forecast = Case(np.ones((1, 4)), errors, ("x",)).forecast(level=0.9)
-    assert forecast.reached.tolist() == [0.8]
-    ((warning,),) = forecast.warnings
-    assert "80 % intervals" in warning
-    assert "tested on 4 groups" in warning
-    assert "90 % takes 9" in warning
-    assert Case(np.ones((1, 4)), errors, ("x",)).forecast(level=0.8).warnings == ((),)
-
-
 def test_what_is_no_forecast_is_refused() -> None:
     case = Case(np.ones((1, 4)), errors_of(np.ones((4, 4)), 4), ("x",))
     with pytest.raises(InputError, match="relative_to: expected one of a, b, c, d, found 'lassen'"):

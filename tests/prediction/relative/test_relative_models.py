@@ -17,8 +17,6 @@ from crosscast.errors import InputError
 from crosscast.prediction.relative.data import (
     Observations,
     RelativeModel,
-    Vectors,
-    observations_of_profiles,
     relative_to_slowest,
 )
 from crosscast.prediction.relative.features import fit_features
@@ -32,7 +30,6 @@ from crosscast.prediction.relative.models import (
     IntensityTrees,
     are_profiles,
     models_named,
-    profiles_of,
 )
 from crosscast.prediction.relative.nichols2024 import (
     LogMean,
@@ -43,9 +40,8 @@ from crosscast.prediction.relative.nichols2024 import (
 )
 from crosscast.prediction.serialization import Stored
 from crosscast.prediction.time.combined import Combined as TimeModel
-from crosscast.prediction.time.data import ProfileBatch
 from crosscast.prediction.trees import both_sides, trees_of_booster
-from support.grids import lawful_grid, noisy_grid
+from support.grids import noisy_grid
 from support.vectors import made_profile_vectors, made_vectors, runs_with
 
 VECTORS = made_vectors(applications=6)
@@ -61,34 +57,9 @@ COUNTED_MODELS = (
 each_model = pytest.mark.parametrize("model", COUNTED_MODELS, ids=lambda model: model.name)
 
 
-def with_gaps(share: float = 0.3) -> Vectors:
-    """Some counters are missing."""
-    rows = VECTORS.observations
-    counters = rows.counters.copy()
-    counters[np.random.default_rng(0).random(counters.shape) < share] = np.nan
-    counters[:, 0] = rows.counters[:, 0]
-    return replace(VECTORS, observations=replace(rows, counters=counters))
-
-
 def again(fitted: Stored) -> Any:
     """The model that is read from the arrays of a fitted one."""
     return type(fitted).from_state(fitted.state())
-
-
-@each_model
-def test_counters_may_be_missing(model: RelativeModel) -> None:
-    vectors = with_gaps()
-    predicted = model.fit(vectors, 1).predict(vectors.observations)
-    assert predicted.shape == vectors.times_s.shape
-    assert (predicted > 0).all()
-
-
-@each_model
-def test_the_same_rows_and_seed_give_the_same_model(model: RelativeModel) -> None:
-    fits: list[Any] = [model.fit(VECTORS, 4) for _ in range(2)]
-    one, other = (each.state() for each in fits)
-    assert one.keys() == other.keys()
-    assert all(np.array_equal(one[name], other[name]) for name in one)
 
 
 @each_model
@@ -113,18 +84,6 @@ def test_the_registry_names_its_models() -> None:
     assert names == ["log-mean", "published-mean"]
     with pytest.raises(InputError, match=r"^models: expected one of published-mean, .*, found 'oracle'$"):
         models_named(["oracle"])
-
-
-def of_times(times: list[list[float]]) -> Vectors:
-    return Vectors(VECTORS.observations.rows(np.arange(len(times))), ("a", "b"), np.array(times))
-
-
-def test_means_are_of_vectors_or_of_logarithms() -> None:
-    vectors = of_times([[1.0, 2.0], [3.0, 3.0], [4.0, 1.0]])
-    predicted = PublishedMean().fit(vectors).predict(vectors.observations)
-    assert predicted.tolist() == [[2.5 / 3, 2.25 / 3]] * 3
-    assert LogMean().fit(of_times([[1.0, 2.0], [1.0, 8.0]])).vector.tolist() == pytest.approx([0.25, 1])
-    assert LogMean().fit(of_times([[2.0, 1.0], [8.0, 1.0]])).vector.tolist() == pytest.approx([1, 0.25])
 
 
 @pytest.mark.parametrize(
@@ -163,54 +122,11 @@ def test_boosted_trees_as_arrays_predict_as_xgboost_does(share: float) -> None:
     np.testing.assert_allclose(predicted, reference, rtol=2e-5, atol=2e-5)
 
 
-def test_both_sides_are_finite_and_in_single_precision() -> None:
-    rows = both_sides(np.array([[1.0, np.nan, 1e300]]))
-    largest = float(np.finfo(np.float32).max)
-    assert rows.tolist() == [[1.0, -largest, largest, 1.0, largest, largest]]
-
-
-def test_xgboost_is_asked_for_what_the_paper_says() -> None:
-    features = fit_features(VECTORS.observations)
-    rows = features.transform(VECTORS.observations)
-    reference = boosted(rows, VECTORS.vector).predict(xgboost.DMatrix(rows.astype(np.float32), nthread=1))
-    model = PublishedXGBoost(rounds=25).fit(VECTORS, 2)
-    predicted = model.predict(VECTORS.observations)
-    np.testing.assert_allclose(predicted, np.maximum(reference, VECTORS.vector.min()), rtol=1e-4, atol=1e-5)
-    assert model.gain.shape == (len(features.names),)
-
-
-def test_gain_is_of_what_matters() -> None:
-    """Branches decide how fast the GPU is."""
-    fitted = PublishedXGBoost(rounds=20).fit(VECTORS, 0)
-    assert fitted.features.names[fitted.gain.argmax()] == "branch intensity"
-    assert (fitted.gain >= 0).all()
-
-
-def test_a_selection_looks_at_no_more_features() -> None:
-    whole = PublishedXGBoost(rounds=10).fit(VECTORS, 0)
-    model = PublishedXGBoost(rounds=10, selected=2)
-    assert model.name == "published-xgboost-2"
-    few = model.fit(VECTORS, 0)
-    chosen = set(np.argsort(-whole.gain, kind="stable")[:2].tolist())
-    assert set((few.trees.split_feature % len(few.features.names)).tolist()) <= chosen
-    assert set(np.flatnonzero(few.gain).tolist()) <= chosen
-
-
 def test_nothing_is_predicted_below_what_was_learned_from() -> None:
     """Far from the training, a line goes below 0, where no ratio of times is."""
     seen = VECTORS.observations
     far = replace(seen, counters=seen.counters * np.array([1, 1e-3, 1e3, 1e3]))
     assert PublishedLinear().fit(VECTORS).predict(far).min() == VECTORS.vector.min()
-
-
-def test_trees_predict_runs_of_known_kernels_well() -> None:
-    sizes = np.array(VECTORS.observations.size)
-    train, test = VECTORS.rows(sizes == "size0"), VECTORS.rows(sizes == "size1")
-    trees, mean = (
-        model.fit(train, 0).predict(test.observations) for model in (IntensityTrees(trees=20), LogMean())
-    )
-    assert np.abs(trees - test.vector).mean() < 0.5 * np.abs(mean - test.vector).mean()
-    np.testing.assert_array_equal(trees.max(axis=1), 1)
 
 
 GRID, PROFILES = noisy_grid(), made_profile_vectors()
@@ -231,27 +147,6 @@ def without(seen: Observations, name: str) -> Observations:
     return replace(seen, names=names, counters=np.delete(seen.counters, index, axis=1))
 
 
-def test_profiles_come_back_from_the_rows_that_were_made_of_them() -> None:
-    back = profiles_of(SEEN)
-    assert back.names == LAUNCHED.names
-    np.testing.assert_array_equal(back.metrics, LAUNCHED.metrics)
-    np.testing.assert_array_equal(back.invocations, LAUNCHED.invocations)
-
-
-def test_the_order_of_metrics_does_not_matter() -> None:
-    turned = replace(SEEN, names=SEEN.names[::-1], counters=SEEN.counters[:, ::-1])
-    np.testing.assert_array_equal(profiles_of(turned).metrics, LAUNCHED.metrics)
-    np.testing.assert_array_equal(by_times().predict(turned), by_times().predict(SEEN))
-
-
-@pytest.mark.parametrize("said", [np.nan, 0.0])
-def test_a_profile_that_does_not_say_how_often_it_was_launched_was_launched_once(said: float) -> None:
-    unsaid = replace(SEEN, settings=np.full_like(SEEN.settings, said))
-    assert set(profiles_of(unsaid).invocations.tolist()) == {1}
-    unset = replace(SEEN, configuration=(), settings=np.empty((len(SEEN), 0)))
-    assert set(profiles_of(unset).invocations.tolist()) == {1}
-
-
 def test_vectors_are_those_of_the_mean_of_the_corrected_times_and_the_uncorrected() -> None:
     times = TimeModel().fit(replace(GRID, profiles=LAUNCHED), 0)
     log = (times.log_time(LAUNCHED) + times.physical.log_time(LAUNCHED)) / 2
@@ -260,13 +155,6 @@ def test_vectors_are_those_of_the_mean_of_the_corrected_times_and_the_uncorrecte
     assert (forecast.max(axis=1) == 1).all()
     assert not np.allclose(forecast, relative_to_slowest(np.exp(times.log_time(LAUNCHED))), rtol=1e-3)
     np.testing.assert_array_equal(again(by_times()).predict(SEEN), forecast)
-
-
-def lawful() -> tuple[ProfileBatch, Vectors]:
-    grid = lawful_grid()
-    return grid.profiles, Vectors(
-        observations_of_profiles(grid.profiles), KEYS, np.exp(grid.log_time), grid.devices
-    )
 
 
 def test_counters_of_a_device_are_no_profiles() -> None:
@@ -293,10 +181,3 @@ def test_the_default_takes_times_for_profiles_and_the_blend_for_counters() -> No
     assert isinstance(MODELS[DEFAULT_MODEL](), CombinedRelative)
     assert isinstance(by_times(), ByTimesPredictor)
     assert isinstance(CombinedRelative().fit(made_vectors(applications=2), 0), BlendPredictor)
-
-
-def test_profiles_with_times_on_devices_of_which_nothing_is_known_are_predicted_by_the_blend() -> None:
-    _, vectors = lawful()
-    fitted = CombinedRelative().fit(replace(vectors, described=()), 0)
-    assert isinstance(fitted, BlendPredictor)
-    assert np.abs(fitted.predict(vectors.observations) - vectors.vector).mean() < 0.05

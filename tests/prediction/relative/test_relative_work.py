@@ -20,8 +20,6 @@ from crosscast.prediction.relative.counters import (
     amounts_of,
     base_of,
     intensities_of,
-    is_total,
-    unknown_counters,
 )
 from crosscast.prediction.relative.data import NO_SOURCE, Observations, centred
 from crosscast.prediction.relative.models import WorkPrices, fit_prices, terms_of
@@ -55,37 +53,12 @@ def test_an_amount_is_that_of_the_tool(counters: dict[str, float], amount: str, 
     assert all(np.isnan(values).all() for name, values in amounts.items() if name != amount)
 
 
-def test_each_run_takes_the_first_way_that_it_has_the_counters_for() -> None:
-    first, later = {"Bytes/Rep": 5.0}, {"dram__bytes.sum": 7.0}
-    amounts = amounts_of(runs_with(first, later, first | later, {"dram_read_transactions": 1.0}))
-    np.testing.assert_array_equal(amounts[BYTES], [5, 7, 5, np.nan])
-
-
 WORK = made_work(kernels=4, sizes=2).observations
 
 
 def columns(observations: Observations, base: Base) -> dict[str, Reals]:
     intensities = intensities_of(observations, base)
     return dict(zip(intensities.names, intensities.counters.T, strict=True))
-
-
-TOTALS = """
-    Iterations/Rep Bytes/Rep ProblemSize floating_point_operations.single_precision. inst_executed
-    integer_instructions PAPI_TOT_INS branch-misses dram__bytes.sum smsp__inst_executed.sum warps_launched
-    global_load_transactions l2_write_transactions generated_primitives
-"""
-OTHERS = """
-    achieved_occupancy sm__throughput.avg.pct_of_peak_sustained_elapsed l1tex__hit_rate local_hit_rate
-    smsp__thread_inst_executed_per_inst_executed.ratio gld_efficiency global_load_transactions_per_request
-    dram__bytes.sum.per_second issued_ipc IPC eligible_warps_per_active_cycle registers.per.thread grid.x
-    block.y static.smem launch__registers_per_thread topdown.retiring stall_memory_dependency
-    inst_replay_overhead VALUUtilization MemUnitBusy L2CacheHit
-"""
-
-
-def test_names_tell_totals_from_others() -> None:
-    assert [name for name in TOTALS.split() if not is_total(name)] == []
-    assert [name for name in OTHERS.split() if is_total(name)] == []
 
 
 def test_the_columns_of_a_run_are_those_by_hand() -> None:
@@ -164,12 +137,6 @@ def test_a_run_has_the_same_intensities_alone_as_among_others(data: st.DataObjec
             np.testing.assert_array_equal(alone.get(name, np.array([np.nan])), values[[row]])
 
 
-def test_a_counter_is_known_by_itself_or_by_what_it_means() -> None:
-    known = intensities_of(runs_with({"PAPI_TOT_INS": 10.0, "ipc": 1.0, "loads": 2.0}), INSTRUCTIONS).names
-    seen = runs_with({"instructions": 7.0, "ipc": 2.0, "loads": 1.0, "dram__bytes.sum": 4.0, "odd": 1.0})
-    assert set(unknown_counters(seen, INSTRUCTIONS, known)) == {"dram__bytes.sum", "odd"}
-
-
 MANY = made_work(kernels=24, sizes=6)
 SEEN = MANY.observations
 
@@ -200,23 +167,6 @@ def test_known_prices_are_found() -> None:
     )
 
 
-def test_a_kernel_that_no_sum_tells_moves_prices_little() -> None:
-    times_s = MANY.times_s.copy()
-    times_s[:6, 1] *= 1000
-    result = fitted(times_s=times_s).prices
-    np.testing.assert_allclose(np.log(result / PRICES), 0, atol=0.4)
-    assert (np.abs(np.log(result / PRICES)) < 0.1).sum() >= 7
-
-
-def test_prices_that_nothing_tells_apart_make_the_same_share_of_the_time() -> None:
-    """Bytes, operations and bytes of one item in fixed proportions: any split of the price would fit."""
-    moved = SEEN.counters[:, 0]
-    seen = changed(SEEN, flops=2 * moved, iterations=1e12, kernels=1.0)
-    times_s = np.column_stack([1e-9 * moved, 1e-11 * moved])
-    prices = fitted(seen, times_s).prices[1:] * np.array([[1], [2], [1e-12]])
-    np.testing.assert_allclose(prices, np.tile([1e-9 / 3, 1e-11 / 3], (3, 1)), rtol=0.03)
-
-
 @settings(max_examples=10, deadline=None)
 @given(st.floats(-12, 12))
 def test_times_in_another_unit_are_prices_in_that_unit(power: float) -> None:
@@ -224,35 +174,6 @@ def test_times_in_another_unit_are_prices_in_that_unit(power: float) -> None:
     np.testing.assert_allclose(
         fitted(times_s=factor * MANY.times_s).prices, factor * FITTED.prices, rtol=1e-3
     )
-
-
-def test_the_order_of_rows_does_not_matter_to_sums() -> None:
-    order = np.random.default_rng(0).permutation(len(SEEN))
-    result = fitted(SEEN.rows(order), MANY.times_s[order])
-    np.testing.assert_allclose(result.prices, FITTED.prices, rtol=1e-3)
-
-
-def test_devices_in_another_order_have_the_same_prices() -> None:
-    turned = fit_prices(SEEN, DEVICES[::-1], np.log(MANY.times_s[:, ::-1]), np.ones(len(SEEN)))
-    assert turned is not None
-    np.testing.assert_array_equal(turned.prices, FITTED.prices[:, ::-1])
-    for anchored in (False, True):
-        np.testing.assert_array_equal(
-            turned.log_relative(SEEN, anchored=anchored),
-            FITTED.log_relative(SEEN, anchored=anchored)[:, ::-1],
-        )
-
-
-def test_weights_matter_by_their_ratios_and_none_is_as_if_the_run_was_not_there() -> None:
-    rng = np.random.default_rng(4)
-    times_s = MANY.times_s * np.exp(rng.normal(0, 0.5, MANY.times_s.shape))
-    halves: Reals = np.arange(len(SEEN), dtype=np.float64) % 2
-    one = fit_prices(SEEN, DEVICES, np.log(times_s), halves)
-    other = fit_prices(SEEN, DEVICES, np.log(times_s), 7 * halves)
-    even = fit_prices(SEEN, DEVICES, np.log(times_s), np.ones(len(SEEN)))
-    assert one is not None and other is not None and even is not None
-    np.testing.assert_allclose(one.prices, other.prices, rtol=1e-6)
-    assert (np.abs(np.log(one.prices / even.prices)) > 1e-3).any()
 
 
 def test_anchored_takes_the_time_of_the_run_on_its_source_alone() -> None:
@@ -281,11 +202,3 @@ def test_an_amount_that_a_training_run_lacks_has_no_price_and_is_not_asked_for()
     assert result.prices[2].tolist() == [0, 0]
     assert (result.prices[[0, 1, 3]] > 0).all()
     assert np.isfinite(result.log_relative(changed(SEEN, flops=np.nan), anchored=False)).all()
-
-
-@pytest.mark.parametrize("gone", [np.nan, 0.0])
-def test_counters_of_launches_alone_make_no_sums(gone: float) -> None:
-    assert (
-        fit_prices(changed(SEEN, bytes=gone, flops=gone), DEVICES, np.log(MANY.times_s), np.ones(len(SEEN)))
-        is None
-    )

@@ -58,13 +58,6 @@ def test_where_memory_takes_the_time_others_errors_say_less(errors: list[float],
     np.testing.assert_array_equal(explained, same)
 
 
-def test_the_nearest_launch_is_named_with_its_distance() -> None:
-    correction = fitted([0.1, 0.2, 0.3])
-    names, apart = correction.nearest(correction.traits + 0.01)
-    assert names == [f"application {k} kernel at small" for k in range(3)]
-    assert (apart < 0.2).all()
-
-
 def test_no_application_has_more_launches_than_the_most_that_count() -> None:
     traits = np.random.default_rng(0).normal(size=(100, K))
     names = [("one", "kernel", str(k)) for k in range(100)]

@@ -9,17 +9,15 @@ from hypothesis import strategies as st
 
 from crosscast.arrays import Reals
 from crosscast.errors import InputError
-from crosscast.prediction.time.data import Grid, device_groups
+from crosscast.prediction.time.data import Grid
 from crosscast.prediction.time.gaussian import (
     Gaussian,
     GaussianPredictor,
     Scatter,
     covariance_of,
-    shared_shifts,
 )
 from crosscast.prediction.time.physical import Physical
 from support.examples import examples
-from support.grids import DEVICES
 
 
 def conditional(centre: Reals, scatter: Scatter, measured: Reals, noise: float = 0.03) -> tuple[Reals, Reals]:
@@ -35,21 +33,6 @@ def test_conditioning_is_that_of_the_normal_distribution() -> None:
     mean, sd = conditional(np.array([[0.1, 0.2, 0.3]]), Scatter(covariance), measured, noise=0.0)
     assert mean[0] == pytest.approx([0.1 + 1.2 / 1.5 * 0.5, 0.7, 0.3 + 0.3 / 1.5 * 0.5])
     assert sd[0] == pytest.approx([np.sqrt(2 - 1.2**2 / 1.5), 0.0, np.sqrt(1 - 0.3**2 / 1.5)])
-
-
-def test_two_at_once_are_as_one_after_the_other() -> None:
-    rng = np.random.default_rng(0)
-    root = rng.normal(size=(4, 4))
-    covariance, centre = root @ root.T, rng.normal(size=(1, 4))
-    measured = np.array([[0.3, np.nan, -0.2, np.nan]])
-    together, _ = conditional(centre, Scatter(covariance), measured, noise=0.0)
-    first, known = (
-        covariance[:, [0]] / covariance[0, 0],
-        centre + (0.3 - centre[0, 0]) * covariance[0] / covariance[0, 0],
-    )
-    left = covariance - first @ covariance[[0]]
-    second = known + (-0.2 - known[0, 2]) * left[2] / left[2, 2]
-    assert together[0] == pytest.approx(second[0])
 
 
 @examples(30)
@@ -95,39 +78,6 @@ def test_moments_are_those_of_draws_that_fit_what_was_measured(error: float) -> 
     assert sd[0, 1:] == pytest.approx(wanted_sd[1:], rel=0.07)
 
 
-def test_a_large_error_on_one_maker_alone_stays_with_that_maker() -> None:
-    alike = np.array([0, 0, 1, 1])
-    covariance = 0.1 * np.eye(4) + 0.3 + 0.1 * (alike[:, None] == alike)
-    shifts = np.array([[True] * 4, [True, True, False, False]])
-    measured = np.array([[3.0, np.nan, 0.0, np.nan]])
-    plain, _ = conditional(np.zeros((1, 4)), Scatter(covariance), measured)
-    aware, _ = conditional(np.zeros((1, 4)), Scatter(covariance, shifts), measured)
-    assert aware[0, 1] > plain[0, 1] > 1
-    assert abs(aware[0, 3]) < abs(plain[0, 3])
-
-
-def test_the_spread_of_a_device_alone_is_its_standard_deviation() -> None:
-    covariance = 0.1 * np.eye(4) + 0.3
-    scatter = Scatter(covariance, shared_shifts(DEVICES))
-    errors = np.array([[np.nan, 2.0, np.nan, 0.3], [np.nan] * 4])
-    _, sd = conditional(np.zeros((2, 4)), scatter, errors)
-    np.testing.assert_allclose(scatter.moments(errors, np.eye(4))[1], sd, rtol=2e-3)
-
-
-def test_what_devices_share_cancels_in_their_difference() -> None:
-    scatter = Scatter(0.01 * np.eye(4) + 0.5, np.ones((1, 4), dtype=np.bool_))
-    nothing = np.full((1, 4), np.nan)
-    _, apart = scatter.moments(nothing, np.array([[1.0, -1.0, 0.0, 0.0], [0.5, 0.5, 0.0, 0.0]]))
-    assert apart[0] == pytest.approx([np.sqrt(0.02), np.sqrt(0.505 + 2 * 0.03 / 1.03)])
-
-
-def test_all_devices_and_each_kind_with_several_may_be_shifted() -> None:
-    assert device_groups(DEVICES).tolist() == [2, 2, 1, 0]
-    assert shared_shifts(DEVICES).tolist() == [[True] * 4, [True, True, False, False]]
-    assert shared_shifts(DEVICES[:2]).tolist() == [[True, True]]
-    assert shared_shifts(DEVICES[3:]).shape == (0, 1)
-
-
 @pytest.fixture(scope="module")
 def predictor(noisy: Grid) -> GaussianPredictor:
     return Gaussian(Physical()).fit(noisy.take(noisy.profiles.groups("application") > 0), 0)
@@ -156,27 +106,6 @@ def test_intervals_hold_what_they_say_on_an_application_never_seen(
         assert (forecast.centre < forecast.high).all()
         widths.append(forecast.high / forecast.low)
     assert (widths[0] < widths[1]).all()
-
-
-def test_a_probe_sharpens_the_other_devices(predictor: GaussianPredictor, held_out: Grid) -> None:
-    without = predictor.predict(held_out.profiles)
-    known = predictor.predict(held_out.profiles, probes=probes(held_out, 0))
-    others = [1, 2, 3]
-    np.testing.assert_allclose(known.centre[:, 0], np.exp(held_out.log_time[:, 0]))
-    assert (known.high[:, 0] / known.low[:, 0] < 1.2).all()
-
-    def error(centre: Reals) -> float:
-        return float(np.abs(np.log(centre) - held_out.log_time)[:, others].mean())
-
-    assert error(known.centre) < 0.6 * error(without.centre)
-    assert np.median((known.high / known.low)[:, others]) < np.median((without.high / without.low)[:, others])
-
-
-def test_devices_are_told_in_the_order_asked(predictor: GaussianPredictor, held_out: Grid) -> None:
-    everything = predictor.predict(held_out.profiles)
-    some = predictor.predict(held_out.profiles, ["host", predictor.devices[0]])
-    assert some.devices == ("host", "big")
-    np.testing.assert_array_equal(some.centre, everything.centre[:, [3, 0]])
 
 
 @pytest.mark.parametrize("level", [0.0, 1.0, -1.0, 2.0])

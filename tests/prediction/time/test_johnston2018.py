@@ -9,7 +9,7 @@ from sklearn.tree import DecisionTreeRegressor
 
 from crosscast.errors import InputError
 from crosscast.prediction.time.data import Grid, grid_of
-from crosscast.prediction.time.johnston2018 import PublishedForest, Rows, device_codes, draw_trees
+from crosscast.prediction.time.johnston2018 import PublishedForest, Rows, draw_trees
 from crosscast.studies.johnston2018_forests import grow
 from support.johnston2018 import made_up
 
@@ -36,15 +36,6 @@ def test_a_tree_on_cells_is_the_tree_on_rows(seed: int) -> None:
     drawn_cells = np.unique(data.cell[again])
     expected = on_rows.predict(data.features[drawn_cells])
     np.testing.assert_allclose(drawn.predictions([1])[0][drawn_cells], expected)
-
-
-def test_as_many_rows_are_drawn_as_there_are_and_no_more_features_tried() -> None:
-    data = rows()
-    for drawn in draw_trees(data, 3, tried=2, seed=0):
-        assert drawn.times.sum() == len(data.response)
-    data = rows()
-    (many,), (all_,) = (list(draw_trees(data, 1, tried=tried, seed=0)) for tried in (30, 5))
-    np.testing.assert_array_equal(many.tree.value, all_.tree.value)
 
 
 @pytest.mark.parametrize("node_size", [1, 9, 30])
@@ -87,15 +78,6 @@ def test_a_node_stays_whole_as_often_as_all_tried_features_are_constant_there() 
     assert not any(drawn.tree.in_vain[0] for drawn in draw_trees(data, 50, tried=4, seed=0))
 
 
-def test_a_longer_forest_begins_with_the_shorter_one() -> None:
-    data = rows()
-    short = [drawn.predictions([9]) for drawn in draw_trees(data, 3, tried=2, seed=5)]
-    long = [drawn.predictions([9]) for drawn in draw_trees(data, 6, tried=2, seed=5)]
-    np.testing.assert_array_equal(short, long[:3])
-    other = [drawn.predictions([9]) for drawn in draw_trees(data, 3, tried=2, seed=6)]
-    assert not np.array_equal(short, other)
-
-
 def test_errors_out_of_the_bag_are_those_of_a_forest_on_the_rows() -> None:
     data = rows(cells=60, per_cell=10)
     error = grow(data, 300, 5, (1,), seed=0).error(300, 0)
@@ -124,12 +106,6 @@ def test_it_has_the_parameters_of_the_paper() -> None:
     assert (model.name, model.trees, model.tried, model.node_size) == ("published-forest", 505, 30, 9)
 
 
-def test_it_knows_the_cells_that_it_was_fitted_to(grid: Grid) -> None:
-    predicted = PublishedForest(60, 30, 1).fit(grid, 0).log_time(grid.profiles)
-    assert predicted.shape == grid.log_time.shape
-    assert np.corrcoef(predicted.ravel(), grid.log_time.ravel())[0, 1] > 0.97
-
-
 def test_cells_without_a_time_are_left_out(grid: Grid) -> None:
     log_time = grid.log_time.copy()
     log_time[::2, 1] = np.nan
@@ -138,8 +114,3 @@ def test_cells_without_a_time_are_left_out(grid: Grid) -> None:
     log_time[:] = np.nan
     with pytest.raises(InputError, match="found none"):
         SMALL.fit(Grid(grid.profiles, grid.devices, log_time, grid.spread, grid.runs), 0)
-
-
-def test_devices_are_told_apart_by_the_order_of_their_means() -> None:
-    codes = device_codes(np.array([0, 0, 1, 2]), np.array([5.0, 7.0, 1.0, 9.0]), 4)
-    assert codes.tolist() == [1, 0, 2, 3]

@@ -60,27 +60,6 @@ def test_times_that_agree_make_it_surer_than_a_data_sheet(model: TrainedLaunchTi
     assert width["joined"] < width["sheet"]
 
 
-def test_a_few_applications_make_no_kind_of_times_surer_than_on_other_devices(
-    model: TrainedLaunchTimes,
-) -> None:
-    tables = times_of_streams(model, NEW, 1.0)
-    after, _ = joined(model, tables)
-    assert (after.predictor.counted.wider[-1] >= 1.0).all()
-    # One of three applications is four times as slow: each kind that it tells of is less sure.
-    odd = [row._replace(time_s=4 * row.time_s) if row.application == "app1" else row for row in tables.times]
-    less, held_out = joined(model, replace(tables, times=tuple(odd)))
-    assert (less.predictor.counted.wider[-1] >= after.predictor.counted.wider[-1]).all()
-    assert less.predictor.counted.wider[-1].max() > 2.0
-    assert held_out.coverage < 1.0
-
-
-def test_profiles_of_metrics_alone_are_of_the_device_too(model: TrainedLaunchTimes) -> None:
-    after, _ = joined(model, times_of_streams(model, NEW, 1.5))
-    profile = replace(stream(1 << 24), launch={})
-    predicted = after.predict(profile, ["here"]).centre[0, 0]
-    assert predicted == pytest.approx(1.5 * model.predict(stream(1 << 24), [NEW]).centre[0, 0], rel=0.2)
-
-
 def test_one_application_is_too_few(model: TrainedLaunchTimes) -> None:
     with pytest.raises(InputError, match="expected times of two applications or more, found app0"):
         joined(model, times_of_streams(model, NEW, 1.0, applications=1))

@@ -12,10 +12,8 @@ from hypothesis.extra import numpy as arrays
 from scipy.special import logsumexp
 
 from crosscast.arrays import Reals
-from crosscast.errors import InputError
-from crosscast.prediction.time.data import Grid, ProfileBatch
+from crosscast.prediction.time.data import ProfileBatch
 from crosscast.prediction.time.physical import (
-    METRICS_NEEDED,
     VARIANTS,
     Data,
     Physical,
@@ -71,18 +69,6 @@ def test_each_quantity_is_worked_out_by_hand() -> None:
     assert limited.ravel().tolist() == [-2.5, 0.0, 2.5]
 
 
-@pytest.mark.parametrize("name", METRICS_NEEDED)
-@pytest.mark.parametrize(("value", "found"), [(np.nan, "nothing"), (np.inf, "inf"), (-1.0, "-1")])
-def test_a_metric_that_is_missing_or_not_a_number_is_named(name: str, value: float, found: str) -> None:
-    with pytest.raises(InputError, match=f"profile of saxpy: metric {name}: expected .*, found {found}"):
-        quantities_of(profile(**{name: value}))
-
-
-def test_a_kernel_without_work_items_is_refused() -> None:
-    with pytest.raises(InputError, match="metric work_items: expected a number of at least 1, found 0"):
-        quantities_of(profile(work_items=0))
-
-
 def times(loads: Reals, terms: Reals, modified: Reals | None = None) -> Reals:
     """Logarithms of times ``(n, d)`` by fitted terms, and what modifiers add to each."""
     parts: Reals = loads + terms
@@ -103,17 +89,6 @@ def test_the_logarithm_of_a_sum_is_scipys(parts: Reals) -> None:
     np.testing.assert_allclose(shares.sum(axis=1), 1)
 
 
-def test_a_sum_of_two_terms_is_found_again() -> None:
-    rng = np.random.default_rng(0)
-    work = rng.uniform(0, 12, 60)
-    loads = np.repeat(np.stack([np.zeros(60), work], 1)[:, :, None], 3, axis=2)
-    truth = np.array([[1.0, 1.5, 0.7], [-5.0, -4.5, -5.2]])
-    time, _ = log_sum(loads + truth)
-    terms, _ = fit_coefficients(data(time, loads, [0, 0, 1]), 0.5)
-    np.testing.assert_allclose(times(loads, terms), time, atol=0.1)
-    np.testing.assert_allclose(terms, truth, atol=0.15)
-
-
 def test_a_device_without_times_gets_the_coefficients_of_its_group() -> None:
     rng = np.random.default_rng(1)
     work = rng.uniform(0, 12, 50)
@@ -125,58 +100,12 @@ def test_a_device_without_times_gets_the_coefficients_of_its_group() -> None:
     assert (np.abs(unknown - alike) < 0.3 * np.abs(unknown - other)).all()
 
 
-def test_one_wild_kernel_does_not_move_the_others() -> None:
-    rng = np.random.default_rng(2)
-    work = rng.uniform(0, 12, 40)
-    loads = np.stack([np.zeros(40), work], 1)[:, :, None]
-    time, _ = log_sum(loads + np.array([[1.0], [-5.0]]))
-    wild = time.copy()
-    wild[0] += 6
-    calm, shaken = (fit_coefficients(data(each, loads, [0]), 0.3)[0] for each in (time, wild))
-    np.testing.assert_allclose(shaken, calm, atol=0.1)
-
-
-def test_a_term_of_which_no_kernel_has_any_changes_nothing() -> None:
-    work = np.linspace(0, 12, 40)
-    loads = np.stack([np.zeros(40), work, np.full(40, np.log(1e-30))], 1)[:, :, None]
-    time, _ = log_sum(loads[:, :2] + np.array([[1.0], [-5.0]]))
-    terms, _ = fit_coefficients(data(time, loads, [0]), 0.3)
-    np.testing.assert_allclose(times(loads, terms), time, atol=0.15)
-
-
 def test_larger_quantities_never_take_less_time() -> None:
     rng = np.random.default_rng(5)
     loads = rng.normal(size=(30, 3, 2))
     terms, _ = fit_coefficients(data(rng.normal(size=(30, 2)), loads, [0, 0]), 0.4)
     more = times(loads + rng.uniform(0, 1, loads.shape), terms)
     assert (more >= times(loads, terms) - 1e-12).all()
-
-
-def test_a_law_of_its_own_kind_is_told_for_an_application_it_never_saw(lawful: Grid) -> None:
-    out = lawful.profiles.groups("application") == 2
-    predicted = Physical().fit(lawful.take(~out), 0).log_time(lawful.profiles.take(out))
-    errors = predicted - lawful.log_time[out]
-    baseline = lawful.log_time[~out].mean(axis=0) - lawful.log_time[out]
-    assert np.median(np.abs(errors)) < 0.2
-    assert np.sqrt((errors**2).mean()) < 0.3 * np.sqrt((baseline**2).mean())
-
-
-def test_it_is_better_than_a_mean_on_what_was_measured(bundled: Grid) -> None:
-    out = bundled.profiles.groups("application") == 0
-    predicted = Physical().fit(bundled.take(~out), 0).log_time(bundled.profiles.take(out))
-    mean = bundled.log_time[~out].mean(axis=0)
-    assert np.abs(predicted - bundled.log_time[out]).mean() < np.abs(mean - bundled.log_time[out]).mean() / 2
-
-
-def test_cells_that_were_not_measured_do_not_matter(lawful: Grid) -> None:
-    gaps = lawful.log_time.copy()
-    gaps[::7, 0] = np.nan
-    gaps[3::7, 3] = np.nan
-    gaps[:3] = np.nan
-    holed = Grid(lawful.profiles, lawful.devices, gaps, lawful.spread, lawful.runs)
-    predicted = Physical().fit(holed, 0).log_time(lawful.profiles)
-    assert np.isfinite(predicted).all()
-    assert np.sqrt(((predicted - lawful.log_time) ** 2).mean()) < 0.3
 
 
 @pytest.fixture(scope="module")

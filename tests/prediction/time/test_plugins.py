@@ -65,18 +65,6 @@ def test_it_is_listed_and_is_no_default(capsys: Output) -> None:
         crosscast.load_model("nothing", "time")
 
 
-MODEL = """
-import numpy as np
-import crosscast
-class Model:
-    about = "x"
-    devices = [crosscast.device_named("titanx")]
-    def predict(self, profiles, devices, level):
-        one = np.ones((len(profiles), len(devices)))
-        return {answer}
-"""
-
-
 @refusals("code sentence")
 def test_a_model_that_is_none_is_one_sentence(
     code: str, sentence: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from crosscast.arrays import Reals
 from crosscast.errors import InputError
 from crosscast.prediction.store import read
 from crosscast.prediction.time.artefact import TrainedTimeModel, metric_ranges, open_model
@@ -19,7 +18,6 @@ from crosscast.prediction.time.card import Effect
 from crosscast.prediction.time.data import ProfileBatch, Toolchain
 from crosscast.prediction.time.forecast import TimeForecast
 from crosscast.prediction.time.gaussian import GaussianPredictor
-from crosscast.prediction.time.physical import PhysicalPredictor
 from crosscast.profile import Profile
 from crosscast.report.prediction import trained_on
 from support.grids import DEVICES, NAMES, profiles_of
@@ -69,15 +67,6 @@ def test_ranks_follow_the_times_and_the_first_is_recommended(model: TrainedTimeM
     ).all()
 
 
-def test_several_kernels_are_what_they_are_alone(model: TrainedTimeModel) -> None:
-    rows = [3, 11, 20]
-    together = model.predict(told(OWN.take(np.array(rows))))
-    for index, row in enumerate(rows):
-        alone = model.predict(one(row))
-        assert together.recommended[index].device == alone.recommended[0].device
-        assert together.centre[index] == pytest.approx(alone.centre[0], rel=1e-12)
-
-
 def test_a_forecast_is_a_table_with_a_row_for_each_kernel_and_device(model: TrainedTimeModel) -> None:
     predicted = model.predict(told(OWN.take(np.array([3, 11])))).with_recorded(
         {("a", "a3", "tiny"): {"red": 2.0}}
@@ -100,15 +89,6 @@ def test_profiles_of_launches_are_grouped_to_kernels(model: TrainedTimeModel, ma
     assert together.centre.shape == alone.centre.shape == (1, 4)
 
 
-def test_a_subset_of_the_devices_is_ranked_by_itself(model: TrainedTimeModel) -> None:
-    predicted = model.predict(one(), devices=["host", "red"])
-    assert predicted.devices == ("host", "red")
-    assert set(predicted.ranks[0].tolist()) == {1, 2}
-    alone = model.predict(one(), devices=["host"])
-    assert alone.recommended[0].runner_up is None
-    assert alone.kernels()[0]["runner_up"] is None
-
-
 def test_the_probability_is_that_of_the_errors_which_the_two_do_not_share(model: TrainedTimeModel) -> None:
     (choice,) = model.predict(one(), devices=["big", "bigger"]).recommended
     # The fixture: own variances of 0.04 each, and errors that reach 1.5 deviations at one half.
@@ -125,19 +105,6 @@ def test_a_measured_device_moves_the_others(model: TrainedTimeModel) -> None:
     assert 1.5 < times(after)["red"] / times(before)["red"] < 2
     assert ((after.high / after.low)[0, :3] < (before.high / before.low)[0, :3]).all()
     assert not after.warnings[0]
-
-
-def test_the_point_model_runs_once(model: TrainedTimeModel, monkeypatch: pytest.MonkeyPatch) -> None:
-    host, calls = times(model.predict(one()))["host"], list[int]()
-    log_time = PhysicalPredictor.log_time
-
-    def counted(self: PhysicalPredictor, batch: ProfileBatch) -> Reals:
-        calls.append(len(batch))
-        return log_time(self, batch)
-
-    monkeypatch.setattr(PhysicalPredictor, "log_time", counted)
-    assert model.predict(one(), probes={"host": host}).recommended
-    assert calls == [1]
 
 
 def test_a_device_that_is_only_described_is_predicted_without_a_probability_that_nobody_knows(

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-import pytest
-from sklearn.ensemble import ExtraTreesRegressor
 
 from crosscast.prediction.time.data import Grid
 from crosscast.prediction.time.models import (
@@ -70,20 +68,6 @@ def test_the_parts_add_up_to_the_times() -> None:
     assert {parts.features[index] for index in parts.preference_columns} == set(PREFERENCE)
 
 
-def test_a_prediction_is_the_sum_of_a_forest_for_each_part() -> None:
-    grid = small_grid()
-    parts = two_parts(grid)
-    seeds = np.random.default_rng(3).integers(2**31, size=2).tolist()
-    level, preference = parts.rows[:, parts.level_columns], parts.rows[:, parts.preference_columns]
-    one = ExtraTreesRegressor(20, min_samples_leaf=2, max_features=0.5, random_state=seeds[0])
-    other = ExtraTreesRegressor(20, min_samples_leaf=4, random_state=seeds[1])
-    one.fit(level, parts.level, sample_weight=parts.weights)
-    other.fit(preference, parts.preference, sample_weight=parts.weights)
-    wanted = one.predict(level)[:, None] + other.predict(preference)
-    predicted = ExtraTrees(trees=20).fit(grid, 3).log_time(grid.profiles)
-    np.testing.assert_allclose(predicted, wanted, rtol=0, atol=1e-12)
-
-
 def test_on_the_bundled_dataset_a_held_out_application_is_predicted_better_than_by_the_mean(
     bundled: Grid,
 ) -> None:
@@ -109,19 +93,3 @@ def test_more_instructions_never_take_less_time_on_the_mean_of_the_devices() -> 
         # Preferences have mean 0 over the devices, so this is the level.
         means.append(predictor.log_time(replace(grid.profiles, metrics=metrics)).mean(axis=1))
     assert (np.diff(means, axis=0) >= -1e-9).all()
-
-
-@pytest.mark.parametrize("devices", [1, 2, 5])
-def test_it_fits_grids_of_few_and_more_devices(devices: int) -> None:
-    grid = small_grid(n=60, devices=devices)
-    predicted = Boosting().fit(grid, 0).log_time(grid.profiles)
-    assert np.abs(predicted - grid.log_time).mean() < 0.25
-
-
-def test_more_directions_fit_the_training_kernels_more_closely() -> None:
-    grid = small_grid(n=60, devices=5)
-    errors = [
-        np.abs(Boosting(directions=count).fit(grid, 0).log_time(grid.profiles) - grid.log_time).mean()
-        for count in (0, 1, 3)
-    ]
-    assert errors[0] > errors[1] > errors[2]

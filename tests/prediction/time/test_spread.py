@@ -7,7 +7,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from crosscast.prediction.intervals import CAUTIOUS, CAUTIOUS_OF_MOST_GROUPS, LEVELS
 from crosscast.prediction.time.gaussian import fit_spread
 from crosscast.prediction.time.models import model_named
 from support.grids import noisy_grid
@@ -29,21 +28,6 @@ def test_of_few_applications_or_one_time_nothing_is_learned() -> None:
     few = GRID.take(np.isin(GRID.profiles.groups("application"), range(4)))
     assert fit_spread(np.ones_like(few.log_time), few.log_time, few) is None
     assert fit_spread(np.ones_like(TIMES), np.full_like(TIMES, -5.0), GRID) is None
-
-
-def test_only_from_the_level_on_do_quantiles_reach_most_of_an_application_unlike_others() -> None:
-    random = np.random.default_rng(0)
-    errors = [np.abs(random.normal(0, scale, 200)) for scale in (0.5, 1.0, 2.0, 0.7, 1.4)]
-    group = np.repeat(np.arange(5), 200)
-    plain, adaptive = (
-        method.quantiles(np.concatenate(errors), group, LEVELS)
-        for method in (CAUTIOUS, CAUTIOUS_OF_MOST_GROUPS)
-    )
-    assert np.array_equal(plain[:180], adaptive[:180])
-    assert (adaptive[180:] >= plain[180:]).all()
-    assert (np.diff(adaptive) >= 0).all()
-    # 80 % of the worst of the five.
-    assert adaptive[180] > np.quantile(errors[2], 0.8)
 
 
 def test_the_default_has_wider_intervals_at_longer_times_where_these_are_less_sure() -> None:

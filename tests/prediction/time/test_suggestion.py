@@ -48,13 +48,6 @@ def test_only_devices_of_interest_are_named() -> None:
     assert suggest_probes(Errors(STAR), 1, among=["a", "c", "d"]).devices[0] in ("c", "d")
 
 
-def test_more_probes_leave_less_and_the_same_seed_the_same() -> None:
-    one, two = (suggest_probes(Errors(STAR), count) for count in (1, 2))
-    assert set(two.devices) == {"a", "b"}
-    assert two.error < one.error
-    assert suggest_probes(Errors(STAR), 2) == two
-
-
 @pytest.mark.parametrize("count", [0, 4])
 def test_too_few_or_many_are_refused(count: int) -> None:
     with pytest.raises(InputError, match="suggest-probes: expected from 1 to 3, as 4 devices"):

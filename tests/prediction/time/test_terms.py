@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crosscast.device import Device
-from crosscast.devices.architectures import missing, sheets_of
+from crosscast.devices.architectures import sheets_of
 from crosscast.devices.catalogue import catalogue, device_named
 from crosscast.prediction.time.efficiencies import Efficiencies, Times, fit, log_times
-from crosscast.prediction.time.launch_times import bounds, conditioned, doubt_of, limits
-from crosscast.prediction.time.terms import TERMS, by_device, joined, resident_groups, terms
+from crosscast.prediction.time.launch_times import conditioned, doubt_of
+from crosscast.prediction.time.terms import TERMS, joined, resident_groups, terms
 from crosscast.prediction.time.work import Work, work_of
 from support.streams import stream
 
@@ -80,13 +80,6 @@ def test_atomics_at_one_address_take_turns_however_many_units_there_are() -> Non
     np.testing.assert_allclose(terms(hot, sheets)[0, :, atomics], 1e7 / sheets.clock)
     assert (terms(repeated, sheets)[0, :, atomics] > 100 * terms(hot, sheets)[0, :, atomics]).all()
     assert (terms(copy, sheets)[0, :, atomics] < 1e-12).all()
-
-
-def test_launches_timed_on_the_device_wait_for_no_host(work: Work) -> None:
-    by_host = terms(work, sheets_of(EVERY))
-    on_device = by_device(by_host)
-    assert (on_device[..., 0] < by_host[..., 0]).all()
-    np.testing.assert_array_equal(on_device[..., 1:], by_host[..., 1:])
 
 
 @given(words=st.integers(2**20, 2**24), rate=st.floats(1e7, 1e9))
@@ -225,12 +218,6 @@ def test_what_amd_compilers_spill_is_moved_through_memory_on_their_devices_alone
     assert moved[1] < 1e-12
 
 
-def test_every_device_of_the_catalogue_has_a_time_for_every_launch(work: Work) -> None:
-    seconds = terms(work, sheets_of(EVERY))
-    assert np.isfinite(seconds).all()
-    assert (seconds > 0).all()
-
-
 @given(st.lists(st.integers(0, 1 << 30), min_size=13, max_size=13))
 def test_a_larger_cache_lets_no_more_bytes_through(counted: list[int]) -> None:
     profile = stream(1 << 16)
@@ -247,13 +234,6 @@ def test_a_larger_cache_lets_no_more_bytes_through(counted: list[int]) -> None:
 def test_more_work_never_takes_less_time(work: Work, grown: str) -> None:
     more = replace(work, **{grown: 2 * getattr(work, grown)})
     assert (seconds(more, EVERY) >= seconds(work, EVERY) * (1 - 1e-12)).all()
-
-
-def test_twice_as_fast_a_device_takes_half_the_time_but_for_the_launch(work: Work) -> None:
-    slow = sheets_of([GPU])
-    rates = replace(slow, clock=2 * slow.clock, bandwidth=2 * slow.bandwidth)
-    before, after = terms(work, slow)[..., 2:], terms(work, rates)[..., 2:]
-    np.testing.assert_allclose(after, before / 2, rtol=1e-9, atol=1e-14)
 
 
 def test_the_joined_time_lies_between_the_largest_term_and_the_sum(work: Work) -> None:
@@ -278,27 +258,11 @@ def test_registers_and_local_memory_limit_how_many_groups_are_resident(work: Wor
     np.testing.assert_array_equal(2 * half, whole)
 
 
-def test_a_sheet_without_numbers_gets_those_of_its_kind() -> None:
-    bare = Device("bare", type="gpu")
-    assert missing(bare) == ("compute_units", "clock_hz", "bandwidth_bytes_per_s", "peak_flop_per_s")
-    assert np.isfinite(seconds(work_of([stream(1 << 20)]), [bare, Device("cpu", type="cpu")])).all()
-    assert missing(GPU) == ()
-
-
 def test_a_profile_without_sub_groups_is_said_to_be_estimated() -> None:
     bare = replace(stream(1 << 20), launch={})
     work = work_of([bare, stream(1 << 20)])
     assert work.exact.tolist() == [False, True]
     assert np.isfinite(seconds(work, EVERY)).all()
-
-
-@pytest.mark.parametrize("items", [256, 1 << 30])
-def test_the_smallest_and_largest_launches_have_times_within_the_bounds(items: int) -> None:
-    some = work_of([stream(items)])
-    least, most = bounds(some, sheets_of(EVERY))
-    assert (least < most).all()
-    centre, low, high = limits(seconds(some, EVERY), np.full(least.shape, 3.0), 2.0, least, most)
-    assert ((least <= low) & (low <= centre) & (centre <= high) & (high <= most)).all()
 
 
 def made_times(work: Work, devices: list[Device], factors: Any) -> Times:
@@ -350,9 +314,3 @@ def test_a_probe_moves_the_other_devices_as_far_as_errors_go_together() -> None:
     np.testing.assert_allclose(moved, [[1.0, 0.4, 0.8]])
     np.testing.assert_allclose(left[0, 1:], np.sqrt(1 - 0.16) * deviation[0, 1:])
     assert known.tolist() == [[True, False, False]]
-
-
-def test_launches_are_taken_by_their_numbers(work: Work) -> None:
-    some = work.take(np.array([2, 0]))
-    for field in fields(Work):
-        np.testing.assert_array_equal(getattr(some, field.name), getattr(work, field.name)[[2, 0]])

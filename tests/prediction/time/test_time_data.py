@@ -16,20 +16,10 @@ from crosscast.data.profiles import PROFILES, to_row
 from crosscast.data.schema import DEVICES, RECORDS
 from crosscast.data.table import table_of
 from crosscast.errors import InputError
-from crosscast.prediction.time.data import Grid, ProfileBatch, Toolchain, device_effects, grid_of, impute
+from crosscast.prediction.time.data import Grid, ProfileBatch, Toolchain, grid_of, impute
 from crosscast.profile import METRICS, Profile
 from support.examples import examples
 from support.grids import grid_of_times, small_grid, small_profiles
-
-
-def test_some_rows_of_a_grid_are_these_rows(lawful: Grid) -> None:
-    rows = np.array([5, 1])
-    taken = lawful.take(rows)
-    assert taken.profiles.kernel == (lawful.profiles.kernel[5], lawful.profiles.kernel[1])
-    np.testing.assert_array_equal(taken.log_time, lawful.log_time[[5, 1]])
-    some = lawful.on([3, 0])
-    assert [device.key for device in some.devices] == ["host", "big"]
-    np.testing.assert_array_equal(some.log_time, lawful.log_time[:, [3, 0]])
 
 
 def test_groups_number_applications_and_their_kernels() -> None:
@@ -64,15 +54,6 @@ def test_the_bundled_grid_is_the_joined_view(bundled: Grid) -> None:
         assert bundled.runs[index, column] == row["runs"]
 
 
-def test_measured_cells_stay_as_they_are() -> None:
-    grid = small_grid(gaps=0.4)
-    known = np.isfinite(grid.log_time)
-    times = impute(grid).log_time
-    assert np.isfinite(times).all()
-    assert not known.all()
-    np.testing.assert_array_equal(times[known], grid.log_time[known])
-
-
 @given(st.integers(0, 2**32), st.floats(0, 0.8))
 @examples(50)
 def test_sums_of_a_kernels_and_a_devices_effect_are_filled_exactly(seed: int, gaps: float) -> None:
@@ -86,13 +67,6 @@ def test_sums_of_a_kernels_and_a_devices_effect_are_filled_exactly(seed: int, ga
     )
 
 
-def test_effects_of_devices_do_not_depend_on_which_kernels_they_ran() -> None:
-    log_time = np.array([[0.0, np.nan], [1.0, 1.0], [5.0, 5.0], [np.nan, 9.0]])
-    np.testing.assert_allclose(device_effects(log_time), [0.0, 0.0], atol=1e-12)
-    log_time = np.array([[0.0, 2.0, np.nan, np.nan], [np.nan, np.nan, 7.0, 8.0]])
-    np.testing.assert_allclose(device_effects(log_time), [-1.0, 1.0, -0.5, 0.5], atol=1e-12)
-
-
 def test_a_device_without_times_is_refused_by_name() -> None:
     grid = small_grid(n=6)
     grid.log_time[:, 1] = np.nan
@@ -101,20 +75,6 @@ def test_a_device_without_times_is_refused_by_name() -> None:
 
 
 Maker = Callable[..., Profile]
-
-
-def test_launches_of_a_kernel_are_averaged_where_metrics_are_defined(make_profile: Maker) -> None:
-    launches = [make_profile("k", number, opcode=4 + 2 * number) for number in range(2)]
-    batch = ProfileBatch.of([*launches, make_profile("l")])
-    assert batch.kernel == ("k", "l")
-    assert batch.invocations.tolist() == [2, 1]
-    assert batch.metric("opcode").tolist() == [5, 7]
-    launches = [make_profile("k", 0, reread_ratio=None), make_profile("k", 1, reread_ratio=0.25)]
-    batch = ProfileBatch.of(
-        [replace(each, metrics=dict(each.metrics) | {"opcode": None}) for each in launches]
-    )
-    assert batch.metric("reread_ratio").tolist() == [0.25]
-    assert np.isnan(batch.metric("opcode")).all()
 
 
 def test_kernels_of_other_programs_sizes_and_applications_are_others(make_profile: Maker) -> None:

@@ -20,7 +20,7 @@ from crosscast.prediction.time.models import FEATURES, choose_features, feature_
 from crosscast.prediction.time.unseen import Descriptors, fit_similarity, similarity_weights
 from crosscast.profile import METRICS
 from support.examples import examples
-from support.grids import kin_devices, kin_grid, kin_times, small_profiles
+from support.grids import kin_devices, kin_grid, small_profiles
 
 PLACES = {each.name: place for place, each in enumerate(METRICS)}
 NAMES = [each.name for each in FEATURES]
@@ -133,16 +133,6 @@ def test_units_do_not_matter(factor: float, added: float) -> None:
     )
 
 
-def test_similarity_ends_where_kernels_are_unlike_all_and_passes_over_constant_features() -> None:
-    known = Neighbours.of(features())
-    far, further = (known.similarity(np.full((1, 3), value)) for value in (1e3, 1e9))
-    np.testing.assert_array_equal(far, further)
-    same = features()
-    same[:, 2] = 7.0
-    similarity = Neighbours.of(same).similarity(same[:2])
-    np.testing.assert_allclose(np.diag(similarity[:, :2]), 1, atol=1e-6)
-
-
 def gpu(key: str, vendor: str, **numbers: float) -> Device:
     return Device(key, key, vendor, "gpu", numbers=numbers)
 
@@ -164,14 +154,6 @@ def test_a_missing_number_is_the_mean_of_the_devices_most_alike() -> None:
     assert clocks[2] == pytest.approx(2e9)  # of its type and vendor
     assert clocks[3] == pytest.approx(2e9)  # of its type
     assert clocks[5] == pytest.approx((1e9 * 4e9 * 8e9) ** (1 / 3))  # of all
-
-
-def test_a_further_device_is_filled_in_the_same_way_and_changes_no_other() -> None:
-    devices = [gpu("one", "Nvidia", clock_hz=1e9), gpu("two", "AMD", clock_hz=4e9)]
-    known = Descriptors.of(devices)
-    joined = known.joined(gpu("new", "AMD", tdp_w=100.0))
-    assert joined.device_numbers == known.device_numbers == ("clock_hz",)
-    assert np.exp(joined.device_logs[:, 0]) == pytest.approx([1e9, 4e9, 4e9])
 
 
 def test_a_device_of_which_nothing_is_known_is_refused() -> None:
@@ -244,13 +226,3 @@ def test_ways_weigh_devices_and_bring_times_to_the_rate_of_the_new_one() -> None
     weights, added = similarity_weights(np.array([[0.0, 0, 0, 0, 0, 0.5]]), pairs)
     assert weights == pytest.approx(np.full(5, 0.2))
     assert added == pytest.approx(0.5 * (pairs.trend[-1] - pairs.trend[:-1].mean()))
-
-
-def test_ways_that_predict_the_known_devices_are_chosen() -> None:
-    devices = kin_devices()
-    pairs, times = Descriptors.of(devices).pairs(len(devices)), kin_times(devices, 30)
-    ways = fit_similarity(pairs, times, np.ones(30), 0)
-    # Times follow the maker and the rate, whose power is 0.8; drawn at 0.4 on average.
-    assert ways[:, 5].mean() > 0.5
-    assert np.array_equal(ways, fit_similarity(pairs, times, np.ones(30), 0))
-    assert not np.array_equal(ways, fit_similarity(pairs, times, np.ones(30), 1))

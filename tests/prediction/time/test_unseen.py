@@ -90,19 +90,6 @@ def test_the_sizes_are_the_most_likely_ones(pairs: Pairs) -> None:
         assert log_posterior(fitted + step, pairs, times) < best
 
 
-def test_a_device_far_from_all_others_is_less_sure() -> None:
-    devices = kin_devices(3)
-    twin, stranger = devices[0], devices[-1]
-    known = Descriptors.of(devices[:-1])
-    kriging = Kriging(SIZES)
-    errors = []
-    for device in (twin, stranger):
-        pairs = known.joined(device).pairs(len(devices) - 1)
-        weights, _ = kriging.weights(pairs)
-        errors.append(kriging.sd(weights, pairs))
-    assert errors[0] < errors[1]
-
-
 @pytest.fixture(scope="module")
 def kin() -> Grid:
     return kin_grid()
@@ -175,29 +162,6 @@ def test_beyond_the_published_devices_intervals_hold_nine_in_ten_times() -> None
     assert 0.85 < np.mean(held) < 1
 
 
-def test_a_kernel_that_is_slower_everywhere_is_so_there(kin: Grid, unseen: UnseenDevices) -> None:
-    transfer = unseen.transfer(kin.devices[-1])
-    assert transfer.weights.sum() == pytest.approx(1)
-    times = kin.log_time[:, :-1]
-    assert transfer.log_time(times + 2) == pytest.approx(transfer.log_time(times) + 2)
-
-
-def test_the_order_of_devices_does_not_matter(kin: Grid, without_last: Grid, unseen: UnseenDevices) -> None:
-    order = np.random.default_rng(0).permutation(len(without_last.devices)).tolist()
-    other = fit_unseen(without_last.on(order), 0).transfer(kin.devices[-1])
-    transfer = unseen.transfer(kin.devices[-1])
-    assert other.weights == pytest.approx(transfer.weights[order], abs=1e-3)
-    assert other.sd == pytest.approx(transfer.sd, rel=1e-2)
-
-
-def test_a_cell_without_a_time_changes_little(kin: Grid, without_last: Grid, unseen: UnseenDevices) -> None:
-    gappy = without_last.log_time.copy()
-    gappy[::7, 0] = np.nan
-    other = fit_unseen(replace(without_last, log_time=gappy), 0).transfer(kin.devices[-1])
-    transfer = unseen.transfer(kin.devices[-1])
-    assert other.weights == pytest.approx(transfer.weights, abs=0.1)
-
-
 def test_three_devices_with_times_are_enough(kin: Grid) -> None:
     three, empty = kin.on([0, 4, 8]), kin.log_time.copy()
     transfer = fit_unseen(three, 0).transfer(kin.devices[1])
@@ -208,14 +172,6 @@ def test_three_devices_with_times_are_enough(kin: Grid) -> None:
     assert enough == [True, False, False]
     with pytest.raises(InputError, match=r"^devices: expected at least 3 .*, found 2$"):
         fit_unseen(kin.on([0, 1]), 0)
-
-
-def test_devices_without_any_number_are_told_by_their_kind(kin: Grid) -> None:
-    bare = [Device(each.key, "", each.vendor, each.type) for each in kin.devices]
-    grid = replace(kin, devices=tuple(bare))
-    transfer = fit_unseen(grid, 0).transfer(Device("new", "", "AMD", "gpu"))
-    is_amd = [device.vendor == "AMD" for device in bare]
-    assert transfer.weights[is_amd].sum() > 0.5
 
 
 @pytest.fixture(scope="module")
@@ -250,13 +206,6 @@ def test_what_known_devices_leave_open_widens_the_interval(kin: Grid, predictor:
         forecast = predictor.predict(kin.profiles, [new], probes=probes)
         widths.append(float(np.median(forecast.high / forecast.low)))
     assert widths[0] >= widths[1] > widths[2]
-
-
-def test_a_device_that_is_known_is_told_by_its_own_times(kin: Grid, predictor: GaussianPredictor) -> None:
-    known = predictor.devices[3]
-    by_key = predictor.predict(kin.profiles, [known.key])
-    described = predictor.predict(kin.profiles, [replace(known, numbers={})])
-    assert np.array_equal(by_key.centre, described.centre)
 
 
 def test_only_a_described_device_may_be_unknown_and_only_to_a_model_of_enough(
