@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import csv
-import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,18 +15,17 @@ import pytest
 from crosscast.data.configuration import Configuration
 from crosscast.decide.samples import SampledKernel
 from crosscast.errors import InputError
-from crosscast.evaluation.configuration.evaluation import ALONE, MachineChoices
+from crosscast.evaluation.configuration.evaluation import MachineChoices
 from crosscast.evaluation.configuration.scores import ChoiceMetrics, ChoiceResult
-from crosscast.prediction.configuration.artefact import entries
 from crosscast.prediction.configuration.bailey2014 import TreeNode
-from crosscast.prediction.configuration.choice import Choice, choice_of, within_cap
+from crosscast.prediction.configuration.choice import choice_of, within_cap
 from crosscast.prediction.configuration.data import (
     ConfigurationSpace,
     Quantity,
     SurfaceForecast,
     pareto_frontier,
 )
-from crosscast.report.configuration import chosen_report, held_out_errors, training_report
+from crosscast.report.configuration import chosen_report, training_report
 from crosscast.report.configuration_evaluation import (
     evaluation_report,
     frontier_of,
@@ -41,10 +39,9 @@ from crosscast.report.configuration_figures import (
     frontier_figure,
     method_styles,
     methods_figure,
-    repeats_figure,
     write_frontiers,
 )
-from crosscast.report.numbers import share
+from crosscast.report.document import Report
 from crosscast.studies.bailey2014 import (
     hardest_figure,
     hardest_kernel,
@@ -156,56 +153,10 @@ def test_without_errors_or_a_choice_there_is_less_to_show() -> None:
     assert axes.get_title(loc="left") == "a kernel under 20 W: nothing is chosen"
 
 
-@pytest.fixture(scope="module")
-def text() -> str:
-    return evaluation_report(chosen_study()).to_text()
-
-
-def of(method: str) -> ChoiceResult:
-    (machine,) = chosen_study().machines
-    return next(each for each in machine.results if (each.method, each.protocol) == (method, ALONE))
-
-
-def row(text: str, heading: str, method: str) -> list[str]:
-    """Cells of a method in the table below a heading."""
-    table = text.split(f"\n{heading}", 1)[1].split("\n\n", 1)[0]
-    line = next(each for each in table.splitlines()[2:] if each.split()[0] == method)
-    # Without what is in brackets.
-    return re.sub(r" \[.*?\]", "", line).split()[1:]
-
-
 def test_tables_of_two_machines_and_their_programs_are_as_they_were() -> None:
     """The second machine has nothing to cluster."""
     page = evaluation_report(chosen_study(both=True), programs=True).to_text()
     assert_printed(page, Path(__file__).with_name("golden") / "configuration.txt")
-
-
-@pytest.mark.parametrize("method", ["own", "published+fl"])
-def test_the_main_table_has_the_metrics(text: str, method: str) -> None:
-    metrics = of(method).metrics
-    assert [cell.rstrip("*") for cell in row(text, "each program left out", method)] == [
-        share(metrics.under_limit_share),
-        share(metrics.under_performance),
-        share(metrics.under_power),
-        share(metrics.over_power),
-        share(metrics.over_performance),
-        share(metrics.score),
-        f"{metrics.extra_runs:.1f}",
-    ]
-
-
-def test_what_is_better_than_the_best_baseline_is_marked(text: str) -> None:
-    for result in chosen_study().machines[0].results:
-        if result.protocol == ALONE and result.method != "oracle":
-            difference = result.bootstrap.differences.get("score")
-            marked = row(text, "each program left out", result.method)[-2].endswith("*")
-            assert marked == (difference is not None and difference.better)
-
-
-def test_lines_of_tables_are_at_most_as_wide_as_a_page(text: str) -> None:
-    tables = [line for line in text.splitlines() if "  " in line.strip()]
-    assert len(tables) > 60
-    assert max(len(line.rstrip()) for line in tables) <= 110
 
 
 CARD = chooser_card()
@@ -222,34 +173,6 @@ CHOICES = [
 ]
 
 
-def test_it_says_what_was_learned_what_to_run_and_how_good_it_is() -> None:
-    card = msgspec.structs.replace(CARD, errors={**CARD.errors, "choices": CHOICES})
-    fitted = fitted_chooser()[0].fitted
-    text = training_report(card, Path("capmodel"), (fitted.clusters.note, fitted.tree.text())).to_text()
-    lines = text.splitlines()
-    assert lines[0] == (
-        "capmodel: published-2, trained on made up: 144 runs of 12 kernels at a size (6 applications) at 12 "
-        "configurations of 1 device (node)."
-    )
-    assert "  node: cpu cap 100 W, gpu cap 250 W" in lines
-    assert "2 clusters of" in text
-    assert any(line.startswith("|") or " <= " in line for line in lines)
-    (first,) = [line.split() for line in lines if line.startswith("published  ")]
-    assert first == ["published", "61", "%", "80", "%", "112", "%", "48", "%", "0.0"]
-    (second,) = [line.split() for line in lines if line.startswith("published+fl")]
-    assert second == ["published+fl", "100", "%", "—", "—", "—", "1.6"]
-
-
-def test_errors_that_the_card_does_not_have_are_not_said() -> None:
-    assert held_out_errors(msgspec.structs.replace(CARD, errors={})) == []
-    found = held_out_errors(
-        msgspec.structs.replace(CARD, errors={"rmse_log_power": 0.1, "coverage_power": 0.91})
-    )
-    assert found == [
-        "On held-out applications: power: RMSE of the logarithm 0.100, coverage of 90 % intervals 91 %."
-    ]
-
-
 KERNEL = SampledKernel("a kernel", ("a kernel",), SURFACES.observed(3, CARD.numbers), (2, 1))
 
 
@@ -264,65 +187,38 @@ def forecast_choosing(time_scale: float = 1.0, row: int = 3) -> SurfaceForecast:
     )
 
 
-def shown(choices: Sequence[Choice], space: ConfigurationSpace = SURFACES.space) -> str:
-    card = msgspec.structs.replace(CARD, configurations=entries(space.configurations))
-    if space is not SURFACES.space:
-        card = msgspec.structs.replace(
-            card, samples=entries([space.configurations[each] for each in (11, 0)])
-        )
-    return chosen_report([(KERNEL, choices)], card).to_text()
+def training(**errors: Any) -> Report:
+    fitted = fitted_chooser()[0].fitted
+    card = msgspec.structs.replace(CARD, errors=errors)
+    return training_report(card, Path("capmodel"), (fitted.clusters.note, fitted.tree.text()))
 
 
-def test_the_table_has_the_frontier_with_the_chosen_one_marked() -> None:
-    choice = choice_of(forecast_choosing(), SURFACES.space, 250.0)
-    text = shown([choice])
-    lines = [line for line in text.splitlines() if line.startswith("node ")]
-    assert len(lines) == len(choice.frontier)
-    (marked,) = [line for line in lines if "← 250 W" in line]
-    assert choice.recommended is not None
-    assert f"{choice.recommended.power_w:.1f}" in marked
-    assert f"{choice.recommended.power_low_w:.1f} to {choice.recommended.power_high_w:.1f}" in marked
-    assert f"{choice.recommended.relative_performance:.2f}" in marked
-    assert lines[-1].count("1.00") == 1
-    assert "Measured in 3 runs at node: cpu cap 100 W, gpu cap 250 W; node: cpu cap 60 W" in text
+def chosen(made: SurfaceForecast, cap: float, **wishes: Any) -> Report:
+    return chosen_report([(KERNEL, [choice_of(made, SURFACES.space, cap, **wishes)])], CARD)
 
 
-def test_what_was_measured_has_no_interval() -> None:
-    text = shown([choice_of(forecast_choosing(), SURFACES.space, 400.0)])
-    (line,) = [line for line in text.splitlines() if line.startswith("Under 400 W")]
-    assert "; measured power " in line
-    assert " to " not in line.split(";")[1].split("it keeps")[0]
-
-
-def test_a_choice_off_the_frontier_is_below_it_and_said_to_be() -> None:
+def chosen_off_the_frontier() -> Report:
+    """The fastest that surely keeps to the cap was measured, and is slower than others at its power."""
     made = forecast_choosing()
-    # The fastest that surely keeps to the cap is one that was measured, slower than others at its power.
     made.time.centre[CARD.numbers[0]] *= 1.05
     made.power.centre[CARD.numbers[0]] *= 1.2
     made.power.spread[:] = np.where(made.measured, 0, 3.0)
-    cap = float(made.power.centre[CARD.numbers[0]])
-    text = shown([choice_of(made, SURFACES.space, cap, confidence=0.99)])
-    assert "below it what was chosen off it" in text
-    assert text.count(f"← {cap:g} W") == 1
-    assert "that keeps to it with 99 %:" in text
+    return chosen(made, float(made.power.centre[CARD.numbers[0]]), confidence=0.99)
 
 
-def test_no_choice_is_said_to_be_certain() -> None:
-    text = shown([choice_of(forecast_choosing(), SURFACES.space, 1e6)])
-    assert "it keeps to the cap with a probability over 99.9 %." in text
+PAGES: dict[str, Callable[[], Report]] = {
+    "training": lambda: training(**CARD.errors, choices=CHOICES),
+    "training-of-power-alone": lambda: training(rmse_log_power=0.1, coverage_power=0.91),
+    "training-without-errors": training,
+    "chosen": lambda: chosen(forecast_choosing(), 250.0),
+    "chosen-for-certain": lambda: chosen(forecast_choosing(), 1e6),
+    "chosen-off-the-frontier": chosen_off_the_frontier,
+}
 
 
-def test_no_number_is_cut_off_however_many_columns_there_are() -> None:
-    names = [f"a_setting_with_a_long_name_{number}_w" for number in range(6)]
-    space = ConfigurationSpace(
-        tuple(
-            Configuration("a device with a long name", dict.fromkeys(names, 1e5 + number))
-            for number in range(12)
-        )
-    )
-    text = shown([choice_of(forecast_choosing(1e6), space, 250.0)], space)
-    assert "…" not in text
-    assert max(map(len, text.splitlines())) > 200
+@pytest.mark.parametrize("name", PAGES)
+def test_pages_are_as_they_were(name: str) -> None:
+    assert_printed(PAGES[name]().to_text(), Path(__file__).with_name("golden") / f"choice-{name}.txt")
 
 
 def machine() -> MachineChoices:
@@ -478,30 +374,12 @@ def test_of_kernels_whose_caps_are_all_kept_the_one_with_the_least_score_is_the_
     assert limiter.programs[program].score == min(each.score or 0.0 for each in limiter.programs.values())
 
 
-def test_powers_of_small_and_large_devices_are_on_a_logarithmic_axis() -> None:
-    found = longest_frontier(machine())
-    assert frontier_figure(found, "node").axes[0].get_xscale() == "linear"
-    power = found.power_w.copy()
-    power[0] /= 100
-    axes = frontier_figure(replace(found, power_w=power), "node").axes[0]
-    assert (axes.get_xscale(), axes.get_yscale()) == ("log", "linear")
-
-
 def test_the_curve_has_the_scores() -> None:
     figure: Any = curve_figure(results(), "node")
     lines = {line.get_label(): line for line in figure.axes[0].lines}
     curve = of_choice_figures("limiter").curve
     assert lines["limiter"].get_ydata().tolist() == [100 * (each.score or 0.0) for each in curve.values()]
     assert lines["limiter"].get_linewidth() > lines["fixed"].get_linewidth()
-
-
-def test_repeats_have_a_row_for_the_split_half_oracle() -> None:
-    split_half = machine().split_half
-    assert split_half is not None
-    figure = repeats_figure(results(), split_half, "node")
-    labels = [each.get_text() for each in figure.axes[0].get_yticklabels()]
-    assert labels[0] == "split-half oracle"
-    assert len(labels) == 1 + len(results())
 
 
 FIGURES: dict[str, Callable[[str], Any]] = {

@@ -36,29 +36,10 @@ def page(study: TimeEvaluation) -> str:
     return evaluation_report(study).to_text()
 
 
-def line(text: str, start: str) -> str:
-    return next(each for each in text.splitlines() if each.startswith(start))
-
-
-@pytest.fixture(scope="module")
-def text() -> str:
-    return page(study_of("worse", "device-mean", "oracle"))
-
-
 def test_tables_are_as_they_were() -> None:
     """Models come first, then baselines, then what needs no model; what nothing defines is a dash."""
     found = page(study_of("worse", "device-mean", "oracle", probes=(0, 1, 2)))
     assert_printed(found, Path(__file__).with_name("golden") / "time.txt")
-
-
-def test_a_model_is_marked_where_it_is_better_than_the_baseline_beyond_doubt(text: str) -> None:
-    assert "0.00* [0.00, 0.00]" in line(text, "oracle")
-    assert "*" not in line(text, "worse")
-    assert "*" not in line(text, "device-mean (baseline)")
-
-
-def test_a_model_is_not_marked_without_a_baseline() -> None:
-    assert "*" not in page(study_of("oracle")).split("In brackets")[0]
 
 
 def test_left_out_devices_say_what_is_known() -> None:

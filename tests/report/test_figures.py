@@ -39,11 +39,6 @@ def test_very_different_values_have_a_logarithmic_axis(greatest: float, scale: s
     assert (axes.get_xscale(), axes.get_yscale()) == (scale, "linear")
 
 
-def test_labels_are_decades_as_plain_numbers() -> None:
-    axes = drawn(np.array([0.05, 2000.0]), spread_axis)
-    assert labels(axes) == ["0.1", "1", "10", "100", "1000"]
-
-
 def test_values_that_are_alike_have_labels_between_decades() -> None:
     axes = drawn(np.array([0.9, 8.0]), logarithmic_axis)
     assert axes.get_xscale() == "log"
@@ -145,15 +140,6 @@ def test_several_profiles_stand_side_by_side(make_profile: ProfileMaker) -> None
     row = next(line for line in text.splitlines() if " opcode " in line)
     assert row.index("11") < row.index("12")
     assert "scan 1" in text
-
-
-def test_six_profiles_need_two_tables(make_profile: ProfileMaker) -> None:
-    assert shown(*(make_profile(invocation=n) for n in range(6))).count("total_instruction_count") == 2
-
-
-def test_brackets_in_paths_are_no_markup(make_profile: ProfileMaker) -> None:
-    profile = make_profile()
-    assert "[bold]k.cl" in shown(replace(profile, program={**profile.program, "path": "[bold]k.cl"}))
 
 
 @pytest.mark.parametrize(

@@ -71,11 +71,6 @@ def test_a_full_profile_has_all_lines(full: Profile) -> None:
     assert "\n".join(f"{name:<13}{text}" for name, text in summary_of(full)) == FULL
 
 
-def test_it_fits_a_terminal_of_80(full: Profile) -> None:
-    text = profiles_report([full]).to_text()
-    assert [line for line in text.splitlines() if len(line) > 80 and "double" not in line] == []
-
-
 @pytest.mark.parametrize(
     ("part", "names"),
     [
@@ -119,29 +114,6 @@ def test_an_imported_profile_without_metrics_has_no_lines(make_profile: ProfileM
 )
 def test_coalescing_is_bytes_over_those_of_sectors(body: str, text: str) -> None:
     assert lines(characterized(body))["coalescing"] == text
-
-
-@pytest.mark.parametrize(
-    ("local", "text"),
-    [(64, "100 % of 32 lanes, 100 % of 64 lanes"), (16, "50 % of 32 lanes, 25 % of 64 lanes")],
-)
-def test_lanes_that_no_work_item_has_are_idle(local: int, text: str) -> None:
-    assert lines(characterized("a[i] = i;", local=local))["SIMD"].startswith(text)
-
-
-def test_no_coalescing_is_told_of_copies_of_unknown_length(full: Profile) -> None:
-    work = {**full.launch["work"], "unsized_accesses": 3}
-    assert lines(changed(full, "work", work))["coalescing"].startswith("8 sectors a read")
-
-
-def test_counts_that_are_not_exact_say_so(full: Profile) -> None:
-    estimated = replace(full, launch={**full.launch, "sub_groups_estimated": True})
-    assert lines(estimated)["coalescing"] == lines(full)["coalescing"] + " (estimated)"
-
-
-def test_nearly_all_is_not_all(full: Profile) -> None:
-    work = {**full.launch["work"], "global_bytes": 4_487_900}
-    assert lines(changed(full, "work", work))["coalescing"].startswith("> 99.9 %; ")
 
 
 def test_all_adds_each_count_and_a_table_of_reuse(full: Profile) -> None:

@@ -96,12 +96,6 @@ def test_a_card_is_printed_with_the_baselines_and_what_was_left_out() -> None:
     assert "Each kernel was left out in turn" in printed_card(of_kernels)
 
 
-def test_a_card_of_profiles_says_that_they_are_of_no_device() -> None:
-    assert "with architecture-independent profiles" in printed_card(
-        structs.replace(trained().card, sources=("none",))
-    )
-
-
 def test_a_card_without_scores_has_no_sentence_of_them() -> None:
     card = structs.replace(trained().card, errors={})
     assert held_out_errors(card) == []

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,7 +13,6 @@ from crosscast.cluster.metrics import Steps, queue_length
 from crosscast.cluster.placements import Workload
 from crosscast.errors import InputError
 from crosscast.report import schedule_figures as timeline
-from crosscast.report.pictures import save_figure
 from crosscast.report.schedule_figures import gantt, placement_figure, queue_figure
 from support.schedules import schedule_of
 
@@ -33,16 +30,6 @@ def test_a_timeline_has_a_rectangle_a_job_and_a_panel_a_machine() -> None:
     assert [axes.get_ylim() for axes in panels] == [(0.0, 4.0), (0.0, 2.0)]
     assert panels[1].get_xlabel() == "time since the first submission, seconds"
     assert figure.get_suptitle() == "made up"
-
-
-def test_colours_tell_waits_apart_and_grey_is_none() -> None:
-    figure: Any = gantt(schedule_of(ROWS), "made up", to_s=100.0)
-    faces = figure.axes[0].collections[0].get_facecolor()
-    assert faces[0].tolist() == faces[1].tolist()
-    assert faces[0].tolist() != faces[2].tolist()
-    assert figure.axes[-1].get_ylabel() == "wait (grey: less than a second)"
-    red, green, blue, _ = faces[0].tolist()
-    assert max(red, green, blue) - min(red, green, blue) < 0.1
 
 
 def test_users_with_the_most_work_have_colours_and_names() -> None:
@@ -85,24 +72,6 @@ def test_a_window_shows_its_jobs_only() -> None:
     assert figure.axes[0].get_xlim() == (45.0, 55.0)
 
 
-def test_long_timelines_have_longer_units_of_time() -> None:
-    figure: Any = gantt(schedule_of([(0.0, 0.0, 864_000.0, 1)]), "made up", to_s=864_000.0)
-    assert figure.axes[0].get_xlim() == (0.0, 10.0)
-    assert figure.axes[0].get_xlabel() == "time since the first submission, days"
-
-
-def test_names_with_signs_of_formulas_and_markup_are_shown_as_they_are(tmp_path: Path) -> None:
-    schedule = schedule_of(ROWS, machine=[0, 1, 0], sizes=(4, 2), user=[0, 1, 1])
-    named = replace(
-        schedule,
-        machines=[replace(machine, name=f"${machine.name}_{{$") for machine in schedule.machines],
-        jobs=replace(schedule.jobs, users=("$a_{$", "b$", "c")),
-    )
-    for colour in ("wait", "user"):
-        save_figure(gantt(named, "$x_{$", colour=colour, to_s=100.0), tmp_path / "t.png")
-    assert (tmp_path / "t.png").stat().st_size > 5000
-
-
 def test_what_a_timeline_cannot_show_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     schedule = schedule_of(ROWS)
     with pytest.raises(InputError, match=r"timeline: expected jobs from 3\.333 min to 5 min, found none"):
@@ -132,13 +101,6 @@ def test_a_queue_is_a_line_of_steps_for_each_policy() -> None:
         "easy (at most 1)",
         "fcfs (at most 1)",
     ]
-
-
-def test_a_window_of_a_queue_begins_with_what_waits_then() -> None:
-    figure: Any = queue_figure(
-        {"easy": queue_length(schedule_of(ROWS))}, "made up", origin_s=100.0, from_s=20.0, to_s=50.0
-    )
-    assert figure.axes[0].lines[0].get_ydata().tolist() == [1.0, 1.0]
 
 
 def test_a_very_long_queue_keeps_its_extremes() -> None:

@@ -68,13 +68,6 @@ def test_names_are_on_the_left_and_as_they_are_numbers_on_the_right() -> None:
     ]
 
 
-def test_no_color_turns_bold_off(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("NO_COLOR", "1")
-    terminal = Terminal()
-    REPORT.print(terminal)
-    assert "\x1b" not in terminal.getvalue()
-
-
 def test_headings_are_bold_on_a_terminal_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("NO_COLOR", raising=False)
     terminal, pipe = Terminal(), io.StringIO()
@@ -148,10 +141,6 @@ def test_each_reason_is_given_once_with_the_devices_it_holds_for() -> None:
     ]
 
 
-def test_names_with_brackets_are_shown_as_they_are() -> None:
-    assert "the [red]x" in printed(entry("[red]x"))[1]
-
-
 CELL = {"application": "sums", "size": "tiny", "device": "cpu", "configuration": "{}", "repeat": 0}
 
 
@@ -208,31 +197,6 @@ def test_the_object_holds_everything_and_is_json() -> None:
     assert [session["repeat"] for session in shown["sessions"]] == [0, 1]
 
 
-def test_the_object_holds_no_json_within_text() -> None:
-    facts: dict[str, Any] = {
-        "counters": None,
-        "environment": '{"crosscast": "1"}',
-        "parameters": '{"items": 3}',
-    }
-    found = Measurement.of("pocl:0", "a CPU", [answer(energy_j=1.0, **facts)])
-    shown = json.loads(json.dumps(found.to_dict()))
-    (session,) = shown["sessions"]
-    assert session["kernels"] == ["add", "shift"]
-    assert (session["parameters"], session["counters"]) == ({"items": 3}, None)
-    assert session["environment"] == {"crosscast": "1"}
-    assert all(row["configuration"] == {} for row in (session, *shown["records"], *shown["energy"]))
-
-
-def test_copies_and_host_times_are_medians_over_runs() -> None:
-    slow = answer()
-    for record in slow["records"]:
-        # One run of ten was disturbed.
-        if record["run"] == 3:
-            record["host_s"] = record["transfer_s"] = 5.0
-    found = Measurement.of("pocl:0", "a CPU", [slow])
-    assert (found.transfer_median_s, found.host_median_s) == (5e-4, 2e-2)
-
-
 def test_doubts_and_notes_are_warnings() -> None:
     doubtful = answer(loop_s=0.5)
     doubtful["notes"] = ["the sensor went away"]
@@ -250,14 +214,3 @@ def test_people_see_times_a_run_transfers_and_energy() -> None:
     assert "copies 500 us a run; whole run on the host 20 ms" in text.replace("µ", "u")
     assert "energy 0.7 J a run (rapl package-0, 25 samples in 2.5 s)" in text
     assert "over the runs of one process" in text
-
-
-def test_people_see_that_there_is_no_energy_and_how_many_processes() -> None:
-    text = printed_measurement(answer(0), answer(1))
-    assert "energy: no sensor (crosscast devices says why)" in text
-    assert "over the runs of 2 processes" in text
-
-
-def test_energy_that_was_not_asked_for_is_not_missed() -> None:
-    found = Measurement.of("pocl:0", "a CPU", [answer()], sensor="none")
-    assert "energy" not in measurement_report(found).to_text()
