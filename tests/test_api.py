@@ -5,13 +5,11 @@ from pathlib import Path
 from typing import Any, get_args
 
 import joblib
-import numpy as np
 import pytest
 
 import crosscast
 from crosscast.api import QUESTIONS
 from crosscast.data.dataset import Dataset
-from crosscast.data.profiles import from_row
 from crosscast.errors import InputError
 from crosscast.evaluation.loop import processors, worker_processes
 from crosscast.prediction.registry import QuestionName
@@ -87,13 +85,6 @@ def test_an_evaluation_is_a_table_and_an_object(
     assert crosscast.evaluate(datasets[question], question, [method], cache=str(tmp_path)).to_dict() == told
 
 
-def test_times_are_predicted_by_a_trained_model(datasets: dict[str, Dataset]) -> None:
-    trained = crosscast.train(datasets["time"], "time", "device-mean", jobs=1)
-    profiles = [from_row(row) for row in datasets["time"].profiles.to_pylist()]
-    forecast = trained.predict(profiles, level=0.8)
-    assert np.isfinite(forecast.centre).all()
-
-
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
@@ -146,8 +137,3 @@ def test_an_option_that_is_misspelt_is_refused_in_a_sentence(
         crosscast.evaluate(dataset, question, probez=[0])  # type: ignore[call-overload]
     with pytest.raises(InputError, match=f"for the question {question}, found 'levle'"):
         crosscast.train(dataset, question, levle=0.9)  # type: ignore[call-overload]
-
-
-def test_a_name_may_stand_alone(datasets: dict[str, Dataset]) -> None:
-    one = crosscast.evaluate(datasets["time"], models="device-mean", jobs=1)
-    assert one.to_dict() == crosscast.evaluate(datasets["time"], models=["device-mean"], jobs=1).to_dict()

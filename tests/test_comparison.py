@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import csv
 import json
-import math
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -27,7 +25,6 @@ from support.full_launch import full_launch
 
 command = Command.of("compare")
 
-ROOT = Path(__file__).parents[1]
 Maker = Callable[..., Profile]
 
 name = st.sampled_from("abcdef")
@@ -96,16 +93,6 @@ def test_what_is_no_condition_is_refused(text: str) -> None:
         Condition.parse(text)
 
 
-def test_the_largest_relative_change_comes_first() -> None:
-    one = Contents("schedule", "one", {"x": {"a": 100.0, "b": 10.0, "c": 0.0}})
-    other = Contents("schedule", "other", {"x": {"a": 101.0, "b": 20.0, "c": 1.0}})
-    comparison = compare(one, other)
-    assert [each.metric for each in comparison.differences] == ["c", "b", "a"]
-    assert [each.relative for each in comparison.differences] == [math.inf, 1.0, 0.01]
-    rows: Any = comparison.to_dict()["differences"]
-    assert [row["relative"] for row in rows] == [None, 1.0, 0.01]
-
-
 @pytest.fixture
 def files(make_profile: Maker, tmp_path: Path) -> tuple[Path, Path]:
     """Profiles of two kernels, before and after one of them was changed."""
@@ -172,19 +159,6 @@ def test_a_single_kernel_is_compared_whatever_its_name(make_profile: Maker, tmp_
     comparison = compare(contents_of(tmp_path / "one.csv"), contents_of(tmp_path / "other.csv"))
     assert (comparison.only, comparison.differences) == (((), ()), ())
     assert comparison.compared > 40
-
-
-def test_launches_of_one_kernel_are_apart(make_profile: Maker, tmp_path: Path) -> None:
-    made = make_profile("k")
-    write_csv([made, replace(made, invocation=1)], tmp_path / "two.csv")
-    assert list(contents_of(tmp_path / "two.csv").items) == ["k", "k, launch 2"]
-
-
-def test_a_launch_file_is_characterized(capsys: Output) -> None:
-    file = ROOT / "examples" / "saxpy.toml"
-    answer = command.answer(capsys, file, file)
-    assert (answer["kind"], answer["differences"], answer["passes"]) == ("profiles", [], True)
-    assert answer["compared"] > 50
 
 
 def test_datasets_are_compared_by_their_times(capsys: Output) -> None:
@@ -294,12 +268,6 @@ def test_counts_of_launches_are_compared_by_their_columns(make_profile: Maker, t
         "instructions_fp32_native_exp",
     }
     assert not comparison.passes
-
-
-def test_a_count_that_an_older_profile_lacks_is_not_taken_for_0(make_profile: Maker, tmp_path: Path) -> None:
-    write_parquet([make_profile()], tmp_path / "old.parquet")
-    (numbers,) = contents_of(tmp_path / "old.parquet").items.values()
-    assert "geometry_registers" not in numbers
 
 
 def test_files_and_profiles_are_compared_in_python_as_on_the_command_line() -> None:

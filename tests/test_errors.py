@@ -1,7 +1,6 @@
 """Errors of Crosscast, on their way between processes."""
 
 import pickle
-from typing import Any
 
 import pytest
 
@@ -24,24 +23,6 @@ def test_an_input_error_is_made_of_its_parts_and_keeps_them() -> None:
     assert str(error) == "model/card.json: seed: expected a whole number, found -1"
     parts = (error.where, error.field, error.expected, error.found)
     assert parts == ("model/card.json", "seed", "a whole number", "-1")
-
-
-@pytest.mark.parametrize(
-    ("words", "sentence"),
-    [
-        ({"where": "jobs", "expected": "at least 1", "found": 0}, "jobs: expected at least 1, found 0"),
-        ({"field": "seed", "found": "text"}, "seed: found text"),
-        ({"expected": "a text"}, "expected a text"),
-        ({"where": "model"}, "model"),
-    ],
-)
-def test_parts_that_nobody_gave_are_left_out(words: dict[str, Any], sentence: str) -> None:
-    assert str(InputError.of(**words)) == sentence
-
-
-def test_a_plain_sentence_has_no_parts() -> None:
-    error = InputError("plain sentence")
-    assert (error.where, error.field, error.expected, error.found) == (None, None, None, None)
 
 
 def test_parts_and_type_survive_the_way_between_processes_and_a_label_in_front() -> None:

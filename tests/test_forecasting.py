@@ -43,12 +43,6 @@ def test_recorded_times_stand_beside_those_of_a_dataset() -> None:
     assert predicted.recorded is not None
 
 
-def test_a_folder_of_a_model_is_taken_as_a_name_is() -> None:
-    folder = crosscast.load_model("opencl-15-devices").folder
-    named, stored = (crosscast.predict(EXAMPLE, model) for model in ("opencl-15-devices", folder))
-    assert np.array_equal(named.centre, stored.centre)
-
-
 @pytest.mark.parametrize(
     ("words", "said"),
     [
@@ -64,11 +58,6 @@ def test_what_cannot_be_asked_is_one_sentence(words: dict[str, Any], said: str) 
     with pytest.raises(InputError, match=said) as error:
         crosscast.predict(**{"kernels": EXAMPLE, **words})
     assert "\n" not in str(error.value)
-
-
-def test_one_device_may_stand_alone() -> None:
-    assert crosscast.predict("bundled", devices="gtx1080").devices == ("gtx1080",)
-    assert {each.device.key for each in crosscast.explain("bundled", "rtx4090").verdicts} == {"rtx4090"}
 
 
 @pytest.mark.parametrize("name", ["nope", "gtx1o80", "", "a" * 50])

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crosscast.errors import MissingExtraError
-from crosscast.results import Tabular, to_json
+from crosscast.results import Tabular
 
 
 @dataclass(frozen=True)
@@ -61,23 +61,6 @@ def test_a_long_table_says_how_many_rows_it_leaves_out() -> None:
     text = Times(tuple("abc" * 20), np.arange(60.0))._repr_html_()
     assert text.count("<tr>") == 51
     assert "10 more rows" in text
-
-
-def test_an_empty_table_is_one() -> None:
-    assert Times((), np.zeros(0))._repr_html_().count("<tr>") == 1
-
-
-@given(
-    st.recursive(
-        st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
-        lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
-    )
-)
-def test_any_result_is_json(value: object) -> None:
-    def refuse(word: str) -> float:
-        raise AssertionError(word)
-
-    json.loads(to_json(value), parse_constant=refuse)
 
 
 @dataclass(frozen=True)

@@ -159,7 +159,7 @@ _MANY = 1 << 12
 @pytest.mark.parametrize(
     ("does", "hot_span", "threads"),
     one_in(
-        14,
+        9,
         product(
             [*product(("read", "write"), ("float", "double", "int4")), ("add", "float")],
             [(0, 1500), (700, 1500), (_MANY, 1), (_MANY, 2), (1000, 40000)],

@@ -9,7 +9,9 @@ import pytest
 
 import crosscast
 from crosscast import Kernel, Local
+from crosscast.characterization import run
 from crosscast.characterization.instrumentation.instruction_kinds import describe
+from crosscast.kernel import Launch
 
 ITEMS = 32
 DECLARED = (
@@ -107,6 +109,27 @@ def test_atomics_on_real_numbers_and_compare_exchanges_are_counted_apart() -> No
     assert found["atomics"] == {"global": ITEMS, "global_compare": ITEMS, "global_fp": ITEMS}
 
 
+@pytest.mark.parametrize(
+    "body",
+    [
+        "a[i] = a[i] + 3; if (i > 4) v[i] = v[i].wzyx * 2;",
+        "for (int j = 0; j < b[i] + 3; j++) { barrier(1); a[i] += l[j]; } mem_fence(1);",
+        'a[i] = work_group_reduce_add(b[i]); printf(""); b[i] = atomic_xchg(&b[2], 3);',
+        "event_t e = async_work_group_copy(l, a, 8, 0); wait_group_events(1, &e); v[i].x = l[3];",
+        "switch (b[i]) { case 1: a[i] = 2; break; case 2: d[i] = 5; break; case 7: b[i] = 3; }",
+    ],
+)
+def test_each_instruction_has_one_kind(body: str) -> None:
+    launch = Launch(kernel(body), (ITEMS,), (8,), tuple(arguments()))
+    found = run._Runner(launch, run.Options()).run()
+    assert found is not None
+    ran, _ = found
+    assert sum(ran.counts.kinds.values()) == ran.counts.instructions
+    assert sum(times for (_, width), times in ran.counts.kinds.items() if width > 1) <= sum(
+        times for width, times in ran.counts.widths.items() if width > 1
+    )
+
+
 def test_functions_of_the_program_are_calls() -> None:
     source = """__attribute__((noinline)) float f(float x) { return x * 2; }
       kernel void k(global float *a) { a[get_global_id(0)] = f(a[get_global_id(0)]); }"""
@@ -114,6 +137,12 @@ def test_functions_of_the_program_are_calls() -> None:
         Kernel.from_source(source, "k"), global_size=8, local_size=8, args=[np.ones(8, np.float32)]
     )
     assert found.launch["instructions"]["calls"] == 2 * 8  # and returns
+    counts = found.launch["instructions"]
+
+    def total(entry: Any) -> int:
+        return sum(map(total, entry.values())) if isinstance(entry, dict) else int(entry)
+
+    assert total(counts) == found.metrics["total_instruction_count"]
 
 
 def test_kinds_are_told_in_order_and_vectors_by_element() -> None:
@@ -121,6 +150,9 @@ def test_kinds_are_told_in_order_and_vectors_by_element() -> None:
         "fp32": {"add": 14},
         "free": 7,
     }
+
+
+LOOP = "float s = 0; for (int k = 0; k < 8; k++) s += a[(i * 8 + k) % 32] * b[k]; a[i] = s;"
 
 
 def test_integers_that_serve_addresses_and_loops_alone_are_indexing() -> None:
@@ -142,3 +174,13 @@ def test_integers_that_serve_addresses_and_loops_alone_are_indexing() -> None:
 )
 def test_integers_that_serve_anything_else_are_operations(body: str) -> None:
     assert instructions(body)["int32"]["add"] >= ITEMS
+
+
+def test_indexing_moves_counts_and_makes_none() -> None:
+    """Whatever is indexing would be an operation of its type, a conversion or a branch else."""
+
+    def total(counts: Any) -> int:
+        return sum(map(total, counts.values())) if isinstance(counts, dict) else counts
+
+    profile = crosscast.characterize(kernel(LOOP), global_size=ITEMS, local_size=8, args=arguments())
+    assert total(profile.launch["instructions"]) == profile.metrics["total_instruction_count"]

@@ -14,7 +14,7 @@ import pytest
 
 from crosscast.characterization import frontend, run
 from crosscast.cli import main
-from crosscast.errors import EnvironmentFault, KernelFault
+from crosscast.errors import KernelFault
 from crosscast.kernel import Launch, Local, Parameter
 from crosscast.profile import Profile
 from support.commands import Output
@@ -116,12 +116,6 @@ def test_a_simulator_file_prints_its_dumps_between_printf_and_table(command: Com
     assert capsys.readouterr().out.startswith(dump + "k, launch 0")
 
 
-def test_json_keeps_the_dumps_inside(command: Command, capsys: Output) -> None:
-    assert command("k.sim", "--json") == 0
-    row = json.loads(capsys.readouterr().out)
-    assert row["dump"] == "\nArgument 'a': 8 bytes\n  a[0] = 3\n  a[1] = 3\n\n"
-
-
 def test_a_program_gets_its_launch_from_the_options(command: Command, engine: Engine) -> None:
     words = "--global 8,4 --local 4,2 --offset 1,0 -DN=3 -D M -I inc --option -cl-mad-enable --std 2.0"
     assert (
@@ -137,27 +131,6 @@ def test_a_program_gets_its_launch_from_the_options(command: Command, engine: En
     assert buffer.tolist() == [6] * 8
     assert local == Local(64)
     assert value == 5
-
-
-def test_the_only_kernel_need_not_be_named(command: Command, engine: Engine) -> None:
-    assert command("k.cl", "--global", 8) == 0
-    assert engine.launches[0].kernel.name == "k"
-    assert engine.launches[0].local_size == (8,)
-
-
-def test_the_seed_decides_random_arguments(command: Command, engine: Engine) -> None:
-    for seed in (1, 1, 2):
-        assert command("k.cl", "--global", 8, "--arg", "float:9:uniform", "--seed", seed) == 0
-    first, again, other = (launch.args[0] for launch in engine.launches)
-    assert np.array_equal(first, again)  # type: ignore[arg-type]
-    assert not np.array_equal(first, other)  # type: ignore[arg-type]
-
-
-def test_several_files_are_numbered_through(command: Command, capsys: Output) -> None:
-    assert command("k.toml", "k.sim", "--json") == 0
-    rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    assert [row["invocation"] for row in rows] == [0, 1]
-    assert "dump" not in rows[0]
 
 
 def test_options_reach_the_engine(command: Command, engine: Engine) -> None:
@@ -222,17 +195,6 @@ def test_parquet_and_plot_are_written(command: Command) -> None:
     assert Path("k.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_long_runs_show_progress_on_a_terminal(
-    command: Command, engine: Engine, capsys: Output, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    engine.progress = (1.0, 2.5)
-    assert command("k.toml", "--json") == 0
-    output = capsys.readouterr()
-    assert "k: 5 of 10 work-groups (50 %), 2 a second, 2.5 s left" in output.err
-    assert "work-groups" not in json.loads(output.out)
-
-
 def test_what_is_finished_is_shown_when_a_later_launch_fails(
     command: Command, engine: Engine, capsys: Output
 ) -> None:
@@ -250,12 +212,6 @@ def test_interruption_keeps_what_is_finished(command: Command, engine: Engine, c
     output = capsys.readouterr()
     assert "l, launch 1" in output.out
     assert output.err == "crosscast: interrupted\n"
-
-
-def test_a_machine_that_cannot_is_exit_1(command: Command, engine: Engine, capsys: Output) -> None:
-    engine.failure = EnvironmentFault("no compiler here")
-    assert command("k.toml") == 1
-    assert capsys.readouterr().err == "crosscast: no compiler here\n"
 
 
 def test_no_memory_for_the_arguments_is_a_sentence(command: Command, engine: Engine, capsys: Output) -> None:

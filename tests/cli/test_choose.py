@@ -80,37 +80,6 @@ def test_json_has_what_a_check_reads(capsys: Output, model: Path, runs: Path) ->
     assert found["choices"][0].items() <= found.items()
 
 
-def test_objectives_and_confidence_change_the_choice(capsys: Output, model: Path, runs: Path) -> None:
-    words = (runs, "--model", model, "--power-cap", 330)
-    fast = answer(capsys, *words)
-    frugal = answer(capsys, *words, "--objective", "energy")
-    assert frugal["time_s"] * frugal["power_w"] <= fast["time_s"] * fast["power_w"]
-    sure = answer(capsys, *words, "--cap-probability", 0.9)
-    assert sure["probability_under"] >= 0.9
-    wide, narrow = (
-        answer(capsys, *words, "--level", level, "--cap-probability", 0.9) for level in (0.95, 0.5)
-    )
-    assert wide["high"]["power_w"] >= narrow["high"]["power_w"]
-
-
-def test_a_person_sees_the_choice_the_frontier_and_how_sure_it_is(
-    capsys: Output, model: Path, runs: Path
-) -> None:
-    assert main(["choose", "configuration", str(runs), "--model", str(model), "--power-cap", "220,280"]) == 0
-    captured = capsys.readouterr()
-    assert captured.err == ""
-    shown = captured.out
-    assert shown.startswith("app1 small\nUnder 220 W, for the most performance: node: cpu cap ")
-    assert "it keeps to the cap with " in shown
-    assert "Predicted frontier, with 90 % intervals:" in shown
-    for part in ("cpu cap, W", "performance", "← 220 W", "← 280 W", "measured", " to "):
-        assert part in shown
-    assert "Measured in 2 runs at node: cpu cap 60 W, gpu cap 100 W; node: cpu cap 100 W" in shown
-    assert "trained on made up: 144 runs of 12 kernels at a size (6 applications)" in shown
-    assert "On held-out applications: time: RMSE of the logarithm 0.200" in shown
-    assert "…" not in shown
-
-
 def test_a_model_that_does_not_know_how_sure_it_is_shows_no_intervals(
     capsys: Output, tmp_path: Path, runs: Path
 ) -> None:
@@ -140,20 +109,6 @@ def test_why_several_caps_cannot_be_kept_is_one_sentence_with_one_option(
     told = capsys.readouterr().err
     assert told.count("power cap:") + told.count("--power-cap:") == 1
     assert "found 30 W, so nothing is chosen; expected at least" in told
-
-
-def test_of_several_caps_those_that_can_be_kept_are_answered(capsys: Output, model: Path, runs: Path) -> None:
-    words = ["choose", "configuration", str(runs), "--model", str(model), "--power-cap", "30,250"]
-    assert main(words) == 2
-    captured = capsys.readouterr()
-    assert "Under 30 W, for the most performance: nothing is chosen." in captured.out
-    assert "Under 250 W, for the most performance: node" in captured.out
-    assert captured.err.count("\n") == 1
-    assert main([*words, "--json"]) == 2
-    none, some = json.loads(capsys.readouterr().out)["choices"]
-    assert none["configuration"] is None
-    assert "so nothing is chosen" in none["reason"]
-    assert some["configuration"] is not None
 
 
 def test_kernels_of_a_file_are_chosen_for_one_by_one(capsys: Output, model: Path, tmp_path: Path) -> None:
@@ -245,11 +200,3 @@ def test_a_model_is_trained_and_asked_from_end_to_end(capsys: Output, dataset: P
     assert train(*words, "--power-domain", "gpu", "--json") == 0
     kept_card = json.loads((out / "card.json").read_text())
     assert json.loads(capsys.readouterr().out).items() <= kept_card.items()
-
-
-def test_samples_and_devices_can_be_chosen_in_training(dataset: Path, tmp_path: Path) -> None:
-    words = [dataset, "--model", "published-log", "--out", tmp_path / "m"]
-    named = "cpu_cap_w=80,gpu_cap_w=150;node:cpu_cap_w=60,gpu_cap_w=250"
-    assert train(*words, "--devices", "node", "--samples", named) == 0
-    settings = [each.settings for each in load_model(tmp_path / "m").card.sample_configurations]
-    assert settings == [{"cpu_cap_w": 80, "gpu_cap_w": 150}, {"cpu_cap_w": 60, "gpu_cap_w": 250}]

@@ -13,7 +13,6 @@ from crosscast.cli import main
 from crosscast.data.corun import IsolatedRun, MeasuredMix
 from crosscast.data.dataset import write_dataset
 from crosscast.data.isolated_runs import write_profile
-from crosscast.prediction.store import CARD
 from support import tables as rows
 from support.commands import Command, Output
 from support.mixes import NAMES, counted_co_runs, make_isolated_run, measured_mixes, other_time
@@ -62,15 +61,6 @@ def test_training_prints_what_the_card_says(capsys: Output, dataset: str, tmp_pa
     )
     for words in ("mean (baseline)", "sum (baseline)", "slowdown", "power", "Each application was left out"):
         assert words in shown
-
-
-def test_json_of_training_is_the_card(capsys: Output, dataset: str, tmp_path: Path) -> None:
-    found = answer(capsys, "train", "corun", dataset, *QUICK, "--out", str(tmp_path / "co"))
-    card = json.loads((tmp_path / "co" / CARD).read_text())
-    assert found.pop("target") == card["question"] == "corun"
-    assert found == {name: card[name] for name in found}
-    assert found["memory_bytes"] == 1 << 34
-    assert (found["training"]["mixes"], found["training"]["failed_mixes"]) == (15, 1)
 
 
 def test_json_of_a_prediction_has_what_a_check_reads(capsys: Output, model: str, profiles: list[str]) -> None:
@@ -128,25 +118,6 @@ def test_wrong_probes_are_refused(
 ) -> None:
     words = ("predict", "corun", *profiles[:2], "--model", model, "--probe", probe)
     assert said in refusal(capsys, *words)
-
-
-def test_a_person_sees_times_slowdowns_power_and_how_sure_it_is(
-    capsys: Output, model: str, profiles: list[str]
-) -> None:
-    assert main(["predict", "corun", *profiles[:2], "--model", model]) == 0
-    captured = capsys.readouterr()
-    assert not captured.err
-    for words in (
-        "bfs small + cfd small on cpu",
-        "slowdown",
-        "Time of the mix: ",
-        "90 % interval",
-        "one after another ",
-        "Power while all run: ",
-        "Memory of all: 2 MiB.",
-        "Mean absolute error on held-out applications: slowdowns ",
-    ):
-        assert words in captured.out
 
 
 def test_evaluating_prints_one_json_object_with_what_a_check_reads(capsys: Output, dataset: str) -> None:

@@ -140,13 +140,3 @@ def test_json_says_the_same(tmp_path: Path, capsys: Output) -> None:
     assert [failure["reason"] for failure in found["failed"]] == ["it caught fire"]
     assert [warning["rule"] for warning in found["warnings"]] == ["spread"]
     assert found["notes"] == {"records": {"weather": "It rained [all day]."}}
-
-
-def test_json_of_co_running_counts_isolated_runs_and_mixes(tmp_path: Path, capsys: Output) -> None:
-    write_dataset(of_co_running(), tmp_path / "corun")
-    found = describe.answer(capsys, tmp_path / "corun")["corun"]
-    assert found["isolated_runs"] == [{"device": "cpu", "isolated_runs": 2, "failed": 0}]
-    assert found["mixes"] == [
-        {"device": "cpu", "members": 2, "mixes": 1, "configurations": 1, "not_fitting": 0, "failed": 1}
-    ]
-    assert [failure["configuration"] for failure in found["failed"]] == [{}]

@@ -15,7 +15,6 @@ from crosscast.data.profiles import write_parquet
 from crosscast.data.sources import IMPORTERS
 from crosscast.profile import Profile
 from support.commands import Command, Output
-from support.tables import lassen, quartz, write_rows
 
 ProfileMaker = Callable[..., Profile]
 
@@ -61,22 +60,6 @@ def test_each_importer_says_its_licence_its_origin_and_the_files_that_it_wants(c
     assert found["gavel_pairs"]["files"][0]["names"] == ["gavel_standalone.csv"]
     needed = [file["required"] for file in found["aiwc2018"]["files"]]
     assert needed == [True, True, False]
-
-
-def test_the_raja_suite_is_imported_with_stated_cores_and_a_block_size(
-    tmp_path: Path, capsys: Output
-) -> None:
-    write_rows(tmp_path / "raja.csv", [quartz(), lassen(128, time_s=5.0)])
-    command = ["dataset", "import", "rajaperf", str(tmp_path / "raja.csv"), "--out", str(tmp_path / "out")]
-    assert main([*command, "--cores", "36", "--block-size", "128"]) == 0
-    assert capsys.readouterr().err == f"wrote {tmp_path / 'out'} (0 profiles, 2 records)\n"
-    records = read_dataset(tmp_path / "out").records.to_pylist()
-    assert {row["device"]: row["time_s"] for row in records} == {
-        "quartz": [pytest.approx(0.001)],
-        "lassen": [0.005],
-    }
-    assert main(command) == 2
-    assert "expected runs with 256, found 128" in capsys.readouterr().err
 
 
 OWN = "application,block,threads,time_s,power_w\nscan,8,1,4,30\nscan,16,1,5,30\nscan,8,2,2,\n"
@@ -148,51 +131,3 @@ def test_profiles_become_repeats_of_a_run(tmp_path: Path, perf_files: list[str],
     assert (first["time_s"], second["time_s"]) == ([pytest.approx(1e-8)], [pytest.approx(2e-8)])
     counters = [json.loads(text) for text in dataset.sessions.column("counters").to_pylist()]
     assert counters == [{"instructions": 1000}, {"instructions": 2000}]
-
-
-def test_a_time_may_be_given(tmp_path: Path, capsys: Output) -> None:
-    (tmp_path / "p.json").write_text(event("cycles", "7"), encoding="utf-8")
-    words = [
-        "dataset",
-        "import",
-        "counters",
-        "perf",
-        str(tmp_path / "p.json"),
-        "--out",
-        str(tmp_path / "out"),
-        "--device",
-        "x",
-    ]
-    assert main(words) == 2
-    assert "--time" in capsys.readouterr().err
-    assert not (tmp_path / "out").exists()
-    assert main([*words, "--time", "2.5"]) == 0
-    assert read_dataset(tmp_path / "out").records.column("time_s").to_pylist() == [[2.5]]
-
-
-def test_a_region_of_caliper_and_a_kernel_of_ncu_are_chosen(tmp_path: Path) -> None:
-    table = {
-        "data": [[0, 2.0, 5], [1, 3.0, 7]],
-        "columns": ["path", "sum#time.duration", "sum#count"],
-        "column_metadata": [{"is_value": False}, {"is_value": True}, {"is_value": True}],
-        "nodes": [{"label": "main"}, {"label": "solve", "parent": 0}],
-    }
-    (tmp_path / "c.json").write_text(json.dumps(table), encoding="utf-8")
-    launches = '"ID","Kernel Name","Metric Name","Metric Unit","Metric Value"\n' + "".join(
-        f'"{number}","{kernel}","{name}","{unit}","{value}"\n'
-        for number, kernel in enumerate(("main", "solve"))
-        for name, unit, value in (
-            ("gpu__time_duration.sum", "second", "3"),
-            ("inst.sum", "inst", f"{number + 6}"),
-        )
-    )
-    (tmp_path / "n.csv").write_text(launches, encoding="utf-8")
-    for tool, file in (("caliper", "c.json"), ("ncu", "n.csv")):
-        out = tmp_path / tool
-        words = ["--out", str(out), "--device", "v100", "--kernel", "solve"]
-        assert main(["dataset", "import", "counters", tool, str(tmp_path / file), *words]) == 0
-        dataset = read_dataset(out)
-        assert dataset.records.column("kernel").to_pylist() == ["solve"]
-        assert dataset.records.column("time_s").to_pylist() == [[3.0]]
-        (text,) = dataset.sessions.column("counters").to_pylist()
-        assert list(json.loads(text).values()) == [7]

@@ -9,7 +9,7 @@ import pytest
 
 from crosscast.characterization import run
 from crosscast.characterization.embedding.files import read_embedded
-from crosscast.characterization.embedding.spirv import compile_module, take_out
+from crosscast.characterization.embedding.spirv import compile_module
 from crosscast.cli import main
 from crosscast.data.profiles import read_parquet, write_parquet
 from crosscast.kernel import Program
@@ -84,15 +84,6 @@ def test_json_says_what_was_written(command: Command, capsys: Output) -> None:
     assert embedded.program["options"] == ["-DN=3"]
 
 
-def test_in_place_again_and_again_is_the_same_file(command: Command) -> None:
-    assert command("k.toml", "--in-place", "--no-spirv") == 0
-    once = Path("k.cl").read_bytes()
-    assert once.startswith(SOURCE.encode())
-    assert command("k.toml", "--in-place", "--no-spirv") == 0
-    assert Path("k.cl").read_bytes() == once
-    assert names() == {"k.cl", "k.toml", "both.toml"}
-
-
 def test_a_copy_that_was_edited_is_left_alone(command: Command, table: Path, capsys: Output) -> None:
     assert command("k.toml", "--profiles", table) == 0
     with Path("k.profiled.cl").open("a") as file:
@@ -111,33 +102,12 @@ def test_profiles_of_a_table_need_no_run(command: Command, table: Path, file: st
     assert read_embedded("out.spv") == (embedded,)
 
 
-def test_profiles_made_from_an_embedded_source_are_of_the_same_source(command: Command) -> None:
-    assert command("k.toml", "--in-place", "--no-spirv") == 0
-    before = read_embedded("k.cl")
-    assert main(["characterize", "k.toml", "--parquet", "k.parquet"]) == 0
-    assert command("k.cl", "--profiles", "k.parquet", "--in-place", "--no-spirv") == 0
-    (after,) = read_embedded("k.cl")
-    assert after.metrics == before[0].metrics
-
-
 def test_profiles_with_other_options_share_no_module(command: Command, table: Path, capsys: Output) -> None:
     (one,) = read_parquet(table)
     write_parquet([one, replace(one, program={**one.program, "options": ["-DN=4"]})], "two.parquet")
     assert command("k.cl", "--profiles", "two.parquet") == 0
     assert "no SPIR-V module is written: k.cl: its profiles were made with" in capsys.readouterr().err
     assert len(read_embedded("k.profiled.cl")) == 2
-    assert not Path("k.profiled.spv").exists()
-
-
-@pytest.mark.parametrize(("words", "written"), [([], "m.profiled.spv"), (["--in-place"], "m.spv")])
-def test_a_given_module_takes_the_profiles(
-    command: Command, table: Path, words: list[str], written: str
-) -> None:
-    module = compile_module(Program.from_file("k.cl", options=["-DN=5"]))
-    Path("m.spv").write_bytes(module)
-    assert command("k.cl", "--profiles", table, "--spirv", "m.spv", *words) == 0
-    assert len(read_embedded(written)) == 1
-    assert take_out(Path(written).read_bytes(), "")[0] == module
     assert not Path("k.profiled.spv").exists()
 
 

@@ -50,33 +50,6 @@ def test_the_examples_run_within_bounds(name: str, capsys: Output) -> None:
         assert {"compile", "instrument", "run", "metrics"} <= set(row["timing_s"])
 
 
-def test_the_example_simulator_file_prints_its_sums(monkeypatch: pytest.MonkeyPatch, capsys: Output) -> None:
-    monkeypatch.chdir(ROOT)
-    assert main(["characterize", "examples/vecadd.sim"]) == 0
-    out = capsys.readouterr().out
-    assert out.startswith("\nArgument 'c': 64 bytes\n  c[0] = 0.5\n  c[1] = 1.5\n")
-
-
-def test_reduction_in_two_launches_carries_its_buffers_over(tmp_path: Path) -> None:
-    import numpy as np
-
-    import crosscast
-    from crosscast.characterization import run
-
-    first, second = crosscast.read_launches(ROOT / "examples/reduce.toml")
-    for launch in (first, second):
-        run.characterize_launch(launch, options=run.Options())
-    values, total = first.args[0], second.args[1]
-    assert isinstance(values, np.ndarray)
-    assert isinstance(total, np.ndarray)
-    assert total[0] == pytest.approx(values.sum(dtype=np.float64), rel=1e-5)
-
-
-def test_printf_comes_before_the_table(command: Command, capsys: Output) -> None:
-    assert command("k.cl", "--kernel", "show", "--global", 2, "--arg", "float:2:arange:1") == 0
-    assert capsys.readouterr().out.startswith("0: 1.0\n1: 2.0\nshow, launch 0\n")
-
-
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -110,12 +83,6 @@ def test_each_mistake_of_a_kernel_is_one_sentence(
     assert output.err.count("\n") == 1
     assert message in output.err
     assert sorted(Path().iterdir()) == before
-
-
-def test_compile_errors_are_those_of_the_compiler(command: Command, capsys: Output) -> None:
-    Path("bad.cl").write_text("kernel void k(global int *a) {\n  a[0] = b;\n}\n")
-    assert command("bad.cl", "--kernel", "k", "--global", 4, "--arg", "int:4") == 2
-    assert "bad.cl:2:10: error: use of undeclared identifier 'b'" in capsys.readouterr().err
 
 
 def test_interruption_stops_the_kernel_and_keeps_what_is_finished(tmp_path: Path) -> None:

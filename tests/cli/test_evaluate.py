@@ -228,14 +228,6 @@ class TestRelative:
         assert "leave-machine-out; seed 0" in captured.out
         assert f"wrote {tmp_path / 'new' / 'models.png'}" in captured.err
 
-    def test_devices_sources_and_weights_are_as_asked(self, capsys: Output, counted: str) -> None:
-        words = "--models log-mean --devices gpu,cpu --sources fast --weights applications --json".split()
-        assert run("relative", counted, "--folds", "leave-configuration-out", *words) == 0
-        found = json.loads(capsys.readouterr().out)
-        assert (found["devices"], found["sources"]) == (["gpu", "cpu"], ["fast"])
-        assert found["counts"]["rows"] == 10
-        assert {each["weights"] for each in found["results"]} == {"applications"}
-
 
 class TestJobs:
     """Held-out work as types of jobs."""

@@ -36,18 +36,6 @@ def test_json_has_what_the_sentences_say(capsys: Output) -> None:
         assert each["text"].startswith(f"vecadd on {each['device']} is bound by {each['bound']}")
 
 
-def test_the_forecast_stands_beside_the_limits(capsys: Output) -> None:
-    found = explain.answer(capsys, *VECADD, "--devices", "gtx1080,rtx4090")
-    (kernel,) = found["forecasts"]
-    for cell, verdict in zip(kernel["devices"], found["verdicts"], strict=True):
-        assert cell["device"] == verdict["device"]
-        assert sum(cell["terms"].values()) == pytest.approx(1, abs=0.01)
-    text = explain.text(capsys, *VECADD, "--devices", "gtx1080")
-    (line,) = [line for line in text.split("Forecast")[1].splitlines() if "gtx1080" in line]
-    assert "memory " in line
-    assert "launch " in line
-
-
 def test_without_counts_by_sub_groups_there_is_no_forecast_of_terms(capsys: Output, tmp_path: Path) -> None:
     made = Command.of("characterize").answer(capsys, *VECADD)
     del made["launch"]["sub_groups"]
@@ -96,10 +84,3 @@ def test_a_forecast_begins_with_the_verdict_on_the_recommended_device(capsys: Ou
     assert found["verdict"]["device"] == found["recommended"]
     assert found["verdict"]["text"] == lines[0]
     assert "Roofline" in (tmp_path / "page.html").read_text()
-
-
-def test_a_verdict_by_numbers_of_siblings_says_so(capsys: Output) -> None:
-    assert main(["predict", *VECADD, "--devices", "knl", "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert found["recommended"] == "knl"
-    assert any("The data sheet lacks bandwidth_bytes_per_s" in each for each in found["verdict"]["notes"])

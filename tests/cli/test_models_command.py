@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from crosscast.cli import main
-from crosscast.prediction.named_models import load_model, models_home, recipes
+from crosscast.prediction.named_models import load_model, recipes
 from support.commands import Command, Output
 
 ROOT = Path(__file__).parents[2]
@@ -44,27 +44,11 @@ def test_a_kernel_is_predicted_without_a_model_or_a_launch_file(capsys: Output) 
     assert json.loads(captured.out) == found
 
 
-def test_ones_own_model_is_taken_where_it_knows_what_is_asked(
-    capsys: Output, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
-    load_model("opencl-15-devices").save(models_home() / "mine")
-    assert main(["predict", str(ROOT / "examples" / "vecadd.cl"), *VECADD]) == 0
-    assert "crosscast: model mine: " in capsys.readouterr().err
-
-
 def test_relative_times_come_from_the_model_that_knows_the_counters(capsys: Output, tmp_path: Path) -> None:
     assert main(["predict", "relative", str(ROOT / "examples" / "vecadd.toml")]) == 0
     assert "model opencl-15-devices-relative: " in capsys.readouterr().err
     assert main(["predict", "relative", str(tmp_path / "run.cali")]) == 2
     assert "expected a file or the folder of a dataset, found none" in capsys.readouterr().err
-
-
-def test_samples_are_for_the_model_that_is_said(capsys: Output) -> None:
-    assert main(["choose", "sample"]) == 0
-    captured = capsys.readouterr()
-    assert "model multicore-boards: " in captured.err
-    assert "A new kernel must be run once at" in captured.out
 
 
 def test_runs_at_clocks_of_a_gpu_find_the_model_that_knows_them(capsys: Output, tmp_path: Path) -> None:

@@ -51,14 +51,6 @@ class Terminal(io.StringIO):
         return True
 
 
-def test_short_runs_are_silent() -> None:
-    stream = io.StringIO()
-    line = ProgressLine(stream, "k")
-    line(Progress(1, 2, 1.9))
-    line.close()
-    assert stream.getvalue() == ""
-
-
 def test_files_and_pipes_get_no_progress() -> None:
     stream = io.StringIO()
     line = ProgressLine(stream, "k")
@@ -86,10 +78,6 @@ def test_the_line_goes_away_when_the_work_fails() -> None:
         line(Progress(10, 20, 2.5))
         raise RuntimeError
     assert stream.getvalue().endswith("\r")
-
-
-def test_the_line_says_done_rate_and_time_left() -> None:
-    assert describe("k", 50, 200, 5.0) == "k: 50 of 200 work-groups (25 %), 10 a second, 15 s left"
 
 
 def test_a_slow_rate_is_time_a_work_group() -> None:

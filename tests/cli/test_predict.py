@@ -103,17 +103,6 @@ def test_a_launch_file_is_characterized_and_its_launches_are_invocations(
     assert any("was made with clang 22." in each for each in found["warnings"])
 
 
-def test_several_kernels_are_listed(
-    capsys: Output, model: str, file: str, profile: Profile, tmp_path: Path
-) -> None:
-    other = tmp_path / "other.json"
-    other.write_text(json.dumps(replace(profile, kernel="k4").to_dict()))
-    found = answer(capsys, file, str(other), "--model", model)
-    assert [each["kernel"] for each in found["kernels"]] == ["k3", "k4"]
-    assert "devices" not in found
-    assert answer(capsys, file, str(other), "--model", model, "--kernel", "k4")["kernel"] == "k4"
-
-
 def test_an_application_is_all_its_kernels(capsys: Output) -> None:
     found = answer(capsys, "bundled", "--application", "kmeans", "--devices", "gtx1080,knl")
     assert [each["application"] for each in found["applications"]] == [
@@ -151,21 +140,6 @@ def test_devices_to_measure_on_are_named(capsys: Output, model: str, file: str) 
     assert f"Measure on {found['devices'][0]} (--probe): times on the others" in capsys.readouterr().out
 
 
-def test_with_a_probe_the_errors_are_those_with_a_probe(capsys: Output, model: str, file: str) -> None:
-    assert main(["predict", "time", file, "--model", model, "--probe", "host=0.00001"]) == 0
-    shown = capsys.readouterr().out
-    assert "On held-out applications, measured on one other device: median error 12 %" in shown
-    assert "measured" in shown
-
-
-def test_devices_levels_and_invocations_can_be_chosen(capsys: Output, model: str, file: str) -> None:
-    wide = answer(capsys, file, "--model", model, "--devices", "host, red", "--level", "0.99")
-    narrow = answer(capsys, file, "--model", model, "--devices", "host,red", "--level", "0.5")
-    assert [each["device"] for each in wide["devices"]] == ["host", "red"]
-    assert wide["devices"][0]["high_s"] > narrow["devices"][0]["high_s"]
-    assert answer(capsys, file, "--model", model, "--invocations", "50")["invocations"] == 50
-
-
 SHEET = """type = "gpu"
 compute_units = 20
 cores = 2560
@@ -182,13 +156,6 @@ def test_a_described_device_is_predicted(capsys: Output, model: str, file: str, 
     assert [each["device"] for each in found["devices"]] == ["big", "bigger", "red", "host", "next"]
     alone = answer(capsys, file, "--model", model, "--devices", "big", "--device-file", str(path))
     assert [each["device"] for each in alone["devices"]] == ["big", "next"]
-
-
-def test_a_device_of_the_catalogue_is_predicted_by_its_key_or_name_once(
-    capsys: Output, model: str, file: str
-) -> None:
-    found = answer(capsys, file, "--model", model, "--devices", "host,RTX 3090,rtx3090")
-    assert [each["device"] for each in found["devices"]] == ["host", "rtx3090"]
 
 
 def test_a_device_far_outside_of_the_known_ones_is_warned_of(capsys: Output, file: str) -> None:
@@ -212,26 +179,6 @@ def test_an_unknown_device_names_the_known_ones_near_ones_and_how_to_add_one(
     assert "--device-file" in error
     error = refusal(capsys, file, "--model", model, "--devices", "A100")
     assert "near to which are a100-pcie-40gb, a100-pcie-80gb, a100-sxm-40gb, a100-sxm-80gb; to add" in error
-
-
-def test_devices_are_checked_before_kernels_are_profiled(
-    capsys: Output, model: str, file: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("crosscast.commands.predict.read_profiles", lambda *_: pytest.fail("profiled"))
-    assert "found 'rtx409'" in refusal(capsys, file, "--model", model, "--devices", "rtx409")
-
-
-def test_warnings_go_to_standard_error_and_into_json(
-    capsys: Output, model: str, profile: Profile, tmp_path: Path
-) -> None:
-    path = tmp_path / "k.json"
-    foreign = replace(profile, program={**profile.program, "options": ["-O0"]})
-    path.write_text(json.dumps(foreign.to_dict()))
-    assert main(["predict", "time", str(path), "--model", model, "--json"]) == 0
-    captured = capsys.readouterr()
-    (warning,) = json.loads(captured.out)["warnings"]
-    assert "was made with clang 22 -O0" in warning
-    assert captured.err == f"crosscast: warning: k3: {warning}\n"
 
 
 def test_a_source_that_changed_since_it_was_embedded_is_refused(

@@ -1,15 +1,13 @@
 """``crosscast train relative`` and ``crosscast predict relative``, from end to end."""
 
-import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from crosscast.cli import main
 from crosscast.data.dataset import write_dataset
 from crosscast.prediction.relative.artefact import open_model
-from crosscast.prediction.store import CARD, read
+from crosscast.prediction.store import read
 from support.commands import Command, Output
 from support.datasets import made_dataset
 from support.johnston2018 import made_up
@@ -46,32 +44,6 @@ def perf(tmp_path: Path) -> str:
     path = tmp_path / "run.json"
     path.write_text(PERF)
     return str(path)
-
-
-def test_training_prints_what_the_card_says(capsys: Output, dataset: str, tmp_path: Path) -> None:
-    assert main(["train", "relative", dataset, *LINEAR, "--out", str(tmp_path / "rpv")]) == 0
-    shown = capsys.readouterr().out
-    assert "published-linear, trained on counted: 144 runs of 36 kernels (12 applications)" in shown
-    assert "counted on cpu, fast, with times on 3 devices (cpu, fast, gpu)" in shown
-    assert "published-mean (baseline)" in shown
-    assert "Each application was left out in turn" in shown
-
-
-def test_json_of_training_is_the_card(capsys: Output, dataset: str, tmp_path: Path) -> None:
-    found = answer(capsys, "train", "relative", dataset, *LINEAR, "--out", str(tmp_path / "rpv"))
-    card = json.loads((tmp_path / "rpv" / CARD).read_text())
-    assert found == {name: card[name] for name in found}
-    assert found["errors"]["results"][0]["model"] == "published-linear"
-
-
-def test_devices_sources_and_applications_can_be_chosen(dataset: str, tmp_path: Path) -> None:
-    chosen = ("--devices", "gpu,cpu", "--sources", "cpu", "--without", "app00,app03")
-    assert main(["train", "relative", dataset, *LINEAR, *chosen, "--out", str(tmp_path / "rpv")]) == 0
-    card = open_model(read(tmp_path / "rpv")).card
-    assert (set(card.devices), card.sources) == ({"cpu", "gpu"}, ("cpu",))
-    names: Any = card.training["names"]
-    assert "app03" not in names
-    assert len(names) == 10
 
 
 def test_json_of_a_prediction_has_what_a_check_reads(capsys: Output, model: str, perf: str) -> None:
@@ -112,21 +84,6 @@ def test_a_person_sees_times_the_order_and_how_sure_it_is(capsys: Output, model:
         assert words in captured.out
 
 
-def test_a_time_can_be_told(capsys: Output, model: str, perf: str) -> None:
-    found = answer(capsys, *PREDICT, perf, "--model", model, "--source", "fast", "--time", "3")
-    assert found["time"] == {"device": "fast", "time_s": 3}
-    assert found["relative_to"] is None
-    assert max(each["relative"] for each in found["devices"]) == 1
-
-
-def test_without_a_source_there_is_a_warning_and_no_seconds(capsys: Output, model: str, perf: str) -> None:
-    assert main([*PREDICT, perf, "--model", model, "--json"]) == 0
-    captured = capsys.readouterr()
-    found = json.loads(captured.out)
-    assert (found["source"], found["time"]) == (None, None)
-    assert "does not say on which device it was counted" in captured.err
-
-
 def test_runs_of_a_dataset_are_predicted_and_can_be_chosen(capsys: Output, dataset: str, model: str) -> None:
     words = (
         "predict",
@@ -144,14 +101,6 @@ def test_runs_of_a_dataset_are_predicted_and_can_be_chosen(capsys: Output, datas
     assert {each["application"] for each in both} == {"app03"}
     own = answer(capsys, *words, "--source", "fast")["runs"]
     assert [each["source"] for each in own] == ["fast", "fast"]
-
-
-def test_a_level_beyond_what_groups_allow_is_said(capsys: Output, model: str, perf: str) -> None:
-    words = ["predict", "relative", perf, "--model", model, "--source", "cpu", "--level", "0.99", "--json"]
-    assert main(words) == 0
-    captured = capsys.readouterr()
-    assert json.loads(captured.out)["level_reached"] == pytest.approx(12 / 13)
-    assert "92.3 % intervals: the model was tested on 12 groups" in captured.err
 
 
 def test_profiles_of_no_device_are_learned_from_and_predicted(capsys: Output, tmp_path: Path) -> None:

@@ -11,7 +11,6 @@ from support.datasets import made_dataset
 from support.models import MeanModel, only_models
 
 run = Command.of("report", "--jobs 1")
-refusal = run.refusal
 
 
 @pytest.fixture(autouse=True)

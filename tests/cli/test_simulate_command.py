@@ -128,16 +128,6 @@ def test_maintenance_is_of_the_file_of_machines(capsys: Output, trace: str, tmp_
     assert result["backfill"] is None
 
 
-def test_the_table_tells_of_the_trace_and_of_what_was_left_out(capsys: Output, trace: str) -> None:
-    assert run(trace, "--policy", "easy,fcfs", "--users") == 0
-    out = capsys.readouterr().out
-    assert "small: 5 jobs of a small one, submitted within 30 s, on small (5 processors)" in out
-    assert "1 left out: cancelled before the start" in out
-    assert "2 of 2 users, fcfs: most jobs first" in out
-    for heading in ("makespan", "slowdown", "mean wait", "used", "simulated", "jobs/s"):
-        assert heading in out
-
-
 def test_a_compressed_trace_is_read_and_users_are_told_of(capsys: Output, trace: str) -> None:
     packed = Path(trace + ".gz")
     packed.write_bytes(gzip.compress(Path(trace).read_bytes()))
@@ -291,10 +281,3 @@ def test_a_trace_of_gavel_is_placed_without_predictions(
         "user: all jobs are for GPUs: users take no machine of the other kind"
     ]
     assert "expected predicted times for placement model" in refusal(capsys, *words, "--placement", "model")
-
-
-def test_other_processors_than_the_header_says_are_told_of(capsys: Output, trace: str) -> None:
-    assert listed(capsys, trace, "--machines", "7")["trace"]["notes"][-1] == (
-        "the header says 5 processors: 7 are simulated"
-    )
-    assert len(listed(capsys, trace, "--machines", "5")["trace"]["notes"]) == 1

@@ -85,13 +85,6 @@ def test_every_number_is_read_back_the_same(numbers: list[float]) -> None:
     assert list(map(float, texts_of(np.array(numbers), "?"))) == numbers
 
 
-@given(st.lists(st.integers(-(2**53), 2**53)), st.booleans())
-def test_whole_numbers_have_no_fraction(numbers: list[int], with_another: bool) -> None:
-    others = [0.5] if with_another else []
-    texts = texts_of(np.array([*numbers, *others], dtype=np.float64), "?")
-    assert texts[: len(numbers)] == [str(number) for number in numbers]
-
-
 @pytest.mark.parametrize("number", [0.1, 1 / 3, 1e-7, 5e-324, 1e300])
 def test_no_text_is_longer_than_python_needs_and_what_is_missing_is_as_said(number: float) -> None:
     assert texts_of(np.array([number]), "?") == [repr(number)]
@@ -104,13 +97,6 @@ def scheduled(name: str = "lassen") -> Schedule:
     start = np.array([0.0, 10.0])
     machines = [Machine("quartz", 8), Machine(name, 4)]
     return Schedule(jobs, machines, np.array([1, 0]), start, start + times[:, 0], np.full(2, np.nan))
-
-
-def test_a_schedule_is_a_row_for_each_job(tmp_path: Path) -> None:
-    write_schedule(scheduled(), tmp_path / "schedule.csv")
-    assert (tmp_path / "schedule.csv").read_bytes() == (
-        b"job,submit,start,end,machine,procs\n3,0,0,10,lassen,4\n7,0.2,10,10.1,quartz,1\n"
-    )
 
 
 @pytest.mark.parametrize("name", ["a,b", 'the "large" one', "two\nlines", "Umeå"])

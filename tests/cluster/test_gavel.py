@@ -48,21 +48,6 @@ def test_a_job_runs_for_its_steps_over_its_speed(tmp_path: Path) -> None:
     assert trace.left_out == {}
 
 
-def test_lines_of_all_ages_say_the_same(tmp_path: Path) -> None:
-    lines = (
-        "LM (batch size 5)\tpython3 main.py\t--steps\t1\t150\t30.5\t2",
-        "LM (batch size 5)\tpython3 main.py\t--steps\t1\t150\t2\t1.0\t-1.0\t30.5",
-        "LM (batch size 5)\tpython3 main.py\tfolder/lm\t--steps\t1\t150\t2\t1\t-1\t30.5",
-    )
-    for line in lines:
-        jobs = read(tmp_path, line).jobs
-        assert (jobs.run_s.tolist(), jobs.procs.tolist(), jobs.submit_s.tolist()) == (
-            [[math.inf, 10]],
-            [2],
-            [30.5],
-        )
-
-
 def test_jobs_whose_time_is_not_known_are_left_out_and_counted(tmp_path: Path) -> None:
     trace = read(tmp_path, seven(gpus=0), seven(gpus=16), seven(gpus=2), "", seven("Large"), seven(arrival=3))
     assert trace.left_out == {"no GPUs": 1, "no speed on so many GPUs": 2, "does not fit on any GPU": 1}

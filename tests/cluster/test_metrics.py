@@ -95,13 +95,6 @@ def test_a_schedule_counted_by_hand() -> None:
     assert bounded_slowdown(waited, ran).tolist() == [10.0, 11.0, 3.0]
 
 
-def test_a_schedule_that_takes_no_time_has_no_utilisation() -> None:
-    schedule = schedule_of([(3.0, 3.0, 3.0, 1), (3.0, 3.0, 3.0, 2)])
-    assert metrics_of(schedule).utilisation is None
-    assert per_machine(schedule)[0].utilisation is None
-    assert metrics_of(schedule).makespan_s == 0
-
-
 def test_no_jobs_have_no_metrics() -> None:
     empty = schedule_of(THREE)
     none = np.zeros(0)
@@ -161,14 +154,6 @@ def test_machines_and_users_add_up_to_the_whole(schedule: Schedule) -> None:
                 assert part.average_bounded_slowdown == pytest.approx(slowdown)
             else:
                 assert part.mean_wait_s is None
-
-
-def test_users_without_jobs_are_not_listed_and_a_machine_without_jobs_is_idle() -> None:
-    assert [user.user for user in per_user(schedule_of(THREE, user=[2, 0, 2]))] == ["ada", "cyd"]
-    assert per_user(schedule_of(THREE)) == []
-    idle = per_machine(schedule_of(THREE, sizes=(4, 2)))[1]
-    assert (idle.jobs, idle.utilisation) == (0, 0)
-    assert idle.mean_wait_s is idle.average_bounded_slowdown is None
 
 
 @examples(40)

@@ -122,14 +122,6 @@ def test_chance_takes_each_machine_about_as_often_and_one_seed_the_same() -> Non
     assert counts[[0, 2, 3]].min() > 900
 
 
-def test_users_take_turns_among_the_machines_of_a_kind() -> None:
-    of = workload([[1.0] * 4] * 7, uses_gpu=[True, False, True, True, False, False, True])
-    assert bound("user", of) == [2, 0, 3, 2, 1, 0, 3]
-    # A GPU job that runs on no GPU goes elsewhere.
-    of = workload([[1.0, 1.0, INF, INF], [1.0] * 4], uses_gpu=[True, True])
-    assert bound("user", of) == [0, 3]
-
-
 def test_users_take_turns_among_all_machines_where_their_kind_is_missing_and_it_is_said() -> None:
     of = workload([[1.0, 1.0]] * 3, uses_gpu=[True, False, True], machines=MACHINES[:2])
     assert bound("user", of) == [0, 0, 1]
@@ -161,12 +153,6 @@ def test_a_near_list_is_the_beginning_of_the_whole_one(of: Workload) -> None:
             known = [place for place in near if place >= 0]
             assert known
             assert whole[: len(known)] == known
-
-
-def test_a_predicted_time_of_0_leaves_all_machines_in_the_list_of_the_model_alone() -> None:
-    of = workload([[1.0] * 4], vector=[[0.5, 0.0, 1.0, 0.0]])
-    assert order("model", of) == [[1, 3, 0, 2]]
-    assert order("model-near", of) == [[1, 3, -1, -1]]
 
 
 @pytest.mark.parametrize("name", ["model", "model-near", "completion"])

@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from crosscast.cli import main
 from crosscast.cluster.jobs import Jobs, Machine, Policy, Schedule
 from crosscast.cluster.power import power_metrics
-from crosscast.cluster.rules import Priority, Rules, heights
+from crosscast.cluster.rules import Priority, Rules
 from crosscast.cluster.sharing import Sharing
 from crosscast.cluster.simulate import simulate
 from crosscast.cluster.simulator.ranking import count_use, start_ranking
-from crosscast.cluster.site import Site, constant_budget
+from crosscast.cluster.site import constant_budget
 from crosscast.errors import InputError
 from support.commands import Output
 from support.examples import examples
@@ -127,27 +127,12 @@ def test_a_job_is_stopped_for_one_that_may_and_begins_anew(policy: Policy) -> No
     assert found.energy_kwh * 3.6e6 == pytest.approx(20 * (10 + 10 + 3 + 1))
 
 
-def test_kinds_in_a_circle_are_refused() -> None:
-    circle = np.array([[False, True], [True, False]])
-    with pytest.raises(InputError, match="expected nobody to be stopped by who it may stop, found a circle"):
-        Rules(kind=np.zeros(1, np.int64), preempts=circle)
-    assert heights(np.zeros((3, 3), np.bool_)).tolist() == [0, 0, 0]
-
-
 def test_times_are_predicted_by_a_users_last_two_jobs() -> None:
     # Both took 2 s; the last one passes the head by that, which it would not by its request.
     jobs = jobs_of((0, 4, 2, 9), (2, 4, 2, 9), (10, 3, 5, 5), (11, 4, 2, 2), (11, 1, 3, 90))
     jobs = replace(jobs, user=np.array([0, 0, 1, 1, 0]), users=("ann", "bob"))
     assert starts(jobs, Rules()) == [0, 2, 10, 15, 17]
     assert starts(jobs, Rules(forecast_s=np.full(5, np.nan))) == [0, 2, 10, 15, 11]
-
-
-def test_orders_by_area_go_by_predicted_times_and_processors() -> None:
-    # The third runs longer than the second, on a quarter of its processors.
-    jobs = jobs_of((0, 4, 10, 10), (1, 4, 3, 100), (2, 1, 5, 100))
-    rules = Rules(forecast_s=np.array([10.0, 3.0, 5.0]))
-    assert starts(jobs, rules, Policy("smallest-area", "smallest-area")) == [0, 15, 10]
-    assert starts(jobs, rules, Policy("shortest", "shortest")) == [0, 10, 13]
 
 
 def test_a_prediction_that_was_too_short_grows_but_not_above_the_request() -> None:
@@ -158,16 +143,6 @@ def test_a_prediction_that_was_too_short_grows_but_not_above_the_request() -> No
     # From 2 s on, the first should run until 62 s: there is time for one of 50 s; then until 200 s.
     assert schedule.start_s.tolist() == [0, 200, 2, 62]
     assert schedule.reserved_s[1] == 2
-
-
-@pytest.mark.parametrize("conservative", [False, True])
-def test_what_is_measured_leaves_room_for_others(conservative: bool) -> None:
-    jobs = replace(jobs_of((0, 1, 9, 9), (1, 1, 9, 9)), power_w=np.array([60.0, 60.0]))
-    site, policy = Site(budget=constant_budget(100)), Policy(conservative=conservative)
-    for watts, expected in ((None, [0, 9]), (40.0, [0, 1]), (70.0, [0, 9])):
-        rules = Rules(measured_w=None if watts is None else np.full(2, watts))
-        found = simulate(jobs, ONE, policy=policy, site=site, rules=rules)
-        assert found.start_s.tolist() == expected
 
 
 MACHINE = "[[machine]]\nname = 'm'\nprocs = 4\n"

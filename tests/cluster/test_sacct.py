@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import gzip
-import json
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from crosscast.cli import main
 from crosscast.cluster.sacct import read_sacct, read_trace
 from crosscast.errors import InputError
 from support.cluster import sound_line, written
-from support.commands import Output
 from support.refusals import refusals
 
 HEAD = "JobID|User|JobName|Partition|Submit|ElapsedRaw|TimelimitRaw|AllocCPUS|State\n"
@@ -59,11 +56,3 @@ def test_times_may_be_as_people_read_them(tmp_path: Path) -> None:
 def test_what_slurm_does_not_write_is_refused(tmp_path: Path, text: str, message: str) -> None:
     with pytest.raises(InputError, match=message):
         read_sacct(log(tmp_path, text))
-
-
-def test_policies_are_compared_on_a_log_of_slurm(capsys: Output, tmp_path: Path) -> None:
-    words = ["simulate", "policies", str(log(tmp_path, LOG)), "--machines", "4", "--users", "--json"]
-    assert main(words) == 0
-    (result,) = json.loads(capsys.readouterr().out)["results"]
-    assert [user["user"] for user in result["users"]] == ["bob", "ann"]
-    assert result["mean_wait_s"] == 15

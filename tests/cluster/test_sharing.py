@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from crosscast.cli import main
-from crosscast.cluster.jobs import Jobs, Machine, Policy
+from crosscast.cluster.jobs import Jobs, Machine
 from crosscast.cluster.power import kinds_of_jobs
 from crosscast.cluster.sharing import (
     Sharing,
@@ -25,7 +25,6 @@ from support.commands import Output
 from support.refusals import refusals
 
 ONE = [Machine("gpu", 1)]
-TWO = np.array([[2.0, 2.0], [2.0, 2.0]])
 
 
 def exact(*jobs: tuple[float, float]) -> Jobs:
@@ -33,18 +32,6 @@ def exact(*jobs: tuple[float, float]) -> Jobs:
     submit_s, run_s = (np.array(column, np.float64) for column in zip(*jobs, strict=True))
     times = run_s[:, None]
     return Jobs(np.arange(len(jobs)) + 1, submit_s, np.ones(len(jobs), np.int64), times, times)
-
-
-def ends(jobs: Jobs, sharing: Sharing, policy: Policy | None = None) -> list[float]:
-    schedule = simulate(jobs, ONE, policy=policy or Policy(), sharing=sharing)
-    found: list[float] = schedule.end_s.tolist()
-    return found
-
-
-def test_who_comes_slows_the_other_down_and_who_leaves_lets_it_go_on_as_before() -> None:
-    # For 2 s alone, 8 s beside the second one, which does its 4 s in them, and 2 s alone again.
-    sharing = Sharing(np.zeros(2, np.int64), TWO, TWO)
-    assert ends(exact((0, 8), (2, 4)), sharing) == [12, 10]
 
 
 @pytest.mark.parametrize("policy", ["never", "always", "threshold", "gain", "oracle"])

@@ -140,20 +140,6 @@ def test_with_exact_estimates_the_head_starts_by_its_reservation(seed: int) -> N
 
 @settings(deadline=None)
 @given(SEEDS)
-def test_no_machine_is_ever_oversubscribed(seed: int) -> None:
-    case = made_case(seed, most_jobs=100)
-    schedule = simulated(case)
-    assert (schedule.start_s >= case.jobs.submit_s).all()
-    for place, machine in enumerate(case.machines):
-        here = np.flatnonzero(schedule.machine == place)
-        assert (case.jobs.procs[here] <= machine.procs).all()
-        for time in schedule.start_s[here]:
-            running = here[(schedule.start_s[here] <= time) & (time < schedule.end_s[here])]
-            assert case.jobs.procs[running].sum() <= machine.procs
-
-
-@settings(deadline=None)
-@given(SEEDS)
 def test_nobody_waits_who_could_start_without_delaying_the_head(seed: int) -> None:
     # Read from the schedule alone, after every event: EASY on one machine is work-conserving.
     case = made_case(seed, most_jobs=60)
@@ -179,39 +165,7 @@ def test_nobody_waits_who_could_start_without_delaying_the_head(seed: int) -> No
         assert not ((procs[waiting] <= free) & harmless).any()
 
 
-@settings(deadline=None)
-@given(SEEDS, st.integers(-(2**40), 2**40))
-def test_shifting_all_times_changes_nothing(seed: int, shift_s: int) -> None:
-    case = made_case(seed)
-    schedule = simulated(case)
-    shifted = simulated(replace(case, jobs=replace(case.jobs, submit_s=case.jobs.submit_s + shift_s)))
-    np.testing.assert_array_equal(shifted.start_s, schedule.start_s + shift_s)
-    np.testing.assert_array_equal(shifted.reserved_s, schedule.reserved_s + shift_s)
-    np.testing.assert_array_equal(shifted.machine, schedule.machine)
-
-
-@settings(deadline=None)
-@given(SEEDS)
-def test_on_one_machine_every_placement_is_the_same(seed: int) -> None:
-    case = made_case(seed)
-    size = max(machine.procs for machine in case.machines)
-    jobs = replace(case.jobs, run_s=case.jobs.run_s[:, :1], estimate_s=case.jobs.estimate_s[:, :1])
-    alone = simulate(jobs, [Machine("one", size)], policy=case.policy)
-    places = np.zeros(len(jobs), np.int64)
-    for placement in (Bound(places), Preferred(places[:, None]), Completion(np.ones((len(jobs), 1)))):
-        other = simulate(jobs, [Machine("one", size)], policy=case.policy, placement=placement)
-        assert_same(other, alone)
-    # A second machine to which nobody goes is none.
-    two = [Machine("one", size), Machine("two", size)]
-    assert_same(simulate(jobs, two, policy=case.policy, placement=Bound(places)), alone)
-
-
 # Bad input.
-
-
-def test_no_jobs_are_done_at_once() -> None:
-    none = Jobs(np.arange(0), np.empty(0), np.arange(0), np.empty((0, 1)), np.empty((0, 1)))
-    assert len(simulate(none, ONE).start_s) == 0
 
 
 JOBS = exact((0, 4, 1), (0, 5, 1), (0, 1, 1))

@@ -51,18 +51,6 @@ def test_typed_fields_are_numbers_and_answers() -> None:
     assert header.preemption == "Double"
 
 
-def test_what_is_not_said_or_not_understood_is_not_known() -> None:
-    header = header_of(["; MaxProcs: -1", "; MaxRuntime: a day", "; AllowOveruse:", "; UnixStartTime: 1e99x"])
-    for name in ("max_procs", "max_nodes", "procs", "max_run_s", "allow_overuse", "preemption"):
-        assert getattr(header, name) is None
-
-
-def test_overuse_may_be_allowed_and_nodes_count_where_nothing_is_said_of_processors() -> None:
-    for said, allowed in (("Yes", True), ("True", True), ("True, by a little", None)):
-        assert header_of([f"; AllowOveruse: {said}"]).allow_overuse is allowed
-    assert header_of(["; MaxNodes: 100"]).procs == 100
-
-
 @pytest.mark.parametrize(
     ("comments", "fields"),
     [
@@ -145,13 +133,6 @@ def test_parts_of_a_job_without_a_line_of_its_own_are_jobs() -> None:
     assert found.left_out == {"no processors": 1}
 
 
-def test_exact_estimates_are_how_long_jobs_run() -> None:
-    trace = trace_with(run_s=[10, 100], requested_s=[60, 60])
-    assert trace.jobs(estimates="exact").jobs.estimate_s.tolist() == [[10], [100]]
-    killed = trace.jobs(estimates="exact", overruns="kill").jobs
-    assert killed.run_s.tolist() == killed.estimate_s.tolist() == [[10], [60]]
-
-
 @pytest.mark.parametrize(
     ("said", "overruns", "killed"),
     [
@@ -189,15 +170,6 @@ def test_jobs_wider_than_the_machine_stay_and_are_counted() -> None:
     assert found.notes() == ["1 requested no time: their estimate is how long they ran"]
 
 
-def test_jobs_without_a_user_have_an_unknown_one() -> None:
-    jobs = trace_with(user=[2, NONE, 2]).jobs().jobs
-    assert jobs.user is not None
-    assert [jobs.users[place] for place in jobs.user] == ["2", "unknown", "2"]
-    nobody = trace_with(user=[NONE]).jobs().jobs
-    assert nobody.user is None
-    assert nobody.users == ()
-
-
 def test_a_trace_without_jobs_that_ran_and_unknown_choices_are_refused() -> None:
     with pytest.raises(InputError, match=r"trace made: expected jobs that ran, found none \(2 no run time\)"):
         trace_with(run_s=[NONE, NONE]).jobs()
@@ -206,14 +178,6 @@ def test_a_trace_without_jobs_that_ran_and_unknown_choices_are_refused() -> None
         trace.jobs(estimates="best")  # type: ignore[arg-type]
     with pytest.raises(InputError, match="overruns: expected one of header, kill, run, found 'no'"):
         trace.jobs(overruns="no")  # type: ignore[arg-type]
-
-
-def test_cleaning_leaves_the_trace_as_it_is() -> None:
-    trace = trace_with(run_s=[500, NONE], requested_s=[60, 60])
-    before = {name: column.copy() for name, column in trace.columns.items()}
-    trace.jobs(overruns="kill")
-    for name, column in before.items():
-        np.testing.assert_array_equal(trace.columns[name], column)
 
 
 FIVE = [
@@ -294,24 +258,12 @@ def test_blocks_do_not_show(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, blo
         read_swf(path)
 
 
-def test_columns_without_anything_take_no_memory(tmp_path: Path) -> None:
-    trace = read_swf(written(tmp_path, *(sound_line(job) for job in range(1, 9))))
-    assert trace.columns["think_s"].strides == (0,)
-    assert trace.columns["job"].strides == (8,)
-
-
 @refusals("line message")
 def test_a_line_that_is_wrong_is_named_with_its_field(tmp_path: Path, line: str, message: str) -> None:
     path = written(tmp_path, "; MaxProcs: 100", sound_line(), line, sound_line())
     with pytest.raises(InputError) as raised:
         read_swf(path)
     assert str(raised.value) == f"{path}: {message}"
-
-
-def test_negative_numbers_of_what_is_no_time_are_missing(tmp_path: Path) -> None:
-    trace = read_swf(written(tmp_path, line_with(queue=-2, memory_bytes=-1.5)))
-    assert np.isnan(trace.columns["queue"]).all()
-    assert np.isnan(trace.columns["memory_bytes"]).all()
 
 
 def test_the_first_job_out_of_order_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -323,14 +275,6 @@ def test_the_first_job_out_of_order_is_named(tmp_path: Path, monkeypatch: pytest
         read_swf(path)
     monkeypatch.setattr(swf, "_BLOCK", 60)
     with pytest.raises(InputError, match=re.escape(message)):
-        read_swf(path)
-
-
-def test_jobs_without_a_submit_time_may_stand_anywhere(tmp_path: Path) -> None:
-    path = written(tmp_path, sound_line(1, 5), sound_line(2, -1), sound_line(3, 5), sound_line(4, -1))
-    np.testing.assert_array_equal(read_swf(path).columns["submit_s"], [5, np.nan, 5, np.nan])
-    path = written(tmp_path, sound_line(1, 5), sound_line(2, -1), sound_line(3, 4))
-    with pytest.raises(InputError, match=r"line 3: .* at least 5, .* found 4"):
         read_swf(path)
 
 

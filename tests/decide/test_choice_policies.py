@@ -24,7 +24,6 @@ from crosscast.decide.policies import (
     WithFeedback,
     check_method_names,
     knob_methods,
-    least_bad,
     method_names,
     methods_of,
     next_number,
@@ -113,13 +112,6 @@ def test_with_several_devices_each_has_a_limiter_of_all_its_knobs() -> None:
     assert settled(little, 0.0, surfaces=surfaces) == ("little: clock_hz 1, cores 1", 2)
     # Without a device it is that of the first sample configuration, here the last of the second.
     assert settled(FeedbackCapping(), 0.0, surfaces=surfaces) == ("little: clock_hz 1, cores 1", 2)
-
-
-def test_missing_configurations_are_stepped_over() -> None:
-    surfaces = random_surfaces(0, knobs=(3, 3), missing=0)
-    surfaces.time_s[0, 5] = surfaces.power_w[0, 5] = np.nan
-    name, _ = settled(FeedbackCapping(), 0.0, budget=1, surfaces=surfaces)
-    assert name == "node: a_w 0, b_hz 2"
 
 
 def test_the_oracle_takes_the_fastest_of_what_it_is_told_or_the_least_power() -> None:
@@ -230,18 +222,6 @@ def test_with_changes_left_it_ends_at_the_fastest_that_it_measured_within_the_ca
         assert surfaces.time_s[row, numbers[-1]] == min(surfaces.time_s[row, n] for n in seen)
 
 
-@pytest.mark.parametrize("row", range(4))
-def test_more_changes_are_never_worse_with_ups(row: int) -> None:
-    surfaces = made_surfaces(2, noise=0.01)
-    steps = limited(Fixed(), ups=True)
-    for cap in surfaces.power_w[row]:
-        ends = [path(steps, surfaces, cap, row, budget, (11, 0))[-1] for budget in range(9)]
-        gains = [
-            within_cap(float(surfaces.power_w[row, end]), cap) / surfaces.time_s[row, end] for end in ends
-        ]
-        assert gains == sorted(gains)
-
-
 TWO = made_surfaces(2)
 SAMPLES = (11, 0)
 ROW = 2
@@ -311,43 +291,6 @@ def test_a_confidence_keeps_away_from_the_cap() -> None:
     unmeasured = ~np.isin(sure, SAMPLES)
     assert (power[sure] * np.exp(0.09) < caps)[unmeasured].all()
     assert unmeasured.any()
-
-
-def test_under_a_cap_below_everything_it_takes_what_needs_the_least_power() -> None:
-    least = int(TWO.power_w[ROW].argmin())
-    assert first(SelectedModel(Knowing(), "m"), 1.0) == least
-    assert first(SelectedModel(Knowing(spread=0.1), "m", confidence=0.9), 1.0) == least
-    without = ALL.copy()
-    without[least] = False
-    others = np.where(without, TWO.power_w[ROW], np.inf)
-    assert first(SelectedModel(Knowing(), "m"), 1.0, without) == int(others.argmin())
-
-
-def test_what_is_least_bad_is_most_likely_to_keep_to_the_cap() -> None:
-    spread = np.array([0.5, 0.01, 0.01])
-    power = Quantity(np.array([120.0, 110.0, np.nan]), spread, np.linspace(-1, 1, 101))
-    time = Quantity(np.ones(3), spread, np.empty(0))
-    forecast = SurfaceForecast(time, power, np.zeros(3, np.bool_))
-    assert least_bad(forecast, 100.0, np.ones(3, np.bool_)) == 0
-    assert least_bad(forecast, 10.0, np.ones(3, np.bool_)) == 1
-    assert least_bad(forecast, 100.0, np.array([False, False, True])) == 2
-
-
-def test_a_new_cap_needs_no_new_forecast() -> None:
-    model = Knowing()
-    policy = SelectedModel(model, "m").fit(TWO, SAMPLES)
-    one, other = (TWO.observed(row, SAMPLES) for row in (0, ROW))
-    for observed in (one, one, other, other, one):
-        next(policy.decide(observed, 200.0, ALL, 0))
-    assert [each is one for each in model.asked] == [True, False, True]
-
-
-@pytest.mark.parametrize("method", [SelectedModel(Knowing(), "m"), Fixed()], ids=lambda each: each.name)
-def test_it_chooses_once(method: Method) -> None:
-    steps = method.fit(TWO, SAMPLES).decide(TWO.observed(ROW, SAMPLES), 200.0, ALL, 5)
-    number = next(steps)
-    with pytest.raises(StopIteration):
-        steps.send(TWO.observed(ROW, (number,)))
 
 
 SIX = made_surfaces(6, noise=0.01)
@@ -443,16 +386,6 @@ def test_with_some_changes_it_keeps_to_all_caps_and_is_as_good_as_the_open_loop(
     assert np.mean(scores["closed"]) >= np.mean(scores["open"])
 
 
-def test_without_changes_it_takes_what_is_best_on_average(
-    policy: FittedMethod, predictor: ProcessPredictor
-) -> None:
-    settled, taken = followed(policy, 2, 250.0, 0)
-    assert settled.changes == 0
-    assert taken == []
-    forecast = predictor.forecast(SIX.observed(2, SAMPLES))
-    assert settled.number == next_number(forecast, 250.0, ALL, current=None, runs_left=1)
-
-
 @pytest.mark.parametrize(("cap", "surface"), [(1.0, SIX.power_w), (1e4, SIX.time_s)])
 def test_beyond_all_powers_it_ends_where_the_power_is_least_or_as_fast_as_any(
     policy: FittedMethod, cap: float, surface: Reals
@@ -492,35 +425,6 @@ def test_of_what_is_certain_the_best_within_the_cap_is_taken_and_kept(
         assert power[number] == min(power)
     seen = forecast(time, power, [True] * len(time))
     assert next_number(seen, cap, np.ones(len(time), np.bool_), current=number, runs_left=left) == number
-
-
-def test_equals_and_small_gains_are_not_tried() -> None:
-    three = np.ones(3, np.bool_)
-    assert next_number(forecast([1, 1, 1], [90, 90, 90]), 100.0, three, current=None, runs_left=3) == 0
-    seen = forecast([1, 1, 1], [90, 90, 90], [False, True, False])
-    assert next_number(seen, 100.0, three, current=1, runs_left=3) == 1
-    two = np.ones(2, np.bool_)
-    seen = forecast([1.0, 0.98], [90, 90], [True, False])
-    assert next_number(seen, 100.0, two, current=0, runs_left=3) == 0
-    assert next_number(seen, 100.0, two, current=0, runs_left=1) == 0
-    assert next_number(seen, 100.0, two, current=0, runs_left=3, worth=0.01) == 1
-    assert next_number(seen, 100.0, two, current=0, runs_left=1, worth=0.01) == 1
-
-
-def test_from_over_the_cap_it_goes_back_to_what_was_within() -> None:
-    three = np.ones(3, np.bool_)
-    # The third, which is hardly faster than the first, may take too much.
-    seen = forecast([1.0, 0.5, 0.99], [90.0, 110.0, 99.0], [True, True, False], spread=0.02)
-    for left in (1, 2, 5):
-        assert next_number(seen, 100.0, three, current=1, runs_left=left) == 0
-
-
-def test_what_is_not_known_is_neither_taken_nor_in_the_way() -> None:
-    three = np.ones(3, np.bool_)
-    seen = forecast([np.nan, 1.0, 2.0], [np.nan, 90.0, 80.0], spread=0.05)
-    assert next_number(seen, 100.0, three, current=None, runs_left=3) == 1
-    over = forecast([np.nan, 1.0, 2.0], [np.nan, 190.0, 180.0])
-    assert next_number(over, 100.0, three, current=None, runs_left=3) == 2
 
 
 @pytest.mark.parametrize(("objective", "place"), list(zip(OBJECTIVES, (0, 2, 1, 2), strict=True)))
@@ -579,13 +483,6 @@ def test_a_machine_has_the_limiters_of_its_knobs_in_the_order_of_tables() -> Non
         "clock+fl",
         "oracle",
     ]
-
-
-def test_models_that_do_not_know_how_sure_they_are_pass_the_confidence_over() -> None:
-    (method,) = methods_of(SPACE, ["published"], 0.5)
-    assert isinstance(method, SelectedModel)
-    assert method.confidence is None
-    assert method.baseline
 
 
 def test_what_a_model_predicts_may_be_fitted_before(predictor: ProcessPredictor) -> None:

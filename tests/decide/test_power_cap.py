@@ -63,14 +63,6 @@ def test_the_order_of_the_knobs_is_the_callers() -> None:
     assert step_up(SPACE, at(80, 250), ALL, ("gpu_cap_w", "no_knob_w")) is None
 
 
-def test_settings_that_may_not_be_taken_are_stepped_over() -> None:
-    available = ALL.copy()
-    available[at(80, 250)] = False
-    assert step_down(SPACE, at(100, 250), available, KNOBS) == at(60, 250)
-    available[at(60, 250)] = False
-    assert step_down(SPACE, at(100, 250), available, KNOBS) == at(100, 200)
-
-
 @given(number=st.integers(0, len(SPACE) - 1), missing=st.sets(st.integers(0, len(SPACE) - 1)))
 def test_a_step_up_undoes_a_step_down_of_the_same_knob(number: int, missing: set[int]) -> None:
     available = ALL.copy()
@@ -116,12 +108,6 @@ def test_the_highest_and_a_device_may_not_be_there() -> None:
     assert space.configurations[highest(space, available, "cpu")].device == "gpu"
     with pytest.raises(InputError, match="configurations: expected one that may be taken, found none"):
         highest(space, np.zeros(6, np.bool_))
-
-
-def test_the_last_of_several_as_high_is_the_highest_and_the_first_as_low_the_lowest() -> None:
-    available = np.zeros(len(SPACE), np.bool_)
-    available[[at(60, 250), at(100, 100)]] = True
-    assert (lowest(SPACE, available), highest(SPACE, available)) == (at(60, 250), at(100, 100))
 
 
 def run(number: int) -> Observed:
@@ -218,16 +204,6 @@ def test_what_was_measured_is_taken_at_its_word() -> None:
     assert select(forecast, 101.0 / (1 + 5e-10)) == 0
 
 
-def test_a_forecast_of_nothing_selects_nothing() -> None:
-    nothing = Quantity(np.full(3, np.nan), np.full(3, 0.1), ERRORS)
-    known = Quantity(np.full(3, 50.0), np.full(3, 0.1), ERRORS)
-    none = np.zeros(3, np.bool_)
-    for time, power in ((nothing, nothing), (known, nothing), (nothing, known)):
-        assert select(SurfaceForecast(time, power, none), 100.0) is None
-        assert select(SurfaceForecast(time, power, none), 100.0, confidence=0.1) is None
-    assert select(SurfaceForecast(known, known, none), 100.0, available=none) is None
-
-
 @pytest.mark.parametrize(("objective", "place"), [("performance", 0), ("energy", 2), ("edp", 1)])
 def test_each_objective_has_its_best(objective: Objective, place: int) -> None:
     spread = np.zeros(3)
@@ -270,25 +246,6 @@ def test_what_was_predicted_keeps_to_the_cap_with_the_probability_of_its_errors(
     expected = [np.clip((np.log(cap / each.power_w) / 0.1 + 2) / 4, 0, 1) for each in found]
     assert [each.probability_under for each in found] == pytest.approx(expected, abs=0.005)
     assert any(0 < each < 1 for each in expected)
-
-
-def test_the_frontier_rises_in_power_and_performance_and_ends_at_the_fastest() -> None:
-    found = choice_of(forecast(), SPACE, 170.0).frontier
-    powers, performances = (
-        [getattr(each, name) for each in found] for name in ("power_w", "relative_performance")
-    )
-    assert powers == sorted(powers)
-    assert performances == sorted(performances)
-    assert performances[-1] == 1
-    assert len(set(performances)) == len(performances) > 2
-
-
-def test_what_was_measured_is_certain() -> None:
-    measured = [each for each in choice_of(forecast(), SPACE, 400.0).frontier if each.measured]
-    assert measured
-    for each in measured:
-        assert each.power_low_w == each.power_w == each.power_high_w
-        assert each.probability_under == 1
 
 
 def test_a_model_that_does_not_know_how_sure_it_is_says_so() -> None:

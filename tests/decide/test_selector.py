@@ -22,13 +22,12 @@ from crosscast.measure.regions import key as notice
 from crosscast.measure.regions import recorder
 from crosscast.measure.regions.key import RegionKey, RegionRun
 from crosscast.measure.regions.metering import Metering
-from crosscast.prediction.configuration.artefact import TrainedConfigurationModel
 from crosscast.prediction.configuration.choice import select
-from crosscast.prediction.configuration.data import ConfigurationPredictor, Surfaces
+from crosscast.prediction.configuration.data import Surfaces
 from crosscast.prediction.configuration.process import ProcessModel
 from support.choices import outcome
 from support.examples import one_in
-from support.models import chooser_card, fitted_chooser, kept_chooser, loaded_chooser
+from support.models import chooser_card, fitted_chooser, kept_chooser
 from support.surfaces import made_surfaces
 
 SURFACES = made_surfaces()
@@ -85,11 +84,6 @@ def said(caplog: pytest.LogCaptureFixture) -> list[str]:
     return [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
 
 
-def test_the_samples_come_first_and_then_the_chosen_one(model: Path) -> None:
-    machine = Machine(Selector(model, 300.0))
-    assert [machine.iterate() for _ in range(4)] == [*SAMPLES, expected(300.0), expected(300.0)]
-
-
 def test_another_cap_is_obeyed_at_once_without_new_runs(model: Path) -> None:
     selector = crosscast.Selector(model, 320.0)
     machine = Machine(selector)
@@ -102,22 +96,6 @@ def test_another_cap_is_obeyed_at_once_without_new_runs(model: Path) -> None:
     with pytest.raises(InputError, match="power_cap: expected watts above 0, found 0"):
         selector.power_cap = 0.0
     assert selector.power_cap == 320.0
-
-
-def test_a_folder_a_loaded_model_and_a_fitted_one_choose_alike(model: Path, tmp_path: Path) -> None:
-    models: list[str | Path | TrainedConfigurationModel | ConfigurationPredictor] = [
-        model,
-        str(model),
-        loaded_chooser(tmp_path / "other"),
-        fitted_chooser()[0],
-    ]
-    chosen = []
-    for each in models:
-        machine = Machine(Selector(each, 250.0))
-        chosen.append([machine.iterate() for _ in range(3)][-1])
-    # The fitted one is told no domains, as nothing says what they are called.
-    assert chosen[:3] == [expected(250.0)] * 3
-    assert chosen[3] is not None
 
 
 def over(machine: Machine, cap: float) -> int:
@@ -143,12 +121,6 @@ def test_a_choice_that_is_measured_above_the_cap_is_left(model: Path) -> None:
     assert machine.selector.choice(KEY) is not None
     told = {each.configuration: each.power_w for each in machine.selector.choice(KEY).frontier}  # type: ignore[union-attr]
     assert told.get(SPACE.configurations[first], cap * 1.1) == pytest.approx(cap * 1.1)
-
-
-def test_without_limiting_the_choice_stays(model: Path) -> None:
-    machine = Machine(Selector(model, 250.0, limit=False))
-    first = over(machine, 250.0)
-    assert [machine.iterate() for _ in range(3)] == [first] * 3
 
 
 def test_limiting_ends_under_the_cap_or_at_the_default(model: Path) -> None:
@@ -179,32 +151,11 @@ def test_with_a_model_that_is_sure_of_itself_limiting_is_what_evaluations_show(r
     assert changed > 0
 
 
-def test_keys_are_told_apart(model: Path) -> None:
-    selector = Selector(model, 250.0)
-    one, other = Machine(selector), Machine(selector, RegionKey("step", ("9",)), row=0)
-    place = Machine(selector, RegionKey("step", ("8",), ("main:3",)), row=0)
-    assert [one.iterate() for _ in range(3)][-1] == expected(250.0)
-    for machine in (other, place):
-        assert [machine.iterate() for _ in range(3)] == [*SAMPLES, expected(250.0, 0)]
-
-
 def test_a_run_too_short_to_tell_its_power_is_followed_by_another(model: Path) -> None:
     machine = Machine(Selector(model, 250.0))
     short: dict[str, Any] = {"powers_w": {}, "power_w": None}
     assert [machine.iterate(**short) for _ in range(3)] == [SAMPLES[0]] * 3
     assert [machine.iterate() for _ in range(3)] == [*SAMPLES, expected(250.0)]
-
-
-def test_without_a_sensor_the_program_stays_as_it_is_and_other_regions_go_on(
-    model: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    selector = Selector(model, 250.0)
-    machine = Machine(selector)
-    nothing: dict[str, Any] = {"metered_s": None, "energy_j": {}, "powers_w": {}, "power_w": None}
-    assert [machine.iterate(**nothing) for _ in range(3)] == [SAMPLES[0], None, None]
-    assert Machine(selector, RegionKey("other")).iterate() == SAMPLES[0]
-    # The region says it; see the next test.
-    assert said(caplog) == []
 
 
 def test_a_program_without_a_sensor_is_warned_once(model: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -140,9 +140,11 @@ def test_progress_is_passed_on(make_application: Folder) -> None:
     assert all(runs >= 1 and seconds >= 0.5 for runs, seconds in told)
 
 
-def test_rows_of_a_characterization_name_the_problem(make_application: Folder) -> None:
+def test_two_characterizations_give_the_same_rows(make_application: Folder) -> None:
     job = CharacterizeJob(problem(make_application()), 60)
-    (row,) = run_job(job, 60)["profiles"]
+    first, second = (run_job(job, 60)["profiles"] for _ in range(2))
+    assert first == second
+    (row,) = first
     assert (row["application"], row["size"], row["kernel"], row["invocation"]) == ("own", "tiny", "twice", 0)
     assert row["run_s"] is None
     made_for = json.loads(str(row["launch"]))["problem"]

@@ -201,7 +201,7 @@ def test_applications_of_the_suite_need_what_they_check_with(monkeypatch: pytest
 @pytest.mark.parametrize(
     ("lacking", "words", "extra"),
     one_in(
-        6,
+        4,
         [
             ("scipy", "dataset build --out {new} --suite crc", "suite"),
             ("pyopencl", "dataset build --out {new}", "suite"),

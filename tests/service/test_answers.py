@@ -141,11 +141,6 @@ def test_a_job_is_all_its_kernels_as_often_as_they_run(service: InProcess) -> No
     assert job["recommended"] == "gtx1080"
 
 
-def test_the_same_question_again_gets_the_same_bytes(service: InProcess) -> None:
-    first, second = (service.ask("/v1/predict", {"profile": "bfs/tiny"}) for _ in range(2))
-    assert first.body == second.body
-
-
 def test_names_are_listed(service: InProcess) -> None:
     found = service.ask("/v1/profiles").json
     assert "srad/small" in {each["name"] for each in found["profiles"]}
@@ -186,15 +181,6 @@ def test_wrong_requests_get_a_code_and_a_sentence(
 ) -> None:
     found = service.ask(path, asked)
     assert (found.code, said in found.error) == (code, True), found.body
-
-
-@pytest.mark.parametrize("body", [b"", b"{", b"\xff", b'{"level": NaN}', b'{"level": 1e999}', b"[" * 100_000])
-def test_what_is_no_json_is_refused(service: InProcess, body: bytes) -> None:
-    assert service.ask("/v1/predict", body=body).code in (400, 422)
-
-
-def test_another_method_is_refused(service: InProcess) -> None:
-    assert service.ask("/v1/predict").code == 405
 
 
 values = st.recursive(

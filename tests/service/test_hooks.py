@@ -132,12 +132,6 @@ def test_the_unit_starts_the_program_of_this_installation(
         assert f"ProtectHome={home}\n" in shown
 
 
-def test_the_program_is_beside_the_interpreter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "crosscast").write_text("")
-    monkeypatch.setattr(hooks.sys, "executable", str(tmp_path / "python"))  # type: ignore[attr-defined]
-    assert hooks._program() == str(tmp_path / "crosscast")
-
-
 def test_the_unit_is_hardened(tmp_path: Path, capsys: Output) -> None:
     if shutil.which("systemd-analyze") is None:
         pytest.skip("systemd-analyze is not installed")

@@ -1,7 +1,6 @@
 """Tokens, and limits on the size, time and number of requests."""
 
 import threading
-import time
 
 import pytest
 
@@ -37,12 +36,6 @@ def test_without_a_good_token_tcp_is_refused(served: Served, header: str | None)
     for path in ("/v1/predict", "/v1/models", "/metrics", "/docs", "/openapi.json", "/nothing"):
         found = service.ask(path, ASKED, headers=headers)
         assert (found.code, found.headers["www-authenticate"]) == (401, "Bearer")
-
-
-def test_with_a_token_tcp_is_answered(served: Served) -> None:
-    assert (
-        over_tcp(served).ask("/v1/predict", ASKED, headers={"authorization": f"bearer {TOKEN}"}).code == 200
-    )
 
 
 def test_a_stranger_learns_from_health_only_that_it_is_ready(served: Served) -> None:
@@ -117,13 +110,3 @@ def test_comparing_tokens_takes_all_of_them(served: Served, monkeypatch: pytest.
     monkeypatch.setattr(hmac, "compare_digest", noted)
     over_tcp(served).ask("/v1/models", headers={"authorization": "Bearer another token, too"})
     assert len(compared) == 2
-
-
-def test_time_is_measured(served: Served) -> None:
-    service, start = InProcess(application(served, lambda: ())), time.perf_counter()
-    service.ask("/v1/predict", ASKED)
-    told = service.ask("/metrics").body.decode()
-    (line,) = (
-        x for x in told.splitlines() if x.startswith('crosscast_request_seconds_sum{path="/v1/predict"')
-    )
-    assert 0 < float(line.split()[-1]) <= time.perf_counter() - start

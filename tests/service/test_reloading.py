@@ -16,18 +16,11 @@ from support.csv_tables import write_csv
 from support.models import arrays_path
 from support.service import InProcess
 
-ASKED = {"jobs": ["a/small", "b/small"], "lengths_s": [1, 2]}
-
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     constant(tmp_path / "mixes", 1.25)
     return tmp_path / "mixes"
-
-
-def name_of(service: InProcess) -> list[dict[str, object]]:
-    found: list[dict[str, object]] = service.ask("/v1/models").json["models"]
-    return found
 
 
 def test_nothing_happens_while_nothing_changes(folder: Path) -> None:

@@ -15,14 +15,12 @@ from crosscast.data.dataset import Dataset
 from crosscast.data.schema import ENERGY, RECORDS
 from crosscast.data.table import table_of
 from crosscast.errors import InputError
-from crosscast.evaluation.loop import State
 from crosscast.prediction.time.johnston2018 import PublishedForest, Rows, draw_trees
 from crosscast.studies import johnston2018
 from crosscast.studies.johnston2018 import (
     FIGURE_3_MAE,
     MAE_LOG,
     NODE_SIZES,
-    PRESETS,
     R2,
     RELATIVE_LOG,
     WORST_KERNEL,
@@ -104,12 +102,6 @@ def test_features_are_those_published_with_the_device_as_the_last(exact: KernelR
     assert codes == {"gpu": 0, "phi": 1, "cpu": 2}
 
 
-def test_a_sample_has_so_many_rows_a_cell(exact: KernelRuns) -> None:
-    sample = exact.sample(3, seed=0)
-    assert np.bincount(sample.cell).tolist() == [3] * CELLS
-    assert len(exact.sample(10 * RUNS, seed=0)) == len(exact)
-
-
 def test_one_kernel_is_too_few() -> None:
     whole = made_up()
     records = [row for row in whole.records.to_pylist() if row["kernel"] == "crc32"]
@@ -161,11 +153,6 @@ def test_annealing_begins_at_its_start_and_keeps_within_the_parameters(rows: Row
     assert set(search.node_size) == {1, 9, 40}
     assert search.error[search.best] == min(search.error)
     assert search.error == [surface.error(*step) for step in steps]
-
-
-def test_annealing_repeats_itself(rows: Rows) -> None:
-    first, second = (anneal(Surface(rows, 3, (9,), 0), 15, seed=4, start=(500, 3, 9)) for _ in range(2))
-    assert first == second
 
 
 def test_real_time_and_logarithm_tell_the_same_errors(runs: KernelRuns) -> None:
@@ -331,23 +318,9 @@ def test_parts_are_kept_and_known_by_data_and_seed(
     assert reproduce(made_up(), preset=SMALL, cache=tmp_path).to_dict() == study.to_dict()
 
 
-def test_progress_is_told() -> None:
-    states: list[State] = []
-    reproduce(made_up(), preset=SMALL, progress=states.append)
-    assert [state.done for state in states] == list(range(1, states[0].total + 1))
-    assert {"headline", "without crc32", "trained on 5 kernels"} <= {state.label for state in states}
-
-
 def test_a_seed_below_zero_is_refused_before_the_work() -> None:
     with pytest.raises(InputError, match="seed: expected a number from 0"):
         reproduce(made_up(), preset=SMALL, seed=-1)
-
-
-def test_presets_grow() -> None:
-    quick, default, paper = PRESETS.values()
-    for less, more in ((quick, default), (default, paper)):
-        assert all(small <= large for small, large in zip(astuple(less), astuple(more), strict=True))
-    assert (paper.samples, paper.forest_trees) == (500, 505)
 
 
 @pytest.fixture(scope="module")

@@ -33,7 +33,6 @@ from crosscast.studies.moolchandani2022_features import (
     PathStudy,
     combination_study,
     path_study,
-    why_missing,
 )
 from support.mixes import APPLICATIONS, counted_co_runs, made_co_runs, make_isolated_run, studied
 
@@ -65,12 +64,6 @@ def test_every_published_combination_is_made_or_named_with_what_it_lacks() -> No
     assert {*power.names, *power.missing} == {*(each.name for each in TABLE_7), "GPU_power", ALL_FEATURES}
 
 
-def test_why_a_combination_is_missing_tells_mixes_from_applications() -> None:
-    assert why_missing(["IPC_sh", "CPU_time"]) == (
-        "IPC_sh only told by running the mix itself; CPU_time known of no application here"
-    )
-
-
 def test_errors_are_those_of_the_published_model_with_these_features() -> None:
     study = performance()
     co_runs = of_one_device(counted_co_runs((2,)), "cpu")
@@ -81,14 +74,6 @@ def test_errors_are_those_of_the_published_model_with_these_features() -> None:
     assert study.mape(SPLITS[0])[row, column] == own.mape
     assert study.by_benchmark()["cfd"][row, column] == own.by_group["cfd"]  # type: ignore[index]
     assert list(study.by_benchmark()) == list(APPLICATIONS)
-
-
-def test_results_are_json_with_a_row_a_split_combination_and_model() -> None:
-    study = performance()
-    told = json.loads(json.dumps(study.to_dict(), allow_nan=False))
-    assert len(told["results"]) == len(SPLITS) * len(study.names) * len(study.kinds)
-    assert told["not_made"]["MEM+CPU_time"] == "CPU_time known of no application here"
-    assert np.isfinite(study.mape(SPLITS[1])).all()
 
 
 def test_without_times_of_mixes_slowdowns_are_predicted_and_without_power_nothing_of_it() -> None:

@@ -44,10 +44,6 @@ def test_the_feature_that_decides_is_the_important_one() -> None:
     assert first.rise > 5 * max(abs(each.rise) for each in others)
 
 
-def test_importances_depend_on_the_seed_alone() -> None:
-    assert importances(VECTORS, HONEST, model=QUICK) == importances(VECTORS, HONEST, model=QUICK)
-
-
 def test_fewer_features_are_as_many_as_asked_for_and_all() -> None:
     found = selection(VECTORS, HONEST, counts=(1, 2, 400), model=QUICK)
     every = len(fit_features(VECTORS.observations).names)

@@ -152,11 +152,6 @@ def kept_chooser(folder: Path, **changed: Any) -> Path:
     return folder
 
 
-def loaded_chooser(folder: Path) -> TrainedConfigurationModel:
-    found: TrainedConfigurationModel = load_model(kept_chooser(folder), "configuration")
-    return found
-
-
 Fit = Callable[[Grid, int], None]
 
 

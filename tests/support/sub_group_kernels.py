@@ -407,8 +407,8 @@ _LANGUAGE = {
         " q[l >> 5][l & 31] = g * 10; barrier(CLK_LOCAL_MEM_FENCE); o[g] = p[g & 1][g] + t[63 - l];"
     ),
     "generic pointers everywhere": body(
-        "local int t[8]; int own[8], other[8]; put(t, l, a[g]); put(own, l, g * 2); other[l] = g;"
-        " work_group_barrier(1); int *p = g & 1 ? (int *)t : g & 2 ? (int *)o : other;"
+        "local int t[8]; int own[8]; put(t, l, a[g]); put(own, l, g * 2); work_group_barrier(1);"
+        " int *p = g & 1 ? (int *)t : g & 2 ? (int *)o : own;"
         " int what = (to_global(p) != 0) + 2 * (to_local(p) != 0) + 4 * (to_private(&own[0]) != 0);"
         " put(o, g, get(t, (l + 1) % 8) + get(own, l) + get(p, l) + 1000 * what);",
         16,

@@ -45,9 +45,3 @@ def changed(observations: Observations, **counters: float | Reals) -> Observatio
         (place,) = [at for at, name in enumerate(observations.names) if name.lower().startswith(key)]
         table[:, place] = values
     return Observations(**{**vars(observations), "counters": table})
-
-
-def reordered(observations: Observations, order: list[int]) -> Observations:
-    """The same with its counters in another order."""
-    names = tuple(observations.names[place] for place in order)
-    return Observations(**{**vars(observations), "names": names, "counters": observations.counters[:, order]})

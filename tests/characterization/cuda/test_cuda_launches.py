@@ -44,12 +44,6 @@ def test_kernels_have_the_names_of_the_source() -> None:
     assert kernel_names(kernel("").program) == ("plain", "twice(int*)", "twice(float*)", "reversed")
 
 
-def test_vectors_have_the_names_of_opencl() -> None:
-    text = "__global__ void k(float4 *a, const longlong2 *b, uchar1 *c, float3 *d) {}"
-    found = [each.type_name for each in parameters(kernel("k", text).program, "k")]
-    assert found == ["float4*", "long2*", "uchar*", "struct float3*"]
-
-
 @pytest.mark.parametrize(
     ("name", "types", "names"),
     [

@@ -144,6 +144,14 @@ def test_a_number_that_is_not_finite_is_not_written() -> None:
         encode(Payload((profile(share=float("nan")),), ""))
 
 
+def test_any_changed_character_is_found() -> None:
+    text = encode(Payload((profile(),), "ab"))
+    for place in range(text.index("\n") + 1, len(text), 97):
+        changed = text[:place] + ("1" if text[place] != "1" else "2") + text[place + 1 :]
+        with pytest.raises(InputError, match="checksum does not match"):
+            decode(changed, "x")
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
