@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 
 import pytest
@@ -42,9 +43,6 @@ def test_coverage_takes_only_as_many_equal_counts_as_needed() -> None:
     assert covering_histogram({2: 10**12, 1: 10**12}) == 10**12 + 7 * 10**11
 
 
-# -- compute
-
-
 # -- parallelism
 
 
@@ -56,6 +54,29 @@ def _parallel() -> Counts:
         pieces=Counter({2: 5, 7: 1}),
         barriers=2,
     )
+
+
+def test_parallelism_of_four_work_items() -> None:
+    mean = (20 + 24) / 26
+    expected = {
+        "work_items": 4,
+        "work_groups": 2,
+        "total_barriers_hit": 2,
+        "min_itb": 2,
+        "max_itb": 7,
+        "median_itb": 2,
+        "min_ipt": 5,
+        "max_ipt": 11,
+        "median_ipt": 5,
+        "load_imbalance": 6,
+        "max_simd_width": 4,
+        "mean_simd_width": mean,
+        "sd_simd_width": math.sqrt((20 * (1 - mean) ** 2 + 6 * (4 - mean) ** 2) / 26),
+        "granularity": 0.25,
+        "barriers_per_instruction": (2 + 4) / 26,
+        "instructions_per_operand": 26 / 44,
+    }
+    assert formulas.parallelism_metrics(_parallel(), 2) == pytest.approx(expected, rel=1e-15)
 
 
 @pytest.mark.parametrize(
@@ -98,6 +119,13 @@ def test_yokota_entropy_of_patterns_that_are_equally_frequent(
     patterns: dict[int, int], entropy: float
 ) -> None:
     assert formulas.yokota_entropy([Outcomes(patterns=patterns)]) == pytest.approx(entropy, rel=1e-14)
+
+
+def test_entropies_of_several_branches_are_weighted() -> None:
+    branches = [Outcomes(patterns={10: 2}), Outcomes(patterns={60: 1})]
+    assert formulas.yokota_entropy(branches) == pytest.approx((20 * 1 + 60 * 0) / 80 / 16, rel=1e-14)
+    assert formulas.linear_entropy([Outcomes(10, 100), Outcomes(0, 100)]) == 2 * 10 / 200
+    assert formulas.linear_entropy([Outcomes(8, 16)]) == 1
 
 
 def test_fewer_than_17_outcomes_tell_nothing() -> None:
