@@ -7,6 +7,7 @@ package that the tools read or that run them. `make test-full` does without the 
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import hashlib
 import platform
@@ -46,8 +47,9 @@ def prune() -> None:
     """Delete what was made long ago."""
     oldest = time.time() - _KEPT_S
     for path in FOLDER.glob("*"):
-        if path.stat().st_mtime < oldest:
-            path.unlink(missing_ok=True)
+        with contextlib.suppress(FileNotFoundError):  # Other sessions rename what they have written.
+            if path.stat().st_mtime < oldest:
+                path.unlink()
 
 
 @functools.cache
