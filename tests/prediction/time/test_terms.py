@@ -300,11 +300,14 @@ def test_doubt_covers_what_it_promises() -> None:
     rng = np.random.default_rng(0)
     shares = np.zeros((4000, len(TERMS)))
     shares[np.arange(4000), np.where(rng.random(4000) < 0.5, 0, TERMS.index("memory"))] = 1.0
-    errors = rng.normal(size=4000) * np.where(shares[:, 0] > 0, 0.5, 0.1)
-    doubt = doubt_of(errors, shares, np.ones(4000))
-    inside = np.abs(errors) <= doubt.factor(0.9) * doubt.deviation(shares)
-    assert inside[shares[:, 0] > 0].mean() == pytest.approx(0.9, abs=0.03)
-    assert inside[shares[:, 0] == 0].mean() == pytest.approx(0.9, abs=0.03)
+    sides = (rng.random(4000) < 0.5).astype(int)
+    errors = rng.normal(size=4000) * np.where(shares[:, 0] > 0, 0.5, 0.1) * np.where(sides > 0, 3.0, 1.0)
+    doubt = doubt_of(errors, shares, np.ones(4000), sides)
+    inside = np.abs(errors) <= doubt.factor(0.9) * doubt.deviation(shares, sides)
+    for of_launch in (True, False):
+        for side in (0, 1):
+            rows = ((shares[:, 0] > 0) == of_launch) & (sides == side)
+            assert inside[rows].mean() == pytest.approx(0.9, abs=0.04)
 
 
 def test_a_probe_moves_the_other_devices_as_far_as_errors_go_together() -> None:

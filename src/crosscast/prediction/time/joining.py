@@ -132,7 +132,8 @@ def _joined(model: LaunchTimes, training: TrainingTimes) -> tuple[LaunchTimes, H
     if not np.isfinite(errors).any():
         expected = "times of two applications or more"
         raise InputError.of(where="training", expected=expected, found=names[0])
-    doubted = _HeldOutErrors(model.doubt, training, errors, shares, narrower)
+    usual = model.doubt.deviations[training.sides[0]]
+    doubted = _HeldOutErrors(model.doubt, usual, training, errors, shares, narrower)
     factor = model.doubt.factor(LEVEL)
     inside = []
     for name in names:
@@ -146,7 +147,7 @@ def _joined(model: LaunchTimes, training: TrainingTimes) -> tuple[LaunchTimes, H
         min(inside),
         LEVEL,
     )
-    wider = doubted.deviations(np.ones(len(errors), dtype=np.bool_)) / model.doubt.deviations
+    wider = doubted.deviations(np.ones(len(errors), dtype=np.bool_)) / usual
     keys = (*model.joined, *(device.key for device in training.devices))
     return replace(fitted, joined=keys, wider=np.vstack([model.wider, wider])), held_out
 
@@ -155,7 +156,8 @@ def _joined(model: LaunchTimes, training: TrainingTimes) -> tuple[LaunchTimes, H
 class _HeldOutErrors:
     """Errors of one device's held-out times, and the deviations they imply."""
 
-    usual: Doubt  # On other devices
+    doubt: Doubt  # On other devices
+    usual: Reals  # Deviations of these, of the device's side
     training: TrainingTimes
     errors: Reals
     shares: Reals
@@ -169,14 +171,14 @@ class _HeldOutErrors:
         """
         chosen = rows & np.isfinite(self.errors) & ~self.training.noted
         if not chosen.any():
-            return self.usual.deviations
+            return self.usual
         applications = self.training.labels("application")[chosen]
         scaled, weights = self.errors[chosen] / self.narrower[chosen], equal_weights(applications)
         pull = _WORTH_APPLICATIONS / len(set(applications.tolist()))
-        deviations = fit_deviations(scaled, self.shares[chosen], weights, self.usual.deviations, pull)
+        deviations = fit_deviations(scaled, self.shares[chosen], weights, self.usual, pull)
         of_cells = deviation_of(self.shares, deviations) * self.narrower
-        wider = widening(self.training, self.errors, of_cells, self.usual, rows, few=True)
-        return np.maximum(deviations * wider, self.usual.deviations)
+        wider = widening(self.training, self.errors, of_cells, self.doubt, rows, few=True)
+        return np.maximum(deviations * wider, self.usual)
 
 
 def _fitted(model: LaunchTimes, training: TrainingTimes) -> tuple[Efficiencies, LaunchTimes]:

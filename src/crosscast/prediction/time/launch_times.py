@@ -13,7 +13,7 @@ from typing import Annotated
 
 import numpy as np
 
-from crosscast.arrays import Flags, Reals
+from crosscast.arrays import Flags, Integers, Reals
 from crosscast.device import Device
 from crosscast.devices.architectures import Sheets, sheets_of
 from crosscast.errors import InputError
@@ -37,11 +37,20 @@ _KIND_OF = {
 _INTO_KINDS = np.eye(len(KINDS))[[_KIND_OF[term] for term in TERMS]]
 _LEAST_DEVIATION = 0.04
 _EXPECTED = np.log([0.7, 0.5, 0.5, 0.2, 0.5])  # Prior medians of the deviations
-_DRAWN = 0.005
+DRAWN = 0.005
 _FREEDOM = 4.0
 _LEVELS = np.linspace(0.02, 0.98, 49)
 _FASTER, _FASTER_MEMORY = 1.25, 1.03
 _KEPT, _SURELY = 0.75, 0.25
+
+
+SIDES = 2
+"""GPUs, and all other devices: errors of the same kind of time differ."""
+
+
+def side_of(device: Device) -> int:
+    """Return the row of a device's deviations."""
+    return int(device.type != "gpu")
 
 
 def deviation_of(shares: Reals, deviations: Reals) -> Reals:
@@ -54,24 +63,35 @@ def deviation_of(shares: Reals, deviations: Reals) -> Reals:
 class Doubt(Stored, kind="doubt"):
     """Distribution of the errors of log times."""
 
-    deviations: Annotated[Reals, Array(str(len(KINDS)), above=0)]  # Of times of a single kind
+    deviations: Annotated[Reals, Array(f"{SIDES} {len(KINDS)}", above=0)]  # Of times of a single kind
     quantiles: Annotated[
         Reals, Array(str(len(_LEVELS)), low=0, rising=True)
     ]  # Of absolute errors over deviations
 
-    def deviation(self, shares: Reals) -> Reals:
-        """Standard deviations of log times with given shares of the terms ``(..., len(TERMS))``."""
-        return deviation_of(shares, self.deviations)
+    def deviation(self, shares: Reals, sides: Integers) -> Reals:
+        """Standard deviations of log times ``(c,)`` with given shares of the terms ``(c, len(TERMS))``."""
+        deviations: Reals = self.deviations[sides]
+        return deviation_of(shares, deviations)
 
     def factor(self, level: float) -> float:
         """Half the width of an interval of a level, in deviations."""
         return factor_at(level, self.quantiles, _LEVELS)
 
 
-def doubt_of(errors: Reals, shares: Reals, weights: Reals) -> Doubt:
-    """Fit deviations to errors of held-out times ``(c,)``, and quantiles to the standardized errors."""
-    deviations = fit_deviations(errors, shares, weights, np.exp(_EXPECTED), _DRAWN)
-    ratio = np.abs(errors) / deviation_of(shares, deviations)
+def doubt_of(errors: Reals, shares: Reals, weights: Reals, sides: Integers) -> Doubt:
+    """Fit deviations to errors of held-out times ``(c,)``, and quantiles to the standardized errors.
+
+    Deviations of each side are drawn to those of both.
+    """
+    both = fit_deviations(errors, shares, weights, np.exp(_EXPECTED), DRAWN)
+    chosen = [sides == side for side in range(SIDES)]
+    deviations = np.stack(
+        [
+            fit_deviations(errors[rows], shares[rows], weights[rows], both, DRAWN) if rows.any() else both
+            for rows in chosen
+        ]
+    )
+    ratio = np.abs(errors) / deviation_of(shares, deviations[sides])
     order = np.argsort(ratio)
     scaled = weights / weights.sum()
     below = np.cumsum(scaled[order]) - 0.5 * scaled[order]
@@ -132,7 +152,7 @@ class LaunchTimes(Stored, kind="terms"):
     factors: Annotated[Reals, Array(f"k {len(TERMS)}")]
     doubt: Doubt
     # Deviations by kind on GPUs and on CPUs that were not measured
-    unseen: Annotated[Reals, Array(f"2 {len(KINDS)}", above=0)]
+    unseen: Annotated[Reals, Array(f"{SIDES} {len(KINDS)}", above=0)]
     together: Annotated[float, Array(low=0, below=1)]  # Correlation of a kernel's errors on two devices
     correction: Correction  # From similar launches
     near: Annotated[float, Array(above=0, high=1)]  # Deviation near a known launch over that far away
@@ -156,11 +176,12 @@ class LaunchTimes(Stored, kind="terms"):
         wider = dict(zip(self.joined, self.wider, strict=True))
 
         def of(device: Device) -> Reals:
+            usual: Reals = self.doubt.deviations[side_of(device)]
             if self.measured(device):
-                times: Reals = self.doubt.deviations * wider.get(device.key, 1.0)
-                return times
+                joined_later: Reals = usual * wider.get(device.key, 1.0)
+                return joined_later
             known = _INTO_KINDS[~measured_terms(device)].sum(axis=0) == 0
-            return np.where(known, self.doubt.deviations, self.unseen[int(device.type != "gpu")])
+            return np.where(known, usual, self.unseen[side_of(device)])
 
         deviations: Reals = np.stack([of(device) for device in devices])
         return deviations

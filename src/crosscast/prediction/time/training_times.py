@@ -23,6 +23,7 @@ from crosscast.prediction.time.data import Toolchain
 from crosscast.prediction.time.efficiencies import Efficiencies, Times, fit, log_times, weights_of
 from crosscast.prediction.time.launch_model import MODEL, TrainedLaunchTimes
 from crosscast.prediction.time.launch_times import (
+    DRAWN,
     KINDS,
     Doubt,
     LaunchModels,
@@ -30,8 +31,10 @@ from crosscast.prediction.time.launch_times import (
     bounds,
     deviation_of,
     doubt_of,
+    fit_deviations,
     limits,
     narrowed,
+    side_of,
 )
 from crosscast.prediction.time.terms import MEMORY, by_device, terms
 from crosscast.prediction.time.work import traits_of, work_of
@@ -78,6 +81,11 @@ class TrainingTimes:
     def kinds(self) -> Integers:
         """Number of the kind of each cell's device; see `kind_number`."""
         return np.array([kind_number(device) for device in self.devices])[self.times.device]
+
+    @property
+    def sides(self) -> Integers:
+        """Row of the deviations of each cell's device."""
+        return np.array([side_of(device) for device in self.devices])[self.times.device]
 
     def take(self, cells: Flags) -> TrainingTimes:
         """The times of some cells."""
@@ -274,10 +282,10 @@ def fit_launch_times(training: TrainingTimes, *, of_devices: bool = True) -> Lau
     near = 1.0
     for _ in range(_ITERATIONS):
         far_errors = errors[sound] / narrowed(explained[sound], near)
-        doubt = doubt_of(far_errors, shares[sound], weights[sound])
+        doubt = doubt_of(far_errors, shares[sound], weights[sound], training.sides[sound])
         near = _near(training, near_known, doubt)
-    unseen = _unseen(training, correction, doubt, near) if of_devices else np.stack([doubt.deviations] * 2)
-    together = _together(errors, doubt.deviation(shares), times, applications, sound)
+    unseen = _unseen(training, correction, doubt, near) if of_devices else doubt.deviations
+    together = _together(errors, doubt.deviation(shares, training.sides), times, applications, sound)
     names = tuple(known.factors)
     factors = np.stack([known.factors[name] for name in names])
     return LaunchTimes(
@@ -329,7 +337,9 @@ def _near(training: TrainingTimes, near_known: tuple[Reals, Reals, Reals], doubt
     """Deviation of times of launches near known ones, over that far from all."""
     errors, shares, explained = near_known
     is_near = explained > _IS_NEAR
-    return float(np.clip(widening(training, errors, doubt.deviation(shares), doubt, is_near), 0.3, 1.0))
+    return float(
+        np.clip(widening(training, errors, doubt.deviation(shares, training.sides), doubt, is_near), 0.3, 1.0)
+    )
 
 
 def _unseen(training: TrainingTimes, correction: Correction, doubt: Doubt, near: float) -> Reals:
@@ -339,16 +349,17 @@ def _unseen(training: TrainingTimes, correction: Correction, doubt: Doubt, near:
     sound = np.isfinite(errors) & ~training.noted
     weights = equal_weights(training.labels("application"))
     types = np.array([device.type for device in training.devices])[training.times.device]
-    by_type = []
+    by_side = []
     # Accelerators of many small cores are neither.
-    for of_type in (types == "gpu", types == "cpu"):
-        rows, deviations = sound & of_type, doubt.deviations
+    for of_type, usual in zip((types == "gpu", types == "cpu"), doubt.deviations, strict=True):
+        rows, deviations = sound & of_type, usual
         if rows.any():
-            deviations = doubt_of(errors[rows] / narrower[rows], shares[rows], weights[rows]).deviations
+            scaled = errors[rows] / narrower[rows]
+            deviations = fit_deviations(scaled, shares[rows], weights[rows], usual, DRAWN)
         of_cells = deviation_of(shares, deviations) * narrower
         wider = widening(training, errors, of_cells, doubt, of_type)
-        by_type.append(np.maximum(deviations * wider, doubt.deviations))
-    return np.stack(by_type)
+        by_side.append(np.maximum(deviations * wider, usual))
+    return np.stack(by_side)
 
 
 def _together(errors: Reals, deviation: Reals, times: Times, applications: AnyArray, sound: Flags) -> float:
