@@ -46,8 +46,7 @@ TERMS = (
 - memory: bytes behind the last cache, as many groups sharing it as are resident.
 - scattered: lines that a thread of a CPU fetches from anywhere, beyond those that one after another need.
 - spills: values that do not fit the registers, to memory and back; of loops, to the second cache.
-- latency: the longest chain of dependent instructions, once for each wave of groups; on GPUs, at least all
-  instructions of a sub-group, which issues them in order.
+- latency: the longest chain of dependent instructions, once for each wave of groups.
 - waiting: memory accesses of a work-item, a few in flight at once as in a loop, once for each wave.
 - groups: beginning and ending work-groups.
 - atomics: those that wait for each other.
@@ -65,7 +64,6 @@ _LAUNCH_S = {True: 5.5e-6, False: 15e-6}  # by whether it is a GPU
 _START_S = {True: 2.5e-6, False: 5e-6}
 _USUAL_LAUNCH_S = 6e-6  # From the call to the start, in collections of measured devices
 _STEP_CLOCKS = {True: 6.0, False: 1.0}
-_ISSUE_CLOCKS = 4.5  # Of a GPU's sub-group from an instruction to the next, on average
 _BARRIER_CLOCKS = 30.0
 _ALONE = 2.0
 _L1_CLOCKS, _L2_CLOCKS, _MEMORY_CLOCKS = 80.0, 120.0, 300.0  # Each beyond the one before
@@ -206,10 +204,6 @@ def terms(work: Work, sheets: Sheets) -> Reals:
     steps = column(work.path) * np.where(
         gpu, _STEP_CLOCKS[True], np.where(_loops(work), 0.0, _STEP_CLOCKS[False])
     )
-    in_order = (real + issued) / (
-        of_width(work.sub_groups) * width * np.maximum(of_width(work.utilization), 1e-3)
-    )
-    steps = np.where(gpu, np.maximum(steps, _ISSUE_CLOCKS * in_order), steps)
     clocks = _L1_CLOCKS + _L2_CLOCKS * past_l1 + _MEMORY_CLOCKS * past_l2
     wait = np.where(gpu, column(work.path_loads) * clocks, 0.0) + column(work.barriers) * _BARRIER_CLOCKS
     latency = waves * (steps + wait) / sheets.clock
