@@ -135,6 +135,14 @@ def test_times_are_predicted_by_a_users_last_two_jobs() -> None:
     assert starts(jobs, Rules(forecast_s=np.full(5, np.nan))) == [0, 2, 10, 15, 11]
 
 
+def test_orders_by_area_go_by_predicted_times_and_processors() -> None:
+    # The third runs longer than the second, on a quarter of its processors.
+    jobs = jobs_of((0, 4, 10, 10), (1, 4, 3, 100), (2, 1, 5, 100))
+    rules = Rules(forecast_s=np.array([10.0, 3.0, 5.0]))
+    assert starts(jobs, rules, Policy("smallest-area", "smallest-area")) == [0, 15, 10]
+    assert starts(jobs, rules, Policy("shortest", "shortest")) == [0, 10, 13]
+
+
 def test_a_prediction_that_was_too_short_grows_but_not_above_the_request() -> None:
     # Forecast are 2 s of 200: the head is to start after 2, 62 and 200 s.
     jobs = jobs_of((0, 3, 200, 200), (1, 4, 5, 5), (2, 1, 50, 50), (3, 1, 100, 100))

@@ -141,6 +141,7 @@ PAGES: dict[str, Callable[[Path], Report]] = {
     "forecast-elsewhere": lambda _: corun_forecast_report(
         replace(UNKNOWN, mix=(replace(A, device="gpu"), replace(B, device="gpu"))), CARD
     ),
+    "forecast-without-errors": lambda _: corun_forecast_report(FORECAST, structs.replace(CARD, errors={})),
     "training": lambda _: corun_training_report(CARD, Path("co")),
     "pairs": lambda folder: colocation(constant(folder, 1.25, error=0.1), [10.0, 10.0]),
     "alone": lambda folder: colocation(constant(folder, 1.2), [1.0, 2.0], job_bytes=9, memory_bytes=10),
