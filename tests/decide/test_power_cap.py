@@ -110,6 +110,12 @@ def test_the_highest_and_a_device_may_not_be_there() -> None:
         highest(space, np.zeros(6, np.bool_))
 
 
+def test_the_last_of_several_as_high_is_the_highest_and_the_first_as_low_the_lowest() -> None:
+    available = np.zeros(len(SPACE), np.bool_)
+    available[[at(60, 250), at(100, 100)]] = True
+    assert (lowest(SPACE, available), highest(SPACE, available)) == (at(60, 250), at(100, 100))
+
+
 def run(number: int) -> Observed:
     return Observed(np.array([number]), np.ones(1), np.full(1, 10.0 * number))
 
