@@ -73,9 +73,14 @@ def measured_terms(device: Device) -> Flags:
     return np.array([known.get(term, False) for term in TERMS])
 
 
+def side_of(device: Device) -> int:
+    """Return 0 for a GPU, 1 for any other device: the column of its priors and the row of its deviations."""
+    return int(device.type != "gpu")
+
+
 def prior_of(device: Device) -> Reals:
     """Logarithms of a device's factors before any measurement, ``(len(TERMS),)``."""
-    side = int(device.type != "gpu")
+    side = side_of(device)
     return np.where(measured_terms(device), 0.0, np.log([_PRIORS[term][side][0] for term in TERMS]))
 
 
@@ -165,7 +170,7 @@ def fit(times: Times, devices: Sequence[Device], known: Efficiencies | None = No
         [f"{level}:{key}" for level, key in zip(LEVELS, level_keys(device), strict=True)]
         for device in devices
     ]
-    sides = [int(of_device[0] != "kind:gpu") for of_device in keys]
+    sides = [side_of(device) for device in devices]
     if known is not None:
         keys = [of_device[-1:] for of_device in keys]
     used = sorted({key for number in set(times.device.tolist()) for key in keys[number]})

@@ -20,7 +20,7 @@ from crosscast.errors import InputError
 from crosscast.prediction.intervals import factor_at
 from crosscast.prediction.serialization import Array, Stored
 from crosscast.prediction.time.correction import Correction, kind_number
-from crosscast.prediction.time.efficiencies import Efficiencies, measured_terms
+from crosscast.prediction.time.efficiencies import Efficiencies, measured_terms, side_of
 from crosscast.prediction.time.terms import MEMORY, TERMS, joined, terms
 from crosscast.prediction.time.work import Work, traits_of
 
@@ -43,14 +43,8 @@ _LEVELS = np.linspace(0.02, 0.98, 49)
 _FASTER, _FASTER_MEMORY = 1.25, 1.03
 _KEPT, _SURELY = 0.75, 0.25
 
-
 SIDES = 2
 """GPUs, and all other devices: errors of the same kind of time differ."""
-
-
-def side_of(device: Device) -> int:
-    """Return the row of a device's deviations."""
-    return int(device.type != "gpu")
 
 
 def deviation_of(shares: Reals, deviations: Reals) -> Reals:

@@ -20,7 +20,7 @@ from crosscast.errors import InputError
 from crosscast.prediction.time.card import Range, TimeCard
 from crosscast.prediction.time.correction import Correction, fit_correction, kind_number
 from crosscast.prediction.time.data import Toolchain
-from crosscast.prediction.time.efficiencies import Efficiencies, Times, fit, log_times, weights_of
+from crosscast.prediction.time.efficiencies import Efficiencies, Times, fit, log_times, side_of, weights_of
 from crosscast.prediction.time.launch_model import MODEL, TrainedLaunchTimes
 from crosscast.prediction.time.launch_times import (
     DRAWN,
@@ -34,7 +34,6 @@ from crosscast.prediction.time.launch_times import (
     fit_deviations,
     limits,
     narrowed,
-    side_of,
 )
 from crosscast.prediction.time.terms import MEMORY, by_device, terms
 from crosscast.prediction.time.work import traits_of, work_of
