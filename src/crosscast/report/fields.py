@@ -66,7 +66,7 @@ FIELDS: Mapping[str, Field] = {
     "median_regret": Field("median", _THREE),
     "typical_factor": Field("typical factor", factor),
     "gain": Field("average gain", percent),
-    "rise": Field("rise of MAE when shuffled", "{:+.4f}".format),
+    "rise": Field("rise of MAE when shuffled", "{:+z.4f}".format),
     # Scores of choices between two devices
     "accuracy": Field("accuracy", _TENTHS),
     "speedup": Field("speed-up", _THREE),
