@@ -18,13 +18,20 @@ VECADD = [
 explain = Command.of("explain")
 
 
-def test_the_verdict_comes_before_any_table(capsys: Output) -> None:
-    lines = explain.text(capsys, *VECADD, "--devices", "gtx1080").splitlines()
+def test_the_verdict_comes_before_any_table_and_the_page_has_the_roofline(
+    capsys: Output, tmp_path: Path
+) -> None:
+    pytest.importorskip("matplotlib")
+    page = tmp_path / "page.html"
+    lines = explain.text(capsys, *VECADD, "--devices", "gtx1080", "--html", page).splitlines()
     assert lines[0] == "What bounds these kernels"
     assert lines[2].startswith("vecadd on gtx1080 is bound by memory: 12.6 MB at 320 GB/s take about 39.3 µs")
     assert lines[3] == "It does 0.083 flop for each byte that has to be moved; gtx1080 balances at 28."
     assert lines[4].startswith("Try ")
     assert "How long each limit alone takes" in lines[6]
+    text = page.read_text()
+    assert "Roofline: what each device can at most do" in text
+    assert "data:image/svg+xml" in text
 
 
 def test_json_has_what_the_sentences_say(capsys: Output) -> None:
@@ -56,15 +63,6 @@ def test_several_files_and_a_data_sheet_of_ones_own(capsys: Output, tmp_path: Pa
     assert [(each["kernel"], each["device"], each["bound"]) for each in found] == [
         ("matmul", "mine", "compute")
     ]
-
-
-def test_the_page_has_the_roofline(capsys: Output, tmp_path: Path) -> None:
-    pytest.importorskip("matplotlib")
-    page = tmp_path / "page.html"
-    explain.text(capsys, *VECADD, "--html", page)
-    text = page.read_text()
-    assert "Roofline: what each device can at most do" in text
-    assert "data:image/svg+xml" in text
 
 
 def test_a_kernel_without_operations_on_reals_has_no_roofline(capsys: Output, tmp_path: Path) -> None:

@@ -126,9 +126,10 @@ def test_an_interruption_loses_the_task_in_progress_alone(tmp_path: Path) -> Non
     assert again[0].log == [("task 2", (0, 1))]
 
 
-@pytest.mark.parametrize("jobs", [1, 2])
-def test_an_error_keeps_its_type_and_says_which_task_failed(jobs: int) -> None:
-    with pytest.raises(LaunchError) as caught:
+@pytest.mark.parametrize("jobs", [1, None], ids=["alone", "beside others"])
+def test_an_error_keeps_its_type_and_says_which_task_failed(jobs: int | None) -> None:
+    # That it is the same in another process, `tests/test_errors.py` proves without one.
+    with joblib.parallel_config(backend="threading", n_jobs=2), pytest.raises(LaunchError) as caught:
         run_tasks(tasks(fails="this"), DATA, jobs=jobs)
     sentences = {f"task {number}: x: expected another, found this" for number in range(3)}
     assert str(caught.value) in sentences

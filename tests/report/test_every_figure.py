@@ -45,14 +45,11 @@ LEFT_OUT = "left-out-time left-out-slowdown left-out-power"
 STRIPS = "strip-leave-benchmark-out strip-random-80-20 heat path-shares path-times"
 
 
-def of_times(split: str, probes: tuple[int, ...]) -> Drawn:
+def of_times() -> Drawn:
     models = [MeanModel(), MeanModel("worse", shift=5.0)]
-    return time_figures.evaluation_figures(evaluate_time(random_grid(), models, split, probes=probes))
-
-
-def of_times_names(split: str, probes: tuple[int, ...]) -> str:
-    names = ("models", "predicted", "errors", "coverage")
-    return " ".join(f"{split}-{count}-probes-{name}" for count in probes for name in names)
+    return time_figures.evaluation_figures(
+        evaluate_time(random_grid(), models, "leave-application-out", probes=(2,))
+    )
 
 
 def of_machines() -> Drawn:
@@ -75,12 +72,10 @@ def of_johnston() -> Drawn:
 
 CASES: Mapping[str, tuple[Callable[[], Drawn], str]] = {
     "time": (
-        lambda: of_times("leave-application-out", (2,)),
-        of_times_names("leave-application-out", (2,)),
-    ),
-    "time of other devices": (
-        lambda: of_times("leave-device-out", (3,)),
-        of_times_names("leave-device-out", (3,)),
+        of_times,
+        " ".join(
+            f"leave-application-out-2-probes-{name}" for name in "models predicted errors coverage".split()
+        ),
     ),
     "relative": (of_relative, "models"),
     "configuration": (lambda: configuration_figures.evaluation_figures(chosen_study()), GENERIC),
