@@ -1,47 +1,38 @@
-from typing import Any
+"""What `--arg` means: each form is a table of a launch file, or refused with its text."""
+
+import tomllib
 
 import pytest
 
 from crosscast.commands.launch import parse_argument
 from crosscast.errors import InputError
 
+FORMS = {
+    "int=512": "type = 'int', value = 512",
+    "uint=0xff": "type = 'uint', value = 255",
+    "double=-1.5e3": "type = 'double', value = -1500.0",
+    "float4=1,2,3,4": "type = 'float4', value = [1, 2, 3, 4]",
+    "float:16": "type = 'float', length = 16",
+    "float:16:uniform": "type = 'float', length = 16, fill = 'uniform'",
+    "int:16:uniform:-3:3": "type = 'int', length = 16, fill = 'uniform', low = -3, high = 3",
+    "float:16:normal:0:2": "type = 'float', length = 16, fill = 'normal', mean = 0, sd = 2",
+    "int:16:arange:5": "type = 'int', length = 16, fill = 'arange', start = 5",
+    "half:16:constant:0.5": "type = 'half', length = 16, fill = 'constant', value = 0.5",
+    "float@a=b:c.npy": "type = 'float', file = 'a=b:c.npy'",
+    "local:1024": "local = 1024",
+    "null": "null = true",
+    "sampler": "sampler = {}",
+    "sampler:clamp:linear": "sampler = {addressing = 'clamp', linear = true}",
+    "image:uchar:RGBA:4x8": "image = {type = 'uchar', channel_order = 'RGBA', shape = [4, 8]}",
+    "image:float:R:9:uniform:0:2": (
+        "image = {type = 'float', channel_order = 'R', shape = [9], fill = 'uniform', low = 0, high = 2}"
+    ),
+}
 
-@pytest.mark.parametrize(
-    ("text", "table"),
-    [
-        ("int=512", {"type": "int", "value": 512}),
-        ("uint=0xff", {"type": "uint", "value": 255}),
-        ("double=-1.5e3", {"type": "double", "value": -1500.0}),
-        ("float4=1,2,3,4", {"type": "float4", "value": [1, 2, 3, 4]}),
-        ("float:16", {"type": "float", "length": 16}),
-        ("float:16:uniform", {"type": "float", "length": 16, "fill": "uniform"}),
-        ("int:16:uniform:-3:3", {"type": "int", "length": 16, "fill": "uniform", "low": -3, "high": 3}),
-        ("float:16:normal:0:2", {"type": "float", "length": 16, "fill": "normal", "mean": 0, "sd": 2}),
-        ("int:16:arange:5", {"type": "int", "length": 16, "fill": "arange", "start": 5}),
-        ("half:16:constant:0.5", {"type": "half", "length": 16, "fill": "constant", "value": 0.5}),
-        ("float@a=b:c.npy", {"type": "float", "file": "a=b:c.npy"}),
-        ("local:1024", {"local": 1024}),
-        ("null", {"null": True}),
-        ("sampler", {"sampler": {}}),
-        ("sampler:clamp:linear", {"sampler": {"addressing": "clamp", "linear": True}}),
-        ("image:uchar:RGBA:4x8", {"image": {"type": "uchar", "channel_order": "RGBA", "shape": [4, 8]}}),
-        (
-            "image:float:R:9:uniform:0:2",
-            {
-                "image": {
-                    "type": "float",
-                    "channel_order": "R",
-                    "shape": [9],
-                    "fill": "uniform",
-                    "low": 0,
-                    "high": 2,
-                }
-            },
-        ),
-    ],
-)
-def test_each_form_is_a_table_of_a_launch_file(text: str, table: dict[str, Any]) -> None:
-    assert dict(parse_argument(text).items()) == table
+
+@pytest.mark.parametrize("text", FORMS)
+def test_each_form_is_a_table_of_a_launch_file(text: str) -> None:
+    assert dict(parse_argument(text).items()) == tomllib.loads(f"arg = {{{FORMS[text]}}}")["arg"]
 
 
 @pytest.mark.parametrize(

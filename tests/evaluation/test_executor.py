@@ -21,6 +21,7 @@ from crosscast.evaluation import executor
 from crosscast.evaluation.executor import workers
 from support.commands import Command, Output, written
 from support.datasets import made_dataset
+from support.refusals import refusals
 from support.slurm import free_ports
 
 distributed = pytest.importorskip("distributed", reason="Dask is not installed")
@@ -200,15 +201,7 @@ def test_nobody_at_the_address_is_no_fault_of_the_input(monkeypatch: pytest.Monk
 
 # A cluster that Dask did not make in whole complains when it is thrown away.
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-@pytest.mark.parametrize(
-    ("content", "said"),
-    [
-        ("jobs = 0", "jobs: expected a number of workers, found 0"),
-        ("queue = 'gpu'", "jobs: expected a number of workers, found None"),
-        ("jobs = ", "cannot read what workers are to be started"),
-        ("jobs = 1\ncolour = 'red'", "colour"),
-    ],
-)
+@refusals("content said")
 def test_a_file_of_workers_is_checked(tmp_path: Path, content: str, said: str) -> None:
     if importlib.util.find_spec("dask_jobqueue") is None:
         pytest.skip("dask-jobqueue is not installed")

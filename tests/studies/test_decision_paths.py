@@ -14,6 +14,7 @@ from crosscast.prediction.corun.moolchandani2022_features import Combination
 from crosscast.prediction.trees import trees_of_forest, trees_of_tree
 from crosscast.studies.moolchandani2022_features import decision_paths, splits_passed
 from support.published_mixes import made_co_runs
+from support.refusals import refusals
 
 RNG = np.random.default_rng(2)
 ROWS, WANTED = RNG.random((80, 5)), RNG.random(80)
@@ -52,14 +53,7 @@ def test_what_alone_decides_is_on_every_path() -> None:
     assert paths.times[:, 0].mean() > paths.times[:, 1].mean()
 
 
-@pytest.mark.parametrize(
-    ("kind", "target", "words"),
-    [
-        ("forest", "time_s", "expected one decision tree, found 100"),
-        ("linear", "time_s", "expected a target that a decision tree predicts, found none"),
-        ("decision-tree", "fits", "expected a target that a decision tree predicts, found none"),
-    ],
-)
+@refusals("kind target words")
 def test_only_one_tree_has_a_path(kind: str, target: str, words: str) -> None:
     co_runs = made_co_runs((2,), applications=5)
     predictor = Published(kind).fit(co_runs, 0).of_size(2)

@@ -19,6 +19,7 @@ from crosscast.tuning.profiling import Profiler
 from crosscast.tuning.ranking import Ranking, model_for, rank
 from crosscast.tuning.space_files import read_space
 from support.examples import one_in
+from support.refusals import refusals
 
 KERNEL = """
 kernel void scale(global float *x, float by) {
@@ -211,18 +212,7 @@ def test_spaces_that_cannot_be_ranked_are_refused(source: Path, text: str, sente
         ranked(source, text, profiles=4)
 
 
-@pytest.mark.parametrize(
-    ("how", "sentence"),
-    [
-        ({}, "devices: expected at least one device, found none"),
-        ({"devices": ["nothing"]}, "nothing"),
-        ({"devices": ["gtx1080"], "measure": 3}, "devices: expected none with measure"),
-        ({"devices": ["gtx1080"], "within": 1.0}, "within: expected a share"),
-        ({"devices": ["gtx1080"], "profiles": 0}, "profiles: expected at least 1"),
-        ({"devices": ["gtx1080"], "model": "opencl-mixes"}, "opencl-mixes"),
-        ({"measure": -1}, "measure: expected at least 0"),
-    ],
-)
+@refusals("how sentence")
 def test_wrong_arguments_are_refused(source: Path, how: dict[str, object], sentence: str) -> None:
     path = source.with_name("space.toml")
     path.write_text(SPACE)

@@ -14,6 +14,7 @@ from crosscast.errors import InputError
 from crosscast.tuning.evaluation import BUDGETS, evaluate_tuning, measured_of
 from crosscast.tuning.space_files import read_space
 from support.commands import Command
+from support.refusals import refusals
 
 ROOT = Path(__file__).parents[2]
 KERNEL, SPACE = (ROOT / "examples" / "tuning" / name for name in ("matmul.cl", "matmul-space.toml"))
@@ -86,15 +87,7 @@ def test_the_command_prints_and_writes_the_best(folder: Path, capsys: pytest.Cap
     assert {each.name for each in (folder / "out").iterdir()} == {"ranking.json", "t1.json", "t4.json"}
 
 
-@pytest.mark.parametrize(
-    ("words", "sentence"),
-    [
-        (("--within", "much"), "--within: expected a share such as 2% or 0.02, found 'much'"),
-        (("--on", "pocl:0"), "--on: expected it beside --measure, found it alone"),
-        (("--devices", "gtx1080", "--measure", "2"), "--devices: expected none with measure"),
-        ((), "--devices: expected at least one device, found none"),
-    ],
-)
+@refusals("words sentence")
 def test_wrong_options_are_one_sentence(
     folder: Path, capsys: pytest.CaptureFixture[str], words: tuple[str, ...], sentence: str
 ) -> None:
