@@ -136,12 +136,7 @@ def test_a_person_sees_how_good_models_are(capsys: Output, dataset: str) -> None
     words = ("--folds", "random-80-20", "--models", "process-alone", "--jobs", "1")
     assert main(["evaluate", "corun", dataset, *words]) == 0
     shown = capsys.readouterr().out
-    for words_ in (
-        "15 mixes of 2 of 5 applications on cpu",
-        "mean (baseline)",
-        "MAPE",
-        "docs/evaluation.md",
-    ):
+    for words_ in ("15 mixes of 2 of 5 applications on cpu", "mean (baseline)", "MAPE", "docs/evaluation.md"):
         assert words_ in shown
 
 

@@ -50,10 +50,7 @@ def with_gaps() -> Dataset:
 
 
 def of_several_processes() -> Dataset:
-    sessions = [
-        session("tiny", repeat=1, runs=1),
-        session("small", repeat=2, failure="it caught fire"),
-    ]
+    sessions = [session("tiny", repeat=1, runs=1), session("small", repeat=2, failure="it caught fire")]
     return dataset(1, sessions=table_of(SESSIONS, sessions))
 
 

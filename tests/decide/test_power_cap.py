@@ -15,12 +15,7 @@ from crosscast.arrays import Flags
 from crosscast.data.configuration import Configuration, Objective
 from crosscast.decide.power_cap import Decisions, Outcome, highest, lowest, step_down, step_up
 from crosscast.errors import InputError
-from crosscast.prediction.configuration.choice import (
-    choice_of,
-    probability_under,
-    select,
-    within_cap,
-)
+from crosscast.prediction.configuration.choice import choice_of, probability_under, select, within_cap
 from crosscast.prediction.configuration.data import ConfigurationSpace, Observed, Quantity, SurfaceForecast
 from support.choices import outcome
 from support.models import fitted_chooser

@@ -214,8 +214,7 @@ NUMBERS = ("clock_hz", "compute_units", "cores", "peak_flop_per_s", "bandwidth_b
 
 
 @pytest.mark.parametrize(
-    ("name", "error"),
-    list(zip(NUMBERS, (0.15, 0.01, 0.01, 0.01, 0.25, 0.4), strict=True)),
+    ("name", "error"), list(zip(NUMBERS, (0.15, 0.01, 0.01, 0.01, 0.25, 0.4), strict=True))
 )
 def test_siblings_have_about_the_number_that_a_sheet_lacks(name: str, error: float) -> None:
     errors, inside = [], []

@@ -82,10 +82,7 @@ def output(*words: object, code: int = 0) -> str:
 
 
 def test_an_evaluation_on_a_cluster_has_the_same_bytes(
-    tmp_path: Path,
-    tmp_path_factory: pytest.TempPathFactory,
-    capsys: Output,
-    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, capsys: Output, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     texts, made = [], written(made_dataset(), tmp_path_factory)
     with warnings.catch_warnings():

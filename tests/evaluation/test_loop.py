@@ -16,13 +16,7 @@ import pytest
 
 from crosscast.arrays import Arrays, Reals
 from crosscast.errors import EnvironmentFault, InputError, LaunchError, MissingExtraError
-from crosscast.evaluation.loop import (
-    MOST_SEED,
-    State,
-    check_names,
-    check_seed,
-    run_tasks,
-)
+from crosscast.evaluation.loop import MOST_SEED, State, check_names, check_seed, run_tasks
 from crosscast.prediction.intervals import check_level
 from support.examples import one_in
 from support.processes import is_gone, wait_until

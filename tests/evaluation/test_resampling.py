@@ -10,14 +10,7 @@ from scipy import stats
 
 from crosscast.arrays import Reals
 from crosscast.errors import InputError
-from crosscast.evaluation.resampling import (
-    Confidence,
-    Grouped,
-    Scored,
-    average,
-    confidences,
-    least,
-)
+from crosscast.evaluation.resampling import Confidence, Grouped, Scored, average, confidences, least
 
 BETTER = {"error": -1, "share": 1}
 

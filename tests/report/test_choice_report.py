@@ -42,12 +42,7 @@ from crosscast.report.configuration_figures import (
     write_frontiers,
 )
 from crosscast.report.document import Report
-from crosscast.studies.bailey2014 import (
-    hardest_figure,
-    hardest_kernel,
-    programs_figure,
-    tree_figure,
-)
+from crosscast.studies.bailey2014 import hardest_figure, hardest_kernel, programs_figure, tree_figure
 from support.choices import chosen_study, named_surfaces
 from support.golden import assert_printed
 from support.models import chooser_card, fitted_chooser
@@ -119,14 +114,7 @@ def labels(axes: Any) -> list[str]:
 def test_it_shows_configurations_frontier_intervals_runs_cap_and_choice() -> None:
     made = forecast()
     axes = drawn(made, SURFACES.space, 250.0)
-    assert labels(axes) == [
-        "node",
-        "predicted frontier",
-        "measured",
-        "power cap",
-        "chosen",
-        "90 % intervals",
-    ]
+    assert labels(axes) == ["node", "predicted frontier", "measured", "power cap", "chosen", "90 % intervals"]
     assert (axes.get_xlabel(), axes.get_ylabel()) == ("power, W", "time, s")
     assert axes.get_yscale() == "log"
     chosen = choice_of(made, SURFACES.space, 250.0).recommended

@@ -13,12 +13,7 @@ from crosscast.errors import InputError
 from crosscast.evaluation.relative.evaluation import evaluate_relative
 from crosscast.evaluation.time.evaluation import evaluate_time
 from crosscast.prediction.relative.nichols2024 import PublishedMean
-from crosscast.report import (
-    configuration_figures,
-    corun_evaluation,
-    relative,
-    time_figures,
-)
+from crosscast.report import configuration_figures, corun_evaluation, relative, time_figures
 from crosscast.report.figures import new_figure
 from crosscast.report.pictures import heading_of, save_figure, save_figures
 from crosscast.studies import (

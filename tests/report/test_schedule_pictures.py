@@ -53,12 +53,7 @@ def test_all_but_the_first_users_are_grey() -> None:
         tuple("abcdefghijkl"),
     )
     crowd = type(schedule)(
-        jobs,
-        schedule.machines,
-        schedule.machine,
-        schedule.start_s,
-        schedule.end_s,
-        schedule.reserved_s,
+        jobs, schedule.machines, schedule.machine, schedule.start_s, schedule.end_s, schedule.reserved_s
     )
     figure: Any = gantt(crowd, "made up", colour="user", to_s=20.0)
     assert figure.legends[0].get_texts()[-1].get_text() == "4 others"

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from crosscast.prediction.relative.data import (
-    Observations,
-    kernel_weights,
-)
+from crosscast.prediction.relative.data import Observations, kernel_weights
 from support.vectors import made_vectors
 
 

@@ -14,11 +14,7 @@ from sklearn.linear_model import LinearRegression
 
 from crosscast.arrays import Reals
 from crosscast.errors import InputError
-from crosscast.prediction.relative.data import (
-    Observations,
-    RelativeModel,
-    relative_to_slowest,
-)
+from crosscast.prediction.relative.data import Observations, RelativeModel, relative_to_slowest
 from crosscast.prediction.relative.features import fit_features
 from crosscast.prediction.relative.models import (
     BASELINES,
