@@ -42,23 +42,6 @@ def test_options_of_the_table_are_taken(tmp_path: Path) -> None:
         "#include <hip/hip_runtime.h>\n"
         "template <int N> __global__ void k(int *o) { o[hipThreadIdx_x] = N + warpSize + __CUDA_ARCH__; }"
     )
-    options = [
-        "--option=-use_fast_math",
-        "--option=-fmad=false",
-        "--option=-mwavefrontsize64",
-        "-D__CUDA_ARCH__=7",
-    ]
-    words = [
-        "--kernel",
-        "k<3>",
-        "--grid",
-        "1",
-        "--block",
-        "64",
-        "--std",
-        "c++20",
-        "--arg",
-        "int:64",
-        *options,
-    ]
-    assert main(["characterize", str(tmp_path / "k.hip"), *words]) == 0
+    options = "--option=-use_fast_math --option=-fmad=false --option=-mwavefrontsize64 -D__CUDA_ARCH__=7"
+    words = f"--kernel k<3> --grid 1 --block 64 --std c++20 --arg int:64 {options}"
+    assert main(["characterize", str(tmp_path / "k.hip"), *words.split()]) == 0

@@ -134,9 +134,8 @@ class TestConfiguration:
     """Methods that choose under power caps."""
 
     def test_json_has_what_a_check_reads(self, capsys: Output, node: str) -> None:
-        answer = found(
-            capsys, "configuration", node, "--methods", "fixed,limiter,published,published+fl,oracle"
-        )
+        words = ("--methods", "fixed,limiter,published,published+fl,oracle")
+        answer = found(capsys, "configuration", node, *words)
         assert answer["protocol"] == "leave-benchmark-out"
         for row in answer["results"]:
             assert set(OF_CHOICES) <= set(row)
@@ -162,16 +161,7 @@ class TestConfiguration:
             assert f"\n{start}" in text
 
     def test_options_reach_the_evaluation(self, capsys: Output, node: str) -> None:
-        words = [
-            "--methods",
-            "limiter,cpu+fl",
-            "--max-retunes",
-            "1",
-            "--group",
-            "bfs+km,lud+nw",
-            "--seed",
-            "3",
-        ]
+        words = "--methods limiter,cpu+fl --max-retunes 1 --group bfs+km,lud+nw --seed 3".split()
         answer = found(capsys, "configuration", node, "--samples", SAMPLES, "--power-domain", "gpu", *words)
         assert answer["seed"] == 3
         (machine,) = answer["machines"]
@@ -188,11 +178,9 @@ class TestConfiguration:
     def test_figures_are_written_where_they_are_wanted(
         self, capsys: Output, node: str, tmp_path: Path
     ) -> None:
-        assert (
-            run("configuration", node, "--methods", "fixed", "--figures", str(tmp_path / "new" / "figures"))
-            == 0
-        )
-        names = {path.name for path in (tmp_path / "new" / "figures").iterdir()}
+        folder = tmp_path / "new" / "figures"
+        assert run("configuration", node, "--methods", "fixed", "--figures", str(folder)) == 0
+        names = {path.name for path in folder.iterdir()}
         assert {"frontier.png", "frontier.csv", "curve.png"} <= names
         assert capsys.readouterr().err.count("wrote ") == len(names) == 5
 
@@ -203,17 +191,14 @@ class TestRelative:
     def test_counters_without_profiles_are_of_relative_performance(
         self, capsys: Output, counted: str
     ) -> None:
-        assert (
-            run("relative", counted, "--folds", "leave-kernel-out", "--models", "published-linear", "--json")
-            == 0
-        )
-        found = json.loads(capsys.readouterr().out)
-        assert (found["target"], found["protocol"]) == ("relative", "leave-kernel-out")
-        assert found["devices"] == ["cpu", "fast", "gpu"]
-        assert found["sources"] == ["cpu", "fast"]
-        models = [each["model"] for each in found["results"]]
+        words = ("--folds", "leave-kernel-out", "--models", "published-linear")
+        answer = found(capsys, "relative", counted, *words)
+        assert (answer["target"], answer["protocol"]) == ("relative", "leave-kernel-out")
+        assert answer["devices"] == ["cpu", "fast", "gpu"]
+        assert answer["sources"] == ["cpu", "fast"]
+        models = [each["model"] for each in answer["results"]]
         assert models == ["published-linear", "published-mean", "log-mean"]
-        for each in found["results"]:
+        for each in answer["results"]:
             assert {"model", "split", "mae", "same_order", "regret", "top1", "typical_factor"} <= set(each)
             assert each["split"] == "leave-kernel-out"
             assert each["weights"] == "kernels"

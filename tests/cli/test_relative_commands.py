@@ -47,9 +47,7 @@ def perf(tmp_path: Path) -> str:
 
 
 def test_json_of_a_prediction_has_what_a_check_reads(capsys: Output, model: str, perf: str) -> None:
-    found = answer(
-        capsys, "predict", "relative", perf, "--model", model, "--source", "cpu", "--relative-to", "cpu"
-    )
+    found = answer(capsys, *PREDICT, perf, "--model", model, *"--source cpu --relative-to cpu".split())
     assert (found["relative_to"], found["source"], found["level"]) == ("cpu", "cpu", 0.9)
     assert [each["device"] for each in found["devices"]] == ["cpu", "fast", "gpu"]
     cpu, fast, gpu = found["devices"]
@@ -85,17 +83,7 @@ def test_a_person_sees_times_the_order_and_how_sure_it_is(capsys: Output, model:
 
 
 def test_runs_of_a_dataset_are_predicted_and_can_be_chosen(capsys: Output, dataset: str, model: str) -> None:
-    words = (
-        "predict",
-        "relative",
-        dataset,
-        "--model",
-        model,
-        "--application",
-        "app03",
-        "--kernel",
-        "kernel1",
-    )
+    words = (*PREDICT, dataset, "--model", model, *"--application app03 --kernel kernel1".split())
     both = answer(capsys, *words)["runs"]
     assert sorted(each["source"] for each in both) == ["cpu", "cpu", "fast", "fast"]
     assert {each["application"] for each in both} == {"app03"}

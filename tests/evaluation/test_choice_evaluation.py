@@ -27,17 +27,7 @@ from crosscast.prediction.configuration.data import ConfigurationSpace, Observed
 from support.choices import limited, random_surfaces
 from support.surfaces import made_surfaces
 
-ALTIS = [
-    "bfs",
-    "busspeeddownload",
-    "busspeedreadback",
-    "cfd",
-    "cfd_double",
-    "fdtd2d",
-    "kmeans",
-    "maxflops",
-    "nw",
-]
+ALTIS = "bfs busspeeddownload busspeedreadback cfd cfd_double fdtd2d kmeans maxflops nw".split()
 PARTICLES = ["particlefilter_float", "particlefilter_naive", "pathfinder"]
 
 
@@ -155,19 +145,11 @@ def test_the_curve_ends_with_the_row_and_starts_open_loop() -> None:
 
 def test_the_object_for_programs_has_what_was_asked() -> None:
     document: dict[str, Any] = evaluate_configuration([made_surfaces(noise=0.01)], methods).to_dict()
-    inputs = {
-        "method",
-        "under_limit_share",
-        "under_performance",
-        "under_power",
-        "over_power",
-        "over_performance",
-        "score",
-        "extra_runs",
-        "confidence",
-        "violations",
-    }
-    assert all(inputs <= set(row) for row in document["results"])
+    inputs = (
+        "method under_limit_share under_performance under_power over_power over_performance score extra_runs "
+        "confidence violations"
+    ).split()
+    assert all(set(inputs) <= set(row) for row in document["results"])
     names = ["fixed", "cpu+fl", "gpu+fl", "limiter", "fixed+steps", "oracle"]
     assert [row["method"] for row in document["results"] if row["protocol"] == ALONE] == names
     assert all(row["on_simulated_repeats"]["tolerated"]["tolerance"] == 0.01 for row in document["results"])

@@ -118,16 +118,8 @@ def test_coalescing_is_bytes_over_those_of_sectors(body: str, text: str) -> None
 
 def test_all_adds_each_count_and_a_table_of_reuse(full: Profile) -> None:
     text = profiles_report([full], everything=True).to_text()
-    for name in (
-        "flops_single",
-        "lines_128_write",
-        "global_read",
-        "irregular",
-        "registers",
-        "fp32_native_exp",
-        "loads_local",
-        "threads",
-    ):
+    names = "flops_single lines_128_write global_read irregular registers fp32_native_exp loads_local threads"
+    for name in names.split():
         assert f"\n  {name} " in text, name
     for heading in ("sub-groups of 64 (sub_group_64_)", "dependence path (path_)", "host (host_)"):
         assert f"\n{heading}\n" in text

@@ -98,13 +98,8 @@ def test_more_of_an_amount_never_lowers_the_features_of_amounts(name: str, facto
     metrics = profiles.metrics.copy()
     metrics[:, PLACES[name]] *= factor
     more = replace(profiles, metrics=metrics)
-    for feature in (
-        "instructions",
-        "steps_on_256",
-        "instructions_per_item",
-        "footprint",
-        "footprint_per_item",
-    ):
+    amounts = "instructions steps_on_256 instructions_per_item footprint footprint_per_item"
+    for feature in amounts.split():
         assert (column(more, feature) >= column(profiles, feature)).all()
 
 
