@@ -16,6 +16,7 @@ import crosscast
 from crosscast.characterization.run import Progress
 from crosscast.commands.status import ProgressLine, describe, time_left
 from support.examples import one_in
+from support.processes import is_gone
 
 VECADD = Path(__file__).parents[2] / "examples/vecadd.toml"
 FORMS = pytest.mark.parametrize("form", one_in(2, [((),), (("--json",),)]))
@@ -121,13 +122,6 @@ def children_of(parent: int) -> set[int]:
     return found - {parent}
 
 
-def alive(process: int) -> bool:
-    try:
-        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False
-
-
 # That of evaluations alone is `test_no_process_outlives_its_parent`, which is quick.
 @pytest.mark.system
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="this system has no /proc")
@@ -155,7 +149,7 @@ def test_no_process_outlives_a_command(sent: signal.Signals, code: int, said: st
     children |= children_of(command.pid)
     os.kill(command.pid, sent)
     sent_at = time.monotonic()
-    while (left := [each for each in (command.pid, *children) if alive(each)]) and (
+    while (left := [each for each in (command.pid, *children) if not is_gone(each)]) and (
         time.monotonic() < sent_at + DONE_S
     ):
         command.poll()
