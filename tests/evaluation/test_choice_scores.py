@@ -223,25 +223,19 @@ def rearranged(surfaces: Surfaces, seed: int) -> Surfaces:
     return moved.take(rng.permutation(len(surfaces.kernels)))
 
 
-@given(seed=SEEDS)
-@examples(6, fast=3)
-def test_the_order_of_kernels_and_configurations_does_not_matter(seed: int) -> None:
-    surfaces = random_surfaces(seed)
-    one, other = evaluated(surfaces), evaluated(rearranged(surfaces, seed))
-    for mine, yours in zip(one.results, other.results, strict=True):
-        assert same(mine.metrics, yours.metrics)
-        assert all(map(same, mine.curve.values(), yours.curve.values()))
-
-
 @given(seed=SEEDS, time=st.floats(1e-6, 1e6), power=st.floats(1e-3, 1e3))
 @examples(6, fast=3)
-def test_units_of_time_and_power_do_not_matter(seed: int, time: float, power: float) -> None:
+def test_orders_of_kernels_and_configurations_and_units_of_time_and_power_do_not_matter(
+    seed: int, time: float, power: float
+) -> None:
     surfaces = random_surfaces(seed)
     scaled = replace(surfaces, time_s=surfaces.time_s * time, power_w=surfaces.power_w * power)
-    one, other = evaluated(surfaces), evaluated(scaled)
-    for mine, yours in zip(one.results, other.results, strict=True):
-        assert same(mine.metrics, yours.metrics)
+    one, other, moved = (evaluated(each).results for each in (surfaces, scaled, rearranged(surfaces, seed)))
+    for mine, yours, theirs in zip(one, other, moved, strict=True):
         assert np.array_equal(mine.chosen, yours.chosen)
+        assert same(mine.metrics, yours.metrics)
+        assert same(mine.metrics, theirs.metrics)
+        assert all(map(same, mine.curve.values(), theirs.curve.values()))
 
 
 def flat(time: float, power: float, *, slope: float = 0.0, kernels: int = 20, seed: int = 0) -> Surfaces:

@@ -255,29 +255,25 @@ def changed(**fields: object) -> dict[str, object]:
     return {**T1, **fields}
 
 
+def with_kernel(**fields: object) -> dict[str, object]:
+    return changed(KernelSpecification={**T1["KernelSpecification"], **fields})
+
+
+def with_parameters(parameters: object) -> dict[str, object]:
+    return changed(ConfigurationSpace={"TuningParameters": parameters})
+
+
 BAD_T1 = [
     ({}, "ConfigurationSpace: expected an object"),
     (changed(General={"FormatVersion": 2}), "FormatVersion: expected a T1 file of version 1, found 2"),
-    (changed(ConfigurationSpace={"TuningParameters": 3}), "TuningParameters: expected a list"),
+    (with_parameters(3), "TuningParameters: expected a list"),
+    (with_parameters([{"Name": "A", "Values": "exit()"}]), "parameters: A: expected arithmetic"),
+    (with_kernel(ProblemSize=[2, 2, 2, 2]), "ProblemSize: expected at most 3 sizes, found 4"),
+    (with_kernel(Language="Fortran"), "Language: expected one of CUDA, HIP, OpenCL, found 'Fortran'"),
+    (with_kernel(LocalSize={"X": "block_size"}), "LocalSize: X: expected names of parameters"),
     (
-        changed(ConfigurationSpace={"TuningParameters": [{"Name": "A", "Values": "exit()"}]}),
-        "parameters: A: expected arithmetic",
-    ),
-    (
-        changed(KernelSpecification={**T1["KernelSpecification"], "ProblemSize": [2, 2, 2, 2]}),
-        "ProblemSize: expected at most 3 sizes, found 4",
-    ),
-    (
-        changed(KernelSpecification={**T1["KernelSpecification"], "Language": "Fortran"}),
-        "Language: expected one of CUDA, HIP, OpenCL, found 'Fortran'",
-    ),
-    (
-        changed(KernelSpecification={**T1["KernelSpecification"], "LocalSize": {"X": "block_size"}}),
-        "LocalSize: X: expected names of parameters",
-    ),
-    (
-        changed(KernelSpecification={**T1["KernelSpecification"], "Arguments": [{"Type": "custom"}]}),
-        r"Arguments\[0\]: Type: expected a number's type, found custom",
+        with_kernel(Arguments=[{"Type": "custom"}]),
+        r"Arguments\[0\]: Type: expected a number's type",
     ),
 ]
 

@@ -139,13 +139,19 @@ def test_without_a_time_alone_no_time_is_told_and_said_so(model: TrainedCoRunMod
     )
 
 
-def test_times_that_were_never_measured_are_as_sure_as_slowdowns(
-    predictor: CoRunPredictor, tmp_path: Path
+@pytest.mark.parametrize(
+    ("errors", "reach"),
+    [({"slowdown": 0.1}, 0.1), (dict.fromkeys(QUANTITIES, 1e9), 100)],
+    ids=["as sure as slowdowns", "never beyond numbers"],
+)
+def test_limits_of_times_are_those_of_their_errors_or_of_slowdowns(
+    predictor: CoRunPredictor, tmp_path: Path, errors: dict[str, float], reach: float
 ) -> None:
-    (model,) = kept(tmp_path / "co", predictor, {"slowdown": 0.1}).predict([(A, B)])
+    (model,) = kept(tmp_path / "co", predictor, errors).predict([(A, B)])
     assert model.time_s is not None
-    assert model.time_s.high / model.time_s.value == pytest.approx(np.exp(0.1))
-    assert model.power_w is None
+    assert model.time_s.high / model.time_s.value == pytest.approx(np.exp(reach))
+    assert (model.power_w is None) == ("power" not in errors)
+    json.dumps(model.to_dict(), allow_nan=False)
 
 
 @pytest.mark.parametrize("times", [True, False], ids=["times", "no times"])
@@ -177,13 +183,6 @@ def test_wrong_mixes_are_refused(
 ) -> None:
     with pytest.raises(InputError, match=message):
         model.predict([mix], level=level)
-
-
-def test_limits_are_numbers_whatever_errors_were_kept(predictor: CoRunPredictor, tmp_path: Path) -> None:
-    (model,) = kept(tmp_path / "co", predictor, dict.fromkeys(QUANTITIES, 1e9)).predict([(A, B)])
-    assert model.time_s is not None
-    assert model.time_s.high / model.time_s.value == pytest.approx(np.exp(100))
-    json.dumps(model.to_dict(), allow_nan=False)
 
 
 def test_mixes_may_be_named_by_isolated_runs_of_the_training(predictor: CoRunPredictor) -> None:
