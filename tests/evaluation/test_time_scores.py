@@ -150,39 +150,6 @@ def test_the_order_of_kernels_and_devices_does_not_matter(
     assert first == pytest.approx(second, rel=1e-9, abs=1e-9)
 
 
-@given(times)
-def test_a_perfect_forecast_has_no_error(measured: Reals) -> None:
-    result = scores([outcome_of(measured, measured, "aabbbc")], LEVEL)
-    assert result.rmse_log == result.median_ape == result.mape == result.mae_log == 0
-    assert result.slowdown_mean == result.slowdown_geomean == result.top1 == result.within_10 == 1
-    assert result.coverage == result.coverage_worst_application == 1
-    assert result.kendall_tau is None or result.kendall_tau == pytest.approx(1)
-
-
-@given(times, times)
-def test_intervals_that_hold_everything_cover_all(measured: Reals, centre: Reals) -> None:
-    result = scores([outcome_of(measured, centre, "aabbbc", half=20.0)], LEVEL)
-    assert result.coverage == result.coverage_over_cells == result.coverage_worst_application == 1
-
-
-@given(times, st.floats(-3, 3))
-def test_a_constant_factor_changes_no_choice(measured: Reals, shift: float) -> None:
-    rng = np.random.default_rng(0)
-    centre = rng.permuted(np.tile(np.arange(3.0), (6, 1)), axis=1)
-    names = ("top1", "slowdown_mean", "slowdown_geomean", "within_10", "kendall_tau")
-    one, other = (scores([outcome_of(measured, centre + each)], LEVEL) for each in (0.0, shift))
-    assert all(getattr(one, name) == getattr(other, name) for name in names)
-
-
-def test_known_times_are_used_to_choose_and_are_not_scored() -> None:
-    measured, centre = np.array([[0.0, 1.0, 2.0]]), np.array([[9.0, 1.0, 2.5]])
-    known = np.array([[True, False, False]])
-    outcome = replace(outcome_of(measured, centre), known=known, scored=~known)
-    result = scores([outcome], LEVEL)
-    assert result.slowdown_mean == 1
-    assert result.rmse_log == pytest.approx(math.sqrt(0.25 / 2))
-
-
 def test_no_score_is_told_where_nothing_defines_one_or_a_forecast_is_beyond_numbers() -> None:
     single = scores([outcome_of(np.zeros((2, 1)), np.ones((2, 1)))], LEVEL)
     assert single.slowdown_mean is single.top1 is single.kendall_tau is None
