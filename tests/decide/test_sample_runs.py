@@ -249,23 +249,6 @@ def refusal(path: Path) -> str:
     return text
 
 
-def test_two_runs_are_read(path: Path) -> None:
-    written(
-        path,
-        {**HIGH, "time_s": 2, "power_w": 150, "cpu_w": 60, "gpu_w": 90, "stalls": 0.5},
-        {**LOW, "time_s": 3, "power_w": 100, "cpu_w": 40, "gpu_w": 60, "stalls": 0.5},
-    )
-    found = read_samples(path, CARD)
-    assert found.notes == ()
-    (kernel,) = found.kernels
-    assert (kernel.name, kernel.runs) == ("runs", (1, 1))
-    assert kernel.configurations(CARD) == (Configuration("node", LOW), Configuration("node", HIGH))
-    assert kernel.observed.time_s.tolist() == [3, 2]
-    assert kernel.observed.power_w.tolist() == [100, 150]
-    assert kernel.observed.domains["gpu"].tolist() == [60, 90]
-    assert kernel.observed.counters["stalls"].tolist() == [0.5, 0.5]
-
-
 rows = st.lists(
     st.tuples(
         st.sampled_from(range(len(CARD.space))),
