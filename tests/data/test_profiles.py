@@ -104,19 +104,29 @@ def test_version_2_is_read_and_what_it_lacks_is_empty(
 
 
 @pytest.mark.parametrize(
-    ("name", "read"), [("profiles-3.csv", read_csv), ("profiles-3.parquet", read_parquet)]
+    ("version", "lacks"),
+    [
+        (3, {"moved_bytes", "mean_walk_log2", "mean_alignment_log2"}),
+        (4, {"mean_alignment_log2"}),
+    ],
 )
-def test_version_3_is_read_but_for_how_far_accesses_move(
-    name: str, read: Callable[[Path], list[Profile]], make_profile: ProfileMaker
+@pytest.mark.parametrize(("suffix", "read"), [("csv", read_csv), ("parquet", read_parquet)])
+def test_older_versions_are_read_but_for_how_far_accesses_move(
+    version: int,
+    lacks: set[str],
+    suffix: str,
+    read: Callable[[Path], list[Profile]],
+    make_profile: ProfileMaker,
 ) -> None:
     launch = full_launch()
-    del launch["work_item"]
-    found = read(DATA / name)
+    launch["work_item"] = {k: v for k, v in launch["work_item"].items() if k not in lacks}
+    if not launch["work_item"]:
+        del launch["work_item"]
+    found = read(DATA / f"profiles-{version}.{suffix}")
     assert found[0] == replace(make_profile(), application="sums", size="tiny", launch=launch)
     cells = to_row(found[0])
     assert {name for name in (count.column.name for count in COUNTS) if cells[name] is None} == {
-        "work_item_moved_bytes",
-        "work_item_mean_walk_log2",
+        f"work_item_{name}" for name in lacks
     }
 
 

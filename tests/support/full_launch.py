@@ -47,7 +47,7 @@ def full_launch() -> dict[str, Any]:
             "stride_bytes": 102_400_000,
             "vectorized": True,
         },
-        "work_item": {"moved_bytes": 1_000_000, "mean_walk_log2": 12.5},
+        "work_item": {"moved_bytes": 1_000_000, "mean_walk_log2": 12.5, "mean_alignment_log2": 6.5},
         "distinct_bytes": {"global": {"read": 1_048_576, "written": 131_072}, "local": {"read": 2048}},
         "geometry": {
             "groups": 128,

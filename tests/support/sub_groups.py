@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Iterator
+from functools import reduce
 from itertools import groupby, pairwise
+from operator import or_
 from typing import NamedTuple
 
 from support.interpreter.machine import Access, Trace
@@ -97,24 +99,37 @@ def access_patterns(trace: Trace, width: int = 32) -> Counter[str]:
 def walks(trace: Trace) -> dict[str, float]:
     """Bytes between successive accesses of each work-item by one instruction, at most 64 each, added up.
 
-    Accesses that rise, or fall, are a walk. With it the mean of the rounded logarithms of walks' bytes.
+    Accesses that rise, or fall, are a walk. With it the means of the rounded logarithms of walks' bytes, and
+    of the largest powers of two that divide all distances of a walk.
     """
     by_item = defaultdict(list)
     for access in trace.accesses:
         if access.space != "local":
             by_item[access.site, access.kind, access.group, access.item].append(access)
-    lengths = []
+    moved = lengths = alignments = 0
     for accesses in by_item.values():
         places = [(each.memory, each.offset) for each in sorted(accesses, key=lambda each: each.turn)]
         steps = [
-            (after > before, min(abs(after[1] - before[1]), 64) if after[0] == before[0] else 64)
+            (after > before, after[1] - before[1] if after[0] == before[0] else None)
             for before, after in pairwise(places)
             if after != before
         ]
-        lengths += [sum(step for _, step in walk) for _, walk in groupby(steps, key=lambda step: step[0])]
-    moved = sum(lengths)
-    logarithms = sum(length * (length.bit_length() - 1) for length in lengths)
-    return {"moved_bytes": moved, "mean_walk_log2": logarithms / moved if moved else 0.0}
+        for _, walk in groupby(steps, key=lambda step: step[0]):
+            distances = [distance for _, distance in walk]
+            length = sum(64 if each is None else min(abs(each), 64) for each in distances)
+            moved += length
+            lengths += length * (length.bit_length() - 1)
+            alignments += length * _alignment_log2([each or 0 for each in distances])
+    return {
+        "moved_bytes": moved,
+        "mean_walk_log2": lengths / moved if moved else 0.0,
+        "mean_alignment_log2": alignments / moved if moved else 0.0,
+    }
+
+
+def _alignment_log2(distances: Iterable[int]) -> int:
+    common = reduce(or_, map(abs, distances))
+    return (common & -common).bit_length() - 1
 
 
 class LineUse(NamedTuple):

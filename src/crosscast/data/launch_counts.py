@@ -180,6 +180,12 @@ COUNTS: tuple[Count, ...] = (
         "B",
     ),
     _count("work_item.mean_walk_log2", "mean logarithm of these in a walk, rounded down", "bits", "real"),
+    _count(
+        "work_item.mean_alignment_log2",
+        "mean logarithm of the largest power of two that divides all distances of a walk",
+        "bits",
+        "real",
+    ),
     *(
         _count(f"distinct_bytes.{space}.{side}", f"distinct bytes of {space} memory {side}", "B")
         for space in ("global", "local")

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from crosscast.data.table import Table, Upgrade
 
 
-VERSION = 4
+VERSION = 5
 """Version of the schema; it rises when a column changes its name, type or meaning."""
 
 _TIMES = {
@@ -38,11 +38,14 @@ _TIMES = {
     "metrics": "time to compute the metrics",
 }
 _REAL_COUNTS = frozenset({"median_itb", "median_ipt", "mean_simd_width", "sd_simd_width"})
-_LATER_COUNTS = ("work_item_moved_bytes", "work_item_mean_walk_log2")
+_LATER_COUNTS = {
+    4: ("work_item_moved_bytes", "work_item_mean_walk_log2"),
+    5: ("work_item_mean_alignment_log2",),
+}
 _NEW_IN: Mapping[int, Sequence[str]] = {
     2: ("application", "size"),
-    3: [count.column.name for count in COUNTS if count.column.name not in _LATER_COUNTS],
-    4: _LATER_COUNTS,
+    3: [count.column.name for count in COUNTS if count.column.name not in sum(_LATER_COUNTS.values(), ())],
+    **_LATER_COUNTS,
 }
 """Columns that a version added."""
 

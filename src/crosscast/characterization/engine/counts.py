@@ -166,15 +166,22 @@ class SubGroupCounts:
         patterns = dict.fromkeys((*_PAIRS, "stride_bytes"), 0)
         for site, words in self.sites.items():
             if not layout.sites[site].is_local:
-                for name, n in zip(patterns, words[2 * _OF_WIDTH : -2], strict=True):
+                for name, n in zip(patterns, words[2 * _OF_WIDTH : -3], strict=True):
                     patterns[name] += n
         return patterns
 
     def walks(self, layout: SubGroupLayout) -> Mapping[str, int | float]:
-        """Sum the distances of successive accesses of a work-item, and average logarithms of walks' bytes."""
+        """Sum the distances of successive accesses of a work-item; average logarithms of walks, by bytes.
+
+        Of their bytes, and of the largest power of two that divides all distances of a walk.
+        """
         sites = [words for site, words in self.sites.items() if not layout.sites[site].is_local]
-        moved, weighed = (sum(words[column] for words in sites) for column in (-2, -1))
-        return {"moved_bytes": moved, "mean_walk_log2": weighed / moved if moved else 0.0}
+        moved, walks, aligned = (sum(words[column] for words in sites) for column in (-3, -2, -1))
+        return {
+            "moved_bytes": moved,
+            "mean_walk_log2": walks / moved if moved else 0.0,
+            "mean_alignment_log2": aligned / moved if moved else 0.0,
+        }
 
 
 def _add(to: list[int], words: Sequence[int]) -> None:

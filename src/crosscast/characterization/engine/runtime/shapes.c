@@ -358,6 +358,7 @@ u64 cc_sub_group_words(struct context *c, u64 site, u64 *words) {
   struct sub_site *s = site_of(c, site);
   words[0] = site;
   memcpy(words + 1, s->totals, sizeof s->totals), memcpy(words + 1 + OF_ROW, s->pairs, sizeof s->pairs);
-  words[1 + OF_ROW + STRIDES] <<= s->shift, words[1 + OF_ROW + PAIRS] = s->moved, words[2 + OF_ROW + PAIRS] = s->walks;
-  return 3 + OF_ROW + PAIRS;
+  words[1 + OF_ROW + STRIDES] <<= s->shift, words[1 + OF_ROW + PAIRS] = s->moved;
+  words[2 + OF_ROW + PAIRS] = s->walks, words[3 + OF_ROW + PAIRS] = s->aligned;
+  return 4 + OF_ROW + PAIRS;
 }

@@ -181,14 +181,15 @@ static u64 length_of(const struct reader *r, int runs) {
 /* Accesses of a work-item that rise, or fall: a CPU, which runs work-items in turn, uses a line of one again in the next
  * work-item's walk. */
 struct walk {
-  u64 bytes;
+  u64 bytes, distances; /* the latter, one or another */
   int falls;
 };
 
 static void end_walk(struct sub_site *s, struct walk *w, u64 items) {
   if (!w->bytes) return;
   s->moved += items * w->bytes, s->walks += items * w->bytes * (63 - __builtin_clzll(w->bytes));
-  w->bytes = 0;
+  s->aligned += items * w->bytes * __builtin_ctzll(w->distances);
+  w->bytes = w->distances = 0;
 }
 
 /* Go on by a distance so many times; at most a line of a CPU counts of each. */
@@ -196,7 +197,7 @@ static void walk_on(struct sub_site *s, struct walk *w, u64 distance, u64 times)
   int falls = (int64_t)distance < 0;
   if (!distance || !times) return;
   if (falls != w->falls) end_walk(s, w, 1), w->falls = falls;
-  w->bytes += times * least(falls ? -distance : distance, CPU_LINE);
+  w->bytes += times * least(falls ? -distance : distance, CPU_LINE), w->distances |= distance;
 }
 
 static void add_walks(struct sub_site *s, const struct reader *r, int runs) {

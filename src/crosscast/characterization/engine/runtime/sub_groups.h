@@ -52,7 +52,8 @@ struct repeat {
 struct sub_site {
   u64 flags, nbytes, shift, origin, place_mask; /* of a key: its place in a line, or in a word of local memory */
   u64 totals[OF_ROW], pairs[PAIRS];
-  u64 moved, walks; /* bytes between successive accesses of one work-item, and these times the logarithm of their walk */
+  u64 moved;          /* bytes between successive accesses of one work-item */
+  u64 walks, aligned; /* these times the logarithm of their walk, and of what divides all of its distances */
   u64 hits, misses, batched;
   struct shape *shapes, *shape; /* remembered ones, and the last one */
   struct plane plane;
