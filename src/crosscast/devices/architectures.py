@@ -103,6 +103,7 @@ _GUIDES = {
 _BANDWIDTH = "bandwidth_bytes_per_s"
 _OWN_CACHE = 2.0**19  # Bytes of the second cache of a CPU's core, if its sheet lacks it
 _OWN_CACHES = (2.0**17, 2.0**22)  # Its limits: some sheets have the sum over cores
+_GUARDED_FLOP = 32  # Of the microbenchmark of code behind a condition
 _WORD_BYTES = 4.0  # Of the microbenchmark of scattered reads
 _LIMITS = ("width", "sub_groups", "groups", "registers", "local_bytes")
 _GCN = frozenset(
@@ -188,10 +189,12 @@ class Sheets:
     # Steps per clock of chains of multiply-adds, one a work-item, of a unit, if measured
     chain: Reals
     guarded: Reals  # Rate of code behind a condition over that of the best code, if measured
+    guarded_item: Reals  # Time of a work-item behind a condition that does little, on a unit, if measured
     exp: Reals  # Time of an exponential function in multiply-adds, if both were measured
     group_s: Reals  # Time of an empty work-group on a unit, if measured
     empty_s: Reals  # Time of an empty kernel on the device, if measured
     round_trip_s: Reals  # From the call of an empty launch to its end on the host, if measured
+    last_cache_rate: Reals  # Bytes/s that all units read from a CPU's last cache, if measured
     scattered: Reals  # Scattered words per second from main memory, of all units, if measured
     # Bytes/s of reads and writes of main memory, if both were measured; the time includes the lines that a
     # CPU reads before it writes to them
@@ -297,15 +300,28 @@ def _of(device: Device) -> tuple[float | bool, ...]:
         unit.caches_global,
         gpu and device.vendor == "AMD",
         device.measured.get("chain_flop_per_s", np.nan) / (2 * units * clock),
-        device.measured.get("guarded_flop_per_s", np.nan) / device.measured.get("fp32_flop_per_s", np.nan),
+        *_guarded(device, units),
         device.measured.get("fp32_flop_per_s", np.nan)
         / (2 * device.measured.get("transcendental_op_per_s", np.nan)),
         device.measured.get("group_s", np.nan),
         device.measured.get("empty_s", np.nan),
         device.measured.get("round_trip_s", np.nan),
+        device.measured.get("last_cache_bytes_per_s", np.nan),
         device.measured.get("scattered_bytes_per_s", np.nan) / _WORD_BYTES,
         *streams(device),
     )
+
+
+def _guarded(device: Device, units: float) -> tuple[float, float]:
+    """Rate of code behind a condition over that of the best code, and seconds of a work-item with little.
+
+    The condition costs as much as several operations: the rate is that of the further ones.
+    """
+    rate, item = (device.measured.get(name, np.nan) for name in ("guarded_flop_per_s", "guarded_item_s"))
+    best = device.measured.get("fp32_flop_per_s", np.nan)
+    if np.isfinite(item) and item < _GUARDED_FLOP * units / rate:
+        rate = (_GUARDED_FLOP - 2) / (_GUARDED_FLOP / rate - item / units)
+    return rate / best, item
 
 
 def streams(device: Device) -> tuple[float, float]:

@@ -39,11 +39,15 @@ QUANTITIES: Mapping[str, MeasuredQuantity] = {
         "B/s", "words read from all over main memory", "bandwidth_bytes_per_s"
     ),
     "cache_bytes_per_s": MeasuredQuantity("B/s", "reading what fits the first cache"),
+    "last_cache_bytes_per_s": MeasuredQuantity("B/s", "reading what fits the last cache"),
     "local_bytes_per_s": MeasuredQuantity("B/s", "reading local memory"),
     "fp16_flop_per_s": MeasuredQuantity("flop/s", "multiply-adds of half precision", "peak_fp16_flop_per_s"),
     "fp32_flop_per_s": MeasuredQuantity("flop/s", "multiply-adds of single precision", "peak_flop_per_s"),
     "chain_flop_per_s": MeasuredQuantity("flop/s", "one chain of multiply-adds in each work-item"),
     "guarded_flop_per_s": MeasuredQuantity("flop/s", "multiply-adds in straight code behind a condition"),
+    "guarded_item_s": MeasuredQuantity(
+        "s", "a work-item with one of these behind a condition, on one compute unit"
+    ),
     "fp64_flop_per_s": MeasuredQuantity(
         "flop/s", "multiply-adds of double precision", "peak_fp64_flop_per_s"
     ),

@@ -24,8 +24,9 @@ _FP_COSTS = {
 EXP_COST = _FP_COSTS["exp"]
 _ROOTS_AND_QUOTIENTS = frozenset(kind for kind in _FP_COSTS if kind.split("_")[-1] in _UNIT_KINDS)
 _PRODUCTS = ("mul", "fused")  # Count apart
-_INTEGERS = {"int16": (1.0, _DIVISION_INT), "int32": (1.0, _DIVISION_INT), "int64": (2.0, 80.0)}
-"""Cost of an operation and of a division: GPUs divide 64 bits by a function, and CPUs without vectors."""
+LONG_DIVISION_COST = 80.0
+_INTEGERS = {"int16": (1.0, _DIVISION_INT), "int32": (1.0, _DIVISION_INT), "int64": (2.0, LONG_DIVISION_COST)}
+"""Cost of an operation and of a division: GPUs divide 64 bits by a function."""
 
 PRODUCT_COST = 2.0
 """Typical cost of an integer product, which units compute in several steps."""
@@ -58,6 +59,7 @@ def operation_counts(classes: Mapping[str, Any], total: float) -> dict[str, floa
             "operations": total,
             "integers": 0.0,
             "products": 0.0,
+            "long_divisions": 0.0,
             "operations_fp64": 0.0,
             "floating": 0.0,
         }
@@ -105,6 +107,7 @@ def operation_counts(classes: Mapping[str, Any], total: float) -> dict[str, floa
         "operations": float(others),
         "integers": float(integers),
         "products": float(products),
+        "long_divisions": float(classes.get("int64", {}).get("div", 0)),
         "operations_fp64": float(double),
         "floating": float(floating),
     }

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from crosscast.device import Device
 from crosscast.devices.architectures import sheets_of
 from crosscast.devices.catalogue import catalogue, device_named
+from crosscast.devices.instruction_costs import LONG_DIVISION_COST
 from crosscast.prediction.time.efficiencies import Efficiencies, Times, fit, log_times
 from crosscast.prediction.time.launch_times import conditioned, doubt_of
 from crosscast.prediction.time.terms import TERMS, joined, resident_groups, terms
@@ -140,17 +141,24 @@ def test_loads_that_depend_on_each_other_take_the_latency_of_the_cache_that_has_
     assert (ns > 55) == (1 << bits > 2 * i7.numbers["l3_bytes"])
 
 
-@given(log2=st.floats(12.0, 24.0), rate=st.floats(1e7, 1e9))
+@given(log2=st.floats(12.0, 24.0), alignment=st.floats(0.0, 20.0), rate=st.floats(1e7, 1e9))
 def test_walks_down_columns_fetch_lines_again_where_the_cache_does_not_hold_them(
-    log2: float, rate: float
+    log2: float, alignment: float, rate: float
 ) -> None:
     launch = work_of([stream(1 << 22)])
     scattered = TERMS.index("scattered")
-    walks = replace(launch, jumps=np.full(1, 1e6), walk=np.full(1, 2.0**log2))
-    numbers = {"compute_units": 8.0, "l1_bytes": 32768.0}
+    walks = replace(
+        launch,
+        jumps=np.full(1, 1e6),
+        walk=np.full(1, 2.0**log2),
+        alignment=np.full(1, 2.0**alignment),
+    )
+    numbers = {"compute_units": 8.0, "l1_bytes": 32768.0, "l2_bytes": 2.0**19, "l3_bytes": 2.0**25}
     mine = Device("m", "m", type="cpu", numbers=numbers, measured={"scattered_bytes_per_s": 4 * rate})
     seconds = terms(walks, sheets_of([mine]))[0, 0, scattered]
-    gone = min(max(log2 - 15, 0.0) / (19 - 15), 1.0)
+    # Steps of a power of two leave a walk one set in so many lines, of at most 1024.
+    filled = log2 + min(max(alignment - 6, 0.0), 10.0)
+    gone = min(max(filled - 17, 0.0) / (25 - 17), 1.0)
     assert seconds == pytest.approx(max(gone * 1e6 / rate, 1e-15), rel=1e-6)
     # Where nobody measured what a line takes, nothing is known of the runtime either.
     other = Device("m", "m", type="cpu", numbers=numbers)
@@ -169,6 +177,56 @@ def test_code_behind_a_condition_takes_what_it_was_measured_to_take(share: float
     mine = sheets_of([Device("m", "m", type="cpu", numbers=numbers, measured=measured)])
     free, behind = (terms(each, mine)[0, 0, TERMS.index("arithmetic")] for each in (launch, guarded))
     assert behind == pytest.approx(free * min(1 / share, 16.0), rel=1e-6)
+
+
+@given(share=st.floats(0.05, 1.0), item_s=st.floats(1e-11, 1e-7))
+def test_a_condition_costs_each_work_item_what_it_was_measured_to_cost(share: float, item_s: float) -> None:
+    launch = replace(work_of([stream(1 << 22)]), conditional=np.ones(1))
+    peak = 8 * 2e9 * 16 * 2
+    measured = {"fp32_flop_per_s": peak, "guarded_flop_per_s": share * peak, "guarded_item_s": item_s}
+    numbers = {"compute_units": 8.0, "clock_hz": 2e9, "peak_flop_per_s": peak}
+    mine, without = (
+        sheets_of([Device("m", "m", type="cpu", numbers=numbers, measured=each)])
+        for each in (measured, {**measured, "guarded_item_s": 1e-30})
+    )
+    issue = TERMS.index("issue")
+    costs, nothing = (
+        terms(replace(launch, operations=np.zeros(1), integers=np.zeros(1), products=np.zeros(1)), each)[
+            0, 0, issue
+        ]
+        for each in (mine, without)
+    )
+    assert costs - nothing == pytest.approx((1 << 22) * item_s / 8, rel=1e-6)
+    # The further operations take the rest of the time of the chain of 16.
+    chain_s = 32 * 8 / (share * peak)
+    rate = 30 / (chain_s - item_s) if item_s < chain_s else share * peak / 8
+    assert mine.guarded[0] == pytest.approx(rate * 8 / peak, rel=1e-6)
+
+
+def test_a_cpu_divides_64_bits_work_item_by_work_item() -> None:
+    launch = work_of([stream(1 << 22)])
+    divides = replace(
+        launch, long_divisions=np.full(1, 1e8), operations=launch.operations + LONG_DIVISION_COST * 1e8
+    )
+    issue = TERMS.index("issue")
+    cpu, gpu = (
+        terms(divides, sheets_of([device]))[0, 0, issue] - terms(launch, sheets_of([device]))[0, 0, issue]
+        for device in (device_named("i7-6700k"), GPU)
+    )
+    # 8 threads, 15 clocks each.
+    assert cpu == pytest.approx(1e8 * 15 / (8 * 4.0e9), rel=0.05)
+    assert gpu > 0
+
+
+def test_a_cpu_reads_its_last_cache_at_the_rate_that_was_measured() -> None:
+    launch = work_of([stream(1 << 22)])
+    numbers = {"compute_units": 8.0, "clock_hz": 2e9}
+    l2 = TERMS.index("l2")
+    usual, measured = (
+        terms(launch, sheets_of([Device("m", "m", type="cpu", numbers=numbers, measured=each)]))[0, 0, l2]
+        for each in ({}, {"last_cache_bytes_per_s": 8 * 4 * 2e9})
+    )
+    assert measured == pytest.approx(2 * usual)
 
 
 @pytest.mark.parametrize(("key", "rate"), [("gtx1080", 1 / 64), ("a100-sxm-80gb", 4.0), ("i7-6700k", 1.0)])

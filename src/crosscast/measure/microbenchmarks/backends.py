@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 _FOLDER = Path(__file__).parent
 _FIRST_BYTES = 1 << 20
 CHAINS = 10
+GUARDED, GUARDED_STEPS, GUARDED_ITEMS = ("guarded_item", "guarded"), 16, 1 << 14
+"""Kernels behind a condition, of one step and of several, and the work-items of one of their rows."""
 _CHAIN_GROUP = 64
 
 
@@ -103,7 +105,7 @@ class OpenCLBackend:
         self.lanes |= {"fp16": 2} if has_half else {}
         # In these kernels, a work-item has one chain; the compiler may vectorise over work-items.
         self.lanes |= {"local_words": 1, "atomics": 1, "chain": _CHAIN_GROUP if wide else 1}
-        self.lanes |= {"guarded": _CHAIN_GROUP} if wide else {}
+        self.lanes |= dict.fromkeys(GUARDED, GUARDED_ITEMS) if wide else {}
         self.memory_bytes = int(handle.global_mem_size)
         cache = int(handle.global_mem_cache_size or 0)
         clock = float(handle.max_clock_frequency or 0) * 1e6 or (
@@ -125,17 +127,18 @@ class OpenCLBackend:
         self._kernels: dict[str, cl.Kernel] = {}
         self._array: cl.Buffer | None = None
 
-    def _run(self, kernel: str, items: int, group: int, *args: KernelArg) -> cl.Event:
+    def _run(self, kernel: str, items: int, group: int, *args: KernelArg, rows: int = 1) -> cl.Event:
         with self._faults(self.id, "measuring it"):
             if kernel not in self._kernels:
                 self._kernels[kernel] = self._cl.Kernel(self._program, kernel)
-            event = self._kernels[kernel](self._queue, (items,), (group,), *args)
+            size, local = ((items,), (group,)) if rows == 1 else ((items, rows), (group, 1))
+            event = self._kernels[kernel](self._queue, size, local, *args)
             event.wait()
         return event
 
-    def _seconds(self, kernel: str, items: int, group: int, *args: KernelArg) -> float:
+    def _seconds(self, kernel: str, items: int, group: int, *args: KernelArg, rows: int = 1) -> float:
         started = time.process_time()
-        event = self._run(kernel, items, group, *args)
+        event = self._run(kernel, items, group, *args, rows=rows)
         seconds = float(event.profile.end - event.profile.start) * 1e-9
         return _of_threads(seconds, started, self.units) if self._busy else seconds
 
@@ -156,12 +159,14 @@ class OpenCLBackend:
     def chains(self, kernel: str, steps: int) -> float:
         """Return the seconds of a number of steps in each work-item."""
         x, y = (0.999, 0.001) if kernel not in ("int32", "int32_add") else (3.0, 7.0)
-        factor = self.lanes[kernel] if kernel in ("chain", "guarded") else 1
-        items = self.items * factor
-        if kernel == "guarded":  # Each step is a work-group, as a loop would hide the condition
-            items = steps = steps * factor
-        arguments = (self._out, np.uint32(steps), np.float32(x), np.float32(y))
-        return self._seconds(kernel, items, self.group * factor, *arguments)
+        factor = self.lanes[kernel] if kernel == "chain" else 1
+        items, group, rows = self.items * factor, self.group * factor, 1
+        count = steps
+        if kernel in GUARDED:
+            items, group, rows = GUARDED_ITEMS, _CHAIN_GROUP, steps
+            count = items
+        arguments = (self._out, np.uint32(count), np.float32(x), np.float32(y))
+        return self._seconds(kernel, items, group, *arguments, rows=rows)
 
     def groups(self, count: int) -> float | None:
         """Return the seconds of a number of almost empty work-groups."""

@@ -11,14 +11,18 @@ from crosscast.device import Device
 from crosscast.devices.device_files import QUANTITIES
 from crosscast.errors import DeviceFault
 from crosscast.measure import host_state
-from crosscast.measure.microbenchmarks.backends import CHAINS, Backend
+from crosscast.measure.microbenchmarks.backends import (
+    CHAINS,
+    GUARDED,
+    GUARDED_ITEMS,
+    GUARDED_STEPS,
+    Backend,
+)
 
 SECONDS = 10
 """Approximate duration."""
 
 _LEAST_SET = 1 << 14
-_GUARDED = 16 * 2
-"""Operations of a work-item: a chain of multiply-adds."""
 _TIMES_LAST_CACHE = 4
 _MOST_OF_MEMORY = 8
 _POINT_S, _LAST_POINT_S, _RATE_S = 0.09, 0.35, 0.4
@@ -104,13 +108,18 @@ def measure(backend: Backend, report: Callable[[str], None] = lambda text: None)
     if "chain" in backend.lanes:
         work = 2 * backend.lanes["chain"] * backend.items
         values["chain_flop_per_s"] = _rate(lambda n: backend.chains("chain", n), work, _RATE_S / 2)
-    if "guarded" in backend.lanes:
-        work = _GUARDED * backend.lanes["guarded"]
-        values["guarded_flop_per_s"] = _rate(lambda n: backend.chains("guarded", n), work, _RATE_S / 2)
+    if GUARDED[0] in backend.lanes:
+        item, chain = (
+            _rate(lambda n, k=kernel: backend.chains(k, n), GUARDED_ITEMS, _RATE_S / 2)  # type: ignore[misc]
+            for kernel in GUARDED
+        )
+        values["guarded_item_s"] = _time_of(item, backend.units)
+        values["guarded_flop_per_s"] = Value(
+            2 * GUARDED_STEPS * chain.best, 2 * GUARDED_STEPS * chain.middle, chain.runs
+        )
     if backend.groups(1) is not None:
         rate = _rate(lambda n: backend.groups(n) or 0.0, 1.0, _RATE_S / 2)
-        times = (backend.units / rate.best, backend.units / rate.middle)
-        values["group_s"] = Value(*times, rate.runs)
+        values["group_s"] = _time_of(rate, backend.units)
     values["atomic_op_per_s"] = _rate(lambda n: backend.chains("atomics", n), backend.items, _RATE_S / 2)
     report("bandwidth by working set")
     sets: dict[str, list[float]] = {"bytes": list(_sizes(backend)), "read": [], "write": [], "copy": []}
@@ -127,6 +136,8 @@ def measure(backend: Backend, report: Callable[[str], None] = lambda text: None)
         values[f"{kind}_bytes_per_s"] = points[-1]
         if kind == "read":
             values["cache_bytes_per_s"] = points[0]
+            held = [nbytes <= backend.last_cache_bytes / 2 for nbytes in sets["bytes"]]
+            values["last_cache_bytes_per_s"] = points[max(sum(held) - 1, 0)]
     report("scattered access, launches and transfers")
     count = 1 << (int(sets["bytes"][-1]) // 4).bit_length() - 1
     values["scattered_bytes_per_s"] = _rate(
@@ -203,6 +214,11 @@ def _rate(run: Callable[[int], float], work: float, seconds: float) -> Value:
         else:
             rates.append(n * work / max(elapsed, 1e-9))
     return Value(max(rates), median(rates), len(rates))
+
+
+def _time_of(rate: Value, units: int) -> Value:
+    """Return the time of one of `rate` a second on all units, on one unit."""
+    return Value(units / rate.best, units / rate.middle, rate.runs)
 
 
 def _launches(backend: Backend) -> dict[str, Value]:

@@ -38,18 +38,23 @@ kernel void chain(global float *out, uint steps, float xf, float yf)
     out[get_global_id(0)] = a;
 }
 
-// Straight code behind a condition, as most kernels have it: some compilers take one work-item at a time.
-// A single chain, as compilers put several into one vector.
-kernel void guarded(global float *out, uint count, float xf, float yf)
-{
+// Straight code behind a condition, as most kernels have it: compilers take several work-items at once at a price,
+// or one at a time. Rows repeat the work in a cache, as a loop would hide the condition.
 #define FURTHER a = a * xf + yf
-    if (get_global_id(0) < count) {
-        float a = get_global_id(0);
-        FURTHER, FURTHER, FURTHER, FURTHER, FURTHER, FURTHER, FURTHER, FURTHER;
-        FURTHER, FURTHER, FURTHER, FURTHER, FURTHER, FURTHER, FURTHER, FURTHER;
-        out[(get_group_id(0) & 63u) * get_local_size(0) + get_local_id(0)] = a;
+#define GUARDED(name, further)                                                                     \
+    kernel void name(global float *out, uint count, float xf, float yf)                            \
+    {                                                                                              \
+        size_t i = get_global_id(0);                                                               \
+        if (i < count) {                                                                           \
+            float a = out[i];                                                                      \
+            further;                                                                               \
+            out[i] = a;                                                                            \
+        }                                                                                          \
     }
-}
+#define FURTHER_8 FURTHER, FURTHER, FURTHER, FURTHER, FURTHER, FURTHER, FURTHER, FURTHER
+
+GUARDED(guarded_item, FURTHER)
+GUARDED(guarded, FURTHER_8; FURTHER_8)
 
 // Four sums, as each addition waits for the one before it.
 kernel void read_words(global const words *a, global float *out, uint count, uint passes)

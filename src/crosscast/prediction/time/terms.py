@@ -14,7 +14,12 @@ import numpy as np
 
 from crosscast.arrays import Flags, Reals
 from crosscast.devices.architectures import Sheets
-from crosscast.devices.instruction_costs import EXP_COST, JOINED_INTEGERS, SPECIAL_COST
+from crosscast.devices.instruction_costs import (
+    EXP_COST,
+    JOINED_INTEGERS,
+    LONG_DIVISION_COST,
+    SPECIAL_COST,
+)
 from crosscast.devices.siblings import FACTS
 from crosscast.prediction.time.work import CACHE_BITS, GROUPS_TOGETHER, Work
 
@@ -71,6 +76,9 @@ _AT_ONCE = 4.0
 _ONCE = 0.5  # Of a written line's two ways to memory and back
 _SCATTERED_LINE_S = 20e-9  # Of a thread of a CPU
 _LINE_BYTES = 64.0
+_CACHE_BYTES = 8.0  # That a core of a CPU reads from its last cache in a clock
+_DIVISION_CLOCKS = 15.0  # Of integers of 64 bits, on a CPU
+_MOST_SETS = 1024.0  # Of the second cache of a CPU
 _SHARED_LINE = 0.25  # Time of a line of a CPU's last cache over one of memory
 _GROUP_CLOCKS = {True: 100.0, False: 1000.0}
 _ATOMIC_CLOCKS = 4.0
@@ -92,7 +100,7 @@ _CHAIN_CLOCKS, _INTEGER_STEP = 4.0, 0.25  # Latency of a multiply-add; of intege
 _LOAD_CLOCKS, _OWN_LOAD_CLOCKS, _SHARED_LOAD_CLOCKS, _MEMORY_S = 5.0, 9.0, 30.0, 80e-9
 _LOOPS, _SCALAR_ISSUE = 2.0, 2.0
 _VECTOR_ITEMS = 8  # Work-items of a group from which on compilers for CPUs vectorize
-_GUARDED = 0.5  # Conditional branches of a work-item
+_GUARDED, _SCALAR_CONDITIONS = 0.5, 3.0  # Conditional branches of a work-item; of code without vectors
 _TINY = 1e-15
 
 
@@ -177,6 +185,9 @@ def terms(work: Work, sheets: Sheets) -> Reals:
     sole_thread = np.where(gpu | (2 * groups > sheets.units), 1.0, _ALONE)
     slots = busy_rate * lanes * sole_thread
 
+    # CPUs divide 64 bits in some clocks, work-item by work-item.
+    divisions = np.where(gpu, 0.0, column(work.long_divisions) * _DIVISION_CLOCKS / busy_rate)
+
     # Rate of integer products over single precision, as measured on a device or its siblings.
     product_rate = np.where(gpu, np.clip(np.nan_to_num(sheets.fact("int32"), nan=0.5), 0.15, 1.0), 0.5)
 
@@ -184,6 +195,9 @@ def terms(work: Work, sheets: Sheets) -> Reals:
     integers = column(work.integers) * np.where(gpu, JOINED_INTEGERS, 1.0)
     issued = column(work.operations) - column(work.integers) + integers + column(work.products) / product_rate
     issued = np.maximum(issued, integers / sheets.integers)
+    issued = issued - np.where(gpu, 0.0, LONG_DIVISION_COST * column(work.long_divisions))
+    guarded = np.where(_guarded(work, sheets), column(work.items) * np.nan_to_num(sheets.guarded_item), 0.0)
+    guarded = guarded * sheets.clock / busy_rate
 
     # What a GPU's unit has beyond that holds local memory, too.
     own_cache = np.where(gpu, np.maximum(np.minimum(sheets.l1, 32768.0), 0.5 * sheets.l1), sheets.l1)
@@ -199,6 +213,9 @@ def terms(work: Work, sheets: Sheets) -> Reals:
     # Shares of accesses that wait for the second cache and for memory.
     touched = np.maximum(_SECTOR_BYTES * of_width(work.accesses), 1.0)
     past_l1, past_l2 = (np.clip(each / touched, 0.0, 1.0) for each in (l2_bytes, behind))
+
+    of_cache = sheets.last_cache_rate / sheets.units * busy / tail
+    of_cache = np.where(np.isfinite(of_cache), of_cache, _CACHE_BYTES * busy_rate)
 
     # On CPUs, loops are in the dependency chains.
     steps = column(work.path) * np.where(
@@ -225,10 +242,10 @@ def terms(work: Work, sheets: Sheets) -> Reals:
             launch + np.zeros((n, 1)),
             start + np.zeros((n, 1)),
             real / slots,
-            issued / (slots * _other_issue(sheets, lanes)),
+            issued / (slots * _other_issue(sheets, lanes)) + divisions + guarded,
             np.where(gpu, of_width(work.local_wavefronts) * (1.0 - saved_loads) / busy_rate, 0.0),
             np.where(gpu, of_width(work.lines) * (width / 32) / busy_rate, 0.0),
-            np.where(gpu, l2_bytes / (sheets.l2_clock * rate), l2_bytes / (8.0 * busy_rate)),
+            np.where(gpu, l2_bytes / (sheets.l2_clock * rate), l2_bytes / of_cache),
             _streamed(moved, work, sheets),
             np.where(gpu, 0.0, _scattered(work, sheets, of_thread) * sheets.units / busy),
             np.where(gpu, spilled_bytes / sheets.bandwidth + _carried(work) / (sheets.l2_clock * rate), 0.0),
@@ -291,8 +308,11 @@ def _scattered(work: Work, sheets: Sheets, behind: Sequence[Reals]) -> Reals:
     )
     line_s = np.where(np.isfinite(sheets.scattered), 1 / sheets.scattered, _SCATTERED_LINE_S / sheets.units)
     lines = of_memory + _SHARED_LINE * (lines - of_memory)
-    first = np.minimum(sheets.l1, sheets.own_cache / 2)
-    gone = np.log(work.walk[:, None] / first) / np.log(sheets.own_cache / first)
+    # A walk of steps of a power of two has few sets of a cache to itself.
+    sets = np.minimum(work.alignment / _LINE_BYTES, _MOST_SETS)[:, None]
+    first = np.sqrt(sheets.l1 * sheets.own_cache)
+    walk = work.walk[:, None] * np.maximum(sets, 1.0)
+    gone = np.log(walk / first) / np.log(np.maximum(sheets.last_cache / first, 2.0))
     again = np.where(np.isfinite(sheets.scattered), work.jumps[:, None] * np.clip(gone, 0.0, 1.0), 0.0)
     seconds: Reals = np.maximum(lines, again) * line_s
     return seconds
@@ -335,17 +355,24 @@ def _launch_ratio(sheets: Sheets) -> Reals:
 def _cpu_lanes(work: Work, sheets: Sheets) -> Reals:
     """Operations of a CPU's thread in a clock: as many work-items at once as accesses can be vectorized.
 
-    A compiler that vectorizes neighbours with loops overlaps several steps of their chains. One that does not
-    vectorize code behind a condition was measured to be slower there.
+    A compiler that vectorizes neighbours with loops overlaps several steps of their chains. Straight code
+    behind a condition was measured apart; behind three, it is not vectorized.
     """
     share = np.where(work.group_items >= _VECTOR_ITEMS, work.vectorizable, 0.0)[:, None]
     lanes = np.maximum(sheets.lanes, 1.0)
     at_once = np.clip(_CHAIN_CLOCKS * sheets.chain, 1.0, lanes)
     lanes = np.where(_loops(work) & np.isfinite(at_once), at_once, lanes)
-    guarded = (work.conditional >= _GUARDED)[:, None] & ~_loops(work) & np.isfinite(sheets.guarded)
-    lanes = np.where(guarded, np.clip(sheets.lanes * sheets.guarded, 1.0, lanes), lanes)
+    straight = np.clip(sheets.lanes * sheets.guarded, 1.0, lanes)
+    straight = straight ** np.clip(_SCALAR_CONDITIONS - work.conditional, 0.0, 1.0)[:, None]
+    lanes = np.where(_guarded(work, sheets), straight, lanes)
     operations: Reals = 1.0 / (share / lanes + (1 - share))
     return operations
+
+
+def _guarded(work: Work, sheets: Sheets) -> Flags:
+    """Whether straight code stands behind a condition, and the device's rate of such was measured."""
+    of_work: Flags = (work.conditional >= _GUARDED)[:, None] & ~_loops(work)
+    return of_work & np.isfinite(sheets.guarded) & ~sheets.gpu
 
 
 def _other_issue(sheets: Sheets, lanes: Reals) -> Reals:

@@ -58,6 +58,7 @@ class Work:
     operations: Reals  # All others except double precision: integers, accesses, control
     integers: Reals  # Of these, sums, logic and shifts of integers
     products: Reals  # Of integers, which many devices compute in several steps
+    long_divisions: Reals  # Of integers of 64 bits, which are in `operations` at their cost on a GPU
     operations_fp64: Reals
     floating: Reals  # Additions and products of single precision; a multiply-add counts once
     utilization: Reals  # `(n, 2)` Share of a sub-group's work-items that take part in its instructions
@@ -78,6 +79,7 @@ class Work:
     item_accesses: Reals  # Accesses of global memory of a work-item
     jumps: Reals  # Accesses of all work-items that are 64 bytes or more beyond the one before
     walk: Reals  # Bytes of lines that a work-item passes until it turns back
+    alignment: Reals  # Bytes that divide the distances of its accesses on the way
     longest: Reals  # Instructions of the longest work-item
     barriers: Reals  # Of a work-item
     conditional: Reals  # Conditional branches of a work-item
@@ -243,6 +245,7 @@ def _of(
         "item_accesses": accesses[0] / max(sub_groups[0], 1.0),
         "jumps": _jumps(metrics, of_items, requested),
         "walk": 2.0 ** (float(of_items.get("mean_walk_log2", 0.0)) + 0.5),
+        "alignment": 2.0 ** float(of_items.get("mean_alignment_log2", 0.0)),
         "longest": longest,
         "conditional": total_of(classes.get("branches", {}).get("conditional", 0)) / items,
         "vectorizable": vectorizable / pairs if pairs else 1.0,
@@ -329,6 +332,7 @@ def _estimated(
         "item_accesses": accesses / items,
         "jumps": 0.0,
         "walk": 1.0,
+        "alignment": 1.0,
         "longest": longest,
         "conditional": 0.0,
         "vectorizable": 1.0,
