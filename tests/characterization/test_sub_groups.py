@@ -29,6 +29,7 @@ from support.reference import memory_metrics, same_metrics
 from support.sub_group_kernels import CASES, LANGUAGE
 from support.sub_groups import (
     access_patterns,
+    channel_share,
     line_uses,
     lines_moved,
     sub_group_counts,
@@ -274,6 +275,7 @@ def test_bytes_behind_caches_are_those_of_an_exact_stack(name: str) -> None:
     launch, trace = _streamed(name)
     reuse = launch["reuse"]
     assert (reuse["rate"], reuse["error"]) == (1, 0)
+    assert reuse["channel_share"] == pytest.approx(channel_share(trace))
     for line_bytes in (64, 128):
         for together, found in reuse["bytes"][str(line_bytes)].items():
             uses = line_uses(trace, line_bytes, int(together))

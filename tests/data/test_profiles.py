@@ -103,30 +103,34 @@ def test_version_2_is_read_and_what_it_lacks_is_empty(
     assert {to_row(each)[count.column.name] for each in found for count in COUNTS} == {None}
 
 
+_NEW_IN_5 = ("work_item.mean_alignment_log2", "reuse.channel_share")
+
+
 @pytest.mark.parametrize(
     ("version", "lacks"),
     [
-        (3, {"moved_bytes", "mean_walk_log2", "mean_alignment_log2"}),
-        (4, {"mean_alignment_log2"}),
+        (3, ("work_item.moved_bytes", "work_item.mean_walk_log2", *_NEW_IN_5)),
+        (4, _NEW_IN_5),
     ],
 )
 @pytest.mark.parametrize(("suffix", "read"), [("csv", read_csv), ("parquet", read_parquet)])
 def test_older_versions_are_read_but_for_how_far_accesses_move(
     version: int,
-    lacks: set[str],
+    lacks: tuple[str, ...],
     suffix: str,
     read: Callable[[Path], list[Profile]],
     make_profile: ProfileMaker,
 ) -> None:
     launch = full_launch()
-    launch["work_item"] = {k: v for k, v in launch["work_item"].items() if k not in lacks}
-    if not launch["work_item"]:
-        del launch["work_item"]
+    for part, name in (count.split(".") for count in lacks):
+        del launch[part][name]
+        if not launch[part]:
+            del launch[part]
     found = read(DATA / f"profiles-{version}.{suffix}")
     assert found[0] == replace(make_profile(), application="sums", size="tiny", launch=launch)
     cells = to_row(found[0])
     assert {name for name in (count.column.name for count in COUNTS) if cells[name] is None} == {
-        f"work_item_{name}" for name in lacks
+        name.replace(".", "_") for name in lacks
     }
 
 

@@ -78,6 +78,7 @@ def full_launch() -> dict[str, Any]:
             },
             "rate": 0.01,
             "error": 0.02,
+            "channel_share": 0.07,
         },
         "host": {"time_s": 0.00125, "repeats": 3, "threads": 2},
     }

@@ -153,6 +153,19 @@ def lines_moved(uses: Iterable[LineUse], kept: int) -> int:
     return moved + sum(stack.values())
 
 
+def channel_share(trace: Trace, channels: int = 16) -> float | None:
+    """Chance that two lines of 128 bytes of global memory are in one channel; blocks of 256 bytes take turns."""
+    lines = {
+        (access.memory, line)
+        for access in trace.accesses
+        if access.space != "local"
+        for line in _lines(access, 128)
+    }
+    counts = Counter(line // 2 % channels for _, line in lines)
+    pairs = sum(n * (n - 1) for n in counts.values())
+    return pairs / (len(lines) * (len(lines) - 1)) if len(lines) > 1 else None
+
+
 def line_uses(trace: Trace, line_bytes: int, together: int) -> list[LineUse]:
     """Lines of global memory in the order in which groups that run together use them.
 

@@ -204,6 +204,13 @@ COUNTS: tuple[Count, ...] = (
     ),
     _count("reuse.rate", "share of lines that was sampled for these", "1", "real", le=1),
     _count("reuse.error", "their relative standard error, estimated", "1", "real"),
+    _count(
+        "reuse.channel_share",
+        "chance that two lines are in one of 16 memory channels, of 256 B in turn",
+        "1",
+        "real",
+        le=1,
+    ),
     _count("geometry.groups", "work-groups"),
     _count("geometry.group_items", "work-items of a full work-group"),
     *(_count(f"geometry.sub_groups_{width}", f"sub-groups of {width}") for width in SUB_GROUPS),

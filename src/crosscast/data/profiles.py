@@ -40,7 +40,7 @@ _TIMES = {
 _REAL_COUNTS = frozenset({"median_itb", "median_ipt", "mean_simd_width", "sd_simd_width"})
 _LATER_COUNTS = {
     4: ("work_item_moved_bytes", "work_item_mean_walk_log2"),
-    5: ("work_item_mean_alignment_log2",),
+    5: ("work_item_mean_alignment_log2", "reuse_channel_share"),
 }
 _NEW_IN: Mapping[int, Sequence[str]] = {
     2: ("application", "size"),

@@ -134,7 +134,8 @@ class SubGroupCounts:
 
         Sampled lines are scaled to all of them: `distinct`, by size. If none was, as they are
         few, they stay in every cache: the distinct bytes read and written are `moved` once, and each line. A
-        cache that holds all lines misses each once, however few were sampled.
+        cache that holds all lines misses each once, however few were sampled. Also the chance that two lines
+        are in one of 16 memory channels.
         """
         rate, *rest = self.reuse
         lines: dict[str, dict[str, dict[str, int]]] = {"128": {}, "64": {}}
@@ -154,11 +155,12 @@ class SubGroupCounts:
                     "first": round(first * weight),
                     **{str(size): round(n * weight) for size, n in zip(_CACHES, sizes, strict=True)},
                 }
-        sampled = rest[0]
+        sampled, together = rest[-2:]
         return {
             "bytes": lines,
             "rate": 1 / rate,
             "error": 0.0 if rate == 1 else 1 / math.sqrt(sampled) if sampled else None,
+            "channel_share": together / (sampled * (sampled - 1)) if sampled > 1 else None,
         }
 
     def patterns(self, layout: SubGroupLayout) -> Mapping[str, int]:

@@ -10,7 +10,7 @@
 #include <string.h>
 
 enum { MOST_TOUCHES = 1 << 15, WORTH = 1 << 14, LEAST_TOUCHES = 1 << 10, EXACT_TOUCHES = 1 << 11 };
-enum { LINE_LOG = 7, AT_ONCE = 8, LANES = 64, FIRST_SIZE = 14, SIZES = 13, CACHES = 1 + SIZES };
+enum { LINE_LOG = 7, AT_ONCE = 8, LANES = 64, FIRST_SIZE = 14, SIZES = 13, CACHES = 1 + SIZES, CHANNELS = 16 };
 typedef u32 row8 __attribute__((vector_size(4 * AT_ONCE)));
 
 struct touch {
@@ -210,6 +210,26 @@ static void mark(struct stack *s, u32 time, u32 by) {
   for (; time < s->places; time += time & -time) s->marks[time] += by;
 }
 
+/* The slot of a line, which is empty if it is new. */
+static u64 slot_of(const struct stack *s, u32 line) {
+  u64 at = (line ^ line >> 7) * 0x9E3779B97F4A7C15u >> (64 - s->capacity_log); /* no hash that sampled lines share */
+  while (s->lines[at] && s->lines[at] != line + 1) at = (at + 1) % s->capacity;
+  return at;
+}
+
+/* Lines that there are, and pairs of them in one memory channel, if blocks of 256 bytes take channels in turn. In keys,
+ * buffers begin on borders of pages, which is a block of each channel. */
+static void count_channels(struct stack *s, const struct touch *all, u64 n, u64 *found) {
+  u64 lines[CHANNELS] = {0};
+  memset(s->lines, 0, 4 * s->capacity);
+  for (u64 i = 0; i < n; i++) {
+    u32 line = all[i].line >> NUMBER;
+    u64 at = slot_of(s, line);
+    if (!s->lines[at]) lines[line >> (8 - LINE_LOG) & (CHANNELS - 1)]++, s->lines[at] = line + 1;
+  }
+  for (u32 k = 0; k < CHANNELS; k++) found[0] += lines[k], found[1] += lines[k] * lines[k] - lines[k];
+}
+
 /* Lines that there are, and for each cache, the first one without end, how many reach memory. */
 static void count_traffic(struct stack *s, const struct touch *all, u64 n, u32 half, u64 rate, u64 *found) {
   u64 fetched[CACHES + 1] = {0}, *traffic = found + 1; /* `fetched`: reads that the first so many caches miss */
@@ -219,8 +239,7 @@ static void count_traffic(struct stack *s, const struct touch *all, u64 n, u32 h
     for (u32 part = 0; part < (half ? 2 : 1); part++) {
       if (half && !(all[i].line >> part & 1)) continue;
       u32 line = half ? all[i].line >> NUMBER << 1 | part : all[i].line >> NUMBER, missed = CACHES;
-      u64 at = (line ^ line >> 7) * 0x9E3779B97F4A7C15u >> (64 - s->capacity_log); /* no hash that sampled lines share */
-      while (s->lines[at] && s->lines[at] != line + 1) at = (at + 1) % s->capacity;
+      u64 at = slot_of(s, line);
       now++;
       if (!s->lines[at]) found[0]++, s->lines[at] = line + 1;
       else {
@@ -265,7 +284,8 @@ static u64 gather(struct context *c, u64 threads, u64 instructions, struct touch
   return n;
 }
 
-/* One in how many lines was sampled; then by size of line and groups together: lines, and how many reach memory. */
+/* One in how many lines was sampled; then by size of line and groups together: lines, and how many reach memory; then
+ * lines again, and their pairs in one channel. */
 void cc_reuse(struct context *c, u64 threads, u64 instructions, u64 *words) {
   struct touch *all;
   u64 n = gather(c, threads, instructions, &all, words++);
@@ -281,4 +301,5 @@ void cc_reuse(struct context *c, u64 threads, u64 instructions, u64 *words) {
     sort_together(sorted, other, n, TOGETHER[k]);
     for (u32 half = 0; half < 2; half++) count_traffic(&s, sorted, n, half, words[-1], words + (2 * k + half) * (1 + CACHES));
   }
+  count_channels(&s, all, n, words + 6 * (1 + CACHES));
 }
