@@ -154,7 +154,7 @@ def lines_moved(uses: Iterable[LineUse], kept: int) -> int:
 
 
 def channel_share(trace: Trace, channels: int = 16) -> float | None:
-    """Chance that two lines of 128 bytes of global memory are in one channel; blocks of 256 bytes take turns."""
+    """Chance that two lines of 128 bytes of global memory are in one channel, of 256 bytes in turn."""
     lines = {
         (access.memory, line)
         for access in trace.accesses

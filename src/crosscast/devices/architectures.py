@@ -185,6 +185,7 @@ class Sheets:
     local_bytes: Reals
     l2_clock: Reals  # Bytes per clock from the second cache to a unit
     caches_global: Flags  # Whether a unit's first cache holds global memory
+    channels: Flags  # Whether blocks of addresses take memory channels in turn, without a hash
     spills: Flags  # Whether its compiler keeps the order of unrolled code despite register pressure
     # Steps per clock of chains of multiply-adds, one a work-item, of a unit, if measured
     chain: Reals
@@ -298,6 +299,7 @@ def _of(device: Device) -> tuple[float | bool, ...]:
         float(unit.local_bytes),
         unit.l2_clock,
         unit.caches_global,
+        gpu and (device.series in _GCN or device.series.startswith("TeraScale")),
         gpu and device.vendor == "AMD",
         device.measured.get("chain_flop_per_s", np.nan) / (2 * units * clock),
         *_guarded(device, units),

@@ -218,6 +218,20 @@ def test_a_cpu_divides_64_bits_work_item_by_work_item() -> None:
     assert gpu > 0
 
 
+@given(share=st.floats(0.0, 1.0))
+def test_lines_of_one_channel_take_turns_where_addresses_take_channels_in_turn(share: float) -> None:
+    launch = work_of([stream(1 << 22)])
+    uneven = replace(launch, channel_share=np.full(1, share))
+    keys = ["hawaii-r9-290x", "polaris-rx480", "gtx1080", "radeon-pro-w6600", "i7-6700k"]
+    sheets = sheets_of([device_named(key) for key in keys])
+    scattered = TERMS.index("scattered")
+    more = (terms(uneven, sheets) - terms(launch, sheets))[0, :, scattered]
+    lines = 8 * 2**22 / 64
+    expected = 100e-9 * lines * max((16 * share - 1) / 15, 0.0) ** 0.5
+    assert more[:2] == pytest.approx(expected, rel=1e-6, abs=1e-12)
+    assert not more[2:].any()
+
+
 def test_a_cpu_reads_its_last_cache_at_the_rate_that_was_measured() -> None:
     launch = work_of([stream(1 << 22)])
     numbers = {"compute_units": 8.0, "clock_hz": 2e9}

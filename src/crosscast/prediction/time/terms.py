@@ -21,7 +21,7 @@ from crosscast.devices.instruction_costs import (
     SPECIAL_COST,
 )
 from crosscast.devices.siblings import FACTS
-from crosscast.prediction.time.work import CACHE_BITS, GROUPS_TOGETHER, Work
+from crosscast.prediction.time.work import CACHE_BITS, EVEN_CHANNELS, GROUPS_TOGETHER, Work
 
 TERMS = (
     "launch",
@@ -49,7 +49,8 @@ TERMS = (
 - l1: lines that accesses touch, one a clock and unit; two clocks where sub-groups have 64 work-items.
 - l2: bytes behind the units' own caches.
 - memory: bytes behind the last cache, as many groups sharing it as are resident.
-- scattered: lines that a thread of a CPU fetches from anywhere, beyond those that one after another need.
+- scattered: lines that a thread of a CPU fetches from anywhere, beyond those that one after another need; lines
+  of one memory channel of AMD's older GPUs.
 - spills: values that do not fit the registers, to memory and back; of loops, to the second cache.
 - latency: the longest chain of dependent instructions, once for each wave of groups.
 - waiting: memory accesses of a work-item, a few in flight at once as in a loop, once for each wave.
@@ -79,6 +80,7 @@ _LINE_BYTES = 64.0
 _CACHE_BYTES = 8.0  # That a core of a CPU reads from its last cache in a clock
 _DIVISION_CLOCKS = 15.0  # Of integers of 64 bits, on a CPU
 _MOST_SETS = 1024.0  # Of the second cache of a CPU
+_ROW_S = 100e-9  # To open a row of a bank of memory, for a line and for its way back
 _SHARED_LINE = 0.25  # Time of a line of a CPU's last cache over one of memory
 _GROUP_CLOCKS = {True: 100.0, False: 1000.0}
 _ATOMIC_CLOCKS = 4.0
@@ -247,7 +249,11 @@ def terms(work: Work, sheets: Sheets) -> Reals:
             np.where(gpu, of_width(work.lines) * (width / 32) / busy_rate, 0.0),
             np.where(gpu, l2_bytes / (sheets.l2_clock * rate), l2_bytes / of_cache),
             _streamed(moved, work, sheets),
-            np.where(gpu, 0.0, _scattered(work, sheets, of_thread) * sheets.units / busy),
+            np.where(
+                gpu,
+                _one_channel(moved, work, sheets),
+                _scattered(work, sheets, of_thread) * sheets.units / busy,
+            ),
             np.where(gpu, spilled_bytes / sheets.bandwidth + _carried(work) / (sheets.l2_clock * rate), 0.0),
             latency + chains,
             waiting,
@@ -315,6 +321,17 @@ def _scattered(work: Work, sheets: Sheets, behind: Sequence[Reals]) -> Reals:
     gone = np.log(walk / first) / np.log(np.maximum(sheets.last_cache / first, 2.0))
     again = np.where(np.isfinite(sheets.scattered), work.jumps[:, None] * np.clip(gone, 0.0, 1.0), 0.0)
     seconds: Reals = np.maximum(lines, again) * line_s
+    return seconds
+
+
+def _one_channel(moved: Reals, work: Work, sheets: Sheets) -> Reals:
+    """Seconds of lines of a GPU in one memory channel, beyond those of an even distribution, ``(n, d)``.
+
+    They are far from each other, in rows of a bank that are opened one after another (AMD, OpenCL
+    Optimization Guide, 2015, section 2.1: strides of a power of two).
+    """
+    even = np.maximum(work.channel_share - EVEN_CHANNELS, 0.0) / (1.0 - EVEN_CHANNELS)
+    seconds: Reals = np.where(sheets.channels, np.sqrt(even)[:, None] * moved / _LINE_BYTES * _ROW_S, 0.0)
     return seconds
 
 

@@ -28,6 +28,9 @@ GROUPS_TOGETHER = (1, 16, 256)
 CACHE_BITS = tuple(range(14, 27))
 """Logarithms of the sizes of these caches in bytes."""
 
+EVEN_CHANNELS = 1 / 16
+"""Chance that two of many consecutive lines are in one channel."""
+
 _REGISTER_BYTES, _SECTOR_BYTES, _LINE_BYTES = 4.0, 32.0, 64.0
 _ANY_GROUP = ("cuda", "hip")
 """Forms of programs that are compiled for work-groups of any size."""
@@ -58,6 +61,7 @@ class Work:
     operations: Reals  # All others except double precision: integers, accesses, control
     integers: Reals  # Of these, sums, logic and shifts of integers
     products: Reals  # Of integers, which many devices compute in several steps
+    channel_share: Reals  # Chance that two lines are in one of 16 memory channels
     long_divisions: Reals  # Of integers of 64 bits, which are in `operations` at their cost on a GPU
     operations_fp64: Reals
     floating: Reals  # Additions and products of single precision; a multiply-add counts once
@@ -237,6 +241,7 @@ def _of(
         "written": float(distinct.get("written", 0)),
         "updated": float(distinct.get("written", 0)) * _updated(metrics),
         "distinct": float(distinct.get("read", 0) + distinct.get("written", 0)),
+        "channel_share": float(launch.get("reuse", {}).get("channel_share") or EVEN_CHANNELS),
         "behind": _behind(launch.get("reuse", {}).get("bytes"), float(sum(distinct.values()))),
         "path": float(path.get("instructions") or 1),
         "path_loads": float(
@@ -326,6 +331,7 @@ def _estimated(
         "written": min(written or footprint / 3, footprint),
         "updated": min(written or footprint / 3, footprint) * _updated(metrics),
         "distinct": footprint,
+        "channel_share": EVEN_CHANNELS,
         "behind": [[footprint] * (len(CACHE_BITS) + 1)] * len(GROUPS_TOGETHER),
         "path": 0.3 * longest,
         "path_loads": 1.0 if accesses else 0.0,
