@@ -49,8 +49,8 @@ TERMS = (
 - l1: lines that accesses touch, one a clock and unit; two clocks where sub-groups have 64 work-items.
 - l2: bytes behind the units' own caches.
 - memory: bytes behind the last cache, as many groups sharing it as are resident.
-- scattered: lines that a thread of a CPU fetches from anywhere, beyond those that one after another need; lines
-  of one memory channel of AMD's older GPUs.
+- scattered: lines that a thread of a CPU fetches from anywhere, beyond those that one after another need;
+  lines of one memory channel of AMD's older GPUs.
 - spills: values that do not fit the registers, to memory and back; of loops, to the second cache.
 - latency: the longest chain of dependent instructions, once for each wave of groups.
 - waiting: memory accesses of a work-item, a few in flight at once as in a loop, once for each wave.
