@@ -321,7 +321,7 @@ def test_plans_by_rules_equal_those_of_a_plain_simulator(first: int) -> None:
     assert stopped > 10, "too few jobs are stopped for this to be a test"
 
 
-@pytest.mark.parametrize("first", one_in(8, range(0, 2000, 125)))
+@pytest.mark.parametrize("first", one_in(16, range(0, 2000, 125)))
 def test_plans_that_learn_configurations_equal_those_of_a_plain_simulator(first: int) -> None:
     later = 0
     for seed in range(first, first + 125):
