@@ -1,7 +1,5 @@
 """Registers on AMD GPUs, as LLVM's backend for them allocates them."""
 
-from __future__ import annotations
-
 import re
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Every kind of bad input ends in one clear sentence of the right kind."""
 
-from __future__ import annotations
-
 import gc
 import os
 import re

@@ -1,7 +1,5 @@
 """Every executed instruction has one kind, by operation and type."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

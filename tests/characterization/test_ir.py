@@ -1,7 +1,5 @@
 """Operands of instructions, as LLVM prints them."""
 
-from __future__ import annotations
-
 import pytest
 
 from crosscast.characterization.ir import Instruction

@@ -1,7 +1,5 @@
 """What a launch asks of compute units, in cases that are small enough to count by hand."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

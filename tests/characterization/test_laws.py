@@ -1,7 +1,5 @@
 """Laws that hold for every kernel and launch, tried on random ones."""
 
-from __future__ import annotations
-
 import functools
 import itertools
 import json

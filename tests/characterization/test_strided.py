@@ -3,8 +3,6 @@
 With checked bounds each access is counted where it stands.
 """
 
-from __future__ import annotations
-
 from itertools import product
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Accesses, and counts by sub-groups: the engine's against an interpreter's and another simulator's."""
 
-from __future__ import annotations
-
 import functools
 from collections import Counter
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Reservations for every job, windows and budgets of power: equal to a plain simulator's, and lawful."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Profiles of Caliper, as records and as tables."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

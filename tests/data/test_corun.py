@@ -1,7 +1,5 @@
 """Isolated runs and mixes: their views, counts and checks."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Any profile, whichever tool it is of; and what makes runs of a dataset of them."""
 
-from __future__ import annotations
-
 import json
 import math
 import random

@@ -1,7 +1,5 @@
 """Folders of datasets: written, built in parts, merged, cut off at any moment; and those that come along."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """Databases of HPCToolkit, older and newer, against hatchet where it reads them."""
 
-from __future__ import annotations
-
 import importlib.util
 import json
 import struct

@@ -1,7 +1,5 @@
 """Files of isolated runs."""
 
-from __future__ import annotations
-
 import json
 import math
 import tempfile

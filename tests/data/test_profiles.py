@@ -1,7 +1,5 @@
 """Files of profiles: CSV and Parquet, of this version and those before."""
 
-from __future__ import annotations
-
 import csv
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Laws of all sources: what each takes, refuses and writes, on a made example of its files."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import shutil

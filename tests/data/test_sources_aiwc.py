@@ -1,7 +1,5 @@
 """Profiles of the published AIWC tool: the data of 2018, and folders of its files."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Sources of runs over configurations, on made rows and on the published data of ``CROSSCAST_DATA``."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Sources of co-running: Gavel's and Lucid's pairs."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from collections.abc import Sequence

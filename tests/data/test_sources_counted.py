@@ -1,7 +1,5 @@
 """Sources with counters: the RAJA suite on a CPU and a GPU, Rodinia on nine GPUs."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Tables of one's own runs, what older versions wrote, and where an import is stored."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections import defaultdict

@@ -1,7 +1,5 @@
 """Tables in memory and in files, their schemas, and the document that describes them."""
 
-from __future__ import annotations
-
 import errno
 import runpy
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """The view of configured runs: times, powers and counters of each cell."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Histories of processes: every run is in the file, once, when its region has been left."""
 
-from __future__ import annotations
-
 import errno
 import logging
 import os

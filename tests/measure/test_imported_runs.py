@@ -1,7 +1,5 @@
 """Datasets of runs out of histories: contexts stay apart, and powers stay what they are."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

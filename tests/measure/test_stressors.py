@@ -1,7 +1,5 @@
 """Microbenchmarks as processes without OpenCL, by call and by command."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """What kernels of the suite compute at any extents, what checks see, and how problems are made."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from itertools import combinations, pairwise, permutations
 from math import prod

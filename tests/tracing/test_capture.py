@@ -1,7 +1,5 @@
 """A recorded program: it sees nothing of it, and each of its launches is there, times and memory included."""
 
-from __future__ import annotations
-
 import json
 import os
 import shlex

@@ -1,7 +1,5 @@
 """Common functions against NumPy."""
 
-from __future__ import annotations
-
 import ctypes
 import re
 from collections.abc import Callable

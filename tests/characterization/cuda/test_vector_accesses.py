@@ -1,7 +1,5 @@
 """Neighbouring accesses are merged to vectors, which does not change what a kernel computes."""
 
-from __future__ import annotations
-
 import itertools
 import re
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """Files with profiles take the place of nothing that anyone could miss."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from dataclasses import replace
