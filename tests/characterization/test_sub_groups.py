@@ -40,7 +40,7 @@ _WIDTHS = (32, 64)
 _COMPILED = [(name, "-Oz") for name in CASES]
 _COMPILED += [(name, ("-O0", "-O3")[number % 2]) for number, name in enumerate([*CASES][::4])]
 _CASES = CASES | LANGUAGE
-_TRIED = [*one_in(5, _COMPILED), *one_in(3, product(LANGUAGE, LEVELS))]
+_TRIED = [*one_in(8, _COMPILED), *one_in(3, product(LANGUAGE, LEVELS))]
 
 
 @dataclass(frozen=True)
