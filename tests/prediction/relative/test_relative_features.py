@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from crosscast.errors import InputError
 from crosscast.prediction.relative.data import Observations
@@ -109,3 +113,20 @@ def test_what_does_not_differ_but_in_its_last_digit_is_no_feature() -> None:
         fit_features(runs_with({"a": 1.0}, {"a": 1.0}))
     rows = runs_with({"a": 0.1 + 0.2, "b": 1.0}, {"a": 0.3, "b": 2.0})
     assert fit_features(rows).names == ("b",)
+
+
+@given(
+    values=st.lists(st.floats(min_value=0, max_value=1e15), min_size=2, max_size=20),
+    order=st.randoms(use_true_random=False),
+)
+def test_training_rows_have_mean_0_in_any_order_of_counters(values: list[float], order: Any) -> None:
+    rows = [{"a": value, "b": float(number), "c": value - 5.0} for number, value in enumerate(values)]
+    names = ["a", "b", "c"]
+    order.shuffle(names)
+    one = fit_features(runs_with(*rows))
+    other = fit_features(runs_with(*({name: row[name] for name in names} for row in rows)))
+    # Of values that hardly differ, their size rounds away what their deviation is divided by.
+    rounding = 1e-15 * np.abs(one.means / one.deviations)
+    assert (np.abs(one.transform(runs_with(*rows)).mean(axis=0)) <= 1e-9 + rounding).all()
+    for name in one.names:
+        assert column(one, runs_with(*rows), name) == column(other, runs_with(*rows), name)
