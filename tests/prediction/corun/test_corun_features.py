@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
@@ -102,6 +102,16 @@ def mixes_of(isolated_runs: list[IsolatedRun], seed: int, count: int = 12) -> li
 def moved(covariance: SlowdownCovariance, seed: int) -> KernelSizes:
     sizes = KernelSizes.unfitted(covariance.features.near.shape[1])
     return sizes.from_vector(sizes.vector + np.random.default_rng(seed).normal(0, 0.7, len(sizes.vector)))
+
+
+@pytest.mark.parametrize("isolated_runs", [WITH, WITHOUT], ids=["traits", "no traits"])
+@given(seed=st.integers(0, 1000))
+@settings(max_examples=15, deadline=None)
+def test_it_is_symmetric_and_never_negative(isolated_runs: list[IsolatedRun], seed: int) -> None:
+    mixes = training(mixes_of(isolated_runs, seed))
+    covariance = mixes.matrix(moved(mixes, seed))
+    assert_allclose(covariance, covariance.T, rtol=1e-12, atol=1e-12)
+    assert np.linalg.eigvalsh(covariance).min() > -1e-9 * np.trace(covariance)
 
 
 @pytest.mark.parametrize("isolated_runs", [WITH, WITHOUT], ids=["traits", "no traits"])

@@ -172,6 +172,13 @@ def test_anchored_takes_the_time_of_the_run_on_its_source_alone() -> None:
     np.testing.assert_allclose(FITTED.log_relative(seen, anchored=False), centred(np.log(sums)), rtol=1e-12)
 
 
+def test_a_run_without_an_amount_is_not_a_number_and_others_are() -> None:
+    moved = SEEN.counters[:, 0].copy()
+    moved[2] = np.nan
+    predicted = FITTED.log_relative(changed(SEEN, bytes=moved), anchored=True)
+    assert np.flatnonzero(np.isnan(predicted).any(axis=1)).tolist() == [2]
+
+
 def test_an_amount_that_a_training_run_lacks_has_no_price_and_is_not_asked_for() -> None:
     done = SEEN.counters[:, 1].copy()
     done[2] = np.nan
