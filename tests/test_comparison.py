@@ -1,7 +1,5 @@
 """Comparing two of a kind: what differs, what only one has, and conditions that changes may not meet."""
 
-from __future__ import annotations
-
 import csv
 import json
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """The wheel and the source distribution: what is in them, what is not, and how large they are."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

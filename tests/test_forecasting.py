@@ -1,7 +1,5 @@
 """`crosscast.predict` is what ``crosscast predict`` does."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Evaluations print today what they printed before: ``shared/golden`` beside the published data says what."""
 
-from __future__ import annotations
-
 import gzip
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Faults that `benchmarks.mutants` tries are in code that is still there."""
 
-from __future__ import annotations
-
 import pytest
 from benchmarks.mutants import PACKAGE, Mutant, mutants
 

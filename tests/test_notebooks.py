@@ -1,7 +1,5 @@
 """Notebooks: what results look like in one, and that the examples run."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

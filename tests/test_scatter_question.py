@@ -1,7 +1,5 @@
 """The worked example of CONTRIBUTING: a question is a folder, and a name in the registry."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What a type checker knows of the public functions: mypy checks `_typed`, and this that nothing drifted."""
 
-from __future__ import annotations
-
 import inspect
 from dataclasses import fields
 from typing import Any, assert_type, get_overloads

@@ -1,7 +1,5 @@
 """The words of the field in documents, help and docstrings: those that once stood there instead stay out."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Accesses that `test_sub_groups` does not interpret, against lists written down in Python."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import product
 from typing import Any

@@ -1,7 +1,5 @@
 """Registers on AMD GPUs, as LLVM's backend for them allocates them."""
 
-from __future__ import annotations
-
 import re
 
 import numpy as np
@@ -37,19 +35,18 @@ def registers_of(program: Program, kernel: str) -> AmdRegisters:
     return registers
 
 
-@pytest.mark.parametrize("values", [8, 60, 90])
+@pytest.mark.parametrize("values", [8, 90])
 def test_values_that_fit_are_in_registers(values: int) -> None:
     registers = registers_of(cuda(KEEPS, values), "keeps")
     assert values <= registers.registers <= 128
     assert (registers.spilled, registers.moves) == (0, 0)
 
 
-@pytest.mark.parametrize("values", [150, 300])
-def test_spilled_values_are_written_once_and_read_once(values: int) -> None:
-    registers = registers_of(cuda(KEEPS, values), "keeps")
+def test_spilled_values_are_written_once_and_read_once() -> None:
+    registers = registers_of(cuda(KEEPS, 150), "keeps")
     # In CUDA and HIP there are 128, as the compiler allows for work-groups of 1,024.
     assert registers.registers == pytest.approx(128, abs=2)
-    assert registers.spilled == pytest.approx(values - 128, abs=16)
+    assert registers.spilled == pytest.approx(150 - 128, abs=16)
     assert registers.moves == pytest.approx(2 * registers.spilled, rel=0.2)
     assert registers.moves_in_loops == 0
 
@@ -60,7 +57,7 @@ def test_moves_in_loops_are_counted_apart() -> None:
     assert 0 < registers.floating_in_loops <= registers.floating
 
 
-@pytest.mark.parametrize(("attribute", "has_all"), [("", True), ("256, 1, 1", True), ("32, 16, 2", False)])
+@pytest.mark.parametrize(("attribute", "has_all"), [("", True), ("32, 16, 2", False)])
 def test_opencl_has_twice_the_registers_but_in_larger_groups(attribute: str, has_all: bool) -> None:
     if attribute:
         attribute = f"__attribute__((reqd_work_group_size({attribute}))) "
@@ -72,30 +69,29 @@ def test_opencl_has_twice_the_registers_but_in_larger_groups(attribute: str, has
     assert (registers.spilled == 0) == has_all
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
-        "o[i] = sin(o[i]) + pow(o[i], 3.0f) + fmax(o[i], 1.0f);",
-        "o[i] = dot((float4)(o[i]), vload4(0, o)); vstore4((float4)(i), 1, o);",
-        "float a[9]; for (int n = 0; n < 9; n++) a[n] = o[n]; o[i] = a[i % 9];",
-        "atomic_add((volatile global int *)o + i, 1);",
-        "local float t[64]; t[i % 64] = o[i]; barrier(1); o[i] = t[63 - i % 64];",
-        "o[i] = table[i % 4] + s.x * s.y;",
-        "global const void *p = o; o[i] = ((global const float *)p)[i + 1];",
-        "int e; o[i] = frexp(o[i], &e) + e;",
-        "o[i] = work_group_reduce_add(o[i]);",
-        'printf("%d of %f", i, o[i]); o[i] = 2 * o[i];',
-        'printf("the ptr is %d", i); o[i] = 2 * o[i];',
-    ],
-)
-def test_features_of_opencl_compile(body: str) -> None:
-    text = f"""
-    struct pair {{ float x, y; }};
-    constant float table[4] = {{1, 2, 3, 4}};
-    kernel void other(global int *o) {{ o[get_global_id(0)] = 1; }}
-    kernel void k(global float *o, struct pair s) {{ int i = get_global_id(0); {body} }}
-    """
-    assert 1 <= registers_of(Program(text.encode(), standard="2.0"), "k").registers <= 64
+FEATURES = """
+struct pair { float x, y; };
+constant float table[4] = {1, 2, 3, 4};
+kernel void other(global int *o) { o[get_global_id(0)] = 1; }
+kernel void k(global float *o, struct pair s) {
+  int i = get_global_id(0);
+  o[i] = sin(o[i]) + pow(o[i], 3.0f) + fmax(o[i], 1.0f);
+  o[i] = dot((float4)(o[i]), vload4(0, o)); vstore4((float4)(i), 1, o);
+  float a[9]; for (int n = 0; n < 9; n++) a[n] = o[n]; o[i] = a[i % 9];
+  atomic_add((volatile global int *)o + i, 1);
+  local float t[64]; t[i % 64] = o[i]; barrier(1); o[i] = t[63 - i % 64];
+  o[i] += table[i % 4] + s.x * s.y;
+  global const void *p = o; o[i] += ((global const float *)p)[i + 1];
+  int e; o[i] = frexp(o[i], &e) + e;
+  o[i] = work_group_reduce_add(o[i]);
+  printf("%d of %f", i, o[i]); o[i] = 2 * o[i];
+  printf("the ptr is %d", i);
+}
+"""
+
+
+def test_features_of_opencl_compile() -> None:
+    assert 1 <= registers_of(Program(FEATURES.encode(), standard="2.0"), "k").registers <= 64
 
 
 def test_programs_without_source_have_none() -> None:

@@ -1,7 +1,5 @@
 """The dependence path is that of a plain run in Python, which follows every instruction."""
 
-from __future__ import annotations
-
 import operator
 from collections import Counter
 from collections.abc import Callable

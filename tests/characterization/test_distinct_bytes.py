@@ -1,7 +1,5 @@
 """Distinct bytes of a launch are those of sets of bytes, however wide its accesses are."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Each formula on small counts whose metrics can be worked out by hand."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 

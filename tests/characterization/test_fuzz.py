@@ -1,7 +1,5 @@
 """A few of the mutated inputs of ``python -m benchmarks.fuzz``, and what LLVM cannot take."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

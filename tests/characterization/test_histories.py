@@ -1,7 +1,5 @@
 """Branch histories, footprints and barriers against the trace of the same program in Python."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Where a kernel spells out that it reads an id does not change what it costs."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Executed instructions, by work-item and between barriers, of IR whose instructions are numbered."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

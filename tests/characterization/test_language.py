@@ -1,7 +1,5 @@
 """What OpenCL C and LLVM IR can say and `test_sub_groups` cannot interpret, run end to end."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

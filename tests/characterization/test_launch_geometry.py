@@ -1,7 +1,5 @@
 """What a launch asks of compute units, in cases that are small enough to count by hand."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -134,34 +132,39 @@ def test_what_may_have_changed_is_not_loaded_again(between: str) -> None:
     assert loads_of(SUMS.replace("BETWEEN", between))[1] == 0
 
 
-@pytest.mark.parametrize(
-    ("body", "nbytes", "parts"),
-    [
-        ("for (int k = 0; k < n; k++) p += s[16 * i + k];", 4, 100),
-        ("for (int k = 4; k < n; k++) p += s[(i & 12) + k];", 4, 96),
-        ("for (int k = 0; k < n; k++) p += ((double *)s)[2 * i + k];", 8, 100),
-        ("p = s[4 * i] + s[4 * i + 3] * s[4 * i + 1] - s[4 * i + 2];", 4, 4),
-        ("for (int k = 0; k < n; k++) p += s[16 * k + i];", 4, 0),
-        ("for (int k = 0; k < n; k++) p += s[17 * i + k];", 4, 0),
-        ("for (int k = 1; k < n; k++) p += s[16 * i + k];", 4, 0),
-        ("for (int k = 0; k < n; k++) p += s[a[k] < 2 ? k : i];", 4, 0),
-        ("for (int k = 0; k < n; k++) { p += s[16 * i + k]; s[300] = p; }", 4, 0),
-        ("for (int k = 0; k < n; k++) p += ((volatile float *)s)[16 * i + k];", 4, 0),
-        ("p = s[4 * i] + s[4 * i + 1] + s[4 * i + 2];", 4, 0),
-        ("p = s[4 * i] + s[4 * i + 3]; s[1] = p; p += s[4 * i + 1] + s[4 * i + 2];", 4, 0),
-    ],
-)
-def test_loads_of_local_memory_that_are_parts_of_sixteen_bytes_are_known(
-    body: str, nbytes: int, parts: int
-) -> None:
-    source = f"""__global__ void k(float *a, int n) {{
+READS = [
+    ("for (int k = 0; k < n; k++) p += s[16 * i + k];", 4, 100),
+    ("for (int k = 4; k < n; k++) p += s[(i & 12) + k];", 4, 96),
+    ("for (int k = 0; k < n; k++) p += ((double *)s)[2 * i + k];", 8, 100),
+    ("p = s[4 * i] + s[4 * i + 3] * s[4 * i + 1] - s[4 * i + 2];", 4, 4),
+    ("for (int k = 0; k < n; k++) p += s[16 * k + i];", 4, 0),
+    ("for (int k = 0; k < n; k++) p += s[17 * i + k];", 4, 0),
+    ("for (int k = 1; k < n; k++) p += s[16 * i + k];", 4, 0),
+    ("for (int k = 0; k < n; k++) p += s[a[k] < 2 ? k : i];", 4, 0),
+    ("for (int k = 0; k < n; k++) { p += s[16 * i + k]; s[300] = p; }", 4, 0),
+    ("for (int k = 0; k < n; k++) p += ((volatile float *)s)[16 * i + k];", 4, 0),
+    ("p = s[4 * i] + s[4 * i + 1] + s[4 * i + 2];", 4, 0),
+    ("p = s[4 * i] + s[4 * i + 3]; s[1] = p; p += s[4 * i + 1] + s[4 * i + 2];", 4, 0),
+]
+"""What is read of local memory, of elements of so many bytes, and how many loads are parts of another."""
+READERS = "".join(
+    f"""__global__ void k{number}(float *a, int n) {{
       __shared__ float s[2048]; int i = threadIdx.x; float p = 0;
       for (int j = i; j < 2048; j += 8) s[j] = a[j % 1024];
       __syncthreads();
       {body}
       a[i] = p;
-    }}"""
-    kernel = Kernel.from_source(source, "k", form="cuda", options=["-O1", "-fno-unroll-loops"])
+    }}
+    """
+    for number, (body, *_) in enumerate(READS)
+)
+
+
+@pytest.mark.parametrize("row", READS, ids=lambda row: row[0])
+def test_loads_of_local_memory_that_are_parts_of_sixteen_bytes_are_known(row: tuple[str, int, int]) -> None:
+    _, nbytes, parts = row
+    options = ["-O1", "-fno-unroll-loops"]
+    kernel = Kernel.from_source(READERS, f"k{READS.index(row)}", form="cuda", options=options)
     made = crosscast.characterize(
         kernel, global_size=8, local_size=8, args=[np.ones(1024, np.float32), np.int32(100)]
     )

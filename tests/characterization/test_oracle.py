@@ -3,8 +3,6 @@
 They stand beside the checkout, in ``shared/oracle``, or where ``CROSSCAST_SHARED`` points.
 """
 
-from __future__ import annotations
-
 import csv
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Reads just outside of a buffer, which devices do not mind: the run ends, and the profile says how far."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Profiles of some work-groups: those of all where groups are alike, otherwise within the stated error."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping
 from fractions import Fraction

@@ -3,8 +3,6 @@
 With checked bounds each access is counted where it stands.
 """
 
-from __future__ import annotations
-
 from itertools import product
 from typing import Any
 
@@ -73,11 +71,17 @@ _SHAPES: list[dict[str, Any]] = [
 ]
 
 
-def _run(body: str, shape: dict[str, Any], **options: Any) -> tuple[Profile, list[Any]]:
-    head = "int x = get_global_id(0), y = get_global_id(1), s = 0;"
-    source = f"kernel void k(global int *a, global int *o, int n) {{ {head} {body} }}"
+_HEAD = "int x = get_global_id(0), y = get_global_id(1), s = 0;"
+_SOURCE = "".join(
+    f"kernel void k{number}(global int *a, global int *o, int n) {{ {_HEAD} {body} }}\n"
+    for number, body in enumerate(_BODIES.values())
+)
+
+
+def _run(name: str, shape: dict[str, Any], **options: Any) -> tuple[Profile, list[Any]]:
     a = (np.arange(2 * _N, dtype=np.int32) * 7919) % 1009
-    out, kernel = np.zeros(_N, np.int32), Kernel.from_source(source, "k", standard="2.0")
+    out, number = np.zeros(_N, np.int32), [*_BODIES].index(name)
+    kernel = Kernel.from_source(_SOURCE, f"k{number}", standard="2.0")
     launch = Launch(kernel, shape["global_size"], shape["local_size"], (a, out, np.int32(512)))
     profile = run.characterize_launch(launch, options=run.Options(**options))
     return profile, [a, out]
@@ -85,10 +89,9 @@ def _run(body: str, shape: dict[str, Any], **options: Any) -> tuple[Profile, lis
 
 @pytest.mark.parametrize(("name", "shape"), one_in(5, product(_BODIES, _SHAPES)))
 def test_rows_are_what_counting_each_access_gives(name: str, shape: dict[str, Any]) -> None:
-    body = _BODIES[name]
-    counted, expected = _run(body, shape, check_bounds=True, threads=1)
+    counted, expected = _run(name, shape, check_bounds=True, threads=1)
     for threads in (1, 3):
-        profile, found = _run(body, shape, threads=threads)
+        profile, found = _run(name, shape, threads=threads)
         assert profile.metrics == counted.metrics
         assert all((x == y).all() for x, y in zip(found, expected, strict=True))
 

@@ -1,7 +1,5 @@
 """Accesses, and counts by sub-groups: the engine's against an interpreter's and another simulator's."""
 
-from __future__ import annotations
-
 import functools
 from collections import Counter
 from dataclasses import dataclass
@@ -43,7 +41,7 @@ _WIDTHS = (32, 64)
 _COMPILED = [(name, "-Oz") for name in CASES]
 _COMPILED += [(name, ("-O0", "-O3")[number % 2]) for number, name in enumerate([*CASES][::4])]
 _CASES = CASES | LANGUAGE
-_TRIED = [*one_in(5, _COMPILED), *one_in(3, product(LANGUAGE, LEVELS))]
+_TRIED = [*one_in(8, _COMPILED), *one_in(3, product(LANGUAGE, LEVELS))]
 
 
 @dataclass(frozen=True)

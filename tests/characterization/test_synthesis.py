@@ -1,7 +1,5 @@
 """Launches that are made up: of which size, what they fall back to, and what is kept of them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

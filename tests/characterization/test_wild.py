@@ -1,7 +1,5 @@
 """What kernels of public collections do, and small ones do not: each was refused or wrong once."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

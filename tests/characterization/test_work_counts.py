@@ -1,7 +1,5 @@
 """Operations and bytes of a launch, counted exactly, in cases that are small enough to count by hand."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -7,11 +7,10 @@ import msgspec
 import pytest
 
 from crosscast.cli import main
-from crosscast.data.dataset import write_dataset
 from crosscast.prediction.configuration.artefact import TrainedConfigurationModel
 from crosscast.prediction.configuration.process import ProcessModel
 from crosscast.prediction.named_models import load_model
-from support.commands import Command, Output
+from support.commands import Command, Output, written
 from support.models import chooser_card, kept_chooser
 from support.surfaces import configured_dataset, made_surfaces
 
@@ -174,9 +173,7 @@ def test_no_cap_is_needed_for_the_least_energy_within_a_slowdown(
 
 @pytest.fixture(scope="module")
 def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("dataset") / "cap"
-    write_dataset(configured_dataset(made_surfaces(4, noise=0.01)), folder)
-    return folder
+    return written(configured_dataset(made_surfaces(4, noise=0.01)), tmp_path_factory, "cap")
 
 
 def test_a_model_is_trained_and_asked_from_end_to_end(capsys: Output, dataset: Path, tmp_path: Path) -> None:

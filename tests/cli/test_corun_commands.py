@@ -14,7 +14,7 @@ from crosscast.data.corun import IsolatedRun, MeasuredMix
 from crosscast.data.dataset import write_dataset
 from crosscast.data.isolated_runs import write_profile
 from support import tables as rows
-from support.commands import Command, Output
+from support.commands import Command, Output, written
 from support.mixes import NAMES, counted_co_runs, make_isolated_run, measured_mixes, other_time
 
 COMMAND = Command()
@@ -27,9 +27,7 @@ ISOLATED_RUNS = [make_isolated_run(name) for name in NAMES[:5]]
 
 @pytest.fixture(scope="module")
 def dataset(tmp_path_factory: pytest.TempPathFactory) -> str:
-    folder = tmp_path_factory.mktemp("dataset") / "mixes"
-    write_dataset(measured_mixes(), folder)
-    return str(folder)
+    return str(written(measured_mixes(), tmp_path_factory, "mixes"))
 
 
 @pytest.fixture(scope="module")
@@ -42,11 +40,11 @@ def model(dataset: str, tmp_path_factory: pytest.TempPathFactory) -> str:
 @pytest.fixture
 def profiles(tmp_path: Path) -> list[str]:
     return [
-        written(isolated_run, tmp_path) for isolated_run in (*ISOLATED_RUNS[:2], make_isolated_run("new"))
+        profile_of(isolated_run, tmp_path) for isolated_run in (*ISOLATED_RUNS[:2], make_isolated_run("new"))
     ]
 
 
-def written(isolated_run: IsolatedRun, folder: Path) -> str:
+def profile_of(isolated_run: IsolatedRun, folder: Path) -> str:
     path = folder / f"{isolated_run.application}.json"
     write_profile(isolated_run, {"type": "cpu"}, path)
     return str(path)

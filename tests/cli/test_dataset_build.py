@@ -64,15 +64,19 @@ def sessions(folder: Path) -> dict[str, float]:
 
 
 def test_a_build_describes_characterizes_and_measures(tmp_path: Path, capfd: Output) -> None:
-    assert main([*words(tmp_path / "new", "crc"), "--json"]) == 0
+    assert main([*words(tmp_path / "new", *APPLICATIONS), "--json"]) == 0
     output = capfd.readouterr()
     found = json.loads(output.out)
-    assert (found["applications"], found["sizes"], found["devices"]) == (["crc"], ["tiny"], [DEVICE.key])
-    assert (found["cells"], found["failed"], found["missing"]) == (1, [], [])
+    assert (found["applications"], found["sizes"], found["devices"]) == (
+        ["crc", "gem"],
+        ["tiny"],
+        [DEVICE.key],
+    )
+    assert (found["cells"], found["failed"], found["missing"]) == (2, [], [])
     dataset = read_dataset(tmp_path / "new")
     assert dataset.devices.column("bandwidth_bytes_per_s").to_pylist()[0] > 0
     assert parts(tmp_path / "new") == ()
-    assert main([*words(tmp_path / "new", "crc"), "--json"]) == 0
+    assert main([*words(tmp_path / "new", *APPLICATIONS), "--json"]) == 0
     assert json.loads(capfd.readouterr().out) == found
 
 

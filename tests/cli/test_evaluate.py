@@ -11,11 +11,11 @@ import pytest
 from crosscast.cli import main
 from crosscast.cluster.job_types import read_job_types
 from crosscast.cluster.placements import PLACEMENTS
-from crosscast.data.dataset import Dataset, bundled_dataset, write_dataset
+from crosscast.data.dataset import Dataset, bundled_dataset
 from crosscast.data.schema import DEVICES, RECORDS, SESSIONS
 from crosscast.data.table import table_of
 from support.choices import PROGRAMS, named_surfaces
-from support.commands import Command, Output
+from support.commands import Command, Output, written
 from support.datasets import made_dataset
 from support.models import MeanModel, only_models
 from support.surfaces import configured_dataset
@@ -46,16 +46,12 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> str:
     whole = bundled_dataset()
     few = pc.and_(pc.equal(whole.records.column("size"), "tiny"), pc.less(whole.records.column("run"), 6))
     small = replace(whole, label="small", records=whole.records.filter(few))
-    path = tmp_path_factory.mktemp("dataset") / "small"
-    write_dataset(small, path)
-    return str(path)
+    return str(written(small, tmp_path_factory, "small"))
 
 
 @pytest.fixture(scope="module")
 def node(tmp_path_factory: pytest.TempPathFactory) -> str:
-    path = tmp_path_factory.mktemp("dataset") / "one"
-    write_dataset(configured_dataset(named_surfaces()), path)
-    return str(path)
+    return str(written(configured_dataset(named_surfaces()), tmp_path_factory, "one"))
 
 
 def counted_dataset() -> Dataset:
@@ -89,16 +85,12 @@ def counted_dataset() -> Dataset:
 
 @pytest.fixture(scope="module")
 def counted(tmp_path_factory: pytest.TempPathFactory) -> str:
-    path = tmp_path_factory.mktemp("dataset") / "counted"
-    write_dataset(counted_dataset(), path)
-    return str(path)
+    return str(written(counted_dataset(), tmp_path_factory, "counted"))
 
 
 @pytest.fixture(scope="module")
 def profiles(tmp_path_factory: pytest.TempPathFactory) -> str:
-    path = tmp_path_factory.mktemp("dataset") / "profiles"
-    write_dataset(made_dataset(), path)
-    return str(path)
+    return str(written(made_dataset(), tmp_path_factory, "profiles"))
 
 
 class TestTime:

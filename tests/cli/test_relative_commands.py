@@ -8,7 +8,7 @@ from crosscast.cli import main
 from crosscast.data.dataset import write_dataset
 from crosscast.prediction.relative.artefact import open_model
 from crosscast.prediction.store import read
-from support.commands import Command, Output
+from support.commands import Command, Output, written
 from support.datasets import made_dataset
 from support.johnston2018 import made_up
 from support.vectors import made_counted_dataset
@@ -27,9 +27,7 @@ PERF = """{"counter-value" : "1000000000.0", "event" : "PAPI_TOT_INS"}
 
 @pytest.fixture(scope="module")
 def dataset(tmp_path_factory: pytest.TempPathFactory) -> str:
-    folder = tmp_path_factory.mktemp("dataset") / "counted"
-    write_dataset(made_counted_dataset(), folder)
-    return str(folder)
+    return str(written(made_counted_dataset(), tmp_path_factory, "counted"))
 
 
 @pytest.fixture(scope="module")

@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from crosscast.data.dataset import write_dataset
-from support.commands import Command, Output
+from support.commands import Command, Output, written
 from support.datasets import made_dataset
 from support.models import MeanModel, only_models
 
@@ -22,9 +21,7 @@ def models(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> str:
-    path = tmp_path_factory.mktemp("dataset") / "small"
-    write_dataset(made_dataset(), path)
-    return str(path)
+    return str(written(made_dataset(), tmp_path_factory, "small"))
 
 
 def test_a_page_is_written_and_said_in_a_sentence(capsys: Output, folder: str, tmp_path: Path) -> None:

@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 from crosscast.cli import main
-from crosscast.data.dataset import read_dataset, write_dataset
+from crosscast.data.dataset import read_dataset
 from crosscast.evaluation.keep import digest
 from crosscast.prediction.store import CARD, read
 from crosscast.prediction.time.artefact import TrainedTimeModel, open_model
 from crosscast.prediction.time.data import Grid, grid_of
-from support.commands import Command, Output
+from support.commands import Command, Output, written
 from support.johnston2018 import made_up
 
 train = Command.of("train time", "--model device-mean --jobs 1")
@@ -25,9 +25,7 @@ def no_cache_of_others(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("dataset") / "small"
-    write_dataset(made_up(), folder)
-    return folder
+    return written(made_up(), tmp_path_factory, "small")
 
 
 @pytest.fixture(scope="module")

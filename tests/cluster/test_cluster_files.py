@@ -1,7 +1,5 @@
 """Files of machines and schedules, and the examples that come along."""
 
-from __future__ import annotations
-
 import csv
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Configurations that are learned from jobs that have ended: what is tried, what stays, and the budget."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

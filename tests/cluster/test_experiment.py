@@ -1,7 +1,5 @@
 """Experiments: the least work of machines, drawn workloads, placements and policies compared."""
 
-from __future__ import annotations
-
 import sys
 from dataclasses import replace
 from itertools import product

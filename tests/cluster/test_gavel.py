@@ -1,7 +1,5 @@
 """Traces of Gavel, with its speeds."""
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """From a table of job types to jobs on machines."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Metrics of schedules, counts over time, and the rectangles of a timeline."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from itertools import combinations

@@ -1,7 +1,5 @@
 """Placements: to which machine each job goes, and that it can run there."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

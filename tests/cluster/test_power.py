@@ -1,7 +1,5 @@
 """Configurations of jobs under a budget, and energy of schedules: against plain sums, and what is refused."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path

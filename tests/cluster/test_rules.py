@@ -1,7 +1,5 @@
 """Rules of a site: priorities, limits, preemption and predicted times, by laws, by hand, and as files say."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path

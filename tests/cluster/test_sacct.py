@@ -1,7 +1,5 @@
 """Accounting logs of Slurm: what is read of them, and what is refused."""
 
-from __future__ import annotations
-
 import gzip
 from pathlib import Path
 

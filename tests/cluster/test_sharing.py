@@ -1,7 +1,5 @@
 """Jobs that share processors: small cases that can be drawn, tables, the command, and what is refused."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

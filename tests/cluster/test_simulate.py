@@ -1,7 +1,5 @@
 """Simulated schedules: equal to a plain simulator's, and held to the laws of queues."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

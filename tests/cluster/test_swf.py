@@ -1,7 +1,5 @@
 """The Standard Workload Format: headers, lines, jobs, and schedules as traces."""
 
-from __future__ import annotations
-
 import gzip
 import re
 from pathlib import Path

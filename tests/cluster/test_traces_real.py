@@ -3,8 +3,6 @@
 They lie beside the checkout, in ``shared/data``, or where ``CROSSCAST_DATA`` points.
 """
 
-from __future__ import annotations
-
 import gzip
 import runpy
 import tarfile

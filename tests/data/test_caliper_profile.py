@@ -1,17 +1,15 @@
 """Profiles of Caliper, as records and as tables."""
 
-from __future__ import annotations
-
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from crosscast.data.counters.caliper import read_caliper
-from crosscast.errors import InputError
 from support.counter_profiles import CALI_HEAD, cali_file, cali_record, caliper_table
-from support.refusals import refusals
+from support.refusals import refusal, refusals
 
 pytest.importorskip("caliperreader", reason="caliper-reader is not installed")
 
@@ -25,10 +23,7 @@ RECORDS = (
 )
 
 
-def refusal(path: Path, region: str | None = None) -> str:
-    with pytest.raises(InputError) as caught:
-        read_caliper(path, region)
-    return str(caught.value)
+refused = partial(refusal, read_caliper)
 
 
 def table_file(path: Path, **changed: Any) -> Path:
@@ -45,7 +40,7 @@ def test_counters_are_means_over_processes_and_the_time_that_of_the_longest(tmp_
 
 def test_a_region_that_is_not_there_is_refused(tmp_path: Path) -> None:
     path = cali_file(tmp_path / "app.cali", *RECORDS)
-    assert "expected a region fft, found main, solve" in refusal(path, "fft")
+    assert "expected a region fft, found main, solve" in refused(path, "fft")
 
 
 def test_a_table_gives_inclusive_values_of_the_outermost_region(tmp_path: Path) -> None:
@@ -90,7 +85,7 @@ def test_an_empty_cell_is_a_missing_value(tmp_path: Path) -> None:
 @refusals("line")
 def test_a_record_that_the_reader_does_not_know_is_refused(tmp_path: Path, line: str) -> None:
     path = cali_file(tmp_path / "app.cali", RECORDS[0], line + "\n", RECORDS[1])
-    assert "expected a record of Caliper that the reader knows, found" in refusal(path)
+    assert "expected a record of Caliper that the reader knows, found" in refused(path)
 
 
 def test_regions_that_go_round_in_a_circle_or_too_deep_are_refused(tmp_path: Path) -> None:
@@ -100,33 +95,33 @@ def test_regions_that_go_round_in_a_circle_or_too_deep_are_refused(tmp_path: Pat
         [f"__rec=node,id={40 + n},attr=13,data=a,parent={39 + n if n else 31}\n" for n in range(2000)],
     ):
         path = cali_file(tmp_path / "app.cali", *lines, "__rec=ctx,ref=40,attr=15,data=1\n")
-        assert "expected a record of Caliper that the reader knows" in refusal(path)
+        assert "expected a record of Caliper that the reader knows" in refused(path)
 
 
 def test_a_file_that_is_cut_off_is_refused(tmp_path: Path) -> None:
     path = cali_file(tmp_path / "app.cali", *RECORDS)
     path.write_text(path.read_text(encoding="utf-8")[:-4], encoding="utf-8")
-    assert "expected a whole record of Caliper, found" in refusal(path)
+    assert "expected a whole record of Caliper, found" in refused(path)
 
 
 def test_a_counter_that_is_no_number_is_refused(tmp_path: Path) -> None:
     path = cali_file(tmp_path / "app.cali", RECORDS[0].replace("data=1.0=10", "data=1.0=ten"))
-    assert "sum#papi.PAPI_BR_INS: expected a number, found 'ten'" in refusal(path)
+    assert "sum#papi.PAPI_BR_INS: expected a number, found 'ten'" in refused(path)
     path = table_file(tmp_path, data=[[0, "fast", 100, 4e9, 0]])
-    assert "data[0]: sum#time.duration.ns: expected a number, found 'fast'" in refusal(path)
+    assert "data[0]: sum#time.duration.ns: expected a number, found 'fast'" in refused(path)
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"data": []}', "[" * 100_000])
 def test_another_form_is_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / "app.json").write_text(text, encoding="utf-8")
-    assert "app.json: expected" in refusal(tmp_path / "app.json")
+    assert "app.json: expected" in refused(tmp_path / "app.json")
 
 
 @refusals("changed expected")
 def test_a_table_that_does_not_fit_together_is_refused(
     tmp_path: Path, changed: dict[str, Any], expected: str
 ) -> None:
-    assert expected in refusal(table_file(tmp_path, **changed))
+    assert expected in refused(table_file(tmp_path, **changed))
 
 
 def test_attributes_that_the_reader_does_not_know_are_refused(tmp_path: Path) -> None:
@@ -135,4 +130,4 @@ def test_attributes_that_the_reader_does_not_know_are_refused(tmp_path: Path) ->
         CALI_HEAD + "__rec=node,id=60,attr=10,data=65\n__rec=node,id=61,attr=8,data=odd,parent=60\n",
         encoding="utf-8",
     )
-    assert "expected attributes of Caliper that the reader knows" in refusal(path)
+    assert "expected attributes of Caliper that the reader knows" in refused(path)

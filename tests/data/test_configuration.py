@@ -6,7 +6,7 @@ import pytest
 
 from crosscast.data.configuration import Configuration, parse_configurations
 from crosscast.errors import InputError
-from support.refusals import refusals
+from support.refusals import refusal, refusals
 
 
 def test_the_order_of_settings_does_not_matter() -> None:
@@ -45,6 +45,4 @@ def test_the_only_device_may_be_left_out() -> None:
 
 @refusals("text sentence")
 def test_what_is_no_configuration_is_refused(text: str, sentence: str) -> None:
-    with pytest.raises(InputError) as caught:
-        parse_configurations("samples", text, ["cpu", "gpu"])
-    assert sentence in str(caught.value)
+    assert sentence in refusal(parse_configurations, "samples", text, ["cpu", "gpu"])

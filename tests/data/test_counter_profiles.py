@@ -1,10 +1,9 @@
 """Any profile, whichever tool it is of; and what makes runs of a dataset of them."""
 
-from __future__ import annotations
-
 import json
 import math
 import random
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -30,7 +29,7 @@ from support.counter_profiles import (
     perf_file,
     perf_line,
 )
-from support.refusals import refusals
+from support.refusals import refusal, refusals
 
 
 def profiles(folder: Path) -> dict[str, Path]:
@@ -183,10 +182,7 @@ def wide(path: Path, *launches: dict[str, str]) -> Path:
     return ncu_wide(path / "app.csv", UNITS, *launches)
 
 
-def refusal(path: Path, kernel: str | None = None) -> str:
-    with pytest.raises(InputError) as caught:
-        read_ncu(path, kernel)
-    return str(caught.value)
+refused = partial(refusal, read_ncu)
 
 
 def test_amounts_are_added_over_launches_and_shares_are_weighted_by_time(tmp_path: Path) -> None:
@@ -205,8 +201,8 @@ def test_a_kernel_is_taken_alone_and_must_have_launches(tmp_path: Path) -> None:
     run = read_ncu(path, "scale(float*, int)")
     assert (run.counters[INST], run.kernel) == (3000, "scale(float*, int)")
     assert run.time_s == pytest.approx(30e-6)
-    assert "expected launches of fft, found add" in refusal(wide(tmp_path, FIRST), "fft")
-    assert "expected launches of kernels, found none" in refusal(wide(tmp_path))
+    assert "expected launches of fft, found add" in refused(wide(tmp_path, FIRST), "fft")
+    assert "expected launches of kernels, found none" in refused(wide(tmp_path))
 
 
 def test_the_long_form_says_the_same(tmp_path: Path) -> None:
@@ -234,33 +230,30 @@ def test_a_metric_of_two_sections_counts_once_and_rules_are_passed_over(tmp_path
 
 def test_an_amount_that_a_launch_lacks_has_no_sum_and_must_be_a_number(tmp_path: Path) -> None:
     assert INST not in read_ncu(wide(tmp_path, FIRST, SECOND | {INST: "n/a"})).counters
-    message = refusal(wide(tmp_path, FIRST, SECOND | {INST: "many"}))
+    message = refused(wide(tmp_path, FIRST, SECOND | {INST: "many"}))
     assert "app.csv, line 5: smsp__inst_executed.sum: expected a number, found 'many'" in message
     for duration in ("0", "-5"):
-        assert "took more than 0 seconds, found" in refusal(wide(tmp_path, FIRST | {TIME: duration}))
+        assert "took more than 0 seconds, found" in refused(wide(tmp_path, FIRST | {TIME: duration}))
 
 
 def test_a_table_that_is_cut_off_is_refused(tmp_path: Path) -> None:
     path = wide(tmp_path, FIRST, SECOND)
     text = path.read_text(encoding="utf-8")
     path.write_text(text[:-8], encoding="utf-8")
-    assert "expected CSV, found something else" in refusal(path)
+    assert "expected CSV, found something else" in refused(path)
     path.write_text(text[: text.rindex(',"40"')], encoding="utf-8")
-    assert "line 5: expected 11 cells, found 9" in refusal(path)
+    assert "line 5: expected 11 cells, found 9" in refused(path)
 
 
 @pytest.mark.parametrize("text", ["", "a,b\n1,2\n", '"ID","Name"\n', '"ID","Name"\n"0","x"\n'])
 def test_another_table_is_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / "app.csv").write_text(text, encoding="utf-8")
-    assert "expected a table of ncu --csv with a column Kernel Name, found none" in refusal(
+    assert "expected a table of ncu --csv with a column Kernel Name, found none" in refused(
         tmp_path / "app.csv"
     )
 
 
-def refusal_perf_profile(path: Path) -> str:
-    with pytest.raises(InputError) as caught:
-        read_perf(path)
-    return str(caught.value)
+refusal_perf_profile = partial(refusal, read_perf)
 
 
 @pytest.mark.parametrize(

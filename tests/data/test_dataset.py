@@ -1,7 +1,5 @@
 """Folders of datasets: written, built in parts, merged, cut off at any moment; and those that come along."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Callable, Iterator
@@ -42,6 +40,7 @@ from crosscast.suite.application import working_set
 from crosscast.suite.registry import application, names, profiles_of
 from support import tables as rows
 from support.examples import examples, one_in
+from support.refusals import refusal
 
 FULL = rows.dataset(
     profiles=[rows.profile(), rows.profile("scale"), rows.profile(invocation=1)],
@@ -133,9 +132,7 @@ def test_a_dataset_is_shown_by_its_label_and_numbers_of_rows() -> None:
     ],
 )
 def test_tables_that_do_not_fit_together_are_refused(tmp_path: Path, wrong: Dataset, message: str) -> None:
-    with pytest.raises(InputError) as caught:
-        write_dataset(wrong, tmp_path)
-    assert str(caught.value) == f"made up: {message}"
+    assert refusal(write_dataset, wrong, tmp_path) == f"made up: {message}"
     assert not list(tmp_path.iterdir())
 
 

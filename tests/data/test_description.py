@@ -1,7 +1,5 @@
 """What a dataset holds: settings, counts, what is missing, noise, and what makes times doubtful."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

@@ -1,7 +1,5 @@
 """CSV of people: rows with their places, and a sentence for whatever else there is."""
 
-from __future__ import annotations
-
 import csv
 import os
 import subprocess

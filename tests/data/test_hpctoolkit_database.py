@@ -1,13 +1,12 @@
 """Databases of HPCToolkit, older and newer, against hatchet where it reads them."""
 
-from __future__ import annotations
-
 import importlib.util
 import json
 import struct
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -18,15 +17,12 @@ from crosscast.data.counters.hpctoolkit import is_hpctoolkit, read_hpctoolkit
 from crosscast.errors import InputError
 from support.counter_profiles import new_database, old_database
 from support.examples import examples, one_in
+from support.refusals import refusal
 
 MAKERS = (old_database, new_database)
 
 
-def refusal(folder: Path) -> str:
-    with pytest.raises(InputError) as caught:
-        read_hpctoolkit(folder)
-    (line,) = str(caught.value).splitlines()
-    return line
+refused = partial(refusal, read_hpctoolkit)
 
 
 @pytest.mark.parametrize("make", MAKERS)
@@ -96,21 +92,21 @@ def test_hatchet_reads_the_same(
 
 def test_a_folder_without_a_database_is_refused(tmp_path: Path) -> None:
     assert not is_hpctoolkit(tmp_path)
-    assert "experiment.xml or meta.db, found neither" in refusal(tmp_path)
+    assert "experiment.xml or meta.db, found neither" in refused(tmp_path)
 
 
 def test_the_form_of_2021_without_files_of_metrics_is_refused(tmp_path: Path) -> None:
     folder = old_database(tmp_path / "db")
     for file in folder.glob("*.metric-db"):
         file.unlink()
-    assert "as hpcprof of HPCToolkit up to 2020 makes them with --metric-db yes, found 0" in refusal(folder)
+    assert "as hpcprof of HPCToolkit up to 2020 makes them with --metric-db yes, found 0" in refused(folder)
 
 
 @pytest.mark.parametrize("text", ["", "<a", "<HPCToolkitExperiment/>", "{}", "<a><MetricDB/></a>"])
 def test_xml_that_is_none_of_a_database_is_refused(tmp_path: Path, text: str) -> None:
     folder = old_database(tmp_path / "db")
     (folder / "experiment.xml").write_text(text, encoding="utf-8")
-    assert "experiment.xml: expected" in refusal(folder)
+    assert "experiment.xml: expected" in refused(folder)
 
 
 def test_xml_that_is_cut_off_anywhere_is_refused(tmp_path: Path) -> None:
@@ -118,7 +114,7 @@ def test_xml_that_is_cut_off_anywhere_is_refused(tmp_path: Path) -> None:
     text = (folder / "experiment.xml").read_text(encoding="utf-8")
     for end in range(0, len(text), 37):
         (folder / "experiment.xml").write_text(text[:end], encoding="utf-8")
-        assert "experiment.xml: expected" in refusal(folder)
+        assert "experiment.xml: expected" in refused(folder)
 
 
 @pytest.mark.parametrize("make", MAKERS)
@@ -138,7 +134,7 @@ def test_any_file_that_is_cut_off_is_refused_or_read_whole(tmp_path: Path, make:
             except InputError as error:
                 assert str(path) in str(error)
         path.write_bytes(content[: len(content) // 2])
-        assert name in refusal(folder)
+        assert name in refused(folder)
         path.write_bytes(content)
 
 
@@ -160,16 +156,16 @@ def test_damaged_bytes_give_numbers_or_one_sentence(
 
 
 def test_another_version_of_either_form_is_refused(tmp_path: Path) -> None:
-    assert "expected version 4 of the format, found 5.0" in refusal(new_database(tmp_path / "new", version=5))
+    assert "expected version 4 of the format, found 5.0" in refused(new_database(tmp_path / "new", version=5))
     folder = old_database(tmp_path / "old", processes=1)
     (path,) = folder.glob("*.metric-db")
     content = path.read_bytes()
     path.write_bytes(content.replace(b"00.10b", b"00.10l"))
-    assert "expected big-endian numbers (b), found a version with b'l'" in refusal(folder)
+    assert "expected big-endian numbers (b), found a version with b'l'" in refused(folder)
     path.write_bytes(content.replace(b"metricdb", b"otherdb_"))
-    assert "expected metrics of HPCToolkit" in refusal(folder)
+    assert "expected metrics of HPCToolkit" in refused(folder)
     path.write_bytes(content.replace(struct.pack(">ii", 5, 4), struct.pack(">ii", 5, 3)))
-    assert "expected 4 metrics" in refusal(folder)
+    assert "expected 4 metrics" in refused(folder)
 
 
 def test_structures_without_a_size_and_values_that_overlap_are_refused(tmp_path: Path) -> None:
@@ -186,7 +182,7 @@ def test_structures_without_a_size_and_values_that_overlap_are_refused(tmp_path:
         damaged[start + 12] = 0
         struct.pack_into("<I", damaged, start + 8, 60_000)
         path.write_bytes(damaged)
-        assert f"expected {where}" in refusal(folder)
+        assert f"expected {where}" in refused(folder)
         path.write_bytes(content)
     path = folder / "profile.db"
     damaged = bytearray(path.read_bytes())
@@ -195,7 +191,7 @@ def test_structures_without_a_size_and_values_that_overlap_are_refused(tmp_path:
     (contexts,) = struct.unpack_from("<Q", damaged, profiles + 48 + 24)
     struct.pack_into("<Q", damaged, contexts + 16, 10**9)
     path.write_bytes(damaged)
-    assert "expected values of threads that lie apart" in refusal(folder)
+    assert "expected values of threads that lie apart" in refused(folder)
 
 
 def test_entities_that_grow_without_end_are_refused(tmp_path: Path) -> None:
@@ -205,7 +201,7 @@ def test_entities_that_grow_without_end_are_refused(tmp_path: Path) -> None:
         f'<!DOCTYPE a [{entities}]><HPCToolkitExperiment><MetricDB i="0" n="&e11;"/></HPCToolkitExperiment>'
     )
     (folder / "experiment.xml").write_text(text, encoding="utf-8")
-    assert "experiment.xml: expected the XML" in refusal(folder)
+    assert "experiment.xml: expected the XML" in refused(folder)
 
 
 def test_nodes_outside_of_the_metrics_and_files_without_a_process_are_refused(tmp_path: Path) -> None:
@@ -213,6 +209,6 @@ def test_nodes_outside_of_the_metrics_and_files_without_a_process_are_refused(tm
     path = folder / "experiment.xml"
     text = path.read_text(encoding="utf-8")
     path.write_text(text.replace('<PF i="2"', '<PF i="999999999"'), encoding="utf-8")
-    assert "expected nodes from 1 to 5, found 999999999" in refusal(folder)
+    assert "expected nodes from 1 to 5, found 999999999" in refused(folder)
     next(folder.glob("*.metric-db")).rename(folder / "a.metric-db")
-    assert "expected a name with process and thread" in refusal(folder)
+    assert "expected a name with process and thread" in refused(folder)

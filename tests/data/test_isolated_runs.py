@@ -1,7 +1,5 @@
 """Files of isolated runs."""
 
-from __future__ import annotations
-
 import json
 import math
 import tempfile
@@ -16,6 +14,7 @@ from crosscast.data.corun import IsolatedRun
 from crosscast.data.isolated_runs import read_profile, write_profile
 from crosscast.errors import InputError
 from support.examples import examples
+from support.refusals import refusal
 
 ISOLATED = IsolatedRun(
     "sums",
@@ -40,11 +39,10 @@ def written(folder: Path, **fields: Any) -> Path:
     return path
 
 
-def refusal(path: Path) -> str:
-    with pytest.raises(InputError) as caught:
-        read_profile(path)
-    assert str(caught.value).startswith(f"{path}: ")
-    return str(caught.value).removeprefix(f"{path}: ")
+def refused(path: Path) -> str:
+    message = refusal(read_profile, path)
+    assert message.startswith(f"{path}: ")
+    return message.removeprefix(f"{path}: ")
 
 
 numbers = st.floats(allow_nan=False, allow_infinity=False)
@@ -107,7 +105,7 @@ def test_any_isolated_run_comes_back_and_has_one_file(
     ids=str,
 )
 def test_what_must_not_be_there_is_named(tmp_path: Path, fields: dict[str, Any], message: str) -> None:
-    assert refusal(written(tmp_path, **fields)).startswith(message)
+    assert refused(written(tmp_path, **fields)).startswith(message)
 
 
 @pytest.mark.parametrize(
@@ -125,22 +123,22 @@ def test_what_must_not_be_there_is_named(tmp_path: Path, fields: dict[str, Any],
 def test_a_damaged_file_is_refused_in_a_sentence(tmp_path: Path, content: bytes, reason: str) -> None:
     path = tmp_path / "a.json"
     path.write_bytes(content)
-    assert refusal(path).startswith("expected an isolated run in JSON (")
-    assert reason in refusal(path)
+    assert refused(path).startswith("expected an isolated run in JSON (")
+    assert reason in refused(path)
 
 
 def test_a_number_beyond_all_others_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "a.json"
     write_profile(ISOLATED, DEVICE, path)
     path.write_text(path.read_text().replace("0.25", "1e999"))
-    assert "features.mix_mem: expected a number <= 1.79" in refusal(path)
+    assert "features.mix_mem: expected a number <= 1.79" in refused(path)
 
 
 def test_a_folder_no_file_and_a_file_of_any_length_are_refused(tmp_path: Path) -> None:
-    assert refusal(tmp_path) == "cannot read the isolated run (Is a directory)"
-    assert refusal(tmp_path / "none.json") == "cannot read the isolated run (No such file or directory)"
+    assert refused(tmp_path) == "cannot read the isolated run (Is a directory)"
+    assert refused(tmp_path / "none.json") == "cannot read the isolated run (No such file or directory)"
     (tmp_path / "long.json").write_bytes(b" " * ((1 << 20) + 1))
-    assert refusal(tmp_path / "long.json") == "expected a file of at most 1 MiB, found a larger one"
+    assert refused(tmp_path / "long.json") == "expected a file of at most 1 MiB, found a larger one"
 
 
 @pytest.mark.parametrize(
@@ -161,9 +159,7 @@ def test_what_could_not_be_read_again_is_not_written(
 ) -> None:
     path = tmp_path / "a.json"
     path.write_text("before")
-    with pytest.raises(InputError) as caught:
-        write_profile(isolated_run, device, path)
-    assert str(caught.value).startswith(f"{path}: {message}")
+    assert refusal(write_profile, isolated_run, device, path).startswith(f"{path}: {message}")
     assert path.read_text() == "before"
     assert list(tmp_path.iterdir()) == [path]
 

@@ -1,7 +1,5 @@
 """Times of single kernels: what becomes of the rows, and which devices of the catalogue they are of."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Counts of a launch and their columns: named by the way to them, and empty where they were not counted."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from dataclasses import replace

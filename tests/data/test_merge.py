@@ -1,7 +1,5 @@
 """Datasets of several machines in one: devices once, hosts side by side, and no two truths."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Files of profiles: CSV and Parquet, of this version and those before."""
 
-from __future__ import annotations
-
 import csv
 import subprocess
 import sys
@@ -32,6 +30,7 @@ from support.full_launch import full_launch
 from support.refusals import refusals
 
 ProfileMaker = Callable[..., Profile]
+Reader = Callable[[Path], list[Profile]]
 DATA = Path(__file__).parent / "old_profiles"
 
 
@@ -79,25 +78,22 @@ def test_a_row_gives_back_its_profile(
     assert from_row(to_row(profile)) == profile
 
 
-@pytest.mark.parametrize(
-    ("name", "read"), [("profiles-1.csv", read_csv), ("profiles-1.parquet", read_parquet)]
-)
-def test_version_1_is_read(
-    name: str, read: Callable[[Path], list[Profile]], make_profile: ProfileMaker
-) -> None:
-    first, second, third = read(DATA / name)
+every_form = pytest.mark.parametrize(("form", "read"), [("csv", read_csv), ("parquet", read_parquet)])
+
+
+@every_form
+def test_version_1_is_read(form: str, read: Reader, make_profile: ProfileMaker) -> None:
+    first, second, third = read(DATA / f"profiles-1.{form}")
     assert first == make_profile()
     assert second == make_profile("reduce", 1, rewrite_ratio=None, reread_ratio=1 / 3)
     assert third == make_profile("scan", 0, total_instruction_count=1 << 40, median_ipt=12.5)
 
 
-@pytest.mark.parametrize(
-    ("name", "read"), [("profiles-2.csv", read_csv), ("profiles-2.parquet", read_parquet)]
-)
+@every_form
 def test_version_2_is_read_and_what_it_lacks_is_empty(
-    name: str, read: Callable[[Path], list[Profile]], make_profile: ProfileMaker
+    form: str, read: Reader, make_profile: ProfileMaker
 ) -> None:
-    found = read(DATA / name)
+    found = read(DATA / f"profiles-2.{form}")
     assert found[0] == replace(make_profile(), application="sums", size="tiny")
     assert found[1] == make_profile("reduce", 1, rewrite_ratio=None, reread_ratio=1 / 3)
     assert {to_row(each)[count.column.name] for each in found for count in COUNTS} == {None}
@@ -113,20 +109,16 @@ _NEW_IN_5 = ("work_item.mean_alignment_log2", "reuse.channel_share")
         (4, _NEW_IN_5),
     ],
 )
-@pytest.mark.parametrize(("suffix", "read"), [("csv", read_csv), ("parquet", read_parquet)])
+@every_form
 def test_older_versions_are_read_but_for_how_far_accesses_move(
-    version: int,
-    lacks: tuple[str, ...],
-    suffix: str,
-    read: Callable[[Path], list[Profile]],
-    make_profile: ProfileMaker,
+    version: int, lacks: tuple[str, ...], form: str, read: Reader, make_profile: ProfileMaker
 ) -> None:
     launch = full_launch()
     for part, name in (count.split(".") for count in lacks):
         del launch[part][name]
         if not launch[part]:
             del launch[part]
-    found = read(DATA / f"profiles-{version}.{suffix}")
+    found = read(DATA / f"profiles-{version}.{form}")
     assert found[0] == replace(make_profile(), application="sums", size="tiny", launch=launch)
     cells = to_row(found[0])
     assert {name for name in (count.column.name for count in COUNTS) if cells[name] is None} == {

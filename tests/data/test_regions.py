@@ -1,7 +1,5 @@
 """The regions of 2018: complete, and what counts as no time of a kernel."""
 
-from __future__ import annotations
-
 import pytest
 from benchmarks.training_regions import RULES, regions
 

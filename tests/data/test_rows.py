@@ -1,7 +1,5 @@
 """Rows of tables: their types name the columns of the schemas, and a cell is read as what it is."""
 
-from __future__ import annotations
-
 from types import UnionType
 from typing import Any, get_args, get_type_hints
 

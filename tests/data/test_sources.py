@@ -1,10 +1,9 @@
 """Laws of all sources: what each takes, refuses and writes, on a made example of its files."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import shutil
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -28,8 +27,8 @@ from crosscast.data.sources import (
 )
 from crosscast.data.sources.source import File, Source, facts_of, store
 from crosscast.data.table import notes_of
-from crosscast.errors import InputError
 from support.examples import one_in
+from support.refusals import refusal
 from support.tables import EXAMPLES, TOPDOWN, write_example, write_rows, write_table
 
 SOURCES: dict[str, Source] = {
@@ -69,10 +68,7 @@ def every_column(*types: str, suffix: str = "") -> pytest.MarkDecorator:
     return pytest.mark.parametrize(("name", "file", "column"), found, ids=names)
 
 
-def refusal(name: str, path: Path) -> str:
-    with pytest.raises(InputError) as caught:
-        import_source(name, path)
-    return str(caught.value)
+refused = partial(refusal, import_source)
 
 
 def refusal_of_cell(tmp_path: Path, name: str, file: str, column: Column, cell: Any) -> str:
@@ -80,7 +76,7 @@ def refusal_of_cell(tmp_path: Path, name: str, file: str, column: Column, cell: 
     first, *rest = EXAMPLES[name][file]
     write_example(name, tmp_path)
     path = write_table(tmp_path / file, [{**first, column.name: cell}, *rest])
-    message = refusal(name, tmp_path)
+    message = refused(name, tmp_path)
     place = f"{path}: column {column.name!r}, row 1: "
     assert message.startswith(place), message
     return message.removeprefix(place)
@@ -89,7 +85,7 @@ def refusal_of_cell(tmp_path: Path, name: str, file: str, column: Column, cell: 
 def test_each_source_has_a_command_an_example_and_is_found_by_its_name() -> None:
     assert SOURCES.keys() == IMPORTERS.keys() - {"aiwc", "crosscast", "tuning"}
     assert SOURCES.keys() == EXAMPLES.keys()
-    assert "expected one of aiwc2018, " in refusal("johnston", Path())
+    assert "expected one of aiwc2018, " in refused("johnston", Path())
 
 
 BOUNDS = {
@@ -177,12 +173,12 @@ def test_a_missing_file_is_named(name: str, file: str, tmp_path: Path) -> None:
     folder = write_example(name, tmp_path / "source")
     (folder / file).unlink()
     if declared(name, file).is_required:
-        message = refusal(name, folder)
+        message = refused(name, folder)
         assert message.startswith(f"{folder}: expected {declared(name, file).names[0]}")
         assert message.endswith("found none")
     else:
         import_source(name, folder)
-    assert "no such file" in refusal(name, tmp_path / "nowhere.csv")
+    assert "no such file" in refused(name, tmp_path / "nowhere.csv")
 
 
 @every_column()
@@ -190,11 +186,11 @@ def test_a_missing_or_doubled_column_is_named(name: str, file: str, column: Colu
     path = write_example(name, tmp_path) / file
     rows = [{key: cell for key, cell in row.items() if key != column.name} for row in EXAMPLES[name][file]]
     write_table(path, rows)
-    assert refusal(name, tmp_path).startswith(f"{path}: column {column.name!r} of the table of ")
+    assert refused(name, tmp_path).startswith(f"{path}: column {column.name!r} of the table of ")
     if path.suffix == ".csv":
         written = pa.csv.read_csv(write_table(path, EXAMPLES[name][file]))
         pa.csv.write_csv(written.append_column(column.name, written.column(column.name)), path)
-        assert refusal(name, tmp_path).endswith("is there more than once")
+        assert refused(name, tmp_path).endswith("is there more than once")
 
 
 @every_column("integer")
@@ -203,7 +199,7 @@ def test_a_number_that_is_not_whole_is_named(name: str, file: str, column: Colum
     path = write_example(name, tmp_path) / file
     write_table(path, [{**rows[0], column.name: 2.5}, *rows[1:]])
     found = f"{path}: column {column.name!r}, row 1: expected a whole number, found 2.5"
-    assert refusal(name, tmp_path) == found
+    assert refused(name, tmp_path) == found
 
 
 @every_column()
@@ -241,7 +237,7 @@ def test_a_row_that_is_there_twice_is_refused(name: str, file: str, tmp_path: Pa
     rows = EXAMPLES[name][file]
     path = write_example(name, tmp_path) / file
     write_table(path, [*rows, rows[0]])
-    message = refusal(name, tmp_path)
+    message = refused(name, tmp_path)
     again = f"row {len(rows) + 1}: expected other clocks than in the rows before"
     assert message.startswith((f"{path}: rows 1 and {len(rows) + 1} are both of ", f"{path}: {again}"))
 
@@ -253,7 +249,7 @@ def test_a_file_of_something_else_is_refused(name: str, file: str, tmp_path: Pat
     cut = good[: len(good) // 2] if path.suffix != ".csv" else good[:20]
     for content in (b"", b"\n", b"\x00\xff\xfe", b"PAR1 and no more", "a,b\nä,ö\n".encode("utf-16"), cut):
         path.write_bytes(content)
-        assert refusal(name, tmp_path).startswith(f"{path}: ")
+        assert refused(name, tmp_path).startswith(f"{path}: ")
 
 
 @every_file
@@ -265,7 +261,7 @@ def test_a_header_alone_is_refused(name: str, file: str, tmp_path: Path) -> None
         text = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
         header = text.splitlines()[0] + b"\n"
         path.write_bytes(gzip.compress(header) if path.suffix == ".gz" else header)
-    assert refusal(name, tmp_path).startswith(f"{path}: expected rows of the table of ")
+    assert refused(name, tmp_path).startswith(f"{path}: expected rows of the table of ")
 
 
 @every_column("text", suffix=".csv")
@@ -274,7 +270,7 @@ def test_a_text_in_another_encoding_is_refused(name: str, file: str, column: Col
     write_rows(path, [{**row, column.name: "grün"} for row in EXAMPLES[name][file]])
     path.write_bytes(path.read_text("utf-8").encode("latin-1"))
     place = f"{path}: column {column.name!r}, row 1: "
-    assert refusal(name, tmp_path) == place + f"expected UTF-8, found {'grün'.encode('latin-1')!r}"
+    assert refused(name, tmp_path) == place + f"expected UTF-8, found {'grün'.encode('latin-1')!r}"
 
 
 @pytest.mark.parametrize("name", one_in(5, EXAMPLES))

@@ -1,10 +1,9 @@
 """Profiles of the published AIWC tool: the data of 2018, and folders of its files."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,7 @@ from crosscast.data.sources.aiwc import import_aiwc_folder, published_devices
 from crosscast.data.table import notes_of
 from crosscast.errors import InputError
 from crosscast.profile import METRICS, Profile
-from support.refusals import refusals
+from support.refusals import refusal, refusals
 from support.tables import default_features, default_runtimes, features, write_source
 
 ENERGY = "application,device,size,energy,run\nlud,i7-6700k,large,20.5,1.0\nlud,gtx1080,large,1.25,1.0\n"
@@ -119,10 +118,7 @@ def profiles(folder: Path, **words: str) -> list[dict[str, Any]]:
     return found
 
 
-def refusal_aiwc_folder(folder: Path) -> str:
-    with pytest.raises(InputError) as caught:
-        import_aiwc_folder(folder)
-    return str(caught.value)
+refusal_aiwc_folder = partial(refusal, import_aiwc_folder)
 
 
 def test_names_become_ours_and_what_has_no_column_is_kept(tmp_path: Path) -> None:

@@ -1,7 +1,5 @@
 """The kernels of Cummins et al. 2017: what becomes of their rows, sources and profiles."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from pathlib import Path

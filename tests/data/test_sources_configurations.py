@@ -1,9 +1,8 @@
 """Sources of runs over configurations, on made rows and on the published data of ``CROSSCAST_DATA``."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +13,7 @@ from crosscast.data.dataset import Dataset, validate
 from crosscast.data.sources import import_source
 from crosscast.data.table import notes_of
 from crosscast.data.views import configured
-from crosscast.errors import InputError
-from support.refusals import refusals
+from support.refusals import refusal, refusals
 from support.shared import shared_data
 from support.tables import Row, epoch, gtx1080ti, multicore, powercap, titanx, write_rows
 
@@ -59,10 +57,7 @@ def test_gpu_power_limit_has_gaps_in_seven_jobs() -> None:
     }
 
 
-def refusal(path: Path) -> str:
-    with pytest.raises(InputError) as caught:
-        import_source("gpu_dvfs", path)
-    return str(caught.value)
+refused = partial(refusal, import_source, "gpu_dvfs")
 
 
 def test_clocks_are_in_hertz_and_times_in_seconds(tmp_path: Path) -> None:
@@ -101,15 +96,12 @@ def test_a_folder_gives_both_gpus_with_the_notes_of_both(tmp_path: Path) -> None
 
 @pytest.mark.parametrize(("name", "found"), [("", "none"), ("clocks.csv", "no such file")])
 def test_a_path_without_either_file_is_refused(tmp_path: Path, name: str, found: str) -> None:
-    assert refusal(tmp_path / name) == (
+    assert refused(tmp_path / name) == (
         f"{tmp_path / name}: expected gtx1080ti.csv or titanx.csv, or a folder with it, found {found}"
     )
 
 
-def refusal_gpu_power_limit(path: Path) -> str:
-    with pytest.raises(InputError) as caught:
-        import_source("gpu_power_limit", path)
-    return str(caught.value)
+refusal_gpu_power_limit = partial(refusal, import_source, "gpu_power_limit")
 
 
 def test_an_epoch_is_a_record_of_its_network_and_job(tmp_path: Path) -> None:
@@ -196,4 +188,4 @@ def test_only_systems_that_are_in_the_file_are_devices(tmp_path: Path) -> None:
 @refusals("changed found")
 def test_a_wrong_counter_is_named(tmp_path: Path, changed: dict[str, Any], found: str) -> None:
     path = write_rows(tmp_path / "gtx1080ti.csv", [gtx1080ti(), gtx1080ti(1700, **changed)])
-    assert refusal(path).startswith(f"{path}: {found}")
+    assert refused(path).startswith(f"{path}: {found}")

@@ -1,10 +1,9 @@
 """Sources of co-running: Gavel's and Lucid's pairs."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,7 @@ import pytest
 from crosscast.data.corun import co_runs
 from crosscast.data.dataset import Dataset, validate
 from crosscast.data.sources import import_source
-from crosscast.errors import InputError
+from support.refusals import refusal
 from support.shared import shared_data
 from support.tables import BERT, JOBS, LARGE, RESNET, SMALL, Row, alone, packed, pair, write_rows
 
@@ -30,10 +29,7 @@ def made(path: Path, jobs: Sequence[Row] = JOBS, pairs: Sequence[Row] | None = N
     return dataset
 
 
-def refusal(path: Path) -> str:
-    with pytest.raises(InputError) as caught:
-        import_source("gavel_pairs", path)
-    return str(caught.value)
+refused = partial(refusal, import_source, "gavel_pairs")
 
 
 def mixes(dataset: Dataset, *columns: str) -> list[tuple[Any, ...]]:
@@ -94,7 +90,7 @@ def test_rows_of_the_file_that_contradicts_itself_are_passed_over(tmp_path: Path
         tmp_path, [*JOBS, {**alone(steps=9.0), **other}], [pair(steps=(1.0, 1.0), **other), pair()]
     )
     assert mixes(dataset, "slowdown") == [(2.0,), (4.0,)]
-    assert refusal(folder(tmp_path, JOBS, [pair(**other)])).endswith(
+    assert refused(folder(tmp_path, JOBS, [pair(**other)])).endswith(
         "gavel_pairs.csv: expected rows whose file is simulation_throughputs, found none"
     )
 
@@ -107,7 +103,7 @@ def test_rows_of_the_file_that_contradicts_itself_are_passed_over(tmp_path: Path
     ],
 )
 def test_the_row_that_is_wrong_is_named(tmp_path: Path, pairs: list[Row], message: str) -> None:
-    assert refusal(folder(tmp_path, JOBS, pairs)).startswith(f"{tmp_path}/{message}")
+    assert refused(folder(tmp_path, JOBS, pairs)).startswith(f"{tmp_path}/{message}")
 
 
 def test_the_published_files_are_read() -> None:

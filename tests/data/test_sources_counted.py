@@ -1,8 +1,7 @@
 """Sources with counters: the RAJA suite on a CPU and a GPU, Rodinia on nine GPUs."""
 
-from __future__ import annotations
-
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,7 @@ from crosscast.data.dataset import Dataset, validate
 from crosscast.data.sources import import_source
 from crosscast.data.table import notes_of
 from crosscast.data.views import configured
-from crosscast.errors import InputError
+from support.refusals import refusal
 from support.tables import TOPDOWN, Row, lassen, launch, quartz, write_parquet_rows, write_rows
 
 NAME = "rajaperf.csv"
@@ -24,10 +23,7 @@ def made(folder: Path, rows: list[Row], **options: Any) -> Dataset:
     return dataset
 
 
-def refusal(path: Path, **options: Any) -> str:
-    with pytest.raises(InputError) as caught:
-        import_source("rajaperf", path, **options)
-    return str(caught.value)
+refused = partial(refusal, import_source, "rajaperf")
 
 
 def test_a_row_of_each_cluster_becomes_a_record_and_a_session(tmp_path: Path) -> None:
@@ -91,13 +87,13 @@ def test_a_run_that_does_not_say_its_settings_is_refused(
     tmp_path: Path, rows: list[Row], options: dict[str, Any], message: str
 ) -> None:
     path = write_rows(tmp_path / NAME, rows)
-    assert refusal(path, **options) == f"{path}: {message}"
+    assert refused(path, **options) == f"{path}: {message}"
 
 
 @pytest.mark.parametrize("cores", [0, -4])
 def test_less_than_one_core_is_refused(tmp_path: Path, cores: int) -> None:
     path = write_rows(tmp_path / NAME, [quartz()])
-    assert refusal(path, cores=cores) == f"cores: expected at least 1, found {cores}"
+    assert refused(path, cores=cores) == f"cores: expected at least 1, found {cores}"
 
 
 NAME_RODINIA9 = "rodinia_9gpu.parquet"

@@ -1,7 +1,5 @@
 """Tables in memory and in files, their schemas, and the document that describes them."""
 
-from __future__ import annotations
-
 import errno
 import runpy
 from collections.abc import Sequence
@@ -53,6 +51,7 @@ from crosscast.data.views import CONFIGURED, JOINED
 from crosscast.errors import EnvironmentFault, InputError
 from crosscast.profile import METRICS
 from support.examples import one_in
+from support.refusals import refusal
 
 SCHEMA = Schema(
     "things",
@@ -119,9 +118,7 @@ def test_a_table_has_the_columns_units_version_and_notes() -> None:
 )
 def test_a_wrong_cell_is_named(row: dict[str, object], message: str) -> None:
     first = {"name": "first", "settings": "{}", "time_s": [3.0, 4.0]}
-    with pytest.raises(InputError) as caught:
-        table_of(SCHEMA, [first, row])
-    assert str(caught.value).startswith(f"things: {message}")
+    assert refusal(table_of, SCHEMA, [first, row]).startswith(f"things: {message}")
 
 
 @pytest.mark.parametrize("kind", ["real", "integer"])
@@ -168,9 +165,7 @@ def test_cast_names_a_column_of_another_kind(column: str, cells: list[object] | 
     table = table_of(SCHEMA, [{"name": "a"}]).drop_columns([column])
     if cells is not None:
         table = table.append_column(column, pa.array(cells))
-    with pytest.raises(InputError) as caught:
-        cast(SCHEMA, table, "x")
-    assert str(caught.value) == f"x: {message}"
+    assert refusal(cast, SCHEMA, table, "x") == f"x: {message}"
 
 
 rows = st.lists(st.tuples(st.sampled_from(["a", "b", "\x1f", "", None]), st.integers(0, 2)), max_size=9)

@@ -1,7 +1,5 @@
 """The launches and profiles for training: extended profiles, samples, and the launches of regions."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Caches of Kernel Tuner and T4 results: what is read, what is left out, what is refused."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

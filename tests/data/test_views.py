@@ -1,7 +1,5 @@
 """The view of configured runs: times, powers and counters of each cell."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 
@@ -16,6 +14,7 @@ from crosscast.data.table import check
 from crosscast.data.views import JOINED, configured, device_domains, join
 from crosscast.errors import InputError
 from support import tables as rows
+from support.refusals import refusal
 from support.shared import shared_data
 
 Row = dict[str, Any]
@@ -77,9 +76,8 @@ def test_a_domain_may_be_chosen_of_those_that_were_measured() -> None:
     energies = [energy("cpu", 50.0), energy("node", 90.0)]
     row = only(rows.dataset(records=[rows.record()], energies=energies), domain="cpu")
     assert (row["power_w"], json.loads(row["powers"])) == (50.0, {"cpu": 50.0, "node": 90.0})
-    with pytest.raises(InputError) as caught:
-        power(*energies, domain="dram")
-    assert str(caught.value) == "power_domain: expected one whose power made up has (cpu, node), found 'dram'"
+    expected = "power_domain: expected one whose power made up has (cpu, node), found 'dram'"
+    assert refusal(power, *energies, domain="dram") == expected
     with pytest.raises(InputError, match=r"has \(none\), found 'gpu'"):
         power(domain="gpu")
 

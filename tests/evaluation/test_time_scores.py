@@ -150,6 +150,15 @@ def test_the_order_of_kernels_and_devices_does_not_matter(
     assert first == pytest.approx(second, rel=1e-9, abs=1e-9)
 
 
+def test_known_times_are_used_to_choose_and_are_not_scored() -> None:
+    measured, centre = np.array([[0.0, 1.0, 2.0]]), np.array([[9.0, 1.0, 2.5]])
+    known = np.array([[True, False, False]])
+    outcome = replace(outcome_of(measured, centre), known=known, scored=~known)
+    result = scores([outcome], LEVEL)
+    assert result.slowdown_mean == 1
+    assert result.rmse_log == pytest.approx(math.sqrt(0.25 / 2))
+
+
 def test_no_score_is_told_where_nothing_defines_one_or_a_forecast_is_beyond_numbers() -> None:
     single = scores([outcome_of(np.zeros((2, 1)), np.ones((2, 1)))], LEVEL)
     assert single.slowdown_mean is single.top1 is single.kendall_tau is None

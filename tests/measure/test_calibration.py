@@ -1,7 +1,5 @@
 """A device of this machine joins the bundled model: what is measured, what is fitted, and what goes wrong."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any

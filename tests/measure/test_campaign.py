@@ -1,7 +1,5 @@
 """Campaigns: failures are recorded and the rest goes on; what is done is not done again."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable

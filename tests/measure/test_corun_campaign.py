@@ -1,7 +1,5 @@
 """Campaigns of mixes: what is done is not done again, failures are kept, and drift is told."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Calibration: images that no cache holds, and levels that come out in order."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Mixes: their arithmetic, and on a real device, of applications that are well and of some that are not."""
 
-from __future__ import annotations
-
 import os
 import signal
 import socket

@@ -1,7 +1,5 @@
 """CPU counters: the sums on system calls of our own, and the real ones as far as this machine allows."""
 
-from __future__ import annotations
-
 import errno
 import os
 import threading

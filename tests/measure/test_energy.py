@@ -1,7 +1,5 @@
 """Sensors that count at any moment, watches over them, and what regions read of them."""
 
-from __future__ import annotations
-
 import sys
 import threading
 import time

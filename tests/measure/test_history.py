@@ -1,7 +1,5 @@
 """Histories of processes: every run is in the file, once, when its region has been left."""
 
-from __future__ import annotations
-
 import errno
 import logging
 import os
@@ -29,8 +27,10 @@ BEGIN = """
 import atexit, os, signal, sys, threading, time
 import crosscast
 path = sys.argv[1]
+def region(name):
+    return crosscast.profiled(name, history=path, sensors="none")
 def step(name):
-    with crosscast.profiled(name, history=path, sensors="none"):
+    with region(name):
         pass
 step("first")
 """
@@ -57,6 +57,14 @@ def names_in(path: Path) -> list[str]:
     return [f"{run.key.name} {run.failure}" if run.failure else run.key.name for run in runs]
 
 
+WAITING = "with region('last'): os.kill(os.getpid(), signal.SIGINT); time.sleep(60)"
+FORKING = """
+with region("both"):
+    if child := os.fork(): os.waitpid(child, 0)
+if child == 0: step("child")
+"""
+
+
 @pytest.mark.parametrize(
     ("program", "status", "names"),
     one_in(
@@ -65,39 +73,13 @@ def names_in(path: Path) -> list[str]:
             ("step('last')", 0, ["first", "last"]),
             ("sys.exit(3)", 3, ["first"]),
             ("raise ValueError", 1, ["first"]),
-            (
-                """
-            with crosscast.profiled("last", history=path, sensors="none"):
-                raise ValueError
-            """,
-                1,
-                ["first", "last ValueError"],
-            ),
-            (
-                """
-            with crosscast.profiled("last", history=path, sensors="none"):
-                os.kill(os.getpid(), signal.SIGINT)
-                time.sleep(60)
-            """,
-                -signal.SIGINT,
-                ["first", "last KeyboardInterrupt"],
-            ),
+            ("with region('last'): raise ValueError", 1, ["first", "last ValueError"]),
+            (WAITING, -signal.SIGINT, ["first", "last KeyboardInterrupt"]),
             ("os.kill(os.getpid(), signal.SIGTERM); time.sleep(60)", -signal.SIGTERM, ["first"]),
             ("os.kill(os.getpid(), signal.SIGKILL)", -signal.SIGKILL, ["first"]),
             ("os._exit(4)", 4, ["first"]),
             ("atexit.register(step, 'last')", 0, ["first", "last"]),
-            (
-                """
-            with crosscast.profiled("both", history=path, sensors="none"):
-                child = os.fork()
-                if child:
-                    os.waitpid(child, 0)
-            if child == 0:
-                step("child")
-            """,
-                0,
-                ["first", "child", "both"],
-            ),
+            (FORKING, 0, ["first", "child", "both"]),
         ],
     ),
 )

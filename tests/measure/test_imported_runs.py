@@ -1,7 +1,5 @@
 """Datasets of runs out of histories: contexts stay apart, and powers stay what they are."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
@@ -19,6 +17,7 @@ from crosscast.measure.regions.samples import import_runs, runs_of_history
 from crosscast.prediction.configuration.data import machines_of
 from support.csv_tables import write_samples
 from support.measuring import RUNS, run_of
+from support.refusals import refusal
 
 KEY = RegionKey("stencil", ("float64[8x8]", "64"), ("model.step:12",))
 ONE = Configuration("node", {"threads": 1})
@@ -166,9 +165,7 @@ def test_a_folder_that_cannot_be_listed_is_named(tmp_path: Path, monkeypatch: py
         raise PermissionError(13, "Permission denied", str(path))
 
     monkeypatch.setattr(Path, "iterdir", refuse)
-    with pytest.raises(InputError) as caught:
-        import_runs(tmp_path)
-    assert str(caught.value) == f"{tmp_path}: cannot list the folder (Permission denied)"
+    assert refusal(import_runs, tmp_path) == f"{tmp_path}: cannot list the folder (Permission denied)"
 
 
 def test_two_imports_give_the_same_bytes(tmp_path: Path) -> None:
@@ -191,6 +188,4 @@ def test_named_settings_are_for_tables_only(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["", "no.csv", "no.jsonl", "no"])
 def test_a_path_without_runs_is_named(tmp_path: Path, name: str) -> None:
-    with pytest.raises(InputError) as caught:
-        import_runs(tmp_path / name)
-    assert str(caught.value).startswith(str(tmp_path / name))
+    assert refusal(import_runs, tmp_path / name).startswith(str(tmp_path / name))

@@ -1,7 +1,5 @@
 """What this machine has: what describes devices, the state of the host, sensors, counters and summaries."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from dataclasses import replace

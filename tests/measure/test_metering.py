@@ -1,7 +1,5 @@
 """What regions read: background threads, counters, meters, and the power that runs tell together."""
 
-from __future__ import annotations
-
 import logging
 import os
 import random

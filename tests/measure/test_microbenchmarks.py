@@ -1,7 +1,5 @@
 """Microbenchmarks: what is made of times, what is doubted, and what a device file of them is."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Devices as they are found and named, and kernels that are built, run and timed on them."""
 
-from __future__ import annotations
-
 import ctypes
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """Hearing processes: whole lines, from several, and nothing lost between."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

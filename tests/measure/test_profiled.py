@@ -1,7 +1,5 @@
 """Regions as programs write them."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import os

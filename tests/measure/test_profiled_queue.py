@@ -1,7 +1,5 @@
 """Launches as regions, on a real device."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Histories as files that many append to, as runs by key, and as samples."""
 
-from __future__ import annotations
-
 import errno
 import fcntl
 import json

@@ -1,7 +1,5 @@
 """What is told of an argument: sizes, and never contents."""
 
-from __future__ import annotations
-
 import math
 import pickle
 from array import array

@@ -1,7 +1,5 @@
 """A session in this process, on a real device."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path

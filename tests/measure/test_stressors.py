@@ -1,7 +1,5 @@
 """Microbenchmarks as processes without OpenCL, by call and by command."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys
@@ -71,8 +69,7 @@ def opencl_queue(made: ImageReader) -> OpenCLQueue:
 
 
 @pytest.mark.parametrize("level", LEVELS)
-@pytest.mark.parametrize("images", [3, 4])
-@pytest.mark.parametrize("passes", [1, 2])
+@pytest.mark.parametrize(("images", "passes"), [(3, 2), (4, 1)])
 def test_kernels_compute_what_numpy_does(level: str, images: int, passes: int) -> None:
     made = LEVELS[level]({**SMALL, "images": images, "passes": passes}, 0)
     queue = opencl_queue(made)

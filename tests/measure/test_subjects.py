@@ -1,7 +1,5 @@
 """What can be measured: applications, and launch files."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from collections.abc import Callable

@@ -19,6 +19,7 @@ from crosscast.measure.processes import Answer
 from crosscast.measure.sensors import SensorAvailability
 from crosscast.report.dataset import devices_report, measurement_report
 from crosscast.report.document import Drawing, Figure, Heading, Report, Table, Text
+from support.golden import assert_printed
 
 
 class Terminal(io.StringIO):
@@ -49,23 +50,8 @@ REPORT = Report(
 )
 
 
-def test_names_are_on_the_left_and_as_they_are_numbers_on_the_right() -> None:
-    assert REPORT.to_text().splitlines() == [
-        "Title <b>",
-        "One sentence.",
-        "",
-        "by [machine]",
-        "[bold]x     gpu[0]     n",
-        "[red]name|       1  2.50",
-        "b                —     —",
-        "",
-        "Part",
-        "",
-        "a note",
-        "one",
-        "two",
-        "  |-- code",
-    ]
+def test_names_on_the_left_and_numbers_on_the_right_are_as_they_were() -> None:
+    assert_printed(REPORT.to_text(), Path(__file__).with_name("golden") / "report.txt")
 
 
 def test_headings_are_bold_on_a_terminal_alone(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterable, Set
-from itertools import pairwise
+from itertools import pairwise, product
 
 import numpy as np
 import pytest
@@ -221,8 +221,7 @@ def test_runs_in_the_engine_stay_in_bounds_and_are_all_alike(name: str) -> None:
     assert {(p.application, p.size) for p in first} == {(name, "tiny")}
 
 
-@every_application
-@pytest.mark.parametrize("size", ["tiny", "small"])
+@pytest.mark.parametrize(("name", "size"), one_in(3, product(names(), ["tiny", "small"])))
 def test_runs_on_a_device_launch_each_kernel_and_are_all_alike(name: str, size: str) -> None:
     problem = make(name, size)
     queue = pocl_queue(problem)
@@ -271,14 +270,17 @@ def test_one_damaged_element_of_any_result_fails_the_check(name: str) -> None:
 
 @pytest.mark.parametrize(
     ("name", "left_out"),
-    [
-        (name, kernels)
-        for name in names()
-        for kernels in (
-            *REDUNDANT.get(name, ()),
-            *({kernel} for kernel in application(name).kernels if not redundant(name, kernel)),
-        )
-    ],
+    one_in(
+        2,
+        [
+            (name, kernels)
+            for name in names()
+            for kernels in (
+                *REDUNDANT.get(name, ()),
+                *({kernel} for kernel in application(name).kernels if not redundant(name, kernel)),
+            )
+        ],
+    ),
 )
 def test_kernels_that_do_nothing_fail_the_check(name: str, left_out: Set[str]) -> None:
     problem = make(name, "tiny")

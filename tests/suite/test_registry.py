@@ -1,7 +1,5 @@
 """Applications are found by name and by folder, and what is wrong with a folder is one sentence."""
 
-from __future__ import annotations
-
 import doctest
 import importlib
 import re

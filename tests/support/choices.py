@@ -20,9 +20,9 @@ from support.surfaces import made_surfaces
 PROGRAMS = ("bfs", "cfd", "cfd_double", "km", "lud", "nw")
 
 
-def named_surfaces(noise: float = 0.01) -> Surfaces:
+def named_surfaces() -> Surfaces:
     """Six programs, two of them nearly the same by their names."""
-    surfaces = made_surfaces(noise=noise)
+    surfaces = made_surfaces(noise=0.01)
     kernels = tuple(
         each._replace(application=PROGRAMS[row // 2], kernel=PROGRAMS[row // 2])
         for row, each in enumerate(surfaces.kernels)

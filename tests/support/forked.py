@@ -21,20 +21,17 @@ def ran(words, files):
         status = main(words)
         sys.stdout.flush()
         sys.stderr.flush()
-        json.dump(sorted(sys.modules), files[2])
-        files[2].flush()
         os._exit(status)
     status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     texts = []
     for file in files:
         file.seek(0)
         texts.append(file.read())
-    return [status, texts[0], texts[1], json.loads(texts[2] or "[]")]
+    return [status, *texts]
 
 for words in json.load(sys.stdin):
-    with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err, \\
-            tempfile.TemporaryFile("w+") as modules:
-        print(json.dumps(ran(words, [out, err, modules])), flush=True)
+    with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
+        print(json.dumps(ran(words, [out, err])), flush=True)
 """
 
 
@@ -44,7 +41,6 @@ class Ran(NamedTuple):
     status: int
     out: str
     err: str
-    modules: frozenset[str]  # Names of the packages that were imported then
 
 
 def run_each(lines: Sequence[Sequence[str]], before: str = "", folder: Path | None = None) -> list[Ran]:
@@ -58,8 +54,4 @@ def run_each(lines: Sequence[Sequence[str]], before: str = "", folder: Path | No
         text=True,
         check=True,
     )
-    answers = map(json.loads, done.stdout.splitlines())
-    return [
-        Ran(status, out, err, frozenset(name.partition(".")[0] for name in modules))
-        for status, out, err, modules in answers
-    ]
+    return [Ran(*json.loads(line)) for line in done.stdout.splitlines()]

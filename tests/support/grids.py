@@ -110,28 +110,24 @@ _DEFAULTS = {
 }
 
 
-def small_profiles(n: int, columns: Mapping[str, Reals], applications: int = 4) -> ProfileBatch:
+def small_profiles(n: int, columns: Mapping[str, Reals]) -> ProfileBatch:
     """Profiles of `n` kernels with plausible metrics; named ones get the given columns."""
     metrics = np.ones((n, len(METRICS)))
     for place, each in enumerate(METRICS):
         metrics[:, place] = columns.get(each.name, np.full(n, _DEFAULTS.get(each.name, 2.0)))
-    names = tuple(f"app{row % applications}" for row in range(n))
+    names = tuple(f"app{row % 4}" for row in range(n))
     return ProfileBatch(names, tuple(f"k{row}" for row in range(n)), ("tiny",) * n, metrics)
 
 
-def small_grid(n: int = 40, devices: int = 3, seed: int = 0, gaps: float = 0.0) -> Grid:
-    """A grid of kernels whose time is work on the lanes that a device has, with some noise and gaps."""
+def small_grid(n: int = 40, seed: int = 0) -> Grid:
+    """A grid of kernels whose time is work on the lanes that a device has, with some noise."""
     rng = np.random.default_rng(seed)
     work, items = np.exp(rng.uniform(8, 18, n)), np.floor(np.exp(rng.uniform(0, 12, n)))
     footprint = np.exp(rng.uniform(5, 14, n))
     columns = {"total_instruction_count": work, "work_items": items, "total_memory_footprint": footprint}
-    lanes = 16.0 ** (np.arange(devices) + 1)
-    rate = 1e8 / (np.arange(devices) + 1)
+    lanes, rate = 16.0 ** np.arange(1, 4), 1e8 / np.arange(1, 4)
     log_time = np.log(1e-6 + work[:, None] / np.minimum(items[:, None], lanes) / rate)
     log_time += rng.normal(0, 0.05, log_time.shape)
-    gap = rng.random(log_time.shape) < gaps
-    gap[np.arange(n), rng.integers(devices, size=n)] = False
-    log_time[gap] = np.nan
     return grid_of_times(small_profiles(n, columns), log_time)
 
 

@@ -155,23 +155,23 @@ def kept_chooser(folder: Path, **changed: Any) -> Path:
 Fit = Callable[[Grid, int], None]
 
 
-def make_grid(log_time: Reals, application: Sequence[str], kernel: Sequence[str] | None = None) -> Grid:
+def make_grid(log_time: Reals, application: Sequence[str]) -> Grid:
     """A grid of these times; the first metric is the number of the kernel."""
     n, d = log_time.shape
     metrics = np.ones((n, len(METRICS)))
     metrics[:, 0] = np.arange(n)
-    kernels = kernel or [f"k{row}" for row in range(n)]
-    profiles = ProfileBatch(tuple(application), tuple(kernels), ("tiny",) * n, metrics)
+    kernels = tuple(f"k{row}" for row in range(n))
+    profiles = ProfileBatch(tuple(application), kernels, ("tiny",) * n, metrics)
     devices = tuple(Device(f"d{place}", type="gpu" if place else "cpu") for place in range(d))
     runs = np.where(np.isnan(log_time), 0, 5)
     return Grid(profiles, devices, log_time, np.full((n, d), 0.1), runs)
 
 
-def random_grid(n: int = 12, d: int = 4, applications: int = 4, seed: int = 0) -> Grid:
-    """Kernels in turn of each application, with random times around a millisecond."""
-    rng = np.random.default_rng(seed)
-    names = [f"a{row % applications}" for row in range(n)]
-    return make_grid(rng.normal(-7, 1, (n, 1)) + rng.normal(0, 1, (n, d)), names)
+def random_grid(d: int = 4) -> Grid:
+    """Three kernels of each of four applications, with random times around a millisecond."""
+    rng = np.random.default_rng(0)
+    names = [f"a{row % 4}" for row in range(12)]
+    return make_grid(rng.normal(-7, 1, (12, 1)) + rng.normal(0, 1, (12, d)), names)
 
 
 def keys_of(devices: Sequence[str | Device] | None, known: Sequence[Device]) -> tuple[str, ...]:

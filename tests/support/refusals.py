@@ -1,4 +1,7 @@
-"""Tables of what is refused, one file a folder: ``refusals.toml``, with the rows of each test by its name."""
+"""What is refused: the sentence of a call, and tables, one file a folder.
+
+In ``refusals.toml`` are the rows of each test by its name.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,8 @@ from pathlib import Path
 from typing import Any, ParamSpec
 
 import pytest
+
+from crosscast.errors import InputError
 
 P = ParamSpec("P")
 
@@ -27,3 +32,11 @@ def refusals(names: str) -> Callable[[Callable[P, None]], Callable[P, None]]:
         return pytest.mark.parametrize(names.replace(" ", ","), rows)(test)
 
     return parametrized
+
+
+def refusal(call: Callable[..., object], *args: object, **options: object) -> str:
+    """The sentence, of one line, by which a call refuses its input."""
+    with pytest.raises(InputError) as caught:
+        call(*args, **options)
+    assert "\n" not in str(caught.value)
+    return str(caught.value)

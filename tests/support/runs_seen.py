@@ -26,20 +26,13 @@ def run(
     return {**place, "configuration": configuration, "kernel": kernel, "time_s": time_s, "session": session}
 
 
-def profile(kernel: str = "sum", **cells: Any) -> Row:
-    """A profile, which is known by its instructions, 100 of them."""
-    place = {"application": "sums", "size": "big", "kernel": kernel, "invocation": 0}
-    return {**place, "total_instruction_count": 100, **cells}
-
-
-def dataset_of_runs(runs: Sequence[Row], profiles: Sequence[Row] = ()) -> Dataset:
+def dataset_of_runs(runs: Sequence[Row]) -> Dataset:
     """A record for each run, and a session for each that has one."""
     keys = sorted({each["device"] for each in runs})
     names = ("application", "size", "device", "configuration", "repeat")
     places = [({name: each[name] for name in names}, each) for each in runs]
     found = dataset(
         devices=[device(key, type="gpu") for key in keys],
-        profiles=profiles,
         records=[{**at, "kernel": r["kernel"], "run": 0, "time_s": [r["time_s"]]} for at, r in places],
         sessions=[{**at, "kernels": [r["kernel"]], **r["session"]} for at, r in places if r["session"]],
     )

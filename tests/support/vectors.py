@@ -118,9 +118,9 @@ def with_predictor(model: TrainedRelativeModel, predictor: RelativePredictor) ->
     return replace(model, source=replace(model.fitted, model=predictor))
 
 
-def kept_relative(folder: Path, model: str = "published-linear", **changed: Any) -> Path:
+def kept_relative(folder: Path, **changed: Any) -> Path:
     """The model in a folder, with a card that says other things if asked to."""
-    found = trained(model)
+    found = trained()
     replace(found, card=msgspec.structs.replace(found.card, **changed)).save(folder)
     return folder
 

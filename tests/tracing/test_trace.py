@@ -1,7 +1,5 @@
 """Reading a trace: what was recorded is there wherever the file ends, and nothing in it is believed."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

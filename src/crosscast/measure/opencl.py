@@ -458,8 +458,12 @@ def built(context: cl.Context, device: OpenCLDevice, program: Program) -> cl.Pro
 
 @contextmanager
 def _include_folder(program: Program) -> Iterator[str | None]:
-    """Give the folder of the source a path without spaces, which options of PoCL cannot have."""
-    folder = None if program.path is None else str(program.path.parent.absolute())
+    """Give the folder of a source with includes a path without spaces, which options of PoCL cannot have.
+
+    Other sources have none, as drivers keep what they have compiled by the source and all options.
+    """
+    path = program.path if b"include" in program.content else None
+    folder = None if path is None else str(path.parent.absolute())
     if folder is None or " " not in folder:
         yield folder
         return

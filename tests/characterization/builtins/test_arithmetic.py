@@ -1,11 +1,9 @@
 """Common functions against NumPy."""
 
-from __future__ import annotations
-
 import ctypes
 import re
 from collections.abc import Callable
-from itertools import product
+from itertools import pairwise, product
 from typing import Any
 
 import llvmlite.binding as llvm
@@ -17,6 +15,7 @@ from crosscast.characterization import toolchain
 from crosscast.characterization.builtins import library
 from crosscast.characterization.builtins.calls import Access
 from support.exact import FLOATS, INTEGERS, MODES, interesting, limits, to_float, to_integer
+from support.examples import one_in
 from support.harness import DTYPES, evaluate, run
 
 Array = npt.NDArray[Any]
@@ -101,7 +100,7 @@ def named(target: str, width: int, *suffixes: str) -> str:
     return "_".join([f"convert_{target}{width if width > 1 else ''}", *filter(None, suffixes)]) + "(x)"
 
 
-@pytest.mark.parametrize(("source", "target", "width"), [p for p in PAIRS if p[1] in INTEGERS])
+@pytest.mark.parametrize(("source", "target", "width"), one_in(3, (p for p in PAIRS if p[1] in INTEGERS)))
 def test_conversions_to_integers(source: str, target: str, width: int) -> None:
     x = interesting(source)
     variants = list(product(("", "sat"), ("", *MODES)))
@@ -118,7 +117,7 @@ def test_conversions_to_integers(source: str, target: str, width: int) -> None:
                 assert (result - whole) % (high - low + 1) == 0, (value, mode)
 
 
-@pytest.mark.parametrize(("source", "target", "width"), [p for p in PAIRS if p[1] in FLOATS])
+@pytest.mark.parametrize(("source", "target", "width"), one_in(2, (p for p in PAIRS if p[1] in FLOATS)))
 def test_conversions_to_floating_point(source: str, target: str, width: int) -> None:
     x = interesting(source)
     got = evaluate({m: named(target, width, m) for m in ("", *MODES)}, target, {"x": x}, width)
@@ -135,15 +134,7 @@ def test_reinterpretation_keeps_the_bits() -> None:
     assert np.array_equal(got["b"], x.view(np.int32))
 
 
-CASES_GEOMETRIC = [
-    ("float", 2),
-    ("float", 3),
-    ("float", 4),
-    ("double", 3),
-    ("half", 4),
-    ("float", 1),
-    ("double", 1),
-]
+CASES_GEOMETRIC = [("float", 2), ("float", 3), ("double", 3), ("half", 4), ("float", 1), ("double", 1)]
 
 
 def vectors(base: str, width: int, scale: float = 1.0) -> tuple[Array, Array]:
@@ -317,19 +308,10 @@ def test_one_scalar_bounds_every_element(base: str) -> None:
     assert np.array_equal(got["clamp"], even)
 
 
-@pytest.mark.parametrize(
-    ("base", "wide"),
-    [
-        ("char", "short"),
-        ("uchar", "ushort"),
-        ("short", "int"),
-        ("ushort", "uint"),
-        ("int", "long"),
-        ("uint", "ulong"),
-    ],
-)
-@pytest.mark.parametrize("width", [1, 4])
-def test_upsample_joins_two_halves(base: str, wide: str, width: int) -> None:
+@pytest.mark.parametrize(("base", "wide"), [*pairwise(["char", "short", "int", "long"])])
+@pytest.mark.parametrize(("sign", "width"), [("", 1), ("u", 4)])
+def test_upsample_joins_two_halves(base: str, wide: str, sign: str, width: int) -> None:
+    base, wide = sign + base, sign + wide
     high, low, _ = operands(base)
     low = low.view(DTYPES[base if base.startswith("u") else f"u{base}"])
     got = evaluate({"r": "upsample(x, y)"}, wide, {"x": high, "y": low}, width)["r"]
@@ -388,8 +370,7 @@ def test_comparisons_and_classes(base: str, width: int) -> None:
         assert np.array_equal(got[expression], truth * (1 if width == 1 else -1)), expression
 
 
-@pytest.mark.parametrize("base", ["char", "short", "int", "long"])
-@pytest.mark.parametrize("width", [1, 2, 3, 8])
+@pytest.mark.parametrize(("base", "width"), [("char", 1), ("short", 2), ("int", 3), ("long", 8)])
 def test_any_and_all_look_at_the_top_bits(base: str, width: int) -> None:
     x = np.random.default_rng(7).choice(np.array([-1, -128, 1, 127, 0], DTYPES[base]), 48)
     x[:24] = -1
@@ -412,9 +393,10 @@ def test_bits_chosen_one_by_one(base: str, width: int) -> None:
     assert np.array_equal(got.view(raw.dtype), (raw[0] & ~raw[2]) | (raw[1] & raw[2]))
 
 
-@pytest.mark.parametrize("base", ["float", "double", "half", "int", "ulong", "char"])
-@pytest.mark.parametrize("width", [1, 3, 8])
-@pytest.mark.parametrize("sign", ["", "u"])
+@pytest.mark.parametrize(
+    ("base", "width", "sign"),
+    one_in(5, product(["float", "double", "half", "int", "ulong", "char"], [1, 3, 8], ["", "u"])),
+)
 def test_select_takes_the_top_bit_on_vectors_and_zero_on_scalars(base: str, width: int, sign: str) -> None:
     size = np.dtype(DTYPES[base]).itemsize * 8
     condition = np.dtype(f"{sign}int{size}")
@@ -429,8 +411,7 @@ def test_select_takes_the_top_bit_on_vectors_and_zero_on_scalars(base: str, widt
 MASKS = {1: "uchar", 2: "ushort", 4: "uint", 8: "ulong"}
 
 
-@pytest.mark.parametrize("base", DTYPES)
-@pytest.mark.parametrize("size", [2, 4, 8, 16])
+@pytest.mark.parametrize(("base", "size"), one_in(3, product(DTYPES, [2, 4, 8, 16])))
 def test_masks_pick_elements_modulo_the_size(base: str, size: int) -> None:
     dtype = np.dtype(DTYPES[base])
     mask_base = MASKS[dtype.itemsize]
@@ -459,8 +440,7 @@ WIDTHS_VECTOR_DATA = (2, 3, 4, 8, 16)
 MANGLED = dict(zip(DTYPES, ["c", "h", "s", "t", "i", "j", "l", "m", "Dh", "f", "d"], strict=True))
 
 
-@pytest.mark.parametrize("base", DTYPES)
-@pytest.mark.parametrize("standard", ["1.2", "2.0"])
+@pytest.mark.parametrize(("base", "standard"), one_in(3, product(DTYPES, ["1.2", "2.0"])))
 def test_elements_move_to_where_the_index_says(base: str, standard: str) -> None:
     """In the reverse order, from addresses aligned to one element, through all address spaces."""
     moves = "".join(

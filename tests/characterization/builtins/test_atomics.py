@@ -1,7 +1,5 @@
 """Atomic functions: returned values, what memory holds afterwards, and the accesses they report."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

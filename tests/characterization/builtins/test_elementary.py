@@ -1,7 +1,5 @@
 """Math functions against NumPy and SciPy in a wider type, within the error that OpenCL allows."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from fractions import Fraction

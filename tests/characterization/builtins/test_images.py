@@ -1,7 +1,5 @@
 """Image functions against a sampler written with NumPy, and the descriptors they read."""
 
-from __future__ import annotations
-
 import ctypes
 import itertools
 import re

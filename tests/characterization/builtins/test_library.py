@@ -1,7 +1,5 @@
 """The base header: every version of the language compiles with it, and its constants are right."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Callable

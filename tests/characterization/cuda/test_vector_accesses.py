@@ -1,7 +1,5 @@
 """Neighbouring accesses are merged to vectors, which does not change what a kernel computes."""
 
-from __future__ import annotations
-
 import itertools
 import re
 from collections.abc import Mapping
@@ -87,23 +85,29 @@ KERNELS: dict[str, tuple[str, str, str, str]] = {
 }
 
 
-def profile_of(type_: str, body: str) -> Mapping[str, Any]:
-    """Profile a kernel with arrays `a` and `b` of a type."""
-    source = f"""{STRUCTURES}
-__global__ void k(void *p, void *q) {{
-  {type_} *a = ({type_} *)p, *b = ({type_} *)q;
-  int i = threadIdx.x;
-  {body}
-}}"""
-    kernel = Kernel.from_source(source, "k", form="cuda")
+OF_COMPONENTS = "{0} v = a[i]; v.x *= 2; v.y *= 2; v.z *= 2; v.w *= 2; b[i] = v;"
+BODIES = [row[:2] for row in KERNELS.values()]
+BODIES += [(type_, OF_COMPONENTS.format(type_)) for type_ in ("Plain", "float4")]
+SOURCE = STRUCTURES + "".join(
+    f"""__global__ void k{number}(void *p, void *q) {{
+      {type_} *a = ({type_} *)p, *b = ({type_} *)q; int i = threadIdx.x;
+      {body}
+    }}"""
+    for number, (type_, body) in enumerate(BODIES)
+)
+
+
+def profile_of(number: int) -> Mapping[str, Any]:
+    """Profile the kernel of a row of `BODIES`, which has arrays `a` and `b` of its type."""
+    kernel = Kernel.from_source(SOURCE, f"k{number}", form="cuda")
     buffers = np.arange(32 * ITEMS, dtype=np.uint8), np.zeros(32 * ITEMS, np.uint8)
     return characterize(Launch.on_grid(kernel, 1, ITEMS, buffers)).launch
 
 
 @pytest.mark.parametrize("name", KERNELS)
 def test_accesses_of_a_kernel(name: str) -> None:
-    type_, body, loads, stores = KERNELS[name]
-    instructions = profile_of(type_, body)["instructions"]
+    *_, loads, stores = KERNELS[name]
+    instructions = profile_of([*KERNELS].index(name))["instructions"]
     assert (of_an_item(instructions["loads"]), of_an_item(instructions["stores"])) == (loads, stores)
     assert not {"copies", "vectors"} & instructions.keys()
 
@@ -114,8 +118,7 @@ def of_an_item(counts: dict[str, dict[str, int]]) -> str:
 
 
 def test_a_vector_needs_no_more_registers_than_its_components() -> None:
-    body = "{0} v = a[i]; v.x *= 2; v.y *= 2; v.z *= 2; v.w *= 2; b[i] = v;"
-    single, vector = (profile_of(type_, body.format(type_))["geometry"] for type_ in ("Plain", "float4"))
+    single, vector = (profile_of(number)["geometry"] for number in range(len(KERNELS), len(BODIES)))
     assert vector["kept_values"] == single["kept_values"] == 4
     assert vector["registers"] <= single["registers"]
 

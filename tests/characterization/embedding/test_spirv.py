@@ -1,7 +1,5 @@
 """What is read from a SPIR-V module, and what is refused as none."""
 
-from __future__ import annotations
-
 import random
 import shutil
 import struct

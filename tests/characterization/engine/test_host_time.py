@@ -1,7 +1,5 @@
 """A kernel's time on this machine: code that counts nothing computes the same, and when there is none."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Sequence
 from dataclasses import replace

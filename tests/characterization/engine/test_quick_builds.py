@@ -1,7 +1,5 @@
 """Small launches are built quickly: what they compute and count is that of a build with all optimizations."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The runtime's own functions, called from Python as instrumented code would call them."""
 
-from __future__ import annotations
-
 import ctypes
 import math
 import random

@@ -1,7 +1,5 @@
 """A source with its includes inside is what the compiler's own preprocessor makes of it and its files."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Numbers as C++ streams read them; the expected behaviour is that of libstdc++."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from pathlib import Path

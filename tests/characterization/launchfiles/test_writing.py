@@ -1,7 +1,5 @@
 """A launch that is written as a launch file is read as the same launch."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import check_grad
+from scipy.spatial.distance import cdist
 from scipy.stats import multivariate_normal
 from sklearn.gaussian_process.kernels import Matern
 from threadpoolctl import threadpool_limits
@@ -20,6 +21,7 @@ from crosscast.prediction.configuration.gaussian_process import (
     _Likelihood,
     inducing_points,
     small_product,
+    squares,
     sum_of_parts,
 )
 from crosscast.prediction.configuration.gaussian_process import fit_covariance as fit_with_threads
@@ -34,6 +36,14 @@ def test_both_parts_are_those_of_scikit_learn() -> None:
     one, other = ones[:, FEATURES:], others[:, FEATURES:]
     own_part = covariance.own_variance * Matern(covariance.own_lengths, nu=2.5)(one, other)
     np.testing.assert_allclose(covariance.own(one, other), own_part, rtol=1e-10)
+
+
+def test_squares_are_those_of_distances_and_the_points_stay_as_they_are() -> None:
+    ones, others = made_points(seed=1)[0], made_points(seed=2)[0]
+    before = ones.copy(), others.copy()
+    np.testing.assert_allclose(squares(ones, others), cdist(ones, others, "sqeuclidean"), atol=1e-12)
+    np.testing.assert_array_equal(ones, before[0])
+    np.testing.assert_array_equal(others, before[1])
 
 
 def fit_covariance(points: Reals, features: int, kernels: Integers, values: Reals) -> Covariance:
@@ -155,6 +165,13 @@ def test_runs_condition_as_a_joint_gaussian_does(at: list[int]) -> None:
     np.testing.assert_allclose(posterior.mean, mean, atol=1e-9)
     np.testing.assert_allclose(posterior.variance, variance, atol=1e-9)
     assert (posterior.variance >= COVARIANCE.noise).all()
+
+
+def test_what_is_not_a_number_is_left_out() -> None:
+    with_it = POSTERIOR.condition_on(np.array([2, 3, 6]), np.array([0.3, np.nan, -np.inf]))
+    without = POSTERIOR.condition_on(np.array([2]), np.array([0.3]))
+    np.testing.assert_array_equal(with_it.mean, without.mean)
+    np.testing.assert_array_equal(with_it.variance, without.variance)
 
 
 @pytest.mark.parametrize("rows", [0, 1, 3, 700])

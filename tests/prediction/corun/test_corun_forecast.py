@@ -90,12 +90,8 @@ def test_times_lie_between_the_longest_and_the_sum(times: list[float], data: st.
 
 
 @given(TIMES)
-def test_undisturbed_members_take_as_long_as_the_longest(times: list[float]) -> None:
+def test_undisturbed_members_take_as_long_as_the_longest_and_in_turns_the_sum(times: list[float]) -> None:
     assert mix_time(times, lambda running: [1.0] * len(running)) == pytest.approx(max(times))
-
-
-@given(TIMES)
-def test_members_that_take_turns_take_the_sum(times: list[float]) -> None:
     assert mix_time(times, lambda running: [float(len(running))] * len(running)) == pytest.approx(sum(times))
 
 
@@ -107,13 +103,6 @@ def test_the_order_of_the_members_does_not_matter(members: list[tuple[float, flo
         return mix_time([time for time, _ in mix], lambda running: [mix[index][1] for index in running])
 
     assert took(shuffled) == pytest.approx(took(members))
-
-
-@given(TIMES, st.floats(0.1, 10))
-def test_twice_the_times_are_twice_the_time(times: list[float], factor: float) -> None:
-    slowed = by_number({2: 1.4, 3: 2.2, 4: 2.5, 5: 4.0})
-    longer = mix_time([factor * each for each in times], slowed)
-    assert longer == pytest.approx(factor * mix_time(times, slowed))
 
 
 @given(st.lists(TIMES.filter(lambda times: len(times) >= 3).map(lambda times: times[:3]), min_size=1))

@@ -21,7 +21,7 @@ from crosscast.prediction.relative.observed import observations_of, vectors_of
 from crosscast.prediction.store import read
 from crosscast.prediction.time.data import ProfileBatch
 from support.johnston2018 import made_up
-from support.vectors import COUNTERS, DEVICES, kept_relative, made_vectors, trained, with_predictor
+from support.vectors import COUNTERS, DEVICES, made_vectors, trained, with_predictor
 
 
 def load(folder: Path) -> TrainedRelativeModel:
@@ -30,7 +30,8 @@ def load(folder: Path) -> TrainedRelativeModel:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    return kept_relative(tmp_path / "rpv")
+    trained().save(tmp_path / "rpv")
+    return tmp_path / "rpv"
 
 
 def runs() -> Observations:

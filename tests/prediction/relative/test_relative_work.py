@@ -109,22 +109,6 @@ def test_without_a_base_there_are_no_shares_or_totals_stay() -> None:
     assert result["log instructions"].tolist() == [0]
 
 
-@given(factor=st.floats(0.5, 1e6))
-def test_longer_runs_of_the_same_have_the_same_shares_and_rates(factor: float) -> None:
-    """All totals and the time grow alike; amounts are large, so that the one that is added does not count."""
-    large = changed(WORK, **{name: 1e9 * WORK.counters[:, index] for index, name in enumerate(LOWER)})
-    longer = changed(large, **{name: factor * large.counters[:, index] for index, name in enumerate(LOWER)})
-    before, after = columns(large, ITEMS), columns(replace(longer, time_s=factor * large.time_s), ITEMS)
-    assert before.keys() == after.keys()
-    for name in before:
-        grows = name.startswith("log ") and " over " not in name
-        expected = before[name] + np.log(factor) * grows
-        np.testing.assert_allclose(after[name], expected, rtol=1e-9, atol=1e-8, err_msg=name)
-
-
-LOWER = ("bytes", "flops", "iterations", "kernels")
-
-
 @given(st.data())
 def test_a_run_has_the_same_intensities_alone_as_among_others(data: st.DataObject) -> None:
     gaps = data.draw(st.lists(st.booleans(), min_size=WORK.counters.size, max_size=WORK.counters.size))

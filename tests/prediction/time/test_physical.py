@@ -100,14 +100,6 @@ def test_a_device_without_times_gets_the_coefficients_of_its_group() -> None:
     assert (np.abs(unknown - alike) < 0.3 * np.abs(unknown - other)).all()
 
 
-def test_larger_quantities_never_take_less_time() -> None:
-    rng = np.random.default_rng(5)
-    loads = rng.normal(size=(30, 3, 2))
-    terms, _ = fit_coefficients(data(rng.normal(size=(30, 2)), loads, [0, 0]), 0.4)
-    more = times(loads + rng.uniform(0, 1, loads.shape), terms)
-    assert (more >= times(loads, terms) - 1e-12).all()
-
-
 @pytest.fixture(scope="module")
 def predictor() -> PhysicalPredictor:
     return Physical().fit(lawful_grid(), 0)
