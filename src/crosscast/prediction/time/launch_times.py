@@ -39,7 +39,7 @@ _LEAST_DEVIATION = 0.04
 _EXPECTED = np.log([0.7, 0.5, 0.5, 0.2, 0.5])  # Prior medians of the deviations
 DRAWN = 0.005
 _FREEDOM = 12.0
-"""Of Student's distribution: of 2 to 1000, intervals have the best score (Winkler 1972) on held-out applications."""
+"""Of Student's distribution: of 2 to 1000, that of the intervals' best score (Winkler 1972) on held-out times."""
 _LEVELS = np.linspace(0.02, 0.98, 49)
 _FASTER, _FASTER_MEMORY = 1.25, 1.03
 _KEPT, _SURELY = 0.75, 0.25
