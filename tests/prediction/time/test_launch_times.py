@@ -13,11 +13,15 @@ import crosscast
 from crosscast.data.profiles import LOOSE_PROFILES, to_row
 from crosscast.data.table import save, table_of
 from crosscast.device import Device
+from crosscast.devices.architectures import sheets_of
 from crosscast.devices.catalogue import catalogue, device_named
 from crosscast.errors import InputError
+from crosscast.prediction.time.correction import no_correction
 from crosscast.prediction.time.launch_model import TrainedLaunchTimes
 from crosscast.prediction.time.launch_times import LaunchModels
+from crosscast.prediction.time.terms import joined, terms
 from crosscast.prediction.time.training_times import evaluate, read_training, scores
+from crosscast.prediction.time.work import work_of
 from support.streams import launch_tables, stream
 
 GPUS = [device_named(key) for key, row in catalogue().items() if row["type"] == "gpu"]
@@ -48,6 +52,24 @@ def test_a_million_elements_on_a_gtx1080_take_what_they_were_measured_to_take(
     predicted = model.predict(stream(1 << 20, accesses=3), ["gtx1080"])
     assert 40e-6 < predicted.centre[0, 0] < 75e-6
     assert predicted.high[0, 0] / predicted.low[0, 0] < 3
+
+
+def test_errors_on_other_cpus_tell_nothing_of_one_whose_rates_were_measured(
+    model: TrainedLaunchTimes,
+) -> None:
+    counted, work = model.predictor.counted, work_of([stream(1 << 20)])
+    numbers = {"compute_units": 8.0, "clock_hz": 3e9, "peak_flop_per_s": 8e11, "bandwidth_bytes_per_s": 4e10}
+    on_paper, measured = (
+        Device("m", "m", type="cpu", numbers=numbers, measured=each)
+        for each in ({}, {"chain_flop_per_s": 8 * 2 * 3e9 / 4})
+    )
+    for device, corrects in ((on_paper, True), (measured, False)):
+        factors = np.exp(counted.efficiencies().of(device))
+        uncorrected = joined(terms(work, sheets_of([device])) * factors)[0]
+        predicted, _, deviation = counted.predict(work, [device])
+        assert (predicted[0, 0] != uncorrected[0, 0]) == corrects
+        far_away = replace(counted, correction=no_correction()).predict(work, [device])[2]
+        assert (deviation[0, 0] < far_away[0, 0]) == corrects
 
 
 def test_what_the_time_is_spent_on_is_said(model: TrainedLaunchTimes) -> None:

@@ -39,7 +39,7 @@ _LEAST_DEVIATION = 0.04
 _EXPECTED = np.log([0.7, 0.5, 0.5, 0.2, 0.5])  # Prior medians of the deviations
 DRAWN = 0.005
 _FREEDOM = 12.0
-"""Of Student's distribution: of 2 to 1000, that of the intervals' best score (Winkler 1972) on held-out times."""
+"""Of Student's distribution: of 2 to 1000, with the best score of intervals (Winkler 1972) held out."""
 _LEVELS = np.linspace(0.02, 0.98, 49)
 _FASTER, _FASTER_MEMORY = 1.25, 1.03
 _KEPT, _SURELY = 0.75, 0.25
@@ -181,6 +181,14 @@ class LaunchTimes(Stored, kind="terms"):
         deviations: Reals = np.stack([of(device) for device in devices])
         return deviations
 
+    def _corrects(self, device: Device) -> bool:
+        """Whether errors on other devices tell of those on a device: not if only its own rates were measured.
+
+        What most CPUs lack of their rates on paper is in a measured rate.
+        """
+        by_rates = device.type != "gpu" and "chain_flop_per_s" in device.measured
+        return not by_rates or self.measured(device)
+
     def predict(self, work: Work, devices: Sequence[Device]) -> tuple[Reals, Reals, Reals]:
         """Seconds ``(n, d)`` of one launch by the host's clock, shares of the terms, and deviations."""
         known = self.efficiencies()
@@ -188,6 +196,8 @@ class LaunchTimes(Stored, kind="terms"):
         seconds, parts = joined(terms(work, sheets_of(devices)) * factors)
         kinds = np.array([kind_number(device) for device in devices])
         shift, explained = self.correction.of(traits_of(work), kinds, parts[..., MEMORY])
+        corrects = np.array([self._corrects(device) for device in devices])
+        shift, explained = shift * corrects, explained * corrects
         deviation = deviation_of(parts, self.deviations(devices)) * narrowed(explained, self.near)
         return seconds * np.exp(shift), parts, deviation
 
