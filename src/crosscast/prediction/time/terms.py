@@ -187,9 +187,6 @@ def terms(work: Work, sheets: Sheets) -> Reals:
     sole_thread = np.where(gpu | (2 * groups > sheets.units), 1.0, _ALONE)
     slots = busy_rate * lanes * sole_thread
 
-    # CPUs divide 64 bits in some clocks, work-item by work-item.
-    divisions = np.where(gpu, 0.0, column(work.long_divisions) * _DIVISION_CLOCKS / busy_rate)
-
     # Rate of integer products over single precision, as measured on a device or its siblings.
     product_rate = np.where(gpu, np.clip(np.nan_to_num(sheets.fact("int32"), nan=0.5), 0.15, 1.0), 0.5)
 
@@ -198,8 +195,6 @@ def terms(work: Work, sheets: Sheets) -> Reals:
     issued = column(work.operations) - column(work.integers) + integers + column(work.products) / product_rate
     issued = np.maximum(issued, integers / sheets.integers)
     issued = issued - np.where(gpu, 0.0, LONG_DIVISION_COST * column(work.long_divisions))
-    guarded = np.where(_guarded(work, sheets), column(work.items) * np.nan_to_num(sheets.guarded_item), 0.0)
-    guarded = guarded * sheets.clock / busy_rate
 
     # What a GPU's unit has beyond that holds local memory, too.
     own_cache = np.where(gpu, np.maximum(np.minimum(sheets.l1, 32768.0), 0.5 * sheets.l1), sheets.l1)
@@ -244,7 +239,7 @@ def terms(work: Work, sheets: Sheets) -> Reals:
             launch + np.zeros((n, 1)),
             start + np.zeros((n, 1)),
             real / slots,
-            issued / (slots * _other_issue(sheets, lanes)) + divisions + guarded,
+            issued / (slots * _other_issue(sheets, lanes)) + _one_by_one(work, sheets) / busy_rate,
             np.where(gpu, of_width(work.local_wavefronts) * (1.0 - saved_loads) / busy_rate, 0.0),
             np.where(gpu, of_width(work.lines) * (width / 32) / busy_rate, 0.0),
             np.where(gpu, l2_bytes / (sheets.l2_clock * rate), l2_bytes / of_cache),
@@ -384,6 +379,14 @@ def _cpu_lanes(work: Work, sheets: Sheets) -> Reals:
     lanes = np.where(_guarded(work, sheets), straight, lanes)
     operations: Reals = 1.0 / (share / lanes + (1 - share))
     return operations
+
+
+def _one_by_one(work: Work, sheets: Sheets) -> Reals:
+    """Clocks that a CPU takes for divisions of 64 bits and for conditions, item by item, ``(n, d)``."""
+    divisions = work.long_divisions[:, None] * _DIVISION_CLOCKS
+    of_items = work.items[:, None] * np.nan_to_num(sheets.guarded_item) * sheets.clock
+    clocks: Reals = np.where(sheets.gpu, 0.0, divisions) + np.where(_guarded(work, sheets), of_items, 0.0)
+    return clocks
 
 
 def _guarded(work: Work, sheets: Sheets) -> Flags:
