@@ -322,8 +322,8 @@ def _scattered(work: Work, sheets: Sheets, behind: Sequence[Reals]) -> Reals:
 def _one_channel(moved: Reals, work: Work, sheets: Sheets) -> Reals:
     """Seconds of lines of a GPU in one memory channel, beyond those of an even distribution, ``(n, d)``.
 
-    They are far from each other, in rows of a bank that are opened one after another (AMD, OpenCL
-    Optimization Guide, 2015, section 2.1: strides of a power of two).
+    They are far from each other, in rows of a bank that are opened one after another (AMD APP SDK, OpenCL
+    Optimization Guide, 2015, on channel conflicts).
     """
     even = np.maximum(work.channel_share - EVEN_CHANNELS, 0.0) / (1.0 - EVEN_CHANNELS)
     seconds: Reals = np.where(sheets.channels, np.sqrt(even)[:, None] * moved / _LINE_BYTES * _ROW_S, 0.0)
