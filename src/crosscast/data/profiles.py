@@ -13,6 +13,7 @@ import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -44,7 +45,7 @@ _LATER_COUNTS = {
 }
 _NEW_IN: Mapping[int, Sequence[str]] = {
     2: ("application", "size"),
-    3: [count.column.name for count in COUNTS if count.column.name not in sum(_LATER_COUNTS.values(), ())],
+    3: [name for count in COUNTS if (name := count.column.name) not in chain(*_LATER_COUNTS.values())],
     **_LATER_COUNTS,
 }
 """Columns that a version added."""

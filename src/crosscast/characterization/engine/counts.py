@@ -155,7 +155,7 @@ class SubGroupCounts:
                     "first": round(first * weight),
                     **{str(size): round(n * weight) for size, n in zip(_CACHES, sizes, strict=True)},
                 }
-        sampled, together = rest[-2:]
+        sampled, together = rest[0], rest[-1]
         return {
             "bytes": lines,
             "rate": 1 / rate,

@@ -217,17 +217,18 @@ static u64 slot_of(const struct stack *s, u32 line) {
   return at;
 }
 
-/* Lines that there are, and pairs of them in one memory channel, if blocks of 256 bytes take channels in turn. In keys,
- * buffers begin on borders of pages, which is a block of each channel. */
-static void count_channels(struct stack *s, const struct touch *all, u64 n, u64 *found) {
-  u64 lines[CHANNELS] = {0};
+/* Pairs of lines in one memory channel, if blocks of 256 bytes take channels in turn. In keys, buffers begin on borders
+ * of pages, which is a block of each channel. */
+static u64 pairs_in_channels(struct stack *s, const struct touch *all, u64 n) {
+  u64 lines[CHANNELS] = {0}, pairs = 0;
   memset(s->lines, 0, 4 * s->capacity);
   for (u64 i = 0; i < n; i++) {
     u32 line = all[i].line >> NUMBER;
     u64 at = slot_of(s, line);
     if (!s->lines[at]) lines[line >> (8 - LINE_LOG) & (CHANNELS - 1)]++, s->lines[at] = line + 1;
   }
-  for (u32 k = 0; k < CHANNELS; k++) found[0] += lines[k], found[1] += lines[k] * lines[k] - lines[k];
+  for (u32 k = 0; k < CHANNELS; k++) pairs += lines[k] * lines[k] - lines[k];
+  return pairs;
 }
 
 /* Lines that there are, and for each cache, the first one without end, how many reach memory. */
@@ -285,7 +286,7 @@ static u64 gather(struct context *c, u64 threads, u64 instructions, struct touch
 }
 
 /* One in how many lines was sampled; then by size of line and groups together: lines, and how many reach memory; then
- * lines again, and their pairs in one channel. */
+ * pairs of lines in one channel. */
 void cc_reuse(struct context *c, u64 threads, u64 instructions, u64 *words) {
   struct touch *all;
   u64 n = gather(c, threads, instructions, &all, words++);
@@ -301,5 +302,5 @@ void cc_reuse(struct context *c, u64 threads, u64 instructions, u64 *words) {
     sort_together(sorted, other, n, TOGETHER[k]);
     for (u32 half = 0; half < 2; half++) count_traffic(&s, sorted, n, half, words[-1], words + (2 * k + half) * (1 + CACHES));
   }
-  count_channels(&s, all, n, words + 6 * (1 + CACHES));
+  words[6 * (1 + CACHES)] = pairs_in_channels(&s, all, n);
 }

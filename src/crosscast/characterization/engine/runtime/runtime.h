@@ -304,7 +304,7 @@ void cc_touch(struct context *, u32 shift, const u32 (*intervals)[2], u32 n, u32
 void cc_touch_run(struct context *, u32 shift, u32 key, u32 step, u64 times, u64 time, u64 later, u64 group);
 void cc_touch_row(struct context *, u32 shift, u64 nbytes, const u32 *keys, u64 time, u64 group);
 void cc_touch_columns(struct context *, u32 shift, u64 nbytes, const void *columns, u32 n, u64 time, u64 later, u64 group);
-enum { REUSE_WORDS = 93 /* the rate, for six ways lines and 14 caches, and two of channels */ };
+enum { REUSE_WORDS = 92 /* the rate, for six ways lines and 14 caches, and pairs of lines */ };
 void cc_reuse(struct context *, u64 threads, u64 instructions, u64 *words);
 
 /* accesses.c: memory of buffers, and what is read beside it */
