@@ -10,6 +10,7 @@ import numpy as np
 
 from crosscast.arrays import Flags, Reals
 from crosscast.device import Device
+from crosscast.devices.device_files import GUARDED_FLOP
 from crosscast.devices.siblings import FACTS, by_measurement, expected, reached
 
 
@@ -103,7 +104,6 @@ _GUIDES = {
 _BANDWIDTH = "bandwidth_bytes_per_s"
 _OWN_CACHE = 2.0**19  # Bytes of the second cache of a CPU's core, if its sheet lacks it
 _OWN_CACHES = (2.0**17, 2.0**22)  # Its limits: some sheets have the sum over cores
-_GUARDED_FLOP = 32  # Of the microbenchmark of code behind a condition
 _WORD_BYTES = 4.0  # Of the microbenchmark of scattered reads
 _LIMITS = ("width", "sub_groups", "groups", "registers", "local_bytes")
 _GCN = frozenset(
@@ -141,11 +141,16 @@ def unit_sources(series: str) -> dict[str, str]:
     else:
         of = dict.fromkeys((*_LIMITS, "caches_global"), "rocm")
         of |= dict.fromkeys(("sub_groups", "groups"), "llvm")
-    of.setdefault("special", "app" if series.startswith("TeraScale") or series in _GCN else "rdna")
+    of.setdefault("special", "app" if _before_rdna(series) else "rdna")
     of.setdefault("fp16", "sheets")
     of.setdefault("int32", "rdna")
     of |= {"fp64": "sheets", "l2_bytes": "carrizo" if series == "Kaveri" else "sheets", "l2_clock": "chosen"}
     return {name: _GUIDES[of[name]] for name in Unit._fields}
+
+
+def _before_rdna(series: str) -> bool:
+    """Whether an architecture is one of AMD's before RDNA, or derived from these."""
+    return series in _GCN or series.startswith("TeraScale")
 
 
 _BY_VENDOR = {
@@ -299,7 +304,7 @@ def _of(device: Device) -> tuple[float | bool, ...]:
         float(unit.local_bytes),
         unit.l2_clock,
         unit.caches_global,
-        gpu and (device.series in _GCN or device.series.startswith("TeraScale")),
+        gpu and _before_rdna(device.series),
         gpu and device.vendor == "AMD",
         device.measured.get("chain_flop_per_s", np.nan) / (2 * units * clock),
         *_guarded(device, units),
@@ -321,8 +326,8 @@ def _guarded(device: Device, units: float) -> tuple[float, float]:
     """
     rate, item = (device.measured.get(name, np.nan) for name in ("guarded_flop_per_s", "guarded_item_s"))
     best = device.measured.get("fp32_flop_per_s", np.nan)
-    if np.isfinite(item) and item < _GUARDED_FLOP * units / rate:
-        rate = (_GUARDED_FLOP - 2) / (_GUARDED_FLOP / rate - item / units)
+    if np.isfinite(item) and item < GUARDED_FLOP * units / rate:
+        rate = (GUARDED_FLOP - 2) / (GUARDED_FLOP / rate - item / units)
     return rate / best, item
 
 

@@ -66,6 +66,9 @@ QUANTITIES: Mapping[str, MeasuredQuantity] = {
 }
 """The measured quantities; a multiply-add is two operations."""
 
+GUARDED_FLOP = 32
+"""Operations of a work-item of `guarded_flop_per_s`, a chain of multiply-adds."""
+
 
 @dataclass(frozen=True)
 class MeasuredValue:

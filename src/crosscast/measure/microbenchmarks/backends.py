@@ -23,8 +23,10 @@ if TYPE_CHECKING:
 _FOLDER = Path(__file__).parent
 _FIRST_BYTES = 1 << 20
 CHAINS = 10
-GUARDED, GUARDED_STEPS, GUARDED_ITEMS = ("guarded_item", "guarded"), 16, 1 << 14
-"""Kernels behind a condition, of one step and of several, and the work-items of one of their rows."""
+GUARDED = ("guarded_item", "guarded")
+"""Kernels behind a condition, of one multiply-add and of several; of each, a step is a row of work-items."""
+
+_GUARDED_ITEMS = 1 << 14  # Of a row
 _CHAIN_GROUP = 64
 
 
@@ -105,7 +107,7 @@ class OpenCLBackend:
         self.lanes |= {"fp16": 2} if has_half else {}
         # In these kernels, a work-item has one chain; the compiler may vectorise over work-items.
         self.lanes |= {"local_words": 1, "atomics": 1, "chain": _CHAIN_GROUP if wide else 1}
-        self.lanes |= dict.fromkeys(GUARDED, GUARDED_ITEMS) if wide else {}
+        self.lanes |= dict.fromkeys(GUARDED, _GUARDED_ITEMS) if wide else {}
         self.memory_bytes = int(handle.global_mem_size)
         cache = int(handle.global_mem_cache_size or 0)
         clock = float(handle.max_clock_frequency or 0) * 1e6 or (
@@ -159,14 +161,12 @@ class OpenCLBackend:
     def chains(self, kernel: str, steps: int) -> float:
         """Return the seconds of a number of steps in each work-item."""
         x, y = (0.999, 0.001) if kernel not in ("int32", "int32_add") else (3.0, 7.0)
-        factor = self.lanes[kernel] if kernel == "chain" else 1
-        items, group, rows = self.items * factor, self.group * factor, 1
-        count = steps
         if kernel in GUARDED:
-            items, group, rows = GUARDED_ITEMS, _CHAIN_GROUP, steps
-            count = items
-        arguments = (self._out, np.uint32(count), np.float32(x), np.float32(y))
-        return self._seconds(kernel, items, group, *arguments, rows=rows)
+            arguments = (self._out, np.uint32(_GUARDED_ITEMS), np.float32(x), np.float32(y))
+            return self._seconds(kernel, _GUARDED_ITEMS, _CHAIN_GROUP, *arguments, rows=steps)
+        factor = self.lanes[kernel] if kernel == "chain" else 1
+        arguments = (self._out, np.uint32(steps), np.float32(x), np.float32(y))
+        return self._seconds(kernel, self.items * factor, self.group * factor, *arguments)
 
     def groups(self, count: int) -> float | None:
         """Return the seconds of a number of almost empty work-groups."""

@@ -8,16 +8,10 @@ from dataclasses import dataclass, field
 from statistics import median
 
 from crosscast.device import Device
-from crosscast.devices.device_files import QUANTITIES
+from crosscast.devices.device_files import GUARDED_FLOP, QUANTITIES
 from crosscast.errors import DeviceFault
 from crosscast.measure import host_state
-from crosscast.measure.microbenchmarks.backends import (
-    CHAINS,
-    GUARDED,
-    GUARDED_ITEMS,
-    GUARDED_STEPS,
-    Backend,
-)
+from crosscast.measure.microbenchmarks.backends import CHAINS, GUARDED, Backend
 
 SECONDS = 10
 """Approximate duration."""
@@ -110,12 +104,12 @@ def measure(backend: Backend, report: Callable[[str], None] = lambda text: None)
         values["chain_flop_per_s"] = _rate(lambda n: backend.chains("chain", n), work, _RATE_S / 2)
     if GUARDED[0] in backend.lanes:
         item, chain = (
-            _rate(lambda n, k=kernel: backend.chains(k, n), GUARDED_ITEMS, _RATE_S / 2)  # type: ignore[misc]
+            _rate(lambda n, k=kernel: backend.chains(k, n), backend.lanes[kernel], _RATE_S / 2)  # type: ignore[misc]
             for kernel in GUARDED
         )
         values["guarded_item_s"] = _time_of(item, backend.units)
         values["guarded_flop_per_s"] = Value(
-            2 * GUARDED_STEPS * chain.best, 2 * GUARDED_STEPS * chain.middle, chain.runs
+            GUARDED_FLOP * chain.best, GUARDED_FLOP * chain.middle, chain.runs
         )
     if backend.groups(1) is not None:
         rate = _rate(lambda n: backend.groups(n) or 0.0, 1.0, _RATE_S / 2)
