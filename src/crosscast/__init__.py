@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from crosscast.cluster.swf import read_swf
     from crosscast.comparison.contents import compare
     from crosscast.data.configuration import Configuration
+    from crosscast.data.corun import read_profile as read_corun_profile
     from crosscast.data.dataset import Dataset, bundled_dataset, read_dataset
-    from crosscast.data.isolated_runs import read_profile as read_corun_profile
     from crosscast.data.views import join
     from crosscast.decide.colocation import choose_colocation as colocate
     from crosscast.decide.selector import Selector
@@ -141,7 +141,7 @@ _HOMES = {
     "predict": "crosscast.forecasting.kernels:predict",
     "profiled": "crosscast.measure.regions.recorder:profiled",
     "profiles_of": "crosscast.suite.registry:profiles_of",
-    "read_corun_profile": "crosscast.data.isolated_runs:read_profile",
+    "read_corun_profile": "crosscast.data.corun:read_profile",
     "read_dataset": "crosscast.data.dataset:read_dataset",
     "read_history": "crosscast.measure.regions.file:read_history",
     "read_launches": "crosscast.characterization.launchfiles.launchfile:read_launches",

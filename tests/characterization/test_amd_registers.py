@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pytest
 
-from crosscast.characterization.amd_registers import AmdRegisters, amd_registers, for_amd
+from crosscast.characterization.launch_facts import AmdRegisters, amd_registers, for_amd
 from crosscast.characterization.run import Options, characterize_launch
 from crosscast.kernel import Kernel, Launch, Program
 

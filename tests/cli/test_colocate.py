@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from crosscast.cli import main
-from crosscast.data.isolated_runs import write_profile
+from crosscast.data.corun import write_profile
 from support.corun_models import constant, made_jobs
 
 

@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 
 from crosscast.cli import main
-from crosscast.data.corun import IsolatedRun, MeasuredMix
+from crosscast.data.corun import IsolatedRun, MeasuredMix, write_profile
 from crosscast.data.dataset import write_dataset
-from crosscast.data.isolated_runs import write_profile
 from support import tables as rows
 from support.commands import Command, Output, written
 from support.mixes import NAMES, counted_co_runs, make_isolated_run, measured_mixes, other_time

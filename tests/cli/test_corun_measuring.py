@@ -6,10 +6,9 @@ from pathlib import Path
 import pytest
 
 from crosscast.cli import main
-from crosscast.data.corun import co_runs
+from crosscast.data.corun import co_runs, read_profile
 from crosscast.data.dataset import read_dataset
 from crosscast.data.fields import TableRow
-from crosscast.data.isolated_runs import read_profile
 from crosscast.measure import inventory as describe
 from crosscast.measure.campaign import CampaignOutcome
 from crosscast.measure.corun import campaign as corun_campaign

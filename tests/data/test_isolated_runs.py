@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crosscast.data.corun import IsolatedRun
-from crosscast.data.isolated_runs import read_profile, write_profile
+from crosscast.data.corun import IsolatedRun, read_profile, write_profile
 from crosscast.errors import InputError
 from support.examples import examples
 from support.refusals import refusal

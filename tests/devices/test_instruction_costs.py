@@ -8,8 +8,7 @@ import pytest
 import crosscast
 from crosscast.devices.architectures import sheets_of
 from crosscast.devices.catalogue import device_named
-from crosscast.devices.instruction_costs import PRODUCT_COST, operation_counts, saved_loads
-from crosscast.devices.launch_work import amounts_of
+from crosscast.devices.launch_work import PRODUCT_COST, amounts_of, operation_counts, saved_loads
 from crosscast.prediction.time.terms import TERMS, terms
 from crosscast.prediction.time.work import work_of
 

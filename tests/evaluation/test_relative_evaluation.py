@@ -20,14 +20,16 @@ from crosscast.evaluation.relative.evaluation import (
     PUBLISHED,
     SPLITS,
     TEST_SHARE,
+    RowScores,
     evaluate_relative,
     held_out_predictions,
+    metrics_of,
+    row_scores,
     row_weights,
     split_named,
 )
 from crosscast.evaluation.relative.options import Weighting
 from crosscast.evaluation.relative.question import held_out_split, residuals_of, train_relative
-from crosscast.evaluation.relative.scores import RowScores, metrics_of, row_scores
 from crosscast.prediction.relative.data import RelativeModel, Vectors, relative_to_slowest
 from crosscast.prediction.relative.nichols2024 import (
     FixedVector,

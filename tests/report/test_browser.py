@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from crosscast.cli import main
-from crosscast.data.isolated_runs import write_profile
+from crosscast.data.corun import write_profile
 from crosscast.evaluation.time.evaluation import evaluate_time
 from crosscast.report.document import Text
 from crosscast.report.page import Subject, page_of

@@ -14,7 +14,7 @@ pytest.importorskip("fastapi")
 pytest.importorskip("prometheus_client")
 
 from crosscast.cli import main
-from crosscast.data.isolated_runs import write_profile
+from crosscast.data.corun import write_profile
 from crosscast.service.app import application
 from crosscast.service.models import Served
 from support.corun_models import constant, made_jobs

@@ -95,7 +95,7 @@ def test_profiles_that_cannot_be_read_again_leave_the_old_ones(tmp_path: Path) -
 def test_answers_after_a_reload_are_those_of_the_new_model(folder: Path) -> None:
     from dataclasses import replace
 
-    from crosscast.data.isolated_runs import write_profile
+    from crosscast.data.corun import write_profile
     from support.corun_models import made_jobs
 
     files = folder.parent / "jobs"

@@ -15,8 +15,8 @@ import numpy as np
 
 from crosscast.cli import main
 from crosscast.cluster.job_types import JobTypes, write_job_types
+from crosscast.data.corun import write_profile
 from crosscast.data.dataset import Dataset, write_dataset
-from crosscast.data.isolated_runs import write_profile
 from crosscast.data.profiles import write_parquet
 from crosscast.prediction.configuration.artefact import TrainedConfigurationModel
 from crosscast.prediction.configuration.process import ProcessModel

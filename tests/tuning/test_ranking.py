@@ -14,10 +14,10 @@ from crosscast.errors import InputError
 from crosscast.profile import Profile
 from crosscast.report.tuning import ranking_report
 from crosscast.tuning.counts import VariantCounts, spread
-from crosscast.tuning.exchange import t4_of
 from crosscast.tuning.profiling import Profiler
 from crosscast.tuning.ranking import Ranking, model_for, rank
 from crosscast.tuning.space_files import read_space
+from crosscast.tuning.tune import t4_of
 from support.examples import one_in
 from support.refusals import refusals
 

@@ -13,8 +13,7 @@ from scipy.stats import norm
 
 from crosscast.arrays import Reals
 from crosscast.tuning.evaluation import expected_of_random, searched
-from crosscast.tuning.process import Prior, TuningProcess
-from crosscast.tuning.search import Candidates, Search, expected_gain
+from crosscast.tuning.search import Candidates, Prior, Search, TuningProcess, expected_gain
 
 PRIOR = Prior(constant=0.5, linear=0.5, smooth=0.5, noise=0.05)
 

@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crosscast.errors import InputError
-from crosscast.tuning.exchange import t1_of
 from crosscast.tuning.expressions import Expression, plain
 from crosscast.tuning.space_files import read_space
+from crosscast.tuning.tune import t1_of
 
 KERNEL = """
 kernel void scale(global float *x, float by) {

@@ -8,9 +8,8 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
-from crosscast.characterization.engine.abi import WINDOW
 from crosscast.characterization.engine.counts import Counts, Outcomes
-from crosscast.characterization.engine.layout import CLASSES
+from crosscast.characterization.engine.layout import CLASSES, WINDOW
 from crosscast.data.profiles import PUBLISHED_METRICS
 from crosscast.profile import METRICS, MetricValue, Profile
 

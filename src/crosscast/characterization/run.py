@@ -40,7 +40,7 @@ from crosscast.characterization.engine.counts import Counts, read_results
 from crosscast.characterization.engine.layout import ResultLayout
 from crosscast.characterization.instrumentation import inline
 from crosscast.characterization.instrumentation.code import InstrumentationOptions
-from crosscast.characterization.instrumentation.emit import emit
+from crosscast.characterization.instrumentation.driver import emit
 from crosscast.characterization.instrumentation.hoisting import hoist_ids
 from crosscast.characterization.instrumentation.plan import Plan, make_plan
 from crosscast.characterization.launch_facts import (

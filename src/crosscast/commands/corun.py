@@ -10,7 +10,7 @@ from crosscast.cli.options import names_in
 from crosscast.commands.dataset import print_outcome
 from crosscast.commands.output import check_file, check_output, print_json, show
 from crosscast.commands.status import LabelStatus, TaskStatus, confirm, say, tell
-from crosscast.data.isolated_runs import write_profile
+from crosscast.data.corun import write_profile
 from crosscast.measure import host_state, inventory
 from crosscast.measure.corun import campaign as corun_campaign
 from crosscast.measure.corun.profile import calibrate, profile_of

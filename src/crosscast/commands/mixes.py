@@ -11,9 +11,8 @@ from crosscast.cli.decide import ColocateOptions
 from crosscast.cli.predict import PredictCorunOptions
 from crosscast.commands.output import check_output, show
 from crosscast.commands.status import tell, warn_of
-from crosscast.data.corun import CoRuns, IsolatedRun, co_runs
+from crosscast.data.corun import CoRuns, IsolatedRun, co_runs, read_profile
 from crosscast.data.dataset import dataset_named
-from crosscast.data.isolated_runs import read_profile
 from crosscast.decide.colocation import ColocationPlan, choose_colocation
 from crosscast.errors import InputError
 from crosscast.evaluation.corun.translation import shared_times, train_translation

@@ -15,8 +15,8 @@ from crosscast.data.files import atomic_file, make_folder
 from crosscast.devices.device_files import read_device
 from crosscast.errors import InputError
 from crosscast.report.tuning import ranking_figures, ranking_report
-from crosscast.tuning.exchange import t1_of, t4_of
 from crosscast.tuning.ranking import Ranking
+from crosscast.tuning.tune import t1_of, t4_of
 from crosscast.tuning.tune import tune as ranked
 
 if TYPE_CHECKING:

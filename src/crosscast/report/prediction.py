@@ -9,9 +9,8 @@ import numpy as np
 
 from crosscast.data.fields import decode
 from crosscast.devices.roofline import Verdict
-from crosscast.prediction.time.card import TimeCard
+from crosscast.prediction.time.card import Suggestion, TimeCard
 from crosscast.prediction.time.forecast import Recommendation, TimeForecast
-from crosscast.prediction.time.suggestion import Suggestion
 from crosscast.prediction.trained import level_of, results_of
 from crosscast.report.document import Heading, Part, Ranges, Report, Table, Text
 from crosscast.report.numbers import level_percent, percent, probability, times

@@ -11,9 +11,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePath
 from typing import Any, TypeVar
 
-from crosscast.data.corun import IsolatedRun, co_runs
+from crosscast.data.corun import FORMAT, IsolatedRun, co_runs, read_profile
 from crosscast.data.dataset import BUNDLED, BUNDLED_CORUN, dataset_named
-from crosscast.data.isolated_runs import FORMAT, read_profile
 from crosscast.decide.samples import SampledKernel, read_samples
 from crosscast.errors import CrosscastError, InputError
 from crosscast.forecasting.profiles import Recorded, read_profiles

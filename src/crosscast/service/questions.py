@@ -11,8 +11,8 @@ import msgspec
 from msgspec import Meta
 
 from crosscast.characterization.embedding.payload import profile_of
+from crosscast.data.corun import profile_from
 from crosscast.data.fields import decode
-from crosscast.data.isolated_runs import profile_from
 from crosscast.decide.choices import choices_answer, choices_for
 from crosscast.decide.colocation import choose_colocation
 from crosscast.decide.samples import SampledKernel, kernels_of_rows

@@ -16,12 +16,13 @@ from crosscast.evaluation.question import Note, with_baselines
 from crosscast.evaluation.relative.evaluation import (
     PUBLISHED,
     RelativeEvaluation,
+    RelativeMetrics,
     evaluate_relative,
+    row_scores,
     split_named,
 )
 from crosscast.evaluation.relative.options import Weighting
 from crosscast.evaluation.relative.question import relative_vectors
-from crosscast.evaluation.relative.scores import RelativeMetrics, row_scores
 from crosscast.prediction.relative.data import RelativeModel, Vectors
 from crosscast.prediction.relative.features import TreesOnFeatures, fit_features
 from crosscast.prediction.relative.models import BASELINES, DEFAULT_MODEL, MODELS, models_named

@@ -14,9 +14,8 @@ import numpy.typing as npt
 
 from crosscast.arrays import AnyArray
 from crosscast.characterization import default_local_size, frontend
-from crosscast.characterization.builtins.images import CHANNEL_ORDERS, CHANNEL_TYPES
 from crosscast.characterization.launchfiles.includes import Header, inlined
-from crosscast.characterization.value_types import ValueType
+from crosscast.characterization.value_types import CHANNEL_ORDERS, CHANNEL_TYPES, ValueType
 from crosscast.errors import InputError, UnsupportedError
 from crosscast.kernel import Image, Kernel, Launch, Local, Program, Sampler
 

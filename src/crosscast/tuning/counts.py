@@ -16,7 +16,7 @@ import numpy as np
 
 from crosscast.arrays import Integers, Reals
 from crosscast.profile import Profile
-from crosscast.tuning.process import Prior, TuningProcess
+from crosscast.tuning.search import Prior, TuningProcess
 from crosscast.tuning.spaces import LaunchRule, Variants
 
 _PRIOR = Prior(constant=0.3, linear=1.0, smooth=1.0, noise=0.02, length=1.5)

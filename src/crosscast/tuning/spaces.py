@@ -1,6 +1,6 @@
 """Spaces of a kernel's variants: parameters with values, constraints, and the launch of each variant.
 
-A space is written in TOML, or in the T1 format of auto-tuners (`crosscast.tuning.exchange`). Its expressions
+A space is written in TOML, or in the T1 format of auto-tuners (`crosscast.tuning.tune`). Its expressions
 are arithmetic (`crosscast.tuning.expressions`).
 """
 

@@ -13,7 +13,7 @@ import pytest
 
 from crosscast.characterization import toolchain
 from crosscast.characterization.builtins import library
-from crosscast.characterization.builtins.calls import Access
+from crosscast.characterization.builtins.library import Access
 from support.exact import FLOATS, INTEGERS, MODES, interesting, limits, to_float, to_integer
 from support.examples import one_in
 from support.harness import DTYPES, evaluate, run

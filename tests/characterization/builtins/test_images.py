@@ -12,8 +12,8 @@ import numpy.typing as npt
 import pytest
 
 from crosscast.characterization.builtins import library
-from crosscast.characterization.builtins.images import DESCRIPTOR, pack_descriptor, sampler_bits
 from crosscast.characterization.toolchain import INCLUDE_DIR, clang
+from crosscast.characterization.value_types import DESCRIPTOR, pack_descriptor, sampler_bits
 from crosscast.errors import LaunchError, UnsupportedError
 from crosscast.kernel import Image, Sampler
 from support.refusals import refusals

@@ -15,7 +15,7 @@ from crosscast.characterization.engine import llvm
 from crosscast.characterization.engine.arguments import copy_back, lay_out
 from crosscast.characterization.engine.child import Run
 from crosscast.characterization.engine.codegen import build_library, kernel_ir
-from crosscast.characterization.instrumentation.emit import emit
+from crosscast.characterization.instrumentation.driver import emit
 from crosscast.characterization.instrumentation.strided_code import SLICE_TYPE
 from crosscast.kernel import Argument
 from support.examples import one_in

@@ -18,11 +18,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crosscast.characterization import toolchain
-from crosscast.characterization.engine import abi, runtime_objects
-from crosscast.characterization.engine.printing import render
+from crosscast.characterization.engine import layout, runtime_objects
+from crosscast.characterization.engine.messages import render
 from crosscast.errors import EnvironmentFault
 
-WINDOW = abi.WINDOW
+WINDOW = layout.WINDOW
 LOW, FLAGS = (1 << 30) - 1, 3 << 30
 READ, WRITE = 1, 2
 
@@ -66,7 +66,7 @@ class Thread:
         return np.ctypeslib.as_array((ctypes.c_uint64 * count).from_address(address))
 
     def histories(self) -> dict[int, int]:
-        table = self.words("table_of", abi.TABLE_BYTES // 8)
+        table = self.words("table_of", layout.TABLE_BYTES // 8)
         return {int(i): int(table[i]) for i in np.flatnonzero(table)}
 
 
@@ -87,11 +87,11 @@ def traced(outcomes: Sequence[int]) -> Counter[int]:
 
 
 def test_layout_is_that_of_generated_code(runtime: ctypes.CDLL) -> None:
-    assert runtime.history_bytes() == abi.HISTORY_BYTES
-    assert runtime.job_bytes() == 8 * len(abi.words("job"))
-    assert runtime.region_bytes() == 8 * len(abi.MemoryRegion._fields)
-    assert runtime.strided_offset() == abi.slot("strided")
-    assert abi.MemoryRegion._fields == tuple(abi.words("region"))
+    assert runtime.history_bytes() == layout.HISTORY_BYTES
+    assert runtime.job_bytes() == 8 * len(layout.words("job"))
+    assert runtime.region_bytes() == 8 * len(layout.MemoryRegion._fields)
+    assert runtime.strided_offset() == layout.slot("strided")
+    assert layout.MemoryRegion._fields == tuple(layout.words("region"))
 
 
 @pytest.mark.parametrize("seed", range(6))

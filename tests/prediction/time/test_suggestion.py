@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from crosscast.errors import InputError
+from crosscast.prediction.time.card import suggest_probes
 from crosscast.prediction.time.gaussian import GaussianPredictor, Scatter
-from crosscast.prediction.time.suggestion import suggest_probes
 
 KEYS = ("a", "b", "c", "d")
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from crosscast.device import Device
 from crosscast.devices.architectures import sheets_of
 from crosscast.devices.catalogue import catalogue, device_named
-from crosscast.devices.instruction_costs import LONG_DIVISION_COST
+from crosscast.devices.launch_work import LONG_DIVISION_COST
 from crosscast.prediction.time.efficiencies import Efficiencies, Times, fit, log_times
 from crosscast.prediction.time.launch_times import conditioned, doubt_of
 from crosscast.prediction.time.terms import TERMS, joined, resident_groups, terms

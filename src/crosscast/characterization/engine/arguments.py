@@ -15,10 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from crosscast.arrays import AnyArray
-from crosscast.characterization.builtins.images import pack_descriptor, sampler_bits
-from crosscast.characterization.engine import abi
-from crosscast.characterization.engine.layout import ResultLayout
-from crosscast.characterization.value_types import ValueType
+from crosscast.characterization.engine.layout import ARGUMENT_BYTES, CONSTANTS, ResultLayout
+from crosscast.characterization.value_types import ValueType, pack_descriptor, sampler_bits
 from crosscast.errors import EnvironmentFault, LaunchError
 from crosscast.kernel import Argument, Image, Launch, Local, Parameter, Sampler
 
@@ -187,14 +185,14 @@ def lay_out(
         raise LaunchError(
             f"{name}: expected {len(parameters)} arguments ({declared}), found {len(launch.args)}"
         )
-    block = abi.ARGUMENT_BYTES * max(len(parameters), 1)
+    block = ARGUMENT_BYTES * max(len(parameters), 1)
     packer = _Packer(Memory(packed=bytearray(block), local_bytes=local_variables), is_accessed)
     for position, (argument, parameter) in enumerate(zip(launch.args, parameters, strict=True)):
         where = f"{name}: argument {position} ({parameter.type_name} {parameter.name})"
         data = packer.pack(position, argument, parameter, where)
-        if len(data) > abi.ARGUMENT_BYTES:
+        if len(data) > ARGUMENT_BYTES:
             data = packer.beside(data)
-        start = abi.ARGUMENT_BYTES * position
+        start = ARGUMENT_BYTES * position
         packer.memory.packed[start : start + len(data)] = data
     return packer.memory
 
@@ -272,7 +270,7 @@ class _Packer:
             self.known[address] = Placed(position, kind, start, shared, None if is_same else array)
             memory.placed.append(self.known[address])
             # With a page before it: addresses of other buffers must not depend on its offset in the page.
-            end = memory.high + abi.CONSTANTS["PAGE"] + max(shared.nbytes, 1)
+            end = memory.high + CONSTANTS["PAGE"] + max(shared.nbytes, 1)
             memory.high = -(-end // _GAP) * _GAP + _GAP
         return self.known[address]
 

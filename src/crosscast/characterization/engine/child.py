@@ -21,7 +21,6 @@ import numpy as np
 import numpy.typing as npt
 
 from crosscast.characterization.engine import workers
-from crosscast.characterization.engine.abi import CONSTANTS, MemoryRegion, words
 from crosscast.characterization.engine.arguments import (
     ARGUMENTS_ADDRESS,
     Memory,
@@ -29,9 +28,8 @@ from crosscast.characterization.engine.arguments import (
     memory_file,
     three,
 )
-from crosscast.characterization.engine.faults import describe_fault
-from crosscast.characterization.engine.layout import AccessSite, ResultLayout
-from crosscast.characterization.engine.printing import printed
+from crosscast.characterization.engine.layout import CONSTANTS, AccessSite, MemoryRegion, ResultLayout, words
+from crosscast.characterization.engine.messages import describe_fault, printed
 from crosscast.errors import (
     CrosscastError,
     EnvironmentFault,

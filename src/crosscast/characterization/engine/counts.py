@@ -10,8 +10,13 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from crosscast.characterization.engine.abi import CONSTANTS
-from crosscast.characterization.engine.layout import BlockCosts, ResultLayout, SubGroupLayout, Tally
+from crosscast.characterization.engine.layout import (
+    CONSTANTS,
+    BlockCosts,
+    ResultLayout,
+    SubGroupLayout,
+    Tally,
+)
 
 ADDRESS_LEVELS = CONSTANTS["LEVELS"]
 """Addresses are distinguished with 0 to 10 of their lowest bits skipped."""

@@ -78,7 +78,7 @@ def amd_registers(program: str, library: str, kernel: str, processor: str) -> di
     Returns
     -------
     dict
-        Numbers by field of `crosscast.characterization.amd_registers.AmdRegisters`.
+        Numbers by field of `crosscast.characterization.launch_facts.AmdRegisters`.
 
     Raises
     ------

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from crosscast.characterization import ir
-from crosscast.characterization.engine import abi
+from crosscast.characterization.engine.layout import HISTORY_BYTES, ROW_BYTES, TABLE_BYTES, WINDOW
 from crosscast.characterization.instrumentation import graph
 from crosscast.characterization.instrumentation.code import Code, Names, Scopes
 from crosscast.characterization.instrumentation.graph import Uniformity
@@ -216,7 +216,7 @@ class BranchCode:
         """Store the outcomes in rows and cells."""
         code = Code(self._names)
         for branch, slot, for_all in self._outcomes:
-            row = code.at("%cc.outcomes", abi.ROW_BYTES * branch)
+            row = code.at("%cc.outcomes", ROW_BYTES * branch)
             address = code.at(row, 0 if for_all else "%cc.wi")
             code.store("i8", code.load("i8", slot), address, self._scopes.attach(f"row{branch}"))
         return code.texts
@@ -227,11 +227,11 @@ class BranchCode:
         past = code.at("%cc.past", 8 * history)
         moved = code.value(f"shl i64 {code.load('i64', past, past_scope)}, 1")
         outcomes = code.value(f"or i64 {moved}, {code.value(f'zext i1 {condition} to i64')}")
-        table = code.at("%cc.tables", abi.TABLE_BYTES * history)
+        table = code.at("%cc.tables", TABLE_BYTES * history)
         code.add_to("i64", code.at(table, outcomes, "i64"), 1, table_scope)
-        is_full = code.value(f"icmp uge i64 {outcomes}, {2 << abi.WINDOW}")
-        low = code.value(f"and i64 {outcomes}, {(1 << abi.WINDOW) - 1}")
-        last = code.value(f"or i64 {low}, {1 << abi.WINDOW}")
+        is_full = code.value(f"icmp uge i64 {outcomes}, {2 << WINDOW}")
+        low = code.value(f"and i64 {outcomes}, {(1 << WINDOW) - 1}")
+        last = code.value(f"or i64 {low}, {1 << WINDOW}")
         code.store("i64", code.value(f"select i1 {is_full}, i64 {last}, i64 {outcomes}"), past, past_scope)
 
     def _count_run(self, label: str, end: ir.Instruction, plan: BranchPlan) -> OnEdges:
@@ -243,7 +243,7 @@ class BranchCode:
         on_edges: OnEdges = [((label, plan.stay), self._editor.increment(length, "i64"))]
         for edge in self._editor.out_of(plan.loop):
             code = Code(self._names)
-            history = code.at("%cc.histories", abi.HISTORY_BYTES * end.branch)
+            history = code.at("%cc.histories", HISTORY_BYTES * end.branch)
             # The branch itself also records the outcome that leaves; elsewhere the run just ends.
             ended = "cc.leave_loop" if edge[0] == label else "cc.end_run"
             code.do(f"call void @{ended}(ptr {history}, i64 {code.load('i64', length)}, i64 {stay_bit})")

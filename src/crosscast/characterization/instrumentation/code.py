@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from crosscast.characterization.engine.abi import RUNTIME_FUNCTIONS
+from crosscast.characterization.engine.layout import RUNTIME_FUNCTIONS
 from crosscast.characterization.instrumentation.accesses import PointerClass
 
 _FIRST_NODE = 1_000_000

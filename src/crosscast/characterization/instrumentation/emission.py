@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from crosscast.characterization import ir
-from crosscast.characterization.engine import abi
+from crosscast.characterization.engine.layout import ARGUMENT_BYTES, INVARIANTS, slot
 from crosscast.characterization.instrumentation import builtin_calls
 from crosscast.characterization.instrumentation.accesses import PointerClass
 from crosscast.characterization.instrumentation.builtin_calls import Lowering
@@ -73,7 +73,7 @@ def actual(ids: Sequence[str], item: str, parameters: Sequence[ir.FunctionParame
         *("ptr %cc.ctx", "ptr %cc.acc", "ptr %cc.past"),
         *(f"i64 {name}" for name in ids),
         *(f"i64 {item}", "i64 %cc.items"),
-        *(f"{type_} %cc.{name}" for name, type_ in abi.INVARIANTS.items()),
+        *(f"{type_} %cc.{name}" for name, type_ in INVARIANTS.items()),
         *(f"{p.type} {p.name}" for p in parameters),
     ]
     return ", ".join(values)
@@ -82,19 +82,19 @@ def actual(ids: Sequence[str], item: str, parameters: Sequence[ir.FunctionParame
 def load_arguments(parameters: Sequence[ir.FunctionParameter], options: InstrumentationOptions) -> list[str]:
     """Load all invariants and kernel arguments from the context."""
     texts = []
-    for name, type_ in abi.INVARIANTS.items():
+    for name, type_ in INVARIANTS.items():
         stem, dimension = name[:-1], name[-1]
         if stem == "enqueued" or (stem == "size" and options.uniform):
             texts.append(f"  %cc.{name} = add i64 {options.local_size[int(dimension)]}, 0")
         else:
             texts += [
-                f"  %cc.at.{name} = getelementptr i8, ptr %cc.ctx, i64 {abi.slot(name)}",
+                f"  %cc.at.{name} = getelementptr i8, ptr %cc.ctx, i64 {slot(name)}",
                 f"  %cc.{name} = load {type_}, ptr %cc.at.{name}",
             ]
     for position, parameter in enumerate(parameters):
         address, name, offset = f"%cc.at.arg{position}", parameter.name, str(parameter.offset)
         if parameter.offset is None:
-            texts.append(f"  {address} = getelementptr i8, ptr %cc.args, i64 {abi.ARGUMENT_BYTES * position}")
+            texts.append(f"  {address} = getelementptr i8, ptr %cc.args, i64 {ARGUMENT_BYTES * position}")
             if parameter.type != "ptr addrspace(3)":
                 texts.append(f"  {name} = load {parameter.type}, ptr {address}")
                 continue

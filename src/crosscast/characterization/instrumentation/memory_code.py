@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from crosscast.characterization import ir
-from crosscast.characterization.engine.abi import slot
+from crosscast.characterization.engine.layout import slot
 from crosscast.characterization.instrumentation import graph
 from crosscast.characterization.instrumentation.accesses import (
     MemoryAccess,
@@ -19,10 +19,10 @@ from crosscast.characterization.instrumentation.accesses import (
     accesses_of,
     address_space,
 )
-from crosscast.characterization.instrumentation.block_costs import space_name
 from crosscast.characterization.instrumentation.branch_code import SegmentEditor
 from crosscast.characterization.instrumentation.code import Code
 from crosscast.characterization.instrumentation.emission import Emission
+from crosscast.characterization.instrumentation.instruction_kinds import space_name
 from crosscast.characterization.instrumentation.segments import Segment
 from crosscast.characterization.instrumentation.sub_groups import ONCE, STREAM
 

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from crosscast.characterization import ir
 from crosscast.characterization.engine.layout import BlockCosts
 from crosscast.characterization.instrumentation import builtin_calls
-from crosscast.characterization.instrumentation.block_costs import add_instruction
 from crosscast.characterization.instrumentation.branch_code import BranchCode, SegmentEditor
 from crosscast.characterization.instrumentation.builtin_calls import is_barrier
 from crosscast.characterization.instrumentation.code import Code
 from crosscast.characterization.instrumentation.emission import Emission, Frame
+from crosscast.characterization.instrumentation.instruction_kinds import add_instruction
 from crosscast.characterization.instrumentation.memory_code import MemoryCode
 from crosscast.characterization.instrumentation.segments import Segment, slot_name
 from crosscast.characterization.instrumentation.strided_code import StridedCode, split_function

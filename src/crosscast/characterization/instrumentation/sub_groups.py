@@ -14,8 +14,15 @@ from dataclasses import replace
 
 from crosscast.characterization import ir
 from crosscast.characterization.builtins.declarations import parse
-from crosscast.characterization.engine.abi import CONSTANTS, MAX_ITEMS
-from crosscast.characterization.engine.layout import AccessSite, BlockCosts, Form, Recorded, SubGroupLayout
+from crosscast.characterization.engine.layout import (
+    CONSTANTS,
+    MAX_ITEMS,
+    AccessSite,
+    BlockCosts,
+    Form,
+    Recorded,
+    SubGroupLayout,
+)
 from crosscast.characterization.instrumentation.accesses import MemoryAccess, PointerClasses
 from crosscast.characterization.instrumentation.code import Code, Names, Scopes
 from crosscast.characterization.instrumentation.inline import builtin_name

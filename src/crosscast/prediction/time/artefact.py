@@ -15,12 +15,11 @@ from crosscast.errors import InputError
 from crosscast.prediction.intervals import CAUTIOUS
 from crosscast.prediction.serialization import register_homes
 from crosscast.prediction.store import StoredModel
-from crosscast.prediction.time.card import MetricRange, TimeCard, probe_times
+from crosscast.prediction.time.card import MetricRange, Suggestion, TimeCard, probe_times, suggest_probes
 from crosscast.prediction.time.data import ProfileBatch, Toolchain
 from crosscast.prediction.time.forecast import PointPredictor, TimeForecast
 from crosscast.prediction.time.gaussian import GaussianPredictor, Posterior
 from crosscast.prediction.time.launch_model import MODEL, TrainedLaunchTimes
-from crosscast.prediction.time.suggestion import Suggestion, suggest_probes
 from crosscast.prediction.trained import Trained
 from crosscast.prediction.warnings import format_names, of_counts, outside_training
 from crosscast.profile import METRICS, Profile
@@ -151,7 +150,7 @@ class TrainedTimeModel(Trained[TimeCard, GaussianPredictor]):
     def suggest_probes(
         self, count: int, *, among: Sequence[str] | None = None, measured: Sequence[str] = ()
     ) -> Suggestion:
-        """Devices whose measured times reduce errors most; see `crosscast.prediction.time.suggestion`."""
+        """Devices whose measured times reduce errors most; see `crosscast.prediction.time.card`."""
         return suggest_probes(self.predictor, count, among=among, measured=measured)
 
     def _far_devices(self, rows: int, devices: Sequence[str | Device]) -> Iterator[tuple[int, str]]:

@@ -16,11 +16,10 @@ from crosscast.devices.siblings import Filled, filled
 from crosscast.errors import InputError
 from crosscast.prediction.intervals import POOLED, check_level
 from crosscast.prediction.store import StoredModel
-from crosscast.prediction.time.card import TimeCard, probe_times
+from crosscast.prediction.time.card import Suggestion, TimeCard, probe_times
 from crosscast.prediction.time.data import ProfileBatch
 from crosscast.prediction.time.forecast import Assumed, NearestLaunch, TimeForecast
 from crosscast.prediction.time.launch_times import LaunchModels, bounds, conditioned, limits
-from crosscast.prediction.time.suggestion import Suggestion
 from crosscast.prediction.time.terms import TERMS
 from crosscast.prediction.time.work import Work, traits_of, work_of
 from crosscast.prediction.trained import Trained

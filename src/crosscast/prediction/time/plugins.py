@@ -14,10 +14,9 @@ from crosscast.device import Device
 from crosscast.errors import InputError
 from crosscast.prediction.named_models import PLUGINS
 from crosscast.prediction.store import StoredModel
-from crosscast.prediction.time.card import Range, TimeCard
+from crosscast.prediction.time.card import Range, Suggestion, TimeCard
 from crosscast.prediction.time.data import ProfileBatch
 from crosscast.prediction.time.forecast import TimeForecast
-from crosscast.prediction.time.suggestion import Suggestion
 from crosscast.prediction.trained import Trained
 from crosscast.profile import Profile
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from crosscast.arrays import Flags, Reals
 from crosscast.devices.architectures import Sheets
-from crosscast.devices.instruction_costs import (
+from crosscast.devices.launch_work import (
     EXP_COST,
     JOINED_INTEGERS,
     LONG_DIVISION_COST,

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from crosscast.arrays import Flags, Integers, Reals
-from crosscast.devices.instruction_costs import operation_counts, saved_loads, total_of
-from crosscast.devices.launch_work import turns_at_an_address
+from crosscast.devices.launch_work import operation_counts, saved_loads, total_of, turns_at_an_address
 from crosscast.profile import Profile, bytes_outside
 
 if TYPE_CHECKING:

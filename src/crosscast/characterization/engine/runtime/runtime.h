@@ -1,7 +1,7 @@
 /* What instrumented kernels call while they run, and what turns their counters into results.
  *
  * Compiled by the pinned clang, once, and linked to each kernel. It runs only in the child process that runs the
- * kernel. `abi.py` reads the structures and enumerations that Python and generated code know as well. */
+ * kernel. `layout.py` reads the structures and enumerations that Python and generated code know as well. */
 #ifndef CC_RUNTIME_H
 #define CC_RUNTIME_H
 #include <stdint.h>
