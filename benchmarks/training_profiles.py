@@ -44,7 +44,7 @@ from benchmarks.training_launches import (
     tuned_job,
 )
 from benchmarks.training_regions import regions
-from crosscast.commands.status import StatusLine, time_left
+from crosscast.commands.output import StatusLine, time_left
 from crosscast.data.files import atomic_file
 from crosscast.data.profiles import LOOSE_PROFILES, to_row
 from crosscast.data.schema import Schema

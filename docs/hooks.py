@@ -13,7 +13,7 @@ from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 
 import crosscast
-from crosscast.cli.app import COMMANDS, command_line
+from crosscast.cli import COMMANDS, command_line
 from crosscast.cluster.job_types import JOB_TYPES
 from crosscast.cluster.swf import FIELDS
 from crosscast.data.dataset import TABLES

@@ -12,7 +12,7 @@ from crosscast.api import QUESTIONS
 from crosscast.data.dataset import Dataset
 from crosscast.errors import InputError
 from crosscast.evaluation.loop import processors, worker_processes
-from crosscast.prediction.registry import QuestionName
+from crosscast.prediction.named_models import QuestionName
 from support.datasets import made_dataset
 from support.johnston2018 import made_up
 from support.mixes import measured_mixes

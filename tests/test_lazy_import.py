@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from crosscast.cli.app import COMMANDS as COMMAND_LIST
-from crosscast.cli.app import command_line
+from crosscast.cli import COMMANDS as COMMAND_LIST
+from crosscast.cli import command_line
 
 HEAVY = (
     "numpy",

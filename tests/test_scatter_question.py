@@ -9,14 +9,14 @@ import pytest
 import crosscast
 from crosscast.data.dataset import Dataset
 from crosscast.errors import InputError
-from crosscast.prediction import registry
+from crosscast.prediction import named_models
 from support.tables import dataset, record
 
 
 @pytest.fixture
 def data(monkeypatch: pytest.MonkeyPatch) -> Dataset:
     """Times of three applications that scatter by 0, 10 and 20 %, with the question in the registry."""
-    monkeypatch.setitem(registry.HOMES, "scatter", registry.Home("none", "support.scatter_question"))
+    monkeypatch.setitem(named_models.HOMES, "scatter", named_models.Home("none", "support.scatter_question"))
     return dataset(
         records=[
             record(application=f"app{n}", kernel="k", time_s=[1.0 - n / 10, 1.0 + n / 10]) for n in range(3)

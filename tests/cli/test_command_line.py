@@ -13,8 +13,7 @@ import pytest
 
 import crosscast
 from crosscast import errors
-from crosscast.cli import BAD_USAGE, INTERRUPTED, TERMINATED, main
-from crosscast.cli.app import command_line
+from crosscast.cli import BAD_USAGE, INTERRUPTED, TERMINATED, command_line, main
 from crosscast.commands.compare import DIFFERS
 from crosscast.suite.registry import names
 from support.commands import Output

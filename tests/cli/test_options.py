@@ -9,13 +9,10 @@ from typing import get_type_hints
 import cyclopts
 import pytest
 
-from crosscast.cli import app as listed
+from crosscast import cli as listed
 from crosscast.cli import main
-from crosscast.cli.dispatch import work
-from crosscast.cli.launch_options import LAUNCH, OfLaunch
-from crosscast.cli.options import names_in
-from crosscast.commands.output import cache_folder, check_writable
-from crosscast.commands.status import warn_of
+from crosscast.cli.options import LAUNCH, OfLaunch, names_in, work
+from crosscast.commands.output import cache_folder, check_writable, warn_of
 from crosscast.errors import InputError
 from support.commands import Output, arguments_of, shared_command_line
 

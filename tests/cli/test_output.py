@@ -14,7 +14,7 @@ import pytest
 
 import crosscast
 from crosscast.characterization.run import Progress
-from crosscast.commands.status import ProgressLine, describe, time_left
+from crosscast.commands.output import ProgressLine, describe, time_left
 from support.examples import one_in
 from support.processes import is_gone
 

@@ -6,7 +6,7 @@ import io
 
 import pytest
 
-from crosscast.commands.status import TaskStatus, announce, confirm
+from crosscast.commands.output import TaskStatus, announce, confirm
 from crosscast.evaluation.loop import State
 
 
@@ -59,7 +59,7 @@ def test_nobody_is_asked_about_few_tasks_or_away_from_a_terminal(monkeypatch: py
 def states(monkeypatch: pytest.MonkeyPatch, stream: io.StringIO, steps: int) -> str:
     """What is shown of work with a task each second."""
     clock = [0.0]
-    monkeypatch.setattr("crosscast.commands.status.time.monotonic", lambda: clock[0])
+    monkeypatch.setattr("crosscast.commands.output.time.monotonic", lambda: clock[0])
     monkeypatch.setattr("sys.stderr", stream)
     with TaskStatus("fits") as status:
         for done in range(1, steps + 1):

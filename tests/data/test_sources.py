@@ -18,7 +18,6 @@ from crosscast.data.schema import Column
 from crosscast.data.sources import (
     IMPORTERS,
     aiwc,
-    cgo17,
     configurations,
     corun,
     counted,
@@ -33,7 +32,7 @@ from support.tables import EXAMPLES, TOPDOWN, write_example, write_rows, write_t
 
 SOURCES: dict[str, Source] = {
     found.name: found
-    for module in (aiwc, cgo17, configurations, corun, counted, kernel_times)
+    for module in (aiwc, configurations, corun, counted, kernel_times)
     for found in vars(module).values()
     if isinstance(found, Source)
 }

@@ -22,7 +22,6 @@ from crosscast.data.launch_counts import COUNTS
 from crosscast.data.profiles import PROFILES, write_parquet
 from crosscast.data.schema import json_text
 from crosscast.data.sources import import_source
-from crosscast.data.sources.past_versions import import_past_version
 from crosscast.data.sources.runs import (
     ColumnRoles,
     RecordedRun,
@@ -31,7 +30,7 @@ from crosscast.data.sources.runs import (
     read_run_table,
     roles_of,
 )
-from crosscast.data.sources.source import store
+from crosscast.data.sources.source import import_past_version, store
 from crosscast.data.table import identity_of, notes_of
 from crosscast.data.views import configured
 from crosscast.errors import InputError

@@ -14,7 +14,7 @@ from hypothesis.extra.numpy import arrays
 from crosscast.decide.colocation_gains import JointErrors, best_matching, expected_gain, pair_gain
 from crosscast.errors import InputError, MissingExtraError
 from crosscast.prediction.corun.forecast import CoRunResiduals
-from crosscast.prediction.corun.mix_times import mix_times
+from crosscast.prediction.corun.slowdowns import mix_times
 from support.examples import examples
 
 LENGTHS = arrays(np.float64, (7, 2), elements=st.floats(0.01, 100))

@@ -16,9 +16,17 @@ from crosscast.data.sources.aiwc import published_devices
 from crosscast.data.table import table_of
 from crosscast.device import SPEED_NUMBERS, Device
 from crosscast.devices.architectures import missing, sheets_of
-from crosscast.devices.catalogue import catalogue, device_named, device_of, sheet_named
+from crosscast.devices.catalogue import (
+    FACTS,
+    catalogue,
+    device_named,
+    device_of,
+    expected,
+    filled,
+    reached,
+    sheet_named,
+)
 from crosscast.devices.device_files import LEAST_NUMBERS, QUANTITIES, check_sheet, measured_devices
-from crosscast.devices.siblings import FACTS, expected, filled, reached
 from crosscast.errors import InputError
 from support.commands import Command, Output
 from support.refusals import refusals

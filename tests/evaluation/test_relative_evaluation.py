@@ -16,6 +16,7 @@ from hypothesis.extra.numpy import arrays
 from crosscast.arrays import Reals
 from crosscast.errors import InputError
 from crosscast.evaluation.loop import State
+from crosscast.evaluation.relative import Weighting
 from crosscast.evaluation.relative.evaluation import (
     PUBLISHED,
     SPLITS,
@@ -28,7 +29,6 @@ from crosscast.evaluation.relative.evaluation import (
     row_weights,
     split_named,
 )
-from crosscast.evaluation.relative.options import Weighting
 from crosscast.evaluation.relative.question import held_out_split, residuals_of, train_relative
 from crosscast.prediction.relative.data import RelativeModel, Vectors, relative_to_slowest
 from crosscast.prediction.relative.nichols2024 import (

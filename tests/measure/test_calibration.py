@@ -12,8 +12,7 @@ from crosscast.data.dataset import Dataset, write_dataset
 from crosscast.device import Device
 from crosscast.errors import EnvironmentFault, InputError
 from crosscast.measure import calibration, campaign
-from crosscast.prediction.first_fit import models_for
-from crosscast.prediction.named_models import named_models
+from crosscast.prediction.named_models import models_for, named_models
 from crosscast.prediction.time.joining import joined
 from crosscast.tuning.ranking import model_for
 from support.refusals import refusals

@@ -21,8 +21,8 @@ from crosscast.studies import (
     johnston2018,
     johnston2018_report,
     moolchandani2022_figures,
-    nichols2024_report,
 )
+from crosscast.studies import nichols2024 as nichols2024_study
 from crosscast.studies.moolchandani2022 import CoRunStudies
 from support.choices import chosen_study
 from support.johnston2018 import SMALL, made_up
@@ -53,7 +53,7 @@ def of_machines() -> Drawn:
 
 
 def of_nichols() -> Drawn:
-    return nichols2024_report.study_figures(relative_study())
+    return nichols2024_study.study_figures(relative_study())
 
 
 def of_relative() -> Drawn:

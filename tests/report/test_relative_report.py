@@ -15,7 +15,7 @@ from crosscast.prediction.relative.artefact import RelativeCard
 from crosscast.prediction.relative.nichols2024 import PublishedMean
 from crosscast.report.document import Report
 from crosscast.report.relative import evaluation_report, forecasts_report, held_out_errors, training_report
-from crosscast.studies.nichols2024_report import study_report
+from crosscast.studies.nichols2024 import study_report
 from support.golden import assert_printed
 from support.vectors import made_vectors, relative_study, trained
 

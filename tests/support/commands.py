@@ -11,8 +11,7 @@ from typing import Any
 import cyclopts
 import pytest
 
-from crosscast.cli import main
-from crosscast.cli.app import command_line
+from crosscast.cli import command_line, main
 from crosscast.data.dataset import Dataset, write_dataset
 
 Output = pytest.CaptureFixture[str]

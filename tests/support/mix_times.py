@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from crosscast.arrays import Integers, Reals
-from crosscast.prediction.corun.mix_times import mix_times
+from crosscast.prediction.corun.slowdowns import mix_times
 
 
 def mix_time(

@@ -9,9 +9,8 @@ from typing import Annotated, Literal
 import cyclopts
 from cyclopts import Parameter
 
-from crosscast.cli.app import COMMANDS
-from crosscast.cli.dispatch import runs
-from crosscast.cli.options import OUTPUT, Flag, JsonFlag, Numbers, Output, Whole
+from crosscast.cli import COMMANDS
+from crosscast.cli.options import OUTPUT, Flag, JsonFlag, Numbers, Output, Whole, runs
 
 
 @Parameter(name="*")

@@ -11,9 +11,8 @@ from typing import Literal
 import cyclopts
 from cyclopts import Parameter
 
-from crosscast.cli.app import COMMANDS
-from crosscast.cli.dispatch import runs, work
-from crosscast.cli.options import OUTPUT, Executor, Flag, Output, Whole
+from crosscast.cli import COMMANDS
+from crosscast.cli.options import OUTPUT, Executor, Flag, Output, Whole, runs, work
 from crosscast.data.sources import IMPORTERS, Importer
 
 _OUT = "Folder of the dataset."

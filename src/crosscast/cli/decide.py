@@ -9,8 +9,7 @@ from typing import Annotated
 import cyclopts
 from cyclopts import Parameter
 
-from crosscast.cli.app import COMMANDS
-from crosscast.cli.dispatch import runs
+from crosscast.cli import COMMANDS
 from crosscast.cli.options import (
     FIGURES,
     OUTPUT,
@@ -22,6 +21,7 @@ from crosscast.cli.options import (
     Output,
     Repeated,
     Whole,
+    runs,
 )
 from crosscast.data.configuration import Objective
 

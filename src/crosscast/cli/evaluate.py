@@ -9,8 +9,7 @@ from typing import Annotated, Literal
 import cyclopts
 from cyclopts import Parameter
 
-from crosscast.cli.app import COMMANDS
-from crosscast.cli.dispatch import runs
+from crosscast.cli import COMMANDS
 from crosscast.cli.options import (
     FIGURES,
     OUTPUT,
@@ -27,10 +26,11 @@ from crosscast.cli.options import (
     Output,
     RunOptions,
     Whole,
+    runs,
 )
-from crosscast.evaluation.corun.options import CoRunFolds
-from crosscast.evaluation.relative.options import RelativeFolds
-from crosscast.evaluation.time.options import TimeFolds
+from crosscast.evaluation.corun import CoRunFolds
+from crosscast.evaluation.relative import RelativeFolds
+from crosscast.evaluation.time import TimeFolds
 
 app = cyclopts.App(name="evaluate", help=COMMANDS["evaluate"][1])
 Weights = Literal["rows", "kernels", "applications"]

@@ -10,10 +10,8 @@ from typing import Annotated, Literal
 import cyclopts
 from cyclopts import Parameter
 
-from crosscast.cli.app import command_line
-from crosscast.cli.dispatch import runs
-from crosscast.cli.launch_options import LAUNCH, OfLaunch
-from crosscast.cli.options import OUTPUT, Flag, JsonFlag, Output, Whole
+from crosscast.cli import command_line
+from crosscast.cli.options import LAUNCH, OUTPUT, Flag, JsonFlag, OfLaunch, Output, Whole, runs
 from crosscast.errors import InputError
 
 

@@ -9,9 +9,8 @@ from typing import Annotated
 import cyclopts
 from cyclopts import Parameter
 
-from crosscast.cli.app import COMMANDS
-from crosscast.cli.dispatch import runs
-from crosscast.cli.options import OUTPUT, RUN, DatasetFolder, Device, Devices, Names, Output, RunOptions
+from crosscast.cli import COMMANDS
+from crosscast.cli.options import OUTPUT, RUN, DatasetFolder, Device, Devices, Names, Output, RunOptions, runs
 
 
 @runs("catalogues")

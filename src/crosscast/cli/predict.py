@@ -9,10 +9,20 @@ from typing import Annotated
 import cyclopts
 from cyclopts import Parameter
 
-from crosscast.cli.app import COMMANDS
-from crosscast.cli.dispatch import runs
-from crosscast.cli.launch_options import LAUNCH, OfLaunch
-from crosscast.cli.options import OUTPUT, Application, Level, Model, Names, Output, Repeated, Whole
+from crosscast.cli import COMMANDS
+from crosscast.cli.options import (
+    LAUNCH,
+    OUTPUT,
+    Application,
+    Level,
+    Model,
+    Names,
+    OfLaunch,
+    Output,
+    Repeated,
+    Whole,
+    runs,
+)
 
 __all__ = ["app"]
 app = cyclopts.App(name="predict", help=COMMANDS["predict"][1])

@@ -8,9 +8,19 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from crosscast.cli.dispatch import runs
-from crosscast.cli.launch_options import LAUNCH, OfLaunch, ShownLaunch
-from crosscast.cli.options import OUTPUT, Application, Flag, Names, Output, Repeated, Whole
+from crosscast.cli.options import (
+    LAUNCH,
+    OUTPUT,
+    Application,
+    Flag,
+    Names,
+    OfLaunch,
+    Output,
+    Repeated,
+    ShownLaunch,
+    Whole,
+    runs,
+)
 
 
 @Parameter(name="*")

@@ -9,9 +9,8 @@ from typing import Annotated, Literal
 import cyclopts
 from cyclopts import Parameter
 
-from crosscast.cli.app import COMMANDS
-from crosscast.cli.dispatch import runs
-from crosscast.cli.options import FIGURES, Executor, FigureOutput, Flag, Names, Repeated, Whole
+from crosscast.cli import COMMANDS
+from crosscast.cli.options import FIGURES, Executor, FigureOutput, Flag, Names, Repeated, Whole, runs
 
 __all__ = ["app"]
 app = cyclopts.App(name="simulate", help=COMMANDS["simulate"][1])

@@ -5,8 +5,7 @@ from __future__ import annotations
 import shlex
 
 from crosscast.cli.profiles import CaptureOptions
-from crosscast.commands.output import check_file
-from crosscast.commands.status import say, tell
+from crosscast.commands.output import check_file, say, tell
 from crosscast.errors import InputError
 from crosscast.report.capture import headline
 from crosscast.tracing.program import TraceRecording, layer_library, run, runnable

@@ -11,12 +11,19 @@ from typing import Literal
 from crosscast.characterization import run
 from crosscast.characterization.engine import runtime_objects
 from crosscast.characterization.launchfiles.simfile import render_dumps
-from crosscast.cli.launch_options import IN_LAUNCHFILE, LaunchOptions
-from crosscast.cli.options import FigureOutput
+from crosscast.cli.options import IN_LAUNCHFILE, FigureOutput, LaunchOptions
 from crosscast.cli.profiles import CharacterizeOptions
 from crosscast.commands.launch import read_inputs, replay_trace, run_launch, show_launches
-from crosscast.commands.output import check_output, check_picture, page_of, print_json
-from crosscast.commands.status import LaunchesStatus, say, tell, warn
+from crosscast.commands.output import (
+    LaunchesStatus,
+    check_output,
+    check_picture,
+    page_of,
+    print_json,
+    say,
+    tell,
+    warn,
+)
 from crosscast.data.files import make_folder
 from crosscast.data.profiles import csv_header, csv_row, require_pyarrow, write_aiwc, write_parquet
 from crosscast.errors import InputError

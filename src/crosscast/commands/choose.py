@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING
 
 from crosscast.cli.decide import ChooseConfigurationOptions
 from crosscast.cli.options import Output, share_in
-from crosscast.commands.output import check_file, check_output, check_picture, show
-from crosscast.commands.status import say, tell
+from crosscast.commands.output import check_file, check_output, check_picture, say, show, tell
 from crosscast.data.configuration import Objective
-from crosscast.decide.choices import KernelChoices, choices_answer, choices_for
 from crosscast.decide.samples import SampledKernel, read_samples, template_columns, write_template
+from crosscast.decide.selector import KernelChoices, choices_answer, choices_for
 from crosscast.errors import InputError
 from crosscast.prediction.configuration.artefact import TrainedConfigurationModel
-from crosscast.prediction.first_fit import first_fit, models_for
+from crosscast.prediction.named_models import first_fit, models_for
 from crosscast.report.configuration import chosen_report, samples_report
 from crosscast.report.configuration_figures import choice_figure
 from crosscast.report.pictures import save_figure

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from crosscast.cli.launch_options import LAUNCH, LaunchOptions
-from crosscast.cli.options import Output
+from crosscast.cli.options import LAUNCH, LaunchOptions, Output
 from crosscast.commands.files import read_profiles
 from crosscast.commands.output import check_output, show
 from crosscast.comparison.contents import Condition, contents_of, kind_of

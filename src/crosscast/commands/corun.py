@@ -8,8 +8,17 @@ from pathlib import Path
 from crosscast.cli.corun import CorunCampaignOptions, CorunProfileOptions
 from crosscast.cli.options import names_in
 from crosscast.commands.dataset import print_outcome
-from crosscast.commands.output import check_file, check_output, print_json, show
-from crosscast.commands.status import LabelStatus, TaskStatus, confirm, say, tell
+from crosscast.commands.output import (
+    LabelStatus,
+    TaskStatus,
+    check_file,
+    check_output,
+    confirm,
+    print_json,
+    say,
+    show,
+    tell,
+)
 from crosscast.data.corun import write_profile
 from crosscast.measure import host_state, inventory
 from crosscast.measure.corun import campaign as corun_campaign

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 
 from crosscast.cli.dataset import DatasetBuildOptions
 from crosscast.cli.options import Output, names_in
-from crosscast.commands.output import check_output, check_writable, show
-from crosscast.commands.status import TaskStatus, announce, say
+from crosscast.commands.output import TaskStatus, announce, check_output, check_writable, say, show
 from crosscast.data import description
 from crosscast.data.dataset import dataset_named, read_dataset, write_dataset
 from crosscast.data.files import locked

@@ -14,8 +14,7 @@ from crosscast.cli.dataset import ImportCountersOptions
 from crosscast.cli.options import Output, names_in
 from crosscast.commands.dataset import check_new
 from crosscast.commands.launch import replay_trace
-from crosscast.commands.output import check_output, show
-from crosscast.commands.status import LaunchesStatus, announce, say
+from crosscast.commands.output import LaunchesStatus, announce, check_output, say, show
 from crosscast.data import description
 from crosscast.data.counters.common import Circumstances
 from crosscast.data.counters.importing import import_counted

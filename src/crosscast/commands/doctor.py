@@ -17,8 +17,7 @@ from crosscast.characterization.engine import runtime_objects
 from crosscast.cli.options import Output
 from crosscast.cluster.jobs import Policy
 from crosscast.cluster.simulate import load_simulator
-from crosscast.commands.output import check_output, show
-from crosscast.commands.status import say
+from crosscast.commands.output import check_output, say, show
 from crosscast.data.environment import facts, version_of
 from crosscast.data.files import cache_home, is_writable
 from crosscast.errors import CrosscastError, EnvironmentFault

@@ -14,7 +14,7 @@ from crosscast.characterization.embedding.files import EmbeddingTarget, read_con
 from crosscast.characterization.engine import runtime_objects
 from crosscast.characterization.launchfiles.launchfile import LAUNCH_FILES, read_launches
 from crosscast.characterization.run import Options
-from crosscast.cli.launch_options import LaunchOptions
+from crosscast.cli.options import LaunchOptions
 from crosscast.cli.profiles import EmbedOptions
 from crosscast.commands.launch import read_inputs, run_launch
 from crosscast.commands.output import print_json

@@ -18,8 +18,17 @@ from crosscast.cli.evaluate import (
 from crosscast.cli.options import FigureOutput, Output, RunOptions
 from crosscast.cluster.job_types import JobShape, held_out_jobs, write_job_types
 from crosscast.commands.files import data_named
-from crosscast.commands.output import check_file, check_output, check_run, fitting, print_json, show
-from crosscast.commands.status import TaskStatus, tell, warn
+from crosscast.commands.output import (
+    TaskStatus,
+    check_file,
+    check_output,
+    check_run,
+    fitting,
+    print_json,
+    show,
+    tell,
+    warn,
+)
 from crosscast.data.dataset import dataset_named
 from crosscast.errors import InputError
 from crosscast.evaluation.relative.question import held_out_work
@@ -35,7 +44,6 @@ from crosscast.studies import (
     johnston2018_report,
     moolchandani2022_figures,
     moolchandani2022_report,
-    nichols2024_report,
 )
 from crosscast.studies import johnston2018 as johnston2018_study
 from crosscast.studies import moolchandani2022 as moolchandani2022_study
@@ -273,8 +281,8 @@ def nichols2024(dataset: Path, /, *, run: RunOptions, output: FigureOutput) -> N
     show(
         output,
         study.to_dict,
-        lambda: nichols2024_report.study_report(study),
-        lambda: nichols2024_report.study_figures(study),
+        lambda: nichols2024_study.study_report(study),
+        lambda: nichols2024_study.study_figures(study),
     )
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from crosscast.characterization.launchfiles.launchfile import LAUNCH_FILES
-from crosscast.cli.launch_options import LAUNCH, LaunchOptions
+from crosscast.cli.options import LAUNCH, LaunchOptions
 from crosscast.errors import InputError
 from crosscast.forecasting import profiles as inputs
 from crosscast.forecasting.profiles import Recorded

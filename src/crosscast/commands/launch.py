@@ -17,9 +17,8 @@ from crosscast.characterization.launchfiles import launchfile, simfile
 from crosscast.characterization.launchfiles.arguments import build_argument
 from crosscast.characterization.launchfiles.launchfile import SIZE_NAMES, refuse_sizes, write_launch
 from crosscast.characterization.run import Options
-from crosscast.cli.launch_options import IN_LAUNCHFILE, IN_SIMFILE, LaunchOptions
-from crosscast.commands.output import print_json
-from crosscast.commands.status import ProgressLine
+from crosscast.cli.options import IN_LAUNCHFILE, IN_SIMFILE, LaunchOptions
+from crosscast.commands.output import ProgressLine, print_json
 from crosscast.data.fields import Fields
 from crosscast.errors import CrosscastError, InputError
 from crosscast.kernel import Argument, Kernel, Launch, Parameter, Program

@@ -8,8 +8,18 @@ from crosscast.characterization.engine.child import Options
 from crosscast.cli.machine import MeasureOptions
 from crosscast.cli.options import Output
 from crosscast.commands.launch import launch_file
-from crosscast.commands.output import check_output, check_writable, print_json, show
-from crosscast.commands.status import LabelStatus, StatusLine, say, tell, warn, warn_about
+from crosscast.commands.output import (
+    LabelStatus,
+    StatusLine,
+    check_output,
+    check_writable,
+    print_json,
+    say,
+    show,
+    tell,
+    warn,
+    warn_about,
+)
 from crosscast.data.files import make_folder
 from crosscast.devices.catalogue import catalogue
 from crosscast.devices.device_files import check_name, own_folder, write_device

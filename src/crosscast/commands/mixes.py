@@ -9,8 +9,7 @@ from pathlib import Path
 from crosscast.cli.corun import CorunTranslateOptions
 from crosscast.cli.decide import ColocateOptions
 from crosscast.cli.predict import PredictCorunOptions
-from crosscast.commands.output import check_output, show
-from crosscast.commands.status import tell, warn_of
+from crosscast.commands.output import check_output, show, tell, warn_of
 from crosscast.data.corun import CoRuns, IsolatedRun, co_runs, read_profile
 from crosscast.data.dataset import dataset_named
 from crosscast.decide.colocation import ColocationPlan, choose_colocation
@@ -20,7 +19,7 @@ from crosscast.prediction.corun.artefact import TrainedCoRunModel
 from crosscast.prediction.corun.forecast import MixForecast
 from crosscast.prediction.corun.probes import SuggestedMixes
 from crosscast.prediction.corun.translation import read_translation, translated_forecasts, write_translation
-from crosscast.prediction.first_fit import first_fit, models_for
+from crosscast.prediction.named_models import first_fit, models_for
 from crosscast.prediction.trained import model_facts
 from crosscast.report.corun import colocation_report, corun_forecast_report, translation_report
 from crosscast.units import parse_bytes

@@ -17,9 +17,8 @@ from crosscast.cluster.job_tables import read_job_table
 from crosscast.cluster.jobs import policy_named, read_machines
 from crosscast.cluster.placements import Workload, check_placements
 from crosscast.cluster.simulate import load_simulator
-from crosscast.commands.output import check_output, show
+from crosscast.commands.output import LabelStatus, check_output, say, show
 from crosscast.commands.schedule_files import ScheduleFiles
-from crosscast.commands.status import LabelStatus, say
 from crosscast.errors import InputError
 from crosscast.evaluation.executor import spreading
 from crosscast.report.schedule import experiment_report

@@ -7,12 +7,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from crosscast.cli.launch_options import LaunchOptions
+from crosscast.cli.options import LaunchOptions
 from crosscast.cli.predict import PredictTimeOptions
 from crosscast.cli.profiles import ExplainOptions
 from crosscast.commands.files import only_named, read_profiles
-from crosscast.commands.output import check_output, show
-from crosscast.commands.status import tell, warn_about
+from crosscast.commands.output import check_output, show, tell, warn_about
 from crosscast.device import Device
 from crosscast.devices.catalogue import device_named
 from crosscast.devices.device_files import read_device
@@ -20,7 +19,7 @@ from crosscast.devices.roofline import DEVICES, Verdict, verdicts_of
 from crosscast.errors import InputError
 from crosscast.forecasting.kernels import forecast_beside, launches_answer, verdicts_beside, with_verdicts
 from crosscast.forecasting.profiles import Recorded
-from crosscast.prediction.first_fit import first_fit, models_for, named_devices
+from crosscast.prediction.named_models import first_fit, models_for, named_devices
 from crosscast.prediction.time.data import ProfileBatch
 from crosscast.prediction.time.forecast import TimeForecast
 from crosscast.prediction.trained import forecasts_answer

@@ -9,22 +9,20 @@ from typing import Literal
 
 import numpy as np
 
-from crosscast.cli.launch_options import LaunchOptions
+from crosscast.cli.options import LaunchOptions
 from crosscast.cli.predict import PredictRelativeOptions
 from crosscast.commands.files import read_profiles
-from crosscast.commands.output import check_output, show
-from crosscast.commands.status import tell, warn_of
+from crosscast.commands.output import check_output, show, tell, warn_of
 from crosscast.data.counters.hpctoolkit import is_hpctoolkit
 from crosscast.data.counters.importing import counted_profile
 from crosscast.data.dataset import dataset_named
 from crosscast.errors import InputError
-from crosscast.prediction.first_fit import first_fit, models_for
+from crosscast.prediction.named_models import first_fit, models_for
 from crosscast.prediction.relative.artefact import RelativeForecast, TrainedRelativeModel
 from crosscast.prediction.relative.data import NO_SOURCE, Observations, observations_of_profiles
 from crosscast.prediction.relative.observed import numeric_settings, observations_of, scale_of
 from crosscast.prediction.time.data import ProfileBatch
-from crosscast.prediction.trained import forecasts_answer
-from crosscast.prediction.warnings import format_names
+from crosscast.prediction.trained import forecasts_answer, format_names
 from crosscast.report.relative import forecasts_report
 
 

@@ -7,8 +7,7 @@ from pathlib import Path
 from crosscast.cli.options import Names, Output
 from crosscast.cli.service import ReportOptions
 from crosscast.commands.launch import replay_trace
-from crosscast.commands.output import check_file, check_output, check_run, fitting, print_json, show
-from crosscast.commands.status import tell
+from crosscast.commands.output import check_file, check_output, check_run, fitting, print_json, show, tell
 from crosscast.data.dataset import dataset_named
 from crosscast.errors import CrosscastError, InputError
 from crosscast.forecasting.application import ApplicationForecast, forecast_application

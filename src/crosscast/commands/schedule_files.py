@@ -15,8 +15,7 @@ from crosscast.cluster.metrics import Steps, queue_length
 from crosscast.cluster.power import power_over_time
 from crosscast.cluster.site import Budget, idle_power_w
 from crosscast.cluster.swf import write_swf
-from crosscast.commands.output import check_file
-from crosscast.commands.status import tell, warn
+from crosscast.commands.output import check_file, tell, warn
 from crosscast.errors import InputError
 from crosscast.units import parse_elapsed
 

@@ -35,9 +35,8 @@ from crosscast.cluster.simulate import load_simulator
 from crosscast.cluster.site import NO_SITE, Budget, Shift, Site, read_site
 from crosscast.cluster.site import PLACEMENTS as KNOWN
 from crosscast.cluster.swf import CleanedJobs, JobTrace
-from crosscast.commands.output import check_output, show
+from crosscast.commands.output import LabelStatus, check_output, say, show
 from crosscast.commands.schedule_files import ScheduleFiles
-from crosscast.commands.status import LabelStatus, say
 from crosscast.errors import InputError
 from crosscast.evaluation.executor import spreading
 from crosscast.report.schedule import policies_report

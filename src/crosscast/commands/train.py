@@ -12,8 +12,7 @@ from crosscast.cli.models import (
     TrainTimeOptions,
 )
 from crosscast.commands.files import data_named
-from crosscast.commands.output import check_output, check_run, check_writable, fitting, show
-from crosscast.commands.status import warn
+from crosscast.commands.output import check_output, check_run, check_writable, fitting, show, warn
 from crosscast.data.dataset import Dataset, dataset_named, without_applications
 from crosscast.prediction.configuration.bailey2014 import PublishedPredictor
 from crosscast.prediction.store import check_folder

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 
 from crosscast.cli.decide import TuneOptions
 from crosscast.cli.options import share_in
-from crosscast.commands.output import check_folder, check_output, show
-from crosscast.commands.status import TaskStatus, tell
+from crosscast.commands.output import TaskStatus, check_folder, check_output, show, tell
 from crosscast.data.files import atomic_file, make_folder
 from crosscast.devices.device_files import read_device
 from crosscast.errors import InputError

@@ -13,7 +13,7 @@ from crosscast.data.corun import IsolatedRun
 from crosscast.errors import InputError, importing
 from crosscast.prediction.corun.artefact import TrainedCoRunModel
 from crosscast.prediction.corun.forecast import CoRunResiduals, check_profile, is_plausible
-from crosscast.prediction.corun.mix_times import mix_times, pairs_added_up
+from crosscast.prediction.corun.slowdowns import mix_times, pairs_added_up
 from crosscast.units import format_bytes
 
 LIKELY = 0.5  # Mixes that fit with a lower probability are not proposed

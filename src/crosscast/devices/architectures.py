@@ -10,8 +10,8 @@ import numpy as np
 
 from crosscast.arrays import Flags, Reals
 from crosscast.device import Device
+from crosscast.devices.catalogue import FACTS, by_measurement, expected, reached
 from crosscast.devices.device_files import GUARDED_FLOP
-from crosscast.devices.siblings import FACTS, by_measurement, expected, reached
 
 
 class Unit(NamedTuple):
@@ -206,7 +206,7 @@ class Sheets:
     # CPU reads before it writes to them
     reading: Reals
     writing: Reals
-    # Facts, `(d, len(FACTS))`, as `crosscast.devices.siblings` explains them
+    # Facts, `(d, len(FACTS))`, as `crosscast.devices.catalogue` explains them
     measured: Reals  # On the device itself, else NaN
     expected: Reals  # As measured, else the median over devices of its architecture, vendor or type
     doubt: Reals  # Standard deviation of the logarithm of `expected`; 0 where it was measured

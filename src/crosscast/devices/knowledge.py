@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from crosscast.device import Device
-from crosscast.devices.catalogue import catalogue, device_named
+from crosscast.devices.catalogue import FACTS, Expected, catalogue, device_named, expected
 from crosscast.devices.device_files import (
     NUMBERS,
     QUANTITIES,
@@ -15,7 +15,6 @@ from crosscast.devices.device_files import (
     measured_devices,
     own_folder,
 )
-from crosscast.devices.siblings import FACTS, Expected, expected
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from crosscast.device import Device
+from crosscast.devices.catalogue import Expected, filled
 from crosscast.devices.launch_work import NEEDED, LaunchWork, amounts_of
 from crosscast.devices.limits import (
     BOUNDS,
@@ -28,7 +29,6 @@ from crosscast.devices.limits import (
     moved_bytes,
     peak_of,
 )
-from crosscast.devices.siblings import Expected, filled
 from crosscast.errors import InputError
 from crosscast.profile import Profile
 from crosscast.results import Tabular

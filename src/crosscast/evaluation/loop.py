@@ -31,7 +31,7 @@ import numpy.typing as npt
 from crosscast.arrays import AnyArray, Arrays, Flags, Integers
 from crosscast.errors import EnvironmentFault, InputError, MissingExtraError
 from crosscast.evaluation.keep import AnswerCache, digest
-from crosscast.prediction.threads import single_threaded
+from crosscast.prediction.trained import single_threaded
 
 MOST_SEED = 2**32 - 1
 """The largest seed of scikit-learn."""

@@ -91,7 +91,7 @@ def options_of(kind: type[Options], given: Mapping[str, object], question: str) 
 
     Examples
     --------
-    >>> from crosscast.evaluation.time.options import TimeTrainingOptions
+    >>> from crosscast.evaluation.time import TimeTrainingOptions
     >>> options_of(TimeTrainingOptions, {"level": 0.8}, "time")
     TimeTrainingOptions(level=0.8)
     """

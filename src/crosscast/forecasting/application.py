@@ -12,7 +12,7 @@ import numpy as np
 from crosscast.data.fields import as_sequence
 from crosscast.devices.limits import launch_cost
 from crosscast.errors import InputError
-from crosscast.prediction.first_fit import first_fit, models_for, named_devices
+from crosscast.prediction.named_models import first_fit, models_for, named_devices
 from crosscast.prediction.time.data import ProfileBatch
 from crosscast.results import Tabular
 from crosscast.tracing.summary import UPLOAD

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from crosscast.data.fields import as_sequence
 from crosscast.errors import InputError
 from crosscast.forecasting.profiles import KernelInput, Recorded, profiles_of
-from crosscast.prediction.first_fit import first_fit, models_for, named_devices
+from crosscast.prediction.named_models import first_fit, models_for, named_devices
 from crosscast.profile import Profile
 from crosscast.results import Tabular
 

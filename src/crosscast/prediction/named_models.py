@@ -1,22 +1,25 @@
-"""Models by name: those bundled with Crosscast, and those that the user stores."""
+"""Models by name: those bundled with Crosscast, and those that the user stores; the first that fits an input.
+
+The questions by name stand here as well; a new one is added to `QuestionName`.
+"""
 
 from __future__ import annotations
 
 import importlib
 import tomllib
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import cache
 from importlib.metadata import entry_points
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast, overload
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, TypeVar, cast, get_args, overload
 
 import msgspec
 
-from crosscast.data.fields import decode
+from crosscast.data.fields import as_sequence, decode
 from crosscast.data.files import data_home
 from crosscast.errors import InputError
 from crosscast.prediction import store
-from crosscast.prediction.registry import HOMES, QuestionName
+from crosscast.prediction.trained import format_names
 
 if TYPE_CHECKING:
     from crosscast.prediction.configuration.artefact import TrainedConfigurationModel
@@ -27,6 +30,27 @@ if TYPE_CHECKING:
     from crosscast.prediction.time.plugins import PluggedTimeModel
 
     TrainedTimes: TypeAlias = TrainedTimeModel | TrainedLaunchTimes | PluggedTimeModel
+    from crosscast.device import Device
+
+    Devices: TypeAlias = Sequence[str | Device] | str | Device | None
+
+QuestionName = Literal["time", "relative", "configuration", "corun"]
+"""Names of the questions that models answer."""
+
+
+class Home(NamedTuple):
+    """Modules that implement a question."""
+
+    artefact: str  # Module whose `open_model` returns the trained model of a folder
+    question: str  # Module whose `QUESTION` evaluates and trains (`crosscast.evaluation.question.Question`)
+
+
+HOMES: dict[str, Home] = {
+    name: Home(f"crosscast.prediction.{name}.artefact", f"crosscast.evaluation.{name}.question")
+    for name in get_args(QuestionName)
+}
+"""Modules of each question."""
+
 
 BUNDLED = Path(__file__).parent / "bundled"
 """Folder of the bundled models."""
@@ -224,3 +248,112 @@ def load_model(model: str | Path, question: str | None = None) -> Any:
     stored = store.read(folder_of(model, question), tuple(HOMES) if question is None else question)
     # Each question needs other parts of the package.
     return importlib.import_module(HOMES[stored.question].artefact).open_model(stored)
+
+
+Thing = TypeVar("Thing")
+
+ModelT = TypeVar("ModelT")
+
+Loaded = Iterable[tuple["NamedModel | None", ModelT]]
+
+
+@overload
+def models_for(
+    model: str | Path | None, question: Literal["time"], devices: Devices = None
+) -> Loaded[TrainedTimes]: ...
+
+
+@overload
+def models_for(
+    model: str | Path | None, question: Literal["relative"], devices: Devices = None
+) -> Loaded[TrainedRelativeModel]: ...
+
+
+@overload
+def models_for(
+    model: str | Path | None, question: Literal["configuration"], devices: Devices = None
+) -> Loaded[TrainedConfigurationModel]: ...
+
+
+@overload
+def models_for(
+    model: str | Path | None, question: Literal["corun"], devices: Devices = None
+) -> Loaded[TrainedCoRunModel]: ...
+
+
+def models_for(model: str | Path | None, question: QuestionName, devices: Devices = None) -> Loaded[object]:
+    """Load the named model; or else all models with a name in turn, lazily.
+
+    A calibrated model comes first if its device is among `devices`, and is left out otherwise.
+    """
+    if model is not None:
+        return [(None, load_model(model, question))]
+    given: Sequence[str | Device] = () if devices is None else as_sequence(devices)
+    named = models_for_devices(question, {each if isinstance(each, str) else each.key for each in given})
+    return ((each, load_model(each.folder, question)) for each in named)
+
+
+def first_fit(
+    models: Loaded[ModelT], use: Callable[[ModelT], Thing], notify: Callable[[str], None] | None = None
+) -> tuple[ModelT, Thing]:
+    """Try the models in order; return the first that accepts the input, and the result of `use`.
+
+    A model does not fit if `use` raises InputError. `notify` is called with the name of a model by default.
+    """
+    refusals: dict[str, InputError] = {}
+    for named, trained in models:
+        try:
+            result = use(trained)
+        except InputError as error:
+            if named is None:
+                raise
+            refusals[named.name] = error
+        else:
+            if named is not None and notify is not None:
+                notify(f"crosscast: model {named.name}: {named.about} (crosscast models lists all)")
+            return trained, result
+    errors = list(refusals.values())
+    if len({str(error) for error in errors}) == 1 or all(isinstance(e, UnknownDevice) for e in errors):
+        # The errors differ at most in the similar names of devices.
+        raise max(errors, key=lambda error: len(str(error)))
+    reasons = "; ".join(f"{name}: {error}" for name, error in refusals.items())
+    raise InputError(f"--model: none of the models that have a name fits ({reasons})")
+
+
+_HOW_TO_ADD = "to add one, measure it (crosscast calibrate) or describe it (--device-file)"
+_MOST_KNOWN = 6
+
+
+class UnknownDevice(InputError):
+    """A device that neither the model nor the catalogue has."""
+
+
+def named_devices(
+    devices: Sequence[str | Device], known: Sequence[str], field: str = "devices"
+) -> list[str | Device]:
+    """Resolve names to devices of the model, or else of the catalogue, each once."""
+    chosen = [_named_device(each, known, field) if isinstance(each, str) else each for each in devices]
+    # A device of the catalogue may be named by its key and by its name.
+    return list({each if isinstance(each, str) else each.key: each for each in chosen}.values())
+
+
+def _named_device(name: str, known: Sequence[str], field: str) -> str | Device:
+    """Resolve a name to a device of the model, or else of the catalogue."""
+    # Imported here: most devices are the model's own.
+    from crosscast.devices.catalogue import NameOfSeveral, catalogue, device_named, similar_keys
+
+    if name in known:
+        return name
+    try:
+        device = device_named(name)
+    except NameOfSeveral:
+        raise
+    except InputError as error:
+        near = similar_keys(name, dict.fromkeys([*known, *catalogue()]))
+        suggestion = f", near to which are {', '.join(near)}" if near else ""
+        raise UnknownDevice.of(
+            where=field,
+            expected=f"some of {format_names(known, _MOST_KNOWN)}, or {error.expected}",
+            found=f"{name!r}{suggestion}; {_HOW_TO_ADD}",
+        ) from error
+    return device.key if device.key in known else device

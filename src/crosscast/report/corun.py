@@ -17,8 +17,7 @@ from crosscast.prediction.corun.artefact import CoRunCard
 from crosscast.prediction.corun.forecast import Estimate, MixForecast
 from crosscast.prediction.corun.probes import SuggestedMixes
 from crosscast.prediction.corun.translation import LOGARITHMIC, TranslationCard
-from crosscast.prediction.trained import count_in, number_in, results_of
-from crosscast.prediction.warnings import format_names
+from crosscast.prediction.trained import count_in, format_names, number_in, results_of
 from crosscast.report.document import Heading, Part, Ranges, Report, Table
 from crosscast.report.numbers import (
     error_percent,

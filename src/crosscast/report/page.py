@@ -14,7 +14,7 @@ from crosscast.data.description import Description, describe
 from crosscast.errors import InputError
 from crosscast.evaluation.loop import Progress
 from crosscast.evaluation.time.results import TimeEvaluation
-from crosscast.prediction.registry import QuestionName
+from crosscast.prediction.named_models import QuestionName
 from crosscast.prediction.time.data import devices_of, grid_of
 from crosscast.report import (
     configuration_evaluation,

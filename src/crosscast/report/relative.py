@@ -13,8 +13,7 @@ from crosscast.evaluation.relative.evaluation import PUBLISHED, WEIGHTINGS, Rela
 from crosscast.evaluation.resampling import DRAWS, SHARE
 from crosscast.prediction.relative.artefact import RelativeCard, RelativeForecast
 from crosscast.prediction.relative.data import NO_SOURCE
-from crosscast.prediction.trained import count_in, level_of, results_of
-from crosscast.prediction.warnings import format_names
+from crosscast.prediction.trained import count_in, format_names, level_of, results_of
 from crosscast.report.document import Heading, Part, Ranges, Report, Table
 from crosscast.report.fields import score_table, scores_of, writer_of
 from crosscast.report.figures import ScoredModel, scores_figure

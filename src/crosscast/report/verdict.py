@@ -10,7 +10,7 @@ import numpy as np
 from crosscast.devices.limits import BOUNDS, double_peak
 from crosscast.devices.roofline import Verdict, Verdicts
 from crosscast.prediction.time.forecast import TimeForecast
-from crosscast.prediction.warnings import format_names
+from crosscast.prediction.trained import format_names
 from crosscast.report import figures as draw
 from crosscast.report.document import Heading, Part, Report, Table, Text
 from crosscast.report.numbers import level_percent, percent, times

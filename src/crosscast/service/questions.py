@@ -13,13 +13,13 @@ from msgspec import Meta
 from crosscast.characterization.embedding.payload import profile_of
 from crosscast.data.corun import profile_from
 from crosscast.data.fields import decode
-from crosscast.decide.choices import choices_answer, choices_for
 from crosscast.decide.colocation import choose_colocation
 from crosscast.decide.samples import SampledKernel, kernels_of_rows
+from crosscast.decide.selector import choices_answer, choices_for
 from crosscast.devices.roofline import Verdict
 from crosscast.errors import InputError
 from crosscast.forecasting.kernels import launches_answer, verdicts_beside, with_verdicts
-from crosscast.prediction.first_fit import named_devices
+from crosscast.prediction.named_models import named_devices
 from crosscast.prediction.time.forecast import TimeForecast
 from crosscast.prediction.trained import forecasts_answer
 from crosscast.service.models import ServedLaunches, ServedModel, ServiceState, UnknownName, named_runs

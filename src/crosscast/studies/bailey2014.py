@@ -11,8 +11,8 @@ from crosscast.arrays import Reals
 from crosscast.data.dataset import Dataset
 from crosscast.data.views import configured
 from crosscast.decide.policies import knob_methods
+from crosscast.evaluation.configuration import ConfigurationEvaluationOptions
 from crosscast.evaluation.configuration.evaluation import ConfigurationEvaluation, MachineChoices
-from crosscast.evaluation.configuration.options import ConfigurationEvaluationOptions
 from crosscast.evaluation.configuration.question import QUESTION
 from crosscast.evaluation.configuration.scores import ChoiceMetrics, ChoiceResult
 from crosscast.evaluation.loop import RunArguments

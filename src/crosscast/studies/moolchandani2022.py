@@ -37,7 +37,7 @@ from crosscast.prediction.corun.moolchandani2022 import Published
 from crosscast.prediction.corun.moolchandani2022_features import count_known
 from crosscast.prediction.corun.training import applications_in
 from crosscast.prediction.corun.translation import LOGARITHMIC, PLAIN, Form, TimeLine
-from crosscast.prediction.threads import single_threaded
+from crosscast.prediction.trained import single_threaded
 from crosscast.results import Tabular
 from crosscast.studies.moolchandani2022_features import (
     PUBLISHED_COUNT,

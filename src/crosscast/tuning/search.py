@@ -6,7 +6,9 @@ forecast, for devices on which it misleads. The two are weighted by the likeliho
 the others. The next variant is the one with the largest expected improvement on the least measured time
 (J. Močkus, On Bayesian methods for seeking the extremum, 1974).
 
-The process over a space is also that of counts of variants (`crosscast.tuning.counts`). C. E. Rasmussen and C. K. I. Williams, Gaussian Processes for Machine Learning (2006), sections 2.2, 2.7 and 5.4.2.
+The process over a space is also that of counts of variants (`crosscast.tuning.counts`).
+C. E. Rasmussen and C. K. I. Williams, Gaussian Processes for Machine Learning (2006), sections
+2.2, 2.7 and 5.4.2.
 """
 
 from __future__ import annotations

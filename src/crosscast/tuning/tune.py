@@ -1,6 +1,7 @@
 """Find the best variants of a kernel on devices in one call, `crosscast.tune`.
 
-Spaces are written in the T1 format of auto-tuners, and results in their T4 format. Both are JSON; `crosscast.tuning.space_files` names their source.
+Spaces are written in the T1 format of auto-tuners, and results in their T4 format. Both are
+JSON; `crosscast.tuning.space_files` names their source.
 """
 
 from __future__ import annotations
@@ -16,10 +17,6 @@ from crosscast.tuning.profiling import Profiler, Progress
 from crosscast.tuning.ranking import PROFILES, Ranking, model_for, rank
 from crosscast.tuning.space_files import AXES, LANGUAGES, T1_VERSION, TYPES, read_space
 from crosscast.tuning.spaces import Space, Variant
-
-__all__ = [
-    "tune",
-]
 
 
 def t4_of(

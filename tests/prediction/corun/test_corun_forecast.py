@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from crosscast.arrays import Integers, Reals
 from crosscast.errors import InputError
 from crosscast.prediction.corun.forecast import CoRunResiduals
-from crosscast.prediction.corun.mix_times import even_slowdown, mix_times, with_fewer
+from crosscast.prediction.corun.slowdowns import even_slowdown, mix_times, with_fewer
 from support.examples import examples
 from support.mix_times import mix_time
 

@@ -1,4 +1,7 @@
-"""Declared sources of published data: files with columns, and functions that make tables of the rows."""
+"""Declared sources of published data: files with columns, and functions that make tables of the rows.
+
+`import_past_version` reads tables of profiles, and datasets, that an older Crosscast wrote.
+"""
 
 from __future__ import annotations
 
@@ -15,8 +18,9 @@ from crosscast.data.dataset import TABLES, Dataset, is_cut_off, parts, read_data
 from crosscast.data.fields import TableRow
 from crosscast.data.files import locked
 from crosscast.data.library import pa, pc, pq
+from crosscast.data.profiles import LOOSE_PROFILES, PROFILES, UPGRADES, read_csv, to_row
 from crosscast.data.schema import Column, ColumnType, Schema
-from crosscast.data.table import Table, cast, check, in_order
+from crosscast.data.table import Table, cast, check, in_order, read_table, table_of
 from crosscast.devices.catalogue import DeviceTables, rows_of
 from crosscast.errors import InputError
 
@@ -248,3 +252,26 @@ def _holds_another(folder: Path, dataset: Dataset) -> bool:
     return any(
         in_order(schema, stored.table(schema)) != in_order(schema, dataset.table(schema)) for schema in TABLES
     )
+
+
+def import_past_version(path: str | Path, application: str | None = None, size: str | None = None) -> Dataset:
+    """Convert a dataset, or a table of profiles, to a dataset of the current version."""
+    path = Path(path)
+    if path.is_dir():
+        if application is not None or size is not None:
+            raise InputError(f"{path}: --application and --size are for a table of profiles, found a dataset")
+        return read_dataset(path)
+    if path.suffix == ".parquet":
+        table = read_table(path, LOOSE_PROFILES, UPGRADES)
+    elif path.suffix == ".csv":
+        table = table_of(LOOSE_PROFILES, map(to_row, read_csv(path)))
+    else:
+        raise InputError(
+            f"{path}: expected a folder with a dataset, or a table of profiles (.parquet or .csv)"
+        )
+    for name, text in (("application", application), ("size", size)):
+        if text is not None:
+            index = table.schema.get_field_index(name)
+            table = table.set_column(index, table.field(index), pc.fill_null(table.column(index), text))
+    check(PROFILES, table, str(path))
+    return Dataset(str(path), profiles=table)

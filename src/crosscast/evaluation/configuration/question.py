@@ -16,17 +16,17 @@ from crosscast.data.views import configured
 from crosscast.decide.policies import CONFIDENCE, check_method_names, method_names, methods_of
 from crosscast.decide.samples import Sampler, two_samples
 from crosscast.errors import InputError
+from crosscast.evaluation.configuration import (
+    ConfigurationEvaluationOptions,
+    ConfigurationFolds,
+    ConfigurationTrainingOptions,
+)
 from crosscast.evaluation.configuration.evaluation import (
     SOURCES,
     ConfigurationEvaluation,
     evaluate_configuration,
     evaluate_machine,
     sampler_of,
-)
-from crosscast.evaluation.configuration.options import (
-    ConfigurationEvaluationOptions,
-    ConfigurationFolds,
-    ConfigurationTrainingOptions,
 )
 from crosscast.evaluation.configuration.scores import METRICS
 from crosscast.evaluation.keep import digest, fingerprint, library_versions
@@ -40,7 +40,7 @@ from crosscast.prediction.configuration.artefact import (
 )
 from crosscast.prediction.configuration.data import ConfigurationModel, Surfaces, machines_of, power_totals
 from crosscast.prediction.configuration.models import DEFAULT_MODEL, MODELS, model_named
-from crosscast.prediction.warnings import format_names
+from crosscast.prediction.trained import format_names
 
 _LEAST_PROGRAMS = 3
 """Fewer leave too few to train on when one is held out."""

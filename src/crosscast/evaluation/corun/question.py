@@ -9,13 +9,13 @@ from typing import Unpack, get_args
 
 from crosscast.data.corun import CoRuns, co_runs
 from crosscast.data.dataset import Dataset
+from crosscast.evaluation.corun import CoRunEvaluationOptions, CoRunFolds, CoRunTrainingOptions
 from crosscast.evaluation.corun.evaluation import (
     CoRunEvaluation,
     evaluate_corun,
     of_one_device,
     out_of_fold_errors,
 )
-from crosscast.evaluation.corun.options import CoRunEvaluationOptions, CoRunFolds, CoRunTrainingOptions
 from crosscast.evaluation.keep import digest, library_versions
 from crosscast.evaluation.loop import RunArguments, one_thread
 from crosscast.evaluation.question import Question, with_baselines

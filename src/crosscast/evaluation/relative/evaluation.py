@@ -36,7 +36,7 @@ from crosscast.evaluation.loop import (
     folds_by_group,
     run_tasks,
 )
-from crosscast.evaluation.relative.options import Weighting
+from crosscast.evaluation.relative import Weighting
 from crosscast.evaluation.resampling import DRAWS, SHARE, Confidence, Scored, confidences
 from crosscast.evaluation.time.scores import pair_order
 from crosscast.prediction.relative.data import (

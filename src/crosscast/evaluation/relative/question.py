@@ -15,6 +15,11 @@ from crosscast.errors import InputError
 from crosscast.evaluation.keep import digest, library_versions
 from crosscast.evaluation.loop import RunArguments, check_jobs, check_seed, one_thread
 from crosscast.evaluation.question import Note, Question, names_of, with_baselines
+from crosscast.evaluation.relative import (
+    RelativeEvaluationOptions,
+    RelativeFolds,
+    RelativeTrainingOptions,
+)
 from crosscast.evaluation.relative.evaluation import (
     HeldOutPredictions,
     RelativeEvaluation,
@@ -22,11 +27,6 @@ from crosscast.evaluation.relative.evaluation import (
     evaluate_relative,
     held_out_predictions,
     split_named,
-)
-from crosscast.evaluation.relative.options import (
-    RelativeEvaluationOptions,
-    RelativeFolds,
-    RelativeTrainingOptions,
 )
 from crosscast.prediction.intervals import check_level
 from crosscast.prediction.relative.artefact import (
@@ -43,7 +43,7 @@ from crosscast.prediction.relative.data import (
 )
 from crosscast.prediction.relative.models import BASELINES, DEFAULT_MODEL, MODELS, models_named
 from crosscast.prediction.relative.observed import devices_left_out, vectors_of
-from crosscast.prediction.warnings import format_names
+from crosscast.prediction.trained import format_names
 
 LEAST_GROUPS = 3  # Fewer leave too few when one is held out
 

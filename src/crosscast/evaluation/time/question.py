@@ -18,9 +18,9 @@ from crosscast.errors import InputError
 from crosscast.evaluation.keep import digest
 from crosscast.evaluation.loop import RunArguments
 from crosscast.evaluation.question import Question, with_baselines
+from crosscast.evaluation.time import TimeEvaluationOptions, TimeFolds, TimeTrainingOptions
 from crosscast.evaluation.time.evaluation import LEAST_APPLICATIONS, evaluate_time
 from crosscast.evaluation.time.launch_times import LaunchEvaluation, evaluate_launch_times, train_terms
-from crosscast.evaluation.time.options import TimeEvaluationOptions, TimeFolds, TimeTrainingOptions
 from crosscast.evaluation.time.results import Result, TimeEvaluation
 from crosscast.prediction.time.artefact import TrainedTimeModel, metric_ranges
 from crosscast.prediction.time.card import Effect, Range, TimeCard

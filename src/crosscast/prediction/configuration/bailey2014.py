@@ -25,7 +25,7 @@ from crosscast.prediction.configuration.data import (
 )
 from crosscast.prediction.configuration.features import Design, SampleFeatures, TrainingRuns, design_of
 from crosscast.prediction.serialization import Array, Stored
-from crosscast.prediction.threads import single_threaded
+from crosscast.prediction.trained import single_threaded
 
 _SAME = 1e-9
 

@@ -25,7 +25,7 @@ from crosscast.prediction.configuration.data import (
 )
 from crosscast.prediction.configuration.features import SampleFeatures, TrainingRuns, design_of
 from crosscast.prediction.configuration.process import ProcessModel
-from crosscast.prediction.threads import single_threaded
+from crosscast.prediction.trained import single_threaded
 
 DEFAULT_MODEL = "model"
 

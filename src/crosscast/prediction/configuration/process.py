@@ -30,7 +30,7 @@ from crosscast.prediction.configuration.gaussian_process import (
     sum_of_parts,
 )
 from crosscast.prediction.serialization import Array, Nested, Stored
-from crosscast.prediction.threads import single_threaded
+from crosscast.prediction.trained import single_threaded
 
 TIME = "time"
 TOTAL = "power"

@@ -36,8 +36,7 @@ from crosscast.prediction.corun.slowdowns import SlowdownProcess
 from crosscast.prediction.intervals import check_level
 from crosscast.prediction.serialization import Nested, Stored, register_homes
 from crosscast.prediction.store import StoredModel
-from crosscast.prediction.trained import StructCard, Trained
-from crosscast.prediction.warnings import format_names, outside_training
+from crosscast.prediction.trained import StructCard, Trained, format_names, outside_training
 
 _HOMES = {
     "corun-mean": "crosscast.prediction.corun.models",

@@ -14,9 +14,9 @@ from crosscast.arrays import Integers, Reals
 from crosscast.data.corun import CoRuns, MeasuredMix
 from crosscast.errors import InputError
 from crosscast.prediction.corun.forecast import CoRunModel, CoRunPrediction, CoRunPredictor, Mix
-from crosscast.prediction.corun.mix_times import mix_times, with_fewer
 from crosscast.prediction.corun.moolchandani2022 import KINDS, Published
 from crosscast.prediction.corun.process import Process
+from crosscast.prediction.corun.slowdowns import mix_times, with_fewer
 from crosscast.prediction.serialization import Array, Stored
 
 

@@ -15,7 +15,6 @@ from crosscast.arrays import Integers, Reals
 from crosscast.data.corun import CoRuns, MeasuredMix
 from crosscast.errors import InputError, importing
 from crosscast.prediction.corun.forecast import CoRunModel, CoRunPrediction, CoRunPredictor, Mix
-from crosscast.prediction.corun.mix_times import even_slowdown, mix_times, with_fewer
 from crosscast.prediction.corun.moolchandani2022_features import (
     PERFORMANCE,
     POWER,
@@ -25,8 +24,9 @@ from crosscast.prediction.corun.moolchandani2022_features import (
     other_features,
     unknown_features,
 )
+from crosscast.prediction.corun.slowdowns import even_slowdown, mix_times, with_fewer
 from crosscast.prediction.serialization import Array, Nested, Stored
-from crosscast.prediction.threads import single_threaded
+from crosscast.prediction.trained import single_threaded
 from crosscast.prediction.trees import (
     Trees,
     constant,

@@ -13,11 +13,10 @@ from crosscast.arrays import Flags, Integers, Reals
 from crosscast.data.corun import CoRuns, IsolatedRun, MeasuredMix
 from crosscast.errors import InputError
 from crosscast.prediction.corun.forecast import CoRunModel, CoRunPrediction, CoRunPredictor, Mix
-from crosscast.prediction.corun.mix_times import mix_times
-from crosscast.prediction.corun.slowdowns import MixSlowdowns, SlowdownProcess
+from crosscast.prediction.corun.slowdowns import MixSlowdowns, SlowdownProcess, mix_times
 from crosscast.prediction.corun.training import Hyperparameters, applications_in, fit_slowdowns
 from crosscast.prediction.serialization import Array, Stored
-from crosscast.prediction.threads import single_threaded
+from crosscast.prediction.trained import single_threaded
 
 _FEW = 64
 """Number of subsets of mixes up to which all are predicted at once, as one takes nearly as long."""

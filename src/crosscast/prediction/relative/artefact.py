@@ -26,8 +26,7 @@ from crosscast.prediction.relative.data import (
 from crosscast.prediction.serialization import Nested, Stored, register_homes
 from crosscast.prediction.store import StoredModel
 from crosscast.prediction.time.data import ProfileBatch
-from crosscast.prediction.trained import StructCard, Trained
-from crosscast.prediction.warnings import format_names
+from crosscast.prediction.trained import StructCard, Trained, format_names
 from crosscast.profile import Profile
 from crosscast.results import Tabular
 

@@ -18,7 +18,7 @@ from crosscast.errors import InputError
 from crosscast.prediction.intervals import CONFORMAL, Residuals, check_numbers, most_level
 from crosscast.prediction.serialization import Array
 from crosscast.prediction.time.data import ProfileBatch
-from crosscast.prediction.warnings import format_names
+from crosscast.prediction.trained import format_names
 from crosscast.profile import METRICS
 
 NO_SOURCE = "none"  # Source of counters of no device, such as an architecture-independent profile

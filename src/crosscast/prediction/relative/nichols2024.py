@@ -17,7 +17,7 @@ from crosscast.prediction.relative.features import (
     fit_features,
 )
 from crosscast.prediction.serialization import Array, Nested, Stored
-from crosscast.prediction.threads import single_threaded
+from crosscast.prediction.trained import single_threaded
 from crosscast.prediction.trees import trees_of_forest
 
 

@@ -20,8 +20,7 @@ from crosscast.prediction.time.data import ProfileBatch, Toolchain
 from crosscast.prediction.time.forecast import PointPredictor, TimeForecast
 from crosscast.prediction.time.gaussian import GaussianPredictor, Posterior
 from crosscast.prediction.time.launch_model import MODEL, TrainedLaunchTimes
-from crosscast.prediction.trained import Trained
-from crosscast.prediction.warnings import format_names, of_counts, outside_training
+from crosscast.prediction.trained import Trained, format_names, of_counts, outside_training
 from crosscast.profile import METRICS, Profile
 from crosscast.units import format_seconds
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from crosscast.arrays import Flags, Integers, Reals
 from crosscast.device import Device
-from crosscast.devices.siblings import Expected
+from crosscast.devices.catalogue import Expected
 from crosscast.prediction.intervals import summed
 from crosscast.prediction.time.data import Grid, ProfileBatch
 from crosscast.prediction.time.terms import LAUNCH, TERMS, saved_by_half

@@ -28,10 +28,10 @@ from crosscast.prediction.intervals import (
     factor_at,
 )
 from crosscast.prediction.serialization import NOT_STORED, Array, Stored
-from crosscast.prediction.threads import single_threaded
 from crosscast.prediction.time.data import Grid, ProfileBatch, application_weights, device_groups
 from crosscast.prediction.time.forecast import Model, PointModel, PointPredictor, TimeForecast
 from crosscast.prediction.time.unseen import UnseenDevices, enough_devices, fit_unseen
+from crosscast.prediction.trained import single_threaded
 from crosscast.profile import METRICS
 
 _LEAST_NOISE = 0.03

@@ -11,8 +11,8 @@ import numpy as np
 from crosscast.arrays import Arrays, Reals
 from crosscast.device import Device
 from crosscast.devices.architectures import missing, sheets_of
+from crosscast.devices.catalogue import Filled, filled
 from crosscast.devices.device_files import NUMBERS
-from crosscast.devices.siblings import Filled, filled
 from crosscast.errors import InputError
 from crosscast.prediction.intervals import POOLED, check_level
 from crosscast.prediction.store import StoredModel
@@ -22,8 +22,7 @@ from crosscast.prediction.time.forecast import Assumed, NearestLaunch, TimeForec
 from crosscast.prediction.time.launch_times import LaunchModels, bounds, conditioned, limits
 from crosscast.prediction.time.terms import TERMS
 from crosscast.prediction.time.work import Work, traits_of, work_of
-from crosscast.prediction.trained import Trained
-from crosscast.prediction.warnings import format_names, of_counts
+from crosscast.prediction.trained import Trained, format_names, of_counts
 from crosscast.profile import Profile
 from crosscast.units import format_quantity
 

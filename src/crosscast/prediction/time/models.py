@@ -16,12 +16,12 @@ import numpy as np
 from crosscast.arrays import Flags, Reals
 from crosscast.errors import InputError, importing
 from crosscast.prediction.serialization import Array, Nested, Stored
-from crosscast.prediction.threads import single_threaded
 from crosscast.prediction.time.combined import Combined
 from crosscast.prediction.time.data import Grid, ProfileBatch, application_weights, impute
 from crosscast.prediction.time.gaussian import Gaussian
 from crosscast.prediction.time.johnston2018 import PublishedForest
 from crosscast.prediction.time.physical import Physical
+from crosscast.prediction.trained import single_threaded
 from crosscast.prediction.trees import Trees, constant, joined, trees_of_boosting, trees_of_forest
 
 _LARGEST = 1e30

@@ -18,8 +18,8 @@ from crosscast.arrays import Flags, Integers, Reals
 from crosscast.device import Device
 from crosscast.errors import InputError
 from crosscast.prediction.serialization import Array, Stored
-from crosscast.prediction.threads import single_threaded
 from crosscast.prediction.time.data import Grid, ProfileBatch, application_weights, device_groups
+from crosscast.prediction.trained import single_threaded
 
 _ENTROPIES = (
     "global_memory_address_entropy",

@@ -14,13 +14,13 @@ import numpy as np
 
 from crosscast.arrays import Flags, Reals
 from crosscast.devices.architectures import Sheets
+from crosscast.devices.catalogue import FACTS
 from crosscast.devices.launch_work import (
     EXP_COST,
     JOINED_INTEGERS,
     LONG_DIVISION_COST,
     SPECIAL_COST,
 )
-from crosscast.devices.siblings import FACTS
 from crosscast.prediction.time.work import CACHE_BITS, EVEN_CHANNELS, GROUPS_TOGETHER, Work
 
 TERMS = (
