@@ -69,6 +69,18 @@ def test_opencl_has_twice_the_registers_but_in_larger_groups(attribute: str, has
     assert (registers.spilled == 0) == has_all
 
 
+@pytest.mark.parametrize(
+    ("bound", "has_all"),
+    [("256", True), ("BLOCK / 2, 1", True), ("2 * BLOCK", False), ("OF_A_MISSING_HEADER", False)],
+)
+def test_launch_bounds_of_small_groups_leave_more_registers(bound: str, has_all: bool) -> None:
+    text = KEEPS.replace("void keeps", f"void __launch_bounds__({bound}) keeps")
+    text = text.replace("__global__", "template <int BLOCK> __global__")
+    registers = registers_of(cuda(text, 180), "keeps<512>")
+    assert (180 <= registers.registers <= 256) == has_all
+    assert (registers.spilled == 0) == has_all
+
+
 FEATURES = """
 struct pair { float x, y; };
 constant float table[4] = {1, 2, 3, 4};

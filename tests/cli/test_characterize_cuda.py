@@ -22,3 +22,22 @@ def test_a_kernel_on_the_command_line(capsys: pytest.CaptureFixture[str]) -> Non
 def test_the_output_says_the_language(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["characterize", str(EXAMPLE), "--grid", "4", "--block", "256", "--all", *ARGUMENTS]) == 0
     assert "CUDA, c++17" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("source", "found"),
+    [
+        ("__global__ void k(__nv_bfloat16 *x) {}", "none that can be compiled (k: "),
+        ("__device__ int f() { return 1; }", "none\n"),
+        ("template <int N> __global__ void k(int *x) {}", "none but templates"),
+    ],
+)
+def test_it_says_why_a_program_has_no_kernel(
+    source: str, found: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "k.cu"
+    path.write_text(f"#include <cuda_bf16.h>\n{source}\n")
+    assert main(["characterize", str(path), "--grid", "1", "--block", "1"]) == 2
+    error = capsys.readouterr().err
+    assert f"expected one kernel in {path}, found {found}" in error
+    assert ("headers that were not found: cuda_bf16.h" in error) == found.startswith("none that")

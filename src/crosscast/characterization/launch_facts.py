@@ -13,7 +13,7 @@ import itertools
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +29,7 @@ from crosscast.characterization.instrumentation import instruction_kinds
 from crosscast.characterization.instrumentation.plan import KernelFacts, Plan
 from crosscast.characterization.sampling import Box
 from crosscast.data import environment
+from crosscast.errors import CrosscastError
 from crosscast.kernel import Argument, Launch, Local, Parameter, Program
 from crosscast.results import spelled
 
@@ -36,9 +37,10 @@ _PROCESSOR = "gfx1030"
 _LARGEST_GROUP = {"cuda": 1024, "hip": 1024, "opencl-c": 256}
 """Largest work-group that compilers allow for by default, in work-items, by form of the program.
 
-It bounds the registers of a work-item. ``reqd_work_group_size`` takes its place; ``__launch_bounds__`` is not
-read.
+It bounds the registers of a work-item. ``reqd_work_group_size`` and ``__launch_bounds__`` take its place.
 """
+_BOUNDS = "-DCROSSCAST_LAUNCH_BOUNDS"
+"""Keeps ``__launch_bounds__`` in the IR, elsewhere left out: bounds may need headers that are missing."""
 
 _LIBRARY = Path(__file__).parent / "builtins" / "amdgcn.ll"
 _LAYOUT = (
@@ -91,13 +93,32 @@ def amd_registers(program: Program, kernel: str) -> AmdRegisters | None:
     symbol = frontend.find_kernel(program, kernel).name
     spir = toolchain.compile_opencl_unoptimized(program) if compiled is None else compiled.unoptimized
     library = _HEADER + _LIBRARY.read_text(encoding="utf-8")
-    required = frontend.required_local_size(program, kernel)
-    largest = _LARGEST_GROUP[program.form] if required is None else math.prod(required)
-    ir = _HEADER + for_amd(spir, symbol, largest)
+    ir = _HEADER + for_amd(spir, symbol, _largest_group(program, kernel, symbol))
     try:
         return AmdRegisters(**llvm.amd_registers(ir, library, symbol, _PROCESSOR))
     except llvm.LLVMRefusedError:
         return None
+
+
+def _largest_group(program: Program, kernel: str, symbol: str) -> int:
+    if required := frontend.required_local_size(program, kernel):
+        return math.prod(required)
+    return _launch_bound(program, kernel, symbol) or _LARGEST_GROUP[program.form]
+
+
+def _launch_bound(program: Program, kernel: str, symbol: str) -> int | None:
+    if not program.is_cuda or b"__launch_bounds__" not in program.content:
+        return None
+    try:
+        loaded = frontend.load(replace(program, options=(*program.options, _BOUNDS)), kernel)
+    except CrosscastError:
+        return None
+    text = loaded.compiled.unoptimized if loaded.compiled is not None else ""
+    annotated = re.search(rf'ptr @"?{re.escape(symbol)}"? to [^}}]*(@\.args[.\d]*) \}}', text)
+    if annotated is None:
+        return None
+    bound = re.search(rf"^{annotated[1]} = [^\n{{]*\{{[^\n{{]*\{{ i\d+ (\d+)", text, re.MULTILINE)
+    return int(bound[1]) if bound else None
 
 
 def for_amd(text: str, symbol: str, largest_group: int) -> str:

@@ -189,11 +189,20 @@ def _kernel(program: Program, name: str | None) -> Kernel:
         return Kernel(program, name)
     names = frontend.kernel_names(program)
     if len(names) != 1:
-        kernels = f"found {', '.join(names)}" if names else "found none"
-        if not names and program.is_cuda:
-            kernels = "found none but templates, which are named with their arguments: 'saxpy<float>'"
-        raise InputError(f"--kernel is missing, expected one kernel in {program.label}, {kernels}")
+        kernels = ", ".join(names) or _without_kernels(program)
+        raise InputError(f"--kernel is missing, expected one kernel in {program.label}, found {kernels}")
     return Kernel(program, names[0])
+
+
+def _without_kernels(program: Program) -> str:
+    """Return what a program without kernels has instead."""
+    compiled = frontend.load(program).compiled
+    if compiled is not None and compiled.templates:
+        return "none but templates, which are named with their arguments: 'saxpy<float>'"
+    if compiled is not None and compiled.refused:
+        reasons = (f"{name}: {refusal.reason}" for name, refusal in compiled.refused.items())
+        return f"none that can be compiled ({'; '.join(reasons)})"
+    return "none"
 
 
 def _argument(text: str, index: int, seed: int) -> Argument:

@@ -18,7 +18,11 @@
 #define __forceinline__ inline __attribute__((always_inline))
 #define __inline__ inline
 #define __noinline__ __attribute__((noinline))
+#ifdef CROSSCAST_LAUNCH_BOUNDS
+#define __launch_bounds__(...) __attribute__((annotate("launch_bounds", __VA_ARGS__)))
+#else
 #define __launch_bounds__(...)
+#endif
 #define __cluster_dims__(...)
 #define __maxnreg__(...)
 #define __grid_constant__
