@@ -318,3 +318,11 @@ def test_an_atomic(name: str, shared: bool) -> None:
     profile = characterize(Launch.on_grid(Kernel.from_source(source, "k", form="cuda"), 1, 64, (out,)))
     assert out.tolist() == after
     assert profile.metrics["unique_writes"] == len(before) * (2 if shared else 1)
+
+
+@pytest.mark.parametrize("name", DOTS)
+def test_a_dot_product_of_bytes_costs_a_sum(name: str) -> None:
+    """Devices that have it do one a clock and lane, unlike products of 32 bits."""
+    source = f"__global__ void k(int *x) {{ x[threadIdx.x] = {name}(x[threadIdx.x], 3, 5); }}"
+    launch = Launch.on_grid(Kernel.from_source(source, "k", form="cuda"), 1, 32, (np.ones(32, np.int32),))
+    assert characterize(launch).launch["instructions"]["int32"] == {"add": 32}
