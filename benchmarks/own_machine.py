@@ -1,6 +1,6 @@
 """What the first stage of ``crosscast calibrate`` is worth on this machine.
 
-``python -m benchmarks.own_machine [--device pocl:0]`` measures the device as ``calibrate --facts-only``
+``python -m benchmarks.own_machine [--device pocl:0]`` measures the device as ``calibrate --minutes 0``
 does, and prints two tables of the same run: bandwidth and peak beside STREAM and a loop of multiply-adds,
 compiled by Crosscast's compiler; and ten kernels that are in no training data, as forecast by what was
 measured, beside their times. Times are the best of several runs. Where other programs keep the CPUs busy, the

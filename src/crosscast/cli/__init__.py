@@ -99,7 +99,7 @@ COMMANDS = {
         "Evaluate models on held-out data, beside trivial baselines, with bootstrap intervals.",
     ),
     "reproduce": (
-        "crosscast.cli.evaluate:reproduce_app",
+        "crosscast.cli.evaluate:reproduce",
         "Reproduce the tables and figures of a published study, beside our models where they apply.",
     ),
     "serve": (

@@ -12,7 +12,6 @@ from cyclopts import Parameter
 from crosscast.cli import COMMANDS
 from crosscast.cli.options import (
     FIGURES,
-    OUTPUT,
     RUN,
     DatasetFolder,
     Device,
@@ -23,7 +22,6 @@ from crosscast.cli.options import (
     Models,
     Names,
     Numbers,
-    Output,
     RunOptions,
     Whole,
     runs,
@@ -207,66 +205,37 @@ def jobs(dataset: DatasetFolder, /, *, options: EvaluateJobsOptions) -> None:
     """
 
 
-reproduce_app = cyclopts.App(name="reproduce", help=COMMANDS["reproduce"][1])
-
-
-@reproduce_app.command
 @runs("evaluate")
-def johnston2018(
+def reproduce(
+    study: Literal["johnston2018", "bailey2014", "cummins2017", "nichols2024", "moolchandani2022"],
     dataset: DatasetFolder,
     /,
     *,
-    preset: Literal["quick", "default", "paper"] = "default",
+    preset: Literal["quick", "default", "paper"] | None = None,
     run: RunOptions = RUN,
     output: FigureOutput = FIGURES,
 ) -> None:
-    """Predict times with the random forest of Johnston, Falzon and Milthorpe (docs/results.md).
+    """Reproduce the tables and figures of a published study, beside our models where they apply.
 
-    Its tables and figures, beside what the same quantities are in real time and on held-out applications.
+    - `johnston2018`: times by the random forest of Johnston, Falzon and Milthorpe, beside the same quantities
+      in real time and on held-out applications (docs/results.md)
+    - `bailey2014`: configurations under power caps, by the model and policies of Bailey et al.; its clusters
+      and tree of all programs, and its methods with each benchmark held out: the model, the model with
+      frequency limiting, limiters of single knobs, and the oracle (docs/choosing-results.md)
+    - `cummins2017`: CPU or GPU for the kernels of Cummins et al.; as published, with rows held out at random,
+      and with kernels, applications and suites held out (docs/choosing-results.md)
+    - `nichols2024`: relative performance by the models and the random split of Nichols et al., beside our own
+      model, studies by source, scale and application, importances of features and their selection
+      (docs/relative-results.md)
+    - `moolchandani2022`: co-runs by the models of Moolchandani et al., beside our own; clusters of mixes,
+      combinations of features, decision paths, sizes of mixes, and translation to other devices
+      (docs/corun-results.md)
 
     Parameters
     ----------
+    study
+        The study.
     preset
-        How many trees and samples: `quick` takes a minute, `paper` as many as the paper, which takes hours.
-    """
-
-
-@reproduce_app.command
-@runs("evaluate")
-def bailey2014(dataset: DatasetFolder, /, *, run: RunOptions = RUN, output: FigureOutput = FIGURES) -> None:
-    """Choose configurations under power caps with the model and policies of Bailey et al. 2014.
-
-    Its clusters and tree of all programs, and its methods with each benchmark held out: the model, the model
-    with frequency limiting, limiters of single knobs, and the oracle (docs/choosing-results.md).
-    """
-
-
-@reproduce_app.command
-@runs("evaluate")
-def cummins2017(dataset: DatasetFolder, /, *, run: RunOptions = RUN, output: Output = OUTPUT) -> None:
-    """Choose CPU or GPU for the kernels of Cummins et al. 2017 (docs/choosing-results.md).
-
-    As published, with rows held out at random; and with kernels, applications and suites held out.
-    """
-
-
-@reproduce_app.command
-@runs("evaluate")
-def nichols2024(dataset: DatasetFolder, /, *, run: RunOptions = RUN, output: FigureOutput = FIGURES) -> None:
-    """Predict relative performance with the models and the random split of Nichols et al. 2024.
-
-    Beside them our own model, studies by source, scale and application, importances of features and their
-    selection (docs/relative-results.md).
-    """
-
-
-@reproduce_app.command
-@runs("evaluate")
-def moolchandani2022(
-    dataset: DatasetFolder, /, *, run: RunOptions = RUN, output: FigureOutput = FIGURES
-) -> None:
-    """Predict co-runs with the models of Moolchandani et al. 2022, and repeat its studies.
-
-    Clusters of mixes, combinations of features, decision paths, sizes of mixes, and translation to other
-    devices, beside our own model (docs/corun-results.md).
+        Of `johnston2018`, how many trees and samples: `quick` takes a minute, `paper` as many as the paper,
+        which takes hours.
     """

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Literal
 
 import cyclopts
 from cyclopts import Parameter
@@ -34,8 +34,6 @@ def devices(
     /,
     *,
     catalogue: Flag = False,
-    vendor: str | None = None,
-    kind: Annotated[Literal["cpu", "gpu", "accelerator"] | None, cyclopts.Parameter(name="--type")] = None,
     output: Output = OUTPUT,
 ) -> None:
     """List the devices of this machine, say what is known of a device, and compare two.
@@ -47,14 +45,11 @@ def devices(
     Parameters
     ----------
     name
-        The device; with `--catalogue`, a text that its key, name, vendor or architecture has.
+        The device; with `--catalogue`, texts separated by commas, each of which its key, name, vendor, type
+        or architecture has: `nvidia,ampere`.
     catalogue
         List the devices that come with Crosscast, for `crosscast predict --devices`, not this machine's;
         in short if nothing says which.
-    vendor
-        List those of this vendor alone.
-    kind
-        List those of this type alone.
     """
 
 
@@ -152,7 +147,6 @@ def calibrate(
     device: str | None = None,
     minutes: float = 2.0,
     name: str = "mine",
-    facts_only: Flag = False,
     output: Output = OUTPUT,
 ) -> None:
     """Measure a device of this machine, so that forecasts, verdicts and choices know it by its name.
@@ -169,11 +163,10 @@ def calibrate(
         Device id, as `crosscast devices` shows it, such as `pocl:0`, or platform and name, such as
         `pocl:amd-epyc-2cu`; or `host`, the CPU without OpenCL.
     minutes
-        How long to measure kernels; with less than about a quarter, few can be measured.
+        How long to measure kernels; with less than about a quarter, few can be measured. 0 stops after the
+        first ten seconds.
     name
         New name of the device.
-    facts_only
-        Stop after the first ten seconds.
     """
 
 

@@ -37,17 +37,17 @@ from crosscast.report import configuration_evaluation, configuration_figures, co
 from crosscast.report import relative as relative_report
 from crosscast.report import time as time_report
 from crosscast.report import tuning as tuning_report
-from crosscast.studies import bailey2014 as bailey2014_study
-from crosscast.studies import cummins2017 as cummins2017_study
 from crosscast.studies import (
+    bailey2014,
+    cummins2017,
     cummins2017_report,
+    johnston2018,
     johnston2018_report,
+    moolchandani2022,
     moolchandani2022_figures,
     moolchandani2022_report,
+    nichols2024,
 )
-from crosscast.studies import johnston2018 as johnston2018_study
-from crosscast.studies import moolchandani2022 as moolchandani2022_study
-from crosscast.studies import nichols2024 as nichols2024_study
 from crosscast.tuning.evaluation import evaluate_tuning
 from crosscast.tuning.space_files import read_space
 
@@ -248,53 +248,58 @@ def show_configuration(
         tell(f"wrote {path}")
 
 
-def johnston2018(
-    dataset: Path, /, *, preset: Literal["quick", "default", "paper"], run: RunOptions, output: FigureOutput
+def reproduce(
+    study: Literal["johnston2018", "bailey2014", "cummins2017", "nichols2024", "moolchandani2022"],
+    dataset: Path,
+    /,
+    *,
+    preset: Literal["quick", "default", "paper"] | None,
+    run: RunOptions,
+    output: FigureOutput,
 ) -> None:
-    """Run ``crosscast reproduce johnston2018``."""
-    study = _reproduced(
-        johnston2018_study.reproduce, dataset, run, output, "parts", preset=johnston2018_study.PRESETS[preset]
-    )
-    show(
-        output,
-        study.to_dict,
-        lambda: johnston2018_report.study_report(study),
-        lambda: johnston2018_report.study_figures(study),
-    )
-
-
-def bailey2014(dataset: Path, /, *, run: RunOptions, output: FigureOutput) -> None:
-    """Run ``crosscast reproduce bailey2014``."""
-    study = _reproduced(bailey2014_study.reproduce, dataset, run, output)
-    show_configuration(study, output, bailey2014_study.study_figures)
-
-
-def cummins2017(dataset: Path, /, *, run: RunOptions, output: Output) -> None:
-    """Run ``crosscast reproduce cummins2017``."""
-    study = _reproduced(cummins2017_study.reproduce, dataset, run, output)
-    show(output, study.to_dict, lambda: cummins2017_report.study_report(study))
-
-
-def nichols2024(dataset: Path, /, *, run: RunOptions, output: FigureOutput) -> None:
-    """Run ``crosscast reproduce nichols2024``."""
-    study = _reproduced(nichols2024_study.reproduce, dataset, run, output, note=warn)
-    show(
-        output,
-        study.to_dict,
-        lambda: nichols2024_study.study_report(study),
-        lambda: nichols2024_study.study_figures(study),
-    )
-
-
-def moolchandani2022(dataset: Path, /, *, run: RunOptions, output: FigureOutput) -> None:
-    """Run ``crosscast reproduce moolchandani2022``."""
-    study = _reproduced(moolchandani2022_study.reproduce, dataset, run, output)
-    show(
-        output,
-        study.to_dict,
-        lambda: moolchandani2022_report.study_report(study),
-        lambda: moolchandani2022_figures.study_figures(study),
-    )
+    """Run ``crosscast reproduce``."""
+    if preset is not None and study != "johnston2018":
+        raise InputError.of(where="--preset", expected="the study johnston2018", found=study)
+    match study:
+        case "johnston2018":
+            forest = _reproduced(
+                johnston2018.reproduce,
+                dataset,
+                run,
+                output,
+                "parts",
+                preset=johnston2018.PRESETS[preset or "default"],
+            )
+            show(
+                output,
+                forest.to_dict,
+                lambda: johnston2018_report.study_report(forest),
+                lambda: johnston2018_report.study_figures(forest),
+            )
+        case "bailey2014":
+            capped = _reproduced(bailey2014.reproduce, dataset, run, output)
+            show_configuration(capped, output, bailey2014.study_figures)
+        case "cummins2017":
+            if output.figures is not None:
+                raise InputError.of(where="--figures", expected="a study with figures", found=study)
+            mapped = _reproduced(cummins2017.reproduce, dataset, run, output)
+            show(output, mapped.to_dict, lambda: cummins2017_report.study_report(mapped))
+        case "nichols2024":
+            vectors = _reproduced(nichols2024.reproduce, dataset, run, output, note=warn)
+            show(
+                output,
+                vectors.to_dict,
+                lambda: nichols2024.study_report(vectors),
+                lambda: nichols2024.study_figures(vectors),
+            )
+        case "moolchandani2022":
+            mixes = _reproduced(moolchandani2022.reproduce, dataset, run, output)
+            show(
+                output,
+                mixes.to_dict,
+                lambda: moolchandani2022_report.study_report(mixes),
+                lambda: moolchandani2022_figures.study_figures(mixes),
+            )
 
 
 def _reproduced(

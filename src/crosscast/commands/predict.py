@@ -38,23 +38,27 @@ def time(file: Path, /, *more: Path, options: PredictTimeOptions) -> None:
     """Run ``crosscast predict time``."""
     check_output(options.output)
     models, ahead = itertools.tee(models_for(options.model, "time", options.devices or ()))
+    described = [(path, read_device(path)) for path in options.device_file]
+
+    def chosen_of(trained: TrainedTimes) -> list[str | Device] | None:
+        return _chosen(options.devices, described, [device.key for device in trained.devices])
+
     # Before kernels are profiled, which may take long.
-    first_fit(ahead, lambda trained: _described(options.devices, options.device_file, trained))
+    first_fit(ahead, chosen_of)
     profiles, batch, recorded = _batch(
         (file, *more), options.launch, options.application, options.invocations
     )
 
     def predicted(trained: TrainedTimes) -> TimeForecast:
-        known = [device.key for device in trained.devices]
-        chosen = _chosen(options.devices, options.device_file, known)
-        return trained.predict(batch, chosen, probes=_probes(options.probe, known), level=options.level)
+        probes = _probes(options.probe, [device.key for device in trained.devices])
+        return trained.predict(batch, chosen_of(trained), probes=probes, level=options.level)
 
     trained, forecast = first_fit(models, predicted, tell)
     forecast = forecast.with_recorded(recorded)
     warn_about(zip(forecast.labels, forecast.warnings, strict=True))
 
-    described = _described(options.devices, options.device_file, trained)
-    devices = {device.key: device for device in (*trained.devices, *described)}
+    others = [device for device in chosen_of(trained) or () if not isinstance(device, str)]
+    devices = {device.key: device for device in (*trained.devices, *others)}
     verdicts = verdicts_beside(forecast, profiles, devices)
     suggested, suggestion = {}, None
     if options.suggest_probes is not None:
@@ -77,12 +81,6 @@ def time(file: Path, /, *more: Path, options: PredictTimeOptions) -> None:
         lambda: predictions_report(forecast, trained.card, len(options.probe), verdicts, suggestion),
         lambda: _roofline(verdicts),
     )
-
-
-def _described(named: Sequence[str] | None, files: Sequence[Path], trained: TrainedTimes) -> list[Device]:
-    """Requested devices that the model does not know."""
-    chosen = _chosen(named, files, [device.key for device in trained.devices])
-    return [device for device in chosen or () if not isinstance(device, str)]
 
 
 def _roofline(verdicts: Sequence[Verdict | None]) -> Mapping[str, Figure]:
@@ -131,16 +129,18 @@ def _probes(words: Sequence[str], known: Sequence[str]) -> dict[str, float]:
 
 
 def _chosen(
-    named: Sequence[str] | None, files: Sequence[Path], known: Sequence[str]
+    named: Sequence[str] | None, described: Sequence[tuple[Path, Device]], known: Sequence[str]
 ) -> list[str | Device] | None:
-    """Devices to predict; ``None`` for all that the model knows."""
-    if named is None and not files:
+    """Devices to predict, by name or described in a file; ``None`` for all that the model knows."""
+    if named is None and not described:
         return None
 
-    chosen = list(known) if named is None else named_devices(named, known, "--devices")
-    described = [read_device(file) for file in files]
-    keys = [*known, *(device.key for device in (*chosen, *described) if not isinstance(device, str))]
-    for file, device in zip(files, described, strict=True):
+    chosen = [
+        *(list(known) if named is None else named_devices(named, known, "--devices")),
+        *(device for _, device in described),
+    ]
+    keys = [*known, *(device.key for device in chosen if not isinstance(device, str))]
+    for file, device in described:
         if keys.count(device.key) > 1:
             raise InputError.of(
                 where=file,
@@ -148,7 +148,7 @@ def _chosen(
                 expected="another key than those of other devices",
                 found=f"{device.key}",
             )
-    return [*chosen, *described]
+    return chosen
 
 
 def explain(file: Path, /, *more: Path, options: ExplainOptions) -> None:

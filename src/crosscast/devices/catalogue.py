@@ -111,17 +111,13 @@ def similar_keys(name: str, keys: Iterable[str]) -> list[str]:
     return starts or [plain[each] for each in difflib.get_close_matches(_plain(name), plain, cutoff=0.5)]
 
 
-def filtered(text: str | None, vendor: str | None, kind: str | None) -> list[TableRow]:
-    """Return rows of devices by a text in their key, name, vendor or series, by vendor, and by type."""
+def filtered(texts: Iterable[str]) -> list[TableRow]:
+    """Return rows of devices of which each text is in the key, name, vendor, type or series."""
+    columns = ("device", "name", "vendor", "type", "series")
     return [
         row
         for row in catalogue().values()
-        if kind in (None, row["type"])
-        and (vendor is None or _plain(vendor) == _plain(row.text("vendor")))
-        and (
-            text is None
-            or any(_plain(text) in _plain(row.text(name)) for name in ("device", "name", "vendor", "series"))
-        )
+        if all(any(_plain(text) in _plain(row.text(name)) for name in columns) for text in texts)
     ]
 
 

@@ -64,7 +64,7 @@ def catalogue_report(rows: Sequence[Mapping[str, object]]) -> Report:
             Table(["vendor", "type", "devices", "measured", "architectures"], lines, words=(0, 1, 4)),
             "",
             f"{len(rows)} devices, {len(measured_devices())} of them with what was measured on them.",
-            "Some of them: crosscast devices --catalogue ampere, --vendor nvidia, --type cpu.",
+            "Some of them: crosscast devices --catalogue ampere, or nvidia,gpu, or cpu.",
             "What is known of one: crosscast devices rtx2080. Two: crosscast devices compare rtx2080 t4.",
         ]
     )
