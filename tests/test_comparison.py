@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import crosscast
 from crosscast.commands.compare import DIFFERS
-from crosscast.comparison.contents import Comparison, Condition, Contents, Difference, compare, contents_of
+from crosscast.comparison import Comparison, Condition, Contents, Difference, compare, contents_of
 from crosscast.data.profiles import write_parquet
 from crosscast.errors import InputError
 from crosscast.profile import Profile

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from crosscast.cluster.metrics import metrics_of as schedule_metrics
     from crosscast.cluster.simulate import simulate
     from crosscast.cluster.swf import read_swf
-    from crosscast.comparison.contents import compare
+    from crosscast.comparison import compare
     from crosscast.data.configuration import Configuration
     from crosscast.data.corun import read_profile as read_corun_profile
     from crosscast.data.dataset import Dataset, bundled_dataset, read_dataset
@@ -130,7 +130,7 @@ _HOMES = {
     "capture": "crosscast.tracing.program:capture",
     "characterize": "crosscast.characterization:characterize",
     "colocate": "crosscast.decide.colocation:choose_colocation",
-    "compare": "crosscast.comparison.contents:compare",
+    "compare": "crosscast.comparison:compare",
     "device_named": "crosscast.devices.catalogue:device_named",
     "evaluate": "crosscast.api:evaluate",
     "expect_close": "crosscast.suite.application:expect_close",

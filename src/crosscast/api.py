@@ -8,19 +8,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack, overload
 
 from crosscast.errors import InputError
-from crosscast.evaluation.question import Question, names_of, options_of
+from crosscast.evaluation import Question, names_of, options_of
 from crosscast.prediction.named_models import HOMES
 
 if TYPE_CHECKING:
     from crosscast.data.configuration import Configuration
     from crosscast.data.dataset import Dataset
     from crosscast.data.times import LaunchTables
+    from crosscast.evaluation import Note
     from crosscast.evaluation.configuration import ConfigurationFolds
     from crosscast.evaluation.configuration.evaluation import ConfigurationEvaluation
     from crosscast.evaluation.corun import CoRunFolds
     from crosscast.evaluation.corun.evaluation import CoRunEvaluation
     from crosscast.evaluation.loop import Progress
-    from crosscast.evaluation.question import Note
     from crosscast.evaluation.relative import RelativeFolds, Weighting
     from crosscast.evaluation.relative.evaluation import RelativeEvaluation
     from crosscast.evaluation.time import TimeFolds

@@ -1,9 +1,15 @@
-"""The command with a replaced engine: what it reads, prints, writes and refuses."""
+"""The command with a replaced engine: what it reads, prints, writes and refuses.
+
+What `--arg` means: each form is a table of a launch file, or refused with its text.
+
+`crosscast characterize` on CUDA kernels: options of grids, and those that are OpenCL's.
+"""
 
 import csv
 import io
 import json
 import sys
+import tomllib
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +20,8 @@ import pytest
 
 from crosscast.characterization import frontend, run
 from crosscast.cli import main
-from crosscast.errors import KernelFault
+from crosscast.commands.launch import parse_argument
+from crosscast.errors import InputError, KernelFault
 from crosscast.kernel import Launch, Local, Parameter
 from crosscast.profile import Profile
 from support.commands import Output
@@ -242,3 +249,89 @@ def test_a_file_that_cannot_be_written_is_a_sentence(command: Command, capsys: O
     output = capsys.readouterr()
     assert json.loads(output.out)["kernel"] == "k"
     assert "--parquet: cannot write taken.parquet" in output.err
+
+
+FORMS = {
+    "int=512": "type = 'int', value = 512",
+    "uint=0xff": "type = 'uint', value = 255",
+    "double=-1.5e3": "type = 'double', value = -1500.0",
+    "float4=1,2,3,4": "type = 'float4', value = [1, 2, 3, 4]",
+    "float:16": "type = 'float', length = 16",
+    "float:16:uniform": "type = 'float', length = 16, fill = 'uniform'",
+    "int:16:uniform:-3:3": "type = 'int', length = 16, fill = 'uniform', low = -3, high = 3",
+    "float:16:normal:0:2": "type = 'float', length = 16, fill = 'normal', mean = 0, sd = 2",
+    "int:16:arange:5": "type = 'int', length = 16, fill = 'arange', start = 5",
+    "half:16:constant:0.5": "type = 'half', length = 16, fill = 'constant', value = 0.5",
+    "float@a=b:c.npy": "type = 'float', file = 'a=b:c.npy'",
+    "local:1024": "local = 1024",
+    "null": "null = true",
+    "sampler": "sampler = {}",
+    "sampler:clamp:linear": "sampler = {addressing = 'clamp', linear = true}",
+    "image:uchar:RGBA:4x8": "image = {type = 'uchar', channel_order = 'RGBA', shape = [4, 8]}",
+    "image:float:R:9:uniform:0:2": (
+        "image = {type = 'float', channel_order = 'R', shape = [9], fill = 'uniform', low = 0, high = 2}"
+    ),
+}
+
+
+@pytest.mark.parametrize("text", FORMS)
+def test_each_form_is_a_table_of_a_launch_file(text: str) -> None:
+    assert dict(parse_argument(text).items()) == tomllib.loads(f"arg = {{{FORMS[text]}}}")["arg"]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "expected TYPE=VALUE"),
+        ("512", "expected TYPE=VALUE"),
+        ("=512", "expected TYPE=VALUE"),
+        ("int=many", "expected a number, found 'many'"),
+        ("int=", "expected a number, found ''"),
+        ("float:many", "expected a number, found 'many'"),
+        ("float:16:random", "fill: expected one of zeros"),
+        ("float:16:uniform:0:1:2", "uniform takes at most 2 numbers"),
+        ("float:16:zeros:1", "zeros takes at most 0 numbers"),
+        ("local:", "expected a number"),
+        ("image:uchar", "expected image:TYPE:ORDER:SHAPE"),
+    ],
+)
+def test_other_forms_are_refused_with_their_text(text: str, message: str) -> None:
+    with pytest.raises(InputError, match=message) as caught:
+        parse_argument(text)
+    assert str(caught.value).startswith(f"--arg {text}: ")
+
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "saxpy.cu"
+ARGUMENTS = ("--arg", "int=1024", "--arg", "float=2", "--arg", "float:1024:uniform", "--arg", "float:1024")
+
+
+def test_a_kernel_on_the_command_line(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ("--kernel", "saxpy<float>", "--grid", "4", "--block", "256", "--json")
+    assert main(["characterize", str(EXAMPLE), *words, *ARGUMENTS]) == 0
+    profile = json.loads(capsys.readouterr().out)
+    assert profile["program"]["form"] == "cuda"
+    assert profile["metrics"]["work_items"] == 1024
+
+
+def test_the_output_says_the_language(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["characterize", str(EXAMPLE), "--grid", "4", "--block", "256", "--all", *ARGUMENTS]) == 0
+    assert "CUDA, c++17" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("source", "found"),
+    [
+        ("__global__ void k(__nv_bfloat16 *x) {}", "none that can be compiled (k: "),
+        ("__device__ int f() { return 1; }", "none\n"),
+        ("template <int N> __global__ void k(int *x) {}", "none but templates"),
+    ],
+)
+def test_it_says_why_a_program_has_no_kernel(
+    source: str, found: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "k.cu"
+    path.write_text(f"#include <cuda_bf16.h>\n{source}\n")
+    assert main(["characterize", str(path), "--grid", "1", "--block", "1"]) == 2
+    error = capsys.readouterr().err
+    assert f"expected one kernel in {path}, found {found}" in error
+    assert ("headers that were not found: cuda_bf16.h" in error) == found.startswith("none that")

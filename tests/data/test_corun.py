@@ -1,19 +1,35 @@
-"""Isolated runs and mixes: their views, counts and checks."""
+"""Isolated runs and mixes: their views, counts and checks.
 
+Files of isolated runs.
+"""
+
+import json
+import math
+import tempfile
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crosscast.data.corun import CoRuns, IsolatedRun, MeasuredMix, Member, co_runs
+from crosscast.data.corun import (
+    CoRuns,
+    IsolatedRun,
+    MeasuredMix,
+    Member,
+    co_runs,
+    read_profile,
+    write_profile,
+)
 from crosscast.data.dataset import Dataset, validate
 from crosscast.data.description import CoRunContents, CoRunFailure, MixCount, contents_of
 from crosscast.data.schema import DEVICES, ISOLATED_RUNS, MIXES
 from crosscast.data.table import table_of
 from crosscast.errors import InputError
 from support import tables as rows
+from support.examples import examples
 from support.refusals import refusal
 
 SUMS, LUD = IsolatedRun("sums", "tiny", "cpu", 0.5), IsolatedRun("lud", "tiny", "cpu", 0.25)
@@ -163,3 +179,160 @@ def test_positions_are_from_0_without_a_gap(places: set[int]) -> None:
         check([], mix)
     else:
         assert f"expected less than the {len(places)} rows of its mix" in refusal_corun_rows([], mix)
+
+
+ISOLATED = IsolatedRun(
+    "sums",
+    "tiny",
+    "cpu",
+    0.25,
+    '{"cores": 2, "scheduling": "static"}',
+    runs=20,
+    power_w=12.5,
+    memory_bytes=4096,
+    features={"ipc": 1.5, "mix_mem": 0.25},
+)
+DEVICE = {"device": "cpu", "name": "the cpu", "type": "cpu", "cores": 4, "clock_hz": 2e9, "tdp_w": None}
+
+
+def written(folder: Path, **fields: Any) -> Path:
+    """A file with other fields; those that are ``...`` are left out."""
+    path = folder / "a.json"
+    write_profile(ISOLATED, DEVICE, path)
+    content = json.loads(path.read_text()) | fields
+    path.write_text(json.dumps({name: value for name, value in content.items() if value is not ...}))
+    return path
+
+
+def refused(path: Path) -> str:
+    message = refusal(read_profile, path)
+    assert message.startswith(f"{path}: ")
+    return message.removeprefix(f"{path}: ")
+
+
+numbers = st.floats(allow_nan=False, allow_infinity=False)
+texts = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=20)
+
+
+@examples(50)
+@given(
+    name=texts,
+    time_s=st.none() | st.floats(1e-300, 1e300),
+    features=st.dictionaries(texts, numbers, max_size=5),
+    memory=st.none() | st.integers(0, 10**15),
+)
+def test_any_isolated_run_comes_back_and_has_one_file(
+    name: str, time_s: float | None, features: dict[str, float], memory: int | None
+) -> None:
+    isolated_run = IsolatedRun(name, "tiny", "cpu", time_s, memory_bytes=memory, features=features)
+    backward = IsolatedRun(
+        name, "tiny", "cpu", time_s, memory_bytes=memory, features=dict(reversed(list(features.items())))
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        a, b = Path(folder) / "a.json", Path(folder) / "b.json"
+        write_profile(isolated_run, DEVICE, a)
+        write_profile(backward, dict(reversed(list(DEVICE.items()))), b)
+        assert a.read_bytes() == b.read_bytes()
+        assert read_profile(a).isolated_run == isolated_run
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"application": ...}, "application: expected a value, found none"),
+        ({"application": 3}, "application: expected a text, found 3"),
+        ({"size": ""}, 'size: expected a text of length >= 1, found ""'),
+        ({"size": "x" * 201}, 'size: expected a text of length <= 200, found "xxx'),
+        ({"device": ...}, "device: expected a value, found none"),
+        ({"device": "cpu"}, 'device: expected an object, found "cpu"'),
+        ({"device": {"name": "x"}}, "device.device: expected a value, found none"),
+        ({"device": {"device": "x", "cores": 0}}, "device.cores: expected a whole number >= 1, found 0"),
+        ({"device": {"device": "x", "tdp_w": -1}}, "device.tdp_w: expected a number >= 0.0, found -1"),
+        ({"device": {"device": "x", "colour": "red"}}, "device.colour: expected no such field, found"),
+        ({"configuration": ...}, "configuration: expected a value, found none"),
+        ({"configuration": {"cores": [2]}}, "configuration: cores: expected a finite number or a word,"),
+        ({"runs": 0}, "runs: expected a whole number >= 1, found 0"),
+        ({"time_s": 0}, "time_s: expected a number > 0.0, found 0"),
+        ({"time_s": "1"}, 'time_s: expected a number or null, found "1"'),
+        ({"times": [1]}, "times: expected no such field, found [1]"),
+        ({"power_w": -1.0}, "power_w: expected a number >= 0.0, found -1.0"),
+        ({"memory_bytes": 1.5}, "memory_bytes: expected a whole number or null, found 1.5"),
+        ({"features": ...}, "features: expected a value, found none"),
+        ({"features": {"ipc": None}}, "features.ipc: expected a number, found null"),
+        ({"features": {"ipc": True}}, "features.ipc: expected a number, found true"),
+        ({"features": {str(n): n for n in range(513)}}, "features: expected an object of length <= 512,"),
+        ({"features": {"x" * 201: 1}}, "features: expected a text of length <= 200, found"),
+        ({"version": ...}, "version: expected a value, found none"),
+        ({"version": 0}, "version: expected a whole number >= 1, found 0"),
+        ({"version": 2}, "expected an isolated run of version 1 or older, found version 2: a newer"),
+        ({"format": "crosscast model"}, "expected an isolated run, as crosscast corun profile writes it,"),
+    ],
+    ids=str,
+)
+def test_what_must_not_be_there_is_named(tmp_path: Path, fields: dict[str, Any], message: str) -> None:
+    assert refused(written(tmp_path, **fields)).startswith(message)
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (b"", "Expecting value"),
+        (b'{"format": "crosscast isolated', "Unterminated string"),
+        (b"\xff\xfe", "'utf-8' codec can't decode"),
+        (b"[" * 100_000, "recursion"),
+        (b'{"time_s": NaN}', "NaN is no number"),
+        (b'{"time_s": ' + b"9" * 400 + b"}", "a number of 400 digits"),
+    ],
+    ids=["empty", "cut off", "no text", "deep", "not a number", "long"],
+)
+def test_a_damaged_file_is_refused_in_a_sentence(tmp_path: Path, content: bytes, reason: str) -> None:
+    path = tmp_path / "a.json"
+    path.write_bytes(content)
+    assert refused(path).startswith("expected an isolated run in JSON (")
+    assert reason in refused(path)
+
+
+def test_a_number_beyond_all_others_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    write_profile(ISOLATED, DEVICE, path)
+    path.write_text(path.read_text().replace("0.25", "1e999"))
+    assert "features.mix_mem: expected a number <= 1.79" in refused(path)
+
+
+def test_a_folder_no_file_and_a_file_of_any_length_are_refused(tmp_path: Path) -> None:
+    assert refused(tmp_path) == "cannot read the isolated run (Is a directory)"
+    assert refused(tmp_path / "none.json") == "cannot read the isolated run (No such file or directory)"
+    (tmp_path / "long.json").write_bytes(b" " * ((1 << 20) + 1))
+    assert refused(tmp_path / "long.json") == "expected a file of at most 1 MiB, found a larger one"
+
+
+@pytest.mark.parametrize(
+    ("isolated_run", "device", "message"),
+    [
+        (IsolatedRun("sums", "tiny", "gpu", 1.0), DEVICE, "device: expected 'gpu', found 'cpu'"),
+        (IsolatedRun("sums", "tiny", "cpu", math.nan), DEVICE, "time_s: expected a number > 0.0, found NaN"),
+        (
+            IsolatedRun("sums", "tiny", "cpu", 1.0, features={"ipc": math.inf}),
+            {},
+            "features.ipc: expected a number",
+        ),
+        (IsolatedRun("sums", "tiny", "cpu", 1.0, "[]"), {}, "configuration: expected an object of settings"),
+    ],
+)
+def test_what_could_not_be_read_again_is_not_written(
+    tmp_path: Path, isolated_run: IsolatedRun, device: dict[str, Any], message: str
+) -> None:
+    path = tmp_path / "a.json"
+    path.write_text("before")
+    assert refusal(write_profile, isolated_run, device, path).startswith(f"{path}: {message}")
+    assert path.read_text() == "before"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_file_that_cannot_be_written_leaves_nothing(tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(InputError, match=r"folder: cannot write the isolated run \(Is a directory\)"):
+        write_profile(ISOLATED, DEVICE, tmp_path / "folder")
+    with pytest.raises(InputError, match="cannot write the isolated run"):
+        write_profile(ISOLATED, DEVICE, tmp_path / "none" / "a.json")
+    assert [path.name for path in tmp_path.iterdir()] == ["folder"]

@@ -15,8 +15,8 @@ import numpy as np
 from crosscast.arrays import Arrays, Reals
 from crosscast.data.dataset import Dataset
 from crosscast.errors import InputError
+from crosscast.evaluation import Question, with_baselines
 from crosscast.evaluation.loop import Fold, FoldTask, RunArguments, folds_by_group, run_tasks
-from crosscast.evaluation.question import Question, with_baselines
 
 
 @dataclass(frozen=True)

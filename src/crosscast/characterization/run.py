@@ -35,9 +35,9 @@ from crosscast.characterization.engine.child import (
     Run,
     RunResult,
 )
-from crosscast.characterization.engine.codegen import build_library, kernel_ir
 from crosscast.characterization.engine.counts import Counts, read_results
 from crosscast.characterization.engine.layout import ResultLayout
+from crosscast.characterization.engine.llvm import build_library, kernel_ir
 from crosscast.characterization.instrumentation import inline
 from crosscast.characterization.instrumentation.code import InstrumentationOptions
 from crosscast.characterization.instrumentation.driver import emit

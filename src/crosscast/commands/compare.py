@@ -7,8 +7,8 @@ from pathlib import Path
 from crosscast.cli.options import LAUNCH, LaunchOptions, Output
 from crosscast.commands.files import read_profiles
 from crosscast.commands.output import check_output, show
-from crosscast.comparison.contents import Condition, contents_of, kind_of
-from crosscast.comparison.contents import compare as compared
+from crosscast.comparison import Condition, contents_of, kind_of
+from crosscast.comparison import compare as compared
 from crosscast.profile import Profile
 from crosscast.report.catalogues import comparison_report
 

@@ -42,7 +42,7 @@ class Home(NamedTuple):
     """Modules that implement a question."""
 
     artefact: str  # Module whose `open_model` returns the trained model of a folder
-    question: str  # Module whose `QUESTION` evaluates and trains (`crosscast.evaluation.question.Question`)
+    question: str  # Module whose `QUESTION` evaluates and trains (`crosscast.evaluation.Question`)
 
 
 HOMES: dict[str, Home] = {

@@ -14,7 +14,7 @@ from crosscast.report.numbers import NONE, plural
 from crosscast.report.prediction import calibrated_on
 
 if TYPE_CHECKING:
-    from crosscast.comparison.contents import Comparison
+    from crosscast.comparison import Comparison
     from crosscast.measure.calibration import Calibration
     from crosscast.prediction.trained import Card
 

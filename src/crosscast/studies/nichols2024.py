@@ -14,8 +14,8 @@ import numpy as np
 
 from crosscast.arrays import Integers, Reals
 from crosscast.data.dataset import Dataset
+from crosscast.evaluation import Note, with_baselines
 from crosscast.evaluation.loop import RunArguments, one_thread
-from crosscast.evaluation.question import Note, with_baselines
 from crosscast.evaluation.relative import Weighting
 from crosscast.evaluation.relative.evaluation import (
     PUBLISHED,

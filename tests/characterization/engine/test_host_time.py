@@ -14,7 +14,7 @@ from crosscast.characterization import frontend, run
 from crosscast.characterization.engine import llvm
 from crosscast.characterization.engine.arguments import copy_back, lay_out
 from crosscast.characterization.engine.child import Run
-from crosscast.characterization.engine.codegen import build_library, kernel_ir
+from crosscast.characterization.engine.llvm import build_library, kernel_ir
 from crosscast.characterization.instrumentation.driver import emit
 from crosscast.characterization.instrumentation.strided_code import SLICE_TYPE
 from crosscast.kernel import Argument

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from crosscast import Kernel, Launch
 from crosscast.arrays import AnyArray
 from crosscast.characterization import run
-from crosscast.characterization.engine import child, codegen
+from crosscast.characterization.engine import child, llvm
 from crosscast.characterization.engine.arguments import shared_empty
 from crosscast.characterization.run import Options, characterize_launch
 from support import random_kernels
@@ -36,7 +36,7 @@ LOOP = """kernel void k(global uint *x, uint n) {
 def builds(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     """Whether each build was a quick one."""
     builds: list[bool] = []
-    build = codegen.build_library
+    build = llvm.build_library
 
     def noted(*given_: Any, quick: bool) -> bytes:
         builds.append(quick)

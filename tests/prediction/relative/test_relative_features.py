@@ -1,4 +1,7 @@
-"""Features as training rows fix them, and what is done with rows that are unlike them."""
+"""Features as training rows fix them, and what is done with rows that are unlike them.
+
+Profiles are observations of no device.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crosscast.errors import InputError
-from crosscast.prediction.relative.data import Observations
+from crosscast.prediction.relative.data import Observations, kernel_weights
 from crosscast.prediction.relative.features import (
     AS_IS,
     LOGARITHM,
@@ -19,7 +22,7 @@ from crosscast.prediction.relative.features import (
     fit_features,
     scale_for,
 )
-from support.vectors import runs_with
+from support.vectors import made_vectors, runs_with
 
 
 def training() -> Observations:
@@ -130,3 +133,36 @@ def test_training_rows_have_mean_0_in_any_order_of_counters(values: list[float],
     assert (np.abs(one.transform(runs_with(*rows)).mean(axis=0)) <= 1e-9 + rounding).all()
     for name in one.names:
         assert column(one, runs_with(*rows), name) == column(other, runs_with(*rows), name)
+
+
+def observations() -> Observations:
+    none = np.empty((4, 0))
+    return Observations(
+        application=("a", "a", "a", "b"),
+        kernel=("k", "k", "l", "k"),
+        size=("1", "2", "1", "1"),
+        scale=("one", "one", "two", "one"),
+        source=("x", "y", "x", "x"),
+        names=(),
+        counters=none,
+        configuration=(),
+        settings=none,
+        time_s=np.ones(4),
+    )
+
+
+def test_kernels_of_one_name_in_two_applications_are_two() -> None:
+    assert observations().counts == {"applications": 2, "kernels": 3, "kernels_at_a_size": 4}
+    assert observations().rows(np.array([0, 1])).counts == {
+        "applications": 1,
+        "kernels": 1,
+        "kernels_at_a_size": 2,
+    }
+    seen = made_vectors(applications=2, kernels=1, sizes=1).observations
+    assert kernel_weights(seen).sum() == 2
+    assert observations().works == [
+        ("a", "k", "1", "one"),
+        ("a", "k", "2", "one"),
+        ("a", "l", "1", "two"),
+        ("b", "k", "1", "one"),
+    ]

@@ -1,4 +1,9 @@
-"""The answer for a kernel: times, ranks, the device to take, how sure that is, and what is doubtful."""
+"""The answer for a kernel: times, ranks, the device to take, how sure that is, and what is doubtful.
+
+A model of times comes back as it was, and parts that do not fit together are refused.
+
+Suggested probes are those that tell most, by the scatter of the model's errors.
+"""
 
 from __future__ import annotations
 
@@ -14,14 +19,15 @@ import pytest
 from crosscast.errors import InputError
 from crosscast.prediction.store import read
 from crosscast.prediction.time.artefact import TrainedTimeModel, metric_ranges, open_model
-from crosscast.prediction.time.card import Effect
+from crosscast.prediction.time.card import Effect, suggest_probes
 from crosscast.prediction.time.data import ProfileBatch, Toolchain
 from crosscast.prediction.time.forecast import TimeForecast
-from crosscast.prediction.time.gaussian import GaussianPredictor
+from crosscast.prediction.time.gaussian import GaussianPredictor, Scatter
+from crosscast.prediction.time.models import DeviceMean
 from crosscast.profile import Profile
 from crosscast.report.prediction import trained_on
 from support.grids import DEVICES, NAMES, profiles_of
-from support.models import TOOLCHAIN, fitted, kept
+from support.models import TOOLCHAIN, fitted, kept, model_refusal
 
 KEYS = [device.key for device in DEVICES]
 Maker = Callable[..., Profile]
@@ -185,3 +191,63 @@ def test_the_metrics_that_a_model_needs_are_found_by_taking_each_away() -> None:
     assert ranges["opcode"].required
     opcodes = known.profiles.metrics[:, NAMES.index("opcode")]
     assert (ranges["opcode"].low, ranges["opcode"].high) == (opcodes.min(), opcodes.max())
+
+
+def test_sound_checksums_of_wrong_contents_are_refused(tmp_path: Path) -> None:
+    known, predictor, card = fitted()
+    two = DeviceMean().fit(known.on([0, 1]), 0)
+    cases = {
+        "expected a model of 4 devices, found one of 3": replace(predictor, covariance=np.eye(3)),
+        "covariance: expected a positive definite one, found another": replace(
+            predictor, covariance=-np.eye(4)
+        ),
+        "expected a model of 4 devices, found one of 2": replace(predictor, point=two),
+    }
+    for number, (reason, wrong) in enumerate(cases.items()):
+        TrainedTimeModel(card, wrong).save(tmp_path / str(number))
+        assert reason in model_refusal(tmp_path / str(number))
+
+
+DEVICE_KEYS = ("a", "b", "c", "d")
+
+
+class Errors(GaussianPredictor):
+    """A predictor of which only the scatter of its errors matters."""
+
+    def __init__(self, covariance: list[list[float]]) -> None:
+        object.__setattr__(self, "covariance", np.array(covariance))
+
+    keys = DEVICE_KEYS
+
+    @property
+    def scatter(self) -> Scatter:
+        return Scatter(self.covariance)
+
+
+# b hangs together with c and d, and a with nothing.
+STAR = [[1.0, 0.0, 0.0, 0.0], [0.0, 1.0, 0.8, 0.8], [0.0, 0.8, 1.0, 0.64], [0.0, 0.8, 0.64, 1.0]]
+
+
+def test_the_device_that_the_others_hang_on_is_named_first() -> None:
+    suggestion = suggest_probes(Errors(STAR), 1)
+    assert suggestion.devices == ("b",)
+    # Of three devices one is as unknown as before, and two have 0.6 of their standard deviation left.
+    left = np.sqrt(2 / np.pi) * (1 + 2 * 0.6) / 3
+    assert suggestion.error == pytest.approx(np.expm1(left), rel=0.05)
+    assert suggestion.error_before == pytest.approx(np.expm1(np.sqrt(2 / np.pi)), rel=0.05)
+
+
+def test_what_is_measured_is_not_named_again_and_counts() -> None:
+    suggestion = suggest_probes(Errors(STAR), 1, measured=["b"])
+    assert suggestion.devices == ("a",)
+    assert suggestion.error < suggestion.error_before < suggest_probes(Errors(STAR), 1).error_before
+
+
+def test_only_devices_of_interest_are_named() -> None:
+    assert suggest_probes(Errors(STAR), 1, among=["a", "c", "d"]).devices[0] in ("c", "d")
+
+
+@pytest.mark.parametrize("count", [0, 4])
+def test_too_few_or_many_are_refused(count: int) -> None:
+    with pytest.raises(InputError, match="suggest-probes: expected from 1 to 3, as 4 devices"):
+        suggest_probes(Errors(STAR), count)

@@ -16,6 +16,7 @@ from crosscast.data.views import configured
 from crosscast.decide.policies import CONFIDENCE, check_method_names, method_names, methods_of
 from crosscast.decide.samples import Sampler, two_samples
 from crosscast.errors import InputError
+from crosscast.evaluation import Question, names_of
 from crosscast.evaluation.configuration import (
     ConfigurationEvaluationOptions,
     ConfigurationFolds,
@@ -31,7 +32,6 @@ from crosscast.evaluation.configuration.evaluation import (
 from crosscast.evaluation.configuration.scores import METRICS
 from crosscast.evaluation.keep import digest, fingerprint, library_versions
 from crosscast.evaluation.loop import RunArguments, check_seed, rounds_of, run_tasks
-from crosscast.evaluation.question import Question, names_of
 from crosscast.prediction.configuration.artefact import (
     ConfigurationCard,
     PowerCard,

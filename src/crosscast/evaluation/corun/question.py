@@ -9,6 +9,7 @@ from typing import Unpack, get_args
 
 from crosscast.data.corun import CoRuns, co_runs
 from crosscast.data.dataset import Dataset
+from crosscast.evaluation import Question, with_baselines
 from crosscast.evaluation.corun import CoRunEvaluationOptions, CoRunFolds, CoRunTrainingOptions
 from crosscast.evaluation.corun.evaluation import (
     CoRunEvaluation,
@@ -18,7 +19,6 @@ from crosscast.evaluation.corun.evaluation import (
 )
 from crosscast.evaluation.keep import digest, library_versions
 from crosscast.evaluation.loop import RunArguments, one_thread
-from crosscast.evaluation.question import Question, with_baselines
 from crosscast.prediction.corun.artefact import (
     KNOWN,
     NEW,

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
-    from crosscast.evaluation.question import Note
+    from crosscast.evaluation import Note
 
 RelativeFolds = Literal[
     "leave-application-out",

@@ -12,9 +12,9 @@ import numpy as np
 from crosscast.arrays import Reals
 from crosscast.data.dataset import Dataset
 from crosscast.errors import InputError
+from crosscast.evaluation import Note, Question, names_of, with_baselines
 from crosscast.evaluation.keep import digest, library_versions
 from crosscast.evaluation.loop import RunArguments, check_jobs, check_seed, one_thread
-from crosscast.evaluation.question import Note, Question, names_of, with_baselines
 from crosscast.evaluation.relative import (
     RelativeEvaluationOptions,
     RelativeFolds,

@@ -15,9 +15,9 @@ from crosscast.data.table import distinct, notes_of
 from crosscast.data.times import LaunchTables
 from crosscast.data.views import KERNEL_AT_A_SIZE
 from crosscast.errors import InputError
+from crosscast.evaluation import Question, with_baselines
 from crosscast.evaluation.keep import digest
 from crosscast.evaluation.loop import RunArguments
-from crosscast.evaluation.question import Question, with_baselines
 from crosscast.evaluation.time import TimeEvaluationOptions, TimeFolds, TimeTrainingOptions
 from crosscast.evaluation.time.evaluation import LEAST_APPLICATIONS, evaluate_time
 from crosscast.evaluation.time.launch_times import LaunchEvaluation, evaluate_launch_times, train_terms
