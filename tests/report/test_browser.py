@@ -20,8 +20,7 @@ from crosscast.evaluation.time.evaluation import evaluate_time
 from crosscast.report.document import Text
 from crosscast.report.page import Subject, page_of
 from crosscast.report.pictures import with_figures
-from crosscast.report.time import evaluation_report
-from crosscast.report.time_figures import evaluation_figures
+from crosscast.report.time import evaluation_figures, evaluation_report
 from crosscast.units import format_seconds
 from support.corun_models import constant, made_jobs
 from support.datasets import made_dataset

@@ -13,7 +13,7 @@ from crosscast.errors import InputError
 from crosscast.evaluation.relative.evaluation import evaluate_relative
 from crosscast.evaluation.time.evaluation import evaluate_time
 from crosscast.prediction.relative.nichols2024 import PublishedMean
-from crosscast.report import configuration_figures, corun_evaluation, relative, time_figures
+from crosscast.report import configuration_figures, corun_evaluation, relative, time
 from crosscast.report.figures import new_figure
 from crosscast.report.pictures import heading_of, save_figure, save_figures
 from crosscast.studies import (
@@ -42,9 +42,7 @@ STRIPS = "strip-leave-benchmark-out strip-random-80-20 heat path-shares path-tim
 
 def of_times() -> Drawn:
     models = [MeanModel(), MeanModel("worse", shift=5.0)]
-    return time_figures.evaluation_figures(
-        evaluate_time(random_grid(), models, "leave-application-out", probes=(2,))
-    )
+    return time.evaluation_figures(evaluate_time(random_grid(), models, "leave-application-out", probes=(2,)))
 
 
 def of_machines() -> Drawn:

@@ -82,9 +82,13 @@ class Instruction:
     _used: tuple[str, frozenset[str]] = field(default=("", frozenset()), repr=False)
 
     @property
-    def where(self) -> str:
-        """Start of a message about it: its line, if known."""
-        return f"line {self.line}: " if self.line else ""
+    def where(self) -> str | None:
+        """Its line, for errors; ``None`` if it is not known."""
+        return f"line {self.line}" if self.line else None
+
+    def refused(self, problem: str) -> UnsupportedError:
+        """Return the error about it; source and kernel are named where they are known."""
+        return UnsupportedError.of(field=self.where, problem=problem)
 
     @property
     def width(self) -> int:
@@ -443,9 +447,7 @@ class _Reader:
             result, text = text.split(" = ", 1)
         instruction = Instruction(text, opcode, type_, result, line)
         if max(map(text.count, "[({<")) > _DEEPEST and _depth(text) > _DEEPEST:
-            raise UnsupportedError(
-                f"{instruction.where}a {opcode} of types nested over {_DEEPEST} deep is not supported"
-            )
+            raise instruction.refused(f"a {opcode} of types nested over {_DEEPEST} deep is not supported")
         if opcode == "call":
             instruction.text = _GROUP.sub("", text)
             instruction.counted = not _MARKERS.search(text)

@@ -140,9 +140,9 @@ def _located(kernel: Kernel) -> Iterator[None]:
     try:
         yield
     except (UnsupportedError, LaunchError) as error:
-        if not str(error).startswith("line "):
+        if error.field is None or error.where is not None:
             raise
-        raise type(error)(f"{kernel.program.label}: {kernel.name}: {error}") from error
+        raise error.within(f"{kernel.program.label}: {kernel.name}") from error
 
 
 def _plan(kernel: Kernel, options: InstrumentationOptions) -> tuple[ir.Module, Plan, tuple[str, ...]]:

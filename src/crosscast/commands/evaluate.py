@@ -33,7 +33,7 @@ from crosscast.data.dataset import dataset_named
 from crosscast.errors import InputError
 from crosscast.evaluation.relative.question import held_out_work
 from crosscast.prediction.time.training_times import read_training
-from crosscast.report import configuration_evaluation, configuration_figures, corun_evaluation, time_figures
+from crosscast.report import configuration_evaluation, configuration_figures, corun_evaluation
 from crosscast.report import relative as relative_report
 from crosscast.report import time as time_report
 from crosscast.report import tuning as tuning_report
@@ -81,7 +81,7 @@ def time(dataset: Path, /, *, options: EvaluateTimeOptions) -> None:
         options.output,
         evaluation.to_dict,
         lambda: time_report.evaluation_report(evaluation),
-        lambda: time_figures.evaluation_figures(evaluation),
+        lambda: time_report.evaluation_figures(evaluation),
     )
 
 

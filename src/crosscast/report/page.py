@@ -22,7 +22,6 @@ from crosscast.report import (
     corun_evaluation,
     relative,
     time,
-    time_figures,
 )
 from crosscast.report.dataset import description_report
 from crosscast.report.document import Heading, Part, Report, Text
@@ -60,7 +59,7 @@ class Evaluation(Protocol):
 _Writer = tuple[Callable[[Any], Report], Callable[[Any], Mapping[str, "Figure"]]]
 
 _REPORTS: Mapping[QuestionName, _Writer] = {
-    "time": (time.evaluation_report, time_figures.evaluation_figures),
+    "time": (time.evaluation_report, time.evaluation_figures),
     "relative": (relative.evaluation_report, relative.evaluation_figures),
     "configuration": (configuration_evaluation.evaluation_report, configuration_figures.evaluation_figures),
     "corun": (corun_evaluation.evaluation_report, corun_evaluation.evaluation_figures),

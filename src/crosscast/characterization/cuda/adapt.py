@@ -165,10 +165,11 @@ def adapt_kernel(module: ir.Module, kernel: ir.Function, shared: int | None) -> 
     if not used:
         return module
     if not shared:
-        line = next((i.where for i in kernel.instructions() if _holds(i, used[0].name) and i.line), "")
-        raise LaunchError(
-            f"{line}the kernel uses dynamic shared memory (extern __shared__ {used[0].name[1:]}), "
-            "whose size is missing: expected --shared, or shared in the launch file, in bytes"
+        line = next((i.where for i in kernel.instructions() if _holds(i, used[0].name) and i.line), None)
+        raise LaunchError.of(
+            field=line,
+            problem=f"the kernel uses dynamic shared memory (extern __shared__ {used[0].name[1:]}), "
+            "whose size is missing: expected --shared, or shared in the launch file, in bytes",
         )
     # All its names refer to the same memory.
     first, *others = (v.name for v in used)

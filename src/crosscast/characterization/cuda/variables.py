@@ -95,10 +95,12 @@ def set_variables(
     names_with_value = {name for name, *_ in values}
     for symbol, variable in module.globals.items():
         if _TEXTURE.search(variable.text) and plain_name(symbol) not in names_with_value:
-            line = next((i.where for i in flat.instructions() if i.line and symbol in i.text), "")
-            raise LaunchError(
-                f"{kernel.name}: {line}the kernel reads the texture {plain_name(symbol)}, whose texels are "
-                "missing: expected --variable, or [[variable]] in the launch file, with a buffer or an image"
+            line = next((i.where for i in flat.instructions() if i.line and symbol in i.text), None)
+            raise LaunchError.of(
+                where=kernel.name,
+                field=line,
+                problem=f"the kernel reads the texture {plain_name(symbol)}, whose texels are missing: "
+                "expected --variable, or [[variable]] in the launch file, with a buffer or an image",
             )
     return replace(module, globals=variables)
 

@@ -17,7 +17,6 @@ from crosscast.characterization.builtins.declarations import parse
 from crosscast.characterization.instrumentation.accesses import PointerClasses, address_space, async_element
 from crosscast.characterization.instrumentation.code import Code, InstrumentationOptions, Names
 from crosscast.characterization.instrumentation.inline import builtin_name, called_builtin
-from crosscast.errors import UnsupportedError
 
 OPERATIONS = (
     *("sync", "active", "all", "any", "ballot", "shuffle", "up", "down", "xor", "match_any", "match_all"),
@@ -102,12 +101,12 @@ def cut_code(cutter: ir.Instruction | None) -> tuple[int, int, int]:
         has_no_mask = "m" not in layout and "t" not in layout
         if letter in _TYPES:
             return _AT_WARP, OPERATIONS.index(kind) | (_BY_LANES if has_no_mask else 0), _TYPES[letter]
-        raise UnsupportedError(f"{cutter.where}{name} of this type is not supported")
+        raise cutter.refused(f"{name} of this type is not supported")
     if is_barrier(cutter):
         return _AT_BARRIER, 0, 0
     match = _COLLECTIVE.match(name)
     if match is None or types[:1] not in _TYPES:
-        raise UnsupportedError(f"{cutter.where}{name} is not supported")
+        raise cutter.refused(f"{name} is not supported")
     operation = _SIMPLE.index(match[2]) if match[2] else 0
     return _AT_COLLECTIVE, _KINDS.index(match[1]) + 16 * operation, _TYPES[types[:1]]
 
@@ -326,7 +325,7 @@ class Lowering:
         for pattern, what in _REFUSED.items():
             if re.search(pattern, name):
                 called = "" if name.startswith("cc_") else f" ({name})"
-                raise UnsupportedError(f"{instruction.where}{what}{called} is not supported")
+                raise instruction.refused(f"{what}{called} is not supported")
         if name in _NOTHING:
             return [_empty(instruction)]
         if name == "printf":
@@ -352,7 +351,7 @@ class Lowering:
                 text = _work_item_value(name, values[0], code, small_ids=self._options.small_ids)
             return [*map(ir.added, code.texts), _replaced(instruction, text)]
         if not symbol.startswith("_Z") or parse(symbol) is None:
-            raise UnsupportedError(f"{instruction.where}unresolved function {name!r}")
+            raise instruction.refused(f"unresolved function {name!r}")
         self.library_symbols.add(symbol)
         if instruction.accesses and "atom" in symbol:
             self._note_order(instruction)
@@ -372,9 +371,8 @@ class Lowering:
         operands = instruction.operands
         self.print_calls.append([operand.type for operand in operands])
         if len(operands) > _MOST_PRINT_ARGUMENTS:
-            raise UnsupportedError(
-                f"{instruction.where}printf with more than {_MOST_PRINT_ARGUMENTS - 1} values "
-                "is not supported"
+            raise instruction.refused(
+                f"printf with more than {_MOST_PRINT_ARGUMENTS - 1} values is not supported"
             )
         code = Code(self._names)
         for position, (type_, value, _) in enumerate(operands):

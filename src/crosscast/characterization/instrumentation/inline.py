@@ -100,18 +100,18 @@ class _Inliner:
 
     def _callee(self, instruction: ir.Instruction) -> ir.Function | None:
         if instruction.opcode in ("invoke", "callbr"):
-            raise UnsupportedError(f"{instruction.where}{instruction.opcode} is not supported")
+            raise instruction.refused(f"{instruction.opcode} is not supported")
         if instruction.opcode != "call":
             return None
         if not instruction.callee:
             what = "inline assembly" if " asm " in instruction.text else "a call through a function pointer"
-            raise UnsupportedError(f"{instruction.where}{what} is not supported")
+            raise instruction.refused(f"{what} is not supported")
         callee = self.module.functions.get(instruction.callee)
         declaration = None if callee else parse(instruction.callee)
         parameters = callee.parameters if callee else declaration.parameters if declaration else ()
         if len(instruction.operands) < len(parameters):
-            raise UnsupportedError(
-                f"{instruction.where}{declaration or instruction.callee} is called with "
+            raise instruction.refused(
+                f"{declaration or instruction.callee} is called with "
                 f"{len(instruction.operands)} arguments, expected {len(parameters)}"
             )
         return callee
@@ -127,7 +127,7 @@ class _Inliner:
         """Replace a call by the function's body, and return the block behind it."""
         if callee.name in stack:
             circle = " -> ".join((*stack[stack.index(callee.name) :], callee.name))
-            raise UnsupportedError(f"{call.where}recursion is not allowed in OpenCL C ({circle})")
+            raise call.refused(f"recursion is not allowed in OpenCL C ({circle})")
         self.copies += 1
         number, suffix = self.copies, f".cc.i{self.copies}"
         bound = {}
