@@ -84,6 +84,12 @@ def test_json_says_what_was_written(command: Command, capsys: Output) -> None:
     assert embedded.program["options"] == ["-DN=3"]
 
 
+def test_no_module_is_written_if_none_is_asked_for(command: Command, table: Path) -> None:
+    assert command("k.toml", "--profiles", table, "--spirv", "none") == 0
+    assert Path("k.profiled.cl").exists()
+    assert not Path("k.profiled.spv").exists()
+
+
 def test_a_copy_that_was_edited_is_left_alone(command: Command, table: Path, capsys: Output) -> None:
     assert command("k.toml", "--profiles", table) == 0
     with Path("k.profiled.cl").open("a") as file:

@@ -146,8 +146,9 @@ class TestConfiguration:
         assert machine["programs"] == list(PROGRAMS)
         assert machine["published_model"]["note"]
 
-    def test_people_get_tables(self, capsys: Output, node: str) -> None:
-        assert run("configuration", node, "--methods", "fixed,cpu+fl", "--programs") == 0
+    def test_people_get_tables(self, capsys: Output, node: str, tmp_path: Path) -> None:
+        page = tmp_path / "page.html"
+        assert run("configuration", node, "--methods", "fixed,cpu+fl", "--html", str(page)) == 0
         text = capsys.readouterr().out
         for start in ("fixed ", "cpu+fl ", "by program", "near-duplicates left out together"):
             assert f"\n{start}" in text

@@ -99,6 +99,12 @@ def test_no_command_lists_too_many_options(name: str) -> None:
     assert all(len(names) <= MOST_OPTIONS for names in listed_options(name).values())
 
 
+def test_all_commands_together_list_no_more_options() -> None:
+    # `predict` is `predict time`.
+    once = {id(command.default_command): name for name, command in EVERY.items()}
+    assert sum(len(names) for name in once.values() for names in listed_options(name).values()) <= 380
+
+
 @pytest.mark.parametrize("name", COMMANDS)
 def test_each_answer_can_be_json(name: str) -> None:
     assert "--json" in options_of(name)

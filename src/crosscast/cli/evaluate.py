@@ -17,7 +17,6 @@ from crosscast.cli.options import (
     Device,
     Devices,
     FigureOutput,
-    Flag,
     JsonFlag,
     Models,
     Names,
@@ -100,8 +99,6 @@ class EvaluateConfigurationOptions:
     """Maximum number of changes after the first choice; no limit by default."""
     confidence: Annotated[float | None, Parameter(name="--cap-probability")] = None
     """Required probability of staying under the cap, for methods that use one; by default 0.9."""
-    programs: Flag = False
-    """Also print a table by program for each method, and the longest frontier."""
     run: RunOptions = RUN
     output: FigureOutput = FIGURES
 
@@ -113,7 +110,8 @@ def configuration(
 ) -> None:
     """Evaluate methods that choose a configuration under a power cap (docs/evaluation.md).
 
-    Each benchmark is held out in turn; its configurations are chosen from two sample runs.
+    Each benchmark is held out in turn; its configurations are chosen from two sample runs. With `--html`,
+    there are also a table by program for each method, and the longest frontier.
     """
 
 

@@ -141,9 +141,7 @@ class EmbedOptions:
     profiles: Path | None = None
     """Table with profiles of this source (.parquet, .csv), as `crosscast characterize` writes it."""
     spirv: Path | None = None
-    """Module of this kernel that gets the profiles, instead of one compiled from the source."""
-    no_spirv: Flag = False
-    """Write no SPIR-V module."""
+    """Module of this kernel that gets the profiles, instead of one compiled from the source; or `none`."""
     out: Path | None = None
     """File for the source with its profiles."""
     in_place: Flag = False

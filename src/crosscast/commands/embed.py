@@ -26,8 +26,6 @@ from crosscast.profile import Profile, compiler_options
 
 def embed(file: Path, /, *, options: EmbedOptions) -> None:
     """Run ``crosscast embed``."""
-    if options.spirv is not None and options.no_spirv:
-        raise InputError("--spirv and --no-spirv exclude each other: choose one")
     if options.out is not None and options.in_place:
         raise InputError("--out and --in-place exclude each other: choose one")
 
@@ -35,7 +33,7 @@ def embed(file: Path, /, *, options: EmbedOptions) -> None:
     path, content = subject.path, subject.program.content
     beside = options.out or _profiled(path)
     target = EmbeddingTarget.of(path, content, beside, in_place=options.in_place)
-    module = None if options.no_spirv else _Module.of(options.spirv, beside, options.in_place)
+    module = None if options.spirv == Path("none") else _Module.of(options.spirv, beside, options.in_place)
     if options.profiles is None:
         profiles = _characterized(subject, options.launch)
     else:

@@ -126,7 +126,7 @@ def configuration(dataset: Path, /, *, options: EvaluateConfigurationOptions) ->
             cap_probability=options.confidence,
             **keywords,
         )
-    show_configuration(evaluation, options.output, programs=options.programs)
+    show_configuration(evaluation, options.output, programs=options.output.html is not None)
 
 
 def corun(dataset: Path, /, *, options: EvaluateCorunOptions) -> None:

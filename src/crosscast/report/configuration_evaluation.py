@@ -82,7 +82,7 @@ def _machine(study: ConfigurationEvaluation, machine: MachineChoices, programs: 
         )
     else:
         count = plural(len(frontier.frontier), "configuration")
-        shown = "--programs or --figures shows it."
+        shown = "--html or --figures shows it."
         parts += ["", f"The longest frontier, of {frontier.kernel}, has {count}: {shown}"]
     return parts
 
