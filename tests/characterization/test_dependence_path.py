@@ -55,6 +55,10 @@ class Interpreter:
         self.values: dict[str, Any] = dict(arguments)
         self.chains: dict[str, tuple[int, int]] = {}
         self.now = self.fence = (0, 0)
+        # Of each block by itself: the longest chains of instructions, and of loads of each memory
+        self.in_blocks = [0, 0, 0]
+        self.in_block: dict[str, list[int]] = {}
+        self.block_now = self.block_fence = [0, 0, 0]
 
     def value(self, text: str, type_: str = "") -> Any:
         if text.startswith("%"):
@@ -77,9 +81,25 @@ class Interpreter:
             for name, (value, chain) in entering.items():
                 self.values[name], self.chains[name] = value, chain
             before, label = label, ""
+            self.in_block, self.block_now, self.block_fence = {}, [0, 0, 0], [0, 0, 0]
             for i in block.instructions:
                 if i.opcode != "phi":
+                    self.step_in_block(i)
                     label = self.step(i) or label
+            self.in_blocks = [total + n for total, n in zip(self.in_blocks, self.block_now, strict=True)]
+
+    def step_in_block(self, i: ir.Instruction) -> None:
+        kind = i.kind[0]
+        if kind == "barriers":
+            self.block_now = self.block_fence = [self.block_now[0] + 1, *self.block_now[1:]]
+            return
+        counts = kind not in ("free", "calls") and i.counted
+        weights = [int(counts and kind.startswith(of)) for of in ("", "loads.global", "loads.local")]
+        chains = [self.block_fence, *(self.in_block[name] for name in i.uses() if name in self.in_block)]
+        chain = [weight + max(lengths) for weight, lengths in zip(weights, zip(*chains), strict=True)]
+        self.block_now = [max(lengths) for lengths in zip(self.block_now, chain, strict=True)]
+        if i.result:
+            self.in_block[i.result] = chain
 
     def step(self, i: ir.Instruction) -> str:
         kind = i.kind[0]
@@ -124,12 +144,16 @@ class Interpreter:
 
 
 def both(source: str, **arguments: Any) -> tuple[Path, tuple[int, int]]:
-    """The path as it is computed, and as a run finds it."""
+    """The path as it is computed, and as a run finds it; chains of blocks are compared here."""
     function = flattened(source)
     given = {f"%{name}": (v, 0) if isinstance(v, np.ndarray) else v for name, v in arguments.items()}
     interpreter = Interpreter(function, given)
     interpreter.run()
-    return Dependences(function).longest(interpreter.executions), interpreter.now
+    path = Dependences(function).longest(interpreter.executions)
+    loads = [path.block_loads.get(space, 0) for space in ("global", "local")]
+    assert [path.block_instructions, *loads] == interpreter.in_blocks
+    assert path.instructions <= path.block_instructions
+    return path, interpreter.now
 
 
 X = np.arange(4096, dtype=np.float32)

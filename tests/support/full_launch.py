@@ -66,7 +66,12 @@ def full_launch() -> dict[str, Any]:
             "atomics": {"global": 32_768},
             "barriers": 65_536,
         },
-        "path": {"instructions": 100, "loads": {"global": 16, "local": 32}},
+        "path": {
+            "instructions": 100,
+            "loads": {"global": 16, "local": 32},
+            "block_instructions": 400,
+            "block_loads": {"global": 20, "local": 40},
+        },
         "reuse": {
             "bytes": {
                 str(line): {

@@ -43,8 +43,9 @@ REUSE_LINES, REUSE_GROUPS = (64, 128), (1, 16, 256)
 REUSE_CACHES = tuple(1 << bits for bits in range(14, 27))
 """Line sizes in bytes, concurrent work-groups, and cache sizes in bytes, for which reuse is counted."""
 
-_SPARSE = frozenset(("access_patterns", "distinct_bytes", "instructions", "path"))
-"""Parts that leave out counts of 0."""
+_SPARSE = frozenset(("access_patterns", "distinct_bytes", "instructions"))
+_SPARSE_INSIDE = frozenset(("loads", "block_loads"))
+"""Parts that leave out counts of 0, and what does inside of others."""
 
 
 @dataclass(frozen=True)
@@ -64,9 +65,11 @@ class Count:
         value = launch.get(self.part)
         if not isinstance(value, Mapping):
             return None
+        holder: object = None
         for name in self.path[1:]:
-            value = value.get(name) if isinstance(value, Mapping) else None
-        return 0 if value is None and self.part in _SPARSE and self.column.unit else _total(value)
+            holder, value = value, value.get(name) if isinstance(value, Mapping) else None
+        left_out = self.part in _SPARSE or (self.path[-2] in _SPARSE_INSIDE and isinstance(holder, Mapping))
+        return 0 if value is None and left_out and self.column.unit else _total(value)
 
 
 def _total(value: object) -> int | float | None:
@@ -234,6 +237,11 @@ COUNTS: tuple[Count, ...] = (
     *(_count(f"instructions.{name}", title) for name, title in _CLASSES.items()),
     _count("path.instructions", "longest chain of dependences of the longest work-item"),
     *(_count(f"path.loads.{space}", f"loads of {space} memory on that chain") for space in _SPACES),
+    _count("path.block_instructions", "longest chains of its basic blocks, added up"),
+    *(
+        _count(f"path.block_loads.{space}", f"the most loads of {space} memory on chains of these blocks")
+        for space in _SPACES
+    ),
     _count("host.time_s", "shortest native time on the machine that characterized", "s", "real"),
     _count("host.repeats", "runs of which that is the shortest"),
     _count("host.threads", "threads that ran them"),

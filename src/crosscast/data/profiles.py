@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from crosscast.data.table import Table, Upgrade
 
 
-VERSION = 5
+VERSION = 6
 """Version of the schema; it rises when a column changes its name, type or meaning."""
 
 _TIMES = {
@@ -42,6 +42,10 @@ _REAL_COUNTS = frozenset({"median_itb", "median_ipt", "mean_simd_width", "sd_sim
 _LATER_COUNTS = {
     4: ("work_item_moved_bytes", "work_item_mean_walk_log2"),
     5: ("work_item_mean_alignment_log2", "reuse_channel_share"),
+    6: (
+        "path_block_instructions",
+        *(f"path_block_loads_{space}" for space in ("global", "constant", "local")),
+    ),
 }
 _NEW_IN: Mapping[int, Sequence[str]] = {
     2: ("application", "size"),

@@ -10,6 +10,9 @@ Linearity*), so that n passes are its n-th power.
 That is exact for straight-line code, and for loops whose iterations all take the same path. Otherwise
 iterations with the same path are assumed to be consecutive, the most frequent ones first, and all entries of
 an inner loop to have equal numbers of iterations, up to one.
+
+Devices without speculation run basic blocks one after another. Their path is the sum of those of the executed
+blocks.
 """
 
 from __future__ import annotations
@@ -41,10 +44,12 @@ Change = dict[str, Lengths]
 
 
 class Path(NamedTuple):
-    """The longest chain of dependences."""
+    """The longest chain of dependences, and those of the executed blocks, added up."""
 
     instructions: int
     loads: dict[str, int]  # Loads among them, by address space
+    block_instructions: int
+    block_loads: dict[str, int]  # The most loads of an address space that any chain of a block has
 
 
 @dataclass(frozen=True)
@@ -142,7 +147,17 @@ class Dependences:
         return Path(
             length // _INSTRUCTION,
             {space: length // unit & _FIELD for space, unit in _LOADS.items() if length // unit & _FIELD},
+            self._in_blocks(executions, _INSTRUCTION),
+            {
+                space: total
+                for space, unit in _LOADS.items()
+                if (total := self._in_blocks(executions, unit))
+            },
         )
+
+    def _in_blocks(self, executions: Mapping[str, int], unit: int) -> int:
+        """Sum the longest chains of the executed blocks, in instructions or in loads of one memory."""
+        return sum(times * _chain(self._steps[label], unit) for label, times in executions.items() if times)
 
     def _pass_through(self, region: _Region, flows: Mapping[Edge, int], entries: int) -> _Passes:
         """Compute the changes by passes through a region with a number of entries."""
@@ -245,6 +260,23 @@ def _steps(block: ir.Block, defined: set[str]) -> list[_Step]:
         waited_for.update(operands)
         steps.append(_Step(i.result, operands, _weight(i), barrier, i.result not in waited_for))
     return steps[::-1]
+
+
+def _chain(steps: Iterable[_Step], unit: int) -> int:
+    """Return the length of the longest chain of a block by itself, in instructions or in loads."""
+    lengths: dict[str, int] = {}
+    fence = longest = 0
+    for step in steps:
+        weight = step.weight // unit & _FIELD
+        if step.is_barrier:
+            fence = longest = longest + weight
+            continue
+        length = weight + max((lengths.get(name, fence) for name in step.operands), default=fence)
+        length = max(length, fence + weight)
+        longest = max(longest, length)
+        if step.result:
+            lengths[step.result] = length
+    return longest
 
 
 def _weight(instruction: ir.Instruction) -> int:

@@ -79,6 +79,8 @@ class Work:
     behind: Reals  # `(n, 3, 14)` Bytes behind a cache, by groups that share it and size; the last is infinite
     path: Reals  # Instructions of the longest dependency chain of the longest work-item
     path_loads: Reals  # Loads of global memory among these
+    block_path: Reals  # Instructions of the longest chains of the basic blocks that it runs, added up
+    block_loads: Reals  # The most loads of global memory on chains of these blocks, added up
     item_accesses: Reals  # Accesses of global memory of a work-item
     jumps: Reals  # Accesses of all work-items that are 64 bytes or more beyond the one before
     walk: Reals  # Bytes of lines that a work-item passes until it turns back
@@ -211,7 +213,6 @@ def _of(
     patterns = launch.get("access_patterns") or {}
     pairs = sum(patterns.get(name, 0) for name in ("uniform", "contiguous", "strided", "irregular"))
     vectorizable = patterns.get("uniform", 0) + patterns.get("contiguous", 0)
-    path_loads = path.get("loads", {})
     requested = bytes_outside(launch.get("work") or {})
     of_items = launch.get("work_item") or {}
     turns = [turns_at_an_address(launch, width) for width in WIDTHS]
@@ -243,9 +244,9 @@ def _of(
         "channel_share": float(launch.get("reuse", {}).get("channel_share") or EVEN_CHANNELS),
         "behind": _behind(launch.get("reuse", {}).get("bytes"), float(sum(distinct.values()))),
         "path": float(path.get("instructions") or 1),
-        "path_loads": float(
-            sum(n for kind, n in path_loads.items() if kind in ("global", "constant", "generic"))
-        ),
+        "path_loads": _far(path.get("loads")),
+        "block_path": float(path.get("block_instructions") or path.get("instructions") or 1),
+        "block_loads": _far(path.get("block_loads", path.get("loads"))),
         "item_accesses": accesses[0] / max(sub_groups[0], 1.0),
         "jumps": _jumps(metrics, of_items, requested),
         "walk": 2.0 ** (float(of_items.get("mean_walk_log2", 0.0)) + 0.5),
@@ -254,6 +255,11 @@ def _of(
         "conditional": total_of(classes.get("branches", {}).get("conditional", 0)) / items,
         "vectorizable": vectorizable / pairs if pairs else 1.0,
     }
+
+
+def _far(loads: Mapping[str, int] | None) -> float:
+    """Loads of global and constant memory, of loads by memory."""
+    return float(sum((loads or {}).get(space, 0) for space in ("global", "constant")))
 
 
 def _jumps(metrics: Mapping[str, MetricValue], of_items: Mapping[str, float], requested: float) -> float:
@@ -334,6 +340,8 @@ def _estimated(
         "behind": [[footprint] * (len(CACHE_BITS) + 1)] * len(GROUPS_TOGETHER),
         "path": 0.3 * longest,
         "path_loads": 1.0 if accesses else 0.0,
+        "block_path": 0.3 * longest,
+        "block_loads": 1.0 if accesses else 0.0,
         "item_accesses": accesses / items,
         "jumps": 0.0,
         "walk": 1.0,
