@@ -96,7 +96,9 @@ class Interpreter:
         counts = kind not in ("free", "calls") and i.counted
         weights = [int(counts and kind.startswith(of)) for of in ("", "loads.global", "loads.local")]
         chains = [self.block_fence, *(self.in_block[name] for name in i.uses() if name in self.in_block)]
-        chain = [weight + max(lengths) for weight, lengths in zip(weights, zip(*chains), strict=True)]
+        chain = [
+            weight + max(lengths) for weight, lengths in zip(weights, zip(*chains, strict=True), strict=True)
+        ]
         self.block_now = [max(lengths) for lengths in zip(self.block_now, chain, strict=True)]
         if i.result:
             self.in_block[i.result] = chain

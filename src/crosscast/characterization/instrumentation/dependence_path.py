@@ -148,11 +148,7 @@ class Dependences:
             length // _INSTRUCTION,
             {space: length // unit & _FIELD for space, unit in _LOADS.items() if length // unit & _FIELD},
             self._in_blocks(executions, _INSTRUCTION),
-            {
-                space: total
-                for space, unit in _LOADS.items()
-                if (total := self._in_blocks(executions, unit))
-            },
+            {space: total for space, unit in _LOADS.items() if (total := self._in_blocks(executions, unit))},
         )
 
     def _in_blocks(self, executions: Mapping[str, int], unit: int) -> int:
