@@ -29,28 +29,31 @@ class Unit(NamedTuple):
     special: int = 16  # Transcendental functions, roots and reciprocals per clock
     int32: float = 1.0  # Rate of sums, logic and shifts of integers over additions of single precision
     fp16: float = 1.0  # Rate of additions and products of packed half precision over single precision
+    step: float = 4.0  # Clocks from an addition to one that needs its result
 
 
 _UNITS = {
-    "Fermi": Unit(32, 48, 8, 32768, 49152, 1 / 8, 786432, special=4),
-    "Kepler": Unit(32, 64, 16, 65536, 49152, 1 / 3, 1572864, 64.0, False, 32),
-    "Maxwell": Unit(32, 64, 32, 65536, 98304, 1 / 32, 2097152, caches_global=False, special=32),
-    "Pascal": Unit(32, 64, 32, 65536, 98304, 1 / 32, 2097152, caches_global=False, special=32, fp16=1 / 64),
+    "Fermi": Unit(32, 48, 8, 32768, 49152, 1 / 8, 786432, special=4, step=22.0),
+    "Kepler": Unit(32, 64, 16, 65536, 49152, 1 / 3, 1572864, 64.0, False, 32, step=9.0),
+    "Maxwell": Unit(32, 64, 32, 65536, 98304, 1 / 32, 2097152, caches_global=False, special=32, step=6.0),
+    "Pascal": Unit(
+        32, 64, 32, 65536, 98304, 1 / 32, 2097152, caches_global=False, special=32, fp16=1 / 64, step=6.0
+    ),
     "Volta": Unit(32, 64, 32, 65536, 98304, 1 / 2, 6291456, fp16=2.0),
     "Turing": Unit(32, 32, 16, 65536, 65536, 1 / 32, 4194304, fp16=2.0),
     "Ampere": Unit(32, 48, 16, 65536, 102400, 1 / 64, 4194304, int32=0.5),
     "Ada Lovelace": Unit(32, 48, 24, 65536, 102400, 1 / 64, 50331648, int32=0.5),
     "Hopper": Unit(32, 64, 32, 65536, 233472, 1 / 2, 52428800, fp16=2.0, int32=0.5),
     "Blackwell": Unit(32, 48, 24, 65536, 102400, 1 / 64, 67108864),
-    "TeraScale 2": Unit(64, 24, 8, 65536, 32768, 1 / 5, 524288, 64.0),
-    "TeraScale 3": Unit(64, 24, 8, 65536, 32768, 1 / 4, 524288, 64.0),
+    "TeraScale 2": Unit(64, 24, 8, 65536, 32768, 1 / 5, 524288, 64.0, step=8.0),
+    "TeraScale 3": Unit(64, 24, 8, 65536, 32768, 1 / 4, 524288, 64.0, step=8.0),
     "GCN 1": Unit(64, 40, 40, 65536, 65536, 1 / 16, 262144, 64.0),
     "GCN 2": Unit(64, 40, 40, 65536, 65536, 1 / 16, 262144, 64.0),
     "GCN 3": Unit(64, 40, 40, 65536, 65536, 1 / 16, 524288, 64.0),
     "Vega": Unit(64, 40, 40, 65536, 65536, 1 / 16, 4194304, 64.0, fp16=2.0),
     "Vega 20": Unit(64, 40, 40, 65536, 65536, 1 / 2, 4194304, 64.0, fp16=2.0),
-    "RDNA": Unit(32, 40, 32, 65536, 65536, 1 / 16, 4194304, 64.0, fp16=2.0),
-    "RDNA 3.5": Unit(32, 32, 32, 65536, 65536, 1 / 16, 2097152, 64.0, fp16=2.0),
+    "RDNA": Unit(32, 40, 32, 65536, 65536, 1 / 16, 4194304, 64.0, fp16=2.0, step=5.0),
+    "RDNA 3.5": Unit(32, 32, 32, 65536, 65536, 1 / 16, 2097152, 64.0, fp16=2.0, step=5.0),
     "Tahiti": Unit(64, 40, 40, 65536, 65536, 1 / 4, 786432, 64.0),
     "Hawaii": Unit(64, 40, 40, 65536, 65536, 1 / 8, 1048576, 64.0),
     "Kaveri": Unit(64, 40, 40, 65536, 65536, 1 / 16, 524288, 64.0),
@@ -59,9 +62,9 @@ _UNITS = {
     "CDNA": Unit(64, 40, 40, 131072, 65536, 1 / 2, 8388608, 64.0, fp16=2.0),
     "CDNA 2": Unit(64, 32, 32, 131072, 65536, 1.0, 8388608, 64.0, fp16=2.0),
     "CDNA 3": Unit(64, 32, 32, 131072, 65536, 1.0, 33554432, 64.0, fp16=2.0),
-    "RDNA 2": Unit(32, 32, 32, 65536, 65536, 1 / 16, 4194304, 64.0, fp16=2.0),
-    "RDNA 3": Unit(32, 32, 32, 98304, 65536, 1 / 16, 6291456, 64.0, fp16=2.0),
-    "RDNA 4": Unit(32, 32, 32, 98304, 65536, 1 / 16, 8388608, 64.0, fp16=2.0),
+    "RDNA 2": Unit(32, 32, 32, 65536, 65536, 1 / 16, 4194304, 64.0, fp16=2.0, step=5.0),
+    "RDNA 3": Unit(32, 32, 32, 98304, 65536, 1 / 16, 6291456, 64.0, fp16=2.0, step=5.0),
+    "RDNA 4": Unit(32, 32, 32, 98304, 65536, 1 / 16, 8388608, 64.0, fp16=2.0, step=5.0),
 }
 _CHIPS = {
     "a100": _UNITS["Ampere"]._replace(
@@ -96,6 +99,12 @@ _GUIDES = {
     "(https://www.amd.com/system/files/documents/rdna-whitepaper.pdf)",
     "sheets": "data sheets of the catalogue's devices of that architecture",
     "carrizo": "the catalogue's chip of GCN 3 with as many compute units",
+    "latencies": "Y. Arafa et al., Instructions' Latencies Characterization for NVIDIA GPGPUs, 2019, of Kepler to "
+    "Turing; later ones alike (https://arxiv.org/abs/1905.08778)",
+    "schedules": "LLVM, AMDGPU backend, scheduling models of GFX10 and GFX11 "
+    "(https://github.com/llvm/llvm-project/blob/main/llvm/lib/Target/AMDGPU/SISchedule.td)",
+    "guide": "NVIDIA, CUDA C Programming Guide 4.2, 2012: 22 clocks of compute capability 2.x "
+    "(https://docs.nvidia.com/cuda/archive/)",
     "chosen": "chosen: with it times of BabelStream come out, and no maker says it",
     "cuda": "NVIDIA, Nsight Visual Studio Edition: global loads are cached in L1 by default "
     "(https://docs.nvidia.com/nsight-visual-studio-edition/5.3/Content/Analysis/Report/CudaExperiments/"
@@ -132,6 +141,7 @@ def unit_sources(series: str) -> dict[str, str]:
         of = dict.fromkeys(_LIMITS, limits)
         of["caches_global"] = series.lower() if series in ("Kepler", "Maxwell", "Pascal") else "cuda"
         of |= dict.fromkeys(("special", "int32", "fp16"), "throughput")
+        of["step"] = "guide" if series == "Fermi" else "latencies"
     elif series.startswith("TeraScale"):
         of = dict.fromkeys((*_LIMITS, "caches_global"), "app")
     elif series in _GCN:
@@ -142,6 +152,7 @@ def unit_sources(series: str) -> dict[str, str]:
         of = dict.fromkeys((*_LIMITS, "caches_global"), "rocm")
         of |= dict.fromkeys(("sub_groups", "groups"), "llvm")
     of.setdefault("special", "app" if _before_rdna(series) else "rdna")
+    of.setdefault("step", "app" if _before_rdna(series) else "schedules")
     of.setdefault("fp16", "sheets")
     of.setdefault("int32", "rdna")
     of |= {"fp64": "sheets", "l2_bytes": "carrizo" if series == "Kaveri" else "sheets", "l2_clock": "chosen"}
@@ -182,6 +193,7 @@ class Sheets:
     l1: Reals  # Bytes of a unit
     integers: Reals  # Rate of sums, logic and shifts of integers over single precision
     fp16: Reals  # Rate of packed half precision over single precision
+    step: Reals  # Clocks from an addition of a GPU to one that needs its result
     own_cache: Reals  # Bytes of the second cache of a CPU's core
     last_cache: Reals  # Bytes shared by all units, or of a CPU's last cache
     sub_groups: Reals  # Limits of a unit
@@ -296,6 +308,7 @@ def _of(device: Device) -> tuple[float | bool, ...]:
         numbers.get("l1_bytes") or 32768.0,
         unit.int32,
         unit.fp16,
+        unit.step,
         float(np.clip(numbers.get("l2_bytes") or _OWN_CACHE, *_OWN_CACHES)),
         last if gpu or "l3_bytes" in numbers else last * units / 4,
         float(unit.sub_groups),

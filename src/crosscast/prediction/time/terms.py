@@ -52,8 +52,10 @@ TERMS = (
 - scattered: lines that a thread of a CPU fetches from anywhere, beyond those that one after another need;
   lines of one memory channel of AMD's older GPUs.
 - spills: values that do not fit the registers, to memory and back; of loops, to the second cache.
-- latency: the longest chain of dependent instructions, once for each wave of groups.
-- waiting: memory accesses of a work-item, a few in flight at once as in a loop, once for each wave.
+- latency: the chains of dependent instructions of a work-item, block by block on GPUs, and loads of which
+  the address depends on a load; once for each wave of groups.
+- waiting: memory accesses of a work-item, once for each wave: a few in flight at once, but no block begins
+  before the loads of the one before it are back, unless a compiler joins the two.
 - groups: beginning and ending work-groups.
 - atomics: those that wait for each other.
 """
@@ -69,7 +71,8 @@ SHARPNESS = 2.5
 _LAUNCH_S = {True: 5.5e-6, False: 15e-6}  # by whether it is a GPU
 _START_S = {True: 2.5e-6, False: 5e-6}
 _USUAL_LAUNCH_S = 6e-6  # From the call to the start, in collections of measured devices
-_STEP_CLOCKS = {True: 6.0, False: 1.0}
+_LOCAL_CLOCKS = 20.0  # Of a load of local memory, beyond those of an addition
+_JOINED_BLOCKS = 2.0  # Iterations of a loop that compilers for GPUs unroll
 _BARRIER_CLOCKS = 30.0
 _ALONE = 2.0
 _L1_CLOCKS, _L2_CLOCKS, _MEMORY_CLOCKS = 80.0, 120.0, 300.0  # Each beyond the one before
@@ -214,10 +217,9 @@ def terms(work: Work, sheets: Sheets) -> Reals:
     of_cache = sheets.last_cache_rate / sheets.units * busy / tail
     of_cache = np.where(np.isfinite(of_cache), of_cache, _CACHE_BYTES * busy_rate)
 
-    # On CPUs, loops are in the dependency chains.
-    steps = column(work.path) * np.where(
-        gpu, _STEP_CLOCKS[True], np.where(_loops(work), 0.0, _STEP_CLOCKS[False])
-    )
+    # GPUs do not speculate; on CPUs, loops are in the dependency chains.
+    blocks = column(work.block_path) * sheets.step + column(work.block_local) * _LOCAL_CLOCKS
+    steps = np.where(gpu, blocks, np.where(_loops(work), 0.0, column(work.path)))
     clocks = _L1_CLOCKS + _L2_CLOCKS * past_l1 + _MEMORY_CLOCKS * past_l2
     wait = np.where(gpu, column(work.path_loads) * clocks, 0.0) + column(work.barriers) * _BARRIER_CLOCKS
     latency = waves * (steps + wait) / sheets.clock
@@ -225,7 +227,8 @@ def terms(work: Work, sheets: Sheets) -> Reals:
     caches = (sheets.l1, sheets.own_cache, sheets.last_cache)
     of_thread = [bytes_behind(work, cache, alone) for cache in caches]
     chains = np.where(gpu, 0.0, _cpu_chains(work, sheets, of_thread) / busy_rate)
-    waiting = np.where(gpu, waves * column(work.item_accesses) * clocks / _AT_ONCE / sheets.clock, 0.0)
+    stalls = np.maximum(column(work.item_accesses) / _AT_ONCE, column(work.block_loads) / _JOINED_BLOCKS)
+    waiting = np.where(gpu, waves * stalls * clocks / sheets.clock, 0.0)
 
     usual = np.where(gpu, _GROUP_CLOCKS[True], _GROUP_CLOCKS[False]) / sheets.clock
     of_group = np.where(np.isfinite(sheets.group_s), sheets.group_s, usual)

@@ -79,8 +79,9 @@ class Work:
     behind: Reals  # `(n, 3, 14)` Bytes behind a cache, by groups that share it and size; the last is infinite
     path: Reals  # Instructions of the longest dependency chain of the longest work-item
     path_loads: Reals  # Loads of global memory among these
-    block_path: Reals  # Instructions of the longest chains of the basic blocks that it runs, added up
+    block_path: Reals  # Instructions but loads of the longest chains of the blocks that it runs, added up
     block_loads: Reals  # The most loads of global memory on chains of these blocks, added up
+    block_local: Reals  # Those of local memory
     item_accesses: Reals  # Accesses of global memory of a work-item
     jumps: Reals  # Accesses of all work-items that are 64 bytes or more beyond the one before
     walk: Reals  # Bytes of lines that a work-item passes until it turns back
@@ -245,8 +246,10 @@ def _of(
         "behind": _behind(launch.get("reuse", {}).get("bytes"), float(sum(distinct.values()))),
         "path": float(path.get("instructions") or 1),
         "path_loads": _far(path.get("loads")),
-        "block_path": float(path.get("block_instructions") or path.get("instructions") or 1),
+        "block_path": float(path.get("block_instructions") or path.get("instructions") or 1)
+        - _far(path.get("block_loads")),
         "block_loads": _far(path.get("block_loads", path.get("loads"))),
+        "block_local": float(path.get("block_loads", path.get("loads", {})).get("local", 0)),
         "item_accesses": accesses[0] / max(sub_groups[0], 1.0),
         "jumps": _jumps(metrics, of_items, requested),
         "walk": 2.0 ** (float(of_items.get("mean_walk_log2", 0.0)) + 0.5),
@@ -342,6 +345,7 @@ def _estimated(
         "path_loads": 1.0 if accesses else 0.0,
         "block_path": 0.3 * longest,
         "block_loads": 1.0 if accesses else 0.0,
+        "block_local": 0.0,
         "item_accesses": accesses / items,
         "jumps": 0.0,
         "walk": 1.0,

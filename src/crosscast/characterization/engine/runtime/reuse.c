@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_TOUCHES = 1 << 15, WORTH = 1 << 14, LEAST_TOUCHES = 1 << 10, EXACT_TOUCHES = 1 << 11 };
+enum { MOST_TOUCHES = 1 << 15, WORTH = 1 << 14, LEAST_TOUCHES = 1 << 10, EXACT_TOUCHES = 1 << 11, USED = 32 };
 enum { LINE_LOG = 7, AT_ONCE = 8, LANES = 64, FIRST_SIZE = 14, SIZES = 13, CACHES = 1 + SIZES, CHANNELS = 16 };
 typedef u32 row8 __attribute__((vector_size(4 * AT_ONCE)));
 
@@ -36,12 +36,12 @@ static u64 keep_sampled(struct touch *to, const struct touch *from, u64 n, u64 u
   return kept;
 }
 
-/* Not all lines of large buffers are worth a look. */
+/* Not all lines of large buffers are worth a look, of which one in `USED` may be used. */
 void cc_prepare_reuse(struct context *c, struct job *j) {
   u64 lines = 0;
   for (u64 i = 0; i < j->n_regions; i++)
     if (regions_of(j)[i].kind != LOCAL) lines += regions_of(j)[i].size >> LINE_LOG;
-  for (; lines > 2 * EXACT_TOUCHES; lines /= 2) c->unsampled = halved(c->unsampled);
+  for (; lines > USED * EXACT_TOUCHES; lines /= 2) c->unsampled = halved(c->unsampled);
 }
 
 /* Keep a touch; where there are too many, half as many lines are sampled from then on. */
