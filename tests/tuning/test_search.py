@@ -25,7 +25,7 @@ def made(seed: int, n: int = 400, error: float = 0.3) -> tuple[Candidates, Reals
     shares = rng.dirichlet((1, 1, 1), n)
     forecast = (points**2).sum(axis=1)
     errors = 0.4 + error * (np.sin(2 * points[:, 0]) + shares[:, 1])
-    return Candidates(forecast, np.full(n, 0.5), shares, points), np.exp(forecast + errors)
+    return Candidates(forecast, np.full(n, 0.5), shares, points, np.zeros((n, 0))), np.exp(forecast + errors)
 
 
 def test_a_process_passes_through_its_points() -> None:
@@ -76,7 +76,7 @@ def test_a_forecast_is_weighted_by_the_likelihood_of_measurements(misled: bool) 
     points = rng.normal(size=(400, 3))
     log_time = np.sin(points[:, 0]) + 0.5 * points[:, 1] ** 2
     forecast = rng.permutation(log_time) if misled else log_time
-    search = Search(Candidates(forecast, np.full(400, 0.3), np.zeros((400, 0)), points))
+    search = Search(Candidates(forecast, np.full(400, 0.3), np.zeros((400, 0)), points, np.zeros((400, 0))))
     for _ in range(30):
         (row,) = search.next()
         search.add({int(row): float(np.exp(log_time[row]))})

@@ -25,6 +25,8 @@ BEST = 10
 """Default number of variants in a table."""
 
 _MOST_CELLS = 20
+_SCATTER = (10, 50)
+"""Numbers of runs for which it is said how much searches differ."""
 
 
 def ranking_report(ranking: Ranking, best: int = BEST) -> Report:
@@ -172,6 +174,11 @@ def evaluation_report(evaluation: TuningEvaluation) -> Report:
         "without them."
     )
     profiled = ", ".join(f"{count:,} of {kernel}" for kernel, count in evaluation.profiled.items())
+    scatter = " and ".join(
+        f"{deviation:.2f} after {n}"
+        for n, deviation in zip(BUDGETS, evaluation.deviations(), strict=True)
+        if n in _SCATTER
+    )
     headings = ["kernel", "method", *(f"{n} runs" for n in BUDGETS)]
     means = Table(
         headings,
@@ -193,6 +200,7 @@ def evaluation_report(evaluation: TuningEvaluation) -> Report:
             "",
             training,
             f"Variants that were profiled: {profiled}.",
+            f"One search deviates from the mean of its repetitions by {scatter} runs.",
             "",
             means,
             "",

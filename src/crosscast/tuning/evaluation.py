@@ -6,6 +6,7 @@ not known to another.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -32,6 +33,9 @@ BUDGETS = (0, 1, 5, 10, 20, 50, 200)
 """Variants that are measured; of none, the variant that is forecast to be fastest is taken."""
 
 _FIRST_STEPS, _AT_ONCE = 25, 5
+_SHARE_OF_VARIANTS = 0.8
+"""Of all variants, among which searches after the first one are repeated, to show how much they differ."""
+
 _MOST_SEARCHED = 5000
 
 
@@ -147,6 +151,7 @@ class OptimumShare:
     method: str
     fraction: tuple[float, ...]  # For each of `BUDGETS`: the least time of all over that of the choice
     variants: int  # Number that ran on the device
+    deviation: tuple[float, ...] | None = None  # Of one search from their mean; of Crosscast's alone
 
 
 @dataclass(frozen=True, eq=False)
@@ -180,6 +185,11 @@ class TuningEvaluation(Tabular):
             for (kernel, method), scores in groups.items()
         ]
 
+    def deviations(self) -> tuple[float, ...]:
+        """Return how far one search is from the mean of its repetitions, by budget."""
+        squares = [np.square(each.deviation) for each in self.scores if each.deviation is not None]
+        return tuple(np.sqrt(np.mean(squares, axis=0)).tolist())
+
     def to_dict(self) -> dict[str, object]:
         """Return the scores for JSON."""
         return {
@@ -194,6 +204,7 @@ class TuningEvaluation(Tabular):
                     "method": each.method,
                     "variants": each.variants,
                     "fraction": [None if np.isnan(f) else f for f in each.fraction],
+                    **({} if each.deviation is None else {"deviation": list(each.deviation)}),
                 }
                 for each in self.scores
             ],
@@ -235,7 +246,10 @@ def evaluate_tuning(
     profiles
         Number of variants to profile for each kernel.
     strategies
-        Optimizers of Kernel Tuner to run in its simulation mode, each `repeats` times.
+        Optimizers of Kernel Tuner to run in its simulation mode.
+    repeats
+        Number of searches by each method; after the first one, Crosscast's are among 80 % of the variants,
+        drawn at random.
     seed
         Seed of random choices.
     jobs
@@ -280,13 +294,8 @@ def evaluate_tuning(
         rankings[measured.kernel] = ranking
         for key in keys:
             tell(f"{measured.kernel}: searches on {key}")
-            for method, fraction, curve in _methods(ranking, measured, key, strategies, repeats, seed):
-                time_s = measured.time_s[:, measured.devices.index(key)]
-                scores.append(
-                    OptimumShare(measured.kernel, key, method, fraction, int(np.isfinite(time_s).sum()))
-                )
-                if curve is not None:
-                    curves[measured.kernel, key] = curve
+            shares, curves[measured.kernel, key] = _methods(ranking, measured, key, strategies, repeats, seed)
+            scores += shares
     if not scores:
         raise InputError.of(where="devices", expected="some that the dataset has", found="none")
     profiled = {kernel: int(ranking.profiled.sum()) for kernel, ranking in rankings.items()}
@@ -319,43 +328,77 @@ def _paired(spaces: Sequence[Space], kernels: Mapping[str, Measured]) -> Iterato
 
 def _methods(
     ranking: Ranking, measured: Measured, key: str, strategies: Sequence[str], repeats: int, seed: int
-) -> Iterator[tuple[str, tuple[float, ...], Reals | None]]:
-    """Yield the fractions of the optimum that each method reaches, and Crosscast's curve over all runs."""
+) -> tuple[list[OptimumShare], Reals]:
+    """Score each method on a device; return the scores, and Crosscast's mean fraction after each run."""
     labels = {label: row for row, label in enumerate(measured.variants.labels)}
     rows = np.array([labels[label] for label in ranking.variants.labels])
     time_s = measured.time_s[rows, measured.devices.index(key)]
     ran = np.flatnonzero(np.isfinite(time_s))
     least = float(time_s[ran].min())
     forecast = ranking.candidates(key).take(ran)
-    curve = least / searched(forecast, time_s[ran], max(BUDGETS))
-    first = ran[int(np.argmin(forecast.cautious))]
-    yield "crosscast", (float(least / time_s[first]), *(_after(curve, n) for n in BUDGETS[1:])), curve
     without_forecast = replace(
         forecast,
         log_time=np.full(len(ran), float(np.log(np.median(time_s[ran])))),
         deviation=np.full(len(ran), 0.7),
         shares=np.zeros((len(ran), 0)),
     )
-    curve = least / searched(without_forecast, time_s[ran], max(BUDGETS), seed)
-    yield "search without a forecast", (np.nan, *(_after(curve, n) for n in BUDGETS[1:])), None
-    yield "random", (np.nan, *(expected_of_random(time_s[ran], n) for n in BUDGETS[1:])), None
+    shares = []
+
+    def add(method: str, fractions: Reals, *, repeated: bool = False) -> None:
+        deviation = tuple(np.std(fractions, axis=0).tolist()) if repeated else None
+        mean = tuple(np.mean(fractions, axis=0).tolist())
+        shares.append(OptimumShare(measured.kernel, key, method, mean, len(ran), deviation))
+
+    curves = _repeated(forecast, time_s[ran], repeats, seed, from_forecast=True)
+    # Of no runs, the variant that would be measured first.
+    add(
+        "crosscast",
+        np.array([[_after(curve, max(n, 1)) for n in BUDGETS] for curve in curves]),
+        repeated=True,
+    )
+    others = _repeated(without_forecast, time_s[ran], repeats, seed, from_forecast=False)
+    add("search without a forecast", _with_runs(others))
+    add("random", np.array([[np.nan, *(expected_of_random(time_s[ran], n) for n in BUDGETS[1:])]]))
     fractions = []
     for column, other in enumerate(measured.devices):
         other_time_s = np.where(np.isfinite(time_s), measured.time_s[rows, column], np.nan)
         if other != key and np.isfinite(other_time_s).any():
             fractions.append(float(least / time_s[int(np.nanargmin(other_time_s))]))
     if fractions:
-        yield "best of another device", (float(np.mean(fractions)), *(np.nan,) * (len(BUDGETS) - 1)), None
+        add("best of another device", np.array([[np.mean(fractions), *(np.nan,) * (len(BUDGETS) - 1)]]))
     for strategy in strategies:
         # Imported here: it needs Kernel Tuner.
         from crosscast.tuning.kernel_tuner import simulated
 
-        curves = [
-            simulated(ranking.variants.take(ran), time_s[ran], strategy, max(BUDGETS), seed + number)
+        variants = ranking.variants.take(ran)
+        simulations = [
+            least / simulated(variants, time_s[ran], strategy, max(BUDGETS), seed + number)
             for number in range(repeats)
         ]
-        mean = np.mean([[_after(least / each, n) for n in BUDGETS[1:]] for each in curves], axis=0)
-        yield f"Kernel Tuner's {strategy}", (np.nan, *mean.tolist()), None
+        add(f"Kernel Tuner's {strategy}", _with_runs(simulations))
+    length = min(map(len, curves))
+    return shares, np.mean([curve[:length] for curve in curves], axis=0)
+
+
+def _repeated(
+    candidates: Candidates, time_s: Reals, repeats: int, seed: int, *, from_forecast: bool
+) -> list[Reals]:
+    """Return the fractions of the optimum after each run of several searches."""
+    rng = np.random.default_rng(seed)
+    n = len(candidates)
+    fractions = []
+    for number in range(repeats):
+        count = n if number == 0 else math.ceil(_SHARE_OF_VARIANTS * n)
+        rows = np.sort(rng.permutation(n)[:count])
+        first = None if from_forecast else seed + number
+        least = searched(candidates.take(rows), time_s[rows], max(BUDGETS), first)
+        fractions.append(time_s[rows].min() / least)
+    return fractions
+
+
+def _with_runs(curves: Sequence[Reals]) -> Reals:
+    """Return fractions by budget of curves, ``(len(curves), len(BUDGETS))``; NaN without a run."""
+    return np.array([[np.nan, *(_after(curve, n) for n in BUDGETS[1:])] for curve in curves])
 
 
 def _after(curve: Reals, runs: int) -> float:

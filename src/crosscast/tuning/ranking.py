@@ -132,7 +132,8 @@ class Ranking(Tabular):
             log_time,
             self.deviation[:, column],
             self.shares[:, column],
-            np.concatenate([points, self.geometry], axis=1),
+            points,
+            self.geometry,
         )
 
     def limits(self) -> tuple[Reals, Reals]:

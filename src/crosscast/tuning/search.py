@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 
 import numpy as np
@@ -35,7 +35,8 @@ class Prior:
     linear: float  # Deviation of the slopes in the features
     smooth: float  # Deviation of the part that is smooth in the coordinates
     noise: float  # Deviation of the noise
-    length: float = 2.0  # Length scale of the smooth part in each coordinate, over the root of their number
+    # Length scale of the smooth part in all `p` coordinates or in each, over the root of their number
+    length: float | Reals = 2.0
     spread: float = 1.0  # Deviation of the logarithms of all of these
 
 
@@ -67,9 +68,8 @@ class TuningProcess:
         from scipy.optimize import minimize
 
         p = coordinates.shape[1]
-        centre = np.log(
-            [prior.constant, prior.linear, prior.smooth, prior.noise, *(prior.length * p**0.5,) * p]
-        )
+        lengths = np.broadcast_to(prior.length, p) * p**0.5
+        centre = np.log([prior.constant, prior.linear, prior.smooth, prior.noise, *lengths])
         squared = (coordinates[:, None, :] - coordinates[None, :, :]) ** 2
         products = features @ features.T
         outer = values @ values.T / values.shape[1]
@@ -173,6 +173,7 @@ def _covariance(logs: Reals, products: Reals, squared: Reals) -> _Covariance:
 _REFIT_EVERY = 10
 _LEAST_RUNS, _UNLIKELY = 5, 0.05
 _LEAST_CONSTANT, _VARIANT_DEVIATION = 0.3, 0.4
+_LENGTH_OF_PARAMETERS, _LENGTH_OF_SIZES = 0.6, 1.0
 _REFIT_ALWAYS_UNTIL = 25
 """After this number of runs, hyperparameters are fitted only every `_REFIT_EVERY` runs."""
 
@@ -185,6 +186,7 @@ class Candidates:
     deviation: Reals  # `(n,)` Of these
     shares: Reals  # `(n, t)` Of the time by term; no columns if the model has no terms
     coordinates: Reals  # `(n, p)` Of the variants in the space
+    geometry: Reals  # `(n, g)` Sizes of work-groups, of their code and memory, as further coordinates
 
     def __len__(self) -> int:
         return len(self.log_time)
@@ -196,9 +198,12 @@ class Candidates:
 
     def take(self, rows: Integers) -> Candidates:
         """Return the candidates of some rows."""
-        return Candidates(
-            self.log_time[rows], self.deviation[rows], self.shares[rows], self.coordinates[rows]
-        )
+        return Candidates(*(getattr(self, each.name)[rows] for each in fields(self)))
+
+    @property
+    def points(self) -> Reals:
+        """All coordinates ``(n, p + g)`` in which the forecast's error is smooth."""
+        return np.concatenate([self.coordinates, self.geometry], axis=1)
 
     @property
     def features(self) -> Reals:
@@ -219,21 +224,22 @@ class _View:
 def _views(candidates: Candidates) -> tuple[_View, _View]:
     """Return the view with the forecast as baseline, and the one with a constant."""
     deviation, n = float(np.median(candidates.deviation)), len(candidates)
+    # Errors change faster with a parameter than with sizes, whose effect the forecast knows.
+    columns = candidates.coordinates.shape[1], candidates.geometry.shape[1]
+    lengths = np.repeat([_LENGTH_OF_PARAMETERS, _LENGTH_OF_SIZES], columns)
     with_forecast = Prior(
         constant=deviation,
         linear=0.5 * deviation,
         smooth=0.6 * deviation,
         noise=0.03,
-        length=1.0,
-        spread=0.7,
+        length=lengths,
     )
     without_forecast = Prior(
         constant=max(deviation, _LEAST_CONSTANT),
         linear=1e-3,
         smooth=_VARIANT_DEVIATION,
         noise=0.03,
-        length=1.0,
-        spread=0.7,
+        length=lengths,
     )
     return (
         _View(candidates.log_time, candidates.features, with_forecast),
@@ -287,18 +293,19 @@ class Search:
     def _posteriors(self) -> tuple[Reals, Reals, Reals]:
         """Return logarithms of times and their deviations by view, ``(2, n)``, and the views' weights."""
         candidates, rows = self.candidates, list(self.log_times)
+        coordinates = candidates.points
         measured, count = np.array([self.log_times[row] for row in rows]), len(rows)
         refit = self._logs is None or count <= _REFIT_ALWAYS_UNTIL or count >= self._fitted + _REFIT_EVERY
         processes, means, deviations = [], [], []
         for index, view in enumerate(_views(candidates)):
             errors = (measured - view.log_time[rows])[:, None]
-            points = view.features[rows], candidates.coordinates[rows], errors
+            points = view.features[rows], coordinates[rows], errors
             logs = None if self._logs is None else self._logs[index]
             if refit or logs is None:
                 process = TuningProcess.fit(*points, view.prior, logs)
             else:
                 process = TuningProcess(*points, logs)
-            mean, deviation = process.predict(view.features, candidates.coordinates)
+            mean, deviation = process.predict(view.features, coordinates)
             mean = view.log_time + mean[:, 0]
             # Noise is mostly a property of the variant, not of the measurement, so a time may be less by it.
             noise = float(np.exp(process.logs[3]))
@@ -328,7 +335,7 @@ class Search:
         gain = np.where(remaining, np.logaddexp(*gains), -np.inf)
         # One of each neighbourhood, as its time informs those of its neighbours.
         chosen: list[int] = []
-        points = self.candidates.coordinates
+        points = self.candidates.points
         while len(chosen) < count:
             chosen.append(int(np.argmax(gain)))
             distance = ((points - points[chosen[-1]]) ** 2).sum(axis=1)
