@@ -99,8 +99,8 @@ _GUIDES = {
     "(https://www.amd.com/system/files/documents/rdna-whitepaper.pdf)",
     "sheets": "data sheets of the catalogue's devices of that architecture",
     "carrizo": "the catalogue's chip of GCN 3 with as many compute units",
-    "latencies": "Y. Arafa et al., Instructions' Latencies Characterization for NVIDIA GPGPUs, 2019, of Kepler to "
-    "Turing; later ones alike (https://arxiv.org/abs/1905.08778)",
+    "latencies": "Y. Arafa et al., Instructions' Latencies Characterization for NVIDIA GPGPUs, 2019, of "
+    "Kepler to Turing; later ones alike (https://arxiv.org/abs/1905.08778)",
     "schedules": "LLVM, AMDGPU backend, scheduling models of GFX10 and GFX11 "
     "(https://github.com/llvm/llvm-project/blob/main/llvm/lib/Target/AMDGPU/SISchedule.td)",
     "guide": "NVIDIA, CUDA C Programming Guide 4.2, 2012: 22 clocks of compute capability 2.x "

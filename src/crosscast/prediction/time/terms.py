@@ -46,7 +46,8 @@ TERMS = (
 - arithmetic: real operations at the rate of a unit's lanes, idle lanes too; doubles at their own rate.
 - issue: all other instructions of sub-groups at the rate of the lanes.
 - local: wavefronts of local memory, one a clock and unit, except loads whose values registers keep.
-- l1: lines that accesses touch, one a clock and unit; two clocks where sub-groups have 64 work-items.
+- l1: lines that accesses touch, one a clock and unit; where sub-groups have 64 work-items, those of 64 bytes,
+  and at least four clocks an access.
 - l2: bytes behind the units' own caches.
 - memory: bytes behind the last cache, as many groups sharing it as are resident.
 - scattered: lines that a thread of a CPU fetches from anywhere, beyond those that one after another need;
@@ -74,6 +75,7 @@ _USUAL_LAUNCH_S = 6e-6  # From the call to the start, in collections of measured
 _LOCAL_CLOCKS = 20.0  # Of a load of local memory, beyond those of an addition
 _JOINED_BLOCKS = 2.0  # Iterations of a loop that compilers for GPUs unroll
 _BARRIER_CLOCKS = 30.0
+_ADDRESS_CLOCKS = 4.0
 _ALONE = 2.0
 _L1_CLOCKS, _L2_CLOCKS, _MEMORY_CLOCKS = 80.0, 120.0, 300.0  # Each beyond the one before
 _AT_ONCE = 4.0
@@ -165,7 +167,6 @@ def terms(work: Work, sheets: Sheets) -> Reals:
     def column(values: Reals) -> Reals:
         return values[:, None]
 
-    width = np.where(sheets.wide, 64.0, 32.0)
     rate = sheets.units * sheets.clock
     resident = resident_groups(work, sheets)
     groups = column(work.groups)
@@ -214,6 +215,10 @@ def terms(work: Work, sheets: Sheets) -> Reals:
     touched = np.maximum(_SECTOR_BYTES * of_width(work.accesses), 1.0)
     past_l1, past_l2 = (np.clip(each / touched, 0.0, 1.0) for each in (l2_bytes, behind))
 
+    # A sub-group of 64 work-items takes four clocks for its addresses.
+    lines = of_width(work.lines)
+    lines = np.where(sheets.wide, np.maximum(lines, _ADDRESS_CLOCKS * of_width(work.accesses)), lines)
+
     of_cache = sheets.last_cache_rate / sheets.units * busy / tail
     of_cache = np.where(np.isfinite(of_cache), of_cache, _CACHE_BYTES * busy_rate)
 
@@ -244,7 +249,7 @@ def terms(work: Work, sheets: Sheets) -> Reals:
             real / slots,
             issued / (slots * _other_issue(sheets, lanes)) + _one_by_one(work, sheets) / busy_rate,
             np.where(gpu, of_width(work.local_wavefronts) * (1.0 - saved_loads) / busy_rate, 0.0),
-            np.where(gpu, of_width(work.lines) * (width / 32) / busy_rate, 0.0),
+            np.where(gpu, lines / busy_rate, 0.0),
             np.where(gpu, l2_bytes / (sheets.l2_clock * rate), l2_bytes / of_cache),
             _streamed(moved, work, sheets),
             np.where(

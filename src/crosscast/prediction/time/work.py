@@ -66,9 +66,9 @@ class Work:
     floating: Reals  # Additions and products of single precision; a multiply-add counts once
     utilization: Reals  # `(n, 2)` Share of a sub-group's work-items that take part in its instructions
     accesses: Reals  # `(n, 2)` Instructions of sub-groups that access global memory
-    sectors: Reals  # `(n, 2)` Bytes of the sectors of 32 bytes that these touch
+    sectors: Reals  # `(n, 2)` Bytes of the sectors of 32 bytes that these touch, or of lines of 64 bytes
     requested: Reals  # Bytes requested by accesses of global memory
-    lines: Reals  # `(n, 2)` Lines of 128 bytes that these touch
+    lines: Reals  # `(n, 2)` Lines that these touch, of 128 bytes and, of sub-groups of 64, of 64 bytes
     local_wavefronts: Reals  # `(n, 2)`
     atomics: Reals  # `(n, 2)` Atomics, and conflicts among them
     turns: Reals  # `(n, 2)` Those of the launch at one address, with joined ones of a sub-group as one
@@ -218,7 +218,11 @@ def _of(
     of_items = launch.get("work_item") or {}
     turns = [turns_at_an_address(launch, width) for width in WIDTHS]
     accesses = [float(side["accesses_read"] + side["accesses_write"]) for side in sides]
-    sectors = [32.0 * (side["sectors_32_read"] + side["sectors_32_write"]) for side in sides]
+    lines = [
+        float(side[f"lines_{size}_read"] + side[f"lines_{size}_write"])
+        for size, side in zip((128, 64), sides, strict=True)
+    ]
+    sectors = [32.0 * (sides[0]["sectors_32_read"] + sides[0]["sectors_32_write"]), 64.0 * lines[1]]
     return work | {
         "utilization": [
             min(
@@ -231,7 +235,7 @@ def _of(
         "accesses": accesses,
         "requested": requested or sectors[0],
         "sectors": sectors,
-        "lines": [float(side["lines_128_read"] + side["lines_128_write"]) for side in sides],
+        "lines": lines,
         "local_wavefronts": [float(side["local_wavefronts_32_banks"]) for side in sides],
         "atomics": [
             float(side["atomic_conflicts"]) + total_of(classes.get("atomics", {})) / width
