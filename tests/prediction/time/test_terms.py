@@ -22,6 +22,7 @@ from support.streams import stream
 
 EVERY = [device_named(key) for key in catalogue()]
 GPU = device_named("gtx1080")
+SHEETS = sheets_of([GPU])
 
 
 @pytest.fixture(scope="module")
@@ -57,7 +58,44 @@ def test_a_copy_takes_what_it_was_measured_to_take(read: float, share: float, ki
     # What others reach of their data sheets says nothing of it.
     others = Efficiencies({f"kind:{kind}": np.ones(len(TERMS)), "device:mine": np.full(len(TERMS), 0.1)})
     assert others.of(mine)[memory] == 0.1
-    assert others.of(mine)[TERMS.index("latency")] == pytest.approx(1.1)
+    assert others.of(mine)[TERMS.index("waiting")] == pytest.approx(1.1)
+
+
+@pytest.mark.parametrize("key", ["gtx1080", "k20c", "v100-pcie", "rx6800xt", "xeon-e5-2670-x2"])
+def test_a_gpu_runs_blocks_one_after_another_and_a_cpu_does_not(work: Work, key: str) -> None:
+    device = device_named(key)
+    slower = replace(work, block_path=work.block_path + 1000, block_local=work.block_local + 10)
+    latency = TERMS.index("latency")
+    few, many = (terms(each, sheets_of([device]))[:, 0, latency] for each in (work, slower))
+    sheets = sheets_of([device])
+    waves = np.maximum(work.groups / (sheets.units * resident_groups(work, sheets)[:, 0]), 1)
+    clocks = waves * (1000 * sheets.step + 10 * 25) if device.type == "gpu" else 0 * waves
+    assert many - few == pytest.approx(clocks / sheets.clock)
+
+
+@pytest.mark.parametrize(("loads", "stalls"), [(0, 3.0), (4, 3.0), (20, 10.0)])
+def test_blocks_wait_for_their_loads_and_a_few_accesses_are_in_flight(
+    work: Work, loads: int, stalls: float
+) -> None:
+    """Of 12 accesses of a work-item, `loads` have a block to themselves."""
+    waiting = TERMS.index("waiting")
+    times = [
+        terms(replace(work, item_accesses=0 * work.items + accesses, block_loads=0 * work.items + n), SHEETS)
+        for accesses, n in ((12, loads), (4, 0))
+    ]
+    assert times[0][:, 0, waiting] / times[1][:, 0, waiting] == pytest.approx(stalls)
+
+
+@given(st.integers(1, 64), st.integers(1, 10**6))
+def test_a_wide_sub_group_takes_a_clock_for_a_line_and_four_for_its_addresses(
+    lines: int, accesses: int
+) -> None:
+    one = work_of([stream(1 << 22)])
+    of_access = replace(one, lines=np.array([[0.0, lines * accesses]]), accesses=np.array([[0.0, accesses]]))
+    sheets = sheets_of([device_named("radeon-vii")])
+    seconds = terms(of_access, sheets)[0, 0, TERMS.index("l1")]
+    busy = terms(replace(of_access, lines=np.array([[0.0, 4.0 * accesses]])), sheets)[0, 0, TERMS.index("l1")]
+    assert seconds / busy == pytest.approx(max(lines, 4) / 4)
 
 
 @pytest.mark.parametrize("measured", [{}, {"read_bytes_per_s": 40e9, "copy_bytes_per_s": 80e9 / 3}])
