@@ -73,7 +73,7 @@ def test_a_gpu_runs_blocks_one_after_another_and_a_cpu_does_not(work: Work, key:
     assert many - few == pytest.approx(clocks / sheets.clock)
 
 
-@pytest.mark.parametrize(("loads", "stalls"), [(0, 3.0), (4, 3.0), (20, 10.0)])
+@pytest.mark.parametrize(("loads", "stalls"), [(0, 3.0), (6, 3.0), (30, 10.0)])
 def test_blocks_wait_for_their_loads_and_a_few_accesses_are_in_flight(
     work: Work, loads: int, stalls: float
 ) -> None:
