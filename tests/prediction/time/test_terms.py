@@ -86,16 +86,32 @@ def test_blocks_wait_for_their_loads_and_a_few_accesses_are_in_flight(
     assert times[0][:, 0, waiting] / times[1][:, 0, waiting] == pytest.approx(stalls)
 
 
-@given(st.integers(1, 64), st.integers(1, 10**6))
-def test_a_wide_sub_group_takes_a_clock_for_a_line_and_four_for_its_addresses(
-    lines: int, accesses: int
+@given(st.floats(0.5, 64), st.floats(1, 1e6))
+def test_a_wide_sub_group_takes_two_clocks_for_a_line_and_four_for_its_addresses(
+    lines: float, accesses: float
 ) -> None:
     one = work_of([stream(1 << 22)])
     of_access = replace(one, lines=np.array([[0.0, lines * accesses]]), accesses=np.array([[0.0, accesses]]))
     sheets = sheets_of([device_named("radeon-vii")])
-    seconds = terms(of_access, sheets)[0, 0, TERMS.index("l1")]
-    busy = terms(replace(of_access, lines=np.array([[0.0, 4.0 * accesses]])), sheets)[0, 0, TERMS.index("l1")]
-    assert seconds / busy == pytest.approx(max(lines, 4) / 4)
+    l1 = TERMS.index("l1")
+    seconds = terms(of_access, sheets)[0, 0, l1]
+    least = terms(replace(of_access, lines=0 * of_access.lines), sheets)[0, 0, l1]
+    assert seconds / least == pytest.approx(max(2 * lines, 4) / 4)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.3, 1.0])
+def test_loads_of_constant_memory_do_not_wait_for_main_memory(work: Work, share: float) -> None:
+    """A chain of loads in memory, of which a share is constant."""
+    few, all_ = (
+        replace(
+            work, path_loads=1000 * (1 - each) + 0 * work.items, path_constants=1000 * each + 0 * work.items
+        )
+        for each in (share, 1.0)
+    )
+    latency = TERMS.index("latency")
+    memory, constant = (terms(each, SHEETS)[:, 0, latency] for each in (few, all_))
+    assert (memory >= constant).all()
+    assert (memory > 1.5 * constant).all() == (share < 0.5)
 
 
 @pytest.mark.parametrize("measured", [{}, {"read_bytes_per_s": 40e9, "copy_bytes_per_s": 80e9 / 3}])

@@ -46,8 +46,8 @@ TERMS = (
 - arithmetic: real operations at the rate of a unit's lanes, idle lanes too; doubles at their own rate.
 - issue: all other instructions of sub-groups at the rate of the lanes.
 - local: wavefronts of local memory, one a clock and unit, except loads whose values registers keep.
-- l1: lines that accesses touch, one a clock and unit; where sub-groups have 64 work-items, those of 64 bytes,
-  and at least four clocks an access.
+- l1: lines that accesses touch, one a clock and unit; where sub-groups have 64 work-items, two clocks a line
+  and at least four an access.
 - l2: bytes behind the units' own caches.
 - memory: bytes behind the last cache, as many groups sharing it as are resident.
 - scattered: lines that a thread of a CPU fetches from anywhere, beyond those that one after another need;
@@ -78,6 +78,7 @@ _BARRIER_CLOCKS = 30.0
 _ADDRESS_CLOCKS = 4.0
 _ALONE = 2.0
 _L1_CLOCKS, _L2_CLOCKS, _MEMORY_CLOCKS = 80.0, 120.0, 300.0  # Each beyond the one before
+_CONSTANT_CLOCKS = 100.0
 _AT_ONCE = 4.0
 _ONCE = 0.5  # Of a written line's two ways to memory and back
 _SCATTERED_LINE_S = 20e-9  # Of a thread of a CPU
@@ -217,7 +218,7 @@ def terms(work: Work, sheets: Sheets) -> Reals:
 
     # A sub-group of 64 work-items takes four clocks for its addresses.
     lines = of_width(work.lines)
-    lines = np.where(sheets.wide, np.maximum(lines, _ADDRESS_CLOCKS * of_width(work.accesses)), lines)
+    lines = np.where(sheets.wide, np.maximum(2 * lines, _ADDRESS_CLOCKS * of_width(work.accesses)), lines)
 
     of_cache = sheets.last_cache_rate / sheets.units * busy / tail
     of_cache = np.where(np.isfinite(of_cache), of_cache, _CACHE_BYTES * busy_rate)
@@ -226,14 +227,22 @@ def terms(work: Work, sheets: Sheets) -> Reals:
     blocks = column(work.block_path) * sheets.step + column(work.block_local) * _LOCAL_CLOCKS
     steps = np.where(gpu, blocks, np.where(_loops(work), 0.0, column(work.path)))
     clocks = _L1_CLOCKS + _L2_CLOCKS * past_l1 + _MEMORY_CLOCKS * past_l2
-    wait = np.where(gpu, column(work.path_loads) * clocks, 0.0) + column(work.barriers) * _BARRIER_CLOCKS
+    wait = column(work.path_loads) * clocks + column(work.path_constants) * _CONSTANT_CLOCKS
+    wait = np.where(gpu, wait, 0.0) + column(work.barriers) * _BARRIER_CLOCKS
     latency = waves * (steps + wait) / sheets.clock
     alone = np.ones((n, d))
     caches = (sheets.l1, sheets.own_cache, sheets.last_cache)
     of_thread = [bytes_behind(work, cache, alone) for cache in caches]
     chains = np.where(gpu, 0.0, _cpu_chains(work, sheets, of_thread) / busy_rate)
-    stalls = np.maximum(column(work.item_accesses) / _AT_ONCE, column(work.block_loads) / _JOINED_BLOCKS)
-    waiting = np.where(gpu, waves * stalls * clocks / sheets.clock, 0.0)
+    stalls, of_constants = (
+        np.maximum(column(of_item) / _AT_ONCE, column(of_blocks) / _JOINED_BLOCKS)
+        for of_item, of_blocks in (
+            (work.item_accesses, work.block_loads),
+            (work.item_constants, work.block_constants),
+        )
+    )
+    waiting = waves * (stalls * clocks + of_constants * _CONSTANT_CLOCKS) / sheets.clock
+    waiting = np.where(gpu, waiting, 0.0)
 
     usual = np.where(gpu, _GROUP_CLOCKS[True], _GROUP_CLOCKS[False]) / sheets.clock
     of_group = np.where(np.isfinite(sheets.group_s), sheets.group_s, usual)
@@ -423,8 +432,9 @@ def _cpu_chains(work: Work, sheets: Sheets, behind: Sequence[Reals]) -> Reals:
     real = work.operations_real + work.operations_fp16 + work.operations_fp64
     of_reals = np.minimum(1.0, 4.0 * real / np.maximum(real + work.operations + work.products, 1.0))
     step = (of_reals + (1 - of_reals) * _INTEGER_STEP)[:, None] / chain
-    computed = np.maximum(work.path - work.path_loads, 0.0)[:, None]
-    of_item = computed * step + work.path_loads[:, None] * _load_clocks(work, sheets, behind)
+    loads = work.path_loads + work.path_constants
+    computed = np.maximum(work.path - loads, 0.0)[:, None]
+    of_item = computed * step + loads[:, None] * _load_clocks(work, sheets, behind)
     clocks: Reals = np.where(_loops(work), work.items[:, None] * of_item, 0.0)
     return clocks
 
@@ -434,7 +444,8 @@ def _load_clocks(work: Work, sheets: Sheets, behind: Sequence[Reals]) -> Reals:
 
     `behind` has the bytes that miss its first, its second and the last cache.
     """
-    lines = np.maximum(work.items * work.item_accesses, 1.0)[:, None] * _LINE_BYTES
+    of_item = work.item_accesses + work.item_constants
+    lines = np.maximum(work.items * of_item, 1.0)[:, None] * _LINE_BYTES
     beyond = (_OWN_LOAD_CLOCKS, _SHARED_LOAD_CLOCKS, _MEMORY_S * sheets.clock)
     clocks = np.full(behind[0].shape, _LOAD_CLOCKS)
     for missed, further in zip(behind, beyond, strict=True):

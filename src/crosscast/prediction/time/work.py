@@ -68,7 +68,7 @@ class Work:
     accesses: Reals  # `(n, 2)` Instructions of sub-groups that access global memory
     sectors: Reals  # `(n, 2)` Bytes of the sectors of 32 bytes that these touch, or of lines of 64 bytes
     requested: Reals  # Bytes requested by accesses of global memory
-    lines: Reals  # `(n, 2)` Lines that these touch, of 128 bytes and, of sub-groups of 64, of 64 bytes
+    lines: Reals  # `(n, 2)` Lines of 128 bytes that these touch
     local_wavefronts: Reals  # `(n, 2)`
     atomics: Reals  # `(n, 2)` Atomics, and conflicts among them
     turns: Reals  # `(n, 2)` Those of the launch at one address, with joined ones of a sub-group as one
@@ -79,10 +79,13 @@ class Work:
     behind: Reals  # `(n, 3, 14)` Bytes behind a cache, by groups that share it and size; the last is infinite
     path: Reals  # Instructions of the longest dependency chain of the longest work-item
     path_loads: Reals  # Loads of global memory among these
+    path_constants: Reals  # Loads of constant memory among these
     block_path: Reals  # Instructions but loads of the longest chains of the blocks that it runs, added up
     block_loads: Reals  # The most loads of global memory on chains of these blocks, added up
     block_local: Reals  # Those of local memory
+    block_constants: Reals  # Those of constant memory
     item_accesses: Reals  # Accesses of global memory of a work-item
+    item_constants: Reals  # Those of constant memory
     jumps: Reals  # Accesses of all work-items that are 64 bytes or more beyond the one before
     walk: Reals  # Bytes of lines that a work-item passes until it turns back
     alignment: Reals  # Bytes that divide the distances of its accesses on the way
@@ -210,6 +213,8 @@ def _of(
     work["saved_loads"] = saved_loads(classes)
     sides = [counted[str(width)] for width in WIDTHS]
     path = launch.get("path", {})
+    loads = path.get("loads", {})
+    block_loads = path.get("block_loads", loads)
     distinct = launch.get("distinct_bytes", {}).get("global", {})
     patterns = launch.get("access_patterns") or {}
     pairs = sum(patterns.get(name, 0) for name in ("uniform", "contiguous", "strided", "irregular"))
@@ -218,11 +223,11 @@ def _of(
     of_items = launch.get("work_item") or {}
     turns = [turns_at_an_address(launch, width) for width in WIDTHS]
     accesses = [float(side["accesses_read"] + side["accesses_write"]) for side in sides]
-    lines = [
-        float(side[f"lines_{size}_read"] + side[f"lines_{size}_write"])
-        for size, side in zip((128, 64), sides, strict=True)
+    sectors = [
+        size * float(side[f"{name}_{size}_read"] + side[f"{name}_{size}_write"])
+        for size, name, side in zip((32, 64), ("sectors", "lines"), sides, strict=True)
     ]
-    sectors = [32.0 * (sides[0]["sectors_32_read"] + sides[0]["sectors_32_write"]), 64.0 * lines[1]]
+    item_accesses, constant = accesses[0] / max(sub_groups[0], 1.0), _constant_share(classes)
     return work | {
         "utilization": [
             min(
@@ -235,7 +240,7 @@ def _of(
         "accesses": accesses,
         "requested": requested or sectors[0],
         "sectors": sectors,
-        "lines": lines,
+        "lines": [float(side["lines_128_read"] + side["lines_128_write"]) for side in sides],
         "local_wavefronts": [float(side["local_wavefronts_32_banks"]) for side in sides],
         "atomics": [
             float(side["atomic_conflicts"]) + total_of(classes.get("atomics", {})) / width
@@ -249,12 +254,15 @@ def _of(
         "channel_share": float(launch.get("reuse", {}).get("channel_share") or EVEN_CHANNELS),
         "behind": _behind(launch.get("reuse", {}).get("bytes"), float(sum(distinct.values()))),
         "path": float(path.get("instructions") or 1),
-        "path_loads": _far(path.get("loads")),
+        "path_loads": float(loads.get("global", 0)),
+        "path_constants": float(loads.get("constant", 0)),
         "block_path": float(path.get("block_instructions") or path.get("instructions") or 1)
-        - _far(path.get("block_loads")),
-        "block_loads": _far(path.get("block_loads", path.get("loads"))),
-        "block_local": float(path.get("block_loads", path.get("loads", {})).get("local", 0)),
-        "item_accesses": accesses[0] / max(sub_groups[0], 1.0),
+        - sum(block_loads.get(space, 0) for space in ("global", "constant")),
+        "block_loads": float(block_loads.get("global", 0)),
+        "block_local": float(block_loads.get("local", 0)),
+        "block_constants": float(block_loads.get("constant", 0)),
+        "item_accesses": item_accesses * (1.0 - constant),
+        "item_constants": item_accesses * constant,
         "jumps": _jumps(metrics, of_items, requested),
         "walk": 2.0 ** (float(of_items.get("mean_walk_log2", 0.0)) + 0.5),
         "alignment": 2.0 ** float(of_items.get("mean_alignment_log2", 0.0)),
@@ -264,9 +272,12 @@ def _of(
     }
 
 
-def _far(loads: Mapping[str, int] | None) -> float:
-    """Loads of global and constant memory, of loads by memory."""
-    return float(sum((loads or {}).get(space, 0) for space in ("global", "constant")))
+def _constant_share(classes: Mapping[str, Any]) -> float:
+    """Share of loads of constant memory among accesses of constant and global memory."""
+    loads, stores = (classes.get(name, {}) for name in ("loads", "stores"))
+    constant = total_of(loads.get("constant", 0))
+    others = total_of(loads.get("global", 0)) + total_of(stores.get("global", 0))
+    return constant / max(constant + others, 1.0)
 
 
 def _jumps(metrics: Mapping[str, MetricValue], of_items: Mapping[str, float], requested: float) -> float:
@@ -347,10 +358,13 @@ def _estimated(
         "behind": [[footprint] * (len(CACHE_BITS) + 1)] * len(GROUPS_TOGETHER),
         "path": 0.3 * longest,
         "path_loads": 1.0 if accesses else 0.0,
+        "path_constants": 0.0,
         "block_path": 0.3 * longest,
         "block_loads": 1.0 if accesses else 0.0,
         "block_local": 0.0,
+        "block_constants": 0.0,
         "item_accesses": accesses / items,
+        "item_constants": 0.0,
         "jumps": 0.0,
         "walk": 1.0,
         "alignment": 1.0,
