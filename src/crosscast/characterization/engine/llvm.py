@@ -15,7 +15,7 @@ from pathlib import Path
 
 from crosscast.characterization import ir, toolchain
 from crosscast.characterization.builtins import library
-from crosscast.characterization.engine import llvm, runtime_objects, workers
+from crosscast.characterization.engine import runtime_objects, workers
 from crosscast.characterization.engine.arguments import memory_file
 from crosscast.errors import InputError, UnsupportedError
 
@@ -221,7 +221,7 @@ def build_library(
 ) -> bytes:
     """Compile an instrumented kernel to a shared library, with the uninstrumented kernel.
 
-    Both are host IR, which calls functions of the library of builtins. `quick` is that of `llvm.build`.
+    Both are host IR, which calls functions of the library of builtins. `quick` is that of `build`.
     """
     toolchain.host_machine()
     symbols, exported = frozenset(library_symbols), {"cc_group"}
@@ -232,8 +232,8 @@ def build_library(
     builtins = _without_module_lines(host_ir(library.llvm_ir(sorted(symbols)))) if symbols else ""
     workers.prestart("kernel")  # after the compiler, to limit memory
     try:
-        content, undefined, uncounted = llvm.build(kernel, builtins, sorted(exported), native, quick=quick)
-    except llvm.LLVMRefusedError as error:
+        content, undefined, uncounted = build(kernel, builtins, sorted(exported), native, quick=quick)
+    except LLVMRefusedError as error:
         raise UnsupportedError(
             f"the program's IR uses something that cannot be rewritten for this machine ({error})"
         ) from error
