@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Literal
 
 __all__ = ["SPEED_NUMBERS", "Device"]
 
@@ -44,3 +45,8 @@ class Device:
     series: str = ""
     numbers: Mapping[str, float] = field(default_factory=dict)
     measured: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def kind(self) -> Literal["gpu", "cpu"]:
+        """``gpu``, or ``cpu`` for any other: devices whose rates on paper err alike."""
+        return "gpu" if self.type == "gpu" else "cpu"

@@ -250,8 +250,7 @@ def _facts(device: Device) -> tuple[list[float], list[float], list[float]]:
 
 def missing(device: Device) -> tuple[str, ...]:
     """Return the numbers that a sheet lacks, which get defaults."""
-    kind = "gpu" if device.type == "gpu" else "cpu"
-    needed = (*DEFAULTS[kind], "peak_flop_per_s")
+    needed = (*DEFAULTS[device.kind], "peak_flop_per_s")
     known = {_BANDWIDTH} if by_measurement(device, _BANDWIDTH) else set()
     return tuple(name for name in needed if not device.numbers.get(name) and name not in known)
 
@@ -282,7 +281,7 @@ def half_share(device: Device) -> float:
 def _of(device: Device) -> tuple[float | bool, ...]:
     """Return the features of a sheet, in the order of the fields of `Sheets`."""
     gpu = device.type == "gpu"
-    numbers = {**DEFAULTS["gpu" if gpu else "cpu"], **{k: v for k, v in device.numbers.items() if v}}
+    numbers = {**DEFAULTS[device.kind], **{k: v for k, v in device.numbers.items() if v}}
     measured = by_measurement(device, _BANDWIDTH)
     if measured and not device.numbers.get(_BANDWIDTH):
         numbers[_BANDWIDTH] = measured.value

@@ -248,8 +248,8 @@ class _Known:
 
 def _groups(device: Device) -> Iterator[tuple[str, str]]:
     """Return the levels and groups of a device's siblings, the nearest first."""
-    kind = "gpu" if device.type == "gpu" else "cpu"
-    names = (f"{kind} {device.vendor} {device.series}", f"{kind} {device.vendor}", kind)
+    of_vendor = f"{device.kind} {device.vendor}"
+    names = (f"{of_vendor} {device.series}", of_vendor, device.kind)
     return zip(_LEVELS, names, strict=True)
 
 

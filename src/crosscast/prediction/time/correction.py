@@ -41,8 +41,8 @@ _MOST_OF_APPLICATION = 25
 
 
 def kind_number(device: Device) -> int:
-    """Number of the kind of a device in `_SHARED`."""
-    return 0 if device.type != "gpu" else 1 if device.vendor == "Nvidia" else 2
+    """Number of a device's row in `_SHARED`: CPUs, GPUs of Nvidia, other GPUs."""
+    return 0 if device.kind == "cpu" else 1 if device.vendor == "Nvidia" else 2
 
 
 @dataclass(frozen=True, eq=False)

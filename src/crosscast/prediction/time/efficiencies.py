@@ -58,7 +58,7 @@ _POWER = 0.5
 
 def level_keys(device: Device) -> tuple[str, str, str, str]:
     """Keys of a device's factors, one by level."""
-    kind = "gpu" if device.type == "gpu" else "cpu"
+    kind = device.kind
     return kind, f"{kind} {device.vendor}", f"{kind} {device.series}", device.key
 
 
@@ -75,7 +75,7 @@ def measured_terms(device: Device) -> Flags:
 
 def side_of(device: Device) -> int:
     """Return 0 for a GPU, 1 for any other device: the column of its priors and the row of its deviations."""
-    return int(device.type != "gpu")
+    return ("gpu", "cpu").index(device.kind)
 
 
 def prior_of(device: Device) -> Reals:
