@@ -125,7 +125,7 @@ def _trace(*accesses: tuple[int, int, int], space: str = "global", kind: Kind = 
 def test_atomics_write_and_wait_for_each_other_at_one_address() -> None:
     counts = sub_group_counts(_trace((0, 0, 4), (1, 4, 4), (2, 4, 4), (33, 4, 4), kind="atomic"), 32)
     assert (counts["accesses_read"], counts["accesses_write"]) == (0, 2)
-    assert counts["atomic_conflicts"] == 2 + 1
+    assert (counts["atomic_conflicts"], counts["atomic_accesses"]) == (2 + 1, 2)
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -100,6 +101,7 @@ def test_version_2_is_read_and_what_it_lacks_is_empty(
 
 
 _NEW_IN_6 = (
+    *(f"sub_groups.{width}.atomic_accesses" for width in (32, 64)),
     "path.block_instructions",
     *(f"path.block_loads.{space}" for space in ("global", "constant", "local")),
 )
@@ -119,16 +121,22 @@ def test_older_versions_are_read_but_for_how_far_accesses_move(
     version: int, lacks: tuple[str, ...], form: str, read: Reader, make_profile: ProfileMaker
 ) -> None:
     launch = full_launch()
-    for part, name, *_ in (count.split(".") for count in lacks):
-        launch[part].pop(name, None)
-        if not launch[part]:
-            del launch[part]
+    for count in lacks:
+        _remove(launch, count.split("."))
     found = read(DATA / f"profiles-{version}.{form}")
     assert found[0] == replace(make_profile(), application="sums", size="tiny", launch=launch)
     cells = to_row(found[0])
-    assert {name for name in (count.column.name for count in COUNTS) if cells[name] is None} == {
-        name.replace(".", "_") for name in lacks
-    }
+    absent = {".".join(count.path) for count in COUNTS if cells[count.column.name] is None}
+    assert absent == set(lacks)
+
+
+def _remove(counts: dict[str, Any], path: list[str]) -> None:
+    """Remove a count, and what it leaves empty."""
+    name, *rest = path
+    if rest and name in counts:
+        _remove(counts[name], rest)
+    if not rest or not counts.get(name):
+        counts.pop(name, None)
 
 
 @pytest.mark.parametrize("read", [read_csv, read_parquet])

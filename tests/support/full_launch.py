@@ -22,6 +22,7 @@ def _sub_groups(width: int) -> dict[str, int]:
         "instructions_without_phi": 13_107_200,
         "sub_group_instructions_without_phi": 500 * whole,
         "atomic_conflicts": 12 * whole,
+        "atomic_accesses": whole,
     }
 
 

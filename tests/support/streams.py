@@ -29,6 +29,7 @@ def stream(items: int, *, group: int = 256, accesses: int = 2, name: str = "copy
             "instructions_without_phi": 8 * items,
             "sub_group_instructions_without_phi": 8 * items // width,
             "atomic_conflicts": 0,
+            "atomic_accesses": 0,
         }
         for width in WIDTHS
     }

@@ -29,11 +29,11 @@ def _together(trace: Trace, width: int) -> Iterator[list[Access]]:
 
 
 def sub_group_counts(trace: Trace, width: int) -> dict[str, int]:
-    """The keys of the oracle's ``hardware.json``, and `atomic_conflicts`."""
+    """The keys of the oracle's ``hardware.json``, and those of atomics."""
     counts = dict.fromkeys(("accesses_read", "accesses_write"), 0)
     for name in ("sectors_32", "lines_64", "lines_128"):
         counts |= {f"{name}_read": 0, f"{name}_write": 0}
-    counts |= {"local_wavefronts_32_banks": 0, "atomic_conflicts": 0}
+    counts |= {"local_wavefronts_32_banks": 0, "atomic_conflicts": 0, "atomic_accesses": 0}
     for accesses in _together(trace, width):
         kind, is_local = accesses[0].kind, accesses[0].space == "local"
         if kind == "atomic":
@@ -45,6 +45,7 @@ def sub_group_counts(trace: Trace, width: int) -> dict[str, int]:
             continue
         direction = "read" if kind == "read" else "write"
         counts[f"accesses_{direction}"] += 1
+        counts["atomic_accesses"] += kind == "atomic"
         for name, nbytes in (("sectors_32", 32), ("lines_64", 64), ("lines_128", 128)):
             touched = {(access.memory, line) for access in accesses for line in _lines(access, nbytes)}
             counts[f"{name}_{direction}"] += len(touched)

@@ -163,8 +163,12 @@ def _language(program: Program) -> tuple[str, ...]:
 
 
 def level(program: Program) -> str:
-    """Return the optimization level of a program: the last of its options, or ``-Oz``."""
-    return next((option for option in reversed(program.options) if option.startswith("-O")), "-Oz")
+    """Return the optimization level of a program: the last of its options, or else the usual one.
+
+    That is ``-Oz`` of OpenCL C, as of AIWC, and ``-O3`` of CUDA and HIP, as of nvcc and hipcc.
+    """
+    usual = "-O3" if program.form in ("cuda", "hip") else "-Oz"
+    return next((option for option in reversed(program.options) if option.startswith("-O")), usual)
 
 
 def absolute(option: str) -> str:

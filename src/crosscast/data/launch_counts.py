@@ -136,6 +136,7 @@ _OF_SUB_GROUPS = (
     ("instructions_without_phi", "executed instructions, phis left out"),
     ("sub_group_instructions_without_phi", "most executions of each by one work-item, added up"),
     ("atomic_conflicts", "most work-items of an atomic at one address, added up"),
+    ("atomic_accesses", "atomics of global memory, which are among the writes"),
 )
 _PATTERNS = (
     ("uniform", "pairs of neighbours that access one address"),

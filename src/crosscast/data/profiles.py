@@ -43,6 +43,7 @@ _LATER_COUNTS = {
     4: ("work_item_moved_bytes", "work_item_mean_walk_log2"),
     5: ("work_item_mean_alignment_log2", "reuse_channel_share"),
     6: (
+        *(f"sub_group_{width}_atomic_accesses" for width in (32, 64)),
         "path_block_instructions",
         *(f"path_block_loads_{space}" for space in ("global", "constant", "local")),
     ),

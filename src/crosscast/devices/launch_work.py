@@ -307,7 +307,7 @@ def _of_sub_groups(launch: Mapping[str, Any]) -> dict[str, float]:
 def turns_at_an_address(launch: Mapping[str, Any], width: int) -> tuple[float, float]:
     """Return atomics at an address of global memory of a launch, on average, and compare-exchanges.
 
-    Those on integers of a sub-group of so many work-items are joined.
+    Those on integers that a sub-group of so many work-items makes at once are joined; of 1, none.
     """
     counted = (launch.get("instructions") or {}).get("atomics", {})
     joined, apart, compared = (
@@ -316,4 +316,6 @@ def turns_at_an_address(launch: Mapping[str, Any], width: int) -> tuple[float, f
     )
     written = launch.get("distinct_bytes", {}).get("atomics", {}).get("written", math.inf)
     addresses = written / _ATOMIC_BYTES
-    return joined / max(addresses, width) + apart / addresses, compared / addresses
+    made = (launch.get("sub_groups") or {}).get(str(width), {}).get("atomic_accesses")
+    at_once = width if made is None else (joined + apart + compared) / max(made, 1)
+    return joined / max(addresses, at_once, 1.0) + apart / addresses, compared / addresses

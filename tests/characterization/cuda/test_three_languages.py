@@ -100,7 +100,7 @@ def test_the_profile_is_that_of_opencl(name: str, language: Any) -> None:
     if language == "clc++2021":
         made = Kernel.from_source(opencl, "k", standard=language)
     else:
-        made = Kernel.from_source(cuda, "k", form=language)
+        made = Kernel.from_source(cuda, "k", form=language, options=("-Oz",))
     expected, wanted = profile(Kernel.from_source(opencl, "k"))
     found, output = profile(made)
     np.testing.assert_allclose(output, wanted, rtol=1e-6)
@@ -145,7 +145,7 @@ def test_the_index_of_a_thread_is_that_of_a_work_item(head: str, body: str) -> N
     cuda = f"__global__ void k(float *__restrict__ a, int n) {{ {head} {body} }}"
     opencl = f"""kernel void k(global float *restrict a, int n) {{
                    int i = get_global_id(0); int j = get_global_id(1); {body} }}"""
-    kernels = Kernel.from_source(cuda, "k", form="cuda"), Kernel.from_source(opencl, "k")
+    kernels = Kernel.from_source(cuda, "k", form="cuda", options=("-Oz",)), Kernel.from_source(opencl, "k")
     arguments = np.ones((64, 64), np.float32), np.int32(7)
     found, expected = (characterize(Launch(kernel, (64, 64), (32, 8), arguments)) for kernel in kernels)
     assert found.instructions == expected.instructions

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from crosscast.device import Device
 from crosscast.devices.architectures import sheets_of
 from crosscast.devices.catalogue import catalogue, device_named
-from crosscast.devices.launch_work import LONG_DIVISION_COST
+from crosscast.devices.launch_work import LONG_DIVISION_COST, turns_at_an_address
 from crosscast.prediction.time.efficiencies import Efficiencies, Times, fit, log_times
 from crosscast.prediction.time.launch_times import conditioned, doubt_of
 from crosscast.prediction.time.terms import TERMS, joined, resident_groups, terms
@@ -135,6 +135,33 @@ def test_atomics_at_one_address_take_turns_however_many_units_there_are() -> Non
     np.testing.assert_allclose(terms(hot, sheets)[0, :, atomics], 1e7 / sheets.clock)
     assert (terms(repeated, sheets)[0, :, atomics] > 100 * terms(hot, sheets)[0, :, atomics]).all()
     assert (terms(copy, sheets)[0, :, atomics] < 1e-12).all()
+
+
+@given(st.integers(1, 64), st.integers(1, 4096), st.sampled_from(["", "_fp"]))
+def test_atomics_that_a_program_joins_itself_are_not_joined_again(
+    lanes: int, addresses: int, kind: str
+) -> None:
+    """Of 10,000 executions of an atomic, each by `lanes` work-items."""
+    made = 10_000 * lanes
+    launch: dict[str, Any] = {
+        "instructions": {"atomics": {f"global{kind}": made}},
+        "distinct_bytes": {"atomics": {"written": 4 * addresses}},
+        "sub_groups": {"64": {"atomic_accesses": 10_000}},
+    }
+    turns, _ = turns_at_an_address(launch, 64)
+    assert turns == pytest.approx(made / (addresses if kind else max(addresses, lanes)))
+    assert turns_at_an_address(launch, 1)[0] == pytest.approx(made / addresses)
+
+
+def test_a_cpu_joins_no_atomics() -> None:
+    copy = work_of([stream(1 << 22)])
+    apart = replace(copy, turns=np.full((1, 2), 1e4), turns_apart=np.full(1, 3e5))
+    cpu = sheets_of([device_named("xeon-e5-2670-x2")])
+    atomics = TERMS.index("atomics")
+    assert (
+        terms(apart, cpu)[0, 0, atomics] == terms(replace(apart, turns=apart.turns * 7), cpu)[0, 0, atomics]
+    )
+    assert terms(apart, cpu)[0, 0, atomics] > 3e5 * 5e-9
 
 
 @given(words=st.integers(2**20, 2**24), rate=st.floats(1e7, 1e9))

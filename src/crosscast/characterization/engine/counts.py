@@ -40,6 +40,7 @@ COUNTED = (
     *("accesses_read", "accesses_write", "sectors_32_read", "sectors_32_write", "lines_64_read"),
     *("lines_64_write", "lines_128_read", "lines_128_write", "local_wavefronts_32_banks"),
     *("instructions_without_phi", "sub_group_instructions_without_phi", "atomic_conflicts"),
+    "atomic_accesses",
 )
 """Counts by sub-groups."""
 
@@ -120,6 +121,7 @@ class SubGroupCounts:
                     continue
                 side = "write" if access.is_written else "read"
                 counts[f"accesses_{side}"] += accesses
+                counts["atomic_accesses"] += accesses if access.is_atomic else 0
                 counts[f"sectors_32_{side}"] += sectors
                 counts[f"lines_64_{side}"] += lines_64
                 counts[f"lines_128_{side}"] += lines_128

@@ -309,7 +309,11 @@ def _at_one_address(work: Work, sheets: Sheets) -> Reals:
     """
     turns, retries = work.turns[:, sheets.wide.astype(int)], work.retries[:, None]
     of_gpu = (turns + retries * (_L1_CLOCKS + _L2_CLOCKS)) / sheets.clock
-    of_cpu = (turns + retries) * _CONTENDED_S * np.log2(np.minimum(sheets.units, work.groups[:, None]))
+    of_cpu = (
+        (work.turns_apart[:, None] + retries)
+        * _CONTENDED_S
+        * np.log2(np.minimum(sheets.units, work.groups[:, None]))
+    )
     return np.where(sheets.gpu, of_gpu, of_cpu)
 
 
