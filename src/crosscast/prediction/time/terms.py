@@ -77,7 +77,8 @@ _JOINED_BLOCKS = 3.0  # Iterations of a loop that compilers for GPUs unroll
 _BARRIER_CLOCKS = 30.0
 _ADDRESS_CLOCKS = 4.0
 _ALONE = 2.0
-_L1_CLOCKS, _L2_CLOCKS, _MEMORY_CLOCKS = 80.0, 120.0, 300.0  # Each beyond the one before
+_L1_CLOCKS, _L2_CLOCKS = 80.0, 120.0  # The second beyond the first
+_MEMORY_S = {True: 240e-9, False: 80e-9}  # Latency beyond the last cache
 _CONSTANT_CLOCKS = 100.0
 _AT_ONCE = 4.0
 _ONCE = 0.5  # Of a written line's two ways to memory and back
@@ -105,7 +106,7 @@ _MOST_AT_ONCE = 4.0
 _MOST_UNROLLED = 16384.0 / 2
 _CHAIN_CLOCKS, _INTEGER_STEP = 4.0, 0.25  # Latency of a multiply-add; of integers over that
 # Latencies of loads of a CPU: of its first cache; of the second, the last and memory beyond the one before
-_LOAD_CLOCKS, _OWN_LOAD_CLOCKS, _SHARED_LOAD_CLOCKS, _MEMORY_S = 5.0, 9.0, 30.0, 80e-9
+_LOAD_CLOCKS, _OWN_LOAD_CLOCKS, _SHARED_LOAD_CLOCKS = 5.0, 9.0, 30.0
 _LOOPS, _SCALAR_ISSUE = 2.0, 2.0
 _VECTOR_ITEMS = 8  # Work-items of a group from which on compilers for CPUs vectorize
 _GUARDED, _SCALAR_CONDITIONS = 0.5, 3.0  # Conditional branches of a work-item; of code without vectors
@@ -226,7 +227,7 @@ def terms(work: Work, sheets: Sheets) -> Reals:
     # GPUs do not speculate; on CPUs, loops are in the dependency chains.
     blocks = column(work.block_path) * sheets.step + column(work.block_local) * _LOCAL_CLOCKS
     steps = np.where(gpu, blocks, np.where(_loops(work), 0.0, column(work.path)))
-    clocks = _L1_CLOCKS + _L2_CLOCKS * past_l1 + _MEMORY_CLOCKS * past_l2
+    clocks = _L1_CLOCKS + _L2_CLOCKS * past_l1 + _MEMORY_S[True] * sheets.clock * past_l2
     wait = column(work.path_loads) * clocks + column(work.path_constants) * _CONSTANT_CLOCKS
     wait = np.where(gpu, wait, 0.0) + column(work.barriers) * _BARRIER_CLOCKS
     latency = waves * (steps + wait) / sheets.clock
@@ -450,7 +451,7 @@ def _load_clocks(work: Work, sheets: Sheets, behind: Sequence[Reals]) -> Reals:
     """
     of_item = work.item_accesses + work.item_constants
     lines = np.maximum(work.items * of_item, 1.0)[:, None] * _LINE_BYTES
-    beyond = (_OWN_LOAD_CLOCKS, _SHARED_LOAD_CLOCKS, _MEMORY_S * sheets.clock)
+    beyond = (_OWN_LOAD_CLOCKS, _SHARED_LOAD_CLOCKS, _MEMORY_S[False] * sheets.clock)
     clocks = np.full(behind[0].shape, _LOAD_CLOCKS)
     for missed, further in zip(behind, beyond, strict=True):
         clocks = clocks + further * np.minimum(missed / lines, 1.0)
