@@ -18,6 +18,7 @@ from crosscast.prediction.intervals import POOLED, check_level
 from crosscast.prediction.store import StoredModel
 from crosscast.prediction.time.card import Suggestion, TimeCard, probe_times
 from crosscast.prediction.time.data import ProfileBatch
+from crosscast.prediction.time.efficiencies import side_of
 from crosscast.prediction.time.forecast import Assumed, NearestLaunch, TimeForecast
 from crosscast.prediction.time.launch_times import LaunchModels, bounds, conditioned, limits
 from crosscast.prediction.time.terms import TERMS
@@ -193,11 +194,14 @@ class TrainedLaunchTimes(Trained[TimeCard, LaunchModels]):
                 where="suggest_probes", expected=f"at most {len(unmeasured)} devices", found=count
             )
         correlation = self.predictor.counted.together
+        by_side = np.median(self.predictor.counted.doubt.deviations, axis=1)
+        known = {*measured, *unmeasured[:count]}
+        others = [side_of(device) for device in self.devices if device.key not in known]
 
         def error(n: int) -> float:
             explained = n * correlation**2 / (1 + (n - 1) * correlation) if n else 0.0
-            deviation = float(np.median(self.predictor.counted.doubt.deviations)) * np.sqrt(1 - explained)
-            return float(np.expm1(deviation * np.sqrt(2 / np.pi)))
+            deviations = by_side[others] * np.sqrt(1 - explained)
+            return float(np.expm1(deviations * np.sqrt(2 / np.pi)).mean()) if others else 0.0
 
         return Suggestion(tuple(unmeasured[:count]), error(len(measured) + count), error(len(measured)))
 
