@@ -75,7 +75,7 @@ _USUAL_LAUNCH_S = 6e-6  # From the call to the start, in collections of measured
 _LOCAL_CLOCKS = 25.0  # Of a load of local memory, beyond those of an addition
 _JOINED_BLOCKS = 3.0  # Iterations of a loop that compilers for GPUs unroll
 _BARRIER_CLOCKS = 30.0
-_ADDRESS_CLOCKS = 4.0
+_WIDE_LINE_CLOCKS, _WIDE_ADDRESS_CLOCKS = 2.0, 4.0  # Of a sub-group of 64 work-items
 _ALONE = 2.0
 _L1_CLOCKS, _L2_CLOCKS = 80.0, 120.0  # The second beyond the first
 _MEMORY_S = {True: 240e-9, False: 80e-9}  # Latency beyond the last cache
@@ -217,34 +217,18 @@ def terms(work: Work, sheets: Sheets) -> Reals:
     touched = np.maximum(_SECTOR_BYTES * of_width(work.accesses), 1.0)
     past_l1, past_l2 = (np.clip(each / touched, 0.0, 1.0) for each in (l2_bytes, behind))
 
-    # A sub-group of 64 work-items takes four clocks for its addresses.
-    lines = of_width(work.lines)
-    lines = np.where(sheets.wide, np.maximum(2 * lines, _ADDRESS_CLOCKS * of_width(work.accesses)), lines)
+    line_clocks = of_width(work.lines)
+    of_wide = np.maximum(_WIDE_LINE_CLOCKS * line_clocks, _WIDE_ADDRESS_CLOCKS * of_width(work.accesses))
+    line_clocks = np.where(sheets.wide, of_wide, line_clocks)
 
     of_cache = sheets.last_cache_rate / sheets.units * busy / tail
     of_cache = np.where(np.isfinite(of_cache), of_cache, _CACHE_BYTES * busy_rate)
 
-    # GPUs do not speculate; on CPUs, loops are in the dependency chains.
-    blocks = column(work.block_path) * sheets.step + column(work.block_local) * _LOCAL_CLOCKS
-    steps = np.where(gpu, blocks, np.where(_loops(work), 0.0, column(work.path)))
-    clocks = _L1_CLOCKS + _L2_CLOCKS * past_l1 + _MEMORY_S[True] * sheets.clock * past_l2
-    wait = column(work.path_loads) * clocks + column(work.path_constants) * _CONSTANT_CLOCKS
-    wait = np.where(gpu, wait, 0.0) + column(work.barriers) * _BARRIER_CLOCKS
-    latency = waves * (steps + wait) / sheets.clock
+    chain_clocks, stall_clocks = _of_item(work, sheets, past_l1, past_l2)
     alone = np.ones((n, d))
     caches = (sheets.l1, sheets.own_cache, sheets.last_cache)
     of_thread = [bytes_behind(work, cache, alone) for cache in caches]
     chains = np.where(gpu, 0.0, _cpu_chains(work, sheets, of_thread) / busy_rate)
-    stalls, of_constants = (
-        np.maximum(column(of_item) / _AT_ONCE, column(of_blocks) / _JOINED_BLOCKS)
-        for of_item, of_blocks in (
-            (work.item_accesses, work.block_loads),
-            (work.item_constants, work.block_constants),
-        )
-    )
-    waiting = waves * (stalls * clocks + of_constants * _CONSTANT_CLOCKS) / sheets.clock
-    waiting = np.where(gpu, waiting, 0.0)
-
     usual = np.where(gpu, _GROUP_CLOCKS[True], _GROUP_CLOCKS[False]) / sheets.clock
     of_group = np.where(np.isfinite(sheets.group_s), sheets.group_s, usual)
     start = np.where(gpu, _START_S[True], _START_S[False])
@@ -259,7 +243,7 @@ def terms(work: Work, sheets: Sheets) -> Reals:
             real / slots,
             issued / (slots * _other_issue(sheets, lanes)) + _one_by_one(work, sheets) / busy_rate,
             np.where(gpu, of_width(work.local_wavefronts) * (1.0 - saved_loads) / busy_rate, 0.0),
-            np.where(gpu, lines / busy_rate, 0.0),
+            np.where(gpu, line_clocks / busy_rate, 0.0),
             np.where(gpu, l2_bytes / (sheets.l2_clock * rate), l2_bytes / of_cache),
             _streamed(moved, work, sheets),
             np.where(
@@ -268,8 +252,8 @@ def terms(work: Work, sheets: Sheets) -> Reals:
                 _scattered(work, sheets, of_thread) * sheets.units / busy,
             ),
             np.where(gpu, spilled_bytes / sheets.bandwidth + _carried(work) / (sheets.l2_clock * rate), 0.0),
-            latency + chains,
-            waiting,
+            waves * chain_clocks / sheets.clock + chains,
+            waves * stall_clocks / sheets.clock,
             groups * of_group / busy,
             np.maximum(of_width(work.atomics) * _ATOMIC_CLOCKS / busy_rate, _at_one_address(work, sheets)),
         ),
@@ -284,6 +268,29 @@ def by_device(seconds: Reals) -> Reals:
     on_device = seconds.copy()
     on_device[..., LAUNCH] = _TINY
     return on_device
+
+
+def _of_item(work: Work, sheets: Sheets, past_l1: Reals, past_l2: Reals) -> tuple[Reals, Reals]:
+    """Clocks of a work-item's chain of instructions, and those in which it waits for loads, ``(n, d)`` each.
+
+    Of shares of accesses that go past the first cache, and past the last. GPUs do not speculate: they run
+    blocks one after another. On CPUs, loads and loops are in `_cpu_chains`.
+    """
+
+    def column(values: Reals) -> Reals:
+        return values[:, None]
+
+    def stalls(of_item: Reals, of_blocks: Reals) -> Reals:
+        return np.maximum(column(of_item) / _AT_ONCE, column(of_blocks) / _JOINED_BLOCKS)
+
+    load = _L1_CLOCKS + _L2_CLOCKS * past_l1 + _MEMORY_S[True] * sheets.clock * past_l2
+    blocks = column(work.block_path) * sheets.step + column(work.block_local) * _LOCAL_CLOCKS
+    blocks = blocks + column(work.path_loads) * load + column(work.path_constants) * _CONSTANT_CLOCKS
+    straight = np.where(_loops(work), 0.0, column(work.path))
+    chain: Reals = np.where(sheets.gpu, blocks, straight) + column(work.barriers) * _BARRIER_CLOCKS
+    waits = stalls(work.item_accesses, work.block_loads) * load
+    waits = waits + stalls(work.item_constants, work.block_constants) * _CONSTANT_CLOCKS
+    return chain, np.where(sheets.gpu, waits, 0.0)
 
 
 def _streamed(moved: Reals, work: Work, sheets: Sheets) -> Reals:
