@@ -133,7 +133,8 @@ import_app = cyclopts.App(
 )
 for _importer in IMPORTERS.values():
     if _importer.name != "crosscast":
-        import_app.command(_source_command(_importer), name=_importer.name.replace("_", "-"))
+        _dashed = _importer.name.replace("_", "-")
+        import_app.command(_source_command(_importer), name=tuple(dict.fromkeys((_dashed, _importer.name))))
 import_app.command(counters)
 import_app.command(trace)
 import_app.command(own_runs, name="runs")
