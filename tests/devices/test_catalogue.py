@@ -179,19 +179,25 @@ def test_the_command_lists_the_catalogue_in_short_and_says_where_a_number_is_fro
     [
         (["--catalogue", "rdna 4"], {"rx9070xt"}),
         (["--catalogue", "apple"], {"m1", "m1-pro"}),
+        (["--vendor", "apple"], {"m1", "m1-pro"}),
+        (["--type", "accelerator", "--vendor", "Intel"], {"knl", "xeon-phi-5110p", "xeon-phi-7120p"}),
+        (["--catalogue", "hopper", "--type", "gpu"], {"h100-pcie", "h100-sxm", "h200-sxm", "h100-nvl"}),
         (["--catalogue", "accelerator, Intel"], {"knl", "xeon-phi-5110p", "xeon-phi-7120p"}),
         (["--catalogue", "hopper,gpu"], {"h100-pcie", "h100-sxm", "h200-sxm", "h100-nvl"}),
     ],
 )
-def test_the_list_is_filtered_by_texts(words: list[str], keys: set[str], capsys: Output) -> None:
+def test_the_list_is_filtered_by_texts_vendor_and_type(
+    words: list[str], keys: set[str], capsys: Output
+) -> None:
     assert {row["device"] for row in DEVICES_COMMAND.answer(capsys, *words)} == keys
     assert all(key in DEVICES_COMMAND.text(capsys, *words) for key in keys)
 
 
 def test_a_filter_that_none_has_is_refused(capsys: Output) -> None:
     refusal = DEVICES_COMMAND.refusal(capsys, "--catalogue", "gpu,voodoo")
-    assert refusal.startswith("NAME: expected texts of devices of the catalogue (of Intel, ")
-    assert refusal.endswith("found 'gpu,voodoo', which none has")
+    assert refusal.startswith("NAME gpu,voodoo: expected devices of the catalogue (of Intel, ")
+    refusal = DEVICES_COMMAND.refusal(capsys, "--vendor", "voodoo")
+    assert refusal.startswith("--vendor voodoo: expected devices of the catalogue (of Intel, ")
 
 
 def test_two_devices_are_compared_number_by_number_and_kernel_by_kernel(capsys: Output) -> None:

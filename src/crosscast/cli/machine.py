@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
 import cyclopts
 from cyclopts import Parameter
@@ -34,6 +34,8 @@ def devices(
     /,
     *,
     catalogue: Flag = False,
+    vendor: str | None = None,
+    kind: Annotated[Literal["cpu", "gpu", "accelerator"] | None, cyclopts.Parameter(name="--type")] = None,
     output: Output = OUTPUT,
 ) -> None:
     """List the devices of this machine, say what is known of a device, and compare two.
@@ -50,6 +52,10 @@ def devices(
     catalogue
         List the devices that come with Crosscast, for `crosscast predict --devices`, not this machine's;
         in short if nothing says which.
+    vendor
+        List those of this vendor.
+    kind
+        List those of this type.
     """
 
 

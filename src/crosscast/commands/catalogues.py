@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from importlib.metadata import entry_points
+from typing import Literal
 
 from crosscast.cli.options import Output, names_in
 from crosscast.commands.output import check_output, show
@@ -19,12 +20,14 @@ def devices(
     /,
     *,
     catalogue: bool,
+    vendor: str | None,
+    kind: Literal["cpu", "gpu", "accelerator"] | None,
     output: Output,
 ) -> None:
     """Run ``crosscast devices``."""
     check_output(output)
-    if catalogue:
-        _list(name, output)
+    if catalogue or vendor is not None or kind is not None:
+        _list(name, vendor, kind, output)
     elif name is not None:
         _show(name, output)
     else:
@@ -36,12 +39,13 @@ def devices(
         show(output, lambda: [entry.to_dict() for entry in entries], lambda: devices_report(entries))
 
 
-def _list(text: str | None, output: Output) -> None:
-    rows = filtered([] if text is None else names_in("NAME", text))
+def _list(text: str | None, vendor: str | None, kind: str | None, output: Output) -> None:
+    rows = filtered([] if text is None else names_in("NAME", text), vendor, kind)
     if not rows:
         vendors = ", ".join(dict.fromkeys(row.text("vendor") for row in catalogue().values()))
-        expected = f"texts of devices of the catalogue (of {vendors})"
-        raise InputError.of(where="NAME", expected=expected, found=f"{text!r}, which none has")
+        filters = {"NAME": text, "--vendor": vendor, "--type": kind}
+        words = ", ".join(f"{option} {value}" for option, value in filters.items() if value is not None)
+        raise InputError.of(where=words, expected=f"devices of the catalogue (of {vendors})", found="none")
     is_complete = len(rows) == len(catalogue())
     show(output, lambda: rows, lambda: catalogue_report(rows) if is_complete else data_sheets_report(rows))
 
