@@ -350,12 +350,9 @@ def _methods(
         shares.append(OptimumShare(measured.kernel, key, method, mean, len(ran), deviation))
 
     curves = _repeated(forecast, time_s[ran], repeats, seed, from_forecast=True)
-    # Of no runs, the variant that would be measured first.
-    add(
-        "crosscast",
-        np.array([[_after(curve, max(n, 1)) for n in BUDGETS] for curve in curves]),
-        repeated=True,
-    )
+    searches = _with_runs(curves)
+    searches[:, 0] = searches[:, 1]  # Of no runs, the variant that would be measured first
+    add("crosscast", searches, repeated=True)
     others = _repeated(without_forecast, time_s[ran], repeats, seed, from_forecast=False)
     add("search without a forecast", _with_runs(others))
     add("random", np.array([[np.nan, *(expected_of_random(time_s[ran], n) for n in BUDGETS[1:])]]))

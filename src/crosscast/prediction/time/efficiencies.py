@@ -90,7 +90,8 @@ def prior_of(device: Device) -> Reals:
 def _levels(device: Device) -> Flags:
     """Mask of the levels that have a factor of each term, ``(len(LEVELS), len(TERMS))``.
 
-    A rate that was measured on the device has no factor of the device's kind.
+    A rate that was measured on the device has no factor of the device's kind. Launches of newer drivers have
+    none of their vendor's older ones.
     """
     levels: Flags = ~measured_terms(device) | (np.array(LEVELS) == "device")[:, None]
     if device.vendor == "AMD" and device.series.startswith(_NEW_DRIVERS):
