@@ -99,6 +99,13 @@ def test_a_wide_sub_group_takes_two_clocks_for_a_line_and_four_for_its_addresses
     assert seconds / least == pytest.approx(max(2 * lines, 4) / 4)
 
 
+def test_loads_on_several_chains_of_a_block_leave_no_instructions_to_wait_for() -> None:
+    copy = stream(1 << 22)
+    chains = {"block_instructions": 3, "block_loads": {"global": 2, "constant": 2}}
+    path = {"instructions": 3, "loads": {"global": 2}, **chains}
+    assert work_of([replace(copy, launch={**copy.launch, "path": path})]).block_path[0] == 0
+
+
 @pytest.mark.parametrize("share", [0.0, 0.3, 1.0])
 def test_loads_of_constant_memory_do_not_wait_for_main_memory(work: Work, share: float) -> None:
     """A chain of loads in memory, of which a share is constant."""

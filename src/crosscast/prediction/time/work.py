@@ -258,8 +258,7 @@ def _of(
         "path": float(path.get("instructions") or 1),
         "path_loads": float(loads.get("global", 0)),
         "path_constants": float(loads.get("constant", 0)),
-        "block_path": float(path.get("block_instructions") or path.get("instructions") or 1)
-        - sum(block_loads.get(space, 0) for space in ("global", "constant")),
+        "block_path": _but_loads(path, block_loads),
         "block_loads": float(block_loads.get("global", 0)),
         "block_local": float(block_loads.get("local", 0)),
         "block_constants": float(block_loads.get("constant", 0)),
@@ -272,6 +271,12 @@ def _of(
         "conditional": total_of(classes.get("branches", {}).get("conditional", 0)) / items,
         "vectorizable": vectorizable / pairs if pairs else 1.0,
     }
+
+
+def _but_loads(path: Mapping[str, Any], block_loads: Mapping[str, int]) -> float:
+    """Instructions of blocks' longest chains but for loads, which may be on other chains than the longest."""
+    chains = float(path.get("block_instructions") or path.get("instructions") or 1)
+    return max(chains - sum(block_loads.get(space, 0) for space in ("global", "constant")), 0.0)
 
 
 def _constant_share(classes: Mapping[str, Any]) -> float:
