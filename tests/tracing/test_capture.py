@@ -17,10 +17,12 @@ import pytest
 import crosscast
 from crosscast.characterization import characterize
 from crosscast.cli import main
+from crosscast.data.dataset import validate
 from crosscast.errors import EnvironmentFault, InputError, UnsupportedError
 from crosscast.forecasting.application import forecast_application
 from crosscast.kernel import Image, Kernel, Launch
 from crosscast.measure import sensors
+from crosscast.tracing.dataset import dataset_of
 from crosscast.tracing.program import TraceRecording, layer_library, run
 from crosscast.tracing.replay import compared, replay_of
 from crosscast.tracing.summary import UPLOAD, Trace, replayed, summary_of
@@ -373,6 +375,17 @@ def test_memory_that_is_made_with_its_content_is_a_transfer(recorded: Recorded) 
     assert sorted(trace.processes[0].launch_snapshots) == CHOSEN["spread"]
     uploads = [each for each in summary_of(trace).transfers if each.kind == UPLOAD]
     assert [(each.count, each.bytes, each.seconds) for each in uploads] == [(2, 2 * 4 * 1024, None)]
+
+
+def test_launches_whose_memory_was_read_do_not_count_in_the_mean_time_of_a_dataset(recorded: Recorded) -> None:
+    trace, _ = recorded("add", select="spread", outputs=False)
+    summary = summary_of(trace)
+    dataset = dataset_of(summary, replayed(summary))
+    validate(dataset)
+    (row,) = dataset.records.to_pylist()
+    seconds = np.delete(trace.processes[0].seconds, CHOSEN["spread"])
+    assert row["invocations"] == 20
+    assert row["time_s"] == pytest.approx([seconds.mean()])
 
 
 def test_profiles_of_a_trace_say_of_what_they_are(
