@@ -50,6 +50,11 @@ def test_times_may_be_as_people_read_them(tmp_path: Path) -> None:
     assert read_trace(written(tmp_path, sound_line())).columns["run_s"].tolist() == [100]
 
 
+def test_submit_times_may_all_be_unknown(tmp_path: Path) -> None:
+    text = "JobID|Submit|Elapsed|NNodes|State\n1|Unknown|10:00|3|FAILED\n"
+    assert np.isnan(read_sacct(log(tmp_path, text)).columns["submit_s"]).all()
+
+
 @refusals("text message")
 def test_what_slurm_does_not_write_is_refused(tmp_path: Path, text: str, message: str) -> None:
     with pytest.raises(InputError, match=message):

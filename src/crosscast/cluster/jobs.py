@@ -130,15 +130,19 @@ class Machine:
     cap_w: float = np.inf
 
 
+_MOST_PROCS = 2**53
+
+
 def check_machines(machines: Sequence[Machine]) -> None:
-    """Raise unless machines have distinct names, and processors."""
+    """Raise unless machines have distinct names, and processors that can be counted."""
     if not machines:
         raise InputError.of(field="machines", expected="at least one", found="none")
     names = [machine.name for machine in machines]
     for machine in machines:
-        if machine.procs < 1:
+        if not 1 <= machine.procs <= _MOST_PROCS:
+            expected = "at least 1" if machine.procs < 1 else "at most 2^53"
             raise InputError.of(
-                field="machines", problem=f"{machine.name}: procs: expected at least 1, found {machine.procs}"
+                field="machines", problem=f"{machine.name}: procs: expected {expected}, found {machine.procs}"
             )
         if names.count(machine.name) > 1:
             raise InputError.of(

@@ -17,6 +17,7 @@ from crosscast.errors import InputError
 
 _GZIP = b"\x1f\x8b"
 _MOST_BYTES = 4 << 30
+_LARGEST = 2.0**53
 _FIRST_BYTES = b"JobID"
 """Start of the first line of such a log, and of no other trace."""
 
@@ -72,6 +73,13 @@ def read_sacct(path: str | Path) -> JobTrace:
             except ValueError:
                 where = f"{path}:{lines[row]}"
                 raise InputError.of(where=where, field=name, expected=expected, found=repr(text)) from None
+            if values[row] > _LARGEST:
+                raise InputError.of(
+                    where=f"{path}:{lines[row]}",
+                    field=name,
+                    expected="a number of at most 2^53",
+                    found=f"{values[row]:g}",
+                )
         return values
 
     raw_elapsed = "ElapsedRaw" in table
@@ -79,7 +87,7 @@ def read_sacct(path: str | Path) -> JobTrace:
     elapsed = ("whole seconds", "ElapsedRaw") if raw_elapsed else ("a time such as 1-02:03:04", "Elapsed")
     submit_s = numbers(_moment, "a time such as 2024-05-31T13:45:00", "Submit")
     columns = {name: np.full(len(rows), np.nan) for name in NAMES}
-    columns["submit_s"] = submit_s - np.nanmin(submit_s)
+    columns["submit_s"] = submit_s - np.fmin.reduce(submit_s)
     columns["run_s"] = numbers(_count if raw_elapsed else _span, *elapsed)
     columns["procs"] = numbers(
         _count, "a whole number", "AllocCPUS", "NCPUS", "ReqCPUS", "AllocNodes", "NNodes"
