@@ -377,7 +377,7 @@ def test_memory_that_is_made_with_its_content_is_a_transfer(recorded: Recorded) 
     assert [(each.count, each.bytes, each.seconds) for each in uploads] == [(2, 2 * 4 * 1024, None)]
 
 
-def test_launches_whose_memory_was_read_do_not_count_in_the_mean_time_of_a_dataset(recorded: Recorded) -> None:
+def test_a_dataset_has_the_mean_of_times_that_no_read_of_memory_disturbed(recorded: Recorded) -> None:
     trace, _ = recorded("add", select="spread", outputs=False)
     summary = summary_of(trace)
     dataset = dataset_of(summary, replayed(summary))

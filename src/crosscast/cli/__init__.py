@@ -197,7 +197,20 @@ def misuse(error: cyclopts.CycloptsError, app: cyclopts.App, words: Sequence[str
         *known, last = [name for name in apps[-1] if name[0] != "-" and "_" not in name]
         word = repr(others[0]) if others else "nothing"
         return f"{command}: expected {', '.join(known)} or {last}, found {word}: see {command} --help"
+    if type(error).__name__ == "MissingArgumentError" and error.argument is not None:
+        return _missing(error.argument, typed, words)
     return " ".join(str(error).split())
+
+
+def _missing(argument: cyclopts.Argument, typed: Sequence[str], words: Sequence[str]) -> str:
+    """Write that an argument is missing, or the value of an option that is there."""
+    given = next((number for number, word in enumerate(words) if word in argument.names), None)
+    if given is None:
+        return f"{argument.name} is missing: see {' '.join(('crosscast', *typed))} --help"
+    value = next(iter(words[given + 1 :]), None)
+    if value is None:
+        return f"{words[given]}: expected a value, found none"
+    return f"{words[given]}: expected a value, found {value!r}: write {words[given]}={value} if it is one"
 
 
 INTERRUPTED = 130

@@ -18,6 +18,7 @@ from typing import Annotated, Literal, ParamSpec
 from cyclopts import Group, Parameter, Token
 
 from crosscast.errors import InputError
+from crosscast.units import parse_bytes
 
 P = ParamSpec("P")
 
@@ -101,6 +102,14 @@ def share_in(option: str, text: str, example: str, end: float = math.inf) -> flo
     if not 0 <= share < end:
         raise InputError.of(where=option, expected=f"a share such as {example}", found=repr(text))
     return share
+
+
+def bytes_in(option: str, text: str) -> int:
+    """Parse a size such as ``512M`` or ``2GiB``, in bytes."""
+    try:
+        return parse_bytes(text)
+    except InputError as error:
+        raise InputError(f"{option}: {error}") from None
 
 
 def _whole(_: object, tokens: Sequence[Token]) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 
+from crosscast.cli.options import bytes_in
 from crosscast.cli.profiles import CaptureOptions
 from crosscast.commands.output import check_file, say, tell
 from crosscast.errors import InputError
@@ -11,7 +12,6 @@ from crosscast.report.capture import headline
 from crosscast.tracing.program import TraceRecording, layer_library, run, runnable
 from crosscast.tracing.summary import Trace, summary_of, write_timeline
 from crosscast.tracing.trace import is_trace
-from crosscast.units import parse_bytes
 
 
 def capture(*command: str, options: CaptureOptions) -> int:
@@ -24,9 +24,8 @@ def capture(*command: str, options: CaptureOptions) -> int:
         raise InputError.of(where="--runs", expected="1 or 2", found=f"{options.runs}")
     if options.perfetto is not None:
         check_file("--perfetto", options.perfetto)
-    recording = TraceRecording(
-        options.out, options.select, parse_bytes(options.max_bytes), options.max_seconds, options.check
-    )
+    max_bytes = bytes_in("--max-bytes", options.max_bytes)
+    recording = TraceRecording(options.out, options.select, max_bytes, options.max_seconds, options.check)
     runnable(command)
     layer_library(say)
     existed = options.out.exists()

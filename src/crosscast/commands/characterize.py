@@ -11,7 +11,7 @@ from typing import Literal
 from crosscast.characterization import run
 from crosscast.characterization.engine import runtime_objects
 from crosscast.characterization.launchfiles.simfile import render_dumps
-from crosscast.cli.options import IN_LAUNCHFILE, FigureOutput, LaunchOptions
+from crosscast.cli.options import IN_LAUNCHFILE, FigureOutput, LaunchOptions, bytes_in
 from crosscast.cli.profiles import CharacterizeOptions
 from crosscast.commands.launch import read_inputs, replay_trace, run_launch, show_launches
 from crosscast.commands.output import (
@@ -30,7 +30,6 @@ from crosscast.errors import InputError
 from crosscast.profile import Profile, doubts
 from crosscast.report.profiles import MOST_PROFILES, kiviat, profiles_report, write_kiviat
 from crosscast.tracing.trace import is_trace
-from crosscast.units import parse_bytes
 
 
 @dataclass
@@ -145,11 +144,13 @@ def characterize(file: Path, /, *more: Path, options: CharacterizeOptions) -> No
         options.html,
         options.all,
     )
+    limit = options.memory_limit
+    memory_limit = None if limit is None else bytes_in("--memory-limit", limit)
     how = run.Options(
         threads=options.threads,
         check_bounds=options.check_bounds,
         timeout_s=options.timeout,
-        memory_limit=None if options.memory_limit is None else parse_bytes(options.memory_limit),
+        memory_limit=memory_limit,
         published=options.aiwc is not None,
         host_time=True,
         sample_groups=sample_groups,

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from crosscast.characterization.engine.child import Options
 from crosscast.cli.machine import MeasureOptions
-from crosscast.cli.options import Output
+from crosscast.cli.options import Output, bytes_in
 from crosscast.commands.launch import launch_file
 from crosscast.commands.output import (
     LabelStatus,
@@ -39,7 +39,7 @@ from crosscast.report.dataset import measurement_report
 from crosscast.report.devices import microbenchmark_figures, microbenchmarks_report
 from crosscast.report.document import Report
 from crosscast.suite.registry import selected
-from crosscast.units import format_bytes, format_bytes_per_second, format_seconds, parse_bytes
+from crosscast.units import format_bytes, format_bytes_per_second, format_seconds
 
 
 def measure(what: str, /, *, options: MeasureOptions) -> None:
@@ -106,7 +106,7 @@ _UNKNOWN_CACHE = 64 << 20
 def stressor(level: str, /, *, seconds: float, image: str | None, json: bool) -> None:
     """Run ``crosscast measure stressor``."""
     caches = host_state.caches()
-    nbytes = parse_bytes(image) if image else caches.l3 or caches.l2 or _UNKNOWN_CACHE
+    nbytes = bytes_in("--image", image) if image else caches.l3 or caches.l2 or _UNKNOWN_CACHE
     result = host_run(level, nbytes, seconds, lambda: tell("ready"))
     if json:
         print_json({**vars(result), "image_bytes": nbytes})

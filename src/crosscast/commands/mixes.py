@@ -8,6 +8,7 @@ from pathlib import Path
 
 from crosscast.cli.corun import CorunTranslateOptions
 from crosscast.cli.decide import ColocateOptions
+from crosscast.cli.options import bytes_in
 from crosscast.cli.predict import PredictCorunOptions
 from crosscast.commands.output import check_output, show, tell, warn_of
 from crosscast.data.corun import CoRuns, IsolatedRun, co_runs, read_profile
@@ -22,7 +23,6 @@ from crosscast.prediction.corun.translation import read_translation, translated_
 from crosscast.prediction.named_models import first_fit, models_for
 from crosscast.prediction.trained import model_facts
 from crosscast.report.corun import colocation_report, corun_forecast_report, translation_report
-from crosscast.units import parse_bytes
 
 
 def corun(profile: Path, /, *more: Path, options: PredictCorunOptions) -> None:
@@ -91,7 +91,7 @@ def colocate(jobs: Path, /, *more: Path, options: ColocateOptions) -> None:
     files = (jobs, *more)
     isolated_runs = read_isolated_runs(files)
     lengths_s = None if options.lengths is None else _numbers(options.lengths)
-    memory_bytes = None if options.memory is None else parse_bytes(options.memory)
+    memory_bytes = None if options.memory is None else bytes_in("--memory", options.memory)
 
     def planned(trained: TrainedCoRunModel) -> tuple[ColocationPlan, SuggestedMixes | None]:
         conditioned, suggestion = with_probes(trained, options.probe, isolated_runs), None

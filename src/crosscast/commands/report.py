@@ -24,6 +24,8 @@ def report(folder: Path, /, *, options: ReportOptions) -> None:
         return
     page = options.output.html
     if page is None:
+        # Raises where the folder has neither a trace nor a dataset.
+        dataset_named(folder)
         raise InputError("--html is missing, expected the page about a dataset, such as --html page.html")
 
     require_matplotlib()
