@@ -17,6 +17,7 @@ from crosscast.comparison import Comparison, Condition, Contents, Difference, co
 from crosscast.data.profiles import write_parquet
 from crosscast.errors import InputError
 from crosscast.profile import Profile
+from crosscast.report.catalogues import comparison_report
 from support.commands import Command, Output
 from support.csv_tables import write_csv
 from support.full_launch import full_launch
@@ -56,8 +57,7 @@ def test_the_other_way_round_is_the_same_with_other_signs(one: Contents, other: 
 
 @given(contents, contents, st.floats(0, 100))
 def test_a_condition_with_a_higher_limit_holds_for_less(one: Contents, other: Contents, limit: float) -> None:
-    metrics = {metric for each in (one, other) for item in each.items.values() for metric in item}
-    if "a" in metrics:
+    if any("a" in {**one.items[item], **other.items[item]} for item in one.items.keys() & other.items.keys()):
         low, high = f"a>{limit:.3f}%", f"a>{limit + 1:.3f}%"
         failed = compare(one, other, [low, high]).failed
         assert set(failed[high]) <= set(failed[low])
@@ -149,6 +149,23 @@ def test_conditions_are_in_json_and_on_the_page(
     ]
     assert not document["passes"]
     assert "FAIL  missing: b, c" in page.read_text()
+
+
+def test_a_condition_on_what_no_kernel_of_both_has_is_refused(
+    capsys: Output, make_profile: Maker, tmp_path: Path
+) -> None:
+    for file, kernels in (("one.csv", "ab"), ("other.csv", "cd")):
+        write_csv([make_profile(kernel) for kernel in kernels], tmp_path / file)
+    words = (tmp_path / "one.csv", tmp_path / "other.csv", "--fail-on")
+    assert "so that nothing would be compared" in command.refusal(capsys, *words, "work_items>0")
+    assert command(*words, "missing") == DIFFERS
+
+
+def test_numbers_of_only_one_side_are_not_counted_as_compared() -> None:
+    one = Contents("model", "one", {"errors": {"a": 1.0, "b": 2.0, "c": 3.0}})
+    other = Contents("model", "other", {"errors": {"a": 1.5, "b": 2.0, "d": 3.0}})
+    text = comparison_report(compare(one, other)).to_text()
+    assert "2 numbers compared, 1 differs; 2 numbers of only one of the two." in text
 
 
 def test_a_single_kernel_is_compared_whatever_its_name(make_profile: Maker, tmp_path: Path) -> None:

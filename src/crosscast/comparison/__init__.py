@@ -390,6 +390,15 @@ def compare(
         if item in others
         for metric in dict.fromkeys([*ones[item], *others[item]])
     ]
+    shared = {each.metric for each in pairs}
+    for condition in conditions:
+        if condition.metric not in {_MISSING, *shared}:
+            raise InputError.of(
+                where="--fail-on",
+                field=condition.metric,
+                expected=f"something that both {first.label} and {second.label} have it of",
+                found="none, so that nothing would be compared",
+            )
     order = {item: index for index, item in enumerate(ones)}
     differences = sorted(
         (each for each in pairs if each.first != each.second),

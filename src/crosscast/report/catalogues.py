@@ -107,9 +107,11 @@ _MOST_NAMED = 10
 def comparison_report(comparison: Comparison) -> Report:
     """List the largest differences, the items of only one side, and the conditions that hold."""
     first, second = comparison.labels
-    differ = len(comparison.differences)
+    differ = sum(each.change is not None for each in comparison.differences)
+    alone = len(comparison.differences) - differ
     verb = "differs" if differ == 1 else "differ"
-    summary = f"{plural(comparison.compared, 'number')} compared, {differ:,} {verb}."
+    summary = f"{plural(comparison.compared, 'number')} compared, {differ:,} {verb}"
+    summary += f"; {plural(alone, 'number')} of only one of the two." if alone else "."
     parts: list[Part] = [Heading(f"{first} and {second}", 1), summary]
     if comparison.differences:
         shown = comparison.differences[:_MOST]
@@ -129,12 +131,13 @@ def comparison_report(comparison: Comparison) -> Report:
                 words=(0, 1),
             )
         )
-        if differ > _MOST:
-            parts.append(f"... and {differ - _MOST:,} more, which --json has.")
+        more = len(comparison.differences) - _MOST
+        if more > 0:
+            parts.append(f"... and {more:,} more, which --json has.")
     for label, items in zip(comparison.labels, comparison.only, strict=True):
         if items:
-            more = f" and {len(items) - _MOST_NAMED:,} more" if len(items) > _MOST_NAMED else ""
-            parts.append(f"Only in {label}: {', '.join(items[:_MOST_NAMED])}{more}.")
+            others = f" and {len(items) - _MOST_NAMED:,} more" if len(items) > _MOST_NAMED else ""
+            parts.append(f"Only in {label}: {', '.join(items[:_MOST_NAMED])}{others}.")
     if comparison.failed:
         parts.append(Text([_verdict(text, items) for text, items in comparison.failed.items()], "note"))
     return Report(parts)
