@@ -47,14 +47,15 @@ class ChooseConfigurationOptions:
 
     model: Model = None
     power_cap: str | None = None
-    """Power cap (W); several, separated by commas, for a choice under each; none where the objective is not
-    `performance`."""
+    """Power cap (W); several, separated by commas, for a choice under each; may be left out where the
+    objective is not `performance`."""
     objective: Objective = "performance"
     """Quantity to optimize: `performance`, `energy`, `edp` (energy times time), or `power`."""
     max_slowdown: str | None = None
     """How much slower than the first sample configuration it may be, such as `5%`."""
     confidence: Annotated[float | None, Parameter(name="--cap-probability")] = None
-    """Required probability of staying under the cap, such as 0.9; by default the predicted mean has to."""
+    """Required probability of staying under the cap, such as 0.9; by default the best performance on average,
+    where over the cap it counts as none, of configurations that are more likely under it than not."""
     level: Level = 0.9
     kernel: Annotated[
         str | None, Parameter(help="Choose for this kernel alone, where the file has several.")

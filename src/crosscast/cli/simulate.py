@@ -69,7 +69,7 @@ class SimulatePoliciesOptions:
     search: str | None = None
     """Find the best of all policies, and of some orders where none are given, by makespan, slowdown,
     mean-wait, wait-p95, fairness, energy, cost or carbon, and list it first."""
-    estimates: Names = ("requested",)  # type: ignore[assignment]
+    estimates: Annotated[Names, Parameter(show_default=False)] = ("requested",)  # type: ignore[assignment]
     """Run times that the scheduler assumes: `requested` by users (the default), `exact`, or `predicted` by
     forecasts of the TOML file and the last two jobs of the same user."""
     machines: str | None = None

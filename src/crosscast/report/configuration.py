@@ -51,11 +51,11 @@ def chosen_report(
         frontier = {option.configuration for option in first.frontier}
         chosen = [choice.recommended for choice in choices if choice.recommended is not None]
         has_others = any(option.configuration not in frontier for option in chosen)
-        note = (
-            "; below it what was chosen off it, as it is more likely to keep to its cap" if has_others else ""
-        )
+        note = "; below it what was chosen off it, as it is more likely to keep to its limits"
         parts += [Heading(kernel.name, 2), *map(_choice_sentence, choices), ""]
-        parts.append(f"Predicted frontier, with {level_percent(first.level)} intervals{note}:")
+        parts.append(
+            f"Predicted frontier, with {level_percent(first.level)} intervals{note if has_others else ''}:"
+        )
         parts += [_choice_table(choices, card), "", _measured_at(kernel, card)]
         parts += [f"{card.model}, {trained_on(card)}", *held_out_errors(card)]
     return Report(parts, "Chosen configurations")
