@@ -79,9 +79,7 @@ def convolution(path: Path, variant: str) -> tuple[Groups, Callable[[Groups], La
     told = _parameters(variant)
     high = told["block_size_y"] * told["tile_size_y"]
     defined = {**told, "filter_width": _FILTER, "filter_height": _FILTER}
-    # As nvcc and hipcc optimize where no option says otherwise.
-    options = ["-O3", *(f"-D{k}={v}" for k, v in defined.items())]
-    kernel = Kernel.from_file(path, "convolution_kernel", options=options)
+    kernel = Kernel.from_file(path, "convolution_kernel", options=[f"-D{k}={v}" for k, v in defined.items()])
     grid = (_cut(_WIDTH, told["block_size_x"] * told["tile_size_x"]), _cut(_WIDTH, high))
     block = (told["block_size_x"], told["block_size_y"])
 

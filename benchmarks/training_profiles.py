@@ -20,7 +20,7 @@ import json
 import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -400,7 +400,7 @@ def _seconds_of(todo: Sequence[tuple[Plan, Job]], spent: Mapping[str, Sequence[f
 
 
 def _run(launch: Launch) -> Profile:
-    return crosscast.characterize(launch)
+    return crosscast.characterize(replace(launch, kernel=launch.kernel.optimized()))
 
 
 def _write(schema: Schema, rows: Iterable[Mapping[str, Any]], path: Path) -> None:

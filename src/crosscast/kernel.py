@@ -10,7 +10,7 @@ import itertools
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
@@ -210,6 +210,13 @@ class Kernel:
     ) -> Kernel:
         """Kernel `name` of a file with OpenCL C, CUDA, HIP, LLVM IR text or bitcode."""
         return cls(Program.from_file(path, options=options, standard=standard), name)
+
+    def optimized(self) -> Kernel:
+        """Return it with OpenCL C compiled at ``-O3``, as drivers do, unless an option says a level."""
+        options = self.program.options
+        if self.program.form != "opencl-c" or any(option.startswith("-O") for option in options):
+            return self
+        return replace(self, program=replace(self.program, options=(*options, "-O3")))
 
 
 @dataclass(frozen=True)

@@ -189,6 +189,8 @@ def characterize_launch(launch: Launch, *, invocation: int = 0, options: Options
     If only some of its work-groups run, arrays do not change.
     """
     runtime_objects.start()
+    if options.optimize:
+        launch = replace(launch, kernel=launch.kernel.optimized())
     frontend.load(launch.kernel.program, launch.kernel.name)
     if options.published and options.sample_groups != "all":
         raise LaunchError(f"{launch.kernel.name}: the published tool's metrics are those of all work-groups")

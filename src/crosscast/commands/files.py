@@ -19,29 +19,32 @@ if TYPE_CHECKING:
     from crosscast.data.times import LaunchTables
 
 
-def read_profiles(path: Path, launch: LaunchOptions = LAUNCH) -> tuple[list[Profile], Recorded]:
+def read_profiles(
+    path: Path, launch: LaunchOptions = LAUNCH, *, optimize: bool = False
+) -> tuple[list[Profile], Recorded]:
     """Read the profiles of a file or dataset, or characterize launches, with progress.
 
     A program is launched as the command line describes; without a launch, its embedded profiles are read.
+    With `optimize` OpenCL C is compiled as drivers do.
     """
+
+    def characterize(item: Launch, number: int) -> Profile:
+        # Imported here, as below: stored profiles need no compiler.
+        from crosscast.characterization.run import Options
+        from crosscast.commands.launch import run_launch
+
+        sampled = launch.sampled("auto")
+        return run_launch(item, number, Options(optimize=optimize, sample_groups=sampled))
+
     if not launch.described:
         if path.suffix in LAUNCH_FILES:
             _start_engine()
-        return inputs.read_profiles(path, lambda item, number: _characterized(item, number, launch))
+        return inputs.read_profiles(path, characterize)
     _start_engine()
-    # Imported here, as stored profiles need no compiler.
     from crosscast.commands.launch import read_inputs
 
     launches = read_inputs(path, launch).launches
-    return [_characterized(item, number, launch) for number, item in enumerate(launches)], {}
-
-
-def _characterized(launch: Launch, number: int, options: LaunchOptions) -> Profile:
-    # Imported here, as stored profiles need no compiler.
-    from crosscast.characterization.run import Options
-    from crosscast.commands.launch import run_launch
-
-    return run_launch(launch, number, Options(sample_groups=options.sampled("auto")))
+    return [characterize(item, number) for number, item in enumerate(launches)], {}
 
 
 def _start_engine() -> None:

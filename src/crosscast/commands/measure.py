@@ -79,7 +79,9 @@ def measure(what: str, /, *, options: MeasureOptions) -> None:
 
 def _forecast(path: str, size: str | None, device: str, timeout_s: float) -> TimeForecast:
     """Forecast the times that will be measured, for a device."""
-    profiles = characterized(subject_of(path, size), Options(timeout_s=timeout_s, sample_groups="auto"))
+    profiles = characterized(
+        subject_of(path, size), Options(optimize=True, timeout_s=timeout_s, sample_groups="auto")
+    )
     forecast = kernels.predict(profiles, devices=[device])
     warn_about(zip(forecast.labels, forecast.warnings, strict=True))
     return forecast

@@ -97,7 +97,7 @@ def _batch(
     profiles: list[Profile] = []
     recorded: Recorded = {}
     for file in files:
-        of_file, times = read_profiles(file, launch)
+        of_file, times = read_profiles(file, launch, optimize=True)
         profiles += of_file
         recorded.update(times)
     profiles = only_named(profiles, application, launch.kernel)
@@ -157,7 +157,9 @@ def explain(file: Path, /, *more: Path, options: ExplainOptions) -> None:
 
     named = options.devices if options.devices is not None else () if options.device_file else DEVICES
     chosen = [*map(device_named, named), *map(read_device, options.device_file)]
-    profiles = [profile for path in (file, *more) for profile in read_profiles(path, options.launch)[0]]
+    profiles = [
+        profile for path in (file, *more) for profile in read_profiles(path, options.launch, optimize=True)[0]
+    ]
     profiles = only_named(profiles, options.application, options.launch.kernel)
     verdicts = verdicts_of(profiles, chosen)
     forecast = forecast_beside(profiles, chosen)

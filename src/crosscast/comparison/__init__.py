@@ -9,13 +9,13 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from crosscast.data.launch_counts import counts_of, kinds_of, work_of
 from crosscast.errors import InputError
-from crosscast.forecasting.profiles import read_profiles
+from crosscast.forecasting.profiles import characterized, read_profiles
 from crosscast.prediction import store
 from crosscast.prediction.named_models import folder_of, named_models
 from crosscast.profile import Profile
@@ -77,7 +77,9 @@ def contents_of(path: str | Path, profiles: Sequence[Profile] | None = None) -> 
         return Contents(kind, str(path), _of_card(stored.card), stored.question)
     if kind == "schedule":
         return Contents(kind, str(path), _of_schedule(file))
-    return Contents(kind, str(path), _of_profiles(read_profiles(file)[0]))
+    return Contents(
+        kind, str(path), _of_profiles(read_profiles(file, partial(characterized, optimize=False))[0])
+    )
 
 
 def _contents(compared: str | Path | Profile | Contents) -> Contents:

@@ -13,7 +13,7 @@ from crosscast.errors import InputError
 from crosscast.kernel import Launch
 from crosscast.profile import Profile
 
-__all__ = ["KernelInput", "Recorded", "profiles_of", "read_profiles"]
+__all__ = ["KernelInput", "Recorded", "characterized", "profiles_of", "read_profiles"]
 
 Recorded = dict[tuple[str, str, str], dict[str, float]]
 """Median times in seconds by application, kernel and size, and by device."""
@@ -27,26 +27,29 @@ def profiles_of(kernels: KernelInput) -> tuple[list[Profile], Recorded]:
     if isinstance(kernels, Profile):
         return [kernels], {}
     if isinstance(kernels, Launch):
-        return [_characterized(kernels)], {}
+        return [characterized(kernels)], {}
     return read_profiles(Path(kernels))
 
 
-def _characterized(launch: Launch, number: int = 0) -> Profile:
+def characterized(launch: Launch, number: int = 0, *, optimize: bool = True) -> Profile:
+    """Characterize a launch, by default as drivers compile it."""
     # Imported here: the engine brings the compiler, and stored profiles need none of it.
     from crosscast.characterization.run import Options, characterize_launch
 
-    return characterize_launch(launch, invocation=number, options=Options(sample_groups="auto"))
+    return characterize_launch(
+        launch, invocation=number, options=Options(optimize=optimize, sample_groups="auto")
+    )
 
 
 def read_profiles(
-    path: Path, characterized: Callable[[Launch, int], Profile] = _characterized
+    path: Path, characterize: Callable[[Launch, int], Profile] = characterized
 ) -> tuple[list[Profile], Recorded]:
     """Read the profiles of a file, dataset or trace, or characterize a launch file's launches."""
     if path.is_dir():
         # Imported here: stored profiles need none of it.
         from crosscast.tracing.trace import is_trace
 
-        return (_of_trace(path, characterized), {}) if is_trace(path) else _of_dataset(path)
+        return (_of_trace(path, characterize), {}) if is_trace(path) else _of_dataset(path)
     if str(path) == "bundled":
         return _of_dataset(path)
     if path.suffix in (".parquet", ".csv"):
@@ -60,7 +63,7 @@ def read_profiles(
     from crosscast.characterization.launchfiles.launchfile import LAUNCH_FILES, read_launches
 
     if path.suffix in LAUNCH_FILES:
-        return [characterized(launch, number) for number, launch in enumerate(read_launches(path))], {}
+        return [characterize(launch, number) for number, launch in enumerate(read_launches(path))], {}
     try:
         return list(read_embedded(path)), {}
     except InputError as error:
@@ -69,13 +72,13 @@ def read_profiles(
         ) from error
 
 
-def _of_trace(folder: Path, characterized: Callable[[Launch, int], Profile]) -> list[Profile]:
+def _of_trace(folder: Path, characterize: Callable[[Launch, int], Profile]) -> list[Profile]:
     """Profiles of the classes of a trace's launches."""
     # Imported here: stored profiles need none of it.
     from crosscast.tracing.summary import Trace, replayed, summary_of
 
     summary = summary_of(Trace(folder))
-    results = replayed(summary, characterized)
+    results = replayed(summary, characterize)
     profiles = [each.profile for each in results if each.profile is not None]
     if not profiles:
         refused = next((each.refused for each in results), "it has no launches")

@@ -283,7 +283,7 @@ def profile_rows(problem: SuiteProblem, timeout_s: float) -> list[dict[str, obje
     loaded = load(problem)
     application = loaded.application
     assert isinstance(application, Application)
-    profiles = profiles_of(application, problem.size, options=Options(timeout_s=timeout_s))
+    profiles = profiles_of(application, problem.size, options=Options(optimize=True, timeout_s=timeout_s))
     if not profiles:
         raise InputError(f"{application.name}: expected a run to launch kernels, found none")
     return [to_row(_reproducible(profile, loaded)) for profile in profiles]

@@ -172,7 +172,7 @@ class Profiler:
             file.write(json.dumps(to_row(profile)) + "\n")
 
     def _profile(self, variant: Variant) -> Profile:
-        kernel = self._same_code(self.rule.kernel_of(variant))
+        kernel = self._same_code(self.rule.kernel_of(variant).optimized())
         groups, local = self.rule.groups(variant)
         tables = json.dumps(self.rule.tables(variant), sort_keys=True)
         key = (kernel, groups, local, tables)

@@ -63,6 +63,8 @@ class Options:
     timeout_s: float = 600.0  # Time limit of a run, in seconds
     # Most memory of buffers and counters, in bytes; by default that of the machine
     memory_limit: int | None = None
+    # Compile OpenCL C as drivers do, at -O3, and not at the level of the published metrics: for forecasts
+    optimize: bool = False
     published: bool = False  # Also compute the numbers of the published tool
     host_time: bool = False  # Also measure the kernel's uninstrumented time on this machine
     progress: Callable[[Progress], None] | None = None  # Called repeatedly while the kernel runs

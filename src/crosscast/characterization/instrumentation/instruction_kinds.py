@@ -13,7 +13,7 @@ by its executions afterwards. Executions follow from the few counted edges.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from typing import Any
 
 from crosscast.characterization import ir
@@ -170,16 +170,13 @@ def mark_indexing(function: ir.Function) -> None:
                 users[name].add(i.result or "")
     computed = definitions.keys() - ids
     sources = {name: definitions[name].uses() & computed for name in chosen}
-    made_of: dict[str, set[str]] = {}
-    for name, used in sources.items():
-        for each in used:
-            made_of.setdefault(each, set()).add(name)
-    pending = [*chosen]
-    while pending:
-        name = pending.pop()
-        if name in chosen and not (users[name] <= chosen and sources[name] <= chosen):
-            chosen.remove(name)
-            pending += [*made_of.get(name, ()), *sources[name]]
+    results: dict[str, set[str]] = {}
+    for name, of_name in sources.items():
+        for source in of_name:
+            results.setdefault(source, set()).add(name)
+    # Twice, as an index that is also a value makes no values of the addresses computed from it.
+    _keep_within(chosen, sources, results)
+    _keep_within(chosen, users, sources)
     for name in chosen:
         instruction = definitions[name]
         kind, elements = instruction.kind
@@ -189,6 +186,16 @@ def mark_indexing(function: ir.Function) -> None:
         branch = function.blocks[label].terminator
         if branch.opcode == "br" and branch.uses() <= chosen:
             branch.kind = f"{INDEXING}.{branch.kind[0]}", 1
+
+
+def _keep_within(chosen: set[str], needs: Mapping[str, Set[str]], affected: Mapping[str, Set[str]]) -> None:
+    """Remove names until all that each needs is chosen; without one, those it affects are looked at again."""
+    pending = [*chosen]
+    while pending:
+        name = pending.pop()
+        if name in chosen and not needs[name] <= chosen:
+            chosen.remove(name)
+            pending += affected.get(name, ())
 
 
 def _may_index(instruction: ir.Instruction) -> bool:
