@@ -181,6 +181,15 @@ def test_integers_that_serve_anything_else_are_operations(body: str) -> None:
     assert instructions(body)["int32"]["add"] >= ITEMS
 
 
+def test_addresses_stay_indexing_where_their_index_is_also_a_value() -> None:
+    loop = "float s = 0; for (int k = 0; k < 8; k++) s += a[(i * 3 + k * 5) & 31] {}; a[i] = s;"
+    alone, valued = (instructions(loop.format(use)) for use in ("", "* (float)k"))
+    # The index's own sum is of a value now; its product and the sum and the mask of the address are not.
+    assert valued["int32"] == {"add": 8 * ITEMS}
+    assert alone["indexing"]["int32"].pop("add") == 8 * ITEMS
+    assert valued["indexing"] == alone["indexing"]
+
+
 def test_indexing_moves_counts_and_makes_none() -> None:
     """Whatever is indexing would be an operation of its type, a conversion or a branch else."""
 

@@ -72,8 +72,9 @@ SHARPNESS = 2.5
 _LAUNCH_S = {True: 5.5e-6, False: 15e-6}  # by whether it is a GPU
 _START_S = {True: 2.5e-6, False: 5e-6}
 _USUAL_LAUNCH_S = 6e-6  # From the call to the start, in collections of measured devices
-_LOCAL_CLOCKS = 25.0  # Of a load of local memory, beyond those of an addition
-_JOINED_BLOCKS = 3.0  # Iterations of a loop that compilers for GPUs unroll
+# Of a load of local memory, beyond those of an addition, by whether sub-groups have 64 work-items, as AMD's
+_LOCAL_CLOCKS = {True: 60.0, False: 25.0}
+_JOINED_BLOCKS = 2.0  # Iterations of a loop that compilers for GPUs unroll
 _BARRIER_CLOCKS = 30.0
 _WIDE_LINE_CLOCKS, _WIDE_ADDRESS_CLOCKS = 2.0, 4.0  # Of a sub-group of 64 work-items
 _ALONE = 2.0
@@ -284,7 +285,8 @@ def _of_item(work: Work, sheets: Sheets, past_l1: Reals, past_l2: Reals) -> tupl
         return np.maximum(column(of_item) / _AT_ONCE, column(of_blocks) / _JOINED_BLOCKS)
 
     load = _L1_CLOCKS + _L2_CLOCKS * past_l1 + _MEMORY_S[True] * sheets.clock * past_l2
-    blocks = column(work.block_path) * sheets.step + column(work.block_local) * _LOCAL_CLOCKS
+    local = np.where(sheets.wide, _LOCAL_CLOCKS[True], _LOCAL_CLOCKS[False])
+    blocks = column(work.block_path) * sheets.step + column(work.block_local) * local
     blocks = blocks + column(work.path_loads) * load + column(work.path_constants) * _CONSTANT_CLOCKS
     straight = np.where(_loops(work), 0.0, column(work.path))
     chain: Reals = np.where(sheets.gpu, blocks, straight) + column(work.barriers) * _BARRIER_CLOCKS
