@@ -118,6 +118,18 @@ def test_a_forecast_is_of_what_drivers_compile_and_a_profile_of_the_published_le
     assert tuple(crosscast.characterize(launch).program["options"]) == options
 
 
+@pytest.mark.parametrize("body", ["a[get_global_id(0)] *= 3;", "for (int k = 0; k < 9; k++) a[k] += b[k];"])
+def test_loops_that_drivers_unroll_are_named(body: str) -> None:
+    kernel = Kernel.from_source(f"kernel void k(global int *a, global int *b) {{ {body} }}", "k")
+    launch = Launch(kernel, (64,), (64,), (np.zeros(64, np.int32), np.zeros(64, np.int32)))
+    stored, now = (
+        any("--option -O3" in each for each in crosscast.predict(kernels, devices=["gtx1080"]).warnings[0])
+        for kernels in (crosscast.characterize(launch), launch)
+    )
+    assert stored == ("for" in body)
+    assert not now
+
+
 def test_an_application_is_all_its_kernels(capsys: Output) -> None:
     found = answer(capsys, "bundled", "--application", "kmeans", "--devices", "gtx1080,knl")
     assert [each["application"] for each in found["applications"]] == [

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 
@@ -24,7 +24,7 @@ from crosscast.prediction.time.launch_times import LaunchModels, bounds, conditi
 from crosscast.prediction.time.terms import TERMS
 from crosscast.prediction.time.work import Work, traits_of, work_of
 from crosscast.prediction.trained import Trained, format_names, of_counts
-from crosscast.profile import Profile
+from crosscast.profile import Profile, compiler_options
 from crosscast.units import format_quantity
 
 _WORTH = 0.005
@@ -39,6 +39,9 @@ MODEL = "terms"
 
 _MOST_DEVICES = 4
 _METRICS_ALONE = "its profile has no counts by sub-groups, so that times are less sure: characterize it again"
+_NOT_UNROLLED = (
+    "it was profiled at -Oz, and drivers unroll loops of constant length: characterize it with --option -O3"
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,7 +152,7 @@ class TrainedLaunchTimes(Trained[TimeCard, LaunchModels]):
             level,
             is_measured[:, columns],
             warnings=tuple(
-                (*(() if is_counted else (_METRICS_ALONE,)), *common, *of_counts(of_kernel))
+                (*_of_profiles(of_kernel, is_counted=is_counted), *common, *of_counts(of_kernel))
                 for is_counted, of_kernel in zip(counted, batch.launches, strict=True)
             ),
             terms=shares[:, columns],
@@ -244,6 +247,20 @@ class TrainedLaunchTimes(Trained[TimeCard, LaunchModels]):
             f"the data sheet of {which} lacks" if len(incomplete) == 1 else f"data sheets of {which} lack"
         )
         return (f"{sheets} {numbers}: usual numbers are taken",)
+
+
+def _of_profiles(profiles: Sequence[Profile], *, is_counted: bool) -> Iterator[str]:
+    """Warn of profiles that lack counts, or whose loops are not as drivers compile them."""
+    if not is_counted:
+        yield _METRICS_ALONE
+    elif any(
+        "indexing" in each.launch.get("instructions", {})
+        and "branches" in each.launch["instructions"]["indexing"]
+        and each.program.get("form") == "opencl-c"
+        and not any(option.startswith("-O") for option in compiler_options(each.program))
+        for each in profiles
+    ):
+        yield _NOT_UNROLLED
 
 
 def _assumed(sheet: Filled, shifts: Reals, deviation: Reals) -> Assumed:
