@@ -54,6 +54,7 @@ class _Both:
     metrics: dict[str, float | None]
     expected: dict[str, dict[str, int]]
     walks: dict[str, float]
+    channel_share: float | None
 
 
 def _both(launch: Launch, same: Launch) -> _Both:
@@ -63,7 +64,7 @@ def _both(launch: Launch, same: Launch) -> _Both:
         [argument for argument in each.args if isinstance(argument, np.ndarray)] for each in (launch, same)
     )
     counts = {str(width): sub_group_counts(trace, width) for width in _WIDTHS}
-    return _Both(profile, outputs, expected, _metrics(trace), counts, walks(trace))
+    return _Both(profile, outputs, expected, _metrics(trace), counts, walks(trace), channel_share(trace))
 
 
 @functools.cache
@@ -104,6 +105,7 @@ def test_the_interpreter_does_what_the_engine_does(name: str, level: str) -> Non
     if _CASES[name].may_fail_to_exchange:  # The engine counts a write only where it succeeds.
         expected = {key: ran.metrics[key] for key in ("total_instruction_count", "total_reads")}
     assert same_metrics(ran.profile.metrics, expected) == {}
+    assert ran.profile.launch["reuse"]["channel_share"] == pytest.approx(ran.channel_share)
 
 
 def _random_launch(made: random_kernels.RandomKernel, level: str) -> Launch:

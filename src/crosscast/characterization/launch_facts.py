@@ -193,10 +193,13 @@ def describe_launch(launch: Launch, ran: Ran) -> dict[str, object]:
             "vectorized": ran.plan.facts.vectorized,
         },
         "work_item": ran.counts.sub_groups.walks(ran.layout.sub_groups),
-        "reuse": ran.counts.sub_groups.reuse_bytes(
-            _distinct_lines(ran.counts),
-            [n for (space, _), n in ran.counts.distinct.items() if space != "local"],
-        ),
+        "reuse": {
+            **ran.counts.sub_groups.reuse_bytes(
+                _distinct_lines(ran.counts),
+                [n for (space, _), n in ran.counts.distinct.items() if space != "local"],
+            ),
+            "channel_share": ran.counts.channel_share,
+        },
         "distinct_bytes": _distinct(ran),
         **(
             {"read_beyond": {name: {"before": n[0], "behind": n[1]} for name, n in ran.beyond.items()}}

@@ -292,7 +292,8 @@ def combined(
     }
     launch = extension.of("launch", [profiles[run].launch for run in runs])
     if "reuse" in launch:
-        launch["reuse"] = {**launch["reuse"], "bytes": falling(launch["reuse"]["bytes"])}
+        reuse = {"bytes": falling(launch["reuse"]["bytes"]), "channel_share": None}
+        launch["reuse"] = {**launch["reuse"], **reuse}
     instructions = extension.of("instructions", [profiles[run].instructions for run in runs])
     last = profiles[runs[extension.largest]]
     return replace(last, metrics={**metrics, **_ratios(metrics)}, launch=launch, instructions=instructions)
@@ -366,7 +367,8 @@ def extend_sample(sample: Sample, boxes: Mapping[Sampled, BoxCounts], larger: Bo
     errors["distinct_bytes"] = max(errors["distinct_bytes"], *(each.doubt for each in distinct[:2]))
     times = math.prod(sample.groups) / math.prod(box.size)
     before = larger.profile.launch["reuse"]
-    reuse = {**before, "bytes": _reuse(before["bytes"], distinct[2:], times)}
+    # Neighbouring groups share channels, which others of the launch do not.
+    reuse = {**before, "bytes": _reuse(before["bytes"], distinct[2:], times), "channel_share": None}
     measured = [*profiles.values(), larger.profile]
     timing = {
         name: sum(each.timing_s[name] for each in measured) if name.startswith(("run", "metrics")) else value

@@ -21,9 +21,9 @@ from crosscast.characterization.engine.layout import (
 ADDRESS_LEVELS = CONSTANTS["LEVELS"]
 """Addresses are distinguished with 0 to 10 of their lowest bits skipped."""
 
-_COUNTERS, _TOTALS, _PIECES, _PATTERNS, _HISTORIES, _DYNAMIC, _UNIQUE, _DISTINCT, _BEYOND = (
+_COUNTERS, _TOTALS, _PIECES, _PATTERNS, _HISTORIES, _DYNAMIC, _UNIQUE, _DISTINCT, _BEYOND, _IN_CHANNEL = (
     CONSTANTS[name]
-    for name in "COUNTERS TOTALS PIECES PATTERNS HISTORIES DYNAMIC UNIQUE DISTINCT BEYOND".split()
+    for name in "COUNTERS TOTALS PIECES PATTERNS HISTORIES DYNAMIC UNIQUE DISTINCT BEYOND IN_CHANNEL".split()
 )
 """Kinds of records; all others are addresses by level."""
 _OF_SUB_GROUPS = {
@@ -141,8 +141,7 @@ class SubGroupCounts:
 
         Sampled lines are scaled to all of them: `distinct`, by size. If none was, as they are
         few, they stay in every cache: the distinct bytes read and written are `moved` once, and each line. A
-        cache that holds all lines misses each once, however few were sampled. Also the chance that two lines
-        are in one of 16 memory channels.
+        cache that holds all lines misses each once, however few were sampled.
         """
         rate, *rest = self.reuse
         lines: dict[str, dict[str, dict[str, int]]] = {"128": {}, "64": {}}
@@ -162,12 +161,10 @@ class SubGroupCounts:
                     "first": round(first * weight),
                     **{str(size): round(n * weight) for size, n in zip(_CACHES, sizes, strict=True)},
                 }
-        sampled, together = rest[0], rest[-1]
         return {
             "bytes": lines,
             "rate": 1 / rate,
-            "error": 0.0 if rate == 1 else 1 / math.sqrt(sampled) if sampled else None,
-            "channel_share": together / (sampled * (sampled - 1)) if sampled > 1 else None,
+            "error": 0.0 if rate == 1 else 1 / math.sqrt(rest[0]) if rest[0] else None,
         }
 
     def patterns(self, layout: SubGroupLayout) -> Mapping[str, int]:
@@ -208,6 +205,8 @@ class Counts(Tally):
     # Distinct bytes read and written of each buffer or variable, and its distinct lines of 64 and of 128
     # bytes, by its address and size
     distinct_of: dict[tuple[int, int], tuple[int, int, int, int]] = field(default_factory=dict)
+    # Distinct lines of 128 bytes in each memory channel, if blocks of 256 bytes take channels in turn
+    lines_in_channel: list[int] = field(default_factory=list)
     # Bytes read before and behind a buffer, by its address
     beyond: dict[int, tuple[int, int]] = field(default_factory=dict)
     # For each number of skipped bits: number of addresses with each number of accesses
@@ -223,6 +222,13 @@ class Counts(Tally):
     order: int = 0  # Sum over work-items of the position of their last load or store; optional
     conflict: bool = False  # Threads wrote and used the same memory
     sub_groups: SubGroupCounts = field(default_factory=SubGroupCounts)
+
+    @property
+    def channel_share(self) -> float | None:
+        """Chance that two lines are in one memory channel."""
+        lines = sum(self.lines_in_channel)
+        pairs = sum(n * (n - 1) for n in self.lines_in_channel)
+        return pairs / (lines * (lines - 1)) if lines > 1 else None
 
 
 def _records(words: npt.NDArray[np.uint64]) -> Iterator[tuple[int, npt.NDArray[np.uint64]]]:
@@ -258,6 +264,8 @@ def read_results(words: npt.NDArray[np.uint64], layout: ResultLayout) -> Counts:
             counts.conflict = bool(body[2])
         elif tag in _OF_SUB_GROUPS:
             counts.sub_groups.read(_OF_SUB_GROUPS[tag], body.astype(np.int64).tolist())
+        elif tag == _IN_CHANNEL:
+            counts.lines_in_channel = body.tolist()
         elif tag == _BEYOND:
             counts.beyond[int(body[0])] = int(body[1]), int(body[2])
         elif tag == _DISTINCT:

@@ -28,6 +28,7 @@ struct reducing {
   u64 (*level)[2];
   struct pairs *pairs;
   struct alike *alike;
+  u64 places[PLACES]; /* of the chunks that are reduced together, how many are at each place among those of a turn */
   struct {
     u64 any, last, bytes;
   } union_[2]; /* of reads and writes that may overlap: where the last one starts, and bytes before its own */
@@ -41,7 +42,7 @@ struct starts {
 /* Chunks in which strided accesses change in the same way, of which the first is reduced for all of them. */
 enum { MOST_ALIKE = 64 };
 struct alike {
-  u64 chunk, times, hash, (*level)[2]; /* `level` as it was before the first */
+  u64 chunk, times, places[PLACES], hash, (*level)[2]; /* `level` as it was before the first */
   struct starts starts[2];
 };
 
@@ -93,6 +94,18 @@ static void add_starts(struct reducing *x, u64 at, const struct starts *starts) 
   }
 }
 
+/* Lines of a block of 256 bytes of a chunk. In keys, buffers begin on borders of pages, which is a block of each
+ * channel. */
+static void add_lines(struct reducing *x, u64 block, u64 lines) {
+  if (x->r->kind == LOCAL) return;
+  for (u64 place = 0; place < PLACES; place++) x->v->in_channel[CHANNELS / PLACES * place + block] += lines * x->places[place];
+}
+
+static void reduce_one(struct reducing *x, u64 chunk) {
+  memset(x->places, 0, sizeof x->places);
+  x->places[chunk % PLACES] = 1;
+}
+
 /* So many bytes of data from `at` on, whole chunks, whose granules have the same counts. */
 static void reduce_even(struct reducing *x, u64 at, u64 nbytes) {
   u64 sum = 0, users = 0, writers = 0, readers = 0;
@@ -110,6 +123,8 @@ static void reduce_even(struct reducing *x, u64 at, u64 nbytes) {
                                {writers != 0, 0, rest, (m - 1) * covered(x, 1, x->r->granule)}};
     add_starts(x, at, starts);
   }
+  for (u64 k = 0; k < PLACES; k++) x->places[(at / CHUNK + k) % PLACES] = (nbytes / CHUNK + PLACES - 1 - k) / PLACES;
+  for (u64 block = 0; block < CHUNK >> 8; block++) add_lines(x, block, 2);
   tally(x->c, x->v, LEVELS + x->log_g, sum, m);
   for (u64 n = x->log_g + 1; n < LEVELS; n++) tally(x->c, x->v, n, sum <<= 1, m /= 2);
 }
@@ -137,6 +152,7 @@ static void reduce_counts(struct reducing *x, u64 *counts, u64 n) {
     else
       for (u64 i = 0; i < m; i++)
         if (counts[i]) tally(x->c, x->v, level, counts[i], 1);
+    for (u64 i = 0; n == LINE_LOG && i < m; i++) add_lines(x, i / 2, counts[i] != 0);
     if (n + 1 == LEVELS) return;
     m /= 2;
     for (u64 i = 0; i < m; i++) counts[i] = counts[2 * i] + counts[2 * i + 1];
@@ -298,6 +314,7 @@ static void reduce_alike(struct reducing *x, struct alike *a) {
   if (!a->times) return;
   u64(*now)[2] = x->level;
   x->level = a->level, x->v->times = a->times;
+  memcpy(x->places, a->places, sizeof x->places), memset(a->places, 0, sizeof a->places);
   reduce_chunk(x, a->chunk, 0, 0, 0);
   x->level = now, x->v->times = 1, a->times = 0;
 }
@@ -356,7 +373,7 @@ static int put_off(struct reducing *x, u64 chunk) {
     if (x->r->overlaps) find_starts_of_strided(x, chunk, a->starts);
   }
   if (x->r->overlaps) add_starts(x, chunk * CHUNK, a->starts);
-  a->times++;
+  a->times++, a->places[chunk % PLACES]++;
   memcpy(x->level, after, nbytes);
   return 1;
 }
@@ -407,6 +424,7 @@ static void reduce_region(struct reducing *x, struct pages *p) {
     }
     reduce_even(x, chunk * CHUNK - even, even), even = 0;
     if (!counted && put_off(x, chunk)) continue;
+    reduce_one(x, chunk);
     if (counted == SMALL_COUNTED && !r->overlaps && !has_changes(x, chunk) && !has_level(x) && reduce_small(x, at)) continue;
     reduce_chunk(x, chunk, counted & COUNTED, counted & SMALL_COUNTED, 1);
   }
@@ -626,15 +644,17 @@ static void emit_sub_groups(struct context *c, struct out *o, struct job *j) {
 
 void cc_write_results(struct context *c, struct job *j) {
   struct out o = {0};
-  u64 unique[3] = {0};
+  u64 unique[3] = {0}, in_channel[CHANNELS] = {0};
   for (u64 t = 0; t < j->threads; t++) {
     emit_words(c, &o, COUNTERS, c[t].counts, j->counters);
     emit_words(c, &o, DYNAMIC, c[t].dynamic, DYNAMIC_COUNTERS);
     emit_log(c, &o, TOTALS, &c[t].totals);
     emit_log(c, &o, PIECES, &c[t].pieces);
     unique[0] += c[t].levels.reads, unique[1] += c[t].levels.writes, unique[2] |= c[t].levels.conflict;
+    for (u64 k = 0; k < CHANNELS; k++) in_channel[k] += c[t].levels.in_channel[k];
   }
   emit_words(c, &o, UNIQUE, unique, 3);
+  emit_words(c, &o, IN_CHANNEL, in_channel, CHANNELS);
   emit_sub_groups(c, &o, j);
   for (u64 i = 0; i < j->n_regions; i++) {
     const struct region *r = regions_of(j) + i;

@@ -10,7 +10,7 @@
 #include <string.h>
 
 enum { MOST_TOUCHES = 1 << 15, WORTH = 1 << 14, LEAST_TOUCHES = 1 << 10, EXACT_TOUCHES = 1 << 11, USED = 32 };
-enum { LINE_LOG = 7, AT_ONCE = 8, LANES = 64, FIRST_SIZE = 14, SIZES = 13, CACHES = 1 + SIZES, CHANNELS = 16 };
+enum { AT_ONCE = 8, LANES = 64, FIRST_SIZE = 14, SIZES = 13, CACHES = 1 + SIZES };
 typedef u32 row8 __attribute__((vector_size(4 * AT_ONCE)));
 
 struct touch {
@@ -217,20 +217,6 @@ static u64 slot_of(const struct stack *s, u32 line) {
   return at;
 }
 
-/* Pairs of lines in one memory channel, if blocks of 256 bytes take channels in turn. In keys, buffers begin on borders
- * of pages, which is a block of each channel. */
-static u64 pairs_in_channels(struct stack *s, const struct touch *all, u64 n) {
-  u64 lines[CHANNELS] = {0}, pairs = 0;
-  memset(s->lines, 0, 4 * s->capacity);
-  for (u64 i = 0; i < n; i++) {
-    u32 line = all[i].line >> NUMBER;
-    u64 at = slot_of(s, line);
-    if (!s->lines[at]) lines[line >> (8 - LINE_LOG) & (CHANNELS - 1)]++, s->lines[at] = line + 1;
-  }
-  for (u32 k = 0; k < CHANNELS; k++) pairs += lines[k] * lines[k] - lines[k];
-  return pairs;
-}
-
 /* Lines that there are, and for each cache, the first one without end, how many reach memory. */
 static void count_traffic(struct stack *s, const struct touch *all, u64 n, u32 half, u64 rate, u64 *found) {
   u64 fetched[CACHES + 1] = {0}, *traffic = found + 1; /* `fetched`: reads that the first so many caches miss */
@@ -285,8 +271,7 @@ static u64 gather(struct context *c, u64 threads, u64 instructions, struct touch
   return n;
 }
 
-/* One in how many lines was sampled; then by size of line and groups together: lines, and how many reach memory; then
- * pairs of lines in one channel. */
+/* One in how many lines was sampled; then by size of line and groups together: lines, and how many reach memory. */
 void cc_reuse(struct context *c, u64 threads, u64 instructions, u64 *words) {
   struct touch *all;
   u64 n = gather(c, threads, instructions, &all, words++);
@@ -302,5 +287,4 @@ void cc_reuse(struct context *c, u64 threads, u64 instructions, u64 *words) {
     sort_together(sorted, other, n, TOGETHER[k]);
     for (u32 half = 0; half < 2; half++) count_traffic(&s, sorted, n, half, words[-1], words + (2 * k + half) * (1 + CACHES));
   }
-  words[6 * (1 + CACHES)] = pairs_in_channels(&s, all, n);
 }

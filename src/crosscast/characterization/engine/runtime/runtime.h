@@ -55,13 +55,14 @@ struct history {
   u64 alike_times[2], alike_past[2], alike_n[2], alike_after[2]; /* rows of one outcome, by it: all but the first are not yet in the table */
 };
 
-enum { LEVELS = 11, SMALL = 1 << 11 };
+enum { LEVELS = 11, SMALL = 1 << 11, CHANNELS = 16, CHUNK = 1024, LINE_LOG = 7, PLACES = 4 /* of chunks in channels */ };
 struct levels {
   u64 *small; /* of each level, then of each granule: how many addresses have a count below SMALL, in four parts */
   struct log large[LEVELS + 4];
   u64 most[LEVELS + 4]; /* largest count below SMALL, at least */
   u64 reads, writes, conflict;
   u64 times; /* how often that occurred of which addresses are tallied */
+  u64 in_channel[CHANNELS]; /* distinct lines of 128 bytes, if blocks of 256 bytes take memory channels in turn */
 };
 static inline u64 small_of(struct levels *v, u64 level, u64 count) {
   const u64 *parts = v->small + 4 * (level * SMALL + count);
@@ -69,12 +70,12 @@ static inline u64 small_of(struct levels *v, u64 level, u64 count) {
 }
 
 /* Results on their way to the parent: records of a tag, a length in words, and the words. */
-enum tag { COUNTERS = 1, TOTALS, PIECES, PATTERNS, HISTORIES, DYNAMIC, UNIQUE, DISTINCT, BY_LEVEL, SITE, ENTRIES, FORMS, LONGEST, INEXACT, REUSE, BEYOND };
+enum tag { COUNTERS = 1, TOTALS, PIECES, PATTERNS, HISTORIES, DYNAMIC, UNIQUE, DISTINCT, BY_LEVEL, SITE, ENTRIES, FORMS, LONGEST, INEXACT, REUSE, BEYOND, IN_CHANNEL };
 struct out {
   u64 *words, used, capacity;
 };
 
-enum { NESTED = 6, CHUNK = 1024 };
+enum { NESTED = 6 };
 
 /* Addresses from `base` on: `n` of them at a distance of `step`, and the same of these, by dimension. */
 struct dim {
@@ -304,7 +305,7 @@ void cc_touch(struct context *, u32 shift, const u32 (*intervals)[2], u32 n, u32
 void cc_touch_run(struct context *, u32 shift, u32 key, u32 step, u64 times, u64 time, u64 later, u64 group);
 void cc_touch_row(struct context *, u32 shift, u64 nbytes, const u32 *keys, u64 time, u64 group);
 void cc_touch_columns(struct context *, u32 shift, u64 nbytes, const void *columns, u32 n, u64 time, u64 later, u64 group);
-enum { REUSE_WORDS = 92 /* the rate, for six ways lines and 14 caches, and pairs of lines */ };
+enum { REUSE_WORDS = 91 /* the rate, and for six ways lines and 14 caches */ };
 void cc_reuse(struct context *, u64 threads, u64 instructions, u64 *words);
 
 /* accesses.c: memory of buffers, and what is read beside it */
