@@ -31,7 +31,7 @@ _OF_MEMORY = 0.5
 The likelihood of the errors on published times is highest for this of 1, 0.5, 0.25 and 0.1.
 """
 
-_RANGES = (0.7, 1.5, 3.0, 6.0)
+_RANGES = (0.7, 1.0, 1.5, 2.0)
 _VARIANCES = (0.02, 0.05, 0.1, 0.2)
 _NOISES = (0.02, 0.05, 0.1)
 _STARTS = (1.5, 0.1, 0.05)

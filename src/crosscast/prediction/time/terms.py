@@ -74,7 +74,7 @@ _START_S = {True: 2.5e-6, False: 5e-6}
 _USUAL_LAUNCH_S = 6e-6  # From the call to the start, in collections of measured devices
 # Of a load of local memory, beyond those of an addition, by whether sub-groups have 64 work-items, as AMD's
 _LOCAL_CLOCKS = {True: 60.0, False: 25.0}
-_JOINED_BLOCKS = 2.0  # Iterations of a loop that compilers for GPUs unroll
+_JOINED_BLOCKS = 3.0  # Iterations of a loop that compilers for GPUs unroll
 _BARRIER_CLOCKS = 30.0
 _WIDE_LINE_CLOCKS, _WIDE_ADDRESS_CLOCKS = 2.0, 4.0  # Of a sub-group of 64 work-items
 _ALONE = 2.0
@@ -88,7 +88,8 @@ _LINE_BYTES = 64.0
 _CACHE_BYTES = 8.0  # That a core of a CPU reads from its last cache in a clock
 _DIVISION_CLOCKS = 15.0  # Of integers of 64 bits, on a CPU
 _MOST_SETS = 1024.0  # Of the second cache of a CPU
-_ROW_S = 100e-9  # To open a row of a bank of memory, for a line and for its way back
+_CHANNEL_S = 15e-9  # Of a line in one memory channel with others
+_LEAST_EXCESS = 0.15  # Share of lines in one channel that others hide
 _SHARED_LINE = 0.25  # Time of a line of a CPU's last cache over one of memory
 _GROUP_CLOCKS = {True: 100.0, False: 1000.0}
 _ATOMIC_CLOCKS = 4.0
@@ -249,7 +250,7 @@ def terms(work: Work, sheets: Sheets) -> Reals:
             _streamed(moved, work, sheets),
             np.where(
                 gpu,
-                _one_channel(moved, work, sheets),
+                _one_channel(work, sheets, l2_bytes),
                 _scattered(work, sheets, of_thread) * sheets.units / busy,
             ),
             np.where(gpu, spilled_bytes / sheets.bandwidth + _carried(work) / (sheets.l2_clock * rate), 0.0),
@@ -350,14 +351,15 @@ def _scattered(work: Work, sheets: Sheets, behind: Sequence[Reals]) -> Reals:
     return seconds
 
 
-def _one_channel(moved: Reals, work: Work, sheets: Sheets) -> Reals:
+def _one_channel(work: Work, sheets: Sheets, l2_bytes: Reals) -> Reals:
     """Seconds of lines of a GPU in one memory channel, beyond those of an even distribution, ``(n, d)``.
 
-    They are far from each other, in rows of a bank that are opened one after another (AMD APP SDK, OpenCL
-    Optimization Guide, 2015, on channel conflicts).
+    Its part of the second cache and its memory serve them one after another (AMD APP SDK, OpenCL Optimization
+    Guide, 2015, on channel conflicts).
     """
     even = np.maximum(work.channel_share - EVEN_CHANNELS, 0.0) / (1.0 - EVEN_CHANNELS)
-    seconds: Reals = np.where(sheets.channels, np.sqrt(even)[:, None] * moved / _LINE_BYTES * _ROW_S, 0.0)
+    excess = np.maximum(np.sqrt(even) - _LEAST_EXCESS, 0.0) / (1.0 - _LEAST_EXCESS)
+    seconds: Reals = np.where(sheets.channels, excess[:, None] * l2_bytes / _LINE_BYTES * _CHANNEL_S, 0.0)
     return seconds
 
 
