@@ -16,7 +16,7 @@ from crosscast.cli import main
 from crosscast.data.profiles import write_parquet
 from crosscast.forecasting import profiles as inputs
 from crosscast.kernel import Kernel, Launch, Program
-from crosscast.profile import Profile
+from crosscast.profile import Profile, compiler_options
 from support.commands import Command, Output
 from support.csv_tables import write_csv
 from support.grids import NAMES, profiles_of
@@ -114,8 +114,8 @@ def test_a_forecast_is_of_what_drivers_compile_and_a_profile_of_the_published_le
 ) -> None:
     launch = Launch(Kernel(Program(SOURCE, options=options), "k3"), (64,), (64,), (np.zeros(64, np.int32),))
     ((profile,), _) = inputs.profiles_of(launch)
-    assert profile.program["options"][-1] == level
-    assert tuple(crosscast.characterize(launch).program["options"]) == options
+    assert compiler_options(profile.program)[-1] == level
+    assert compiler_options(crosscast.characterize(launch).program) == options
 
 
 @pytest.mark.parametrize("body", ["a[get_global_id(0)] *= 3;", "for (int k = 0; k < 9; k++) a[k] += b[k];"])
