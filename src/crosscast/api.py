@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack, overload
 
-from crosscast.errors import InputError
+from crosscast.errors import InputError, expect_known
 from crosscast.evaluation import Question, names_of, options_of
 from crosscast.prediction.named_models import HOMES
 
@@ -404,9 +404,7 @@ def evaluate(
 
 
 def _question(name: str) -> AnyQuestion:
-    if name not in QUESTIONS:
-        expected = f"one of {', '.join(QUESTIONS)}"
-        raise InputError.of(where="question", expected=expected, found=repr(name))
+    expect_known(name, QUESTIONS, where="question")
     return QUESTIONS[name]
 
 

@@ -19,7 +19,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Self
 
@@ -119,6 +119,21 @@ class InputError(CrosscastError):
         error.args = (f"{where}: {self}", *self.args[1:])
         error.where = where if self.where is None else f"{where}: {self.where}"
         return error
+
+
+def expect_known(
+    names: str | Iterable[str],
+    known: Collection[str],
+    *,
+    where: object = None,
+    field: str | None = None,
+    words: str = "one of",
+) -> None:
+    """Raise InputError unless one or several names are known; `words` are before these in the message."""
+    for name in [names] if isinstance(names, str) else names:
+        if name not in known:
+            expected = f"{words} {', '.join(known)}"
+            raise InputError.of(where=where, field=field, expected=expected, found=repr(name))
 
 
 class CompileError(InputError):

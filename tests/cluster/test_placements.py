@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from crosscast.arrays import Reals
 from crosscast.cluster.jobs import Bound, Completion, Jobs, Machine, Preferred
-from crosscast.cluster.placements import PLACEMENTS, Workload, check_placements, without_choice
+from crosscast.cluster.placements import PLACEMENTS, Workload, without_choice
 from crosscast.errors import InputError
 
 INF = np.inf
@@ -168,9 +168,3 @@ def test_a_job_that_is_wider_than_every_machine_on_which_it_runs_is_refused() ->
 def test_vectors_that_do_not_fit_are_refused(vector: list[list[float]]) -> None:
     with pytest.raises(InputError, match=r"workload: vector: expected shape \(1, 4\), found"):
         workload([[1.0] * 4], vector=vector)
-
-
-def test_unknown_placements_are_refused() -> None:
-    check_placements(list(PLACEMENTS))
-    with pytest.raises(InputError, match=r"placement: expected one of round-robin, .*, found 'best'"):
-        check_placements(["model", "best"])

@@ -13,7 +13,7 @@ from crosscast.cluster.jobs import Jobs, Machine
 from crosscast.cluster.power import PowerOptions
 from crosscast.cluster.rules import KindChoices, Learning
 from crosscast.cluster.site import MILLIWATTS, POWER_POLICIES, Budget, PowerPolicy, idle_power_w
-from crosscast.errors import InputError
+from crosscast.errors import InputError, expect_known
 
 FULL_LOAD = 0.7
 """Load of processors and power up to which speed counts more than throughput."""
@@ -85,8 +85,7 @@ def choose_options(
     that of power, see `_prices`.
     """
     cluster = _Cluster.of(len(options.kinds), kind, jobs, machines, machine, budget)
-    if policy not in POWER_POLICIES:
-        raise InputError.of(field="power", expected=f"one of {', '.join(POWER_POLICIES)}", found=repr(policy))
+    expect_known(policy, POWER_POLICIES, field="power")
     believed_w, believed = options.believed(policy)
     power_w, slowdown = cluster.of_pairs(believed_w), cluster.of_pairs(believed)
     extra_w, pair = cluster.extra_w(power_w), cluster.pair

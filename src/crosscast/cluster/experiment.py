@@ -11,9 +11,9 @@ import numpy as np
 from crosscast.arrays import Integers, Reals
 from crosscast.cluster.jobs import Policy, Schedule
 from crosscast.cluster.metrics import MachineMetrics, ScheduleMetrics, metrics_of, per_machine, policy_label
-from crosscast.cluster.placements import PLACEMENTS, Workload, check_placements, without_choice
+from crosscast.cluster.placements import PLACEMENTS, Workload, without_choice
 from crosscast.cluster.simulate import timed
-from crosscast.errors import CrosscastError, InputError, importing
+from crosscast.errors import CrosscastError, InputError, expect_known, importing
 from crosscast.evaluation.executor import mapped
 
 SHARE = 0.95
@@ -336,7 +336,7 @@ def run_experiment(
     keep: Callable[[str, int, Schedule], None] | None = None,
 ) -> Experiment:
     """Draw workloads and simulate each placement on each: section VII of Nichols et al. 2024."""
-    check_placements(list(setup.placements))
+    expect_known(setup.placements, PLACEMENTS, field="placement")
     if not setup.placements or not setup.seeds:
         raise InputError.of(field="experiment", expected="at least one placement and one seed", found="none")
     outcomes: list[PlacementOutcome] = []

@@ -15,7 +15,7 @@ from crosscast.arrays import Integers, Reals
 from crosscast.cluster.jobs import Machine
 from crosscast.data.schema import Column, Schema
 from crosscast.data.table import Table, read_table, table_of, write_table
-from crosscast.errors import InputError
+from crosscast.errors import InputError, expect_known
 from crosscast.evaluation.relative.evaluation import HeldOutPredictions
 from crosscast.prediction.relative.data import NO_SOURCE, Observations
 
@@ -119,11 +119,7 @@ class JobShape:
     def check(self, runs: Observations, devices: Sequence[str]) -> None:
         """Raise unless the options fit the runs that jobs are made of."""
         applications = sorted(set(runs.application))
-        for name in self.gpu_applications or ():
-            if name not in applications:
-                raise InputError.of(
-                    field="gpu_applications", expected=f"some of {', '.join(applications)}", found=repr(name)
-                )
+        expect_known(self.gpu_applications or (), applications, field="gpu_applications", words="some of")
         if self.job_source is not None:
             sources = sorted(set(runs.source) - {NO_SOURCE})
             if sources:
@@ -132,10 +128,7 @@ class JobShape:
                     expected="it of profiles, which are of no device",
                     found=f"counters of {', '.join(sources)}",
                 )
-            if self.job_source not in devices:
-                raise InputError.of(
-                    field="job_source", expected=f"one of {', '.join(devices)}", found=repr(self.job_source)
-                )
+            expect_known(self.job_source, devices, field="job_source")
         if self.job_procs is None:
             for row in range(len(runs)):
                 _nodes(runs, row)

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from crosscast.arrays import Integers, Reals
 from crosscast.data.fields import Fields
 from crosscast.data.files import atomic_file, read_bytes
-from crosscast.errors import InputError
+from crosscast.errors import InputError, expect_known
 from crosscast.results import Tabular
 
 if TYPE_CHECKING:
@@ -281,8 +281,7 @@ POLICIES = ("fcfs", "easy", "conservative")
 
 def policy_named(name: str, queue: str | None = None, backfill: str | None = None) -> Policy:
     """Return the policy ``fcfs`` (no backfilling), ``easy`` or ``conservative``."""
-    if name not in POLICIES:
-        raise InputError.of(field="policy", expected=f"one of {', '.join(POLICIES)}", found=repr(name))
+    expect_known(name, POLICIES, field="policy")
     for argument, order in (("priority", queue), ("backfill", backfill)):
         if order is not None and order not in ORDERS:
             raise InputError.of(field=argument, expected=f"one of {', '.join(ORDERS)}", found=repr(order))
@@ -400,13 +399,13 @@ def write_schedule(schedule: Schedule, path: str | Path) -> None:
         [names[index] for index in schedule.machine.tolist()],
         jobs.procs.tolist(),
     )
-    try:
-        with atomic_file(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
-            rows = csv.writer(file, lineterminator="\n")
-            rows.writerow(COLUMNS)
-            rows.writerows(zip(*columns, strict=True))
-    except OSError as error:
-        raise InputError(f"{path}: cannot write the schedule ({error.strerror})") from error
+    with (
+        atomic_file(path, "schedule") as temporary,
+        temporary.open("w", encoding="utf-8", newline="") as file,
+    ):
+        rows = csv.writer(file, lineterminator="\n")
+        rows.writerow(COLUMNS)
+        rows.writerows(zip(*columns, strict=True))
 
 
 def read_schedule_times(path: str | Path) -> tuple[Integers, Reals, Reals, Reals]:

@@ -204,15 +204,6 @@ NEEDS: Mapping[str, str] = MappingProxyType(
 """Data that placements by predictions need: relative vectors, or times in seconds."""
 
 
-def check_placements(names: list[str]) -> None:
-    """Raise for a name that is not among the placements."""
-    for name in names:
-        if name not in PLACEMENTS:
-            raise InputError.of(
-                field="placement", expected=f"one of {', '.join(PLACEMENTS)}", found=repr(name)
-            )
-
-
 Needs = frozenset[str]
 """Data that placements or estimates need of each type: ``vector`` and ``seconds``."""
 

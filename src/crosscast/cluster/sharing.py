@@ -10,7 +10,7 @@ import numpy as np
 from crosscast.arrays import Integers, Reals
 from crosscast.cluster.jobs import Schedule
 from crosscast.cluster.site import LIMIT, SHARING_POLICIES, SharingPolicy, rows_of_csv
-from crosscast.errors import InputError
+from crosscast.errors import InputError, expect_known
 
 
 @dataclass(frozen=True)
@@ -65,10 +65,7 @@ def sharing_for(
     policy: SharingPolicy, slowdowns: Slowdowns, kind: Integers, limit: float, least_gain: float, most: int
 ) -> Sharing | None:
     """Return how jobs of these kinds share under a policy; ``None`` if they do not."""
-    if policy not in SHARING_POLICIES:
-        raise InputError.of(
-            field="sharing", expected=f"one of {', '.join(SHARING_POLICIES)}", found=repr(policy)
-        )
+    expect_known(policy, SHARING_POLICIES, field="sharing")
     if policy == "never":
         return None
     if policy in ("threshold", "gain") and slowdowns.predicted is None:

@@ -24,7 +24,7 @@ from crosscast.cluster.rules import (
 )
 from crosscast.data.fields import Fields
 from crosscast.data.files import read_bytes
-from crosscast.errors import InputError
+from crosscast.errors import InputError, expect_known
 from crosscast.units import parse_elapsed
 
 
@@ -384,10 +384,7 @@ _Policy = TypeVar("_Policy", bound=str)
 def _policies(table: Fields, known: Sequence[_Policy], field: str = "policies") -> tuple[_Policy, ...] | None:
     """Return the policies under a field, in their canonical order; ``None`` if there are none."""
     names = table.texts(field)
-    for name in names:
-        if name not in known:
-            expected = f"some of {', '.join(known)}"
-            raise InputError.of(where=table.where, field=field, expected=expected, found=repr(name))
+    expect_known(names, known, where=table.where, field=field, words="some of")
     return tuple(policy for policy in known if policy in names) or None
 
 

@@ -9,7 +9,7 @@ from crosscast.cli.options import Output, names_in
 from crosscast.commands.output import check_output, show
 from crosscast.devices.catalogue import catalogue, filtered
 from crosscast.devices.knowledge import known_of
-from crosscast.errors import InputError
+from crosscast.errors import InputError, expect_known
 from crosscast.prediction.named_models import PLUGINS, load_model, named_models
 from crosscast.report.catalogues import model_report, models_report
 from crosscast.report.devices import catalogue_report, comparison_report, data_sheets_report, device_report
@@ -77,8 +77,7 @@ def models(name: str | None, /, *, output: Output) -> None:
             lambda: models_report(list(by_name.values()), plugins),
         )
         return
-    if name not in by_name:
-        raise InputError.of(where="NAME", expected=f"one of {', '.join(by_name)}", found=repr(name))
+    expect_known(name, by_name, where="NAME")
     trained = load_model(by_name[name].folder)
     show(
         output,

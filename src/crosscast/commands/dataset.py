@@ -15,7 +15,7 @@ from crosscast.data.dataset import dataset_named, read_dataset, write_dataset
 from crosscast.data.files import locked
 from crosscast.data.merge import hosts_of, merged
 from crosscast.data.sources import IMPORTERS
-from crosscast.errors import InputError
+from crosscast.errors import InputError, expect_known
 from crosscast.evaluation.executor import workers
 from crosscast.measure.subjects import Settings, expect_installed
 from crosscast.report.catalogues import sources_report
@@ -114,8 +114,7 @@ def _caches(fit: str) -> Caches:
     from crosscast.measure.opencl import devices
 
     by_id = {device.id: device for device in devices()}
-    if fit not in by_id:
-        raise InputError.of(where="--fit", expected=f"one of typical, {', '.join(by_id)}", found=repr(fit))
+    expect_known(fit, by_id, where="--fit", words="one of typical,")
     return caches_of(by_id[fit])
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from crosscast.characterization.launchfiles.launchfile import LAUNCH_FILES
 from crosscast.cli.options import LAUNCH, LaunchOptions
-from crosscast.errors import InputError
+from crosscast.errors import expect_known
 from crosscast.forecasting import profiles as inputs
 from crosscast.forecasting.profiles import Recorded
 from crosscast.kernel import Launch
@@ -65,10 +65,7 @@ def _only(option: str, name: str | None, profiles: list[Profile], names: Sequenc
     """Select the profiles with a name; ``None`` selects all."""
     if name is None:
         return profiles
-    if name not in names:
-        raise InputError.of(
-            where=option, expected=f"one of {', '.join(dict.fromkeys(names))}", found=repr(name)
-        )
+    expect_known(name, dict.fromkeys(names), where=option)
     return [profile for profile, label in zip(profiles, names, strict=True) if label == name]
 
 

@@ -20,7 +20,7 @@ from crosscast.characterization.run import Options
 from crosscast.cli.options import IN_LAUNCHFILE, IN_SIMFILE, LaunchOptions
 from crosscast.commands.output import ProgressLine, print_json
 from crosscast.data.fields import Fields
-from crosscast.errors import CrosscastError, InputError
+from crosscast.errors import CrosscastError, InputError, expect_known
 from crosscast.kernel import Argument, Kernel, Launch, Parameter, Program
 from crosscast.profile import Profile
 from crosscast.tracing.summary import Replayed, Summary, Trace, replayed, summary_of
@@ -310,10 +310,7 @@ def _fill(where: str, text: str) -> dict[str, object]:
     if not text:
         return {}
     name, *numbers = text.split(":")
-    if name not in _FILL_FIELDS:
-        raise InputError.of(
-            where=where, field="fill", expected=f"one of {', '.join(_FILL_FIELDS)}", found=repr(name)
-        )
+    expect_known(name, _FILL_FIELDS, where=where, field="fill")
     names = _FILL_FIELDS[name]
     if len(numbers) > len(names):
         raise InputError(

@@ -15,11 +15,11 @@ from crosscast.cluster.experiment import (
 )
 from crosscast.cluster.job_tables import read_job_table
 from crosscast.cluster.jobs import policy_named, read_machines
-from crosscast.cluster.placements import Workload, check_placements
+from crosscast.cluster.placements import PLACEMENTS, Workload
 from crosscast.cluster.simulate import load_simulator
 from crosscast.commands.output import LabelStatus, check_output, say, show
 from crosscast.commands.schedule_files import ScheduleFiles
-from crosscast.errors import InputError
+from crosscast.errors import InputError, expect_known
 from crosscast.evaluation.executor import spreading
 from crosscast.report.schedule import experiment_report
 from crosscast.report.schedule_figures import placement_figure
@@ -34,7 +34,7 @@ def placements(jobs_file: Path, speeds: Path | None, /, *, options: SimulatePlac
     seeds = _seeds(options.seed)
 
     if options.placement is not None:
-        check_placements(options.placement)
+        expect_known(options.placement, PLACEMENTS, field="placement")
     files.check(len(seeds) * len(options.placement or ()))
     check_output(options.output)
 

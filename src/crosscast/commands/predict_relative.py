@@ -16,7 +16,7 @@ from crosscast.commands.output import check_output, show, tell, warn_of
 from crosscast.data.counters.hpctoolkit import is_hpctoolkit
 from crosscast.data.counters.importing import counted_profile
 from crosscast.data.dataset import dataset_named
-from crosscast.errors import InputError
+from crosscast.errors import InputError, expect_known
 from crosscast.prediction.named_models import first_fit, models_for
 from crosscast.prediction.relative.artefact import RelativeForecast, TrainedRelativeModel
 from crosscast.prediction.relative.data import NO_SOURCE, Observations, observations_of_profiles
@@ -63,8 +63,8 @@ def relative(file: Path, /, *more: Path, options: PredictRelativeOptions) -> Non
 
 
 def _check_device(option: str, device: str | None, known: Sequence[str]) -> None:
-    if device is not None and device not in known:
-        raise InputError.of(where=option, expected=f"one of {', '.join(known)}", found=repr(device))
+    if device is not None:
+        expect_known(device, known, where=option)
 
 
 def _observations(

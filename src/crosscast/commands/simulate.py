@@ -37,7 +37,7 @@ from crosscast.cluster.site import PLACEMENTS as KNOWN
 from crosscast.cluster.swf import CleanedJobs, JobTrace
 from crosscast.commands.output import LabelStatus, check_output, say, show
 from crosscast.commands.schedule_files import ScheduleFiles
-from crosscast.errors import InputError
+from crosscast.errors import InputError, expect_known
 from crosscast.evaluation.executor import spreading
 from crosscast.report.schedule import policies_report
 
@@ -60,11 +60,7 @@ def policies(trace: Path, /, *, options: SimulatePoliciesOptions) -> None:
     job_trace = read_trace(trace)
     machines, site = _machines(job_trace, options.machines)
     files.budget = site.budget
-    for name in options.estimates:
-        if name not in _ESTIMATES:
-            raise InputError.of(
-                where="--estimates", expected=f"some of {', '.join(_ESTIMATES)}", found=repr(name)
-            )
+    expect_known(options.estimates, _ESTIMATES, where="--estimates", words="some of")
     overruns: Literal["kill", "header"] = "kill" if options.enforce_walltime else "header"
     cleaned = {
         name: job_trace.jobs("exact" if name == "exact" else "requested", overruns)
@@ -126,8 +122,7 @@ def _grid(
     backfills: Sequence[str] | None,
 ) -> tuple[list[str], list[str], list[str] | None]:
     """Policies and orders that are searched, with defaults where none are given."""
-    if search not in OBJECTIVES:
-        raise InputError.of(where="--search", expected=f"one of {', '.join(OBJECTIVES)}", found=repr(search))
+    expect_known(search, OBJECTIVES, where="--search")
     chosen = list(policies or POLICIES)
     passes = None if "easy" not in chosen else list(backfills or _SEARCHED)
     return chosen, list(priorities or _SEARCHED), passes

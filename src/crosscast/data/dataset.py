@@ -33,7 +33,7 @@ from crosscast.data.table import (
     write_table,
     write_tables,
 )
-from crosscast.errors import InputError
+from crosscast.errors import InputError, expect_known
 from crosscast.results import html_table
 
 TABLES: tuple[Schema, ...] = (DEVICES, PROFILES, RECORDS, ENERGY, SESSIONS, ISOLATED_RUNS, MIXES)
@@ -464,8 +464,7 @@ def bundled_dataset(name: str = BUNDLED) -> Dataset:
     InputError
         If there is no dataset of this name.
     """
-    if name not in _FOLDERS:
-        raise InputError.of(field="name", expected=f"one of {', '.join(_FOLDERS)}", found=repr(name))
+    expect_known(name, _FOLDERS, field="name")
     return read_dataset(bundled_folder(name))
 
 

@@ -21,7 +21,7 @@ from crosscast.decide.power_cap import (
     step_down,
     step_up,
 )
-from crosscast.errors import InputError
+from crosscast.errors import InputError, expect_known
 from crosscast.prediction.configuration.bailey2014 import PUBLISHED_CLUSTERS, PublishedModel
 from crosscast.prediction.configuration.choice import (
     check_choice,
@@ -456,9 +456,7 @@ def check_method_names(names: Sequence[str], spaces: Sequence[ConfigurationSpace
     """Refuse names that no machine has."""
     known = tuple(dict.fromkeys(name for space in spaces for name in method_names(space)))
     for index, name in enumerate(names):
-        if name not in known:
-            expected = f"all or some of {', '.join(known)}"
-            raise InputError.of(field="methods", expected=expected, found=repr(name))
+        expect_known(name, known, field="methods", words="all or some of")
         if name in names[:index]:
             raise InputError.of(field="methods", expected="each once", found=f"{name} twice")
 

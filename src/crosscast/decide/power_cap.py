@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple, get_args
 import numpy as np
 
 from crosscast.arrays import Flags, Integers, Reals
-from crosscast.errors import InputError
+from crosscast.errors import InputError, expect_known
 from crosscast.prediction.configuration.data import (
     ConfigurationModel,
     ConfigurationPredictor,
@@ -59,13 +59,6 @@ class Cases:
         return weights
 
 
-def check_weighting(weighting: str) -> None:
-    """Raise an `InputError` unless the weighting is known."""
-    if weighting not in get_args(Weighting):
-        expected = f"one of {', '.join(get_args(Weighting))}"
-        raise InputError.of(field="weighting", expected=expected, found=repr(weighting))
-
-
 def cases_of(
     surfaces: Surfaces, samples: Sequence[int], rows: Flags | None = None, weighting: Weighting = "time"
 ) -> Cases:
@@ -74,7 +67,7 @@ def cases_of(
     Sizes of a program weigh equally, and in a size kernels by the time at the first sample, as published
     (section V-D); or (`equal`) all kernels at a size equally. Caps weigh equally within a kernel.
     """
-    check_weighting(weighting)
+    expect_known(weighting, get_args(Weighting), field="weighting")
     kernels, frontiers, left_out = [], [], []
     for row in np.flatnonzero(np.ones(len(surfaces.kernels)) if rows is None else rows).tolist():
         frontier = pareto_frontier(surfaces.time_s[row], surfaces.power_w[row])

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar, Unpack
 
-from crosscast.errors import InputError
+from crosscast.errors import InputError, expect_known
 
 if TYPE_CHECKING:
     from crosscast.evaluation.loop import RunArguments
@@ -70,8 +70,7 @@ class Question(ABC, Generic[Data, EvaluationOptions, TrainingOptions, Evaluation
         """The folds of a name, the default ones for ``None``."""
         if folds is None:
             return self.folds[0]
-        if folds not in self.folds:
-            raise InputError.of(where="folds", expected=f"one of {', '.join(self.folds)}", found=repr(folds))
+        expect_known(folds, self.folds, where="folds")
         return folds
 
     def check_model(self, data: Data, model: str | None) -> str:
@@ -79,8 +78,7 @@ class Question(ABC, Generic[Data, EvaluationOptions, TrainingOptions, Evaluation
         if model is None:
             return self.default_model(data)
         known = self.models(data)
-        if model not in known:
-            raise InputError.of(where="model", expected=f"one of {', '.join(known)}", found=repr(model))
+        expect_known(model, known, where="model")
         return model
 
 
@@ -118,8 +116,5 @@ def with_baselines(
     chosen = [default] if names is None else list(names)
     if chosen == ["all"]:
         chosen = list(known)
-    for name in chosen:
-        if name not in known:
-            expected = f"all or some of {', '.join(known)}"
-            raise InputError.of(where="models", expected=expected, found=repr(name))
+    expect_known(chosen, known, where="models", words="all or some of")
     return list(dict.fromkeys([*chosen, *baselines]))

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from crosscast.arrays import AnyArray
-from crosscast.errors import InputError
+from crosscast.errors import InputError, expect_known
 from crosscast.kernel import Argument
 from crosscast.suite.application import Application, Array, Parameters, Queue, expect_equal
 
@@ -269,8 +269,7 @@ def host_run(
     level: str, image_bytes: int, seconds: float, ready: Callable[[], None] = lambda: None
 ) -> HostRun:
     """Run a microbenchmark in this process, on one core, and check its result."""
-    if level not in LEVELS:
-        raise InputError.of(field="level", expected=f"one of {', '.join(LEVELS)}", found=repr(level))
+    expect_known(level, LEVELS, field="level")
     if not math.isfinite(seconds) or seconds < 0:
         raise InputError.of(field="seconds", expected="a number of seconds", found=f"{seconds:g}")
     if image_bytes < VECTOR_BYTES:

@@ -11,7 +11,7 @@ import crosscast
 from crosscast.api import evaluate
 from crosscast.data.dataset import Dataset
 from crosscast.data.description import Description, describe
-from crosscast.errors import InputError
+from crosscast.errors import InputError, expect_known
 from crosscast.evaluation.loop import Progress
 from crosscast.evaluation.time.results import TimeEvaluation
 from crosscast.prediction.named_models import QuestionName
@@ -26,7 +26,7 @@ from crosscast.report import (
 from crosscast.report.dataset import description_report
 from crosscast.report.document import Heading, Part, Report, Text
 from crosscast.report.numbers import plural
-from crosscast.report.page_application import ApplicationDetails, check_application
+from crosscast.report.page_application import ApplicationDetails
 from crosscast.report.pictures import figure_parts
 
 if TYPE_CHECKING:
@@ -224,7 +224,7 @@ def write_report(
                 where="application", expected="none, as no times are predicted", found=repr(application)
             )
         # Checked before the long evaluation.
-        check_application(grid_of(dataset), application)
+        expect_known(application, grid_of(dataset).applications, where="application")
     evaluation: Evaluation = evaluate(
         replace(dataset, label=Path(dataset.label).resolve().name),
         chosen,

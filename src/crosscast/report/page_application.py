@@ -11,11 +11,10 @@ from typing import NamedTuple
 import numpy as np
 
 from crosscast.data.schema import size_order
-from crosscast.errors import InputError
+from crosscast.errors import InputError, expect_known
 from crosscast.evaluation.resampling import Confidence
 from crosscast.evaluation.time.results import Result, TimeEvaluation
 from crosscast.evaluation.time.scores import choices
-from crosscast.prediction.time.data import Grid
 from crosscast.prediction.time.models import BASELINES
 from crosscast.report.document import Part, Ranges, Text
 from crosscast.report.fields import table_of
@@ -66,7 +65,7 @@ class ApplicationDetails:
                 where=study.label, expected="a measurement point that is predicted and measured", found="none"
             )
         if application is not None:
-            check_application(study.grid, application)
+            expect_known(application, study.grid.applications, where="application")
         return cls(study, result, application or _in_the_middle(result))
 
     @property
@@ -212,13 +211,6 @@ class ApplicationDetails:
             "Times are those of kernels, as the dataset records them, without copies of data, energy or "
             "costs."
         )
-
-
-def check_application(grid: Grid, name: str) -> None:
-    """Raise InputError unless the grid has the application."""
-    names = grid.applications
-    if name not in names:
-        raise InputError.of(where="application", expected=f"one of {', '.join(names)}", found=repr(name))
 
 
 def _in_the_middle(result: Result) -> str:

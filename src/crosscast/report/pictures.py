@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from crosscast.arrays import AnyArray
 from crosscast.data.files import atomic_file, make_folder
-from crosscast.errors import InputError, MissingExtraError
+from crosscast.errors import InputError, MissingExtraError, expect_known
 from crosscast.report.document import Drawing, Figure, Heading, Report
 
 if TYPE_CHECKING:
@@ -62,20 +62,14 @@ def _settings() -> Iterator[None]:
 def save_figure(figure: PlotFigure, path: Path) -> Path:
     """Write a figure in the format of the suffix, and return the path."""
     undated = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}.get(path.suffix.lower())
-    try:
-        with atomic_file(path) as temporary, _settings():
-            figure.savefig(temporary, metadata=undated)
-    except OSError as error:
-        raise InputError.of(
-            field="figures", problem=f"cannot write {path} ({error.strerror or error})"
-        ) from error
+    with atomic_file(path, field="figures") as temporary, _settings():
+        figure.savefig(temporary, metadata=undated)
     return path
 
 
 def save_figures(figures: Mapping[str, PlotFigure], folder: Path, suffix: str = ".png") -> list[Path]:
     """Write figures into a folder, which is created, by their names, which may contain subfolders."""
-    if suffix not in FORMATS:
-        raise InputError.of(where="figures", expected=f"one of {', '.join(FORMATS)}", found=repr(suffix))
+    expect_known(suffix, FORMATS, where="figures")
     make_folder(folder, "figures")
     paths = [folder / f"{name}{suffix}" for name in figures]
     for parent in {path.parent for path in paths}:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache, cached_property, partial
 from itertools import chain, combinations, takewhile
-from typing import TYPE_CHECKING, Unpack
+from typing import TYPE_CHECKING, Unpack, get_args
 
 import numpy as np
 
@@ -21,12 +21,11 @@ from crosscast.decide.power_cap import (
     Outcome,
     Weighting,
     cases_of,
-    check_weighting,
     joined,
     outcomes,
 )
 from crosscast.decide.samples import Sampler, two_samples
-from crosscast.errors import InputError
+from crosscast.errors import InputError, expect_known
 from crosscast.evaluation.configuration.scores import (
     REPEATS,
     ChoiceMetrics,
@@ -274,7 +273,7 @@ def evaluate_machine(
     in `run_tasks`.
     """
     check_seed(seed)
-    check_weighting(weighting)
+    expect_known(weighting, get_args(Weighting), field="weighting")
     names = [method.name for method in methods]
     check_names(names, "methods")
     programs = tuple(held_out or surfaces.applications)
@@ -413,9 +412,7 @@ def evaluate_configuration(
     if not machines:
         raise InputError.of(where=label, expected="at least one machine", found="none")
     known = sorted({name for surfaces in machines for name in surfaces.applications})
-    for name in (name for group in together for name in group):
-        if name not in known:
-            raise InputError.of(where="groups", expected=f"one of {', '.join(known)}", found=repr(name))
+    expect_known(chain.from_iterable(together), known, where="groups")
     named = methods if callable(methods) else partial(methods_of, names=methods, confidence=confidence)
     evaluated = [
         evaluate_machine(

@@ -10,7 +10,7 @@ import numpy as np
 
 from crosscast.arrays import Arrays, Integers, Reals
 from crosscast.data.corun import CoRuns, MeasuredMix
-from crosscast.errors import InputError
+from crosscast.errors import InputError, expect_known
 from crosscast.evaluation.corun.scores import CoRunResult, ResultFields, ScoredValues, ScoreTable, scores_of
 from crosscast.evaluation.keep import digest, fingerprint
 from crosscast.evaluation.loop import Fold, FoldTask, RunArguments, check_names, check_seed, run_tasks
@@ -73,8 +73,7 @@ def folds_of(mixes: Sequence[MeasuredMix], split: str, seed: int) -> tuple[Fold,
     Where a benchmark is held out, so are all mixes with it. Mixes in which the same applications run at the
     same sizes are held out together.
     """
-    if split not in SPLITS:
-        raise InputError.of(where="folds", expected=f"one of {', '.join(SPLITS)}", found=repr(split))
+    expect_known(split, SPLITS, where="folds")
     if split == "leave-benchmark-out":
         names = sorted({name for mix in mixes for name in mix.applications})
         if len(names) < 3:

@@ -25,7 +25,7 @@ from typing import Unpack, get_args
 import numpy as np
 
 from crosscast.arrays import Arrays, Integers, Reals
-from crosscast.errors import InputError
+from crosscast.errors import InputError, expect_known
 from crosscast.evaluation.keep import digest, fingerprint
 from crosscast.evaluation.loop import (
     Fold,
@@ -192,8 +192,7 @@ SPLITS = {split.name: split for split in _SPLITS}
 
 def split_named(name: str) -> RelativeSplit:
     """The split of a name."""
-    if name not in SPLITS:
-        raise InputError.of(where="folds", expected=f"one of {', '.join(SPLITS)}", found=repr(name))
+    expect_known(name, SPLITS, where="folds")
     return SPLITS[name]
 
 
@@ -202,10 +201,7 @@ WEIGHTINGS: tuple[Weighting, ...] = get_args(Weighting)
 
 def row_weights(observations: Observations, weighting: Weighting) -> Reals:
     """Weights of rows that sum to 1, equal for all units of the weighting."""
-    if weighting not in WEIGHTINGS:
-        raise InputError.of(
-            where="weights", expected=f"one of {', '.join(WEIGHTINGS)}", found=repr(weighting)
-        )
+    expect_known(weighting, WEIGHTINGS, where="weights")
     groups = _groups_by(observations, {"rows": _ROW, "kernels": _KERNEL}.get(weighting, _APPLICATION))
     count = Counter(groups)
     return np.array([1.0 / (count[group] * len(count)) for group in groups])

@@ -17,7 +17,7 @@ from crosscast.arrays import Arrays, Flags, Reals
 from crosscast.data.dataset import Dataset
 from crosscast.data.table import distinct, samples_of
 from crosscast.data.views import CELL, of_successful_sessions, run_means
-from crosscast.errors import CrosscastError, InputError
+from crosscast.errors import CrosscastError, InputError, expect_known
 from crosscast.evaluation.keep import fingerprint
 from crosscast.evaluation.loop import (
     Fold,
@@ -128,8 +128,7 @@ class GridFold(NamedTuple):
 
 def folds_of(grid: Grid, name: str) -> list[GridFold]:
     """The folds of a grid."""
-    if name not in FOLDS:
-        raise InputError.of(where="folds", expected=f"one of {', '.join(FOLDS)}", found=repr(name))
+    expect_known(name, FOLDS, where="folds")
     kernels, devices = map(np.arange, grid.log_time.shape)
     by_kernel: Sequence[Fold] = [Fold("", kernels, kernels)]
     by_device: Sequence[Fold] = [Fold("", devices, devices)]

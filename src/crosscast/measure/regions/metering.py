@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 
-from crosscast.errors import InputError, SensorFault
+from crosscast.errors import SensorFault, expect_known
 from crosscast.measure.cpu_counters import EVENTS, Counters, CounterValue, LinuxPerf, added_up
 from crosscast.measure.energy import Meter, Sensor
 from crosscast.measure.regions.key import NOTHING, say_once
@@ -261,10 +261,6 @@ def counters_of(events: tuple[str, ...]) -> OpenCounters:
     key = os.getpid(), events
     counters = _OPEN_COUNTERS.get(key)
     if counters is None:
-        for name in events:
-            if name not in EVENTS:
-                raise InputError.of(
-                    field="counters", expected=f"some of {', '.join(EVENTS)}", found=repr(name)
-                )
+        expect_known(events, EVENTS, field="counters", words="some of")
         counters = _OPEN_COUNTERS.setdefault(key, OpenCounters(events))
     return counters

@@ -11,7 +11,7 @@ import numpy as np
 
 from crosscast.arrays import Flags, Reals
 from crosscast.data.configuration import Configuration, Objective
-from crosscast.errors import InputError
+from crosscast.errors import InputError, expect_known
 from crosscast.prediction.configuration.data import ConfigurationSpace, SurfaceForecast, pareto_frontier
 from crosscast.prediction.intervals import check_level
 from crosscast.results import Tabular
@@ -64,9 +64,7 @@ def check_choice(
     if confidence is not None and not (isinstance(confidence, Real) and 0 < confidence < 1):
         expected = "a probability between 0 and 1"
         raise InputError.of(field="confidence", expected=expected, found=repr(confidence))
-    if objective not in OBJECTIVES:
-        expected = f"one of {', '.join(OBJECTIVES)}"
-        raise InputError.of(field="objective", expected=expected, found=repr(objective))
+    expect_known(objective, OBJECTIVES, field="objective")
 
 
 _MORE_LIKELY_THAN_NOT = 0.5

@@ -11,7 +11,7 @@ from typing import ClassVar
 import numpy as np
 
 from crosscast.arrays import Integers, Reals
-from crosscast.errors import InputError
+from crosscast.errors import InputError, expect_known
 from crosscast.prediction.configuration.bailey2014 import PUBLISHED_CLUSTERS, PublishedModel
 from crosscast.prediction.configuration.data import (
     ConfigurationModel,
@@ -42,8 +42,7 @@ MODELS: Mapping[str, Callable[[], ConfigurationModel]] = MappingProxyType(
 
 def model_named(name: str) -> ConfigurationModel:
     """Return a new model of `MODELS`."""
-    if name not in MODELS:
-        raise InputError.of(field="model", expected=f"one of {', '.join(MODELS)}", found=repr(name))
+    expect_known(name, MODELS, field="model")
     return MODELS[name]()
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from crosscast.arrays import Integers, Reals
 from crosscast.data.corun import CoRuns, MeasuredMix
-from crosscast.errors import InputError
+from crosscast.errors import InputError, expect_known
 from crosscast.prediction.corun.forecast import CoRunModel, CoRunPrediction, CoRunPredictor, Mix
 from crosscast.prediction.corun.moolchandani2022 import KINDS, Published
 from crosscast.prediction.corun.process import Process
@@ -154,7 +154,5 @@ MODELS: Mapping[str, Callable[[], CoRunModel]] = MappingProxyType(
 
 def models_named(names: Sequence[str]) -> list[CoRunModel]:
     """Return new models, in the order of their names."""
-    for name in names:
-        if name not in MODELS:
-            raise InputError.of(field="models", expected=f"one of {', '.join(MODELS)}", found=repr(name))
+    expect_known(names, MODELS, field="models")
     return [MODELS[name]() for name in dict.fromkeys(names)]

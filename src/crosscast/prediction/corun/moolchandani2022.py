@@ -13,7 +13,7 @@ import numpy as np
 
 from crosscast.arrays import Integers, Reals
 from crosscast.data.corun import CoRuns, MeasuredMix
-from crosscast.errors import InputError, importing
+from crosscast.errors import InputError, expect_known, importing
 from crosscast.prediction.corun.forecast import CoRunModel, CoRunPrediction, CoRunPredictor, Mix
 from crosscast.prediction.corun.moolchandani2022_features import (
     PERFORMANCE,
@@ -370,9 +370,7 @@ class Published(CoRunModel):
 
     def __post_init__(self) -> None:
         """Raise InputError for an unknown kind, or features that are known only after a mix ran."""
-        if self.kind not in KINDS:
-            expected = f"one of {', '.join(KINDS)}"
-            raise InputError.of(where="model", expected=expected, found=repr(self.kind))
+        expect_known(self.kind, KINDS, where="model")
         for each in (self.performance, self.power):
             if each.concurrent:
                 found = f"{', '.join(each.concurrent)}, which only a run of the mix itself tells"

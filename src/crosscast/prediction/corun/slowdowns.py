@@ -13,7 +13,7 @@ from typing import Annotated, NamedTuple
 import numpy as np
 
 from crosscast.arrays import Flags, Integers, Reals
-from crosscast.errors import InputError
+from crosscast.errors import InputError, expect_known
 from crosscast.prediction.corun.features import (
     CoRunnerRows,
     FeatureMatrix,
@@ -338,8 +338,7 @@ class SlowdownProcess(Stored):
     def check(self) -> None:
         """Raise InputError for an unknown link, or parts of other terms, applications or traits."""
         link, terms, variances = self.scale.link, len(self.sizes.terms), len(self.sizes.variances)
-        if link not in LINKS:
-            raise InputError.of(field="link", expected=f"one of {', '.join(LINKS)}", found=repr(link))
+        expect_known(link, LINKS, field="link")
         if variances != terms:
             raise InputError.of(field="variances", expected=str(terms), found=variances)
         traits = len(self.traits.names)

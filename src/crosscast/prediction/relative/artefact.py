@@ -11,7 +11,7 @@ import numpy as np
 
 from crosscast.arrays import Arrays, Integers, Reals
 from crosscast.data.fields import decode
-from crosscast.errors import InputError
+from crosscast.errors import InputError, expect_known
 from crosscast.prediction.intervals import check_level
 from crosscast.prediction.relative.data import (
     MOST_NAMED,
@@ -197,7 +197,7 @@ def forecast_of(
     """
     check_level(level)
     if relative_to is not None:
-        _check_device("relative_to", relative_to, devices)
+        expect_known(relative_to, devices, where="relative_to")
     check_times(predicted, "model")
     base = None if relative_to is None else list(devices).index(relative_to)
     errors = [residuals.of_source(source) for source in runs.source]
@@ -230,11 +230,6 @@ def forecast_of(
             (*one, *_too_few(level, most)) for one, most in zip(given_warnings, reached, strict=True)
         ),
     )
-
-
-def _check_device(where: str, device: str, devices: Sequence[str]) -> None:
-    if device not in devices:
-        raise InputError.of(where=where, expected=f"one of {', '.join(devices)}", found=repr(device))
 
 
 def _logs(predicted: Reals, base: int | None) -> Reals:
@@ -362,7 +357,7 @@ class TrainedRelativeModel(Trained[RelativeCard, FittedRelative]):
     ) -> list[tuple[str, float] | None]:
         """Device and known time of each run; ``None`` without one."""
         if timed_on is not None:
-            _check_device("source", timed_on, self.devices)
+            expect_known(timed_on, self.devices, where="source")
         if time_s is not None and not _LEAST_S <= time_s <= _MOST_S:
             expected = f"from {_LEAST_S:g} to {_MOST_S:g} seconds"
             raise InputError.of(where="time", expected=expected, found=f"{time_s:g}")

@@ -13,7 +13,7 @@ from typing import Annotated
 import numpy as np
 
 from crosscast.arrays import Integers, Reals
-from crosscast.errors import InputError, importing
+from crosscast.errors import InputError, expect_known, importing
 from crosscast.prediction.relative.counters import (
     BYTES,
     ITEMS,
@@ -519,7 +519,5 @@ MODELS = {make().name: make for make in _MODELS}  # Factories by name, from the 
 
 def models_named(names: Sequence[str]) -> list[RelativeModel]:
     """Return new models, in the order of their names."""
-    for name in names:
-        if name not in MODELS:
-            raise InputError.of(where="models", expected=f"one of {', '.join(MODELS)}", found=repr(name))
+    expect_known(names, MODELS, where="models")
     return [MODELS[name]() for name in dict.fromkeys(names)]

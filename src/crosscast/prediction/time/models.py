@@ -14,7 +14,7 @@ from typing import Annotated, NamedTuple
 import numpy as np
 
 from crosscast.arrays import Flags, Reals
-from crosscast.errors import InputError, importing
+from crosscast.errors import InputError, expect_known, importing
 from crosscast.prediction.serialization import Array, Nested, Stored
 from crosscast.prediction.time.combined import Combined
 from crosscast.prediction.time.data import Grid, ProfileBatch, application_weights, impute
@@ -390,6 +390,5 @@ MODELS: Mapping[str, Callable[[], Gaussian]] = {
 
 def model_named(name: str) -> Gaussian:
     """Return a new model by its name."""
-    if name not in MODELS:
-        raise InputError.of(where="model", expected=f"one of {', '.join(MODELS)}", found=repr(name))
+    expect_known(name, MODELS, where="model")
     return MODELS[name]()
