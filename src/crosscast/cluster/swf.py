@@ -522,12 +522,12 @@ def write_swf(trace: JobTrace | Schedule, path: str | Path) -> None:
     path = Path(path)
     if isinstance(trace, Schedule):
         trace = trace_of(trace, path.name.removesuffix(".swf"))
-    try:
-        with atomic_file(path) as temporary, temporary.open("w", encoding="utf-8", newline="\n") as file:
-            file.writelines(f"{line}\n" for line in trace.header.lines())
-            file.writelines(_lines(trace))
-    except OSError as error:
-        raise InputError(f"{path}: cannot write the trace ({error.strerror})") from error
+    with (
+        atomic_file(path, "trace") as temporary,
+        temporary.open("w", encoding="utf-8", newline="\n") as file,
+    ):
+        file.writelines(f"{line}\n" for line in trace.header.lines())
+        file.writelines(_lines(trace))
 
 
 def _lines(trace: JobTrace) -> Iterator[str]:

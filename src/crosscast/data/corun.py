@@ -277,11 +277,8 @@ def write_profile(isolated_run: IsolatedRun, device: Mapping[str, object], path:
     text = json.dumps(content, indent=1, sort_keys=True, allow_nan=False)
     if len(text) >= _MOST_BYTES:
         raise InputError(f"{path}: expected a file of at most {_MOST_BYTES >> 20} MiB, found a larger one")
-    try:
-        with atomic_file(path) as temporary:
-            temporary.write_text(f"{text}\n", encoding="utf-8")
-    except OSError as error:
-        raise InputError(f"{path}: cannot write the {_WHAT} ({error.strerror or error})") from error
+    with atomic_file(path, _WHAT) as temporary:
+        temporary.write_text(f"{text}\n", encoding="utf-8")
 
 
 def _content(isolated_run: IsolatedRun, device: Mapping[str, object], path: Path) -> dict[str, object]:

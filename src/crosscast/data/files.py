@@ -57,11 +57,12 @@ def read_text(path: Path, what: str, most_bytes: int) -> str:
 
 
 @contextmanager
-def atomic_file(path: Path) -> Iterator[Path]:
+def atomic_file(path: Path, what: str | None = None, *, field: str | None = None) -> Iterator[Path]:
     """Write a file atomically: yield a temporary path that replaces `path`, or is removed after an error.
 
     Readers and other writers, of other threads too, see either the complete old file or the complete new one,
-    also after a power cut. The suffix stays, as some writers choose their format by it.
+    also after a power cut. The suffix stays, as some writers choose their format by it. With `what` the file
+    has, or the `field` or option that names it, an error of the system becomes an InputError.
     """
     temporary = path.with_name(f".{path.stem}.{secrets.token_hex(6)}{path.suffix}")
     try:
@@ -69,6 +70,13 @@ def atomic_file(path: Path) -> Iterator[Path]:
         _sync(temporary)
         temporary.replace(path)
         _sync(path.parent)
+    except OSError as error:
+        reason = error.strerror or error
+        if field is not None:
+            raise InputError.of(field=field, problem=f"cannot write {path} ({reason})") from error
+        if what is not None:
+            raise InputError(f"{path}: cannot write the {what} ({reason})") from error
+        raise
     finally:
         temporary.unlink(missing_ok=True)
 

@@ -410,10 +410,10 @@ def write_template(path: Path, card: ConfigurationCard) -> None:
     columns = SettingColumns(card.space)
     rows = [columns.cells(number) for number in card.numbers]
     names = [*rows[0], *template_columns(card)]
-    try:
-        with atomic_file(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
-            writer = csv.DictWriter(file, names, restval="", lineterminator="\n")
-            writer.writeheader()
-            writer.writerows(rows)
-    except OSError as error:
-        raise InputError(f"{path}: cannot write the template ({error.strerror or error})") from error
+    with (
+        atomic_file(path, "template") as temporary,
+        temporary.open("w", encoding="utf-8", newline="") as file,
+    ):
+        writer = csv.DictWriter(file, names, restval="", lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)

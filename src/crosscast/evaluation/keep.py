@@ -19,7 +19,6 @@ import numpy as np
 import crosscast
 from crosscast.arrays import AnyArray, Arrays, npz_bytes
 from crosscast.data.files import atomic_file, make_folder
-from crosscast.errors import InputError
 from crosscast.prediction.store import DAMAGE
 
 _LIBRARIES = ("numpy", "scipy", "scikit-learn", "xgboost-cpu")
@@ -55,14 +54,8 @@ class AnswerCache:
 
     def save(self, key: object, answer: Mapping[str, AnyArray]) -> None:
         """Store an answer."""
-        path = self._path(key)
-        try:
-            with atomic_file(path) as temporary:
-                temporary.write_bytes(npz_bytes(answer))
-        except OSError as error:
-            raise InputError.of(
-                field="cache", problem=f"cannot write {path} ({error.strerror or error})"
-            ) from error
+        with atomic_file(self._path(key), field="cache") as temporary:
+            temporary.write_bytes(npz_bytes(answer))
 
     def _path(self, key: object) -> Path:
         facts = {"sources": sources_digest(self.sources), "data": self.data, "ask": key}

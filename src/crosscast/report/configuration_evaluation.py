@@ -13,7 +13,6 @@ import numpy as np
 
 from crosscast.arrays import Integers, Reals
 from crosscast.data.files import atomic_file
-from crosscast.errors import InputError
 from crosscast.evaluation.configuration.evaluation import (
     ALONE,
     TOGETHER,
@@ -341,17 +340,16 @@ def write_frontier(kernel: KernelFrontier, path: Path) -> Path:
     """Write the configurations on the frontier as CSV, in SI units."""
     space = kernel.surfaces.space
     names = shown_settings(space)
-    try:
-        with atomic_file(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
-            writer = csv.writer(file, lineterminator="\n")
-            writer.writerow(["device", *names, "power_w", "time_s", "performance"])
-            for number in kernel.frontier.tolist():
-                configuration = space.configurations[number]
-                settings = [configuration.settings.get(name, "") for name in names]
-                time_s = float(kernel.surfaces.time_s[kernel.row, number])
-                measured = [float(kernel.power_w[number]), time_s, float(kernel.performance[number])]
-                writer.writerow([configuration.device, *settings, *measured])
-    except OSError as error:
-        problem = f"cannot write {path} ({error.strerror or error})"
-        raise InputError.of(field="figures", problem=problem) from error
+    with (
+        atomic_file(path, field="figures") as temporary,
+        temporary.open("w", encoding="utf-8", newline="") as file,
+    ):
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(["device", *names, "power_w", "time_s", "performance"])
+        for number in kernel.frontier.tolist():
+            configuration = space.configurations[number]
+            settings = [configuration.settings.get(name, "") for name in names]
+            time_s = float(kernel.surfaces.time_s[kernel.row, number])
+            measured = [float(kernel.power_w[number]), time_s, float(kernel.performance[number])]
+            writer.writerow([configuration.device, *settings, *measured])
     return path

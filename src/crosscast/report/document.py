@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TextIO, TypedDict, TypeVar, Unpack
 
 from crosscast.data.files import atomic_file
-from crosscast.errors import InputError, MissingExtraError
+from crosscast.errors import MissingExtraError
 from crosscast.report.numbers import NONE, number_in
 
 if TYPE_CHECKING:
@@ -224,13 +224,8 @@ class Report:
     def write_html(self, path: Path) -> Path:
         """Write the page atomically."""
         text = self.to_html()
-        try:
-            with atomic_file(path) as temporary:
-                temporary.write_text(text, encoding="utf-8")
-        except OSError as error:
-            raise InputError.of(
-                field="page", problem=f"cannot write {path} ({error.strerror or error})"
-            ) from error
+        with atomic_file(path, field="page") as temporary:
+            temporary.write_text(text, encoding="utf-8")
         return path
 
 

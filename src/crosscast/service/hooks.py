@@ -43,14 +43,9 @@ class HookFile:
             If it cannot be written.
         """
         make_folder(self.path.parent, "dir")
-        try:
-            with atomic_file(self.path) as temporary:
-                temporary.write_bytes(self.content)
-                temporary.chmod(0o755 if self.path.suffix == ".sh" else 0o644)
-        except OSError as error:
-            raise InputError.of(
-                field="dir", problem=f"cannot write {self.path} ({error.strerror or error})"
-            ) from error
+        with atomic_file(self.path, field="dir") as temporary:
+            temporary.write_bytes(self.content)
+            temporary.chmod(0o755 if self.path.suffix == ".sh" else 0o644)
 
     def remove(self) -> None:
         """Remove the file, and its folder ``crosscast`` if that is empty then.

@@ -131,11 +131,8 @@ _MOST_BYTES = 1 << 24
 def write_translation(card: TranslationCard, path: str | Path) -> None:
     """Write a card; a file at the path is replaced."""
     text = json.dumps(card.to_dict(), indent=1, allow_nan=False)
-    try:
-        with atomic_file(Path(path)) as temporary:
-            temporary.write_text(f"{text}\n", encoding="utf-8")
-    except OSError as error:
-        raise InputError(f"{path}: cannot write the card ({error.strerror or error})") from error
+    with atomic_file(Path(path), "card") as temporary:
+        temporary.write_text(f"{text}\n", encoding="utf-8")
 
 
 def read_translation(path: str | Path) -> TranslationCard:
