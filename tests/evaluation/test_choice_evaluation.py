@@ -13,7 +13,7 @@ import pytest
 from crosscast.arrays import Flags
 from crosscast.data.configuration import Configuration
 from crosscast.decide.policies import FeedbackCapping, Fixed, Oracle, knob_methods
-from crosscast.decide.power_cap import Decisions, FittedMethod, Method
+from crosscast.decide.power_cap import Decisions, FittedMethod, Method, Predictor
 from crosscast.errors import InputError
 from crosscast.evaluation.configuration.evaluation import (
     ALONE,
@@ -63,9 +63,12 @@ class Watcher(Method):
     number: int | None = None
 
     def fit(
-        self, surfaces: Surfaces, samples: Sequence[int], seed: int = 0, predictor: object = None
+        self, surfaces: Surfaces, samples: Sequence[int], seed: int = 0, predictor: Predictor = None
     ) -> FittedMethod:
         self.fits.append((surfaces.applications, tuple(samples), seed))
+        return super().fit(surfaces, samples, seed, predictor)
+
+    def _policy(self, surfaces: Surfaces, samples: Sequence[int], predictor: Predictor) -> FittedMethod:
         return FittedMethod(self.decide)
 
     def decide(self, observed: Observed, power_cap: float, available: Flags, budget: int) -> Decisions:
@@ -92,9 +95,7 @@ class ByTraining(Method):
 
     name: str = "by training"
 
-    def fit(
-        self, surfaces: Surfaces, samples: Sequence[int], seed: int = 0, predictor: object = None
-    ) -> FittedMethod:
+    def _policy(self, surfaces: Surfaces, samples: Sequence[int], predictor: Predictor) -> FittedMethod:
         return FittedMethod(Watcher(number=len(surfaces.applications)).decide)
 
 

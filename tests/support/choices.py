@@ -11,7 +11,7 @@ import numpy as np
 from crosscast.arrays import Flags
 from crosscast.data.configuration import Configuration
 from crosscast.decide.policies import SelectedModel, WithFeedback, methods_of
-from crosscast.decide.power_cap import Decisions, FittedMethod, Method, Outcome, rollout
+from crosscast.decide.power_cap import Decisions, FittedMethod, Method, Outcome, Predictor, rollout
 from crosscast.evaluation.configuration.evaluation import ConfigurationEvaluation, evaluate_configuration
 from crosscast.prediction.configuration.data import ConfigurationSpace, KernelAt, Observed, Surfaces
 from crosscast.prediction.configuration.models import NearestKernels
@@ -48,9 +48,7 @@ class Hopeful(Method):
     name: str = "hopeful"
     confidence: float = 0.9
 
-    def fit(
-        self, surfaces: Surfaces, samples: Sequence[int], seed: int = 0, predictor: object = None
-    ) -> FittedMethod:
+    def _policy(self, surfaces: Surfaces, samples: Sequence[int], predictor: Predictor) -> FittedMethod:
         return FittedMethod(self.decide, uses_budget=False)
 
     def decide(self, observed: Observed, power_cap: float, available: Flags, budget: int) -> Decisions:
@@ -119,9 +117,7 @@ class Wanderer(Method):
     baseline: bool = False
     confidence: float | None = None
 
-    def fit(
-        self, surfaces: Surfaces, samples: Sequence[int], seed: int = 0, predictor: object = None
-    ) -> FittedMethod:
+    def _policy(self, surfaces: Surfaces, samples: Sequence[int], predictor: Predictor) -> FittedMethod:
         return FittedMethod(self.decide, self.uses_budget)
 
     def decide(self, observed: Observed, power_cap: float, available: Flags, budget: int) -> Decisions:

@@ -15,6 +15,7 @@ from crosscast.decide.power_cap import (
     Decisions,
     FittedMethod,
     Method,
+    Predictor,
     Weighting,
     cases_of,
     highest,
@@ -32,7 +33,6 @@ from crosscast.prediction.configuration.choice import (
 )
 from crosscast.prediction.configuration.data import (
     ConfigurationModel,
-    ConfigurationPredictor,
     ConfigurationSpace,
     Observed,
     SurfaceForecast,
@@ -59,14 +59,7 @@ class FeedbackCapping(Method):
     device: str | None = None  # Its device; that of the first sample configuration by default
     baseline: bool = True
 
-    def fit(
-        self,
-        surfaces: Surfaces,
-        samples: Sequence[int],
-        seed: int = 0,
-        predictor: ConfigurationPredictor | None = None,
-    ) -> FittedMethod:
-        """Return the method as it is, as it learns nothing; see `Method.fit`."""
+    def _policy(self, surfaces: Surfaces, samples: Sequence[int], predictor: Predictor) -> FittedMethod:
         space, knobs = surfaces.space, self.knobs or surfaces.space.knobs
         device = self.device if self.device is not None else space.configurations[samples[0]].device
 
@@ -122,15 +115,8 @@ class WithFeedback(Method):
         """The model of the corrected method."""
         return self.inner.learner
 
-    def fit(
-        self,
-        surfaces: Surfaces,
-        samples: Sequence[int],
-        seed: int = 0,
-        predictor: ConfigurationPredictor | None = None,
-    ) -> FittedMethod:
-        """Fit the corrected method; see `Method.fit`."""
-        inner = self.inner.fit(surfaces, samples, seed, predictor)
+    def _policy(self, surfaces: Surfaces, samples: Sequence[int], predictor: Predictor) -> FittedMethod:
+        inner = self.inner.fit(surfaces, samples, predictor=predictor)
 
         def decide(observed: Observed, power_cap: float, available: Flags, budget: int) -> Decisions:
             first = inner.decide(observed, power_cap, available, 0)
@@ -225,15 +211,7 @@ class Oracle(Method):
     name: str = "oracle"
     sees_all: bool = True
 
-    def fit(
-        self,
-        surfaces: Surfaces,
-        samples: Sequence[int],
-        seed: int = 0,
-        predictor: ConfigurationPredictor | None = None,
-    ) -> FittedMethod:
-        """Return the method as it is, as it learns nothing; see `Method.fit`."""
-
+    def _policy(self, surfaces: Surfaces, samples: Sequence[int], predictor: Predictor) -> FittedMethod:
         def decide(observed: Observed, power_cap: float, available: Flags, budget: int) -> Decisions:
             within = within_cap(observed.power_w, power_cap)
             fastest = np.argmin(np.where(within, observed.time_s, np.inf))
@@ -258,21 +236,14 @@ class SelectedModel(Method):
         """The model."""
         return self.model
 
-    def fit(
-        self,
-        surfaces: Surfaces,
-        samples: Sequence[int],
-        seed: int = 0,
-        predictor: ConfigurationPredictor | None = None,
-    ) -> FittedMethod:
-        """Fit the model; see `Method.fit`."""
-        fitted = self.model.fit(surfaces, samples, seed) if predictor is None else predictor
+    def _policy(self, surfaces: Surfaces, samples: Sequence[int], predictor: Predictor) -> FittedMethod:
+        assert predictor is not None
         latest: list[tuple[Observed, SurfaceForecast]] = []
 
         def decide(observed: Observed, power_cap: float, available: Flags, budget: int) -> Decisions:
             # The forecast does not depend on the cap, so a new cap needs no new one.
             if not latest or latest[0][0] is not observed:
-                latest[:] = [(observed, fitted.forecast(observed))]
+                latest[:] = [(observed, predictor.forecast(observed))]
             forecast = latest[0][1]
             chosen = select(
                 forecast, power_cap, confidence=self.confidence, tolerance=self.tolerance, available=available
@@ -314,20 +285,11 @@ class ClosedLoopSearch(Method):
         """The model."""
         return self.model
 
-    def fit(
-        self,
-        surfaces: Surfaces,
-        samples: Sequence[int],
-        seed: int = 0,
-        predictor: ConfigurationPredictor | None = None,
-    ) -> FittedMethod:
-        """Fit the model; see `Method.fit`."""
-        if not isinstance(predictor, ProcessPredictor):
-            predictor = self.model.fit(surfaces, samples, seed)
-        fitted = predictor
+    def _policy(self, surfaces: Surfaces, samples: Sequence[int], predictor: Predictor) -> FittedMethod:
+        assert isinstance(predictor, ProcessPredictor)
 
         def decide(observed: Observed, power_cap: float, available: Flags, budget: int) -> Decisions:
-            posterior = fitted.posterior(observed)
+            posterior = predictor.posterior(observed)
             current: int | None = None
             for runs_left in range(budget + 1, 0, -1):
                 forecast = posterior.forecast(observed)
@@ -390,14 +352,7 @@ class Fixed(Method):
     weighting: Weighting = "time"  # Weighting of the kernels of a program: see `cases_of`
     baseline: bool = True
 
-    def fit(
-        self,
-        surfaces: Surfaces,
-        samples: Sequence[int],
-        seed: int = 0,
-        predictor: ConfigurationPredictor | None = None,
-    ) -> FittedMethod:
-        """Rank the configurations; see `Method.fit`."""
+    def _policy(self, surfaces: Surfaces, samples: Sequence[int], predictor: Predictor) -> FittedMethod:
         cases = cases_of(surfaces, samples, weighting=self.weighting)
         if not len(cases):
             raise InputError(f"{surfaces.label}: expected training kernels under caps, found none")

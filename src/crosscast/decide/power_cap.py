@@ -213,6 +213,10 @@ class FittedMethod(NamedTuple):
     uses_budget: bool = True  # Whether its path depends on the budget, beyond being cut off
 
 
+Predictor = ConfigurationPredictor | None
+"""The fitted learner of a method; ``None`` of one without."""
+
+
 class Method(ABC):
     """A method of choosing configurations, for comparison with others."""
 
@@ -238,15 +242,21 @@ class Method(ABC):
         """Its model, or ``None``. Methods of one learner share its fit."""
         return None
 
-    @abstractmethod
     def fit(
         self,
         surfaces: Surfaces,
         samples: Sequence[int],
         seed: int = 0,
-        predictor: ConfigurationPredictor | None = None,
+        predictor: Predictor = None,
     ) -> FittedMethod:
         """Fit to training kernels; `predictor` is the learner's where it is fitted already."""
+        if predictor is None and self.learner is not None:
+            predictor = self.learner.fit(surfaces, samples, seed)
+        return self._policy(surfaces, samples, predictor)
+
+    @abstractmethod
+    def _policy(self, surfaces: Surfaces, samples: Sequence[int], predictor: Predictor) -> FittedMethod:
+        """The policy of a method whose learner, if it has one, is fitted."""
 
 
 class Outcome(NamedTuple):

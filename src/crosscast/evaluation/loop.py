@@ -14,7 +14,6 @@ import sys
 import threading
 import time
 import warnings
-from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError
@@ -111,8 +110,8 @@ class _HeldOut(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class FoldTask(ABC, Generic[ModelT, FoldT, Data]):
-    """A `Task` that fits a model without the held-out part of a fold, and predicts that."""
+class FoldTask(Task[Data], Generic[ModelT, FoldT, Data]):
+    """A task that fits a model without the held-out part of a fold, and predicts that."""
 
     model: ModelT
     fold: FoldT
@@ -127,19 +126,6 @@ class FoldTask(ABC, Generic[ModelT, FoldT, Data]):
     def kind(self) -> str:
         """The class of the task and the model."""
         return f"{type(self).__name__} {self.model.name}"
-
-    @property
-    @abstractmethod
-    def cache_keys(self) -> Sequence[object]:
-        """Key of each query: all that its answer depends on besides the data."""
-
-    @abstractmethod
-    def run(self, data: Data, queries: Sequence[int]) -> list[Arrays]:
-        """Answers to the queries of these indices."""
-
-    @abstractmethod
-    def is_valid(self, data: Data, query: int, arrays: Arrays) -> bool:
-        """Whether cached arrays may be the answer to a query."""
 
 
 @dataclass(frozen=True)
