@@ -15,7 +15,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
-from crosscast.service import hooks
+from crosscast.commands.service import hook_files
 from support.service import running
 from support.slurm import Partition, SlurmCluster, missing, starting
 
@@ -38,7 +38,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name, starting() as start:
         folder = Path(name)
         place = folder / "p.sock"
-        for file in hooks.files("slurm", folder / "hooks"):
+        for file in hook_files("slurm", folder / "hooks"):
             file.write()
         (folder / "hooks" / "cli_filter.lua").unlink()
         config = folder / "hooks" / "crosscast" / "config.lua"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from crosscast.service import hooks
+from crosscast.commands import service
 from support.commands import Command, Output
 
 INSTALL = Command.of("hooks install")
@@ -126,7 +126,7 @@ def test_the_unit_starts_the_program_of_this_installation(
         ("/home/ann/venv", "/home/ann/venv/bin/crosscast", "read-only"),
         ("/opt/a b%", '"/opt/a b%%/bin/crosscast"', "yes"),
     ):
-        monkeypatch.setattr(hooks, "_program", lambda name=name: f"{name}/bin/crosscast")
+        monkeypatch.setattr(service, "_program", lambda name=name: f"{name}/bin/crosscast")
         shown = INSTALL.text(capsys, "systemd", "--dir", tmp_path, "--dry-run")
         assert f"ExecStart={quoted} serve " in shown
         assert f"ProtectHome={home}\n" in shown
