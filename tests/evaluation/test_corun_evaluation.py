@@ -26,7 +26,7 @@ from crosscast.evaluation.corun.evaluation import (
     out_of_fold_errors,
 )
 from crosscast.evaluation.corun.question import train_corun
-from crosscast.evaluation.corun.scores import CoRunResult, ScoredValues, scores_of
+from crosscast.evaluation.corun.scores import CoRunResult, ScoredValues, with_scores
 from crosscast.prediction.corun.models import Mean, Sum
 from crosscast.prediction.corun.process import Process
 from support.mixes import NAMES, made_co_runs, make_isolated_run, make_mix
@@ -49,11 +49,12 @@ def scored(true: Any, centre: Any, low: Any = None, high: Any = None, group: Any
 @given(st.lists(st.tuples(VALUES, VALUES), min_size=1, max_size=20))
 def test_errors_in_per_cent_are_those_of_scikit_learn(pairs: Any) -> None:
     true, centre = map(np.array, zip(*pairs, strict=True))
-    scores = scores_of(scored(true, centre), ["a"])
-    assert scores["mape"] == pytest.approx(mean_absolute_percentage_error(true, centre))
-    assert scores["by_group"] == {"a": scores["mape"]}
+    empty = CoRunResult("any", False, OUT, 0)
+    scores = with_scores(empty, scored(true, centre), ["a"])
+    assert scores.mape == pytest.approx(mean_absolute_percentage_error(true, centre))
+    assert scores.by_group == {"a": scores.mape}
     # Without limits nothing is held.
-    assert "coverage" not in scores
+    assert scores.coverage is None
 
 
 MIXES = made_co_runs(mixes=(2, 3)).mixes
@@ -216,7 +217,6 @@ def test_mixes_of_one_device_and_way_of_sharing_are_taken() -> None:
     assert of_one_device(runs).mixes == PAIRS.mixes
     assert of_one_device(runs, "gpu").mixes == tuple(other)
     assert of_one_device(runs, "gpu").isolated_runs == ()
-    assert of_one_device(runs, "gpu", '{"sharing": "mps"}').mixes == tuple(shared)
     with pytest.raises(InputError, match=r"^made up: expected mixes on phi, found those on cpu \{\}, gpu"):
         of_one_device(runs, "phi")
     with pytest.raises(InputError, match=r"expected mixes on a device, found those on none$"):

@@ -35,22 +35,15 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-def reproduce(
-    dataset: Dataset,
-    *,
-    devices: Sequence[str] | None = None,
-    power_domain: str | None = None,
-    seed: int = 0,
-    **run: Unpack[RunArguments],
-) -> ConfigurationEvaluation:
+def reproduce(dataset: Dataset, *, seed: int = 0, **run: Unpack[RunArguments]) -> ConfigurationEvaluation:
     """Evaluate the methods and the oracle with each benchmark held out.
 
     Clusters and tree are fitted to all programs.
     """
-    machines = machines_of(configured(dataset, domain=power_domain), dataset.label, devices)
+    machines = machines_of(configured(dataset), dataset.label)
     limiters = [method.name for machine in machines for method in knob_methods(machine.space)]
     names = [*limiters, "published", "published+fl", "oracle"]
-    options = ConfigurationEvaluationOptions(devices=devices, power_domain=power_domain)
+    options = ConfigurationEvaluationOptions()
     return QUESTION.evaluate(dataset, names, QUESTION.folds[0], options, seed=seed, **run)
 
 

@@ -23,6 +23,7 @@ from crosscast.evaluation.corun.evaluation import (
     results_of,
     with_mixes,
 )
+from crosscast.evaluation.corun.scores import CoRunResult
 from crosscast.evaluation.corun.translation import (
     SharedTimes,
     TranslationScore,
@@ -259,11 +260,13 @@ def size_study(
     tasks = [CoRunTask(model, fold, seed, _SPLIT, 0, None) for model, _, parts in cases for fold in parts]
     answers = iter(answers_of(co_runs, tasks, **run))
     results = [
-        SizeResult(model.name, fitted_to, row["mix_size"], row["quantity"], row["rows"], row["mape"])
+        SizeResult(model.name, fitted_to, row.mix_size, row.quantity, row.rows, row.mape)
         for model, fitted_to, parts in cases
         if parts
-        for row in results_of(co_runs, parts, [next(answers) for _ in parts])
-        if row["mix_size"] and row["quantity"] in _SHOWN
+        for row in results_of(
+            co_runs, parts, [next(answers) for _ in parts], CoRunResult(model.name, False, _SPLIT, 0)
+        )
+        if row.mix_size and row.mape is not None and row.quantity in _SHOWN
     ]
     results.sort(key=lambda result: _SHOWN.index(result.quantity))
     return SizeStudy(sizes, tuple(results), of_one_size)
@@ -437,39 +440,14 @@ class CoRunStudy(Tabular):
         return {**self.evaluation.to_dict(), "studies": self.studies.to_dict()}
 
 
-def study_corun(
-    co_runs: CoRuns,
-    models: Sequence[CoRunModel],
-    split: str,
-    *,
-    baselines: Sequence[CoRunModel] = (),
-    device: str | None = None,
-    probes: Sequence[int] = (0,),
-    level: float | None = 0.9,
-    seed: int = 0,
-    **run: Unpack[RunArguments],
-) -> CoRunStudy:
-    """Evaluate models on one device's mixes, and make the studies; `run` are arguments of `run_tasks`."""
-    chosen = of_one_device(co_runs, device)
-    evaluation = evaluate_corun(
-        chosen,
-        [*models, *baselines],
-        split,
-        baselines=[model.name for model in baselines],
-        probes=probes,
-        level=level,
-        seed=seed,
-        **run,
-    )
-    return CoRunStudy(evaluation, run_studies(co_runs, chosen, models, seed, **run))
+def reproduce(dataset: Dataset, *, seed: int = 0, **run: Unpack[RunArguments]) -> CoRunStudy:
+    """Evaluate the paper's models and ours on one device's mixes, and make the studies.
 
-
-def reproduce(
-    dataset: Dataset, *, device: str | None = None, seed: int = 0, **run: Unpack[RunArguments]
-) -> CoRunStudy:
-    """Evaluate the paper's models and ours, each application held out, and make the studies."""
+    Each application is held out; `run` are arguments of `run_tasks`.
+    """
     names = [DEFAULT_MODEL, *(name for name in MODELS if name.startswith("published-"))]
     models, baselines = models_named(names), models_named(BASELINES)
-    return study_corun(
-        mixes_of(dataset), models, _SPLIT, baselines=baselines, device=device, seed=seed, **run
-    )
+    co_runs = mixes_of(dataset)
+    chosen = of_one_device(co_runs)
+    evaluation = evaluate_corun(chosen, [*models, *baselines], _SPLIT, baselines=BASELINES, seed=seed, **run)
+    return CoRunStudy(evaluation, run_studies(co_runs, chosen, models, seed, **run))

@@ -16,7 +16,6 @@ from crosscast.arrays import Integers, Reals
 from crosscast.data.dataset import Dataset
 from crosscast.evaluation import Note, with_baselines
 from crosscast.evaluation.loop import RunArguments, one_thread
-from crosscast.evaluation.relative import Weighting
 from crosscast.evaluation.relative.evaluation import (
     PUBLISHED,
     RelativeEvaluation,
@@ -262,7 +261,6 @@ def study_relative(
     split: str,
     *,
     label: str = "dataset",
-    weighting: Weighting | None = None,
     boosted: PublishedXGBoost | None = None,
     seed: int = 0,
     **run: Unpack[RunArguments],
@@ -274,7 +272,7 @@ def study_relative(
     published, the others the evaluated models.
     """
     evaluate = partial(evaluate_relative, vectors, models, label=label, seed=seed, **run)
-    evaluation = evaluate(split, weighting=weighting)
+    evaluation = evaluate(split)
 
     def left_out(name: str) -> RelativeEvaluation:
         return evaluation if name == split else evaluate(name)
@@ -293,18 +291,12 @@ def study_relative(
 
 
 def reproduce(
-    dataset: Dataset,
-    *,
-    devices: Sequence[str] | None = None,
-    sources: Sequence[str] | None = None,
-    note: Note | None = None,
-    seed: int = 0,
-    **run: Unpack[RunArguments],
+    dataset: Dataset, *, note: Note | None = None, seed: int = 0, **run: Unpack[RunArguments]
 ) -> RelativeStudy:
     """Evaluate the paper's models, with its random split, and ours, and make the studies."""
     names = [DEFAULT_MODEL, *(name for name in MODELS if name.startswith("published-")), "log-mean"]
     names = with_baselines(names, tuple(MODELS), DEFAULT_MODEL, BASELINES)
-    vectors = relative_vectors(dataset, devices, sources, note)
+    vectors = relative_vectors(dataset, None, None, note)
     return study_relative(vectors, models_named(names), PUBLISHED, label=dataset.label, seed=seed, **run)
 
 

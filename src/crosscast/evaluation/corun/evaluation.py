@@ -11,7 +11,7 @@ import numpy as np
 from crosscast.arrays import Arrays, Integers, Reals
 from crosscast.data.corun import CoRuns, MeasuredMix
 from crosscast.errors import InputError, expect_known
-from crosscast.evaluation.corun.scores import CoRunResult, ResultFields, ScoredValues, ScoreTable, scores_of
+from crosscast.evaluation.corun.scores import CoRunResult, ScoredValues, ScoreTable, with_scores
 from crosscast.evaluation.keep import digest, fingerprint
 from crosscast.evaluation.loop import Fold, FoldTask, RunArguments, check_names, check_seed, run_tasks
 from crosscast.prediction.corun.features import CoRunnerRows, Traits, applications_of
@@ -332,17 +332,22 @@ def evaluate_corun(
     tasks = [CoRunTask(model, fold, seed, split, count, level) for count, model in pairs for fold in folds]
     answers = iter(answers_of(co_runs, tasks, **run))
     results = tuple(
-        CoRunResult(model.name, model.name in baselines, split, count, **values)
+        result
         for count, model in pairs
-        for values in results_of(co_runs, folds, [next(answers) for _ in folds])
+        for result in results_of(
+            co_runs,
+            folds,
+            [next(answers) for _ in folds],
+            CoRunResult(model.name, model.name in baselines, split, count),
+        )
     )
     return CoRunEvaluation(co_runs, split, probes, level, seed, folds, results)
 
 
 def results_of(
-    co_runs: CoRuns, folds: Sequence[Fold], answers: Sequence[Mapping[str, Reals]]
-) -> Iterator[ResultFields]:
-    """Fields of results: predictions of the mixes that folds hold out, by quantity and size."""
+    co_runs: CoRuns, folds: Sequence[Fold], answers: Sequence[Mapping[str, Reals]], empty: CoRunResult
+) -> Iterator[CoRunResult]:
+    """An empty result with the scores of the mixes that folds hold out, by quantity and size."""
     mixes = [mix for fold in folds for mix in with_mixes(co_runs, fold.test).mixes]
     fold_of = np.repeat(np.arange(len(folds)), [len(fold.test) for fold in folds])
     sizes = np.array([len(mix.members) for mix in mixes], dtype=np.int64)
@@ -356,23 +361,19 @@ def results_of(
         values = values.where(np.isfinite(true) & np.isfinite(centre))
         for size in (None, *np.unique(values.mix_size).tolist()) if len(values.true) else ():
             of_size = values if size is None else values.where(values.mix_size == size)
+            result = replace(empty, mix_size=size, quantity=quantity)
             if quantity != FITS:
-                scores = scores_of(of_size, [fold.held_out for fold in folds])
-                yield {"mix_size": size, "quantity": quantity, **scores}
+                yield with_scores(result, of_size, [fold.held_out for fold in folds])
             elif len(np.unique(of_size.true)) == 2:
                 from sklearn.metrics import roc_auc_score
 
                 auc = float(roc_auc_score(of_size.true, of_size.centre))
-                yield {"mix_size": size, "quantity": FITS, "rows": len(of_size.true), "auc": auc}
+                yield replace(result, rows=len(of_size.true), auc=auc)
 
 
-def of_one_device(co_runs: CoRuns, device: str | None = None, configuration: str | None = None) -> CoRuns:
+def of_one_device(co_runs: CoRuns, device: str | None = None) -> CoRuns:
     """The mixes of one device and configuration of sharing, as models are fitted to one."""
-    mixes = [
-        mix
-        for mix in co_runs.mixes
-        if device in (None, mix.device) and configuration in (None, mix.configuration)
-    ]
+    mixes = [mix for mix in co_runs.mixes if device in (None, mix.device)]
     if not mixes:
         devices = ", ".join(sorted({f"{mix.device} {mix.configuration}" for mix in co_runs.mixes})) or "none"
         expected = f"mixes on {device or 'a device'}"

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Required, TypedDict
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -36,9 +35,9 @@ class CoRunResult:
     baseline: bool  # Whether others are compared with it
     split: str  # Name of the folds
     probes: int  # Measured mixes with the held-out application
-    mix_size: int | None  # Co-runners of the mixes; `None` for all of them
-    quantity: str  # One of `crosscast.evaluation.corun.evaluation.QUANTITIES`, or `FITS`
-    rows: int  # Number of predicted values
+    mix_size: int | None = None  # Co-runners of the mixes; `None` for all of them
+    quantity: str = ""  # One of `crosscast.evaluation.corun.evaluation.QUANTITIES`, or `FITS`
+    rows: int = 0  # Number of predicted values
     mape: float | None = None  # Mean absolute relative error, a fraction
     mae: float | None = None  # Mean absolute error in the unit of the quantity
     coverage: float | None = None  # Share of the measured values within their intervals
@@ -72,59 +71,42 @@ class ScoreTable(Tabular):
         return {name: [row[name] for row in rows] for name in names}
 
 
-class ScoreFields(TypedDict, total=False):
-    """Fields of a `CoRunResult` that follow from its values."""
-
-    rows: Required[int]
-    mape: float
-    mae: float
-    coverage: float
-    width: float
-    log_width: float
-    worst_coverage: float
-    worst: str
-    auc: float
-    by_group: dict[str, float]
-    coverage_by_group: dict[str, float]
-    scored: ScoredValues
-
-
-class ResultFields(ScoreFields):
-    """Fields of a `CoRunResult` with the mixes and the quantity of its values."""
-
-    mix_size: int | None
-    quantity: str
-
-
-def scores_of(scored: ScoredValues, held_out: Sequence[str]) -> ScoreFields:
-    """Fields of a `CoRunResult` from its values; groups are named by `held_out`.
+def with_scores(result: CoRunResult, scored: ScoredValues, held_out: Sequence[str]) -> CoRunResult:
+    """A result with the scores of its values; groups are named by `held_out`.
 
     Errors are relative to the true value (Equation 1 of Moolchandani et al. 2022).
 
     >>> true, centre, ones, zeros = np.array([1.0, 2.0]), np.array([1.5, 2.0]), np.ones(2), np.zeros(2, int)
-    >>> scores = scores_of(ScoredValues(true, centre, ones, ones, zeros, zeros), ["a"])
-    >>> scores["mape"], scores["mae"], scores["coverage"]
+    >>> result = CoRunResult("model", False, "leave-mix-out", 0, None, "time")
+    >>> result = with_scores(result, ScoredValues(true, centre, ones, ones, zeros, zeros), ["a"])
+    >>> result.mape, result.mae, result.coverage
     (0.25, 0.25, 0.5)
     """
     errors = np.abs(scored.centre - scored.true)
     relative = errors / scored.true
     groups = {number: scored.group == number for number in np.unique(scored.group).tolist()}
-    fields: ScoreFields = {
-        "rows": len(errors),
-        "mape": float(relative.mean()),
-        "mae": float(errors.mean()),
-        "by_group": {held_out[number]: float(relative[mask].mean()) for number, mask in groups.items()},
-        "scored": scored,
-    }
-    if np.isfinite(scored.low).any():
-        inside = (scored.low <= scored.true) & (scored.true <= scored.high)
-        covered = np.where(np.isfinite(scored.low), inside, np.nan)
-        shares = {held_out[number]: float(covered[mask].mean()) for number, mask in groups.items()}
-        known = {name: share for name, share in shares.items() if np.isfinite(share)}
-        worst = min(known, key=lambda name: known[name])
-        fields["coverage"] = float(np.nanmean(covered))
-        fields["width"] = float(np.nanmean(scored.high - scored.low))
-        fields["worst_coverage"], fields["worst"], fields["coverage_by_group"] = known[worst], worst, known
-        if not (scored.low <= 0).any():
-            fields["log_width"] = float(np.nanmean(np.log(scored.high / scored.low)))
-    return fields
+    result = replace(
+        result,
+        rows=len(errors),
+        mape=float(relative.mean()),
+        mae=float(errors.mean()),
+        by_group={held_out[number]: float(relative[mask].mean()) for number, mask in groups.items()},
+        scored=scored,
+    )
+    if not np.isfinite(scored.low).any():
+        return result
+    inside = (scored.low <= scored.true) & (scored.true <= scored.high)
+    covered = np.where(np.isfinite(scored.low), inside, np.nan)
+    shares = {held_out[number]: float(covered[mask].mean()) for number, mask in groups.items()}
+    known = {name: share for name, share in shares.items() if np.isfinite(share)}
+    worst = min(known, key=lambda name: known[name])
+    reaches_0 = bool((scored.low <= 0).any())
+    return replace(
+        result,
+        coverage=float(np.nanmean(covered)),
+        width=float(np.nanmean(scored.high - scored.low)),
+        log_width=None if reaches_0 else float(np.nanmean(np.log(scored.high / scored.low))),
+        worst_coverage=known[worst],
+        worst=worst,
+        coverage_by_group=known,
+    )
