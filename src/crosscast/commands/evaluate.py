@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from crosscast import api
 from crosscast.cli.evaluate import (
@@ -15,7 +15,7 @@ from crosscast.cli.evaluate import (
     EvaluateTimeOptions,
     EvaluateTuneOptions,
 )
-from crosscast.cli.options import FigureOutput, Output, RunOptions
+from crosscast.cli.options import FigureOutput, RunOptions
 from crosscast.cluster.job_types import JobShape, held_out_jobs, write_job_types
 from crosscast.commands.files import data_named
 from crosscast.commands.output import (
@@ -37,6 +37,7 @@ from crosscast.report import configuration_evaluation, configuration_figures, co
 from crosscast.report import relative as relative_report
 from crosscast.report import time as time_report
 from crosscast.report import tuning as tuning_report
+from crosscast.report.document import Report
 from crosscast.studies import (
     bailey2014,
     cummins2017,
@@ -56,8 +57,6 @@ if TYPE_CHECKING:
 
     from crosscast.evaluation.configuration.evaluation import ConfigurationEvaluation
 
-
-StudyT = TypeVar("StudyT")
 
 EvaluateOptions = (
     EvaluateTimeOptions | EvaluateRelativeOptions | EvaluateConfigurationOptions | EvaluateCorunOptions
@@ -126,7 +125,15 @@ def configuration(dataset: Path, /, *, options: EvaluateConfigurationOptions) ->
             cap_probability=options.confidence,
             **keywords,
         )
-    show_configuration(evaluation, options.output, programs=options.output.html is not None)
+    show(
+        options.output,
+        evaluation.to_dict,
+        lambda: configuration_evaluation.evaluation_report(
+            evaluation, programs=options.output.html is not None
+        ),
+        lambda: configuration_figures.evaluation_figures(evaluation),
+    )
+    _write_frontiers(evaluation, options.output)
 
 
 def corun(dataset: Path, /, *, options: EvaluateCorunOptions) -> None:
@@ -226,26 +233,34 @@ def _groups(text: str | None) -> list[list[str]]:
     return groups
 
 
-def show_configuration(
-    evaluation: ConfigurationEvaluation,
-    output: FigureOutput,
-    draw: Callable[
-        [ConfigurationEvaluation], Mapping[str, Figure]
-    ] = configuration_figures.evaluation_figures,
-    *,
-    programs: bool = False,
-) -> None:
-    """Print and draw an evaluation of methods that choose configurations, and write the longest frontiers."""
-    show(
-        output,
-        evaluation.to_dict,
-        lambda: configuration_evaluation.evaluation_report(evaluation, programs=programs),
-        lambda: draw(evaluation),
-    )
-    for path in (
-        [] if output.figures is None else configuration_figures.write_frontiers(evaluation, output.figures)
-    ):
-        tell(f"wrote {path}")
+def _write_frontiers(evaluation: ConfigurationEvaluation, output: FigureOutput) -> None:
+    """Write the longest frontiers beside the figures."""
+    if output.figures is not None:
+        for path in configuration_figures.write_frontiers(evaluation, output.figures):
+            tell(f"wrote {path}")
+
+
+class _Published(NamedTuple):
+    reproduce: Callable[..., Any]
+    report: Callable[[Any], Report]
+    figures: Callable[[Any], Mapping[str, Figure]] | None
+
+
+_STUDIES = {
+    "johnston2018": _Published(
+        johnston2018.reproduce, johnston2018_report.study_report, johnston2018_report.study_figures
+    ),
+    "bailey2014": _Published(
+        bailey2014.reproduce, configuration_evaluation.evaluation_report, bailey2014.study_figures
+    ),
+    "cummins2017": _Published(cummins2017.reproduce, cummins2017_report.study_report, None),
+    "nichols2024": _Published(nichols2024.reproduce, nichols2024.study_report, nichols2024.study_figures),
+    "moolchandani2022": _Published(
+        moolchandani2022.reproduce,
+        moolchandani2022_report.study_report,
+        moolchandani2022_figures.study_figures,
+    ),
+}
 
 
 def reproduce(
@@ -260,58 +275,22 @@ def reproduce(
     """Run ``crosscast reproduce``."""
     if preset is not None and study != "johnston2018":
         raise InputError.of(where="--preset", expected="the study johnston2018", found=study)
-    match study:
-        case "johnston2018":
-            forest = _reproduced(
-                johnston2018.reproduce,
-                dataset,
-                run,
-                output,
-                "parts",
-                preset=johnston2018.PRESETS[preset or "default"],
-            )
-            show(
-                output,
-                forest.to_dict,
-                lambda: johnston2018_report.study_report(forest),
-                lambda: johnston2018_report.study_figures(forest),
-            )
-        case "bailey2014":
-            capped = _reproduced(bailey2014.reproduce, dataset, run, output)
-            show_configuration(capped, output, bailey2014.study_figures)
-        case "cummins2017":
-            if output.figures is not None:
-                raise InputError.of(where="--figures", expected="a study with figures", found=study)
-            mapped = _reproduced(cummins2017.reproduce, dataset, run, output)
-            show(output, mapped.to_dict, lambda: cummins2017_report.study_report(mapped))
-        case "nichols2024":
-            vectors = _reproduced(nichols2024.reproduce, dataset, run, output, note=warn)
-            show(
-                output,
-                vectors.to_dict,
-                lambda: nichols2024.study_report(vectors),
-                lambda: nichols2024.study_figures(vectors),
-            )
-        case "moolchandani2022":
-            mixes = _reproduced(moolchandani2022.reproduce, dataset, run, output)
-            show(
-                output,
-                mixes.to_dict,
-                lambda: moolchandani2022_report.study_report(mixes),
-                lambda: moolchandani2022_figures.study_figures(mixes),
-            )
-
-
-def _reproduced(
-    study: Callable[..., StudyT],
-    folder: Path,
-    run: RunOptions,
-    output: Output,
-    noun: str = "fits",
-    **options: object,
-) -> StudyT:
+    make, report, figures = _STUDIES[study]
+    if figures is None and output.figures is not None:
+        raise InputError.of(where="--figures", expected="a study with figures", found=study)
+    options: dict[str, object] = {"note": warn} if study == "nichols2024" else {}
+    if study == "johnston2018":
+        options = {"preset": johnston2018.PRESETS[preset or "default"]}
     check_output(output)
     check_run(run)
-    dataset = dataset_named(folder)
-    with fitting(run, noun) as keywords:
-        return study(dataset, **keywords, **options)
+    data = dataset_named(dataset)
+    with fitting(run, "parts" if study == "johnston2018" else "fits") as keywords:
+        result = make(data, **keywords, **options)
+    show(
+        output,
+        result.to_dict,
+        lambda: report(result),
+        lambda: {} if figures is None else figures(result),
+    )
+    if study == "bailey2014":
+        _write_frontiers(result, output)
