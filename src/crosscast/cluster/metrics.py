@@ -33,8 +33,7 @@ class Steps:
     def at(self, time_s: Reals) -> Integers:
         """Return the values at these times, right-continuous at changes."""
         index = np.searchsorted(self.time_s, time_s, side="right")
-        counts: Integers = np.concatenate(([0], self.count))[index]
-        return counts
+        return np.concatenate(([0], self.count))[index]
 
     def mean(self, start_s: float, end_s: float) -> float:
         """Return the mean between two times, the second after the first."""
@@ -172,8 +171,7 @@ def bounded_slowdown(wait_s: Reals, ran_s: Reals) -> Reals:
     >>> bounded_slowdown(np.array([0.0, 9.0, 30.0]), np.array([2.0, 11.0, 30.0])).tolist()
     [1.0, 1.8181818181818181, 2.0]
     """
-    slowdown: Reals = np.maximum((wait_s + ran_s) / np.maximum(ran_s, TAU_S), 1.0)
-    return slowdown
+    return np.maximum((wait_s + ran_s) / np.maximum(ran_s, TAU_S), 1.0)
 
 
 def metrics_of(schedule: Schedule) -> ScheduleMetrics:
@@ -314,8 +312,7 @@ def per_size(schedule: Schedule) -> list[SizeMetrics]:
 
 def _lost(schedule: Schedule, cuts: Cuts) -> Reals:
     """Return the processor-seconds of each preempted run."""
-    lost: Reals = schedule.jobs.procs[cuts.job] * (cuts.end_s - cuts.start_s)
-    return lost
+    return schedule.jobs.procs[cuts.job] * (cuts.end_s - cuts.start_s)
 
 
 @dataclass(frozen=True)

@@ -173,8 +173,7 @@ def _better(best_s: Reals, least: Reals, start_s: Reals, cost: Reals, allowed: F
 def _sum_until(time_s: Reals, step_s: Reals, level: Reals, total: Reals) -> Reals:
     """Integrate a step function up to these times, from its first step on."""
     index = np.maximum(np.searchsorted(step_s, time_s, side="right") - 1, 0)
-    integral: Reals = total[index] + (time_s - step_s[index]) * level[index]
-    return integral
+    return total[index] + (time_s - step_s[index]) * level[index]
 
 
 @dataclass(frozen=True)

@@ -280,8 +280,7 @@ class Samples:
 
     def mean(self) -> Reals:
         """Mean of each sample."""
-        mean: Reals = self._sum(self.values) / self.counts
-        return mean
+        return self._sum(self.values) / self.counts
 
     def sd(self) -> Reals:
         """Standard deviation of each sample (divisor: its size less 1); NaN for one value."""

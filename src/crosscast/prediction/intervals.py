@@ -36,8 +36,7 @@ def most_level(groups: int) -> float:
 def group_weights(group: Integers) -> Reals:
     """Weights of errors, with sum 1 and equal sums for all groups."""
     sizes = np.bincount(group)
-    weights: Reals = 1.0 / (len(sizes) * sizes[group])
-    return weights
+    return 1.0 / (len(sizes) * sizes[group])
 
 
 def conformal_quantiles(errors: Reals, group: Integers, levels: Reals) -> Reals:
@@ -53,8 +52,7 @@ def conformal_quantiles(errors: Reals, group: Integers, levels: Reals) -> Reals:
     until = np.cumsum(mass[order], axis=0)
     ranked = np.take_along_axis(errors, order, axis=0)
     index = [np.minimum((until < level - _TINY).sum(axis=0), len(errors) - 1) for level in levels.tolist()]
-    quantiles: Reals = np.take_along_axis(ranked, np.stack(index), axis=0)
-    return quantiles
+    return np.take_along_axis(ranked, np.stack(index), axis=0)
 
 
 # One-sided 95 % of a normal distribution.
@@ -73,8 +71,7 @@ def cautious_quantiles(errors: Reals, group: Integers, levels: Reals) -> Reals:
     shares = np.stack([np.searchsorted(each, values, side="right") / len(each) for each in by_group])
     standard_error = shares.std(axis=0, ddof=1) / np.sqrt(len(shares)) if len(shares) > 1 else 0.0
     lower_bound = np.maximum.accumulate(shares.mean(axis=0) - _CAUTION * standard_error)
-    quantiles: Reals = values[np.minimum(np.searchsorted(lower_bound, levels), len(values) - 1)]
-    return quantiles
+    return values[np.minimum(np.searchsorted(lower_bound, levels), len(values) - 1)]
 
 
 _WITHIN, _SURE = 0.8, 0.9
@@ -100,8 +97,7 @@ def cautious_quantiles_of_most_groups(errors: Reals, group: Integers, levels: Re
 
 def pooled_quantiles(errors: Reals, group: Integers, levels: Reals) -> Reals:
     """Quantiles of all errors, regardless of groups."""
-    quantiles: Reals = np.quantile(errors, levels)
-    return quantiles
+    return np.quantile(errors, levels)
 
 
 @dataclass(frozen=True)

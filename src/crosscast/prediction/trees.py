@@ -102,8 +102,7 @@ class Trees(Stored):
             nodes[active] = node
             inner = np.flatnonzero(node >= 0)
             node, row, active = node.take(inner), row.take(inner), active.take(inner)
-        leaves: Integers = (-1 - nodes).reshape(t, n)
-        return leaves
+        return (-1 - nodes).reshape(t, n)
 
     @cached_property
     def _children(self) -> Integers:

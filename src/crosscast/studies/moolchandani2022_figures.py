@@ -235,8 +235,7 @@ _ERROR_LABEL = "MAPE, % (logarithmic)"
 
 def _logs(errors: Reals) -> Reals:
     """Decimal logarithms of the known errors."""
-    logs: Reals = np.log10(np.maximum(errors[np.isfinite(errors)], LEAST))
-    return logs
+    return np.log10(np.maximum(errors[np.isfinite(errors)], LEAST))
 
 
 def _strip_figure(study: CombinationStudy, split: str, title: str) -> Figure:

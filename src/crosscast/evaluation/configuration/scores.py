@@ -85,8 +85,7 @@ def program_sums(cases: Cases, time_s: Reals, power_w: Reals, changes: Reals | I
         close,
         np.where(close, performance, 0.0),
     ]
-    sums: Reals = cases.within_programs @ np.stack([column.astype(np.float64) for column in columns], -1)
-    return sums
+    return cases.within_programs @ np.stack([column.astype(np.float64) for column in columns], -1)
 
 
 def metric_values(of_programs: Reals, weights: Reals) -> Mapping[str, Reals]:

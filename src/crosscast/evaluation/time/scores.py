@@ -34,8 +34,7 @@ class TimeOutcome:
     @property
     def counted(self) -> Flags:
         """Mask of the scored and measured cells, of shape ``(n, d)``."""
-        counted: Flags = self.scored & np.isfinite(self.measured)
-        return counted
+        return self.scored & np.isfinite(self.measured)
 
     def on(self, device: int) -> TimeOutcome:
         """The outcome with only the cells of one device scored."""

@@ -83,8 +83,7 @@ def rank_correlations(frontiers: Sequence[Integers]) -> Reals:
 
 def dissimilarities(correlations: Reals) -> Reals:
     """``(1 - tau) / 2``: 0 for the same order, 1 for the opposite one, 1/2 where none is defined."""
-    distances: Reals = (1 - np.where(np.isnan(correlations), 0.0, correlations)) / 2
-    return distances
+    return (1 - np.where(np.isnan(correlations), 0.0, correlations)) / 2
 
 
 class TreeNode(NamedTuple):

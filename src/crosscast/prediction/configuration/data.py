@@ -387,8 +387,7 @@ class Quantity:
         """Quantile ``(c,)`` of the true value; the centre without errors."""
         if not self.errors.size:
             return self.centre
-        values: Reals = self.centre * np.exp(self.spread * np.quantile(self.errors, probability))
-        return values
+        return self.centre * np.exp(self.spread * np.quantile(self.errors, probability))
 
     def probability_within(self, limit: float) -> Reals:
         """Probability ``(c,)`` that the true value is at most `limit`; 0 or 1 without errors."""
@@ -401,8 +400,7 @@ class Quantity:
         shares = np.linspace(0, 1, self.errors.size)
         shares[-1] = 1.0
         up_to = np.interp(distance / np.where(exact, 1, self.spread), self.errors, shares, left=0.0)
-        probabilities: Reals = np.where(exact | np.isnan(distance), step, up_to)
-        return probabilities
+        return np.where(exact | np.isnan(distance), step, up_to)
 
 
 @dataclass(frozen=True)

@@ -60,8 +60,7 @@ def matern(squared: Reals) -> Reals:
 def matern_slope(squared: Reals) -> Reals:
     """Derivative of `matern` by the squared distance."""
     distance = np.sqrt(5 * squared)
-    slope: Reals = -5 / 6 * (1 + distance) * np.exp(-distance)
-    return slope
+    return -5 / 6 * (1 + distance) * np.exp(-distance)
 
 
 _START_LENGTH = 2.0

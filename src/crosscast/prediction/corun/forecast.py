@@ -80,8 +80,7 @@ class CoRunResiduals(Residuals):
         A line over the logarithm of the value, constant below 0; 1 where it does not depend on the value.
         """
         start, slope = self._line
-        spread: Reals = start + slope * np.maximum(log_value, 0.0)
-        return spread
+        return start + slope * np.maximum(log_value, 0.0)
 
     @cached_property
     def _line(self) -> tuple[float, float]:

@@ -42,8 +42,7 @@ class OpenMixes:
     @property
     def deviations(self) -> Reals:
         """Standard deviation of a measurement of each, ``(n,)``."""
-        deviations: Reals = np.sqrt(np.maximum(np.diag(self.covariance), 0.0) + self.noise)
-        return deviations
+        return np.sqrt(np.maximum(np.diag(self.covariance), 0.0) + self.noise)
 
     def gain(self, mix: int, rows_of_interest: Flags | slice = slice(None)) -> float:
         """Reduction of the sum of the variances, of some co-runners or of all, by measuring a mix."""

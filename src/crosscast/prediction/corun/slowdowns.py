@@ -63,8 +63,7 @@ def mix_times(isolated_s: Reals, slowdowns: Reals, slowdowns_of: SlowdownsOf) ->
 
 def with_fewer(slowdown: Reals, members: int, running: int) -> Reals:
     """Approximate slowdown among fewer co-runners: the excess over 1 is proportional to the others."""
-    fewer: Reals = 1.0 + (slowdown - 1.0) * (running - 1.0) / (members - 1)
-    return fewer
+    return 1.0 + (slowdown - 1.0) * (running - 1.0) / (members - 1)
 
 
 def even_slowdown(isolated_s: Reals, times: Reals) -> Reals:
@@ -267,15 +266,13 @@ class SlowdownCovariance:
         return np.concatenate([by_variance, (by_length / sizes.lengths**2).ravel()])
 
     def _of_own(self, kernel: Reals) -> Reals:
-        of_rows: Reals = kernel[self.rows.own][:, self.rows.own]
-        return of_rows
+        return kernel[self.rows.own][:, self.rows.own]
 
     def _of_beside(self, name: str, kernels: Kernels) -> Reals:
         if name == LINE:
             load = self.rows.beside @ self.features.load
             return np.outer(load, load)
-        of_rows: Reals = self.rows.beside @ kernels[name] @ self.rows.beside.T
-        return of_rows
+        return self.rows.beside @ kernels[name] @ self.rows.beside.T
 
 
 @dataclass(frozen=True)
@@ -295,14 +292,12 @@ class Scale(Stored):
     def to(self, slowdown: Reals, members: Reals) -> Reals:
         """Transform slowdowns in mixes of `members` co-runners."""
         mean = self.centre + self.per_log_member * np.log(members / 2)
-        numbers: Reals = (LINKS[self.link].to(slowdown) - mean) / self.spread
-        return numbers
+        return (LINKS[self.link].to(slowdown) - mean) / self.spread
 
     def back(self, numbers: Reals, members: Reals) -> Reals:
         """Slowdowns from transformed numbers."""
         mean = self.centre + self.per_log_member * np.log(members / 2)
-        slowdown: Reals = LINKS[self.link].back(numbers * self.spread + mean) * self.factor
-        return slowdown
+        return LINKS[self.link].back(numbers * self.spread + mean) * self.factor
 
 
 @dataclass(frozen=True, eq=False)

@@ -144,8 +144,7 @@ class ProfileBatch:
 
     def metric(self, name: str) -> Reals:
         """A metric of all profiles, of shape ``(n,)``."""
-        column: Reals = self.metrics[:, _COLUMN[name]]
-        return column
+        return self.metrics[:, _COLUMN[name]]
 
     def take(self, rows: Integers | Flags) -> ProfileBatch:
         """The profiles of these rows, by index or by mask."""

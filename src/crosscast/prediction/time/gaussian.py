@@ -366,8 +366,7 @@ class GaussianPredictor(Stored):
     def factors(self, probes: int | Integers, level: float) -> Reals:
         """Half the width of an interval of a level, in standard deviations, by number of probes."""
         by_count = np.array([factor_at(level, row) for row in self.quantiles])
-        factors: Reals = by_count[np.minimum(probes, len(by_count) - 1)]
-        return factors
+        return by_count[np.minimum(probes, len(by_count) - 1)]
 
 
 @dataclass(frozen=True)

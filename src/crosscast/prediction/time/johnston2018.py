@@ -118,8 +118,7 @@ class Drawn:
 
     def predictions(self, node_sizes: Sequence[int]) -> Reals:
         """Prediction for each cell, if nodes are cut at each of ``m`` sizes, of shape ``(m, c)``."""
-        predictions: Reals = self.tree.value[self.tree.ends(node_sizes)[self.leaf]].T
-        return predictions
+        return self.tree.value[self.tree.ends(node_sizes)[self.leaf]].T
 
 
 def draw_trees(rows: Rows, trees: int, *, tried: int, seed: int) -> Iterator[Drawn]:

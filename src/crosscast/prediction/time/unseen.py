@@ -167,8 +167,7 @@ def fit_similarity(pairs: Pairs, log_time: Reals, kernels: Reals, seed: int) -> 
     for weights, power in zip(_all_weights(ways, pairs), ways[:, 5], strict=True):
         scaled = log_time - power * pairs.trend
         losses.append(kernels @ np.abs(scaled @ weights.T - scaled).sum(axis=1))
-    best: Reals = ways[np.argsort(losses, kind="stable")[:_BEST]]
-    return best
+    return ways[np.argsort(losses, kind="stable")[:_BEST]]
 
 
 def _all_weights(ways: Reals, pairs: Pairs) -> Reals:
@@ -222,8 +221,7 @@ class Kriging:
         return float(np.sqrt(max(variance, _JITTER)))
 
     def _covariance(self, pairs: Pairs) -> Reals:
-        covariance: Reals = np.tensordot(np.exp(self.sizes[:_REACH]), _parts(self.sizes, pairs), 1)
-        return covariance
+        return np.tensordot(np.exp(self.sizes[:_REACH]), _parts(self.sizes, pairs), 1)
 
 
 def _parts(sizes: Reals, pairs: Pairs) -> Reals:
@@ -301,8 +299,7 @@ class Transfer:
 
     def log_time(self, known: Reals) -> Reals:
         """Logarithms of times on the new device, of shape ``(n,)``, from those on the known ``(n, d)``."""
-        total: Reals = known @ self.weights + self.offset
-        return total
+        return known @ self.weights + self.offset
 
 
 @dataclass(frozen=True, eq=False)

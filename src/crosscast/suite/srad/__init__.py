@@ -90,8 +90,7 @@ def _diffused(image: Array, speckle: float) -> Array:
     divergence[:, :-1] += right_flow
     divergence[1:] -= down_flow
     divergence[:, 1:] -= right_flow
-    result: Array = image + _STEP / 4 * divergence
-    return result
+    return image + _STEP / 4 * divergence
 
 
 def _speckled(random: np.random.Generator, shape: tuple[int, int]) -> Array:
