@@ -120,8 +120,6 @@ def test_figures_that_cannot_be_written_are_refused(tmp_path: Path) -> None:
     figure = new_figure(1, 1)
     with pytest.raises(InputError, match="figures: cannot write"):
         save_figure(figure, tmp_path / "missing" / "a.png")
-    with pytest.raises(InputError, match=r"figures: expected one of \.png"):
-        save_figures({"a": figure}, tmp_path, ".bmp")
     (tmp_path / "file").touch()
     with pytest.raises(InputError, match=r"^figures: cannot make the folder"):
         save_figures({"a": figure}, tmp_path / "file" / "below")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from crosscast.arrays import AnyArray
 from crosscast.data.files import atomic_file, make_folder
-from crosscast.errors import InputError, MissingExtraError, expect_known
+from crosscast.errors import InputError, MissingExtraError
 from crosscast.report.document import Drawing, Figure, Heading, Report
 
 if TYPE_CHECKING:
@@ -67,11 +67,10 @@ def save_figure(figure: PlotFigure, path: Path) -> Path:
     return path
 
 
-def save_figures(figures: Mapping[str, PlotFigure], folder: Path, suffix: str = ".png") -> list[Path]:
+def save_figures(figures: Mapping[str, PlotFigure], folder: Path) -> list[Path]:
     """Write figures into a folder, which is created, by their names, which may contain subfolders."""
-    expect_known(suffix, FORMATS, where="figures")
     make_folder(folder, "figures")
-    paths = [folder / f"{name}{suffix}" for name in figures]
+    paths = [folder / f"{name}.png" for name in figures]
     for parent in {path.parent for path in paths}:
         make_folder(parent, "figures")
     return [save_figure(figure, path) for path, figure in zip(paths, figures.values(), strict=True)]
