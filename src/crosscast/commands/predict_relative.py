@@ -17,6 +17,7 @@ from crosscast.data.counters.hpctoolkit import is_hpctoolkit
 from crosscast.data.counters.importing import counted_profile
 from crosscast.data.dataset import dataset_named
 from crosscast.errors import InputError, expect_known
+from crosscast.prediction.intervals import check_level
 from crosscast.prediction.named_models import first_fit, models_for
 from crosscast.prediction.relative.artefact import RelativeForecast, TrainedRelativeModel
 from crosscast.prediction.relative.data import NO_SOURCE, Observations, observations_of_profiles
@@ -29,7 +30,8 @@ from crosscast.report.relative import forecasts_report
 def relative(file: Path, /, *more: Path, options: PredictRelativeOptions) -> None:
     """Run ``crosscast predict relative``."""
     check_output(options.output)
-    if options.time is not None and not options.time > 0:
+    check_level(options.level)
+    if options.time is not None and not 0 < options.time < np.inf:
         raise InputError.of(where="--time", expected="seconds above 0", found=f"{options.time:g}")
     for path in (file, *more):
         if not path.exists() and str(path) != "bundled":
