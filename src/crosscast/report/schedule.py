@@ -22,6 +22,10 @@ _LEGEND = (
     "Slowdown: mean of max(1, (wait + run) / max(run, 10 s)). "
     "Used: share of the processor-seconds of the makespan. Less is better in all columns before it."
 )
+_STRETCHED = (
+    " Run is the time in the configuration of a job and beside others: where these are slower, slowdowns are "
+    "less for the same wait, and only the makespan shows it."
+)
 
 
 def policies_report(
@@ -49,7 +53,8 @@ def policies_report(
         parts.append(_sizes(results))
     if users:
         parts += [_users(result) for result in results]
-    return Report([*parts, "", _LEGEND])
+    is_stretched = any(result.power is not None or result.sharing is not None for result in results)
+    return Report([*parts, "", _LEGEND + _STRETCHED * is_stretched])
 
 
 def _subject(facts: Mapping[str, Any]) -> str:
