@@ -192,21 +192,24 @@ def _options(app: cyclopts.App, words: Sequence[str]) -> dict[str, str]:
 def misuse(error: cyclopts.CycloptsError, app: cyclopts.App, words: Sequence[str]) -> str:
     """Write one sentence about an unknown command or option, with the expected ones."""
     typed, apps, others = app.parse_commands(words)
+    command = " ".join(("crosscast", *typed))
     if type(error).__name__ == "UnknownCommandError" and typed:
-        command = " ".join(("crosscast", *typed))
         *known, last = [name for name in apps[-1] if name[0] != "-" and "_" not in name]
         word = repr(others[0]) if others else "nothing"
         return f"{command}: expected {', '.join(known)} or {last}, found {word}: see {command} --help"
     if type(error).__name__ == "MissingArgumentError" and error.argument is not None:
-        return _missing(error.argument, typed, words)
+        return _missing(error.argument, command, words)
+    if type(error).__name__ == "UnusedCliTokensError" and error.unused_tokens:
+        word = error.unused_tokens[0]
+        return f"{command}: expected no more arguments, found {word!r}: see {command} --help"
     return " ".join(str(error).split())
 
 
-def _missing(argument: cyclopts.Argument, typed: Sequence[str], words: Sequence[str]) -> str:
+def _missing(argument: cyclopts.Argument, command: str, words: Sequence[str]) -> str:
     """Write that an argument is missing, or the value of an option that is there."""
     given = next((number for number, word in enumerate(words) if word in argument.names), None)
     if given is None:
-        return f"{argument.name} is missing: see {' '.join(('crosscast', *typed))} --help"
+        return f"{argument.name} is missing: see {command} --help"
     value = next(iter(words[given + 1 :]), None)
     if value is None:
         return f"{words[given]}: expected a value, found none"
