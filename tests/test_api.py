@@ -122,6 +122,7 @@ def test_joblib_says_how_many_processes_unless_the_caller_does() -> None:
     with joblib.parallel_config(n_jobs=3):
         assert worker_processes(None) is None
         assert worker_processes(2) == 2
+        assert worker_processes(99_999) == 4 * processors()
     assert worker_processes(None) == processors()
 
 

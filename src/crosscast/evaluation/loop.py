@@ -290,7 +290,7 @@ def in_processes(
     except ImportError as error:
         raise MissingExtraError("train", "work in several processes") from error
     calls = [joblib.delayed(function)(*each) for each in arguments]
-    yield from _finished(calls, _bound(jobs), what)
+    yield from _finished(calls, _bound(worker_processes(jobs) or jobs), what)
 
 
 def _bound(count: int) -> dict[str, object]:
@@ -426,12 +426,19 @@ def processors() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
+_MOST_A_PROCESSOR = 4
+"""Largest number of processes for each processor: more only wait for each other, and fill the memory."""
+
+
 def worker_processes(jobs: int | None) -> int | None:
-    """Processes for ``jobs=None``: those of joblib's ``parallel_config`` (``None``), or all processors."""
+    """Processes for a number of `jobs`, of which too many are not started.
+
+    For ``None`` those of joblib's ``parallel_config`` (``None``), or one for each processor.
+    """
     joblib = sys.modules.get("joblib")
     if jobs is None and joblib is not None and joblib.parallel.get_active_backend()[1] not in (None, 1):
         return None
-    return processors() if jobs is None else jobs
+    return processors() if jobs is None else min(jobs, _MOST_A_PROCESSOR * processors())
 
 
 def check_jobs(jobs: int | None) -> None:
