@@ -16,6 +16,7 @@ from crosscast.cli.profiles import CharacterizeOptions
 from crosscast.commands.launch import read_inputs, replay_trace, run_launch, show_launches
 from crosscast.commands.output import (
     LaunchesStatus,
+    check_file,
     check_output,
     check_picture,
     page_of,
@@ -49,8 +50,8 @@ class Outputs:
         if self.aiwc_folder is not None and self.aiwc_folder.exists() and not self.aiwc_folder.is_dir():
             raise InputError.of(where="--aiwc", expected="a folder", found=f"the file {self.aiwc_folder}")
         for flag, path in (("--parquet", self.parquet), ("--plot", self.plot)):
-            if path is not None and not path.absolute().parent.is_dir():
-                raise InputError(f"{flag}: the folder {path.absolute().parent} does not exist")
+            if path is not None:
+                check_file(flag, path)
         if self.parquet is not None:
             require_pyarrow()
         if self.plot is not None:

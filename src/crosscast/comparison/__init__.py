@@ -113,7 +113,8 @@ def _header(path: Path) -> list[str]:
         with path.open(encoding="utf-8", newline="") as file:
             return next(csv.reader(file), [])
     except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise InputError(f"{path}: cannot read the file ({error})") from error
+        reason = getattr(error, "strerror", error)
+        raise InputError(f"{path}: cannot read the file ({reason})") from error
 
 
 def _of_profiles(profiles: Iterable[Profile]) -> dict[str, Numbers]:

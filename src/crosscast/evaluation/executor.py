@@ -70,7 +70,8 @@ def _slurm(path: Path) -> tuple[AbstractContextManager[object], int]:
     try:
         settings = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise InputError(f"{path}: cannot read what workers are to be started ({error})") from error
+        reason = getattr(error, "strerror", error)
+        raise InputError(f"{path}: cannot read what workers are to be started ({reason})") from error
     count = settings.pop("jobs", None)
     if isinstance(count, bool) or not isinstance(count, int) or count < 1:
         raise InputError.of(where=path, field="jobs", expected="a number of workers", found=repr(count))
