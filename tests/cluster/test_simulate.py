@@ -1,5 +1,6 @@
 """Simulated schedules: equal to a plain simulator's, and held to the laws of queues."""
 
+import ctypes
 import json
 import os
 import subprocess
@@ -70,6 +71,27 @@ def test_schedules_equal_those_of_a_plain_simulator(first: int) -> None:
         assert schedule.machine.tolist() == [run.machine for run in runs], seed
         reserved = [plain.reserved.get(job, np.nan) for job in range(len(case.jobs))]
         np.testing.assert_array_equal(schedule.reserved_s, reserved, str(seed))
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit])
+@pytest.mark.parametrize("failure", [None, RuntimeError("no compiled object")])
+def test_an_interrupt_that_a_callback_ignores_is_raised(
+    error: type[BaseException], failure: Exception | None
+) -> None:
+    def interrupted() -> None:
+        raise error
+
+    with pytest.raises(error), compiled.interruptible():
+        ctypes.CFUNCTYPE(None)(interrupted)()
+        if failure is not None:
+            raise failure
+
+
+def test_other_failures_of_compiling_are_raised_as_they_are() -> None:
+    hook = sys.unraisablehook
+    with pytest.raises(RuntimeError, match="no compiled object"), compiled.interruptible():
+        raise RuntimeError("no compiled object")
+    assert sys.unraisablehook is hook
 
 
 def test_long_queues_equal_those_of_a_plain_simulator() -> None:

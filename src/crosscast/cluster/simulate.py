@@ -249,9 +249,11 @@ def load_simulator(
     with importing("cluster", "simulating a cluster"):
         import numba  # noqa: F401
     from crosscast.cluster.simulator import engine, planning
+    from crosscast.cluster.simulator.queues import interruptible
 
     for general in sorted({needs_plan(policy, site, None, rules) for policy in policies}):
-        (planning if general else engine).load(jobs, progress)
+        with interruptible():
+            (planning if general else engine).load(jobs, progress)
 
 
 def timed(

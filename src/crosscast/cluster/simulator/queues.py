@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -49,6 +50,33 @@ def jit_cached(function: Callable[Parameters, Result]) -> Callable[Parameters, R
         # No folder is writable.
         jitted = _NUMBA.njit(**_LEAN)(function)
     return jitted
+
+
+@contextmanager
+def interruptible() -> Iterator[None]:
+    """Raise an interrupt that came while LLVM compiled, after that.
+
+    A signal is handled in the next callback of LLVM, which ignores what that raises; compiling may then fail.
+    """
+    ignored: list[BaseException] = []
+    show = sys.unraisablehook
+
+    def keep(unraisable: sys.UnraisableHookArgs) -> None:
+        if unraisable.exc_value is None or isinstance(unraisable.exc_value, Exception):
+            show(unraisable)
+        else:
+            ignored.append(unraisable.exc_value)
+
+    sys.unraisablehook = keep
+    try:
+        yield
+    except Exception:
+        if not ignored:
+            raise
+    finally:
+        sys.unraisablehook = show
+    if ignored:
+        raise ignored[0]
 
 
 def is_jit_cached(function: Callable[..., object]) -> bool:
