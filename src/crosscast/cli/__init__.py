@@ -171,7 +171,7 @@ def in_options(error: InputError, app: cyclopts.App, words: Sequence[str]) -> st
         # The field is a file with the name of an option.
         return text
     options = _options(app, words)
-    plain = _UNIT.sub("", field)
+    plain = _UNIT.sub("", field.replace("-", "_"))
     for name in (field, plain, f"{plain}s"):
         if name in options:
             return f"{options[name]}{text.removeprefix(field)}"

@@ -34,9 +34,18 @@ if TYPE_CHECKING:
     from crosscast.prediction.named_models import TrainedTimes
 
 
+_MOST_INVOCATIONS = 2**53
+
+
 def time(file: Path, /, *more: Path, options: PredictTimeOptions) -> None:
     """Run ``crosscast predict time``."""
     check_output(options.output)
+    if options.suggest_probes is not None and options.suggest_probes < 1:
+        raise InputError.of(
+            where="--suggest-probes", expected="at least 1 device", found=f"{options.suggest_probes}"
+        )
+    if options.invocations is not None and options.invocations > _MOST_INVOCATIONS:
+        raise InputError.of(where="--invocations", expected="at most 2^53", found=f"{options.invocations:,}")
     models, ahead = itertools.tee(models_for(options.model, "time", options.devices or ()))
     described = [(path, read_device(path)) for path in options.device_file]
 

@@ -92,6 +92,8 @@ def test_only_mixes_that_can_be_measured_are_named_each_once(process: SlowdownPr
         suggest_mixes(process, 3, [PAIRS[0]], among, TYPICAL)
     with pytest.raises(InputError, match="from 1 to 5, as 6 mixes"):
         suggest_mixes(process, 6, PAIRS, PAIRS, TYPICAL)
+    with pytest.raises(InputError, match="no mix can be measured but the one that is asked for"):
+        suggest_mixes(process, 1, [PAIRS[0]], [PAIRS[0]], TYPICAL)
 
 
 def test_too_many_are_refused(process: SlowdownProcess) -> None:

@@ -128,6 +128,9 @@ def suggest_mixes(
     wanted, free = set(number[: len(of_interest)]), sorted(set(number[len(of_interest) :]))
     most = len(free) - (wanted <= set(free))
     if not 0 < count <= most:
+        if not most:
+            problem = "nothing to suggest, as no mix can be measured but the one that is asked for"
+            raise InputError.of(where="suggest-probes", problem=problem)
         expected = f"from 1 to {most}, as {len(free)} mixes can be measured"
         raise InputError.of(where="suggest-probes", expected=expected, found=count)
     mixes = [by_name[name] for name in number_of]
