@@ -19,6 +19,7 @@ Thing = TypeVar("Thing")
 
 _SPREAD: ContextVar[bool] = ContextVar("_SPREAD", default=False)
 _CONNECT_S, _WAIT_S = 20, 300
+_MOST_JOBS = 10_000  # As Slurm's MaxJobCount, by default
 _FIELD = "executor"
 _EXPECTED = "local, dask://HOST:PORT, or slurm:FILE.toml"
 
@@ -73,8 +74,9 @@ def _slurm(path: Path) -> tuple[AbstractContextManager[object], int]:
         reason = getattr(error, "strerror", error)
         raise InputError(f"{path}: cannot read what workers are to be started ({reason})") from error
     count = settings.pop("jobs", None)
-    if isinstance(count, bool) or not isinstance(count, int) or count < 1:
-        raise InputError.of(where=path, field="jobs", expected="a number of workers", found=repr(count))
+    if isinstance(count, bool) or not isinstance(count, int) or not 1 <= count <= _MOST_JOBS:
+        expected = f"a number of workers from 1 to {_MOST_JOBS:,}"
+        raise InputError.of(where=path, field="jobs", expected=expected, found=repr(count))
     dask_jobqueue = _jobqueue()
     try:
         # One task at a time in each, as measurements need the whole machine.
