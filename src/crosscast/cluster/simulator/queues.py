@@ -70,13 +70,10 @@ def interruptible() -> Iterator[None]:
     sys.unraisablehook = keep
     try:
         yield
-    except Exception:
-        if not ignored:
-            raise
     finally:
         sys.unraisablehook = show
-    if ignored:
-        raise ignored[0]
+        if ignored:
+            raise ignored[0]
 
 
 def is_jit_cached(function: Callable[..., object]) -> bool:
