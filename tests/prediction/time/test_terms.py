@@ -14,7 +14,7 @@ from crosscast.device import Device
 from crosscast.devices.architectures import sheets_of
 from crosscast.devices.catalogue import catalogue, device_named
 from crosscast.devices.launch_work import LONG_DIVISION_COST, turns_at_an_address
-from crosscast.prediction.time.efficiencies import Efficiencies, Times, fit, log_times
+from crosscast.prediction.time.efficiencies import Efficiencies, Times, fit, log_times, prior_of
 from crosscast.prediction.time.launch_times import conditioned, doubt_of
 from crosscast.prediction.time.terms import TERMS, joined, resident_groups, terms
 from crosscast.prediction.time.work import Work, work_of
@@ -448,6 +448,19 @@ def test_factors_are_found_again(work: Work) -> None:
     centre, _ = log_times(times, np.stack([fitted.of(device) for device in devices])[times.device])
     assert np.abs(centre - times.log_time).max() < 0.1
     assert fitted.of(Device("other", type="gpu")).shape == (len(TERMS),)
+
+
+@pytest.mark.parametrize(("key", "taught"), [("titanx", True), ("rtx-a4000", False), ("rx6800xt", False)])
+def test_launches_with_older_drivers_tell_nothing_of_newer_ones(
+    work: Work, key: str, *, taught: bool
+) -> None:
+    devices = [GPU, device_named("fiji-furyx")]
+    slow = np.stack([Efficiencies({}).of(device) for device in devices])
+    launch = TERMS.index("launch")
+    slow[:, launch] += 1.0
+    other = device_named(key)
+    fitted = fit(made_times(work, devices, slow), devices).of(other)[launch]
+    assert (fitted > prior_of(other)[launch] + 0.1) == taught
 
 
 def test_slopes_of_the_times_are_those_of_differences(work: Work) -> None:
