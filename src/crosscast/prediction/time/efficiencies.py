@@ -50,8 +50,8 @@ _WITHIN_LAUNCH = {
     "device": (0.6, 0.6),
 }  # On GPUs and on CPUs
 
-# Measured launches of AMD's GPUs take 8 to 24 us with the drivers of these, 40 to 180 us with those before. From
-# the call to the start, those of Nvidia's take 3.4 to 6 us, and 4 to 25 us before.
+# Measured launches of AMD's GPUs take 8 to 24 us with the drivers of these, 40 to 180 us with those before.
+# From the call to the start, those of Nvidia's take 3.4 to 6 us, and 4 to 25 us before.
 _NEW_DRIVERS = ("RDNA", "CDNA", "Vega 20", "Turing", "Ampere", "Ada Lovelace", "Hopper", "Blackwell")
 
 _NOISE = 0.35
