@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from msgspec import structs
 
 from crosscast.data.profiles import from_row
 from crosscast.errors import InputError
@@ -57,6 +58,14 @@ def test_counters_that_are_passed_over_are_named(folder: Path) -> None:
     forecast = model.predict(seen)
     assert forecast.warnings == (("counters that the model does not know are passed over: MYSTERY",),)
     np.testing.assert_array_equal(forecast.centre, model.predict(one_run()).centre)
+
+
+def test_metrics_that_profiles_have_since_are_no_warning(folder: Path) -> None:
+    model = load(folder)
+    of_profiles = TrainedRelativeModel(structs.replace(model.card, sources=(NO_SOURCE,)), model.source)
+    counters = np.append(runs().counters[:1], [[3.0]], axis=1)
+    seen = one_run(names=(*COUNTERS, "new_metric"), counters=counters, source=(NO_SOURCE,))
+    assert of_profiles.predict(seen).warnings == ((),)
 
 
 def test_a_profile_of_unknown_counters_alone_is_refused(folder: Path) -> None:

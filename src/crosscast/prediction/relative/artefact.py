@@ -388,11 +388,12 @@ class TrainedRelativeModel(Trained[RelativeCard, FittedRelative]):
     def _warnings(self, runs: Observations, row: int, unknown: Sequence[str]) -> tuple[str, ...]:
         """Applicability warnings of a run."""
         warnings = []
+        source, sources = runs.source[row], self.card.sources
         ignored = [name for name in runs.counters_of(row) if name in unknown]
-        if ignored:
+        # A profile has all metrics of this package, and a model of profiles those of its training.
+        if ignored and sources != (NO_SOURCE,):
             names = format_names(ignored, MOST_NAMED)
             warnings.append(f"counters that the model does not know are passed over: {names}")
-        source, sources = runs.source[row], self.card.sources
         if source not in sources and source == NO_SOURCE:
             warnings.append("the profile does not say on which device it was counted")
         elif source not in sources:
