@@ -171,6 +171,9 @@ _BY_VENDOR = {
 }
 _OTHER_GPU = _UNITS["Ampere"]
 _CPU = Unit(32, 1, 1, 1 << 30, 1 << 30, 0.5, 1048576)
+# Rates of half precision over single precision. Other CPUs convert before and after each operation.
+_CPU_HALF = {"Sapphire Rapids": 2.0, "Neoverse V1": 2.0}
+_CONVERTED_HALF = 0.25
 
 DEFAULTS = {  # By type, for devices whose sheets lack the number
     "gpu": {"compute_units": 32.0, "clock_hz": 1.4e9, "bandwidth_bytes_per_s": 300e9},
@@ -306,7 +309,7 @@ def _of(device: Device) -> tuple[float | bool, ...]:
         numbers["bandwidth_bytes_per_s"],
         numbers.get("l1_bytes") or 32768.0,
         unit.int32,
-        unit.fp16,
+        unit.fp16 if gpu else _CPU_HALF.get(device.series, _CONVERTED_HALF),
         unit.step,
         float(np.clip(numbers.get("l2_bytes") or _OWN_CACHE, *_OWN_CACHES)),
         last if gpu or "l3_bytes" in numbers else last * units / 4,

@@ -324,6 +324,17 @@ def test_lines_of_one_channel_take_turns_where_addresses_take_channels_in_turn(s
     assert not more[2:].any()
 
 
+def test_atomics_of_a_cpu_are_locked_instructions_and_wait_for_lines_of_other_cores() -> None:
+    launch = work_of([stream(1 << 22)])
+    sheets = sheets_of([device_named("i7-6700k"), GPU])
+    lines = 2**22 * 8 / 64
+    for locked, waits in ((1e4, 1e4), (1e9, lines)):
+        atomics = replace(launch, locked=np.full(1, locked), turns_apart=np.zeros(1))
+        cpu, gpu = terms(atomics, sheets)[0, :, TERMS.index("atomics")]
+        assert cpu == pytest.approx((locked * 20 / 4.0e9 + waits * 50e-9) / 8, rel=0.05)
+        assert gpu == terms(launch, sheets)[0, 1, TERMS.index("atomics")]
+
+
 def test_a_cpu_reads_its_last_cache_at_the_rate_that_was_measured() -> None:
     launch = work_of([stream(1 << 22)])
     numbers = {"compute_units": 8.0, "clock_hz": 2e9}
@@ -335,7 +346,9 @@ def test_a_cpu_reads_its_last_cache_at_the_rate_that_was_measured() -> None:
     assert measured == pytest.approx(2 * usual)
 
 
-@pytest.mark.parametrize(("key", "rate"), [("gtx1080", 1 / 64), ("a100-sxm-80gb", 4.0), ("i7-6700k", 1.0)])
+@pytest.mark.parametrize(
+    ("key", "rate"), [("gtx1080", 1 / 64), ("a100-sxm-80gb", 4.0), ("i7-6700k", 1 / 4), ("xeon-8480+", 2.0)]
+)
 def test_half_precision_has_the_rate_of_its_architecture(key: str, rate: float) -> None:
     none = np.zeros(1)
     launch = replace(work_of([stream(1 << 22)]), special=none, library=none, operations_fp64=none)

@@ -93,6 +93,8 @@ _LEAST_EXCESS = 0.15  # Share of lines in one channel that others hide
 _SHARED_LINE = 0.25  # Time of a line of a CPU's last cache over one of memory
 _GROUP_CLOCKS = {True: 100.0, False: 1000.0}
 _ATOMIC_CLOCKS = 4.0
+_LOCKED_CLOCKS = 20.0  # Of a CPU's locked instruction: Fog, Instruction tables, 2022
+_LOCKED_LINE_S = 50e-9  # From the cache of another core
 _CONTENDED_S = 5e-9  # Of an atomic of a CPU at an address that twice as many threads use
 _SECTOR_BYTES = 32.0
 _MOST_REGISTERS, _REORDERED = 256.0, 128.0
@@ -257,7 +259,11 @@ def terms(work: Work, sheets: Sheets) -> Reals:
             waves * chain_clocks / sheets.clock + chains,
             waves * stall_clocks / sheets.clock,
             groups * of_group / busy,
-            np.maximum(of_width(work.atomics) * _ATOMIC_CLOCKS / busy_rate, _at_one_address(work, sheets)),
+            np.maximum(
+                np.where(gpu, of_width(work.atomics) * _ATOMIC_CLOCKS, _locked(work, sheets, of_thread[1]))
+                / busy_rate,
+                _at_one_address(work, sheets),
+            ),
         ),
         -1,
     )
@@ -310,6 +316,12 @@ def _streamed(moved: Reals, work: Work, sheets: Sheets) -> Reals:
         stored - _ONCE * np.minimum(updated, stored)
     ) / sheets.writing
     return np.where(np.isfinite(by_streams), by_streams, on_paper)
+
+
+def _locked(work: Work, sheets: Sheets, missed: Reals) -> Reals:
+    """Clocks of a CPU's threads for atomics, ``(n, d)``, if a thread's own cache misses so many bytes."""
+    locked = work.locked[:, None]
+    return locked * _LOCKED_CLOCKS + np.minimum(locked, missed / _LINE_BYTES) * _LOCKED_LINE_S * sheets.clock
 
 
 def _at_one_address(work: Work, sheets: Sheets) -> Reals:

@@ -73,6 +73,7 @@ class Work:
     atomics: Reals  # `(n, 2)` Atomics, and conflicts among them
     turns: Reals  # `(n, 2)` Those of the launch at one address, with joined ones of a sub-group as one
     turns_apart: Reals  # The same if none are joined, as on a CPU
+    locked: Reals  # Atomics, one by one
     retries: Reals  # Compare-exchanges of the launch at one address
     written: Reals  # Distinct bytes written
     updated: Reals  # Of these, bytes that are read as well
@@ -249,6 +250,7 @@ def _of(
         ],
         "turns": [each for each, _ in turns],
         "turns_apart": turns_at_an_address(launch, 1)[0],
+        "locked": total_of(classes.get("atomics", {})),
         "retries": turns[0][1],
         "written": float(distinct.get("written", 0)),
         "updated": float(distinct.get("written", 0)) * _updated(metrics),
@@ -358,6 +360,7 @@ def _estimated(
         "atomics": [0.0, 0.0],
         "turns": [0.0, 0.0],
         "turns_apart": 0.0,
+        "locked": 0.0,
         "retries": 0.0,
         "written": min(written or footprint / 3, footprint),
         "updated": min(written or footprint / 3, footprint) * _updated(metrics),
