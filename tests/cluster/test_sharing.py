@@ -1,6 +1,7 @@
 """Jobs that share processors: small cases that can be drawn, tables, the command, and what is refused."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 
 from crosscast.cli import main
 from crosscast.cluster.jobs import Jobs, Machine
+from crosscast.cluster.metrics import metrics_of, occupied, processor_seconds, rectangles
 from crosscast.cluster.power import kinds_of_jobs
 from crosscast.cluster.sharing import (
     Sharing,
@@ -48,6 +50,28 @@ def test_who_does_not_fit_does_not_share_whatever_is_predicted() -> None:
     for policy in ("always", "threshold", "gain", "oracle"):
         found = sharing_for(policy, Slowdowns(("a",), true, predicted), np.zeros(2, np.int64), 2.0, 0.0, 2)
         assert simulate(exact((0, 4), (0, 4)), ONE, sharing=found).end_s.tolist() == [4, 8]
+
+
+def test_processors_that_are_shared_are_used_once() -> None:
+    slowdowns, kind = Slowdowns(("a",), np.full((1, 1), 1.5)), np.zeros(3, np.int64)
+    sharing = sharing_for("always", slowdowns, kind, 2.0, 0.0, 2)
+    assert sharing is not None
+    schedule = simulate(exact((0, 10), (0, 10), (20, 5)), [Machine("gpu", 2)], sharing=sharing)
+    alone = simulate(exact((0, 10), (0, 10), (20, 5)), [Machine("gpu", 2)])
+    assert alone.seat is None
+    assert metrics_of(schedule).utilisation == metrics_of(alone).utilisation == 0.5
+    jobs = exact((0, 10), (0, 10), (0, 10), (1, 6))
+    sharing = replace(sharing, kind=np.zeros(4, np.int64))
+    schedule = simulate(jobs, [Machine("gpu", 2)], sharing=sharing)
+    assert schedule.seat is not None
+    assert schedule.seat.tolist() == [0, 1, 0, 1]
+    used = processor_seconds(schedule).sum()
+    ends = [schedule.end_s[[0, 2]].max(), schedule.end_s[[1, 3]].max()]
+    assert used == sum(ends) < schedule.ran_s.sum()
+    assert occupied(schedule).count.max() == 2
+    drawn = rectangles(schedule, 0)
+    assert drawn.job.tolist() == [0, 1, 2, 3]
+    assert drawn.first.tolist() == [0, 1, 0, 1]
 
 
 HEAD = "kind,beside,slowdown,predicted_slowdown\n"
@@ -109,6 +133,11 @@ def test_the_command_compares_sharing_with_and_without_power(capsys: Output, tmp
     ]
     assert results[1]["makespan_s"] < 0.7 * results[0]["makespan_s"]
     assert [each["broken_promises"] for each in results] == [0, 0, 0, 0]
+    assert all(each["utilisation"] <= 1 for each in results)
+    site.write_text(machine + shares + "policies = ['gain']\n")
+    assert main([*words, "--figures", str(tmp_path / "figures")]) == 0
+    assert (tmp_path / "figures" / "timeline.png").exists()
+    capsys.readouterr()
     power = "[power]\nbudget_w = 450\noptions = 'options.csv'\n"
     site.write_text(machine + power + shares + "policies = ['never', 'oracle']\n")
     assert main(words) == 0

@@ -356,6 +356,8 @@ class Schedule(Tabular):
     # one
     reserved_s: Reals
     cuts: Cuts | None = None  # Preempted runs; `None` without preemption
+    # Index of the job whose processors each job took or shared, of shape `(n,)`; `None` without sharing
+    seat: Integers | None = None
 
     @property
     def wait_s(self) -> Reals:

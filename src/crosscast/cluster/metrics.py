@@ -57,10 +57,26 @@ def steps_of(time_s: Reals, change: Integers) -> Steps:
     return Steps(times[first][changed], np.cumsum(total)[changed])
 
 
+def _held(schedule: Schedule) -> tuple[Integers, Reals, Reals]:
+    """Return the jobs that took processors, and from when to when they or jobs beside them held these."""
+    first = np.arange(len(schedule.jobs))
+    if schedule.seat is None:
+        return first, schedule.start_s, schedule.end_s
+    end_s = schedule.end_s.copy()
+    np.maximum.at(end_s, schedule.seat, schedule.end_s)
+    first = first[schedule.seat == first]
+    return first, schedule.start_s[first], end_s[first]
+
+
 def processor_seconds(schedule: Schedule) -> Reals:
-    """Return the occupied processor-seconds of each machine, of shape ``(m,)``; preempted runs count."""
-    work, machines = schedule.jobs.procs * schedule.ran_s, len(schedule.machines)
-    used: Reals = np.bincount(schedule.machine, weights=work, minlength=machines).astype(np.float64)
+    """Return the occupied processor-seconds of each machine, of shape ``(m,)``.
+
+    Preempted runs count, and what jobs share counts once.
+    """
+    machines = len(schedule.machines)
+    first, start_s, end_s = _held(schedule)
+    work = schedule.jobs.procs[first] * (end_s - start_s)
+    used: Reals = np.bincount(schedule.machine[first], weights=work, minlength=machines).astype(np.float64)
     if schedule.cuts is not None:
         machine = schedule.machine[schedule.cuts.job]
         used += np.bincount(machine, weights=_lost(schedule, schedule.cuts), minlength=machines)
@@ -69,11 +85,10 @@ def processor_seconds(schedule: Schedule) -> Reals:
 
 def occupied(schedule: Schedule, machine: int | None = None) -> Steps:
     """Return the occupied processors over time, on one machine or on all."""
-    rows = slice(None) if machine is None else schedule.machine == machine
-    procs = schedule.jobs.procs[rows]
-    return steps_of(
-        np.concatenate((schedule.start_s[rows], schedule.end_s[rows])), np.concatenate((procs, -procs))
-    )
+    first, start_s, end_s = _held(schedule)
+    rows = slice(None) if machine is None else schedule.machine[first] == machine
+    procs = schedule.jobs.procs[first[rows]]
+    return steps_of(np.concatenate((start_s[rows], end_s[rows])), np.concatenate((procs, -procs)))
 
 
 def queue_length(schedule: Schedule) -> Steps:
@@ -101,21 +116,22 @@ class Rectangles:
 def rectangles(schedule: Schedule, machine: int, from_s: float = -np.inf, to_s: float = np.inf) -> Rectangles:
     """Assign processors to each job of a machine: the first contiguous free ones, else the first free ones.
 
-    A schedule has the number of a job's processors, not which these are.
+    A schedule has the number of a job's processors, not which these are. Jobs that share have the same.
     """
     start_s, end_s = schedule.start_s, schedule.end_s
-    runs = (schedule.machine == machine) & (end_s > start_s) & (end_s > from_s) & (start_s < to_s)
-    jobs = np.flatnonzero(runs)
-    jobs = jobs[np.argsort(start_s[jobs], kind="stable")]
+    held_by, from_, until = _held(schedule)
+    runs = (schedule.machine[held_by] == machine) & (until > from_) & (until > from_s) & (from_ < to_s)
+    rows = np.flatnonzero(runs)
+    rows = rows[np.argsort(from_[rows], kind="stable")]
     free = np.ones(schedule.machines[machine].procs, dtype=np.bool_)
     running: list[tuple[float, int]] = []
     held: dict[int, Integers] = {}
-    pieces: list[tuple[int, int, int]] = []
+    taken_by: dict[int, list[tuple[int, int]]] = {}
     for job, start, end, procs in zip(
-        jobs.tolist(),
-        start_s[jobs].tolist(),
-        end_s[jobs].tolist(),
-        schedule.jobs.procs[jobs].tolist(),
+        held_by[rows].tolist(),
+        from_[rows].tolist(),
+        until[rows].tolist(),
+        schedule.jobs.procs[held_by[rows]].tolist(),
         strict=True,
     ):
         while running and running[0][0] <= start:
@@ -124,7 +140,16 @@ def rectangles(schedule: Schedule, machine: int, from_s: float = -np.inf, to_s: 
         free[taken] = False
         held[job] = taken
         heapq.heappush(running, (end, job))
-        pieces += [(job, first, count) for first, count in _pieces(taken)]
+        taken_by[job] = _pieces(taken)
+    seat = np.arange(len(schedule.jobs)) if schedule.seat is None else schedule.seat
+    shown = (schedule.machine == machine) & (end_s > start_s) & (end_s > from_s) & (start_s < to_s)
+    jobs = np.flatnonzero(shown)
+    jobs = jobs[np.argsort(start_s[jobs], kind="stable")]
+    pieces = [
+        (job, first, count)
+        for job, of_seat in zip(jobs.tolist(), seat[jobs].tolist(), strict=True)
+        for first, count in taken_by[of_seat]
+    ]
     columns = np.array(pieces, dtype=np.int64).reshape(-1, 3)
     job_index = columns[:, 0]
     return Rectangles(job_index, start_s[job_index], end_s[job_index], columns[:, 1], columns[:, 2])

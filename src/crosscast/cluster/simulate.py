@@ -226,7 +226,8 @@ def simulate(
     )
     if rules.learning is not None:
         jobs = schedule.jobs.taken(by_submission, jobs.submit_s)
-    return Schedule(jobs, machines, machine[by_submission], start_s, end_s, reserved_s, cuts)
+    seat = None if schedule.seat is None else by_release[schedule.seat][by_submission]
+    return Schedule(jobs, machines, machine[by_submission], start_s, end_s, reserved_s, cuts, seat)
 
 
 def needs_plan(policy: Policy, site: Site, sharing: Sharing | None = None, rules: Rules = NO_RULES) -> bool:

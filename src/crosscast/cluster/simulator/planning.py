@@ -502,7 +502,8 @@ def run_plan(
             estimate_s=plan.estimate[:, None],
             power_w=jobs.procs * (idle_w + extra_w),
         )
-    return Schedule(jobs, machines, machine, plan.start, plan.end, plan.reserved, cut)
+    seat = plan.seats.seat if sharing is not None else None
+    return Schedule(jobs, machines, machine, plan.start, plan.end, plan.reserved, cut, seat)
 
 
 def _choose(plan: SchedulePlan, learning: Learning) -> None:
