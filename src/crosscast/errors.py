@@ -29,6 +29,7 @@ __all__ = [
     "CrosscastError",
     "DeviceFault",
     "EnvironmentFault",
+    "ImplausibleError",
     "InputError",
     "KernelFault",
     "KernelTimeout",
@@ -154,6 +155,10 @@ class KernelFault(InputError):
 
 class KernelTimeout(KernelFault):
     """The kernel did not end within the time limit."""
+
+
+class ImplausibleError(InputError):
+    """A measured value is so far from what is possible that its unit, or what it is of, must be wrong."""
 
 
 class CheckFailed(CrosscastError):

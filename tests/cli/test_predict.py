@@ -14,6 +14,7 @@ import crosscast
 from crosscast.characterization.embedding.source import embed
 from crosscast.cli import main
 from crosscast.data.profiles import write_parquet
+from crosscast.errors import ImplausibleError
 from crosscast.forecasting import profiles as inputs
 from crosscast.kernel import Kernel, Launch, Program
 from crosscast.profile import Profile, compiler_options
@@ -128,6 +129,12 @@ def test_loops_that_drivers_unroll_are_named(body: str) -> None:
     )
     assert stored == ("for" in body)
     assert not now
+
+
+def test_an_absurd_probe_is_taken_to_no_other_model() -> None:
+    launch = Launch(Kernel(Program(SOURCE), "k3"), (64,), (64,), (np.zeros(64, np.int32),))
+    with pytest.raises(ImplausibleError, match="gtx1080: expected about .* found 52 s: is it in seconds"):
+        crosscast.predict(launch, devices=["k40c"], probes={"gtx1080": 52.0})
 
 
 def test_an_application_is_all_its_kernels(capsys: Output) -> None:

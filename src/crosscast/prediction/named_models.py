@@ -17,7 +17,7 @@ import msgspec
 
 from crosscast.data.fields import as_sequence, decode
 from crosscast.data.files import data_home
-from crosscast.errors import InputError
+from crosscast.errors import ImplausibleError, InputError
 from crosscast.prediction import store
 from crosscast.prediction.trained import format_names
 
@@ -298,14 +298,15 @@ def first_fit(
 ) -> tuple[ModelT, Thing]:
     """Try the models in order; return the first that accepts the input, and the result of `use`.
 
-    A model does not fit if `use` raises InputError. `notify` is called with the name of a model by default.
+    A model does not fit if `use` raises InputError, but ImplausibleError is of the input alone. `notify` is
+    called with the name of a model by default.
     """
     refusals: dict[str, InputError] = {}
     for named, trained in models:
         try:
             result = use(trained)
         except InputError as error:
-            if named is None:
+            if named is None or isinstance(error, ImplausibleError):
                 raise
             refusals[named.name] = error
         else:

@@ -147,6 +147,22 @@ def test_numbers_that_do_not_matter_are_no_warning(model: TrainedLaunchTimes) ->
     assert predicted.assumed[0].numbers.keys() == {"l1_bytes"}
 
 
+def test_a_probe_far_from_its_forecast_is_doubted_and_an_absurd_one_refused(
+    model: TrainedLaunchTimes,
+) -> None:
+    time = float(model.predict(stream(1 << 20), ["gtx1080"]).centre[0, 0])
+    (warnings,) = model.predict(stream(1 << 20), ["k40c"], probes={"gtx1080": time * 30}).warnings
+    assert any("the time measured on gtx1080" in each and "98 % interval" in each for each in warnings)
+    with pytest.raises(InputError, match=r"probe: gtx1080: expected about .* is it in seconds"):
+        model.predict(stream(1 << 20), ["k40c"], probes={"gtx1080": 1e6 * time})
+
+
+@pytest.mark.parametrize("count", [0, -1, 1000])
+def test_suggestions_are_of_one_device_at_least(model: TrainedLaunchTimes, count: int) -> None:
+    with pytest.raises(InputError, match=f"suggest_probes: expected from 1 to .* devices, found {count}"):
+        model.suggest_probes(count)
+
+
 def test_a_probe_is_its_own_forecast_and_narrows_the_others(model: TrainedLaunchTimes) -> None:
     before = model.predict(stream(1 << 20), ["gtx1080", "k40c"])
     after = model.predict(stream(1 << 20), ["gtx1080", "k40c"], probes={"gtx1080": 2e-4})

@@ -15,7 +15,14 @@ from crosscast.errors import InputError
 from crosscast.prediction.intervals import CAUTIOUS
 from crosscast.prediction.serialization import register_homes
 from crosscast.prediction.store import StoredModel
-from crosscast.prediction.time.card import MetricRange, Suggestion, TimeCard, probe_times, suggest_probes
+from crosscast.prediction.time.card import (
+    MetricRange,
+    Suggestion,
+    TimeCard,
+    doubt_of_probe,
+    probe_times,
+    suggest_probes,
+)
 from crosscast.prediction.time.data import ProfileBatch, Toolchain
 from crosscast.prediction.time.forecast import PointPredictor, TimeForecast
 from crosscast.prediction.time.gaussian import GaussianPredictor, Posterior
@@ -63,7 +70,6 @@ def metric_ranges(point: PointPredictor, profiles: ProfileBatch) -> tuple[Metric
     return tuple(ranges)
 
 
-_ABSURD = 1e3
 _FAR = 0.999
 _MORE_INSTRUCTIONS = 1.25
 _COUNTS = [
@@ -241,22 +247,8 @@ class TrainedTimeModel(Trained[TimeCard, GaussianPredictor]):
             key, middle = predictor.keys[column], posterior.centre[row, column]
             seconds = float(np.exp(middle + posterior.errors[row, column]))
             low, high = (float(np.exp(middle + side * halves[row, column])) for side in (-1, 1))
-            beyond = max(low / seconds, seconds / high)
-            interval = f"{format_seconds(low)} to {format_seconds(high)}"
-            if beyond > _ABSURD:
-                raise InputError.of(
-                    field="probe",
-                    problem=(
-                        f"{key}: expected about {interval} ({100 * _FAR:g} % interval of the model), found "
-                        f"{format_seconds(seconds)}: is it in seconds, and of this kernel?"
-                    ),
-                )
-            if beyond > 1:
-                yield (
-                    row,
-                    f"the time measured on {key}, {format_seconds(seconds)}, is outside of the model's "
-                    f"{100 * _FAR:g} % interval ({interval}): check its unit and kernel",
-                )
+            if (doubt := doubt_of_probe(key, seconds, low, high, _FAR)) is not None:
+                yield row, doubt
 
 
 def open_model(stored: StoredModel) -> TrainedTimeModel | TrainedLaunchTimes:

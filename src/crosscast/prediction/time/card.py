@@ -14,11 +14,13 @@ import numpy as np
 from crosscast.arrays import Reals
 from crosscast.data.fields import decode
 from crosscast.device import Device
-from crosscast.errors import InputError
+from crosscast.errors import ImplausibleError, InputError
 from crosscast.prediction.time.data import ProfileBatch, Toolchain
 from crosscast.prediction.time.gaussian import GaussianPredictor, Scatter
 from crosscast.prediction.trained import StructCard
+from crosscast.units import format_seconds
 
+_ABSURD = 1e3
 _DRAWS = 4000
 _MOST_SETS = 500
 """Beyond this number of sets, devices are chosen one at a time."""
@@ -207,3 +209,29 @@ def probe_times(devices: Sequence[Device], batch: ProfileBatch, probes: Mapping[
             )
         times[0, keys.index(key)] = seconds
     return times if probes else None
+
+
+def doubt_of_probe(key: str, seconds: float, low: float, high: float, level: float) -> str | None:
+    """Sentence on a measured time outside of a wide interval of the forecast without it.
+
+    Raises
+    ------
+    ImplausibleError
+        If it is so far outside that another unit or kernel is likely.
+    """
+    beyond = max(low / seconds, seconds / high)
+    interval = f"{format_seconds(low)} to {format_seconds(high)}"
+    if beyond > _ABSURD:
+        raise ImplausibleError.of(
+            field="probe",
+            problem=(
+                f"{key}: expected about {interval} ({100 * level:g} % interval of the model), found "
+                f"{format_seconds(seconds)}: is it in seconds, and of this kernel?"
+            ),
+        )
+    if beyond <= 1:
+        return None
+    return (
+        f"the time measured on {key}, {format_seconds(seconds)}, is outside of the model's {100 * level:g} % "
+        f"interval ({interval}): check its unit and kernel"
+    )

@@ -16,7 +16,7 @@ from crosscast.devices.device_files import NUMBERS
 from crosscast.errors import InputError
 from crosscast.prediction.intervals import POOLED, check_level
 from crosscast.prediction.store import StoredModel
-from crosscast.prediction.time.card import Suggestion, TimeCard, probe_times
+from crosscast.prediction.time.card import Suggestion, TimeCard, doubt_of_probe, probe_times
 from crosscast.prediction.time.data import ProfileBatch
 from crosscast.prediction.time.efficiencies import side_of
 from crosscast.prediction.time.forecast import Assumed, NearestLaunch, TimeForecast
@@ -29,6 +29,9 @@ from crosscast.units import format_quantity
 
 _WORTH = 0.005
 """Least share of the variance of a number that a warning recommends to look up."""
+
+_WIDE = 0.98
+"""Level of the interval outside of which a measured time is doubted."""
 
 _NEEDED = {"compute_units", "clock_hz", "bandwidth_bytes_per_s", "peak_flop_per_s"}
 """Numbers whose lack is always warned of."""
@@ -129,10 +132,13 @@ class TrainedLaunchTimes(Trained[TimeCard, LaunchModels]):
                 deviation[:, column] = np.sqrt(deviation[:, column] ** 2 + (shift**2).sum(axis=0))
         log_time = np.log(centre)
         is_measured = np.zeros(centre.shape, dtype=np.bool_)
+        doubts: list[str] = []
         if measured is not None and probed:
             times = np.full(centre.shape, np.nan)
             for index in probed:
                 times[:, list(by_key).index(self.devices[index].key)] = measured[:, index]
+            if isinstance(probes, Mapping):
+                doubts += self._doubts_of(probes, list(by_key), log_time[0], deviation[0], counted[0])
             log_time, deviation, is_measured = conditioned(
                 log_time, deviation, times, self.predictor.counted.together
             )
@@ -142,7 +148,7 @@ class TrainedLaunchTimes(Trained[TimeCard, LaunchModels]):
         columns = [list(by_key).index(each.key) for each in chosen]
         keys = [each.key for each in chosen]
         of_chosen = tuple(each for each in assumed if each.device in keys)
-        common = (*self._missing_numbers(chosen), *_sentences(of_chosen))
+        common = (*self._missing_numbers(chosen), *_sentences(of_chosen), *doubts)
         return TimeForecast(
             batch,
             tuple(each.key for each in chosen),
@@ -161,6 +167,21 @@ class TrainedLaunchTimes(Trained[TimeCard, LaunchModels]):
             device_correlation=self.predictor.counted.together,
             assumed=of_chosen,
         )
+
+    def _doubts_of(
+        self,
+        probes: Mapping[str, float],
+        keys: Sequence[str],
+        log_time: Reals,
+        deviation: Reals,
+        counted: bool,
+    ) -> Iterator[str]:
+        """Warn of measured times of a kernel far from its forecasts ``(len(keys),)`` without them."""
+        half = self.predictor.of(counted).doubt.factor(_WIDE) * deviation
+        for key, seconds in probes.items():
+            low, high = (float(np.exp(log_time + side * half)[keys.index(key)]) for side in (-1, 1))
+            if (doubt := doubt_of_probe(key, seconds, low, high, _WIDE)) is not None:
+                yield doubt
 
     def _shifts(self, launches: _Launches, sheet: Filled, centre: Reals) -> Reals:
         """Change of log times for one deviation of each number taken from siblings, ``(numbers, n)``."""
@@ -192,10 +213,9 @@ class TrainedLaunchTimes(Trained[TimeCard, LaunchModels]):
         """
         keys = [device.key for device in self.devices if among is None or device.key in among]
         unmeasured = [key for key in keys if key not in measured]
-        if count > len(unmeasured):
-            raise InputError.of(
-                where="suggest_probes", expected=f"at most {len(unmeasured)} devices", found=count
-            )
+        if not 1 <= count <= len(unmeasured):
+            expected = f"from 1 to {len(unmeasured)} devices"
+            raise InputError.of(where="suggest_probes", expected=expected, found=count)
         correlation = self.predictor.counted.together
         by_side = np.median(self.predictor.counted.doubt.deviations, axis=1)
         known = {*measured, *unmeasured[:count]}
