@@ -133,7 +133,7 @@ def test_loops_that_drivers_unroll_are_named(body: str) -> None:
 
 def test_an_absurd_probe_is_taken_to_no_other_model() -> None:
     launch = Launch(Kernel(Program(SOURCE), "k3"), (64,), (64,), (np.zeros(64, np.int32),))
-    with pytest.raises(ImplausibleError, match="gtx1080: expected about .* found 52 s: is it in seconds"):
+    with pytest.raises(ImplausibleError, match=r"gtx1080: expected about .* found 52 s: is it in seconds"):
         crosscast.predict(launch, devices=["k40c"], probes={"gtx1080": 52.0})
 
 
