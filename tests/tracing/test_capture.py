@@ -18,10 +18,12 @@ import crosscast
 from crosscast.characterization import characterize
 from crosscast.cli import main
 from crosscast.data.dataset import validate
+from crosscast.data.profiles import from_row
 from crosscast.errors import EnvironmentFault, InputError, UnsupportedError
 from crosscast.forecasting.application import forecast_application
 from crosscast.kernel import Image, Kernel, Launch
 from crosscast.measure import sensors
+from crosscast.profile import compiler_options
 from crosscast.tracing.dataset import dataset_of
 from crosscast.tracing.program import TraceRecording, layer_library, run
 from crosscast.tracing.replay import compared, replay_of
@@ -260,6 +262,7 @@ def test_the_commands_take_a_trace(tmp_path: Path, capfd: pytest.CaptureFixture[
     assert main(["dataset", "import", "trace", str(folder), "--out", str(made)]) == 0
     dataset = crosscast.read_dataset(made)
     assert dataset.profiles.num_rows == dataset.records.num_rows == len(told["kernels"])
+    assert {compiler_options(from_row(row).program)[-1] for row in dataset.profiles.to_pylist()} == {"-O3"}
     assert main(["dataset", "import", "trace", str(folder), "--out", str(made)]) == 2
     assert crosscast.join(dataset).num_rows == len(told["kernels"])
 

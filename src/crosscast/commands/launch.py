@@ -342,7 +342,10 @@ def _sampler(where: str, text: str) -> dict[str, object]:
 
 
 def replay_trace(folder: Path, options: Options | None = None) -> tuple[Summary, list[Replayed]]:
-    """Summarize a recorded program, and characterize a launch of each class, with progress."""
-    how = options or Options(sample_groups="auto")
+    """Summarize a recorded program, and characterize a launch of each class, with progress.
+
+    Without options, as forecasts do.
+    """
+    how = options or Options(optimize=True, sample_groups="auto")
     summary = summary_of(Trace(folder))
     return summary, replayed(summary, lambda launch, number: run_launch(launch, number, how))
