@@ -59,10 +59,11 @@ def time(file: Path, /, *more: Path, options: PredictTimeOptions = PredictTimeOp
     """Predict how long kernels take on each device, and recommend a device (docs/predicting.md).
 
     FILE is a launch file (`.toml`, `.sim`), or a program with the launch options of `crosscast characterize`
-    (`--global`, `--arg`, `-D`, `--shared`, ...): these launches are characterized now. Or it has profiles:
-    those that `crosscast characterize` wrote (`.parquet`, `.csv`, or `.json` for what `--json` prints), or a
-    source or module that `crosscast embed` has put some into (`.cl`, `.spv`); then nothing is compiled or
-    run. Or it is the folder of a dataset, whose recorded times are shown beside the predicted ones.
+    (`--global`, `--arg`, `-D`, `--shared`, ...): these launches are characterized now, OpenCL C at `-O3` as
+    drivers compile it. Or it has profiles: those that `crosscast characterize` wrote (`.parquet`, `.csv`, or
+    `.json` for what `--json` prints), or a source or module that `crosscast embed` has put some into (`.cl`,
+    `.spv`); then nothing is compiled or run. Or it is the folder of a dataset, whose recorded times are shown
+    beside the predicted ones.
 
     Several launches of a kernel are taken as invocations in one run; the times are those of one of them.
 

@@ -40,10 +40,11 @@ def predict(
     Parameters
     ----------
     kernels
-        A launch file (``.toml``, ``.sim``) or a `Launch`, which is characterized now; a `Profile`; a file
-        of profiles (``.json``, ``.csv``, ``.parquet``), or one with embedded profiles; the folder of a
-        dataset, or ``"bundled"``; or several of these. Several launches of a kernel are taken as invocations
-        in one run, and the times are those of one of them.
+        A launch file (``.toml``, ``.sim``), the folder of a trace or a `Launch`, which are characterized
+        now, OpenCL C at ``-O3`` as drivers compile it; a `Profile`; a file of profiles (``.json``,
+        ``.csv``, ``.parquet``), or one with embedded profiles; the folder of a dataset, or ``"bundled"``; or
+        several of these. Several launches of a kernel are taken as invocations in one run, and the times are
+        those of one of them.
     model
         Name or folder of a model of times; by default the first that has a name and fits, of those that the
         user stores and those bundled with Crosscast. A calibrated model is used where `devices` name

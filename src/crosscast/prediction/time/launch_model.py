@@ -43,7 +43,8 @@ MODEL = "terms"
 _MOST_DEVICES = 4
 _METRICS_ALONE = "its profile has no counts by sub-groups, so that times are less sure: characterize it again"
 _NOT_UNROLLED = (
-    "it was profiled at -Oz, and drivers unroll loops of constant length: characterize it with --option -O3"
+    "it was profiled at -Oz, and drivers unroll loops of constant length: predict its launch file or trace, "
+    "or characterize it with --option -O3"
 )
 
 
