@@ -205,7 +205,8 @@ class Counts(Tally):
     # Distinct bytes read and written of each buffer or variable, and its distinct lines of 64 and of 128
     # bytes, by its address and size
     distinct_of: dict[tuple[int, int], tuple[int, int, int, int]] = field(default_factory=dict)
-    # Distinct lines of 128 bytes in each memory channel, if blocks of 256 bytes take channels in turn
+    # Distinct lines of 128 bytes in which accesses start, by memory channel, if blocks of 256 bytes take
+    # channels in turn
     lines_in_channel: list[int] = field(default_factory=list)
     # Bytes read before and behind a buffer, by its address
     beyond: dict[int, tuple[int, int]] = field(default_factory=dict)

@@ -55,14 +55,14 @@ struct history {
   u64 alike_times[2], alike_past[2], alike_n[2], alike_after[2]; /* rows of one outcome, by it: all but the first are not yet in the table */
 };
 
-enum { LEVELS = 11, SMALL = 1 << 11, CHANNELS = 16, CHUNK = 1024, LINE_LOG = 7, PLACES = 4 /* of chunks in channels */ };
+enum { LEVELS = 11, SMALL = 1 << 11, CHANNELS = 16, CHUNK = 1024, LINE_LOG = 7, PLACES = 4 /* chunks that take each channel once */ };
 struct levels {
   u64 *small; /* of each level, then of each granule: how many addresses have a count below SMALL, in four parts */
   struct log large[LEVELS + 4];
   u64 most[LEVELS + 4]; /* largest count below SMALL, at least */
   u64 reads, writes, conflict;
   u64 times; /* how often that occurred of which addresses are tallied */
-  u64 in_channel[CHANNELS]; /* distinct lines of 128 bytes, if blocks of 256 bytes take memory channels in turn */
+  u64 in_channel[CHANNELS]; /* lines of 128 bytes in which accesses start, if blocks of 256 bytes take memory channels in turn */
 };
 static inline u64 small_of(struct levels *v, u64 level, u64 count) {
   const u64 *parts = v->small + 4 * (level * SMALL + count);
