@@ -81,7 +81,7 @@ def test_json_says_what_was_written(command: Command, capsys: Output) -> None:
     (embedded,) = read_embedded("k.profiled.cl")
     assert answer["profiles"][0]["metrics"] == embedded.metrics
     assert embedded.metrics["work_items"] == 64
-    assert embedded.program["options"] == ["-DN=3"]
+    assert embedded.program["options"] == ["-DN=3", "-O3"]
 
 
 def test_no_module_is_written_if_none_is_asked_for(command: Command, table: Path) -> None:

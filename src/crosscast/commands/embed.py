@@ -150,7 +150,7 @@ def _characterized(subject: _Subject, direct: LaunchOptions) -> list[Profile]:
     """Characterize each launch of the source without embedded profiles."""
     runtime_objects.start()
 
-    options = Options(sample_groups=direct.sampled("all"))
+    options = Options(optimize=True, sample_groups=direct.sampled("all"))
     return [
         run_launch(replace(launch, kernel=replace(launch.kernel, program=subject.bare)), number, options)
         for number, launch in enumerate(subject.launches)
