@@ -1,7 +1,6 @@
 """``crosscast predict``: every kind of file, probes, devices, warnings and refusals."""
 
 import json
-import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -106,7 +105,9 @@ def test_a_launch_file_is_characterized_and_its_launches_are_invocations(
     )
     found = answer(capsys, str(path), "--model", model)
     assert (found["kernel"], found["invocations"]) == ("k3", 2)
-    assert any(re.search(r"was made with clang 22\..* -O3", each) for each in found["warnings"])
+    assert any("was made with clang 22." in each for each in found["warnings"])
+    # The model's training profiles are not of what drivers compile.
+    assert not any("-O3" in each for each in found["warnings"])
 
 
 @pytest.mark.parametrize(("options", "level"), [((), "-O3"), (("-DN=1", "-O1"), "-O1"), (("-O0",), "-O0")])

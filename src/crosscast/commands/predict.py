@@ -53,9 +53,13 @@ def time(file: Path, /, *more: Path, options: PredictTimeOptions) -> None:
         return _chosen(options.devices, described, [device.key for device in trained.devices])
 
     # Before kernels are profiled, which may take long.
-    first_fit(ahead, chosen_of)
+    likely, _ = first_fit(ahead, chosen_of)
     profiles, batch, recorded = _batch(
-        (file, *more), options.launch, options.application, options.invocations
+        (file, *more),
+        options.launch,
+        options.application,
+        options.invocations,
+        optimize=likely.card.optimized,
     )
 
     def predicted(trained: TrainedTimes) -> TimeForecast:
@@ -102,11 +106,13 @@ def _batch(
     launch: LaunchOptions,
     application: str | None,
     invocations: int | None,
+    *,
+    optimize: bool,
 ) -> tuple[list[Profile], ProfileBatch, Recorded]:
     profiles: list[Profile] = []
     recorded: Recorded = {}
     for file in files:
-        of_file, times = read_profiles(file, launch, optimize=True)
+        of_file, times = read_profiles(file, launch, optimize=optimize)
         profiles += of_file
         recorded.update(times)
     profiles = only_named(profiles, application, launch.kernel)

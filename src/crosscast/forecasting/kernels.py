@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
@@ -82,10 +83,12 @@ def predict(
     # Imported here: models of times bring NumPy.
     from crosscast.prediction.time.data import ProfileBatch
 
+    models, ahead = itertools.tee(models_for(model, "time", devices))
+    likely, _ = first_fit(ahead, lambda trained: trained)
     profiles: list[Profile] = []
     recorded: Recorded = {}
     for kernel in [kernels] if isinstance(kernels, KernelInput) else kernels:
-        of_kernel, times = profiles_of(kernel)
+        of_kernel, times = profiles_of(kernel, optimize=likely.card.optimized)
         profiles += of_kernel
         recorded.update(times)
     batch = ProfileBatch.of(profiles, invocations=invocations)
@@ -96,7 +99,7 @@ def predict(
         forecast: TimeForecast = trained.predict(batch, chosen, probes=probes, level=level)
         return forecast.with_recorded(recorded)
 
-    return first_fit(models_for(model, "time", devices), predicted)[1]
+    return first_fit(models, predicted)[1]
 
 
 @dataclass(frozen=True)

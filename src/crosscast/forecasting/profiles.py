@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from crosscast.characterization.embedding.files import read_content, read_embedded
@@ -22,13 +23,13 @@ KernelInput = str | Path | Profile | Launch
 """Inputs of a forecast that have profiles or can be characterized."""
 
 
-def profiles_of(kernels: KernelInput) -> tuple[list[Profile], Recorded]:
+def profiles_of(kernels: KernelInput, *, optimize: bool = True) -> tuple[list[Profile], Recorded]:
     """Profiles of an input of a forecast, and measured times if it is a dataset."""
     if isinstance(kernels, Profile):
         return [kernels], {}
     if isinstance(kernels, Launch):
-        return [characterized(kernels)], {}
-    return read_profiles(Path(kernels))
+        return [characterized(kernels, optimize=optimize)], {}
+    return read_profiles(Path(kernels), partial(characterized, optimize=optimize))
 
 
 def characterized(launch: Launch, number: int = 0, *, optimize: bool = True) -> Profile:

@@ -185,6 +185,11 @@ class TimeCard(StructCard, frozen=True, kw_only=True):
     errors: dict[str, object]  # Out-of-fold errors; see `crosscast.evaluation.time.question.train_time`
 
     @property
+    def optimized(self) -> bool:
+        """Whether the training's OpenCL C is compiled at ``-O3``; so that what is asked has to be, too."""
+        return not self.toolchains or any("-O3" in toolchain.options for toolchain in self.toolchains)
+
+    @property
     def calibrated(self) -> Calibrated | None:
         """The device that joined it by calibration, if one did."""
         facts = self.training.get("calibrated")
