@@ -20,7 +20,7 @@ import json
 import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -44,6 +44,7 @@ from benchmarks.training_launches import (
     tuned_job,
 )
 from benchmarks.training_regions import regions
+from crosscast.characterization.run import Options, characterize_launch
 from crosscast.commands.output import StatusLine, time_left
 from crosscast.data.files import atomic_file
 from crosscast.data.profiles import LOOSE_PROFILES, to_row
@@ -400,7 +401,7 @@ def _seconds_of(todo: Sequence[tuple[Plan, Job]], spent: Mapping[str, Sequence[f
 
 
 def _run(launch: Launch) -> Profile:
-    return crosscast.characterize(replace(launch, kernel=launch.kernel.optimized()))
+    return characterize_launch(launch, options=Options(optimize=True))
 
 
 def _write(schema: Schema, rows: Iterable[Mapping[str, Any]], path: Path) -> None:

@@ -118,11 +118,16 @@ def rectangles(schedule: Schedule, machine: int, from_s: float = -np.inf, to_s: 
 
     A schedule has the number of a job's processors, not which these are. Jobs that share have the same.
     """
-    start_s, end_s = schedule.start_s, schedule.end_s
+
+    def shown(jobs: Integers, start_s: Reals, end_s: Reals) -> Integers:
+        """Indices of these jobs that run on the machine in the time shown, by their starts."""
+        runs = (schedule.machine[jobs] == machine) & (end_s > start_s) & (end_s > from_s) & (start_s < to_s)
+        rows = np.flatnonzero(runs)
+        return rows[np.argsort(start_s[rows], kind="stable")]
+
+    start_s, end_s, all_jobs = schedule.start_s, schedule.end_s, np.arange(len(schedule.jobs))
     held_by, from_, until = _held(schedule)
-    runs = (schedule.machine[held_by] == machine) & (until > from_) & (until > from_s) & (from_ < to_s)
-    rows = np.flatnonzero(runs)
-    rows = rows[np.argsort(from_[rows], kind="stable")]
+    rows = shown(held_by, from_, until)
     free = np.ones(schedule.machines[machine].procs, dtype=np.bool_)
     running: list[tuple[float, int]] = []
     held: dict[int, Integers] = {}
@@ -141,10 +146,8 @@ def rectangles(schedule: Schedule, machine: int, from_s: float = -np.inf, to_s: 
         held[job] = taken
         heapq.heappush(running, (end, job))
         taken_by[job] = _pieces(taken)
-    seat = np.arange(len(schedule.jobs)) if schedule.seat is None else schedule.seat
-    shown = (schedule.machine == machine) & (end_s > start_s) & (end_s > from_s) & (start_s < to_s)
-    jobs = np.flatnonzero(shown)
-    jobs = jobs[np.argsort(start_s[jobs], kind="stable")]
+    seat = all_jobs if schedule.seat is None else schedule.seat
+    jobs = shown(all_jobs, start_s, end_s)
     pieces = [
         (job, first, count)
         for job, of_seat in zip(jobs.tolist(), seat[jobs].tolist(), strict=True)

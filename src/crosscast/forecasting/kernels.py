@@ -84,7 +84,13 @@ def predict(
     from crosscast.prediction.time.data import ProfileBatch
 
     models, ahead = itertools.tee(models_for(model, "time", devices))
-    likely, _ = first_fit(ahead, lambda trained: trained)
+
+    def chosen_of(trained: TrainedTimes) -> list[str | Device] | None:
+        known = [device.key for device in trained.devices]
+        return None if devices is None else named_devices(as_sequence(devices), known)
+
+    # The model tells how its profiles are compiled.
+    likely, _ = first_fit(ahead, chosen_of)
     profiles: list[Profile] = []
     recorded: Recorded = {}
     for kernel in [kernels] if isinstance(kernels, KernelInput) else kernels:
@@ -94,9 +100,7 @@ def predict(
     batch = ProfileBatch.of(profiles, invocations=invocations)
 
     def predicted(trained: TrainedTimes) -> TimeForecast:
-        known = [device.key for device in trained.devices]
-        chosen = None if devices is None else named_devices(as_sequence(devices), known)
-        forecast: TimeForecast = trained.predict(batch, chosen, probes=probes, level=level)
+        forecast: TimeForecast = trained.predict(batch, chosen_of(trained), probes=probes, level=level)
         return forecast.with_recorded(recorded)
 
     return first_fit(models, predicted)[1]
