@@ -30,21 +30,25 @@ class Unit(NamedTuple):
     int32: float = 1.0  # Rate of sums, logic and shifts of integers over additions of single precision
     fp16: float = 1.0  # Rate of additions and products of packed half precision over single precision
     step: float = 4.0  # Clocks from an addition to one that needs its result
+    l1_load: float = 33.0  # Clocks from a load to its value, from the first cache
+    l2_load: float = 210.0  # And from the second
+    lookups: int = 4  # Lines of 128 bytes that the first cache looks up in a clock
+    group_clocks: float = 1.25  # In which a device begins a work-group
 
 
 _UNITS = {
-    "Fermi": Unit(32, 48, 8, 32768, 49152, 1 / 8, 786432, special=4, step=22.0),
-    "Kepler": Unit(32, 64, 16, 65536, 49152, 1 / 3, 1572864, 64.0, False, 32, step=9.0),
-    "Maxwell": Unit(32, 64, 32, 65536, 98304, 1 / 32, 2097152, caches_global=False, special=32, step=6.0),
+    "Fermi": Unit(32, 48, 8, 32768, 49152, 1 / 8, 786432, special=4, step=22.0, lookups=1),
+    "Kepler": Unit(32, 64, 16, 65536, 49152, 1 / 3, 1572864, 64.0, False, 32, step=9.0, lookups=1),
+    "Maxwell": Unit(32, 64, 32, 65536, 98304, 1 / 32, 2097152, 32.0, False, 32, step=6.0, lookups=1),
     "Pascal": Unit(
-        32, 64, 32, 65536, 98304, 1 / 32, 2097152, caches_global=False, special=32, fp16=1 / 64, step=6.0
+        32, 64, 32, 65536, 98304, 1 / 32, 2097152, 32.0, False, 32, fp16=1 / 64, step=6.0, lookups=1
     ),
-    "Volta": Unit(32, 64, 32, 65536, 98304, 1 / 2, 6291456, fp16=2.0),
+    "Volta": Unit(32, 64, 32, 65536, 98304, 1 / 2, 6291456, 29.0, fp16=2.0),
     "Turing": Unit(32, 32, 16, 65536, 65536, 1 / 32, 4194304, fp16=2.0),
-    "Ampere": Unit(32, 48, 16, 65536, 102400, 1 / 64, 4194304, int32=0.5),
-    "Ada Lovelace": Unit(32, 48, 24, 65536, 102400, 1 / 64, 50331648, int32=0.5),
-    "Hopper": Unit(32, 64, 32, 65536, 233472, 1 / 2, 52428800, fp16=2.0, int32=0.5),
-    "Blackwell": Unit(32, 48, 24, 65536, 102400, 1 / 64, 67108864),
+    "Ampere": Unit(32, 48, 16, 65536, 102400, 1 / 64, 4194304, 28.0, int32=0.5),
+    "Ada Lovelace": Unit(32, 48, 24, 65536, 102400, 1 / 64, 50331648, 19.0, int32=0.5),
+    "Hopper": Unit(32, 64, 32, 65536, 233472, 1 / 2, 52428800, 52.0, fp16=2.0, int32=0.5),
+    "Blackwell": Unit(32, 48, 24, 65536, 102400, 1 / 64, 67108864, 19.0),
     "TeraScale 2": Unit(64, 24, 8, 65536, 32768, 1 / 5, 524288, 64.0, step=8.0),
     "TeraScale 3": Unit(64, 24, 8, 65536, 32768, 1 / 4, 524288, 64.0, step=8.0),
     "GCN 1": Unit(64, 40, 40, 65536, 65536, 1 / 16, 262144, 64.0),
@@ -52,23 +56,44 @@ _UNITS = {
     "GCN 3": Unit(64, 40, 40, 65536, 65536, 1 / 16, 524288, 64.0),
     "Vega": Unit(64, 40, 40, 65536, 65536, 1 / 16, 4194304, 64.0, fp16=2.0),
     "Vega 20": Unit(64, 40, 40, 65536, 65536, 1 / 2, 4194304, 64.0, fp16=2.0),
-    "RDNA": Unit(32, 40, 32, 65536, 65536, 1 / 16, 4194304, 64.0, fp16=2.0, step=5.0),
-    "RDNA 3.5": Unit(32, 32, 32, 65536, 65536, 1 / 16, 2097152, 64.0, fp16=2.0, step=5.0),
+    "RDNA": Unit(32, 40, 32, 65536, 65536, 1 / 16, 4194304, 30.0, fp16=2.0, step=5.0),
+    "RDNA 3.5": Unit(32, 32, 32, 65536, 65536, 1 / 16, 2097152, 30.0, fp16=2.0, step=5.0),
     "Tahiti": Unit(64, 40, 40, 65536, 65536, 1 / 4, 786432, 64.0),
     "Hawaii": Unit(64, 40, 40, 65536, 65536, 1 / 8, 1048576, 64.0),
     "Kaveri": Unit(64, 40, 40, 65536, 65536, 1 / 16, 524288, 64.0),
     "Fiji": Unit(64, 40, 40, 65536, 65536, 1 / 16, 2097152, 64.0),
     "Polaris": Unit(64, 40, 40, 65536, 65536, 1 / 16, 2097152, 64.0),
-    "CDNA": Unit(64, 40, 40, 131072, 65536, 1 / 2, 8388608, 64.0, fp16=2.0),
-    "CDNA 2": Unit(64, 32, 32, 131072, 65536, 1.0, 8388608, 64.0, fp16=2.0),
-    "CDNA 3": Unit(64, 32, 32, 131072, 65536, 1.0, 33554432, 64.0, fp16=2.0),
-    "RDNA 2": Unit(32, 32, 32, 65536, 65536, 1 / 16, 4194304, 64.0, fp16=2.0, step=5.0),
-    "RDNA 3": Unit(32, 32, 32, 98304, 65536, 1 / 16, 6291456, 64.0, fp16=2.0, step=5.0),
-    "RDNA 4": Unit(32, 32, 32, 98304, 65536, 1 / 16, 8388608, 64.0, fp16=2.0, step=5.0),
+    "CDNA": Unit(64, 40, 40, 131072, 65536, 1 / 2, 8388608, 37.0, fp16=2.0, group_clocks=2.0),
+    "CDNA 2": Unit(64, 32, 32, 131072, 65536, 1.0, 8388608, 37.0, fp16=2.0, group_clocks=2.0),
+    "CDNA 3": Unit(64, 32, 32, 131072, 65536, 1.0, 33554432, 37.0, fp16=2.0, group_clocks=2.0),
+    "RDNA 2": Unit(32, 32, 32, 65536, 65536, 1 / 16, 4194304, 30.0, fp16=2.0, step=5.0),
+    "RDNA 3": Unit(32, 32, 32, 98304, 65536, 1 / 16, 6291456, 30.0, fp16=2.0, step=5.0),
+    "RDNA 4": Unit(32, 32, 32, 98304, 65536, 1 / 16, 8388608, 30.0, fp16=2.0, step=5.0),
 }
+_LOADS = {  # Of the first and of the second cache
+    "Fermi": (80.0, 270.0),
+    "Kepler": (35.0, 200.0),
+    "Maxwell": (82.0, 207.0),
+    "Pascal": (82.0, 225.0),
+    "Volta": (28.0, 214.0),
+    "Turing": (32.0, 188.0),
+    "Ampere": (33.0, 210.0),
+    "Ada Lovelace": (36.0, 276.0),
+    "Hopper": (34.0, 265.0),
+    "Blackwell": (36.0, 276.0),
+}
+_LOADS_OF_AMD = {32: (80.0, 210.0), 64: (125.0, 240.0)}  # By width of sub-groups
+
+
+def _with_loads(series: str, unit: Unit) -> Unit:
+    first, second = _LOADS.get(series) or _LOADS_OF_AMD[unit.width]
+    return unit._replace(l1_load=first, l2_load=second)
+
+
+_UNITS = {series: _with_loads(series, unit) for series, unit in _UNITS.items()}
 _CHIPS = {
     "a100": _UNITS["Ampere"]._replace(
-        sub_groups=64, groups=32, local_bytes=167936, fp64=1 / 2, int32=1.0, fp16=4.0
+        sub_groups=64, groups=32, local_bytes=167936, fp64=1 / 2, int32=1.0, fp16=4.0, l2_clock=40.0
     ),
     "p100": _UNITS["Pascal"]._replace(local_bytes=65536, fp64=1 / 2, caches_global=True, fp16=2.0),
 }
@@ -103,6 +128,10 @@ _GUIDES = {
     "Kepler to Turing; later ones alike (https://arxiv.org/abs/1905.08778)",
     "schedules": "LLVM, AMDGPU backend, scheduling models of GFX10 and GFX11 "
     "(https://github.com/llvm/llvm-project/blob/main/llvm/lib/Target/AMDGPU/SISchedule.td)",
+    "caches": "Z. Jia et al., Dissecting the NVIDIA Volta GPU Architecture via Microbenchmarking, 2018, "
+    "and of Turing T4, 2019 (https://arxiv.org/abs/1804.06826, https://arxiv.org/abs/1903.07486)",
+    "measured": "te42kyfo, gpu-benches: measured on V100, A100, A40, L40, H100, H200, MI210 and RX 6900 XT; "
+    "others as these (https://github.com/te42kyfo/gpu-benches)",
     "guide": "NVIDIA, CUDA C Programming Guide 4.2, 2012: 22 clocks of compute capability 2.x "
     "(https://docs.nvidia.com/cuda/archive/)",
     "chosen": "chosen: with it times of BabelStream come out, and no maker says it",
@@ -134,6 +163,10 @@ _NVIDIA = frozenset(
 )
 
 
+_UNMEASURED_L2 = frozenset(("Fermi", "Kepler", "Maxwell", "Pascal", "Turing"))
+"""Architectures of NVIDIA of which no rate of the second cache was measured."""
+
+
 def unit_sources(series: str) -> dict[str, str]:
     """Return the source of each number of an architecture's compute unit, by field of `Unit`."""
     if series in _NVIDIA:
@@ -155,7 +188,15 @@ def unit_sources(series: str) -> dict[str, str]:
     of.setdefault("step", "app" if _before_rdna(series) else "schedules")
     of.setdefault("fp16", "sheets")
     of.setdefault("int32", "rdna")
-    of |= {"fp64": "sheets", "l2_bytes": "carrizo" if series == "Kaveri" else "sheets", "l2_clock": "chosen"}
+    of |= dict.fromkeys(("l1_load", "l2_load", "l2_clock", "lookups", "group_clocks"), "measured")
+    if series in ("Kepler", "Maxwell", "Pascal", "Turing"):
+        of |= {"l1_load": "caches", "l2_load": "caches"}
+    of |= {
+        "fp64": "sheets",
+        "l2_bytes": "carrizo" if series == "Kaveri" else "sheets",
+    }
+    if series in _UNMEASURED_L2 or (_before_rdna(series) and series != "CDNA"):
+        of["l2_clock"] = "chosen"
     return {name: _GUIDES[of[name]] for name in Unit._fields}
 
 
@@ -197,6 +238,11 @@ class Sheets:
     integers: Reals  # Rate of sums, logic and shifts of integers over single precision
     fp16: Reals  # Rate of packed half precision over single precision
     step: Reals  # Clocks from an addition of a GPU to one that needs its result
+    l1_load: Reals  # Clocks of a GPU from a load to its value, from the first cache
+    l2_load: Reals  # And from the second
+    lookups: Reals  # Lines of 128 bytes that a GPU's first cache looks up in a clock
+    group_clocks: Reals  # In which a GPU begins a work-group
+    l2: Reals  # Bytes of a GPU's second cache
     own_cache: Reals  # Bytes of the second cache of a CPU's core
     last_cache: Reals  # Bytes shared by all units, or of a CPU's last cache
     sub_groups: Reals  # Limits of a unit
@@ -311,6 +357,11 @@ def _of(device: Device) -> tuple[float | bool, ...]:
         unit.int32,
         unit.fp16 if gpu else _CPU_HALF.get(device.series, _CONVERTED_HALF),
         unit.step,
+        unit.l1_load,
+        unit.l2_load,
+        float(unit.lookups),
+        unit.group_clocks,
+        float(numbers.get("l2_bytes") or unit.l2_bytes),
         float(np.clip(numbers.get("l2_bytes") or _OWN_CACHE, *_OWN_CACHES)),
         last if gpu or "l3_bytes" in numbers else last * units / 4,
         float(unit.sub_groups),

@@ -46,10 +46,11 @@ TERMS = (
 - arithmetic: real operations at the rate of a unit's lanes, idle lanes too; doubles at their own rate.
 - issue: all other instructions of sub-groups at the rate of the lanes.
 - local: wavefronts of local memory, one a clock and unit, except loads whose values registers keep.
-- l1: lines that accesses touch, one a clock and unit; where sub-groups have 64 work-items, two clocks a line
-  and at least four an access.
-- l2: bytes behind the units' own caches.
-- memory: bytes behind the last cache, as many groups sharing it as are resident.
+- l1: lines that accesses touch, looked up one or four a clock and unit, and their words, one a clock and
+  bank; where sub-groups have 64 work-items, a clock for each line of 64 bytes and at least four an access.
+- l2: bytes behind the units' own caches, and those behind the second where memory has a larger cache.
+- memory: bytes behind the last cache, as many groups sharing it as are resident; of a launch that is
+  repeated, so that data that fit a GPU's last cache are still there.
 - scattered: lines that a thread of a CPU fetches from anywhere, beyond those that one after another need;
   lines of one memory channel of AMD's older GPUs.
 - spills: values that do not fit the registers, to memory and back; of loops, to the second cache.
@@ -57,7 +58,7 @@ TERMS = (
   the address depends on a load; once for each wave of groups.
 - waiting: memory accesses of a work-item, once for each wave: a few in flight at once, but no block begins
   before the loads of the one before it are back, unless a compiler joins the two.
-- groups: beginning and ending work-groups.
+- groups: beginning and ending work-groups, on units and on the device.
 - atomics: those that wait for each other.
 """
 
@@ -70,18 +71,22 @@ SHARPNESS = 2.5
 """Of the smooth maximum: the exponent of the norm by which the terms are joined."""
 
 _LAUNCH_S = {True: 5.5e-6, False: 15e-6}  # by whether it is a GPU
-_START_S = {True: 2.5e-6, False: 5e-6}
+_START_S = {True: 1.7e-6, False: 5e-6}
 _USUAL_LAUNCH_S = 6e-6  # From the call to the start, in collections of measured devices
 # Of a load of local memory, beyond those of an addition, by whether sub-groups have 64 work-items, as AMD's
 _LOCAL_CLOCKS = {True: 60.0, False: 25.0}
 _JOINED_BLOCKS = 3.0  # Iterations of a loop that compilers for GPUs unroll
 _BARRIER_CLOCKS = 30.0
-_WIDE_LINE_CLOCKS, _WIDE_ADDRESS_CLOCKS = 2.0, 4.0  # Of a sub-group of 64 work-items
+_WIDE_ADDRESS_CLOCKS = 4.0  # Of a sub-group of 64 work-items
+_WIDE_APART = 0.5  # Clocks of a line of these, if few of them are in one bank
+_FEW_OF_BANK = 2.0
+_L1_BYTES = 128.0  # That a GPU's first cache gives in a clock
 _ALONE = 2.0
-_L1_CLOCKS, _L2_CLOCKS = 80.0, 120.0  # The second beyond the first
 _MEMORY_S = {True: 240e-9, False: 80e-9}  # Latency beyond the last cache
 _CONSTANT_CLOCKS = 100.0
 _AT_ONCE = 4.0
+_FITS, _FULL = 0.7, 0.88  # Shares of the last cache up to which all, and from which no data stay there
+_SIDE_CACHE_RATE = 3.7  # Of the cache before a GPU's memory, over that of the memory
 _ONCE = 0.5  # Of a written line's two ways to memory and back
 _SCATTERED_LINE_S = 20e-9  # Of a thread of a CPU
 _LINE_BYTES = 64.0
@@ -216,17 +221,19 @@ def terms(work: Work, sheets: Sheets) -> Reals:
     floor = column(work.distinct)
     behind = np.minimum(bytes_behind(work, sheets.last_cache, together), sectors)
     spilled_bytes, saved_loads = _registers(work, sheets)
-    moved = np.maximum(behind, floor)
+    kept = _kept(work, sheets)
+    behind, moved = np.maximum(behind - kept, 0.0), np.maximum(np.maximum(behind, floor) - kept, 0.0)
     # Shares of accesses that wait for the second cache and for memory.
     touched = np.maximum(_SECTOR_BYTES * of_width(work.accesses), 1.0)
     past_l1, past_l2 = (np.clip(each / touched, 0.0, 1.0) for each in (l2_bytes, behind))
 
-    line_clocks = of_width(work.lines)
-    of_wide = np.maximum(_WIDE_LINE_CLOCKS * line_clocks, _WIDE_ADDRESS_CLOCKS * of_width(work.accesses))
-    line_clocks = np.where(sheets.wide, of_wide, line_clocks)
-
     of_cache = sheets.last_cache_rate / sheets.units * busy / tail
     of_cache = np.where(np.isfinite(of_cache), of_cache, _CACHE_BYTES * busy_rate)
+
+    # Seconds of the bytes that come from a larger cache than the second.
+    past_second = np.minimum(bytes_behind(work, sheets.l2, together), sectors)
+    past_second = past_second / (_SIDE_CACHE_RATE * sheets.bandwidth)
+    past_second = np.where(sheets.last_cache > sheets.l2, past_second, 0.0)
 
     chain_clocks, stall_clocks = _of_item(work, sheets, past_l1, past_l2)
     alone = np.ones((n, d))
@@ -247,8 +254,8 @@ def terms(work: Work, sheets: Sheets) -> Reals:
             real / slots,
             issued / (slots * _other_issue(sheets, lanes)) + _one_by_one(work, sheets) / busy_rate,
             np.where(gpu, of_width(work.local_wavefronts) * (1.0 - saved_loads) / busy_rate, 0.0),
-            np.where(gpu, line_clocks / busy_rate, 0.0),
-            np.where(gpu, l2_bytes / (sheets.l2_clock * rate), l2_bytes / of_cache),
+            np.where(gpu, _line_clocks(work, sheets) / busy_rate, 0.0),
+            np.where(gpu, np.maximum(l2_bytes / (sheets.l2_clock * rate), past_second), l2_bytes / of_cache),
             _streamed(moved, work, sheets),
             np.where(
                 gpu,
@@ -258,7 +265,9 @@ def terms(work: Work, sheets: Sheets) -> Reals:
             np.where(gpu, spilled_bytes / sheets.bandwidth + _carried(work) / (sheets.l2_clock * rate), 0.0),
             waves * chain_clocks / sheets.clock + chains,
             waves * stall_clocks / sheets.clock,
-            groups * of_group / busy,
+            np.maximum(
+                groups * of_group / busy, np.where(gpu, groups * sheets.group_clocks / sheets.clock, 0.0)
+            ),
             np.maximum(
                 np.where(gpu, of_width(work.atomics) * _ATOMIC_CLOCKS, _locked(work, sheets, of_thread[1]))
                 / busy_rate,
@@ -291,7 +300,11 @@ def _of_item(work: Work, sheets: Sheets, past_l1: Reals, past_l2: Reals) -> tupl
     def stalls(of_item: Reals, of_blocks: Reals) -> Reals:
         return np.maximum(column(of_item) / _AT_ONCE, column(of_blocks) / _JOINED_BLOCKS)
 
-    load = _L1_CLOCKS + _L2_CLOCKS * past_l1 + _MEMORY_S[True] * sheets.clock * past_l2
+    load = (
+        sheets.l1_load
+        + (sheets.l2_load - sheets.l1_load) * past_l1
+        + _MEMORY_S[True] * sheets.clock * past_l2
+    )
     local = np.where(sheets.wide, _LOCAL_CLOCKS[True], _LOCAL_CLOCKS[False])
     blocks = column(work.block_path) * sheets.step + column(work.block_local) * local
     blocks = blocks + column(work.path_loads) * load + column(work.path_constants) * _CONSTANT_CLOCKS
@@ -300,6 +313,34 @@ def _of_item(work: Work, sheets: Sheets, past_l1: Reals, past_l2: Reals) -> tupl
     waits = stalls(work.item_accesses, work.block_loads) * load
     waits = waits + stalls(work.item_constants, work.block_constants) * _CONSTANT_CLOCKS
     return chain, np.where(sheets.gpu, waits, 0.0)
+
+
+def _line_clocks(work: Work, sheets: Sheets) -> Reals:
+    """Clocks of the first caches of a GPU's units for the lines that accesses touch, ``(n, d)``.
+
+    One looks up several lines a clock, and gives one word of each bank (te42kyfo, gpu-benches, gpu-strides).
+    """
+    side = sheets.wide.astype(int)
+    accesses, strided, of_bank = work.accesses[:, side], work.strided[:, None], work.of_bank[:, None]
+    words = np.maximum(
+        np.maximum(accesses, work.requested[:, None] / _L1_BYTES), accesses * strided * of_bank
+    )
+    narrow = np.maximum(words, work.lines[:, side] / sheets.lookups)
+    apart = np.where((strided > 0.5) & (of_bank <= _FEW_OF_BANK), _WIDE_APART, 1.0)
+    wide = np.maximum(_WIDE_ADDRESS_CLOCKS * accesses, apart * work.sectors[:, side] / _LINE_BYTES)
+    clocks: Reals = np.where(sheets.wide, wide, narrow)
+    return clocks
+
+
+def _kept(work: Work, sheets: Sheets) -> Reals:
+    """Bytes of a launch that are in a GPU's last cache from the launch before, ``(n, d)``.
+
+    Beyond its size, the first are gone when they are used again.
+    """
+    first = np.maximum(work.behind[:, 0, -1], work.distinct)[:, None]
+    share = np.clip((_FULL - first / sheets.last_cache) / (_FULL - _FITS), 0.0, 1.0)
+    kept: Reals = np.where(sheets.gpu, share * first, 0.0)
+    return kept
 
 
 def _streamed(moved: Reals, work: Work, sheets: Sheets) -> Reals:
@@ -331,7 +372,7 @@ def _at_one_address(work: Work, sheets: Sheets) -> Reals:
     succeeds in the time of a load.
     """
     turns, retries = work.turns[:, sheets.wide.astype(int)], work.retries[:, None]
-    of_gpu = (turns + retries * (_L1_CLOCKS + _L2_CLOCKS)) / sheets.clock
+    of_gpu = (turns + retries * sheets.l2_load) / sheets.clock
     of_cpu = (
         (work.turns_apart[:, None] + retries)
         * _CONTENDED_S

@@ -95,6 +95,8 @@ class Work:
     barriers: Reals  # Of a work-item
     conditional: Reals  # Conditional branches of a work-item
     vectorizable: Reals  # Share of accesses in which neighbours access one element, or consecutive ones
+    strided: Reals  # Share in which they keep another distance
+    of_bank: Reals  # Accesses of 32 neighbours at this distance that are in one of 32 banks of 4 bytes
 
     def __len__(self) -> int:
         return len(self.items)
@@ -272,7 +274,16 @@ def _of(
         "longest": longest,
         "conditional": total_of(classes.get("branches", {}).get("conditional", 0)) / items,
         "vectorizable": vectorizable / pairs if pairs else 1.0,
+        "strided": patterns.get("strided", 0) / pairs if pairs else 0.0,
+        "of_bank": _of_bank(patterns),
     }
+
+
+def _of_bank(patterns: Mapping[str, int]) -> float:
+    """Accesses of 32 neighbours in one bank of 4 bytes, by the mean distance of those that keep one."""
+    strided = patterns.get("strided", 0)
+    words, rest = divmod(patterns.get("stride_bytes", 0), 4 * strided) if strided else (1, 0)
+    return 1.0 if rest else float(math.gcd(words, 32))
 
 
 def _but_loads(path: Mapping[str, Any], block_loads: Mapping[str, int]) -> float:
@@ -382,6 +393,8 @@ def _estimated(
         "longest": longest,
         "conditional": 0.0,
         "vectorizable": 1.0,
+        "strided": 0.0,
+        "of_bank": 1.0,
     }
 
 
