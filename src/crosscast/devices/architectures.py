@@ -93,7 +93,7 @@ def _with_loads(series: str, unit: Unit) -> Unit:
 _UNITS = {series: _with_loads(series, unit) for series, unit in _UNITS.items()}
 _CHIPS = {
     "a100": _UNITS["Ampere"]._replace(
-        sub_groups=64, groups=32, local_bytes=167936, fp64=1 / 2, int32=1.0, fp16=4.0, l2_clock=40.0
+        sub_groups=64, groups=32, local_bytes=167936, fp64=1 / 2, int32=1.0, fp16=4.0, l2_clock=47.0
     ),
     "p100": _UNITS["Pascal"]._replace(local_bytes=65536, fp64=1 / 2, caches_global=True, fp16=2.0),
 }

@@ -80,6 +80,7 @@ _BARRIER_CLOCKS = 30.0
 _WIDE_ADDRESS_CLOCKS = 4.0  # Of a sub-group of 64 work-items
 _WIDE_APART = 0.5  # Clocks of a line of these, if few of them are in one bank
 _FEW_OF_BANK = 2.0
+_APART = 65536.0  # Largest first cache beside a local memory of its own
 _L1_BYTES = 128.0  # That a GPU's first cache gives in a clock
 _ALONE = 2.0
 _MEMORY_S = {True: 240e-9, False: 80e-9}  # Latency beyond the last cache
@@ -211,8 +212,9 @@ def terms(work: Work, sheets: Sheets) -> Reals:
     issued = np.maximum(issued, integers / sheets.integers)
     issued = issued - np.where(gpu, 0.0, LONG_DIVISION_COST * column(work.long_divisions))
 
-    # What a GPU's unit has beyond that holds local memory, too.
-    own_cache = np.where(gpu, np.maximum(np.minimum(sheets.l1, 32768.0), 0.5 * sheets.l1), sheets.l1)
+    # A larger first cache of a GPU's unit holds the local memory, too.
+    beside = sheets.l1 - np.where(gpu & (sheets.l1 > _APART), resident * column(work.local_bytes), 0.0)
+    own_cache = np.maximum(beside, np.minimum(sheets.l1, 32768.0))
     past_own_cache = bytes_behind(
         work, own_cache, np.broadcast_to(np.minimum(groups, np.where(gpu, resident, 1.0)), (n, d))
     )

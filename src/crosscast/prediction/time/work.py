@@ -283,7 +283,7 @@ def _of_bank(patterns: Mapping[str, int]) -> float:
     """Accesses of 32 neighbours in one bank of 4 bytes, by the mean distance of those that keep one."""
     strided = patterns.get("strided", 0)
     words, rest = divmod(patterns.get("stride_bytes", 0), 4 * strided) if strided else (1, 0)
-    return 1.0 if rest else float(math.gcd(words, 32))
+    return 1.0 if rest else float(math.gcd(int(words), 32))
 
 
 def _but_loads(path: Mapping[str, Any], block_loads: Mapping[str, int]) -> float:
