@@ -52,7 +52,8 @@ TERMS = (
 - memory: bytes behind the last cache, as many groups sharing it as are resident; of a launch that is
   repeated, so that data that fit a GPU's last cache are still there.
 - scattered: lines that a thread of a CPU fetches from anywhere, beyond those that one after another need;
-  lines of one memory channel of AMD's older GPUs.
+  of GPUs, bytes at random addresses of memory beyond those of streams, and on AMD's older ones lines of one
+  memory channel.
 - spills: values that do not fit the registers, to memory and back; of loops, to the second cache.
 - latency: the chains of dependent instructions of a work-item, block by block on GPUs, and loads of which
   the address depends on a load; once for each wave of groups.
@@ -87,6 +88,8 @@ _MEMORY_S = {True: 240e-9, False: 80e-9}  # Latency beyond the last cache
 _CONSTANT_CLOCKS = 100.0
 _AT_ONCE = 4.0
 _FITS, _FULL = 0.7, 0.88  # Shares of the last cache up to which all, and from which no data stay there
+_AT_RANDOM = 2.0  # Time of bytes at random addresses of a GPU's memory, over that of streams
+_IRREGULAR = 0.05  # Share of accesses from which on there are any
 _SIDE_CACHE_RATE = 3.7  # Of the cache before a GPU's memory, over that of the memory
 _ONCE = 0.5  # Of a written line's two ways to memory and back
 _SCATTERED_LINE_S = 20e-9  # Of a thread of a CPU
@@ -261,7 +264,7 @@ def terms(work: Work, sheets: Sheets) -> Reals:
             _streamed(moved, work, sheets),
             np.where(
                 gpu,
-                _one_channel(work, sheets, l2_bytes),
+                np.maximum(_one_channel(work, sheets, l2_bytes), _at_random(work, sheets, moved)),
                 _scattered(work, sheets, of_thread) * sheets.units / busy,
             ),
             np.where(gpu, spilled_bytes / sheets.bandwidth + _carried(work) / (sheets.l2_clock * rate), 0.0),
@@ -415,6 +418,15 @@ def _one_channel(work: Work, sheets: Sheets, l2_bytes: Reals) -> Reals:
     even = np.maximum(work.channel_share - EVEN_CHANNELS, 0.0) / (1.0 - EVEN_CHANNELS)
     excess = np.maximum(np.sqrt(even) - _LEAST_EXCESS, 0.0) / (1.0 - _LEAST_EXCESS)
     seconds: Reals = np.where(sheets.channels, excess[:, None] * l2_bytes / _LINE_BYTES * _CHANNEL_S, 0.0)
+    return seconds
+
+
+def _at_random(work: Work, sheets: Sheets, moved: Reals) -> Reals:
+    """Seconds of a GPU's memory, ``(n, d)``, for bytes that regular accesses did not request."""
+    regular = work.requested * (1.0 - work.irregular)
+    bytes_at_random = np.maximum(moved - regular[:, None], 0.0)
+    has_any = (work.irregular > _IRREGULAR)[:, None]
+    seconds: Reals = np.where(has_any, _AT_RANDOM * bytes_at_random / sheets.bandwidth, 0.0)
     return seconds
 
 

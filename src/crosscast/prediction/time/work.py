@@ -96,6 +96,7 @@ class Work:
     conditional: Reals  # Conditional branches of a work-item
     vectorizable: Reals  # Share of accesses in which neighbours access one element, or consecutive ones
     strided: Reals  # Share in which they keep another distance
+    irregular: Reals  # Share in which they keep none
     of_bank: Reals  # Accesses of 32 neighbours at this distance that are in one of 32 banks of 4 bytes
 
     def __len__(self) -> int:
@@ -275,6 +276,7 @@ def _of(
         "conditional": total_of(classes.get("branches", {}).get("conditional", 0)) / items,
         "vectorizable": vectorizable / pairs if pairs else 1.0,
         "strided": patterns.get("strided", 0) / pairs if pairs else 0.0,
+        "irregular": patterns.get("irregular", 0) / pairs if pairs else 0.0,
         "of_bank": _of_bank(patterns),
     }
 
@@ -394,6 +396,7 @@ def _estimated(
         "conditional": 0.0,
         "vectorizable": 1.0,
         "strided": 0.0,
+        "irregular": 0.0,
         "of_bank": 1.0,
     }
 
