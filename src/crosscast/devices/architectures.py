@@ -65,7 +65,7 @@ _UNITS = {
     "Polaris": Unit(64, 40, 40, 65536, 65536, 1 / 16, 2097152, 64.0),
     "CDNA": Unit(64, 40, 40, 131072, 65536, 1 / 2, 8388608, 37.0, fp16=2.0, group_clocks=2.0),
     "CDNA 2": Unit(64, 32, 32, 131072, 65536, 1.0, 8388608, 37.0, fp16=2.0, group_clocks=2.0),
-    "CDNA 3": Unit(64, 32, 32, 131072, 65536, 1.0, 33554432, 37.0, fp16=2.0, group_clocks=2.0),
+    "CDNA 3": Unit(64, 32, 32, 131072, 65536, 1.0, 33554432, 37.0, fp16=2.0, group_clocks=0.25),
     "RDNA 2": Unit(32, 32, 32, 65536, 65536, 1 / 16, 4194304, 30.0, fp16=2.0, step=5.0),
     "RDNA 3": Unit(32, 32, 32, 98304, 65536, 1 / 16, 6291456, 30.0, fp16=2.0, step=5.0),
     "RDNA 4": Unit(32, 32, 32, 98304, 65536, 1 / 16, 8388608, 30.0, fp16=2.0, step=5.0),
@@ -131,7 +131,7 @@ _GUIDES = {
     "caches": "Z. Jia et al., Dissecting the NVIDIA Volta GPU Architecture via Microbenchmarking, 2018, "
     "and of Turing T4, 2019 (https://arxiv.org/abs/1804.06826, https://arxiv.org/abs/1903.07486)",
     "measured": "te42kyfo, gpu-benches: measured on V100, A100, A40, L40, H100, H200, MI210 and RX 6900 XT; "
-    "others as these (https://github.com/te42kyfo/gpu-benches)",
+    "others as these; the eight dies of CDNA 3 begin groups side by side (https://github.com/te42kyfo/gpu-benches)",
     "guide": "NVIDIA, CUDA C Programming Guide 4.2, 2012: 22 clocks of compute capability 2.x "
     "(https://docs.nvidia.com/cuda/archive/)",
     "chosen": "chosen: with it times of BabelStream come out, and no maker says it",

@@ -64,6 +64,8 @@ def verdicts_report(verdicts: Verdicts, forecast: TimeForecast | None = None) ->
         "",
     ]
     meaning = "A device cannot be faster than its limits from empty caches (docs/verdicts.md)."
+    if forecast is not None:
+        meaning += " Forecasts are of launches that repeat: data that fit a GPU's last cache are still there."
     # Many sentences would hide the tables, so that these come first.
     is_single = len(verdicts.verdicts) == 1
     sentences = _sentences(verdicts.verdicts) if is_single else _by_kernel(verdicts.verdicts)

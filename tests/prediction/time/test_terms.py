@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -91,16 +92,79 @@ def test_blocks_wait_for_their_loads_and_a_few_accesses_are_in_flight(
 
 
 @given(st.floats(0.5, 64), st.floats(1, 1e6))
-def test_a_wide_sub_group_takes_two_clocks_for_a_line_and_four_for_its_addresses(
+def test_a_wide_sub_group_takes_a_clock_for_a_line_and_four_for_its_addresses(
     lines: float, accesses: float
 ) -> None:
     one = work_of([stream(1 << 22)])
-    of_access = replace(one, lines=np.array([[0.0, lines * accesses]]), accesses=np.array([[0.0, accesses]]))
+    of_access = replace(
+        one, sectors=np.array([[0.0, 64 * lines * accesses]]), accesses=np.array([[0.0, accesses]])
+    )
     sheets = sheets_of([device_named("radeon-vii")])
     l1 = TERMS.index("l1")
     seconds = terms(of_access, sheets)[0, 0, l1]
-    least = terms(replace(of_access, lines=0 * of_access.lines), sheets)[0, 0, l1]
-    assert seconds / least == pytest.approx(max(2 * lines, 4) / 4)
+    least = terms(replace(of_access, sectors=0 * of_access.sectors), sheets)[0, 0, l1]
+    assert seconds / least == pytest.approx(max(lines, 4) / 4)
+
+
+@given(st.integers(1, 64))
+def test_a_first_cache_looks_up_four_lines_a_clock_and_gives_a_word_of_each_bank(stride: int) -> None:
+    copy = stream(1 << 22)
+    pairs = sum(n for name, n in copy.launch["access_patterns"].items() if name in ("contiguous", "uniform"))
+    patterns = {"uniform": 0, "contiguous": 0, "strided": pairs, "irregular": 0}
+    launch = {**copy.launch, "access_patterns": {**patterns, "stride_bytes": 4 * stride * pairs}}
+    one = work_of([replace(copy, launch=launch)])
+    lines = min(stride, 32)
+    strided = replace(one, lines=lines * one.accesses, requested=128 * one.accesses[:, 0])
+    v100, gtx1080 = terms(strided, sheets_of(list(map(device_named, ("v100-pcie", "gtx1080")))))[0]
+    l1 = TERMS.index("l1")
+    least = terms(work_of([copy]), sheets_of([device_named("v100-pcie")]))[0, 0, l1]
+    assert v100[l1] / least == pytest.approx(max(lines / 4, math.gcd(stride, 32)))
+    assert gtx1080[l1] >= lines * strided.accesses[0, 0] / (20 * 2e9)
+
+
+@given(st.floats(0.05, 4))
+def test_data_that_fit_the_last_cache_of_a_gpu_stay_there_and_others_do_not(share: float) -> None:
+    keys = ("a100-sxm-80gb", "l40s", "rx6900xt", "i7-6700k")
+    devices = list(map(device_named, keys))
+    for column, size in enumerate(sheets_of(devices).last_cache.tolist()):
+        n = int(share * size / 8)
+        one, alone = work_of([stream(n)]), sheets_of(devices[column : column + 1])
+        seconds = terms(one, alone)[0, 0, TERMS.index("memory")]
+        whole = 8 * n / alone.bandwidth[0]
+        if keys[column] == "i7-6700k" or share > 0.9:
+            assert seconds >= whole * 0.99
+        elif share < 0.65:
+            assert seconds < 1e-3 * whole
+        else:
+            assert seconds <= whole * 1.01
+
+
+def test_a_cache_before_memory_has_its_own_rate() -> None:
+    one, sheets = work_of([stream(1 << 22)]), sheets_of([device_named("rx6900xt")])
+    without = replace(sheets, l2=sheets.last_cache)
+    l2 = TERMS.index("l2")
+    assert terms(one, sheets)[0, 0, l2] == pytest.approx((8 << 22) / (3.7 * sheets.bandwidth[0]))
+    assert terms(one, without)[0, 0, l2] < terms(one, sheets)[0, 0, l2]
+
+
+def test_a_device_begins_groups_one_after_another_however_many_units_it_has() -> None:
+    one = work_of([stream(1 << 22)])
+    device = device_named("l40s")
+    larger = replace(device, numbers={**device.numbers, "compute_units": 1e6})
+    sheets = sheets_of([device, larger])
+    groups = terms(one, sheets)[0, :, TERMS.index("groups")]
+    assert groups[1] == pytest.approx(one.groups[0] * 1.25 / sheets.clock[0])
+    assert groups[0] >= groups[1]
+
+
+@given(st.floats(0, 1))
+def test_bytes_at_random_addresses_of_memory_take_twice_the_time_of_streams(irregular: float) -> None:
+    one = work_of([stream(1 << 24)])
+    sheets = sheets_of([device_named("gtx1080")])
+    few = replace(one, irregular=np.array([irregular]), requested=one.requested / 4)
+    seconds = terms(few, sheets)[0, 0, TERMS.index("scattered")]
+    beyond = one.distinct[0] - few.requested[0] * (1 - irregular)
+    assert seconds == pytest.approx(2 * beyond / sheets.bandwidth[0] if irregular > 0.05 else 0, abs=1e-14)
 
 
 def test_loads_on_several_chains_of_a_block_leave_no_instructions_to_wait_for() -> None:

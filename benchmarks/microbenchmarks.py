@@ -1,0 +1,337 @@
+"""Forecasts beside published microbenchmarks of GPUs: caches, strides, latencies, streams, groups.
+
+``python -m benchmarks.microbenchmarks`` profiles kernels that do what those of gpu-benches do
+(https://github.com/te42kyfo/gpu-benches), and predicts them on devices with the bundled model. Their times
+follow from the rates that its result files have, of many launches one after another, so that forecasts are
+by the device's clock. These times are in no training data; latencies and rates of caches in
+`crosscast.devices.architectures` and some constants of the terms are of the same files.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+
+from benchmarks.table import text_table
+from crosscast import predict, read_launches
+from crosscast.forecasting.profiles import characterized
+from crosscast.report.numbers import percent
+
+SOURCE = Path(__file__).with_suffix(".cu")
+_MIB = 1 << 20
+_STREAMED = 32 * _MIB
+_BYTES = {"float": 4, "double": 8, "float4": 16}
+
+Argument = Mapping[str, object]
+"""An argument as a launch file has it."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """A launch, and its published times in seconds by device."""
+
+    name: str
+    kernel: str
+    grid: int
+    block: int
+    arguments: Sequence[Argument]
+    times: Mapping[str, float]
+    shared: int = 0
+
+    def text(self, folder: Path) -> str:
+        """The launch file."""
+        head = {"source": str(SOURCE), "kernel": self.kernel, "grid": self.grid, "block": self.block}
+        tables = [head | ({"shared": self.shared} if self.shared else {}), *self.arguments]
+        parts = ["\n".join(f"{key} = {json.dumps(value)}" for key, value in each.items()) for each in tables]
+        return "\n[[arg]]\n".join(parts).replace("{folder}", str(folder)) + "\n"
+
+
+def _buffer(kind: str, length: int) -> Argument:
+    return {"type": kind, "length": length, "fill": "zeros"}
+
+
+def _value(value: int) -> Argument:
+    return {"value": value}
+
+
+# Published sizes are within 1 % of these, except the last.
+_SMALL_SIZES = (16350, 130569, 1042953, 4167647, 20979216)
+_SMALL = {  # GB/s of reading and writing doubles, by block size and number of values
+    "a100-sxm-80gb": {
+        16: (62, 139, 168, 171, 172),
+        32: (76, 236, 326, 338, 344),
+        64: (89, 360, 614, 662, 686),
+        256: (89, 603, 1924, 1550, 1707),
+        1024: (93, 654, 2408, 1546, 1702),
+    },
+    "l40s": {
+        16: (96, 202, 236, 240, 242),
+        32: (118, 348, 462, 478, 482),
+        64: (135, 548, 880, 944, 763),
+        256: (160, 942, 2769, 3524, 758),
+        1024: (141, 1055, 2960, 3826, 757),
+    },
+    "h200-sxm": {
+        32: (98, 424, 759, 821, 844),
+        64: (101, 570, 1366, 1578, 1672),
+        256: (104, 730, 3169, 2959, 3282),
+        1024: (102, 764, 3164, 2763, 3085),
+    },
+    "mi210": {
+        16: (107, 189, 209, 211, 212),
+        32: (122, 341, 408, 420, 423),
+        64: (121, 567, 777, 826, 840),
+        256: (124, 783, 1101, 1295, 1334),
+        1024: (118, 750, 1085, 1279, 1305),
+    },
+    "rx6900xt": {
+        32: (79, 487, 1052, 1132, 451),
+        64: (79, 507, 1305, 1487, 452),
+        256: (79, 509, 1283, 1451, 452),
+        1024: (78, 486, 1284, 1482, 451),
+    },
+    "a40": {
+        32: (115, 432, 562, 618, 645),
+        64: (129, 601, 541, 610, 645),
+        256: (135, 749, 532, 611, 643),
+        1024: (118, 666, 568, 607, 645),
+    },
+}
+_STREAMS = {"init": 1, "read": 1, "scale": 2, "triad": 3, "stencil": 2}  # Values moved
+_FULL = {  # GB/s of these, with blocks of 1,024
+    "v100-pcie": (895, 866, 802, 814, 798),
+    "a40": (679, 679, 652, 653, 653),
+    "mi210": (1526, 1345, 1358, 1248, 1236),
+    "rx6900xt": (499, 502, 456, 421, 455),
+    "h200-sxm": (3884, 2756, 3165, 3534, 3128),
+}
+_TWO_A_UNIT = {  # GB/s of these, with local memory for two blocks a unit, by its KiB and the block size
+    ("v100-pcie", 48): {
+        128: (595, 262, 423, 545, 403),
+        256: (895, 490, 673, 765, 645),
+        512: (895, 746, 784, 800, 777),
+    },
+    ("a40", 48): {128: (679, 304, 514, 625, 466), 256: (679, 552, 643, 660, 630)},
+    ("mi210", 32): {
+        128: (488, 334, 453, 658, 404),
+        256: (908, 608, 840, 1104, 717),
+        512: (1430, 1055, 1216, 1225, 958),
+    },
+    ("h200-sxm", 112): {
+        128: (1163, 485, 852, 1129, 779),
+        256: (2196, 935, 1395, 1905, 1338),
+        512: (3670, 1707, 2263, 2919, 2181),
+    },
+}
+_L2 = {  # GB/s, by type, reads of a thread, and blocks that read different values
+    ("double", 64, 6): {"a100-sxm-80gb": 5420, "l40s": 5186, "h200-sxm": 11049},
+    ("double", 64, 46): {"a100-sxm-80gb": 5427, "l40s": 5188, "h200-sxm": 9767},
+    ("double", 64, 103): {"a100-sxm-80gb": 1945, "l40s": 5240, "h200-sxm": 6467},
+    ("double", 64, 550): {"a100-sxm-80gb": 1829, "l40s": 842, "h200-sxm": 3888},
+    ("float4", 32, 6): {"mi210": 5076, "rx6900xt": 4645},
+    ("float4", 32, 46): {"mi210": 2530, "rx6900xt": 1970},
+    ("float4", 32, 103): {"mi210": 2039, "rx6900xt": 1954},
+    ("float4", 32, 550): {"mi210": 1355, "rx6900xt": 501},
+}
+_CACHE = {  # Type, compute units, and GB/s by KiB
+    "a40": ("float", 84, {32: 9350, 1024: 2410}),
+    "v100-pcie": ("float", 80, {32: 13870, 1024: 2449}),
+    "mi210": ("float4", 104, {8: 10590, 1024: 4904}),
+    "rx6900xt": ("float4", 40, {8: 12575, 1024: 5449}),
+}
+_STRIDE_CLOCKS = {"a100-sxm-80gb": 1.41e9, "rx6900xt": 2.57e9}
+_STRIDES = {  # Clocks of an access by 32 work-items on these, by type and stride
+    "float": {1: (1.02, 1.0), 2: (2.0, 2.0), 4: (4.0, 4.0), 8: (8.0, 8.0), 17: (5.1, 5.0), 33: (8.8, 8.0)},
+    "double": {1: (2.0, 4.3), 4: (8.0, 8.0), 16: (32.0, 32.0), 17: (8.9, 8.0)},
+}
+_LATENCY = {  # Nanoseconds of a load, by KiB
+    8: {"h100-pcie": 19.4, "mi210": 73.6, "rx6900xt": 28.4, "l40s": 14.5},
+    1024: {"h100-pcie": 151.3, "mi210": 142.0, "rx6900xt": 80.6, "l40s": 111.0},
+    65536: {"h100-pcie": 357.0, "mi210": 338.0, "rx6900xt": 159.0, "l40s": 113.0},
+}
+_ROOFLINE = {0: 1372, 4: 1363, 24: 1322, 56: 1150, 80: 850, 160: 452}  # GB/s of an A100, by multiply-adds
+
+
+def cases(folder: Path) -> Iterator[Case]:
+    """The launches; buffers of pointers go to a folder."""
+    yield from _small()
+    yield from _streams()
+    yield from _caches()
+    yield from _strides()
+    yield from _chases(folder)
+    moved, blocks, rounds = 2 * 864 * 256 * 40 * 4, 864, 40
+    for steps, rate in _ROOFLINE.items():
+        buffers = [_buffer("float", blocks * 256 * rounds)] * 2 + [_buffer("float", blocks)]
+        times = {"a100-sxm-40gb": moved / (rate * 1e9)}
+        yield Case(f"roofline-{steps}", f"roofline<{steps}, {rounds}>", blocks, 256, buffers, times)
+
+
+def _small() -> Iterator[Case]:
+    blocks = sorted({block for rates in _SMALL.values() for block in rates})
+    for column, n in enumerate(_SMALL_SIZES):
+        for block in blocks:
+            times = {
+                device: 16 * n / (rates[block][column] * 1e9)
+                for device, rates in _SMALL.items()
+                if block in rates
+            }
+            arguments = [_buffer("double", n), _buffer("double", n), _value(n)]
+            yield Case(f"small-{n}-{block}", "small", -(-n // block), block, arguments, times)
+
+
+def _streams() -> Iterator[Case]:
+    arguments = [*[_buffer("double", _STREAMED)] * 3, _value(_STREAMED)]
+    settings = [(0, 1024, _FULL)] + [
+        (shared, block, {device: rates})
+        for (device, shared), rows in _TWO_A_UNIT.items()
+        for block, rates in rows.items()
+    ]
+    for shared, block, by_device in settings:
+        for column, (kernel, values) in enumerate(_STREAMS.items()):
+            times = {
+                device: 8 * values * _STREAMED / (rates[column] * 1e9) for device, rates in by_device.items()
+            }
+            name = f"two-{kernel}-{block}" if shared else f"stream-{kernel}"
+            yield Case(name, kernel, _STREAMED // block, block, arguments, times, shared << 10)
+
+
+def _caches() -> Iterator[Case]:
+    for (kind, reads, different), rates in _L2.items():
+        moved = 4000 * 1024 * reads * _BYTES[kind]
+        arguments = [_buffer(kind, 1024), _buffer(kind, different * 1024 * reads), _value(different)]
+        times = {device: moved / (rate * 1e9) for device, rate in rates.items()}
+        yield Case(f"l2-{kind}-{different}", f"l2<{kind}, {reads}>", 4000, 1024, arguments, times)
+    for device, (kind, units, by_size) in _CACHE.items():
+        for kib, rate in by_size.items():
+            count = (kib << 10) // _BYTES[kind]
+            rounds = 8 * _MIB // count
+            times = {device: units * rounds * (kib << 10) / (rate * 1e9)}
+            arguments = [_buffer(kind, count), _buffer(kind, count), *map(_value, (count, rounds, 0))]
+            yield Case(f"cache-{kib}", f"cache<{kind}>", units, 256, arguments, times)
+
+
+def _strides() -> Iterator[Case]:
+    reads = 32768
+    for kind, rows in _STRIDES.items():
+        for stride, clocks in rows.items():
+            times = {
+                device: each * 32 * reads / rate
+                for (device, rate), each in zip(_STRIDE_CLOCKS.items(), clocks, strict=True)
+            }
+            arguments = [_buffer(kind, 64 * 70), _buffer(kind, 1024), *map(_value, (0, stride, reads))]
+            yield Case(f"strides-{kind}-{stride}", f"strides<{kind}>", 1, 1024, arguments, times)
+
+
+def _chases(folder: Path) -> Iterator[Case]:
+    for kib, nanoseconds in _LATENCY.items():
+        lines = (kib << 10) // 64
+        order = np.concatenate([[0], np.random.default_rng(0).permutation(lines - 1) + 1])
+        following = np.zeros(lines * 16, np.int32)
+        following[order * 16] = np.roll(order, -1) * 16
+        np.save(folder / f"{kib}.npy", following)
+        steps = max(65536, lines)
+        arguments = [{"type": "int", "file": f"{{folder}}/{kib}.npy"}, _buffer("int", 1), _value(steps)]
+        times = {device: steps * each * 1e-9 for device, each in nanoseconds.items()}
+        yield Case(f"latency-{kib}", "latency", 1, 64, arguments, times)
+
+
+@dataclass(frozen=True)
+class Row:
+    """A launch on a device; times in seconds."""
+
+    launch: str
+    device: str
+    published_s: float
+    predicted_s: float
+    low_s: float
+    high_s: float
+
+    @property
+    def error(self) -> float:
+        """Logarithm of the predicted over the published time."""
+        return float(np.log(self.predicted_s / self.published_s))
+
+
+def rows(only: str = "") -> Iterator[Row]:
+    """Profile the launches whose names contain a text, and predict them."""
+    with TemporaryDirectory(prefix="crosscast-") as name:
+        folder = Path(name)
+        for case in cases(folder):
+            if only not in case.name:
+                continue
+            path = folder / "launch.toml"
+            path.write_text(case.text(folder), encoding="utf-8")
+            profiles = [characterized(launch, 0) for launch in read_launches(path)]
+            forecast = predict(profiles, devices=list(case.times)).on_device()
+            for column, (device, time) in enumerate(case.times.items()):
+                limits = (forecast.centre, forecast.low, forecast.high)
+                yield Row(case.name, device, time, *(float(each[0, column]) for each in limits))
+
+
+def scores(chosen: Sequence[Row]) -> dict[str, float]:
+    """Scores of some rows."""
+    errors = np.array([row.error for row in chosen])
+    return {
+        "times": len(chosen),
+        "ratio": float(np.exp(np.median(errors))),
+        "median_error": float(np.median(np.abs(np.expm1(errors)))),
+        "rmse_log": float(np.sqrt((errors**2).mean())),
+        "coverage": float(np.mean([row.low_s <= row.published_s <= row.high_s for row in chosen])),
+        "width": float(np.median([row.high_s / row.low_s for row in chosen])),
+        "beyond_2.5": float(np.mean(np.abs(errors) > np.log(2.5))),
+    }
+
+
+def main() -> int:
+    """Run the benchmark and return the exit status."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--only", default="", help="launches whose names contain this")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    given = parser.parse_args()
+    found = list(rows(given.only))
+    families = {
+        name: [row for row in found if row.launch.split("-")[0] == name]
+        for name in dict.fromkeys(row.launch.split("-")[0] for row in found)
+    }
+    table = {**families, "all": found}
+    if given.json:
+        print(
+            json.dumps(
+                {
+                    "scores": {name: scores(each) for name, each in table.items()},
+                    "rows": [asdict(row) for row in found],
+                }
+            )
+        )
+        return 0
+    head = (
+        "launches",
+        "times",
+        "predicted / published",
+        "median error",
+        "RMSE of ln t",
+        "inside 90 %",
+        "high / low",
+        "beyond 2.5x",
+    )
+    lines = []
+    for name, each in table.items():
+        of = scores(each)
+        figures = (f"{of['ratio']:.2f}", percent(of["median_error"]), f"{of['rmse_log']:.2f}")
+        intervals = (percent(of["coverage"]), f"{of['width']:.1f}", percent(of["beyond_2.5"]))
+        lines.append((name, str(len(each)), *figures, *intervals))
+    print(text_table(head, lines))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
