@@ -556,12 +556,17 @@ def test_doubt_covers_what_it_promises() -> None:
     shares[np.arange(4000), np.where(rng.random(4000) < 0.5, 0, TERMS.index("memory"))] = 1.0
     sides = (rng.random(4000) < 0.5).astype(int)
     errors = rng.normal(size=4000) * np.where(shares[:, 0] > 0, 0.5, 0.1) * np.where(sides > 0, 3.0, 1.0)
-    doubt = doubt_of(errors, shares, np.ones(4000), sides)
+    doubt = doubt_of(errors, shares, np.ones(4000), sides, 4000)
     inside = np.abs(errors) <= doubt.factor(0.9) * doubt.deviation(shares, sides)
     for of_launch in (True, False):
         for side in (0, 1):
             rows = ((shares[:, 0] > 0) == of_launch) & (sides == side)
             assert inside[rows].mean() == pytest.approx(0.9, abs=0.04)
+    # An interval of one more application is wider, the fewer there are.
+    few = doubt_of(errors, shares, np.ones(4000), sides, 16)
+    assert few.quantile(0.9) == doubt.quantile(0.9)
+    assert few.factor(0.9) == few.quantile(0.9 * 17 / 16) > doubt.factor(0.9)
+    assert few.quantile(0.96) / few.quantile(0.9) == pytest.approx(2.302 / 1.782, rel=1e-3)
 
 
 def test_a_probe_moves_the_other_devices_as_far_as_errors_go_together() -> None:

@@ -78,8 +78,13 @@ def measured_terms(device: Device) -> Flags:
 
 
 def side_of(device: Device) -> int:
-    """Return 0 for a GPU, 1 for any other device: the column of its priors and the row of its deviations."""
+    """Return 0 for a GPU, 1 for any other device: the column of its priors."""
     return ("gpu", "cpu").index(device.kind)
+
+
+def has_new_drivers(device: Device) -> bool:
+    """Whether a GPU's drivers are newer than those of 2018."""
+    return device.series.startswith(_NEW_DRIVERS)
 
 
 def prior_of(device: Device) -> Reals:
@@ -95,7 +100,7 @@ def _levels(device: Device) -> Flags:
     none of older ones.
     """
     levels: Flags = ~measured_terms(device) | (np.array(LEVELS) == "device")[:, None]
-    if device.series.startswith(_NEW_DRIVERS):
+    if has_new_drivers(device):
         levels[[LEVELS.index("kind"), LEVELS.index("vendor")], TERMS.index("launch")] = False
     return levels
 

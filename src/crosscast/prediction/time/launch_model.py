@@ -14,13 +14,12 @@ from crosscast.devices.architectures import missing, sheets_of
 from crosscast.devices.catalogue import Filled, filled
 from crosscast.devices.device_files import NUMBERS
 from crosscast.errors import InputError
-from crosscast.prediction.intervals import POOLED, check_level
+from crosscast.prediction.intervals import CONFORMAL, check_level
 from crosscast.prediction.store import StoredModel
 from crosscast.prediction.time.card import Suggestion, TimeCard, doubt_of_probe, probe_times
 from crosscast.prediction.time.data import ProfileBatch
-from crosscast.prediction.time.efficiencies import side_of
 from crosscast.prediction.time.forecast import Assumed, NearestLaunch, TimeForecast
-from crosscast.prediction.time.launch_times import LaunchModels, bounds, conditioned, limits
+from crosscast.prediction.time.launch_times import LaunchModels, bounds, conditioned, limits, side_of
 from crosscast.prediction.time.terms import TERMS
 from crosscast.prediction.time.work import Work, traits_of, work_of
 from crosscast.prediction.trained import Trained, format_names, of_counts
@@ -68,7 +67,7 @@ class TrainedLaunchTimes(Trained[TimeCard, LaunchModels]):
     """A model of the times of kernels on devices, from terms with units."""
 
     question = "time"
-    intervals = POOLED
+    intervals = CONFORMAL
 
     @classmethod
     def read(cls, card: TimeCard, stored: StoredModel) -> LaunchModels:

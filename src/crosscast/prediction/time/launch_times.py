@@ -20,7 +20,7 @@ from crosscast.errors import InputError
 from crosscast.prediction.intervals import factor_at
 from crosscast.prediction.serialization import Array, Stored
 from crosscast.prediction.time.correction import Correction, kind_number
-from crosscast.prediction.time.efficiencies import Efficiencies, measured_terms, side_of
+from crosscast.prediction.time.efficiencies import Efficiencies, has_new_drivers, measured_terms
 from crosscast.prediction.time.terms import MEMORY, TERMS, joined, terms
 from crosscast.prediction.time.work import Work, traits_of
 
@@ -38,14 +38,20 @@ _INTO_KINDS = np.eye(len(KINDS))[[_KIND_OF[term] for term in TERMS]]
 _LEAST_DEVIATION = 0.04
 _EXPECTED = np.log([0.7, 0.5, 0.5, 0.2, 0.5])  # Prior medians of the deviations
 DRAWN = 0.005
+_DRAWN_SIDE = 0.02  # Sides have fewer applications
 _FREEDOM = 12.0
 """Of Student's distribution: of 2 to 1000, with the best score of intervals (Winkler 1972) held out."""
-_LEVELS = np.linspace(0.02, 0.98, 49)
+_LEVELS, _SURE = np.linspace(0.02, 0.98, 49), 0.9
 _FASTER, _FASTER_MEMORY = 1.25, 1.03
 _KEPT, _SURELY = 0.75, 0.25
 
-SIDES = 2
-"""GPUs, and all other devices: errors of the same kind of time differ."""
+SIDES = 3
+"""GPUs with drivers of 2018, those with newer ones, and other devices: errors of one kind of time differ."""
+
+
+def side_of(device: Device) -> int:
+    """Return the row of a device's deviations."""
+    return 2 if device.kind != "gpu" else int(has_new_drivers(device))
 
 
 def deviation_of(shares: Reals, deviations: Reals) -> Reals:
@@ -62,6 +68,7 @@ class Doubt(Stored, kind="doubt"):
     quantiles: Annotated[
         Reals, Array(str(len(_LEVELS)), low=0, rising=True)
     ]  # Of absolute errors over deviations
+    applications: Annotated[float, Array(low=1)]  # Number of which these are the errors
 
     def deviation(self, shares: Reals, sides: Integers) -> Reals:
         """Standard deviations of log times ``(c,)`` with given shares of the terms ``(c, len(TERMS))``."""
@@ -69,20 +76,33 @@ class Doubt(Stored, kind="doubt"):
         return deviation_of(shares, deviations)
 
     def factor(self, level: float) -> float:
-        """Half the width of an interval of a level, in deviations."""
+        """Half the width of an interval of a level for one more application, in deviations.
+
+        Its errors are exchangeable with those of the others, as in conformal prediction (Vovk et al. 2005).
+        """
+        return self.quantile(level * (1 + 1 / self.applications))
+
+    def quantile(self, level: float) -> float:
+        """Quantile of the absolute errors over their deviations."""
         return factor_at(level, self.quantiles, _LEVELS)
 
 
-def doubt_of(errors: Reals, shares: Reals, weights: Reals, sides: Integers) -> Doubt:
+def doubt_of(errors: Reals, shares: Reals, weights: Reals, sides: Integers, applications: int) -> Doubt:
     """Fit deviations to errors of held-out times ``(c,)``, and quantiles to the standardized errors.
 
-    Deviations of each side are drawn to those of both.
+    Deviations of each side are drawn to those of all. As single applications decide the quantiles of high
+    levels, these are in Student's ratio to that of 90 %.
     """
-    both = fit_deviations(errors, shares, weights, np.exp(_EXPECTED), DRAWN)
+    # Imported here: predicting needs no SciPy.
+    from scipy.stats import t
+
+    overall = fit_deviations(errors, shares, weights, np.exp(_EXPECTED), DRAWN)
     chosen = [sides == side for side in range(SIDES)]
     deviations = np.stack(
         [
-            fit_deviations(errors[rows], shares[rows], weights[rows], both, DRAWN) if rows.any() else both
+            fit_deviations(errors[rows], shares[rows], weights[rows], overall, _DRAWN_SIDE)
+            if rows.any()
+            else overall
             for rows in chosen
         ]
     )
@@ -90,7 +110,9 @@ def doubt_of(errors: Reals, shares: Reals, weights: Reals, sides: Integers) -> D
     order = np.argsort(ratio)
     scaled = weights / weights.sum()
     below = np.cumsum(scaled[order]) - 0.5 * scaled[order]
-    return Doubt(deviations, np.interp(_LEVELS, below, ratio[order]))
+    tail = np.maximum(t.ppf((1 + _LEVELS) / 2, _FREEDOM) / t.ppf((1 + _SURE) / 2, _FREEDOM), 1.0)
+    quantiles = np.interp(np.minimum(_LEVELS, _SURE), below, ratio[order]) * tail
+    return Doubt(deviations, quantiles, float(applications))
 
 
 def fit_deviations(errors: Reals, shares: Reals, weights: Reals, expected: Reals, drawn: float) -> Reals:
@@ -146,7 +168,7 @@ class LaunchTimes(Stored, kind="terms"):
     keys: Annotated[tuple[str, ...], Array("k")]
     factors: Annotated[Reals, Array(f"k {len(TERMS)}")]
     doubt: Doubt
-    # Deviations by kind on GPUs and on CPUs that were not measured
+    # Deviations by kind on devices of each side that were not measured
     unseen: Annotated[Reals, Array(f"{SIDES} {len(KINDS)}", above=0)]
     together: Annotated[float, Array(low=0, below=1)]  # Correlation of a kernel's errors on two devices
     correction: Correction  # From similar launches

@@ -20,7 +20,7 @@ from crosscast.errors import InputError
 from crosscast.prediction.time.card import Range, TimeCard
 from crosscast.prediction.time.correction import Correction, fit_correction, kind_number
 from crosscast.prediction.time.data import Toolchain
-from crosscast.prediction.time.efficiencies import Efficiencies, Times, fit, log_times, side_of, weights_of
+from crosscast.prediction.time.efficiencies import Efficiencies, Times, fit, log_times, weights_of
 from crosscast.prediction.time.launch_model import MODEL, TrainedLaunchTimes
 from crosscast.prediction.time.launch_times import (
     DRAWN,
@@ -34,6 +34,7 @@ from crosscast.prediction.time.launch_times import (
     fit_deviations,
     limits,
     narrowed,
+    side_of,
 )
 from crosscast.prediction.time.terms import MEMORY, by_device, terms
 from crosscast.prediction.time.work import traits_of, work_of
@@ -276,12 +277,13 @@ def fit_launch_times(training: TrainingTimes, *, of_devices: bool = True) -> Lau
     errors, shares, explained = held_out(training, applications, correction)
     sound = np.isfinite(errors) & ~training.noted
     weights = equal_weights(applications)
+    number = len(set(applications[sound].tolist()))
     near_known = _held_out_launches(training, correction)
     # Alternate between deviations far from all measured launches, and their ratio near one.
     near = 1.0
     for _ in range(_ITERATIONS):
         far_errors = errors[sound] / narrowed(explained[sound], near)
-        doubt = doubt_of(far_errors, shares[sound], weights[sound], training.sides[sound])
+        doubt = doubt_of(far_errors, shares[sound], weights[sound], training.sides[sound], number)
         near = _near(training, near_known, doubt)
     unseen = _unseen(training, correction, doubt, near) if of_devices else doubt.deviations
     together = _together(errors, doubt.deviation(shares, training.sides), times, applications, sound)
@@ -310,8 +312,7 @@ def widening(
 ) -> float:
     """Factor of the deviations with which intervals hold nine of ten errors.
 
-    With `few` the share is that which holds nine of ten errors of one more application, as in conformal
-    prediction (Vovk et al. 2005): its errors are exchangeable with those of the given ones.
+    With `few` these are errors of one more application than those given, as in `Doubt.factor`.
     """
     chosen = np.flatnonzero(rows & np.isfinite(errors) & ~training.noted)
     if not len(chosen):
@@ -322,7 +323,7 @@ def widening(
     weights = equal_weights(applications)
     below = np.cumsum(weights) / weights.sum()
     share = min(0.9 * (1 + few / len(set(applications.tolist()))), 1.0)
-    return float(np.interp(share, below, ratio[chosen])) / doubt.factor(0.9)
+    return float(np.interp(share, below, ratio[chosen])) / (doubt.factor if few else doubt.quantile)(0.9)
 
 
 def _held_out_launches(training: TrainingTimes, correction: Correction) -> tuple[Reals, Reals, Reals]:
@@ -342,21 +343,22 @@ def _near(training: TrainingTimes, near_known: tuple[Reals, Reals, Reals], doubt
 
 
 def _unseen(training: TrainingTimes, correction: Correction, doubt: Doubt, near: float) -> Reals:
-    """Deviations by kind on GPUs and CPUs that were not measured."""
+    """Deviations by kind on devices of each side that were not measured."""
     errors, shares, explained = held_out(training, device_folds(training.labels("device")), correction)
     narrower = narrowed(explained, near)
     sound = np.isfinite(errors) & ~training.noted
     weights = equal_weights(training.labels("application"))
-    types = np.array([device.type for device in training.devices])[training.times.device]
+    # Accelerators of many small cores are neither CPUs nor GPUs.
+    usual_type = np.array([device.type in ("gpu", "cpu") for device in training.devices])
     by_side = []
-    # Accelerators of many small cores are neither.
-    for of_type, usual in zip((types == "gpu", types == "cpu"), doubt.deviations, strict=True):
-        rows, deviations = sound & of_type, usual
+    for side, usual in enumerate(doubt.deviations):
+        of_side = (training.sides == side) & usual_type[training.times.device]
+        rows, deviations = sound & of_side, usual
         if rows.any():
             scaled = errors[rows] / narrower[rows]
             deviations = fit_deviations(scaled, shares[rows], weights[rows], usual, DRAWN)
         of_cells = deviation_of(shares, deviations) * narrower
-        wider = widening(training, errors, of_cells, doubt, of_type)
+        wider = widening(training, errors, of_cells, doubt, of_side)
         by_side.append(np.maximum(deviations * wider, usual))
     return np.stack(by_side)
 
