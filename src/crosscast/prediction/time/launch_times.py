@@ -48,10 +48,12 @@ _KEPT, _SURELY = 0.75, 0.25
 SIDES = 3
 """GPUs with drivers of 2018, those with newer ones, and other devices: errors of one kind of time differ."""
 
+_OTHERS = SIDES - 1
+
 
 def side_of(device: Device) -> int:
     """Return the row of a device's deviations."""
-    return 2 if device.kind != "gpu" else int(has_new_drivers(device))
+    return _OTHERS if device.kind != "gpu" else int(has_new_drivers(device))
 
 
 def deviation_of(shares: Reals, deviations: Reals) -> Reals:
@@ -90,22 +92,22 @@ class Doubt(Stored, kind="doubt"):
 def doubt_of(errors: Reals, shares: Reals, weights: Reals, sides: Integers, applications: int) -> Doubt:
     """Fit deviations to errors of held-out times ``(c,)``, and quantiles to the standardized errors.
 
-    Deviations of each side are drawn to those of all. As single applications decide the quantiles of high
-    levels, these are in Student's ratio to that of 90 %.
+    Deviations of GPUs are drawn to those of all GPUs, others to those of all devices. As single applications
+    decide the quantiles of high levels, these are in Student's ratio to that of 90 %.
     """
     # Imported here: predicting needs no SciPy.
     from scipy.stats import t
 
     overall = fit_deviations(errors, shares, weights, np.exp(_EXPECTED), DRAWN)
-    chosen = [sides == side for side in range(SIDES)]
-    deviations = np.stack(
-        [
-            fit_deviations(errors[rows], shares[rows], weights[rows], overall, _DRAWN_SIDE)
-            if rows.any()
-            else overall
-            for rows in chosen
-        ]
-    )
+
+    def of(rows: Flags, expected: Reals, drawn: float) -> Reals:
+        if not rows.any():
+            return expected
+        return fit_deviations(errors[rows], shares[rows], weights[rows], expected, drawn)
+
+    of_gpus = of(sides != _OTHERS, overall, DRAWN)
+    expected = [overall if side == _OTHERS else of_gpus for side in range(SIDES)]
+    deviations = np.stack([of(sides == side, each, _DRAWN_SIDE) for side, each in enumerate(expected)])
     ratio = np.abs(errors) / deviation_of(shares, deviations[sides])
     order = np.argsort(ratio)
     scaled = weights / weights.sum()
