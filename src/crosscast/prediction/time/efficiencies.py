@@ -52,7 +52,7 @@ _WITHIN_LAUNCH = {
 
 # Measured launches of AMD's GPUs take 8 to 24 us with the drivers of these, 40 to 180 us with those before.
 # From the call to the start, those of Nvidia's take 3.4 to 6 us, and 4 to 25 us before.
-_NEW_DRIVERS = ("RDNA", "CDNA", "Vega 20", "Turing", "Ampere", "Ada Lovelace", "Hopper", "Blackwell")
+_NEW_DRIVERS = ("RDNA", "CDNA", "Vega 20", "Volta", "Turing", "Ampere", "Ada Lovelace", "Hopper", "Blackwell")
 
 _NOISE = 0.35
 _ROBUSTNESS = 0.6
