@@ -175,7 +175,7 @@ def test_a_probe_is_its_own_forecast_and_narrows_the_others(model: TrainedLaunch
     assert of_all.devices and of_all.error < of_all.error_before
     # Errors on CPUs are larger than those on GPUs, and count only where a CPU is left.
     by_side = np.expm1(np.median(model.predictor.counted.doubt.deviations, axis=1) * np.sqrt(2 / np.pi))
-    assert of_gpus.error < by_side[0] < by_side[1]
+    assert of_gpus.error < by_side[:2].max() < by_side[2]
 
 
 @pytest.mark.parametrize("by", ["source", "application", "device"])
