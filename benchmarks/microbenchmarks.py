@@ -20,8 +20,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 from benchmarks.table import text_table
-from crosscast import predict, read_launches
-from crosscast.forecasting.profiles import characterized
+from crosscast import predict
 from crosscast.report.numbers import percent
 
 SOURCE = Path(__file__).with_suffix(".cu")
@@ -45,12 +44,12 @@ class Case:
     times: Mapping[str, float]
     shared: int = 0
 
-    def text(self, folder: Path) -> str:
+    def text(self) -> str:
         """The launch file."""
         head = {"source": str(SOURCE), "kernel": self.kernel, "grid": self.grid, "block": self.block}
         tables = [head | ({"shared": self.shared} if self.shared else {}), *self.arguments]
         parts = ["\n".join(f"{key} = {json.dumps(value)}" for key, value in each.items()) for each in tables]
-        return "\n[[arg]]\n".join(parts).replace("{folder}", str(folder)) + "\n"
+        return "\n[[arg]]\n".join(parts) + "\n"
 
 
 def _buffer(kind: str, length: int) -> Argument:
@@ -59,6 +58,11 @@ def _buffer(kind: str, length: int) -> Argument:
 
 def _value(value: int) -> Argument:
     return {"value": value}
+
+
+def _times(moved: int, rates: Mapping[str, float]) -> dict[str, float]:
+    """Seconds in which devices move bytes at rates in GB/s."""
+    return {device: moved / (rate * 1e9) for device, rate in rates.items()}
 
 
 # Published sizes are within 1 % of these, except the last.
@@ -169,7 +173,7 @@ def cases(folder: Path) -> Iterator[Case]:
     moved, blocks, rounds = 2 * 864 * 256 * 40 * 4, 864, 40
     for steps, rate in _ROOFLINE.items():
         buffers = [_buffer("float", blocks * 256 * rounds)] * 2 + [_buffer("float", blocks)]
-        times = {"a100-sxm-40gb": moved / (rate * 1e9)}
+        times = _times(moved, {"a100-sxm-40gb": rate})
         yield Case(f"roofline-{steps}", f"roofline<{steps}, {rounds}>", blocks, 256, buffers, times)
 
 
@@ -177,11 +181,8 @@ def _small() -> Iterator[Case]:
     blocks = sorted({block for rates in _SMALL.values() for block in rates})
     for column, n in enumerate(_SMALL_SIZES):
         for block in blocks:
-            times = {
-                device: 16 * n / (rates[block][column] * 1e9)
-                for device, rates in _SMALL.items()
-                if block in rates
-            }
+            rates = {device: rows[block][column] for device, rows in _SMALL.items() if block in rows}
+            times = _times(16 * n, rates)
             arguments = [_buffer("double", n), _buffer("double", n), _value(n)]
             yield Case(f"small-{n}-{block}", "small", -(-n // block), block, arguments, times)
 
@@ -195,9 +196,8 @@ def _streams() -> Iterator[Case]:
     ]
     for shared, block, by_device in settings:
         for column, (kernel, values) in enumerate(_STREAMS.items()):
-            times = {
-                device: 8 * values * _STREAMED / (rates[column] * 1e9) for device, rates in by_device.items()
-            }
+            rates = {device: each[column] for device, each in by_device.items()}
+            times = _times(8 * values * _STREAMED, rates)
             name = f"two-{kernel}-{block}" if shared else f"stream-{kernel}"
             yield Case(name, kernel, _STREAMED // block, block, arguments, times, shared << 10)
 
@@ -206,13 +206,13 @@ def _caches() -> Iterator[Case]:
     for (kind, reads, different), rates in _L2.items():
         moved = 4000 * 1024 * reads * _BYTES[kind]
         arguments = [_buffer(kind, 1024), _buffer(kind, different * 1024 * reads), _value(different)]
-        times = {device: moved / (rate * 1e9) for device, rate in rates.items()}
+        times = _times(moved, rates)
         yield Case(f"l2-{kind}-{different}", f"l2<{kind}, {reads}>", 4000, 1024, arguments, times)
     for device, (kind, units, by_size) in _CACHE.items():
         for kib, rate in by_size.items():
             count = (kib << 10) // _BYTES[kind]
             rounds = 8 * _MIB // count
-            times = {device: units * rounds * (kib << 10) / (rate * 1e9)}
+            times = _times(units * rounds * (kib << 10), {device: rate})
             arguments = [_buffer(kind, count), _buffer(kind, count), *map(_value, (count, rounds, 0))]
             yield Case(f"cache-{kib}", f"cache<{kind}>", units, 256, arguments, times)
 
@@ -235,9 +235,10 @@ def _chases(folder: Path) -> Iterator[Case]:
         order = np.concatenate([[0], np.random.default_rng(0).permutation(lines - 1) + 1])
         following = np.zeros(lines * 16, np.int32)
         following[order * 16] = np.roll(order, -1) * 16
-        np.save(folder / f"{kib}.npy", following)
+        pointers = folder / f"{kib}.npy"
+        np.save(pointers, following)
         steps = max(65536, lines)
-        arguments = [{"type": "int", "file": f"{{folder}}/{kib}.npy"}, _buffer("int", 1), _value(steps)]
+        arguments = [{"type": "int", "file": str(pointers)}, _buffer("int", 1), _value(steps)]
         times = {device: steps * each * 1e-9 for device, each in nanoseconds.items()}
         yield Case(f"latency-{kib}", "latency", 1, 64, arguments, times)
 
@@ -267,9 +268,8 @@ def rows(only: str = "") -> Iterator[Row]:
             if only not in case.name:
                 continue
             path = folder / "launch.toml"
-            path.write_text(case.text(folder), encoding="utf-8")
-            profiles = [characterized(launch, 0) for launch in read_launches(path)]
-            forecast = predict(profiles, devices=list(case.times)).on_device()
+            path.write_text(case.text(), encoding="utf-8")
+            forecast = predict(path, devices=list(case.times)).on_device()
             for column, (device, time) in enumerate(case.times.items()):
                 limits = (forecast.centre, forecast.low, forecast.high)
                 yield Row(case.name, device, time, *(float(each[0, column]) for each in limits))

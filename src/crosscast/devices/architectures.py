@@ -191,10 +191,7 @@ def unit_sources(series: str) -> dict[str, str]:
     of |= dict.fromkeys(("l1_load", "l2_load", "l2_clock", "lookups", "group_clocks"), "measured")
     if series in ("Kepler", "Maxwell", "Pascal", "Turing"):
         of |= {"l1_load": "caches", "l2_load": "caches"}
-    of |= {
-        "fp64": "sheets",
-        "l2_bytes": "carrizo" if series == "Kaveri" else "sheets",
-    }
+    of |= {"fp64": "sheets", "l2_bytes": "carrizo" if series == "Kaveri" else "sheets"}
     if series in _UNMEASURED_L2 or (_before_rdna(series) and series != "CDNA"):
         of["l2_clock"] = "chosen"
     return {name: _GUIDES[of[name]] for name in Unit._fields}

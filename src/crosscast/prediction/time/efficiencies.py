@@ -77,8 +77,8 @@ def measured_terms(device: Device) -> Flags:
     return np.array([known.get(term, False) for term in TERMS])
 
 
-def side_of(device: Device) -> int:
-    """Return 0 for a GPU, 1 for any other device: the column of its priors."""
+def _prior_column(device: Device) -> int:
+    """Return 0 for a GPU, 1 for any other device."""
     return ("gpu", "cpu").index(device.kind)
 
 
@@ -89,7 +89,7 @@ def has_new_drivers(device: Device) -> bool:
 
 def prior_of(device: Device) -> Reals:
     """Logarithms of a device's factors before any measurement, ``(len(TERMS),)``."""
-    side = side_of(device)
+    side = _prior_column(device)
     return np.where(measured_terms(device), 0.0, np.log([_PRIORS[term][side][0] for term in TERMS]))
 
 
@@ -182,7 +182,7 @@ def fit(times: Times, devices: Sequence[Device], known: Efficiencies | None = No
         [f"{level}:{key}" for level, key in zip(LEVELS, level_keys(device), strict=True)]
         for device in devices
     ]
-    sides = [side_of(device) for device in devices]
+    sides = [_prior_column(device) for device in devices]
     if known is not None:
         keys = [of_device[-1:] for of_device in keys]
     used = sorted({key for number in set(times.device.tolist()) for key in keys[number]})

@@ -235,11 +235,6 @@ def terms(work: Work, sheets: Sheets) -> Reals:
     of_cache = sheets.last_cache_rate / sheets.units * busy / tail
     of_cache = np.where(np.isfinite(of_cache), of_cache, _CACHE_BYTES * busy_rate)
 
-    # Seconds of the bytes that come from a larger cache than the second.
-    past_second = np.minimum(bytes_behind(work, sheets.l2, together), sectors)
-    past_second = past_second / (_SIDE_CACHE_RATE * sheets.bandwidth)
-    past_second = np.where(sheets.last_cache > sheets.l2, past_second, 0.0)
-
     chain_clocks, stall_clocks = _of_item(work, sheets, past_l1, past_l2)
     alone = np.ones((n, d))
     caches = (sheets.l1, sheets.own_cache, sheets.last_cache)
@@ -260,7 +255,13 @@ def terms(work: Work, sheets: Sheets) -> Reals:
             issued / (slots * _other_issue(sheets, lanes)) + _one_by_one(work, sheets) / busy_rate,
             np.where(gpu, of_width(work.local_wavefronts) * (1.0 - saved_loads) / busy_rate, 0.0),
             np.where(gpu, _line_clocks(work, sheets) / busy_rate, 0.0),
-            np.where(gpu, np.maximum(l2_bytes / (sheets.l2_clock * rate), past_second), l2_bytes / of_cache),
+            np.where(
+                gpu,
+                np.maximum(
+                    l2_bytes / (sheets.l2_clock * rate), _of_side_cache(work, sheets, together, sectors)
+                ),
+                l2_bytes / of_cache,
+            ),
             _streamed(moved, work, sheets),
             np.where(
                 gpu,
@@ -346,6 +347,15 @@ def _kept(work: Work, sheets: Sheets) -> Reals:
     share = np.clip((_FULL - first / sheets.last_cache) / (_FULL - _FITS), 0.0, 1.0)
     kept: Reals = np.where(sheets.gpu, share * first, 0.0)
     return kept
+
+
+def _of_side_cache(work: Work, sheets: Sheets, together: Reals, sectors: Reals) -> Reals:
+    """Seconds of the bytes behind a GPU's second cache, ``(n, d)``, where memory has a larger one."""
+    moved = np.minimum(bytes_behind(work, sheets.l2, together), sectors)
+    seconds: Reals = np.where(
+        sheets.last_cache > sheets.l2, moved / (_SIDE_CACHE_RATE * sheets.bandwidth), 0.0
+    )
+    return seconds
 
 
 def _streamed(moved: Reals, work: Work, sheets: Sheets) -> Reals:
