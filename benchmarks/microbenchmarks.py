@@ -9,61 +9,19 @@ by the device's clock. These times are in no training data; latencies and rates 
 
 from __future__ import annotations
 
-import argparse
-import json
 import sys
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import numpy as np
 
-from benchmarks.table import text_table
-from crosscast import predict
-from crosscast.report.numbers import percent
+from benchmarks.published_times import Case, buffer, run, times, value
 
-SOURCE = Path(__file__).with_suffix(".cu")
+_case = partial(Case, Path(__file__).with_suffix(".cu"))
 _MIB = 1 << 20
 _STREAMED = 32 * _MIB
 _BYTES = {"float": 4, "double": 8, "float4": 16}
-
-Argument = Mapping[str, object]
-"""An argument as a launch file has it."""
-
-
-@dataclass(frozen=True)
-class Case:
-    """A launch, and its published times in seconds by device."""
-
-    name: str
-    kernel: str
-    grid: int
-    block: int
-    arguments: Sequence[Argument]
-    times: Mapping[str, float]
-    shared: int = 0
-
-    def text(self) -> str:
-        """The launch file."""
-        head = {"source": str(SOURCE), "kernel": self.kernel, "grid": self.grid, "block": self.block}
-        tables = [head | ({"shared": self.shared} if self.shared else {}), *self.arguments]
-        parts = ["\n".join(f"{key} = {json.dumps(value)}" for key, value in each.items()) for each in tables]
-        return "\n[[arg]]\n".join(parts) + "\n"
-
-
-def _buffer(kind: str, length: int) -> Argument:
-    return {"type": kind, "length": length, "fill": "zeros"}
-
-
-def _value(value: int) -> Argument:
-    return {"value": value}
-
-
-def _times(moved: int, rates: Mapping[str, float]) -> dict[str, float]:
-    """Seconds in which devices move bytes at rates in GB/s."""
-    return {device: moved / (rate * 1e9) for device, rate in rates.items()}
-
 
 # Published sizes are within 1 % of these, except the last.
 _SMALL_SIZES = (16350, 130569, 1042953, 4167647, 20979216)
@@ -172,9 +130,9 @@ def cases(folder: Path) -> Iterator[Case]:
     yield from _chases(folder)
     moved, blocks, rounds = 2 * 864 * 256 * 40 * 4, 864, 40
     for steps, rate in _ROOFLINE.items():
-        buffers = [_buffer("float", blocks * 256 * rounds)] * 2 + [_buffer("float", blocks)]
-        times = _times(moved, {"a100-sxm-40gb": rate})
-        yield Case(f"roofline-{steps}", f"roofline<{steps}, {rounds}>", blocks, 256, buffers, times)
+        buffers = [buffer("float", blocks * 256 * rounds)] * 2 + [buffer("float", blocks)]
+        taken = times(moved, {"a100-sxm-40gb": rate})
+        yield _case(f"roofline-{steps}", f"roofline<{steps}, {rounds}>", blocks, 256, buffers, taken)
 
 
 def _small() -> Iterator[Case]:
@@ -182,13 +140,13 @@ def _small() -> Iterator[Case]:
     for column, n in enumerate(_SMALL_SIZES):
         for block in blocks:
             rates = {device: rows[block][column] for device, rows in _SMALL.items() if block in rows}
-            times = _times(16 * n, rates)
-            arguments = [_buffer("double", n), _buffer("double", n), _value(n)]
-            yield Case(f"small-{n}-{block}", "small", -(-n // block), block, arguments, times)
+            taken = times(16 * n, rates)
+            arguments = [buffer("double", n), buffer("double", n), value(n)]
+            yield _case(f"small-{n}-{block}", "small", -(-n // block), block, arguments, taken)
 
 
 def _streams() -> Iterator[Case]:
-    arguments = [*[_buffer("double", _STREAMED)] * 3, _value(_STREAMED)]
+    arguments = [*[buffer("double", _STREAMED)] * 3, value(_STREAMED)]
     settings = [(0, 1024, _FULL)] + [
         (shared, block, {device: rates})
         for (device, shared), rows in _TWO_A_UNIT.items()
@@ -197,36 +155,36 @@ def _streams() -> Iterator[Case]:
     for shared, block, by_device in settings:
         for column, (kernel, values) in enumerate(_STREAMS.items()):
             rates = {device: each[column] for device, each in by_device.items()}
-            times = _times(8 * values * _STREAMED, rates)
+            taken = times(8 * values * _STREAMED, rates)
             name = f"two-{kernel}-{block}" if shared else f"stream-{kernel}"
-            yield Case(name, kernel, _STREAMED // block, block, arguments, times, shared << 10)
+            yield _case(name, kernel, _STREAMED // block, block, arguments, taken, shared << 10)
 
 
 def _caches() -> Iterator[Case]:
     for (kind, reads, different), rates in _L2.items():
         moved = 4000 * 1024 * reads * _BYTES[kind]
-        arguments = [_buffer(kind, 1024), _buffer(kind, different * 1024 * reads), _value(different)]
-        times = _times(moved, rates)
-        yield Case(f"l2-{kind}-{different}", f"l2<{kind}, {reads}>", 4000, 1024, arguments, times)
+        arguments = [buffer(kind, 1024), buffer(kind, different * 1024 * reads), value(different)]
+        taken = times(moved, rates)
+        yield _case(f"l2-{kind}-{different}", f"l2<{kind}, {reads}>", 4000, 1024, arguments, taken)
     for device, (kind, units, by_size) in _CACHE.items():
         for kib, rate in by_size.items():
             count = (kib << 10) // _BYTES[kind]
             rounds = 8 * _MIB // count
-            times = _times(units * rounds * (kib << 10), {device: rate})
-            arguments = [_buffer(kind, count), _buffer(kind, count), *map(_value, (count, rounds, 0))]
-            yield Case(f"cache-{kib}", f"cache<{kind}>", units, 256, arguments, times)
+            taken = times(units * rounds * (kib << 10), {device: rate})
+            arguments = [buffer(kind, count), buffer(kind, count), *map(value, (count, rounds, 0))]
+            yield _case(f"cache-{kib}", f"cache<{kind}>", units, 256, arguments, taken)
 
 
 def _strides() -> Iterator[Case]:
     reads = 32768
     for kind, rows in _STRIDES.items():
         for stride, clocks in rows.items():
-            times = {
+            taken = {
                 device: each * 32 * reads / rate
                 for (device, rate), each in zip(_STRIDE_CLOCKS.items(), clocks, strict=True)
             }
-            arguments = [_buffer(kind, 64 * 70), _buffer(kind, 1024), *map(_value, (0, stride, reads))]
-            yield Case(f"strides-{kind}-{stride}", f"strides<{kind}>", 1, 1024, arguments, times)
+            arguments = [buffer(kind, 64 * 70), buffer(kind, 1024), *map(value, (0, stride, reads))]
+            yield _case(f"strides-{kind}-{stride}", f"strides<{kind}>", 1, 1024, arguments, taken)
 
 
 def _chases(folder: Path) -> Iterator[Case]:
@@ -238,100 +196,10 @@ def _chases(folder: Path) -> Iterator[Case]:
         pointers = folder / f"{kib}.npy"
         np.save(pointers, following)
         steps = max(65536, lines)
-        arguments = [{"type": "int", "file": str(pointers)}, _buffer("int", 1), _value(steps)]
-        times = {device: steps * each * 1e-9 for device, each in nanoseconds.items()}
-        yield Case(f"latency-{kib}", "latency", 1, 64, arguments, times)
-
-
-@dataclass(frozen=True)
-class Row:
-    """A launch on a device; times in seconds."""
-
-    launch: str
-    device: str
-    published_s: float
-    predicted_s: float
-    low_s: float
-    high_s: float
-
-    @property
-    def error(self) -> float:
-        """Logarithm of the predicted over the published time."""
-        return float(np.log(self.predicted_s / self.published_s))
-
-
-def rows(only: str = "") -> Iterator[Row]:
-    """Profile the launches whose names contain a text, and predict them."""
-    with TemporaryDirectory(prefix="crosscast-") as name:
-        folder = Path(name)
-        for case in cases(folder):
-            if only not in case.name:
-                continue
-            path = folder / "launch.toml"
-            path.write_text(case.text(), encoding="utf-8")
-            forecast = predict(path, devices=list(case.times)).on_device()
-            for column, (device, time) in enumerate(case.times.items()):
-                limits = (forecast.centre, forecast.low, forecast.high)
-                yield Row(case.name, device, time, *(float(each[0, column]) for each in limits))
-
-
-def scores(chosen: Sequence[Row]) -> dict[str, float]:
-    """Scores of some rows."""
-    errors = np.array([row.error for row in chosen])
-    return {
-        "times": len(chosen),
-        "ratio": float(np.exp(np.median(errors))),
-        "median_error": float(np.median(np.abs(np.expm1(errors)))),
-        "rmse_log": float(np.sqrt((errors**2).mean())),
-        "coverage": float(np.mean([row.low_s <= row.published_s <= row.high_s for row in chosen])),
-        "width": float(np.median([row.high_s / row.low_s for row in chosen])),
-        "beyond_2.5": float(np.mean(np.abs(errors) > np.log(2.5))),
-    }
-
-
-def main() -> int:
-    """Run the benchmark and return the exit status."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--only", default="", help="launches whose names contain this")
-    parser.add_argument("--json", action="store_true", help="print JSON")
-    given = parser.parse_args()
-    found = list(rows(given.only))
-    families = {
-        name: [row for row in found if row.launch.split("-")[0] == name]
-        for name in dict.fromkeys(row.launch.split("-")[0] for row in found)
-    }
-    table = {**families, "all": found}
-    if given.json:
-        print(
-            json.dumps(
-                {
-                    "scores": {name: scores(each) for name, each in table.items()},
-                    "rows": [asdict(row) for row in found],
-                }
-            )
-        )
-        return 0
-    head = (
-        "launches",
-        "times",
-        "predicted / published",
-        "median error",
-        "RMSE of ln t",
-        "inside 90 %",
-        "high / low",
-        "beyond 2.5x",
-    )
-    lines = []
-    for name, each in table.items():
-        of = scores(each)
-        figures = (f"{of['ratio']:.2f}", percent(of["median_error"]), f"{of['rmse_log']:.2f}")
-        intervals = (percent(of["coverage"]), f"{of['width']:.1f}", percent(of["beyond_2.5"]))
-        lines.append((name, str(len(each)), *figures, *intervals))
-    print(text_table(head, lines))
-    return 0
+        arguments = [{"type": "int", "file": str(pointers)}, buffer("int", 1), value(steps)]
+        taken = {device: steps * each * 1e-9 for device, each in nanoseconds.items()}
+        yield _case(f"latency-{kib}", "latency", 1, 64, arguments, taken)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run(__doc__, cases))

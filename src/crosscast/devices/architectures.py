@@ -34,6 +34,7 @@ class Unit(NamedTuple):
     l2_load: float = 210.0  # And from the second
     lookups: int = 4  # Lines of 128 bytes that the first cache looks up in a clock
     group_clocks: float = 1.25  # In which a device begins a work-group
+    l1_clock: float = 128.0  # Bytes per clock from the first cache
 
 
 _UNITS = {
@@ -44,11 +45,11 @@ _UNITS = {
         32, 64, 32, 65536, 98304, 1 / 32, 2097152, 32.0, False, 32, fp16=1 / 64, step=6.0, lookups=1
     ),
     "Volta": Unit(32, 64, 32, 65536, 98304, 1 / 2, 6291456, 29.0, fp16=2.0),
-    "Turing": Unit(32, 32, 16, 65536, 65536, 1 / 32, 4194304, fp16=2.0),
-    "Ampere": Unit(32, 48, 16, 65536, 102400, 1 / 64, 4194304, 28.0, int32=0.5),
-    "Ada Lovelace": Unit(32, 48, 24, 65536, 102400, 1 / 64, 50331648, 19.0, int32=0.5),
+    "Turing": Unit(32, 32, 16, 65536, 65536, 1 / 32, 4194304, fp16=2.0, l1_clock=64.0),
+    "Ampere": Unit(32, 48, 16, 65536, 102400, 1 / 64, 4194304, 28.0, int32=0.5, l1_clock=64.0),
+    "Ada Lovelace": Unit(32, 48, 24, 65536, 102400, 1 / 64, 50331648, 19.0, int32=0.5, l1_clock=64.0),
     "Hopper": Unit(32, 64, 32, 65536, 233472, 1 / 2, 52428800, 52.0, fp16=2.0, int32=0.5),
-    "Blackwell": Unit(32, 48, 24, 65536, 102400, 1 / 64, 67108864, 19.0),
+    "Blackwell": Unit(32, 48, 24, 65536, 102400, 1 / 64, 67108864, 19.0, l1_clock=64.0),
     "TeraScale 2": Unit(64, 24, 8, 65536, 32768, 1 / 5, 524288, 64.0, step=8.0),
     "TeraScale 3": Unit(64, 24, 8, 65536, 32768, 1 / 4, 524288, 64.0, step=8.0),
     "GCN 1": Unit(64, 40, 40, 65536, 65536, 1 / 16, 262144, 64.0),
@@ -93,7 +94,14 @@ def _with_loads(series: str, unit: Unit) -> Unit:
 _UNITS = {series: _with_loads(series, unit) for series, unit in _UNITS.items()}
 _CHIPS = {
     "a100": _UNITS["Ampere"]._replace(
-        sub_groups=64, groups=32, local_bytes=167936, fp64=1 / 2, int32=1.0, fp16=4.0, l2_clock=47.0
+        sub_groups=64,
+        groups=32,
+        local_bytes=167936,
+        fp64=1 / 2,
+        int32=1.0,
+        fp16=4.0,
+        l2_clock=47.0,
+        l1_clock=128.0,
     ),
     "p100": _UNITS["Pascal"]._replace(local_bytes=65536, fp64=1 / 2, caches_global=True, fp16=2.0),
 }
@@ -188,9 +196,10 @@ def unit_sources(series: str) -> dict[str, str]:
     of.setdefault("step", "app" if _before_rdna(series) else "schedules")
     of.setdefault("fp16", "sheets")
     of.setdefault("int32", "rdna")
-    of |= dict.fromkeys(("l1_load", "l2_load", "l2_clock", "lookups", "group_clocks"), "measured")
+    rates = ("l1_load", "l2_load", "l1_clock", "l2_clock", "lookups", "group_clocks")
+    of |= dict.fromkeys(rates, "measured")
     if series in ("Kepler", "Maxwell", "Pascal", "Turing"):
-        of |= {"l1_load": "caches", "l2_load": "caches"}
+        of |= dict.fromkeys(("l1_load", "l2_load", "l1_clock"), "caches")
     of |= {"fp64": "sheets", "l2_bytes": "carrizo" if series == "Kaveri" else "sheets"}
     if series in _UNMEASURED_L2 or (_before_rdna(series) and series != "CDNA"):
         of["l2_clock"] = "chosen"
@@ -238,6 +247,7 @@ class Sheets:
     l1_load: Reals  # Clocks of a GPU from a load to its value, from the first cache
     l2_load: Reals  # And from the second
     lookups: Reals  # Lines of 128 bytes that a GPU's first cache looks up in a clock
+    l1_clock: Reals  # Bytes that it gives in one
     group_clocks: Reals  # In which a GPU begins a work-group
     l2: Reals  # Bytes of a GPU's second cache
     own_cache: Reals  # Bytes of the second cache of a CPU's core
@@ -357,6 +367,7 @@ def _of(device: Device) -> tuple[float | bool, ...]:
         unit.l1_load,
         unit.l2_load,
         float(unit.lookups),
+        unit.l1_clock,
         unit.group_clocks,
         float(numbers.get("l2_bytes") or unit.l2_bytes),
         float(np.clip(numbers.get("l2_bytes") or _OWN_CACHE, *_OWN_CACHES)),

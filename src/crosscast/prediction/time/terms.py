@@ -82,7 +82,6 @@ _WIDE_ADDRESS_CLOCKS = 4.0  # Of a sub-group of 64 work-items
 _WIDE_APART = 0.5  # Clocks of a line of these, if few of them are in one bank
 _FEW_OF_BANK = 2.0
 _APART = 65536.0  # Largest first cache beside a local memory of its own
-_L1_BYTES = 128.0  # That a GPU's first cache gives in a clock
 _ALONE = 2.0
 _MEMORY_S = {True: 240e-9, False: 80e-9}  # Latency beyond the last cache
 _CONSTANT_CLOCKS = 100.0
@@ -329,7 +328,7 @@ def _line_clocks(work: Work, sheets: Sheets) -> Reals:
     side = sheets.wide.astype(int)
     accesses, strided, of_bank = work.accesses[:, side], work.strided[:, None], work.of_bank[:, None]
     words = np.maximum(
-        np.maximum(accesses, work.requested[:, None] / _L1_BYTES), accesses * strided * of_bank
+        np.maximum(accesses, work.requested[:, None] / sheets.l1_clock), accesses * strided * of_bank
     )
     narrow = np.maximum(words, work.lines[:, side] / sheets.lookups)
     apart = np.where((strided > 0.5) & (of_bank <= _FEW_OF_BANK), _WIDE_APART, 1.0)
