@@ -1,7 +1,7 @@
 """Forecasts beside published times of kernels of optimization studies, on 57 GPUs.
 
-``python -m benchmarks.published_kernels`` profiles kernels that do what published ones do, and predicts them with
-the bundled model. None of the times is in its training data. They follow from the published rates of
+``python -m benchmarks.published_kernels`` profiles kernels that do what published ones do, and predicts them
+with the bundled model. None of the times is in its training data. They follow from the published rates of
 
 - matrix products by step of optimization: https://github.com/siboehm/SGEMM_CUDA (RTX A6000),
   https://github.com/leimao/CUDA-GEMM-Optimization (RTX 3090), https://github.com/seb-v/fp32_sgemm_amd
@@ -135,7 +135,9 @@ def cases(_: Path) -> Iterator[Case]:
     yield from _products()
     n = _SIDE**3
     arguments = [buffer("float", 19 * n), buffer("uchar", n), *map(value, (n, _SIDE, 0, 1.0))]
-    taken = times(_BYTES_OF_A_CELL * n, {device: rate * 0.001 * _BYTES_OF_A_CELL for device, rate in _CELLS.items()})
+    taken = times(
+        _BYTES_OF_A_CELL * n, {device: rate * 0.001 * _BYTES_OF_A_CELL for device, rate in _CELLS.items()}
+    )
     yield _case("lattice", "lattice_boltzmann", n // 64, 64, arguments, taken)
     yield from _laplacians()
     yield from _mixed()
@@ -161,7 +163,9 @@ def _laplacians() -> Iterator[Case]:
             yield _laplacian(f"laplacian_of_rows<{rows}>", box, rows, block, rates)
 
 
-def _laplacian(kernel: str, box: tuple[int, int, int], rows: int, block: int, rates: Mapping[str, float]) -> Case:
+def _laplacian(
+    kernel: str, box: tuple[int, int, int], rows: int, block: int, rates: Mapping[str, float]
+) -> Case:
     nx, ny, nz = box
     read = nx * ny * nz - 8 - 4 * (nx + ny + nz - 6)
     moved = 8 * (read + (nx - 2) * (ny - 2) * (nz - 2))

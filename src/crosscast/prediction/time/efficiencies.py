@@ -15,14 +15,15 @@ from crosscast.prediction.time.terms import TERMS, joined
 LEVELS = ("kind", "vendor", "architecture", "device")
 """A factor is the product of one of each level."""
 
-# Of each term on GPUs and on CPUs: the median of the factor's prior, and the standard
-# deviation of its logarithm. Memory is the surest: streams reach 70 to 95 % of the rate on
-# paper, of CPUs 60 to 80 %. The cost of a launch depends on the system; drivers differ more than chips.
+# Of each term on GPUs and on CPUs: the median of the factor's prior, and the standard deviation of its
+# logarithm. Memory is the surest: streams reach 70 to 95 % of the rate on paper, of CPUs 60 to 80 %.
+# Multiply-adds alone reach the peak of a GPU (clpeak, mixbench). The cost of a launch depends on the system;
+# drivers differ more than chips.
 _PRIORS = {
     "launch": ((1.5, 0.7), (1.0, 0.7)),
     "start": ((1.5, 0.5), (1.0, 0.7)),
-    "arithmetic": ((1.2, 0.15), (1.0, 0.5)),
-    "issue": ((1.3, 0.3), (1.0, 0.5)),
+    "arithmetic": ((1.05, 0.15), (1.0, 0.5)),
+    "issue": ((1.15, 0.3), (1.0, 0.5)),
     "local": ((1.5, 0.3), (1.0, 0.4)),
     "l1": ((1.1, 0.2), (1.0, 0.4)),
     "l2": ((1.3, 0.3), (1.0, 0.5)),
