@@ -172,6 +172,8 @@ def _covariance(logs: Reals, products: Reals, squared: Reals) -> _Covariance:
 
 _REFIT_EVERY = 10
 _LEAST_RUNS, _UNLIKELY = 5, 0.05
+_APART_UNTIL, _APART = 12, 3.0
+"""Until this number of runs, variants within this squared distance of measured ones are avoided."""
 _LEAST_CONSTANT, _VARIANT_DEVIATION = 0.3, 0.4
 _LENGTH_OF_PARAMETERS, _LENGTH_OF_SIZES = 0.6, 1.0
 _REFIT_ALWAYS_UNTIL = 25
@@ -333,15 +335,24 @@ class Search:
             for mean, deviation, weight in zip(*self._posteriors(), strict=True)
         ]
         gain = np.where(remaining, np.logaddexp(*gains), -np.inf)
+        if len(self.log_times) < _APART_UNTIL:
+            # The first errors say little more than that all forecasts near them are wrong.
+            for row in self.log_times:
+                gain = gain + self._apart(row, _APART)
         # One of each neighbourhood, as its time informs those of its neighbours.
         chosen: list[int] = []
-        points = self.candidates.points
         while len(chosen) < count:
             chosen.append(int(np.argmax(gain)))
-            distance = ((points - points[chosen[-1]]) ** 2).sum(axis=1)
-            gain = np.where(np.isfinite(gain), gain + np.log1p(-0.999 * np.exp(-distance)), gain)
+            gain = gain + self._apart(chosen[-1])
             gain[chosen[-1]] = -np.inf
         return np.array(chosen, dtype=np.int64)
+
+    def _apart(self, row: int, square: float = 1.0) -> Reals:
+        """Logarithms ``(n,)`` of factors that are small within a squared distance of a row, else 1."""
+        points = self.candidates.points
+        distance = ((points - points[row]) ** 2).sum(axis=1)
+        logs: Reals = np.log1p(-0.999 * np.exp(-distance / square))
+        return logs
 
     def is_over(self, within: float) -> bool:
         """Return whether no other variant is likely to be faster than the best by this share of the time."""

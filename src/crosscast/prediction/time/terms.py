@@ -303,8 +303,10 @@ def _of_item(work: Work, sheets: Sheets, past_l1: Reals, past_l2: Reals) -> tupl
         return values[:, None]
 
     def stalls(of_item: Reals, of_blocks: Reals) -> Reals:
-        return np.maximum(column(of_item) / _AT_ONCE, column(of_blocks) / _JOINED_BLOCKS)
+        return np.maximum(column(of_item) / _AT_ONCE, column(of_blocks / joined_blocks))
 
+    # Blocks on two sides of a barrier are not joined.
+    joined_blocks = np.where(work.barriers > 0, 1.0, _JOINED_BLOCKS)
     load = (
         sheets.l1_load
         + (sheets.l2_load - sheets.l1_load) * past_l1
