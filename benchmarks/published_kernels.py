@@ -37,7 +37,7 @@ _PRODUCTS: Mapping[str, tuple[str, int, int, Mapping[str, float]]] = {
     "warps-64": ("warps<128, 128, 16, 64, 64, 8, 4, 4, 128>", 128, 128, {"rtx-a6000": 21779.3}),
     "warps-32": ("warps<128, 128, 8, 32, 64, 4, 4, 2, 256>", 128, 128, {"rx7900xtx": 22777.0}),
 }
-_BLOCKS = {
+_BLOCKS: Mapping[str, int | tuple[int, int]] = {
     "columns": (32, 32),
     "rows": (32, 32),
     "tiled": 1024,
@@ -159,8 +159,8 @@ def _laplacians() -> Iterator[Case]:
         by_shape: dict[tuple[int, int], dict[str, float]] = {}
         for device, (rows, block, by_box) in _OF_ROWS.items():
             by_shape.setdefault((rows, block), {})[device] = by_box[column]
-        for (rows, block), rates in by_shape.items():
-            yield _laplacian(f"laplacian_of_rows<{rows}>", box, rows, block, rates)
+        for (rows, block), by_device in by_shape.items():
+            yield _laplacian(f"laplacian_of_rows<{rows}>", box, rows, block, by_device)
 
 
 def _laplacian(

@@ -38,6 +38,8 @@ The likelihood of the errors on training data is highest for 2, as kernels of on
 neighbours. But then errors of FFTs made streams, stencils and multiply-adds of other sources 1.3 times too
 slow (``python -m benchmarks.published_kernels``).
 """
+_SIMILAR = 4.0
+"""Range over which launches are similar enough for errors of one size, over that of the errors themselves."""
 _VARIANCES = (0.02, 0.05, 0.1, 0.2)
 _NOISES = (0.02, 0.05, 0.1)
 _STARTS = (_RANGE, 0.1, 0.05)
@@ -78,6 +80,11 @@ class Correction(Stored, kind="correction"):
         inverse: Reals = np.asarray(np.linalg.inv(self._covariance), dtype=np.float64)
         return inverse
 
+    @cached_property
+    def _similar(self) -> Correction:
+        """The same with the range over which launches have errors of similar size."""
+        return replace(self, range=_SIMILAR * self.range)
+
     def _with(self, traits: Reals, kinds: Integers) -> Reals:
         """Covariance of errors of launches on kinds of devices, row by row, with the known errors.
 
@@ -106,10 +113,11 @@ class Correction(Stored, kind="correction"):
         if not len(self.launch):
             return shift, explained
         for kind in np.unique(kinds).tolist():
-            cross = self._with(traits, np.full(len(traits), kind))
+            of_kind = np.full(len(traits), kind)
             columns = kinds == kind
-            shift[:, columns] = (cross @ self._weights)[:, None]
-            share = np.einsum("ij,ij->i", cross @ self._inverse, cross) / self.variance
+            shift[:, columns] = (self._with(traits, of_kind) @ self._weights)[:, None]
+            cross = self._similar._with(traits, of_kind)
+            share = np.einsum("ij,ij->i", cross @ self._similar._inverse, cross) / self.variance
             explained[:, columns] = np.clip(share, 0.0, 1.0)[:, None]
         return shift * _sizes(memory), explained
 
@@ -127,10 +135,11 @@ class Correction(Stored, kind="correction"):
         )
 
     def nearest(self, traits: Reals) -> tuple[list[str], Reals]:
-        """Names of the nearest measured launches of ``m`` launches, and distances ``(m,)`` in ranges."""
+        """Names of the measured launches nearest to ``m``, and distances ``(m,)`` in ranges of similarity."""
         distances = _distances(traits, self.traits)
         order = distances.argmin(axis=1)
-        return [self.names[k] for k in order.tolist()], distances[np.arange(len(traits)), order] / self.range
+        nearest = distances[np.arange(len(traits)), order] / self._similar.range
+        return [self.names[k] for k in order.tolist()], nearest
 
 
 def no_correction() -> Correction:
