@@ -38,7 +38,7 @@ The likelihood of the errors on training data is highest for 2, as kernels of on
 neighbours. But then errors of FFTs made streams, stencils and multiply-adds of other sources 1.3 times too
 slow (``python -m benchmarks.published_kernels``).
 """
-_SIMILAR = 4.0
+_SIMILAR = 6.0
 """Range over which launches are similar enough for errors of one size, over that of the errors themselves."""
 _VARIANCES = (0.02, 0.05, 0.1, 0.2)
 _NOISES = (0.02, 0.05, 0.1)

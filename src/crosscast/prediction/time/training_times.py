@@ -253,10 +253,12 @@ def corrected(training: TrainingTimes, correction: Correction, shares: Reals) ->
 
     Given the shares of the terms in the times, ``(c, len(TERMS))``.
     """
-    kinds = np.arange(3)
-    shift, explained = correction.of(training.traits, kinds, np.repeat(shares[:, MEMORY, None], 3, axis=1))
-    cells = np.arange(len(training.kinds))
-    return shift[cells, training.kinds], explained[cells, training.kinds]
+    shift, explained = np.zeros((2, len(shares)))
+    for kind in np.unique(training.kinds).tolist():
+        rows = training.kinds == kind
+        of_kind = correction.of(training.traits[rows], np.array([kind]), shares[rows, MEMORY, None])
+        shift[rows], explained[rows] = (each[:, 0] for each in of_kind)
+    return shift, explained
 
 
 def device_folds(keys: AnyArray) -> AnyArray:
