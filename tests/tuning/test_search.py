@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -89,6 +90,18 @@ def test_the_first_is_the_fastest_forecast() -> None:
     candidates, _ = made(0)
     search = Search(candidates)
     assert search.next().tolist() == [int(np.argmin(candidates.log_time))] == [search.best()]
+
+
+def test_the_first_runs_keep_apart_where_the_forecast_prefers_one_corner() -> None:
+    candidates, time_s = made(3)
+    wrong = replace(candidates, log_time=candidates.points.sum(axis=1))
+    search = Search(wrong)
+    for _ in range(10):
+        (row,) = search.next()
+        search.add({int(row): float(time_s[row])})
+    points = wrong.points[list(search.log_times)]
+    squares = ((points[:, None] - points) ** 2).sum(axis=2)
+    assert squares[np.triu_indices(10, 1)].min() > 0.3
 
 
 def test_variants_are_measured_once_and_failed_ones_not_again() -> None:

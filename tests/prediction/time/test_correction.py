@@ -49,6 +49,15 @@ def test_what_is_explained_falls_with_distance(errors: list[float], away: float)
     assert of_near[0, 0] >= of_far[0, 0] - 1e-9
 
 
+@given(errors_of)
+def test_errors_of_launches_that_are_merely_similar_are_not_those_of_a_launch(errors: list[float]) -> None:
+    """A distance of two is that of a lattice Boltzmann method from an FFT."""
+    away = np.full((1, K), -2.0 / np.sqrt(K))
+    shift, explained = fitted(errors).of(away, np.array([1]), np.zeros((1, 1)))
+    assert np.abs(shift).max() <= 0.03 * np.abs(errors).max()
+    assert explained.max() > 0.02
+
+
 @given(errors_of, st.floats(0, 1))
 def test_where_memory_takes_the_time_others_errors_say_less(errors: list[float], memory: float) -> None:
     correction = fitted(errors)

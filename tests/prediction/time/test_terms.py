@@ -78,14 +78,24 @@ def test_a_gpu_runs_blocks_one_after_another_and_a_cpu_does_not(work: Work, key:
     assert many - few == pytest.approx(clocks / sheets.clock)
 
 
-@pytest.mark.parametrize(("loads", "stalls"), [(0, 3.0), (6, 3.0), (30, 10.0)])
+@pytest.mark.parametrize(
+    ("loads", "barriers", "stalls"), [(0, 0, 3.0), (6, 0, 3.0), (30, 0, 10.0), (6, 1, 6.0), (30, 2, 30.0)]
+)
 def test_blocks_wait_for_their_loads_and_a_few_accesses_are_in_flight(
-    work: Work, loads: int, stalls: float
+    work: Work, loads: int, barriers: int, stalls: float
 ) -> None:
-    """Of 12 accesses of a work-item, `loads` have a block to themselves."""
+    """Of 12 accesses of a work-item, `loads` have a block to themselves; barriers keep blocks apart."""
     waiting = TERMS.index("waiting")
     times = [
-        terms(replace(work, item_accesses=0 * work.items + accesses, block_loads=0 * work.items + n), SHEETS)
+        terms(
+            replace(
+                work,
+                item_accesses=0 * work.items + accesses,
+                block_loads=0 * work.items + n,
+                barriers=0 * work.items + barriers,
+            ),
+            SHEETS,
+        )
         for accesses, n in ((12, loads), (4, 0))
     ]
     assert times[0][:, 0, waiting] / times[1][:, 0, waiting] == pytest.approx(stalls)
@@ -120,6 +130,16 @@ def test_a_first_cache_looks_up_four_lines_a_clock_and_gives_a_word_of_each_bank
     least = terms(work_of([copy]), sheets_of([device_named("v100-pcie")]))[0, 0, l1]
     assert v100[l1] / least == pytest.approx(max(lines / 4, math.gcd(stride, 32)))
     assert gtx1080[l1] >= lines * strided.accesses[0, 0] / (20 * 2e9)
+
+
+@pytest.mark.parametrize(("key", "clock"), [("rtx-a6000", 64), ("t4", 64), ("a100-sxm-80gb", 128)])
+def test_a_first_cache_gives_as_many_bytes_a_clock_as_were_measured(key: str, clock: int) -> None:
+    device = device_named(key)
+    four = work_of([stream(1 << 22)])
+    four = replace(four, requested=16 * 32 * four.accesses[:, 0])
+    seconds = terms(four, sheets_of([device]))[0, 0, TERMS.index("l1")]
+    rate = device.numbers["compute_units"] * device.numbers["clock_hz"] * clock
+    assert seconds == pytest.approx(four.requested[0] / rate, rel=0.01)
 
 
 @given(st.floats(0.05, 4))

@@ -50,6 +50,13 @@ _LONGEST, _LONGEST_USUAL = (
 )  # Measured over unfitted time: of one, and the median of a source on a device
 
 
+_FURTHER_LAUNCH = 0.3
+"""Launch cost of each launch after the first of those that are timed together, over that of the first.
+
+The host enqueues them with events to wait for (E. Bainville, OpenCL FFT library, 2011).
+"""
+
+
 @dataclass(frozen=True, eq=False)
 class TrainingTimes:
     """Measured times of cells with their launches; tuples are of length ``c``."""
@@ -143,8 +150,9 @@ def read_training(tables: str | Path | LaunchTables, *, counted: bool = True) ->
         columns["device"].append(column)
         columns["least"].append(sum(least[profile, column] * n for profile, n in of_cell) / divisor)
         columns["most"].append(sum(most[profile, column] * n for profile, n in of_cell) / divisor)
-        # Launches that are timed together wait for each other on the device, and once for the host.
+        # Launches that are timed together wait for each other on the device, and in part for the host.
         first_share = 1.0 / sum(launches for _, launches in of_cell) if row.total else 1.0
+        first_share += _FURTHER_LAUNCH * (1.0 - first_share)
         for profile, launches in of_cell:
             first, others = first_terms[profile, column], on_device[profile, column]
             columns["seconds"].append(first_share * first + (1.0 - first_share) * others)
