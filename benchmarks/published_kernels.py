@@ -1,4 +1,4 @@
-"""Forecasts beside published times of kernels of optimization studies, on 57 GPUs.
+"""Forecasts beside published times of kernels of optimization studies, on 61 GPUs.
 
 ``python -m benchmarks.published_kernels`` profiles kernels that do what published ones do, and predicts them
 with the bundled model. None of the times is in its training data. They follow from the published rates of

@@ -82,7 +82,7 @@ class Correction(Stored, kind="correction"):
 
     @cached_property
     def _similar(self) -> Correction:
-        """The same with the range over which launches have errors of similar size."""
+        """This correction with the range over which launches have errors of one size."""
         return replace(self, range=_SIMILAR * self.range)
 
     def _with(self, traits: Reals, kinds: Integers) -> Reals:
