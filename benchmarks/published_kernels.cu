@@ -94,6 +94,22 @@ __global__ void block_of_results(const float *a, const float *b, float *c, int n
     }
 }
 
+template <int BM> __device__ void turned(float4 four, float *column) {
+  column[0] = four.x;
+  column[BM] = four.y;
+  column[2 * BM] = four.z;
+  column[3 * BM] = four.w;
+}
+
+__device__ void store(float4 *at, const float *sums, float alpha, float beta) {
+  float4 old = *at;
+  old.x = alpha * sums[0] + beta * old.x;
+  old.y = alpha * sums[1] + beta * old.y;
+  old.z = alpha * sums[2] + beta * old.z;
+  old.w = alpha * sums[3] + beta * old.w;
+  *at = old;
+}
+
 // The same with a transposed in local memory, and four values an access.
 template <int BM, int BN, int BK, int TM, int TN>
 __global__ void vectors(float *a, float *b, float *c, int n, float alpha, float beta) {
@@ -108,11 +124,7 @@ __global__ void vectors(float *a, float *b, float *c, int n, float alpha, float 
   float sums[TM * TN] = {0.0f}, column[TM], row[TN];
   for (int first = 0; first < n; first += BK) {
     for (int i = 0; i < BM; i += rows_a) {
-      float4 four = reinterpret_cast<float4 *>(&a[(y_a + i) * n + x_a * 4])[0];
-      tile_a[(x_a * 4 + 0) * BM + y_a + i] = four.x;
-      tile_a[(x_a * 4 + 1) * BM + y_a + i] = four.y;
-      tile_a[(x_a * 4 + 2) * BM + y_a + i] = four.z;
-      tile_a[(x_a * 4 + 3) * BM + y_a + i] = four.w;
+      turned<BM>(reinterpret_cast<float4 *>(&a[(y_a + i) * n + x_a * 4])[0], &tile_a[x_a * 4 * BM + y_a + i]);
     }
     for (int i = 0; i < BK; i += rows_b)
       reinterpret_cast<float4 *>(&tile_b[(y_b + i) * BN + x_b * 4])[0] =
@@ -129,15 +141,8 @@ __global__ void vectors(float *a, float *b, float *c, int n, float alpha, float 
     __syncthreads();
   }
   for (int i = 0; i < TM; ++i)
-    for (int j = 0; j < TN; j += 4) {
-      float4 *at = reinterpret_cast<float4 *>(&c[(y * TM + i) * n + x * TN + j]);
-      float4 old = *at;
-      old.x = alpha * sums[i * TN + j] + beta * old.x;
-      old.y = alpha * sums[i * TN + j + 1] + beta * old.y;
-      old.z = alpha * sums[i * TN + j + 2] + beta * old.z;
-      old.w = alpha * sums[i * TN + j + 3] + beta * old.w;
-      *at = old;
-    }
+    for (int j = 0; j < TN; j += 4)
+      store(reinterpret_cast<float4 *>(&c[(y * TM + i) * n + x * TN + j]), &sums[i * TN + j], alpha, beta);
 }
 
 // A warp has WM x WN results, a thread TM x TN of each of IM x IN parts of these.
@@ -156,11 +161,7 @@ __global__ void warps(float *a, float *b, float *c, int n, float alpha, float be
   float sums[IM * TM * IN * TN] = {0.0f}, column[IM * TM], row[IN * TN];
   for (int first = 0; first < n; first += BK) {
     for (int i = 0; i + rows_a <= BM; i += rows_a) {
-      float4 four = reinterpret_cast<float4 *>(&a[(y_a + i) * n + x_a * 4])[0];
-      tile_a[(x_a * 4 + 0) * BM + y_a + i] = four.x;
-      tile_a[(x_a * 4 + 1) * BM + y_a + i] = four.y;
-      tile_a[(x_a * 4 + 2) * BM + y_a + i] = four.z;
-      tile_a[(x_a * 4 + 3) * BM + y_a + i] = four.w;
+      turned<BM>(reinterpret_cast<float4 *>(&a[(y_a + i) * n + x_a * 4])[0], &tile_a[x_a * 4 * BM + y_a + i]);
     }
     for (int i = 0; i + rows_b <= BK; i += rows_b)
       reinterpret_cast<float4 *>(&tile_b[(y_b + i) * BN + x_b * 4])[0] =
@@ -181,16 +182,9 @@ __global__ void warps(float *a, float *b, float *c, int n, float alpha, float be
   for (int m = 0; m < IM; ++m)
     for (int l = 0; l < IN; ++l)
       for (int i = 0; i < TM; ++i)
-        for (int j = 0; j < TN; j += 4) {
-          float4 *at = reinterpret_cast<float4 *>(&c[(m * SM + y * TM + i) * n + l * SN + x * TN + j]);
-          const float *of = &sums[(m * TM + i) * IN * TN + l * TN + j];
-          float4 old = *at;
-          old.x = alpha * of[0] + beta * old.x;
-          old.y = alpha * of[1] + beta * old.y;
-          old.z = alpha * of[2] + beta * old.z;
-          old.w = alpha * of[3] + beta * old.w;
-          *at = old;
-        }
+        for (int j = 0; j < TN; j += 4)
+          store(reinterpret_cast<float4 *>(&c[(m * SM + y * TM + i) * n + l * SN + x * TN + j]),
+                &sums[(m * TM + i) * IN * TN + l * TN + j], alpha, beta);
 }
 
 // Laplacians of AMD's lab notes (MIT): seven points of a box of doubles, straight, and M in y a thread.
