@@ -94,11 +94,23 @@ __global__ void block_of_results(const float *a, const float *b, float *c, int n
     }
 }
 
-template <int BM> __device__ void turned(float4 four, float *column) {
-  column[0] = four.x;
-  column[BM] = four.y;
-  column[2 * BM] = four.z;
-  column[3 * BM] = four.w;
+// A tile of a, transposed, and one of b, four values an access.
+template <int BM, int BN, int BK, int threads>
+__device__ void load(float *a, float *b, int n, float *tile_a, float *tile_b) {
+  constexpr int rows_a = threads * 4 / BK, rows_b = threads * 4 / BN;
+  int x_a = threadIdx.x % (BK / 4), y_a = threadIdx.x / (BK / 4);
+  int x_b = threadIdx.x % (BN / 4), y_b = threadIdx.x / (BN / 4);
+  for (int i = 0; i < BM; i += rows_a) {
+    float4 four = reinterpret_cast<float4 *>(&a[(y_a + i) * n + x_a * 4])[0];
+    float *column = &tile_a[x_a * 4 * BM + y_a + i];
+    column[0] = four.x;
+    column[BM] = four.y;
+    column[2 * BM] = four.z;
+    column[3 * BM] = four.w;
+  }
+  for (int i = 0; i < BK; i += rows_b)
+    reinterpret_cast<float4 *>(&tile_b[(y_b + i) * BN + x_b * 4])[0] =
+        reinterpret_cast<float4 *>(&b[(y_b + i) * n + x_b * 4])[0];
 }
 
 __device__ void store(float4 *at, const float *sums, float alpha, float beta) {
@@ -113,22 +125,15 @@ __device__ void store(float4 *at, const float *sums, float alpha, float beta) {
 // The same with a transposed in local memory, and four values an access.
 template <int BM, int BN, int BK, int TM, int TN>
 __global__ void vectors(float *a, float *b, float *c, int n, float alpha, float beta) {
-  constexpr int threads = BM * BN / (TM * TN), rows_a = threads * 4 / BK, rows_b = threads * 4 / BN;
+  constexpr int threads = BM * BN / (TM * TN);
   __shared__ float tile_a[BM * BK], tile_b[BK * BN];
   int x = threadIdx.x % (BN / TN), y = threadIdx.x / (BN / TN);
-  int x_a = threadIdx.x % (BK / 4), y_a = threadIdx.x / (BK / 4);
-  int x_b = threadIdx.x % (BN / 4), y_b = threadIdx.x / (BN / 4);
   a += blockIdx.y * BM * n;
   b += blockIdx.x * BN;
   c += blockIdx.y * BM * n + blockIdx.x * BN;
   float sums[TM * TN] = {0.0f}, column[TM], row[TN];
   for (int first = 0; first < n; first += BK) {
-    for (int i = 0; i < BM; i += rows_a) {
-      turned<BM>(reinterpret_cast<float4 *>(&a[(y_a + i) * n + x_a * 4])[0], &tile_a[x_a * 4 * BM + y_a + i]);
-    }
-    for (int i = 0; i < BK; i += rows_b)
-      reinterpret_cast<float4 *>(&tile_b[(y_b + i) * BN + x_b * 4])[0] =
-          reinterpret_cast<float4 *>(&b[(y_b + i) * n + x_b * 4])[0];
+    load<BM, BN, BK, threads>(a, b, n, tile_a, tile_b);
     __syncthreads();
     a += BK;
     b += BK * n;
@@ -149,23 +154,15 @@ __global__ void vectors(float *a, float *b, float *c, int n, float alpha, float 
 template <int BM, int BN, int BK, int WM, int WN, int TM, int TN, int IN, int threads>
 __global__ void warps(float *a, float *b, float *c, int n, float alpha, float beta) {
   constexpr int IM = WM * WN / (32 * TM * TN * IN), SM = WM / IM, SN = WN / IN;
-  constexpr int rows_a = threads * 4 / BK, rows_b = threads * 4 / BN;
   __shared__ float tile_a[BM * BK], tile_b[BK * BN];
   int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   int x_w = warp % (BN / WN), y_w = warp / (BN / WN), x = lane % (SN / TN), y = lane / (SN / TN);
-  int x_a = threadIdx.x % (BK / 4), y_a = threadIdx.x / (BK / 4);
-  int x_b = threadIdx.x % (BN / 4), y_b = threadIdx.x / (BN / 4);
   a += blockIdx.y * BM * n;
   b += blockIdx.x * BN;
   c += (blockIdx.y * BM + y_w * WM) * n + blockIdx.x * BN + x_w * WN;
   float sums[IM * TM * IN * TN] = {0.0f}, column[IM * TM], row[IN * TN];
   for (int first = 0; first < n; first += BK) {
-    for (int i = 0; i + rows_a <= BM; i += rows_a) {
-      turned<BM>(reinterpret_cast<float4 *>(&a[(y_a + i) * n + x_a * 4])[0], &tile_a[x_a * 4 * BM + y_a + i]);
-    }
-    for (int i = 0; i + rows_b <= BK; i += rows_b)
-      reinterpret_cast<float4 *>(&tile_b[(y_b + i) * BN + x_b * 4])[0] =
-          reinterpret_cast<float4 *>(&b[(y_b + i) * n + x_b * 4])[0];
+    load<BM, BN, BK, threads>(a, b, n, tile_a, tile_b);
     __syncthreads();
     a += BK;
     b += BK * n;

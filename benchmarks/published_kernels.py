@@ -24,29 +24,21 @@ from benchmarks.published_times import Case, buffer, run, times, value
 
 _case = partial(Case, Path(__file__).with_suffix(".cu"))
 _N = 4096
-_PRODUCTS: Mapping[str, tuple[str, int, int, Mapping[str, float]]] = {
-    # Kernel, results of a block in a row and in a column, and Gflop/s by device.
-    "columns": ("columns_by_lane", 32, 32, {"rtx-a6000": 309, "rtx3090": 278}),
-    "rows": ("rows_by_lane", 32, 32, {"rtx-a6000": 1986.5, "rtx3090": 1721.8}),
-    "tiled": ("tiled", 32, 32, {"rtx-a6000": 2980.3, "rtx3090": 2661.6}),
-    "column": ("column_of_results<64, 64, 8, 8>", 64, 64, {"rtx-a6000": 8474.7, "rtx3090": 8913.2}),
-    "block": ("block_of_results<128, 128, 8, 8, 8>", 128, 128, {"rtx-a6000": 15971.7}),
-    "block-16": ("block_of_results<128, 128, 16, 8, 8>", 128, 128, {"rtx3090": 13024.7}),
-    "vectors": ("vectors<128, 128, 8, 8, 8>", 128, 128, {"rtx-a6000": 18237.3}),
-    "vectors-16": ("vectors<128, 128, 16, 8, 8>", 128, 128, {"rtx3090": 19668.8}),
+_PRODUCTS: Mapping[str, tuple[str, int | tuple[int, int], int, Mapping[str, float]]] = {
+    # Kernel, its block, the side of the block's results, and Gflop/s by device.
+    "columns": ("columns_by_lane", (32, 32), 32, {"rtx-a6000": 309, "rtx3090": 278}),
+    "rows": ("rows_by_lane", (32, 32), 32, {"rtx-a6000": 1986.5, "rtx3090": 1721.8}),
+    "tiled": ("tiled", 1024, 32, {"rtx-a6000": 2980.3, "rtx3090": 2661.6}),
+    "column": ("column_of_results<64, 64, 8, 8>", 512, 64, {"rtx-a6000": 8474.7, "rtx3090": 8913.2}),
+    "block": ("block_of_results<128, 128, 8, 8, 8>", 256, 128, {"rtx-a6000": 15971.7}),
+    "block-16": ("block_of_results<128, 128, 16, 8, 8>", 256, 128, {"rtx3090": 13024.7}),
+    "vectors": ("vectors<128, 128, 8, 8, 8>", 256, 128, {"rtx-a6000": 18237.3}),
+    "vectors-16": ("vectors<128, 128, 16, 8, 8>", 256, 128, {"rtx3090": 19668.8}),
     "warps-64": ("warps<128, 128, 16, 64, 64, 8, 4, 4, 128>", 128, 128, {"rtx-a6000": 21779.3}),
-    "warps-32": ("warps<128, 128, 8, 32, 64, 4, 4, 2, 256>", 128, 128, {"rx7900xtx": 22777.0}),
-}
-_BLOCKS: Mapping[str, int | tuple[int, int]] = {
-    "columns": (32, 32),
-    "rows": (32, 32),
-    "tiled": 1024,
-    "column": 512,
-    "warps-64": 128,
+    "warps-32": ("warps<128, 128, 8, 32, 64, 4, 4, 2, 256>", 256, 128, {"rx7900xtx": 22777.0}),
 }
 
 _SIDE = 256
-_BYTES_OF_A_CELL = 153
 _CELLS = {  # Million cells a second, in single precision
     "a100-pcie-40gb": 8526,
     "a100-pcie-80gb": 9657,
@@ -135,9 +127,7 @@ def cases(_: Path) -> Iterator[Case]:
     yield from _products()
     n = _SIDE**3
     arguments = [buffer("float", 19 * n), buffer("uchar", n), *map(value, (n, _SIDE, 0, 1.0))]
-    taken = times(
-        _BYTES_OF_A_CELL * n, {device: rate * 0.001 * _BYTES_OF_A_CELL for device, rate in _CELLS.items()}
-    )
+    taken = times(n, {device: 1e-3 * rate for device, rate in _CELLS.items()})
     yield _case("lattice", "lattice_boltzmann", n // 64, 64, arguments, taken)
     yield from _laplacians()
     yield from _mixed()
@@ -145,11 +135,9 @@ def cases(_: Path) -> Iterator[Case]:
 
 def _products() -> Iterator[Case]:
     arguments = [*[buffer("float", _N * _N)] * 3, value(_N), value(1.0), value(0.0)]
-    for name, (kernel, rows, columns, rates) in _PRODUCTS.items():
-        grid = (_N // columns, _N // rows)
-        yield _case(
-            f"product-{name}", kernel, grid, _BLOCKS.get(name, 256), arguments, times(2.0 * _N**3, rates)
-        )
+    for name, (kernel, block, side, rates) in _PRODUCTS.items():
+        grid = (_N // side, _N // side)
+        yield _case(f"product-{name}", kernel, grid, block, arguments, times(2.0 * _N**3, rates))
 
 
 def _laplacians() -> Iterator[Case]:
@@ -175,17 +163,14 @@ def _laplacian(
 
 
 def _mixed() -> Iterator[Case]:
-    for rounds in {rounds for rounds, _ in _MIXED.values()}:
-        column = 0
-        for kind, by_type in _STEPS.items():
-            for steps in by_type:
-                taken = {device: each[column] * 1e-3 for device, (r, each) in _MIXED.items() if r == rounds}
-                column += 1
-                arguments = [value(1), buffer(kind, _VALUES)]
-                grid = _VALUES // (8 * 256 * rounds)
-                yield _case(
-                    f"mixed-{kind}-{steps}", f"mixed<{kind}, {rounds}, {steps}>", grid, 256, arguments, taken
-                )
+    settings = [(kind, steps) for kind, by_type in _STEPS.items() for steps in by_type]
+    for rounds in sorted({rounds for rounds, _ in _MIXED.values()}):
+        grid = _VALUES // (8 * 256 * rounds)
+        for column, (kind, steps) in enumerate(settings):
+            taken = {device: each[column] * 1e-3 for device, (r, each) in _MIXED.items() if r == rounds}
+            arguments = [value(1), buffer(kind, _VALUES)]
+            kernel = f"mixed<{kind}, {rounds}, {steps}>"
+            yield _case(f"mixed-{kind}-{steps}", kernel, grid, 256, arguments, taken)
 
 
 if __name__ == "__main__":

@@ -151,11 +151,11 @@ def read_training(tables: str | Path | LaunchTables, *, counted: bool = True) ->
         columns["least"].append(sum(least[profile, column] * n for profile, n in of_cell) / divisor)
         columns["most"].append(sum(most[profile, column] * n for profile, n in of_cell) / divisor)
         # Launches that are timed together wait for each other on the device, and in part for the host.
-        first_share = 1.0 / sum(launches for _, launches in of_cell) if row.total else 1.0
-        first_share += _FURTHER_LAUNCH * (1.0 - first_share)
+        launch_share = 1.0 / sum(launches for _, launches in of_cell) if row.total else 1.0
+        launch_share += _FURTHER_LAUNCH * (1.0 - launch_share)
         for profile, launches in of_cell:
             first, others = first_terms[profile, column], on_device[profile, column]
-            columns["seconds"].append(first_share * first + (1.0 - first_share) * others)
+            columns["seconds"].append(launch_share * first + (1.0 - launch_share) * others)
             columns["share"].append(launches / divisor)
             columns["cell"].append(number)
     source = tuple(row.source for row in cells)
