@@ -182,32 +182,36 @@ static u64 length_of(const struct reader *r, int runs) {
  * work-item's walk. */
 struct walk {
   u64 bytes, distances; /* the latter, one or another */
-  int falls;
+  u64 falls;
 };
 
-static void end_walk(struct sub_site *s, struct walk *w, u64 items) {
-  if (!w->bytes) return;
-  s->moved += items * w->bytes, s->walks += items * w->bytes * (63 - __builtin_clzll(w->bytes));
-  s->aligned += items * w->bytes * __builtin_ctzll(w->distances);
-  w->bytes = w->distances = 0;
+static void end_walk(struct sub_site *s, struct walk *w, u64 items, u64 ends) {
+  u64 bytes = w->bytes & -ends;
+  s->moved += items * bytes, s->walks += items * bytes * (63 - __builtin_clzll(w->bytes | 1));
+  s->aligned += items * bytes * __builtin_ctzll(w->distances | (u64)1 << 63);
+  w->bytes &= ends - 1, w->distances &= ends - 1;
 }
 
-/* Go on by a distance so many times; at most a line of a CPU counts of each. */
+/* Go on by a distance so many times; at most a line of a CPU counts of each. Without branches: walks of irregular
+ * accesses end at random. */
 static void walk_on(struct sub_site *s, struct walk *w, u64 distance, u64 times) {
-  int falls = (int64_t)distance < 0;
-  if (!distance || !times) return;
-  if (falls != w->falls) end_walk(s, w, 1), w->falls = falls;
-  w->bytes += times * least(falls ? -distance : distance, CPU_LINE), w->distances |= distance;
+  u64 falls = distance >> 63, goes = distance && times;
+  end_walk(s, w, 1, goes && falls != w->falls);
+  w->falls = goes ? falls : w->falls;
+  w->bytes += times * least(falls ? -distance : distance, CPU_LINE), w->distances |= goes ? distance : 0;
 }
 
 static void add_walks(struct sub_site *s, const struct reader *r, int runs) {
   struct walk w = {0};
-  for (u64 at = r->at; at != r->end; at += runs ? 3 : 1) {
-    u64 last = word_at(r, at), more = runs ? word_at(r, at + 2) - 1 : 0;
-    if (runs) walk_on(s, &w, word_at(r, at + 1), more), last += more * word_at(r, at + 1);
-    if (at + (runs ? 3 : 1) != r->end) walk_on(s, &w, word_at(r, at + (runs ? 3 : 1)) - last, 1);
+  struct sub_site sums = {0};
+  for (u64 at = r->at; !runs && at + 1 < r->end; at++) walk_on(&sums, &w, word_at(r, at + 1) - word_at(r, at), 1);
+  for (u64 at = r->at; runs && at != r->end; at += 3) {
+    u64 more = word_at(r, at + 2) - 1, last = word_at(r, at) + more * word_at(r, at + 1);
+    walk_on(&sums, &w, word_at(r, at + 1), more);
+    if (at + 3 != r->end) walk_on(&sums, &w, word_at(r, at + 3) - last, 1);
   }
-  end_walk(s, &w, 1);
+  end_walk(&sums, &w, 1, 1);
+  s->moved += sums.moved, s->walks += sums.walks, s->aligned += sums.aligned;
 }
 
 /* The next eight keys of a work-item; of one that has one run of known `step`, or whose words do not wrap around. */
@@ -422,7 +426,7 @@ static void add_recorded(struct context *c, const struct recorded *e, u64 first,
     cc_add_rows(c, s, keys, step, words[2]);
     if (is_touched(c, s)) {
       struct walk w = {0};
-      walk_on(s, &w, words[1], words[2] - 1), end_walk(s, &w, n);
+      walk_on(s, &w, words[1], words[2] - 1), end_walk(s, &w, n, 1);
       u32 intervals[LANES][2], found = cc_intervals(keys, s->shift, s->nbytes, intervals);
       cc_touch(c, s->shift, intervals, found, 0, step, words[2], c->time, part_of_loop(words[2]), c->toucher, 0);
     }
