@@ -290,3 +290,57 @@ __global__ void mixed(T seed, T *data) {
     if (sum == (T)-1) data[at + round * stride] = sum;
   }
 }
+
+// Several steps of a heat equation with sources (HotSpot) in one launch: a block keeps its TX x TY results of each
+// thread, and a halo as wide as there are steps, in shared memory. The input has a border of 10 cells.
+#define BORDER 10
+#define CELLS 4096
+#define PITCH (CELLS + 2 * BORDER)
+
+template <int BX, int BY, int TX, int TY, int STEPS, int UNROLLED, int KEEPS_POWER>
+__global__ void heat(const float *power, const float *from, float *to, float rx, float ry, float rz, float factor) {
+  constexpr int width = BX * TX + 2 * STEPS, height = BY * TY + 2 * STEPS;
+  __shared__ float cells[2][height][width];
+  __shared__ float kept[KEEPS_POWER ? height : 1][KEEPS_POWER ? width : 1];
+  int first = (BORDER - STEPS) * (PITCH + 1), left = TX * BX * blockIdx.x, top = TY * BY * blockIdx.y, now = 1;
+  power += first;
+  from += first;
+#pragma unroll
+  for (int j = threadIdx.y; j < height; j += BY) {
+#pragma unroll
+    for (int i = threadIdx.x; i < width; i += BX) {
+      bool inside = left + i < PITCH && top + j < PITCH;
+      int at = (top + j) * PITCH + left + i;
+      cells[now][j][i] = inside ? from[at] : 0.0f;
+      if (!inside) cells[1 - now][j][i] = 0.0f;
+      if (KEEPS_POWER) kept[j][i] = inside ? power[at] : 0.0f;
+    }
+  }
+  __syncthreads();
+#pragma unroll UNROLLED
+  for (int step = 1; step <= STEPS; ++step) {
+#pragma unroll
+    for (int j = threadIdx.y + step; j < height - step; j += BY) {
+#pragma unroll
+      for (int i = threadIdx.x + step; i < width - step; i += BX) {
+        float source = 0.0f, cell = cells[now][j][i];
+        if (KEEPS_POWER) source = kept[j][i];
+        else if (left + i < PITCH && top + j < PITCH) source = power[(top + j) * PITCH + left + i];
+        // As published, 2.0 is of double precision.
+        cells[1 - now][j][i] = cell + factor * (source + (cells[now][j + 1][i] + cells[now][j - 1][i] - 2.0 * cell) * ry +
+                                                (cells[now][j][i + 1] + cells[now][j][i - 1] - 2.0 * cell) * rx +
+                                                (80.0f - cell) * rz);
+      }
+    }
+    __syncthreads();
+    now = 1 - now;
+  }
+#pragma unroll
+  for (int b = 0; b < TY; ++b) {
+#pragma unroll
+    for (int a = 0; a < TX; ++a) {
+      int i = a * BX + threadIdx.x, j = b * BY + threadIdx.y;
+      if (left + i < CELLS && top + j < CELLS) to[(top + j) * CELLS + left + i] = cells[now][j + STEPS][i + STEPS];
+    }
+  }
+}

@@ -97,6 +97,47 @@ _CELLS = {  # Million cells a second, in single precision
     "v100-sxm2": 4471,
 }
 
+_HEAT = {  # Block, results of a thread, steps, unrolled, whether power is kept; milliseconds
+    "a100-pcie-40gb": (
+        ((16, 4, 4, 7, 10, 2, 1), 2.583),
+        ((4, 8, 9, 9, 4, 2, 0), 1.502),
+        ((2, 16, 4, 3, 5, 5, 0), 1.737),
+        ((160, 4, 1, 5, 4, 1, 0), 0.770),
+        ((8, 16, 6, 3, 10, 1, 0), 1.696),
+        ((32, 2, 6, 6, 2, 2, 1), 0.869),
+        ((352, 2, 1, 1, 5, 5, 0), 4.397),
+        ((8, 4, 3, 1, 10, 2, 0), 5.205),
+        ((32, 2, 2, 10, 9, 9, 0), 3.071),
+        ((8, 32, 9, 1, 4, 1, 1), 0.555),
+        ((16, 8, 6, 4, 3, 3, 0), 0.748),
+        ((64, 8, 1, 2, 5, 1, 1), 0.909),
+        ((32, 4, 1, 5, 5, 1, 1), 0.855),
+        ((4, 32, 6, 1, 10, 5, 1), 2.333),
+        ((4, 16, 6, 8, 4, 4, 0), 2.249),
+        ((16, 8, 9, 2, 5, 5, 0), 0.627),
+        ((16, 32, 2, 4, 3, 3, 0), 0.868),
+        ((32, 16, 1, 2, 2, 2, 0), 0.729),
+        ((96, 2, 1, 6, 8, 1, 1), 3.180),
+        ((4, 8, 3, 9, 10, 1, 0), 6.557),
+        ((96, 1, 1, 4, 9, 3, 1), 4.415),
+    ),
+    "rtx-a4000": (
+        ((4, 16, 5, 5, 6, 3, 0), 13.36),
+        ((8, 16, 3, 4, 6, 2, 0), 16.62),
+        ((128, 2, 2, 4, 2, 2, 0), 3.353),
+        ((4, 8, 9, 7, 6, 6, 0), 12.91),
+        ((288, 2, 1, 6, 4, 4, 0), 8.890),
+        ((8, 8, 6, 3, 8, 8, 0), 21.39),
+        ((64, 1, 1, 2, 8, 1, 1), 73.54),
+        ((4, 8, 8, 9, 4, 1, 1), 9.729),
+        ((160, 4, 1, 2, 4, 1, 0), 10.60),
+        ((1, 32, 5, 2, 10, 2, 0), 57.31),
+        ((8, 8, 1, 6, 8, 4, 1), 29.66),
+        ((2, 32, 2, 2, 5, 5, 0), 16.93),
+        ((16, 2, 4, 1, 10, 1, 0), 97.25),
+    ),
+}
+
 _STRAIGHT = {(512, 512, 128): {"mi250x-gcd": 808}}
 _OF_ROWS = {  # Rows of a thread, its block, and the bandwidth by box as read from the bars of the figure
     "rx6900xt": (16, 256, (407, 419, 408, 404, 416)),
@@ -129,6 +170,7 @@ def cases(_: Path) -> Iterator[Case]:
     arguments = [buffer("float", 19 * n), buffer("uchar", n), *map(value, (n, _SIDE, 0, 1.0))]
     taken = times(n, {device: 1e-3 * rate for device, rate in _CELLS.items()})
     yield _case("lattice", "lattice_boltzmann", n // 64, 64, arguments, taken)
+    yield from _heat()
     yield from _laplacians()
     yield from _mixed()
 
@@ -138,6 +180,18 @@ def _products() -> Iterator[Case]:
     for name, (kernel, block, side, rates) in _PRODUCTS.items():
         grid = (_N // side, _N // side)
         yield _case(f"product-{name}", kernel, grid, block, arguments, times(2.0 * _N**3, rates))
+
+
+def _heat() -> Iterator[Case]:
+    side = 4096 + 20
+    arguments = [*[buffer("float", side * (side + 20))] * 2, buffer("float", 4096 * 4096)]
+    arguments += map(value, (0.1, 0.1, 0.1, 0.1))
+    for device, each in _HEAT.items():
+        for shape, taken in each:
+            bx, by, tx, ty, *_ = shape
+            grid = (-(-4096 // (bx * tx)), -(-4096 // (by * ty)))
+            numbers = ", ".join(map(str, shape))
+            yield _case(f"heat-{numbers}", f"heat<{numbers}>", grid, (bx, by), arguments, {device: taken * 1e-3})
 
 
 def _laplacians() -> Iterator[Case]:

@@ -68,6 +68,8 @@ def operation_counts(classes: Mapping[str, Any], total: float) -> dict[str, floa
             "products": 0.0,
             "long_divisions": 0.0,
             "operations_fp64": 0.0,
+            "conversions": 0.0,
+            "conversions_fp64": 0.0,
             "floating": 0.0,
         }
     halves = classes.get("fp16", {})
@@ -87,9 +89,9 @@ def operation_counts(classes: Mapping[str, Any], total: float) -> dict[str, floa
     with_sums = sum(_with_sum(classes, bits) for bits in ("int16", "int32"))
     others -= with_sums
     integers = sum(classes.get(bits, {}).get("add", 0) for bits in ("int16", "int32")) - with_sums
-    others += sum(n for kind, n in classes.get("conversions", {}).items() if kind != "int") + classes.get(
-        "branches", {}
-    ).get("conditional", 0)
+    conversions = classes.get("conversions", {})
+    others += sum(n for kind, n in conversions.items() if kind != "int")
+    others += classes.get("branches", {}).get("conditional", 0)
     for kind in ("loads", "stores", "atomics"):
         spaces = classes.get(kind, {})
         others += sum(total_of(sizes) for space, sizes in spaces.items() if space != "private")
@@ -116,6 +118,8 @@ def operation_counts(classes: Mapping[str, Any], total: float) -> dict[str, floa
         "products": float(products),
         "long_divisions": float(classes.get("int64", {}).get("div", 0)),
         "operations_fp64": float(double),
+        "conversions": float(conversions.get("fp32", 0) + conversions.get("fp16", 0)),
+        "conversions_fp64": float(conversions.get("fp64", 0)),
         "floating": float(floating),
     }
 

@@ -196,6 +196,10 @@ def terms(work: Work, sheets: Sheets) -> Reals:
     more = np.where(gpu, 0.0, np.nan_to_num(sheets.exp / EXP_COST - 1.0))
     real = column(work.operations_real) + column(work.library) * np.maximum(more, 0.0)
     real = real + column(work.operations_fp64) / sheets.fp64 + column(work.operations_fp16) / sheets.fp16
+    # Where conversions of doubles have no unit of their own, they take that of doubles (NVIDIA, CUDA C++
+    # Programming Guide, table of arithmetic throughput).
+    wide_conversion = np.maximum(1.0 / sheets.fp64, np.where(gpu, sheets.special, 1.0))
+    real = real + column(work.conversions_fp64) * wide_conversion
     # Units of which the special functions take longer than the usual four clocks of the other lanes.
     real = real + column(work.special) * np.maximum(sheets.special - SPECIAL_COST, 0.0)
     lanes = np.where(
@@ -211,6 +215,7 @@ def terms(work: Work, sheets: Sheets) -> Reals:
     # GPUs join two sums, or logic of three values, and have fewer lanes for integers than for reals.
     integers = column(work.integers) * np.where(gpu, JOINED_INTEGERS, 1.0)
     issued = column(work.operations) - column(work.integers) + integers + column(work.products) / product_rate
+    issued = issued + column(work.conversions) * (sheets.conversion - 1.0)
     issued = np.maximum(issued, integers / sheets.integers)
     issued = issued - np.where(gpu, 0.0, LONG_DIVISION_COST * column(work.long_divisions))
 

@@ -63,6 +63,8 @@ class Work:
     channel_share: Reals  # Chance that two lines are in one of 16 memory channels
     long_divisions: Reals  # Of integers of 64 bits, which are in `operations` at their cost on a GPU
     operations_fp64: Reals
+    conversions: Reals  # Between numbers of up to 32 bits, if one of them is real
+    conversions_fp64: Reals  # From and to double precision
     floating: Reals  # Additions and products of single precision; a multiply-add counts once
     utilization: Reals  # `(n, 2)` Share of a sub-group's work-items that take part in its instructions
     accesses: Reals  # `(n, 2)` Instructions of sub-groups that access global memory
