@@ -191,7 +191,9 @@ def _heat() -> Iterator[Case]:
             bx, by, tx, ty, *_ = shape
             grid = (-(-4096 // (bx * tx)), -(-4096 // (by * ty)))
             numbers = ", ".join(map(str, shape))
-            yield _case(f"heat-{numbers}", f"heat<{numbers}>", grid, (bx, by), arguments, {device: taken * 1e-3})
+            yield _case(
+                f"heat-{numbers}", f"heat<{numbers}>", grid, (bx, by), arguments, {device: taken * 1e-3}
+            )
 
 
 def _laplacians() -> Iterator[Case]:

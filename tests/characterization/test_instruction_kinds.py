@@ -105,8 +105,25 @@ def test_private_arrays_are_a_space_of_their_own() -> None:
 
 def test_atomics_are_no_loads() -> None:
     found = instructions("atomic_add(&b[0], 1); atomic_inc((local int *)l);")
-    assert found["atomics"] == {"global": ITEMS, "local": ITEMS}
+    assert found["atomics"] == {"global_uniform": ITEMS, "local": ITEMS}
     assert "loads" not in found
+
+
+@pytest.mark.parametrize(
+    ("statement", "kind"),
+    [
+        ("atomic_add(&b[7], i);", "global_uniform"),
+        ("atomic_add(&b[get_group_id(0)], i);", "global_uniform"),
+        ("for (int j = 0; j < 2; j++) atomic_max(&b[j], i);", "global_uniform"),
+        ("atomic_add(&b[i & 1], 1);", "global"),
+        ("atomic_add(&b[b[i]], 1);", "global"),  # Though all are 1
+        ("atomic_add((local int *)l, 1);", "local"),
+        ("atomic_xchg(&a[0], 1.0f);", "global_fp"),
+        ("atomic_cmpxchg(&b[0], 1, 2);", "global_compare"),
+    ],
+)
+def test_atomics_on_integers_at_an_address_of_a_group_are_counted_apart(statement: str, kind: str) -> None:
+    assert set(instructions(statement)["atomics"]) == {kind}
 
 
 def test_atomics_on_real_numbers_and_compare_exchanges_are_counted_apart() -> None:

@@ -71,6 +71,9 @@ _UNITS = {
     "RDNA 3": Unit(32, 32, 32, 98304, 65536, 1 / 16, 6291456, 30.0, fp16=2.0, step=5.0),
     "RDNA 4": Unit(32, 32, 32, 98304, 65536, 1 / 16, 8388608, 30.0, fp16=2.0, step=5.0),
 }
+_LOCKED_ATOMICS = ("Fermi", "Kepler")
+"""Take a lock for an atomic of local memory (NVIDIA, Maxwell Tuning Guide)."""
+
 _LOADS = {  # Of the first and of the second cache
     "Fermi": (80.0, 270.0),
     "Kepler": (35.0, 200.0),
@@ -259,6 +262,7 @@ class Sheets:
     local_bytes: Reals
     l2_clock: Reals  # Bytes per clock from the second cache to a unit
     caches_global: Flags  # Whether a unit's first cache holds global memory
+    local_atomics: Flags  # Whether a GPU's units do atomics of local memory by one instruction
     channels: Flags  # Whether blocks of addresses take memory channels in turn, without a hash
     spills: Flags  # Whether its compiler keeps the order of unrolled code despite register pressure
     # Steps per clock of chains of multiply-adds, one a work-item, of a unit, if measured
@@ -380,6 +384,7 @@ def _of(device: Device) -> tuple[float | bool, ...]:
         float(unit.local_bytes),
         unit.l2_clock,
         unit.caches_global,
+        device.series not in _LOCKED_ATOMICS,
         gpu and _before_rdna(device.series),
         gpu and device.vendor == "AMD",
         device.measured.get("chain_flop_per_s", np.nan) / (2 * units * clock),

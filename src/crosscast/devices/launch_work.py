@@ -9,7 +9,7 @@ import math
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 from crosscast.profile import Profile, bytes_outside
 
@@ -311,15 +311,47 @@ def _of_sub_groups(launch: Mapping[str, Any]) -> dict[str, float]:
 def turns_at_an_address(launch: Mapping[str, Any], width: int) -> tuple[float, float]:
     """Return atomics at an address of global memory of a launch, on average, and compare-exchanges.
 
-    Those on integers that a sub-group of so many work-items makes at once are joined; of 1, none.
+    Those on integers at an address that is the same for all work-items of a sub-group of so many are joined.
     """
-    counted = (launch.get("instructions") or {}).get("atomics", {})
-    joined, apart, compared = (
-        float(sum(counted.get(f"{space}{kind}", 0) for space in ("global", "generic")))
-        for kind in ("", "_fp", "_compare")
-    )
-    written = launch.get("distinct_bytes", {}).get("atomics", {}).get("written", math.inf)
-    addresses = written / _ATOMIC_BYTES
-    made = (launch.get("sub_groups") or {}).get(str(width), {}).get("atomic_accesses")
-    at_once = width if made is None else (joined + apart + compared) / max(made, 1)
-    return joined / max(addresses, at_once, 1.0) + apart / addresses, compared / addresses
+    atomics = GlobalAtomics.of(launch, width)
+    joined = atomics.uniform / max(atomics.addresses, atomics.at_once, 1.0)
+    return joined + atomics.apart / atomics.addresses, atomics.compared / atomics.addresses
+
+
+@dataclass(frozen=True)
+class GlobalAtomics:
+    """Atomics of global memory of a launch."""
+
+    uniform: float  # On integers, at an address that all work-items of a group share by the code
+    apart: float  # Others but for compare-exchanges
+    compared: float
+    addresses: float  # Distinct ones
+    accesses: float  # Of sub-groups
+
+    @classmethod
+    def of(cls, launch: Mapping[str, Any], width: int) -> Self:
+        """Return those of a launch with sub-groups of so many work-items; of 1, none is uniform."""
+        counted = (launch.get("instructions") or {}).get("atomics", {})
+        uniform, integers, reals, compared = (
+            float(sum(counted.get(f"{space}{kind}", 0) for space in ("global", "generic")))
+            for kind in ("_uniform", "", "_fp", "_compare")
+        )
+        written = launch.get("distinct_bytes", {}).get("atomics", {}).get("written", math.inf)
+        made = (launch.get("sub_groups") or {}).get(str(width), {}).get("atomic_accesses")
+        accesses = (uniform + integers + reals + compared) / width if made is None else float(made)
+        return cls(uniform, integers + reals, compared, written / _ATOMIC_BYTES, accesses)
+
+    @property
+    def at_once(self) -> float:
+        """Work-items of an access, on average."""
+        return (self.uniform + self.apart + self.compared) / max(self.accesses, 1.0)
+
+    @property
+    def lines(self) -> float:
+        """Of 128 bytes, that they write, if their addresses are dense."""
+        return max(self.addresses * _ATOMIC_BYTES / 128, 1.0)
+
+    @property
+    def done(self) -> float:
+        """Number that the device does, with uniform ones of an access joined."""
+        return self.uniform / max(self.at_once, 1.0) + self.apart + self.compared

@@ -24,7 +24,7 @@ LEGEND: Mapping[str, str] = {
 _PRECISIONS = ("half", "single", "double")
 _OUTSIDE = ("global_bytes", "constant_bytes", "generic_bytes")
 _ATOMICS = {
-    space: [f"instructions_atomics_{space}{kind}" for kind in ("", "_fp", "_compare")]
+    space: [f"instructions_atomics_{space}{kind}" for kind in ("", "_uniform", "_fp", "_compare")]
     for space in ("global", "local")
 }
 _PATTERNS = ("contiguous", "uniform", "strided", "irregular")

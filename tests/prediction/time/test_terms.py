@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from crosscast.device import Device
 from crosscast.devices.architectures import sheets_of
 from crosscast.devices.catalogue import catalogue, device_named
-from crosscast.devices.launch_work import LONG_DIVISION_COST, turns_at_an_address
+from crosscast.devices.launch_work import LONG_DIVISION_COST, GlobalAtomics, turns_at_an_address
 from crosscast.prediction.time.efficiencies import Efficiencies, Times, fit, log_times, prior_of
 from crosscast.prediction.time.launch_times import conditioned, doubt_of
 from crosscast.prediction.time.terms import TERMS, joined, resident_groups, terms
@@ -79,12 +79,21 @@ def test_a_gpu_runs_blocks_one_after_another_and_a_cpu_does_not(work: Work, key:
 
 
 @pytest.mark.parametrize(
-    ("loads", "barriers", "stalls"), [(0, 0, 3.0), (6, 0, 3.0), (30, 0, 10.0), (6, 1, 6.0), (30, 2, 30.0)]
+    ("loads", "barriers", "stores", "stalls"),
+    [
+        (0, 0, 0, 3),
+        (6, 0, 6, 3),
+        (30, 0, 30, 10),
+        (6, 1, 6, 6),
+        (30, 2, 90, 30),
+        (30, 2, 15, 20),
+        (30, 1, 0, 10),
+    ],
 )
 def test_blocks_wait_for_their_loads_and_a_few_accesses_are_in_flight(
-    work: Work, loads: int, barriers: int, stalls: float
+    work: Work, loads: int, barriers: int, stores: int, stalls: int
 ) -> None:
-    """Of 12 accesses of a work-item, `loads` have a block to themselves; barriers keep blocks apart."""
+    """Of 12 accesses of a work-item, `loads` have blocks of their own; those that fill local memory wait."""
     waiting = TERMS.index("waiting")
     times = [
         terms(
@@ -93,6 +102,7 @@ def test_blocks_wait_for_their_loads_and_a_few_accesses_are_in_flight(
                 item_accesses=0 * work.items + accesses,
                 block_loads=0 * work.items + n,
                 barriers=0 * work.items + barriers,
+                local_stores=0 * work.items + stores,
             ),
             SHEETS,
         )
@@ -232,20 +242,46 @@ def test_atomics_at_one_address_take_turns_however_many_units_there_are() -> Non
     assert (terms(copy, sheets)[0, :, atomics] < 1e-12).all()
 
 
-@given(st.integers(1, 64), st.integers(1, 4096), st.sampled_from(["", "_fp"]))
-def test_atomics_that_a_program_joins_itself_are_not_joined_again(
-    lanes: int, addresses: int, kind: str
-) -> None:
-    """Of 10,000 executions of an atomic, each by `lanes` work-items."""
+@given(st.integers(1, 64), st.integers(1, 4096), st.sampled_from(["_uniform", "", "_fp"]))
+def test_only_atomics_at_the_address_of_a_group_are_joined(lanes: int, addresses: int, kind: str) -> None:
+    """Of 10,000 executions of an atomic, each by `lanes` work-items: of a program that joins them, one."""
     made = 10_000 * lanes
     launch: dict[str, Any] = {
         "instructions": {"atomics": {f"global{kind}": made}},
         "distinct_bytes": {"atomics": {"written": 4 * addresses}},
         "sub_groups": {"64": {"atomic_accesses": 10_000}},
     }
+    uniform = kind == "_uniform"
     turns, _ = turns_at_an_address(launch, 64)
-    assert turns == pytest.approx(made / (addresses if kind else max(addresses, lanes)))
+    assert turns == pytest.approx(made / (max(addresses, lanes) if uniform else addresses))
     assert turns_at_an_address(launch, 1)[0] == pytest.approx(made / addresses)
+    assert GlobalAtomics.of(launch, 64).done == pytest.approx(10_000 if uniform else made)
+
+
+def test_a_second_cache_does_some_atomics_a_clock_to_a_line_and_one_for_each_unit() -> None:
+    """GPUs of 28 to 68 units add to 2 KiB at the same rate (benchmarks.published_textbook)."""
+    made, atomics = 1e9, TERMS.index("atomics")
+    launch = replace(work_of([stream(1 << 22)]), atomics_done=np.full(1, made))
+    sheets = sheets_of(
+        [replace(GPU, numbers={**GPU.numbers, "compute_units": units, "clock_hz": 1e9}) for units in (28, 68)]
+    )
+    for lines, rates in ((16, (25.6, 25.6)), (30, (28, 48)), (1e6, (28, 68))):
+        seconds = terms(replace(launch, atomic_lines=np.full(1, lines)), sheets)[0, :, atomics]
+        np.testing.assert_allclose(seconds, np.divide(made / 1e9, rates))
+    cpu = sheets_of([device_named("xeon-e5-2670-x2")])
+    assert terms(launch, cpu)[0, 0, atomics] == terms(work_of([stream(1 << 22)]), cpu)[0, 0, atomics]
+
+
+def test_atomics_of_local_memory_take_a_clock_each_or_a_lock() -> None:
+    launch = replace(work_of([stream(1 << 22)]), local_atomics=np.full((1, 2), 1e9))
+    ampere, kepler = (
+        sheets_of(
+            [replace(GPU, series=series, numbers={**GPU.numbers, "compute_units": 50, "clock_hz": 1e9})]
+        )
+        for series in ("Ampere", "Kepler")
+    )
+    seconds = [terms(launch, each)[0, 0, TERMS.index("atomics")] for each in (ampere, kepler)]
+    assert seconds == pytest.approx([1 / 50, 4 / 50], rel=0.1)
 
 
 def test_a_cpu_joins_no_atomics() -> None:

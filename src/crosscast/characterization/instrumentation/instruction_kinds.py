@@ -96,6 +96,7 @@ INDEXING = "indexing"
 """Prefix of the kinds of integer operations for addresses and loops only."""
 _MAY_INDEX = frozenset("add sub mul shl lshr ashr and or xor select icmp sext zext trunc phi freeze".split())
 _INDEXING_CALLS = frozenset("mul24 mad24 min max umin umax smin smax".split())
+_JOINED_ATOMICS = ("atomics.global", "atomics.generic")
 _CONVERSIONS = frozenset("zext sext fpext fptrunc fptoui fptosi uitofp sitofp".split())
 _CALLS = _by_name(
     {
@@ -188,6 +189,21 @@ def mark_indexing(function: ir.Function) -> None:
             branch.kind = f"{INDEXING}.{branch.kind[0]}", 1
 
 
+def mark_uniform_atomics(function: ir.Function) -> None:
+    """Set the kind of atomics on integers whose address is the same for all work-items of a group.
+
+    Compilers for GPUs replace those of a sub-group by one (Nvidia's since CUDA 9, AMD's since LLVM 8).
+    """
+    atomics = [i for i in function.instructions() if i.kind[0] in _JOINED_ATOMICS]
+    if not atomics:
+        return
+    flow = {label: block.terminator.successors for label, block in function.blocks.items()}
+    values = graph.find_uniform(function.blocks, flow, [p.name for p in function.parameters]).values
+    for i in atomics:
+        if all(access.pointer in values or access.pointer.startswith("@") for access in i.accesses):
+            i.kind = f"{i.kind[0]}_uniform", i.kind[1]
+
+
 def _keep_within(chosen: set[str], needs: Mapping[str, Set[str]], affected: Mapping[str, Set[str]]) -> None:
     """Remove names until all that each needs is chosen; without one, those it affects are looked at again."""
     pending = [*chosen]
@@ -253,7 +269,7 @@ def _kind_of_call(
 
 
 def _atomic(name: str, instruction: ir.Instruction, classes: PointerClasses) -> str:
-    """Return the kind of an atomic: those on integers may be joined in a sub-group, others not."""
+    """Return the kind of an atomic."""
     compares = any(word in name for word in ("cmpxchg", "compare_exchange"))
     adds = any(_REALS.match(operand.type) for operand in instruction.operands)
     suffix = "_compare" if compares else "_fp" if adds else ""

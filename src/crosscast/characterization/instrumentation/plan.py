@@ -28,7 +28,11 @@ from crosscast.characterization.instrumentation.builtin_calls import SharedNames
 from crosscast.characterization.instrumentation.code import Code, InstrumentationOptions, Names, Scopes
 from crosscast.characterization.instrumentation.dependence_path import Dependences
 from crosscast.characterization.instrumentation.inline import copy_structure
-from crosscast.characterization.instrumentation.instruction_kinds import kind_of, mark_indexing
+from crosscast.characterization.instrumentation.instruction_kinds import (
+    kind_of,
+    mark_indexing,
+    mark_uniform_atomics,
+)
 from crosscast.characterization.instrumentation.registers import (
     kept_values,
     mark_local_loads,
@@ -299,6 +303,7 @@ def make_plan(module: ir.Module, function: ir.Function, options: Instrumentation
     for instruction in function.instructions():
         instruction.kind = kind_of(instruction, classes, sizes)
     mark_indexing(function)
+    mark_uniform_atomics(function)
     mark_local_loads(function, sizes, joins=options.cuda)
     facts = {
         "registers": most_live(function, sizes),

@@ -10,7 +10,7 @@ import numpy as np
 from crosscast.arrays import Flags, Integers, Reals
 from crosscast.device import Device
 from crosscast.devices.architectures import streams
-from crosscast.prediction.time.terms import TERMS, joined
+from crosscast.prediction.time.terms import MEMORY, TERMS, joined
 
 LEVELS = ("kind", "vendor", "architecture", "device")
 """A factor is the product of one of each level."""
@@ -41,6 +41,9 @@ _WITHIN = {"kind": 0.2, "vendor": 0.2, "architecture": 1.2, "device": 0.5}
 Factors of an architecture, with the compilers and drivers of its time, say little about other architectures:
 one that was not measured has the usual rates.
 """
+
+# How much of its bandwidth a device reaches is its own: kinds of memory and its error correction differ.
+_WITHIN_MEMORY = {**_WITHIN, "architecture": 0.5, "device": 1.2}
 
 # Launch costs belong to the system and its time: they say little about devices of other architectures, but
 # the drivers of one vendor's GPUs are more similar than those of two vendors.
@@ -202,6 +205,7 @@ def fit(times: Times, devices: Sequence[Device], known: Efficiencies | None = No
             if key in column:
                 level = key.partition(":")[0]
                 precision[column[key]] = (spreads * _WITHIN[level]) ** -2.0
+                precision[column[key], MEMORY] = (spreads[MEMORY] * _WITHIN_MEMORY[level]) ** -2.0
                 precision[column[key], 0] = (spreads[0] * _WITHIN_LAUNCH[level][side]) ** -2.0
     prior = precision.ravel()
     values = np.zeros((len(used), t))

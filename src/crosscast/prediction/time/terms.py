@@ -100,7 +100,9 @@ _CHANNEL_S = 15e-9  # Of a line in one memory channel with others
 _LEAST_EXCESS = 0.15  # Share of lines in one channel that others hide
 _SHARED_LINE = 0.25  # Time of a line of a CPU's last cache over one of memory
 _GROUP_CLOCKS = {True: 100.0, False: 1000.0}
-_ATOMIC_CLOCKS = 4.0
+_ATOMIC_CLOCKS, _LOCAL_ATOMIC_CLOCKS = 4.0, 1.0
+# In a clock of a GPU's second cache: for each of the device's units, and at most to a line of 128 bytes
+_ATOMICS_OF_UNIT, _ATOMICS_OF_LINE = 1.0, 1.6
 _LOCKED_CLOCKS = 20.0  # Of a CPU's locked instruction: Fog, Instruction tables, 2022
 _LOCKED_LINE_S = 50e-9  # From the cache of another core
 _CONTENDED_S = 5e-9  # Of an atomic of a CPU at an address that twice as many threads use
@@ -251,6 +253,10 @@ def terms(work: Work, sheets: Sheets) -> Reals:
     launch = np.where(gpu, _LAUNCH_S[True] * _launch_ratio(sheets), _LAUNCH_S[False])
     measured_launch = np.maximum(sheets.round_trip_s - start, 0.0)
     launch = np.where(np.isfinite(measured_launch), measured_launch, launch)
+    clocks = np.where(gpu, _atomic_clocks(work, sheets), _locked(work, sheets, of_thread[1]))
+    at_once = np.minimum(_ATOMICS_OF_UNIT * sheets.units, _ATOMICS_OF_LINE * column(work.atomic_lines))
+    done = np.where(gpu, column(work.atomics_done) / (at_once * sheets.clock), 0.0)
+    atomics = np.maximum(clocks / busy_rate, done)
     stacked = np.stack(
         np.broadcast_arrays(
             launch + np.zeros((n, 1)),
@@ -278,11 +284,7 @@ def terms(work: Work, sheets: Sheets) -> Reals:
             np.maximum(
                 groups * of_group / busy, np.where(gpu, groups * sheets.group_clocks / sheets.clock, 0.0)
             ),
-            np.maximum(
-                np.where(gpu, of_width(work.atomics) * _ATOMIC_CLOCKS, _locked(work, sheets, of_thread[1]))
-                / busy_rate,
-                _at_one_address(work, sheets),
-            ),
+            np.maximum(atomics, _at_one_address(work, sheets)),
         ),
         -1,
     )
@@ -308,10 +310,11 @@ def _of_item(work: Work, sheets: Sheets, past_l1: Reals, past_l2: Reals) -> tupl
         return values[:, None]
 
     def stalls(of_item: Reals, of_blocks: Reals) -> Reals:
-        return np.maximum(column(of_item) / _AT_ONCE, column(of_blocks / joined_blocks))
+        # Blocks on two sides of a barrier are not joined, nor those that fill local memory before one.
+        apart = np.where(work.barriers > 0, np.minimum(of_blocks, work.local_stores), 0.0)
+        waits = apart + (of_blocks - apart) / _JOINED_BLOCKS
+        return np.maximum(column(of_item) / _AT_ONCE, column(waits))
 
-    # Blocks on two sides of a barrier are not joined.
-    joined_blocks = np.where(work.barriers > 0, 1.0, _JOINED_BLOCKS)
     load = (
         sheets.l1_load
         + (sheets.l2_load - sheets.l1_load) * past_l1
@@ -378,6 +381,14 @@ def _streamed(moved: Reals, work: Work, sheets: Sheets) -> Reals:
         stored - _ONCE * np.minimum(updated, stored)
     ) / sheets.writing
     return np.where(np.isfinite(by_streams), by_streams, on_paper)
+
+
+def _atomic_clocks(work: Work, sheets: Sheets) -> Reals:
+    """Clocks of a GPU's units for atomics, ``(n, d)``: of local memory, and sent to the second cache."""
+    side = sheets.wide.astype(int)
+    local_clocks = np.where(sheets.local_atomics, _LOCAL_ATOMIC_CLOCKS, _ATOMIC_CLOCKS)
+    clocks: Reals = work.local_atomics[:, side] * local_clocks + work.global_atomics[:, side] * _ATOMIC_CLOCKS
+    return clocks
 
 
 def _locked(work: Work, sheets: Sheets, missed: Reals) -> Reals:

@@ -11,7 +11,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from crosscast.arrays import Flags, Integers, Reals
-from crosscast.devices.launch_work import operation_counts, saved_loads, total_of, turns_at_an_address
+from crosscast.devices.launch_work import (
+    GlobalAtomics,
+    operation_counts,
+    saved_loads,
+    total_of,
+    turns_at_an_address,
+)
 from crosscast.profile import Profile, bytes_outside
 
 if TYPE_CHECKING:
@@ -72,7 +78,12 @@ class Work:
     requested: Reals  # Bytes requested by accesses of global memory
     lines: Reals  # `(n, 2)` Lines of 128 bytes that these touch
     local_wavefronts: Reals  # `(n, 2)`
+    local_stores: Reals  # Of a work-item, to local memory
     atomics: Reals  # `(n, 2)` Atomics, and conflicts among them
+    local_atomics: Reals  # `(n, 2)` Of local memory, with conflicts among them
+    global_atomics: Reals  # `(n, 2)` Of sub-groups, in global memory
+    atomics_done: Reals  # Atomics of global memory, with those of a sub-group that are joined as one
+    atomic_lines: Reals  # Of global memory, of 128 bytes
     turns: Reals  # `(n, 2)` Those of the launch at one address, with joined ones of a sub-group as one
     turns_apart: Reals  # The same if none are joined, as on a CPU
     locked: Reals  # Atomics, one by one
@@ -229,6 +240,7 @@ def _of(
     requested = bytes_outside(launch.get("work") or {})
     of_items = launch.get("work_item") or {}
     turns = [turns_at_an_address(launch, width) for width in WIDTHS]
+    atomics = [GlobalAtomics.of(launch, width) for width in WIDTHS]
     accesses = [float(side["accesses_read"] + side["accesses_write"]) for side in sides]
     sectors = [
         size * float(side[f"{name}_{size}_read"] + side[f"{name}_{size}_write"])
@@ -248,11 +260,19 @@ def _of(
         "requested": requested or sectors[0],
         "sectors": sectors,
         "lines": [float(side["lines_128_read"] + side["lines_128_write"]) for side in sides],
+        "local_stores": total_of(classes.get("stores", {}).get("local", 0)) / items,
         "local_wavefronts": [float(side["local_wavefronts_32_banks"]) for side in sides],
         "atomics": [
             float(side["atomic_conflicts"]) + total_of(classes.get("atomics", {})) / width
             for width, side in zip(WIDTHS, sides, strict=True)
         ],
+        "local_atomics": [
+            _local_atomics(side, in_global, classes, width)
+            for side, in_global, width in zip(sides, atomics, WIDTHS, strict=True)
+        ],
+        "global_atomics": [each.accesses for each in atomics],
+        "atomics_done": atomics[0].done,
+        "atomic_lines": atomics[0].lines,
         "turns": [each for each, _ in turns],
         "turns_apart": turns_at_an_address(launch, 1)[0],
         "locked": total_of(classes.get("atomics", {})),
@@ -302,6 +322,19 @@ def _constant_share(classes: Mapping[str, Any]) -> float:
     constant = total_of(loads.get("constant", 0))
     others = total_of(loads.get("global", 0)) + total_of(stores.get("global", 0))
     return constant / max(constant + others, 1.0)
+
+
+def _local_atomics(
+    side: Mapping[str, Any], in_global: GlobalAtomics, classes: Mapping[str, Any], width: int
+) -> float:
+    """Atomics of local memory of sub-groups, and conflicts among them.
+
+    Conflicts are counted for both memories: in global memory, those of uniform addresses are between all
+    work-items of an access.
+    """
+    executed = total_of(classes.get("atomics", {}).get("local", 0))
+    elsewhere = max(in_global.uniform, in_global.accesses)
+    return max(side["atomic_conflicts"] - elsewhere, 0.0) + executed / width if executed else 0.0
 
 
 def _jumps(metrics: Mapping[str, MetricValue], of_items: Mapping[str, float], requested: float) -> float:
@@ -371,8 +404,13 @@ def _estimated(
         "sectors": [touched, touched],
         "requested": touched,
         "lines": [touched / 128, touched / 128],
+        "local_stores": 0.0,
         "local_wavefronts": [local / width for width in WIDTHS],
         "atomics": [0.0, 0.0],
+        "local_atomics": [0.0, 0.0],
+        "global_atomics": [0.0, 0.0],
+        "atomics_done": 0.0,
+        "atomic_lines": math.inf,
         "turns": [0.0, 0.0],
         "turns_apart": 0.0,
         "locked": 0.0,

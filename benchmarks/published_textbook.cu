@@ -1,0 +1,50 @@
+// Kernels that do what the exercises of a textbook ask for.
+
+__global__ void add_along_columns(unsigned *a, unsigned *b, unsigned *c, int m, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x, j = blockIdx.y * blockDim.y + threadIdx.y;
+  if (i < n && j < m) c[i * m + j] = a[i * m + j] + b[i * m + j];
+}
+
+__global__ void add_along_rows(unsigned *a, unsigned *b, unsigned *c, int m, int n) {
+  int i = blockIdx.y * blockDim.y + threadIdx.y, j = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n && j < m) c[i * m + j] = a[i * m + j] + b[i * m + j];
+}
+
+__global__ void gray(unsigned char *in, unsigned char *out, int width, int height) {
+  int row = blockIdx.y * blockDim.y + threadIdx.y, col = blockIdx.x * blockDim.x + threadIdx.x;
+  if (row >= height || col >= width) return;
+  int at = row * width + col;
+  unsigned char r = in[3 * at], g = in[3 * at + 1], b = in[3 * at + 2];
+  out[at] = (unsigned char)(0.21f * r + 0.71f * g + 0.07f * b);
+}
+
+// A thread walks along a row.
+__global__ void matrix_vector(unsigned *out, unsigned *matrix, unsigned *vector, int m, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i >= m) return;
+  unsigned sum = 0;
+  for (int k = 0; k < n; ++k) sum += matrix[i * n + k] * vector[k];
+  out[i] = sum;
+}
+
+// Each block has bins of its own, which it adds to those of all at its end.
+__global__ void histogram(unsigned *input, unsigned *bins, unsigned n, unsigned n_bins) {
+  extern __shared__ unsigned own[];
+  unsigned at = blockIdx.x * blockDim.x + threadIdx.x;
+  for (unsigned bin = threadIdx.x; bin < n_bins; bin += blockDim.x) own[bin] = 0;
+  __syncthreads();
+  for (unsigned i = at; i < n; i += blockDim.x * gridDim.x) atomicAdd(&own[input[i]], 1);
+  __syncthreads();
+  for (unsigned bin = threadIdx.x; bin < n_bins; bin += blockDim.x) atomicAdd(&bins[bin], own[bin]);
+}
+
+// Clamped in double precision, as its published source does.
+__global__ void convolution(float *in, float *mask, float *out, int mask_width, int width) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i >= width) return;
+  float sum = 0;
+  int start = i - mask_width / 2;
+  for (int j = 0; j < mask_width; ++j)
+    if (start + j >= 0 && start + j < width) sum += in[start + j] * mask[j];
+  out[i] = min(max(sum, 0.0), 1.0);
+}
