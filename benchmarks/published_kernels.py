@@ -10,7 +10,7 @@ with the bundled model. None of the times is in its training data. They follow f
 - Laplacians by size of the box: https://github.com/amd/amd-lab-notes, finite-difference;
 - reads with multiply-adds: https://github.com/ekondis/mixbench, results of `read-only`.
 
-It takes 3 minutes: of large launches only some work-groups run.
+It takes 5 minutes: of large launches only some work-groups run.
 """
 
 from __future__ import annotations
