@@ -401,7 +401,7 @@ def value_of(number: str, prefix: str) -> float:
 def test_the_bytes_of_a_sentence_over_its_bandwidth_are_its_time(work: LaunchWork, device: Device) -> None:
     others = ("operations", "issued", "flops", "longest", "path", "path_loads", "reads", "wavefronts")
     none: dict[str, Any] = dict.fromkeys(("atomics", *others), 0.0)
-    found = verdict_of(replace(work, **none, unique_bytes=work.unique_bytes + 1e7), device)
+    found = verdict_of(replace(work, **none, unique_bytes=work.unique_bytes + 1e8), device)
     assume(found.limits_s["memory"] < 60)
     assert found.bound == "memory"
     figures = re.search(
