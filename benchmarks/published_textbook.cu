@@ -27,6 +27,13 @@ __global__ void matrix_vector(unsigned *out, unsigned *matrix, unsigned *vector,
   out[i] = sum;
 }
 
+__global__ void histogram_of_all(unsigned *input, unsigned *bins, unsigned n, unsigned n_bins) {
+  unsigned at = blockIdx.x * blockDim.x + threadIdx.x;
+  for (unsigned bin = at; bin < n_bins; bin += blockDim.x * gridDim.x) bins[bin] = 0;
+  __syncthreads();
+  for (unsigned i = at; i < n; i += blockDim.x * gridDim.x) atomicAdd(&bins[input[i]], 1);
+}
+
 // Each block has bins of its own, which it adds to those of all at its end.
 __global__ void histogram(unsigned *input, unsigned *bins, unsigned n, unsigned n_bins) {
   extern __shared__ unsigned own[];

@@ -4,6 +4,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import crosscast
 from crosscast import Kernel, Local
@@ -25,6 +27,8 @@ kernel void windows(global const float *x, global float *y, int step)
 
 kernel void scattered(global const float *x, global float *y, global const int *where)
 { int i = get_global_id(0); float4 v = vload4(0, x + where[i]); if (i % 3) vstore2(v.xy, 0, y + where[i]); }
+
+kernel void count(global uint *bins, global const uint *data) { atomic_inc(&bins[data[get_global_id(0)]]); }
 
 kernel void histogram(global const uchar *data, global uint *bins, local uint *own) {
   int i = get_local_id(0);
@@ -50,6 +54,16 @@ def distinct(made: Profile) -> dict[str, dict[str, int]]:
 
 def union(starts: np.ndarray[Any, Any], width: int) -> int:
     return len(np.unique(starts[:, None] + np.arange(width)))
+
+
+@given(st.lists(st.integers(0, 99), min_size=1, max_size=12), st.integers(1, 4), st.integers(0, 64))
+def test_the_most_used_address_of_atomics_is_known(values: list[int], threads: int, unused: int) -> None:
+    """An atomic is a read and a write; the data, which all read from other addresses, have no part in it."""
+    data = np.resize(np.array(values, np.uint32), ITEMS)
+    made = characterized("count", np.zeros(100 + unused, np.uint32), data, threads=threads)
+    bins = np.bincount(data)
+    found = distinct(made)["atomics"]
+    assert found == {"written": 4 * np.count_nonzero(bins), "most": 2 * bins.max()}
 
 
 @pytest.mark.parametrize("name", ["copy1", "copy4", "copy16"])
@@ -95,7 +109,7 @@ def test_local_memory_is_apart() -> None:
     assert distinct(made) == {
         "global": {"read": ITEMS * 64 + 256, "written": 256},
         "local": {"read": 256, "written": 256},
-        "atomics": {"written": 256},
+        "atomics": {"written": 256, "most": 64},
     }
     amounts = amounts_of(made)
     assert amounts is not None

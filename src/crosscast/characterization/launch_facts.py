@@ -237,13 +237,17 @@ def _sub_groups(geometry: Mapping[str, Any], ran: Ran) -> dict[str, dict[str, in
 
 
 def _distinct(ran: Ran) -> dict[str, dict[str, int]]:
-    """Return distinct bytes read and written by memory, and those written of buffers with atomics."""
+    """Return distinct bytes read and written by memory, and of buffers with atomics those written.
+
+    Of these also the `most` accesses of an address, where an atomic counts twice.
+    """
     by_space: dict[str, dict[str, int]] = {}
     for (space, side), nbytes in sorted(ran.counts.distinct.items()):
         if nbytes:
             by_space.setdefault(space, {})[side] = nbytes
     if updated := sum(ran.counts.distinct_of[key][1] for key in ran.atomic_memory):
-        by_space["atomics"] = {"written": updated}
+        most = max(ran.counts.most_of[key] for key in ran.atomic_memory)
+        by_space["atomics"] = {"written": updated, "most": most}
     return by_space
 
 

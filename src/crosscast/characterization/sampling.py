@@ -362,7 +362,7 @@ def extend_sample(sample: Sample, boxes: Mapping[Sampled, BoxCounts], larger: Bo
     if "atomics" in (known := profile.launch["distinct_bytes"]):
         memory = frozenset().union(*(each.atomic_memory for each in boxes.values()))
         written = round(sum(distinct[1].estimate[key] for key in memory))
-        known = {**known, "atomics": {"written": written}}
+        known = {**known, "atomics": {**known["atomics"], "written": written}}
         profile = replace(profile, launch={**profile.launch, "distinct_bytes": known})
     errors["distinct_bytes"] = max(errors["distinct_bytes"], *(each.doubt for each in distinct[:2]))
     times = math.prod(sample.groups) / math.prod(box.size)

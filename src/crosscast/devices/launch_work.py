@@ -309,13 +309,16 @@ def _of_sub_groups(launch: Mapping[str, Any]) -> dict[str, float]:
 
 
 def turns_at_an_address(launch: Mapping[str, Any], width: int) -> tuple[float, float]:
-    """Return atomics at an address of global memory of a launch, on average, and compare-exchanges.
+    """Return atomics at the address of global memory that a launch uses most, and compare-exchanges.
 
     Those on integers at an address that is the same for all work-items of a sub-group of so many are joined.
     """
     atomics = GlobalAtomics.of(launch, width)
-    joined = atomics.uniform / max(atomics.addresses, atomics.at_once, 1.0)
-    return joined + atomics.apart / atomics.addresses, atomics.compared / atomics.addresses
+    joined = min(atomics.uniform / max(atomics.at_once, 1.0), atomics.most)
+    others = atomics.apart + atomics.compared
+    # The address that most use may be that of uniform ones.
+    share = max(atomics.most - atomics.uniform, others / atomics.addresses) / others if others else 0.0
+    return joined + atomics.apart * share, atomics.compared * share
 
 
 @dataclass(frozen=True)
@@ -326,6 +329,7 @@ class GlobalAtomics:
     apart: float  # Others but for compare-exchanges
     compared: float
     addresses: float  # Distinct ones
+    most: float  # At one of them
     accesses: float  # Of sub-groups
 
     @classmethod
@@ -336,10 +340,14 @@ class GlobalAtomics:
             float(sum(counted.get(f"{space}{kind}", 0) for space in ("global", "generic")))
             for kind in ("_uniform", "", "_fp", "_compare")
         )
-        written = launch.get("distinct_bytes", {}).get("atomics", {}).get("written", math.inf)
+        known = launch.get("distinct_bytes", {}).get("atomics", {})
+        addresses = known.get("written", math.inf) / _ATOMIC_BYTES
+        total = uniform + integers + reals + compared
+        # An atomic is two accesses. Those of a sample may not meet at an address where all of a launch do.
+        most = max(min(known.get("most", 0) / 2, total), total / addresses)
         made = (launch.get("sub_groups") or {}).get(str(width), {}).get("atomic_accesses")
-        accesses = (uniform + integers + reals + compared) / width if made is None else float(made)
-        return cls(uniform, integers + reals, compared, written / _ATOMIC_BYTES, accesses)
+        accesses = total / width if made is None else float(made)
+        return cls(uniform, integers + reals, compared, addresses, most, accesses)
 
     @property
     def at_once(self) -> float:

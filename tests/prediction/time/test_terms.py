@@ -258,6 +258,24 @@ def test_only_atomics_at_the_address_of_a_group_are_joined(lanes: int, addresses
     assert GlobalAtomics.of(launch, 64).done == pytest.approx(10_000 if uniform else made)
 
 
+@given(st.integers(0, 10**6), st.integers(0, 10**6), st.integers(1, 512), st.floats(0, 1))
+def test_the_most_used_address_takes_turns(uniform: int, others: int, addresses: int, skew: float) -> None:
+    """Between an equal use of all addresses, and one that all use."""
+    most = max(-(-(uniform + others) // addresses), round(skew * (uniform + others)))
+    launch: dict[str, Any] = {
+        "instructions": {"atomics": {"global_uniform": uniform, "global": others}},
+        "distinct_bytes": {"atomics": {"written": 4 * addresses}},
+        "sub_groups": {"32": {"atomic_accesses": -(-(uniform + others) // 32)}},
+    }
+    equal, _ = turns_at_an_address(launch, 32)
+    launch["distinct_bytes"]["atomics"]["most"] = 2 * most
+    turns, compared = turns_at_an_address(launch, 32)
+    assert equal - 1 <= turns <= min(most, uniform / 16 + 1) + others
+    assert compared == 0
+    if not uniform:
+        assert turns == pytest.approx(max(most, others / addresses))
+
+
 def test_a_second_cache_does_some_atomics_a_clock_to_a_line_and_one_for_each_unit() -> None:
     """GPUs of 28 to 68 units add to 2 KiB at the same rate (benchmarks.published_textbook)."""
     made, atomics = 1e9, TERMS.index("atomics")

@@ -205,6 +205,8 @@ class Counts(Tally):
     # Distinct bytes read and written of each buffer or variable, and its distinct lines of 64 and of 128
     # bytes, by its address and size
     distinct_of: dict[tuple[int, int], tuple[int, int, int, int]] = field(default_factory=dict)
+    # The most accesses of an address of each
+    most_of: dict[tuple[int, int], int] = field(default_factory=dict)
     # Distinct lines of 128 bytes in which accesses start, by memory channel, if blocks of 256 bytes take
     # channels in turn
     lines_in_channel: list[int] = field(default_factory=list)
@@ -270,10 +272,11 @@ def read_results(words: npt.NDArray[np.uint64], layout: ResultLayout) -> Counts:
         elif tag == _BEYOND:
             counts.beyond[int(body[0])] = int(body[1]), int(body[2])
         elif tag == _DISTINCT:
-            memory, read, written, start, nbytes, *lines = body.tolist()
+            memory, read, written, start, nbytes, *lines, most = body.tolist()
             space = "local" if memory == CONSTANTS["LOCAL"] else "global"
             if space == "global":
                 counts.distinct_of[start, nbytes] = read, written, lines[0], lines[1]
+                counts.most_of[start, nbytes] = most
             counts.distinct[space, "read"] += read
             counts.distinct[space, "written"] += written
         else:

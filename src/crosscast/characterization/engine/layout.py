@@ -85,6 +85,7 @@ class MemoryRegion(NamedTuple):
     overlaps: int = 0  # Accesses that may overlap without equal start addresses: reads 1, writes 2
     lines_64: int = 0  # Distinct lines, after the reduction
     lines_128: int = 0
+    largest: int = 0  # The most accesses of a granule, after the reduction
     before: int = 0  # Bytes read before and behind it
     behind: int = 0
 

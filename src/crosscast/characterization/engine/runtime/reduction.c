@@ -7,6 +7,7 @@
 
 static void tally(struct context *c, struct levels *v, u64 level, u64 count, u64 addresses) {
   addresses *= v->times;
+  if (level >= LEVELS && count > v->largest) v->largest = count;
   if (count < SMALL && count > v->most[level]) v->most[level] = count;
   if (count < SMALL) v->small[4 * (level * SMALL + count)] += addresses;
   else cc_log_add(c, &v->large[level], count, addresses);
@@ -132,6 +133,7 @@ static void reduce_even(struct reducing *x, u64 at, u64 nbytes) {
 /* Small counts go to one of four tables in turn: equal ones that follow each other do not wait. */
 static void tally_small(struct levels *v, u64 level, const u64 *counts, u64 m, u64 sum) {
   if (sum > v->most[level]) v->most[level] = sum;
+  for (u64 i = 0; level >= LEVELS && i < m; i++) v->largest = counts[i] > v->largest ? counts[i] : v->largest;
   u64(*table)[4] = (u64(*)[4])v->small + level * SMALL;
   if (m < 4) {
     for (u64 i = 0; i < m; i++) table[counts[i]][0] += v->times;
@@ -409,7 +411,7 @@ static u64 tallied(const struct levels *v, u64 level) {
 
 static void reduce_region(struct reducing *x, struct pages *p) {
   struct region *r = x->r;
-  r->lines_64 = -tallied(x->v, 6), r->lines_128 = -tallied(x->v, 7);
+  r->lines_64 = -tallied(x->v, 6), r->lines_128 = -tallied(x->v, 7), x->v->largest = 0;
   u64 even = 0, touched = 0, size = (r->size + CHUNK - 1) & -CHUNK, found[2] = {x->v->reads, x->v->writes};
   memset(x->union_, 0, sizeof x->union_);
   memset(x->level, 0, x->threads * sizeof *x->level);
@@ -431,7 +433,7 @@ static void reduce_region(struct reducing *x, struct pages *p) {
   reduce_even(x, size - even, even);
   for (u64 i = 0; i < MOST_ALIKE; i++) reduce_alike(x, &x->alike[i]);
   tally_pairs(x);
-  r->lines_64 += tallied(x->v, 6), r->lines_128 += tallied(x->v, 7);
+  r->lines_64 += tallied(x->v, 6), r->lines_128 += tallied(x->v, 7), r->largest = x->v->largest;
   found[0] = x->v->reads - found[0], found[1] = x->v->writes - found[1];
   for (u64 write = 0; write < 2; write++) {
     u64 width = width_of(x, write), *bytes = write ? &r->write_bytes : &r->read_bytes;
@@ -659,8 +661,8 @@ void cc_write_results(struct context *c, struct job *j) {
   for (u64 i = 0; i < j->n_regions; i++) {
     const struct region *r = regions_of(j) + i;
     u64 where = r->kind == VARIABLE ? r->start - j->variables_low : r->start;
-    u64 distinct[] = {r->kind, r->read_bytes, r->write_bytes, where, r->size, r->lines_64, r->lines_128};
-    if (r->read_bytes | r->write_bytes) emit_words(c, &o, DISTINCT, distinct, 7);
+    u64 distinct[] = {r->kind, r->read_bytes, r->write_bytes, where, r->size, r->lines_64, r->lines_128, r->largest};
+    if (r->read_bytes | r->write_bytes) emit_words(c, &o, DISTINCT, distinct, 8);
     u64 beyond[] = {r->start, r->before, r->behind};
     if (r->before | r->behind) emit_words(c, &o, BEYOND, beyond, 3);
   }

@@ -26,6 +26,7 @@ struct region {
   u64 read_bytes, write_bytes;
   u64 overlaps;  /* which accesses may overlap without starting at the same address: reads 1, writes 2 */
   u64 lines_64, lines_128; /* after the reduction, distinct ones in which accesses start */
+  u64 largest; /* after the reduction, the most accesses of a granule */
   u64 before, behind; /* how far it was read outside of its bytes */
 };
 
@@ -61,6 +62,7 @@ struct levels {
   struct log large[LEVELS + 4];
   u64 most[LEVELS + 4]; /* largest count below SMALL, at least */
   u64 reads, writes, conflict;
+  u64 largest; /* count of a granule of this region */
   u64 times; /* how often that occurred of which addresses are tallied */
   u64 in_channel[CHANNELS]; /* lines of 128 bytes in which accesses start, if blocks of 256 bytes take memory channels in turn */
 };
