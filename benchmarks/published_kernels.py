@@ -8,6 +8,7 @@ with the bundled model. None of the times is in its training data. They follow f
   (RX 7900 XTX);
 - a lattice Boltzmann method: https://github.com/ProjectPhysX/FluidX3D;
 - Laplacians by size of the box: https://github.com/amd/amd-lab-notes, finite-difference;
+- variants of HotSpot: https://github.com/fjwillemsen/kernel_tuner_paper, compare_real_world_impact;
 - reads with multiply-adds: https://github.com/ekondis/mixbench, results of `read-only`.
 
 It takes 5 minutes: of large launches only some work-groups run.

@@ -15,7 +15,7 @@ import crosscast
 from crosscast import Kernel, Launch
 from crosscast.characterization.run import Options, characterize_launch
 from crosscast.characterization.sampling import fewest_groups, sample_of
-from crosscast.devices.launch_work import turns_at_an_address
+from crosscast.devices.launch_work import GlobalAtomics
 from crosscast.errors import LaunchError
 from crosscast.profile import Profile, sampling_sentence
 from support.examples import one_in
@@ -154,7 +154,7 @@ def test_a_sample_knows_how_many_addresses_have_atomics(bins: int) -> None:
     assert whole["distinct_bytes"]["atomics"] == {"written": 4 * bins, "most": -(-2 * N // bins)}
     of_sample, error = some["distinct_bytes"]["atomics"], some["sampled"]["error"]["distinct_bytes"]
     assert 4 * bins == pytest.approx(of_sample["written"], rel=2 * error + 1e-2)
-    turns = [turns_at_an_address(launch, 32)[0] for launch in (whole, some)]
+    turns = [GlobalAtomics.of(launch, 32).turns[0] for launch in (whole, some)]
     assert turns[1] == pytest.approx(turns[0], rel=2 * error + 1e-2, abs=1)
 
 

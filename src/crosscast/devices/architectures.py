@@ -241,7 +241,6 @@ class Sheets:
     clock: Reals  # Hz
     lanes: Reals  # Single-precision operations per clock of a unit
     special: Reals  # These over transcendental functions per clock, or over reciprocals
-    conversion: Reals  # These over conversions between integers and reals per clock
     fp64: Reals
     bandwidth: Reals  # Bytes/s
     l1: Reals  # Bytes of a unit
@@ -363,7 +362,6 @@ def _of(device: Device) -> tuple[float | bool, ...]:
         clock,
         lanes,
         lanes / unit.special if gpu else 1.0,
-        lanes / unit.special if gpu and device.vendor == "NVIDIA" else 1.0,
         fp64,
         numbers["bandwidth_bytes_per_s"],
         numbers.get("l1_bytes") or 32768.0,

@@ -68,7 +68,6 @@ def operation_counts(classes: Mapping[str, Any], total: float) -> dict[str, floa
             "products": 0.0,
             "long_divisions": 0.0,
             "operations_fp64": 0.0,
-            "conversions": 0.0,
             "conversions_fp64": 0.0,
             "floating": 0.0,
         }
@@ -118,7 +117,6 @@ def operation_counts(classes: Mapping[str, Any], total: float) -> dict[str, floa
         "products": float(products),
         "long_divisions": float(classes.get("int64", {}).get("div", 0)),
         "operations_fp64": float(double),
-        "conversions": float(conversions.get("fp32", 0) + conversions.get("fp16", 0)),
         "conversions_fp64": float(conversions.get("fp64", 0)),
         "floating": float(floating),
     }
@@ -193,7 +191,7 @@ class LaunchWork:
     path_loads: float = 0.0  # Loads of global memory among these
     wavefronts: float = 0.0  # Of local memory, each with one word of a bank at most
     atomics: float = 0.0  # That are done one after another, as they have one address
-    turns: float = 0.0  # See `turns_at_an_address`
+    turns: float = 0.0  # See `GlobalAtomics`
 
     @property
     def reuse(self) -> float:
@@ -304,21 +302,8 @@ def _of_sub_groups(launch: Mapping[str, Any]) -> dict[str, float]:
         # Registers keep what is loaded again.
         "wavefronts": counted["local_wavefronts_32_banks"] * (1 - saved_loads(classes)),
         "atomics": float(counted["atomic_conflicts"]),
-        "turns": sum(turns_at_an_address(launch, 32)),
+        "turns": sum(GlobalAtomics.of(launch, 32).turns),
     }
-
-
-def turns_at_an_address(launch: Mapping[str, Any], width: int) -> tuple[float, float]:
-    """Return atomics at the address of global memory that a launch uses most, and compare-exchanges.
-
-    Those on integers at an address that is the same for all work-items of a sub-group of so many are joined.
-    """
-    atomics = GlobalAtomics.of(launch, width)
-    joined = min(atomics.uniform / max(atomics.at_once, 1.0), atomics.most)
-    others = atomics.apart + atomics.compared
-    # The address that most use may be that of uniform ones.
-    share = max(atomics.most - atomics.uniform, others / atomics.addresses) / others if others else 0.0
-    return joined + atomics.apart * share, atomics.compared * share
 
 
 @dataclass(frozen=True)
@@ -360,6 +345,19 @@ class GlobalAtomics:
         return max(self.addresses * _ATOMIC_BYTES / 128, 1.0)
 
     @property
+    def joined(self) -> float:
+        """Uniform ones, with those of an access as one."""
+        return self.uniform / max(self.at_once, 1.0)
+
+    @property
     def done(self) -> float:
-        """Number that the device does, with uniform ones of an access joined."""
-        return self.uniform / max(self.at_once, 1.0) + self.apart + self.compared
+        """Number that the device does."""
+        return self.joined + self.apart + self.compared
+
+    @property
+    def turns(self) -> tuple[float, float]:
+        """Those at the address that a launch uses most, with joined ones as one, and compare-exchanges."""
+        others = self.apart + self.compared
+        # The address that most use may be that of uniform ones.
+        share = max(self.most - self.uniform, others / self.addresses) / others if others else 0.0
+        return min(self.joined, self.most) + self.apart * share, self.compared * share

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from crosscast.device import Device
 from crosscast.devices.architectures import sheets_of
 from crosscast.devices.catalogue import catalogue, device_named
-from crosscast.devices.launch_work import LONG_DIVISION_COST, GlobalAtomics, turns_at_an_address
+from crosscast.devices.launch_work import LONG_DIVISION_COST, GlobalAtomics
 from crosscast.prediction.time.efficiencies import Efficiencies, Times, fit, log_times, prior_of
 from crosscast.prediction.time.launch_times import conditioned, doubt_of
 from crosscast.prediction.time.terms import TERMS, joined, resident_groups, terms
@@ -252,9 +252,9 @@ def test_only_atomics_at_the_address_of_a_group_are_joined(lanes: int, addresses
         "sub_groups": {"64": {"atomic_accesses": 10_000}},
     }
     uniform = kind == "_uniform"
-    turns, _ = turns_at_an_address(launch, 64)
+    turns, _ = GlobalAtomics.of(launch, 64).turns
     assert turns == pytest.approx(made / (max(addresses, lanes) if uniform else addresses))
-    assert turns_at_an_address(launch, 1)[0] == pytest.approx(made / addresses)
+    assert GlobalAtomics.of(launch, 1).turns[0] == pytest.approx(made / addresses)
     assert GlobalAtomics.of(launch, 64).done == pytest.approx(10_000 if uniform else made)
 
 
@@ -267,9 +267,9 @@ def test_the_most_used_address_takes_turns(uniform: int, others: int, addresses:
         "distinct_bytes": {"atomics": {"written": 4 * addresses}},
         "sub_groups": {"32": {"atomic_accesses": -(-(uniform + others) // 32)}},
     }
-    equal, _ = turns_at_an_address(launch, 32)
+    equal, _ = GlobalAtomics.of(launch, 32).turns
     launch["distinct_bytes"]["atomics"]["most"] = 2 * most
-    turns, compared = turns_at_an_address(launch, 32)
+    turns, compared = GlobalAtomics.of(launch, 32).turns
     assert equal - 1 <= turns <= min(most, uniform / 16 + 1) + others
     assert compared == 0
     if not uniform:
@@ -300,6 +300,16 @@ def test_atomics_of_local_memory_take_a_clock_each_or_a_lock() -> None:
     )
     seconds = [terms(launch, each)[0, 0, TERMS.index("atomics")] for each in (ampere, kepler)]
     assert seconds == pytest.approx([1 / 50, 4 / 50], rel=0.1)
+
+
+def test_conversions_of_doubles_take_what_doubles_take_on_gpus_for_graphics() -> None:
+    launch, arithmetic = work_of([stream(1 << 22)]), TERMS.index("arithmetic")
+    sheets = sheets_of([device_named("rtx3080")])
+    converted = replace(launch, conversions_fp64=np.full(1, 1e10))
+    computed = replace(launch, operations_fp64=launch.operations_fp64 + 1e10)
+    seconds = [terms(each, sheets)[0, 0, arithmetic] for each in (converted, computed)]
+    assert seconds[0] == pytest.approx(seconds[1])
+    assert seconds[0] > 20 * terms(launch, sheets)[0, 0, arithmetic]
 
 
 def test_a_cpu_joins_no_atomics() -> None:

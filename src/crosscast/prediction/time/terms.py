@@ -217,7 +217,6 @@ def terms(work: Work, sheets: Sheets) -> Reals:
     # GPUs join two sums, or logic of three values, and have fewer lanes for integers than for reals.
     integers = column(work.integers) * np.where(gpu, JOINED_INTEGERS, 1.0)
     issued = column(work.operations) - column(work.integers) + integers + column(work.products) / product_rate
-    issued = issued + column(work.conversions) * (sheets.conversion - 1.0)
     issued = np.maximum(issued, integers / sheets.integers)
     issued = issued - np.where(gpu, 0.0, LONG_DIVISION_COST * column(work.long_divisions))
 

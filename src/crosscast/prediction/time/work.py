@@ -11,13 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from crosscast.arrays import Flags, Integers, Reals
-from crosscast.devices.launch_work import (
-    GlobalAtomics,
-    operation_counts,
-    saved_loads,
-    total_of,
-    turns_at_an_address,
-)
+from crosscast.devices.launch_work import GlobalAtomics, operation_counts, saved_loads, total_of
 from crosscast.profile import Profile, bytes_outside
 
 if TYPE_CHECKING:
@@ -69,7 +63,6 @@ class Work:
     channel_share: Reals  # Chance that two lines are in one of 16 memory channels
     long_divisions: Reals  # Of integers of 64 bits, which are in `operations` at their cost on a GPU
     operations_fp64: Reals
-    conversions: Reals  # Between numbers of up to 32 bits, if one of them is real
     conversions_fp64: Reals  # From and to double precision
     floating: Reals  # Additions and products of single precision; a multiply-add counts once
     utilization: Reals  # `(n, 2)` Share of a sub-group's work-items that take part in its instructions
@@ -239,7 +232,6 @@ def _of(
     vectorizable = patterns.get("uniform", 0) + patterns.get("contiguous", 0)
     requested = bytes_outside(launch.get("work") or {})
     of_items = launch.get("work_item") or {}
-    turns = [turns_at_an_address(launch, width) for width in WIDTHS]
     atomics = [GlobalAtomics.of(launch, width) for width in WIDTHS]
     accesses = [float(side["accesses_read"] + side["accesses_write"]) for side in sides]
     sectors = [
@@ -273,10 +265,10 @@ def _of(
         "global_atomics": [each.accesses for each in atomics],
         "atomics_done": atomics[0].done,
         "atomic_lines": atomics[0].lines,
-        "turns": [each for each, _ in turns],
-        "turns_apart": turns_at_an_address(launch, 1)[0],
+        "turns": [each.turns[0] for each in atomics],
+        "turns_apart": GlobalAtomics.of(launch, 1).turns[0],
         "locked": total_of(classes.get("atomics", {})),
-        "retries": turns[0][1],
+        "retries": atomics[0].turns[1],
         "written": float(distinct.get("written", 0)),
         "updated": float(distinct.get("written", 0)) * _updated(metrics),
         "distinct": float(distinct.get("read", 0) + distinct.get("written", 0)),
