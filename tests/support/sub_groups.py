@@ -171,7 +171,8 @@ def line_uses(trace: Trace, line_bytes: int, together: int) -> list[LineUse]:
     """Lines of global memory in the order in which groups that run together use them.
 
     Of a kernel without barriers and of at most one loop, in which all work-items stay equally long: what
-    stands before the loop comes first, then its iterations, then what stands behind it.
+    stands before the loop comes first, then its iterations, then what stands behind it. Of each of these
+    a group makes all accesses, of one line after another, before it is another's turn.
     """
     turns: dict[int, int] = defaultdict(int)
     for access in trace.accesses:
@@ -182,7 +183,7 @@ def line_uses(trace: Trace, line_bytes: int, together: int) -> list[LineUse]:
         if access.space == "local":
             continue
         part = 1 if access.site in looped else 0 if access.site < min(looped, default=access.site + 1) else 2
-        when = access.group // together, part, access.turn, access.site, access.group
+        when = access.group // together, part, access.turn, access.group, access.memory
         for line in _lines(access, line_bytes):
-            uses.add((*when, access.memory, line, access.item // 64, access.kind))
-    return [LineUse((use[5], use[6]), use[8] != "write", use[8] != "read") for use in sorted(uses)]
+            uses.add((*when, line * line_bytes // 128, access.site, line, access.kind))
+    return [LineUse((use[4], use[7]), use[8] != "write", use[8] != "read") for use in sorted(uses)]
