@@ -55,3 +55,29 @@ __global__ void convolution(float *in, float *mask, float *out, int mask_width, 
     if (start + j >= 0 && start + j < width) sum += in[start + j] * mask[j];
   out[i] = min(max(sum, 0.0), 1.0);
 }
+
+// A thread computes one element.
+__global__ void product(unsigned *a, unsigned *b, unsigned *out, int m, int n, int p) {
+  int row = blockIdx.y * blockDim.y + threadIdx.y, column = blockIdx.x * blockDim.x + threadIdx.x;
+  if (row >= m || column >= p) return;
+  unsigned sum = 0;
+  for (int k = 0; k < n; ++k) sum += a[row * n + k] * b[k * p + column];
+  out[row * p + column] = sum;
+}
+
+// Of tiles that a block keeps in shared memory; it asks the device for their width.
+__global__ void product_of_tiles(unsigned *a, unsigned *b, unsigned *out, int m, int n, int p) {
+  extern __shared__ unsigned tiles[];
+  int width = blockDim.x, x = threadIdx.x, y = threadIdx.y;
+  unsigned *of_a = tiles, *of_b = tiles + width * width;
+  int row = blockIdx.y * width + y, column = blockIdx.x * width + x;
+  unsigned sum = 0;
+  for (int first = 0; first < n; first += width) {
+    of_a[y * width + x] = row < m && first + x < n ? a[row * n + first + x] : 0;
+    of_b[y * width + x] = first + y < n && column < p ? b[(first + y) * p + column] : 0;
+    __syncthreads();
+    for (int k = 0; k < width; ++k) sum += of_a[y * width + k] * of_b[k * width + x];
+    __syncthreads();
+  }
+  if (row < m && column < p) out[row * p + column] = sum;
+}

@@ -64,15 +64,28 @@ _CONVOLUTION: Mapping[
     (26, 11): (1264.6, 2195.2, None),
 }
 _MATRIX_VECTOR: Mapping[tuple[int, int], _Microseconds] = {  # By rows and columns
-    (1 << 21, 2): (39.04, None, None),
-    (1 << 25, 2): (663.7, None, None),
-    (1 << 13, 32): (10.61, None, None),
-    (1 << 17, 32): (41.87, None, None),
-    (1 << 21, 32): (542.0, None, None),
-    (512, 512): (142.9, None, None),
-    (1 << 17, 512): (2987.0, None, None),
-    (512, 8192): (2226.0, None, None),
-    (8192, 8192): (2224.0, None, None),
+    (1 << 21, 2): (39.04, 63.14, 77.35),
+    (1 << 25, 2): (663.7, 970.9, 1195.2),
+    (1 << 13, 32): (10.61, 10.41, 10.46),
+    (1 << 17, 32): (41.87, 66.84, 90.61),
+    (1 << 21, 32): (542.0, 960.1, 1299.4),
+    (512, 512): (142.9, 142.9, 142.4),
+    (8192, 512): (140.8, 142.0, 141.0),
+    (1 << 17, 512): (2987.0, 2953.8, 4411.6),
+    (512, 8192): (2226.0, 2223.2, 2213.1),
+    (8192, 8192): (2224.0, 2231.6, 2256.2),
+    (512, 1 << 17): (35374.0, 35450.8, 35338.6),
+}
+_PRODUCT: Mapping[int, _Microseconds] = {  # Of square matrices
+    1024: (1064.3, 1839.0, None),
+    4096: (68205.0, 117832.0, None),
+}
+_TILES: Mapping[tuple[int, int], _Microseconds] = {  # By size and width of a tile
+    (1024, 16): (1207.1, None, None),
+    (4096, 4): (486042.0, None, None),
+    (4096, 8): (105581.0, None, None),
+    (4096, 16): (75954.0, None, None),
+    (4096, 32): (84133.0, None, None),
 }
 
 
@@ -100,6 +113,17 @@ def cases(_: Path) -> Iterator[Case]:
     for (m, n), taken in _MATRIX_VECTOR.items():
         arguments = [buffer("uint", m), buffer("uint", m * n), buffer("uint", n), value(m), value(n)]
         yield _of(f"matvec-{m}x{n}", "matrix_vector", m // 512, arguments, taken, 512)
+    for n, taken in _PRODUCT.items():
+        yield _of(f"product-{n}", "product", (n // 16, n // 16), _squares(n), taken)
+    for (n, width), taken in _TILES.items():
+        blocks, shared = (n // width, n // width), 8 * width**2
+        name = f"tiles-{n}-{width}"
+        yield _of(name, "product_of_tiles", blocks, _squares(n), taken, (width, width), shared)
+
+
+def _squares(n: int) -> Sequence[Argument]:
+    """Return three matrices, and their sizes."""
+    return [*[buffer("uint", n * n)] * 3, *[value(n)] * 3]
 
 
 def _of(

@@ -222,6 +222,10 @@ kernel void product(global const float *a, global const float *b, global float *
 kernel void wide(global const float4 *a, global double8 *c) {
   size_t i = get_global_id(0); float4 v = a[i]; c[i] = (double8)(v.x, v.y, v.z, v.w, v.x, v.y, v.z, v.w);
 }
+kernel void fields(global const float *a, global float *c) {
+  size_t i = get_global_id(0); global const float *f = a + 16 * i;
+  c[i] = f[0] * f[1] + f[2] * f[5] + f[7] * f[11] + f[15];
+}
 kernel void walk(global const float *a, global float *c, int n) {
   size_t i = get_global_id(0); float s = 0;
   for (int k = 0; k < n; k++) s += a[k * n + i] * a[i * n + n - 1 - k] * a[3 * k];
@@ -254,6 +258,8 @@ def _reuse_launch(name: str) -> Launch:
             return Launch(kernel, (1024,), (128,), (a, at, c))
         case "sum":
             return Launch(kernel, (1536,), (96,), (a, c))
+        case "fields":
+            return Launch(kernel, (256,), (64,), (a, c))
         case "product":
             return Launch(kernel, (16, 16), (8, 8), (a, b, c))
         case "walk" | "nested":
@@ -270,7 +276,7 @@ def _streamed(name: str) -> tuple[dict[str, Any], Trace]:
     return dict(profile.launch), interpret(_reuse_launch(name))
 
 
-@pytest.mark.parametrize("name", ["add", "columns", "gather", "sum", "product", "wide"])
+@pytest.mark.parametrize("name", ["add", "columns", "gather", "sum", "product", "wide", "fields"])
 def test_bytes_behind_caches_are_those_of_an_exact_stack(name: str) -> None:
     launch, trace = _streamed(name)
     reuse = launch["reuse"]
@@ -326,6 +332,17 @@ def test_sampled_lines_tell_what_all_lines_would() -> None:
     # A group brings 16 rows of one matrix, and of the other a line of each row: too much to keep.
     expected = (n // 16) ** 2 * (16 * 4 * n + 128 * n)
     assert found["16384"] == pytest.approx(expected, rel=2 * reuse["error"])
+
+
+@pytest.mark.parametrize("log", [10, 22])
+def test_fields_of_a_structure_that_one_block_reads_are_fetched_once(log: int) -> None:
+    """However many groups run together, and by a sample of lines, which has either both halves or none."""
+    a, c = np.zeros(16 << log, np.float32), np.zeros(1 << log, np.float32)
+    launch = Launch(Kernel.from_source(_STREAMING, "fields"), (1 << log,), (256,), (a, c))
+    reuse = run.characterize_launch(launch, options=run.Options()).launch["reuse"]
+    assert reuse["rate"] < (1 if log < 20 else 0.01)
+    for together in reuse["bytes"]["64"].values():
+        assert set(together.values()) == {together["first"]}
 
 
 def test_a_cache_that_holds_all_lines_misses_each_once_however_few_are_sampled() -> None:

@@ -11,10 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from crosscast.characterization.run import Options, characterize_launch
 from crosscast.device import Device
 from crosscast.devices.architectures import sheets_of
 from crosscast.devices.catalogue import catalogue, device_named
 from crosscast.devices.launch_work import LONG_DIVISION_COST, GlobalAtomics
+from crosscast.kernel import Kernel, Launch
 from crosscast.prediction.time.efficiencies import Efficiencies, Times, fit, log_times, prior_of
 from crosscast.prediction.time.launch_times import conditioned, doubt_of
 from crosscast.prediction.time.terms import TERMS, joined, resident_groups, terms
@@ -470,6 +472,50 @@ def test_lines_of_one_channel_take_turns_where_addresses_take_channels_in_turn(s
     expected = 15e-9 * lines * max(max((16 * share - 1) / 15, 0.0) ** 0.5 - 0.15, 0.0) / 0.85
     assert more[:2] == pytest.approx(expected, rel=1e-6, abs=1e-12)
     assert not more[2:].any()
+
+
+@given(odd=st.integers(0, 40).map(lambda n: 2 * n + 1), power=st.integers(5, 14), walks=st.floats(0.0, 1.0))
+def test_rows_along_which_work_items_walk_are_fetched_once_unless_they_share_sets(
+    odd: int, power: int, walks: float
+) -> None:
+    """A cache of lines in the order of their uses would fetch each sector of eight words eight times."""
+    rows = work_of([stream(1 << 26)])
+    first = float(rows.behind[0, 0, -1])
+    behind = np.where(np.arange(rows.behind.shape[-1]) < rows.behind.shape[-1] - 1, 8 * first, first)
+    rows = replace(
+        rows,
+        behind=np.broadcast_to(behind, rows.behind.shape),
+        sectors=np.full((1, 2), 8 * first),
+        walks=np.array([walks]),
+        width=np.full(1, 4.0),
+        apart=np.array([float(odd << power)]),
+    )
+    devices = [device_named(key) for key in ("gtx1080", "rx6900xt", "i7-6700k")]
+    memory = terms(rows, sheets_of(devices))[0, :, TERMS.index("memory")]
+    streamed = np.array([first / device.numbers["bandwidth_bytes_per_s"] for device in devices])
+    conflict = min(max((power - 7) / 4, 0.0), 1.0)
+    fetched = max(8.0 / (1.0 + (8.0 / (1.0 + conflict) - 1.0) * walks), 1.0)
+    page = min(max((odd << power) / 512, 1.0), 2.6)
+    assert memory[0] / streamed[0] == pytest.approx(fetched * (1.0 + (page - 1.0) * walks), rel=1e-6)
+    assert memory[1] / streamed[1] == pytest.approx(8.0, rel=1e-6)
+    assert memory[2] / streamed[2] > 7.9
+
+
+@pytest.mark.parametrize(("index", "walks"), [("i * n + k", 0.96), ("k * n + i", 0.0), ("at[i] + k", 0.0)])
+def test_work_items_walk_along_rows_not_down_columns(index: str, walks: float) -> None:
+    source = f"""kernel void sum(global const float *a, global const int *at, global float *c, int n) {{
+        size_t i = get_global_id(0); float s = 0;
+        for (int k = 0; k < n; k++) s += a[{index}];
+        c[i] = s; }}"""
+    n = 128
+    at = np.random.default_rng(3).integers(0, n * (n - 1), n, np.int32)
+    a, c = np.zeros(n * n, np.float32), np.zeros(n, np.float32)
+    launch = Launch(Kernel.from_source(source, "sum"), (n,), (64,), (a, at, c, np.int32(n)))
+    found = work_of([characterize_launch(launch, options=Options())])
+    assert found.walks[0] == pytest.approx(walks, abs=0.04)
+    assert found.width[0] == pytest.approx(4.0)
+    if walks:
+        assert found.apart[0] == 4 * n
 
 
 def test_atomics_of_a_cpu_are_locked_instructions_and_wait_for_lines_of_other_cores() -> None:

@@ -21,7 +21,7 @@ from crosscast.devices.launch_work import (
     LONG_DIVISION_COST,
     SPECIAL_COST,
 )
-from crosscast.prediction.time.work import CACHE_BITS, EVEN_CHANNELS, GROUPS_TOGETHER, Work
+from crosscast.prediction.time.work import CACHE_BITS, EVEN_CHANNELS, GROUPS_TOGETHER, IRREGULAR, Work
 
 TERMS = (
     "launch",
@@ -88,7 +88,8 @@ _CONSTANT_CLOCKS = 100.0
 _AT_ONCE = 4.0
 _FITS, _FULL = 0.7, 0.88  # Shares of the last cache up to which all, and from which no data stay there
 _AT_RANDOM = 2.0  # Time of bytes at random addresses of a GPU's memory, over that of streams
-_IRREGULAR = 0.05  # Share of accesses from which on there are any
+_OF_ONE_SET = (128.0, 2048.0)  # Powers of two in the distance of lines that share no set, and few
+_OF_ONE_PAGE, _OTHER_PAGE = 512.0, 2.6  # Most distance of bytes of a page; time of a sector of another one
 _SIDE_CACHE_RATE = 3.7  # Of the cache before a GPU's memory, over that of the memory
 _ONCE = 0.5  # Of a written line's two ways to memory and back
 _SCATTERED_LINE_S = 20e-9  # Of a thread of a CPU
@@ -229,12 +230,15 @@ def terms(work: Work, sheets: Sheets) -> Reals:
     sectors = of_width(work.sectors)
     l2_bytes = np.where(sheets.caches_global, np.minimum(past_own_cache, sectors), sectors)
     floor = column(work.distinct)
-    behind = np.minimum(bytes_behind(work, sheets.last_cache, together), sectors)
+    l2_bytes = _fetched(l2_bytes, work, sheets)
+    behind = _fetched(np.minimum(bytes_behind(work, sheets.last_cache, together), sectors), work, sheets)
     spilled_bytes, saved_loads = _registers(work, sheets)
     kept = _kept(work, sheets)
     behind, moved = np.maximum(behind - kept, 0.0), np.maximum(np.maximum(behind, floor) - kept, 0.0)
     # Shares of accesses that wait for the second cache and for memory.
     touched = np.maximum(_SECTOR_BYTES * of_width(work.accesses), 1.0)
+    # Work-items that walk in step come to their next sectors together.
+    touched = np.maximum(touched, np.where(sheets.caches_global, column(work.walks), 0.0) * sectors)
     past_l1, past_l2 = (np.clip(each / touched, 0.0, 1.0) for each in (l2_bytes, behind))
 
     of_cache = sheets.last_cache_rate / sheets.units * busy / tail
@@ -271,10 +275,10 @@ def terms(work: Work, sheets: Sheets) -> Reals:
                 ),
                 l2_bytes / of_cache,
             ),
-            _streamed(moved, work, sheets),
+            _streamed(moved, work, sheets) * _pages(work, sheets),
             np.where(
                 gpu,
-                np.maximum(_one_channel(work, sheets, l2_bytes), _at_random(work, sheets, moved)),
+                np.maximum(_one_channel(work, sheets, sectors), _at_random(work, sheets, moved)),
                 _scattered(work, sheets, of_thread) * sheets.units / busy,
             ),
             np.where(gpu, spilled_bytes / sheets.bandwidth + _carried(work) / (sheets.l2_clock * rate), 0.0),
@@ -327,6 +331,34 @@ def _of_item(work: Work, sheets: Sheets, past_l1: Reals, past_l2: Reals) -> tupl
     waits = stalls(work.item_accesses, work.block_loads) * load
     waits = waits + stalls(work.item_constants, work.block_constants) * _CONSTANT_CLOCKS
     return chain, np.where(sheets.gpu, waits, 0.0)
+
+
+def _fetched(missed: Reals, work: Work, sheets: Sheets) -> Reals:
+    """Bytes that a GPU fetches, ``(n, d)``, where caches miss so many if all work-items keep step.
+
+    Work-items that walk through memory use a sector several times in a row. Schedulers that prefer older
+    warps (Rogers et al. 2012) still find it in the cache. Where many lines are of one set they do not: it is
+    fetched twice, as compilers unroll loops by four. AMD's do not, unless they know how often a loop runs.
+    """
+    first = np.minimum(work.behind[:, 0, -1][:, None], missed)
+    together = np.maximum(_SECTOR_BYTES / work.width / (1.0 + _of_one_set(work)), 1.0)
+    joined = np.where(sheets.gpu & ~sheets.spills, 1.0 + (together - 1.0)[:, None] * work.walks[:, None], 1.0)
+    return np.maximum(missed / joined, first)
+
+
+def _of_one_set(work: Work) -> Reals:
+    """From 0 to 1, how much lines of neighbours conflict, by the power of two in their distance, ``(n,)``."""
+    distance = work.apart.astype(np.int64)
+    power = np.where(distance == work.apart, distance & -distance, 0)
+    low, high = np.log2(_OF_ONE_SET)
+    share: Reals = np.clip((np.log2(np.maximum(power, 1.0)) - low) / (high - low), 0.0, 1.0)
+    return share
+
+
+def _pages(work: Work, sheets: Sheets) -> Reals:
+    """Time of a GPU's memory over that of streams, ``(n, d)``: neighbours may walk in different pages."""
+    page = np.clip(work.apart / _OF_ONE_PAGE, 1.0, _OTHER_PAGE)
+    return np.where(sheets.gpu & ~sheets.spills, (1.0 + (page - 1.0) * work.walks)[:, None], 1.0)
 
 
 def _line_clocks(work: Work, sheets: Sheets) -> Reals:
@@ -435,15 +467,15 @@ def _scattered(work: Work, sheets: Sheets, behind: Sequence[Reals]) -> Reals:
     return seconds
 
 
-def _one_channel(work: Work, sheets: Sheets, l2_bytes: Reals) -> Reals:
+def _one_channel(work: Work, sheets: Sheets, sectors: Reals) -> Reals:
     """Seconds of lines of a GPU in one memory channel, beyond those of an even distribution, ``(n, d)``.
 
     Its part of the second cache and its memory serve them one after another (AMD APP SDK, OpenCL Optimization
-    Guide, 2015, on channel conflicts).
+    Guide, 2015, on channel conflicts). They conflict in the first cache, too.
     """
     even = np.maximum(work.channel_share - EVEN_CHANNELS, 0.0) / (1.0 - EVEN_CHANNELS)
     excess = np.maximum(np.sqrt(even) - _LEAST_EXCESS, 0.0) / (1.0 - _LEAST_EXCESS)
-    seconds: Reals = np.where(sheets.channels, excess[:, None] * l2_bytes / _LINE_BYTES * _CHANNEL_S, 0.0)
+    seconds: Reals = np.where(sheets.channels, excess[:, None] * sectors / _LINE_BYTES * _CHANNEL_S, 0.0)
     return seconds
 
 
@@ -451,7 +483,7 @@ def _at_random(work: Work, sheets: Sheets, moved: Reals) -> Reals:
     """Seconds of a GPU's memory, ``(n, d)``, for bytes that regular accesses did not request."""
     regular = work.requested * (1.0 - work.irregular)
     bytes_at_random = np.maximum(moved - regular[:, None], 0.0)
-    has_any = (work.irregular > _IRREGULAR)[:, None]
+    has_any = (work.irregular > IRREGULAR)[:, None]
     seconds: Reals = np.where(has_any, _AT_RANDOM * bytes_at_random / sheets.bandwidth, 0.0)
     return seconds
 

@@ -30,6 +30,10 @@ CACHE_BITS = tuple(range(14, 27))
 EVEN_CHANNELS = 1 / 16
 """Chance that two of many consecutive lines are in one channel."""
 
+IRREGULAR = 0.05
+"""Share of accesses without a pattern from which on there are any."""
+
+_PATTERNS = ("uniform", "contiguous", "strided", "irregular")
 _REGISTER_BYTES, _SECTOR_BYTES, _LINE_BYTES = 4.0, 32.0, 64.0
 _ANY_GROUP = ("cuda", "hip")
 """Forms of programs that are compiled for work-groups of any size."""
@@ -103,6 +107,9 @@ class Work:
     vectorizable: Reals  # Share of accesses in which neighbours access one element, or consecutive ones
     strided: Reals  # Share in which they keep another distance
     irregular: Reals  # Share in which they keep none
+    apart: Reals  # Mean bytes between neighbours' accesses there
+    walks: Reals  # Share in which a work-item goes on where it was, sectors away from its neighbours
+    width: Reals  # Mean bytes of an access
     of_bank: Reals  # Accesses of 32 neighbours at this distance that are in one of 32 banks of 4 bytes
 
     def __len__(self) -> int:
@@ -228,8 +235,6 @@ def _of(
     block_loads = path.get("block_loads", loads)
     distinct = launch.get("distinct_bytes", {}).get("global", {})
     patterns = launch.get("access_patterns") or {}
-    pairs = sum(patterns.get(name, 0) for name in ("uniform", "contiguous", "strided", "irregular"))
-    vectorizable = patterns.get("uniform", 0) + patterns.get("contiguous", 0)
     requested = bytes_outside(launch.get("work") or {})
     of_items = launch.get("work_item") or {}
     atomics = [GlobalAtomics.of(launch, width) for width in WIDTHS]
@@ -288,18 +293,58 @@ def _of(
         "alignment": 2.0 ** float(of_items.get("mean_alignment_log2", 0.0)),
         "longest": longest,
         "conditional": total_of(classes.get("branches", {}).get("conditional", 0)) / items,
-        "vectorizable": vectorizable / pairs if pairs else 1.0,
-        "strided": patterns.get("strided", 0) / pairs if pairs else 0.0,
-        "irregular": patterns.get("irregular", 0) / pairs if pairs else 0.0,
-        "of_bank": _of_bank(patterns),
+        **_of_neighbours(patterns),
+        "walks": _walks(metrics, of_items, requested, patterns),
+        "width": max(_width(metrics, requested), 1.0),
     }
 
 
-def _of_bank(patterns: Mapping[str, int]) -> float:
-    """Accesses of 32 neighbours in one bank of 4 bytes, by the mean distance of those that keep one."""
-    strided = patterns.get("strided", 0)
-    words, rest = divmod(patterns.get("stride_bytes", 0), 4 * strided) if strided else (1, 0)
-    return 1.0 if rest else float(math.gcd(int(words), 32))
+def _of_neighbours(patterns: Mapping[str, int]) -> dict[str, float]:
+    """How the addresses of neighbouring work-items differ.
+
+    Those that keep a distance keep its mean: so many accesses of 32 neighbours are in one bank of 4 bytes.
+    """
+    uniform, contiguous, strided, irregular = (patterns.get(name, 0) for name in _PATTERNS)
+    pairs = uniform + contiguous + strided + irregular
+    distance = patterns.get("stride_bytes", 0)
+    words, rest = divmod(distance, 4 * strided) if strided else (1, 0)
+    return {
+        "vectorizable": (uniform + contiguous) / pairs if pairs else 1.0,
+        "strided": strided / max(pairs, 1),
+        "irregular": irregular / max(pairs, 1),
+        "apart": distance / max(strided, 1),
+        "of_bank": 1.0 if rest else float(math.gcd(int(words), 32)),
+    }
+
+
+def _walks(
+    metrics: Mapping[str, MetricValue],
+    of_items: Mapping[str, float],
+    requested: float,
+    patterns: Mapping[str, int],
+) -> float:
+    """Share of accesses with which work-items walk, of those that neighbours make elsewhere.
+
+    None does if some accesses are irregular: then neighbours do not walk in step.
+    """
+    uniform, contiguous, strided, irregular = (patterns.get(name, 0) for name in _PATTERNS)
+    elsewhere = contiguous + strided + irregular
+    in_step = irregular <= IRREGULAR * (uniform + elsewhere)
+    if not in_step or patterns.get("stride_bytes", 0) < _SECTOR_BYTES * strided:
+        return 0.0
+    stepped = of_items.get("moved_bytes", 0.0) - _LINE_BYTES * _jumps(metrics, of_items, requested)
+    steps = max(stepped, 0.0) / max(_width(metrics, requested) * _accesses(metrics), 1.0)
+    return min(steps, 1.0) * strided / max(elsewhere, 1)
+
+
+def _accesses(metrics: Mapping[str, MetricValue]) -> float:
+    """Accesses of global and constant memory by work-items, at least 1."""
+    return max(sum(float(metrics.get(f"{space}_accesses") or 0) for space in ("global", "constant")), 1.0)
+
+
+def _width(metrics: Mapping[str, MetricValue], requested: float) -> float:
+    """Mean bytes of an access, at most half a line."""
+    return min(requested / _accesses(metrics), _LINE_BYTES / 2)
 
 
 def _but_loads(path: Mapping[str, Any], block_loads: Mapping[str, int]) -> float:
@@ -331,8 +376,7 @@ def _local_atomics(
 
 def _jumps(metrics: Mapping[str, MetricValue], of_items: Mapping[str, float], requested: float) -> float:
     """Accesses by work-items of another line than the one before, if all others continue where it ended."""
-    accesses = max(sum(float(metrics.get(f"{space}_accesses") or 0) for space in ("global", "constant")), 1.0)
-    width = min(requested / accesses, _LINE_BYTES / 2)
+    accesses, width = _accesses(metrics), _width(metrics, requested)
     beyond = of_items.get("moved_bytes", 0.0) - width * accesses
     return min(max(beyond, 0.0) / (_LINE_BYTES - width), accesses)
 
@@ -428,6 +472,9 @@ def _estimated(
         "conditional": 0.0,
         "vectorizable": 1.0,
         "strided": 0.0,
+        "apart": 0.0,
+        "walks": 0.0,
+        "width": 4.0,
         "irregular": 0.0,
         "of_bank": 1.0,
     }
