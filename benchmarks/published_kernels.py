@@ -8,6 +8,7 @@ with the bundled model. None of the times is in its training data. They follow f
   (RX 7900 XTX);
 - a lattice Boltzmann method: https://github.com/ProjectPhysX/FluidX3D;
 - Laplacians by size of the box: https://github.com/amd/amd-lab-notes, finite-difference;
+- transposes of a matrix in blocks of 16x16, by rows of one or the other: https://github.com/ayush-os/transpose;
 - variants of HotSpot: https://github.com/fjwillemsen/kernel_tuner_paper, compare_real_world_impact;
 - reads with multiply-adds: https://github.com/ekondis/mixbench, results of `read-only`.
 

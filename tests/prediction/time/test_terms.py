@@ -474,6 +474,19 @@ def test_lines_of_one_channel_take_turns_where_addresses_take_channels_in_turn(s
     assert not more[2:].any()
 
 
+@given(code=st.floats(1.0, 1e5))
+def test_instructions_of_long_code_are_fetched_again_on_gpus(code: float) -> None:
+    launch = work_of([stream(1 << 22)])
+    devices = [GPU, device_named("i7-6700k")]
+    more = (
+        terms(replace(launch, code=np.full(1, code)), sheets_of(devices))[0]
+        / terms(replace(launch, code=np.full(1, 1.0)), sheets_of(devices))[0]
+    )
+    issue = TERMS.index("issue")
+    assert more[0, issue] == pytest.approx(1.0 + 0.6 * min(max(math.log2(code / 2048), 0.0), 3.0))
+    assert more[1, issue] == pytest.approx(1.0)
+
+
 @given(odd=st.integers(0, 40).map(lambda n: 2 * n + 1), power=st.integers(5, 14), walks=st.floats(0.0, 1.0))
 def test_rows_along_which_work_items_walk_are_fetched_once_unless_they_share_sets(
     odd: int, power: int, walks: float
@@ -618,7 +631,8 @@ def test_the_joined_time_lies_between_the_largest_term_and_the_sum(work: Work) -
 def test_registers_and_local_memory_limit_how_many_groups_are_resident(work: Work) -> None:
     sheets = sheets_of([GPU])
     full = resident_groups(work, sheets)
-    many = resident_groups(replace(work, registers=work.registers + 200), sheets)
+    more = work.registers + 200
+    many = resident_groups(replace(work, registers=more, needed=more), sheets)
     large = resident_groups(replace(work, local_bytes=work.local_bytes + 40_000), sheets)
     assert (many < full).all()
     assert (large == 2).all()

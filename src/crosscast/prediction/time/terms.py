@@ -108,13 +108,16 @@ _LOCKED_CLOCKS = 20.0  # Of a CPU's locked instruction: Fog, Instruction tables,
 _LOCKED_LINE_S = 50e-9  # From the cache of another core
 _CONTENDED_S = 5e-9  # Of an atomic of a CPU at an address that twice as many threads use
 _SECTOR_BYTES = 32.0
-_MOST_REGISTERS, _REORDERED = 256.0, 128.0
+_MOST_REGISTERS, _REORDERED, _SHARED_REGISTERS = 256.0, 128.0, 24.0
 _REGISTER_BYTES = 4.0
 _LARGEST_GROUP_REGISTERS = 128.0
 """Of a work-item where the compiler allows for groups of 1,024."""
 
 _MOST_AT_ONCE = 4.0
 """Live values in program order over the registers that they need after a compiler reorders the code."""
+
+# Instructions that a GPU's unit has at hand, and more time of all for each doubling of the code beyond that
+_CODE_AT_HAND, _FETCH, _MOST_DOUBLINGS = 2048.0, 0.6, 3.0
 
 # LLVM unrolls to 16,384 instructions at most, counted before it simplifies the code: for AMD's targets, with
 # their addresses and the two halves of multiply-adds, twice the number after that.
@@ -132,8 +135,10 @@ def resident_groups(work: Work, sheets: Sheets) -> Reals:
     """Resident work-groups of a unit, of shape ``(n, d)``; at least 1."""
     width = np.where(sheets.wide, 64.0, 32.0)
     of_group = np.ceil(work.group_items[:, None] / width)
-    # Compilers that reorder unrolled code need fewer registers than it has values.
-    needed = np.clip((work.registers + 8)[:, None], 16, np.where(sheets.spills, _MOST_REGISTERS, _REORDERED))
+    # Compilers that reorder unrolled code need fewer registers than it has values. AMD's has others for what
+    # work-items share.
+    own = np.minimum(work.registers + 8, work.needed + _SHARED_REGISTERS)[:, None]
+    needed = np.clip(own, 16, np.where(sheets.spills, _MOST_REGISTERS, _REORDERED))
     counted = sheets.spills & np.isfinite(work.amd_registers)[:, None]
     needed = np.where(counted, np.maximum(work.amd_registers, 16)[:, None], needed)
     by_registers = sheets.registers / np.maximum(of_group * width * needed, 1)
@@ -244,6 +249,9 @@ def terms(work: Work, sheets: Sheets) -> Reals:
     of_cache = sheets.last_cache_rate / sheets.units * busy / tail
     of_cache = np.where(np.isfinite(of_cache), of_cache, _CACHE_BYTES * busy_rate)
 
+    doublings = np.clip(np.log2(np.maximum(work.code, 1.0) / _CODE_AT_HAND), 0.0, _MOST_DOUBLINGS)
+    fetch = np.where(gpu, 1.0 + _FETCH * column(doublings), 1.0)
+
     chain_clocks, stall_clocks = _of_item(work, sheets, past_l1, past_l2)
     alone = np.ones((n, d))
     caches = (sheets.l1, sheets.own_cache, sheets.last_cache)
@@ -264,8 +272,8 @@ def terms(work: Work, sheets: Sheets) -> Reals:
         np.broadcast_arrays(
             launch + np.zeros((n, 1)),
             start + np.zeros((n, 1)),
-            real / slots,
-            issued / (slots * _other_issue(sheets, lanes)) + _one_by_one(work, sheets) / busy_rate,
+            real / slots * fetch,
+            issued / (slots * _other_issue(sheets, lanes)) * fetch + _one_by_one(work, sheets) / busy_rate,
             np.where(gpu, of_width(work.local_wavefronts) * (1.0 - saved_loads) / busy_rate, 0.0),
             np.where(gpu, _line_clocks(work, sheets) / busy_rate, 0.0),
             np.where(
