@@ -4,8 +4,8 @@
  *
  * Lines are sampled by a hash of their number (SHARDS: Waldspurger et al. 2015), all in a small launch. Of a sampled
  * line each access by a block of 64 work-items is kept, with the place that it has in the life of its group: when
- * groups run together, what stands at the same place happens at the same time. Compilers let accesses of straight code
- * wait together: a group makes these one after another before it is another's turn. */
+ * groups run together, what stands at the same place happens at the same time. Compilers issue the accesses of straight
+ * code together: a group makes these, of one line after another, before it is another's turn. */
 #include "runtime.h"
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +18,6 @@ struct touch {
   u64 time;
   u32 group, line; /* `line`: behind its number, whether it is read and written, and which halves of it */
 };
-enum { STRAIGHT_LOG = 4 }; /* sites of straight code, of which a time has the number in its lowest bits, that wait together */
 enum { FIRST_HALF = 1, SECOND_HALF = 2, WRITES = 4, READS = 8, NUMBER = 4 };
 
 static const u32 TOGETHER[] = {0, 4, 8}; /* logarithm of how many groups run together */
@@ -176,7 +175,7 @@ void cc_touch_columns(struct context *c, u32 shift, u64 nbytes, const void *colu
 
 static int in_time(const void *a, const void *b) {
   const struct touch *x = a, *y = b;
-  u64 turn = x->time >> STRAIGHT_LOG, other = y->time >> STRAIGHT_LOG, line = x->line >> NUMBER, other_line = y->line >> NUMBER;
+  u64 turn = x->time >> SITE_LOG, other = y->time >> SITE_LOG, line = x->line >> NUMBER, other_line = y->line >> NUMBER;
   if (turn != other) return turn < other ? -1 : 1;
   if (x->group != y->group) return x->group < y->group ? -1 : 1;
   if (line != other_line) return line < other_line ? -1 : 1;
@@ -233,7 +232,7 @@ static void count_traffic(struct stack *s, const struct touch *all, u64 n, u32 h
   u32 now = 0, smallest = FIRST_SIZE - (half ? 6 : 7);
   memset(s->lines, 0, 4 * s->capacity), memset(s->marks, 0, 4 * s->places), memset(s->dirty, 0, 2 * s->capacity);
   for (u64 i = 0; i < n; i++)
-    for (u32 part = 0; part < (half ? 2 : 1); part++) { /* halves of a line are sampled together */
+    for (u32 part = 0; part < (half ? 2 : 1); part++) {
       if (half && !(all[i].line >> part & 1)) continue;
       u32 line = half ? all[i].line >> NUMBER << 1 | part : all[i].line >> NUMBER, missed = CACHES;
       u64 at = slot_of(s, line);
@@ -241,7 +240,7 @@ static void count_traffic(struct stack *s, const struct touch *all, u64 n, u32 h
       if (!s->lines[at]) found[0]++, s->lines[at] = line + 1;
       else {
         u64 others = count_to(s, now - 1) - count_to(s, s->last[at]), sibling = half && used_since(s, line ^ 1, s->last[at]);
-        u64 between = (rate * (others - sibling) + sibling) >> smallest;
+        u64 between = (rate * (others - sibling) + sibling) >> smallest; /* it is sampled too, and stands for itself */
         missed = between ? 64 - __builtin_clzll(between) : 0;
         if (missed > SIZES) missed = SIZES;
         mark(s, s->last[at], -1);

@@ -300,7 +300,8 @@ void cc_prepare_sub_groups(struct context *, struct job *);
 void cc_finish_sub_groups(struct context *);
 u64 cc_sub_group_words(struct context *, u64 site, u64 *words);
 
-/* reuse.c */
+/* reuse.c; the lowest bits of a time number sites, which are in straight code if the others are alike */
+enum { SITE_LOG = 8 };
 void cc_prepare_reuse(struct context *, struct job *);
 u32 cc_intervals(const u32 *keys, u32 shift, u64 nbytes, u32 (*found)[2]);
 void cc_touch(struct context *, u32 shift, const u32 (*intervals)[2], u32 n, u32 start, u32 step, u64 times, u64 time, u64 later, u64 group, u64 apart);

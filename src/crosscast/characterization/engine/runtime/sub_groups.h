@@ -14,7 +14,7 @@ static const u32 ABSENT = 1u << 31; /* no distance */
 enum { ACCESSES, SECTORS, LINES_64, LINES_128, CONFLICTS, OF_WIDTH, OF_ROW = 2 * OF_WIDTH };
 enum { UNIFORM, CONTIGUOUS, STRIDED, IRREGULAR, STRIDES, PAIRS };
 /* A time, from its highest bits on: segments in turn, places of a segment, how far a loop there has come, and sites. */
-enum { SEQUENCE_LOG = 44, ORDER_LOG = 32, LOOP_LOG = 8, MOST_TOLD = 255 };
+enum { SEQUENCE_LOG = 44, ORDER_LOG = 32, LOOP_LOG = SITE_LOG, MOST_TOLD = (1 << SITE_LOG) - 1 };
 static inline u64 part_of_loop(u64 n) { return ((u64)1 << (ORDER_LOG - LOOP_LOG)) / n << LOOP_LOG; }
 static const u32 NONE = ~(u32)0;
 typedef u32 row8 __attribute__((vector_size(4 * AT_ONCE)));
