@@ -65,7 +65,7 @@ __global__ void product(unsigned *a, unsigned *b, unsigned *out, int m, int n, i
   out[row * p + column] = sum;
 }
 
-// Of tiles that a block keeps in shared memory; it asks the device for their width.
+// By tiles as wide as the block, which it keeps in shared memory.
 __global__ void product_of_tiles(unsigned *a, unsigned *b, unsigned *out, int m, int n, int p) {
   extern __shared__ unsigned tiles[];
   int width = blockDim.x, x = threadIdx.x, y = threadIdx.y;

@@ -334,15 +334,21 @@ def test_sampled_lines_tell_what_all_lines_would() -> None:
     assert found["16384"] == pytest.approx(expected, rel=2 * reuse["error"])
 
 
-@pytest.mark.parametrize("log", [10, 22])
-def test_fields_of_a_structure_that_one_block_reads_are_fetched_once(log: int) -> None:
-    """However many groups run together, and by a sample of lines, which has either both halves or none."""
+@pytest.mark.parametrize(("log", "before"), [(10, 0), (10, 10), (10, 16), (10, 300), (22, 0)])
+def test_fields_of_a_structure_that_straight_code_reads_are_fetched_once(log: int, before: int) -> None:
+    """Whatever it reads before; and by a sample of lines, which has either both halves or none."""
+    others = "".join(f"a[i + {k} * get_global_size(0) / 128] * " for k in range(before))
+    source = _STREAMING.replace("c[i] = f[0]", f"c[i] = {others}f[0]")
     a, c = np.zeros(16 << log, np.float32), np.zeros(1 << log, np.float32)
-    launch = Launch(Kernel.from_source(_STREAMING, "fields"), (1 << log,), (256,), (a, c))
+    launch = Launch(Kernel.from_source(source, "fields"), (1 << log,), (256,), (a, c))
     reuse = run.characterize_launch(launch, options=run.Options()).launch["reuse"]
-    assert reuse["rate"] < (1 if log < 20 else 0.01)
+    assert reuse["rate"] < (1 if log < 20 else 1 / 256)
     for together in reuse["bytes"]["64"].values():
-        assert set(together.values()) == {together["first"]}
+        assert (
+            together["32768"] == together["first"]
+            if before
+            else set(together.values()) == {together["first"]}
+        )
 
 
 def test_a_cache_that_holds_all_lines_misses_each_once_however_few_are_sampled() -> None:

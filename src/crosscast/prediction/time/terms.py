@@ -88,8 +88,11 @@ _CONSTANT_CLOCKS = 100.0
 _AT_ONCE = 4.0
 _FITS, _FULL = 0.7, 0.88  # Shares of the last cache up to which all, and from which no data stay there
 _AT_RANDOM = 2.0  # Time of bytes at random addresses of a GPU's memory, over that of streams
-_OF_ONE_SET = (128.0, 2048.0)  # Powers of two in the distance of lines that share no set, and few
-_OF_ONE_PAGE, _OTHER_PAGE = 512.0, 2.6  # Most distance of bytes of a page; time of a sector of another one
+# Powers of two in the distance of lines up to which they do not conflict, and from which on they do
+_OF_ONE_SET = (128.0, 2048.0)
+_OTHERS, _UNROLLED = 0.02, 4.0
+# Largest distance in a page; time of sectors in pages of their own, over that of streams
+_OF_ONE_PAGE, _OTHER_PAGE = 512.0, 2.6
 _SIDE_CACHE_RATE = 3.7  # Of the cache before a GPU's memory, over that of the memory
 _ONCE = 0.5  # Of a written line's two ways to memory and back
 _SCATTERED_LINE_S = 20e-9  # Of a thread of a CPU
@@ -116,8 +119,8 @@ _LARGEST_GROUP_REGISTERS = 128.0
 _MOST_AT_ONCE = 4.0
 """Live values in program order over the registers that they need after a compiler reorders the code."""
 
-# Instructions that a GPU's unit has at hand, and more time of all for each doubling of the code beyond that
-_CODE_AT_HAND, _FETCH, _MOST_DOUBLINGS = 2048.0, 0.6, 3.0
+# Instructions that a GPU's unit has at hand, and more time of all for each doubling of those that run
+_CODE_AT_HAND, _REFETCH, _MOST_DOUBLINGS = 2048.0, 0.6, 3.0
 
 # LLVM unrolls to 16,384 instructions at most, counted before it simplifies the code: for AMD's targets, with
 # their addresses and the two halves of multiply-adds, twice the number after that.
@@ -135,8 +138,8 @@ def resident_groups(work: Work, sheets: Sheets) -> Reals:
     """Resident work-groups of a unit, of shape ``(n, d)``; at least 1."""
     width = np.where(sheets.wide, 64.0, 32.0)
     of_group = np.ceil(work.group_items[:, None] / width)
-    # Compilers that reorder unrolled code need fewer registers than it has values. AMD's has others for what
-    # work-items share.
+    # Compilers that reorder unrolled code need fewer registers than it has values. AMD's keeps
+    # what work-items share in scalar registers.
     own = np.minimum(work.registers + 8, work.needed + _SHARED_REGISTERS)[:, None]
     needed = np.clip(own, 16, np.where(sheets.spills, _MOST_REGISTERS, _REORDERED))
     counted = sheets.spills & np.isfinite(work.amd_registers)[:, None]
@@ -233,9 +236,9 @@ def terms(work: Work, sheets: Sheets) -> Reals:
         work, own_cache, np.broadcast_to(np.minimum(groups, np.where(gpu, resident, 1.0)), (n, d))
     )
     sectors = of_width(work.sectors)
-    l2_bytes = np.where(sheets.caches_global, np.minimum(past_own_cache, sectors), sectors)
+    of_own_cache = _fetched(np.minimum(past_own_cache, sectors), work, sheets)
+    l2_bytes = np.where(sheets.caches_global, of_own_cache, sectors)
     floor = column(work.distinct)
-    l2_bytes = _fetched(l2_bytes, work, sheets)
     behind = _fetched(np.minimum(bytes_behind(work, sheets.last_cache, together), sectors), work, sheets)
     spilled_bytes, saved_loads = _registers(work, sheets)
     kept = _kept(work, sheets)
@@ -249,8 +252,9 @@ def terms(work: Work, sheets: Sheets) -> Reals:
     of_cache = sheets.last_cache_rate / sheets.units * busy / tail
     of_cache = np.where(np.isfinite(of_cache), of_cache, _CACHE_BYTES * busy_rate)
 
-    doublings = np.clip(np.log2(np.maximum(work.code, 1.0) / _CODE_AT_HAND), 0.0, _MOST_DOUBLINGS)
-    fetch = np.where(gpu, 1.0 + _FETCH * column(doublings), 1.0)
+    running = np.maximum(np.minimum(work.code, work.longest), 1.0)
+    doublings = np.clip(np.log2(running / _CODE_AT_HAND), 0.0, _MOST_DOUBLINGS)
+    refetch = np.where(gpu, 1.0 + _REFETCH * column(doublings), 1.0)
 
     chain_clocks, stall_clocks = _of_item(work, sheets, past_l1, past_l2)
     alone = np.ones((n, d))
@@ -272,8 +276,8 @@ def terms(work: Work, sheets: Sheets) -> Reals:
         np.broadcast_arrays(
             launch + np.zeros((n, 1)),
             start + np.zeros((n, 1)),
-            real / slots * fetch,
-            issued / (slots * _other_issue(sheets, lanes)) * fetch + _one_by_one(work, sheets) / busy_rate,
+            real / slots * refetch,
+            issued / (slots * _other_issue(sheets, lanes)) * refetch + _one_by_one(work, sheets) / busy_rate,
             np.where(gpu, of_width(work.local_wavefronts) * (1.0 - saved_loads) / busy_rate, 0.0),
             np.where(gpu, _line_clocks(work, sheets) / busy_rate, 0.0),
             np.where(
@@ -345,28 +349,39 @@ def _fetched(missed: Reals, work: Work, sheets: Sheets) -> Reals:
     """Bytes that a GPU fetches, ``(n, d)``, where caches miss so many if all work-items keep step.
 
     Work-items that walk through memory use a sector several times in a row. Schedulers that prefer older
-    warps (Rogers et al. 2012) still find it in the cache. Where many lines are of one set they do not: it is
-    fetched twice, as compilers unroll loops by four. AMD's do not, unless they know how often a loop runs.
+    warps (Rogers et al. 2012) find it in the cache until it is used up; where many lines are of one set, for
+    as long as one iteration of a loop that is unrolled by four. AMD's units take their waves in turn.
     """
     first = np.minimum(work.behind[:, 0, -1][:, None], missed)
-    together = np.maximum(_SECTOR_BYTES / work.width / (1.0 + _of_one_set(work)), 1.0)
-    joined = np.where(sheets.gpu & ~sheets.spills, 1.0 + (together - 1.0)[:, None] * work.walks[:, None], 1.0)
+    most = np.maximum(_SECTOR_BYTES / work.width, 1.0)
+    uses = most / (1.0 + _of_one_set(work) * (most / np.minimum(most, _UNROLLED) - 1.0))
+    joined = np.where(_keeps_lines(sheets), 1.0 + (uses - 1.0)[:, None] * work.walks[:, None], 1.0)
     return np.maximum(missed / joined, first)
 
 
+def _keeps_lines(sheets: Sheets) -> Flags:
+    """Which devices are GPUs whose schedulers prefer older sub-groups."""
+    return sheets.gpu & ~sheets.spills
+
+
 def _of_one_set(work: Work) -> Reals:
-    """From 0 to 1, how much lines of neighbours conflict, by the power of two in their distance, ``(n,)``."""
-    distance = work.apart.astype(np.int64)
-    power = np.where(distance == work.apart, distance & -distance, 0)
+    """From 0 to 1, how much lines of neighbours conflict, by the power of two in their distance, ``(n,)``.
+
+    The distance is a mean, of which a few others may be a part.
+    """
+    sectors = np.round(work.apart / _SECTOR_BYTES)
+    near = np.abs(sectors * _SECTOR_BYTES - work.apart) <= _OTHERS * work.apart
+    distance = np.where(near, sectors, 1.0).astype(np.int64)
+    power = _SECTOR_BYTES * np.maximum(distance & -distance, 1)
     low, high = np.log2(_OF_ONE_SET)
-    share: Reals = np.clip((np.log2(np.maximum(power, 1.0)) - low) / (high - low), 0.0, 1.0)
+    share: Reals = np.clip((np.log2(power) - low) / (high - low), 0.0, 1.0)
     return share
 
 
 def _pages(work: Work, sheets: Sheets) -> Reals:
     """Time of a GPU's memory over that of streams, ``(n, d)``: neighbours may walk in different pages."""
     page = np.clip(work.apart / _OF_ONE_PAGE, 1.0, _OTHER_PAGE)
-    return np.where(sheets.gpu & ~sheets.spills, (1.0 + (page - 1.0) * work.walks)[:, None], 1.0)
+    return np.where(_keeps_lines(sheets), (1.0 + (page - 1.0) * work.walks)[:, None], 1.0)
 
 
 def _line_clocks(work: Work, sheets: Sheets) -> Reals:

@@ -31,7 +31,7 @@ EVEN_CHANNELS = 1 / 16
 """Chance that two of many consecutive lines are in one channel."""
 
 IRREGULAR = 0.05
-"""Share of accesses without a pattern from which on there are any."""
+"""Share of irregular accesses above which a launch counts as irregular."""
 
 _PATTERNS = ("uniform", "contiguous", "strided", "irregular")
 _REGISTER_BYTES, _SECTOR_BYTES, _LINE_BYTES = 4.0, 32.0, 64.0
@@ -106,8 +106,8 @@ class Work:
     conditional: Reals  # Conditional branches of a work-item
     vectorizable: Reals  # Share of accesses in which neighbours access one element, or consecutive ones
     strided: Reals  # Share in which they keep another distance
+    apart: Reals  # Mean bytes between neighbours that keep another distance
     irregular: Reals  # Share in which they keep none
-    apart: Reals  # Mean bytes between neighbours' accesses there
     walks: Reals  # Share in which a work-item goes on where it was, sectors away from its neighbours
     width: Reals  # Mean bytes of an access
     of_bank: Reals  # Accesses of 32 neighbours at this distance that are in one of 32 banks of 4 bytes
@@ -294,16 +294,13 @@ def _of(
         "longest": longest,
         "conditional": total_of(classes.get("branches", {}).get("conditional", 0)) / items,
         **_of_neighbours(patterns),
-        "walks": _walks(metrics, of_items, requested, patterns),
+        "walks": _walks(metrics, launch, requested),
         "width": max(_width(metrics, requested), 1.0),
     }
 
 
 def _of_neighbours(patterns: Mapping[str, int]) -> dict[str, float]:
-    """How the addresses of neighbouring work-items differ.
-
-    Those that keep a distance keep its mean: so many accesses of 32 neighbours are in one bank of 4 bytes.
-    """
+    """How the addresses of neighbouring work-items differ; kept distances count as their mean."""
     uniform, contiguous, strided, irregular = (patterns.get(name, 0) for name in _PATTERNS)
     pairs = uniform + contiguous + strided + irregular
     distance = patterns.get("stride_bytes", 0)
@@ -319,22 +316,25 @@ def _of_neighbours(patterns: Mapping[str, int]) -> dict[str, float]:
 
 def _walks(
     metrics: Mapping[str, MetricValue],
-    of_items: Mapping[str, float],
+    launch: Mapping[str, Any],
     requested: float,
-    patterns: Mapping[str, int],
 ) -> float:
     """Share of accesses with which work-items walk, of those that neighbours make elsewhere.
 
-    None does if some accesses are irregular: then neighbours do not walk in step.
+    None does if others are irregular, but for those between two rows of a group: neighbours do not walk in
+    step then.
     """
+    of_items, patterns = launch.get("work_item") or {}, launch.get("access_patterns") or {}
     uniform, contiguous, strided, irregular = (patterns.get(name, 0) for name in _PATTERNS)
     elsewhere = contiguous + strided + irregular
-    in_step = irregular <= IRREGULAR * (uniform + elsewhere)
+    row, *others = launch.get("local_size") or (1,)
+    between_rows = 2.0 / row if math.prod(others) > 1 else 0.0
+    in_step = irregular <= (IRREGULAR + between_rows) * (uniform + elsewhere)
     if not in_step or patterns.get("stride_bytes", 0) < _SECTOR_BYTES * strided:
         return 0.0
     stepped = of_items.get("moved_bytes", 0.0) - _LINE_BYTES * _jumps(metrics, of_items, requested)
     steps = max(stepped, 0.0) / max(_width(metrics, requested) * _accesses(metrics), 1.0)
-    return min(steps, 1.0) * strided / max(elsewhere, 1)
+    return float(min(steps, strided / max(elsewhere, 1)))
 
 
 def _accesses(metrics: Mapping[str, MetricValue]) -> float:
