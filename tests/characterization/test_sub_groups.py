@@ -344,11 +344,8 @@ def test_fields_of_a_structure_that_straight_code_reads_are_fetched_once(log: in
     reuse = run.characterize_launch(launch, options=run.Options()).launch["reuse"]
     assert reuse["rate"] < (1 if log < 20 else 1 / 256)
     for together in reuse["bytes"]["64"].values():
-        assert (
-            together["32768"] == together["first"]
-            if before
-            else set(together.values()) == {together["first"]}
-        )
+        for bits in range(15 if before else 14, 27):
+            assert together[str(1 << bits)] == pytest.approx(together["first"], rel=0.05 if before else 0)
 
 
 def test_a_cache_that_holds_all_lines_misses_each_once_however_few_are_sampled() -> None:

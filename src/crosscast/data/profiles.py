@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from crosscast.data.table import Table, Upgrade
 
 
-VERSION = 6
+VERSION = 7
 """Version of the schema; it rises when a column changes its name, type or meaning."""
 
 _TIMES = {
@@ -47,6 +47,7 @@ _LATER_COUNTS = {
         "path_block_instructions",
         *(f"path_block_loads_{space}" for space in ("global", "constant", "local")),
     ),
+    7: (),  # Reuse: accesses of straight code go together
 }
 _NEW_IN: Mapping[int, Sequence[str]] = {
     2: ("application", "size"),
