@@ -344,3 +344,13 @@ __global__ void heat(const float *power, const float *from, float *to, float rx,
     }
   }
 }
+
+__global__ void transpose_rows(float *to, const float *from, int n) {
+  int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y * blockDim.y + threadIdx.y;
+  if (x < n && y < n) to[x * n + y] = from[y * n + x];
+}
+
+__global__ void transpose_columns(float *to, const float *from, int n) {
+  int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y * blockDim.y + threadIdx.y;
+  if (x < n && y < n) to[y * n + x] = from[x * n + y];
+}

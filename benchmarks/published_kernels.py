@@ -8,7 +8,7 @@ with the bundled model. None of the times is in its training data. They follow f
   (RX 7900 XTX);
 - a lattice Boltzmann method: https://github.com/ProjectPhysX/FluidX3D;
 - Laplacians by size of the box: https://github.com/amd/amd-lab-notes, finite-difference;
-- transposes of a matrix in blocks of 16x16, by rows of one or the other: https://github.com/ayush-os/transpose;
+- transposes: https://github.com/ayush-os/transpose (A100);
 - variants of HotSpot: https://github.com/fjwillemsen/kernel_tuner_paper, compare_real_world_impact;
 - reads with multiply-adds: https://github.com/ekondis/mixbench, results of `read-only`.
 
@@ -165,9 +165,16 @@ _STEPS = {"float": (0, 32, 128), "double": (0, 8, 64), "int": (0, 16, 96)}
 _VALUES = 32 << 20
 
 
+_TRANSPOSES = {
+    "rows": 161.143e-6,
+    "columns": 143.597e-6,
+}  # Of which threads read, or write, one after another
+
+
 def cases(_: Path) -> Iterator[Case]:
     """The launches."""
     yield from _products()
+    yield from _transposes()
     n = _SIDE**3
     arguments = [buffer("float", 19 * n), buffer("uchar", n), *map(value, (n, _SIDE, 0, 1.0))]
     taken = times(n, {device: 1e-3 * rate for device, rate in _CELLS.items()})
@@ -182,6 +189,13 @@ def _products() -> Iterator[Case]:
     for name, (kernel, block, side, rates) in _PRODUCTS.items():
         grid = (_N // side, _N // side)
         yield _case(f"product-{name}", kernel, grid, block, arguments, times(2.0 * _N**3, rates))
+
+
+def _transposes() -> Iterator[Case]:
+    arguments = [*[buffer("float", _N * _N)] * 2, value(_N)]
+    for name, us in _TRANSPOSES.items():
+        kernel, grid = f"transpose_{name}", (_N // 16, _N // 16)
+        yield _case(f"transpose-{name}", kernel, grid, (16, 16), arguments, {"a100-sxm-40gb": us * 1e-6})
 
 
 def _heat() -> Iterator[Case]:
