@@ -3,7 +3,7 @@
 ``python -m benchmarks.published_textbook`` profiles own kernels that do what those of
 https://github.com/R100001/Programming-Massively-Parallel-Processors do, and predicts their times without an
 interval between launches (`Batch GPU`), from 6 microseconds on. None is in the training data of the model.
-It takes 2 minutes: of large launches only some work-groups run.
+It takes 4 minutes: of large launches only some work-groups run.
 
 Left out is an RTX 2060 that reached 60 % of its bandwidth.
 """

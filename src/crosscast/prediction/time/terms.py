@@ -44,13 +44,15 @@ TERMS = (
 - launch: from the host's call to the device's start, and from its end to the host's notification.
 - start: starting and ending a kernel on the device.
 - arithmetic: real operations at the rate of a unit's lanes, idle lanes too; doubles at their own rate.
-- issue: all other instructions of sub-groups at the rate of the lanes.
+- issue: all other instructions of sub-groups at the rate of the lanes. On GPUs both take longer if thousands
+  of instructions follow each other.
 - local: wavefronts of local memory, one a clock and unit, except loads whose values registers keep.
 - l1: lines that accesses touch, looked up one or four a clock and unit, and their words, one a clock and
   bank; where sub-groups have 64 work-items, a clock for each line of 64 bytes and at least four an access.
 - l2: bytes behind the units' own caches, and those behind the second where memory has a larger cache.
 - memory: bytes behind the last cache, as many groups sharing it as are resident; of a launch that is
-  repeated, so that data that fit a GPU's last cache are still there.
+  repeated, so that data that fit a GPU's last cache are still there. Pages that neighbours walk in apart take
+  longer.
 - scattered: lines that a thread of a CPU fetches from anywhere, beyond those that one after another need;
   of GPUs, bytes at random addresses of memory beyond those of streams, and on AMD's older ones lines of one
   memory channel.
