@@ -35,7 +35,7 @@ def test_each_step_of_optimizing_a_matrix_product_takes_what_was_published(tmp_p
     """From 0.3 to 21.8 Tflop/s on an RTX A6000, as on an RTX 3090 and an RX 7900 XTX."""
     found = list(rows(cases(tmp_path), tmp_path, "product"))
     assert len(found) == 14
-    assert all(2 / 3 < row.predicted_s / row.published_s < 1.5 for row in found)
+    assert all(0.6 < row.predicted_s / row.published_s < 1.5 for row in found)
     assert all(row.low_s <= row.published_s <= row.high_s for row in found)
     of_a6000 = [row for row in found if row.device == "rtx-a6000"]
     order = sorted(of_a6000, key=lambda row: row.published_s)
@@ -44,10 +44,17 @@ def test_each_step_of_optimizing_a_matrix_product_takes_what_was_published(tmp_p
 
 @pytest.mark.system
 def test_the_kernels_with_which_a_textbook_begins_take_what_was_published(tmp_path: Path) -> None:
-    """All but rows that threads walk along, of which several fit the caches at once."""
+    """Rows that threads walk along are read once, although many do not fit the caches at once."""
     found = list(rows(textbook(tmp_path), tmp_path, ""))
-    assert len(found) == 79
-    assert all(0.8 < row.predicted_s / row.published_s < 2 for row in found if "x32" not in row.launch)
+    assert len(found) == 112
+    assert all(0.7 < row.predicted_s / row.published_s < 2 for row in found)
+    assert all(row.low_s <= row.published_s <= row.high_s for row in found)
+    rows_of_32 = [row for row in found if row.launch.startswith("matvec") and row.launch.endswith("x32")]
+    assert len(rows_of_32) == 9
+    assert all(1 < row.predicted_s / row.published_s < 1.5 for row in rows_of_32)
+    products = [row for row in found if row.launch.startswith(("product", "tiles"))]
+    assert len(products) == 9
+    assert all(0.9 < row.predicted_s / row.published_s < 1.3 for row in products)
     histograms = [row for row in found if row.launch == "histogram-128" or row.launch.startswith("zeros")]
     assert len(histograms) == 15
     assert all(0.9 < row.predicted_s / row.published_s < 1.25 for row in histograms)
