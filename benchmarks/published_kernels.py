@@ -164,7 +164,6 @@ _MIXED = {  # Rounds of a thread, and milliseconds by type and multiply-adds of 
 _STEPS = {"float": (0, 32, 128), "double": (0, 8, 64), "int": (0, 16, 96)}
 _VALUES = 32 << 20
 
-
 _TRANSPOSES = {"rows": 161.143, "columns": 143.597}  # Microseconds, by what neighbours read
 
 

@@ -35,7 +35,9 @@ def test_each_step_of_optimizing_a_matrix_product_takes_what_was_published(tmp_p
     """From 0.3 to 21.8 Tflop/s on an RTX A6000, as on an RTX 3090 and an RX 7900 XTX."""
     found = list(rows(cases(tmp_path), tmp_path, "product"))
     assert len(found) == 14
-    assert all(0.6 < row.predicted_s / row.published_s < 1.5 for row in found)
+    # Blocks of 16 on an RTX 3090 are forecast at 0.65 of their time.
+    lower = {"product-block-16": 0.6}
+    assert all(lower.get(row.launch, 2 / 3) < row.predicted_s / row.published_s < 1.5 for row in found)
     assert all(row.low_s <= row.published_s <= row.high_s for row in found)
     of_a6000 = [row for row in found if row.device == "rtx-a6000"]
     order = sorted(of_a6000, key=lambda row: row.published_s)
@@ -47,7 +49,9 @@ def test_the_kernels_with_which_a_textbook_begins_take_what_was_published(tmp_pa
     """Rows that threads walk along are read once, although many do not fit the caches at once."""
     found = list(rows(textbook(tmp_path), tmp_path, ""))
     assert len(found) == 112
-    assert all(0.7 < row.predicted_s / row.published_s < 2 for row in found)
+    # Of rows of 2 KiB, an RTX 3080 fetches more than is known.
+    lower = {"matvec-131072x512": 0.7}
+    assert all(lower.get(row.launch, 0.8) < row.predicted_s / row.published_s < 2 for row in found)
     assert all(row.low_s <= row.published_s <= row.high_s for row in found)
     rows_of_32 = [row for row in found if row.launch.startswith("matvec") and row.launch.endswith("x32")]
     assert len(rows_of_32) == 9

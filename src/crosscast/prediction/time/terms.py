@@ -254,10 +254,7 @@ def terms(work: Work, sheets: Sheets) -> Reals:
     of_cache = sheets.last_cache_rate / sheets.units * busy / tail
     of_cache = np.where(np.isfinite(of_cache), of_cache, _CACHE_BYTES * busy_rate)
 
-    running = np.maximum(np.minimum(work.code, work.longest), 1.0)
-    doublings = np.clip(np.log2(running / _CODE_AT_HAND), 0.0, _MOST_DOUBLINGS)
-    refetch = np.where(gpu, 1.0 + _REFETCH * column(doublings), 1.0)
-
+    refetch = _refetch(work, sheets)
     chain_clocks, stall_clocks = _of_item(work, sheets, past_l1, past_l2)
     alone = np.ones((n, d))
     caches = (sheets.l1, sheets.own_cache, sheets.last_cache)
@@ -345,6 +342,13 @@ def _of_item(work: Work, sheets: Sheets, past_l1: Reals, past_l2: Reals) -> tupl
     waits = stalls(work.item_accesses, work.block_loads) * load
     waits = waits + stalls(work.item_constants, work.block_constants) * _CONSTANT_CLOCKS
     return chain, np.where(sheets.gpu, waits, 0.0)
+
+
+def _refetch(work: Work, sheets: Sheets) -> Reals:
+    """Time of instructions, ``(n, d)``, over that of code which a GPU's unit has at hand."""
+    running = np.maximum(np.minimum(work.code, work.longest), 1.0)
+    doublings = np.clip(np.log2(running / _CODE_AT_HAND), 0.0, _MOST_DOUBLINGS)
+    return np.where(sheets.gpu, 1.0 + _REFETCH * doublings[:, None], 1.0)
 
 
 def _fetched(missed: Reals, work: Work, sheets: Sheets) -> Reals:

@@ -237,6 +237,7 @@ def _of(
     patterns = launch.get("access_patterns") or {}
     requested = bytes_outside(launch.get("work") or {})
     of_items = launch.get("work_item") or {}
+    jumps, width = _jumps(metrics, of_items, requested), _width(metrics, requested)
     atomics = [GlobalAtomics.of(launch, width) for width in WIDTHS]
     accesses = [float(side["accesses_read"] + side["accesses_write"]) for side in sides]
     sectors = [
@@ -288,14 +289,14 @@ def _of(
         "block_constants": float(block_loads.get("constant", 0)),
         "item_accesses": item_accesses * (1.0 - constant),
         "item_constants": item_accesses * constant,
-        "jumps": _jumps(metrics, of_items, requested),
+        "jumps": jumps,
         "walk": 2.0 ** (float(of_items.get("mean_walk_log2", 0.0)) + 0.5),
         "alignment": 2.0 ** float(of_items.get("mean_alignment_log2", 0.0)),
         "longest": longest,
         "conditional": total_of(classes.get("branches", {}).get("conditional", 0)) / items,
         **_of_neighbours(patterns),
-        "walks": _walks(metrics, launch, requested),
-        "width": max(_width(metrics, requested), 1.0),
+        "walks": _walks(launch, jumps, width * _accesses(metrics)),
+        "width": max(width, 1.0),
     }
 
 
@@ -314,17 +315,13 @@ def _of_neighbours(patterns: Mapping[str, int]) -> dict[str, float]:
     }
 
 
-def _walks(
-    metrics: Mapping[str, MetricValue],
-    launch: Mapping[str, Any],
-    requested: float,
-) -> float:
-    """Share of accesses with which work-items walk, of those that neighbours make elsewhere.
+def _walks(launch: Mapping[str, Any], jumps: float, accessed: float) -> float:
+    """Share of accesses, of so many bytes, with which work-items walk where neighbours access other places.
 
     None does if others are irregular, but for those between two rows of a group: neighbours do not walk in
     step then.
     """
-    of_items, patterns = launch.get("work_item") or {}, launch.get("access_patterns") or {}
+    patterns = launch.get("access_patterns") or {}
     uniform, contiguous, strided, irregular = (patterns.get(name, 0) for name in _PATTERNS)
     elsewhere = contiguous + strided + irregular
     row, *others = launch.get("local_size") or (1,)
@@ -332,8 +329,8 @@ def _walks(
     in_step = irregular <= (IRREGULAR + between_rows) * (uniform + elsewhere)
     if not in_step or patterns.get("stride_bytes", 0) < _SECTOR_BYTES * strided:
         return 0.0
-    stepped = of_items.get("moved_bytes", 0.0) - _LINE_BYTES * _jumps(metrics, of_items, requested)
-    steps = max(stepped, 0.0) / max(_width(metrics, requested) * _accesses(metrics), 1.0)
+    stepped = (launch.get("work_item") or {}).get("moved_bytes", 0.0) - _LINE_BYTES * jumps
+    steps = max(stepped, 0.0) / max(accessed, 1.0)
     return float(min(steps, strided / max(elsewhere, 1)))
 
 
