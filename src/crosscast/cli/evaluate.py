@@ -84,7 +84,7 @@ def relative(
 class EvaluateConfigurationOptions:
     """Options of `crosscast evaluate configuration`."""
 
-    methods: Names | None = None
+    models: Annotated[Names | None, Parameter(name="--methods")] = None
     """Names, separated by commas, or `all`; by default the main ones."""
     samples: str | None = None
     """Configurations at which a kernel is run first, such as
@@ -97,7 +97,7 @@ class EvaluateConfigurationOptions:
     """Power domain that is capped; by default the node, or the sum of all domains."""
     max_retunes: Whole | None = None
     """Maximum number of changes after the first choice; no limit by default."""
-    confidence: Annotated[float | None, Parameter(name="--cap-probability")] = None
+    cap_probability: float | None = None
     """Required probability of staying under the cap, for methods that use one; by default 0.9."""
     run: RunOptions = RUN
     output: FigureOutput = FIGURES

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -24,6 +25,7 @@ from crosscast.commands.output import (
     check_output,
     check_run,
     fitting,
+    given,
     print_json,
     show,
     tell,
@@ -32,12 +34,12 @@ from crosscast.commands.output import (
 from crosscast.data.dataset import dataset_named
 from crosscast.errors import InputError
 from crosscast.evaluation.relative.question import held_out_work
+from crosscast.prediction.named_models import QuestionName
 from crosscast.prediction.time.training_times import read_training
-from crosscast.report import configuration_evaluation, configuration_figures, corun_evaluation
-from crosscast.report import relative as relative_report
-from crosscast.report import time as time_report
+from crosscast.report import configuration_evaluation, configuration_figures
 from crosscast.report import tuning as tuning_report
 from crosscast.report.document import Report
+from crosscast.report.page import REPORTS
 from crosscast.studies import (
     bailey2014,
     cummins2017,
@@ -69,93 +71,24 @@ def time(dataset: Path, /, *, options: EvaluateTimeOptions) -> None:
         raise InputError(
             f"--probes: with {options.folds} all other devices are measured; leave the option out"
         )
-    _check(options)
-    data = data_named(dataset, "time")
-    with fitting(options.run) as keywords:
-        evaluation = api.evaluate(
-            data, "time", options.models, options.folds, probes=options.probes or [0], **keywords
-        )
-
-    show(
-        options.output,
-        evaluation.to_dict,
-        lambda: time_report.evaluation_report(evaluation),
-        lambda: time_report.evaluation_figures(evaluation),
-    )
+    _evaluate("time", dataset, options)
 
 
 def relative(dataset: Path, /, *, options: EvaluateRelativeOptions) -> None:
     """Run ``crosscast evaluate relative``."""
-    _check(options)
-    data = dataset_named(dataset)
-    with fitting(options.run) as keywords:
-        evaluation = api.evaluate(
-            data,
-            "relative",
-            options.models,
-            options.folds,
-            devices=options.devices,
-            sources=options.sources,
-            weights=options.weights,
-            note=warn,
-            **keywords,
-        )
-    show(
-        options.output,
-        evaluation.to_dict,
-        lambda: relative_report.evaluation_report(evaluation),
-        lambda: relative_report.evaluation_figures(evaluation),
-    )
+    _evaluate("relative", dataset, options, note=warn)
 
 
 def configuration(dataset: Path, /, *, options: EvaluateConfigurationOptions) -> None:
     """Run ``crosscast evaluate configuration``."""
-    _check(options)
-    data = dataset_named(dataset)
-    with fitting(options.run) as keywords:
-        evaluation = api.evaluate(
-            data,
-            "configuration",
-            options.methods,
-            samples=options.samples,
-            groups=_groups(options.groups),
-            devices=options.devices,
-            power_domain=options.power_domain,
-            max_retunes=options.max_retunes,
-            cap_probability=options.confidence,
-            **keywords,
-        )
-    show(
-        options.output,
-        evaluation.to_dict,
-        lambda: configuration_evaluation.evaluation_report(
-            evaluation, programs=options.output.html is not None
-        ),
-        lambda: configuration_figures.evaluation_figures(evaluation),
-    )
+    report = partial(configuration_evaluation.evaluation_report, programs=options.output.html is not None)
+    evaluation = _evaluate("configuration", dataset, options, report, groups=_groups(options.groups))
     _write_frontiers(evaluation, options.output)
 
 
 def corun(dataset: Path, /, *, options: EvaluateCorunOptions) -> None:
     """Run ``crosscast evaluate corun``."""
-    _check(options)
-    data = dataset_named(dataset)
-    with fitting(options.run) as keywords:
-        evaluation = api.evaluate(
-            data,
-            "corun",
-            options.models,
-            options.folds,
-            device=options.device,
-            probes=options.probes or [0],
-            **keywords,
-        )
-    show(
-        options.output,
-        evaluation.to_dict,
-        lambda: corun_evaluation.evaluation_report(evaluation),
-        lambda: corun_evaluation.evaluation_figures(evaluation),
-    )
+    _evaluate("corun", dataset, options)
 
 
 def tune(dataset: Path, /, *, options: EvaluateTuneOptions) -> None:
@@ -217,9 +150,23 @@ def jobs(dataset: Path, /, *, options: EvaluateJobsOptions) -> None:
         tell(f"wrote {options.out} ({len(types):,} types of jobs, predicted by {held_out.model})")
 
 
-def _check(options: EvaluateOptions) -> None:
+def _evaluate(
+    question: QuestionName,
+    dataset: Path,
+    options: EvaluateOptions,
+    report: Callable[[Any], Report] | None = None,
+    **others: Any,
+) -> Any:
+    """Evaluate models as the options and other arguments of `crosscast.evaluate` say, and show the scores."""
     check_output(options.output)
     check_run(options.run)
+    data = data_named(dataset, question)
+    with fitting(options.run) as keywords:
+        evaluation = api.evaluate(data, question, **{**given(options), **others}, **keywords)
+    tables, figures = REPORTS[question]
+    write = report or tables
+    show(options.output, evaluation.to_dict, lambda: write(evaluation), lambda: figures(evaluation))
+    return evaluation
 
 
 def _groups(text: str | None) -> list[list[str]]:

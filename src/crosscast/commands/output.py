@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, Self, TextIO
+from typing import TYPE_CHECKING, Any, Protocol, Self, TextIO
 
 import crosscast
 from crosscast.cli.options import TYPED, FigureOutput, Output, RunOptions, Typed
@@ -360,6 +360,16 @@ def fitting(run: RunOptions, noun: str = "fits") -> Iterator[FitKeywords]:
     jobs, executor = _workers(run)
     with spreading(executor), TaskStatus(noun) as status:
         yield {"seed": run.seed, "jobs": jobs, "cache": cache_folder(), "progress": status}
+
+
+_OF_COMMANDS = {"out", "without", "run", "output"}
+
+
+def given(options: object) -> dict[str, Any]:
+    """Return the options that are arguments of `crosscast.train` and `evaluate`, as far as they are given."""
+    return {
+        name: value for name, value in vars(options).items() if name not in _OF_COMMANDS and value is not None
+    }
 
 
 def check_output(output: Output) -> None:

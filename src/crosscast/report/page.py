@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from crosscast.device import Device
 
 
-__all__ = ["Subject", "page_of", "write_report"]
+__all__ = ["REPORTS", "Subject", "page_of", "write_report"]
 
 _TITLES: Mapping[QuestionName, str] = {
     "time": "Predicted kernel times",
@@ -58,7 +58,7 @@ class Evaluation(Protocol):
 
 _Writer = tuple[Callable[[Any], Report], Callable[[Any], Mapping[str, "Figure"]]]
 
-_REPORTS: Mapping[QuestionName, _Writer] = {
+REPORTS: Mapping[QuestionName, _Writer] = {
     "time": (time.evaluation_report, time.evaluation_figures),
     "relative": (relative.evaluation_report, relative.evaluation_figures),
     "configuration": (configuration_evaluation.evaluation_report, configuration_figures.evaluation_figures),
@@ -135,7 +135,7 @@ def _listed(device: Device) -> dict[str, object]:
 
 def _reports(subject: Subject) -> tuple[Report, Mapping[str, Figure]]:
     """Make the tables and the figures of the evaluation."""
-    report, figures = _REPORTS[subject.question]
+    report, figures = REPORTS[subject.question]
     return report(subject.evaluation), figures(subject.evaluation)
 
 
