@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from crosscast.cli.options import LaunchOptions
 from crosscast.cli.predict import PredictTimeOptions
@@ -31,7 +31,7 @@ from crosscast.report.verdict import roofline_figures, verdicts_report
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from crosscast.prediction.named_models import TrainedTimes
+    from crosscast.prediction.time.card import TrainedTimes
 
 
 _MOST_INVOCATIONS = 2**53
@@ -49,7 +49,7 @@ def time(file: Path, /, *more: Path, options: PredictTimeOptions) -> None:
     models, ahead = itertools.tee(models_for(options.model, "time", options.devices or ()))
     described = [(path, read_device(path)) for path in options.device_file]
 
-    def chosen_of(trained: TrainedTimes) -> list[str | Device] | None:
+    def chosen_of(trained: TrainedTimes[Any]) -> list[str | Device] | None:
         return _chosen(options.devices, described, [device.key for device in trained.devices])
 
     # Before kernels are profiled, which may take long.
@@ -62,7 +62,7 @@ def time(file: Path, /, *more: Path, options: PredictTimeOptions) -> None:
         optimize=likely.card.optimized,
     )
 
-    def predicted(trained: TrainedTimes) -> TimeForecast:
+    def predicted(trained: TrainedTimes[Any]) -> TimeForecast:
         probes = _probes(options.probe, [device.key for device in trained.devices])
         return trained.predict(batch, chosen_of(trained), probes=probes, level=options.level)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from crosscast.device import Device
-    from crosscast.prediction.named_models import TrainedTimes
+    from crosscast.prediction.time.card import TrainedTimes
     from crosscast.prediction.time.forecast import TimeForecast
     from crosscast.results import Column
     from crosscast.tracing.summary import Replayed, Summary
@@ -122,7 +122,7 @@ def forecast_application(
     repeat = np.array(list(counts.values())) / batch.invocations
     transferred = sum(each.bytes for each in summary.transfers if each.kind in ("read", "write", UPLOAD))
 
-    def predicted(trained: TrainedTimes) -> ApplicationForecast:
+    def predicted(trained: TrainedTimes[Any]) -> ApplicationForecast:
         by_key = {device.key: device for device in trained.devices}
         chosen = None if devices is None else named_devices(as_sequence(devices), list(by_key))
         forecast = trained.predict(batch, chosen, level=level).on_device()

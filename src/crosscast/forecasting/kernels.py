@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from crosscast.data.fields import as_sequence
 from crosscast.errors import InputError
@@ -19,7 +19,7 @@ from crosscast.results import Tabular
 if TYPE_CHECKING:
     from crosscast.device import Device
     from crosscast.devices.roofline import Verdict, Verdicts
-    from crosscast.prediction.named_models import TrainedTimes
+    from crosscast.prediction.time.card import TrainedTimes
     from crosscast.prediction.time.forecast import TimeForecast
 
 __all__ = ["explain", "predict"]
@@ -85,7 +85,7 @@ def predict(
 
     models, ahead = itertools.tee(models_for(model, "time", devices))
 
-    def chosen_of(trained: TrainedTimes) -> list[str | Device] | None:
+    def chosen_of(trained: TrainedTimes[Any]) -> list[str | Device] | None:
         known = [device.key for device in trained.devices]
         return None if devices is None else named_devices(as_sequence(devices), known)
 
@@ -99,7 +99,7 @@ def predict(
         recorded.update(times)
     batch = ProfileBatch.of(profiles, invocations=invocations)
 
-    def predicted(trained: TrainedTimes) -> TimeForecast:
+    def predicted(trained: TrainedTimes[Any]) -> TimeForecast:
         forecast: TimeForecast = trained.predict(batch, chosen_of(trained), probes=probes, level=level)
         return forecast.with_recorded(recorded)
 

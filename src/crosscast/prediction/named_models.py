@@ -22,15 +22,11 @@ from crosscast.prediction import store
 from crosscast.prediction.trained import format_names
 
 if TYPE_CHECKING:
+    from crosscast.device import Device
     from crosscast.prediction.configuration.artefact import TrainedConfigurationModel
     from crosscast.prediction.corun.artefact import TrainedCoRunModel
     from crosscast.prediction.relative.artefact import TrainedRelativeModel
-    from crosscast.prediction.time.artefact import TrainedTimeModel
-    from crosscast.prediction.time.launch_model import TrainedLaunchTimes
-    from crosscast.prediction.time.plugins import PluggedTimeModel
-
-    TrainedTimes: TypeAlias = TrainedTimeModel | TrainedLaunchTimes | PluggedTimeModel
-    from crosscast.device import Device
+    from crosscast.prediction.time.card import TrainedTimes
 
     Devices: TypeAlias = Sequence[str | Device] | str | Device | None
 
@@ -189,7 +185,7 @@ def _is_plugged(model: str) -> bool:
 
 
 @overload
-def load_model(model: str | Path, question: Literal["time"]) -> TrainedTimes: ...
+def load_model(model: str | Path, question: Literal["time"]) -> TrainedTimes[Any]: ...
 
 
 @overload
@@ -260,7 +256,7 @@ Loaded = Iterable[tuple["NamedModel | None", ModelT]]
 @overload
 def models_for(
     model: str | Path | None, question: Literal["time"], devices: Devices = None
-) -> Loaded[TrainedTimes]: ...
+) -> Loaded[TrainedTimes[Any]]: ...
 
 
 @overload

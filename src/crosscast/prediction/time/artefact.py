@@ -19,16 +19,16 @@ from crosscast.prediction.time.card import (
     MetricRange,
     Suggestion,
     TimeCard,
+    TrainedTimes,
     doubt_of_probe,
-    probe_times,
     suggest_probes,
 )
 from crosscast.prediction.time.data import ProfileBatch, Toolchain
 from crosscast.prediction.time.forecast import PointPredictor, TimeForecast
 from crosscast.prediction.time.gaussian import GaussianPredictor, Posterior
 from crosscast.prediction.time.launch_model import MODEL, TrainedLaunchTimes
-from crosscast.prediction.trained import Trained, format_names, of_counts, outside_training
-from crosscast.profile import METRICS, Profile
+from crosscast.prediction.trained import format_names, of_counts, outside_training
+from crosscast.profile import METRICS
 from crosscast.units import format_seconds
 
 register_homes(
@@ -93,10 +93,9 @@ _WORDS = {
 
 
 @dataclass(frozen=True, eq=False)
-class TrainedTimeModel(Trained[TimeCard, GaussianPredictor]):
-    """A model of the times of kernels on devices."""
+class TrainedTimeModel(TrainedTimes[GaussianPredictor]):
+    """A model of the times of kernels on devices, fitted to these devices."""
 
-    question = "time"
     intervals = CAUTIOUS
 
     @classmethod
@@ -108,45 +107,20 @@ class TrainedTimeModel(Trained[TimeCard, GaussianPredictor]):
         """The arrays of the predictor."""
         return self.predictor.state()
 
-    @property
-    def devices(self) -> tuple[Device, ...]:
-        """The devices that it was trained on."""
-        return self.card.devices
-
-    @property
-    def predictor(self) -> GaussianPredictor:
-        """The fitted predictor."""
-        return self.fitted
-
-    def predict(
-        self,
-        profiles: Profile | Sequence[Profile] | ProfileBatch,
-        devices: Sequence[str | Device] | None = None,
-        *,
-        probes: Mapping[str, float] | Reals | None = None,
-        level: float = 0.9,
+    def _predict(
+        self, batch: ProfileBatch, devices: Sequence[Device], probes: Reals | None, level: float
     ) -> TimeForecast:
-        """Predict times of kernels on devices, with intervals, the device to take, and warnings.
-
-        Profiles of launches of one kernel, as `crosscast.characterize` returns them, are invocations
-        in one run. Devices are keys of those that the model knows, or descriptions of others; by default all
-        that it knows. Probes are measured times in seconds: of one kernel by key of the device, or of all of
-        shape ``(n, d)`` with the devices that the model knows, NaN where not measured. The level is
-        the probability that the intervals are to hold.
-        """
-        batch = ProfileBatch.coerce(profiles)
-        measured = probe_times(self.devices, batch, probes) if isinstance(probes, Mapping) else probes
-        forecast = self.predictor.predict(batch, devices, probes=measured, level=level)
+        forecast = self.predictor.predict(batch, devices, probes=probes, level=level)
         posterior = forecast.posterior
         assert posterior is not None
         warnings: list[list[str]] = [[] for _ in range(len(batch))]
         sources = [
-            self._far_devices(len(batch), devices or ()),
+            self._far_devices(len(batch), devices),
             self._other_toolchains(batch, posterior),
             self._outside(batch, forecast),
             ((row, text) for row, launches in enumerate(batch.launches) for text in of_counts(launches)),
         ]
-        if measured is not None:
+        if probes is not None:
             sources.append(self._far_probes(posterior))
         for row, sentence in chain.from_iterable(sources):
             warnings[row].append(sentence)
@@ -158,12 +132,12 @@ class TrainedTimeModel(Trained[TimeCard, GaussianPredictor]):
         """Devices whose measured times reduce errors most; see `crosscast.prediction.time.card`."""
         return suggest_probes(self.predictor, count, among=among, measured=measured)
 
-    def _far_devices(self, rows: int, devices: Sequence[str | Device]) -> Iterator[tuple[int, str]]:
+    def _far_devices(self, rows: int, devices: Sequence[Device]) -> Iterator[tuple[int, str]]:
         """Warn of devices far outside of the training's, whose intervals are wider for that."""
         unseen, known = self.predictor.unseen, self.predictor.keys
         far_numbers: dict[str, Mapping[str, tuple[float, float, float]]] = {}
         for device in devices:
-            if unseen is not None and not isinstance(device, str) and device.key not in known:
+            if unseen is not None and device.key not in known:
                 far_numbers[device.key] = unseen.far(device)
         names = [key for key, numbers in far_numbers.items() if numbers]
         if not names:

@@ -1,12 +1,16 @@
-"""The card of a model of times, measured times of a kernel as probes, and suggestions of probes."""
+"""Trained models of times: their card, how all of them are asked, and suggestions of probes.
+
+Probes are measured times of a kernel on some devices, which narrow the forecast for others.
+"""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from math import comb
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 import msgspec
 import numpy as np
@@ -15,9 +19,12 @@ from crosscast.arrays import Reals
 from crosscast.data.fields import decode
 from crosscast.device import Device
 from crosscast.errors import ImplausibleError, InputError
+from crosscast.prediction.intervals import check_level
 from crosscast.prediction.time.data import ProfileBatch, Toolchain
+from crosscast.prediction.time.forecast import TimeForecast
 from crosscast.prediction.time.gaussian import GaussianPredictor, Scatter
-from crosscast.prediction.trained import StructCard
+from crosscast.prediction.trained import StructCard, Trained
+from crosscast.profile import Profile
 from crosscast.units import format_seconds
 
 _ABSURD = 1e3
@@ -194,6 +201,72 @@ class TimeCard(StructCard, frozen=True, kw_only=True):
         """The device that joined it by calibration, if one did."""
         facts = self.training.get("calibrated")
         return decode(Calibrated, facts, "training.calibrated") if facts else None
+
+
+FittedT = TypeVar("FittedT")
+
+
+@dataclass(frozen=True, eq=False)
+class TrainedTimes(Trained[TimeCard, FittedT]):
+    """A model of the times of kernels on devices."""
+
+    question = "time"
+
+    @property
+    def devices(self) -> tuple[Device, ...]:
+        """The devices that it was trained on."""
+        return self.card.devices
+
+    @property
+    def predictor(self) -> FittedT:
+        """The fitted predictor."""
+        return self.fitted
+
+    def predict(
+        self,
+        profiles: Profile | Sequence[Profile] | ProfileBatch,
+        devices: Sequence[str | Device] | None = None,
+        *,
+        probes: Mapping[str, float] | Reals | None = None,
+        level: float = 0.9,
+    ) -> TimeForecast:
+        """Predict times of kernels on devices, with intervals, the device to take, and warnings.
+
+        Profiles of launches of one kernel, as `crosscast.characterize` returns them, are invocations
+        in one run. Devices are keys of those that the model knows, or descriptions of others; by default all
+        that it knows. Probes are measured times in seconds: of one kernel by key of the device, or of all of
+        shape ``(n, d)`` with the devices that the model knows, NaN where not measured. The level is
+        the probability that the intervals are to hold.
+
+        Raises
+        ------
+        InputError
+            If a device is unknown, the level is no probability, or profiles or probes are not what the model
+            takes.
+        """
+        batch = ProfileBatch.coerce(profiles)
+        check_level(level)
+        known = {device.key: device for device in self.devices}
+        chosen = []
+        for device in self.devices if devices is None else devices:
+            if isinstance(device, str) and device not in known:
+                expected = f"a device that the model knows ({', '.join(known)})"
+                raise InputError.of(where="devices", expected=expected, found=repr(device))
+            chosen.append(known[device] if isinstance(device, str) else device)
+        measured = probe_times(self.devices, batch, probes) if isinstance(probes, Mapping) else probes
+        return self._predict(batch, chosen, measured, level)
+
+    @abstractmethod
+    def _predict(
+        self, batch: ProfileBatch, devices: Sequence[Device], probes: Reals | None, level: float
+    ) -> TimeForecast:
+        """Predict times; `probes` are seconds of shape ``(n, d)``, NaN where not measured."""
+
+    @abstractmethod
+    def suggest_probes(
+        self, count: int, *, among: Sequence[str] | None = None, measured: Sequence[str] = ()
+    ) -> Suggestion:
+        """Devices whose measured times reduce errors most, and the expected errors."""
 
 
 def probe_times(devices: Sequence[Device], batch: ProfileBatch, probes: Mapping[str, float]) -> Reals | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 
@@ -14,15 +14,15 @@ from crosscast.devices.architectures import missing, sheets_of
 from crosscast.devices.catalogue import Filled, filled
 from crosscast.devices.device_files import NUMBERS
 from crosscast.errors import InputError
-from crosscast.prediction.intervals import CONFORMAL, check_level
+from crosscast.prediction.intervals import CONFORMAL
 from crosscast.prediction.store import StoredModel
-from crosscast.prediction.time.card import Suggestion, TimeCard, doubt_of_probe, probe_times
+from crosscast.prediction.time.card import Suggestion, TimeCard, TrainedTimes, doubt_of_probe
 from crosscast.prediction.time.data import ProfileBatch
 from crosscast.prediction.time.forecast import Assumed, NearestLaunch, TimeForecast
 from crosscast.prediction.time.launch_times import LaunchModels, bounds, conditioned, limits, side_of
 from crosscast.prediction.time.terms import TERMS
 from crosscast.prediction.time.work import Work, traits_of, work_of
-from crosscast.prediction.trained import Trained, format_names, of_counts
+from crosscast.prediction.trained import format_names, of_counts
 from crosscast.profile import Profile, compiler_options
 from crosscast.units import format_quantity
 
@@ -63,10 +63,13 @@ class _Launches:
 
 
 @dataclass(frozen=True, eq=False)
-class TrainedLaunchTimes(Trained[TimeCard, LaunchModels]):
-    """A model of the times of kernels on devices, from terms with units."""
+class TrainedLaunchTimes(TrainedTimes[LaunchModels]):
+    """A model of the times of kernels on devices, from terms with units.
 
-    question = "time"
+    A profile without counts by sub-groups, as of the published tool, is predicted from its metrics alone,
+    with wider intervals.
+    """
+
     intervals = CONFORMAL
 
     @classmethod
@@ -78,37 +81,12 @@ class TrainedLaunchTimes(Trained[TimeCard, LaunchModels]):
         """The arrays of the predictor."""
         return self.predictor.state()
 
-    @property
-    def devices(self) -> tuple[Device, ...]:
-        """The devices that it was trained on."""
-        return self.card.devices
-
-    @property
-    def predictor(self) -> LaunchModels:
-        """The fitted predictor."""
-        return self.fitted
-
-    def predict(
-        self,
-        profiles: Profile | Sequence[Profile] | ProfileBatch,
-        devices: Sequence[str | Device] | None = None,
-        *,
-        probes: Mapping[str, float] | Reals | None = None,
-        level: float = 0.9,
+    def _predict(
+        self, batch: ProfileBatch, devices: Sequence[Device], probes: Reals | None, level: float
     ) -> TimeForecast:
-        """Predict times of kernels on devices, with intervals, the device to take, and warnings.
-
-        As `crosscast.prediction.time.artefact.TrainedTimeModel.predict`. A profile without counts by
-        sub-groups, as of the published tool, is predicted from its metrics alone, with wider intervals.
-        """
-        batch = ProfileBatch.coerce(profiles)
-        check_level(level)
-        known = {device.key: device for device in self.devices}
-        chosen = [self._device(each, known) for each in (self.devices if devices is None else devices)]
-        measured = probe_times(self.devices, batch, probes) if isinstance(probes, Mapping) else probes
         # Probes may be of devices that are not requested.
-        probed = [] if measured is None else np.flatnonzero(np.isfinite(measured).any(axis=0)).tolist()
-        by_key = {each.key: each for each in (*chosen, *(self.devices[index] for index in probed))}
+        probed = [] if probes is None else np.flatnonzero(np.isfinite(probes).any(axis=0)).tolist()
+        by_key = {each.key: each for each in (*devices, *(self.devices[index] for index in probed))}
         incomplete = {
             key: filled(each) for key, each in by_key.items() if not self.predictor.counted.measured(each)
         }
@@ -133,25 +111,25 @@ class TrainedLaunchTimes(Trained[TimeCard, LaunchModels]):
         log_time = np.log(centre)
         is_measured = np.zeros(centre.shape, dtype=np.bool_)
         doubts: list[str] = []
-        if measured is not None and probed:
+        if probes is not None and probed:
             times = np.full(centre.shape, np.nan)
             for index in probed:
-                times[:, list(by_key).index(self.devices[index].key)] = measured[:, index]
-            if isinstance(probes, Mapping):
-                doubts += self._doubts_of(probes, list(by_key), log_time[0], deviation[0], counted[0])
+                times[:, list(by_key).index(self.devices[index].key)] = probes[:, index]
+            if len(batch) == 1:
+                doubts += self._doubts_of(times[0], list(by_key), log_time[0], deviation[0], counted[0])
             log_time, deviation, is_measured = conditioned(
                 log_time, deviation, times, self.predictor.counted.together
             )
             least, most = np.where(is_measured, 0.0, least), np.where(is_measured, np.inf, most)
         factor = np.array([[self.predictor.of(each).doubt.factor(level)] for each in counted])
         middle, low, high = limits(np.exp(log_time), deviation, factor, least, most)
-        columns = [list(by_key).index(each.key) for each in chosen]
-        keys = [each.key for each in chosen]
+        columns = [list(by_key).index(each.key) for each in devices]
+        keys = [each.key for each in devices]
         of_chosen = tuple(each for each in assumed if each.device in keys)
-        common = (*self._missing_numbers(chosen), *_sentences(of_chosen), *doubts)
+        common = (*self._missing_numbers(devices), *_sentences(of_chosen), *doubts)
         return TimeForecast(
             batch,
-            tuple(each.key for each in chosen),
+            tuple(keys),
             middle[:, columns],
             low[:, columns],
             high[:, columns],
@@ -170,7 +148,7 @@ class TrainedLaunchTimes(Trained[TimeCard, LaunchModels]):
 
     def _doubts_of(
         self,
-        probes: Mapping[str, float],
+        times: Reals,
         keys: Sequence[str],
         log_time: Reals,
         deviation: Reals,
@@ -178,9 +156,10 @@ class TrainedLaunchTimes(Trained[TimeCard, LaunchModels]):
     ) -> Iterator[str]:
         """Warn of measured times of a kernel far from its forecasts ``(len(keys),)`` without them."""
         half = self.predictor.of(counted).doubt.factor(_WIDE) * deviation
-        for key, seconds in probes.items():
-            low, high = (float(np.exp(log_time + side * half)[keys.index(key)]) for side in (-1, 1))
-            if (doubt := doubt_of_probe(key, seconds, low, high, _WIDE)) is not None:
+        for column in np.flatnonzero(np.isfinite(times)).tolist():
+            seconds = float(times[column])
+            low, high = (float(np.exp(log_time + side * half)[column]) for side in (-1, 1))
+            if (doubt := doubt_of_probe(keys[column], seconds, low, high, _WIDE)) is not None:
                 yield doubt
 
     def _shifts(self, launches: _Launches, sheet: Filled, centre: Reals) -> Reals:
@@ -227,14 +206,6 @@ class TrainedLaunchTimes(Trained[TimeCard, LaunchModels]):
             return float(np.expm1(deviations * np.sqrt(2 / np.pi)).mean()) if others else 0.0
 
         return Suggestion(tuple(unmeasured[:count]), error(len(measured) + count), error(len(measured)))
-
-    def _device(self, device: str | Device, known: Mapping[str, Device]) -> Device:
-        if isinstance(device, Device):
-            return device
-        if device not in known:
-            expected = f"a device that the model knows ({', '.join(known)})"
-            raise InputError.of(where="devices", expected=expected, found=repr(device))
-        return known[device]
 
     def _of_launches(
         self, launches: _Launches, devices: Sequence[Device]

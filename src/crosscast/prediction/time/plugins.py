@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import metadata
 from typing import Protocol, runtime_checkable
@@ -14,10 +14,9 @@ from crosscast.device import Device
 from crosscast.errors import InputError
 from crosscast.prediction.named_models import PLUGINS
 from crosscast.prediction.store import StoredModel
-from crosscast.prediction.time.card import Range, Suggestion, TimeCard
+from crosscast.prediction.time.card import Range, Suggestion, TimeCard, TrainedTimes
 from crosscast.prediction.time.data import ProfileBatch
 from crosscast.prediction.time.forecast import TimeForecast
-from crosscast.prediction.trained import Trained
 from crosscast.profile import Profile
 
 
@@ -42,10 +41,8 @@ class TimeModel(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class PluggedTimeModel(Trained[TimeCard, TimeModel]):
+class PluggedTimeModel(TrainedTimes[TimeModel]):
     """A model of another package, with the interface of Crosscast's models."""
-
-    question = "time"
 
     @classmethod
     def of(cls, name: str, package: str, model: TimeModel) -> PluggedTimeModel:
@@ -71,38 +68,19 @@ class PluggedTimeModel(Trained[TimeCard, TimeModel]):
         """Raise InputError: the model's state is in its package."""
         raise InputError.of(where="model", expected="one that can be kept", found=self.card.model)
 
-    @property
-    def devices(self) -> tuple[Device, ...]:
-        """The default devices of predictions."""
-        return self.card.devices
-
-    def predict(
-        self,
-        profiles: Profile | Sequence[Profile] | ProfileBatch,
-        devices: Sequence[str | Device] | None = None,
-        *,
-        probes: Mapping[str, float] | Reals | None = None,
-        level: float = 0.9,
+    def _predict(
+        self, batch: ProfileBatch, devices: Sequence[Device], probes: Reals | None, level: float
     ) -> TimeForecast:
-        """Predict times of kernels, means over their launches.
-
-        Raises
-        ------
-        InputError
-            If probes are given, profiles are metrics alone, or the model's arrays are invalid.
-        """
-        batch = ProfileBatch.coerce(profiles)
-        if probes is not None and len(probes):
+        """Predict times, means over the launches of each kernel."""
+        if probes is not None:
             raise InputError.of(field="probe", problem=f"the model {self.card.model} takes no measured times")
         if not batch.launches:
             raise InputError.of(where="profiles", expected="whole profiles", found="metrics alone")
-        known = {device.key: device for device in self.devices}
-        chosen = [known[each] if isinstance(each, str) else each for each in devices or self.devices]
         launches = [launch for group in batch.launches for launch in group]
-        answers = self.fitted.predict(launches, chosen, level)
-        centre, low, high = self._checked(answers, (len(launches), len(chosen)))
+        answers = self.fitted.predict(launches, devices, level)
+        centre, low, high = self._checked(answers, (len(launches), len(devices)))
         middle, least, most = map(batch.mean_of_launches, (centre, low, high))
-        keys = tuple(each.key for each in chosen)
+        keys = tuple(each.key for each in devices)
         return TimeForecast(batch, keys, middle, least, most, level, warnings=((),) * len(batch))
 
     def suggest_probes(
