@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, ClassVar, Generic, Protocol, TypeVar
 import msgspec
 
 from crosscast.arrays import Arrays
+from crosscast.data.fields import Section, decode
 from crosscast.errors import importing
 from crosscast.prediction.intervals import IntervalMethod
 from crosscast.prediction.store import StoredModel, write
@@ -92,10 +93,11 @@ class StructCard(msgspec.Struct, frozen=True):
         return self.stored()
 
 
-def results_of(card: Card) -> list[object]:
-    """Scores on held-out data, an object of JSON for each model; empty if the card has none."""
+def results_of(card: Card, kind: type[Section]) -> list[tuple[Section, object]]:
+    """Scores of each model on held-out data, and the JSON they are from; empty if the card has none."""
     results = card.errors.get("results")
-    return list(results) if isinstance(results, list | tuple) else []
+    listed = results if isinstance(results, list | tuple) else ()
+    return [(decode(kind, result, "errors.results"), result) for result in listed]
 
 
 def number_in(facts: Mapping[str, object], name: str) -> float | None:

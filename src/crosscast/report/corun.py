@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -59,11 +59,6 @@ class ErrorRow(msgspec.Struct, frozen=True):
         return None if self.worst is None else f"{self.worst} {percent(self.worst_coverage)}"
 
 
-def error_rows(results: Iterable[object]) -> list[ErrorRow]:
-    """Read results from JSON values."""
-    return [decode(ErrorRow, result, "errors.results") for result in results]
-
-
 def error_table(results: Sequence[ErrorRow]) -> Table:
     """Make a table with a row for each result."""
     columns: dict[str, Callable[[ErrorRow], object]] = {
@@ -86,7 +81,7 @@ def error_table(results: Sequence[ErrorRow]) -> Table:
 
 def corun_training_report(card: CoRunCard, folder: Path) -> Report:
     """Describe a model's training data and its errors."""
-    results = [row for row in error_rows(results_of(card)) if row.quantity in _SHOWN]
+    results = [row for row, _ in results_of(card, ErrorRow) if row.quantity in _SHOWN]
     return Report(
         [
             f"{folder}: {card.model}, {trained_on_mixes(card)}",
@@ -116,7 +111,7 @@ def held_out_corun_errors(card: CoRunCard) -> list[str]:
     """Sentences about the model's errors on held-out applications."""
     results = {
         row.quantity: row
-        for row in error_rows(results_of(card))
+        for row, _ in results_of(card, ErrorRow)
         if row.model == card.model and row.mix_size is None and not row.probes
     }
     parts = [

@@ -5,11 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import msgspec
 import numpy as np
 
 from crosscast.evaluation.corun.evaluation import CoRunEvaluation
 from crosscast.evaluation.corun.scores import CoRunResult
-from crosscast.report.corun import error_rows, error_table
+from crosscast.report.corun import ErrorRow, error_table
 from crosscast.report.document import Heading, Part, Report, Table
 from crosscast.report.figures import groups_figure
 from crosscast.report.numbers import error_percent, percent, plural
@@ -41,7 +42,7 @@ def tables_of(evaluation: CoRunEvaluation) -> list[Part]:
     return [
         Heading(_subject(evaluation), 1),
         "",
-        error_table(error_rows([result.to_dict() for result in shown])),
+        error_table([msgspec.convert(result.to_dict(), ErrorRow) for result in shown]),
         *_by_group(evaluation),
     ]
 

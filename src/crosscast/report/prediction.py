@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 import msgspec
 import numpy as np
 
-from crosscast.data.fields import decode
 from crosscast.devices.roofline import Verdict
 from crosscast.prediction.time.card import Suggestion, TimeCard
 from crosscast.prediction.time.forecast import Recommendation, TimeForecast
@@ -225,7 +224,7 @@ def held_out_errors(card: TimeCard, probes: int = 0) -> list[str]:
     """
     results = [
         scores
-        for scores in (decode(TimeScores, result, "errors.results") for result in results_of(card))
+        for scores, _ in results_of(card, TimeScores)
         if scores.model == card.model and scores.probes <= probes
     ]
     if not results:

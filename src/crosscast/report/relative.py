@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from crosscast.data.fields import decode
 from crosscast.evaluation.relative.evaluation import PUBLISHED, WEIGHTINGS, RelativeEvaluation, RelativeResult
 from crosscast.evaluation.resampling import DRAWS, SHARE
 from crosscast.prediction.relative.artefact import RelativeCard, RelativeForecast
@@ -146,7 +145,7 @@ def _legend(evaluation: RelativeEvaluation) -> list[str]:
 
 def training_report(card: RelativeCard, folder: Path) -> Report:
     """Describe a model's training data and its errors."""
-    results = _results(card)
+    results = results_of(card, _RelativeScores)
     rows = [([named(scores.model, scores.model != card.model)], raw, None) for scores, raw in results]
     bold = [number for number, (scores, _) in enumerate(results) if scores.model == card.model]
     return Report(
@@ -198,14 +197,11 @@ class _RelativeScores(msgspec.Struct, frozen=True):
     coverage: float | None = None
 
 
-def _results(card: RelativeCard) -> list[tuple[_RelativeScores, object]]:
-    """Scores of each model of the card, and the JSON value they are read from."""
-    return [(decode(_RelativeScores, result, "errors.results"), result) for result in results_of(card)]
-
-
 def _model_scores(card: RelativeCard) -> _RelativeScores | None:
     """Scores of the card's model; ``None`` if the card has none."""
-    return next((scores for scores, _ in _results(card) if scores.model == card.model), None)
+    return next(
+        (scores for scores, _ in results_of(card, _RelativeScores) if scores.model == card.model), None
+    )
 
 
 def held_out_errors(card: RelativeCard) -> list[str]:

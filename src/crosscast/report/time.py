@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from crosscast.arrays import Reals
-from crosscast.data.fields import decode
 from crosscast.evaluation.resampling import DRAWS, SHARE, Confidence
 from crosscast.evaluation.time.launch_times import LaunchEvaluation
 from crosscast.evaluation.time.results import Result, TimeEvaluation
@@ -193,7 +192,7 @@ def _legend(study: TimeEvaluation) -> list[str]:
 
 def training_report(card: TimeCard, folder: Path) -> Report:
     """Describe a model's training data and its errors."""
-    results = [(decode(TimeScores, result, "errors.results"), result) for result in results_of(card)]
+    results = results_of(card, TimeScores)
     results.sort(key=lambda pair: pair[0].probes)
     rows: list[tuple[list[str], object, None]] = [
         ([str(scores.probes), named(scores.model, scores.model != card.model)], raw, None)
