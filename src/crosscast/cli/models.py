@@ -27,23 +27,26 @@ def models(name: str | None = None, /, *, output: Output = OUTPUT) -> None:
 
 
 train_app = cyclopts.App(name="train", help=COMMANDS["train"][1])
-Out = Annotated[Path, Parameter(help="Folder for the model; an existing one is replaced.")]
-Model = Annotated[
-    str | None, Parameter(help="Name of the model; the best by default (`crosscast evaluate` compares them).")
-]
-Without = Annotated[
-    Names | None, Parameter(help="Applications to leave out of everything, separated by commas.")
-]
 
 
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
-class TrainTimeOptions:
+class TrainedModelOptions:
+    """Options of `crosscast train` for all questions."""
+
+    out: Path
+    """Folder for the model; an existing one is replaced."""
+    model: str | None = None
+    """Name of the model; the best by default (`crosscast evaluate` compares them)."""
+    without: Names | None = None
+    """Applications to leave out of everything, separated by commas."""
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class TrainTimeOptions(TrainedModelOptions):
     """Options of `crosscast train time`."""
 
-    out: Out
-    model: Model = None
-    without: Without = None
     run: RunOptions = RUN
     output: Output = OUTPUT
 
@@ -56,12 +59,9 @@ def time(dataset: DatasetFolder, /, *, options: TrainTimeOptions) -> None:
 
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
-class TrainRelativeOptions:
+class TrainRelativeOptions(TrainedModelOptions):
     """Options of `crosscast train relative`."""
 
-    out: Out
-    model: Model = None
-    without: Without = None
     devices: Devices = None
     sources: Annotated[
         Names | None, Parameter(help="Devices whose counters are learned from; all by default.")
@@ -81,12 +81,9 @@ def relative(dataset: DatasetFolder, /, *, options: TrainRelativeOptions) -> Non
 
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
-class TrainConfigurationOptions:
+class TrainConfigurationOptions(TrainedModelOptions):
     """Options of `crosscast train configuration`."""
 
-    out: Out
-    model: Model = None
-    without: Without = None
     samples: str | None = None
     """Configurations at which a new kernel is run first, such as
     `node:cpu_cap_w=120,gpu_cap_w=260;node:cpu_cap_w=65,gpu_cap_w=100`; by default the two most informative
@@ -109,12 +106,9 @@ def configuration(dataset: DatasetFolder, /, *, options: TrainConfigurationOptio
 
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
-class TrainCorunOptions:
+class TrainCorunOptions(TrainedModelOptions):
     """Options of `crosscast train corun`."""
 
-    out: Out
-    model: Model = None
-    without: Without = None
     device: Device = None
     run: RunOptions = RUN
     output: Output = OUTPUT

@@ -26,6 +26,8 @@ from crosscast.cli.options import (
 
 __all__ = ["app"]
 app = cyclopts.App(name="predict", help=COMMANDS["predict"][1])
+File = Annotated[Path, Parameter(help="File to predict.")]
+More = Annotated[Path, Parameter(help="Further files.")]
 
 
 @Parameter(name="*")
@@ -55,7 +57,7 @@ class PredictTimeOptions:
 @app.default
 @app.command
 @runs("predict")
-def time(file: Path, /, *more: Path, options: PredictTimeOptions = PredictTimeOptions()) -> None:
+def time(file: File, /, *more: More, options: PredictTimeOptions = PredictTimeOptions()) -> None:
     """Predict how long kernels take on each device, and recommend a device (docs/predicting.md).
 
     FILE is a launch file (`.toml`, `.sim`), or a program with the launch options of `crosscast characterize`
@@ -66,13 +68,6 @@ def time(file: Path, /, *more: Path, options: PredictTimeOptions = PredictTimeOp
     beside the predicted ones.
 
     Several launches of a kernel are taken as invocations in one run; the times are those of one of them.
-
-    Parameters
-    ----------
-    file
-        File to predict.
-    more
-        Further files.
     """
 
 
@@ -97,18 +92,11 @@ class PredictRelativeOptions:
 
 @app.command
 @runs("predict_relative")
-def relative(file: Path, /, *more: Path, options: PredictRelativeOptions = PredictRelativeOptions()) -> None:
+def relative(file: File, /, *more: More, options: PredictRelativeOptions = PredictRelativeOptions()) -> None:
     """Predict how long a run takes on each device relative to the others (docs/relative.md).
 
     FILE is what HPCToolkit, Caliper, Linux perf or Nsight Compute counted in a run, or the folder of a
     dataset; for a model of profiles, what `crosscast predict time` takes.
-
-    Parameters
-    ----------
-    file
-        File to predict.
-    more
-        Further files.
     """
 
 
