@@ -49,6 +49,10 @@ def test_the_example_predicts_as_a_model_of_crosscast_does(capsys: Output) -> No
     assert moved is not None
     assert forecast.centre[0, 0] > 5e-6
     np.testing.assert_allclose(forecast.high, 9 * forecast.low)
+    with pytest.raises(
+        InputError, match=r"^devices: expected a device that the model knows .* found 'none'$"
+    ):
+        crosscast.load_model("roofline", "time").predict(forecast.profiles, ["none"])
     shown = json.loads(PREDICT.text(capsys, VECADD, "--model", "roofline", "--json"))
     assert [each["device"] for each in shown["kernels"][0]["devices"]] == ["gtx1080", "titanx", "k40c"]
     text = PREDICT.text(capsys, VECADD, "--model", "roofline")
