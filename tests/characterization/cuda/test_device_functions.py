@@ -130,9 +130,15 @@ def wrapped(values: Any) -> Array:
     return np.array([int(v) % 2**32 for v in values], np.uint32).view(np.int32)
 
 
-def permuted(x: int, y: int, selector: int) -> int:
+def permuted(x: int, y: int, selectors: int) -> int:
+    """Four bytes of eight; those whose selector has bit 3 are all of the byte's sign."""
     data = (x | y << 32).to_bytes(8, "little")
-    return int.from_bytes(bytes(data[selector >> 4 * k & 7] for k in range(4)), "little")
+    chosen = [(data[selectors >> 4 * k & 7], selectors >> 4 * k & 8) for k in range(4)]
+    return int.from_bytes(bytes(255 * (byte >> 7) if sign else byte for byte, sign in chosen), "little")
+
+
+def of_both(f: Callable[[int, int], int]) -> Expected:
+    return lambda a, b: [f(x, y) for x, y in zip(unsigned(a), unsigned(b), strict=True)]
 
 
 def dot(bytes_: type[np.integer[Any]], parts: tuple[int, int]) -> Expected:
@@ -169,15 +175,16 @@ INTEGER: dict[str, Expected] = {
     "__hadd(a, b)": lambda a, b: [(x + y) >> 1 for x, y in zip(a.tolist(), b.tolist(), strict=True)],
     "__rhadd(a, b)": lambda a, b: [(x + y + 1) >> 1 for x, y in zip(a.tolist(), b.tolist(), strict=True)],
     "__sad(a, b, 3)": lambda a, b: [abs(x - y) + 3 for x, y in zip(a.tolist(), b.tolist(), strict=True)],
-    "__byte_perm(a, b, 0x5140)": lambda a, b: [
-        permuted(x, y, 0x5140) for x, y in zip(unsigned(a), unsigned(b), strict=True)
-    ],
-    "__funnelshift_l(a, b, 7)": lambda a, b: [
-        (y << 32 | x) << 7 >> 32 for x, y in zip(unsigned(a), unsigned(b), strict=True)
-    ],
-    "__funnelshift_r(a, b, 7)": lambda a, b: [
-        (y << 32 | x) >> 7 for x, y in zip(unsigned(a), unsigned(b), strict=True)
-    ],
+    "__usad(a, b, 3)": of_both(lambda x, y: abs(x - y) + 3),
+    "__byte_perm(a, b, 0x5140)": of_both(lambda x, y: permuted(x, y, 0x5140)),
+    "__byte_perm(a, b, 0xc8f3)": of_both(lambda x, y: permuted(x, y, 0xC8F3)),
+    "__byte_perm(a, b, a ^ b)": of_both(lambda x, y: permuted(x, y, x ^ y)),
+    "__funnelshift_l(a, b, 7)": of_both(lambda x, y: (y << 32 | x) << 7 >> 32),
+    "__funnelshift_r(a, b, 7)": of_both(lambda x, y: (y << 32 | x) >> 7),
+    "__funnelshift_l(a, b, b)": of_both(lambda x, y: (y << 32 | x) << y % 32 >> 32),
+    "__funnelshift_r(a, b, b)": of_both(lambda x, y: (y << 32 | x) >> y % 32),
+    "__funnelshift_lc(a, b, b & 63)": of_both(lambda x, y: (y << 32 | x) << min(y % 64, 32) >> 32),
+    "__funnelshift_rc(a, b, b & 63)": of_both(lambda x, y: (y << 32 | x) >> min(y % 64, 32)),
     **{f"{name}(a, b, 1)": dot(np.int8, widths) for name, widths in DOTS.items()},
     **{f"(int){name}((unsigned)a, (unsigned)b, 1u)": dot(np.uint8, widths) for name, widths in DOTS.items()},
     "__dp4a(make_char4(a, b, 3, 4), make_char4(1, 2, b, 5), 7)": lambda a, b: (
@@ -320,9 +327,35 @@ def test_an_atomic(name: str, shared: bool) -> None:
     assert profile.metrics["unique_writes"] == len(before) * (2 if shared else 1)
 
 
-@pytest.mark.parametrize("name", DOTS)
-def test_a_dot_product_of_bytes_costs_a_sum(name: str) -> None:
-    """Devices that have it do one a clock and lane, unlike products of 32 bits."""
-    source = f"__global__ void k(int *x) {{ x[threadIdx.x] = {name}(x[threadIdx.x], 3, 5); }}"
-    launch = Launch.on_grid(Kernel.from_source(source, "k", form="cuda"), 1, 32, (np.ones(32, np.int32),))
-    assert characterize(launch).launch["instructions"]["int32"] == {"add": 32}
+def counted(expression: str) -> dict[str, dict[str, int]]:
+    """Return a thread's operations on integers in an expression of loaded words `a`, `b` and `c`."""
+    source = f"""
+        #include <cuda_runtime.h>
+        __global__ void k(const unsigned *in, unsigned *out) {{
+          int i = threadIdx.x;
+          unsigned a = in[i], b = in[i + 32], c = in[i + 64];
+          out[i] = {expression};
+        }}"""
+    arrays = np.ones(96, np.uint32), np.zeros(32, np.uint32)
+    launch = Launch.on_grid(Kernel.from_source(source, "k", form="cuda"), 1, 32, arrays)
+    kinds = characterize(launch).launch["instructions"]
+    return {
+        name: {kind: times // 32 for kind, times in tree.items()}
+        for name, tree in kinds.items()
+        if name.startswith(("int", "conv"))
+    }
+
+
+ONE_SUM = (
+    *(f"{name}(a, b, c)" for name in DOTS),
+    *(f"__funnelshift_{kind}(a, b, {count})" for kind, count in product(("l", "r", "lc", "rc"), "c7")),
+    *("__byte_perm(a, b, c)", "__byte_perm(a, b, 0x5410)", "__byte_perm(a, 0, 0x0123)"),
+    *("__sad(a, b, c)", "__usad(a, b, c)", "__popc(a)", "__clz(a)", "__brev(a)"),
+    *("a << 7 | a >> 25", "a << (c & 31) | a >> (-c & 31)", "a << 7 | b >> 25"),
+)
+
+
+@pytest.mark.parametrize("expression", one_in(5, ONE_SUM))
+def test_what_devices_do_at_once_costs_a_sum(expression: str) -> None:
+    """Dot products and permutations of bytes, and shifts of two words, are an instruction of 32 bits each."""
+    assert counted(expression) == {"int32": {"add": 1}}

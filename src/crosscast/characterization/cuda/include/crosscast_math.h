@@ -207,23 +207,21 @@ CC_INLINE int __hadd(int x, int y) { return hadd(x, y); }
 CC_INLINE unsigned __uhadd(unsigned x, unsigned y) { return hadd(x, y); }
 CC_INLINE int __rhadd(int x, int y) { return rhadd(x, y); }
 CC_INLINE unsigned __urhadd(unsigned x, unsigned y) { return rhadd(x, y); }
-CC_INLINE unsigned __sad(int x, int y, unsigned z) { return abs_diff(x, y) + z; }
-CC_INLINE unsigned __usad(unsigned x, unsigned y, unsigned z) { return abs_diff(x, y) + z; }
-CC_INLINE unsigned __byte_perm(unsigned x, unsigned y, unsigned s) {
-  unsigned long long bytes = (unsigned long long)y << 32 | x;
-  unsigned result = 0;
-  for (int k = 0; k < 4; k++) {
-    unsigned selector = s >> 4 * k & 15, byte = (unsigned)(bytes >> 8 * (selector & 7)) & 255;
-    result |= (selector & 8 ? (byte & 128 ? 255u : 0u) : byte) << 8 * k;
-  }
-  return result;
-}
-CC_INLINE unsigned __funnelshift_l(unsigned low, unsigned high, unsigned n) {
-  return (unsigned)((((unsigned long long)high << 32 | low) << (n & 31)) >> 32);
-}
-CC_INLINE unsigned __funnelshift_r(unsigned low, unsigned high, unsigned n) {
-  return (unsigned)(((unsigned long long)high << 32 | low) >> (n & 31));
-}
+
+/* One instruction each: sums of differences, permuted bytes, and shifts of two words, modulo 32 or clamped to it. */
+CC_PURE unsigned cc_sad(int, int, unsigned);
+CC_PURE unsigned cc_sad(unsigned, unsigned, unsigned);
+CC_PURE unsigned cc_byte_perm(unsigned, unsigned, unsigned);
+CC_PURE unsigned cc_funnel_lc(unsigned, unsigned, unsigned);
+CC_PURE unsigned cc_funnel_rc(unsigned, unsigned, unsigned);
+CC_INLINE unsigned __sad(int x, int y, unsigned z) { return cc_sad(x, y, z); }
+CC_INLINE unsigned __usad(unsigned x, unsigned y, unsigned z) { return cc_sad(x, y, z); }
+CC_INLINE unsigned __byte_perm(unsigned x, unsigned y, unsigned s) { return cc_byte_perm(x, y, s); }
+#define CC_FUNNEL(NAME, EXPRESSION) \
+  CC_INLINE unsigned __funnelshift_##NAME(unsigned low, unsigned high, unsigned n) { return EXPRESSION; }
+CC_FUNNEL(l, __builtin_elementwise_fshl(high, low, n)) CC_FUNNEL(r, __builtin_elementwise_fshr(high, low, n))
+CC_FUNNEL(lc, cc_funnel_lc(low, high, n)) CC_FUNNEL(rc, cc_funnel_rc(low, high, n))
+#undef CC_FUNNEL
 #define CC_DOTS(T, HALVES, BYTES)                                                                        \
   CC_PURE T cc_dp4a(T, T, T);                                                                            \
   CC_PURE T cc_dp2a_lo(T, T, T);                                                                         \
