@@ -63,6 +63,11 @@ inline uint cc_byte_perm(uint x, uint y, uint selectors) {
   }));
 }
 INTEGERS uint cc_sad(T x, T y, uint z) { return abs_diff(x, y) + z; }
+inline uint cc_vabsdiffu4(uint x, uint y) { return as<uint>(abs_diff(as<uchar4>(x), as<uchar4>(y))); }
+inline uint cc_vsadu4(uint x, uint y, uint z) {
+  uchar4 d = abs_diff(as<uchar4>(x), as<uchar4>(y));
+  return z + d.x + d.y + d.z + d.w;
+}
 
 INTEGERS int any(T x) {
   if constexpr (shape<T>::width == 1) return x < 0;

@@ -46,7 +46,7 @@ def _by_name(groups: Mapping[str, str]) -> dict[str, str]:
 _INTEGER = _by_name(
     {
         "add": "add sub and or xor shl lshr ashr fshl fshr cc_funnel_lc cc_funnel_rc cc_byte_perm cc_sad "
-        "cc_dp4a cc_dp2a_lo cc_dp2a_hi",
+        "cc_vabsdiffu4 cc_vsadu4 cc_dp4a cc_dp2a_lo cc_dp2a_hi",
         "mul": "mul mul24 mul_hi umul_with_overflow smul_with_overflow",
         "fused": "mad24 mad_hi mad_sat",
         "div": "udiv sdiv urem srem",
