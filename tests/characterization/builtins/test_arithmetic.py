@@ -562,6 +562,12 @@ kernel void narrow_float(global const float *x, global half *y, ulong n) {
 kernel void narrow_double(global const double *x, global half *y, ulong n) {
   for (ulong k = 0; k < n; k++) y[k] = (half)x[k];
 }
+kernel void shorten_float(global const float *x, global __bf16 *y, ulong n) {
+  for (ulong k = 0; k < n; k++) y[k] = (__bf16)x[k];
+}
+kernel void shorten_double(global const double *x, global __bf16 *y, ulong n) {
+  for (ulong k = 0; k < n; k++) y[k] = (__bf16)x[k];
+}
 """
     arguments = [
         *("-x", "cl", "-cl-std=CL3.0", "-O2", "-target", "spir64-unknown-unknown", "-S", "-emit-llvm"),
@@ -598,6 +604,29 @@ def test_every_half_becomes_its_float(routines: llvm.ExecutionEngine) -> None:
     expected = ALL_HALVES.view(np.float16).astype(np.float32)
     assert np.array_equal(got, expected, equal_nan=True)
     assert np.array_equal(np.signbit(got), np.signbit(expected))
+
+
+@pytest.mark.parametrize(("name", "dtype"), [("shorten_float", np.float32), ("shorten_double", np.float64)])
+def test_shortening_rounds_to_the_nearest_bfloat_and_ties_to_even(
+    routines: llvm.ExecutionEngine, name: str, dtype: type[np.floating]
+) -> None:
+    with np.errstate(all="ignore"):
+        every = ALL_HALVES.astype(np.uint32) << 16
+        exact = every.view(np.float32).astype(dtype)
+        finite = np.sort(exact[np.isfinite(exact)])
+        ties = finite[:-1] / 2 + finite[1:] / 2
+        above, below = np.nextafter(ties, dtype(np.inf)), np.nextafter(ties, dtype(-np.inf))
+    assert np.array_equal(shortened(routines, name, exact), exact, equal_nan=True)
+    assert np.array_equal(shortened(routines, name, above), finite[1:])
+    assert np.array_equal(shortened(routines, name, below), finite[:-1])
+    even = finite.astype(np.float32).view(np.uint32) >> 16 & 1 == 0
+    assert np.array_equal(shortened(routines, name, ties), np.where(even[1:], finite[1:], finite[:-1]))
+
+
+def shortened(
+    routines: llvm.ExecutionEngine, name: str, x: npt.NDArray[np.generic]
+) -> npt.NDArray[np.float32]:
+    return (apply(routines, name, x, np.uint16).astype(np.uint32) << 16).view(np.float32)
 
 
 @pytest.mark.parametrize(("name", "dtype"), [("narrow_float", np.float32), ("narrow_double", np.float64)])

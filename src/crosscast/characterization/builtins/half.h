@@ -1,4 +1,7 @@
-/* The conversions of half that LLVM calls where the hardware has none, made of integers. */
+/* The conversions of half and bfloat that LLVM calls where the hardware has none, made of integers.
+ *
+ * A bfloat is the upper half of a float. It is returned as a half of the same bits, in the same register.
+ */
 #pragma once
 #include "values.h"
 #pragma clang attribute push(__attribute__((always_inline)), apply_to = function)
@@ -26,5 +29,17 @@ template <class F> half truncated(F x) {
   kept += rest > tie || (rest == tie && (kept & 1));
   uint base = exponent < -14 ? 0 : (uint)(exponent + 14) << 10;
   return as<half>((ushort)(sign | (base + (uint)kept)));
+}
+inline half shortened(float x) {
+  uint bits = as<uint>(x);
+  bits += x != x ? 0 : 0x7fff + (bits >> 16 & 1);
+  return as<half>((ushort)(bits >> 16 | (x != x ? 0x40 : 0)));
+}
+/* Rounded to odd first: an inexact float has an odd last digit, so that the second rounding is as of the double. */
+inline half shortened(double x) {
+  float near = (float)x;
+  if (near == x || x != x) return shortened(near);
+  bool above = ABS(near) > ABS(x);
+  return shortened(as<float>((as<uint>(near) - above) | 1));
 }
 #pragma clang attribute pop

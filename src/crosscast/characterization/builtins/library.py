@@ -160,9 +160,11 @@ _HALF_RUNTIME = {
     "__extendhfsf2": ("half", "extended"),
     "__truncsfhf2": ("float", "truncated"),
     "__truncdfhf2": ("double", "truncated"),
+    "__truncsfbf2": ("float", "shortened"),
+    "__truncdfbf2": ("double", "shortened"),
 }
 HALF_RUNTIME = frozenset(_HALF_RUNTIME)
-"""Conversion routines that LLVM may call for ``half``."""
+"""Conversion routines that LLVM may call for ``half`` and ``bfloat``."""
 
 _FOLDER = Path(__file__).parent
 

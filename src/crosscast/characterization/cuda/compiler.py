@@ -5,8 +5,8 @@ the declarations that they need are compiled, as HIP for SPIR-V, with a header o
 functions of CUDA and HIP by OpenCL's builtins. So host code does not interfere with kernels. A kernel that
 does not compile is left out with its reason, and the others of its file are compiled without it.
 
-Two rewrites precede the optimizer: copies of aligned structures, such as the vector types, become those of
-their members, and sums of global thread indices one call each.
+Three rewrites precede the optimizer: copies of aligned structures, such as the vector types, become those of
+their members, sums of global thread indices one call each, and atomic sums of pairs atomics of vectors.
 """
 
 from __future__ import annotations
@@ -42,10 +42,17 @@ _TYPES = {
     "long": ("i64", 8),
     "long long": ("i64", 8),
     "_Float16": ("half", 2),
+    "__bf16": ("bfloat", 2),
     "float": ("float", 4),
     "double": ("double", 8),
 }
 """Type in the IR and bytes of a member, by the name of its type in the metadata."""
+
+
+_PAIR_SUM = re.compile(
+    r"call spir_func noundef (?P<type><2 x \w+>) @_Z13cc_atomic_add\w+\("
+    r"(?P<pointer>ptr addrspace\(4\)) noundef (?P<to>\S+), <2 x \w+> noundef (?P<value>\S+)\) #\d+"
+)
 
 
 class _Member(NamedTuple):
@@ -320,6 +327,8 @@ def _for_any_integer(text: str) -> str:
     """Return IR for the target of OpenCL C, without native integer widths."""
     text = re.sub(r'^(target datalayout = ".*)-n[\d:]+(.*")$', r"\1\2", text, count=1, flags=re.MULTILINE)
     text = re.sub(r"^target triple = .*$", f'target triple = "{_TARGET}"', text, count=1, flags=re.MULTILINE)
+    # Clang's builtins have no atomics of vectors, LLVM has.
+    text = _PAIR_SUM.sub(r"atomicrmw fadd \g<pointer> \g<to>, \g<type> \g<value> monotonic, align 4", text)
     return separate_members(name_indexes(text))
 
 

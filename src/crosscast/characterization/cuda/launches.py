@@ -35,6 +35,9 @@ _SIZES = {
     "uint": 4,
     "uchar4": 4,
     "half": 2,
+    "half2": 4,
+    "__nv_bfloat16": 2,
+    "__nv_bfloat162": 4,
 }
 _FLOATING = {"float", "double"}
 _CASTS = {*_SIZES, "const", "signed"}

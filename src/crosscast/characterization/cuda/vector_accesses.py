@@ -25,10 +25,10 @@ from crosscast.characterization.instrumentation.code import Names
 
 _WIDTHS = (16, 8, 4, 2)
 """Bytes of vectors, the widest first."""
-_SCALARS = ("i8", "i16", "i32", "i64", "half", "float", "double")
+_SCALARS = ("i8", "i16", "i32", "i64", "half", "bfloat", "float", "double")
 _ALIGN = re.compile(r", align (\d+)$")
 _ARRAY = re.compile(r"\[(\d+) x (.*)\]")
-_SIZED = re.compile(r"i(?:8|16|32|64)|half|float|double|ptr.*")
+_SIZED = re.compile(r"i(?:8|16|32|64)|half|bfloat|float|double|ptr.*")
 _CONSTANT = re.compile(r"-?\d+")
 _ORDERED = ("atomicrmw", "cmpxchg", "fence", "load", "store")
 """Operations of memory that are not moved, nor is anything across them: volatile loads and stores too."""

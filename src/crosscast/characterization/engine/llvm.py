@@ -225,7 +225,7 @@ def build_library(
     """
     toolchain.host_machine()
     symbols, exported = frozenset(library_symbols), {"cc_group"}
-    if " half" in kernel or any("Dh" in symbol for symbol in symbols):
+    if " half" in kernel or "bfloat" in kernel or any("Dh" in symbol for symbol in symbols):
         # The backend calls these, even if the IR does not.
         symbols |= library.HALF_RUNTIME
         exported |= library.HALF_RUNTIME

@@ -139,6 +139,7 @@ CC_DEVICE void __nanosleep(unsigned) { cc_refused_clock(); }
 
 #include "crosscast_math.h"
 #include "crosscast_words.h"
+#include "crosscast_half.h"
 #include "crosscast_memory.h"
 #include "crosscast_host.h"
 #include "crosscast_refused.h"
