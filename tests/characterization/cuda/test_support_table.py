@@ -17,7 +17,8 @@ from crosscast.kernel import Argument, Image, Kernel, Launch
 from support.examples import one_in
 
 PAGE = Path(__file__).parents[3] / "docs" / "cuda.md"
-HEAD = """#include <cooperative_groups.h>
+HEAD = """#include <cuda_bf16.h>
+#include <cooperative_groups.h>
 #include <mma.h>
 namespace cg = cooperative_groups;
 __constant__ int n; __device__ float sums[2] = {1, 2};
@@ -48,7 +49,9 @@ SUPPORTED: dict[str, str] = {
     " x[i] = cg::reduce(t, x[i], cg::plus<float>());",
     "copies by `__pipeline_memcpy_async`": "__shared__ float c[256];"
     " __pipeline_memcpy_async(&c[i], &x[i], 4); __pipeline_commit(); __pipeline_wait_prior(0); x[i] = c[i];",
-    "`half` and `half2`": "half2 h = __floats2half2_rn(x[0], 2); h = h * h + h; x[0] = __low2float(h);",
+    "`half`, `bfloat16`, pairs": "half2 h = __floats2half2_rn(x[0], 2); h = h * h + h;"
+    " x[0] = __low2float(h) + __low2float(__hadd2(__float2bfloat162_rn(1), __float2bfloat162_rn(2)));",
+    "bytes and halves of words (`__vadd4`, `__viaddmax_s16x2`)": "x[0] = __vadd4(i, i);",
     "`float4` and the other vectors": "float4 v = make_float4(1, 2, 3, x[0]); x[0] = v.w;",
     "mathematics, fast and rounded functions, `numeric_limits`": "x[0] = sqrt(2) + __expf(x[0]);"
     " x[0] += std::numeric_limits<float>::max();",
@@ -100,7 +103,7 @@ def test_what_the_table_says_is_refused_is_refused(name: str, form: Literal["cud
     with pytest.raises(CrosscastError) as caught:
         run(body, form)
     assert reason in str(caught.value)
-    assert re.search("line 1[124]", str(caught.value))
+    assert re.search("line 1[235]", str(caught.value))
 
 
 def table() -> str:
