@@ -103,7 +103,7 @@ def program(type_: str, body: str, parameters: str) -> str:
 
 @pytest.fixture(scope="module")
 def results() -> dict[tuple[str, str], Array]:
-    found = {}
+    found: dict[tuple[str, str], Array] = {}
     for type_ in TYPES:
         rows = list(texts(type_))
         body = "T x = (T)in[i], y = (T)second[i], nan = (T)NAN;\nT2 v = {x, y}, w = {y, x};\n"

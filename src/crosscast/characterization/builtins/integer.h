@@ -53,8 +53,12 @@ inline int cc_dp2a_hi(int x, int y, int z) { return dot<2>(as<short2>(x), as<cha
 inline uint cc_dp2a_hi(uint x, uint y, uint z) { return dot<2>(as<ushort2>(x), as<uchar4>(y), z); }
 
 /* CUDA's shifts of two words by up to 32 bits, and choice of four bytes of eight; 8 more repeats a byte's sign. */
-inline uint cc_funnel_lc(uint low, uint high, uint n) { return n < 32 ? __builtin_elementwise_fshl(high, low, n) : low; }
-inline uint cc_funnel_rc(uint low, uint high, uint n) { return n < 32 ? __builtin_elementwise_fshr(high, low, n) : high; }
+inline uint cc_funnel_lc(uint low, uint high, uint n) {
+  return n < 32 ? __builtin_elementwise_fshl(high, low, n) : low;
+}
+inline uint cc_funnel_rc(uint low, uint high, uint n) {
+  return n < 32 ? __builtin_elementwise_fshr(high, low, n) : high;
+}
 inline uint cc_byte_perm(uint x, uint y, uint selectors) {
   char8 bytes = as<char8>((ulong)y << 32 | x);
   return as<uint>(each<char4>([&](int k) {

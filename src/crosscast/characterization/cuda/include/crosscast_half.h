@@ -26,19 +26,19 @@ CC_NARROW_MOVES(__half, __half2, half, half2)
 CC_NARROW_ATOMICS(__half, __half2)
 
 /* To integers as far as these go, and from float, in the four directions of rounding. */
-#define CC_HALF(CUDA, CL)                                                                         \
-  CC_PURE __half convert_half_##CL(float);                                                        \
-  CC_PURE int convert_int_sat_##CL(__half);                                                       \
-  CC_PURE unsigned convert_uint_sat_##CL(__half);                                                 \
-  CC_PURE short convert_short_sat_##CL(__half);                                                   \
-  CC_PURE unsigned short convert_ushort_sat_##CL(__half);                                         \
-  CC_PURE long convert_long_sat_##CL(__half);                                                     \
-  CC_PURE unsigned long convert_ulong_sat_##CL(__half);                                           \
-  CC_INLINE int __half2int_##CUDA(__half x) { return convert_int_sat_##CL(x); }                   \
-  CC_INLINE unsigned __half2uint_##CUDA(__half x) { return convert_uint_sat_##CL(x); }            \
-  CC_INLINE short __half2short_##CUDA(__half x) { return convert_short_sat_##CL(x); }             \
-  CC_INLINE unsigned short __half2ushort_##CUDA(__half x) { return convert_ushort_sat_##CL(x); }  \
-  CC_INLINE long long __half2ll_##CUDA(__half x) { return convert_long_sat_##CL(x); }             \
+#define CC_HALF(CUDA, CL)                                                                        \
+  CC_PURE __half convert_half_##CL(float);                                                       \
+  CC_PURE int convert_int_sat_##CL(__half);                                                      \
+  CC_PURE unsigned convert_uint_sat_##CL(__half);                                                \
+  CC_PURE short convert_short_sat_##CL(__half);                                                  \
+  CC_PURE unsigned short convert_ushort_sat_##CL(__half);                                        \
+  CC_PURE long convert_long_sat_##CL(__half);                                                    \
+  CC_PURE unsigned long convert_ulong_sat_##CL(__half);                                          \
+  CC_INLINE int __half2int_##CUDA(__half x) { return convert_int_sat_##CL(x); }                  \
+  CC_INLINE unsigned __half2uint_##CUDA(__half x) { return convert_uint_sat_##CL(x); }           \
+  CC_INLINE short __half2short_##CUDA(__half x) { return convert_short_sat_##CL(x); }            \
+  CC_INLINE unsigned short __half2ushort_##CUDA(__half x) { return convert_ushort_sat_##CL(x); } \
+  CC_INLINE long long __half2ll_##CUDA(__half x) { return convert_long_sat_##CL(x); }            \
   CC_INLINE unsigned long long __half2ull_##CUDA(__half x) { return convert_ulong_sat_##CL(x); }
 CC_HALF(rn, rte) CC_HALF(rz, rtz) CC_HALF(ru, rtp) CC_HALF(rd, rtn)
 #undef CC_HALF
