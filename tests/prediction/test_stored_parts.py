@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import fields
+from dataclasses import fields, replace
 from functools import cache, partial
 from typing import Any
 
@@ -32,7 +32,7 @@ from crosscast.prediction.relative.nichols2024 import (
 )
 from crosscast.prediction.serialization import Stored
 from crosscast.prediction.time.combined import Combined
-from crosscast.prediction.time.gaussian import GaussianPredictor
+from crosscast.prediction.time.gaussian import GaussianPredictor, Spread
 from crosscast.prediction.time.johnston2018 import PublishedForest as TimeForest
 from crosscast.prediction.time.models import Boosting, DeviceMean, Nearest
 from crosscast.prediction.time.models import ExtraTrees as TimeTrees
@@ -72,6 +72,7 @@ PARTS: dict[str, Callable[[], Any]] = {
     "time boosting": lambda: Boosting(rounds=5).fit(SMALL, 0),
     "time forest": lambda: TimeForest(trees=3, tried=4).fit(GRID, 0),
     "physical with intervals": lambda: fitted()[1],
+    "spread": lambda: Spread(0.1, -5.0, -8.0, -1.0),
     "combined": lambda: Combined().fit(GRID, 0),
     "descriptors": lambda: Descriptors.of(DEVICES),
     "clusters": lambda: PublishedModel(2).fit(SURFACES, (11, 0)).fitted,
@@ -93,6 +94,7 @@ PARTS: dict[str, Callable[[], Any]] = {
     "filled features": lambda: fit_features(COUNTED, fill=True),
     "blend": lambda: fit_blend(made_work(kernels=6, sizes=2), 0, FEW, FEW),
     "blend without sums": lambda: fit_blend(VECTORS, 0, FEW, FEW),
+    "blend that is a mean": lambda: replace(fit_blend(VECTORS, 0, FEW, FEW), mean=np.log([0.5, 1, 0.2])),
     "by times": lambda: CombinedRelative().fit(made_profile_vectors(), 0),
     "relative residuals": lambda: RelativeResiduals.of(list("aabbcc"), list("xyxyxy"), np.ones((6, 2)) / 9),
 }
@@ -142,7 +144,11 @@ def test_a_part_comes_back_as_it_was(name: str) -> None:
     assert same(part, again(part, state))
 
 
-MAY_LACK = {"residuals": {"mix", "log_value"}, "clusters": {"clusters.asked"}}
+MAY_LACK = {
+    "residuals": {"mix", "log_value"},
+    "clusters": {"clusters.asked"},
+    "blend that is a mean": {"mean"},
+}
 """Arrays without which there is a sound part that knows less."""
 
 
@@ -154,9 +160,6 @@ def test_a_state_that_lacks_an_array_is_refused_by_name(name: str) -> None:
         message = refusal(part, {each: state[each] for each in state if each != lacking})
         # One of two correlations alone is told with both.
         assert lacking.split(".")[-1] in message or "correlation" in lacking
-
-
-"""Last words of the names of arrays in which there may be no number."""
 
 
 ANY = "expected"

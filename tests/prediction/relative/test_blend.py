@@ -26,6 +26,7 @@ from crosscast.prediction.relative.models import (
 )
 from crosscast.prediction.relative.nichols2024 import LogMean
 from support.examples import examples
+from support.refusals import refusal
 from support.vectors import made_vectors, runs_with
 from support.work import NAMES, changed, made_work
 
@@ -95,8 +96,7 @@ def test_runs_between_which_nothing_differs_are_refused() -> None:
         ("cpu", "gpu"),
         np.array([[1.0, 2.0], [2.0, 1.0]]),
     )
-    with pytest.raises(InputError, match=r"^counters: expected some that differ between 2 runs"):
-        fit(same)
+    assert refusal(fit, same).startswith("counters: expected some that differ between 2 runs")
 
 
 def test_counters_that_nothing_is_learned_from_are_named() -> None:
@@ -176,6 +176,4 @@ def test_where_times_are_chance_the_mean_of_the_logarithms_is_predicted() -> Non
     brief = Effort(20, 10, 0.3)
     fitted = fit_blend(chance, 0, brief, brief)
     np.testing.assert_allclose(fitted.predict(SEEN), LogMean().fit(chance).predict(SEEN))
-    again = BlendPredictor.from_state(fitted.state())
-    np.testing.assert_array_equal(again.predict(SEEN), fitted.predict(SEEN))
     assert fit_blend(WORK, 0, brief, brief).mean is None

@@ -34,7 +34,6 @@ from crosscast.prediction.relative.nichols2024 import (
     PublishedVectorForest,
     PublishedXGBoost,
 )
-from crosscast.prediction.serialization import Stored
 from crosscast.prediction.time.combined import Combined as TimeModel
 from crosscast.prediction.trees import both_sides, trees_of_booster
 from support.grids import noisy_grid
@@ -51,11 +50,6 @@ COUNTED_MODELS = (
     IntensityTrees(trees=20),
 )
 each_model = pytest.mark.parametrize("model", COUNTED_MODELS, ids=lambda model: model.name)
-
-
-def again(fitted: Stored) -> Any:
-    """The model that is read from the arrays of a fitted one."""
-    return type(fitted).from_state(fitted.state())
 
 
 @each_model
@@ -150,7 +144,6 @@ def test_vectors_are_those_of_the_mean_of_the_corrected_times_and_the_uncorrecte
     np.testing.assert_allclose(forecast, relative_to_slowest(np.exp(log)), rtol=1e-6)
     assert (forecast.max(axis=1) == 1).all()
     assert not np.allclose(forecast, relative_to_slowest(np.exp(times.log_time(LAUNCHED))), rtol=1e-3)
-    np.testing.assert_array_equal(again(by_times()).predict(SEEN), forecast)
 
 
 def test_counters_of_a_device_are_no_profiles() -> None:
