@@ -117,9 +117,7 @@ class TestTime:
     def test_people_get_tables(self, capsys: Output, small: str) -> None:
         assert run("time", small, "--models", "shifted") == 0
         text = capsys.readouterr().out
-        assert "44 kernels at a size" in text
-        for row in ("shifted ", "device-mean (baseline)", "noise floor"):
-            assert f"\n{row}" in text
+        assert "44 kernels at a size" in text and "\nshifted " in text
 
 
 class TestConfiguration:
@@ -149,9 +147,7 @@ class TestConfiguration:
     def test_people_get_tables(self, capsys: Output, node: str, tmp_path: Path) -> None:
         page = tmp_path / "page.html"
         assert run("configuration", node, "--methods", "fixed,cpu+fl", "--html", str(page)) == 0
-        text = capsys.readouterr().out
-        for start in ("fixed ", "cpu+fl ", "by program", "near-duplicates left out together"):
-            assert f"\n{start}" in text
+        assert "\nnear-duplicates left out together" in capsys.readouterr().out
 
     def test_options_reach_the_evaluation(self, capsys: Output, node: str) -> None:
         words = "--methods limiter,cpu+fl --max-retunes 1 --group bfs+km,lud+nw --seed 3".split()

@@ -19,12 +19,14 @@ from crosscast.kernel import Kernel, Launch, Program
 from crosscast.profile import Profile, compiler_options
 from support.commands import Command, Output
 from support.csv_tables import write_csv
+from support.golden import assert_printed
 from support.grids import NAMES, profiles_of
 from support.models import TOOLCHAIN, kept
 
 PREDICT = Command.of("predict time")
 answer, refusal = PREDICT.answer, PREDICT.refusal
 
+GOLDEN = Path(__file__).with_name("golden")
 Maker = Callable[..., Profile]
 
 SOURCE = b"kernel void k3(global int *a) { a[get_global_id(0)] *= 3; }\n"
@@ -71,14 +73,7 @@ def test_json_has_what_a_check_reads(capsys: Output, model: str, file: str) -> N
 def test_a_person_sees_times_the_device_to_take_and_how_good_the_model_is(
     capsys: Output, model: str, file: str
 ) -> None:
-    assert main(["predict", "time", file, "--model", model]) == 0
-    shown = capsys.readouterr().out
-    assert "\nk3\n" in shown or shown.startswith("k3\n")
-    for part in ("90 % interval", "Recommended: ", "x slower", " chance of being faster)"):
-        assert part in shown
-    assert "physical, trained on made up: 192 times of 48 kernels at a size (48 kernels" in shown
-    assert "On held-out applications: median error 31 % (95 % bootstrap 26 to 36 %)" in shown
-    assert "coverage of 90 % intervals 93 % (worst application 80 %)" in shown
+    assert_printed(PREDICT.text(capsys, file, "--model", model), GOLDEN / "predict-time.txt")
 
 
 def test_every_kind_of_file_gives_the_same(
