@@ -94,17 +94,11 @@ def test_an_evaluation_is_a_table_and_an_object(
         ({"folds": "leave-mix-out"}, "folds: expected one of leave-application-out"),
         ({"jobs": 0, "models": ["device-mean"]}, "jobs: expected at least 1, found 0"),
         ({"seed": -1, "models": ["device-mean"]}, "seed: expected a number from 0"),
+        ({"weights": "rows", "models": ["device-mean"]}, "options: expected some of"),
     ],
 )
 def test_what_cannot_be_evaluated_is_refused(arguments: dict[str, Any], sentence: str) -> None:
     assert refusal(crosscast.evaluate, made_dataset(), **arguments).startswith(sentence)
-
-
-def test_an_option_of_another_question_is_an_error() -> None:
-    with pytest.raises(InputError, match="weights"):
-        crosscast.evaluate(  # type: ignore[call-overload]
-            made_dataset(), "time", ["device-mean"], weights="rows", jobs=1
-        )
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """Files of machines and schedules, and the examples that come along."""
 
 import csv
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -9,11 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crosscast.cluster.jobs import COLUMNS, Jobs, Machine, Schedule, read_machines, texts_of, write_schedule
+from crosscast.cluster.power import read_power_options
+from crosscast.cluster.sharing import read_slowdowns
 from crosscast.cluster.simulate import simulate
+from crosscast.cluster.site import read_budget
 from crosscast.cluster.swf import read_swf
 from crosscast.data.sources.aiwc import published_devices
 from crosscast.errors import InputError
-from support.refusals import refusals
+from support.refusals import refusal, refusals
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
@@ -72,10 +76,23 @@ def test_a_file_that_is_wrong_is_refused_in_one_sentence(tmp_path: Path, text: s
 def test_a_file_that_is_no_text_or_absent_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "machines.toml"
     path.write_bytes(b"\xff\xfe")
-    with pytest.raises(InputError, match="expected machines in TOML"):
-        read_machines(path)
+    assert "expected machines in TOML" in refusal(read_machines, path)
     with pytest.raises(InputError, match=r"cannot read the machines \(No such file or directory\)"):
         read_machines(tmp_path / "none.toml")
+
+
+TABLES: dict[str, Callable[[Path], object]] = {
+    "budget": read_budget,
+    "options": read_power_options,
+    "slowdowns": read_slowdowns,
+}
+
+
+@refusals("name text message")
+def test_a_wrong_table_is_one_sentence(tmp_path: Path, name: str, text: str, message: str) -> None:
+    path = tmp_path / f"{name}.csv"
+    path.write_text(text)
+    assert message in refusal(TABLES[name], path)
 
 
 @given(st.lists(st.floats(allow_nan=False, allow_infinity=False)))

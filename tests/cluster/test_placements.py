@@ -9,6 +9,7 @@ from crosscast.arrays import Reals
 from crosscast.cluster.jobs import Bound, Completion, Jobs, Machine, Preferred
 from crosscast.cluster.placements import PLACEMENTS, Workload, without_choice
 from crosscast.errors import InputError
+from support.refusals import refusal
 
 INF = np.inf
 MACHINES = (Machine("a", 4), Machine("b", 2), Machine("c", 4, has_gpu=True), Machine("d", 4, has_gpu=True))
@@ -166,5 +167,4 @@ def test_a_job_that_is_wider_than_every_machine_on_which_it_runs_is_refused() ->
 
 @pytest.mark.parametrize("vector", [[[1.0, 2.0]], [[1.0] * 4] * 2])
 def test_vectors_that_do_not_fit_are_refused(vector: list[list[float]]) -> None:
-    with pytest.raises(InputError, match=r"workload: vector: expected shape \(1, 4\), found"):
-        workload([[1.0] * 4], vector=vector)
+    assert "workload: vector: expected shape (1, 4), found" in refusal(workload, [[1.0] * 4], vector=vector)

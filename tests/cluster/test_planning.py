@@ -24,7 +24,6 @@ from crosscast.cluster.site import (
     constant_budget,
     extra_power_w,
     milliwatts,
-    read_budget,
     read_site,
     resources_of,
 )
@@ -439,14 +438,6 @@ def test_a_file_says_what_surrounds_machines(tmp_path: Path) -> None:
 def test_a_wrong_file_is_one_sentence(tmp_path: Path, text: str, message: str) -> None:
     with pytest.raises(InputError, match=message):
         read(tmp_path, text)
-
-
-@refusals("text message")
-def test_a_wrong_budget_is_one_sentence(tmp_path: Path, text: str, message: str) -> None:
-    path = tmp_path / "budget.csv"
-    path.write_text(text)
-    with pytest.raises(InputError, match=message):
-        read_budget(path)
 
 
 POWERED = [Machine("one", 4, idle_w=10, active_w=30)]

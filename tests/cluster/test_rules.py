@@ -20,7 +20,7 @@ from crosscast.cluster.site import constant_budget
 from crosscast.errors import InputError
 from support.commands import Output
 from support.examples import examples
-from support.refusals import refusals
+from support.refusals import refusal, refusals
 
 ONE = [Machine("one", 4, idle_w=0, active_w=10)]
 MULTIFACTOR = Policy("multifactor", "multifactor")
@@ -261,5 +261,4 @@ def test_sharing_does_not_go_with_preemption_or_predictions() -> None:
     ):
         with pytest.raises(InputError, match=f"sharing: expected jobs without {what}, found both"):
             simulate(jobs, ONE, sharing=sharing, rules=rules)
-    with pytest.raises(InputError, match="rules: rank: expected 1 numbers"):
-        run(jobs, Rules(rank=np.zeros(2, np.int64)))
+    assert "rules: rank: expected 1 numbers" in refusal(run, jobs, Rules(rank=np.zeros(2, np.int64)))

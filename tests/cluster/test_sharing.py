@@ -22,7 +22,6 @@ from crosscast.cluster.simulate import simulate
 from crosscast.cluster.site import SharingPolicy
 from crosscast.errors import InputError
 from support.commands import Output
-from support.refusals import refusals
 
 ONE = [Machine("gpu", 1)]
 
@@ -86,14 +85,6 @@ def test_a_table_has_all_pairs(tmp_path: Path) -> None:
     assert found.predicted is not None
     assert found.predicted.tolist() == [[1.6, 2], [3, 1]]
     assert kinds_of_jobs(found.kinds, ["b", "a"], 2, 0)[0].tolist() == [1, 0]
-
-
-@refusals("text message")
-def test_a_wrong_table_is_one_sentence(tmp_path: Path, text: str, message: str) -> None:
-    path = tmp_path / "slowdowns.csv"
-    path.write_text(text)
-    with pytest.raises(InputError, match=message):
-        read_slowdowns(path)
 
 
 def test_what_cannot_be_shared_is_refused() -> None:

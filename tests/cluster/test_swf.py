@@ -1,7 +1,6 @@
 """The Standard Workload Format: headers, lines, jobs, and schedules as traces."""
 
 import gzip
-import re
 from pathlib import Path
 
 import numpy as np
@@ -24,7 +23,7 @@ from crosscast.cluster.swf import (
 )
 from crosscast.errors import InputError
 from support.cluster import line_with, sound_line, trace_with, written
-from support.refusals import refusals
+from support.refusals import refusal, refusals
 
 FIELD_NAMES = st.from_regex(r"[A-Za-z][A-Za-z0-9]{0,8}", fullmatch=True)
 LINES = st.text(st.characters(codec="utf-8", exclude_categories=["C", "Z"]) | st.just(" "), max_size=20).map(
@@ -174,8 +173,7 @@ def test_a_trace_without_jobs_that_ran_and_unknown_choices_are_refused() -> None
     trace = trace_with(run_s=[1])
     with pytest.raises(InputError, match="estimates: expected one of requested, exact, found 'best'"):
         trace.jobs(estimates="best")  # type: ignore[arg-type]
-    with pytest.raises(InputError, match="overruns: expected one of header, kill, run, found 'no'"):
-        trace.jobs(overruns="no")  # type: ignore[arg-type]
+    assert "overruns: expected one of header, kill, run, found 'no'" in refusal(trace.jobs, overruns="no")
 
 
 FIVE = [
@@ -252,8 +250,7 @@ def test_blocks_do_not_show(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, blo
     for name in NAMES:
         np.testing.assert_array_equal(parts.columns[name], whole.columns[name])
     path = written(tmp_path, *lines, line_with(job=60, submit_s=99, run_s="x"))
-    with pytest.raises(InputError, match=r"line 62: field 4 \(run time\)"):
-        read_swf(path)
+    assert "line 62: field 4 (run time)" in refusal(read_swf, path)
 
 
 @refusals("line message")
@@ -269,41 +266,32 @@ def test_the_first_job_out_of_order_is_named(tmp_path: Path, monkeypatch: pytest
         tmp_path, *(sound_line(job, submit) for job, submit in enumerate([0, 600, 600, 599, 0], start=1))
     )
     message = "line 4: field 2 (submit time): expected at least 600, as in a line before, found 599"
-    with pytest.raises(InputError, match=re.escape(message)):
-        read_swf(path)
+    assert message in refusal(read_swf, path)
     monkeypatch.setattr(swf, "_BLOCK", 60)
-    with pytest.raises(InputError, match=re.escape(message)):
-        read_swf(path)
+    assert message in refusal(read_swf, path)
 
 
 @pytest.mark.parametrize("lines", [[], ["; Version: 2.2", "", ";"]])
 def test_an_empty_trace_is_refused(tmp_path: Path, lines: list[str]) -> None:
-    with pytest.raises(InputError, match="expected a line for each job, found none"):
-        read_swf(written(tmp_path, *lines))
+    assert "expected a line for each job, found none" in refusal(read_swf, written(tmp_path, *lines))
 
 
 def test_what_is_no_trace_is_refused_in_one_sentence(tmp_path: Path) -> None:
     absent = tmp_path / "absent.swf"
-    with pytest.raises(InputError, match=r"absent\.swf: cannot read the trace \(No such file or directory\)"):
-        read_swf(absent)
-    with pytest.raises(InputError, match=r"cannot read the trace \(Is a directory\)"):
-        read_swf(tmp_path)
+    assert "absent.swf: cannot read the trace (No such file or directory)" in refusal(read_swf, absent)
+    assert "cannot read the trace (Is a directory)" in refusal(read_swf, tmp_path)
     plain = written(tmp_path, sound_line(), name="plain.swf.gz")
-    with pytest.raises(InputError, match="expected a file compressed with gzip, found something else"):
-        read_swf(plain)
+    assert "expected a file compressed with gzip, found something else" in refusal(read_swf, plain)
     cut = tmp_path / "cut.swf.gz"
     cut.write_bytes(gzip.compress(b"\n".join(sound_line(job).encode() for job in range(999)))[:-20])
-    with pytest.raises(InputError, match=r"cut\.swf\.gz: cannot read the trace \(Compressed file ended"):
-        read_swf(cut)
+    assert "cut.swf.gz: cannot read the trace (Compressed file ended" in refusal(read_swf, cut)
     flipped = bytearray(gzip.compress(sound_line().encode()))
     flipped[-5] ^= 1
     cut.write_bytes(bytes(flipped))
-    with pytest.raises(InputError, match=r"cut\.swf\.gz: cannot read the trace \("):
-        read_swf(cut)
+    assert "cut.swf.gz: cannot read the trace (" in refusal(read_swf, cut)
     binary = tmp_path / "binary.swf"
     binary.write_bytes(bytes(range(256)))
-    with pytest.raises(InputError, match=r"binary\.swf: line 1: field 1"):
-        read_swf(binary)
+    assert "binary.swf: line 1: field 1" in refusal(read_swf, binary)
 
 
 def test_a_line_without_end_and_a_small_file_that_becomes_large_are_refused(
@@ -311,16 +299,14 @@ def test_a_line_without_end_and_a_small_file_that_becomes_large_are_refused(
 ) -> None:
     path = tmp_path / "bomb.swf.gz"
     path.write_bytes(gzip.compress(f"{sound_line()}\n".encode() + bytes(8 << 20)))
-    with pytest.raises(InputError, match="line 2: expected 18 numbers, found more than 64 KiB without an"):
-        read_swf(path)
+    assert "line 2: expected 18 numbers, found more than 64 KiB without an" in refusal(read_swf, path)
     monkeypatch.setattr(swf, "_MOST_COMMENTS", 1 << 18)
     path.write_bytes(gzip.compress(b"\n" * (1 << 19)))
     with pytest.raises(InputError, match=r"expected a line for each job, found \d+ bytes of other lines"):
         read_swf(path)
     monkeypatch.setattr(swf, "_MOST_BYTES", 1 << 18)
     path.write_bytes(gzip.compress(f"{sound_line()}\n".encode() * 7_500))
-    with pytest.raises(InputError, match="expected a trace of at most 0 GiB, found more"):
-        read_swf(path)
+    assert "expected a trace of at most 0 GiB, found more" in refusal(read_swf, path)
     monkeypatch.setattr(swf, "_MOST_JOBS", 2)
     assert len(read_swf(written(tmp_path, sound_line(), sound_line()))) == 2
     with pytest.raises(InputError, match="expected at most 2 jobs, found more"):
@@ -455,5 +441,4 @@ def test_a_trace_has_all_columns_of_one_length() -> None:
     with pytest.raises(InputError, match="trace a: unknown column 'speed'"):
         JobTrace("a", SwfHeader(), columns | {"speed": np.zeros(2)})
     del columns["run_s"]
-    with pytest.raises(InputError, match="trace a: column 'run_s' is missing"):
-        JobTrace("a", SwfHeader(), columns)
+    assert "trace a: column 'run_s' is missing" in refusal(JobTrace, "a", SwfHeader(), columns)

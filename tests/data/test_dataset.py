@@ -226,8 +226,7 @@ def test_a_damaged_part_is_named(tmp_path: Path) -> None:
     path.write_bytes(path.read_bytes()[:-100])
     with pytest.raises(InputError, match=r"parts/profiles/piece\.parquet: cannot read the table of profiles"):
         read_dataset(tmp_path)
-    with pytest.raises(InputError, match=r"piece\.parquet"):
-        merge_parts(tmp_path)
+    assert "piece.parquet" in refusal(merge_parts, tmp_path)
     assert path.exists()
 
 

@@ -9,6 +9,7 @@ from crosscast.data.fields import TableRow
 from crosscast.data.schema import ENERGY, RECORDS, SESSIONS, ColumnType, Schema
 from crosscast.errors import InputError
 from crosscast.measure.processes import EnergyRow, RecordRow, SessionRow
+from support.refusals import refusal
 
 PYTHON_TYPES: dict[ColumnType, tuple[str, ...]] = {
     "text": ("str",),
@@ -63,5 +64,4 @@ def test_a_cell_is_read_as_what_it_holds_or_refused(reader: str, name: str) -> N
 def test_flags_are_no_numbers() -> None:
     row = TableRow({"flag": True})
     for read in (row.integer, row.number):
-        with pytest.raises(InputError, match="found True"):
-            read("flag")
+        assert "found True" in refusal(read, "flag")

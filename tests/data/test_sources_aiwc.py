@@ -236,5 +236,4 @@ def test_the_first_invocation_replaces_those_of_an_earlier_run(
 
 
 def test_a_folder_that_is_none_is_refused(tmp_path: Path, make_profile: ProfileMaker) -> None:
-    with pytest.raises(InputError, match="cannot write"):
-        write_aiwc(make_profile(), tmp_path / "missing")
+    assert "cannot write" in refusal(write_aiwc, make_profile(), tmp_path / "missing")

@@ -283,8 +283,7 @@ def test_a_file_that_was_cut_off_is_named(tmp_path: Path) -> None:
     content = path.read_bytes()
     for length in range(0, len(content), 97):
         path.write_bytes(content[:length])
-        with pytest.raises(InputError, match=r"t\.parquet: cannot read the table of things"):
-            read_table(path, SCHEMA_PARQUET)
+        assert "t.parquet: cannot read the table of things" in refusal(read_table, path, SCHEMA_PARQUET)
 
 
 @pytest.mark.parametrize("first", one_in(2, [0, 3]))
@@ -317,22 +316,21 @@ def test_a_file_that_lost_rows_is_named(tmp_path: Path) -> None:
         read_table(path, SCHEMA_PARQUET)
 
 
-def test_notes_that_are_no_text_are_named(tmp_path: Path) -> None:
+def test_notes_that_are_no_text_and_rows_that_may_not_be_are_found_in_a_file(tmp_path: Path) -> None:
     path = tmp_path / "t.parquet"
     table = table_of(SCHEMA_PARQUET, [{"name": "a"}])
     write_table(table.replace_schema_metadata({**table.schema.metadata, b"crosscast.note.x": b"\xff"}), path)
-    with pytest.raises(InputError, match=r"t\.parquet: cannot read the table of things"):
-        read_table(path, SCHEMA_PARQUET)
+    assert "t.parquet: cannot read the table of things" in refusal(read_table, path, SCHEMA_PARQUET)
+    write_table(table_of(Schema("things", 1, COLUMNS, ()), [{"name": "a"}, {"name": "a"}]), path)
+    assert "t.parquet: rows 1 and 2 are both of name a" in refusal(read_table, path, SCHEMA_PARQUET)
 
 
 def test_another_table_and_a_newer_one_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "t.parquet"
     pq.write_table(pa.table({"name": ["a"]}), path)
-    with pytest.raises(InputError, match="expected a table of things, found no Crosscast table"):
-        read_table(path, SCHEMA_PARQUET)
+    assert "expected a table of things, found no Crosscast table" in refusal(read_table, path, SCHEMA_PARQUET)
     write_table(table_of(Schema("toys", 1, COLUMNS, ("name",)), []), path)
-    with pytest.raises(InputError, match="expected a table of things, found a table of toys"):
-        read_table(path, SCHEMA_PARQUET)
+    assert "expected a table of things, found a table of toys" in refusal(read_table, path, SCHEMA_PARQUET)
     write_table(table_of(Schema("things", 2, COLUMNS, ("name",)), []), path)
     with pytest.raises(InputError, match="version 1 or older, found version 2: a newer Crosscast wrote it"):
         read_table(path, SCHEMA_PARQUET)
@@ -342,22 +340,13 @@ def test_past_versions_are_upgraded_one_by_one(tmp_path: Path) -> None:
     path = tmp_path / "t.parquet"
     write_table(table_of(SCHEMA_PARQUET, [{"name": "a", "count": 2}]), path)
     third = Schema("things", 3, (*COLUMNS, Column("twice", "integer"), Column("more", "integer")), ("name",))
-    with pytest.raises(InputError, match="version 1 of the table of things is not known"):
-        read_table(path, third)
+    assert "version 1 of the table of things is not known" in refusal(read_table, path, third)
     upgrades = {
         1: lambda table: table.append_column("twice", pa.array([4])),
         2: lambda table: table.append_column("more", pa.compute.add(table.column("twice"), 1)),
     }
     row = read_table(path, third, upgrades).to_pylist()[0]
     assert (row["twice"], row["more"]) == (4, 5)
-
-
-def test_what_a_table_must_not_hold_is_found_in_its_file(tmp_path: Path) -> None:
-    path = tmp_path / "t.parquet"
-    loose = Schema("things", 1, COLUMNS, ())
-    write_table(table_of(loose, [{"name": "a"}, {"name": "a"}]), path)
-    with pytest.raises(InputError, match=r"t\.parquet: rows 1 and 2 are both of name a"):
-        read_table(path, SCHEMA_PARQUET)
 
 
 SCHEMAS = (PROFILES, DEVICES, RECORDS, SESSIONS, ENERGY)

@@ -43,6 +43,7 @@ from crosscast.prediction.configuration.data import (
 from crosscast.prediction.configuration.process import ProcessModel, ProcessPredictor
 from support.choices import Wanderer, limited, outcome, random_surfaces
 from support.examples import examples
+from support.refusals import refusal
 from support.surfaces import made_space, made_surfaces
 
 SURFACES = made_surfaces(noise=0.01)
@@ -446,8 +447,7 @@ def test_without_a_training_kernel_under_caps_there_is_none() -> None:
     surfaces = made_surfaces(1)
     power_w = surfaces.power_w * 0 + 100.0
     flat = type(surfaces)("flat", surfaces.kernels, surfaces.space, surfaces.time_s, power_w)
-    with pytest.raises(InputError, match="flat: expected training kernels under caps, found none"):
-        Fixed().fit(flat, (11, 0))
+    assert "flat: expected training kernels under caps, found none" in refusal(Fixed().fit, flat, (11, 0))
 
 
 SPACE = made_space()

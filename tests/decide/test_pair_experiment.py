@@ -21,6 +21,7 @@ from crosscast.evaluation.corun.evaluation import of_one_device
 from crosscast.prediction.corun.models import Mean
 from crosscast.prediction.corun.moolchandani2022 import Published
 from support.mixes import made_co_runs
+from support.refusals import refusal
 from support.shared import published
 
 RUNS = made_co_runs(sizes=("small", "tiny"))
@@ -88,8 +89,7 @@ def test_pairs_that_do_not_fit_gain_nothing() -> None:
 def test_pairs_that_were_not_measured_are_missed() -> None:
     with pytest.raises(InputError, match=r"mixes: expected all pairs of inputs, measured, found none of "):
         Truth.of(RUNS.mixes[1:])
-    with pytest.raises(InputError, match="found none"):
-        Truth.of([])
+    assert "found none" in refusal(Truth.of, [])
 
 
 def test_other_lengths_are_refused() -> None:

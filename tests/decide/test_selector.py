@@ -28,6 +28,7 @@ from crosscast.prediction.configuration.process import ProcessModel
 from support.choices import outcome
 from support.examples import one_in
 from support.models import chooser_card, fitted_chooser, kept_chooser
+from support.refusals import refusal
 from support.surfaces import made_surfaces
 
 SURFACES = made_surfaces()
@@ -250,14 +251,10 @@ def test_wrong_arguments_are_refused_at_once(model: Path, options: Any, reason: 
 
 
 @pytest.mark.parametrize("model", [3, None, object()])
-def test_what_is_no_model_is_refused_at_once(model: Any) -> None:
+def test_what_is_no_model_is_refused_at_once(model: Any, tmp_path: Path) -> None:
+    assert "found no card" in refusal(Selector, tmp_path, 100.0)
     with pytest.raises(InputError, match="model: expected the folder of a model that chooses, or one, found"):
         Selector(model, power_cap=1)
-
-
-def test_a_folder_without_a_model_is_refused_at_once(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="found no card"):
-        Selector(tmp_path, 100.0)
 
 
 class CappedMeter:

@@ -19,6 +19,7 @@ from crosscast.data.times import PARTS, TIMES, read_launch_tables
 from crosscast.devices.catalogue import device_named
 from crosscast.errors import InputError
 from support.commands import Command, Output
+from support.refusals import refusal
 from support.streams import launch_tables, stream
 from support.tables import dataset, device, record
 
@@ -137,11 +138,13 @@ def test_times_that_are_refused(
     assert sentence in run.refusal(capsys, folder, *options)
 
 
-def test_a_row_that_is_there_twice_is_refused(folder: Path, capsys: Output) -> None:
+def test_a_row_that_is_there_twice_and_a_table_that_lacks_are_refused(folder: Path, capsys: Output) -> None:
     path = folder / "times.parquet"
     table = read_table(path, TIMES)
     save(pa.concat_tables([table, table.slice(0, 1)]), path)
     assert "times.parquet: rows 1 and 37 are both of source other" in run.refusal(capsys, folder)
+    (folder / f"{PARTS.table}.parquet").unlink()
+    assert "parts.parquet: cannot read the table of parts" in run.refusal(capsys, folder)
 
 
 def test_a_source_with_one_device_is_scored(folder: Path, capsys: Output) -> None:
@@ -165,15 +168,9 @@ def test_a_dataset_of_one_source_has_none_to_hold_out(capsys: Output) -> None:
 
 
 def test_other_questions_refuse_times_of_launches(folder: Path) -> None:
-    with pytest.raises(
-        InputError, match="expected a dataset for the question relative, found times of launches"
-    ):
-        crosscast.evaluate(read_launch_tables(folder), "relative")
-
-
-def test_a_table_that_lacks_is_named(folder: Path, capsys: Output) -> None:
-    (folder / f"{PARTS.table}.parquet").unlink()
-    assert "parts.parquet: cannot read the table of parts" in run.refusal(capsys, folder)
+    assert "expected a dataset for the question relative, found times of launches" in refusal(
+        crosscast.evaluate, read_launch_tables(folder), "relative"
+    )
 
 
 def dataset_of_streams() -> Dataset:

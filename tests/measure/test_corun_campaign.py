@@ -37,6 +37,7 @@ from crosscast.measure.processes import DescribeJob, InstructionMixJob, Job, lab
 from crosscast.suite.application import TYPICAL
 from crosscast.suite.registry import selected
 from support.measuring import MadeCrew
+from support.refusals import refusal
 from support.tables import Row, dataset, isolated_run, mix
 
 Folder = Callable[..., Path]
@@ -319,10 +320,9 @@ def test_mixes_that_share_the_device_in_another_way_are_measured_beside(
 def test_applications_with_other_limits_of_threads_are_not_mixed(machine: Machine, tmp_path: Path) -> None:
     run_corun_campaign(plan(), tmp_path)
     limited = plan(settings=CoRunSettings(sensor="none", threads=1))
-    with pytest.raises(
-        InputError, match="crc tiny was measured with all threads, and now has threads: 1: choose another"
-    ):
-        run_corun_campaign(limited, tmp_path)
+    assert "crc tiny was measured with all threads, and now has threads: 1: choose another" in refusal(
+        run_corun_campaign, limited, tmp_path
+    )
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,6 @@ from crosscast.data.configuration import Configuration
 from crosscast.data.dataset import TABLES
 from crosscast.data.sources.source import store
 from crosscast.data.views import configured
-from crosscast.errors import InputError
 from crosscast.measure.regions.file import to_line
 from crosscast.measure.regions.key import RegionKey, RegionRun
 from crosscast.measure.regions.samples import import_runs, runs_of_history
@@ -97,8 +96,7 @@ def test_each_good_run_is_there_once_and_keys_stay_apart(
 def test_what_is_no_history_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "runs.jsonl"
     path.write_text('{"version":1}\n')
-    with pytest.raises(InputError, match="line 1: region: expected a value, found none"):
-        runs_of_history(path)
+    assert "line 1: region: expected a value, found none" in refusal(runs_of_history, path)
 
 
 POWERS = {"package-0": 30.0, "gpu": 20.0, "package-0/dram": 4.0}
@@ -180,8 +178,7 @@ def test_two_imports_give_the_same_bytes(tmp_path: Path) -> None:
 
 def test_named_settings_are_for_tables_only(tmp_path: Path) -> None:
     path = history(tmp_path / "a.jsonl")
-    with pytest.raises(InputError, match="settings: expected with CSV files, found histories"):
-        import_runs(path, ["threads"])
+    assert "settings: expected with CSV files, found histories" in refusal(import_runs, path, ["threads"])
     table(tmp_path / "b.csv")
     assert import_runs(tmp_path, ["threads"]).dataset.records.num_rows == 6
 

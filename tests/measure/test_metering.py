@@ -19,6 +19,7 @@ from crosscast.measure.regions.metering import (
     total_w,
 )
 from support.measuring import FORKS, SteadyMeter
+from support.refusals import refusal
 
 pytestmark = pytest.mark.usefixtures("own_process")
 
@@ -114,8 +115,7 @@ def test_a_forked_process_opens_its_own() -> None:
 
 def test_a_name_that_is_none_is_refused_each_time() -> None:
     for _ in range(2):
-        with pytest.raises(InputError, match="found 'watts'"):
-            metering_of("watts")
+        assert "found 'watts'" in refusal(metering_of, "watts")
 
 
 def pool_of(resolution_s: float, meters: int = 1) -> tuple[Pool, Metering]:

@@ -29,6 +29,7 @@ from crosscast.measure.regions.file import (
 from crosscast.measure.regions.key import MOST_CHARACTERS, MOST_FRAME_CHARACTERS, RegionKey, RegionRun
 from crosscast.measure.regions.samples import samples_of
 from support.measuring import RUNS, run_of
+from support.refusals import refusal
 
 KEY = RegionKey("a")
 TEXT = to_line(run_of(KEY))
@@ -133,8 +134,7 @@ def test_no_part_of_a_line_is_a_line_and_each_is_a_begin(run: RegionRun) -> None
     whole = to_line(run).rstrip("\n").encode()
     for end in range(len(whole)):
         assert is_begun(whole[:end])
-        with pytest.raises(InputError, match="expected a JSON object"):
-            from_line(whole[:end], "here")
+        assert "expected a JSON object" in refusal(from_line, whole[:end], "here")
 
 
 @pytest.mark.parametrize(
@@ -196,8 +196,7 @@ def test_a_missing_field_is_named(name: str) -> None:
     ],
 )
 def test_what_is_no_object_of_plain_numbers_is_refused(line: bytes) -> None:
-    with pytest.raises(InputError, match=r"^here: expected a JSON object"):
-        from_line(line, "here")
+    assert refusal(from_line, line, "here").startswith("here: expected a JSON object")
 
 
 def test_a_number_too_large_is_no_number() -> None:
@@ -226,40 +225,32 @@ def test_cut_anywhere_a_file_loses_its_last_line_only(runs: list[RegionRun], dat
     assert len(found) == len(left)
 
 
-def test_a_broken_line_in_between_is_named(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (TEXT + TEXT[:20] + "\n" + TEXT, "line 2: expected a JSON object, found"),
+        (TEXT + "It was a dark night", "line 2: expected a JSON object, found 'It was"),
+        ('{"version":1,"region":"' + "a" * MOST_BYTES, "line 1: expected 1048576 bytes at most"),
+    ],
+    ids=["broken", "none of ours", "without an end"],
+)
+def test_a_wrong_line_is_named(tmp_path: Path, text: str, message: str) -> None:
     path = tmp_path / "runs.jsonl"
-    path.write_text(TEXT + TEXT[:20] + "\n" + TEXT)
-    with pytest.raises(InputError, match=r"runs.jsonl, line 2: expected a JSON object, found"):
-        read_history(path)
-
-
-def test_a_last_line_that_is_none_of_ours_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "thesis.txt"
-    path.write_text(TEXT + "It was a dark night")
-    with pytest.raises(InputError, match=r"thesis.txt, line 2: expected a JSON object, found 'It was"):
-        read_history(path)
-
-
-def test_a_line_without_an_end_takes_no_memory(tmp_path: Path) -> None:
-    path = tmp_path / "runs.jsonl"
-    path.write_text('{"version":1,"region":"' + "a" * MOST_BYTES)
-    with pytest.raises(InputError, match="line 1: expected 1048576 bytes at most"):
-        read_history(path)
+    path.write_text(text)
+    assert f"runs.jsonl, {message}" in refusal(read_history, path)
 
 
 def test_a_file_of_many_gigabytes_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "runs.jsonl"
     with path.open("wb") as file:
         file.truncate((1 << 30) + 1)
-    with pytest.raises(InputError, match="expected 1073741824 bytes at most, found 1073741825"):
-        read_history(path)
+    assert "expected 1073741824 bytes at most, found 1073741825" in refusal(read_history, path)
 
 
 @pytest.mark.parametrize("read", [read_history, check_history])
 def test_what_is_no_file_is_refused(read: object, tmp_path: Path) -> None:
     assert callable(read)
-    with pytest.raises(InputError, match="expected a file of runs, found something else"):
-        read(tmp_path)
+    assert "expected a file of runs, found something else" in refusal(read, tmp_path)
     with pytest.raises(InputError, match=r"(No such file|there is no folder)"):
         read(tmp_path / "there" / "runs.jsonl")
 
@@ -268,8 +259,7 @@ def test_what_is_no_file_is_refused(read: object, tmp_path: Path) -> None:
 def test_nothing_is_appended_to_what_is_no_history(text: str, tmp_path: Path) -> None:
     path = tmp_path / "thesis.txt"
     path.write_text(text)
-    with pytest.raises(InputError, match=r"thesis.txt, line 1: "):
-        check_history(path)
+    assert "thesis.txt, line 1: " in refusal(check_history, path)
 
 
 @pytest.mark.parametrize("text", ["", TEXT, TEXT[:10], TEXT * 2])
@@ -361,5 +351,4 @@ def test_a_sample_has_a_column_for_everything_known() -> None:
 def test_two_columns_of_one_name_are_refused() -> None:
     runs = Runs()
     runs.add(run_of(SAMPLED, configuration=Configuration("node", {"time_s": 1})))
-    with pytest.raises(InputError, match=r"a\(3\): two columns of its samples would be time_s"):
-        samples_of(runs, SAMPLED)
+    assert "a(3): two columns of its samples would be time_s" in refusal(samples_of, runs, SAMPLED)

@@ -14,6 +14,7 @@ from hypothesis.extra import numpy as npst
 from crosscast.arrays import Arrays, Flags, Integers, Reals
 from crosscast.errors import InputError
 from crosscast.prediction.serialization import Array, Nested, Stored, register_homes
+from support.refusals import refusal
 
 
 class Point(Protocol):
@@ -192,8 +193,7 @@ def test_an_array_that_does_not_fit_is_refused(name: str, value: Any, message: s
     ],
 )
 def test_what_could_not_be_read_again_is_not_kept(words: dict[str, Any]) -> None:
-    with pytest.raises(InputError, match="model: "):
-        replace(nearest(), **words).state()
+    assert "model: " in refusal(replace(nearest(), **words).state)
 
 
 def test_a_kind_is_imported_from_its_home_when_it_is_read(
@@ -214,12 +214,10 @@ def test_a_kind_is_imported_from_its_home_when_it_is_read(
 
 def test_kinds_may_be_limited() -> None:
     arrays = {"inner.kind": np.array("test-mean"), "inner.mean": np.zeros(1)}
-    with pytest.raises(
-        InputError, match=r"inner\.kind: expected one of the kinds test-silent, found 'test-mean'"
-    ):
-        Limited.from_state(arrays)
-    with pytest.raises(InputError, match="expected one of the kinds test-silent"):
-        Limited(Mean(np.zeros(1))).state()
+    assert "inner.kind: expected one of the kinds test-silent, found 'test-mean'" in refusal(
+        Limited.from_state, arrays
+    )
+    assert "expected one of the kinds test-silent" in refusal(Limited(Mean(np.zeros(1))).state)
     assert same(Limited.from_state(Limited(Silent(1.0)).state()), Limited(Silent(1.0)))
 
 
@@ -235,8 +233,7 @@ class Chain(Stored, kind="test-chain"):
 
 def test_parts_in_parts_without_an_end_are_refused() -> None:
     arrays = {f"{'next.' * depth}kind": np.array("test-chain") for depth in range(1, 2000)}
-    with pytest.raises(InputError, match="at most 64 parts in each other"):
-        Chain.from_state(arrays)
+    assert "at most 64 parts in each other" in refusal(Chain.from_state, arrays)
 
 
 def test_one_kind_is_one_class() -> None:

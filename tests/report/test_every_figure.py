@@ -28,6 +28,7 @@ from support.choices import chosen_study
 from support.johnston2018 import SMALL, made_up
 from support.mixes import studied
 from support.models import MeanModel, random_grid
+from support.refusals import refusal
 from support.vectors import made_vectors, relative_study
 
 Drawn = Mapping[str, Any]
@@ -118,8 +119,7 @@ def test_what_was_not_studied_has_no_figure() -> None:
 
 def test_figures_that_cannot_be_written_are_refused(tmp_path: Path) -> None:
     figure = new_figure(1, 1)
-    with pytest.raises(InputError, match="figures: cannot write"):
-        save_figure(figure, tmp_path / "missing" / "a.png")
+    assert "figures: cannot write" in refusal(save_figure, figure, tmp_path / "missing" / "a.png")
     (tmp_path / "file").touch()
     with pytest.raises(InputError, match=r"^figures: cannot make the folder"):
         save_figures({"a": figure}, tmp_path / "file" / "below")

@@ -30,7 +30,7 @@ from crosscast.profile import Profile
 from crosscast.suite.application import TYPICAL, Application, Caches, check_result, working_set
 from crosscast.suite.registry import application, names, profiles_of, selected
 from support.examples import one_in
-from support.refusals import refusals
+from support.refusals import refusal, refusals
 
 HEAT = Path(__file__).parents[2] / "examples" / "heat"
 
@@ -113,14 +113,9 @@ def test_what_is_named_twice_is_there_once() -> None:
 
 def test_two_applications_of_one_name_are_refused(folder: Maker) -> None:
     paths = [str(folder(name="one/own")), str(folder(name="two/own"))]
-    with pytest.raises(InputError, match="application 'own': there are two of this name"):
-        selected(paths)
-
-
-def test_a_folder_may_not_have_the_name_of_one_of_the_suite_beside_it(folder: Maker) -> None:
-    path = folder(DRIVER.replace('"own"', '"lud"'), name="one/lud", kernels="lud.cl")
-    with pytest.raises(InputError, match="application 'lud': there are two of this name"):
-        selected(["lud", str(path)])
+    assert "application 'own': there are two of this name" in refusal(selected, paths)
+    like_one_of_the_suite = folder(DRIVER.replace('"own"', '"lud"'), name="one/lud", kernels="lud.cl")
+    assert "application 'lud': there are two" in refusal(selected, ["lud", str(like_one_of_the_suite)])
 
 
 @pytest.mark.parametrize("name", ["", "matmul", "LUD", "/nowhere", "."])
@@ -136,8 +131,7 @@ def test_a_name_that_is_no_application_is_refused(
 def test_a_driver_that_does_not_load_is_refused(folder: Maker, driver: str, reason: str) -> None:
     path = folder(driver)
     before = set(sys.modules)
-    with pytest.raises(InputError, match=rf"own/driver.py: the driver does not load \({reason}"):
-        application(str(path))
+    assert f"own/driver.py: the driver does not load ({reason}" in refusal(application, str(path))
     assert not {name for name in set(sys.modules) - before if name.startswith("crosscast_application")}
 
 
@@ -152,8 +146,7 @@ def test_a_driver_that_is_not_as_it_should_be_is_refused(
 ) -> None:
     driver = DRIVER.replace(old, new) if old in DRIVER else DRIVER + "\nclass Second(Own): pass\n"
     path = folder(driver)
-    with pytest.raises(InputError, match=rf"own/driver.py: {reason}"):
-        application(str(path))
+    assert f"own/driver.py: {reason}" in refusal(application, str(path))
 
 
 def test_a_folder_without_kernels_is_refused(folder: Maker) -> None:
@@ -176,10 +169,7 @@ def test_sizes_fit_the_caches_that_are_given_and_large_fits_none(given_capacitie
 
 @pytest.mark.parametrize("size", ["huge", "", "Tiny", "given"])
 def test_an_unknown_size_is_refused(size: str) -> None:
-    with pytest.raises(
-        InputError, match=rf"size: expected one of tiny, small, medium, large, found '{size}'"
-    ):
-        working_set(size)
+    assert f"size: expected one of tiny, small, medium, large, found '{size}'" in refusal(working_set, size)
 
 
 def test_the_typical_caches_are_those_of_the_published_study() -> None:
@@ -262,9 +252,6 @@ def test_a_missing_reference_library_is_a_sentence_that_names_the_extra(
     monkeypatch.setitem(sys.modules, module.partition(".")[0], None)
     with pytest.raises(MissingExtraError, match=r"pip install 'crosscast\[suite\]'"):
         check_result(Needs(module))
-
-
-def test_another_missing_module_is_named() -> None:
     with pytest.raises(InputError, match=r"Needs: .*No module named 'no_such_module'"):
         check_result(Needs("no_such_module"))
 

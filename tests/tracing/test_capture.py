@@ -19,7 +19,7 @@ from crosscast.characterization import characterize
 from crosscast.cli import main
 from crosscast.data.dataset import validate
 from crosscast.data.profiles import from_row
-from crosscast.errors import EnvironmentFault, InputError, UnsupportedError
+from crosscast.errors import EnvironmentFault, UnsupportedError
 from crosscast.forecasting.application import forecast_application
 from crosscast.kernel import Image, Kernel, Launch
 from crosscast.measure import sensors
@@ -29,7 +29,7 @@ from crosscast.tracing.program import TraceRecording, layer_library, run
 from crosscast.tracing.replay import compared, replay_of
 from crosscast.tracing.summary import UPLOAD, Trace, replayed, summary_of
 from support.examples import one_in
-from support.refusals import refusals
+from support.refusals import refusal, refusals
 
 pytest.importorskip("pyopencl", reason="pyopencl is not installed")
 PROGRAM = str(Path(__file__).with_name("program.py"))
@@ -297,8 +297,7 @@ def test_a_program_without_opencl_is_told_of_and_leaves_no_folder(
 
 def test_a_folder_with_something_in_it_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(InputError, match="expected a new or empty folder"):
-        TraceRecording(tmp_path).prepare()
+    assert "expected a new or empty folder" in refusal(TraceRecording(tmp_path).prepare)
 
 
 def test_a_static_program_is_refused(tmp_path: Path) -> None:
@@ -306,8 +305,7 @@ def test_a_static_program_is_refused(tmp_path: Path) -> None:
     source.write_text("void _start(void) {}")  # no libc, which would have to be compiled
     compiler = [sys.executable, "-m", "ziglang", "cc", "-target", "x86_64-linux-musl", "-static", "-nostdlib"]
     subprocess.run([*compiler, "-o", str(program), str(source)], check=True)
-    with pytest.raises(InputError, match="found a static one"):
-        run([str(program)], TraceRecording(tmp_path / "trace"))
+    assert "found a static one" in refusal(run, [str(program)], TraceRecording(tmp_path / "trace"))
 
 
 def test_the_layer_is_compiled_once() -> None:

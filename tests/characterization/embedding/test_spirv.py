@@ -23,6 +23,7 @@ from crosscast.errors import CompileError, InputError, UnsupportedError
 from crosscast.kernel import Program
 from crosscast.profile import Profile
 from support.embedding_examples import module, modules, op, profile, profiles, text_words
+from support.refusals import refusal
 
 GOOD = module()
 
@@ -191,18 +192,13 @@ def test_strings_that_another_tool_put_in_another_order_are_read() -> None:
     assert payload.profiles == tuple(LARGE)
 
 
-def test_a_missing_string_is_found() -> None:
+def test_a_missing_and_a_changed_string_are_found() -> None:
     embedded = embed(module(), LARGE, "x")
     first = embedded.index(b"crosscast-profile 1/") - 8
     length = 4 * (struct.unpack_from("<I", embedded, first)[0] >> 16)
-    with pytest.raises(InputError, match="expected its parts 1/"):
-        take_out(embedded[:first] + embedded[first + length :], "x")
-
-
-def test_a_changed_string_is_found() -> None:
-    embedded = embed(module(), [profile()], "x").replace(b'"opcode":7', b'"opcode":8')
-    with pytest.raises(InputError, match="checksum does not match"):
-        take_out(embedded, "x")
+    assert "expected its parts 1/" in refusal(take_out, embedded[:first] + embedded[first + length :], "x")
+    changed = embed(module(), [profile()], "x").replace(b'"opcode":7', b'"opcode":8')
+    assert "checksum does not match" in refusal(take_out, changed, "x")
 
 
 def test_the_bound_stays_where_other_ids_may_be_above() -> None:
@@ -215,8 +211,7 @@ def test_the_bound_stays_where_other_ids_may_be_above() -> None:
 def test_a_module_of_another_kernel_is_refused() -> None:
     with pytest.raises(InputError, match="m: expected a module with the kernel 'k', found a, b"):
         embed(module(kernels=("a", "b")), [profile()], "m")
-    with pytest.raises(InputError, match="found no kernel"):
-        embed(module(kernels=()), [profile()], "m")
+    assert "found no kernel" in refusal(embed, module(kernels=()), [profile()], "m")
 
 
 def test_a_module_without_ids_left_is_refused() -> None:
@@ -235,12 +230,9 @@ def test_the_compiled_module_takes_profiles() -> None:
     assert take_out(embed(compiled, [profile()], "x"), "x")[0] == compiled
 
 
-def test_a_builtin_without_spirv_is_named() -> None:
+def test_a_builtin_without_spirv_is_named_and_what_does_not_compile_is_refused() -> None:
     with pytest.raises(UnsupportedError, match=r"the kernel compiler has no SPIR-V for .*mem_fence"):
         compile_module(Program(b"kernel void k(global int *a) { mem_fence(CLK_GLOBAL_MEM_FENCE); *a = 1; }"))
-
-
-def test_a_source_that_does_not_compile_is_refused() -> None:
     with pytest.raises(CompileError):
         compile_module(Program(b"kernel void k( { }"))
 

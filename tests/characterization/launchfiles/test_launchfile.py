@@ -8,7 +8,7 @@ import pytest
 from crosscast.characterization.launchfiles import launchfile
 from crosscast.errors import InputError
 from crosscast.kernel import Image, Launch, Local, Parameter, Program, Sampler
-from support.refusals import refusals
+from support.refusals import refusal, refusals
 
 PARAMETERS = (
     Parameter("a", "float*", "global", 8),
@@ -209,20 +209,16 @@ def test_a_file_of_another_type_is_refused(tmp_path: Path, read: Reader) -> None
     with pytest.raises(InputError, match=r"expected float32 for float in .* found int64"):
         read('global = 4\n[[arg]]\ntype = "float"\nfile = "a.npy"')
     (tmp_path / "a.npy").write_bytes(b"garbage")
-    with pytest.raises(InputError, match=r"not a readable \.npy file"):
-        read('global = 4\n[[arg]]\ntype = "float"\nfile = "a.npy"')
+    assert "not a readable .npy file" in refusal(read, 'global = 4\n[[arg]]\ntype = "float"\nfile = "a.npy"')
 
 
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [(b"", "is empty"), (b"\xff\xfe\x00", "found binary data"), (b"kernel = 3", "source is missing")],
-)
-def test_files_that_are_no_launch_files_are_refused(tmp_path: Path, content: bytes, message: str) -> None:
-    (tmp_path / "x.toml").write_bytes(content)
-    with pytest.raises(InputError, match=message):
-        launchfile.read(tmp_path / "x.toml")
-
-
-def test_a_missing_file_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="cannot read the launch file"):
-        launchfile.read(tmp_path / "none.toml")
+def test_files_that_are_no_launch_files_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "x.toml"
+    assert "cannot read the launch file" in refusal(launchfile.read, path)
+    for content, message in (
+        (b"", "is empty"),
+        (b"\xff\xfe\x00", "found binary"),
+        (b"kernel = 3", "source is"),
+    ):
+        path.write_bytes(content)
+        assert message in refusal(launchfile.read, path)

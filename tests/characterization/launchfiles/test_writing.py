@@ -13,6 +13,7 @@ import crosscast
 from crosscast.characterization.launchfiles.launchfile import write_launch
 from crosscast.errors import InputError
 from crosscast.kernel import Image, Kernel, Launch, Local, Sampler
+from support.refusals import refusal
 
 NUMBERS = [f"{kind}{bits}" for kind in ("int", "uint", "float") for bits in (8, 16, 32, 64)]
 NUMBERS.remove("float8")
@@ -73,7 +74,6 @@ def test_cuda_launches_come_back(tmp_path: Path) -> None:
 
 def test_what_opencl_has_not_is_refused(tmp_path: Path) -> None:
     launch = Launch(Kernel.from_source("kernel void k() {}", "k"), (4,), (4,), (np.ones(4, complex),))
-    with pytest.raises(InputError, match="found complex128"):
-        write_launch(launch, tmp_path / "one.toml")
+    assert "found complex128" in refusal(write_launch, launch, tmp_path / "one.toml")
     with pytest.raises(InputError, match="cannot be written"):
         write_launch(Launch(launch.kernel, (4,), (4,)), tmp_path / "none" / "one.toml")

@@ -35,6 +35,7 @@ from crosscast.prediction.configuration.data import ConfigurationSpace, KernelAt
 from crosscast.prediction.configuration.features import TrainingRuns, design_of
 from support.examples import examples
 from support.grids import linear_samples, linear_space, linear_surfaces
+from support.refusals import refusal
 from support.surfaces import made_surfaces
 
 
@@ -362,5 +363,4 @@ def test_few_kernels_are_as_many_clusters() -> None:
 
 @pytest.mark.parametrize("count", [0, -3])
 def test_no_clusters_are_refused(count: int) -> None:
-    with pytest.raises(InputError, match=f"clusters: expected at least 1, found {count}"):
-        PublishedModel(count)
+    assert f"clusters: expected at least 1, found {count}" in refusal(PublishedModel, count)

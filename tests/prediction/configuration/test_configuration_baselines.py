@@ -32,6 +32,7 @@ from crosscast.prediction.configuration.models import (
 )
 from crosscast.prediction.configuration.process import ProcessModel
 from support.grids import linear_samples, linear_surfaces
+from support.refusals import refusal
 from support.surfaces import made_space, made_surfaces
 
 
@@ -135,8 +136,7 @@ def test_one_application_is_enough(model: ConfigurationModel) -> None:
 
 def test_names_say_how_many_kernels_of_at_least_one() -> None:
     assert [NearestKernels(count).name for count in (3, 1)] == ["nearest", "nearest-1"]
-    with pytest.raises(InputError, match="nearest: expected at least 1 kernel, found 0"):
-        NearestKernels(0)
+    assert "nearest: expected at least 1 kernel, found 0" in refusal(NearestKernels, 0)
 
 
 @pytest.fixture(scope="module")

@@ -15,6 +15,7 @@ from crosscast.prediction.configuration.features import TrainingRuns
 from crosscast.prediction.configuration.process import ProcessModel, ProcessPredictor, _Training
 from support.grids import linear_surfaces
 from support.process_digest import SAMPLES, SEED, SURFACES, digest
+from support.refusals import refusal
 
 
 def made_of(space: ConfigurationSpace, time_s: list[list[float]], power_w: list[list[float]]) -> Surfaces:
@@ -69,16 +70,13 @@ def test_each_program_weighs_the_same_in_the_mean() -> None:
 
 
 def test_two_programs_are_needed() -> None:
-    with pytest.raises(
-        InputError, match="made up: expected at least 2 programs that ran at all samples, found app0"
-    ):
-        ProcessModel().fit(SURFACES.take(SURFACES.rows_of(["app0"])), SAMPLES)
+    assert "made up: expected at least 2 programs that ran at all samples, found app0" in refusal(
+        ProcessModel().fit, SURFACES.take(SURFACES.rows_of(["app0"])), SAMPLES
+    )
     lost = replace(SURFACES, time_s=SURFACES.time_s.copy())
     lost.time_s[:, 0] = np.nan
-    with pytest.raises(InputError, match="expected a kernel that ran at all samples"):
-        ProcessModel().fit(lost, SAMPLES)
-    with pytest.raises(InputError, match="samples: expected at least one"):
-        ProcessModel().fit(SURFACES, ())
+    assert "expected a kernel that ran at all samples" in refusal(ProcessModel().fit, lost, SAMPLES)
+    assert "samples: expected at least one" in refusal(ProcessModel().fit, SURFACES, ())
     check(ProcessModel().fit(SURFACES.take(SURFACES.rows_of(["app0", "app1"])), SAMPLES), SURFACES, 6)
 
 

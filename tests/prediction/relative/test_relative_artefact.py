@@ -22,6 +22,7 @@ from crosscast.prediction.relative.observed import observations_of, vectors_of
 from crosscast.prediction.store import read
 from crosscast.prediction.time.data import ProfileBatch
 from support.johnston2018 import made_up
+from support.refusals import refusal
 from support.vectors import COUNTERS, DEVICES, made_vectors, trained, with_predictor
 
 
@@ -42,10 +43,9 @@ def runs() -> Observations:
 def test_a_model_of_other_devices_than_its_errors_is_refused(tmp_path: Path) -> None:
     two = FixedVector(np.array([0.5, 1.0]))
     with_predictor(trained(), two).save(tmp_path / "rpv")
-    with pytest.raises(
-        InputError, match="expected a model of 3 devices as its card says, found one that pred"
-    ):
-        load(tmp_path / "rpv").predict(runs())
+    assert "expected a model of 3 devices as its card says, found one that pred" in refusal(
+        load(tmp_path / "rpv").predict, runs()
+    )
 
 
 def one_run(**changed: Any) -> Observations:
@@ -92,8 +92,7 @@ def test_counters_of_another_tool_are_known_if_the_model_knows_what_they_mean(na
     model = with_predictor(trained(), models_named([name])[0].fit(made_vectors(), 0))
     seen = one_run(names=("instructions", "branches"), counters=runs().counters[:1, :2])
     if name == "published-mean":
-        with pytest.raises(InputError, match="expected counters that the model knows"):
-            model.predict(seen)
+        assert "expected counters that the model knows" in refusal(model.predict, seen)
     else:
         assert "branches" not in str(model.predict(seen).warnings)
 
@@ -154,13 +153,9 @@ def test_without_a_time_or_its_device_there_are_no_seconds(changed: dict[str, An
     assert answer["source"] == ("cpu" if "time_s" in changed else None)
 
 
-@pytest.mark.parametrize("seconds", [0.0, -1.0, float("nan"), float("inf"), 1e12])
-def test_what_is_no_time_is_refused(seconds: float) -> None:
-    with pytest.raises(InputError, match="time: expected from 1e-09 to 1e"):
-        trained().predict(TWO, time_s=seconds)
-
-
-def test_a_time_on_an_unknown_device_is_refused() -> None:
+def test_what_is_no_time_or_on_an_unknown_device_is_refused() -> None:
+    for seconds in (0.0, -1.0, float("nan"), float("inf"), 1e12):
+        assert "time: expected from 1e-09 to 1e" in refusal(trained().predict, TWO, time_s=seconds)
     with pytest.raises(InputError, match="source: expected one of cpu, fast, gpu, found 'lassen'"):
         trained().predict(TWO, timed_on="lassen", time_s=1.0)
     with pytest.raises(InputError, match=r"time: expected the device that it was measured on.*found none"):

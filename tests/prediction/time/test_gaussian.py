@@ -103,22 +103,16 @@ def test_intervals_hold_what_they_say_on_an_application_never_seen(
     assert (widths[0] < widths[1]).all()
 
 
-@pytest.mark.parametrize("level", [0.0, 1.0, -1.0, 2.0])
-def test_a_level_that_is_no_probability_is_refused(
-    predictor: GaussianPredictor, held_out: Grid, level: float
+def test_levels_that_are_no_probabilities_and_probes_that_are_no_times_are_refused(
+    predictor: GaussianPredictor, held_out: Grid
 ) -> None:
-    with pytest.raises(InputError, match="level: expected a probability between 0 and 1"):
-        predictor.predict(held_out.profiles, level=level)
-
-
-@pytest.mark.parametrize("time", [0.0, -1.0, np.inf])
-def test_a_probe_that_is_no_time_is_refused(
-    predictor: GaussianPredictor, held_out: Grid, time: float
-) -> None:
+    for level in (0.0, 1.0, -1.0, 2.0):
+        with pytest.raises(InputError, match="level: expected a probability between 0 and 1"):
+            predictor.predict(held_out.profiles, level=level)
     measured = probes(held_out, 1)
-    measured[0, 1] = time
-    with pytest.raises(InputError, match="probes: expected times above 0 s"):
-        predictor.predict(held_out.profiles, probes=measured)
+    for measured[0, 1] in (0.0, -1.0, np.inf):
+        with pytest.raises(InputError, match="probes: expected times above 0 s"):
+            predictor.predict(held_out.profiles, probes=measured)
 
 
 def test_too_few_applications_are_refused(noisy: Grid) -> None:

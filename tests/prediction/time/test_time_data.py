@@ -20,6 +20,7 @@ from crosscast.prediction.time.data import Grid, ProfileBatch, Toolchain, grid_o
 from crosscast.profile import METRICS, Profile
 from support.examples import examples
 from support.grids import grid_of_times, small_grid, small_profiles
+from support.refusals import refusal
 
 
 def test_groups_number_applications_and_their_kernels() -> None:
@@ -70,8 +71,7 @@ def test_sums_of_a_kernels_and_a_devices_effect_are_filled_exactly(seed: int, ga
 def test_a_device_without_times_is_refused_by_name() -> None:
     grid = small_grid(n=6)
     grid.log_time[:, 1] = np.nan
-    with pytest.raises(InputError, match=r"^grid: expected times on every device, found none on d1$"):
-        impute(grid)
+    assert refusal(impute, grid) == "grid: expected times on every device, found none on d1"
 
 
 Maker = Callable[..., Profile]
@@ -85,8 +85,7 @@ def test_kernels_of_other_programs_sizes_and_applications_are_others(make_profil
         replace(one, program={**one.program, "sha256": "cd" * 32}),
     ]
     assert len(ProfileBatch.of([one, *others, one])) == 4
-    with pytest.raises(InputError, match="expected at least one, found none"):
-        ProfileBatch.of([])
+    assert "expected at least one, found none" in refusal(ProfileBatch.of, [])
     assert ProfileBatch.of([make_profile()], invocations=9).invocations.tolist() == [9]
     with pytest.raises(InputError, match="invocations: expected at least 1, found 0"):
         ProfileBatch.of([make_profile()], invocations=0)
