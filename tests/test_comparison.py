@@ -136,9 +136,7 @@ def test_a_condition_decides_the_exit_code(
     assert f"{'FAIL' if code else 'ok  '}  {condition}" in capsys.readouterr().out
 
 
-def test_conditions_are_in_json_and_on_the_page(
-    capsys: Output, files: tuple[Path, Path], tmp_path: Path
-) -> None:
+def test_conditions_are_in_json_and_pages(capsys: Output, files: tuple[Path, Path], tmp_path: Path) -> None:
     page = tmp_path / "page.html"
     words = ["--fail-on", "missing", "--fail-on", "work_items>0", "--json", "--html", page]
     assert command(*files, *words) == DIFFERS

@@ -81,9 +81,7 @@ def test_parallelism_of_four_work_items() -> None:
     ("histogram", "expected"),
     [({3: 1}, 3), ({1: 1, 2: 1}, 1.5), ({1: 2, 9: 1}, 1), ({1: 1, 4: 1, 9: 1}, 4), ({1: 3, 8: 3}, 4.5)],
 )
-def test_the_median_of_an_even_number_is_the_mean_of_the_middle(
-    histogram: dict[int, int], expected: float
-) -> None:
+def test_a_median_of_an_even_number_is_the_middle_mean(histogram: dict[int, int], expected: float) -> None:
     assert formulas.median(histogram) == expected
 
 
@@ -113,9 +111,7 @@ def test_ratios_of_nothing_are_absent() -> None:
 
 
 @pytest.mark.parametrize(("patterns", "entropy"), [({1: 1 << 16}, 1), ({3: 4}, 2 / 16)])
-def test_yokota_entropy_of_patterns_that_are_equally_frequent(
-    patterns: dict[int, int], entropy: float
-) -> None:
+def test_yokota_entropy_of_patterns_equally_frequent(patterns: dict[int, int], entropy: float) -> None:
     assert formulas.yokota_entropy([Outcomes(patterns=patterns)]) == pytest.approx(entropy, rel=1e-14)
 
 

@@ -44,14 +44,10 @@ READS = {
 
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("name", READS)
-def test_reads_beside_a_buffer_are_said_and_read_zeros_and_checks_refuse_them(
-    name: str, threads: int
-) -> None:
+def test_reads_beside_a_buffer_are_told_and_zeros_and_checks_refuse_them(name: str, threads: int) -> None:
     body, index, far = READS[name]
     asked = launch(body, index)
-    with pytest.raises(
-        KernelFault, match=r"k: out-of-bounds read of 4 bytes by work-item \d+ in line 3: byte offset"
-    ):
+    with pytest.raises(KernelFault, match=r"k: out-of-bounds read of 4 bytes by work-item \d+ in line 3"):
         crosscast.characterize(launch(body, index), threads=threads, check_bounds=True)
     profile = crosscast.characterize(asked, threads=threads)
     assert beyond(profile) == {"a": far}

@@ -238,9 +238,7 @@ extents = st.integers(1, 300)
 
 
 @given(st.tuples(extents, extents, extents), st.integers(1, 5000))
-def test_boxes_lie_in_the_launch_and_their_weights_add_up_to_it(
-    groups: tuple[int, int, int], most: int
-) -> None:
+def test_boxes_lie_in_the_launch_and_weights_add_up_to_it(groups: tuple[int, int, int], most: int) -> None:
     sample = sample_of(groups, most)
     if sample is None:
         fewest = fewest_groups(groups)

@@ -183,9 +183,7 @@ def test_threads_do_not_change_the_counts(name: str) -> None:
 
 @_few
 @given(st.integers(0, 1 << 20), st.booleans(), st.sampled_from(["-Oz", "-O0", "-O3"]))
-def test_the_engine_counts_what_the_reference_counts_of_random_kernels(
-    seed: int, wild: bool, level: str
-) -> None:
+def test_the_engine_counts_as_the_reference_does_of_random_kernels(seed: int, wild: bool, level: str) -> None:
     made = random_kernels.make(seed, wild=wild)
     ran = _both(_random_launch(made, level), _random_launch(made, level))
     assert all(map(np.array_equal, ran.expected_outputs, made.outputs()))
@@ -491,9 +489,7 @@ def test_a_group_that_leaves_more_addresses_than_there_is_room_for_is_counted_ex
         assert counts["accesses_write"] == sub_groups
 
 
-def test_where_memory_is_too_short_the_counts_are_said_to_be_estimated(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_where_memory_is_short_the_counts_are_said_to_be_estimated(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(run, "_MOST_STREAM_BYTES", 1 << 26)
     assert _long_loops().launch["sub_groups_estimated"] is True
 

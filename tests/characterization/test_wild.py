@@ -279,9 +279,7 @@ define spir_kernel void @k(ptr addrspace(1) %%a) {
     ("type_", "dtype"), [("i8", np.int8), ("i16", np.int16), ("i32", np.int32), ("i64", np.int64)]
 )
 @pytest.mark.parametrize("instruction", ["atomicrmw volatile add", "load atomic"])
-def test_atomics_of_ir_access_as_many_bytes_as_their_type_has(
-    type_: str, dtype: Any, instruction: str
-) -> None:
+def test_atomics_of_ir_access_the_bytes_of_their_type(type_: str, dtype: Any, instruction: str) -> None:
     nbytes = np.dtype(dtype).itemsize
 
     def kernel(offset: int) -> Kernel:

@@ -329,9 +329,7 @@ def test_the_output_says_the_language(capsys: pytest.CaptureFixture[str]) -> Non
         ("template <int N> __global__ void k(int *x) {}", "none but templates"),
     ],
 )
-def test_it_says_why_a_program_has_no_kernel(
-    source: str, found: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_it_says_why_a_program_has_no_kernel(source: str, found: str, tmp_path: Path, capsys: Output) -> None:
     path = tmp_path / "k.cu"
     path.write_text(f"#include <cuda_bf16.h>\n{source}\n")
     assert main(["characterize", str(path), "--grid", "1", "--block", "1"]) == 2

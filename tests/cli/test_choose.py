@@ -125,9 +125,7 @@ def test_kernels_of_a_file_are_chosen_for_one_by_one(capsys: Output, model: Path
     assert not plot.exists()
 
 
-def test_samples_to_run_are_told_and_written_as_a_template(
-    capsys: Output, model: Path, tmp_path: Path
-) -> None:
+def test_samples_to_run_are_told_and_written_to_a_file(capsys: Output, model: Path, tmp_path: Path) -> None:
     words = ["choose", "sample", "--model", str(model)]
     assert main(words) == 0
     shown = capsys.readouterr().out
@@ -160,9 +158,7 @@ def test_unknown_columns_are_noted_and_change_nothing(capsys: Output, model: Pat
     assert captured.err == f"crosscast: note: {runs}: columns that the model does not know: host\n"
 
 
-def test_no_cap_is_needed_for_the_least_energy_within_a_slowdown(
-    capsys: Output, model: Path, runs: Path
-) -> None:
+def test_no_cap_is_needed_for_least_energy_within_a_slowdown(capsys: Output, model: Path, runs: Path) -> None:
     asked = [runs, "--model", model, "--objective", "energy", "--max-slowdown", "10%"]
     found = answer(capsys, *asked)
     assert found["power_cap_w"] is None

@@ -8,6 +8,7 @@ import pytest
 
 from crosscast.cli import main
 from crosscast.data.corun import write_profile
+from support.commands import Output
 from support.corun_models import constant, made_jobs
 
 
@@ -27,9 +28,7 @@ def asked(files: list[str], *options: str) -> list[str]:
     return ["colocate", *files, "--model", str(Path(files[0]).parent / "co"), *options]
 
 
-def test_the_two_longest_share_and_the_third_runs_alone(
-    files: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_two_longest_share_and_the_third_runs_alone(files: list[str], capsys: Output) -> None:
     assert main(asked(files)) == 0
     found = capsys.readouterr().out
     assert "together on cpu" in found and "alone on cpu" in found
@@ -49,9 +48,7 @@ def test_json_names_files_and_has_everything(files: list[str], capsys: pytest.Ca
     assert plan["model"]["name"] == "made"
 
 
-def test_lengths_take_the_place_of_times_in_profiles(
-    files: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_lengths_take_the_place_of_times_in_profiles(files: list[str], capsys: Output) -> None:
     assert main(asked(files, "--json", "--lengths", "9,1,9")) == 0
     (mix,) = json.loads(capsys.readouterr().out)["shared"]
     assert [each["job"] for each in mix["jobs"]] == [files[0], files[2]]

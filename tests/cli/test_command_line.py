@@ -43,9 +43,7 @@ def every_command(before: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
 
 
 @pytest.mark.parametrize("words", one_in(3, [((),), *((words,) for words in every_command())]), ids=" ".join)
-def test_help_fits_the_terminal(
-    words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, capsys: Output
-) -> None:
+def test_help_fits_terminals(words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, capsys: Output) -> None:
     monkeypatch.setenv("COLUMNS", str(COLUMNS))
     assert main([*words, "--help"]) == 0
     lines = capsys.readouterr().out.splitlines()

@@ -81,9 +81,7 @@ def test_a_build_describes_characterizes_and_measures(tmp_path: Path, capfd: Out
 
 
 @pytest.mark.system
-def test_a_build_that_is_killed_again_and_again_ends_as_if_it_had_not_been(
-    described: Path, tmp_path: Path
-) -> None:
+def test_a_build_killed_again_and_again_ends_as_if_it_had_not_been(described: Path, tmp_path: Path) -> None:
     undisturbed = tmp_path / "undisturbed"
     write_dataset(read_dataset(described), undisturbed)
     began = time.monotonic()
@@ -148,9 +146,7 @@ def test_an_application_that_fails_is_recorded_and_tried_again(
 
 
 @pytest.mark.system
-def test_measurements_of_a_driver_that_changed_are_not_mixed(
-    described: Path, make_application: Folder
-) -> None:
+def test_measurements_of_a_changed_driver_are_not_mixed(described: Path, make_application: Folder) -> None:
     folder = make_application()
     assert ended(start(described, folder)) == (0, "")
     make_application(run="time.sleep(0.001)")

@@ -29,9 +29,7 @@ def aiwc_folder(tmp_path: Path) -> Path:
     return folder
 
 
-def test_a_folder_of_the_published_tool_becomes_a_dataset(
-    tmp_path: Path, aiwc_folder: Path, capsys: Output
-) -> None:
+def test_a_published_tools_folder_is_imported(tmp_path: Path, aiwc_folder: Path, capsys: Output) -> None:
     words = [str(aiwc_folder), "--out", str(tmp_path / "out"), "--application", "a", "--size", "s"]
     assert main(["dataset", "import", "aiwc", *words]) == 0
     (profile,) = read_dataset(tmp_path / "out").profiles.to_pylist()
@@ -65,9 +63,7 @@ def test_each_importer_says_its_licence_its_origin_and_the_files_that_it_wants(c
 OWN = "application,block,threads,time_s,power_w\nscan,8,1,4,30\nscan,16,1,5,30\nscan,8,2,2,\n"
 
 
-def test_runs_of_ones_own_become_a_dataset_and_what_was_taken_as_what_is_told(
-    tmp_path: Path, capsys: Output
-) -> None:
+def test_ones_own_runs_become_a_dataset_and_what_was_taken_is_told(tmp_path: Path, capsys: Output) -> None:
     (tmp_path / "my.csv").write_text(OWN, encoding="utf-8")
     command = ["dataset", "import", "runs", str(tmp_path / "my.csv"), "--out", str(tmp_path / "out")]
     assert main([*command, "--settings", "block, threads"]) == 0

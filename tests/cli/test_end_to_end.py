@@ -72,9 +72,7 @@ def test_the_examples_run_within_bounds(name: str, capsys: Output) -> None:
         ("--global 4", "found copy, split, endless, show"),
     ],
 )
-def test_each_mistake_of_a_kernel_is_one_sentence(
-    command: Command, capsys: Output, words: str, message: str
-) -> None:
+def test_each_mistake_is_one_sentence(command: Command, capsys: Output, words: str, message: str) -> None:
     before = sorted(Path().iterdir())
     assert command("k.cl", *words.split(), "--parquet", "p.parquet") == 2
     output = capsys.readouterr()

@@ -164,9 +164,7 @@ class TestConfiguration:
         whole = found(capsys, "configuration", node, "--methods", "limiter")["machines"]
         assert whole[0]["cases"] != machine["cases"]
 
-    def test_figures_are_written_where_they_are_wanted(
-        self, capsys: Output, node: str, tmp_path: Path
-    ) -> None:
+    def test_figures_are_written_where_wanted(self, capsys: Output, node: str, tmp_path: Path) -> None:
         folder = tmp_path / "new" / "figures"
         assert run("configuration", node, "--methods", "fixed", "--figures", str(folder)) == 0
         names = {path.name for path in folder.iterdir()}
@@ -177,9 +175,7 @@ class TestConfiguration:
 class TestRelative:
     """Times on devices relative to each other."""
 
-    def test_counters_without_profiles_are_of_relative_performance(
-        self, capsys: Output, counted: str
-    ) -> None:
+    def test_counters_without_profiles_are_relative_performance(self, capsys: Output, counted: str) -> None:
         words = ("--folds", "leave-kernel-out", "--models", "published-linear")
         answer = found(capsys, "relative", counted, *words)
         assert (answer["target"], answer["protocol"]) == ("relative", "leave-kernel-out")
@@ -193,9 +189,7 @@ class TestRelative:
             assert each["weights"] == "kernels"
             assert len(each["per_group"]) == 5
 
-    def test_a_table_is_printed_and_pictures_are_drawn(
-        self, capsys: Output, counted: str, tmp_path: Path
-    ) -> None:
+    def test_a_table_and_pictures_are_made(self, capsys: Output, counted: str, tmp_path: Path) -> None:
         words = ("--folds", "leave-machine-out", "--models", "log-mean", "--figures", str(tmp_path / "new"))
         assert run("relative", counted, *words) == 0
         captured = capsys.readouterr()

@@ -18,9 +18,7 @@ VECADD = [
 explain = Command.of("explain")
 
 
-def test_the_verdict_comes_before_any_table_and_the_page_has_the_roofline(
-    capsys: Output, tmp_path: Path
-) -> None:
+def test_the_verdict_comes_before_tables_and_the_page_has_a_roofline(capsys: Output, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     page = tmp_path / "page.html"
     lines = explain.text(capsys, *VECADD, "--devices", "gtx1080", "--html", page).splitlines()

@@ -174,9 +174,7 @@ def test_a_folder_below_a_folder_that_is_there_can_be_made(tmp_path: Path) -> No
     assert not (tmp_path / "a").exists()
 
 
-def test_a_folder_below_a_file_and_a_protected_one_cannot(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_folder_below_a_file_or_protected_cannot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(InputError, match=r"--out: cannot write into .* \(.*file is not a folder\)"):
         check_writable("--out", tmp_path / "file" / "a")

@@ -43,9 +43,7 @@ def test_the_model_and_policies_of_bailey_2014(capsys: Output, tmp_path: Path) -
 
 
 @pytest.mark.system
-def test_the_choice_of_device_of_cummins_2017(
-    capsys: Output, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_device_of_cummins_2017(capsys: Output, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cummins2017, "_TREES", 2)
     write_dataset(mapped_dataset(programs=4), tmp_path / "mapped")
     answer = found(capsys, "cummins2017", str(tmp_path / "mapped"))

@@ -182,9 +182,7 @@ def test_several_schedules_have_queues_and_no_timeline(
     assert [path.name for path in (tmp_path / "many").iterdir()] == ["queue-length.png"]
 
 
-def test_several_machines_need_a_placement_that_a_trace_can_have(
-    capsys: Output, trace: str, machines: str
-) -> None:
+def test_several_machines_need_a_placement_fit_for_a_trace(capsys: Output, trace: str, machines: str) -> None:
     for place in ("round-robin", "random", "completion"):
         Path(machines).write_text(f"placement = '{place}'\nseed = 3\n{MACHINES}")
         found = listed(capsys, trace, "--machines", machines)
@@ -259,9 +257,7 @@ def test_files_and_figures_of_one_placement_are_written(
         assert {row["machine"] for row in csv.DictReader(file)} == {"cpu", "gpu"}
 
 
-def test_a_trace_of_gavel_is_placed_without_predictions(
-    capsys: Output, machines: str, tmp_path: Path
-) -> None:
+def test_a_gavel_trace_is_placed_without_predictions(capsys: Output, machines: str, tmp_path: Path) -> None:
     speeds = [f"simulation_throughputs,{kind},net,1,{speed}" for kind, speed in (("cpu", 1), ("gpu", 10))]
     (tmp_path / "speeds.csv").write_text("\n".join(["file,gpu,job,gpus,steps_per_s", *speeds]) + "\n")
     line = "net\tpython3 x\t.\t-n\t{steps}\t{arrival}\t1"

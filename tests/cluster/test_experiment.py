@@ -67,9 +67,7 @@ def test_a_job_that_runs_on_one_machine_only_is_done_there_and_the_longest_canno
     st.lists(st.tuples(*[st.integers(1, 9)] * 3, st.integers(1, 2)), min_size=1, max_size=5),
     st.lists(st.integers(2, 4), min_size=3, max_size=3),
 )
-def test_no_way_to_share_whole_jobs_out_has_less_work(
-    jobs: list[tuple[int, int, int, int]], sizes: list[int]
-) -> None:
+def test_no_way_to_share_jobs_has_less_work(jobs: list[tuple[int, int, int, int]], sizes: list[int]) -> None:
     run_s = [[float(time) for time in job[:3]] for job in jobs]
     procs = [job[3] for job in jobs]
     least = least_work_s(types_of(run_s, procs, sizes), np.ones(len(jobs), dtype=np.int64))

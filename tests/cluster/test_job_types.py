@@ -73,9 +73,7 @@ def test_without_a_time_on_the_source_there_are_no_predicted_seconds(source: tup
     assert found.vector is not None
     assert found.predicted_s is None
     row = 2 if source[1] == "gpu" else 1
-    with pytest.raises(
-        InputError, match=rf"job type {row} \(.*\): source: expected a device on which it has"
-    ):
+    with pytest.raises(InputError, match=rf"job type {row} \(.*\): source: expected a device on which"):
         type_workload(types, MACHINES, frozenset({"seconds"}))
 
 
@@ -173,9 +171,7 @@ def set_to(nodes: float) -> Observations:
     st.lists(st.floats(1e-6, 1e4), min_size=3, max_size=3),
     st.floats(1e-3, 1e6),
 )
-def test_no_other_number_of_repeats_comes_closer_to_the_time_of_a_job(
-    times: list[float], job_s: float
-) -> None:
+def test_no_other_number_of_repeats_is_closer_to_the_time_of_a_job(times: list[float], job_s: float) -> None:
     times_s = np.array([times])
     repeats = int(JobShape(job_s=job_s).repeats_of(times_s)[0])
     typical_s = float(np.prod(times_s ** (1 / 3)))

@@ -260,9 +260,7 @@ def test_no_processor_draws_more_than_its_cap() -> None:
 
 
 @refusals("machine power sentence")
-def test_wrong_settings_of_power_are_one_sentence(
-    tmp_path: Path, machine: str, power: str, sentence: str
-) -> None:
+def test_wrong_power_settings_are_refused(tmp_path: Path, machine: str, power: str, sentence: str) -> None:
     path = tmp_path / "site.toml"
     path.write_text(f"[[machine]]\nname = 'm'\nprocs = 4\nidle_w = 10\n{machine}[power]\n{power}\n")
     with pytest.raises(InputError) as error:

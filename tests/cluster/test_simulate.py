@@ -75,9 +75,7 @@ def test_schedules_equal_those_of_a_plain_simulator(first: int) -> None:
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit])
 @pytest.mark.parametrize("failure", [None, RuntimeError("no compiled object")])
-def test_an_interrupt_that_a_callback_ignores_is_raised(
-    error: type[BaseException], failure: Exception | None
-) -> None:
+def test_an_interrupt_in_a_callback_is_raised(error: type[BaseException], failure: Exception | None) -> None:
     def interrupted() -> None:
         raise error
 
@@ -293,9 +291,7 @@ def test_where_nothing_can_be_written_it_is_compiled_all_the_same(
     assert is_jit_cached(function)
 
 
-def test_a_user_without_a_home_folder_can_simulate_all_the_same(
-    cache: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_user_without_a_home_folder_can_simulate_too(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def unknown() -> Path:
         raise RuntimeError("Could not determine home directory.")
 
@@ -336,9 +332,7 @@ def test_interpreted_it_is_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     assert starts_in_another_process(NUMBA_DISABLE_JIT="1") == starts
 
 
-def test_a_simulation_that_pauses_is_the_same_and_leaves_jobs_as_they_were(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_simulation_that_pauses_is_the_same_and_changes_no_job(monkeypatch: pytest.MonkeyPatch) -> None:
     names = ("submit_s", "procs", "run_s", "estimate_s")
     before = {name: getattr(JOBS_ENGINE, name).copy() for name in names}
     whole = simulate(JOBS_ENGINE, MACHINES)

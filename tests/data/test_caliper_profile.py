@@ -118,9 +118,7 @@ def test_another_form_is_refused(tmp_path: Path, text: str) -> None:
 
 
 @refusals("changed expected")
-def test_a_table_that_does_not_fit_together_is_refused(
-    tmp_path: Path, changed: dict[str, Any], expected: str
-) -> None:
+def test_a_table_that_does_not_fit_is_refused(tmp_path: Path, changed: dict[str, Any], expected: str) -> None:
     assert expected in refused(table_file(tmp_path, **changed))
 
 

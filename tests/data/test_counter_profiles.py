@@ -256,9 +256,7 @@ refusal_perf_profile = partial(refusal, read_perf)
         ([PERF[0], PERF[0]], None),
     ],
 )
-def test_the_time_is_duration_time_or_that_of_the_cpus(
-    tmp_path: Path, lines: list[str], time_s: float | None
-) -> None:
+def test_the_time_is_duration_or_of_the_cpus(tmp_path: Path, lines: list[str], time_s: float | None) -> None:
     run = read_perf(perf_file(tmp_path / "p.json", *lines))
     assert run.time_s == (None if time_s is None else pytest.approx(time_s))
     assert "duration_time" not in run.counters

@@ -52,9 +52,7 @@ def test_the_kernel_without_local_memory_is_another_one_and_left_out(tmp_path: P
 
 
 def test_parameters_that_cannot_be_read_are_refused_with_their_row(tmp_path: Path) -> None:
-    with pytest.raises(
-        InputError, match=r"column 'variant', row 2: expected parameters such as .*, found fast"
-    ):
+    with pytest.raises(InputError, match=r"column 'variant', row 2: expected parameters .*, found fast"):
         made("kernel_tuner", "kt_gemm_RTX_2080_Ti.csv", [tuned(), tuned("fast")], tmp_path)
 
 
@@ -69,9 +67,7 @@ def test_a_stream_keeps_its_model_and_whether_errors_are_corrected(tmp_path: Pat
 def test_a_device_without_a_sheet_is_left_out_and_an_unknown_one_refused(tmp_path: Path) -> None:
     rows = [streamed(), streamed(device="FirePro S10000 (1 GPU)")]
     assert made("babelstream", "times.csv", rows, tmp_path).records.num_rows == 1
-    with pytest.raises(
-        InputError, match=r"column 'device', row 2: expected a device of the catalogue.*Abacus"
-    ):
+    with pytest.raises(InputError, match=r"column 'device', row 2: expected a device of .*Abacus"):
         made("babelstream", "times.csv", [streamed(), streamed(device="Abacus")], tmp_path)
 
 

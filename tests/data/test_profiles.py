@@ -91,9 +91,7 @@ def test_version_1_is_read(form: str, read: Reader, make_profile: ProfileMaker) 
 
 
 @every_form
-def test_version_2_is_read_and_what_it_lacks_is_empty(
-    form: str, read: Reader, make_profile: ProfileMaker
-) -> None:
+def test_version_2_is_read_and_gaps_are_empty(form: str, read: Reader, make_profile: ProfileMaker) -> None:
     found = read(DATA / f"profiles-2.{form}")
     assert found[0] == replace(make_profile(), application="sums", size="tiny")
     assert found[1] == make_profile("reduce", 1, rewrite_ratio=None, reread_ratio=1 / 3)

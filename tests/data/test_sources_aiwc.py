@@ -226,9 +226,7 @@ def test_numbers_look_as_the_tool_writes_them(make_profile: ProfileMaker) -> Non
     )
 
 
-def test_the_first_invocation_replaces_those_of_an_earlier_run(
-    tmp_path: Path, make_profile: ProfileMaker
-) -> None:
+def test_the_first_invocation_replaces_an_earlier_run(tmp_path: Path, make_profile: ProfileMaker) -> None:
     names = [write_aiwc(make_profile(), tmp_path, number).name for number in range(3)]
     assert names == ["aiwc_reduce_0.csv", "aiwc_reduce_1.csv", "aiwc_reduce_2.csv"]
     write_aiwc(make_profile(), tmp_path)

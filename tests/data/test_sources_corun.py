@@ -60,9 +60,7 @@ def test_orders_with_other_numbers_are_repeats_of_a_mix(tmp_path: Path) -> None:
     ]
 
 
-def test_numbers_of_gpus_are_settings_and_pairs_that_nobody_measured_there_are_left_out(
-    tmp_path: Path,
-) -> None:
+def test_numbers_of_gpus_are_settings_and_pairs_not_measured_there_are_left_out(tmp_path: Path) -> None:
     more = [alone(job, steps=12.0, gpus=2) for job in (SMALL, LARGE)]
     dataset = made(tmp_path, [*JOBS, *more], [pair(), pair(steps=(0.0, 0.0), gpus=2)])
     assert set(mixes(dataset, "configuration")) == {("{}",)}

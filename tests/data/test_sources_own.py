@@ -330,9 +330,7 @@ def test_what_was_taken_as_what_is_told_by_file(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["time_s", "power_w", "threads", "cpu_cap_w", "core_clock_hz"])
 @pytest.mark.parametrize("value", [0, -1, "nan", "inf", "many"])
-def test_a_number_that_must_be_above_zero_is_named_with_its_line(
-    tmp_path: Path, name: str, value: object
-) -> None:
+def test_a_number_not_above_zero_is_named_with_its_line(tmp_path: Path, name: str, value: object) -> None:
     rest = {"cpu_cap_w": 5, "core_clock_hz": 1e9}
     path = table(tmp_path, ROW | rest, ROW | rest | {name: value})
     assert refusal_run_table(path) == f", line 3: {name}: expected a number above 0, found {str(value)!r}"
@@ -367,9 +365,7 @@ def test_bad_files_are_refused_in_a_sentence(tmp_path: Path, content: bytes, fou
 
 
 @given(st.text(st.sampled_from('ab012,.x"\n-e'), max_size=80))
-def test_no_cells_bring_anything_but_runs_or_a_sentence(
-    tmp_path_factory: pytest.TempPathFactory, text: str
-) -> None:
+def test_any_cells_bring_runs_or_a_sentence(tmp_path_factory: pytest.TempPathFactory, text: str) -> None:
     path = tmp_path_factory.getbasetemp() / "cells.csv"
     path.write_text(f"application,threads,time_s,power_w\n{text}")
     try:

@@ -353,9 +353,7 @@ SCHEMAS = (PROFILES, DEVICES, RECORDS, SESSIONS, ENERGY)
 
 
 @pytest.mark.parametrize("schema", SCHEMAS, ids=lambda schema: schema.table)
-def test_columns_have_names_of_their_own_titles_and_the_units_that_their_names_end_with(
-    schema: Schema,
-) -> None:
+def test_columns_have_names_of_their_own_titles_and_the_units_their_names_end_with(schema: Schema) -> None:
     names = [column.name for column in schema.columns]
     assert len(names) == len(set(names))
     assert set(schema.key) <= set(names)

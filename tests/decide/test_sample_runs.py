@@ -75,9 +75,7 @@ def test_the_cells_of_a_configuration_lead_back_to_it(columns: SettingColumns) -
 def test_settings_are_read_however_numbers_are_written_and_constants_are_what_they_are() -> None:
     assert [NODE.number({"cap_w": cap}, "x") for cap in ("6e1", "60.0", "80.50000001", 80.5)] == [0, 0, 1, 1]
     assert NODE.number({"cap_w": "60", "governor": "fast"}, "x") == 0
-    with pytest.raises(
-        InputError, match=r"line 2: expected one of the 2 configurations of node.*governor slow"
-    ):
+    with pytest.raises(InputError, match=r"line 2: expected one of the 2 configurations .*governor slow"):
         NODE.number({"cap_w": "60", "governor": "slow"}, "line 2")
 
 
@@ -340,9 +338,7 @@ def test_what_is_no_table_of_runs_is_refused(path: Path, content: bytes, reason:
     assert reason in refusal(path)
 
 
-def test_a_file_that_is_not_there_or_too_large_is_refused(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_that_is_absent_or_too_large_is_refused(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "cannot read the samples (No such file or directory)" in refusal(path)
     written(path, {**HIGH, **RUN}, {**LOW, **RUN})
     monkeypatch.setattr("crosscast.decide.samples._MOST_BYTES", 20)

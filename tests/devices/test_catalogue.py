@@ -186,9 +186,7 @@ def test_the_command_lists_the_catalogue_in_short_and_says_where_a_number_is_fro
         (["--catalogue", "hopper,gpu"], {"h100-pcie", "h100-sxm", "h200-sxm", "h100-nvl"}),
     ],
 )
-def test_the_list_is_filtered_by_texts_vendor_and_type(
-    words: list[str], keys: set[str], capsys: Output
-) -> None:
+def test_a_list_is_filtered_by_text_vendor_and_type(words: list[str], keys: set[str], capsys: Output) -> None:
     assert {row["device"] for row in DEVICES_COMMAND.answer(capsys, *words)} == keys
     assert all(key in DEVICES_COMMAND.text(capsys, *words) for key in keys)
 

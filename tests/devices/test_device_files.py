@@ -45,9 +45,7 @@ def test_what_is_written_is_read_again(tmp_path: Path) -> None:
     assert read_device(path) == MINE
 
 
-def test_a_device_that_was_calibrated_is_known_by_its_name(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_calibrated_device_is_known_by_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     assert own_devices() == []
     folder = tmp_path / "crosscast" / "devices"

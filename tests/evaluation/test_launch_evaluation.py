@@ -59,9 +59,7 @@ def test_each_group_is_scored_alone(folds: str, by: str, folder: Path, capsys: O
     assert [row[by] for row in answer[f"{by}s"]] == sorted({row[by] for row in answer[f"{by}s"]})
 
 
-def test_what_was_trained_predicts_and_says_how_sources_fared(
-    folder: Path, tmp_path: Path, capsys: Output
-) -> None:
+def test_a_model_predicts_and_says_how_sources_fared(folder: Path, tmp_path: Path, capsys: Output) -> None:
     card = train.answer(capsys, folder, "--out", tmp_path / "model", "--without", "stream5")
     assert card["training"]["names"] == ["stream2", "stream3", "stream4"]
     assert sorted(card["errors"]["sources_held_out"]) == ["lab", "other"]

@@ -202,9 +202,7 @@ def group(pid: int) -> list[int]:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 @pytest.mark.parametrize("end", one_in(3, [signal.SIGKILL, signal.SIGTERM, signal.SIGINT]))
-def test_no_process_outlives_its_parent(
-    tmp_path: Path, driver: subprocess.Popen[str], end: signal.Signals
-) -> None:
+def test_no_worker_is_left_over(tmp_path: Path, driver: subprocess.Popen[str], end: signal.Signals) -> None:
     wait_until(lambda: len(list(tmp_path.glob("driver.py.*"))) == 2 or driver.poll() is not None)
     assert len(group(driver.pid)) > 2
     start = time.monotonic()

@@ -188,9 +188,7 @@ def test_a_device_that_is_lost_leaves_a_dataset_that_can_be_read(machine: Machin
     assert read_dataset(tmp_path).devices.column("launch_overhead_s").to_pylist() == [1e-5]
 
 
-def test_a_part_that_is_not_installed_ends_the_campaign_and_is_not_recorded(
-    machine: Machine, tmp_path: Path
-) -> None:
+def test_a_part_not_installed_ends_the_campaign_and_is_not_recorded(machine: Machine, tmp_path: Path) -> None:
     machine.failing[f"crc on {devices()[0].id}"] = MissingExtraError("suite", "checking")
     with pytest.raises(MissingExtraError, match=r"crosscast\[suite\]"):
         build(plan(), tmp_path)
@@ -269,9 +267,7 @@ def test_a_sensor_that_does_not_work_is_refused_at_the_start(
     assert (machine.done, (tmp_path / "new").exists()) == ([], False)
 
 
-def test_sessions_that_are_kept_with_less_than_is_wanted_now_are_a_note(
-    machine: Machine, tmp_path: Path
-) -> None:
+def test_sessions_kept_with_less_than_is_wanted_now_are_a_note(machine: Machine, tmp_path: Path) -> None:
     build(plan("crc"), tmp_path)
     less = "kept that {} fewer than {} runs or less than {} s; measure them again in another folder"
     longer = build(plan(settings=Settings(2, 1.5, sensor="none")), tmp_path)

@@ -130,9 +130,7 @@ def test_what_is_known_of_an_application_is_in_its_row(machine: Machine, tmp_pat
     assert {row["power_w"] for row in rows(tmp_path, "mixes")} == {40.0}
 
 
-def test_larger_mixes_are_added_without_measuring_applications_again(
-    machine: Machine, tmp_path: Path
-) -> None:
+def test_larger_mixes_are_added_without_measuring_isolated_runs(machine: Machine, tmp_path: Path) -> None:
     run_corun_campaign(plan(), tmp_path)
     machine.crew.mixes.clear()
     outcome = run_corun_campaign(plan(mixes=(2, 3), most_mixes=3), tmp_path)
@@ -292,9 +290,7 @@ def test_applications_of_another_source_are_not_mixed(
     run_corun_campaign(plan(folder), tmp_path / "set")
     driver = folder / "driver.py"
     driver.write_text(driver.read_text() + "\n# another\n")
-    with pytest.raises(
-        InputError, match=r"own tiny was measured with .* and now has .*: choose another folder"
-    ):
+    with pytest.raises(InputError, match=r"own tiny was measured with .* and now has .*: choose another"):
         run_corun_campaign(plan(folder), tmp_path / "set")
 
 
@@ -359,9 +355,7 @@ def test_all_mixes_are_those_of_itertools_in_its_order(things: int, size: int) -
 
 
 @given(things=THINGS, size=SIZES, most=st.integers(1, 60), seed=st.integers(0, 99))
-def test_a_lot_draws_different_mixes_and_more_begin_with_fewer(
-    things: int, size: int, most: int, seed: int
-) -> None:
+def test_a_lot_has_each_once_and_more_begin_with_fewer(things: int, size: int, most: int, seed: int) -> None:
     chosen = drawn(things, size, most, seed)
     assert len(set(chosen)) == len(chosen) == min(most, combinations(things, size))
     assert drawn(28, 3, 10, seed) != drawn(28, 3, 10, seed + 1)

@@ -186,9 +186,7 @@ def test_jobs_are_as_many_runs_as_asked_also_when_the_sensor_goes_away(
 
 
 @pytest.mark.system
-def test_co_runners_of_unequal_length_run_until_the_slowest_has_enough(
-    crew: Crew, make_application: Folder
-) -> None:
+def test_unequal_co_runners_run_until_the_slowest_has_enough(crew: Crew, make_application: Folder) -> None:
     slow = make_application("slow", run="time.sleep(0.1)")
     # What it says fills a pipe that nobody empties.
     quick = make_application("quick", run="os.write(1, b'noise' * 4000)")
@@ -220,9 +218,7 @@ def test_a_co_runner_that_crashes_leaves_the_others_what_they_have(
 
 
 @pytest.mark.system
-def test_co_runners_that_do_not_start_are_marked_and_the_others_are_not(
-    crew: Crew, make_application: Folder
-) -> None:
+def test_co_runners_that_do_not_start_are_marked_and_others_not(crew: Crew, make_application: Folder) -> None:
     works = [
         work(make_application("well")),
         work(make_application("crashing", kernels=("crash",))),
@@ -273,9 +269,7 @@ def test_a_co_runner_that_hangs_is_given_up_and_replaced(
 
 
 @pytest.mark.system
-def test_too_little_time_is_a_note(
-    crew: Crew, make_application: Folder, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_little_time_is_a_note(crew: Crew, make_application: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
     slow = work(make_application(run="time.sleep(0.1)"))
     crew.run([slow])
     monkeypatch.setattr(crew, "settings", replace(crew.settings, timeout_s=0.6, jobs=11))

@@ -147,9 +147,7 @@ def test_the_host_tells_what_its_files_say(
 @pytest.mark.parametrize(
     ("load", "doubt"), [("0.49", ""), ("0.50", "0.5 threads"), ("3.21", "3.2 threads"), (None, "")]
 )
-def test_a_machine_that_other_programs_keep_busy_is_doubted(
-    tmp_path: Path, load: str | None, doubt: str
-) -> None:
+def test_a_machine_that_others_keep_busy_is_doubted(tmp_path: Path, load: str | None, doubt: str) -> None:
     if load is not None:
         write(tmp_path, "proc/loadavg", f"{load} 9.00 9.00 5/91 28737\n")
     found = host_state.doubts(tmp_path)

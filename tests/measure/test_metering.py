@@ -130,9 +130,7 @@ def test_a_long_run_has_its_own_power() -> None:
 
 
 @pytest.mark.parametrize(("share", "runs"), [(9, 1), (8, 2), (4, 5), (1, 67)])
-def test_short_runs_have_it_after_as_many_as_bring_the_standard_error_to_5_percent(
-    share: float, runs: int
-) -> None:
+def test_short_runs_have_it_after_as_many_as_make_the_error_5_percent(share: float, runs: int) -> None:
     pool, _ = pool_of(0.001)
     found = [pool.add(share * 0.001, ((1.0,),)) for _ in range(runs)]
     assert found[:-1] == [None] * (runs - 1)

@@ -165,9 +165,7 @@ def test_the_command_writes_a_device_that_is_known_by_its_name(
     assert "multiply-adds of single precision" in Command.of("devices").text(capsys, "bench")
 
 
-def test_native_code_is_kept_for_the_cpu_that_it_is_for(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_native_code_is_kept_for_the_cpu_it_is_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     source = tmp_path / "some.c"
     source.write_text('__attribute__((visibility("default"))) int some(void) { return 1; }\n')
 

@@ -378,9 +378,7 @@ def _pocl(number: int, version: str) -> OpenCLDevice:
     return OpenCLDevice(f"pocl:{number}", f"amd-epyc-2cu-{number}", "cpu", handle)
 
 
-def test_devices_are_found_by_platform_and_name_whatever_else_is_installed(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_devices_are_found_by_platform_and_name_with_others_there(monkeypatch: pytest.MonkeyPatch) -> None:
     one, other = _pocl(0, "3.0-rc2"), _pocl(1, "6.0")
     name = "haswell-amd-epyc-2cu"
     monkeypatch.setattr(module, "devices", lambda: [one, other])

@@ -203,9 +203,7 @@ def test_a_kernel_without_end_is_stopped(make_application: Folder) -> None:
 
 
 @pytest.mark.system
-def test_modules_of_the_current_folder_are_left_alone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_modules_of_the_current_folder_are_ignored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "numpy.py").write_text("raise ValueError('wrong numpy')\n")
     monkeypatch.chdir(tmp_path)
     crc = SuiteProblem("crc", "tiny", {"bytes": 1000}, 0)

@@ -330,9 +330,7 @@ def test_regions_that_share_a_function_share_what_it_sets() -> None:
 
 
 @pytest.mark.parametrize("given", [(SLOW, None, None, None, None), (SLOW, SLOW, SLOW, SLOW, SLOW)])
-def test_what_cannot_be_applied_or_undone_is_tried_again_and_no_run(
-    given: tuple[Configuration | None, ...],
-) -> None:
+def test_what_cannot_be_applied_or_undone_is_tried_again(given: tuple[Configuration | None, ...]) -> None:
     tries: list[Configuration | None] = []
     history = History()
 

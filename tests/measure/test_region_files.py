@@ -92,9 +92,7 @@ def test_a_write_of_a_part_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert path.read_bytes() == LINE
 
 
-def test_nobody_waits_for_ever_for_a_process_that_was_stopped(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_nobody_waits_forever_for_a_stopped_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "runs.jsonl"
     path.write_bytes(LINE)
     monkeypatch.setattr(appending, "_PATIENCE_S", 0.02)

@@ -108,9 +108,7 @@ def test_images_are_made_again_where_their_buffers_were_overwritten(level: str) 
 
 
 @pytest.mark.parametrize("level", LEVELS)
-def test_images_are_made_on_each_queue_though_memory_that_was_given_back_says_that_they_are(
-    level: str,
-) -> None:
+def test_images_are_made_on_each_queue_though_memory_given_back_says_that_they_are(level: str) -> None:
     for _ in range(5):
         made = LEVELS[level](SMALL, 0)
         opencl_queue(made).timed(made.run)

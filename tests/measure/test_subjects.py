@@ -250,9 +250,7 @@ def launch_file(tmp_path: Path) -> LaunchFile:
 
 
 @pytest.mark.system
-def test_the_mix_of_an_application_comes_from_a_process_of_its_own(
-    make_application: Folder,
-) -> None:
+def test_the_mix_of_an_application_comes_from_a_process_of_its_own(make_application: Folder) -> None:
     problem = SuiteProblem(str(make_application()), "tiny", {"items": 1024}, 0)
     job = InstructionMixJob(problem, 60.0)
     assert read_job(render_job(job)) == job

@@ -196,9 +196,7 @@ def test_what_could_not_be_read_again_is_not_kept(words: dict[str, Any]) -> None
     assert "model: " in refusal(replace(nearest(), **words).state)
 
 
-def test_a_kind_is_imported_from_its_home_when_it_is_read(
-    tmp_path: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_kind_is_imported_when_it_is_read(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "far_away_part.py").write_text(
         "from dataclasses import dataclass\nfrom crosscast.prediction.serialization import Stored\n"
         "@dataclass(frozen=True)\nclass Far(Stored, kind='test-far'):\n    level: float\n"

@@ -115,9 +115,7 @@ def test_a_folder_with_other_files_is_refused_and_one_that_a_crash_left_is_not(t
     other = tmp_path / "other"
     other.mkdir()
     (other / "arrays-mine.npz").write_text("")
-    with pytest.raises(
-        InputError, match="other: expected an empty folder, or one with a model, found other files"
-    ):
+    with pytest.raises(InputError, match="other: expected an empty folder, or one with a model, found"):
         write(other, "time", CARD_FIELDS, ARRAYS)
     with pytest.raises(InputError, match="expected a folder for the model, found a file"):
         check_folder(other / "arrays-mine.npz")

@@ -345,9 +345,7 @@ DAMAGED: dict[str, list[tuple[str, Any, str]]] = {
 @pytest.mark.parametrize(
     ("name", "array", "damage", "sentence"), [(name, *each) for name in DAMAGED for each in DAMAGED[name]]
 )
-def test_a_damaged_array_is_refused_in_one_sentence(
-    name: str, array: str, damage: Any, sentence: str
-) -> None:
+def test_a_damaged_array_is_refused_in_a_sentence(name: str, array: str, damage: Any, sentence: str) -> None:
     part = part_named(name)
     state = part.state()
     values = damage(state[array]) if callable(damage) else damage

@@ -203,9 +203,7 @@ def tab_to(page: Any, text: str) -> None:
     raise AssertionError(f"{text!r} cannot be reached")
 
 
-def test_tables_are_sorted_and_filtered_by_keyboard(
-    browser: Any, folder: Path, forecast: dict[str, Any]
-) -> None:
+def test_tables_are_sorted_and_filtered_by_key(browser: Any, folder: Path, forecast: dict[str, Any]) -> None:
     by_time = [each["device"] for each in sorted(forecast["devices"], key=lambda each: each["time_s"])]
     with opened(browser, folder / "predict.html") as page:
         tab_to(page, "Skip to the content")
@@ -269,9 +267,7 @@ def test_a_figure_tells_its_values_to_pointer_and_keyboard(browser: Any, folder:
         assert not tip.is_visible()
 
 
-def test_without_a_script_all_rows_and_ranges_are_there(
-    browser: Any, folder: Path, forecast: dict[str, Any]
-) -> None:
+def test_without_a_script_all_rows_are_there(browser: Any, folder: Path, forecast: dict[str, Any]) -> None:
     with opened(browser, folder / "predict.html", java_script_enabled=False) as page:
         assert page.locator("tbody tr:visible").count() == len(forecast["devices"])
         assert page.locator(".track b:visible").count() == len(forecast["devices"])

@@ -73,9 +73,7 @@ def test_one_verdict_is_the_answer_and_comes_first(file: Path) -> None:
     assert isinstance(next(part for part in report.parts if isinstance(part, Table | Text)), Text)
 
 
-def test_forecasts_of_several_kernels_begin_with_a_table_and_have_a_heading_each(
-    capsys: Output, file: Path
-) -> None:
+def test_forecasts_of_several_kernels_have_a_table_and_a_heading_each(capsys: Output, file: Path) -> None:
     lines = Command.of("predict").text(capsys, file, "--devices", "gtx1080,titanx").splitlines()
     assert lines[0] == "In short"
     assert [line.split()[0] for line in lines[2:5]] == list(KERNELS)

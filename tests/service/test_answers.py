@@ -81,9 +81,7 @@ def test_forecasts_of_a_name_are_those_of_the_command(capsys: Output, service: I
     assert json.dumps(found["kernels"]) == json.dumps([each for each in told if each["size"] == "small"])
 
 
-def test_forecasts_of_profiles_are_those_of_the_command(
-    capsys: Output, service: InProcess, tmp_path: Path
-) -> None:
+def test_forecasts_are_those_of_the_command(capsys: Output, service: InProcess, tmp_path: Path) -> None:
     profile = json.loads(printed(capsys, "characterize", "examples/vecadd.toml"))
     path = tmp_path / "profile.json"
     path.write_text(json.dumps(profile))

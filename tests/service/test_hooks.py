@@ -71,9 +71,7 @@ def test_a_prefix_stages_what_the_folder_itself_would_have(tmp_path: Path, capsy
 
 
 @pytest.mark.parametrize("kind", ["slurm", "systemd", "grafana"])
-def test_a_dry_run_writes_nothing_and_prints_all_that_would_be(
-    kind: str, tmp_path: Path, capsys: Output
-) -> None:
+def test_a_dry_run_writes_nothing_and_prints_all_of_it(kind: str, tmp_path: Path, capsys: Output) -> None:
     folder = tmp_path / "new"
     shown = INSTALL.text(capsys, kind, "--dir", folder, "--dry-run")
     assert not folder.exists()

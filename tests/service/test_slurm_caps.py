@@ -154,9 +154,7 @@ def test_what_cannot_be_given_back_now_is_later(site: Site) -> None:
     ],
     ids=["no configuration", "no code", "no nvidia-smi"],
 )
-def test_whatever_goes_wrong_the_node_stays_and_the_job_runs(
-    site: Site, breaks: Callable[[Path], object]
-) -> None:
+def test_whatever_fails_the_node_stays_and_the_job_runs(site: Site, breaks: Callable[[Path], object]) -> None:
     folder = site.gpu.parent / "crosscast"
     breaks(folder)
     try:

@@ -67,9 +67,7 @@ def test_the_published_split_knows_other_sizes_of_kernels_it_holds_out(cases: Ma
 
 @every_split
 @pytest.mark.parametrize("model", MODELS, ids=lambda model: model.name)
-def test_times_that_are_held_out_change_no_choice(
-    model: study.Model, split: str, cases: MappingCases
-) -> None:
+def test_times_held_out_change_no_choice(model: study.Model, split: str, cases: MappingCases) -> None:
     fold = SPLITS[split](cases)[0]
     swapped = cases.time_s.copy()
     swapped[fold.test] = swapped[fold.test][:, ::-1] * 7

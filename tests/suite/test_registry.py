@@ -91,9 +91,7 @@ def test_an_application_is_found_by_its_folder() -> None:
     assert found.source_path() == HEAT / "heat.cl"
 
 
-def test_a_relative_path_is_one_from_the_working_directory(
-    folder: Maker, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_relative_path_is_from_the_current_folder(folder: Maker, monkeypatch: pytest.MonkeyPatch) -> None:
     first = folder(name="one/own")
     second = folder(name="two/own", driver=DRIVER.replace("FIT", "2"))
     for path, number in ((first, 1), (second, 2)):
@@ -141,9 +139,7 @@ def test_where_a_driver_does_not_load_is_told(folder: Maker) -> None:
 
 
 @refusals("old new reason")
-def test_a_driver_that_is_not_as_it_should_be_is_refused(
-    folder: Maker, old: str, new: str, reason: str
-) -> None:
+def test_a_driver_not_as_it_should_be_is_refused(folder: Maker, old: str, new: str, reason: str) -> None:
     driver = DRIVER.replace(old, new) if old in DRIVER else DRIVER + "\nclass Second(Own): pass\n"
     path = folder(driver)
     assert f"own/driver.py: {reason}" in refusal(application, str(path))

@@ -28,6 +28,7 @@ from crosscast.tracing.dataset import dataset_of
 from crosscast.tracing.program import TraceRecording, layer_library, run
 from crosscast.tracing.replay import compared, replay_of
 from crosscast.tracing.summary import UPLOAD, Trace, replayed, summary_of
+from support.commands import Output
 from support.examples import one_in
 from support.refusals import refusal, refusals
 
@@ -325,9 +326,7 @@ def test_launches_are_saved_as_launch_files(mode: str, recorded: Recorded, tmp_p
     ]
 
 
-def test_sizes_that_shrink_are_one_row_whose_sizes_between_are_interpolated(
-    recorded: Recorded, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_sizes_that_shrink_are_one_row_with_interpolated_ones(recorded: Recorded, capfd: Output) -> None:
     trace, _ = recorded("shrink", outputs=False)
     summary = summary_of(trace)
     assert (len(summary.classes), len(summary.families)) == (64, 1)

@@ -132,9 +132,7 @@ def test_a_file_may_end_anywhere(tmp_path: Path, every: int) -> None:
         (9, {"a": 1}),
     ],
 )
-def test_a_record_that_no_layer_writes_is_refused_with_its_line(
-    place: int, record: Any, tmp_path: Path
-) -> None:
+def test_a_record_that_no_layer_writes_is_refused_by_line(place: int, record: Any, tmp_path: Path) -> None:
     records = [*RECORDS[:place], record, *RECORDS[place + 1 :]]
     with pytest.raises(InputError, match=rf"trace-7-0.jsonl, line {place + 1}: expected a record of a trace"):
         read_processes(written(tmp_path, records))

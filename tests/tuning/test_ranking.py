@@ -103,9 +103,7 @@ def test_variants_that_were_drawn_are_not_called_all_that_are_valid(
     assert "There are more valid variants: these 8 were drawn of them at random." in text
 
 
-def test_variants_that_compile_to_the_same_code_share_a_profile(
-    fully_profiled: tuple[Ranking, Profiler],
-) -> None:
+def test_variants_that_compile_alike_share_a_profile(fully_profiled: tuple[Ranking, Profiler]) -> None:
     ranking, profiler = fully_profiled
     assert profiler.shared == 16
     rows = {label: row for row, label in enumerate(ranking.variants.labels)}
@@ -231,9 +229,7 @@ def test_results_are_written_as_t4(source: Path) -> None:
     assert third["times"]["runtimes"] == [] and third["measurements"][0]["value"] == 1.0
 
 
-def test_variants_that_are_forecast_alike_are_near_to_each_other(
-    fully_profiled: tuple[Ranking, Profiler],
-) -> None:
+def test_variants_that_are_forecast_alike_are_near(fully_profiled: tuple[Ranking, Profiler]) -> None:
     ranking, _ = fully_profiled
     points = ranking.candidates("gtx1080").coordinates
     # NAMED changes nothing, and GROUP the most: two variants that differ in one of them alone.

@@ -176,9 +176,7 @@ def test_arithmetic_is_that_of_python(text: str, x: int, y: int) -> None:
 
 
 @given(ARITHMETIC, ARITHMETIC, st.lists(st.tuples(NUMBERS, NUMBERS), min_size=1, max_size=5))
-def test_constraints_of_many_variants_are_those_of_each(
-    left: str, right: str, pairs: list[tuple[int, int]]
-) -> None:
+def test_constraints_of_many_are_those_of_each(left: str, right: str, pairs: list[tuple[int, int]]) -> None:
     constraint = Expression.parse(f"{left} <= {right}", "here", frozenset("xy"))
     x, y = (np.array(column) for column in zip(*pairs, strict=True))
     together = constraint.holds({"x": x, "y": y}, len(pairs))

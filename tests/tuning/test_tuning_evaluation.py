@@ -63,9 +63,7 @@ def test_searches_end_at_the_optimum_of_a_space(folder: Path) -> None:
     assert evaluation.to_dict()["budgets"] == list(BUDGETS)
 
 
-def test_a_space_of_another_kernel_and_records_without_variants_are_refused(
-    folder: Path, tmp_path: Path
-) -> None:
+def test_spaces_of_other_kernels_and_no_variants_are_refused(folder: Path, tmp_path: Path) -> None:
     path = tmp_path / "other.toml"
     path.write_text('kernel = "other"\n[parameters]\nA = [1]\n')
     dataset = dataset_on_catalogue("made", runs(folder), {})

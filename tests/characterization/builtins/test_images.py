@@ -329,9 +329,7 @@ def _fetches(axes: list[list[tuple[Array, Array]]], shape: tuple[int, ...]) -> i
 
 @pytest.mark.parametrize("kind", ["image1d_array", "image2d_array"])
 @pytest.mark.parametrize("linear", [False, True])
-def test_the_layer_is_rounded_to_the_nearest_even_and_clamped(
-    machine: Machine, kind: str, linear: bool
-) -> None:
+def test_the_layer_is_rounded_to_nearest_even_and_clamped(machine: Machine, kind: str, linear: bool) -> None:
     flat = kind == "image1d_array"
     shape = (4, 6, 4) if flat else (4, 5, 6, 4)
     image = Image(_texels(shape), layers=True)
@@ -515,9 +513,7 @@ def test_every_half_is_read_and_every_float_is_rounded_to_half(machine: Machine)
 
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("dtype", ["uint8", "uint16", "int8", "int16"])
-def test_floats_are_written_scaled_saturated_and_rounded_to_even(
-    machine: Machine, order: str, dtype: str
-) -> None:
+def test_floats_are_scaled_saturated_and_rounded_to_even(machine: Machine, order: str, dtype: str) -> None:
     image = _image(order, dtype, normalized=True)
     at = _everywhere()[:12]
     colour = np.random.default_rng(5).uniform(-1.5, 1.5, (12, 4)).astype(np.float32)

@@ -99,9 +99,7 @@ def rewritten(change: Callable[[dict[str, Any]], object]) -> str:
 
 
 @given(profiles)
-def test_profiles_come_back_from_two_lines_of_printable_ascii_without_an_asterisk(
-    found: list[Profile],
-) -> None:
+def test_profiles_come_back_from_two_lines_of_printable_ascii_and_no_asterisk(found: list[Profile]) -> None:
     payload = Payload(tuple(found), "cd", 2)
     text = encode(payload)
     assert decode(text, "x") == payload
@@ -256,9 +254,7 @@ def test_a_file_without_profiles_says_so(write: Writer, name: str, content: byte
         ("k.spv", MODULE[:-16] + b"\x00\x00\x01\x00" + MODULE[-16:], "module"),
     ],
 )
-def test_a_file_that_has_changed_since_is_refused(
-    write: Writer, name: str, content: bytes, what: str
-) -> None:
+def test_a_file_that_changed_since_is_refused(write: Writer, name: str, content: bytes, what: str) -> None:
     path = write(name, content)
     assert has_embedded(path)
     with pytest.raises(InputError, match=f"the {what} has changed since its profile was embedded") as caught:
@@ -388,9 +384,7 @@ def test_two_comments_are_refused() -> None:
         ("//??/", ()),
     ],
 )
-def test_the_embedded_source_compiles_and_gives_the_same_profile(
-    ending: str, options: tuple[str, ...]
-) -> None:
+def test_an_embedded_source_compiles_and_gives_its_profile(ending: str, options: tuple[str, ...]) -> None:
     out, out_embedded = zeros(64), zeros(64)
     source = KERNEL + ending
     embedded = embed(source.encode(), [profile(note=NASTY)], "x").decode()

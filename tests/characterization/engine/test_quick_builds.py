@@ -91,9 +91,7 @@ def test_real_numbers_have_the_same_bytes(
     assert found[0] == found[1]
 
 
-def test_a_small_launch_that_runs_long_is_built_again(
-    builds: list[bool], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_launch_that_runs_long_is_built_again(builds: list[bool], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(child, "_REPORT_S", 0.01)
     monkeypatch.setattr(run, "_QUICK_S", 0.01)
     steps = np.uint32(1 << 20)
@@ -147,9 +145,7 @@ def test_a_trial_has_the_same_metrics_and_changes_no_buffer(seed: int) -> None:
     assert characterize_launch(replace(trial, args=tuple(arguments)), options=Options()).metrics == metrics
 
 
-def test_a_trial_of_many_work_items_is_built_quickly(
-    builds: list[bool], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_trial_of_many_items_is_built_quickly(builds: list[bool], monkeypatch: pytest.MonkeyPatch) -> None:
     kernel = Kernel.from_source(LOOP, "k")
     trial = Launch(kernel, (5000,), (1,), (zeros(5000, np.uint32), np.uint32(1)))
     characterize_launch(trial, options=Options(trial=True))

@@ -288,9 +288,7 @@ def test_length_modifiers_are_those_of_c(length: str, conversion: str, value: in
 
 
 @given(FLAGS_PRINTF.filter(lambda flags: "0" not in flags), WIDTH, PRECISION, st.binary(max_size=20))
-def test_strings_end_at_the_zero_and_at_the_precision(
-    flags: str, width: str, precision: str, data: bytes
-) -> None:
+def test_strings_end_at_zero_and_the_precision(flags: str, width: str, precision: str, data: bytes) -> None:
     specification = f"%{flags}{width}{precision}s"
     text = bytes(byte & 0x7F for byte in data)
     assert render(specification.encode(), [("ptr", text)]) == c_printf(specification, ctypes.c_char_p(text))
@@ -321,9 +319,7 @@ def test_the_examples_of_the_specification() -> None:
         (f"%v{5000 * '9'}d", ("<2 x i32>", struct.pack("<2i", 3, 4)), "3,4"),
     ],
 )
-def test_vectors_are_printed_element_by_element(
-    specification: str, value: tuple[str, bytes], text: str
-) -> None:
+def test_vectors_are_printed_by_element(specification: str, value: tuple[str, bytes], text: str) -> None:
     assert render(specification.encode(), [value]) == text
 
 

@@ -81,9 +81,7 @@ def test_a_launch_file_needs_no_folder_of_where_it_was_made(tmp_path: Path) -> N
 
 
 @refusals("source header sentence")
-def test_what_cannot_be_put_inside_is_refused(
-    tmp_path: Path, source: str, header: str, sentence: str
-) -> None:
+def test_what_cannot_be_inside_is_refused(tmp_path: Path, source: str, header: str, sentence: str) -> None:
     (tmp_path / "h.h").write_text(header)
     (tmp_path / "k.cl").write_text(source)
     with pytest.raises(UnsupportedError, match=sentence):

@@ -87,9 +87,7 @@ def test_an_argument_is_what_its_table_says(tmp_path: Path, read: Reader, table:
     ],
 )
 @pytest.mark.parametrize("kind", ["uchar", "long", "half", "double"])
-def test_rules_without_chance_give_exact_values(
-    read: Reader, kind: str, rule: str, expected: list[int]
-) -> None:
+def test_rules_without_chance_are_exact(read: Reader, kind: str, rule: str, expected: list[int]) -> None:
     array = only_argument(read(f'global = 4\n[[arg]]\ntype = "{kind}"\nlength = 4\n{rule}'))
     assert array.tolist() == expected
 

@@ -296,9 +296,7 @@ def reader(dtype: str, hexadecimal: bool = False) -> NumberReader:
         ("float32", "1.5.5", 1.5, ".5"),
     ],
 )
-def test_the_longest_beginning_that_is_a_number_is_read(
-    dtype: str, text: str, value: float, rest: str
-) -> None:
+def test_the_longest_start_that_is_a_number_is_read(dtype: str, text: str, value: float, rest: str) -> None:
     found, end = reader(dtype).match(text, 0)
     assert (found, text[end:]) == (value, rest)
 

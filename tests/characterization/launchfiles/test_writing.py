@@ -33,9 +33,7 @@ def same(left: Any, right: Any) -> bool:
 
 
 @given(kind=st.sampled_from(NUMBERS), data=st.data())
-def test_any_numbers_come_back(
-    kind: str, data: st.DataObject, tmp_path_factory: pytest.TempPathFactory
-) -> None:
+def test_numbers_come_back(kind: str, data: st.DataObject, tmp_path_factory: pytest.TempPathFactory) -> None:
     array = data.draw(arrays.arrays(kind, st.integers(1, 8)))
     scalar = np.dtype(kind).type(data.draw(arrays.arrays(kind, 1))[0])
     kernel = Kernel.from_source(SOURCE.format(kind="int"), "k", options=["-DX=1"], standard="2.0")

@@ -189,9 +189,7 @@ def test_the_order_of_runs_does_not_matter(fitted: ProcessPredictor, order: list
 
 @settings(max_examples=20)
 @given(st.floats(1e-6, 1e6))
-def test_a_kernel_that_takes_longer_throughout_is_forecast_so(
-    fitted: ProcessPredictor, factor: float
-) -> None:
+def test_a_kernel_that_always_takes_longer_is_forecast_so(fitted: ProcessPredictor, factor: float) -> None:
     runs = observed(4)
     longer = fitted.forecast(replace(runs, time_s=factor * runs.time_s))
     plain = fitted.forecast(runs)
@@ -207,9 +205,7 @@ def test_runs_may_come_one_by_one(fitted: ProcessPredictor) -> None:
 
 
 @pytest.mark.parametrize("value", [np.nan, 0.0, np.inf, -3.0])
-def test_a_run_of_which_a_sensor_told_nothing_is_no_measurement(
-    fitted: ProcessPredictor, value: float
-) -> None:
+def test_a_run_without_a_sensors_power_is_no_measurement(fitted: ProcessPredictor, value: float) -> None:
     runs = observed(5)
     lost = np.where(runs.numbers == 5, value, runs.power_w)
     forecast = fitted.forecast(replace(runs, power_w=lost, domains={}))

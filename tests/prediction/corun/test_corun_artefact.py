@@ -96,9 +96,7 @@ def test_an_application_that_is_there_twice_is_named_twice(model: TrainedCoRunMo
     assert sizes.labels() == ["bfs small", "bfs tiny"]
 
 
-def test_a_mix_larger_than_those_of_the_training_is_predicted_with_a_warning(
-    model: TrainedCoRunModel,
-) -> None:
+def test_a_mix_larger_than_those_of_training_is_predicted_with_a_warning(model: TrainedCoRunModel) -> None:
     (predicted,) = model.predict([(A, B, C, A)])
     assert predicted.time_s is not None
     assert predicted.warnings == (

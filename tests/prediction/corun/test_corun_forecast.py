@@ -46,9 +46,7 @@ def made(seed: int = 0, *, slope: float = 0.0, values: bool = True) -> CoRunResi
 
 @given(st.integers(0, 200), st.floats(0.05, 0.9), st.floats(0.0, 0.5))
 @examples(30)
-def test_the_more_often_an_interval_is_to_hold_the_further_it_reaches(
-    seed: int, level: float, slope: float
-) -> None:
+def test_the_surer_an_interval_the_further_it_reaches(seed: int, level: float, slope: float) -> None:
     errors = made(seed, slope=slope)
     near, far = errors.half_width(level, 0.5), errors.half_width(level + 0.09, 0.5)
     assert 0 < near <= far

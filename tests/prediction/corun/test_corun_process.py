@@ -71,9 +71,7 @@ def assert_same(first: CoRunPrediction, second: CoRunPrediction) -> None:
 
 
 @pytest.mark.parametrize("copies", [1, 20], ids=["few", "many"])
-def test_times_follow_from_the_slowdowns_of_those_that_still_run(
-    fitted: CoRunProcessPredictor, copies: int
-) -> None:
+def test_times_follow_from_slowdowns_of_those_left(fitted: CoRunProcessPredictor, copies: int) -> None:
     mix = ASKED[3]
 
     def slowdowns_of(columns: tuple[int, ...]) -> list[float]:

@@ -163,9 +163,7 @@ def test_nothing_below_the_least_is_predicted() -> None:
 
 
 def test_a_combination_that_needs_a_run_of_the_mix_is_refused() -> None:
-    with pytest.raises(
-        InputError, match=r"^comb17: expected features of applications alone, found CPU_power_sh,"
-    ):
+    with pytest.raises(InputError, match=r"^comb17: expected features of applications alone, found CPU"):
         Published("forest", power=TABLE_7[16])
 
 
@@ -194,9 +192,7 @@ def test_mixes_of_five_are_learned_from_in_one_order() -> None:
 
 
 def test_unknown_kinds_and_names_are_refused() -> None:
-    with pytest.raises(
-        InputError, match=r"^model: expected one of decision-tree, forest, .* found 'oracle'$"
-    ):
+    with pytest.raises(InputError, match=r"^model: expected one of decision-tree, .* found 'oracle'$"):
         Published("oracle")
     with pytest.raises(InputError, match=r"^models: expected one of mean, sum, .* found 'oracle'$"):
         models_named(["mean", "oracle"])

@@ -70,9 +70,7 @@ def test_published_combinations_are_those_of_the_paper() -> None:
     ("numbers", "concurrent"),
     [((1, 2, 3, 4, 5, 6, 10, 11, 13, 14, 16), False), ((7, 8, 9, 12, 15, 17, 18, 19, 20), True)],
 )
-def test_those_that_need_a_run_of_the_mix_are_those_of_section_7_1(
-    numbers: tuple[int, ...], concurrent: bool
-) -> None:
+def test_those_that_need_a_mix_are_those_of_section_7_1(numbers: tuple[int, ...], concurrent: bool) -> None:
     assert {bool(TABLE_7[number - 1].concurrent) for number in numbers} == {concurrent}
 
 

@@ -95,9 +95,7 @@ def there(tmp_path_factory: pytest.TempPathFactory) -> TrainedCoRunModel:
 MIX = counted_co_runs((2,)).mixes[1].isolated_runs
 
 
-def test_times_and_slowdowns_of_a_model_here_are_translated(
-    here: TrainedCoRunModel, card: TranslationCard
-) -> None:
+def test_times_and_slowdowns_here_are_translated(here: TrainedCoRunModel, card: TranslationCard) -> None:
     (untranslated,) = here.predict([MIX], level=0.5)
     (result,) = translated_forecasts(here, card, [MIX], level=0.5)
     assert [isolated_run.device for isolated_run in result.mix] == ["other", "other"]
@@ -111,9 +109,7 @@ def test_times_and_slowdowns_of_a_model_here_are_translated(
     assert result.power_w is None
 
 
-def test_intervals_reach_as_far_as_both_errors_together(
-    here: TrainedCoRunModel, card: TranslationCard
-) -> None:
+def test_intervals_reach_as_far_as_both_errors(here: TrainedCoRunModel, card: TranslationCard) -> None:
     (untranslated,) = here.predict([MIX], level=0.5)
     (translated,) = translated_forecasts(here, card, [MIX], level=0.5)
     assert untranslated.time_s and translated.time_s
@@ -123,9 +119,7 @@ def test_intervals_reach_as_far_as_both_errors_together(
     assert translated.time_s.low * translated.time_s.high == pytest.approx(translated.time_s.value**2)
 
 
-def test_a_model_there_is_asked_with_translated_times(
-    there: TrainedCoRunModel, card: TranslationCard
-) -> None:
+def test_a_model_there_is_asked_by_translated_times(there: TrainedCoRunModel, card: TranslationCard) -> None:
     (translated,) = translated_forecasts(there, card, [MIX], level=0.5)
     inputs = tuple(
         replace(isolated_run, power_w=None)
@@ -146,9 +140,7 @@ def test_times_beyond_those_of_the_card_are_doubted(here: TrainedCoRunModel, car
     assert not known.warnings
 
 
-def test_profiles_and_models_of_other_devices_are_refused(
-    here: TrainedCoRunModel, card: TranslationCard
-) -> None:
+def test_profiles_and_models_of_others_are_refused(here: TrainedCoRunModel, card: TranslationCard) -> None:
     elsewhere = tuple(replace(isolated_run, device="moon") for isolated_run in MIX)
     with pytest.raises(InputError, match="expected the profile to be of cpu, from which the card translates"):
         translated_forecasts(here, card, [elsewhere])
@@ -157,9 +149,7 @@ def test_profiles_and_models_of_other_devices_are_refused(
 
 
 @pytest.mark.parametrize("slope", [1e6, -1e6])
-def test_a_line_that_leads_nowhere_is_refused(
-    here: TrainedCoRunModel, card: TranslationCard, slope: float
-) -> None:
+def test_a_line_to_nowhere_is_refused(here: TrainedCoRunModel, card: TranslationCard, slope: float) -> None:
     steep = structs.replace(card, line=structs.replace(card.line, form=LOGARITHMIC, slope=slope))
     with pytest.raises(InputError, match=r"^translation: line: expected one that takes .* to a time above 0"):
         translated_forecasts(here, steep, [MIX])

@@ -73,9 +73,7 @@ def test_a_failed_session_has_no_counters() -> None:
 
 def test_counters_and_settings_that_are_none_are_refused() -> None:
     dataset = dataset_of_runs([run("cpu", 1.0, counters={"loads": "many"})])
-    with pytest.raises(
-        InputError, match=r"sessions: column 'counters' of sums, big, cpu, .* expected an object of numbers"
-    ):
+    with pytest.raises(InputError, match=r"sessions: column 'counters' of sums, big, .* expected an object"):
         observations_of(dataset)
     dataset = dataset_of_runs([run("cpu", 1.0, settings={"cores": [1]}, counters={"loads": 1})])  # type: ignore[dict-item]
     assert "configuration: cores: expected a finite number or a word" in refusal(observations_of, dataset)

@@ -50,9 +50,7 @@ OTHERS = ("ipc", "heat", "setting clock", "source quartz", "source ruby")
         (True, ("nodes", "PAPI_TOT_INS", "PAPI_BR_INS", "PAPI_L1_LDM", *OTHERS)),
     ],
 )
-def test_features_are_chosen_by_training_rows_without_constant_ones(
-    own: bool, names: tuple[str, ...]
-) -> None:
+def test_features_are_chosen_by_training_rows_and_not_constant(own: bool, names: tuple[str, ...]) -> None:
     assert fit_features(training(), own=own).names == names
 
 

@@ -126,9 +126,7 @@ def test_an_interval_holds_its_centre_and_what_times_are_relative_to_is_1(
 
 
 @given(cases(), levels, st.sampled_from(DEVICES), st.sampled_from(DEVICES))
-def test_ratios_are_the_same_whatever_times_are_relative_to(
-    case: Case, level: float, one: str, other: str
-) -> None:
+def test_ratios_are_the_same_relative_to_any_device(case: Case, level: float, one: str, other: str) -> None:
     to_one, to_other = case.forecast(one, level), case.forecast(other, level)
     first, second = DEVICES.index(one), DEVICES.index(other)
     np.testing.assert_allclose(to_one.centre, to_other.centre / to_other.centre[:, [first]], rtol=1e-12)

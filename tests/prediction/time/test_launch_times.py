@@ -46,17 +46,13 @@ def test_streams_reach_as_much_of_the_bandwidth_as_streams_do(model: TrainedLaun
     assert (forecast.low[0] >= 0.9 * limit).all()
 
 
-def test_a_million_elements_on_a_gtx1080_take_what_they_were_measured_to_take(
-    model: TrainedLaunchTimes,
-) -> None:
+def test_a_million_elements_on_a_gtx1080_take_what_was_measured(model: TrainedLaunchTimes) -> None:
     predicted = model.predict(stream(1 << 20, accesses=3), ["gtx1080"])
     assert 40e-6 < predicted.centre[0, 0] < 75e-6
     assert predicted.high[0, 0] / predicted.low[0, 0] < 3
 
 
-def test_errors_on_other_cpus_tell_nothing_of_one_whose_rates_were_measured(
-    model: TrainedLaunchTimes,
-) -> None:
+def test_errors_on_other_cpus_tell_nothing_of_one_with_measured_rates(model: TrainedLaunchTimes) -> None:
     counted, work = model.predictor.counted, work_of([stream(1 << 20)])
     numbers = {"compute_units": 8.0, "clock_hz": 3e9, "peak_flop_per_s": 8e11, "bandwidth_bytes_per_s": 4e10}
     on_paper, measured = (
@@ -147,9 +143,7 @@ def test_numbers_that_do_not_matter_are_no_warning(model: TrainedLaunchTimes) ->
     assert predicted.assumed[0].numbers.keys() == {"l1_bytes"}
 
 
-def test_a_probe_far_from_its_forecast_is_doubted_and_an_absurd_one_refused(
-    model: TrainedLaunchTimes,
-) -> None:
+def test_a_probe_far_from_its_forecast_is_doubted_an_absurd_one_refused(model: TrainedLaunchTimes) -> None:
     time = float(model.predict(stream(1 << 20), ["gtx1080"]).centre[0, 0])
     (warnings,) = model.predict(stream(1 << 20), ["k40c"], probes={"gtx1080": time * 30}).warnings
     assert any("the time measured on gtx1080" in each and "98 % interval" in each for each in warnings)

@@ -138,9 +138,7 @@ def test_another_toolchain_is_named_with_how_much_instructions_matter(model: Tra
     assert "25 % more instructions would change the predicted times by +" in warning
 
 
-def test_another_toolchain_whose_effect_was_measured_is_no_warning_and_said_of_the_model(
-    tmp_path: Path,
-) -> None:
+def test_another_toolchain_whose_effect_was_measured_is_no_warning_but_is_told(tmp_path: Path) -> None:
     other = Toolchain("gcc")
     effects = (Effect(other.compiler, other.options, 17, 1.02, 0.84, 3.5),)
     model = open_model(read(kept(tmp_path / "model", other_toolchains=effects)))

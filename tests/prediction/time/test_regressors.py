@@ -68,9 +68,7 @@ def test_the_parts_add_up_to_the_times() -> None:
     assert {parts.features[index] for index in parts.preference_columns} == set(PREFERENCE)
 
 
-def test_on_the_bundled_dataset_a_held_out_application_is_predicted_better_than_by_the_mean(
-    bundled: Grid,
-) -> None:
+def test_on_bundled_data_a_held_out_application_is_predicted_better_than_its_mean(bundled: Grid) -> None:
     groups = bundled.profiles.groups("application")
     errors = {model.name: np.empty_like(bundled.log_time) for model in (ExtraTrees(trees=40), DeviceMean())}
     for group in np.unique(groups)[::3]:

@@ -214,7 +214,5 @@ def test_only_a_described_device_may_be_unknown_and_only_to_a_model_of_enough(
     of_two = Gaussian(Physical()).fit(kin.on([0, 1]), 0)
     with pytest.raises(InputError, match=r"^device: expected one that the model knows .* found 'new'$"):
         of_two.predict(kin.profiles, [Device("new", type="gpu")])
-    with pytest.raises(
-        InputError, match=r"knows \(nvidia0, .*\), or the description of another, found 'new'$"
-    ):
+    with pytest.raises(InputError, match=r"knows \(nvidia0, .*\), or the description of .* found 'new'$"):
         predictor.predict(kin.profiles, ["new"])
