@@ -121,9 +121,7 @@ def test_joblib_says_how_many_processes_unless_the_caller_does() -> None:
 
 
 @pytest.mark.parametrize("question", QUESTIONS)
-def test_an_option_that_is_misspelt_is_refused_in_a_sentence(
-    datasets: dict[str, Dataset], question: QuestionName
-) -> None:
+def test_a_misspelt_option_is_one_sentence(datasets: dict[str, Dataset], question: QuestionName) -> None:
     dataset = datasets[question]
     with pytest.raises(InputError, match=f"options: expected some of .* question {question}, found 'probez'"):
         crosscast.evaluate(dataset, question, probez=[0])  # type: ignore[call-overload]

@@ -149,9 +149,7 @@ def test_conditions_are_in_json_and_pages(capsys: Output, files: tuple[Path, Pat
     assert "FAIL  missing: b, c" in page.read_text()
 
 
-def test_a_condition_on_what_no_kernel_of_both_has_is_refused(
-    capsys: Output, make_profile: Maker, tmp_path: Path
-) -> None:
+def test_a_condition_on_what_none_has_is_refused(capsys: Output, make_profile: Maker, tmp_path: Path) -> None:
     for file, kernels in (("one.csv", "ab"), ("other.csv", "cd")):
         write_csv([make_profile(kernel) for kernel in kernels], tmp_path / file)
     words = (tmp_path / "one.csv", tmp_path / "other.csv", "--fail-on")

@@ -124,9 +124,7 @@ _TYPES: dict[str, type[np.signedinteger[Any] | np.unsignedinteger[Any]]] = {
 
 
 @pytest.mark.parametrize("type_", one_in(4, _TYPES))
-def test_loops_over_work_items_are_divided_where_ids_reach_a_bound(
-    type_: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_loops_over_items_are_divided_at_bounds_of_ids(type_: str, monkeypatch: pytest.MonkeyPatch) -> None:
     conditions = [
         c for sign in _COMPARISONS for c in (f"l {sign} n", f"n {sign} l", f"l {sign} 0", f"l {sign} n / 2")
     ]

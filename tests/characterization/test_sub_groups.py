@@ -142,9 +142,7 @@ def test_atomics_write_and_wait_for_each_other_at_one_address() -> None:
         ([0, None, 8, 16, 24], {"strided": 2}),
     ],
 )
-def test_neighbours_are_sorted_by_how_far_apart_they_access(
-    offsets: list[int | None], expected: dict[str, int]
-) -> None:
+def test_neighbours_are_sorted_by_their_distance(offsets: list[int | None], expected: dict[str, int]) -> None:
     accesses = [(item, offset, 4) for item, offset in enumerate(offsets) if offset is not None]
     assert access_patterns(_trace(*accesses)) == expected
 

@@ -79,9 +79,7 @@ def test_json_has_what_a_check_reads(capsys: Output, model: Path, runs: Path) ->
     assert found["choices"][0].items() <= found.items()
 
 
-def test_a_model_that_does_not_know_how_sure_it_is_shows_no_intervals(
-    capsys: Output, tmp_path: Path, runs: Path
-) -> None:
+def test_a_model_that_knows_no_errors_shows_no_intervals(capsys: Output, tmp_path: Path, runs: Path) -> None:
     folder = kept_chooser(tmp_path / "capmodel")
     words = [str(runs), "--model", str(folder), "--power-cap", "250"]
     assert main(["choose", "configuration", *words]) == 0
@@ -101,9 +99,7 @@ def test_a_cap_below_everything_chooses_nothing(capsys: Output, model: Path, run
     assert refusal(capsys, *words, "--power-cap", 30, "--json") == told
 
 
-def test_why_several_caps_cannot_be_kept_is_one_sentence_with_one_option(
-    capsys: Output, model: Path, runs: Path
-) -> None:
+def test_why_several_caps_cannot_be_kept_is_one_sentence(capsys: Output, model: Path, runs: Path) -> None:
     assert main(["choose", "configuration", str(runs), "--model", str(model), "--power-cap", "30,40"]) == 2
     told = capsys.readouterr().err
     assert told.count("power cap:") + told.count("--power-cap:") == 1

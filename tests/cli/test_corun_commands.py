@@ -164,9 +164,7 @@ def translate(folder: Path, out: Path, *words: str) -> int:
     return main(["corun", "translate", str(folder), "--from", "cpu", "--out", str(out), *words])
 
 
-def test_a_card_is_made_and_profiles_on_one_device_tell_of_the_other(
-    folder: Path, tmp_path: Path, capsys: Output
-) -> None:
+def test_a_card_is_made_and_one_device_tells_of_another(folder: Path, tmp_path: Path, capsys: Output) -> None:
     card, model = tmp_path / "card.json", tmp_path / "model"
     assert translate(folder, card, "--to", "other") == 0
     shown = capsys.readouterr()

@@ -125,9 +125,7 @@ def test_ctrl_c_keeps_what_is_done_and_leaves_no_process(described: Path, make_a
 
 
 @pytest.mark.system
-def test_an_application_that_fails_is_recorded_and_tried_again(
-    described: Path, make_application: Folder, capfd: Output
-) -> None:
+def test_what_failed_is_tried_again(described: Path, make_application: Folder, capfd: Output) -> None:
     wrong = make_application("wrong", check="raise CheckFailed('sum: expected 3, found 4')")
     folders = (wrong, make_application("good"))
     assert main([*words(described, *folders), "--json"]) == 1

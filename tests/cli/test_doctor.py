@@ -31,9 +31,7 @@ def test_a_whole_installation_is_well(capsys: Output) -> None:
     assert {"extra report", "extra opencl", "extra train"} <= set(found)
 
 
-def test_a_missing_package_is_named_with_the_extra_that_brings_it(
-    capsys: Output, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_missing_package_is_named_with_its_extra(capsys: Output, monkeypatch: pytest.MonkeyPatch) -> None:
     version = metadata.version
 
     def without(name: str) -> str:

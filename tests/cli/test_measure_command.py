@@ -71,9 +71,7 @@ def encoded(schema: Schema, rows: list[dict[str, Any]]) -> Table:
     )
 
 
-def test_json_holds_every_time_of_a_launch_file_and_a_forecast_beside(
-    launch: Callable[[str], str], capsys: Output
-) -> None:
+def test_json_holds_each_time_of_a_launch_and_forecast(launch: Callable[[str], str], capsys: Output) -> None:
     found, _ = measured(capsys, launch("fill"), "--against-forecast", "titanx")
     device = devices()[-1]
     assert found["device"] == {"id": device.id, "key": device.key, "name": device.name}
@@ -128,9 +126,7 @@ def test_a_replayed_sensor_tells_the_energy(make_application: Folder, tmp_path: 
 
 
 @pytest.mark.system
-def test_a_sensor_that_goes_away_is_told_and_times_stay(
-    make_application: Folder, tmp_path: Path, capsys: Output
-) -> None:
+def test_a_sensor_that_goes_leaves_times(make_application: Folder, tmp_path: Path, capsys: Output) -> None:
     short = recording(tmp_path / "short.csv", 0.02)
     folder = make_application(run="time.sleep(0.02)")
     found, _ = measured(capsys, folder, "--size", "tiny", "--sensor", f"replay:{short}")
@@ -151,9 +147,7 @@ def test_people_get_a_summary(capsys: Output) -> None:
 
 
 @pytest.mark.system
-def test_a_kernel_that_kills_the_process_that_measures_is_one_sentence(
-    launch: Callable[[str], str], capfd: Output
-) -> None:
+def test_a_kernel_that_kills_its_process_is_one_sentence(launch: Callable[[str], str], capfd: Output) -> None:
     assert main(["measure", launch("wild"), "--device", devices()[-1].id]) == 1
     output = capfd.readouterr()
     assert not output.out

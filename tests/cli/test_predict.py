@@ -70,9 +70,7 @@ def test_json_has_what_a_check_reads(capsys: Output, model: str, file: str) -> N
     assert found["model"]["name"] == "physical"
 
 
-def test_a_person_sees_times_the_device_to_take_and_how_good_the_model_is(
-    capsys: Output, model: str, file: str
-) -> None:
+def test_a_person_sees_times_the_device_to_take_and_the_model(capsys: Output, model: str, file: str) -> None:
     assert_printed(PREDICT.text(capsys, file, "--model", model), GOLDEN / "predict-time.txt")
 
 
@@ -89,9 +87,7 @@ def test_every_kind_of_file_gives_the_same(
         assert answer(capsys, str(tmp_path / name), "--model", model) == expected
 
 
-def test_a_launch_file_is_characterized_and_its_launches_are_invocations(
-    capsys: Output, model: str, tmp_path: Path
-) -> None:
+def test_a_launch_file_is_characterized_by_invocations(capsys: Output, model: str, tmp_path: Path) -> None:
     (tmp_path / "k3.cl").write_bytes(SOURCE)
     path = tmp_path / "k.toml"
     path.write_text(
@@ -198,9 +194,7 @@ def test_a_device_far_outside_of_the_known_ones_is_warned_of(capsys: Output, fil
     assert not any("outside of the 15 devices" in each for each in none["warnings"])
 
 
-def test_an_unknown_device_names_the_known_ones_near_ones_and_how_to_add_one(
-    capsys: Output, model: str, file: str
-) -> None:
+def test_an_unknown_device_names_known_and_near_ones_and_a_way(capsys: Output, model: str, file: str) -> None:
     error = refusal(capsys, file, "--model", model, "--devices", "big,rtx409")
     assert "--devices: expected some of big, bigger, red, host, or a device of the catalogue" in error
     assert "found 'rtx409', near to which are rtx4090" in error

@@ -246,9 +246,7 @@ def test_fifty_thousand_jobs_are_drawn_unless_said_or_the_rows_have_times(
     assert found["workload"]["submitted"] == "as the trace says"
 
 
-def test_files_and_figures_of_one_placement_are_written(
-    capsys: Output, table: str, machines: str, tmp_path: Path
-) -> None:
+def test_files_of_a_placement_are_written(capsys: Output, table: str, machines: str, tmp_path: Path) -> None:
     words = (table, "--machines", machines, "--jobs", "50", "--placement", "model", "--arrivals", "0.5")
     assert run(*words, "--out", str(tmp_path / "o.csv"), "--figures", str(tmp_path / "figures")) == 0
     names = ("timeline.png", "queue-length.png", "placements.png")

@@ -63,9 +63,7 @@ def test_the_card_says_what_it_was_trained_on(dataset: Path, model: Path) -> Non
     assert (card.time_s.low, card.time_s.high) == (times.min(), times.max())
 
 
-def test_a_person_sees_what_it_was_trained_on_and_how_good_it_is(
-    dataset: Path, tmp_path: Path, capsys: Output
-) -> None:
+def test_a_person_sees_the_training_and_how_good_it_is(dataset: Path, tmp_path: Path, capsys: Output) -> None:
     assert train(dataset, "--out", tmp_path / "model") == 0
     shown = capsys.readouterr().out
     assert "device-mean, trained on small: 30 times of 10 kernels at a size" in shown

@@ -274,9 +274,7 @@ def test_it_is_kept_with_other_things_that_are(cache: Path) -> None:
     assert not again.stats.cache_misses  # type: ignore[attr-defined]
 
 
-def test_where_nothing_can_be_written_it_is_compiled_all_the_same(
-    cache: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_where_nothing_can_be_written_it_compiles_too(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     njit = numba.njit
 
     def without_folder(**options: Any) -> Any:
@@ -358,9 +356,7 @@ def test_a_person_is_told_that_it_is_compiled(monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.mark.parametrize("conservative", [False, True])
-def test_few_jobs_are_simulated_the_same_without_compiling(
-    monkeypatch: pytest.MonkeyPatch, conservative: bool
-) -> None:
+def test_few_jobs_are_the_same_without_compiling(monkeypatch: pytest.MonkeyPatch, conservative: bool) -> None:
     policies = [Policy(conservative=True)] if conservative else [Policy("shortest"), FCFS]
     cases = [
         case for case in map(made_case, range(60)) if isinstance(case.placement, Bound) or not conservative

@@ -102,9 +102,7 @@ def test_other_units_are_refused(name: str) -> None:
         ((*BEGIN, *map(str, range(998))), None, "expected 1000 columns at most, found 1001"),
     ],
 )
-def test_bad_headers_are_refused_in_a_sentence(
-    columns: tuple[str, ...], settings: list[str] | None, found: str
-) -> None:
+def test_bad_headers_are_a_sentence(columns: tuple[str, ...], settings: list[str] | None, found: str) -> None:
     text = refused(*columns, settings=settings)
     assert text.startswith("f, line 1: ")
     assert found in text

@@ -245,9 +245,7 @@ def test_a_file_gives_back_what_it_got(
 
 
 @given(rows_parquet=rows_parquet, cut=st.integers(0, 8))
-def test_the_chunks_of_a_table_do_not_show_in_its_file(
-    folder: Path, rows_parquet: Sequence[dict[str, Any]], cut: int
-) -> None:
+def test_chunks_do_not_show_in_a_file(folder: Path, rows_parquet: Sequence[dict[str, Any]], cut: int) -> None:
     whole = table_of(SCHEMA_PARQUET, rows_parquet)
     write_table(whole, folder / "whole.parquet")
     write_table(concatenated(SCHEMA_PARQUET, [whole.slice(0, cut), whole.slice(cut)]), folder / "cut.parquet")

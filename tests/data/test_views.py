@@ -110,9 +110,7 @@ def test_what_sessions_that_failed_left_is_passed_over() -> None:
         *(([rows.session(counters=nothing)], None) for nothing in (None, {}, {"cycles": None})),
     ],
 )
-def test_counters_are_those_of_a_run_over_all_processes(
-    sessions: list[Row], counters: dict[str, float] | None
-) -> None:
+def test_counters_are_those_of_all_processes(sessions: list[Row], counters: dict[str, float] | None) -> None:
     row = only(rows.dataset(records=[rows.record()], sessions=sessions))
     assert json.loads(row["counters"] or "null") == counters
 

@@ -45,9 +45,7 @@ def partitions(jobs: tuple[int, ...], most: int) -> Iterator[list[Group]]:
 
 
 @pytest.mark.parametrize("seed", one_in(2, range(4)))
-def test_groups_come_close_to_the_best_of_all_and_are_never_worth_less_than_pairs(
-    model: TrainedCoRunModel, seed: int
-) -> None:
+def test_groups_come_close_to_the_best_and_are_not_below_pairs(model: TrainedCoRunModel, seed: int) -> None:
     lengths = np.exp(np.random.default_rng(seed).standard_normal(7)).tolist()
     jobs = ColocationJobs.of(made_jobs(7, seed), "cpu", lengths=lengths)
     judge = MixJudge(jobs, model)

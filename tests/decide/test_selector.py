@@ -171,9 +171,7 @@ def test_a_program_without_a_sensor_is_warned_once(model: Path, caplog: pytest.L
     assert "no configuration can be chosen" in said(caplog)[0]
 
 
-def test_a_cap_that_nothing_keeps_leaves_the_default_with_one_warning(
-    model: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_cap_that_nothing_keeps_is_warned_of_once(model: Path, caplog: pytest.LogCaptureFixture) -> None:
     selector = Selector(model, 20.0)
     machine = Machine(selector)
     assert [machine.iterate() for _ in range(5)] == [*SAMPLES, None, None, None]

@@ -138,9 +138,7 @@ def test_spelling_does_not_matter_and_near_names_are_listed() -> None:
 
 
 @refusals("name value reason")
-def test_a_number_in_another_unit_is_refused_with_what_it_should_be_near_to(
-    name: str, value: float, reason: str
-) -> None:
+def test_a_number_in_another_unit_is_refused_with_what_is_usual(name: str, value: float, reason: str) -> None:
     sound = device_named("rtx4090")
     wrong = replace(sound, numbers={**sound.numbers, name: value})
     with pytest.raises(InputError, match=rf"^next\.toml: {name}: expected ") as caught:

@@ -233,9 +233,7 @@ def test_mixes_of_an_application_that_fails_alone_are_left_out(machine: Machine,
     assert len(co_runs(read_dataset(tmp_path)).isolated_runs) == 1
 
 
-def test_times_alone_that_change_meanwhile_are_told(
-    machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_changed_times_are_told(machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = machine.crew.run
 
     def slower_after_mixes(works: list[JobWork]) -> MixRun:
@@ -271,9 +269,7 @@ def test_an_application_that_cannot_be_characterized_has_no_mix(machine: Machine
     assert machine.characterized == []
 
 
-def test_a_part_that_is_not_installed_or_a_stressor_that_fails_ends_the_campaign(
-    machine: Machine, tmp_path: Path
-) -> None:
+def test_a_missing_part_or_a_failing_stressor_ends_the_campaign(machine: Machine, tmp_path: Path) -> None:
     machine.failing["mix"] = MissingExtraError("suite", "checking results of the suite")
     with pytest.raises(MissingExtraError):
         run_corun_campaign(plan(), tmp_path)

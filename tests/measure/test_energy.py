@@ -329,9 +329,7 @@ def test_no_wrap_around_is_missed_while_a_thread_looks(tmp_path: Path, regions: 
 @pytest.mark.parametrize(
     ("range_uj", "interval_s"), [(RANGE_UJ, 10.0), (65_532_610_987, 10.0), (4_000_000_000, 2.0), (None, 10.0)]
 )
-def test_the_interval_is_half_of_the_range_at_a_kilowatt(
-    tmp_path: Path, range_uj: int | None, interval_s: float
-) -> None:
+def test_an_interval_is_half_a_range_at_1_kw(tmp_path: Path, range_uj: int | None, interval_s: float) -> None:
     make_zone(tmp_path, "intel-rapl:0", "package-0", 0, range_uj)
     assert RaplSensor(tmp_path).interval_s == pytest.approx(interval_s)
 

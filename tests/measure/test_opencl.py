@@ -134,9 +134,7 @@ def test_a_cpu_that_cannot_be_parted_is_one_device(platforms: list[Any]) -> None
     assert found == [("pocl:0", "epyc-4cu"), ("pocl:1", "epyc-4cu-2")]
 
 
-def test_platforms_that_fail_or_have_no_devices_are_told(
-    platforms: list[Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_platforms_failed_or_empty_are_told(platforms: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
     def fail() -> list[Any]:
         raise cl_error(cl.status_code.OUT_OF_HOST_MEMORY, "clGetDeviceIDs")
 

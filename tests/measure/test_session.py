@@ -145,9 +145,7 @@ def test_a_slow_sensor_gets_more_runs(device: OpenCLDevice, make_application: Fo
 
 
 @pytest.mark.parametrize("after", [0, 1, 10])
-def test_a_sensor_that_goes_away_costs_its_readings_only(
-    device: OpenCLDevice, make_application: Folder, after: int
-) -> None:
+def test_a_lost_sensor_costs_its_readings(device: OpenCLDevice, make_application: Folder, after: int) -> None:
     found = measured(device, make_application(), sensor=FakeSensor(20, after, 0.001))
     assert found.session["runs"] >= 4
     assert len(found.records) == found.session["runs"]

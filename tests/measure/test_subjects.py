@@ -206,9 +206,7 @@ def test_measuring_needs_the_extra_of_the_suite(
         ],
     ),
 )
-def test_a_command_names_the_extra_that_brings_all_it_needs(
-    tmp_path: Path, lacking: str, words: str, extra: str
-) -> None:
+def test_a_command_names_the_extra_it_needs(tmp_path: Path, lacking: str, words: str, extra: str) -> None:
     given = words.format(new=tmp_path / "new").split()
     script = f"import sys; sys.modules[{lacking!r}] = None; from crosscast.cli import main; sys.exit(main())"
     ran = subprocess.run(

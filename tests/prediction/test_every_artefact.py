@@ -127,9 +127,7 @@ WRONG: dict[str, list[tuple[Change, str]]] = {
 @pytest.mark.parametrize(
     ("question", "change", "sentence"), [(name, *each) for name in WRONG for each in WRONG[name]]
 )
-def test_a_card_that_says_something_wrong_is_refused(
-    question: str, change: Change, sentence: str, tmp_path: Path
-) -> None:
+def test_a_wrong_card_is_refused(question: str, change: Change, sentence: str, tmp_path: Path) -> None:
     QUESTIONS[question][0](tmp_path / "model")
     rewrite_card(tmp_path / "model", change)
     assert sentence in model_refusal(tmp_path / "model")

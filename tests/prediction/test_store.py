@@ -95,9 +95,7 @@ def test_a_full_disk_leaves_what_was_there_and_nothing_else(
         assert read(folder).card == CARD_FIELDS
 
 
-def test_the_same_arrays_stay_when_their_new_card_cannot_be_written(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_arrays_stay_when_a_new_card_cannot_be_written(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupted(*words: object, **others: object) -> None:
         raise KeyboardInterrupt
 

@@ -117,9 +117,7 @@ def opened(browser: Any, path: Path, width: int = 1100, **how: Any) -> Iterator[
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_a_page_has_no_serious_findings_in_light_and_dark(
-    browser: Any, folder: Path, forecast: object, name: str
-) -> None:
+def test_pages_have_no_serious_findings(browser: Any, folder: Path, forecast: object, name: str) -> None:
     for scheme in SCHEMES:
         with opened(browser, folder / f"{name}.html", color_scheme=scheme) as page:
             found = axe.Axe().run(page).response["violations"]
@@ -228,9 +226,7 @@ def test_tables_are_sorted_and_filtered_by_key(browser: Any, folder: Path, forec
         assert names_in(page)[0] == min(by_time)
 
 
-def test_devices_are_chosen_and_scales_switched_by_keyboard(
-    browser: Any, folder: Path, forecast: dict[str, Any]
-) -> None:
+def test_devices_and_scales_are_chosen_by_key(browser: Any, folder: Path, forecast: dict[str, Any]) -> None:
     slowest = max(forecast["devices"], key=lambda each: each["time_s"])
     with opened(browser, folder / "predict.html") as page:
         page.locator("summary").press("Enter")

@@ -67,9 +67,7 @@ def test_a_request_that_drips_is_refused(served: Served) -> None:
     assert (found.code, found.headers["connection"]) == (408, "close")
 
 
-def test_an_answer_that_takes_too_long_is_given_up_and_too_many_wait(
-    served: Served, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_answers_that_take_too_long_are_given_up(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     go_on = threading.Event()
 
     def slow(*_: object) -> tuple[int, bytes]:

@@ -240,9 +240,7 @@ class Needs:
 
 
 @pytest.mark.parametrize("module", ["scipy", "scipy.linalg", "networkx"])
-def test_a_missing_reference_library_is_a_sentence_that_names_the_extra(
-    module: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_missing_reference_library_names_the_extra(module: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in [name for name in sys.modules if name.partition(".")[0] == module.partition(".")[0]]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, module.partition(".")[0], None)

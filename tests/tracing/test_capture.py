@@ -164,9 +164,7 @@ def test_images_and_samplers_are_replayed(recorded: Recorded) -> None:
 
 
 @pytest.mark.parametrize(("mode", "processes", "launches"), [("forks", 2, 5), ("killed", 1, 10)])
-def test_each_process_has_its_trace_however_it_ends(
-    mode: str, processes: int, launches: int, recorded: Recorded
-) -> None:
+def test_each_process_has_its_own_trace(mode: str, processes: int, launches: int, recorded: Recorded) -> None:
     trace, _ = recorded(mode)
     assert len(trace.processes) == processes
     assert len(trace.launches) == launches

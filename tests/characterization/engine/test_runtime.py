@@ -262,17 +262,13 @@ def int32(value: int) -> tuple[str, bytes]:
 
 
 @given(FLAGS_PRINTF, WIDTH, PRECISION, st.sampled_from("fFeEgGaA"), st.floats(-1e200, 1e200) | st.floats())
-def test_floating_conversions_are_those_of_c(
-    flags: str, width: str, precision: str, conversion: str, value: float
-) -> None:
+def test_floats_are_as_in_c(flags: str, width: str, precision: str, conversion: str, value: float) -> None:
     specification = f"%{flags}{width}{precision}{conversion}"
     assert render(specification.encode(), [double(value)]) == c_printf(specification, ctypes.c_double(value))
 
 
 @given(FLAGS_PRINTF, WIDTH, PRECISION, st.sampled_from("diouxX"), st.integers(-(2**31), 2**31 - 1))
-def test_integer_conversions_are_those_of_c(
-    flags: str, width: str, precision: str, conversion: str, value: int
-) -> None:
+def test_integers_are_as_in_c(flags: str, width: str, precision: str, conversion: str, value: int) -> None:
     specification = f"%{flags}{width}{precision}{conversion}"
     assert render(specification.encode(), [int32(value)]) == c_printf(specification, ctypes.c_int(value))
 
@@ -361,9 +357,7 @@ def test_signed_zeros_infinities_and_nans() -> None:
         ("%d", [("i32", b"")], ""),
     ],
 )
-def test_undefined_calls_print_something_sensible(
-    specification: str, values: list[tuple[str, bytes]], text: str
-) -> None:
+def test_undefined_calls_are_printed(specification: str, values: list[tuple[str, bytes]], text: str) -> None:
     assert render(specification.encode(), values) == text
 
 

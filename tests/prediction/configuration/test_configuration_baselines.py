@@ -144,9 +144,7 @@ def surfaces() -> Surfaces:
     return made_surfaces(6, noise=0.02)
 
 
-def test_the_gaussian_process_predicts_what_that_of_scikit_learn_does(
-    monkeypatch: pytest.MonkeyPatch, surfaces: Surfaces
-) -> None:
+def test_the_gaussian_process_is_that_of_scikit(monkeypatch: pytest.MonkeyPatch, surfaces: Surfaces) -> None:
     covariance = ConstantKernel(0.2) * RBF(np.array([1.0, 2, 3, 2, 1, 0.5, 0.7])) + WhiteKernel(0.01)
     real = GaussianProcessRegressor.fit
 

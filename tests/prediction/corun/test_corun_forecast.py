@@ -159,9 +159,7 @@ values = st.floats(0.2, 5.0)
 
 
 @given(st.lists(st.tuples(values, values), min_size=1, max_size=4), values)
-def test_no_slowdown_is_below_one_and_no_mix_is_over_before_its_longest(
-    runs: list[tuple[float, float]], time_s: float
-) -> None:
+def test_no_slowdown_is_below_1_nor_a_mix_too_short(runs: list[tuple[float, float]], time_s: float) -> None:
     mix = mix_of([alone for alone, _ in runs])
     slowdown = np.array([each for _, each in runs])
     nothing = np.array([np.nan])

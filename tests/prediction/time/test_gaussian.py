@@ -89,9 +89,7 @@ def probes(grid: Grid, *devices: int) -> Reals:
     return measured
 
 
-def test_intervals_hold_what_they_say_on_an_application_never_seen(
-    predictor: GaussianPredictor, held_out: Grid
-) -> None:
+def test_intervals_hold_as_told_on_a_new_application(predictor: GaussianPredictor, held_out: Grid) -> None:
     widths = []
     for level, least in ((0.5, 0.35), (0.9, 0.8)):
         forecast = predictor.predict(held_out.profiles, level=level)

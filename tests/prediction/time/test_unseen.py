@@ -123,9 +123,7 @@ def test_times_that_follow_from_descriptors_are_told(kin: Grid) -> None:
     assert 0.75 < (np.abs(errors) <= halves).mean() < 1
 
 
-def test_far_outside_of_the_known_devices_a_forecast_is_less_sure_by_the_stated_rule(
-    kin: Grid, unseen: UnseenDevices
-) -> None:
+def test_far_outside_of_known_devices_a_forecast_is_less_sure(kin: Grid, unseen: UnseenDevices) -> None:
     known = kin.devices[0]
     most = max(device.numbers["peak_flop_per_s"] for device in kin.devices[:-1])
 
