@@ -16,7 +16,7 @@ from crosscast.prediction.named_models import QuestionName
 from support.datasets import made_dataset
 from support.johnston2018 import made_up
 from support.mixes import measured_mixes
-from support.refusals import refusal
+from support.refusals import refusal, refusals
 from support.surfaces import configured_dataset, made_surfaces
 from support.vectors import made_counted_dataset
 
@@ -86,28 +86,12 @@ def test_an_evaluation_is_a_table_and_an_object(
     assert crosscast.evaluate(datasets[question], question, [method], cache=str(tmp_path)).to_dict() == told
 
 
-@pytest.mark.parametrize(
-    ("arguments", "sentence"),
-    [
-        ({"question": "power"}, "question: expected one of time, relative, configuration, corun"),
-        ({"models": ["magic"]}, "models: expected all or some of device-mean"),
-        ({"folds": "leave-mix-out"}, "folds: expected one of leave-application-out"),
-        ({"jobs": 0, "models": ["device-mean"]}, "jobs: expected at least 1, found 0"),
-        ({"seed": -1, "models": ["device-mean"]}, "seed: expected a number from 0"),
-        ({"weights": "rows", "models": ["device-mean"]}, "options: expected some of"),
-    ],
-)
+@refusals("arguments sentence")
 def test_what_cannot_be_evaluated_is_refused(arguments: dict[str, Any], sentence: str) -> None:
     assert refusal(crosscast.evaluate, made_dataset(), **arguments).startswith(sentence)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "sentence"),
-    [
-        ({"question": "power"}, "question: expected one of time, relative, configuration, corun"),
-        ({"model": "magic"}, "model: expected one of device-mean"),
-    ],
-)
+@refusals("arguments sentence")
 def test_what_cannot_be_trained_is_refused(arguments: dict[str, Any], sentence: str) -> None:
     assert refusal(crosscast.train, made_dataset(), **arguments).startswith(sentence)
 

@@ -21,7 +21,7 @@ from crosscast.report.catalogues import comparison_report
 from support.commands import Command, Output
 from support.csv_tables import write_csv
 from support.full_launch import full_launch
-from support.refusals import refusal
+from support.refusals import refusal, refusals
 
 command = Command.of("compare")
 
@@ -221,13 +221,7 @@ def test_a_trace_is_a_schedule_too(tmp_path: Path) -> None:
     assert contents.items["the schedule"]["mean_wait_s"] == 5
 
 
-@pytest.mark.parametrize(
-    ("row", "said"),
-    [
-        ("0,0,0", "a.csv:2: expected a number, three times, a machine and processors, found 0,0,0"),
-        ("0,0,x,1,m,1", "found 0,0,x,1,m,1"),
-    ],
-)
+@refusals("row said")
 def test_a_damaged_schedule_is_refused(tmp_path: Path, row: str, said: str) -> None:
     path = tmp_path / "a.csv"
     path.write_text(f"job,submit,start,end,machine,procs\n{row}\n")

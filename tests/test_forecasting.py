@@ -10,6 +10,7 @@ import pytest
 import crosscast
 from crosscast.cli import main
 from crosscast.errors import InputError
+from support.refusals import refusals
 
 EXAMPLE = Path(__file__).parents[1] / "examples" / "vecadd.toml"
 
@@ -41,17 +42,7 @@ def test_recorded_times_stand_beside_those_of_a_dataset() -> None:
     assert predicted.recorded is not None
 
 
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        ({"kernels": "nowhere.toml"}, "nowhere.toml"),
-        ({"kernels": []}, "profiles: expected at least one"),
-        ({"model": "no-such"}, "model: expected a folder, or one of launch-times"),
-        ({"devices": ["gtx9999"]}, "devices: expected some of .*gtx9999"),
-        ({"probes": {"gtx9999": 1.0}}, "probe: expected a device that the model knows"),
-        ({"level": 1.5}, "level"),
-    ],
-)
+@refusals("words said")
 def test_what_cannot_be_asked_is_one_sentence(words: dict[str, Any], said: str) -> None:
     with pytest.raises(InputError, match=said) as error:
         crosscast.predict(**{"kernels": EXAMPLE, **words})

@@ -81,7 +81,7 @@ def test_parallelism_of_four_work_items() -> None:
     ("histogram", "expected"),
     [({3: 1}, 3), ({1: 1, 2: 1}, 1.5), ({1: 2, 9: 1}, 1), ({1: 1, 4: 1, 9: 1}, 4), ({1: 3, 8: 3}, 4.5)],
 )
-def test_a_median_of_an_even_number_is_the_middle_mean(histogram: dict[int, int], expected: float) -> None:
+def test_medians_of_even_numbers_are_means_of_the_middle(histogram: dict[int, int], expected: float) -> None:
     assert formulas.median(histogram) == expected
 
 

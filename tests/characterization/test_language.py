@@ -9,6 +9,7 @@ from crosscast.errors import UnsupportedError
 from crosscast.kernel import Image, Kernel, Program, Sampler
 from support.examples import one_in
 from support.launching import LEVELS, ints, launch, zeros
+from support.refusals import refusals
 
 unoptimized_too = pytest.mark.parametrize("level", one_in(2, LEVELS[:2]))
 later = pytest.mark.parametrize("standard", ["2.0", "3.0"])
@@ -185,28 +186,7 @@ define spir_kernel void @k(ptr addrspace(1) %out) {
 # -- refused
 
 
-@pytest.mark.parametrize(
-    ("what", "line", "source"),
-    [
-        (
-            "pipe",
-            2,
-            "kernel void k(read_only pipe int p, global int *a) {\n int x; read_pipe(p, &x); a[0] = x; }",
-        ),
-        (
-            "device-side enqueue",
-            2,
-            "kernel void k(global int *a) {\n queue_t q = get_default_queue();\n"
-            " enqueue_kernel(q, CLK_ENQUEUE_FLAGS_NO_WAIT, ndrange_1D(1), ^{ a[0] = 1; }); }",
-        ),
-        (
-            "sub-group",
-            3,
-            "uint4 __attribute__((overloadable)) sub_group_ballot(int x);\n"
-            "kernel void k(global int *a) {\n a[0] = sub_group_ballot(a[1]).x; }",
-        ),
-    ],
-)
+@refusals("what line source")
 def test_constructs_that_are_left_out_are_refused_by_line(what: str, line: int, source: str) -> None:
     args = [None, ints(4)] if what == "pipe" else [ints(4)]
     with pytest.raises(UnsupportedError, match=rf"line {line}: .*{what}"):

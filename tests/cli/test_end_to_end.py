@@ -7,7 +7,6 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -37,14 +36,11 @@ def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Command:
     return lambda *words: main(["characterize", *map(str, words)])
 
 
-def rows_of(capsys: Output) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-
-
 @pytest.mark.parametrize("name", one_in(4, ["matmul", "vecadd", "reduce", "histogram"]))
 def test_the_examples_run_within_bounds(name: str, capsys: Output) -> None:
     assert main(["characterize", str(ROOT / f"examples/{name}.toml"), "--check-bounds", "--json"]) == 0
-    for row in rows_of(capsys):
+    for line in capsys.readouterr().out.splitlines():
+        row = json.loads(line)
         metrics = row["metrics"]
         assert metrics["total_memory_footprint"] <= metrics["total_reads"] + metrics["total_writes"]
         assert {"compile", "instrument", "run", "metrics"} <= set(row["timing_s"])

@@ -194,7 +194,7 @@ def test_a_device_far_outside_of_the_known_ones_is_warned_of(capsys: Output, fil
     assert not any("outside of the 15 devices" in each for each in none["warnings"])
 
 
-def test_an_unknown_device_names_known_and_near_ones_and_a_way(capsys: Output, model: str, file: str) -> None:
+def test_an_unknown_device_names_near_ones_and_how_to_add_one(capsys: Output, model: str, file: str) -> None:
     error = refusal(capsys, file, "--model", model, "--devices", "big,rtx409")
     assert "--devices: expected some of big, bigger, red, host, or a device of the catalogue" in error
     assert "found 'rtx409', near to which are rtx4090" in error

@@ -1,5 +1,6 @@
 """From a table of job types to jobs on machines."""
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -264,25 +265,10 @@ def test_types_read_back_are_the_same_and_have_the_same_bytes(tmp_path: Path, su
     assert (tmp_path / "jobs.parquet").read_bytes() == (tmp_path / "again.parquet").read_bytes()
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"times": {"cpu": -2.0}}, "column 'times', row 2: cpu: expected a number above 0, found -2.0"),
-        ({"times": {"cpu": 0}}, "column 'times', row 2: cpu: expected a number above 0, found 0"),
-        ({"times": {"cpu": True}}, "column 'times', row 2: cpu: expected a number above 0, found True"),
-        ({"times": {"cpu": None}}, "column 'times', row 2: cpu: expected a number above 0, found None"),
-        ({"times": {"cpu": "2"}}, "column 'times', row 2: cpu: expected a number above 0, found 2"),
-        ({"times": {"cpu": 10**400}}, "column 'times', row 2: cpu: expected a number above 0, found 1000"),
-        ({"times": [1.0]}, r"column 'times', row 2: expected a number above 0 for each device, found"),
-        ({"times": {}}, "column 'times', row 2: expected a time on a device, found none"),
-        ({"predicted": {"cpu": -0.1}}, "column 'predicted', row 2: cpu: expected a number of at least 0"),
-        ({"uses_gpu": 2}, "column 'uses_gpu', row 2: expected at most 1, found 2"),
-        ({"submit_s": 1.0}, "column 'submit_s', row 1: expected a time, as in other rows, found none"),
-    ],
-)
-def test_a_cell_that_is_wrong_is_named(tmp_path: Path, change: dict[str, Any], message: str) -> None:
+@refusals("change message")
+def test_a_cell_that_is_wrong_is_named(tmp_path: Path, change: str, message: str) -> None:
     with pytest.raises(InputError, match=message):
-        read(tmp_path, ROW, ROW | change)
+        read(tmp_path, ROW, ROW | json.loads(change))
 
 
 @pytest.mark.parametrize(

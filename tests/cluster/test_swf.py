@@ -22,7 +22,7 @@ from crosscast.cluster.swf import (
     write_swf,
 )
 from crosscast.errors import InputError
-from support.cluster import line_with, sound_line, trace_with, written
+from support.cluster import sound_line, trace_with, written
 from support.refusals import refusal, refusals
 
 FIELD_NAMES = st.from_regex(r"[A-Za-z][A-Za-z0-9]{0,8}", fullmatch=True)
@@ -249,7 +249,7 @@ def test_blocks_do_not_show(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, blo
     assert parts.header.fields == {"Note": "in the middle"}
     for name in NAMES:
         np.testing.assert_array_equal(parts.columns[name], whole.columns[name])
-    path = written(tmp_path, *lines, line_with(job=60, submit_s=99, run_s="x"))
+    path = written(tmp_path, *lines, sound_line(60, 99).replace(" 100 ", " x "))
     assert "line 62: field 4 (run time)" in refusal(read_swf, path)
 
 

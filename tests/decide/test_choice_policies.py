@@ -253,15 +253,11 @@ def first(method: SelectedModel, power_cap: float, available: Flags = ALL) -> in
     return next(method.fit(TWO, SAMPLES).decide(observed, power_cap, available, 5))
 
 
-def fastest_within(power: Reals, power_cap: float) -> int:
-    return int(np.argmin(np.where(power <= power_cap, TWO.time_s[ROW], np.inf)))
-
-
 @given(power_cap=st.floats(float(TWO.power_w[ROW].min()), 500))
 def test_with_a_true_forecast_it_takes_the_fastest_within_the_cap(power_cap: float) -> None:
     chosen = first(SelectedModel(Knowing(), "m"), power_cap)
     assert TWO.power_w[ROW, chosen] <= power_cap * (1 + 1e-9)
-    assert TWO.time_s[ROW, chosen] == TWO.time_s[ROW, fastest_within(TWO.power_w[ROW], power_cap)]
+    assert TWO.time_s[ROW, chosen] == TWO.time_s[ROW, TWO.power_w[ROW] <= power_cap].min()
 
 
 def test_a_predicted_power_may_be_above_the_cap_only_by_the_tolerance() -> None:

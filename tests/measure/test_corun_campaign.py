@@ -37,7 +37,7 @@ from crosscast.measure.processes import DescribeJob, InstructionMixJob, Job, lab
 from crosscast.suite.application import TYPICAL
 from crosscast.suite.registry import selected
 from support.measuring import MadeCrew
-from support.refusals import refusal
+from support.refusals import refusal, refusals
 from support.tables import Row, dataset, isolated_run, mix
 
 Folder = Callable[..., Path]
@@ -317,14 +317,7 @@ def test_applications_with_other_limits_of_threads_are_not_mixed(machine: Machin
     )
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"mixes": (1,)}, "mixes: expected numbers of applications from 2 to 8, found 1"),
-        ({"mixes": (2, 9)}, "found 9"),
-        ({"most_mixes": 0}, "most_mixes: expected at least 1, found 0"),
-    ],
-)
+@refusals("options message")
 def test_wrong_numbers_are_refused(options: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
         plan(**options)

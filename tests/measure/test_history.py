@@ -83,7 +83,7 @@ if child == 0: step("child")
         ],
     ),
 )
-def test_a_program_that_ends_keeps_runs(program: str, status: int, names: list[str], tmp_path: Path) -> None:
+def test_a_program_that_ends_leaves_runs(program: str, status: int, names: list[str], tmp_path: Path) -> None:
     path = tmp_path / "runs.jsonl"
     found, errors = ended(program, path)
     assert (found, names_in(path)) == (status, names), errors

@@ -29,7 +29,7 @@ from crosscast.measure.regions.file import (
 from crosscast.measure.regions.key import MOST_CHARACTERS, MOST_FRAME_CHARACTERS, RegionKey, RegionRun
 from crosscast.measure.regions.samples import samples_of
 from support.measuring import RUNS, run_of
-from support.refusals import refusal
+from support.refusals import refusal, refusals
 
 KEY = RegionKey("a")
 TEXT = to_line(run_of(KEY))
@@ -135,41 +135,10 @@ def test_no_part_of_a_line_is_a_line_and_each_is_a_begin(run: RegionRun) -> None
         assert "expected a JSON object" in refusal(from_line, whole[:end], "here")
 
 
-@pytest.mark.parametrize(
-    ("changes", "complaint"),
-    [
-        ({"version": 2}, r"version: expected 1, which this Crosscast reads, found 2"),
-        ({"version": None}, "version: expected 1, which this Crosscast reads, found null"),
-        ({"version": True}, "version: expected 1, which this Crosscast reads, found true"),
-        ({"region": ""}, "region: expected a text of length >= 1, found"),
-        ({"region": "a" * 201}, "region: expected a text of length <= 200, found"),
-        ({"region": 1}, "region: expected a text, found 1"),
-        ({"arguments": ["a" * 101]}, r"arguments\[0\]: expected a text of length <= 100"),
-        ({"arguments": ["1"] * 65}, "arguments: expected a list of length <= 64"),
-        ({"site": [1]}, r"site\[0\]: expected a text, found 1"),
-        ({"site": ["1"] * 18}, "site: expected a list of length <= 17"),
-        ({"duration_s": -1}, "duration_s: expected a whole number >= 0, found -1"),
-        ({"duration_s": -0.5}, "duration_s: expected a number >= 0.0, found -0.5"),
-        ({"duration_s": None}, "duration_s: expected a whole number or a number, found null"),
-        ({"duration_s": "1"}, 'duration_s: expected a whole number or a number, found "1"'),
-        ({"started_s": True}, "started_s: expected a whole number or a number, found true"),
-        ({"energy_j": {"gpu": -1}}, "energy_j.gpu: expected a whole number >= 0, found -1"),
-        ({"energy_j": {"gpu": "1"}}, "energy_j.gpu: expected a whole number or a number"),
-        ({"energy_j": {"gpu": True}}, "energy_j.gpu: expected a whole number or a number"),
-        ({"energy_j": {"": 1}}, "energy_j[^ ]*: expected a text of length >= 1"),
-        ({"energy_j": [1]}, "energy_j: expected an object"),
-        ({"counters": {str(i): 1 for i in range(1001)}}, "counters: expected an object of length <= 1000"),
-        ({"power_w": []}, "power_w: expected .*a number"),
-        ({"device": "node"}, "expected both device and settings"),
-        ({"settings": {}}, "expected both device and settings"),
-        ({"device": "node", "settings": {"a": []}}, "settings: configuration: a: expected a finite number"),
-        ({"failure": 1}, "failure: expected a text"),
-        ({"watts": 1}, "watts: expected no such field, found 1"),
-    ],
-)
-def test_a_wrong_field_is_named(changes: dict[str, Any], complaint: str) -> None:
+@refusals("changes complaint")
+def test_a_wrong_field_is_named(changes: str, complaint: str) -> None:
     with pytest.raises(InputError, match=f"^here: {complaint}"):
-        from_line(json.dumps(GOOD | changes).encode(), "here")
+        from_line(json.dumps(GOOD | json.loads(changes)).encode(), "here")
 
 
 @pytest.mark.parametrize("name", GOOD)
@@ -197,7 +166,10 @@ def test_what_is_no_object_of_plain_numbers_is_refused(line: bytes) -> None:
     assert refusal(from_line, line, "here").startswith("here: expected a JSON object")
 
 
-def test_a_number_too_large_is_no_number() -> None:
+def test_a_number_too_large_is_no_number_and_too_many_counters_are_none() -> None:
+    many = GOOD | {"counters": {str(i): 1 for i in range(1001)}}
+    with pytest.raises(InputError, match=r"^here: counters: expected an object of length <= 1000"):
+        from_line(json.dumps(many).encode(), "here")
     with pytest.raises(InputError, match="duration_s: expected a number <= "):
         from_line(b'{"version":1,"region":"a","started_s":1,"duration_s":1e999}', "here")
 

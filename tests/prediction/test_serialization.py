@@ -1,7 +1,6 @@
 """Fitted parts as arrays: what annotations say is kept, and checked."""
 
 import sys
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal, Protocol
 
@@ -11,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
-from crosscast.arrays import Arrays, Flags, Integers, Reals
+from crosscast.arrays import Flags, Integers, Reals
 from crosscast.errors import InputError
 from crosscast.prediction.serialization import Array, Nested, Stored, register_homes
 from support.refusals import refusal
@@ -104,10 +103,6 @@ def same(one: Any, other: Any) -> bool:
     return type(one) is type(other) and bool(one == other)
 
 
-def changed(name: str, value: Any) -> Callable[[Arrays], Arrays]:
-    return lambda arrays: {**arrays, name: np.asarray(value)}
-
-
 @given(
     st.integers(0, 4),
     st.integers(0, 4),
@@ -172,7 +167,7 @@ def test_what_is_kept_comes_back(
 )
 def test_an_array_that_does_not_fit_is_refused(name: str, value: Any, message: str) -> None:
     with pytest.raises(InputError) as caught:
-        Nearest.from_state(changed(name, value)(nearest().state()))
+        Nearest.from_state({**nearest().state(), name: np.asarray(value)})
     assert message in str(caught.value)
     assert str(caught.value).startswith("model: ")
 

@@ -20,6 +20,7 @@ from crosscast.service.models import Served
 from support.corun_models import constant, made_jobs
 from support.examples import examples
 from support.models import chooser_card, kept_chooser
+from support.refusals import refusals
 from support.service import InProcess
 from support.surfaces import made_surfaces
 
@@ -148,32 +149,7 @@ def test_names_are_listed(service: InProcess) -> None:
     assert {each["question"] for each in models} == {"time", "configuration", "corun"}
 
 
-WRONG: list[tuple[str, object, int, str]] = [
-    ("/v1/predict", {}, 422, "expected either profile or profiles, found neither"),
-    ("/v1/predict", {"profile": "a", "profiles": [{}]}, 422, "found both"),
-    ("/v1/predict", {"profile": "nothing/small"}, 404, "expected a name that /v1/profiles lists"),
-    ("/v1/predict", {"profile": "srad/small", "model": "none"}, 404, "model: expected one for this question"),
-    ("/v1/predict", {"profile": "srad/small", "level": 1.5}, 422, "level"),
-    ("/v1/predict", {"profile": "srad/small", "repeat": -1}, 422, "repeat"),
-    ("/v1/predict", {"profile": "srad/small", "devices": ["abacus"]}, 422, "abacus"),
-    ("/v1/predict", {"profile": "srad/small", "probes": {"knl": -0.5}}, 422, "probes"),
-    ("/v1/predict", {"profile": "srad/small", "kernel": "x"}, 422, "kernel: expected one of"),
-    ("/v1/predict", {"profile": "srad/small", "colour": 1}, 422, "colour"),
-    ("/v1/predict", {"profiles": [{"kernel": 1}]}, 422, "profiles[0]: kernel: expected a text"),
-    ("/v1/predict", {"profiles": [7]}, 422, "profiles[0]: expected an object"),
-    ("/v1/predict", [], 422, "expected"),
-    ("/v1/choose", {"profile": "app1"}, 422, "power_cap_w"),
-    ("/v1/choose", {"power_cap_w": -3, "profile": "app1"}, 422, "power_cap_w"),
-    ("/v1/choose", {"power_cap_w": 3, "profile": "app9"}, 404, "expected a kernel that /v1/profiles lists"),
-    ("/v1/choose", {"power_cap_w": 3, "runs": [{"cpu_cap_w": 60}]}, 422, "runs[0]"),
-    ("/v1/colocate", {"jobs": ["a"]}, 422, "jobs"),
-    ("/v1/colocate", {"jobs": ["a", "b"]}, 404, "jobs: expected a name"),
-    ("/v1/colocate", {"jobs": [{"format": "x"}, {}]}, 422, "jobs[0]: expected an isolated run"),
-    ("/v1/nothing", {}, 404, "Not Found"),
-]
-
-
-@pytest.mark.parametrize(("path", "asked", "code", "said"), WRONG)
+@refusals("path asked code said")
 def test_wrong_requests_get_a_code_and_a_sentence(
     service: InProcess, path: str, asked: object, code: int, said: str
 ) -> None:

@@ -115,19 +115,8 @@ def made_types(**changed: object) -> JobTypes:
     return JobTypes(**(cells | changed))  # type: ignore[arg-type]
 
 
-SOUND = "{job} {submit} 5 100 4 -1 -1 4 200 -1 1 7 1 -1 -1 -1 -1 -1"
-
-
 def sound_line(job: int = 1, submit: float = 0) -> str:
-    return SOUND.format(job=job, submit=submit)
-
-
-def line_with(**fields: object) -> str:
-    """A sound line but for some fields, by the names of their columns."""
-    cells = dict(zip(NAMES, sound_line().split(), strict=True)) | {
-        name: str(value) for name, value in fields.items()
-    }
-    return " ".join(cells.values())
+    return f"{job} {submit} 5 100 4 -1 -1 4 200 -1 1 7 1 -1 -1 -1 -1 -1"
 
 
 def written(folder: Path, *lines: str, name: str = "made.swf") -> Path:

@@ -43,12 +43,6 @@ from support.grids import DEVICES, lawful_grid
 from support.surfaces import made_surfaces
 
 
-def arrays_path(folder: Path) -> Path:
-    """The file of the model's arrays."""
-    (path,) = folder.glob("arrays-*.npz")
-    return path
-
-
 def rewrite_card(folder: Path, change: Callable[[dict[str, Any]], object]) -> None:
     """Change the card and give it the checksum that it would have had."""
     path = folder / CARD

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -38,9 +37,3 @@ def oracle_launch(case: str, form: str = "bitcode") -> tuple[Launch, list[str]]:
     kernel = Kernel.from_file(program, facts["kernel"])
     sizes = tuple(facts["global_size"]), tuple(facts["local_size"])
     return Launch(kernel, *sizes, tuple(args)), [entry["name"] for entry in facts["args"]]
-
-
-def oracle_hardware(case: str) -> dict[str, Any]:
-    """What another simulator counted by sub-groups of 32 and of 64."""
-    found: dict[str, Any] = json.loads((ORACLE / case / "hardware.json").read_text())
-    return found

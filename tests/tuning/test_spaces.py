@@ -16,7 +16,7 @@ from crosscast.errors import InputError
 from crosscast.tuning.expressions import Expression, plain
 from crosscast.tuning.space_files import read_space
 from crosscast.tuning.tune import t1_of
-from support.refusals import refusal
+from support.refusals import refusal, refusals
 
 KERNEL = """
 kernel void scale(global float *x, float by) {
@@ -216,32 +216,7 @@ def test_arithmetic_without_a_sensible_value_is_refused(text: str) -> None:
         Expression.parse(text, "here", frozenset("x")).value({"x": [1, 2]})
 
 
-BAD = [
-    ("kernel = 'scale'", "parameters: expected a table of values by name, found none"),
-    ("[parameters]", "parameters: expected at least one"),
-    ("[parameters]\nA = []", "parameters: A: expected 1 to 10000 different numbers or texts"),
-    ("[parameters]\nA = [1, 1]", "parameters: A: expected 1 to 10000 different numbers or texts"),
-    ("[parameters]\nA = [1, 'x']", "parameters: A: expected numbers or texts alone"),
-    ("[parameters]\nA = [inf]", "parameters: A: expected 1 to 10000 different"),
-    ("[parameters]\n'A-B' = [1]", "expected a name of letters, digits and _"),
-    ("[parameters]\nA = 'import os'", "parameters: A: expected arithmetic"),
-    ("constraints = ['B > 1']\n[parameters]\nA = [1]", "expected names of parameters "),
-    ("constraints = ['A > 3', 'A < 2']\n[parameters]\nA = [1, 2]", "found none that fulfils 'A > 3'"),
-    (
-        "constraints = ['A > 1', 'A < 2']\n[parameters]\nA = [1, 2]",
-        r"constraints\[1\]: expected constraints that a variant fulfils, found none that fulfils 'A < 2'",
-    ),
-    ("constraints = ['A.real']\n[parameters]\nA = [1]", "expected arithmetic"),
-    ("[parameters]\nA = [1]\n[launch]\nglobal = 'B'\n", "launch: global: expected names of parameters"),
-    ("[parameters]\nA = [1]\n[launch]\ngrid = 4\n", "launch: grid is not for OpenCL C"),
-    ("[parameters]\nA = [1]\n[launch]\nlocal = 4\n", "launch: global: expected sizes, found none"),
-    ("[parameters]\nA = [1]\nwrong = 1\n[launch]\nglobal = 8\nodd = 1\n", "launch: unknown key 'odd'"),
-    ("other = 1\n[parameters]\nA = [1]\n", "unknown key 'other'"),
-    ("[parameters\n", "not valid TOML"),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("text", "sentence"), BAD)
+@refusals("text sentence")
 def test_bad_spaces_are_refused_in_a_sentence(folder: Path, text: str, sentence: str) -> None:
     path = folder / "bad.toml"
     path.write_text(text)

@@ -106,7 +106,7 @@ def test_a_launch_that_runs_long_is_built_again(builds: list[bool], monkeypatch:
     assert builds == [True, False]
 
 
-def test_a_kernel_that_ran_long_is_not_quick(builds: list[bool], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_kernel_that_ran_long_is_built_in_full(builds: list[bool], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(child, "_REPORT_S", 0.01)
     monkeypatch.setattr(run, "_QUICK_S", 0.01)
     launch(LOOP, 64, 64, zeros(64, np.uint32), np.uint32(1 << 20))

@@ -140,10 +140,6 @@ def grown(seed: int = 0, depth: int = 3) -> ClassificationTree:
     return fit_classification_tree(NAMES, *sample(seed), depth=depth, seed=seed)
 
 
-def depth_of(tree: ClassificationTree) -> int:
-    return max(line.count("|   ") for line in tree.text().splitlines())
-
-
 @given(st.integers(0, 10_000), st.integers(1, 5))
 @settings(max_examples=25, deadline=None)
 def test_it_classifies_as_scikit_learn_does(seed: int, depth: int) -> None:
@@ -152,7 +148,7 @@ def test_it_classifies_as_scikit_learn_does(seed: int, depth: int) -> None:
     other = DecisionTreeClassifier(max_depth=depth, random_state=seed).fit(rows, kinds)
     queries = np.concatenate([rows, sample(seed + 1)[0]])
     assert [tree.cluster_of(row) for row in queries] == other.predict(queries).tolist()
-    assert depth_of(tree) == other.get_depth()
+    assert max(line.count("|   ") for line in tree.text().splitlines()) == other.get_depth()
 
 
 def test_its_text_has_a_line_a_branch() -> None:
@@ -282,13 +278,10 @@ def test_members_and_the_range_of_correlations_are_told() -> None:
 TRIED = (1, 2, 3, 4), (1, 2)
 
 
-def linear_training() -> Training:
-    surfaces = linear_surfaces(8)
-    return Training.of(TrainingRuns.of(surfaces, linear_samples(surfaces.space)))
-
-
 def test_amounts_are_chosen_of_those_asked_for_and_the_largest_without_a_test() -> None:
-    assert choose_amounts(linear_training(), (3,), (1, 2), logarithms=True, seed=0).clusters == 3
+    surfaces = linear_surfaces(8)
+    training = Training.of(TrainingRuns.of(surfaces, linear_samples(surfaces.space)))
+    assert choose_amounts(training, (3,), (1, 2), logarithms=True, seed=0).clusters == 3
     surfaces = made_surfaces(1)
     training = Training.of(TrainingRuns.of(surfaces, (11, 0)))
     assert choose_amounts(training, *TRIED, logarithms=False, seed=0) == Amounts(4, 2)

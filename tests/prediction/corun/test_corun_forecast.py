@@ -151,16 +151,12 @@ def test_an_even_slowdown_is_found_again_from_the_time(times: list[float], slowd
     assert result == pytest.approx([slowdown], rel=1e-6, abs=1e-6)
 
 
-def mix_of(times: list[float]) -> tuple[IsolatedRun, ...]:
-    return tuple(IsolatedRun(f"application {k}", "small", "cpu", each) for k, each in enumerate(times))
-
-
 values = st.floats(0.2, 5.0)
 
 
 @given(st.lists(st.tuples(values, values), min_size=1, max_size=4), values)
 def test_no_slowdown_is_below_1_nor_a_mix_too_short(runs: list[tuple[float, float]], time_s: float) -> None:
-    mix = mix_of([alone for alone, _ in runs])
+    mix = tuple(IsolatedRun(f"{place}", "small", "cpu", alone) for place, (alone, _) in enumerate(runs))
     slowdown = np.array([each for _, each in runs])
     nothing = np.array([np.nan])
     result = CoRunPrediction((slowdown,), np.array([time_s]), nothing, nothing)

@@ -32,7 +32,7 @@ from crosscast.prediction.corun.translation import (
 )
 from crosscast.prediction.named_models import load_model
 from support.mixes import EXPONENT, counted_co_runs, mix_elsewhere, other_time
-from support.refusals import refusal
+from support.refusals import refusal, refusals
 
 TIMES = st.lists(st.floats(1e-4, 1e3), min_size=3, max_size=20, unique=True).map(np.array)
 
@@ -173,24 +173,7 @@ def test_a_card_is_read_as_it_was_written_and_the_same_has_the_same_bytes(tmp_pa
     np.testing.assert_array_equal(loaded.line(np.array([0.3, 3.0])), card.line(np.array([0.3, 3.0])))
 
 
-LINE = {"form": "plain", "slope": 1, "intercept": 0, "least_s": 1}
-LEFT_OUT = {"log_error": [0.1], "group": [0], "groups": ["a"]}
-
-WRONG: list[tuple[str, Any, str]] = [
-    ("format", "other", "format: expected a 'crosscast machine translation card', found 'other'"),
-    ("version", 3, "version: expected a whole number <= 2, found 3"),
-    ("line", {**LINE, "form": "bent"}, "line.form: expected a text matching regex"),
-    ("line", {**LINE, "least_s": 0}, "line.least_s: expected a number > 0.0, found 0"),
-    ("shortest_s", -1.0, "shortest_s: expected a number > 0.0, found -1.0"),
-    ("shortest_s", 1e9, "shortest_s: expected a number up to longest_s"),
-    ("errors", {}, "errors: expected those of times, found none"),
-    ("errors", {"time": {**LEFT_OUT, "group": [1]}}, "errors.time: group: expected all indices of groups"),
-    ("errors", {"time": {**LEFT_OUT, "group": [0, 0]}}, "group: expected one for each error, found 2 for 1"),
-    ("errors", {"time": {**LEFT_OUT, "log_error": [1e999]}}, "expected finite numbers, found Infinity"),
-]
-
-
-@pytest.mark.parametrize(("field", "value", "message"), WRONG)
+@refusals("field value message")
 def test_a_damaged_card_is_refused_by_field(tmp_path: Path, field: str, value: Any, message: str) -> None:
     card = {**made_card().to_dict(), field: value}
     path = tmp_path / "card.json"

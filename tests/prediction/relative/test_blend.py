@@ -12,7 +12,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.ensemble import ExtraTreesRegressor
 
-from crosscast.arrays import Reals
 from crosscast.errors import InputError
 from crosscast.prediction.relative.counters import intensities_of
 from crosscast.prediction.relative.data import Vectors, kernel_weights, relative_to_slowest
@@ -73,10 +72,6 @@ def fitted() -> MixedTrees:
     return fit(WORK)
 
 
-def predicted(blend: MixedTrees) -> Reals:
-    return blend.log_relative(SEEN)
-
-
 def test_it_is_half_way_between_random_and_boosted_trees() -> None:
     result = fitted()
     rows = result.boosted.features.transform(intensities_of(SEEN, result.base))
@@ -85,7 +80,7 @@ def test_it_is_half_way_between_random_and_boosted_trees() -> None:
     forest.fit(rows, log_relative, sample_weight=kernel_weights(SEEN))
     boosted = np.log(result.boosted.predict_features(rows))
     boosted -= boosted.mean(axis=1, keepdims=True)
-    np.testing.assert_allclose(predicted(result), (forest.predict(rows) + boosted) / 2, atol=1e-9)
+    np.testing.assert_allclose(result.log_relative(SEEN), (forest.predict(rows) + boosted) / 2, atol=1e-9)
 
 
 def test_runs_between_which_nothing_differs_are_refused() -> None:
