@@ -26,14 +26,7 @@ from support.oracle import CASES as ORACLE_CASES
 from support.oracle import ORACLE, needs_oracle, oracle_launch
 from support.reference import memory_metrics, same_metrics
 from support.sub_group_kernels import CASES, LANGUAGE
-from support.sub_groups import (
-    access_patterns,
-    channel_share,
-    line_uses,
-    lines_moved,
-    sub_group_counts,
-    walks,
-)
+from support.sub_groups import access_patterns, channel_share, line_uses, lines_moved, sub_group_counts, walks
 
 # To make a failing kernel smaller takes minutes, and another seed is no smaller kernel.
 _few = settings(examples(6, fast=3), derandomize=True, database=None, phases=[Phase.explicit, Phase.generate])

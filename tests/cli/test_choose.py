@@ -7,10 +7,11 @@ import msgspec
 import pytest
 
 from crosscast.cli import main
+from crosscast.data.dataset import write_dataset
 from crosscast.prediction.configuration.artefact import TrainedConfigurationModel
 from crosscast.prediction.configuration.process import ProcessModel
 from crosscast.prediction.named_models import load_model
-from support.commands import Command, Output, written
+from support.commands import Command, Output
 from support.models import chooser_card, kept_chooser
 from support.surfaces import configured_dataset, made_surfaces
 
@@ -163,13 +164,9 @@ def test_no_cap_is_needed_for_least_energy_within_a_slowdown(capsys: Output, mod
     assert found["time_s"] <= 1.1 * sample["time_s"] * (1 + 1e-9)
 
 
-@pytest.fixture(scope="module")
-def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return written(configured_dataset(made_surfaces(4, noise=0.01)), tmp_path_factory, "cap")
-
-
-def test_a_model_is_trained_and_asked_from_end_to_end(capsys: Output, dataset: Path, tmp_path: Path) -> None:
-    out = tmp_path / "capmodel"
+def test_a_model_is_trained_and_asked_from_end_to_end(capsys: Output, tmp_path: Path) -> None:
+    dataset, out = tmp_path / "cap", tmp_path / "capmodel"
+    write_dataset(configured_dataset(made_surfaces(4, noise=0.01)), dataset)
     words = (dataset, "--model", "published-log", "--out", out)
     shown = train.text(capsys, *words, "--power-domain", "gpu")
     assert "published-log, trained on cap: 96 runs of 8 kernels at a size (4 applications) at" in shown

@@ -41,13 +41,6 @@ def little_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(corun_campaign, "static_facts", static_facts)
 
 
-@pytest.fixture
-def launch_file(tmp_path: Path) -> Path:
-    (tmp_path / "k.cl").write_text("kernel void k(global int *a) { a[get_global_id(0)] = 1; }")
-    (tmp_path / "k.toml").write_text(LAUNCH)
-    return tmp_path / "k.toml"
-
-
 @pytest.mark.system
 @pytest.mark.usefixtures("little_memory")
 def test_a_profile_is_shown_and_written(tmp_path: Path, capfd: Output) -> None:
@@ -73,15 +66,17 @@ def test_a_profile_is_shown_and_written(tmp_path: Path, capfd: Output) -> None:
 @pytest.mark.system
 @pytest.mark.usefixtures("little_memory")
 def test_a_launch_file_can_be_profiled_and_its_file_is_named_after_it(
-    launch_file: Path, monkeypatch: pytest.MonkeyPatch, capfd: Output
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: Output
 ) -> None:
-    monkeypatch.chdir(launch_file.parent)
+    (tmp_path / "k.cl").write_text("kernel void k(global int *a) { a[get_global_id(0)] = 1; }")
+    (tmp_path / "k.toml").write_text(LAUNCH)
+    monkeypatch.chdir(tmp_path)
     assert main(["corun", "profile", "k.toml", "--no-instruction-mix", "--json", *QUICK]) == 0
     found = json.loads(capfd.readouterr().out)
     assert (found["application"], found["size"], found["file"]) == ("k", "given", "k.json")
     assert set(found["microbenchmarks"]["levels"]) == {"low", "medium", "high"}
     assert not any(name.startswith("mix_") for name in found["features"])
-    assert read_profile(launch_file.with_name("k.json")).isolated_run.features == found["features"]
+    assert read_profile(tmp_path / "k.json").isolated_run.features == found["features"]
 
 
 @pytest.mark.system

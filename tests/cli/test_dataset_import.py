@@ -19,18 +19,12 @@ from support.commands import Command, Output
 ProfileMaker = Callable[..., Profile]
 
 
-@pytest.fixture
-def aiwc_folder(tmp_path: Path) -> Path:
-    """A folder with one file of the published tool."""
+def test_a_folder_of_the_published_tool_becomes_a_dataset(tmp_path: Path, capsys: Output) -> None:
     folder = tmp_path / "lud" / "tiny"
     folder.mkdir(parents=True)
     text = "metric,category,count\nOpcode,Compute,3\nTotal Instruction Count,Compute,12\n"
     (folder / "aiwc_k_0.csv").write_text(text, encoding="utf-8")
-    return folder
-
-
-def test_a_published_tools_folder_is_imported(tmp_path: Path, aiwc_folder: Path, capsys: Output) -> None:
-    words = [str(aiwc_folder), "--out", str(tmp_path / "out"), "--application", "a", "--size", "s"]
+    words = [str(folder), "--out", str(tmp_path / "out"), "--application", "a", "--size", "s"]
     assert main(["dataset", "import", "aiwc", *words]) == 0
     (profile,) = read_dataset(tmp_path / "out").profiles.to_pylist()
     assert (profile["application"], profile["size"], profile["opcode"]) == ("a", "s", 3)
@@ -101,24 +95,14 @@ def event(name: str, value: str, unit: str = "") -> str:
     return json.dumps({"counter-value": value, "unit": unit, "event": name}) + "\n"
 
 
-@pytest.fixture
-def perf_files(tmp_path: Path) -> list[str]:
-    """Two runs of a program."""
-    paths = []
-    for number in (1, 2):
-        path = tmp_path / f"sort{number}.json"
-        path.write_text(
-            event("instructions", f"{number}000") + event("duration_time", f"{number}0", "ns"),
-            encoding="utf-8",
-        )
-        paths.append(str(path))
-    return paths
-
-
-def test_profiles_become_repeats_of_a_run(tmp_path: Path, perf_files: list[str], capsys: Output) -> None:
+def test_profiles_become_repeats_of_a_run(tmp_path: Path, capsys: Output) -> None:
+    files = [tmp_path / f"sort{number}.json" for number in (1, 2)]
+    for number, path in enumerate(files, 1):
+        text = event("instructions", f"{number}000") + event("duration_time", f"{number}0", "ns")
+        path.write_text(text, encoding="utf-8")
     words = ["--out", str(tmp_path / "out"), "--device", "xeon", "--application", "sort", "--size", "big"]
     words += ["--kernel", "sorting", "--nodes", "2", "--cores", "72", "--gpu"]
-    assert main(["dataset", "import", "counters", "perf", *perf_files, *words]) == 0
+    assert main(["dataset", "import", "counters", "perf", *map(str, files), *words]) == 0
     assert capsys.readouterr().err == f"wrote {tmp_path / 'out'} (0 profiles, 2 records)\n"
     dataset = read_dataset(tmp_path / "out")
     first, second = dataset.records.to_pylist()

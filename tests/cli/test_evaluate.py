@@ -11,7 +11,7 @@ import pytest
 from crosscast.cli import main
 from crosscast.cluster.job_types import read_job_types
 from crosscast.cluster.placements import PLACEMENTS
-from crosscast.data.dataset import Dataset, bundled_dataset
+from crosscast.data.dataset import Dataset, bundled_dataset, write_dataset
 from crosscast.data.schema import DEVICES, RECORDS, SESSIONS
 from crosscast.data.table import table_of
 from support.choices import PROGRAMS, named_surfaces
@@ -86,11 +86,6 @@ def counted_dataset() -> Dataset:
 @pytest.fixture(scope="module")
 def counted(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(written(counted_dataset(), tmp_path_factory, "counted"))
-
-
-@pytest.fixture(scope="module")
-def profiles(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return str(written(made_dataset(), tmp_path_factory, "profiles"))
 
 
 class TestTime:
@@ -233,8 +228,9 @@ class TestJobs:
         found = json.loads(capsys.readouterr().out)["results"]
         assert [each["placement"] for each in found] == list(PLACEMENTS)
 
-    def test_jobs_of_profiles_have_the_source_that_was_typed(self, profiles: str, tmp_path: Path) -> None:
-        path = tmp_path / "jobs.parquet"
+    def test_jobs_of_profiles_have_the_source_that_was_typed(self, tmp_path: Path) -> None:
+        path, profiles = tmp_path / "jobs.parquet", str(tmp_path / "profiles")
+        write_dataset(made_dataset(), profiles)
         words = ("--model", "log-mean", "--out", str(path))
         assert run("jobs", profiles, *words) == 0
         types = read_job_types(path)

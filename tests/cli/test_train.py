@@ -28,21 +28,15 @@ def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return written(made_up(), tmp_path_factory, "small")
 
 
-@pytest.fixture(scope="module")
-def model(dataset: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("trained") / "model"
-    assert train(dataset, "--out", folder, "--seed", "5") == 0
-    return folder
-
-
 def time_model(folder: Path) -> TrainedTimeModel:
     found = open_model(read(folder))
     assert isinstance(found, TrainedTimeModel)
     return found
 
 
-def test_the_card_says_what_it_was_trained_on(dataset: Path, model: Path) -> None:
-    card = time_model(model).card
+def test_the_card_says_what_it_was_trained_on(dataset: Path, tmp_path: Path) -> None:
+    assert train(dataset, "--out", tmp_path / "model", "--seed", "5") == 0
+    card = time_model(tmp_path / "model").card
     grid = grid_of(read_dataset(dataset))
     assert (card.model, card.seed) == ("device-mean", 5)
     facts = dict(card.training)

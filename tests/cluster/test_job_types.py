@@ -168,10 +168,7 @@ def set_to(nodes: float) -> Observations:
     return replace(SEEN, configuration=("nodes",), settings=np.full((len(SEEN), 1), nodes))
 
 
-@given(
-    st.lists(st.floats(1e-6, 1e4), min_size=3, max_size=3),
-    st.floats(1e-3, 1e6),
-)
+@given(st.lists(st.floats(1e-6, 1e4), min_size=3, max_size=3), st.floats(1e-3, 1e6))
 def test_no_other_number_of_repeats_is_closer_to_the_time_of_a_job(times: list[float], job_s: float) -> None:
     times_s = np.array([times])
     repeats = int(JobShape(job_s=job_s).repeats_of(times_s)[0])

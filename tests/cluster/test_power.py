@@ -12,12 +12,7 @@ from hypothesis import strategies as st
 from crosscast.cli import main
 from crosscast.cluster.configurations import choose_options, configure
 from crosscast.cluster.jobs import Jobs, Machine, Policy
-from crosscast.cluster.power import (
-    PowerOptions,
-    cheapest_release_s,
-    kinds_of_jobs,
-    power_metrics,
-)
+from crosscast.cluster.power import PowerOptions, cheapest_release_s, kinds_of_jobs, power_metrics
 from crosscast.cluster.rules import Rules
 from crosscast.cluster.simulate import simulate
 from crosscast.cluster.site import Budget, PowerPolicy, Site, constant_budget, read_site

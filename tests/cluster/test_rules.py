@@ -61,10 +61,7 @@ def test_who_has_used_less_than_its_share_comes_first() -> None:
 
 
 @examples(50)
-@given(
-    st.lists(st.floats(0.01, 100), min_size=1, max_size=8),
-    st.sampled_from([3.0, 50.0, float("inf")]),
-)
+@given(st.lists(st.floats(0.01, 100), min_size=1, max_size=8), st.sampled_from([3.0, 50.0, float("inf")]))
 def test_what_was_used_does_not_depend_on_when_it_is_counted(steps: list[float], half_life_s: float) -> None:
     priority = Priority(np.zeros(1), np.zeros(1, np.int64), np.ones(1), half_life_s=half_life_s)
     often, once = (start_ranking(Rules(priority=priority), 1) for _ in range(2))

@@ -11,13 +11,7 @@ from crosscast.cli import main
 from crosscast.cluster.jobs import Jobs, Machine
 from crosscast.cluster.metrics import metrics_of, occupied, processor_seconds, rectangles
 from crosscast.cluster.power import kinds_of_jobs
-from crosscast.cluster.sharing import (
-    Sharing,
-    Slowdowns,
-    read_slowdowns,
-    sharing_for,
-    sharing_metrics,
-)
+from crosscast.cluster.sharing import Sharing, Slowdowns, read_slowdowns, sharing_for, sharing_metrics
 from crosscast.cluster.simulate import simulate
 from crosscast.cluster.site import SharingPolicy
 from crosscast.errors import InputError

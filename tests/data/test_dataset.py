@@ -168,18 +168,9 @@ def test_a_part_replaces_what_the_table_has_of_its_piece(tmp_path: Path) -> None
     put(tmp_path, SESSIONS, "again", rows.session(seed=8))
     found = read_dataset(tmp_path)
     assert found.devices.column("vendor").to_pylist() == ["new"]
-    assert cells(found.profiles, "size", "kernel", "opcode") == [
-        ("small", "sum", None),
-        ("tiny", "sum", 3),
-    ]
-    assert cells(found.records, "repeat", "time_s") == [
-        (0, [5.0]),
-        (1, [1e-3]),
-    ]
-    assert cells(found.sessions, "repeat", "seed") == [
-        (0, 8),
-        (1, None),
-    ]
+    assert cells(found.profiles, "size", "kernel", "opcode") == [("small", "sum", None), ("tiny", "sum", 3)]
+    assert cells(found.records, "repeat", "time_s") == [(0, [5.0]), (1, [1e-3])]
+    assert cells(found.sessions, "repeat", "seed") == [(0, 8), (1, None)]
     # What the new session did not watch, the old one's energy does not stand for.
     assert found.energy.column("repeat").to_pylist() == [1]
 

@@ -19,11 +19,6 @@ from support.full_launch import full_launch
 ProfileMaker = Callable[..., Profile]
 
 
-@pytest.fixture
-def full(make_profile: ProfileMaker) -> Profile:
-    return replace(make_profile(), application="a", size="tiny", launch=full_launch())
-
-
 def test_names_tell_the_way_and_occur_once() -> None:
     found = counts_of(full_launch())
     assert len(found) == len(COUNTS)
@@ -79,6 +74,6 @@ def test_kinds_and_work_are_named_by_the_way_to_them() -> None:
     assert work_of(full_launch())["instructions.mem"] == 2_000_000
 
 
-def test_json_gives_the_profile_back(full: Profile) -> None:
-    alone = replace(full, application=None, size=None, timing_s={})  # which are not read
+def test_json_gives_the_profile_back(make_profile: ProfileMaker) -> None:
+    alone = replace(make_profile(), launch=full_launch(), timing_s={})  # which are not read
     assert profile_of(json.loads(json.dumps(alone.to_dict())), 0) == alone

@@ -5,13 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from benchmarks.training_launches import (
-    elementwise_launch,
-    layer_norm_launch,
-    radices,
-    region_jobs,
-    strata,
-)
+from benchmarks.training_launches import elementwise_launch, layer_norm_launch, radices, region_jobs, strata
 from benchmarks.training_profiles import spread
 
 import crosscast

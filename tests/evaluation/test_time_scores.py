@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass, replace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -170,14 +169,9 @@ def test_no_score_is_told_where_nothing_defines_one_or_a_forecast_is_beyond_numb
     assert result.rmse_log == pytest.approx(1e4 / math.sqrt(2))
 
 
-@pytest.fixture(scope="module")
-def bundled() -> Any:
+def test_the_noise_floor_is_the_spread_of_single_runs_by_seed_and_level() -> None:
     dataset = bundled_dataset()
-    return dataset, grid_of(dataset)
-
-
-def test_the_noise_floor_is_the_spread_of_single_runs_by_seed_and_level(bundled: Any) -> None:
-    dataset, grid = bundled
+    grid = grid_of(dataset)
     scores = noise_floor(dataset, grid, seed=0).scores
     # About the median instead of the mean, so a little more than the standard deviation.
     spread = np.sqrt(np.mean(grid.spread**2))
@@ -186,7 +180,6 @@ def test_the_noise_floor_is_the_spread_of_single_runs_by_seed_and_level(bundled:
     assert scores.coverage == pytest.approx(0.9 * 49 / 51, abs=0.02)
     assert scores.slowdown_mean is not None
     assert scores.slowdown_mean > 1
-    dataset, grid = bundled
     wide, again, other, narrow = (
         noise_floor(dataset, grid, seed, level).scores
         for seed, level in ((0, 0.9), (0, 0.9), (1, 0.9), (0, 0.5))

@@ -199,10 +199,7 @@ def test_a_mix_with_a_co_runner_that_fails_is_kept_marked_with_what_the_others_d
     monkeypatch.setattr(machine.crew, "run", failing)
     outcome = run_corun_campaign(plan(), tmp_path)
     (failure,) = outcome.failures
-    assert (failure.task.label, failure.reason) == (
-        f"crc tiny + gem tiny on {CPU.id}",
-        "gem tiny: it hangs",
-    )
+    assert (failure.task.label, failure.reason) == (f"crc tiny + gem tiny on {CPU.id}", "gem tiny: it hangs")
     crc, gem = (row for row in rows(tmp_path, "mixes") if row["mix"] == "crc tiny + gem tiny")
     assert (crc["failure"], gem["failure"]) == (None, "gem tiny: it hangs")
     assert crc["slowdown"] == pytest.approx(1.2)

@@ -514,15 +514,10 @@ def test_a_gpu_that_fails_later_is_a_fault_of_regions_from_then_on(
 # Opening
 
 
-@pytest.fixture
-def powercap(tmp_path: Path) -> Path:
-    """Folder of one package that counts."""
-    (tmp_path / "powercap").mkdir()
-    make_zone(tmp_path / "powercap", "intel-rapl:0", "package-0", 1)
-    return tmp_path / "powercap"
-
-
-def test_a_cpu_has_rapl_where_it_counts(powercap: Path, tmp_path: Path) -> None:
+def test_a_cpu_has_rapl_where_it_counts(tmp_path: Path) -> None:
+    powercap = tmp_path / "powercap"
+    powercap.mkdir()
+    make_zone(powercap, "intel-rapl:0", "package-0", 1)
     assert sensors("cpu", root=powercap) == [SensorAvailability("rapl", works=True, reason=None)]
     assert isinstance(open_sensor("auto", "cpu", root=powercap), RaplSensor)
     assert open_sensor("none", "cpu", root=powercap) is None

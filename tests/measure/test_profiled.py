@@ -122,11 +122,7 @@ def test_each_call_of_a_decorated_function_is_a_run_and_a_wrong_one_is_none() ->
     found: dict[tuple[str, ...], int] = {}
     for key in history.keys("scale"):
         found[key.arguments] = found.get(key.arguments, 0) + len(history.runs(key))
-    assert found == {
-        ("float64[2]", "2", "x"): 4,
-        ("float64[2]", "3", "x"): 1,
-        ("float64[3]", "2", "x"): 1,
-    }
+    assert found == {("float64[2]", "2", "x"): 4, ("float64[2]", "3", "x"): 1, ("float64[3]", "2", "x"): 1}
 
 
 def test_methods_of_every_kind_may_be_decorated() -> None:

@@ -292,14 +292,7 @@ def test_a_sample_has_a_column_for_everything_known() -> None:
     runs = Runs()
     powers_w = {"package-0": 30.0, "package-0/dram": 5.0}
     runs.add(
-        run_of(
-            SAMPLED,
-            2.0,
-            configuration=NODE,
-            power_w=30.0,
-            powers_w=powers_w,
-            counters={"cycles": 7},
-        )
+        run_of(SAMPLED, 2.0, configuration=NODE, power_w=30.0, powers_w=powers_w, counters={"cycles": 7})
     )
     runs.add(run_of(SAMPLED, 9.0, configuration=NODE, failure="ValueError"))
     runs.add(run_of(SAMPLED, 9.0))

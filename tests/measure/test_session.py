@@ -1,7 +1,7 @@
 """A session in this process, on a real device."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -152,25 +152,20 @@ def test_a_lost_sensor_costs_its_readings(device: OpenCLDevice, make_application
     assert (found.energy, found.notes) == ([], ["the fake sensor went away"])
 
 
-@pytest.fixture
-def lost(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """A device that is lost in its fifth run."""
+def test_a_device_that_is_lost_is_named(
+    device: OpenCLDevice, make_application: Folder, monkeypatch: pytest.MonkeyPatch
+) -> None:
     timed, count = OpenCLQueue.timed, iter(range(100))
 
-    def fail(self: OpenCLQueue, run: Callable[[OpenCLQueue], None]) -> Any:
+    def fail_in_the_fifth_run(self: OpenCLQueue, run: Callable[[OpenCLQueue], None]) -> Any:
         if next(count) == 4:
             raise cl_error(-2)
         return timed(self, run)
 
-    monkeypatch.setattr(OpenCLQueue, "timed", fail)
-    yield
-    assert next(count) == 5
-
-
-@pytest.mark.usefixtures("lost")
-def test_a_device_that_is_lost_is_named(device: OpenCLDevice, make_application: Folder) -> None:
+    monkeypatch.setattr(OpenCLQueue, "timed", fail_in_the_fifth_run)
     with pytest.raises(DeviceFault, match=f"own on {device.id}: the device failed or was lost"):
         measured(device, make_application())
+    assert next(count) == 5
 
 
 @pytest.mark.parametrize("check_fails", ["self.count == 2", "self.count > 2"])

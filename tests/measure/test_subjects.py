@@ -240,13 +240,6 @@ fill = "arange"
 """
 
 
-@pytest.fixture
-def launch_file(tmp_path: Path) -> LaunchFile:
-    (tmp_path / "k.cl").write_text("kernel void k(global int *a) { a[get_global_id(0)] *= 3; }")
-    (tmp_path / "k.toml").write_text(ONE_LAUNCH)
-    return LaunchFile(str(tmp_path / "k.toml"))
-
-
 @pytest.mark.system
 def test_the_mix_of_an_application_comes_from_a_process_of_its_own(make_application: Folder) -> None:
     problem = SuiteProblem(str(make_application()), "tiny", {"items": 1024}, 0)
@@ -259,7 +252,10 @@ def test_the_mix_of_an_application_comes_from_a_process_of_its_own(make_applicat
     assert sum(mix.values()) <= 1
 
 
-def test_launch_files_have_one_too(launch_file: LaunchFile) -> None:
+def test_launch_files_have_one_too(tmp_path: Path) -> None:
+    (tmp_path / "k.cl").write_text("kernel void k(global int *a) { a[get_global_id(0)] *= 3; }")
+    (tmp_path / "k.toml").write_text(ONE_LAUNCH)
+    launch_file = LaunchFile(str(tmp_path / "k.toml"))
     assert launch_file.label == "k"
     mix = instruction_mix_of(launch_file, 60.0)
     # Of a work-item: its number, an address, a load, a multiplication, a store, and the return.

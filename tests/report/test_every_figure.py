@@ -16,12 +16,7 @@ from crosscast.prediction.relative.nichols2024 import PublishedMean
 from crosscast.report import configuration_figures, corun_evaluation, relative, time
 from crosscast.report.figures import new_figure
 from crosscast.report.pictures import heading_of, save_figure, save_figures
-from crosscast.studies import (
-    bailey2014,
-    johnston2018,
-    johnston2018_report,
-    moolchandani2022_figures,
-)
+from crosscast.studies import bailey2014, johnston2018, johnston2018_report, moolchandani2022_figures
 from crosscast.studies import nichols2024 as nichols2024_study
 from crosscast.studies.moolchandani2022 import CoRunStudies
 from support.choices import chosen_study

@@ -12,13 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from benchmarks.suite_tables import (
-    DWARFS,
-    Extent,
-    description_table,
-    extent_of,
-    parameter_table,
-)
+from benchmarks.suite_tables import DWARFS, Extent, description_table, extent_of, parameter_table
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -244,10 +244,7 @@ BAD_T1 = [
     (with_kernel(ProblemSize=[2, 2, 2, 2]), "ProblemSize: expected at most 3 sizes, found 4"),
     (with_kernel(Language="Fortran"), "Language: expected one of CUDA, HIP, OpenCL, found 'Fortran'"),
     (with_kernel(LocalSize={"X": "block_size"}), "LocalSize: X: expected names of parameters"),
-    (
-        with_kernel(Arguments=[{"Type": "custom"}]),
-        r"Arguments\[0\]: Type: expected a number's type",
-    ),
+    (with_kernel(Arguments=[{"Type": "custom"}]), r"Arguments\[0\]: Type: expected a number's type"),
 ]
 
 

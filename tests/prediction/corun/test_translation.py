@@ -87,11 +87,6 @@ def here(tmp_path_factory: pytest.TempPathFactory) -> TrainedCoRunModel:
     return trained(tmp_path_factory.mktemp("models"), "cpu")
 
 
-@pytest.fixture(scope="module")
-def there(tmp_path_factory: pytest.TempPathFactory) -> TrainedCoRunModel:
-    return trained(tmp_path_factory.mktemp("models"), "other")
-
-
 MIX = counted_co_runs((2,)).mixes[1].isolated_runs
 
 
@@ -119,7 +114,8 @@ def test_intervals_reach_as_far_as_both_errors(here: TrainedCoRunModel, card: Tr
     assert translated.time_s.low * translated.time_s.high == pytest.approx(translated.time_s.value**2)
 
 
-def test_a_model_there_is_asked_by_translated_times(there: TrainedCoRunModel, card: TranslationCard) -> None:
+def test_a_model_there_is_asked_with_translated_times(tmp_path: Path, card: TranslationCard) -> None:
+    there = trained(tmp_path, "other")
     (translated,) = translated_forecasts(there, card, [MIX], level=0.5)
     inputs = tuple(
         replace(isolated_run, power_w=None)

@@ -96,17 +96,13 @@ def test_no_trees_and_no_features_are_refused(trees: int, tried: int) -> None:
 SMALL = PublishedForest(trees=40, tried=4, node_size=1)
 
 
-@pytest.fixture(scope="module")
-def grid() -> Grid:
-    return grid_of(made_up())
-
-
 def test_it_has_the_parameters_of_the_paper() -> None:
     model = PublishedForest()
     assert (model.name, model.trees, model.tried, model.node_size) == ("published-forest", 505, 30, 9)
 
 
-def test_cells_without_a_time_are_left_out(grid: Grid) -> None:
+def test_cells_without_a_time_are_left_out() -> None:
+    grid = grid_of(made_up())
     log_time = grid.log_time.copy()
     log_time[::2, 1] = np.nan
     gaps = Grid(grid.profiles, grid.devices, log_time, grid.spread, grid.runs)

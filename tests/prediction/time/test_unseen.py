@@ -22,7 +22,6 @@ from crosscast.prediction.time.unseen import (
     Kriging,
     Pairs,
     Transfer,
-    UnseenDevices,
     enough_devices,
     fit_kriging,
     fit_unseen,
@@ -100,11 +99,6 @@ def without_last(kin: Grid) -> Grid:
     return kin.on(range(len(kin.devices) - 1))
 
 
-@pytest.fixture(scope="module")
-def unseen(without_last: Grid) -> UnseenDevices:
-    return fit_unseen(without_last, 0)
-
-
 def left_out(grid: Grid) -> tuple[Reals, Reals]:
     """Errors on each device, predicted from the others, and half the 90 % intervals."""
     errors, halves = [], []
@@ -123,8 +117,8 @@ def test_times_that_follow_from_descriptors_are_told(kin: Grid) -> None:
     assert 0.75 < (np.abs(errors) <= halves).mean() < 1
 
 
-def test_far_outside_of_known_devices_a_forecast_is_less_sure(kin: Grid, unseen: UnseenDevices) -> None:
-    known = kin.devices[0]
+def test_far_outside_of_known_devices_a_forecast_is_less_sure(kin: Grid, without_last: Grid) -> None:
+    unseen, known = fit_unseen(without_last, 0), kin.devices[0]
     most = max(device.numbers["peak_flop_per_s"] for device in kin.devices[:-1])
 
     def device(times: float) -> Device:
