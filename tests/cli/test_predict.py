@@ -70,7 +70,7 @@ def test_json_has_what_a_check_reads(capsys: Output, model: str, file: str) -> N
     assert found["model"]["name"] == "physical"
 
 
-def test_a_person_sees_times_the_device_to_take_and_the_model(capsys: Output, model: str, file: str) -> None:
+def test_what_a_person_sees_is_as_it_was(capsys: Output, model: str, file: str) -> None:
     assert_printed(PREDICT.text(capsys, file, "--model", model), GOLDEN / "predict-time.txt")
 
 

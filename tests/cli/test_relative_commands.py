@@ -63,7 +63,7 @@ def test_json_of_a_prediction_has_what_a_check_reads(capsys: Output, model: str,
     assert found["model"]["name"] == "published-linear"
 
 
-def test_a_person_sees_times_the_order_and_how_sure_it_is(capsys: Output, model: str, perf: str) -> None:
+def test_what_a_person_sees_is_as_it_was(capsys: Output, model: str, perf: str) -> None:
     assert main([*PREDICT, perf, "--model", model, "--source", "cpu", "--relative-to", "gpu"]) == 0
     captured = capsys.readouterr()
     assert not captured.err

@@ -222,12 +222,7 @@ def test_quality_of_service_says_who_may_be_stopped(capsys: Output, tmp_path: Pa
 
 @refusals("text changed words sentence")
 def test_what_a_site_cannot_have_is_one_sentence(
-    capsys: Output,
-    tmp_path: Path,
-    text: str,
-    changed: dict[str, object],
-    words: list[str],
-    sentence: str,
+    capsys: Output, tmp_path: Path, text: str, changed: dict[str, object], words: list[str], sentence: str
 ) -> None:
     site = tmp_path / "site.toml"
     site.write_text(text.replace("PARTITIONS", PARTITIONS).replace("MACHINE\n", MACHINE))

@@ -86,7 +86,7 @@ def printed(study: Johnston2018) -> str:
     return study_report(study).to_text()
 
 
-def test_the_papers_values_stand_beside_ours(study: Johnston2018) -> None:
+def test_a_printed_study_is_as_it_was(study: Johnston2018) -> None:
     assert_printed(printed(study), Path(__file__).with_name("golden") / "johnston2018.txt")
 
 
