@@ -321,18 +321,38 @@ def test_the_output_says_the_language(capsys: pytest.CaptureFixture[str]) -> Non
     assert "CUDA, c++17" in capsys.readouterr().out
 
 
+def test_a_refused_kernel_does_not_stop_the_other_launches_of_a_file(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    kernels = "bad", "good", "worse"
+    bodies = (f"__global__ void {k}(int *x) {{ *x = {k}(1); }}" for k in kernels if k != "good")
+    source = "\n".join([*bodies, "__global__ void good(int *x) { *x = 1; }"])
+    (tmp_path / "k.cu").write_text(source)
+    launches = (f'[[launch]]\nkernel = "{k}"\ngrid = 1\nblock = 32\n' for k in kernels)
+    argument = '[[arg]]\ntype = "int"\nlength = 32\n'
+    (tmp_path / "k.toml").write_text(f'source = "k.cu"\n{argument}{"".join(launches)}')
+    assert main(["characterize", str(tmp_path / "k.toml"), "--csv"]) == 2
+    output = capsys.readouterr()
+    assert len(output.out.splitlines()) == 2
+    assert "warning: " in output.err
+    assert "refused the kernel bad" in output.err.partition("refused the kernel worse")[0]
+
+
 @pytest.mark.parametrize(
     ("source", "found"),
     [
-        ("__global__ void k(__nv_bfloat16 *x) {}", "none that can be compiled (k: "),
+        ("__global__ void k(other_t *x) {}", "none that can be compiled (k: "),
         ("__device__ int f() { return 1; }", "none\n"),
-        ("template <int N> __global__ void k(int *x) {}", "none but templates"),
+        (
+            "template <int N> __global__ void k(int *x) {}",
+            "none but templates, which are named with their arguments: 'k<...>'",
+        ),
     ],
 )
 def test_it_says_why_a_program_has_no_kernel(source: str, found: str, tmp_path: Path, capsys: Output) -> None:
     path = tmp_path / "k.cu"
-    path.write_text(f"#include <cuda_bf16.h>\n{source}\n")
+    path.write_text(f"#include <other.h>\n{source}\n")
     assert main(["characterize", str(path), "--grid", "1", "--block", "1"]) == 2
     error = capsys.readouterr().err
     assert f"expected one kernel in {path}, found {found}" in error
-    assert ("headers that were not found: cuda_bf16.h" in error) == found.startswith("none that")
+    assert ("headers that were not found: other.h" in error) == found.startswith("none that")

@@ -16,7 +16,7 @@ import crosscast
 from crosscast.device import Device
 from crosscast.devices.catalogue import catalogue, device_named, device_of
 from crosscast.devices.launch_work import LaunchWork, amounts_of
-from crosscast.devices.limits import BOUNDS
+from crosscast.devices.limits import BOUNDS, Bound
 from crosscast.devices.roofline import Verdict, verdict_of, verdicts_of
 from crosscast.errors import InputError
 from crosscast.profile import Profile
@@ -253,6 +253,16 @@ def test_it_says_that_caches_decide_where_they_do(large_matmul: Profile) -> None
     )
     assert verdict_of(larger, GPU).needs_cache
     assert any("where caches do not keep it" in each for each in verdict_of(larger, GPU).notes)
+
+
+@pytest.mark.parametrize("bound", BOUNDS)
+def test_each_limit_that_is_close_has_its_time_in_the_sentence(bound: Bound, large_add: Profile) -> None:
+    made = verdict(large_add)
+    others = [name for name in BOUNDS if name != bound]
+    seconds = {bound: 8e-3, **dict(zip(others, (7e-3, 6e-3, 5e-3, 3e-3, 2e-3), strict=True))}
+    found = replace(made, limits_s=seconds)
+    assert len(found.close) == 3
+    assert all(f"about {n} ms" in found.text for n in (8, 7, 6, 5))
 
 
 def test_every_device_of_the_catalogue_with_the_numbers_gets_a_verdict(large_add: Profile) -> None:

@@ -212,6 +212,14 @@ def _sample(runner: _Runner) -> tuple[Sample | None, str]:
     groups = three(group_counts(runner.launch), 1)
     needed, fewest = _needed_bytes(runner), fewest_groups(groups)
     excess, sample = _over_limit(runner, needed), None
+    if waiting := _waiting(runner.built.plan):
+        if isinstance(requested, int):
+            raise LaunchError(
+                f"{name}: {waiting}, so that none can be left out: "
+                f"expected no --sample-groups, found {requested}"
+            )
+        if excess:
+            raise LaunchError(f"{name}: {excess}; {waiting}, so that none can be left out")
     if isinstance(requested, int):
         if fewest is not None and requested < fewest:
             raise LaunchError(
@@ -232,6 +240,14 @@ def _sample(runner: _Runner) -> tuple[Sample | None, str]:
 def _may_sample(runner: _Runner) -> bool:
     """Return whether groups may be sampled unasked: output and effects of their order are not extended."""
     return not runner.built.layout.is_ordered and bool(fewest_groups(three(group_counts(runner.launch), 1)))
+
+
+def _waiting(plan: Plan) -> str:
+    """Say that work-groups wait for each other, and where; empty if they do not."""
+    if plan.waiting is None:
+        return ""
+    where = f" ({plan.waiting.where})" if plan.waiting.where else ""
+    return f"work-groups wait for each other{where}"
 
 
 def _spelled(groups: Sequence[int]) -> str:
@@ -358,7 +374,8 @@ class _Runner:
         while True:
             layout = self.built.layout
             gives_up = self._is_long if self.is_quick else is_too_slow
-            run = Run(self.launch, self.memory, layout, self.options, threads, pieces, gives_up)
+            waiting = _waiting(self.built.plan)
+            run = Run(self.launch, self.memory, layout, self.options, threads, pieces, gives_up, waiting)
             result = run.run(self.built.library)
             if result is None:
                 if not keeps_buffers:

@@ -27,7 +27,7 @@ from crosscast.commands.output import (
 )
 from crosscast.data.files import make_folder
 from crosscast.data.profiles import csv_header, csv_row, require_pyarrow, write_aiwc, write_parquet
-from crosscast.errors import InputError
+from crosscast.errors import CompileError, InputError, UnsupportedError
 from crosscast.profile import Profile, doubts
 from crosscast.report.profiles import MOST_PROFILES, kiviat, profiles_report, write_kiviat
 from crosscast.tracing.trace import is_trace
@@ -161,7 +161,11 @@ def characterize(file: Path, /, *more: Path, options: CharacterizeOptions) -> No
 
 
 def _run(files: Sequence[Path], direct: LaunchOptions, outputs: Outputs, how: run.Options) -> None:
-    """Characterize all launches; finished profiles are shown even if a later launch fails."""
+    """Characterize all launches; finished profiles are shown even if a later launch fails.
+
+    A kernel that is refused does not stop the launches of others.
+    """
+    refused: list[CompileError | UnsupportedError] = []
     try:
         # One file after the other, as the arguments of all may exceed the memory.
         for file in files:
@@ -171,11 +175,19 @@ def _run(files: Sequence[Path], direct: LaunchOptions, outputs: Outputs, how: ru
             inputs = read_inputs(file, direct)
             with LaunchesStatus(len(inputs.launches)) as status:
                 for launch in inputs.launches:
-                    profile = run_launch(launch, len(outputs.profiles), how)
-                    outputs.add(profile, render_dumps(inputs.simfile) if inputs.simfile else None)
+                    try:
+                        profile = run_launch(launch, len(outputs.profiles), how)
+                    except (CompileError, UnsupportedError) as error:
+                        refused.append(error)
+                    else:
+                        outputs.add(profile, render_dumps(inputs.simfile) if inputs.simfile else None)
                     status.advance()
     finally:
         outputs.finish()
+    for other in refused[:-1]:
+        warn(str(other))
+    if refused:
+        raise refused[-1]
 
 
 def _of_trace(folder: Path, direct: LaunchOptions, outputs: Outputs, how: run.Options) -> None:

@@ -198,7 +198,8 @@ def _without_kernels(program: Program) -> str:
     """Return what a program without kernels has instead."""
     compiled = frontend.load(program).compiled
     if compiled is not None and compiled.templates:
-        return "none but templates, which are named with their arguments: 'saxpy<float>'"
+        names = ", ".join(f"'{name}<...>'" for name in compiled.templates)
+        return f"none but templates, which are named with their arguments: {names}"
     if compiled is not None and compiled.refused:
         reasons = (f"{name}: {refusal.reason}" for name, refusal in compiled.refused.items())
         return f"none that can be compiled ({'; '.join(reasons)})"

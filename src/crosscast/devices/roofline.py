@@ -49,6 +49,14 @@ _MANY_CONFLICTS = 2.0
 """Wavefronts of local memory over those without conflicts, above which there is advice against these."""
 
 _WAVEFRONT_BYTES = 128.0
+_SUBJECTS: Mapping[Bound, str] = {
+    "memory": "its memory",
+    "compute": "its instructions",
+    "local": "its local memory",
+    "atomics": "its atomics",
+    "launch": "its launch",
+    "latency": "its latency",
+}
 _OF_SHEET = ("peak_flop_per_s", "bandwidth_bytes_per_s", "clock_hz")
 
 
@@ -127,36 +135,41 @@ class Verdict:
         rate = format_quantity(bytes_per_s, "B/s")
         done = format_quantity(a.issued, "instructions")
         second = format_seconds(max(value for name, value in self.limits_s.items() if name != self.bound))
+        # Each limit that is close has its time in the sentence.
+        named = {"memory": ("compute",), "compute": ("memory",)}.get(self.bound, ())
+        more = "".join(f", {_SUBJECTS[name]} {times[name]}" for name in self.close if name not in named)
+        several = len(self.close) > 1
         if self.bound == "memory":
             if self.line_use < 1:
                 moved += f" of lines, of which {100 * self.line_use:.2g} % is used,"
             if bytes_per_s < self.device.numbers["bandwidth_bytes_per_s"]:
                 rate += f", the most of {format_quantity(busy_units(a, self.device), 'compute units')},"
-            why = f"{moved} at {rate} take {times['memory']}, its instructions {times['compute']}"
+            why = f"{moved} at {rate} take {times['memory']}, its instructions {times['compute']}{more}"
         elif self.bound == "compute":
-            why = f"{done} take {times['compute']}, its {moved} of memory {times['memory']}"
+            why = f"{done} take {times['compute']}, its {moved} of memory {times['memory']}{more}"
         elif self.bound == "local":
             passes = format_quantity(a.wavefronts, "passes")
-            why = f"{passes} through local memory take {times['local']}, all else {second}"
+            why = f"{passes} through local memory take {times['local']}"
+            why += more if several else f", all else {second}"
         elif self.bound == "atomics":
             turns = format_quantity(max(a.atomics, a.turns), "atomics")
-            why = f"{turns} that take turns need {times['atomics']}, all else {second}"
+            why = f"{turns} that take turns need {times['atomics']}"
+            why += more if several else f", all else {second}"
         elif self.bound == "launch":
-            why = f"a launch costs {times['launch']}, its work {second}"
+            why = f"a launch costs {times['launch']}{more if several else f', its work {second}'}"
         elif self.waits_for == "idle":
             items, groups = ((a.work_items, "work-items"), (a.work_groups, "work-groups"))
-            why = (
-                f"{format_quantity(*items)} in {format_quantity(*groups)} do not fill it ({times['latency']})"
-            )
+            counted = f"{format_quantity(*items)} in {format_quantity(*groups)}"
+            why = f"{counted} do not fill it ({times['latency']}){more}"
         elif self.waits_for == "reads":
             reads = format_quantity(a.reads, "reads")
-            why = f"the {reads} of a work-item, a few at once, take {times['latency']}"
+            why = f"the {reads} of a work-item, a few at once, take {times['latency']}{more}"
         elif a.path_loads > 1:
             loads = format_quantity(a.path_loads, "loads")
-            why = f"{loads} that wait for each other take {times['latency']}"
+            why = f"{loads} that wait for each other take {times['latency']}{more}"
         else:
             longest = format_quantity(a.longest, "instructions")
-            why = f"the {longest} of its longest work-item, one after another, take {times['latency']}"
+            why = f"the {longest} of its longest work-item, one after another, take {times['latency']}{more}"
         return f"{a.kernel} on {self.device.key} is bound by {self.bound}{others}: {why}."
 
     @cached_property

@@ -186,6 +186,44 @@ def test_lanes_meet_again_behind_a_loop() -> None:
     assert {int(v) >> 32 for v in out} == {0xFFFFFFFF}
 
 
+AGGREGATED = {
+    "shuffle": ("", "x = __shfl_sync(m, x, 2); o[i] = x;"),
+    "coalesced group": ("", "o[i] = cooperative_groups::coalesced_threads().shfl(x, 0);"),
+    "tile": (
+        "",
+        "o[i] = cooperative_groups::tiled_partition<32>(cooperative_groups::this_thread_block()).shfl(x, 2);",
+    ),
+    "function": (
+        "__device__ int first(int v) { return __shfl_sync(0xfffffffcu, v, 2); }",
+        "o[i] = first(x);",
+    ),
+    "template": (
+        "template <class T> __device__ T lane(unsigned m, T v, int l) { return __shfl_sync(m, v, l); }"
+        "template <class T> __device__ T first(unsigned m, T v) { return lane(m, v, 2); }",
+        "o[i] = first(m, x);",
+    ),
+}
+
+
+@pytest.mark.parametrize(("functions", "end"), AGGREGATED.values(), ids=AGGREGATED)
+def test_lanes_that_give_no_value_need_not_have_one(functions: str, end: str) -> None:
+    def profiled(first: str) -> tuple[list[int], Any]:
+        source = (
+            f"#include <cooperative_groups.h>\n{functions} __global__ void k(int *o, int *n) {{"
+            "int i = threadIdx.x; if (i < 2) return;"
+            f"unsigned m = __activemask(); int x{first};"
+            f"if (i == 2) x = atomicAdd(n, __popc(m)) + 7; {end} }}"
+        )
+        out, count = np.zeros(LANES, np.int32), np.zeros(1, np.int32)
+        kernel = Kernel.from_source(source, "k", form="cuda")
+        profile = characterize(Launch.on_grid(kernel, 1, LANES, (out, count)))
+        return [*count.tolist(), *out.tolist()], profile.metrics
+
+    found, with_zero = profiled(""), profiled(" = 0")
+    assert found[0] == [30, 0, 0, *[7] * 30]
+    assert found == with_zero
+
+
 def test_wavefronts_of_64_lanes() -> None:
     out = run("o[i] = __ballot(i >= 4) + warpSize;", form="hip", options=("-mwavefrontsize64",))
     assert set(out.tolist()) == {(0xFFFFFFFFFFFFFFF0 + 64) % 2**64}

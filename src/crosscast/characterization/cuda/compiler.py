@@ -6,7 +6,8 @@ functions of CUDA and HIP by OpenCL's builtins. So host code does not interfere 
 does not compile is left out with its reason, and the others of its file are compiled without it.
 
 Three rewrites precede the optimizer: copies of aligned structures, such as the vector types, become those of
-their members, sums of global thread indices one call each, and atomic sums of pairs atomics of vectors.
+their members, sums of global thread indices one call each, and atomic sums of pairs atomics of vectors. Lanes
+may shuffle variables without a value.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from typing import NamedTuple
 
 from crosscast.characterization import toolchain
 from crosscast.characterization.cuda.source import CudaSource, DeclarationRefusal
+from crosscast.characterization.cuda.uninitialized import allow_uninitialized
 from crosscast.errors import CompileError, InputError
 from crosscast.kernel import Program
 
@@ -329,7 +331,7 @@ def _for_any_integer(text: str) -> str:
     text = re.sub(r"^target triple = .*$", f'target triple = "{_TARGET}"', text, count=1, flags=re.MULTILINE)
     # Clang's builtins have no atomics of vectors, LLVM has.
     text = _PAIR_SUM.sub(r"atomicrmw fadd \g<pointer> \g<to>, \g<type> \g<value> monotonic, align 4", text)
-    return separate_members(name_indexes(text))
+    return allow_uninitialized(separate_members(name_indexes(text)))
 
 
 def _optimize(text: str, program: Program) -> bytes:

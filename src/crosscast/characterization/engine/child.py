@@ -129,6 +129,7 @@ class Run:
     # Ranges of work-groups, ends excluded, if not all run
     pieces: Sequence[tuple[int, int]] = ()
     is_too_slow: Callable[[Progress], bool] | None = None  # Whether to give up
+    waiting: str = ""  # That work-groups wait for each other, and where
 
     def run(self, library: bytes) -> RunResult | None:
         """Run it in a child; return ``None`` if it was given up."""
@@ -299,16 +300,20 @@ class Run:
                 return code
             elapsed = time.perf_counter() - start
             if elapsed > limit:
-                raise KernelTimeout(
-                    f"{self.launch.kernel.name}: did not end within {limit:g} s (the time limit)"
-                    f"{'' if self.pieces else '; --sample-groups runs some of its work-groups'}"
-                )
+                advice, name = self._advice(), self.launch.kernel.name
+                raise KernelTimeout(f"{name}: did not end within {limit:g} s (the time limit){advice}")
             status_words = _read_status(status, _STATUS_WORDS + _WORDS_A_THREAD * self.threads)
             progress = Progress(sum(status_words[_STATUS_WORDS::_WORDS_A_THREAD]), total, elapsed)
             if self.is_too_slow and self.is_too_slow(progress):
                 return None
             if self.options.progress and elapsed >= _REPORT_S:
                 self.options.progress(progress)
+
+    def _advice(self) -> str:
+        """Return the end of the sentence on the time limit."""
+        if self.waiting:
+            return f"; {self.waiting}, but run one after another: one must not wait for a later one"
+        return "" if self.pieces else "; --sample-groups runs some of its work-groups"
 
     def _failure(self, code: int, errors: str, status_words: Sequence[int]) -> CrosscastError:
         name = self.launch.kernel.name

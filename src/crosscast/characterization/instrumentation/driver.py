@@ -366,7 +366,8 @@ def _layout(emission: Emission, blocks: Sequence[BlockCosts]) -> ResultLayout:
         cut_lines=[0 if cutter is None else cutter.line for cutter in cuts],
         fault_lines=emission.fault_lines,
         print_calls=emission.lowering.print_calls,
-        is_ordered=emission.lowering.is_ordered,
+        # A group that waits for an earlier one must find it done.
+        is_ordered=emission.lowering.is_ordered or plan.waiting is not None,
         per_warp=plan.per_warp,
         counts_fit_32_bits=plan.counts_fit_32_bits,
         blocks=blocks,

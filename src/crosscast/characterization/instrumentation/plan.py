@@ -41,6 +41,7 @@ from crosscast.characterization.instrumentation.registers import (
 )
 from crosscast.characterization.instrumentation.segments import Carried, Segment, Segments, cut
 from crosscast.characterization.instrumentation.sub_groups import number_sites
+from crosscast.characterization.instrumentation.waiting import waiting_load
 
 UNIFORM_STEP = 256
 """Bytes between the entering and the leaving copy of a uniform value."""
@@ -236,6 +237,7 @@ class Plan:
     histories: int
     names: int  # Number of names given
     facts: KernelFacts
+    waiting: ir.Instruction | None  # A load by which a work-group waits for another one
 
     @functools.cached_property
     def counts_fit_32_bits(self) -> bool:
@@ -314,6 +316,7 @@ def make_plan(module: ir.Module, function: ir.Function, options: Instrumentation
     dependences = Dependences(function)
     used = frozenset(name for i in function.instructions() for name in i.uses())
     sharing = find_sharing(function, classes, used)
+    waiting = waiting_load(function)
     cuts = cut(function, sizes, may_end_early=options.cuda)
     segments = cuts.segments
     private = PrivateArrays(segments, sizes)
@@ -362,6 +365,7 @@ def make_plan(module: ir.Module, function: ir.Function, options: Instrumentation
             vectorized=cuts.in_step,
             dependences=dependences,
         ),
+        waiting=waiting,
     )
 
 

@@ -1,0 +1,85 @@
+"""Work-groups that wait for others: loops whose exit depends on memory that others write."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from crosscast.characterization import ir
+from crosscast.characterization.instrumentation import graph
+from crosscast.characterization.instrumentation.accesses import address_space
+from crosscast.characterization.instrumentation.inline import called_builtin
+
+_FENCES = frozenset("mem_fence read_mem_fence write_mem_fence atomic_work_item_fence".split())
+_LOCAL = 3
+
+
+def waiting_load(function: ir.Function) -> ir.Instruction | None:
+    """Return a load by which a work-group may wait for another one; ``None`` if there is none.
+
+    That is a volatile or atomic load of global memory, or any beside a fence, in a loop whose exit depends on
+    it. Exits that depend on local memory count too, if the loop stores such a value there.
+    """
+    loops = graph.find_loops({label: block.terminator.successors for label, block in function.blocks.items()})
+    for loop in loops:
+        blocks = [function.blocks[label] for label in sorted(loop.blocks)]
+        for load in _polled(blocks):
+            if _decides(load, blocks, loop.blocks):
+                return load
+    return None
+
+
+def _polled(blocks: Sequence[ir.Block]) -> Iterator[ir.Instruction]:
+    """Yield the loads that may see what other work-groups write while the loop runs."""
+    fenced = any(i.opcode == "fence" or called_builtin(i) in _FENCES for i in _instructions(blocks))
+    for load in (i for i in _instructions(blocks) if i.opcode == "load"):
+        is_fresh = fenced or load.text.startswith(("load volatile", "load atomic"))
+        if is_fresh and any(address_space(a.pointer_type) != _LOCAL for a in load.accesses):
+            yield load
+
+
+def _instructions(blocks: Iterable[ir.Block]) -> Iterator[ir.Instruction]:
+    for block in blocks:
+        yield from block.instructions
+
+
+@dataclass
+class _Dependent:
+    """Parts of a loop that depend on a load."""
+
+    values: set[str] = field(default_factory=set)
+    local: bool = False  # Local memory
+    control: bool = False  # Which way the loop takes
+
+
+def _decides(load: ir.Instruction, blocks: Sequence[ir.Block], inside: frozenset[str]) -> bool:
+    """Whether the exit of a loop depends on a load in it."""
+    if load.result is None:
+        return False
+    dependent, before = _Dependent({load.result}), -1
+    while before != (before := len(dependent.values) + dependent.local + dependent.control):
+        for block in blocks:
+            for instruction in block.instructions:
+                _follow(instruction, inside, dependent)
+            end = block.terminator
+            if len(end.successors) > 1 and not dependent.values.isdisjoint(end.uses()):
+                if not inside.issuperset(end.successors):
+                    return True
+                dependent.control = True
+    return False
+
+
+def _follow(instruction: ir.Instruction, inside: frozenset[str], dependent: _Dependent) -> None:
+    """Add what an instruction makes of what depends on the load."""
+    is_dependent = not dependent.values.isdisjoint(instruction.uses())
+    in_local = any(address_space(a.pointer_type) == _LOCAL for a in instruction.accesses)
+    if instruction.opcode == "phi":
+        # Which of its values a phi has depends on the way that was taken.
+        chosen = {value for value, label in instruction.incoming if label in inside}
+        is_dependent |= dependent.control and len(chosen) > 1
+    elif instruction.opcode == "store":
+        dependent.local |= in_local and (is_dependent or dependent.control)
+    elif instruction.opcode == "load":
+        is_dependent |= in_local and dependent.local
+    if is_dependent and instruction.result:
+        dependent.values.add(instruction.result)
