@@ -100,8 +100,8 @@ def test_pairs_of_jobs_to_measure_are_named(capsys: Output, model: str, profiles
     [
         ("bfs/small,cfd/small=1.5", "--probe: expected MIX=SLOWDOWNS such as bfs/small,fft/tiny=1.3,2.1"),
         ("bfs/small,cfd/small=1,x", "--probe: expected MIX=SLOWDOWNS"),
-        ("bfs/small,gem/small=1,1", "mix: expected an isolated run, or the name of one of the training"),
-        ("bfs/small=1", "mix: expected at least 2 applications, found 1"),
+        ("bfs/small,gem/small=1,1", "--probe: expected an isolated run, or the name of one of the training"),
+        ("bfs/small=1", "--probe: expected at least 2 applications, found 1"),
         ("bfs/small,cfd/small=1,-2", "--probe: expected a slowdown above 0 for each of 2 co-runners"),
     ],
 )

@@ -182,6 +182,8 @@ def test_a_described_device_is_predicted(capsys: Output, model: str, file: str, 
     assert [each["device"] for each in found["devices"]] == ["big", "bigger", "red", "host", "next"]
     alone = answer(capsys, file, "--model", model, "--devices", "big", "--device-file", str(path))
     assert [each["device"] for each in alone["devices"]] == ["big", "next"]
+    named = answer(capsys, file, "--model", model, "--devices", "next", "--device-file", str(path))
+    assert [each["device"] for each in named["devices"]] == ["next"]
 
 
 def test_a_device_far_outside_of_the_known_ones_is_warned_of(capsys: Output, file: str) -> None:

@@ -176,6 +176,12 @@ def test_the_command_compares_configurations_under_a_budget(capsys: Output, tmp_
     figures = tmp_path / "figures"
     assert main([*words, "--figures", str(figures)]) == 0
     assert {each.name for each in figures.iterdir()} == {"power.png", "queue-length.png", "timeline.png"}
+    (tmp_path / "low.csv").write_text(ROW + "1,100,1\n1,9,2\n2,100,1\n")
+    site.write_text(text.replace("options.csv", "low.csv") + "'full'\n")
+    assert main(words) == 2
+    assert "low.csv: kind 1: power_w: expected at least the 10 W of an idle processor of m, found 9 W" in (
+        capsys.readouterr().err
+    )
     for policies, sentence in (
         ("'model'", "expected options with predicted power and slowdown, found none"),
         ("'most'", "power: policies: expected some of full, uniform, model, learned, oracle, found 'most'"),

@@ -259,6 +259,7 @@ def test_any_isolated_run_comes_back_and_has_one_file(
         ({"memory_bytes": 1.5}, "memory_bytes: expected a whole number or null, found 1.5"),
         ({"features": ...}, "features: expected a value, found none"),
         ({"features": {"ipc": None}}, "features.ipc: expected a number, found null"),
+        ({"features": {"slowdown_low": -3}}, "features.slowdown_low: expected a number above 0, found -3"),
         ({"features": {"ipc": True}}, "features.ipc: expected a number, found true"),
         ({"features": {str(n): n for n in range(513)}}, "features: expected an object of length <= 512,"),
         ({"features": {"x" * 201: 1}}, "features: expected a text of length <= 200, found"),

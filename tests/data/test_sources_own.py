@@ -334,6 +334,13 @@ def test_a_number_not_above_zero_is_named_with_its_line(tmp_path: Path, name: st
     assert refusal_run_table(path) == f", line 3: {name}: expected a number above 0, found {str(value)!r}"
 
 
+def test_a_time_that_no_run_takes_is_refused_with_its_line(tmp_path: Path) -> None:
+    path = tmp_path / "runs.csv"
+    path.write_text("application,cores,time_s,power_w\na,1,1e308,1e308\n")
+    expected = "time_s: expected a number above 0 and at most 1e+15, found '1e308'"
+    assert refusal_run_table(path) == f", line 2: {expected}"
+
+
 @refusals("changed found")
 def test_bad_cells_are_named_with_their_line(tmp_path: Path, changed: dict[str, Any], found: str) -> None:
     path = table(tmp_path, {**ROW, "size": "", "cpu_w": "", "note": "", **changed})

@@ -284,6 +284,18 @@ def test_a_confidence_that_nothing_reaches_says_what_is_reached() -> None:
     assert choice_of(made, SPACE, 155.0, confidence=float(within)).recommended is not None
 
 
+def test_a_slowdown_that_rules_out_all_under_the_cap_is_the_reason() -> None:
+    made = forecast()
+    slowest = int(np.argmax(made.time.centre))
+    fastest = int(np.argmin(made.time.centre))
+    cap = float(made.power.centre[slowest]) + 1
+    assert made.power.centre[fastest] > cap
+    found = choice_of(made, SPACE, cap, max_slowdown=0.0, baseline=fastest)
+    assert found.recommended is None
+    assert found.reason.startswith(f"max slowdown: expected a share that a configuration under {cap:g} W")
+    assert choice_of(made, SPACE, cap, baseline=fastest).recommended is not None
+
+
 @refusals("options reason")
 def test_wrong_wishes_are_refused(options: dict[str, Any], reason: str) -> None:
     with pytest.raises(InputError, match=reason):

@@ -355,6 +355,14 @@ def test_the_template_has_a_row_for_each_sample_and_is_read_when_filled_in(path:
     assert found.kernels[0].observed.power_w.tolist() == [150, 150]
 
 
+def test_a_template_does_not_take_the_place_of_a_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InputError, match=r"^\.: expected a file to write the template to, found a folder$"):
+        write_template(Path(), CARD)
+
+
 def test_a_template_does_not_take_the_place_of_what_was_filled_in(path: Path) -> None:
     path.write_text("device,time_s\nnode,2\n")
     with pytest.raises(InputError, match="expected no such file, as it may have been filled in; found one"):

@@ -5,8 +5,17 @@ from pathlib import Path
 import pytest
 
 from crosscast.errors import InputError
-from crosscast.prediction.named_models import BUNDLED, load_model, models_home, named_models, recipes
+from crosscast.prediction.named_models import (
+    BUNDLED,
+    first_fit,
+    load_model,
+    models_for,
+    models_home,
+    named_models,
+    recipes,
+)
 from crosscast.prediction.store import CARD
+from crosscast.prediction.trained import UnsuitedError
 from support.refusals import refusal
 
 NAMES = [each.name for each in named_models()]
@@ -61,3 +70,36 @@ def test_a_model_shows_itself_in_ten_lines(name: str) -> None:
     assert text.count("\n") < 10
     assert max(map(len, text.splitlines())) <= 110
     assert "trained on" in text
+
+
+def refusal_of(*errors: InputError) -> str:
+    """The refusal of models of which each raises another error, in turn."""
+    models = [(model, load_model(model.folder)) for model in named_models("relative")[: len(errors)]]
+    left = iter(errors)
+
+    def use(_: object) -> None:
+        raise next(left)
+
+    with pytest.raises(InputError) as caught:
+        first_fit(models, use)
+    return str(caught.value)
+
+
+def test_what_a_suited_model_refuses_is_said_alone() -> None:
+    suited = InputError.of(where="--kernel", expected="one of a", found="'b'")
+    unsuited = UnsuitedError.of(where="a.csv", expected="a column x", found="y")
+    assert refusal_of(unsuited, suited, unsuited) == "--kernel: expected one of a, found 'b'"
+    assert refusal_of(unsuited, unsuited) == "a.csv: expected a column x, found y"
+    assert "--model: none of the models" in refusal_of(unsuited, UnsuitedError("a.csv: another"))
+
+
+def test_of_what_models_know_each_is_named() -> None:
+    errors = [InputError.of(where="--source", expected=f"one of {name}", found="'c'") for name in "ab"]
+    one, other = (each.name for each in named_models("relative")[:2])
+    expected = f"expected one of a (model {one}), or one of b (model {other}), found 'c'"
+    assert refusal_of(*errors) == f"--source: {expected}"
+
+
+def test_the_first_model_that_does_not_refuse_is_taken() -> None:
+    trained, name = first_fit(models_for(None, "relative"), lambda trained: trained.card.model)
+    assert trained.card.model == name

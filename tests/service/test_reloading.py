@@ -123,5 +123,9 @@ def test_what_cannot_be_served_is_said_at_the_start(folder: Path, tmp_path: Path
     ):
         with pytest.raises(InputError, match=said):
             Served(models, [])
-    with pytest.raises(InputError, match="expected a model of configurations"):
-        Served([str(folder)], [], [str(tmp_path / "runs.csv")])
+    runs = tmp_path / "runs.csv"
+    with pytest.raises(InputError, match=r"runs.csv: cannot read the samples \(no such file\)"):
+        Served([str(folder)], [], [str(runs)])
+    runs.touch()
+    with pytest.raises(InputError, match="--samples: expected a model that chooses configurations among"):
+        Served([str(folder)], [], [str(runs)])

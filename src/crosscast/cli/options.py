@@ -167,7 +167,7 @@ Devices = Annotated[Names | None, Parameter(help="Devices, separated by commas; 
 Probes = Annotated[Numbers | None, Parameter(show_default=False)]
 Level = Annotated[float, Parameter(help="Coverage of the prediction intervals.")]
 Application = Annotated[str | None, Parameter(help="Predict the kernels of this application alone.")]
-JsonFlag = Annotated[bool, Parameter(negative="", show_default=False, help="Print one JSON object.")]
+JsonFlag = Annotated[bool, Parameter(negative="", show_default=False, help="Print one JSON value.")]
 Figures = Annotated[Path | None, Parameter(help="Folder for figures.")]
 
 

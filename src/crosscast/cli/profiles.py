@@ -148,7 +148,7 @@ class EmbedOptions:
     """Write them into the source, and the module given with `--spirv`, themselves."""
     launch: OfLaunch = LAUNCH
     json: Flag = False
-    """Print one JSON object."""
+    """Print one JSON value."""
 
 
 @runs("embed")

@@ -110,8 +110,8 @@ class SimulatePlacementsOptions:
     Parameters
     ----------
     output.figures
-        Folder for figures: makespans and slowdowns, jobs that wait over time, and the timeline of the
-        schedule, if it is one.
+        Folder for figures: makespans and slowdowns, jobs that wait over time (with the first seed), and the
+        timeline of the schedule, if it is one.
     """
 
     machines: Path

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from crosscast.arrays import Flags, Integers, Reals
-from crosscast.cluster.jobs import Jobs, Schedule
+from crosscast.cluster.jobs import Jobs, Machine, Schedule
 from crosscast.cluster.site import (
     MILLIWATTS,
     Budget,
@@ -53,6 +53,10 @@ class PowerOptions:
         return self.predicted_power_w, self.predicted_slowdown
 
 
+MOST_SLOWDOWN = 1e6
+"""Largest slowdown in files; with more, times would have hundreds of digits."""
+_MOST_W = 1e9
+
 _TRUE = ("power_w", "slowdown")
 _PREDICTED = ("predicted_power_w", "predicted_slowdown")
 _CAP = "cap_w"
@@ -73,11 +77,17 @@ def read_power_options(path: str | Path) -> PowerOptions:
         numbers = []
         for name in names:
             number = number_of_text(cells[name])
-            if not number > 0 and not (name == _CAP and not cells[name].strip()):
+            limit = MOST_SLOWDOWN if "slowdown" in name else _MOST_W
+            if not 0 < number <= limit and not (name == _CAP and not cells[name].strip()):
                 where, found = f"{path}:{line}", repr(cells[name])
-                raise InputError.of(where=where, field=name, expected="a number above 0", found=found)
+                expected = "a number above 0" + (f" and at most {limit:g}" if number > 0 else "")
+                raise InputError.of(where=where, field=name, expected=expected, found=found)
             numbers.append(number)
-        by_kind.setdefault(cells["kind"], []).append(numbers)
+        of_kind = by_kind.setdefault(cells["kind"], [])
+        if any(np.array_equal(numbers, others, equal_nan=True) for others in of_kind):
+            expected, found = "each configuration of a kind once", f"one of kind {cells['kind']} again"
+            raise InputError.of(where=f"{path}:{line}", expected=expected, found=found)
+        of_kind.append(numbers)
     most = max(map(len, by_kind.values()))
     table = np.full((len(names), len(by_kind), most), np.nan)
     for index, (kind, rows_of_kind) in enumerate(by_kind.items()):
@@ -113,6 +123,21 @@ def read_forecasts(path: str | Path, number: Integers) -> Reals:
             raise InputError.of(where=where, field="job", expected="each once", found=f"{cells['job']} again")
         forecasts[int(cells["job"])] = seconds
     return np.array([forecasts.get(job, np.nan) for job in number.tolist()], np.float64)
+
+
+def check_idle(
+    options: PowerOptions, kind: Integers, machines: Sequence[Machine], machine: Integers, where: object
+) -> None:
+    """Refuse a configuration of jobs that takes less power than an idle processor of their machine."""
+    for one, of_kind in sorted(set(zip(machine.tolist(), kind.tolist(), strict=True))):
+        least_w, idle_w = float(np.nanmin(options.power_w[of_kind])), machines[one].idle_w
+        if least_w < idle_w:
+            raise InputError.of(
+                where=f"{where}: kind {options.kinds[of_kind]}",
+                field="power_w",
+                expected=f"at least the {idle_w:g} W of an idle processor of {machines[one].name}",
+                found=f"{least_w:g} W",
+            )
 
 
 def kinds_of_jobs(

@@ -9,6 +9,7 @@ import numpy as np
 
 from crosscast.arrays import Integers, Reals
 from crosscast.cluster.jobs import Schedule
+from crosscast.cluster.power import MOST_SLOWDOWN
 from crosscast.cluster.site import LIMIT, SHARING_POLICIES, SharingPolicy, rows_of_csv
 from crosscast.errors import InputError, expect_known
 
@@ -111,8 +112,9 @@ def read_slowdowns(path: str | Path) -> Slowdowns:
                 number = float(cells[name]) if cells[name].strip() else np.inf
             except ValueError:
                 number = np.nan
-            if not number > 0:
-                expected = "a number above 0, or nothing if they do not fit"
+            if not (0 < number <= MOST_SLOWDOWN or number == np.inf):
+                most = f" and at most {MOST_SLOWDOWN:g}" if number > 0 else ""
+                expected = f"a number above 0{most}, or nothing if they do not fit"
                 raise InputError.of(where=where, field=name, expected=expected, found=repr(cells[name]))
             table[pair] = number
     missing = np.argwhere(np.isnan(tables[0]))

@@ -153,12 +153,12 @@ def simulate(
     if policy.queue != "multifactor":
         if policy.backfill == "multifactor":
             raise InputError.of(
-                field="policy", problem="backfill: expected the queue in the order multifactor, too"
+                field="backfill", expected="the queue in the order multifactor, too", found="'multifactor'"
             )
         rules = replace(rules, priority=None)
     elif rules.priority is None:
         raise InputError.of(
-            field="policy", problem="queue: multifactor: expected a site with priorities, found none"
+            field="priority", expected="a site with priorities for the order multifactor", found="none"
         )
     if not needs_plan(policy, site, sharing, rules):
         return run(jobs, machines, policy, placement, progress)

@@ -274,6 +274,8 @@ def _rules(fields: Fields, folder: Path) -> SiteRules:
         walltime.require("forecasts", "a text")
         forecasts = folder / str(walltime.text("forecasts"))
         walltime.finish()
+        if not forecasts.is_file():
+            raise InputError(f"{forecasts}: cannot read the forecasts (no such file)")
     return SiteRules(weights, qualities, partitions, preemption, forecasts)
 
 

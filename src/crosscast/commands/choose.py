@@ -14,6 +14,8 @@ from crosscast.decide.samples import SampledKernel, read_samples, template_colum
 from crosscast.decide.selector import KernelChoices, choices_answer, choices_for
 from crosscast.errors import InputError
 from crosscast.prediction.configuration.artefact import TrainedConfigurationModel
+from crosscast.prediction.configuration.choice import check_choice
+from crosscast.prediction.intervals import check_level
 from crosscast.prediction.named_models import first_fit, models_for
 from crosscast.report.configuration import chosen_report, samples_report
 from crosscast.report.configuration_figures import choice_figure
@@ -51,6 +53,9 @@ def configuration(samples: Path, /, *, options: ChooseConfigurationOptions) -> N
             where="--power-cap", expected="watts such as 150, or another --objective", found="neither"
         )
     caps = [float("inf")] if options.power_cap is None else _caps(options.power_cap)
+    check_level(options.level)
+    for cap in caps:
+        check_choice(cap, options.confidence)
     text = options.max_slowdown
     slowdown = None if text is None else share_in("--max-slowdown", text, "5% or 0.05")
     trained, kernels = first_fit(

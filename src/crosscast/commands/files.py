@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from crosscast.characterization.launchfiles.launchfile import LAUNCH_FILES
 from crosscast.cli.options import LAUNCH, LaunchOptions
-from crosscast.errors import expect_known
+from crosscast.errors import InputError, expect_known
 from crosscast.forecasting import profiles as inputs
 from crosscast.forecasting.profiles import Recorded
 from crosscast.kernel import Launch
@@ -65,7 +65,10 @@ def _only(option: str, name: str | None, profiles: list[Profile], names: Sequenc
     """Select the profiles with a name; ``None`` selects all."""
     if name is None:
         return profiles
-    expect_known(name, dict.fromkeys(names), where=option)
+    known = dict.fromkeys(filter(None, names))
+    if not known:
+        raise InputError.of(where=option, expected="profiles that have such a name", found="none")
+    expect_known(name, known, where=option)
     return [profile for profile, label in zip(profiles, names, strict=True) if label == name]
 
 

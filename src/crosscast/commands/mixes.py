@@ -76,7 +76,12 @@ def with_probes(
             expected = "MIX=SLOWDOWNS such as bfs/small,fft/tiny=1.3,2.1"
             raise InputError.of(where="--probe", expected=f"{expected}", found=repr(word))
         probes.append((mix, slowdowns))
-    return trained.with_probes(probes) if probes else trained
+    try:
+        return trained.with_probes(probes) if probes else trained
+    except InputError as error:
+        if error.where != "mix":
+            raise
+        raise InputError.of(where="--probe", expected=error.expected, found=error.found) from error
 
 
 def read_isolated_runs(files: Sequence[Path]) -> list[IsolatedRun]:
@@ -88,6 +93,10 @@ def colocate(jobs: Path, /, *more: Path, options: ColocateOptions) -> None:
     """Run ``crosscast colocate``."""
     check_output(options.output)
     models = models_for(options.model, "corun")
+    if options.conservative and options.max_slowdown is None:
+        raise InputError.of(
+            where="--conservative", expected="--max-slowdown, which it makes stricter", found="it alone"
+        )
     files = (jobs, *more)
     isolated_runs = read_isolated_runs(files)
     lengths_s = None if options.lengths is None else _numbers(options.lengths)

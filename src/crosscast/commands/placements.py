@@ -65,11 +65,10 @@ def placements(jobs_file: Path, speeds: Path | None, /, *, options: SimulatePlac
             table.types,
             setup,
             progress=lambda done, total, label: status(f"{done} of {total} simulations: {label}"),
-            keep=lambda name, seed, schedule: files.keep(
-                name if len(seeds) == 1 else f"{name}, seed {seed}", schedule
-            ),
+            keep=lambda name, seed, schedule: files.keep(name, schedule) if seed == seeds[0] else None,
         )
-    figures = files.figures(table.label)
+    # Lines for each of many seeds could not be told apart.
+    figures = files.figures(table.label if len(seeds) == 1 else f"{table.label}, seed {seeds[0]}")
     if files.draws:
         title = f"{table.label}: {experiment.results[0].jobs:,} jobs"
         figures["placements"] = placement_figure(experiment, title)

@@ -150,8 +150,11 @@ def _chosen(
     if named is None and not described:
         return None
 
+    # Those of files may be named, too.
+    of_files = {device.key for _, device in described}
+    others = [name for name in named or () if name not in of_files]
     chosen = [
-        *(list(known) if named is None else named_devices(named, known, "--devices")),
+        *(list(known) if named is None else named_devices(others, known, "--devices")),
         *(device for _, device in described),
     ]
     keys = [*known, *(device.key for device in chosen if not isinstance(device, str))]

@@ -14,7 +14,7 @@ from crosscast.cli.predict import PredictRelativeOptions
 from crosscast.commands.files import read_profiles
 from crosscast.commands.output import check_output, show, tell, warn_of
 from crosscast.data.counters.hpctoolkit import is_hpctoolkit
-from crosscast.data.counters.importing import counted_profile
+from crosscast.data.counters.importing import UnknownFormat, counted_profile, is_counted
 from crosscast.data.dataset import dataset_named
 from crosscast.errors import InputError, expect_known
 from crosscast.prediction.intervals import check_level
@@ -23,7 +23,7 @@ from crosscast.prediction.relative.artefact import RelativeForecast, TrainedRela
 from crosscast.prediction.relative.data import NO_SOURCE, Observations, observations_of_profiles
 from crosscast.prediction.relative.observed import numeric_settings, observations_of, scale_of
 from crosscast.prediction.time.data import ProfileBatch
-from crosscast.prediction.trained import forecasts_answer, format_names
+from crosscast.prediction.trained import UnsuitedError, forecasts_answer, format_names
 from crosscast.report.relative import forecasts_report
 
 
@@ -78,15 +78,15 @@ def _observations(
     time: float | None,
 ) -> list[Observations]:
     """Read the runs to predict, with counters or profiles as the model needs."""
-    known = dict.fromkeys((*trained.card.sources, *trained.devices))
-    _check_device("--source", source, [name for name in known if name != NO_SOURCE])
     of_profiles = trained.card.sources == (NO_SOURCE,)
+    selection = RunSelection(application, launch, source, of_profiles)
+    observations = [read_observations(path, selection) for path in files]
     if of_profiles and source is not None and time is None:
         raise InputError.of(
             where="--source", expected="with --time, as profiles are of no device", found="it alone"
         )
-    selection = RunSelection(application, launch, source, of_profiles)
-    observations = [read_observations(path, selection) for path in files]
+    known = dict.fromkeys((*trained.card.sources, *trained.devices))
+    _check_device("--source", source, [name for name in known if name != NO_SOURCE])
     if time is not None:
         _check_timed(observations, trained.devices, source)
     return observations
@@ -133,18 +133,30 @@ def read_observations(path: Path, selection: RunSelection) -> Observations:
 
 def _of_dataset(folder: Path, selection: RunSelection) -> Observations:
     counters: Literal["profiles", "sessions"] = "profiles" if selection.profiles else "sessions"
-    runs = observations_of(dataset_named(folder), counters=counters)
+    dataset = dataset_named(folder)
+    try:
+        runs = observations_of(dataset, counters=counters)
+    except InputError as error:
+        raise UnsuitedError(str(error)) from error
     # With profiles, --source names the device of --time only.
     return runs if selection.profiles else _only("--source", selection.source, runs, runs.source)
 
 
 def _of_profiles(path: Path, launch: LaunchOptions) -> Observations:
-    profiles, _ = read_profiles(path, launch)
+    try:
+        profiles, _ = read_profiles(path, launch)
+    except InputError as error:
+        if is_counted(path):
+            raise UnsuitedError(str(error)) from error
+        raise
     return observations_of_profiles(ProfileBatch.of(profiles))
 
 
 def _of_counter_tool(path: Path, source: str | None) -> Observations:
-    (run,) = counted_profile(path)
+    try:
+        (run,) = counted_profile(path)
+    except UnknownFormat as error:
+        raise UnsuitedError(str(error)) from error
     settings = run.configuration.settings
     numbers = numeric_settings(settings)
     return Observations(

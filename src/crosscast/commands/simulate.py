@@ -24,6 +24,7 @@ from crosscast.cluster.metrics import (
 )
 from crosscast.cluster.power import (
     cheapest_release_s,
+    check_idle,
     kinds_of_jobs,
     read_forecasts,
     read_power_options,
@@ -192,6 +193,7 @@ def _runs(
         machine = np.zeros(count, np.int64) if placement is None else placement.machine
         options = read_power_options(site.options)
         kind, drawn = kinds_of_jobs(options.kinds, executables, count, site.seed)
+        check_idle(options, kind, machines, machine, site.options)
         notes += [f"{drawn:,} of a kind without configurations: that of each is drawn"] if drawn else []
         runs = []
         for power_policy in site.power_policies:

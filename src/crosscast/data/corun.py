@@ -361,6 +361,11 @@ def _profile(content: Mapping[str, object], where: str) -> IsolatedRunProfile:
         Configuration.of_values(device["device"], file.configuration)
     except InputError as error:
         raise InputError(f"{where}: {error}") from error
+    for name, value in file.features.items():
+        if name.startswith("slowdown_") and value <= 0:
+            raise InputError.of(
+                where=where, field=f"features.{name}", expected="a number above 0", found=f"{value:g}"
+            )
     isolated_run = IsolatedRun(
         file.application,
         file.size,

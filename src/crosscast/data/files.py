@@ -64,7 +64,8 @@ def atomic_file(path: Path, what: str | None = None, *, field: str | None = None
     also after a power cut. The suffix stays, as some writers choose their format by it. With `what` the file
     has, or the `field` or option that names it, an error of the system becomes an InputError.
     """
-    temporary = path.with_name(f".{path.stem}.{secrets.token_hex(6)}{path.suffix}")
+    # Not `with_name`, as a path such as `.` has no name.
+    temporary = path.parent / f".{path.stem}.{secrets.token_hex(6)}{path.suffix}"
     try:
         yield temporary
         _sync(temporary)

@@ -93,6 +93,10 @@ def best_matching(weights: Reals) -> list[tuple[int, int]]:
     return sorted((min(pair), max(pair)) for pair in matching)
 
 
+_MOST_S = 1e9
+"""Longest time of a job, in seconds."""
+
+
 @dataclass(frozen=True, eq=False)
 class JointErrors:
     """Errors of ``m`` held-out mixes.
@@ -169,11 +173,15 @@ class ColocationJobs:
         times = [isolated_run.time_s for isolated_run in isolated_runs] if lengths is None else list(lengths)
         for isolated_run, time_s in zip(isolated_runs, times, strict=True):
             check_profile(isolated_run, device)
-            if time_s is None or not is_plausible(time_s):
+            if time_s is None or not (is_plausible(time_s) and time_s <= _MOST_S):
+                most = f" and at most {_MOST_S:g}" if time_s is not None and time_s > 0 else ""
                 expected, found = (
-                    "its time alone, a number of seconds above 0",
+                    f"its time alone, a number of seconds above 0{most}",
                     "none" if time_s is None else f"{time_s:g}",
                 )
+                if lengths is not None:
+                    expected = f"for {isolated_run.name} {expected}"
+                    raise InputError.of(where="lengths", expected=expected, found=found)
                 raise InputError.of(where=isolated_run.name, expected=expected, found=found)
             if memory_bytes is not None and (isolated_run.memory_bytes or 0) > memory_bytes:
                 expected = f"at most the {format_bytes(memory_bytes)} of {device}"

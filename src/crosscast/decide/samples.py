@@ -27,6 +27,7 @@ from crosscast.prediction.configuration.data import (
     Surfaces,
     total_power,
 )
+from crosscast.prediction.trained import UnsuitedError
 
 _TOTAL = ""
 """Name under which the total power is averaged."""
@@ -35,6 +36,8 @@ _TOLERANCE = 1e-6
 """Relative tolerance of numbers for known settings, as files round decimals."""
 
 _MOST_BYTES = 16 << 20
+_MOST = 1e9
+"""Most seconds or watts of a run."""
 
 Sampler = Callable[[Surfaces, int], tuple[int, ...]]
 """Chooses the sample configurations by the training kernels and a seed."""
@@ -125,7 +128,7 @@ class SettingColumns:
         device = cells.get(DEVICE_COLUMN) or (devices[0] if len(devices) == 1 else "nothing")
         if device not in devices:
             expected = f"one of {', '.join(devices)}"
-            raise InputError.of(where=where, field=DEVICE_COLUMN, expected=expected, found=device)
+            raise UnsuitedError.of(where=where, field=DEVICE_COLUMN, expected=expected, found=device)
         on_device = [each for each in self.space.configurations if each.device == device]
         names = {name for each in self.space.configurations for name in each.settings}
         settings = {name: cells[name] for name in sorted(names) if cells.get(name, "") != ""}
@@ -150,7 +153,7 @@ class SettingColumns:
             raise InputError.of(where=where, field=lacking, expected="what it was set to", found=found)
         given = ", ".join(f"{name} {setting_text(value)}" for name, value in settings.items())
         several = f"{len(on_device)} configurations of {device} that the model knows, such as {on_device[0]}"
-        raise InputError(f"{where}: expected one of the {several}; found {given or 'no setting'}")
+        raise UnsuitedError(f"{where}: expected one of the {several}; found {given or 'no setting'}")
 
 
 def _equals(setting: Setting, cell: str | float, where: str) -> bool:
@@ -328,12 +331,16 @@ def _measured(
 ) -> tuple[float, float | None, dict[str, float], dict[str, float]]:
     """Return time, power, powers of domains and counters of a run."""
 
-    def number(name: str, expected: str = "a number", least: float = -math.inf) -> float:
+    def number(
+        name: str, expected: str = "a number", least: float = -math.inf, most: float = math.inf
+    ) -> float:
         try:
             value = float(row[name])
         except ValueError:
             value = math.nan
-        if not (math.isfinite(value) and value >= least):
+        if math.isfinite(value) and value > most:
+            expected += f" and at most {most:g}"
+        if not (math.isfinite(value) and least <= value <= most):
             raise InputError.of(where=where, field=name, expected=expected, found=str(row[name])[:60])
         return value
 
@@ -341,14 +348,21 @@ def _measured(
     counters = {name: number(name) for name in card.counters if name in row}
     columns = {name: domain_column(name) for name in _domains(card, device)}
     domains = {
-        name: number(column, "watts of at least 0", 0.0) for name, column in columns.items() if column in row
+        name: number(column, "watts of at least 0", 0.0, _MOST)
+        for name, column in columns.items()
+        if column in row
     }
-    time_s = next((number(name, "seconds above 0", above_0) for name in TIMES if name in row), None)
-    if time_s is None:
+    times = {name: number(name, "seconds above 0", above_0, _MOST) for name in TIMES if name in row}
+    if not times:
         raise InputError.of(where=where, field=TIME, expected="seconds above 0", found="nothing")
+    time_s = next(iter(times.values()))
+    for name, other_s in times.items():
+        if not math.isclose(other_s, time_s, rel_tol=_TOLERANCE):
+            expected = f"the same time as in {TIME}, {time_s:g} s, or no such column"
+            raise InputError.of(where=where, field=name, expected=expected, found=f"{other_s:g} s")
     power_w = total_power(card.power.totals[device], domains)
     if power_w is None and POWER in row:
-        power_w = number(POWER, "watts above 0", above_0)
+        power_w = number(POWER, "watts above 0", above_0, _MOST)
     if power_w is not None and not power_w > 0:
         found = f"a sum of {power_w:g}"
         raise InputError.of(where=where, field=POWER, expected="watts above 0", found=found)
@@ -384,7 +398,9 @@ def _csv(path: Path, columns: SettingColumns) -> Iterator[tuple[str, _Row]]:
     time = next((name for name in TIMES if name in header), TIME)
     for name in (*columns.needed, time):
         if name not in header:
-            raise InputError.of(where=where, expected=f"a column {name}", found=", ".join(header)[:200])
+            # Columns of times are the same for all models.
+            error = InputError if name == time else UnsuitedError
+            raise error.of(where=where, expected=f"a column {name}", found=", ".join(header)[:200])
     yield from rows
 
 
@@ -407,6 +423,8 @@ def write_template(path: Path, card: ConfigurationCard) -> None:
     """Write a CSV file with a row to fill in for each sample; an existing file is refused."""
     if path.is_file():
         raise InputError(f"{path}: expected no such file, as it may have been filled in; found one")
+    if path.is_dir():
+        raise InputError(f"{path}: expected a file to write the template to, found a folder")
     columns = SettingColumns(card.space)
     rows = [columns.cells(number) for number in card.numbers]
     names = [*rows[0], *template_columns(card)]

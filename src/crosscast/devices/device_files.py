@@ -210,6 +210,8 @@ def read_device(path: Path) -> Device:
         if value is not None:
             if value <= 0:
                 raise fields.fail(number, f"a number above 0, the {column.title}, or no such line")
+            if column.type == "integer" and not float(value).is_integer():
+                raise fields.fail(number, f"a whole number, the {column.title}")
             numbers[number] = float(value)
     measured = _read_measured(fields.table("measured"))
     for table in ("how", "conditions", "working_sets"):

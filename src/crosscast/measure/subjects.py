@@ -76,8 +76,9 @@ def check_seconds(settings: TimedSettings, name: str) -> None:
     """Check a time of settings, and that it is within their limit."""
     value, limit_s = getattr(settings, name), settings.timeout_s
     for field, seconds in ((name, value), ("timeout_s", limit_s)):
+        least = "more than" if field == "timeout_s" else "at least"
         if not math.isfinite(seconds) or seconds < 0 or (field == "timeout_s" and seconds == 0):
-            raise InputError.of(field=field, expected="a number of seconds", found=f"{seconds:g}")
+            raise InputError.of(field=field, expected=f"{least} 0 seconds", found=f"{seconds:g}")
     if value >= limit_s:
         expected = f"less than the time limit of {limit_s:g} s"
         raise InputError.of(field=name, expected=expected, found=f"{value:g}")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import importlib
 import tomllib
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -19,7 +19,7 @@ from crosscast.data.fields import as_sequence, decode
 from crosscast.data.files import data_home
 from crosscast.errors import ImplausibleError, InputError
 from crosscast.prediction import store
-from crosscast.prediction.trained import format_names
+from crosscast.prediction.trained import UnsuitedError, format_names
 
 if TYPE_CHECKING:
     from crosscast.device import Device
@@ -294,8 +294,9 @@ def first_fit(
 ) -> tuple[ModelT, Thing]:
     """Try the models in order; return the first that accepts the input, and the result of `use`.
 
-    A model does not fit if `use` raises InputError, but ImplausibleError is of the input alone. `notify` is
-    called with the name of a model by default.
+    A model does not fit if `use` raises InputError, but ImplausibleError is of the input alone. If none fits,
+    the error is that of the models that the input is for (others raise UnsuitedError). `notify` is called
+    with the name of a model by default.
     """
     refusals: dict[str, InputError] = {}
     for named, trained in models:
@@ -309,12 +310,23 @@ def first_fit(
             if named is not None and notify is not None:
                 notify(f"crosscast: model {named.name}: {named.about} (crosscast models lists all)")
             return trained, result
+    of_suited = {name: each for name, each in refusals.items() if not isinstance(each, UnsuitedError)}
+    raise _joined(of_suited or refusals)
+
+
+def _joined(refusals: Mapping[str, InputError]) -> InputError:
+    """One error of those of several models."""
     errors = list(refusals.values())
+    first = errors[0]
     if len({str(error) for error in errors}) == 1 or all(isinstance(e, UnknownDevice) for e in errors):
-        # The errors differ at most in the similar names of devices.
-        raise max(errors, key=lambda error: len(str(error)))
+        # The errors differ at most in the devices that models know; the first is the default.
+        return first
+    if first.found and len({(each.where, each.field, each.found) for each in errors}) == 1:
+        # Each model knows other names.
+        expected = ", or ".join(f"{each.expected} (model {name})" for name, each in refusals.items())
+        return InputError.of(where=first.where, field=first.field, expected=expected, found=first.found)
     reasons = "; ".join(f"{name}: {error}" for name, error in refusals.items())
-    raise InputError(f"--model: none of the models that have a name fits ({reasons})")
+    return InputError(f"--model: none of the models that have a name fits ({reasons})")
 
 
 _HOW_TO_ADD = "to add one, measure it (crosscast calibrate) or describe it (--device-file)"

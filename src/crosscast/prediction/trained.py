@@ -19,7 +19,7 @@ import msgspec
 
 from crosscast.arrays import Arrays
 from crosscast.data.fields import Section, decode
-from crosscast.errors import importing
+from crosscast.errors import InputError, importing
 from crosscast.prediction.intervals import IntervalMethod
 from crosscast.prediction.store import StoredModel, write
 from crosscast.profile import Profile, doubts
@@ -27,6 +27,10 @@ from crosscast.results import Brief
 
 if TYPE_CHECKING:
     from threadpoolctl import ThreadpoolController
+
+
+class UnsuitedError(InputError):
+    """The input is not for this model, and may be for another: other columns, devices or counters."""
 
 
 def single_threaded(purpose: str = "fitting a model") -> AbstractContextManager[object]:

@@ -293,6 +293,8 @@ class Served:
     def _check_samples(self, models: Mapping[str, ServedModel]) -> None:
         choosers = [each for each in models.values() if each.question == "configuration"]
         for path in self._samples:
+            if not path.is_file():
+                raise InputError(f"{path}: cannot read the samples (no such file)")
             refusals = []
             for each in choosers:
                 try:
@@ -300,7 +302,12 @@ class Served:
                 except InputError as error:
                     refusals.append(error)
             if len(refusals) == len(choosers):
-                raise refusals[0] if refusals else InputError(f"{path}: expected a model of configurations")
+                expected, found = "a model that chooses configurations among --model", ", ".join(models)
+                raise (
+                    refusals[0]
+                    if refusals
+                    else InputError.of(where="--samples", expected=expected, found=found)
+                )
 
 
 def _stamp(folder: Path) -> tuple[int, ...]:

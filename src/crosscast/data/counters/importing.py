@@ -321,8 +321,23 @@ def _read(path: Path) -> CountedRun:
     raise _unknown_format(path)
 
 
-def _unknown_format(path: Path) -> InputError:
-    return InputError(
+class UnknownFormat(InputError):
+    """A file that is of none of the counter tools."""
+
+
+def is_counted(path: Path) -> bool:
+    """Whether a file or folder looks like a profile of a counter tool, which may be damaged."""
+    try:
+        _read(path)
+    except UnknownFormat:
+        return False
+    except InputError:
+        return path.exists()
+    return True
+
+
+def _unknown_format(path: Path) -> UnknownFormat:
+    return UnknownFormat(
         f"{path}: expected a profile of HPCToolkit (a folder hpctoolkit-…-database), Caliper (.cali or "
         "JSON), perf stat -j or ncu --csv, found none of them"
     )

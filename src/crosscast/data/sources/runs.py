@@ -469,9 +469,14 @@ def _counter(cells: Mapping[str, str], name: str, where: str) -> float:
     return value
 
 
+_MOST_AMOUNT = 1e15
+"""More than any time in seconds or power in watts; their product, the energy, then is finite."""
+
+
 def _amount(cells: Mapping[str, str], name: str, where: str, *, above: bool = False) -> float:
     value = number_of_text(cells[name])
-    if not value >= 0 or (above and not value):
-        expected = f"a number {'above' if above else 'of at least'} 0"
+    if not 0 <= value <= _MOST_AMOUNT or (above and not value):
+        most = f" and at most {_MOST_AMOUNT:g}" if value > 0 else ""
+        expected = f"a number {'above' if above else 'of at least'} 0{most}"
         raise InputError(f"{where}: {name}: expected {expected}, found {cells[name][:60]!r}")
     return value

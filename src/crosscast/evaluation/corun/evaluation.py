@@ -375,7 +375,12 @@ def of_one_device(co_runs: CoRuns, device: str | None = None) -> CoRuns:
     """The mixes of one device and configuration of sharing, as models are fitted to one."""
     mixes = [mix for mix in co_runs.mixes if device in (None, mix.device)]
     if not mixes:
-        devices = ", ".join(sorted({f"{mix.device} {mix.configuration}" for mix in co_runs.mixes})) or "none"
+        devices = (
+            ", ".join(
+                sorted({f"{mix.device} {mix.configuration}".removesuffix(" {}") for mix in co_runs.mixes})
+            )
+            or "none"
+        )
         expected = f"mixes on {device or 'a device'}"
         raise InputError.of(where=co_runs.label, expected=expected, found=f"those on {devices}")
     keys = [(mix.device, mix.configuration) for mix in mixes]

@@ -264,10 +264,26 @@ def choice_of(
     frontier = tuple(option(each) for each in pareto_frontier(time.centre, power.centre).tolist())
     chosen = None if number is None else option(number)
     surest = option(int(np.argmax(within)))
-    reason = _reason(power_cap, surest, least, confidence) if chosen is None else ""
+    reason = ""
+    if chosen is None:
+        kept = select(forecast, power_cap, objective=objective, confidence=confidence, within=within)
+        reason = (
+            _reason(power_cap, surest, least, confidence)
+            if kept is None
+            else _too_slow(power_cap, option(kept), space.configurations[baseline], max_slowdown or 0.0)
+        )
     compared = None if max_slowdown is None else space.configurations[baseline]
     return Choice(
         power_cap, objective, confidence, level, chosen, reason, frontier, least, max_slowdown, compared
+    )
+
+
+def _too_slow(cap: float, best: Option, baseline: Configuration, most: float) -> str:
+    """Why no configuration is chosen where some keep to the cap."""
+    return (
+        f"max slowdown: expected a share that a configuration under {cap:g} W keeps relative to {baseline}, "
+        f"found {100 * most:.4g} %, so nothing is chosen; without it the best under the cap is "
+        f"{best.configuration}"
     )
 
 

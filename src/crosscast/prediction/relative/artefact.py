@@ -160,6 +160,7 @@ class RelativeRun(NamedTuple):
         """The run's forecast, as the object that ``--json`` prints."""
         forecast, row = self.forecast, self.row
         source, timed_on = forecast.runs.source[row], forecast.timed_on[row]
+        order = forecast.in_order(row)
         columns = {name: values[row].tolist() for name, values in forecast.numbers().items()}
         if timed_on is None:
             columns |= {name: [None] * len(forecast.devices) for name in columns if name.startswith("time_")}
@@ -172,9 +173,9 @@ class RelativeRun(NamedTuple):
             "level": forecast.level,
             "level_reached": float(forecast.reached[row]),
             "devices": devices,
-            "order": list(forecast.in_order(row)),
+            "order": list(order),
             "probability_same_order": float(forecast.same_order[row]),
-            "recommended": forecast.recommended[row],
+            "recommended": order[0],
             "time": None if timed_on is None else {"device": timed_on, "time_s": forecast.timed_s(row)},
             "warnings": list(self.warnings),
         }

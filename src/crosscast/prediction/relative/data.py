@@ -18,7 +18,7 @@ from crosscast.errors import InputError
 from crosscast.prediction.intervals import CONFORMAL, Residuals, check_numbers, most_level
 from crosscast.prediction.serialization import Array
 from crosscast.prediction.time.data import ProfileBatch
-from crosscast.prediction.trained import format_names
+from crosscast.prediction.trained import UnsuitedError, format_names
 from crosscast.profile import METRICS
 
 NO_SOURCE = "none"  # Source of counters of no device, such as an architecture-independent profile
@@ -150,7 +150,7 @@ def unknown_counters_error(observations: Observations, row: int, known: Sequence
     """Error for a row that has none of the counters that a model knows."""
     expected = f"counters that the model knows, such as {format_names(known, MOST_NAMED)}"
     found = format_names(observations.counters_of(row), MOST_NAMED) or "none"
-    return InputError.of(where=observations.label(row), expected=expected, found=found)
+    return UnsuitedError.of(where=observations.label(row), expected=expected, found=found)
 
 
 def relative_to_slowest(times_s: Reals) -> Reals:
