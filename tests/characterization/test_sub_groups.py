@@ -87,6 +87,15 @@ def _metrics(trace: Trace) -> dict[str, float | None]:
     }
 
 
+def check_sub_groups(profile: Profile, expected: dict[str, dict[str, int]]) -> None:
+    """Counts are the trace's, but for two of which the code tells: those are at most the trace's."""
+    for width, counts in expected.items():
+        found = dict(profile.launch["sub_groups"][width])
+        assert found.pop("sectors_32_read_only") <= counts["sectors_32_read"]
+        assert found["same_address_read"] <= counts["same_address_read"]
+        assert found | {"same_address_read": counts["same_address_read"]} == counts
+
+
 # -- the reference
 
 
@@ -153,7 +162,7 @@ def test_neighbours_in_two_sub_groups_are_no_pair() -> None:
 @pytest.mark.parametrize("case", ORACLE_CASES)
 def test_the_engine_counts_what_another_simulator_counted(case: str) -> None:
     ran = _both(oracle_launch(case)[0], oracle_launch(case)[0])
-    assert ran.profile.launch["sub_groups"] == ran.expected
+    check_sub_groups(ran.profile, ran.expected)
     for width, counts in json.loads((ORACLE / case / "hardware.json").read_text()).items():
         found = ran.profile.launch["sub_groups"][width]
         assert {key: found[key] for key in counts} == counts
@@ -162,14 +171,14 @@ def test_the_engine_counts_what_another_simulator_counted(case: str) -> None:
 @pytest.mark.parametrize(("name", "level"), _TRIED)
 def test_the_engine_counts_what_the_reference_counts(name: str, level: str) -> None:
     ran = _case(name, level)
-    assert ran.profile.launch["sub_groups"] == ran.expected
+    check_sub_groups(ran.profile, ran.expected)
 
 
 @pytest.mark.parametrize("name", ["gather", "bitonic sort", "histogram", "last groups of 5x3", "tiles"])
 def test_threads_do_not_change_the_counts(name: str) -> None:
     launch = CASES[name].launch()
     profile = run.characterize_launch(launch, options=run.Options(threads=3))
-    assert profile.launch["sub_groups"] == _case(name, "-Oz").expected
+    check_sub_groups(profile, _case(name, "-Oz").expected)
     assert profile.metrics == _case(name, "-Oz").profile.metrics
 
 
@@ -180,7 +189,7 @@ def test_the_engine_counts_as_the_reference_does_of_random_kernels(seed: int, wi
     ran = _both(_random_launch(made, level), _random_launch(made, level))
     assert all(map(np.array_equal, ran.expected_outputs, made.outputs()))
     assert same_metrics(ran.profile.metrics, ran.metrics) == {}
-    assert ran.profile.launch["sub_groups"] == ran.expected
+    check_sub_groups(ran.profile, ran.expected)
     # What barriers separate does not count, and a copy of a structure is several accesses.
     if not wild and not ran.profile.metrics["total_barriers_hit"]:
         assert ran.profile.launch["work_item"] == ran.walks
@@ -501,3 +510,98 @@ def test_sampled_lines_do_not_depend_on_launches_before(name: str) -> None:
         run.characterize_launch(CASES[name].launch("-O0"), options=run.Options(threads=1)) for _ in range(4)
     )
     assert all(other.launch["reuse"] == first.launch["reuse"] for other in others)
+
+
+_TABLES = """
+__kernel void bodies(__global const float4 *pos, __global const int *unused, __global float4 *out, int n) {
+    int i = get_global_id(0);
+    float4 sum = pos[i];
+    for (int j = 0; j < n; j++)
+        sum += pos[j] * i;
+    out[i] = sum;
+}
+__kernel void ragged(__global const float *x, __global const int *length, __global float *out, int n) {
+    float sum = 0;
+    if (get_global_id(0) > 0)
+        for (int k = 0; k < n; k++)
+            for (int j = 0; j < length[k]; j++)
+                sum += x[4 * k + j];
+    out[get_global_id(0)] = sum;
+}
+__kernel void of_group(__global const float *x, __global const int *unused, __global float *out, int n) {
+    float sum = 0;
+    for (int k = 0; k < n; k++)
+        sum += x[n * get_group_id(0) + k];
+    out[get_global_id(0)] = sum;
+}
+__kernel void by_item(__global const float *x, __global const int *unused, __global float *out, int n) {
+    float sum = 0;
+    for (int k = 0; k < n; k++)
+        for (int j = 0; j < get_local_id(0); j++)
+            sum += x[j];
+    out[get_global_id(0)] = sum;
+}
+__kernel void at_times(__global const float *x, __global const int *unused, __global float *out, int n) {
+    float sum = 0;
+    for (int k = 0; k < n; k++)
+        if ((get_global_id(0) >> k) & 1)
+            for (int j = 0; j < n; j++)
+                sum += x[n * k + j] * sum;
+    out[get_global_id(0)] = sum;
+}
+__kernel void written(__global float *x, __global const int *unused, __global float *out, int n) {
+    float sum = 0;
+    for (int k = 0; k < n; k++)
+        sum += x[(int)x[k]];
+    out[get_global_id(0)] = sum;
+    x[get_global_id(0)] = sum;
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("kernel", "reads"),
+    # Of the buffer with most; where the end of a loop differs, or an address was loaded from memory that the
+    # kernel writes, the code does not tell.
+    [("bodies", 10), ("ragged", 30), ("of_group", 0), ("by_item", 0), ("at_times", 0), ("written", 10)],
+)
+def test_reads_of_one_address_by_all_work_items_are_those_that_the_code_tells(
+    kernel: str, reads: int
+) -> None:
+    arrays = [np.zeros(1024, np.float32), np.full(256, 3, np.int32), np.zeros(1024, np.float32)]
+    launched = Launch(Kernel.from_source(_TABLES, kernel), (256,), (64,), (*arrays, np.int32(10)))
+    counts = run.characterize_launch(launched, options=run.Options()).launch["sub_groups"]
+    assert [counts[str(width)]["same_address_read"] for width in _WIDTHS] == [reads * 8, reads * 4]
+
+
+_READS = """
+__kernel void reads(%s) {
+    int i = get_global_id(0);
+    out[i] = x[i] + x[0] + *same;
+    %s
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("parameters", "statement", "sectors", "shared"),
+    [
+        ("__global const float *x, __global float *same, __global float *out", "", 0, 8),
+        (
+            "__global const float *restrict x, __global float *same, __global float *restrict out",
+            "",
+            5 * 8,
+            8,
+        ),
+        ("__global float *restrict x, __global float *restrict same, __global float *out", "", 6 * 8, 0),
+        ("__global float *restrict x, __global float *same, __global float *out", "x[i] = 1;", 0, 8),
+    ],
+)
+def test_read_only_is_what_restrict_pointers_read_that_the_kernel_does_not_write(
+    parameters: str, statement: str, sectors: int, shared: int
+) -> None:
+    arrays = [np.zeros(256, np.float32) for _ in range(3)]
+    kernel = Kernel.from_source(_READS % (parameters, statement), "reads")
+    counts = run.characterize_launch(Launch(kernel, (256,), (64,), tuple(arrays)), options=run.Options())
+    found = counts.launch["sub_groups"]["32"]
+    assert (found["sectors_32_read_only"], found["same_address_read"]) == (sectors, shared)

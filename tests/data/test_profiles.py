@@ -98,7 +98,13 @@ def test_version_2_is_read_and_gaps_are_empty(form: str, read: Reader, make_prof
     assert {to_row(each)[count.column.name] for each in found for count in COUNTS} == {None}
 
 
+_NEW_IN_8 = tuple(
+    f"sub_groups.{width}.{name}"
+    for width in (32, 64)
+    for name in ("same_address_read", "sectors_32_read_only")
+)
 _NEW_IN_6 = (
+    *_NEW_IN_8,
     *(f"sub_groups.{width}.atomic_accesses" for width in (32, 64)),
     "path.block_instructions",
     *(f"path.block_loads.{space}" for space in ("global", "constant", "local")),
@@ -112,6 +118,7 @@ _NEW_IN_5 = ("work_item.mean_alignment_log2", "reuse.channel_share", *_NEW_IN_6)
         (3, ("work_item.moved_bytes", "work_item.mean_walk_log2", *_NEW_IN_5)),
         (4, _NEW_IN_5),
         (5, _NEW_IN_6),
+        (7, _NEW_IN_8),
     ],
 )
 @every_form

@@ -23,6 +23,8 @@ def _sub_groups(width: int) -> dict[str, int]:
         "sub_group_instructions_without_phi": 500 * whole,
         "atomic_conflicts": 12 * whole,
         "atomic_accesses": whole,
+        "same_address_read": 3 * whole,
+        "sectors_32_read_only": 2 * whole,
     }
 
 

@@ -30,6 +30,8 @@ def stream(items: int, *, group: int = 256, accesses: int = 2, name: str = "copy
             "sub_group_instructions_without_phi": 8 * items // width,
             "atomic_conflicts": 0,
             "atomic_accesses": 0,
+            "same_address_read": 0,
+            "sectors_32_read_only": 0,
         }
         for width in WIDTHS
     }

@@ -49,6 +49,7 @@ def sub_group_counts(trace: Trace, width: int) -> dict[str, int]:
         for name, nbytes in (("sectors_32", 32), ("lines_64", 64), ("lines_128", 128)):
             touched = {(access.memory, line) for access in accesses for line in _lines(access, nbytes)}
             counts[f"{name}_{direction}"] += len(touched)
+    counts["same_address_read"] = _reads_of_one_address(trace, width)
     no_phi = [site for site, instruction in enumerate(trace.sites) if instruction.opcode != "phi"]
     sub_groups = defaultdict(list)
     for (group, item), executions in trace.executions.items():
@@ -60,6 +61,20 @@ def sub_group_counts(trace: Trace, width: int) -> dict[str, int]:
         max(executions[site] for executions in items) for items in sub_groups.values() for site in no_phi
     )
     return counts
+
+
+def _reads_of_one_address(trace: Trace, width: int) -> int:
+    """Reads by sub-groups of the one buffer that has most at an address shared by all that read in a turn."""
+    addresses, sub_groups = defaultdict(set), defaultdict(set)
+    for access in trace.accesses:
+        if access.kind == "read" and access.space == "global":
+            addresses[access.site, access.turn].add((access.memory, access.offset))
+            sub_groups[access.site, access.turn].add((access.group, access.item // width))
+    of_memory: Counter[int] = Counter()
+    for turn, places in addresses.items():
+        if len(places) == 1:
+            of_memory[min(places)[0]] += len(sub_groups[turn])
+    return max(of_memory.values(), default=0)
 
 
 def _lines(access: Access, nbytes: int) -> range:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from crosscast.data.table import Table, Upgrade
 
 
-VERSION = 7
+VERSION = 8
 """Version of the schema; it rises when a column changes its name, type or meaning."""
 
 _TIMES = {
@@ -48,6 +48,11 @@ _LATER_COUNTS = {
         *(f"path_block_loads_{space}" for space in ("global", "constant", "local")),
     ),
     7: (),  # Reuse: accesses of straight code go together
+    8: tuple(
+        f"sub_group_{width}_{name}"
+        for width in (32, 64)
+        for name in ("same_address_read", "sectors_32_read_only")
+    ),
 }
 _NEW_IN: Mapping[int, Sequence[str]] = {
     2: ("application", "size"),

@@ -41,6 +41,8 @@ COUNTED = (
     *("lines_64_write", "lines_128_read", "lines_128_write", "local_wavefronts_32_banks"),
     *("instructions_without_phi", "sub_group_instructions_without_phi", "atomic_conflicts"),
     "atomic_accesses",
+    "same_address_read",
+    "sectors_32_read_only",
 )
 """Counts by sub-groups."""
 
@@ -112,6 +114,7 @@ class SubGroupCounts:
         alike, forms = len(layout.alike), len(layout.forms)
         for number, width in enumerate(WIDTHS):
             counts = dict.fromkeys(COUNTED, 0)
+            same: Counter[int] = Counter()
             for site, words in self.sites.items():
                 accesses, sectors, lines_64, lines_128, conflicts = words[number * _OF_WIDTH :][:_OF_WIDTH]
                 access = layout.sites[site]
@@ -121,10 +124,15 @@ class SubGroupCounts:
                     continue
                 side = "write" if access.is_written else "read"
                 counts[f"accesses_{side}"] += accesses
+                if access.is_read_only:
+                    counts["sectors_32_read_only"] += sectors
+                elif access.is_shared:
+                    same[access.buffer] += accesses
                 counts["atomic_accesses"] += accesses if access.is_atomic else 0
                 counts[f"sectors_32_{side}"] += sectors
                 counts[f"lines_64_{side}"] += lines_64
                 counts[f"lines_128_{side}"] += lines_128
+            counts["same_address_read"] = max(same.values(), default=0)
             entries = self.entries[number * alike :][:alike]
             if alike and not any(self.entries):  # one segment, which all run, is not counted by group
                 entries = [sub_groups[number]]

@@ -186,6 +186,10 @@ class AccessSite(NamedTuple):
     nbytes: int  # 0 for texels, whose size depends on the image
     shift: int  # Logarithm of the alignment of its addresses, up to a sector
     buffer: int = -1  # Position of the parameter whose buffer it accesses, if that is unique
+    is_shared: bool = False  # It reads global memory at an address that all work-items of a launch share
+    is_read_only: bool = (
+        False  # It reads through a `restrict` pointer to global memory that the kernel only reads
+    )
 
     @property
     def is_local(self) -> bool:

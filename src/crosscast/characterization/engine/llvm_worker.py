@@ -30,9 +30,9 @@ _STRANGE = re.compile(r"[^\w.$-]|^cc(?=[_.])", re.ASCII)
 # LLVM's time is superlinear in the code: larger code is optimized less.
 _WHOLE_OPTIMIZATION, _ANY_OPTIMIZATION = 50_000, 150_000
 
-# LLVM unrolls a loop that a pragma names to 16,384 instructions. Compilers of the programs that were measured
-# counted three where this one counts one: halves of multiply-adds, and addresses that are part of accesses.
-_MOST_UNROLLED = 16384 // 3
+# LLVM unrolls a loop that a pragma names to 16,384 instructions. Of programs with multiply-adds, compilers of
+# those that were measured counted three where this one counts one: halves of multiply-adds, and addresses.
+_MOST_UNROLLED, _COUNTED_AS = 16384, 3
 _IN_REGISTERS = re.compile(
     r"ptr(?: addrspace\(\d\))?|i32|float|i64|double|half|<[234] x (?:float|i32)>|<2 x (?:double|i64|half)>"
 )
@@ -201,7 +201,8 @@ def _amd(job: LlvmJob, program: bytes, library: bytes) -> tuple[bytes]:
     """
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
-    llvm.set_option("", f"-pragma-unroll-threshold={_MOST_UNROLLED}")
+    counted_as = _COUNTED_AS if b"@llvm.fmuladd." in program else 1
+    llvm.set_option("", f"-pragma-unroll-threshold={_MOST_UNROLLED // counted_as}")
     parsed = llvm.parse_assembly(program.decode())
     kernel = job["kernel"]
     if kernel not in [f.name for f in parsed.functions if not f.is_declaration]:

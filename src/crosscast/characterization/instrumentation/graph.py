@@ -6,7 +6,7 @@ Loops, liveness, and placement of execution counters.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 
 from crosscast.characterization import ir
@@ -260,10 +260,11 @@ PURE = frozenset(
     "getelementptr freeze extractelement insertelement shufflevector extractvalue insertvalue".split()
 )
 """Operations that depend on their operands only and have no side effect."""
-_UNIFORM_CALLS = frozenset(
-    "get_group_id get_local_size get_enqueued_local_size get_global_size get_num_groups "
-    "get_global_offset get_work_dim".split()
+_LAUNCH_CALLS = frozenset(
+    "get_local_size get_enqueued_local_size get_global_size get_num_groups get_global_offset "
+    "get_work_dim".split()
 )
+_UNIFORM_CALLS = _LAUNCH_CALLS | {"get_group_id"}
 
 
 @dataclass(frozen=True)
@@ -279,7 +280,30 @@ class Uniformity:
 
 
 def find_uniform(blocks: Mapping[str, ir.Block], flow: Graph, parameters: Collection[str]) -> Uniformity:
-    """Find the uniform values, and the blocks under divergent branches."""
+    """Find the values that are uniform in a work-group, and the blocks under divergent branches."""
+    return _find_uniform(blocks, flow, parameters, _UNIFORM_CALLS, (), of_turns=False)
+
+
+def find_shared(
+    blocks: Mapping[str, ir.Block], flow: Graph, parameters: Collection[str], loads: Collection[str]
+) -> Uniformity:
+    """Find the values that are the same, turn by turn, for all work-items of a launch which compute them.
+
+    Among them are the results of `loads` of such addresses. The blocks are those whose turns are not of one
+    iteration.
+    """
+    return _find_uniform(blocks, flow, parameters, _LAUNCH_CALLS, loads, of_turns=True)
+
+
+def _find_uniform(
+    blocks: Mapping[str, ir.Block],
+    flow: Graph,
+    parameters: Collection[str],
+    calls: Set[str],
+    loads: Collection[str],
+    *,
+    of_turns: bool,
+) -> Uniformity:
     divergent: set[str] = set()
     after = immediate_postdominators(flow)
     spread: set[str] = set()  # blocks whose divergent branches have been followed
@@ -289,7 +313,8 @@ def find_uniform(blocks: Mapping[str, ir.Block], flow: Graph, parameters: Collec
     depends: dict[str, list[tuple[str, frozenset[str], bool]]] = {label: [] for label in blocks}
     for label, block in blocks.items():
         for i in block.instructions:
-            if i.result and (i.opcode in PURE or i.opcode == "phi" or called_builtin(i) in _UNIFORM_CALLS):
+            follows = i.opcode in PURE or i.opcode == "phi" or called_builtin(i) in calls
+            if i.result and (follows or i.result in loads):
                 depends[label].append((i.result, i.uses(), i.opcode == "phi"))
             elif i.result:
                 divergent.add(i.result)
@@ -307,11 +332,19 @@ def find_uniform(blocks: Mapping[str, ir.Block], flow: Graph, parameters: Collec
                 spread.add(label)
                 end = after.get(label, "")
                 reached = reachable(flow, flow[label], (end,))
-                joins |= reached
-                parted |= reached - {end}
+                # Of turns, phis diverge where ways meet, and in loops that work-items leave apart.
+                joins |= reached if not of_turns or label in reached else _meeting(flow, label, end)
+                if not of_turns or label in reachable(flow, flow[label]):
+                    parted |= reached - {end}
                 changed = True
     defined = {i.result for b in blocks.values() for i in b.instructions if i.result}
     return Uniformity((defined - divergent) | set(parameters), parted)
+
+
+def _meeting(flow: Graph, label: str, end: str) -> set[str]:
+    """Return the blocks where several ways from a branch to its end meet."""
+    ways = Counter(block for start in set(flow[label]) for block in reachable(flow, (start,), (end,)))
+    return {block for block, count in ways.items() if count > 1}
 
 
 IDENTITIES = frozenset(

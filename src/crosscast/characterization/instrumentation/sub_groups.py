@@ -9,7 +9,7 @@ with a word for each work-item.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import replace
 
 from crosscast.characterization import ir
@@ -23,7 +23,13 @@ from crosscast.characterization.engine.layout import (
     Recorded,
     SubGroupLayout,
 )
-from crosscast.characterization.instrumentation.accesses import MemoryAccess, PointerClasses
+from crosscast.characterization.instrumentation import graph
+from crosscast.characterization.instrumentation.accesses import (
+    MemoryAccess,
+    PointerClass,
+    PointerClasses,
+    address_space,
+)
 from crosscast.characterization.instrumentation.code import Code, Names, Scopes
 from crosscast.characterization.instrumentation.inline import builtin_name
 
@@ -35,14 +41,18 @@ ONCE, STREAM, RUNS = (CONSTANTS[name] for name in ("ONCE", "STREAM", "RUNS"))
 equal distances.
 """
 _SECTOR = 32
+_GLOBAL = 1  # Address space
 
 
 def number_sites(function: ir.Function, classes: PointerClasses) -> list[AccessSite]:
     """Assign a site to each access of a kernel; return all sites by number."""
     sites: list[AccessSite] = []
+    written = _written(function, classes)
+    shared = _shared_reads(function, classes, written)
+    restricted = {each.name for each in function.parameters if "noalias" in each.attributes.split()}
     positions = {parameter.name: position for position, parameter in enumerate(function.parameters)}
 
-    def numbered(access: MemoryAccess) -> MemoryAccess:
+    def numbered(access: MemoryAccess, is_shared: bool) -> MemoryAccess:
         cls, number = classes.of(access.pointer, access.pointer_type), len(sites)
         if cls.memory == "private":
             return replace(access, site=-1)
@@ -51,7 +61,12 @@ def number_sites(function: ir.Function, classes: PointerClasses) -> list[AccessS
         alignment = min(max(access.alignment, 1), _SECTOR)
         members = classes.members(access.pointer)
         buffer = positions.get(min(members), -1) if len(members) == 1 and cls.memory == "buffer" else -1
-        site = AccessSite(flags, access.nbytes or 1, alignment.bit_length() - 1, buffer)
+        is_read_only = (
+            _is_global(access) and cls not in written and len(members) == 1 and members <= restricted
+        )
+        site = AccessSite(
+            flags, access.nbytes or 1, alignment.bit_length() - 1, buffer, is_shared, is_read_only
+        )
         if cls.memory == "dynamic":  # followed by the site of local memory
             sites.extend([site._replace(flags=flags | _DYNAMIC), site._replace(flags=flags | _LOCAL)])
         else:
@@ -59,8 +74,40 @@ def number_sites(function: ir.Function, classes: PointerClasses) -> list[AccessS
         return replace(access, site=number)
 
     for instruction in function.instructions():
-        instruction.accesses = [numbered(access) for access in instruction.accesses]
+        is_shared = instruction.result in shared
+        instruction.accesses = [numbered(access, is_shared) for access in instruction.accesses]
     return sites
+
+
+def _written(function: ir.Function, classes: PointerClasses) -> set[PointerClass]:
+    accesses = (access for i in function.instructions() for access in i.accesses)
+    return {classes.of(each.pointer, each.pointer_type) for each in accesses if each.kind != "read"}
+
+
+def _shared_reads(function: ir.Function, classes: PointerClasses, written: Set[PointerClass]) -> set[str]:
+    """Return the loads of global memory whose address is the same for all work-items of a launch.
+
+    As far as the code tells: it is computed from arguments, and from loads of such addresses of memory that
+    the kernel does not write.
+    """
+    loads, constants = {}, set()
+    for label, block in function.blocks.items():
+        for i in block.instructions:
+            if i.result and i.opcode == "load" and i.accesses and all(map(_is_global, i.accesses)):
+                loads[i.result] = label, i.accesses[0].pointer
+                if written.isdisjoint(classes.of(each.pointer, each.pointer_type) for each in i.accesses):
+                    constants.add(i.result)
+    flow = {label: block.terminator.successors for label, block in function.blocks.items()}
+    same = graph.find_shared(function.blocks, flow, [each.name for each in function.parameters], constants)
+    return {
+        result
+        for result, (label, pointer) in loads.items()
+        if pointer in same.values and label not in same.parted
+    }
+
+
+def _is_global(access: MemoryAccess) -> bool:
+    return address_space(access.pointer_type) == _GLOBAL
 
 
 def sub_group_layout(
