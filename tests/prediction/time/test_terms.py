@@ -16,10 +16,10 @@ from crosscast.device import Device
 from crosscast.devices.architectures import sheets_of
 from crosscast.devices.catalogue import catalogue, device_named
 from crosscast.devices.launch_work import LONG_DIVISION_COST, GlobalAtomics
-from crosscast.kernel import Kernel, Launch
+from crosscast.kernel import Kernel, Launch, Program
 from crosscast.prediction.time.efficiencies import Efficiencies, Times, fit, log_times, prior_of
 from crosscast.prediction.time.launch_times import conditioned, doubt_of
-from crosscast.prediction.time.terms import TERMS, joined, resident_groups, terms
+from crosscast.prediction.time.terms import TERMS, bytes_behind, joined, resident_groups, terms
 from crosscast.prediction.time.work import Work, work_of
 from support.streams import stream
 
@@ -475,9 +475,37 @@ def test_lines_of_one_channel_take_turns_where_addresses_take_channels_in_turn(s
     assert not more[2:].any()
 
 
-@given(code=st.floats(1.0, 1e5), run=st.floats(1.0, 1e5))
-def test_instructions_of_long_code_are_fetched_again_on_gpus_if_they_run(code: float, run: float) -> None:
-    launch = replace(work_of([stream(1 << 22)]), operations_real=np.full(1, 1e9), longest=np.full(1, run))
+def test_all_units_read_one_address_one_after_another_where_their_caches_do_not_keep_it() -> None:
+    """A table in global memory: GPUs before Volta, but for the P100, cache it only behind all units."""
+    launch = replace(work_of([stream(1 << 16)]), same_address=np.array([[3e6, 1.5e6]]))
+    sheets = sheets_of([device_named(key) for key in ("gtx1080", "k20c", "p100-pcie-16gb", "v100-pcie")])
+    seconds = terms(launch, sheets)[0, :, TERMS.index("scattered")]
+    assert seconds[:2] == pytest.approx(3e6 / sheets.clock[:2])
+    assert (seconds[2:] < 1e-12).all()
+
+
+def test_what_is_only_read_is_cached_by_all_units() -> None:
+    """Through `restrict` pointers; Pascal's units cache nothing else of global memory."""
+    launch = passes("own", 1 << 16, 16)
+    sheets = sheets_of([device_named(key) for key in ("gtx1080", "v100-pcie")])
+    l2 = TERMS.index("l2")
+    none, half, whole = (
+        terms(replace(launch, read_only=np.full(1, share)), sheets)[0, :, l2] for share in (0.0, 0.5, 1.0)
+    )
+    assert none[0] > 2 * whole[0] and half[0] == pytest.approx((none[0] + whole[0]) / 2)
+    assert none[1] == half[1] == whole[1]
+
+
+@given(code=st.floats(1.0, 1e5), run=st.floats(1.0, 1e5), accesses=st.floats(0.0, 1.0))
+def test_instructions_of_long_code_take_longer_on_gpus_if_it_accesses_memory(
+    code: float, run: float, accesses: float
+) -> None:
+    launch = replace(
+        work_of([stream(1 << 22)]),
+        operations_real=np.full(1, 1e9),
+        longest=np.full(1, run),
+        item_accesses=np.full(1, accesses * run),
+    )
     devices = [GPU, device_named("i7-6700k")]
     more = (
         terms(replace(launch, code=np.full(1, code)), sheets_of(devices))[0]
@@ -485,7 +513,7 @@ def test_instructions_of_long_code_are_fetched_again_on_gpus_if_they_run(code: f
     )
     for name in ("arithmetic", "issue"):
         doublings = min(max(math.log2(min(code, run) / 2048), 0.0), 3.0)
-        assert more[0, TERMS.index(name)] == pytest.approx(1.0 + 0.6 * doublings)
+        assert more[0, TERMS.index(name)] == pytest.approx(1.0 + 0.6 * doublings * min(accesses / 0.2, 1.0))
         assert more[1, TERMS.index(name)] == pytest.approx(1.0)
 
 
@@ -754,3 +782,51 @@ def test_a_probe_moves_the_other_devices_as_far_as_errors_go_together() -> None:
     np.testing.assert_allclose(moved, [[1.0, 0.4, 0.8]])
     np.testing.assert_allclose(left[0, 1:], np.sqrt(1 - 0.16) * deviation[0, 1:])
     assert known.tolist() == [[True, False, False]]
+
+
+PASSES = """__kernel void own(__global const float *x, __global float *y, int n, int rows, int passes) {
+    float sum = 0;
+    for (int pass = 0; pass < passes; pass++)
+        for (int k = 0; k < rows; k++)
+            sum += x[k * n + get_global_id(0)] * pass;
+    y[get_global_id(0)] = sum;
+}
+__kernel void shared(__global const float *x, __global float *y, int n, int rows, int passes) {
+    float sum = 0;
+    for (int pass = 0; pass < passes; pass++)
+        for (int k = 0; k < rows; k++)
+            sum += x[k * 32] * pass;
+    y[get_global_id(0)] = sum;
+}"""
+
+
+def passes(kernel: str, items: int, rows: int, *, group: int = 16) -> Work:
+    """Work of a kernel that reads rows four times: each work-item its column, or all of them the same."""
+    arrays = [np.ones(max(rows * items, 32 * rows), np.float32), np.ones(items, np.float32)]
+    sizes = map(np.int32, (items, rows, 4))
+    launch = Launch(Kernel(Program(PASSES.encode()), kernel), (items,), (group,), (*arrays, *sizes))
+    return work_of([characterize_launch(launch, options=Options(optimize=True))])
+
+
+SIZES = np.array([1024.0 * 2**k for k in range(4, 17)])
+
+
+@pytest.mark.parametrize("more", [1, 2, 4, 8, 16])
+def test_more_groups_than_a_profile_knows_need_as_much_cache_as_fewer_of_more_work_items(more: int) -> None:
+    """4,096 groups of 16 share a cache as 256 groups of 256 do: each work-item has data of its own."""
+    small, large = (
+        bytes_behind(passes("own", 1 << 16, 64, group=group), SIZES, np.full((1, len(SIZES)), together))[0]
+        for group, together in ((16, 256.0 * more), (16 * more, 256.0))
+    )
+    assert small[0] > 3 * small[-1] and (np.diff(small) <= 0).all()
+    # Sizes between those that the profiles know are interpolated.
+    assert (small[1:] <= 1.02 * large[:-1]).all() and (small[:-1] >= 0.98 * large[1:]).all()
+
+
+def test_more_groups_that_read_the_same_table_need_no_more_cache() -> None:
+    of_table = passes("shared", 1 << 13, 1 << 11)
+    few, many = (
+        bytes_behind(of_table, SIZES, np.full((1, len(SIZES)), groups)) for groups in (256.0, 4096.0)
+    )
+    assert few.max() > 3 * few.min()
+    np.testing.assert_allclose(few, many)

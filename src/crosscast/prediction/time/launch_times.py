@@ -44,7 +44,7 @@ _FREEDOM = 12.0
 _LEVELS = np.linspace(0.02, 0.98, 49)
 _TAIL = 0.9  # Level from which on single applications decide the quantiles
 _FASTER, _FASTER_MEMORY = 1.25, 1.03
-_KEPT, _SURELY = 0.75, 0.25
+_KEPT, _SURELY, _SURELY_INTEGERS = 0.75, 0.25, 0.5
 
 SIDES = 3
 """GPUs with drivers of 2018, those with newer ones, and other devices: errors of one kind of time differ."""
@@ -156,7 +156,9 @@ def bounds(work: Work, sheets: Sheets) -> tuple[Reals, Reals]:
     # Metrics alone do not have the width of accesses.
     distinct = np.where(work.exact, work.distinct, _SURELY * work.distinct)[:, None]
     moved = np.where(distinct > _KEPT * sheets.last_cache, distinct, 0.0)
-    operations = work.floating[:, None] / (sheets.units * sheets.clock * sheets.lanes * _FASTER)
+    # Compilers join some sums and logic of integers, and leave some out.
+    computed = np.maximum(work.floating, np.where(work.exact, _SURELY_INTEGERS * work.integers, 0.0))
+    operations = computed[:, None] / (sheets.units * sheets.clock * sheets.lanes * _FASTER)
     # Data sheets give the bandwidth to a few percent; the best of short runs is less exact.
     faster = np.where(np.isfinite(sheets.writing), _FASTER, _FASTER_MEMORY)
     least = np.maximum(moved / sheets.bandwidth / faster, operations)

@@ -45,7 +45,7 @@ TERMS = (
 - start: starting and ending a kernel on the device.
 - arithmetic: real operations at the rate of a unit's lanes, idle lanes too; doubles at their own rate.
 - issue: all other instructions of sub-groups at the rate of the lanes. On GPUs both take longer if thousands
-  of instructions follow each other.
+  of instructions with accesses among them follow each other.
 - local: wavefronts of local memory, one a clock and unit, except loads whose values registers keep.
 - l1: lines that accesses touch, looked up one or four a clock and unit, and their words, one a clock and
   bank; where sub-groups have 64 work-items, a clock for each line of 64 bytes and at least four an access.
@@ -54,8 +54,8 @@ TERMS = (
   repeated, so that data that fit a GPU's last cache are still there. Pages that neighbours walk in apart take
   longer.
 - scattered: lines that a thread of a CPU fetches from anywhere, beyond those that one after another need;
-  of GPUs, bytes at random addresses of memory beyond those of streams, and on AMD's older ones lines of one
-  memory channel.
+  of GPUs, bytes at random addresses of memory beyond those of streams, reads of one address by all units that
+  their own caches do not keep, and on AMD's older ones lines of one memory channel.
 - spills: values that do not fit the registers, to memory and back; of loops, to the second cache.
 - latency: the chains of dependent instructions of a work-item, block by block on GPUs, and loads of which
   the address depends on a load; once for each wave of groups.
@@ -121,8 +121,9 @@ _LARGEST_GROUP_REGISTERS = 128.0
 _MOST_AT_ONCE = 4.0
 """Live values in program order over the registers that they need after a compiler reorders the code."""
 
-# Instructions that a GPU's unit has at hand, and more time of all for each doubling of those that run
-_CODE_AT_HAND, _REFETCH, _MOST_DOUBLINGS = 2048.0, 0.6, 3.0
+# Instructions of short code on GPUs; more time for each doubling of those that run, at most so many, and with
+# this share of accesses
+_SHORT_CODE, _LONGER, _MOST_DOUBLINGS, _MANY_ACCESSES = 2048.0, 0.6, 3.0, 0.2
 
 # LLVM unrolls to 16,384 instructions at most, counted before it simplifies the code: for AMD's targets, with
 # their addresses and the two halves of multiply-adds, twice the number after that.
@@ -133,6 +134,7 @@ _LOAD_CLOCKS, _OWN_LOAD_CLOCKS, _SHARED_LOAD_CLOCKS = 5.0, 9.0, 30.0
 _LOOPS, _SCALAR_ISSUE = 2.0, 2.0
 _VECTOR_ITEMS = 8  # Work-items of a group from which on compilers for CPUs vectorize
 _GUARDED, _SCALAR_CONDITIONS = 0.5, 3.0  # Conditional branches of a work-item; of code without vectors
+_AS_MANY = 1.02  # Bytes missed over those of another cache, if they are the same but for sampling
 _TINY = 1e-15
 
 
@@ -160,11 +162,10 @@ def resident_groups(work: Work, sheets: Sheets) -> Reals:
 def bytes_behind(work: Work, cache: Reals, together: Reals) -> Reals:
     """Bytes that miss a cache of a size in bytes which `together` groups share, of shape ``(n, d)``.
 
-    Interpolated in the logarithms of the sizes and numbers of groups that a profile has.
+    Interpolated in the logarithms of the sizes and numbers of groups that a profile has. More groups than its
+    most need more space for data of their own.
     """
-    size_position = np.broadcast_to(
-        np.clip(np.log2(cache) - CACHE_BITS[0], 0, len(CACHE_BITS) - 1), together.shape
-    )
+    size_position = _size_position(work, cache, together)
     group_position = np.clip(np.log2(together) / 4, 0, len(GROUPS_TOGETHER) - 1)
     size_index, group_index = (
         np.minimum(size_position.astype(int), len(CACHE_BITS) - 2),
@@ -177,6 +178,41 @@ def bytes_behind(work: Work, cache: Reals, together: Reals) -> Reals:
         for dj, size_share in ((0, 1 - size_fraction), (1, size_fraction)):
             missed += group_share * size_share * work.behind[rows, group_index + di, size_index + dj]
     return missed
+
+
+def _size_position(work: Work, cache: Reals, together: Reals) -> Reals:
+    """Index of a cache's size among those in which the most groups of a profile miss as much, ``(n, d)``."""
+    bits = np.broadcast_to(np.log2(cache), together.shape)
+    as_known: Reals = np.clip(bits - CACHE_BITS[0], 0.0, len(CACHE_BITS) - 1.0)
+    if (together <= GROUPS_TOGETHER[-1]).all():
+        return as_known
+    more = np.log2(np.maximum(together / GROUPS_TOGETHER[-1], 1.0))
+    needed = np.array(CACHE_BITS) + _growth(work)[:, None, :] * more[..., None]
+    # What a larger cache misses, a smaller one misses too.
+    needed = np.minimum.accumulate(needed[..., ::-1], axis=-1)[..., ::-1]
+    first, steps = needed[..., :-1], np.maximum(np.diff(needed, axis=-1), _TINY)
+    position: Reals = np.clip((bits[..., None] - first + _TINY) / steps, 0.0, 1.0).sum(axis=-1)
+    return position
+
+
+def _growth(work: Work) -> Reals:
+    """Power of the number of groups with which caches must grow to miss no more bytes, ``(n, sizes)``.
+
+    Of the bytes that the most groups of a profile miss in each size: 1 where groups have data of their own, 0
+    where they share them. Sixteen groups miss as many bytes in a smaller cache.
+    """
+    few, many = work.behind[:, -2, :-1], work.behind[:, -1, :-1]
+    as_many = few[:, None, :] <= _AS_MANY * many[:, :, None]
+    last = len(CACHE_BITS) - 1
+    fits = np.where(as_many.any(axis=-1), as_many.argmax(axis=-1), last)
+    least, before = (np.take_along_axis(few, index, axis=1) for index in (fits, np.maximum(fits - 1, 0)))
+    between = np.clip((many - least) / np.maximum(before - least, _TINY), 0.0, 1.0)
+    times = np.log2(GROUPS_TOGETHER[-1] / GROUPS_TOGETHER[-2])
+    growth: Reals = np.clip((np.arange(last + 1) - (fits - between)) / times, 0.0, 1.0)
+    # The smallest size may be larger than needed: as of the next that is not.
+    for size in reversed(range(last)):
+        growth[:, size] = np.where(fits[:, size] == 0, growth[:, size + 1], growth[:, size])
+    return growth
 
 
 def terms(work: Work, sheets: Sheets) -> Reals:
@@ -239,7 +275,9 @@ def terms(work: Work, sheets: Sheets) -> Reals:
     )
     sectors = of_width(work.sectors)
     of_own_cache = _fetched(np.minimum(past_own_cache, sectors), work, sheets)
-    l2_bytes = np.where(sheets.caches_global, of_own_cache, sectors)
+    # Units that do not cache global memory cache what compilers know to be only read.
+    cached = np.where(sheets.caches_global, 1.0, column(work.read_only))
+    l2_bytes = sectors - cached * np.maximum(sectors - of_own_cache, 0.0)
     floor = column(work.distinct)
     behind = _fetched(np.minimum(bytes_behind(work, sheets.last_cache, together), sectors), work, sheets)
     spilled_bytes, saved_loads = _registers(work, sheets)
@@ -254,7 +292,7 @@ def terms(work: Work, sheets: Sheets) -> Reals:
     of_cache = sheets.last_cache_rate / sheets.units * busy / tail
     of_cache = np.where(np.isfinite(of_cache), of_cache, _CACHE_BYTES * busy_rate)
 
-    refetch = _refetch(work, sheets)
+    longer = _long_code(work, sheets)
     chain_clocks, stall_clocks = _of_item(work, sheets, past_l1, past_l2)
     alone = np.ones((n, d))
     caches = (sheets.l1, sheets.own_cache, sheets.last_cache)
@@ -275,8 +313,8 @@ def terms(work: Work, sheets: Sheets) -> Reals:
         np.broadcast_arrays(
             launch + np.zeros((n, 1)),
             start + np.zeros((n, 1)),
-            real / slots * refetch,
-            issued / (slots * _other_issue(sheets, lanes)) * refetch + _one_by_one(work, sheets) / busy_rate,
+            real / slots * longer,
+            issued / (slots * _other_issue(sheets, lanes)) * longer + _one_by_one(work, sheets) / busy_rate,
             np.where(gpu, of_width(work.local_wavefronts) * (1.0 - saved_loads) / busy_rate, 0.0),
             np.where(gpu, _line_clocks(work, sheets) / busy_rate, 0.0),
             np.where(
@@ -289,7 +327,13 @@ def terms(work: Work, sheets: Sheets) -> Reals:
             _streamed(moved, work, sheets) * _pages(work, sheets),
             np.where(
                 gpu,
-                np.maximum(_one_channel(work, sheets, sectors), _at_random(work, sheets, moved)),
+                np.maximum.reduce(
+                    (
+                        _one_channel(work, sheets, sectors),
+                        _one_line(work, sheets),
+                        _at_random(work, sheets, moved),
+                    )
+                ),
                 _scattered(work, sheets, of_thread) * sheets.units / busy,
             ),
             np.where(gpu, spilled_bytes / sheets.bandwidth + _carried(work) / (sheets.l2_clock * rate), 0.0),
@@ -344,11 +388,18 @@ def _of_item(work: Work, sheets: Sheets, past_l1: Reals, past_l2: Reals) -> tupl
     return chain, np.where(sheets.gpu, waits, 0.0)
 
 
-def _refetch(work: Work, sheets: Sheets) -> Reals:
-    """Time of instructions, ``(n, d)``, over that of code which a GPU's unit has at hand."""
+def _long_code(work: Work, sheets: Sheets) -> Reals:
+    """Time of instructions on GPUs over that of short code, ``(n, d)``.
+
+    Unrolled code that accesses memory has an address to compute for each access, and is fetched again; hashes
+    of thousands of instructions run at the full rate (hashcat's benchmarks).
+    """
     running = np.maximum(np.minimum(work.code, work.longest), 1.0)
-    doublings = np.clip(np.log2(running / _CODE_AT_HAND), 0.0, _MOST_DOUBLINGS)
-    return np.where(sheets.gpu, 1.0 + _REFETCH * doublings[:, None], 1.0)
+    doublings = np.clip(np.log2(running / _SHORT_CODE), 0.0, _MOST_DOUBLINGS)
+    local = work.local_wavefronts[:, 0] / np.maximum(work.sub_groups[:, 0], 1.0)
+    accesses = (work.item_accesses + local) / np.maximum(work.longest, 1.0)
+    more = _LONGER * doublings * np.clip(accesses / _MANY_ACCESSES, 0.0, 1.0)
+    return np.where(sheets.gpu, 1.0 + more[:, None], 1.0)
 
 
 def _fetched(missed: Reals, work: Work, sheets: Sheets) -> Reals:
@@ -505,6 +556,16 @@ def _one_channel(work: Work, sheets: Sheets, sectors: Reals) -> Reals:
     even = np.maximum(work.channel_share - EVEN_CHANNELS, 0.0) / (1.0 - EVEN_CHANNELS)
     excess = np.maximum(np.sqrt(even) - _LEAST_EXCESS, 0.0) / (1.0 - _LEAST_EXCESS)
     seconds: Reals = np.where(sheets.channels, excess[:, None] * sectors / _LINE_BYTES * _CHANNEL_S, 0.0)
+    return seconds
+
+
+def _one_line(work: Work, sheets: Sheets) -> Reals:
+    """Seconds of reads of all units at one address, ``(n, d)``, one a clock of the second cache's part.
+
+    Of GPUs whose units do not keep global memory in their own cache (kmeans on three of Pascal's).
+    """
+    clocks = work.same_address[:, sheets.wide.astype(int)]
+    seconds: Reals = np.where(sheets.gpu & ~sheets.caches_global, clocks / sheets.clock, 0.0)
     return seconds
 
 

@@ -72,6 +72,8 @@ class Work:
     utilization: Reals  # `(n, 2)` Share of a sub-group's work-items that take part in its instructions
     accesses: Reals  # `(n, 2)` Instructions of sub-groups that access global memory
     sectors: Reals  # `(n, 2)` Bytes of the sectors of 32 bytes that these touch, or of lines of 64 bytes
+    same_address: Reals  # `(n, 2)` Of these, reads of one buffer at an address that all work-items share
+    read_only: Reals  # Share of sectors that are read through `restrict` pointers which are only read
     requested: Reals  # Bytes requested by accesses of global memory
     lines: Reals  # `(n, 2)` Lines of 128 bytes that these touch
     local_wavefronts: Reals  # `(n, 2)`
@@ -255,6 +257,8 @@ def _of(
             for width, side in zip(WIDTHS, sides, strict=True)
         ],
         "accesses": accesses,
+        "same_address": [float(side.get("same_address_read") or 0) for side in sides],
+        "read_only": _SECTOR_BYTES * float(sides[0].get("sectors_32_read_only") or 0) / max(sectors[0], 1.0),
         "requested": requested or sectors[0],
         "sectors": sectors,
         "lines": [float(side["lines_128_read"] + side["lines_128_write"]) for side in sides],
@@ -434,6 +438,8 @@ def _estimated(
         **operation_counts({}, 0.5 * total),
         "utilization": shares,
         "accesses": [accesses / width / share for width, share in zip(WIDTHS, shares, strict=True)],
+        "same_address": [0.0, 0.0],
+        "read_only": 0.0,
         "sectors": [touched, touched],
         "requested": touched,
         "lines": [touched / 128, touched / 128],
