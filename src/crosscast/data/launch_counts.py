@@ -137,8 +137,8 @@ _OF_SUB_GROUPS = (
     ("sub_group_instructions_without_phi", "most executions of each by one work-item, added up"),
     ("atomic_conflicts", "most work-items of an atomic at one address, added up"),
     ("atomic_accesses", "atomics of global memory, which are among the writes"),
-    ("same_address_read", "other reads at an address that all work-items share; of the buffer with most"),
-    ("sectors_32_read_only", "sectors of reads through restrict pointers that are only read"),
+    ("same_address_read", "other reads at one address for all work-items"),
+    ("sectors_32_read_only", "sectors of restrict pointers that are only read"),
 )
 _PATTERNS = (
     ("uniform", "pairs of neighbours that access one address"),

@@ -279,12 +279,16 @@ class ConfigurationQuestion(
         if names is not None:
             check_method_names(names, spaces)
         samples = _samples(options.samples, machines)
+        confidence = CONFIDENCE if options.cap_probability is None else options.cap_probability
+        if not 0 < confidence < 1:
+            expected = "a probability between 0 and 1"
+            raise InputError.of(field="cap_probability", expected=expected, found=f"{confidence:g}")
         return evaluate_configuration(
             machines,
             names,
             label=data.label,
             samples=two_samples if samples is None else samples,
-            confidence=CONFIDENCE if options.cap_probability is None else options.cap_probability,
+            confidence=confidence,
             together=options.groups,
             budget=options.max_retunes,
             seed=seed,
