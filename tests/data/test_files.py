@@ -151,3 +151,12 @@ def test_a_file_that_could_not_be_written_leaves_the_old_one_and_nothing_else(tm
         temporary.write_text("half")
         raise ZeroDivisionError
     assert [(entry.name, entry.read_text()) for entry in tmp_path.iterdir()] == [("results.txt", "old")]
+
+
+def test_a_path_below_a_file_is_refused_in_a_sentence(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x")
+    with (
+        pytest.raises(InputError, match=r"file/table: cannot write the table \(Not a directory\)$"),
+        atomic_file(tmp_path / "file" / "table", "table") as temporary,
+    ):
+        temporary.write_text("y")

@@ -14,7 +14,7 @@ import secrets
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from crosscast.errors import InputError
@@ -79,7 +79,9 @@ def atomic_file(path: Path, what: str | None = None, *, field: str | None = None
             raise InputError(f"{path}: cannot write the {what} ({reason})") from error
         raise
     finally:
-        temporary.unlink(missing_ok=True)
+        # The path may lie below a file.
+        with suppress(NotADirectoryError):
+            temporary.unlink(missing_ok=True)
 
 
 def _sync(path: Path) -> None:
