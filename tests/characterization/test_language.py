@@ -18,6 +18,21 @@ later = pytest.mark.parametrize("standard", ["2.0", "3.0"])
 # -- builtins that need the engine
 
 
+@pytest.mark.parametrize("level", ["-Oz", "-O3"])
+@pytest.mark.parametrize("broadcast", ["work_group_broadcast(x, 0)", "sub_group_broadcast(x, 0)"])
+def test_only_the_work_item_whose_value_is_broadcast_needs_one(broadcast: str, level: str) -> None:
+    first = "get_local_id(0)" if broadcast.startswith("work") else "get_sub_group_local_id()"
+    source = f"""kernel void k(global int *count, global int *o) {{
+      int x;
+      if ({first} == 0) x = atomic_add(count, 1);
+      o[get_global_id(0)] = {broadcast};
+    }}"""
+    count, out = zeros(1), zeros(64)
+    launch(source, 64, 16, count, out, standard="3.0", options=[level])
+    assert out[::16].tolist() == list(range(4)) and (out.reshape(4, 16) == out[::16, None]).all()
+    assert count == 4
+
+
 @later
 @unoptimized_too
 def test_work_group_collectives(standard: str, level: str) -> None:

@@ -136,6 +136,12 @@ _WARNINGS_OF_DRIVERS = (
 )
 
 
+# A work-item that gives no value to these need not have one: ``int x; if (id == 0) x = f();`` may come before
+# ``work_group_broadcast(x, 0)``. For clang an argument without a value is undefined behaviour otherwise.
+_VALUE_OF_ANOTHER = re.compile(rb"\b(?:work|sub)_group_(?:broadcast|shuffle)")
+_MAY_BE_UNDEFINED = ("-Xclang", "-no-enable-noundef-analysis")
+
+
 def _compile(program: Program, target: str, *more: str) -> bytes:
     for option in program.options:
         if not _ALLOWED_OPENCL.fullmatch(option):
@@ -151,6 +157,7 @@ def _compile(program: Program, target: str, *more: str) -> bytes:
         *(absolute(o) for o in program.options if not o.startswith("-O")),
         level(program),
         *more,
+        *(_MAY_BE_UNDEFINED if _VALUE_OF_ANOTHER.search(program.content) else ()),
         "-c",
     ]
     return clang(arguments, program.content, program.label)
