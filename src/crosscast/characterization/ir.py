@@ -251,6 +251,11 @@ class Function:
         """Entry block."""
         return next(iter(self.blocks.values()))
 
+    @property
+    def flow(self) -> dict[str, list[str]]:
+        """Labels of the blocks that may follow each."""
+        return {label: block.terminator.successors for label, block in self.blocks.items()}
+
     def instructions(self) -> Iterator[Instruction]:
         """Yield all instructions, block by block."""
         for block in self.blocks.values():

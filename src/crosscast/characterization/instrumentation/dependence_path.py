@@ -86,7 +86,7 @@ class Dependences:
     """Dependences among the instructions of a flattened kernel, whose kinds are known."""
 
     def __init__(self, function: ir.Function) -> None:
-        self._flow = {label: block.terminator.successors for label, block in function.blocks.items()}
+        self._flow = function.flow
         self._before = graph.reverse(self._flow)
         self._entry = function.entry.label
         self._defined = {i.result for i in function.instructions() if i.result}

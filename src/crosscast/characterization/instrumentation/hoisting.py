@@ -15,7 +15,7 @@ _MAY_TRAP = frozenset("udiv sdiv urem srem".split())
 
 def hoist_ids(function: ir.Function) -> None:
     """Move ids, and values computed from them only, out of the loops of a flattened kernel."""
-    flow = {label: block.terminator.successors for label, block in function.blocks.items()}
+    flow = function.flow
     before = graph.reverse(flow)
     same: dict[str, str] = {}
     for loop in reversed(graph.find_loops(flow)):  # the inner ones first

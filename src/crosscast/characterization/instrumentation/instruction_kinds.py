@@ -153,7 +153,7 @@ def mark_indexing(function: ir.Function) -> None:
     These are computed from ids, arguments and constants, not from loaded values, and used by addresses, by
     the exits of loops, and by each other.
     """
-    flow = {label: block.terminator.successors for label, block in function.blocks.items()}
+    flow = function.flow
     inside = graph.innermost(graph.find_loops(flow))
     exits = {
         label
@@ -198,7 +198,7 @@ def mark_uniform_atomics(function: ir.Function) -> None:
     atomics = [i for i in function.instructions() if i.kind[0] in _JOINED_ATOMICS]
     if not atomics:
         return
-    flow = {label: block.terminator.successors for label, block in function.blocks.items()}
+    flow = function.flow
     values = graph.find_uniform(function.blocks, flow, [p.name for p in function.parameters]).values
     for i in atomics:
         if all(access.pointer in values or access.pointer.startswith("@") for access in i.accesses):

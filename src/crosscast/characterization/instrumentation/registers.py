@@ -117,7 +117,7 @@ class _Sums:
 
     def consecutive(self, function: ir.Function, without: Collection[str]) -> set[str]:
         """Return the values of loads of local memory that are parts of aligned 16 bytes, all loaded."""
-        flow = {label: block.terminator.successors for label, block in function.blocks.items()}
+        flow = function.flow
         loops = graph.innermost(graph.find_loops(flow))
         parts: set[str] = set()
         for label, block in function.blocks.items():
@@ -276,7 +276,7 @@ def most_live(
         for i in function.instructions()
         if i.result and i.opcode != "alloca" and i.type != "void" and i.result not in without
     }
-    flow = {label: block.terminator.successors for label, block in function.blocks.items()}
+    flow = function.flow
     live_in = graph.live_in(function.blocks, flow, {})
     at_end: dict[str, set[str]] = {label: set() for label in flow}
     for block in function.blocks.values():

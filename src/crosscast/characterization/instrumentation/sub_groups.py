@@ -9,7 +9,7 @@ with a word for each work-item.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from crosscast.characterization import ir
@@ -26,7 +26,6 @@ from crosscast.characterization.engine.layout import (
 from crosscast.characterization.instrumentation import graph
 from crosscast.characterization.instrumentation.accesses import (
     MemoryAccess,
-    PointerClass,
     PointerClasses,
     address_space,
 )
@@ -47,8 +46,7 @@ _GLOBAL = 1  # Address space
 def number_sites(function: ir.Function, classes: PointerClasses) -> list[AccessSite]:
     """Assign a site to each access of a kernel; return all sites by number."""
     sites: list[AccessSite] = []
-    written = _written(function, classes)
-    shared = _shared_reads(function, classes, written)
+    shared = _shared_reads(function, classes)
     restricted = {each.name for each in function.parameters if "noalias" in each.attributes.split()}
     positions = {parameter.name: position for position, parameter in enumerate(function.parameters)}
 
@@ -62,7 +60,7 @@ def number_sites(function: ir.Function, classes: PointerClasses) -> list[AccessS
         members = classes.members(access.pointer)
         buffer = positions.get(min(members), -1) if len(members) == 1 and cls.memory == "buffer" else -1
         is_read_only = (
-            _is_global(access) and cls not in written and len(members) == 1 and members <= restricted
+            _is_global(access) and not cls.write_bytes and len(members) == 1 and members <= restricted
         )
         site = AccessSite(
             flags, access.nbytes or 1, alignment.bit_length() - 1, buffer, is_shared, is_read_only
@@ -79,12 +77,7 @@ def number_sites(function: ir.Function, classes: PointerClasses) -> list[AccessS
     return sites
 
 
-def _written(function: ir.Function, classes: PointerClasses) -> set[PointerClass]:
-    accesses = (access for i in function.instructions() for access in i.accesses)
-    return {classes.of(each.pointer, each.pointer_type) for each in accesses if each.kind != "read"}
-
-
-def _shared_reads(function: ir.Function, classes: PointerClasses, written: Set[PointerClass]) -> set[str]:
+def _shared_reads(function: ir.Function, classes: PointerClasses) -> set[str]:
     """Return the loads of global memory whose address is the same for all work-items of a launch.
 
     As far as the code tells: it is computed from arguments, and from loads of such addresses of memory that
@@ -95,10 +88,11 @@ def _shared_reads(function: ir.Function, classes: PointerClasses, written: Set[P
         for i in block.instructions:
             if i.result and i.opcode == "load" and i.accesses and all(map(_is_global, i.accesses)):
                 loads[i.result] = label, i.accesses[0].pointer
-                if written.isdisjoint(classes.of(each.pointer, each.pointer_type) for each in i.accesses):
+                if not any(classes.of(each.pointer, each.pointer_type).write_bytes for each in i.accesses):
                     constants.add(i.result)
-    flow = {label: block.terminator.successors for label, block in function.blocks.items()}
-    same = graph.find_shared(function.blocks, flow, [each.name for each in function.parameters], constants)
+    same = graph.find_shared(
+        function.blocks, function.flow, [each.name for each in function.parameters], constants
+    )
     return {
         result
         for result, (label, pointer) in loads.items()

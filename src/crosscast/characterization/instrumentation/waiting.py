@@ -20,7 +20,7 @@ def waiting_load(function: ir.Function) -> ir.Instruction | None:
     That is a volatile or atomic load of global memory, or any beside a fence, in a loop whose exit depends on
     it. Exits that depend on local memory count too, if the loop stores such a value there.
     """
-    loops = graph.find_loops({label: block.terminator.successors for label, block in function.blocks.items()})
+    loops = graph.find_loops(function.flow)
     for loop in loops:
         blocks = [function.blocks[label] for label in sorted(loop.blocks)]
         for load in _polled(blocks):
