@@ -22,10 +22,10 @@ from crosscast.prediction.serialization import Array, Stored
 _TINY = 1e-9
 
 
-def check_level(level: float) -> None:
-    """Raise an `InputError` unless the level is a probability between 0 and 1."""
+def check_level(level: float, name: str = "level") -> None:
+    """Raise an `InputError` unless the level, or what else has the name, is a probability between 0 and 1."""
     if not 0 < level < 1:
-        raise InputError.of(where="level", expected="a probability between 0 and 1", found=f"{level:g}")
+        raise InputError.of(where=name, expected="a probability between 0 and 1", found=f"{level:g}")
 
 
 def most_level(groups: int) -> float:

@@ -40,6 +40,7 @@ from crosscast.prediction.configuration.artefact import (
 )
 from crosscast.prediction.configuration.data import ConfigurationModel, Surfaces, machines_of, power_totals
 from crosscast.prediction.configuration.models import DEFAULT_MODEL, MODELS, model_named
+from crosscast.prediction.intervals import check_level
 from crosscast.prediction.trained import format_names
 
 _LEAST_PROGRAMS = 3
@@ -280,9 +281,7 @@ class ConfigurationQuestion(
             check_method_names(names, spaces)
         samples = _samples(options.samples, machines)
         confidence = CONFIDENCE if options.cap_probability is None else options.cap_probability
-        if not 0 < confidence < 1:
-            expected = "a probability between 0 and 1"
-            raise InputError.of(field="cap_probability", expected=expected, found=f"{confidence:g}")
+        check_level(confidence, "cap_probability")
         return evaluate_configuration(
             machines,
             names,

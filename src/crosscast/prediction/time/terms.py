@@ -277,7 +277,7 @@ def terms(work: Work, sheets: Sheets) -> Reals:
     of_own_cache = _fetched(np.minimum(past_own_cache, sectors), work, sheets)
     # Units that do not cache global memory cache what compilers know to be only read.
     cached = np.where(sheets.caches_global, 1.0, column(work.read_only))
-    l2_bytes = sectors - cached * np.maximum(sectors - of_own_cache, 0.0)
+    l2_bytes = sectors - cached * (sectors - of_own_cache)
     floor = column(work.distinct)
     behind = _fetched(np.minimum(bytes_behind(work, sheets.last_cache, together), sectors), work, sheets)
     spilled_bytes, saved_loads = _registers(work, sheets)
