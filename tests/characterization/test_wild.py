@@ -229,40 +229,6 @@ def test_a_buffer_may_be_empty_if_the_kernel_does_not_use_it(used: bool, size: i
     assert out[0] == (0 if used else 3)
 
 
-# -- printf
-
-
-@every_level
-def test_printf_shows_what_other_implementations_show(level: str) -> None:
-    """The texts are those of PoCL, where the format is one that OpenCL C defines."""
-    calls = {
-        r'"%s|%10s|%-8s|%.2s|%s", (constant char *)0, "abc", "abc", "abc", ""': (
-            "(null)|       abc|abc     |ab|"
-        ),
-        r'"%5.2v4hlf|%-3v2hld|%+v2hld", (float4)(1, 2, 3, 4), (int2)(5, 6), (int2)(3, 4)': (
-            " 1.00, 2.00, 3.00, 4.00|5  ,6  |+3,+4"
-        ),
-        r'"%#v2hhx|%v2hx|%v2lx|%v2ld", (uchar2)(250, 1), (ushort2)(17), (ulong2)(3, 255), (long2)(-1)': (
-            "0xfa,0x1|11,11|3,ff|-1,-1"
-        ),
-        r'"%a|%.2a|%20a|%020a|%.0a", 1.5f, 1.0f / 3, 1.5f, 1.5f, 1.5f': (
-            "0x1.8p+0|0x1.55p-2|            0x1.8p+0|0x0000000000001.8p+0|0x2p+0"
-        ),
-        r'"%e|%.2e|%E|%g|%#g|%G", 12345.678f, 12345.678f, 1.0f / 3, 1e10f, 1.0f, 1e-10f': (
-            "1.234568e+04|1.23e+04|3.333333E-01|1e+10|1.00000|1E-10"
-        ),
-        r'"%f|%E|%F|%010f|%+f|%f", NAN, NAN, INFINITY, INFINITY, INFINITY, -0.0f': (
-            "nan|NAN|INF|       inf|+inf|-0.000000"
-        ),
-        r'"%#o|%#.3o|%+.3d|%- 5d|%.0d|%08.3d|%%|%3c", 0, 8, 7, 7, 0, 7, 65': (
-            "0|010|+007| 7   ||     007|%|  A"
-        ),
-    }
-    body = " ".join(f'printf({call}); printf("\\n");' for call in calls)
-    profile = launch(f"kernel void k(global int *o) {{ {body} }}", 1, 1, zeros(1), options=[level])
-    assert profile.printed.splitlines() == list(calls.values())
-
-
 # -- IR that nobody compiled
 
 _IR = """target datalayout = "e-i64:64-v16:16-v24:32-v32:32-v48:64-v96:128-v192:256-v256:256"

@@ -316,11 +316,6 @@ def test_a_kernel_on_the_command_line(capsys: pytest.CaptureFixture[str]) -> Non
     assert profile["metrics"]["work_items"] == 1024
 
 
-def test_the_output_says_the_language(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["characterize", str(EXAMPLE), "--grid", "4", "--block", "256", "--all", *ARGUMENTS]) == 0
-    assert "CUDA, c++17" in capsys.readouterr().out
-
-
 def test_a_refused_kernel_does_not_stop_the_other_launches_of_a_file(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -3,8 +3,6 @@
 Command lines that are refused: one sentence, exit code 2, and nothing is run or written.
 """
 
-from __future__ import annotations
-
 import ast
 import re
 import shlex

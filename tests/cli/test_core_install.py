@@ -1,7 +1,5 @@
 """What works where no extra is installed: modules of extras cannot be imported here."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,20 +1,15 @@
 """``crosscast train``, ``predict`` and ``evaluate corun``, from end to end."""
 
-from __future__ import annotations
-
 import json
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from crosscast.cli import main
-from crosscast.data.corun import IsolatedRun, MeasuredMix, write_profile
-from crosscast.data.dataset import write_dataset
+from crosscast.data.corun import IsolatedRun, write_profile
 from support import tables as rows
 from support.commands import Command, Output, written
-from support.mixes import NAMES, counted_co_runs, make_isolated_run, measured_mixes, other_time
+from support.mixes import NAMES, counted_co_runs, dataset_of, make_isolated_run, measured_mixes, other_time
 
 COMMAND = Command()
 answer, refusal = COMMAND.answer, COMMAND.refusal
@@ -38,9 +33,7 @@ def model(dataset: str, tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.fixture
 def profiles(tmp_path: Path) -> list[str]:
-    return [
-        profile_of(isolated_run, tmp_path) for isolated_run in (*ISOLATED_RUNS[:2], make_isolated_run("new"))
-    ]
+    return [profile_of(each, tmp_path) for each in (*ISOLATED_RUNS[:2], make_isolated_run("new"))]
 
 
 def profile_of(isolated_run: IsolatedRun, folder: Path) -> str:
@@ -95,23 +88,6 @@ def test_pairs_of_jobs_to_measure_are_named(capsys: Output, model: str, profiles
     assert "slowdowns in the other pairs are expected to be wrong by " in capsys.readouterr().out
 
 
-@pytest.mark.parametrize(
-    ("probe", "said"),
-    [
-        ("bfs/small,cfd/small=1.5", "--probe: expected MIX=SLOWDOWNS such as bfs/small,fft/tiny=1.3,2.1"),
-        ("bfs/small,cfd/small=1,x", "--probe: expected MIX=SLOWDOWNS"),
-        ("bfs/small,gem/small=1,1", "--probe: expected an isolated run, or the name of one of the training"),
-        ("bfs/small=1", "--probe: expected at least 2 applications, found 1"),
-        ("bfs/small,cfd/small=1,-2", "--probe: expected a slowdown above 0 for each of 2 co-runners"),
-    ],
-)
-def test_wrong_probes_are_refused(
-    capsys: Output, model: str, profiles: list[str], probe: str, said: str
-) -> None:
-    words = ("predict", "corun", *profiles[:2], "--model", model, "--probe", probe)
-    assert said in refusal(capsys, *words)
-
-
 def test_evaluating_prints_one_json_object_with_what_a_check_reads(capsys: Output, dataset: str) -> None:
     words = ("--models", "process-alone", "--jobs", "1", "--probes", "0,1")
     found = answer(capsys, "evaluate", "corun", dataset, "--folds", "leave-benchmark-out", *words)
@@ -133,31 +109,10 @@ def test_a_person_sees_how_good_models_are(capsys: Output, dataset: str) -> None
 CO_RUNS = counted_co_runs((2,))
 
 
-def rows_of(mix: MeasuredMix) -> Iterator[dict[str, Any]]:
-    for place, member in enumerate(mix.members):
-        (row,) = rows.mix(member.slowdown, name=mix.name, device=mix.device, mix_time_s=mix.time_s)
-        isolated_run = member.isolated_run
-        yield {**row, "position": place, "application": isolated_run.application, "size": isolated_run.size}
-
-
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A dataset with the same mixes on two devices."""
-    folder = tmp_path_factory.mktemp("data") / "both"
-    isolated_runs = [
-        rows.isolated_run(
-            each.application,
-            size=each.size,
-            device=each.device,
-            time_s=each.time_s,
-            features=dict(each.features),
-        )
-        for each in CO_RUNS.isolated_runs
-    ]
-    mixes = [row for mix in CO_RUNS.mixes for row in rows_of(mix)]
-    devices = [rows.device("cpu"), rows.device("other")]
-    write_dataset(rows.dataset(devices=devices, isolated_runs=isolated_runs, mixes=mixes), folder)
-    return folder
+    return written(dataset_of(CO_RUNS), tmp_path_factory, "both")
 
 
 def translate(folder: Path, out: Path, *words: str) -> int:

@@ -17,16 +17,6 @@ from support.commands import Output
 
 CPU = devices()[0]
 QUICK = ["--round-time", "0.01", "--jobs", "1", "--sensor", "none"]
-LAUNCH = """
-source = "k.cl"
-kernel = "k"
-global = 64
-local = 64
-[[arg]]
-name = "a"
-type = "int"
-length = 64
-"""
 
 
 @pytest.fixture
@@ -61,22 +51,6 @@ def test_a_profile_is_shown_and_written(tmp_path: Path, capfd: Output) -> None:
     isolated_run = read_profile(out).isolated_run
     assert (isolated_run.name, isolated_run.device) == ("gem tiny", CPU.key)
     assert {"fairness_low", "fairness_medium", "fairness_high", "mix_fp"} <= set(isolated_run.features)
-
-
-@pytest.mark.system
-@pytest.mark.usefixtures("little_memory")
-def test_a_launch_file_can_be_profiled_and_its_file_is_named_after_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: Output
-) -> None:
-    (tmp_path / "k.cl").write_text("kernel void k(global int *a) { a[get_global_id(0)] = 1; }")
-    (tmp_path / "k.toml").write_text(LAUNCH)
-    monkeypatch.chdir(tmp_path)
-    assert main(["corun", "profile", "k.toml", "--no-instruction-mix", "--json", *QUICK]) == 0
-    found = json.loads(capfd.readouterr().out)
-    assert (found["application"], found["size"], found["file"]) == ("k", "given", "k.json")
-    assert set(found["microbenchmarks"]["levels"]) == {"low", "medium", "high"}
-    assert not any(name.startswith("mix_") for name in found["features"])
-    assert read_profile(tmp_path / "k.json").isolated_run.features == found["features"]
 
 
 @pytest.mark.system

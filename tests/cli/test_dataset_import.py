@@ -1,7 +1,5 @@
 """``crosscast dataset import``: files in, a dataset out, and one sentence for what is wrong."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Callable

@@ -4,7 +4,6 @@ import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -144,18 +143,6 @@ def test_an_application_is_all_its_kernels(capsys: Output) -> None:
             assert device["low_s"] < device["time_s"] < device["high_s"]
 
 
-def test_a_probe_sharpens_the_rest(capsys: Output, model: str, file: str) -> None:
-    def width(found: dict[str, Any]) -> float:
-        red = found["devices"][2]
-        return float(red["high_s"] / red["low_s"])
-
-    before = answer(capsys, file, "--model", model)
-    host = before["devices"][3]["time_s"]
-    after = answer(capsys, file, "--model", model, "--probe", f"host={host}", "--probe", "big=0.00001")
-    assert width(after) < width(before)
-    assert [each["measured"] for each in after["devices"]] == [True, False, False, True]
-
-
 def test_devices_to_measure_on_are_named(capsys: Output, model: str, file: str) -> None:
     asked = [file, "--model", model, "--probe", "host=0.00001", "--suggest-probes", "1"]
     found = answer(capsys, *asked)["suggested_probes"]
@@ -194,25 +181,6 @@ def test_a_device_far_outside_of_the_known_ones_is_warned_of(capsys: Output, fil
     assert new > known
     (none,) = answer(capsys, file, "--model", "opencl-15-devices", "--devices", "gtx1080")["kernels"]
     assert not any("outside of the 15 devices" in each for each in none["warnings"])
-
-
-def test_an_unknown_device_names_near_ones_and_how_to_add_one(capsys: Output, model: str, file: str) -> None:
-    error = refusal(capsys, file, "--model", model, "--devices", "big,rtx409")
-    assert "--devices: expected some of big, bigger, red, host, or a device of the catalogue" in error
-    assert "found 'rtx409', near to which are rtx4090" in error
-    assert "crosscast devices --catalogue" in error
-    assert "crosscast calibrate" in error
-    assert "--device-file" in error
-    error = refusal(capsys, file, "--model", model, "--devices", "A100")
-    assert "near to which are a100-pcie-40gb, a100-pcie-80gb, a100-sxm-40gb, a100-sxm-80gb; to add" in error
-
-
-def test_a_source_that_changed_since_it_was_embedded_is_refused(
-    capsys: Output, model: str, profile: Profile, tmp_path: Path
-) -> None:
-    path = tmp_path / "k.cl"
-    path.write_bytes(embed(SOURCE, [profile], "k.cl").replace(b"*= 3", b"*= 4"))
-    assert "has changed since its profile was embedded" in refusal(capsys, str(path), "--model", model)
 
 
 def test_a_warning_about_several_kernels_is_told_once(

@@ -1,10 +1,7 @@
 """``crosscast simulate``: tables, JSON, files and refusals, on small traces and tables."""
 
-from __future__ import annotations
-
 import csv
 import errno
-import gzip
 import json
 from pathlib import Path
 from typing import Any
@@ -128,13 +125,6 @@ def test_maintenance_is_of_the_file_of_machines(capsys: Output, trace: str, tmp_
     assert result["backfill"] is None
 
 
-def test_a_compressed_trace_is_read_and_users_are_told_of(capsys: Output, trace: str) -> None:
-    packed = Path(trace + ".gz")
-    packed.write_bytes(gzip.compress(Path(trace).read_bytes()))
-    (result,) = listed(capsys, str(packed), "--users")["results"]
-    assert [(user["user"], user["jobs"]) for user in result["users"]] == [("1", 2), ("2", 3)]
-
-
 def test_files_of_a_schedule_are_written(capsys: Output, trace: str, tmp_path: Path) -> None:
     words = ["--out", str(tmp_path / "s.csv"), "--out", str(tmp_path / "s.swf")]
     words += ["--figures", str(tmp_path / "figures"), "--window", "2s:0.5min", "--users"]
@@ -152,19 +142,15 @@ def test_files_of_a_schedule_are_written(capsys: Output, trace: str, tmp_path: P
     assert written == {*names, "small.swf"}
 
 
-@pytest.mark.parametrize("name", ["s.csv", "s.swf"])
 def test_a_full_disk_is_no_fault_of_the_command(
-    capsys: Output, trace: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+    capsys: Output, trace: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(Path, "replace", full)
-    assert run(trace, "--out", str(tmp_path / name)) == 1
-    captured = capsys.readouterr()
-    assert (captured.out, captured.err.count("\n")) == ("", 1)
-    assert captured.err.startswith(f"crosscast: {tmp_path / name}: cannot write the ")
-    assert captured.err.endswith(" (No space left on device)\n")
+    assert run(trace, "--out", str(tmp_path / "s.csv")) == 1
+    assert capsys.readouterr().err.endswith("cannot write the schedule (No space left on device)\n")
     assert [path.name for path in tmp_path.iterdir()] == ["small.swf"]
 
 

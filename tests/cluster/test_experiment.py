@@ -45,14 +45,6 @@ def types_of(run_s: list[list[float]], procs: list[int], sizes: list[int]) -> Wo
     return Workload(jobs, machines, np.zeros(len(times), dtype=np.bool_))
 
 
-def test_two_machines_by_hand() -> None:
-    # 12 jobs of 6 s or 3 s on one processor each: 4 on the first and 8 on the second are done in 24 s.
-    types = types_of([[6.0, 3.0]], [1], [1, 1])
-    assert least_work_s(types, np.array([12])) == pytest.approx(24)
-    # With 2 processors, the first takes half of its time: 6 jobs on each.
-    assert least_work_s(types_of([[6.0, 3.0]], [1], [2, 1]), np.array([12])) == pytest.approx(18)
-
-
 def test_a_job_that_runs_on_one_machine_only_is_done_there_and_the_longest_cannot_be_cut() -> None:
     types = types_of([[INF, 5.0], [1.0, 1.0]], [1, 1], [4, 1])
     assert least_work_s(types, np.array([3, 4])) == pytest.approx(15)

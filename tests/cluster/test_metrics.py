@@ -76,23 +76,6 @@ def test_a_job_has_processors_side_by_side_where_there_are_enough_else_in_parts(
 THREE = [(0.0, 0.0, 10.0, 4), (4.0, 10.0, 12.0, 1), (5.0, 15.0, 35.0, 2)]
 
 
-def test_a_schedule_counted_by_hand() -> None:
-    found = metrics_of(schedule_of(THREE))
-    assert found.jobs == 3
-    assert found.makespan_s == 35
-    assert found.mean_wait_s == pytest.approx((0 + 6 + 10) / 3)
-    assert found.median_wait_s == 6
-    assert found.wait_p95_s == pytest.approx(9.6)
-    # max(0 + 10, ...)/10 = 1; (6 + 2) / max(2, 10) = 0.8, so 1; (10 + 20) / 20 = 1.5.
-    assert found.average_bounded_slowdown == pytest.approx((1 + 1 + 1.5) / 3)
-    assert found.utilisation == pytest.approx((40 + 2 + 40) / (4 * 35))
-    # A makespan begins when the first job is submitted, not when it starts.
-    assert metrics_of(schedule_of([(2.0, 5.0, 9.0, 1)])).makespan_s == 7
-    # A short job counts as one of ten seconds.
-    waited, ran = np.array([100.0, 100.0, 100.0]), np.array([0.0, 10.0, 50.0])
-    assert bounded_slowdown(waited, ran).tolist() == [10.0, 11.0, 3.0]
-
-
 def test_no_jobs_have_no_metrics() -> None:
     empty = schedule_of(THREE)
     none = np.zeros(0)
@@ -125,6 +108,8 @@ def test_metrics_are_those_of_a_loop(schedule: Schedule) -> None:
     found = metrics_of(schedule)
     assert found.average_bounded_slowdown == pytest.approx(math.fsum(slowdowns) / len(slowdowns))
     assert found.mean_wait_s == pytest.approx(math.fsum(waits) / len(waits))
+    assert found.median_wait_s == pytest.approx(np.median(waits))
+    assert found.wait_p95_s == pytest.approx(np.percentile(waits, 95))
     assert found.makespan_s == max(schedule.end_s) - min(jobs.submit_s)
     size = sum(machine.procs for machine in schedule.machines)
     if found.utilisation is not None:

@@ -12,8 +12,6 @@ from typing import Any
 import numba
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from crosscast.cluster.jobs import Bound, Completion, Jobs, Machine, Policy, Preferred, Schedule
 from crosscast.cluster.simulate import load_simulator, simulate
@@ -24,10 +22,9 @@ from crosscast.cluster.simulator.engine import advance, choices_of
 from crosscast.cluster.simulator.queues import is_jit_cached, jit_cached
 from crosscast.errors import InputError, MissingExtraError
 from support.brute_force import Plain
-from support.cluster import STATIC_ORDERS, Case, made_case
+from support.cluster import Case, made_case
 from support.examples import one_in
 
-SEEDS = st.integers(0, 2**31)
 EASY = Policy()
 FCFS = Policy(backfill=None)
 ONE = [Machine("one", 4)]
@@ -112,70 +109,7 @@ def test_jobs_pass_the_head_only_if_they_do_not_delay_it() -> None:
     assert simulate(jobs, ONE, policy=FCFS).start_s.tolist() == [0, 4, 6, 6]
 
 
-def test_a_job_past_its_estimate_is_expected_to_end_now() -> None:
-    # At 5 s job 1 should have ended at 2 s: nothing that takes time may pass job 2 any more.
-    jobs = rows((0, 3, 9, 2), (1, 4, 1, 1), (1, 1, 1, 1), (5, 1, 1, 1))
-    schedule = simulate(jobs, ONE)
-    assert schedule.start_s.tolist() == [0, 9, 1, 10]
-    assert schedule.reserved_s[1] == 2
-
-
-def test_machines_that_are_too_narrow_leave_the_order_of_the_others() -> None:
-    machines = [Machine(f"m{place}", 1 + place % 2) for place in range(40)]
-    jobs = exact(*[(0, 2, 5)] * 20)
-    order = np.tile(np.arange(40)[::-1], (20, 1))
-    assert simulate(jobs, machines, placement=Preferred(order)).machine.tolist() == [*range(39, 0, -2)]
-
-
-def test_jobs_are_bound_to_where_they_should_end_first() -> None:
-    machines = [Machine("fast", 1), Machine("slow", 1)]
-    jobs = exact((0, 1, 4), (0, 1, 4), (0, 1, 4), (2, 1, 4))
-    predicted = np.array([[4.0, 10.0]] * 4)
-    schedule = simulate(jobs, machines, placement=Completion(predicted))
-    # 0 + 4 < 10; 4 + 4 < 10; 8 + 4 > 10; at 2 s, of 8 processor-seconds 6 remain: 10 < 8 + 10.
-    assert schedule.machine.tolist() == [0, 0, 1, 0]
-    tied = simulate(jobs, machines, placement=Completion(np.full((4, 2), 4.0)))
-    assert tied.machine.tolist() == [0, 1, 0, 1]
-
-
 # Laws.
-
-
-@settings(deadline=None)
-@given(SEEDS)
-def test_with_exact_estimates_the_head_starts_by_its_reservation(seed: int) -> None:
-    case = made_case(seed, most_jobs=60, exact=True)
-    for backfill in (*STATIC_ORDERS, None):
-        schedule = simulated(replace(case, policy=Policy("fcfs", backfill)))
-        waited = ~np.isnan(schedule.reserved_s)
-        assert (schedule.start_s[waited] <= schedule.reserved_s[waited]).all()
-
-
-@settings(deadline=None)
-@given(SEEDS)
-def test_nobody_waits_who_could_start_without_delaying_the_head(seed: int) -> None:
-    # Read from the schedule alone, after every event: EASY on one machine is work-conserving.
-    case = made_case(seed, most_jobs=60)
-    size = max(machine.procs for machine in case.machines)
-    jobs = replace(case.jobs, run_s=case.jobs.run_s[:, :1], estimate_s=case.jobs.estimate_s[:, :1])
-    policy = Policy("fcfs", case.policy.backfill or "fcfs")
-    schedule = simulate(jobs, [Machine("one", size)], policy=policy)
-    start_s, end_s, procs, estimate_s = schedule.start_s, schedule.end_s, jobs.procs, jobs.estimate_s[:, 0]
-    for now in {*jobs.submit_s.tolist(), *end_s.tolist()}:
-        waiting = np.flatnonzero((jobs.submit_s <= now) & (now < start_s))
-        if not len(waiting):
-            continue
-        running = np.flatnonzero((start_s <= now) & (now < end_s))
-        free = size - procs[running].sum()
-        due_s = np.maximum(start_s[running] + estimate_s[running], now)
-        shadow_s = min(
-            time
-            for time in {now, *due_s.tolist()}
-            if free + procs[running[due_s <= time]].sum() >= procs[waiting[0]]
-        )
-        extra = free + procs[running[due_s <= shadow_s]].sum() - procs[waiting[0]]
-        harmless = (now + estimate_s[waiting] <= shadow_s) | (procs[waiting] <= extra)
-        assert not ((procs[waiting] <= free) & harmless).any()
 
 
 # Bad input.

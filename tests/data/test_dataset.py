@@ -1,4 +1,7 @@
-"""Folders of datasets: written, built in parts, merged, cut off at any moment; and those that come along."""
+"""Folders of datasets: written, built in parts, merged, cut off at any moment; and those that come along.
+
+Datasets of several machines in one: devices once, hosts side by side, and no two truths.
+"""
 
 import json
 import os
@@ -13,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import crosscast
+from crosscast.cli import main
 from crosscast.data.corun import CoRuns, co_runs
 from crosscast.data.dataset import (
     BUNDLED_CORUN,
@@ -31,6 +35,7 @@ from crosscast.data.dataset import (
     write_part,
 )
 from crosscast.data.description import describe
+from crosscast.data.merge import hosts_of, merged
 from crosscast.data.profiles import PROFILES
 from crosscast.data.schema import DEVICES, ENERGY, ISOLATED_RUNS, MIXES, RECORDS, SESSIONS, Schema
 from crosscast.data.table import Table, table_of
@@ -88,18 +93,8 @@ def test_a_dataset_is_shown_by_its_label_and_numbers_of_rows() -> None:
             "records: column 'device', row 2: expected a device of the table of devices, found gpu",
         ),
         (
-            rows.dataset(sessions=[rows.session(device="gpu")]),
-            "sessions: column 'device', row 1: expected a device of the table of devices, found gpu",
-        ),
-        *(
-            (
-                rows.dataset(**{table: cells}),
-                f"{table}: column 'device', row 1: expected a device of the table of devices, found gpu",
-            )
-            for table, cells in (
-                ("isolated_runs", [rows.isolated_run(device="gpu")]),
-                ("mixes", rows.mix(1.0, 1.5, device="gpu")),
-            )
+            rows.dataset(mixes=rows.mix(1.0, 1.5, device="gpu")),
+            "mixes: column 'device', row 1: expected a device of the table of devices, found gpu",
         ),
         (
             rows.dataset(records=[rows.record(0, [1.0, 2.0], invocations=3)]),
@@ -113,12 +108,9 @@ def test_a_dataset_is_shown_by_its_label_and_numbers_of_rows() -> None:
             rows.dataset(energies=[rows.energy(energies_j=[0.0])]),
             "energy: column 'energies_j', row 1: expected an energy for each of 0 times, found 1",
         ),
-        *(
-            (
-                rows.dataset(sessions=[rows.session(), rows.session(repeat=1, kernels=kernels)]),
-                f"sessions: column 'kernels', row 2: expected a list of names, found {kernels}",
-            )
-            for kernels in ("3", '"sum"', '{"sum": 1}', "[1]", "[null]")
+        (
+            rows.dataset(sessions=[rows.session(), rows.session(repeat=1, kernels="[1]")]),
+            "sessions: column 'kernels', row 2: expected a list of names, found [1]",
         ),
         (
             rows.dataset(sessions=[rows.session(failure="")]),
@@ -482,3 +474,92 @@ def test_it_was_made_from_the_problems_as_they_are_now() -> None:
 
 def test_a_word_that_stands_for_nothing_is_no_dataset() -> None:
     assert bundled_named("bundled-other") is None
+
+
+Row = dict[str, Any]
+WHERE = {"application": "crc", "size": "tiny", "device": "cpu-2cu", "configuration": "{}"}
+
+
+def made_of(host: str | None, repeats: int = 1, time_s: float = 1e-3, **cells: Row) -> Dataset:
+    """What a build on a host gives; `cells` change rows of a table."""
+    rows: dict[str, list[Row]] = {"records": [], "energy": [], "sessions": []}
+    for repeat in range(repeats):
+        facts = {} if host is None else {"host": host}
+        whole = {**WHERE, "repeat": repeat, **cells.get("all", {})}
+        rows["sessions"].append({**whole, "kernels": '["k"]', "environment": json.dumps(facts)})
+        rows["records"].append({**whole, "kernel": "k", "run": 0, "invocations": 1, "time_s": [time_s]})
+        energy = {"sensor": "rapl", "domain": "package-0", "energy_j": 1.0, "runs": 1}
+        rows["energy"].append({**whole, **energy})
+    device = {"device": "cpu-2cu", "name": "CPU", "type": "cpu", "driver": "3.0", "sources": "{}"}
+    profile = {"application": "crc", "size": "tiny", "kernel": "k", "invocation": 0, "opcode": 7}
+    profile |= {"run_s": time_s, "environment": json.dumps({"host": host})}
+    tables: dict[Schema, list[Row]] = {
+        DEVICES: [device | {"launch_overhead_s": time_s} | cells.get("devices", {})],
+        PROFILES: [profile | cells.get("profiles", {})],
+        RECORDS: rows["records"],
+        ENERGY: rows["energy"],
+        SESSIONS: rows["sessions"],
+        ISOLATED_RUNS: [{**WHERE, "features": "{}", **cells["isolated_runs"]}]
+        if "isolated_runs" in cells
+        else [],
+    }
+    return Dataset(
+        f"of {host}", **{schema.table: table_of(schema, found) for schema, found in tables.items()}
+    )
+
+
+def test_equal_devices_of_two_hosts_are_one_device_with_two_hosts() -> None:
+    found = merged([made_of("a", 2, 1e-3), made_of("b", 2, 2e-3)], "both")
+    (device,) = found.devices.to_pylist()
+    assert device["launch_overhead_s"] == 1e-3
+    assert hosts_of(found.sessions.to_pylist()) == {"cpu-2cu": ["a", "b"]}
+    times = {row["repeat"]: row["time_s"] for row in found.records.to_pylist()}
+    assert times == {0: [1e-3], 1: [1e-3], 2: [2e-3], 3: [2e-3]}
+    assert sorted(row["repeat"] for row in found.energy.to_pylist()) == [0, 1, 2, 3]
+    assert found.profiles.num_rows == 1
+
+
+def test_measurements_without_a_session_are_kept() -> None:
+    bare = made_of(None)
+    bare = Dataset("bare", devices=bare.devices, records=bare.records)
+    assert merged([bare, bare, made_of("a", 1, 5e-3)], "both").records.num_rows == 2
+
+
+@pytest.mark.parametrize(
+    ("other", "message"),
+    [
+        (
+            made_of("b", devices={"driver": "4.0"}),
+            "of b: devices: cpu-2cu: expected the driver of of a .3.0.,",
+        ),
+        (
+            made_of("b", profiles={"opcode": 8}),
+            r"^of b: profiles: crc k tiny 0: expected the opcode of of a",
+        ),
+        (made_of("a", 1, 2e-3), r"^of a: records: crc tiny cpu-2cu 0: expected the time_s of of a"),
+        (
+            made_of("b", isolated_runs={"time_s": 2.0}),
+            "isolated_runs: crc tiny cpu-2cu: expected the time_s",
+        ),
+    ],
+)
+def test_what_differs_is_refused_by_name(other: Dataset, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        merged([made_of("a", isolated_runs={"time_s": 1.0}), other], "both")
+
+
+def test_the_command_joins_folders_into_a_new_one(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    for host in "ab":
+        write_dataset(made_of(host), tmp_path / host)
+    words = ["dataset", "merge", str(tmp_path / "a"), str(tmp_path / "b"), "--out", str(tmp_path / "c")]
+    assert main([*words, "--json"]) == 0
+    output = capfd.readouterr()
+    assert "crosscast: note: cpu-2cu was measured on a, b" in output.err
+    assert json.loads(output.out)["hosts"] == {"cpu-2cu": ["a", "b"]}
+    assert main(["dataset", "describe", str(tmp_path / "c")]) == 0
+    assert "cpu-2cu was measured on a, b" in capfd.readouterr().out
+    assert read_dataset(tmp_path / "c").sessions.num_rows == 2
+    assert main(words) == 2
+    assert "--out: expected a new or empty folder" in capfd.readouterr().err
+    assert main([*words[:3], str(tmp_path / "none"), "--out", str(tmp_path / "d")]) == 2
+    assert not (tmp_path / "d").exists()

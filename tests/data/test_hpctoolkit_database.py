@@ -25,16 +25,6 @@ MAKERS = (old_database, new_database)
 refused = partial(refusal, read_hpctoolkit)
 
 
-@pytest.mark.parametrize("make", MAKERS)
-def test_counters_are_means_over_processes_of_sums_over_threads(tmp_path: Path, make: object) -> None:
-    assert callable(make)
-    run = read_hpctoolkit(make(tmp_path / "db", processes=2, threads=2))
-    # Threads have 300 branches times 1, 2 and 2, 3.
-    assert run.counters == {"PAPI_BR_INS": pytest.approx((900 + 1500) / 2)}
-    assert run.name == "app"
-    assert run.time_s == pytest.approx(6.0)
-
-
 def test_statistics_over_threads_are_no_counters(tmp_path: Path) -> None:
     metrics = ("PAPI_BR_INS:Sum (I)", "PAPI_BR_INS:Mean (I)", "PAPI_BR_INS:CfVar (I)")
     assert set(read_hpctoolkit(old_database(tmp_path / "db", metrics)).counters) == {"PAPI_BR_INS"}

@@ -158,7 +158,7 @@ def test_a_job_beside_itself_may_have_two_speeds(tmp_path: Path) -> None:
 
 def test_a_job_on_more_gpus_has_another_size(tmp_path: Path) -> None:
     (mix,) = co_runs(made_lucid(tmp_path, packed(RESNET, BERT, gpu_num1=2))).mixes
-    assert [isolated_run.size for isolated_run in mix.isolated_runs] == [
+    assert [each.size for each in mix.isolated_runs] == [
         "CIFAR-10 b32 2 GPUs",
         "SQuAD b64 amp",
     ]

@@ -4,7 +4,6 @@ import json
 from typing import Any
 
 import numpy as np
-import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,7 +14,6 @@ from crosscast.data.views import JOINED, configured, device_domains, join
 from crosscast.errors import InputError
 from support import tables as rows
 from support.refusals import refusal
-from support.shared import shared_data
 
 Row = dict[str, Any]
 
@@ -195,33 +193,6 @@ def test_another_word_for_the_invocations_is_refused() -> None:
 def test_the_median_is_that_of_numpy(times: list[list[float]]) -> None:
     row = only_joined(rows.dataset(records=[rows.record(run, values) for run, values in enumerate(times)]))
     assert row["time_median_s"] == pytest.approx(np.median([np.mean(values) for values in times]), rel=1e-12)
-
-
-def test_published_times_have_the_statistics_that_another_program_computed() -> None:
-    data = shared_data("aiwc2018")
-    runs = pq.read_table(data / "runtimes.parquet").to_pylist()
-    order: dict[tuple[str, ...], int] = {}
-    records = []
-    for run in runs:
-        key = {name: run[name] for name in ("application", "kernel", "size", "device")}
-        number = order[tuple(key.values())] = order.get(tuple(key.values()), -1) + 1
-        records.append(rows.record(number, [run["kernel_time_us"] / 1e6], **key))
-    devices = [rows.device(name) for name in sorted({run["device"] for run in runs})]
-    table = join(rows.dataset(devices=devices, records=records))
-    found = {tuple(row[name] for name in JOINED.key[:4]): row for row in table.to_pylist()}
-    expected = pq.read_table(data / "joined_cells.parquet").to_pylist()
-    assert len(found) == len(expected) == 1560
-    for row in expected:
-        cell = found[tuple(row[name] for name in JOINED.key[:4])]
-        assert cell["runs"] == row["n"]
-        for ours, theirs in (
-            ("median", "median"),
-            ("mean", "mean"),
-            ("sd", "sd"),
-            ("min", "min"),
-            ("max", "max"),
-        ):
-            assert cell[f"time_{ours}_s"] == pytest.approx(row[f"{theirs}_us"] / 1e6, rel=1e-9, abs=1e-15)
 
 
 @pytest.mark.parametrize(

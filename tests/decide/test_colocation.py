@@ -1,7 +1,5 @@
 """Groups of more than two, compared with the best of all."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """What pairs and mixes gain: two ways to count, and cases that can be counted by hand."""
 
-from __future__ import annotations
-
 import sys
 
 import networkx as nx

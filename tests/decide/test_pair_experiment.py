@@ -1,7 +1,5 @@
 """The experiment: what pairing by predictions keeps, between a random pairing and the best one."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np
@@ -63,7 +61,7 @@ def test_a_model_that_sees_the_jobs_keeps_more_than_the_mean() -> None:
 def test_pairs_of_a_benchmark_that_is_not_seen_have_errors_of_their_own() -> None:
     truth = Truth.of(RUNS.mixes)
     found = unseen_pairs(RUNS, Mean(), truth)
-    names = np.array([isolated_run.application for isolated_run in truth.isolated_runs])
+    names = np.array([each.application for each in truth.isolated_runs])
     assert len(found) == len(RUNS.applications)
     for name, predicted in zip(RUNS.applications, found, strict=True):
         hit = (names[:, None] == name) | (names == name)

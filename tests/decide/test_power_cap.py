@@ -1,7 +1,5 @@
 """A power keeps to a cap that it equals, whatever arithmetic rounded."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """Repeats of a run averaged."""
 
-from __future__ import annotations
-
 import csv
 import io
 from dataclasses import replace

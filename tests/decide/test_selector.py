@@ -1,7 +1,5 @@
 """Choosing while a program runs, on a made-up machine whose every power is known."""
 
-from __future__ import annotations
-
 import logging
 import threading
 import time

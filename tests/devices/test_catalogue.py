@@ -1,10 +1,14 @@
-"""Data sheets: the whole catalogue, how devices are named, and what is refused."""
+"""Data sheets: the whole catalogue, how devices are named, and what is refused.
 
-from __future__ import annotations
+Architectures: every number has its source, and those of data sheets are what the catalogue has.
+
+Files of devices: what is written is read again, and what cannot be is refused in one sentence.
+"""
 
 import json
 import math
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,7 +19,15 @@ from crosscast.data.schema import DEVICES
 from crosscast.data.sources.aiwc import published_devices
 from crosscast.data.table import table_of
 from crosscast.device import SPEED_NUMBERS, Device
-from crosscast.devices.architectures import missing, sheets_of
+from crosscast.devices.architectures import (
+    _UNITS,
+    Unit,
+    double_share,
+    known_unit,
+    missing,
+    sheets_of,
+    unit_sources,
+)
 from crosscast.devices.catalogue import (
     FACTS,
     catalogue,
@@ -26,10 +38,19 @@ from crosscast.devices.catalogue import (
     reached,
     sheet_named,
 )
-from crosscast.devices.device_files import LEAST_NUMBERS, QUANTITIES, check_sheet, measured_devices
+from crosscast.devices.device_files import (
+    LEAST_NUMBERS,
+    QUANTITIES,
+    check_sheet,
+    measured_devices,
+    own_devices,
+    read_device,
+    write_device,
+)
+from crosscast.devices.knowledge import known_of
 from crosscast.errors import InputError
 from support.commands import Command, Output
-from support.refusals import refusals
+from support.refusals import refusal, refusals
 
 COLUMNS = {column.name for column in DEVICES.columns}
 CURRENT = sorted(catalogue().keys() - {row["device"] for row in published_devices()})
@@ -131,8 +152,7 @@ def test_a_name_of_two_devices_is_refused_and_a_key_is_not() -> None:
 
 def test_spelling_does_not_matter_and_near_names_are_listed() -> None:
     assert crosscast.device_named("geforce rtx-4090") == device_named("rtx4090")
-    with pytest.raises(InputError, match=r"found 'h100', near to which it has h100-pcie, h100-sxm"):
-        device_named("h100")
+    assert "found 'h100', near to which it has h100-pcie, h100-sxm" in refusal(device_named, "h100")
     with pytest.raises(InputError, match=r"\(crosscast devices --catalogue lists it\), found 'abacus'$"):
         device_named("abacus")
 
@@ -263,3 +283,103 @@ def test_what_was_measured_says_more_than_siblings_of_their_sheets() -> None:
     for name in ("bandwidth_bytes_per_s", "peak_flop_per_s"):
         assert sheet.device.numbers[name] == pytest.approx(device.numbers[name], rel=0.1)
     assert filled(device).taken.keys() <= {"l1_bytes", "l2_bytes"}
+
+
+SERIES = tuple(_UNITS)
+
+
+def of_series(series: str) -> list[Device]:
+    return [device_named(key) for key, row in catalogue().items() if row["series"] == series]
+
+
+@pytest.mark.parametrize("series", SERIES)
+def test_every_number_of_an_architecture_has_its_source(series: str) -> None:
+    sources = unit_sources(series)
+    assert sources.keys() == set(Unit._fields)
+    assert all(
+        "http" in text or text.startswith(("data sheets", "the catalogue's", "chosen"))
+        for text in sources.values()
+    )
+    assert sources["l2_clock"].startswith(("chosen", "te42kyfo"))
+
+
+@pytest.mark.parametrize("series", SERIES)
+def test_numbers_of_data_sheets_are_those_of_a_device_of_the_catalogue(series: str) -> None:
+    devices, unit = of_series(series), _UNITS[series]
+    assert devices
+    shares = {
+        device.numbers["peak_fp64_flop_per_s"]
+        / min(device.numbers["peak_flop_per_s"], 2 * device.numbers["cores"] * device.numbers["clock_hz"])
+        for device in devices
+        if {"peak_fp64_flop_per_s", "peak_flop_per_s", "cores"} <= device.numbers.keys()
+    }
+    assert any(each == pytest.approx(unit.fp64, rel=0.01) for each in shares)
+    assert double_share(next(each for each in devices if known_unit(each) is unit)) == unit.fp64
+    like = of_series("GCN 3") if series == "Kaveri" else devices
+    assert unit.l2_bytes in {device.numbers.get("l2_bytes") for device in like}
+
+
+def test_units_hold_what_their_registers_and_sub_groups_allow() -> None:
+    for series, unit in _UNITS.items():
+        assert unit.width in (32, 64), series
+        # Every sub-group that fits can have 16 registers for each work-item.
+        assert unit.registers >= 16 * unit.width * unit.sub_groups, series
+        assert unit.groups <= unit.sub_groups, series
+
+
+MINE = Device(
+    "mine",
+    "A processor",
+    "AMD",
+    "cpu",
+    "Zen 4",
+    {"compute_units": 2.0, "clock_hz": 3.1e9, "l3_bytes": 33554432.0},
+    {"read_bytes_per_s": 1.2e10, "fp32_flop_per_s": 9.1e10, "launch_s": 2e-5},
+)
+FEW = """
+device = "next"
+type = "gpu"
+vendor = "Nvidia"
+compute_units = 46
+clock_hz = 1.7e9
+cores = 2944
+tdp_w = 215
+"""
+
+
+def test_what_is_written_is_read_again(tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    write_device(
+        path,
+        MINE,
+        how={"launch_s": 'the "median" of 100'},
+        conditions={"load": 1.5, "notes": ["loaded"]},
+        working_sets={"bytes": [16384.0, 32768.0], "read": [1e11, 9e10]},
+    )
+    assert read_device(path) == MINE
+
+
+def test_a_calibrated_device_is_known_by_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    assert own_devices() == []
+    folder = tmp_path / "crosscast" / "devices"
+    folder.mkdir(parents=True)
+    write_device(folder / "mine.toml", MINE, how={"launch_s": "median of 100"})
+    assert device_named("mine") == MINE
+    assert known_of("mine").measured["launch_s"].statistic == "median of 100"
+    assert "near to which it has mine" in refusal(device_named, "min")
+
+
+@refusals("line reason")
+def test_a_wrong_file_is_refused(line: str, reason: str, tmp_path: Path) -> None:
+    path = tmp_path / "next.toml"
+    path.write_text(FEW + line)
+    with pytest.raises(InputError, match=reason) as caught:
+        read_device(path)
+    assert str(caught.value).startswith(str(path))
+
+
+def test_a_file_that_is_not_there_or_not_text_is_refused(tmp_path: Path) -> None:
+    assert "cannot read the description of a device" in refusal(read_device, tmp_path / "none.toml")
+    (tmp_path / "bytes.toml").write_bytes(b"\xff\xfe")
+    assert "expected UTF-8" in refusal(read_device, tmp_path / "bytes.toml")

@@ -1,7 +1,5 @@
 """What operations cost on the units of devices."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

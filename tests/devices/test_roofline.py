@@ -1,7 +1,5 @@
 """Verdicts: what bounds a kernel on a device, against cases whose answer is known, and laws of limits."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from dataclasses import replace

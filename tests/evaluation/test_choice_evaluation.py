@@ -1,7 +1,5 @@
 """Programs that are variants of each other are left out together."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace

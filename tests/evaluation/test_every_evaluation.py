@@ -1,7 +1,5 @@
 """Laws of the evaluations of all questions: how work is spread, what is kept of it, what is refused."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace

@@ -1,7 +1,5 @@
 """Times of launches: trained and evaluated by source, application and device; tables that are refused."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Scores of predicted vectors: cases that can be counted by hand, and laws."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from itertools import combinations
 from math import log
@@ -53,18 +51,6 @@ def scored(times: list[list[float]], predicted: list[list[float]]) -> RowScores:
     return row_scores(np.array(times), np.array(predicted))
 
 
-def test_a_row_is_scored_as_by_hand() -> None:
-    # The vector is (0.5, 0.25, 1); the prediction takes the first device for the fastest.
-    scores = scored([[2.0, 1.0, 4.0]], [[0.2, 0.4, 0.9]])
-    assert scores["mae"].tolist() == [pytest.approx((0.3 + 0.15 + 0.1) / 3)]
-    assert scores["same_order"].tolist() == [0]
-    assert scores["top1"].tolist() == [0]
-    assert scores["regret"].tolist() == [1]
-    # ln(p_i / v_i) is ln 0.4, ln 1.6 and ln 0.9: the pairs differ by ln 4, ln 2.25 and ln 1.777...
-    pairs = (log(4), log(0.9 / 0.4), log(1.6 / 0.9))
-    assert scores["log_error"].tolist() == [pytest.approx(sum(pairs) / 3)]
-
-
 def test_rows_without_weight_do_not_count_and_no_rows_have_no_metrics() -> None:
     scores = scored([[1.0, 2.0], [1.0, 4.0]], [[0.5, 1.0], [1.0, 0.5]])
     assert metrics_of(scores, np.array([1.0, 0.0])).mae == 0
@@ -102,6 +88,8 @@ def test_rows_are_scored_as_by_the_definitions(times: Reals, predicted: Reals, r
         assert {name: values[row] for name, values in scores.items()} == pytest.approx(
             expected, rel=1e-9, abs=1e-9
         )
+    factor = metrics_of(scores, np.ones(len(times))).typical_factor
+    assert factor == pytest.approx(np.exp(scores["log_error"].mean()))
 
 
 @refusals("times predicted")

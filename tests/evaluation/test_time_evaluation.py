@@ -1,7 +1,5 @@
 """Splits hold whole groups out, each once."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, field
 from math import comb

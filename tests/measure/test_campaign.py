@@ -1,8 +1,6 @@
 """Campaigns: failures are recorded and the rest goes on; what is done is not done again."""
 
 import json
-import re
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -29,13 +27,11 @@ from crosscast.measure.campaign import (
 from crosscast.measure.inventory import known_row
 from crosscast.measure.opencl import devices, find
 from crosscast.measure.processes import (
-    Answer,
     CharacterizeJob,
     DescribeJob,
     InstructionMixJob,
     Job,
     SessionJob,
-    run_job,
 )
 from crosscast.measure.session import session_row
 from crosscast.measure.subjects import Settings, SuiteProblem, identity
@@ -44,7 +40,6 @@ from crosscast.suite.registry import selected
 from support.examples import one_in
 from support.refusals import refusal, refusals
 
-Folder = Callable[..., Path]
 Row = dict[str, Any]
 
 
@@ -126,15 +121,6 @@ def test_a_campaign_fills_all_tables_and_leaves_no_parts(machine: Machine, tmp_p
     assert dataset.records.num_rows == dataset.energy.num_rows == dataset.sessions.num_rows == 4
     assert (parts(tmp_path / "new"), describe(dataset).missing) == ((), ())
     assert outcome.notes[0] == f"measure crc tiny on {devices()[0].id}: it was warm"
-
-
-def test_a_second_time_there_is_nothing_to_do(machine: Machine, tmp_path: Path) -> None:
-    build(plan(), tmp_path)
-    files = {path: path.read_bytes() for path in tmp_path.glob("*.parquet")}
-    machine.done.clear()
-    assert build(plan(), tmp_path) == CampaignOutcome(kept=5)
-    assert machine.done == []
-    assert {path: path.read_bytes() for path in tmp_path.glob("*.parquet")} == files
 
 
 def test_more_can_be_added(machine: Machine, tmp_path: Path) -> None:
@@ -291,31 +277,6 @@ def test_the_time_left_is_guessed_with_the_least_time_of_runs_and_follows_from_w
     assert [(state.done, state.total) for state in states] == [(number, 5) for number in range(5)]
     # Both were quick, so the second of its kind is no longer a guess.
     assert states[-1].left_s < 1 < states[0].left_s
-
-
-@pytest.mark.system
-def test_failures_of_real_processes_are_recorded_with_their_reasons(
-    make_application: Folder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    described = known_row(devices()[0]) | {"launch_overhead_s": 1e-5}
-
-    def run(job: Job, timeout_s: float) -> Answer:
-        return {"device": described} if isinstance(job, DescribeJob) else run_job(job, timeout_s)
-
-    monkeypatch.setattr(campaign, "run_job", run)
-    names = [
-        make_application("wrong", check="raise CheckFailed('sum: expected 3, found 4')"),
-        make_application("raises", init="1 / 0"),
-    ]
-    outcome = build(plan(*names), tmp_path / "new")
-    dataset = read_dataset(tmp_path / "new")
-    reasons = failed(dataset)
-    assert reasons.keys() == {"wrong", "raises"}
-    assert reasons["wrong"] == "sum: expected 3, found 4"
-    raised = r"ended with code 1: ZeroDivisionError: division by zero \(raises/driver\.py, line \d+\)$"
-    assert re.search(raised, reasons["raises"])
-    assert len(outcome.failures) == 4
-    assert (dataset.records.num_rows, dataset.profiles.num_rows) == (0, 0)
 
 
 @pytest.fixture

@@ -20,7 +20,6 @@ from crosscast.measure.regions.history import MOST_RUNS, History, history_of
 from crosscast.measure.regions.key import RegionKey, RegionRun
 from support.examples import one_in
 from support.measuring import FORKS, run_of
-from support.processes import wait_until
 from support.refusals import refusal
 
 BEGIN = """
@@ -87,21 +86,6 @@ def test_a_program_that_ends_leaves_runs(program: str, status: int, names: list[
     path = tmp_path / "runs.jsonl"
     found, errors = ended(program, path)
     assert (found, names_in(path)) == (status, names), errors
-
-
-def test_a_killed_program_leaves_a_file_of_whole_runs(tmp_path: Path) -> None:
-    path = tmp_path / "runs.jsonl"
-    program = """
-    while True:
-        step("again")
-        time.sleep(0.001)
-    """
-    with started(program, path) as process:
-        wait_until(lambda: path.exists() and len(read_history(path)) > 100)
-        process.kill()
-    names = names_in(path)
-    assert set(names) == {"first", "again"}
-    assert len(names) > 100
 
 
 def test_many_processes_write_one_file(tmp_path: Path) -> None:

@@ -7,8 +7,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crosscast.data.configuration import Configuration
-from crosscast.data.dataset import TABLES
-from crosscast.data.sources.source import store
 from crosscast.data.views import configured
 from crosscast.measure.regions.file import to_line
 from crosscast.measure.regions.key import RegionKey, RegionRun
@@ -164,16 +162,6 @@ def test_a_folder_that_cannot_be_listed_is_named(tmp_path: Path, monkeypatch: py
 
     monkeypatch.setattr(Path, "iterdir", refuse)
     assert refusal(import_runs, tmp_path) == f"{tmp_path}: cannot list the folder (Permission denied)"
-
-
-def test_two_imports_give_the_same_bytes(tmp_path: Path) -> None:
-    path = history(tmp_path / "a.jsonl")
-    for name in ("one", "two"):
-        store(import_runs(path).dataset, tmp_path / name)
-    for schema in TABLES:
-        one, two = (tmp_path / name / f"{schema.table}.parquet" for name in ("one", "two"))
-        assert one.exists() == two.exists()
-        assert not one.exists() or one.read_bytes() == two.read_bytes()
 
 
 def test_named_settings_are_for_tables_only(tmp_path: Path) -> None:

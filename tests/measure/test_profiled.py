@@ -3,7 +3,6 @@
 import asyncio
 import logging
 import os
-import threading
 import time
 from collections.abc import AsyncIterator, Callable, Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -171,41 +170,6 @@ def test_functions_that_run_in_turns_with_others_are_refused() -> None:
             crosscast.profiled("a")(function)
 
 
-def test_one_region_may_be_entered_inside_of_itself() -> None:
-    region = crosscast.profiled("a", history=History())
-    with region as outer:
-        with region as inner:
-            assert inner is not outer
-        assert inner.recorded is not None
-        assert outer.recorded is None
-    assert outer.recorded is not None
-    assert outer.recorded.duration_s > inner.recorded.duration_s
-
-
-def test_threads_enter_one_region_each_for_itself() -> None:
-    region = crosscast.profiled("a", history=History())
-    first_in, may_leave = threading.Event(), threading.Event()
-    found: list[Any] = []
-
-    def work() -> None:
-        with region as run:
-            first_in.set()
-            may_leave.wait(10)
-        found.append(run)
-
-    thread = threading.Thread(target=work)
-    thread.start()
-    assert first_in.wait(10)
-    with region as second:
-        pass
-    assert second.recorded is not None
-    may_leave.set()
-    thread.join()
-    assert found[0].recorded is not second.recorded
-    assert found[0].recorded.duration_s > second.recorded.duration_s
-    assert len(region.history) == 2
-
-
 def test_tasks_enter_one_region_each_for_itself() -> None:
     region = crosscast.profiled("a", history=History())
     ended: list[str] = []
@@ -312,17 +276,6 @@ def test_a_region_that_goes_back_leaves_the_knob_of_another_one_as_it_is() -> No
     enter("a", None, lambda c: knobs["clock"].append(c))
     enter("b", None, lambda c: knobs["cap"].append(c))
     assert knobs == {"clock": [SLOW, None], "cap": [FAST, None]}
-
-
-def test_regions_that_share_a_function_share_what_it_sets() -> None:
-    clock: list[Configuration | None] = []
-    cap: list[Configuration | None] = []
-    enter("a", SLOW, clock.append)
-    enter("other", FAST, cap.append)
-    enter("b", None, clock.append)
-    enter("a", None, clock.append)
-    enter("b", SLOW, clock.append)
-    assert (clock, cap) == ([SLOW, None, SLOW], [FAST])
 
 
 @pytest.mark.parametrize("given", [(SLOW, None, None, None, None), (SLOW, SLOW, SLOW, SLOW, SLOW)])

@@ -36,13 +36,6 @@ TEXT = to_line(run_of(KEY))
 LINE = TEXT.encode()
 
 
-def test_lines_are_appended(tmp_path: Path) -> None:
-    path = tmp_path / "runs.jsonl"
-    append(path, LINE)
-    append(path, LINE * 2)
-    assert path.read_bytes() == LINE * 3
-
-
 @pytest.mark.parametrize(
     ("end", "kept"),
     [

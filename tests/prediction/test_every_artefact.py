@@ -1,7 +1,5 @@
 """Laws of the artefacts of all questions: a card is known by its question, and says what belongs to it."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """Conformal quantiles over groups hold as often as they say, and no group counts more than another."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

@@ -1,7 +1,5 @@
 """Every fitted part is kept as arrays: it comes back as it was, and damaged arrays are refused by name."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import fields, replace
 from functools import cache, partial

@@ -1,7 +1,5 @@
 """Trees as arrays: they predict what scikit-learn does, add up, and refuse what are no trees."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

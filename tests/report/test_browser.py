@@ -1,7 +1,5 @@
 """Pages in a real browser: nothing fails or overflows, and all can be used by keyboard and read aloud."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 import json

@@ -1,7 +1,5 @@
 """The configurations on a frontier, as a table for people and in files."""
 
-from __future__ import annotations
-
 import csv
 from collections.abc import Callable
 from dataclasses import replace

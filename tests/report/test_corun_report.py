@@ -1,7 +1,5 @@
 """A profile on a terminal: what is known, and a dash or a sentence for what is not."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Every figure of every evaluation and study in one table: its names, and that it can be written."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path

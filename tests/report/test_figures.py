@@ -1,7 +1,5 @@
 """Axes are logarithmic where values are very different, and have plain numbers."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable
 from dataclasses import replace

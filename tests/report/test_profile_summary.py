@@ -1,7 +1,5 @@
 """The summary of a profile: what each line says, and that what was not counted has none."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path

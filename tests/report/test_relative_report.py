@@ -1,7 +1,5 @@
 """Evaluations of relative performance on a terminal and as pictures."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Pictures of schedules show what was scheduled, within what was asked for."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Reports as text, Markdown, JSON and a page; devices and measurements as reports."""
 
-from __future__ import annotations
-
 import io
 import json
 import sys

@@ -1,7 +1,5 @@
 """Verdicts and forecasts of several kernels: each under its name, and none missing from a picture unsaid."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """CPU or GPU: protocols keep apart what they say, models see training rows only, scores are what they say."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The study of Johnston, Falzon and Milthorpe (2018), on made-up data and on the published data."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from dataclasses import astuple, replace

@@ -1,7 +1,5 @@
 """Combinations of features are compared where they can be made, and named where they cannot."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """An evaluation of choices on made-up machines, small enough to read."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache

@@ -1,7 +1,5 @@
 """Small random workloads with many ties, zero times and wrong estimates."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 

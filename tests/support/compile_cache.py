@@ -5,8 +5,6 @@ that: the input with its options, the tools with their versions, this machine's 
 package that the tools read or that run them. `make test-full` does without the cache.
 """
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import hashlib

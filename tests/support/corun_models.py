@@ -1,7 +1,5 @@
 """A small model of co-running that is kept on disk, and jobs for it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Small profiles of counter tools, written by hand in the tools' formats."""
 
-from __future__ import annotations
-
 import json
 import struct
 from collections.abc import Mapping, Sequence

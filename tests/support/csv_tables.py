@@ -1,7 +1,5 @@
 """CSV files that commands read: profiles, and samples of regions."""
 
-from __future__ import annotations
-
 import csv
 from collections.abc import Iterable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A small dataset, made up, whose names can be anything."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Profiles, sources and SPIR-V modules to try embedding with."""
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Iterable
 from typing import Any

@@ -1,7 +1,5 @@
 """Conversions in exact arithmetic, the reference for those of OpenCL C."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from fractions import Fraction

@@ -1,7 +1,5 @@
 """How many examples and cases of a law are tried: few by default, all in ``make test-full``."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Any
 

@@ -5,8 +5,6 @@ sources of all models, the versions of the numerical libraries, and this machine
 without the cache.
 """
 
-from __future__ import annotations
-
 import functools
 import hashlib
 import pickle

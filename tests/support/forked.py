@@ -1,7 +1,5 @@
 """Command lines in forks of one fresh interpreter, so that it is started once for all."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

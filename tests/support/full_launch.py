@@ -1,7 +1,5 @@
 """A launch of which everything was counted: a product of matrices by tiles, with an atomic at its end."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from crosscast.data.launch_counts import REUSE_CACHES, REUSE_GROUPS, REUSE_LINES

@@ -1,7 +1,5 @@
 """What was printed or forecast before, compared with what is now."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from typing import Any

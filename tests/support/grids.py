@@ -1,7 +1,5 @@
 """Small grids whose truth is known."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 import numpy as np

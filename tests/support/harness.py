@@ -1,7 +1,5 @@
 """Runs a small kernel, so that builtins can be compared with NumPy."""
 
-from __future__ import annotations
-
 import ctypes
 import functools
 import hashlib

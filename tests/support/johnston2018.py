@@ -1,7 +1,5 @@
 """A small made-up dataset for the study of Johnston, Falzon and Milthorpe (2018)."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

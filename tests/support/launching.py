@@ -1,7 +1,5 @@
 """Launch a kernel given as text."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Made kernels on a CPU and a GPU, as the dataset of Cummins et al. 2017 has them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from tempfile import TemporaryDirectory
 

@@ -1,7 +1,5 @@
 """The time of one mix, by a function of who still runs."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 import numpy as np

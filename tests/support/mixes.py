@@ -1,7 +1,5 @@
 """IsolatedRun runs and mixes that are made up, with a truth that models can find."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import cache
 from itertools import combinations_with_replacement
@@ -45,8 +43,8 @@ def make_isolated_run(name: str, size: str = "small", *, seed: int = 0, **known:
 
 def true_slowdowns(mix: tuple[IsolatedRun, ...]) -> list[float]:
     """Cores are shared: as much slower as more than all of them is wanted."""
-    wanted = sum(isolated_run.features["utilisation"] for isolated_run in mix)
-    return [max(1.0, wanted) * (1 + 0.1 * isolated_run.features["utilisation"]) for isolated_run in mix]
+    wanted = sum(each.features["utilisation"] for each in mix)
+    return [max(1.0, wanted) * (1 + 0.1 * each.features["utilisation"]) for each in mix]
 
 
 def make_mix(isolated_runs: tuple[IsolatedRun, ...], *, repeat: int = 0, power: bool = True) -> MeasuredMix:
@@ -59,8 +57,8 @@ def make_mix(isolated_runs: tuple[IsolatedRun, ...], *, repeat: int = 0, power: 
         (isolated_run.time_s or 0.0) * slowdown
         for isolated_run, slowdown in zip(isolated_runs, slow, strict=True)
     ]
-    watts = 20 + 40 * min(1.0, sum(isolated_run.features["utilisation"] for isolated_run in isolated_runs))
-    name = " + ".join(isolated_run.name for isolated_run in isolated_runs)
+    watts = 20 + 40 * min(1.0, sum(each.features["utilisation"] for each in isolated_runs))
+    name = " + ".join(each.name for each in isolated_runs)
     return MeasuredMix(
         name, "cpu", members, repeat=repeat, fits=True, time_s=max(times), overlap=min(times) / max(times),
         power_w=watts if power else None,
@@ -117,23 +115,28 @@ def mix_elsewhere(mix: MeasuredMix) -> MeasuredMix:
     return replace(mix, device="other", members=tuple(members), time_s=time_s)
 
 
+def with_members(co_runs: CoRuns, members: dict[str, IsolatedRun]) -> CoRuns:
+    """The same mixes of other applications alone, by names of applications."""
+
+    def other(alone: IsolatedRun) -> IsolatedRun:
+        return members.get(alone.application, alone)
+
+    def mixed(mix: MeasuredMix) -> MeasuredMix:
+        own = tuple(replace(each, isolated_run=other(each.isolated_run)) for each in mix.members)
+        return replace(mix, members=own)
+
+    return CoRuns(co_runs.label, tuple(map(other, co_runs.isolated_runs)), tuple(map(mixed, co_runs.mixes)))
+
+
 @cache
 def counted_co_runs(sizes: tuple[int, ...] = (2, 3)) -> CoRuns:
     """Mixes of four applications on two devices, more of them on ``cpu``."""
     made = made_co_runs(APPLICATIONS, mixes=sizes)
-    isolated_runs = {isolated_run.key: counted(isolated_run) for isolated_run in made.isolated_runs}
-    mixes = tuple(
-        replace(
-            mix,
-            members=tuple(
-                replace(member, isolated_run=isolated_runs[member.isolated_run.key]) for member in mix.members
-            ),
-        )
-        for mix in made.mixes
-    )
-    others = tuple(elsewhere(isolated_run) for isolated_run in isolated_runs.values())
-    there = tuple(mix_elsewhere(mix) for mix in mixes if len(mix.members) == 2)
-    return CoRuns("made up", (*isolated_runs.values(), *others), (*mixes, *there))
+    isolated_runs = {each.application: counted(each) for each in made.isolated_runs}
+    runs = with_members(made, isolated_runs)
+    others = tuple(map(elsewhere, runs.isolated_runs))
+    there = tuple(mix_elsewhere(mix) for mix in runs.mixes if len(mix.members) == 2)
+    return CoRuns("made up", (*runs.isolated_runs, *others), (*runs.mixes, *there))
 
 
 @cache
@@ -157,42 +160,37 @@ def studied() -> CoRunStudy:
     return CoRunStudy(evaluation, studies)
 
 
+def dataset_of(co_runs: CoRuns, failed: int | None = None) -> Dataset:
+    """A dataset of these runs alone and mixes, one of which may have failed."""
+    isolated_runs = [
+        rows.isolated_run(
+            each.application,
+            size=each.size,
+            device=each.device,
+            time_s=each.time_s,
+            power_w=each.power_w,
+            memory_bytes=each.memory_bytes,
+            features=dict(each.features),
+        )
+        for each in co_runs.isolated_runs
+    ]
+    mixes = []
+    for place, mix in enumerate(co_runs.mixes):
+        told: rows.Row = {"mix_time_s": mix.time_s, "power_w": mix.power_w}
+        for position, member in enumerate(mix.members):
+            measured = {**told, "slowdown": member.slowdown}
+            if place == failed:
+                measured = {**dict.fromkeys(measured), "failure": "killed"}
+            one = member.isolated_run
+            at = {"position": position, "application": one.application, "size": one.size}
+            mixes += rows.mix(None, name=mix.name, device=mix.device, **at, **measured)
+    devices = [
+        rows.device(key, memory_bytes=1 << 34)
+        for key in dict.fromkeys(each.device for each in co_runs.isolated_runs)
+    ]
+    return rows.dataset(devices=devices, isolated_runs=isolated_runs, mixes=mixes)
+
+
 def measured_mixes(names: tuple[str, ...] = NAMES[:5], sizes: tuple[int, ...] = (2,)) -> Dataset:
     """A dataset of mixes on one device, one of which failed."""
-    isolated_runs = [make_isolated_run(name) for name in names]
-    mixes = []
-    for members in sizes:
-        for place, chosen in enumerate(combinations_with_replacement(isolated_runs, members)):
-            mix = make_mix(chosen)
-            failed = place == 3
-            for position, member in enumerate(mix.members):
-                mixes.append(
-                    {
-                        "mix": mix.name,
-                        "device": "cpu",
-                        "configuration": "{}",
-                        "repeat": 0,
-                        "position": position,
-                        "application": member.isolated_run.application,
-                        "size": member.isolated_run.size,
-                        "slowdown": None if failed else member.slowdown,
-                        "mix_time_s": None if failed else mix.time_s,
-                        "power_w": None if failed else mix.power_w,
-                        "failure": "killed" if failed else None,
-                    }
-                )
-    return rows.dataset(
-        devices=[rows.device("cpu", memory_bytes=1 << 34)],
-        isolated_runs=[
-            rows.isolated_run(
-                isolated_run.application,
-                size=isolated_run.size,
-                time_s=isolated_run.time_s,
-                power_w=isolated_run.power_w,
-                memory_bytes=isolated_run.memory_bytes,
-                features=dict(isolated_run.features),
-            )
-            for isolated_run in isolated_runs
-        ],
-        mixes=mixes,
-    )
+    return dataset_of(made_co_runs(names, mixes=sizes), failed=3)

@@ -1,7 +1,5 @@
 """The launches whose exact answers are known, in ``shared/oracle`` beside the checkout."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What a fitted process is, in one word: run as a program, that of a made-up machine."""
 
-from __future__ import annotations
-
 import hashlib
 
 from crosscast.prediction.configuration.process import FittedProcess, ProcessModel, ProcessPredictor

@@ -1,7 +1,5 @@
 """Made-up applications with the features of Moolchandani et al. 2022, and mixes of them by a known law."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from itertools import combinations
 
@@ -9,6 +7,7 @@ import numpy as np
 
 from crosscast.data.corun import CoRuns, IsolatedRun, MeasuredMix, Member
 from support.mix_times import mix_time
+from support.mixes import with_members
 
 MIXES = ("sse", "alu", "mem", "fp", "stack", "string", "shift", "control")
 COUNTERS = ("ipc", "llc_miss", "branch_miss", "l1_miss", "dtlb_miss")
@@ -35,7 +34,7 @@ def application(place: int, rng: np.random.Generator, size: str = "large") -> Is
 
 def slowdowns(isolated_runs: tuple[IsolatedRun, ...]) -> list[float]:
     """The law: what all the others miss, and some of its own."""
-    misses = [isolated_run.features["llc_miss"] for isolated_run in isolated_runs]
+    misses = [each.features["llc_miss"] for each in isolated_runs]
     return [1 + sum(misses) - own / 2 for own in misses]
 
 
@@ -45,18 +44,18 @@ def mix_of(
     """A mix that follows the law."""
     told = slowdowns(isolated_runs)
     time_s = mix_time(
-        [isolated_run.time_s or 0.0 for isolated_run in isolated_runs],
+        [each.time_s or 0.0 for each in isolated_runs],
         lambda left: slowdowns(tuple(isolated_runs[place] for place in left)),
     )
     return MeasuredMix(
-        "+".join(isolated_run.application for isolated_run in isolated_runs),
+        "+".join(each.application for each in isolated_runs),
         "gpu",
         tuple(
             Member(isolated_run, each if slowed else None)
             for isolated_run, each in zip(isolated_runs, told, strict=True)
         ),
         time_s=time_s if time else None,
-        power_w=sum(isolated_run.power_w or 0.0 for isolated_run in isolated_runs) if power else None,
+        power_w=sum(each.power_w or 0.0 for each in isolated_runs) if power else None,
     )
 
 
@@ -88,32 +87,10 @@ def without(isolated_run: IsolatedRun, *names: str) -> IsolatedRun:
     )
 
 
-def with_members(co_runs: CoRuns, members: dict[str, IsolatedRun]) -> CoRuns:
-    """The same mixes of other applications alone, by names of applications."""
-    mixes = tuple(
-        replace(
-            mix,
-            members=tuple(
-                replace(
-                    member, isolated_run=members.get(member.isolated_run.application, member.isolated_run)
-                )
-                for member in mix.members
-            ),
-        )
-        for mix in co_runs.mixes
-    )
-    return CoRuns(
-        co_runs.label,
-        tuple(members.get(isolated_run.application, isolated_run) for isolated_run in co_runs.isolated_runs),
-        mixes,
-    )
-
-
 def featureless(co_runs: CoRuns) -> CoRuns:
     """The same as where only names, times and slowdowns were published."""
     isolated_runs = {
-        isolated_run.application: replace(isolated_run, features={}, power_w=None)
-        for isolated_run in co_runs.isolated_runs
+        each.application: replace(each, features={}, power_w=None) for each in co_runs.isolated_runs
     }
     found = with_members(co_runs, isolated_runs)
     return replace(found, mixes=tuple(replace(mix, power_w=None) for mix in found.mixes))

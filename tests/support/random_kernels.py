@@ -6,8 +6,6 @@ are made `wild` also have structures, ``switch``, inline functions, private arra
 only what they leave in memory is traced in Python.
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable
 from dataclasses import dataclass, field

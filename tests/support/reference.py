@@ -1,7 +1,5 @@
 """Metrics computed the slow way, from a written-down trace, straight from their definitions."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence

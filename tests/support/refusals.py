@@ -3,8 +3,6 @@
 In ``refusals.toml`` are the rows of each test by its name.
 """
 
-from __future__ import annotations
-
 import tomllib
 from collections.abc import Callable
 from functools import cache

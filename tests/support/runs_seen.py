@@ -1,7 +1,5 @@
 """Made-up datasets of runs with counters, for tests of relative performance."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

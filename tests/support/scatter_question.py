@@ -4,8 +4,6 @@ In the package this would be the folder ``evaluation/scatter/`` and the name ``s
 ``prediction/named_models.py``; ``tests/test_scatter_question.py`` enters it there.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Unpack

@@ -1,7 +1,5 @@
 """Schedules that tests make up without the simulator."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

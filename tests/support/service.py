@@ -1,7 +1,5 @@
 """The service as tests ask it: in this process without sockets, or as a process of its own."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import signal

@@ -1,7 +1,5 @@
 """Published data that is too large for the package: beside the checkout, in ``shared/data``, or elsewhere."""
 
-from __future__ import annotations
-
 import os
 from functools import cache
 from pathlib import Path

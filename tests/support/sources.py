@@ -1,7 +1,5 @@
 """What tests of the house read in the package's modules, of which each is parsed once."""
 
-from __future__ import annotations
-
 import ast
 from functools import cache
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Profiles of streaming kernels, with counts by sub-groups."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Small launches in which work-items of a sub-group do all that makes counting by sub-groups hard."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -112,14 +110,6 @@ end:
   ret void
 }
 """
-_TREE = """
-t[l] = a[g]; barrier(CLK_LOCAL_MEM_FENCE);
-for (uint s = {start}; {go}; {next}) {{
-  {step}
-  barrier(CLK_LOCAL_MEM_FENCE);
-}}
-if (l == 0) o[get_group_id(0)] = t[0];
-"""
 _BITONIC = """
 t[l] = a[g]; barrier(CLK_LOCAL_MEM_FENCE);
 for (uint size = 2; size <= m; size *= 2)
@@ -133,92 +123,26 @@ for (uint size = 2; size <= m; size *= 2)
   }
 o[g] = t[l];
 """
-_SCAN = """
-t[l] = a[g]; barrier(CLK_LOCAL_MEM_FENCE);
-for (uint s = 1; s < m; s *= 2) {
-  int x = l >= s ? t[l - s] : 0;
-  barrier(CLK_LOCAL_MEM_FENCE);
-  if (l >= s) t[l] += x;
-  barrier(CLK_LOCAL_MEM_FENCE);
-}
-o[g] = t[l];
-"""
 
 
 def _strided(stride: str) -> Case:
     return local(f"t[l * {stride}] = l; barrier(CLK_LOCAL_MEM_FENCE); o[g] = t[(63 - l) * {stride}];")
 
 
-_DIVERGENT = {
-    "if on an even id": body("if (g % 2) o[g] = a[g]; else o[g] = a[g + 1] * 2;"),
-    "if on the upper half": body("o[g] = 1; if (l >= 32) o[g] = a[g] / 3;"),
-    "early return": body("if (g % 7 == 3) return; o[g] = a[g]; if (g > 200) return; o[g] += a[g + 9];"),
-    "trip counts of ids": body("int s = 0; for (uint j = 0; j < l % 11; j++) s += a[g + j]; o[g] = s;"),
-    "trip counts of data": body("int s = 0; for (int j = 0; j < a[g] % 9; j++) s ^= a[j * 16]; o[g] = s;"),
-    "nested loops": body(
-        "int s = 0; for (uint i = 0; i < l % 5; i++) for (uint j = i; j < g % 4; j++)"
-        " s += a[i * 64 + j]; o[g] = s;"
-    ),
-    "inner loop in some rounds": body(
-        "int s = 0; for (uint i = 0; i < 6; i++) { s += a[i * 256 + g];"
-        " if ((g >> i) & 1) for (uint j = 0; j < i; j++) s ^= a[g + j]; } o[g] = s;"
-    ),
-    "break": body(
-        "int s = 0; for (uint j = 0; j < 40; j++) { if (a[g + j] % 13 == 0) break; s += j; } o[g] = s;"
-    ),
+_CONTROL = {
     "break and continue": body(
         "int s = 0; for (uint j = 0; j < 20; j++) { int x = a[(g * 3 + j) % 4096];"
         " if (x % 3 == 0) continue; if (x % 17 == 0) break; s += a[x]; } o[g] = s;"
     ),
-    "loads in some rounds": body(
-        "int s = 0; for (uint j = 0; j < 12; j++) if ((j + g) % 3 == 0) s += a[g * 4 + j]; o[g] = s;"
-    ),
-    "while on data": body(
-        "uint x = a[g], s = 0; while (x > 1 && s < 60) { x = x % 2 ? x * 3 + 1 : x / 2; s++; } o[g] = s;"
-    ),
-    "switch": body(
-        "switch (a[g] % 6) { case 0: o[g] = a[g + 1]; break; case 1: o[g] = 7;"
-        " case 2: o[g + 1024] = a[g]; break;"
-        " case 4: for (int j = 0; j < 3; j++) o[g] += a[j]; break; default: o[g] = -1; }"
-    ),
-    "function called twice": body(
-        "o[g] = h(a, g) + (g % 3 ? h(a, g + 7) : 0);",
-        before="int h(global const int *a, uint x) { int s = 0;"
-        " for (uint j = 0; j < x % 4; j++) s += a[x + j]; return s > 99 ? s : a[x]; }",
-    ),
-    "private array": body(
-        "int w[6] = {1, 2, 3, 4, 5, 6}; for (uint j = 0; j < l % 7; j++) w[(j * g) % 6] += a[j];"
-        " o[g] = w[g % 6];"
-    ),
-}
-_BARRIERS = {
     "bitonic sort": body(_BITONIC, 128, 64, parameters=", local int *t", more=lambda: [Local(256)]),
-    "tree, halves": local(
-        _TREE.format(start="m / 2", go="s > 0", next="s /= 2", step="if (l < s) t[l] += t[l + s];")
-    ),
-    "tree, interleaved": local(
-        _TREE.format(start="1", go="s < m", next="s *= 2", step="if (l % (2 * s) == 0) t[l] += t[l + s];")
-    ),
-    "tree, of 256": local(
-        _TREE.format(start="m / 2", go="s > 0", next="s /= 2", step="if (l < s) t[l] += t[l + s];"), size=256
-    ),
-    "scan": local(_SCAN),
-    "rounds of fewer items": local(
-        "for (uint r = 0; r < 6; r++) { if (l >= r * 9) t[l] = a[g * 8 + r]; barrier(CLK_LOCAL_MEM_FENCE);"
-        " if (l % (r + 1) == 0) o[g] += t[(l + r) % 64]; barrier(CLK_LOCAL_MEM_FENCE); }"
-    ),
-    "loop between barriers": local(
-        "for (uint r = 0; r < 3; r++) { for (uint j = 0; j < (l + r) % 5; j++)"
-        " t[(l + j) % 64] = a[g + j * 64];"
-        " barrier(CLK_LOCAL_MEM_FENCE); o[g] += t[63 - l]; barrier(CLK_LOCAL_MEM_FENCE); }"
+    "tiles": body(
+        "local int t[8][8]; int x = get_local_id(0), y = get_local_id(1); t[y][x] = a[(y * 64 + g) % 4096];"
+        " barrier(CLK_LOCAL_MEM_FENCE); for (int j = 0; j < 8; j++) o[y * 64 + g] += t[y][j] * t[j][x];",
+        (32, 8),
+        (8, 8),
     ),
 }
-_BARRIERS["tiles"] = body(
-    "local int t[8][8]; int x = get_local_id(0), y = get_local_id(1); t[y][x] = a[(y * 64 + g) % 4096];"
-    " barrier(CLK_LOCAL_MEM_FENCE); for (int j = 0; j < 8; j++) o[y * 64 + g] += t[y][j] * t[j][x];",
-    (32, 8),
-    (8, 8),
-)
+"""Few: random kernels have branches, loops and barriers of all kinds."""
 _ADDRESSES = {
     "copy": body("o[g] = a[g];", 1024, 128),
     "copy from an odd place": body("o[g + 5] = a[g + 3];"),
@@ -284,10 +208,6 @@ _LOCAL = {
 }
 _ATOMICS = {
     "histogram": body("atomic_inc(&o[a[g] % 20]);"),
-    "one counter": body("if (a[g] % 2) atomic_add(o, 3);"),
-    "no conflicts": body("atomic_xor(&o[g], a[g]);"),
-    "atomics in a loop": body("for (uint j = 0; j < g % 5; j++) atomic_min(&o[(g * j) % 37], -a[j]);"),
-    "old values": body("o[64 + atomic_inc(o) % 1024] = g;"),
     "exchanges": body(
         "atomic_xchg(&o[l % 10], g); int x = atomic_cmpxchg(&o[100 + l % 4], 0, g); if (!x) o[200 + l] = 1;",
         may_fail_to_exchange=True,
@@ -483,7 +403,7 @@ _LANGUAGE = {
         "o[g % m] = l; barrier(CLK_GLOBAL_MEM_FENCE); o[g % m] += o[(l + 1) % m];", 4096, 4096
     ),
 }
-_GROUPS = (_DIVERGENT, _BARRIERS, _ADDRESSES, _TYPES, _LOCAL, _ATOMICS, _SHAPES, _OTHER, _REPEATED)
+_GROUPS = (_CONTROL, _ADDRESSES, _TYPES, _LOCAL, _ATOMICS, _SHAPES, _OTHER, _REPEATED)
 CASES: dict[str, Case] = {name: case for group in _GROUPS for name, case in group.items()}
 """All of them, by what they are about."""
 LANGUAGE: dict[str, Case] = _LANGUAGE

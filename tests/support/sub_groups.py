@@ -5,8 +5,6 @@ execution of a static instruction by one of them goes with the k-th by the other
 sub-group.
 """
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Iterator
 from functools import reduce

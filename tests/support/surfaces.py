@@ -1,7 +1,5 @@
 """Made-up kernels on a machine with two power caps: each is bound by one domain, or by both."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from crosscast.arrays import Integers, Reals

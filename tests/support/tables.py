@@ -1,7 +1,5 @@
 """Rows of a small made-up dataset, for tests."""
 
-from __future__ import annotations
-
 import csv
 import gzip
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Made-up runs with counters that tell how long they take on three devices, and a model of them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache

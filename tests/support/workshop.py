@@ -1,7 +1,5 @@
 """A folder with a file of each kind that commands read, each made when a command line names it first."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

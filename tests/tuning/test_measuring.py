@@ -1,7 +1,5 @@
 """Variants measured on the CPU device of this machine, and a device that fails half-way."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Rankings of a small space by real profiles: shared profiles, variants that cannot run, and refusals."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path

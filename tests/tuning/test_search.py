@@ -1,7 +1,5 @@
 """Gaussian processes over a space, searches with known times, and the expectation of random ones."""
 
-from __future__ import annotations
-
 import itertools
 from dataclasses import replace
 

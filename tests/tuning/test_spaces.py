@@ -1,7 +1,5 @@
 """Spaces of variants: which are valid, how they are launched, and what is refused."""
 
-from __future__ import annotations
-
 import itertools
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Scores of searches on a dataset of measured variants, and the commands that print them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -58,31 +58,7 @@ def gemm(rng: np.random.Generator) -> Any:
     return (4, 4), (16, 16), args, {5: 1.5 * a @ b + 0.5 * c}
 
 
-@case(
-    "convolution",
-    """
-    __constant__ float filter[9] = {0.2f, -0.3f, 0.4f, 0.5f, 0.6f, 0.7f, -0.8f, -0.9f, 0.1f};
-    __global__ void convolution(const float *__restrict__ in, float *out, int width, int height) {
-      int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y * blockDim.y + threadIdx.y;
-      if (x < 1 || y < 1 || x >= width - 1 || y >= height - 1) return;
-      float sum = 0;
-      for (int v = -1; v <= 1; v++)
-        for (int u = -1; u <= 1; u++)
-          sum += filter[(v + 1) * 3 + u + 1] * __ldg(&in[(y + v) * width + x + u]);
-      out[y * width + x] = sum;
-    }
-    """,
-)
-def convolution(rng: np.random.Generator) -> Any:
-    image, wanted = single(rng, 40, 50), np.zeros((40, 50), np.float32)
-    weights = np.array([0.2, -0.3, 0.4, 0.5, 0.6, 0.7, -0.8, -0.9, 0.1], np.float32).reshape(3, 3)
-    windows = np.lib.stride_tricks.sliding_window_view(image, (3, 3))
-    wanted[1:-1, 1:-1] = (windows * weights).sum((2, 3))
-    args = [image, np.zeros((40, 50), np.float32), np.int32(50), np.int32(40)]
-    return (4, 10), (16, 4), args, {1: wanted}
-
-
-# -- Rodinia: shared tiles with halos, flags, structures
+# -- Rodinia: flags, structures, halves of shared memory that change places
 
 
 @case(

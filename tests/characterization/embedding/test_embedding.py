@@ -16,7 +16,7 @@ from crosscast.characterization.embedding.files import EmbeddingTarget, has_embe
 from crosscast.characterization.embedding.payload import Payload, decode, digest, encode
 from crosscast.characterization.embedding.source import embed, holds, take_out
 from crosscast.errors import InputError
-from crosscast.profile import METRICS, Profile
+from crosscast.profile import Profile
 from support.embedding_examples import NASTY, module, profile, profiles, sources
 from support.examples import examples
 from support.launching import ints, zeros
@@ -24,12 +24,6 @@ from support.launching import launch as characterize
 from support.refusals import refusal
 
 OURS = embed(b"int a;\n", [profile()], "x")
-
-
-def test_a_new_file_is_written_whole_and_alone(tmp_path: Path) -> None:
-    EmbeddingTarget.new(tmp_path / "k.profiled.cl").write(OURS)
-    assert [path.name for path in tmp_path.iterdir()] == ["k.profiled.cl"]
-    assert (tmp_path / "k.profiled.cl").read_bytes() == OURS
 
 
 def test_a_file_as_it_was_written_is_replaced(tmp_path: Path) -> None:
@@ -125,13 +119,6 @@ def test_times_printed_text_and_folders_stay_out() -> None:
     assert back.launch == made.launch
 
 
-def test_order_and_type_of_metrics_stay() -> None:
-    (back,) = decode(encode(Payload((profile(),), "")), "x").profiles
-    assert list(back.metrics) == [metric.name for metric in METRICS]
-    assert isinstance(back.metrics["opcode"], int)
-    assert isinstance(back.metrics["median_itb"], float)
-
-
 def test_a_number_that_is_not_finite_is_not_written() -> None:
     with pytest.raises(ValueError, match="JSON"):
         encode(Payload((profile(share=float("nan")),), ""))
@@ -167,29 +154,20 @@ def test_another_header_is_refused(text: str, message: str) -> None:
     ("change", "message"),
     [
         (lambda v: v.update(sha256=3), "sha256: expected a text, found 3"),
-        (lambda v: v.update(newlines=-5), "newlines: expected a whole number >= 0, found -5"),
         (lambda v: v.update(profiles=[]), "profiles: expected a list of length >= 1, found []"),
-        (lambda v: v.update(profiles="none"), "profiles: expected a list"),
         (lambda v: v["profiles"].append(3), "profiles[1]: expected an object"),
         (lambda v: v["profiles"][0].pop("kernel"), "profiles[0].kernel: expected a value, found none"),
-        (lambda v: v["profiles"][0].update(kernel=""), "kernel: expected a text of length >= 1"),
         (lambda v: v["profiles"][0].update(invocation=-1), "invocation: expected a whole number"),
-        (lambda v: v["profiles"][0].update(invocation=True), "found true"),
-        (lambda v: v["profiles"][0].update(size=4), "profiles[0].size: expected a text or null, found 4"),
-        (lambda v: v["profiles"][0].pop("launch"), "profiles[0].launch: expected a value, found none"),
-        (lambda v: v["profiles"][0].update(program=[]), "profiles[0].program: expected an object"),
         (lambda v: v["profiles"][0]["metrics"].pop("opcode"), "metrics.opcode: expected a value, found none"),
         (
             lambda v: v["profiles"][0]["metrics"].update(speed=1),
             "metrics.speed: expected no such field, found 1",
         ),
         (lambda v: v["profiles"][0]["metrics"].update(opcode=1.5), "opcode: expected a whole number"),
-        (lambda v: v["profiles"][0]["metrics"].update(opcode=1 << 63), "expected a whole number"),
         (
             lambda v: v["profiles"][0]["metrics"].update(granularity=-0.5),
             "granularity: expected a number >= 0.0, found -0.5",
         ),
-        (lambda v: v["profiles"][0]["metrics"].update(granularity="1"), "a number or null, found"),
         (lambda v: v["profiles"][0]["launch"].update(share=float("inf")), "JSON"),
     ],
 )

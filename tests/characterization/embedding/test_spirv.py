@@ -15,7 +15,6 @@ from crosscast.characterization.embedding.spirv import (
     compile_module,
     embed,
     holds,
-    is_module,
     read_module,
     take_out,
 )
@@ -104,13 +103,6 @@ def test_a_string_without_an_end_is_refused() -> None:
         list(found.strings())
 
 
-def test_modules_are_known_by_their_first_word() -> None:
-    assert is_module(GOOD)
-    assert is_module(module(order=">"))
-    assert not is_module(b"kernel void k() {}")
-    assert not is_module(b"")
-
-
 LARGE = [profile(invocation=n, note="x" * 5000) for n in range(60)]
 """So much that it takes several strings."""
 
@@ -152,10 +144,6 @@ def test_what_is_embedded_is_taken_out_or_replaced(
 def test_a_truncated_module_takes_no_profiles(content: bytes, data: st.DataObject) -> None:
     with pytest.raises(InputError, match=r"expected a whole SPIR-V module|found no kernel"):
         embed(content[: data.draw(st.integers(0, len(content) - 1))], [profile()], "x")
-
-
-def test_a_module_without_profiles_stays_as_it_is() -> None:
-    assert take_out(module(), "x") == (module(), None)
 
 
 @pytest.mark.parametrize("order", "<>")

@@ -1,13 +1,27 @@
+"""A launch that is written as a launch file is read as the same launch.
+
+A source with its includes inside is what the compiler's own preprocessor makes of it and its files.
+"""
+
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays
 
+import crosscast
 from crosscast.characterization.launchfiles import launchfile
-from crosscast.errors import InputError
-from crosscast.kernel import Image, Launch, Local, Parameter, Program, Sampler
+from crosscast.characterization.launchfiles.includes import self_contained
+from crosscast.characterization.launchfiles.launchfile import write_launch
+from crosscast.errors import InputError, UnsupportedError
+from crosscast.kernel import Image, Kernel, Launch, Local, Parameter, Program, Sampler
+from support.examples import examples
 from support.refusals import refusal, refusals
 
 PARAMETERS = (
@@ -220,3 +234,136 @@ def test_files_that_are_no_launch_files_are_refused(tmp_path: Path) -> None:
     ):
         path.write_bytes(content)
         assert message in refusal(launchfile.read, path)
+
+
+NUMBERS = [f"{kind}{bits}" for kind in ("int", "uint", "float") for bits in (8, 16, 32, 64)]
+NUMBERS.remove("float8")
+SOURCE = "kernel void k(global {kind} *a, global {kind} *b, {kind} c, local int *d, global int *e) {{ }}"
+
+
+def read_back(launch: Launch, folder: Path) -> Launch:
+    write_launch(launch, folder / "one.toml")
+    (found,) = crosscast.read_launches(folder / "one.toml")
+    return found
+
+
+def same(left: Any, right: Any) -> bool:
+    if isinstance(left, np.ndarray | np.generic):
+        return left.dtype == right.dtype and np.asarray(left).tobytes() == np.asarray(right).tobytes()
+    return bool(left == right)
+
+
+@given(kind=st.sampled_from(NUMBERS), data=st.data())
+def test_numbers_come_back(kind: str, data: st.DataObject, tmp_path_factory: pytest.TempPathFactory) -> None:
+    array = data.draw(arrays.arrays(kind, st.integers(1, 8)))
+    scalar = np.dtype(kind).type(data.draw(arrays.arrays(kind, 1))[0])
+    kernel = Kernel.from_source(SOURCE.format(kind="int"), "k", options=["-DX=1"], standard="2.0")
+    launch = Launch(kernel, (8, 2), (4, 1), (array, array, scalar, Local(16), None), (1, 0))
+    found = read_back(launch, tmp_path_factory.mktemp("launch"))
+    assert found.args[0] is found.args[1]
+    if np.isnan(float(scalar)):
+        launch, found = (Launch(kernel, (8, 2), (4, 1), each.args[:2]) for each in (launch, found))
+    assert all(map(same, launch.args, found.args))
+    assert (found.global_size, found.local_size) == (launch.global_size, launch.local_size)
+    assert found.global_offset == launch.global_offset
+    assert (found.kernel.program.options, found.kernel.program.standard) == (("-DX=1",), "2.0")
+
+
+def test_images_samplers_and_structures_come_back(tmp_path: Path) -> None:
+    image = Image(np.arange(48, dtype=np.uint8).reshape(3, 4, 4), normalized=True)
+    sampler = Sampler("repeat", linear=True, normalized_coords=True)
+    launch = Launch(
+        Kernel.from_source("kernel void k(image2d_t i) {}", "k"), (4,), (4,), (image, sampler, b"\1\2")
+    )
+    found = read_back(launch, tmp_path)
+    first = found.args[0]
+    assert isinstance(first, Image)
+    assert same(first.array, image.array)
+    assert (first.normalized, first.layers, first.channel_order) == (True, False, "RGBA")
+    assert found.args[1] == sampler
+    assert np.asarray(found.args[2]).tobytes() == b"\1\2"
+
+
+def test_cuda_launches_come_back(tmp_path: Path) -> None:
+    kernel = Kernel.from_source("__global__ void k(float *a) {}", "k", form="cuda")
+    launch = Launch.on_grid(kernel, (4, 2), 32, [np.ones(4, np.float32)], shared=64)
+    found = read_back(launch, tmp_path)
+    assert (found.global_size, found.local_size, found.shared) == (launch.global_size, launch.local_size, 64)
+
+
+def test_what_opencl_has_not_is_refused(tmp_path: Path) -> None:
+    launch = Launch(Kernel.from_source("kernel void k() {}", "k"), (4,), (4,), (np.ones(4, complex),))
+    assert "found complex128" in refusal(write_launch, launch, tmp_path / "one.toml")
+    with pytest.raises(InputError, match="cannot be written"):
+        write_launch(Launch(launch.kernel, (4,), (4,)), tmp_path / "none" / "one.toml")
+
+
+NAMES = ("a.h", "b.h", "in/c.h", "in/d.h", "far/e.h")
+
+
+@st.composite
+def lines(draw: st.DrawFn) -> str:
+    """Includes of any of the files, in quotes or not, in comments or texts or not, among other lines."""
+    name = draw(st.sampled_from([*NAMES, "c.h", "e.h", "none.h"]))
+    include = f"# include <{name}> // {name}" if draw(st.booleans()) else f'#include "{name}"'
+    if name == "none.h":
+        return f"#ifdef NEVER\n{include}\n#endif"
+    forms = ("{}", "{}", "/* {}\n{} */", "// {}", 'char *s = "/*";\n{}\nchar *t = "*/";')
+    return draw(st.sampled_from(forms)).replace("{}", include)
+
+
+@st.composite
+def files(draw: st.DrawFn) -> dict[str, str]:
+    found = {}
+    for number, name in enumerate((*NAMES, "k.cl")):
+        body = "\n".join([f"int v{number};", *draw(st.lists(lines(), max_size=3)), f"int w{number};"])
+        guard = draw(st.sampled_from(("#pragma once\n{}", "#ifndef G{n}\n#define G{n}\n{}\n#endif")))
+        found[name] = guard.replace("{n}", str(number)).replace("{}", body)
+    return found
+
+
+def preprocessed(path: Path, *options: str) -> list[str]:
+    command = [sys.executable, "-m", "ziglang", "cc", "-x", "c", "-E", "-P", *options, str(path)]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()
+
+
+@settings(examples(15, fast=5), derandomize=True)
+@given(files())
+def test_it_is_what_the_preprocessor_sees(
+    tmp_path_factory: pytest.TempPathFactory, contents: dict[str, str]
+) -> None:
+    folder = tmp_path_factory.mktemp("files")
+    for name, content in contents.items():
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_text(content)
+    options = tuple(f"-I{folder / each}" for each in ("in", "far"))
+    whole = self_contained(Program.from_file(folder / "k.cl", options=("-DX=1", *options)))
+    assert whole.options == ("-DX=1",)
+    alone = tmp_path_factory.mktemp("alone") / "k.cl"
+    alone.write_bytes(whole.content)
+    assert preprocessed(alone) == preprocessed(folder / "k.cl", f"-I{folder}", *options)
+
+
+def test_a_launch_file_needs_no_folder_of_where_it_was_made(tmp_path: Path) -> None:
+    (tmp_path / "here" / "inc").mkdir(parents=True)
+    (tmp_path / "here" / "inc" / "scale.h").write_text('#include "near.h"\n')
+    (tmp_path / "here" / "inc" / "near.h").write_text("#define SCALE 3.0f\n")
+    source = tmp_path / "here" / "k.cl"
+    source.write_text("#include <scale.h>\nkernel void k(global float *x) { *x *= SCALE; }")
+    program = Program.from_file(source, options=[f"-I{tmp_path / 'here' / 'inc'}"])
+    launch = Launch(Kernel(program, "k"), (1,), (1,), (np.ones(1, np.float32),))
+    (tmp_path / "there").mkdir()
+    write_launch(launch, tmp_path / "there" / "k.toml")
+    for each in sorted((tmp_path / "here").rglob("*"), reverse=True):
+        each.rmdir() if each.is_dir() else each.unlink()
+    (read,) = crosscast.read_launches(tmp_path / "there" / "k.toml")
+    crosscast.characterize(read.kernel, read.global_size, read.local_size, read.args)
+    assert np.asarray(read.args[0]).tolist() == [3.0]
+
+
+@refusals("source header sentence")
+def test_what_cannot_be_inside_is_refused(tmp_path: Path, source: str, header: str, sentence: str) -> None:
+    (tmp_path / "h.h").write_text(header)
+    (tmp_path / "k.cl").write_text(source)
+    with pytest.raises(UnsupportedError, match=sentence):
+        self_contained(Program.from_file(tmp_path / "k.cl", options=[f"-I{tmp_path}"]))

@@ -1,7 +1,5 @@
 """Groups are those of average linkage, one within the other."""
 
-from __future__ import annotations
-
 import dataclasses
 from itertools import combinations
 

@@ -1,7 +1,5 @@
 """Artefacts of models of configurations: what comes back, and what is refused."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

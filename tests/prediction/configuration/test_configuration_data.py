@@ -1,7 +1,11 @@
-"""A space puts configurations in order, and tells their knobs, words and devices."""
+"""A space puts configurations in order, and tells their knobs, words and devices.
 
-from __future__ import annotations
+Powers and times become logarithms, events shares of the instructions, and what is not known NaN.
 
+A limit of the slowdown is over a baseline, and kept with a probability; least power is an objective.
+"""
+
+import dataclasses
 import json
 from typing import Any
 
@@ -15,12 +19,15 @@ from crosscast.data.configuration import Configuration
 from crosscast.data.table import Table, table_of
 from crosscast.data.views import CONFIGURED
 from crosscast.errors import InputError
+from crosscast.prediction.configuration.choice import NO_CAP, choice_of, within_slowdown
 from crosscast.prediction.configuration.data import (
     ConfigurationSpace,
     KernelAt,
     Observed,
     Quantity,
+    SurfaceForecast,
     Surfaces,
+    Values,
     machines_of,
     pareto_frontier,
     power_totals,
@@ -28,7 +35,9 @@ from crosscast.prediction.configuration.data import (
     sample_indices,
     total_power,
 )
+from crosscast.prediction.configuration.features import SampleColumns, SampleFeatures
 from support.grids import linear_space
+from support.refusals import refusal
 from support.surfaces import made_surfaces
 
 MIXED = (
@@ -306,3 +315,133 @@ def test_it_is_that_found_by_comparing_all_with_all(points: list[tuple[float, fl
     assert sorted(frontier.tolist()) == expected
     assert (np.diff(power[frontier]) > 0).all()
     assert (np.diff(time[frontier]) < 0).all()
+
+
+ONE = np.array([1.0])
+
+
+def test_events_are_divided_and_rates_and_the_total_are_logarithms() -> None:
+    sources = ("time", *(f"counter:{name}" for name in ("busy", "instructions", "misses", "read_throughput")))
+    columns = SampleColumns(sources, frozenset({"instructions", "misses", "read_throughput"}), "instructions")
+    counters = {
+        "busy": np.array([0.5]),
+        "instructions": np.array([1e6]),
+        "misses": np.array([2e3]),
+        "read_throughput": np.array([300.0]),
+    }
+    matrix = columns.matrix(Values(ONE, ONE, {}, counters))
+    np.testing.assert_allclose(matrix[1:, 0], [0.5, np.log1p(1e6), 2e-3, np.log1p(300)])
+    assert tuple(columns.kinds) == ("plain", "ratio", "count", "share", "count")
+
+
+def test_without_instructions_in_a_run_its_events_are_not_known() -> None:
+    columns = SampleColumns(
+        ("time", "counter:misses", "counter:instructions"), frozenset({"misses"}), "instructions"
+    )
+    counters = {"misses": np.array([5e3])}
+    matrix = columns.matrix(Values(ONE, ONE, {}, counters))
+    assert np.isnan(matrix[1, 0])
+    counters["instructions"] = np.array([0.0])
+    assert np.isnan(columns.matrix(Values(ONE, ONE, {}, counters))[1, 0])
+
+
+SAMPLES = (11, 0)
+
+
+def with_counters(**counters: Reals) -> Surfaces:
+    surfaces = made_surfaces(2)
+    spread = {
+        name: np.repeat(values[:, None], len(surfaces.space), axis=1) for name, values in counters.items()
+    }
+    return dataclasses.replace(surfaces, counters=spread)
+
+
+def test_readable_features_are_in_watts_ratios_and_counts() -> None:
+    instructions, misses = np.array([1e6, 2e6, 4e6, 8e6]), np.array([1e3, 5e3, 1e4, 2e3])
+    surfaces = with_counters(instructions=instructions, misses=misses, busy=misses / 1e5)
+    features, values = SampleFeatures.of(surfaces, SAMPLES)
+    result = dict(zip(features.readable_names, features.readable(values).T, strict=True))
+    np.testing.assert_allclose(result["gpu_power_w at sample 1"], surfaces.domains["gpu"][:, 11])
+    np.testing.assert_allclose(result["power_w at sample 2"], surfaces.power_w[:, 0])
+    np.testing.assert_allclose(
+        result["time_ratio at sample 2"], surfaces.time_s[:, 0] / surfaces.time_s[:, 11]
+    )
+    np.testing.assert_allclose(result["instructions at sample 1"], instructions)
+    np.testing.assert_allclose(result["misses / instructions at sample 1"], misses / instructions)
+    np.testing.assert_allclose(result["busy at sample 2"], misses / 1e5)
+
+
+def test_what_is_missing_becomes_the_mean_of_the_training_kernels() -> None:
+    surfaces = made_surfaces(4)
+    features, values = SampleFeatures.of(surfaces, SAMPLES)
+    bare = dataclasses.replace(surfaces.observed(0, SAMPLES), domains={}, counters={})
+    result = features.values(bare, [0, 1])
+    for index, name in enumerate(features.names):
+        known = name.startswith(("time", "power"))
+        assert result[index] == pytest.approx(values[0, index] if known else features.centre[index])
+
+
+SPACE = ConfigurationSpace(
+    tuple(Configuration("gpu", {"core_clock_hz": 1e9 * (4 - place)}) for place in range(4))
+)
+EVEN_ERRORS = np.linspace(-1.0, 1.0, 201)
+
+
+def forecast(spread: float = 0.0, measured: tuple[int, ...] = (0,)) -> SurfaceForecast:
+    known = np.isin(np.arange(4), measured)
+    apart = np.where(known, 0.0, spread)
+    time = Quantity(np.array([1.0, 1.03, 1.1, 2.0]), apart, EVEN_ERRORS)
+    return SurfaceForecast(time, Quantity(np.array([100.0, 80.0, 60.0, 50.0]), apart, EVEN_ERRORS), known)
+
+
+@pytest.mark.parametrize(
+    ("most", "allowed"),
+    [
+        (None, [1, 1, 1, 1]),
+        (0.0, [1, 0, 0, 0]),
+        (0.05, [1, 1, 0, 0]),
+        (0.1, [1, 1, 1, 0]),
+        (2.0, [1, 1, 1, 1]),
+    ],
+)
+def test_only_what_is_slower_by_at_most_a_share_is_allowed(most: float | None, allowed: list[int]) -> None:
+    assert within_slowdown(forecast(), most, 0).tolist() == [bool(each) for each in allowed]
+
+
+def test_what_may_be_too_slow_is_not_allowed_but_the_baseline_always_is() -> None:
+    unsure = forecast(spread=0.1)
+    assert within_slowdown(unsure, 0.05, 0).tolist() == [True, False, False, False]
+    assert within_slowdown(unsure, 0.2, 0).tolist() == [True, True, False, False]
+    assert within_slowdown(forecast(spread=0.1, measured=()), 0.0, 2)[2]
+
+
+@pytest.mark.parametrize(
+    ("objective", "most", "place"),
+    [
+        ("power", None, 3),
+        ("power", 0.1, 2),
+        ("energy", None, 2),
+        ("energy", 0.05, 1),
+        ("performance", 0.1, 0),
+    ],
+)
+def test_the_best_within_the_limit_is_chosen(objective: str, most: float | None, place: int) -> None:
+    choice = choice_of(forecast(), SPACE, NO_CAP, objective=objective, max_slowdown=most)  # type: ignore[arg-type]
+    assert choice.recommended is not None
+    assert choice.recommended.configuration == SPACE.configurations[place]
+    document = choice.to_dict()
+    assert document["power_cap_w"] is None
+    assert document["max_slowdown"] == most
+    assert (document["baseline"] is None) == (most is None)
+
+
+def test_a_cap_and_a_limit_are_both_kept() -> None:
+    choice = choice_of(forecast(), SPACE, 90.0, objective="performance", max_slowdown=0.05)
+    assert choice.recommended is not None
+    assert choice.recommended.configuration == SPACE.configurations[1]
+    assert choice_of(forecast(), SPACE, 70.0, max_slowdown=0.05).recommended is None
+
+
+@pytest.mark.parametrize("most", [-0.1, float("inf"), float("nan")])
+def test_a_limit_that_is_none_is_refused(most: float) -> None:
+    assert "max slowdown: expected a share such as" in refusal(within_slowdown, forecast(), most, 0)

@@ -1,7 +1,5 @@
 """The power is predicted by its parts where they add up to it."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any

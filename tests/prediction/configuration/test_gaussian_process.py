@@ -1,13 +1,10 @@
 """Covariances are those of Matérn, of points near and far."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import check_grad
-from scipy.spatial.distance import cdist
 from scipy.stats import multivariate_normal
 from sklearn.gaussian_process.kernels import Matern
 from threadpoolctl import threadpool_limits
@@ -21,7 +18,6 @@ from crosscast.prediction.configuration.gaussian_process import (
     _Likelihood,
     inducing_points,
     small_product,
-    squares,
     sum_of_parts,
 )
 from crosscast.prediction.configuration.gaussian_process import fit_covariance as fit_with_threads
@@ -36,14 +32,6 @@ def test_both_parts_are_those_of_scikit_learn() -> None:
     one, other = ones[:, FEATURES:], others[:, FEATURES:]
     own_part = covariance.own_variance * Matern(covariance.own_lengths, nu=2.5)(one, other)
     np.testing.assert_allclose(covariance.own(one, other), own_part, rtol=1e-10)
-
-
-def test_squares_are_those_of_distances_and_the_points_stay_as_they_are() -> None:
-    ones, others = made_points(seed=1)[0], made_points(seed=2)[0]
-    before = ones.copy(), others.copy()
-    np.testing.assert_allclose(squares(ones, others), cdist(ones, others, "sqeuclidean"), atol=1e-12)
-    np.testing.assert_array_equal(ones, before[0])
-    np.testing.assert_array_equal(others, before[1])
 
 
 def fit_covariance(points: Reals, features: int, kernels: Integers, values: Reals) -> Covariance:
@@ -150,12 +138,6 @@ def conditioned(at: list[int], values: Reals) -> tuple[Reals, Reals]:
     gain = EVERY[:, at] @ np.linalg.inv(inner)
     mean = POSTERIOR.mean + gain @ (values - POSTERIOR.mean[at])
     return mean, np.diag(EVERY - gain @ EVERY[at]) + COVARIANCE.noise
-
-
-def test_covariances_are_those_of_a_joint_gaussian() -> None:
-    np.testing.assert_allclose(EVERY, EVERY.T, atol=1e-12)
-    assert np.linalg.eigvalsh(EVERY).min() > -1e-9
-    np.testing.assert_allclose(POSTERIOR.rows(np.array([4, 1])), EVERY[[4, 1]], atol=1e-12)
 
 
 @given(st.lists(st.integers(0, COUNT - 1), max_size=COUNT, unique=True))

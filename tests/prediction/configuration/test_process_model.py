@@ -1,7 +1,5 @@
 """The process is fitted to any machine that has two programs, honestly and the same each time."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Artefacts of models of co-running: what was kept forecasts the same, and wrong input is one sentence."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from dataclasses import replace

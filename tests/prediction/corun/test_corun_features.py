@@ -1,7 +1,5 @@
 """Traits of applications: their origin, and replacements of missing ones."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 
@@ -46,10 +44,7 @@ def test_a_slowdown_with_a_microbenchmark_that_cannot_be_is_not_known(value: flo
 
 def test_without_traits_the_load_is_the_lowest_rate_or_else_the_time_alone() -> None:
     isolated_runs = [bare("a", k80_steps_per_s=1.0, v100_steps_per_s=2.0), bare("b", k80_steps_per_s=2.0)]
-    both = [
-        replace(isolated_run, features={"v100_steps_per_s": 4.0, **isolated_run.features})
-        for isolated_run in isolated_runs
-    ]
+    both = [replace(each, features={"v100_steps_per_s": 4.0, **each.features}) for each in isolated_runs]
     assert Traits.of(both).load == "k80_steps_per_s"
     # Slower is more load.
     load = Traits.of(both).matrix(both).load
@@ -58,7 +53,7 @@ def test_without_traits_the_load_is_the_lowest_rate_or_else_the_time_alone() -> 
     traits = Traits.of(isolated_runs)
     assert traits.load == "time_s"
     assert_allclose(traits.matrix(isolated_runs).load[2], 0.0, atol=1e-12)
-    unknown = [replace(isolated_run, time_s=None) for isolated_run in isolated_runs]
+    unknown = [replace(each, time_s=None) for each in isolated_runs]
     assert_array_equal(Traits.of(unknown).matrix(unknown).load, np.zeros(3))
 
 
@@ -73,7 +68,7 @@ def test_rows_count_who_is_beside_whom() -> None:
     mixes = [(THREE[0], THREE[2]), (THREE[1], THREE[1], THREE[0])]
     isolated_runs, indices = applications_of(mixes)
     rows = CoRunnerRows.of(indices, len(isolated_runs))
-    assert [isolated_run.application for isolated_run in isolated_runs] == ["bfs", "cfd", "crc"]
+    assert [each.application for each in isolated_runs] == ["bfs", "cfd", "crc"]
     assert rows.own.tolist() == [0, 2, 1, 1, 0]
     assert rows.beside.tolist() == [[0, 0, 1], [1, 0, 0], [1, 1, 0], [1, 1, 0], [0, 2, 0]]
     assert rows.mix.tolist() == [0, 0, 1, 1, 1]
@@ -81,7 +76,7 @@ def test_rows_count_who_is_beside_whom() -> None:
 
 
 WITH = [make_isolated_run(name, size) for name in NAMES for size in ("small", "tiny")]
-WITHOUT = [replace(isolated_run, features={}) for isolated_run in WITH]
+WITHOUT = [replace(each, features={}) for each in WITH]
 
 
 def training(mixes: list[tuple[IsolatedRun, ...]]) -> SlowdownCovariance:

@@ -3,8 +3,6 @@
 Who shares a device is no faster than alone, unless that was measured.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from random import Random
 
@@ -72,11 +70,6 @@ def by_number(each: dict[int, float]) -> Callable[[tuple[int, ...]], list[float]
     return lambda running: [each[len(running)]] * len(running)
 
 
-def test_three_that_end_one_by_one() -> None:
-    """Of 1, 2 and 4 s: 3 s until the first ends; then 1 s of work at 2; then 2 s alone."""
-    assert mix_time([1.0, 2.0, 4.0], by_number({3: 3.0, 2: 2.0})) == pytest.approx(3 + 2 + 2)
-
-
 def test_the_one_that_ends_first_is_told_by_its_slowdown_not_by_its_time_alone() -> None:
     """The short one is slowed down so much that the long one ends first, after 3 s; 0.7 s are left."""
     calls = []
@@ -95,12 +88,6 @@ def test_times_lie_between_the_longest_and_the_sum(times: list[float], data: st.
     each = {n: data.draw(st.floats(1, n)) for n in range(2, len(times) + 1)}
     time = mix_time(times, by_number(each))
     assert max(times) * (1 - 1e-9) <= time <= sum(times) * (1 + 1e-9)
-
-
-@given(TIMES)
-def test_undisturbed_members_take_as_long_as_the_longest_and_in_turns_the_sum(times: list[float]) -> None:
-    assert mix_time(times, lambda running: [1.0] * len(running)) == pytest.approx(max(times))
-    assert mix_time(times, lambda running: [float(len(running))] * len(running)) == pytest.approx(sum(times))
 
 
 @given(st.lists(st.tuples(st.floats(0.01, 100), st.floats(1, 5)), min_size=2, max_size=5), st.randoms())

@@ -1,7 +1,5 @@
 """The default model of co-running: what it predicts of made-up mixes, its laws, and what it refuses."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from itertools import combinations, combinations_with_replacement
 
@@ -40,10 +38,7 @@ def fitted() -> CoRunProcessPredictor:
 
 def bare(co_runs: CoRuns) -> CoRuns:
     """Without any feature, as where only names, times and slowdowns were published."""
-    isolated_runs = {
-        isolated_run.key: replace(isolated_run, features={}, power_w=None)
-        for isolated_run in co_runs.isolated_runs
-    }
+    isolated_runs = {each.key: replace(each, features={}, power_w=None) for each in co_runs.isolated_runs}
     mixes = tuple(
         replace(
             mix,
@@ -79,7 +74,7 @@ def test_times_follow_from_slowdowns_of_those_left(fitted: CoRunProcessPredictor
         predicted: list[float] = fitted.predict([part]).slowdown[0].tolist()
         return predicted
 
-    time = mix_time([isolated_run.time_s or 0.0 for isolated_run in mix], slowdowns_of)
+    time = mix_time([each.time_s or 0.0 for each in mix], slowdowns_of)
     assert_allclose(fitted.predict([mix] * copies).time_s, fitted.time_factor * time, rtol=1e-9)
 
 

@@ -1,7 +1,5 @@
 """Lines through times: least squares, in both forms, that never tell a time below what was seen."""
 
-from __future__ import annotations
-
 import json
 import math
 from dataclasses import replace
@@ -93,13 +91,13 @@ MIX = counted_co_runs((2,)).mixes[1].isolated_runs
 def test_times_and_slowdowns_here_are_translated(here: TrainedCoRunModel, card: TranslationCard) -> None:
     (untranslated,) = here.predict([MIX], level=0.5)
     (result,) = translated_forecasts(here, card, [MIX], level=0.5)
-    assert [isolated_run.device for isolated_run in result.mix] == ["other", "other"]
+    assert [each.device for each in result.mix] == ["other", "other"]
     assert untranslated.time_s and result.time_s
     assert result.time_s.value == pytest.approx(other_time(untranslated.time_s.value))
     for one, translated in zip(untranslated.slowdown, result.slowdown, strict=True):
         assert one and translated
         assert translated.value == pytest.approx(one.value**EXPONENT)
-    assert result.serial_s == pytest.approx(sum(other_time(isolated_run.time_s or 0) for isolated_run in MIX))
+    assert result.serial_s == pytest.approx(sum(other_time(each.time_s or 0) for each in MIX))
     assert untranslated.power_w is not None
     assert result.power_w is None
 
@@ -118,8 +116,7 @@ def test_a_model_there_is_asked_with_translated_times(tmp_path: Path, card: Tran
     there = trained(tmp_path, "other")
     (translated,) = translated_forecasts(there, card, [MIX], level=0.5)
     inputs = tuple(
-        replace(isolated_run, power_w=None)
-        for isolated_run in mix_elsewhere(counted_co_runs((2,)).mixes[1]).isolated_runs
+        replace(each, power_w=None) for each in mix_elsewhere(counted_co_runs((2,)).mixes[1]).isolated_runs
     )
     (untranslated,) = there.predict([inputs], level=0.5)
     assert untranslated.time_s and translated.time_s
@@ -129,7 +126,7 @@ def test_a_model_there_is_asked_with_translated_times(tmp_path: Path, card: Tran
 
 
 def test_times_beyond_those_of_the_card_are_doubted(here: TrainedCoRunModel, card: TranslationCard) -> None:
-    long = tuple(replace(isolated_run, time_s=1000.0) for isolated_run in MIX)
+    long = tuple(replace(each, time_s=1000.0) for each in MIX)
     (translated,) = translated_forecasts(here, card, [long])
     assert any("are translated, and the card was made of those" in warning for warning in translated.warnings)
     (known,) = translated_forecasts(here, card, [MIX])
@@ -137,7 +134,7 @@ def test_times_beyond_those_of_the_card_are_doubted(here: TrainedCoRunModel, car
 
 
 def test_profiles_and_models_of_others_are_refused(here: TrainedCoRunModel, card: TranslationCard) -> None:
-    elsewhere = tuple(replace(isolated_run, device="moon") for isolated_run in MIX)
+    elsewhere = tuple(replace(each, device="moon") for each in MIX)
     with pytest.raises(InputError, match="expected the profile to be of cpu, from which the card translates"):
         translated_forecasts(here, card, [elsewhere])
     far = structs.replace(card, source="moon", target="mars")

@@ -1,7 +1,5 @@
 """The scale of a run is what it says, or how much of a machine it had, or its input."""
 
-from __future__ import annotations
-
 from itertools import combinations
 from typing import Any
 

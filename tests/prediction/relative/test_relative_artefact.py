@@ -1,7 +1,5 @@
 """Artefacts of models of relative vectors: what comes back, what is refused, and that bytes stay the same."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path

@@ -1,18 +1,53 @@
-"""Features of Table III: which counters of which tool give them."""
+"""Features of Table III: which counters of which tool give them.
 
-from __future__ import annotations
+Amounts of work, told alike by the counters of several tools.
+
+Features as training rows fix them, and what is done with rows that are unlike them.
+
+Profiles are observations of no device.
+"""
 
 import runpy
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from crosscast.prediction.relative.counters import INTENSITIES, RULES, TABLE_3, plain_name, table3_features
-from support.vectors import runs_with
+from crosscast.arrays import Reals
+from crosscast.errors import InputError
+from crosscast.prediction.relative.counters import (
+    BYTES,
+    INSTRUCTIONS,
+    INTENSITIES,
+    ITEMS,
+    LAUNCHES,
+    OPERATIONS,
+    RULES,
+    TABLE_3,
+    Base,
+    amounts_of,
+    base_of,
+    intensities_of,
+    plain_name,
+    table3_features,
+)
+from crosscast.prediction.relative.data import NO_SOURCE, Observations, centred, kernel_weights
+from crosscast.prediction.relative.features import (
+    AS_IS,
+    LOGARITHM,
+    ROOT,
+    FittedFeatures,
+    fit_features,
+    scale_for,
+)
+from crosscast.prediction.relative.models import WorkPrices, fit_prices, terms_of
+from support.vectors import made_vectors, runs_with
+from support.work import DEVICES, PRICES, changed, made_work
 
 
 def features(counters: Mapping[str, float]) -> dict[str, float]:
@@ -155,4 +190,307 @@ def test_every_rule_is_in_the_table_of_its_tool(tool: str) -> None:
         f"| {rule.feature} | `{rule.amount.text}` | {f'`{rule.whole.text}`' if rule.whole else ''} |"
         for rule in RULES
         if rule.tool == tool
+    ]
+
+
+SASS = "smsp__sass_thread_inst_executed_op_"
+
+
+@pytest.mark.parametrize(
+    ("counters", "amount", "expected"),
+    [
+        ({"Kernels/Rep": 3.0}, LAUNCHES, 3),
+        ({"grid.x": 2.0, "grid.y": 3.0, "block.x": 4.0, "block.y": 5.0}, ITEMS, 120),
+        ({"launch__thread_count": 256.0}, ITEMS, 256),
+        ({"papi.PAPI_TOT_INS": 9.0}, INSTRUCTIONS, 9),
+        ({"instructions:u": 8.0}, INSTRUCTIONS, 8),
+        ({"device_memory_read_transactions": 2.0, "l2_write_transactions": 1.0}, BYTES, 96),
+        ({"dram_read_transactions": 2.0, "dram_write_transactions": 2.0}, BYTES, 128),
+        ({"dram__bytes.sum": 77.0}, BYTES, 77),
+        ({"flop_count_sp": 2.0, "flop_count_dp": 3.0}, OPERATIONS, 5),
+        ({"flop_count_sp": 2.0, "flop_count_dp": 3.0, "inst_integer": 10.0}, OPERATIONS, 15),
+        ({f"{SASS}fadd_pred_on.sum": 1.0, f"{SASS}ffma_pred_on.sum": 2.0}, OPERATIONS, 3),
+        ({"PAPI_SP_OPS": 4.0, "PAPI_DP_OPS": 5.0}, OPERATIONS, 9),
+        ({"cpu_core/instructions/": 100.0, "cpu_atom/instructions/": 7.0}, INSTRUCTIONS, 107),
+    ],
+)
+def test_an_amount_is_that_of_the_tool(counters: dict[str, float], amount: str, expected: float) -> None:
+    amounts = amounts_of(runs_with(counters))
+    assert amounts[amount].tolist() == [expected]
+    assert all(np.isnan(values).all() for name, values in amounts.items() if name != amount)
+
+
+WORK = made_work(kernels=4, sizes=2).observations
+
+
+def columns(observations: Observations, base: Base) -> dict[str, Reals]:
+    intensities = intensities_of(observations, base)
+    return dict(zip(intensities.names, intensities.counters.T, strict=True))
+
+
+def test_the_columns_of_a_run_are_those_by_hand() -> None:
+    seen = runs_with({"inst_executed": 100.0, "loads": 20.0, "ipc": 3.0, "Bytes/Rep": 49.0, "Flops/Rep": 9.0})
+    result = columns(replace(seen, time_s=np.array([2.0])), INSTRUCTIONS)
+    expected = {
+        "inst_executed a unit": 1,
+        "loads a unit": 0.2,
+        "ipc": 3,
+        "Bytes/Rep a unit": 0.49,
+        "Flops/Rep a unit": 0.09,
+        "log instructions": np.log(101),
+        "log bytes": np.log(50),
+        "log operations": np.log(10),
+        "log time": np.log(2),
+        "log time over instructions": np.log(2 / 101),
+        "log time over bytes": np.log(2 / 50),
+        "log time over operations": np.log(2 / 10),
+        "log operations over bytes": np.log(10 / 50),
+    }
+    assert {name: values[0] for name, values in result.items()} == pytest.approx(expected)
+
+
+def test_totals_are_divided_by_what_most_runs_tell() -> None:
+    instructions, items = {"inst_executed": 10.0}, {"launch__thread_count": 5.0}
+    assert base_of(runs_with(instructions, instructions | items)) == INSTRUCTIONS
+    assert base_of(runs_with(items, items, instructions)) == ITEMS
+    assert base_of(runs_with({"loads": 3.0})) == ""
+
+
+def test_without_a_base_there_are_no_shares_or_totals_stay() -> None:
+    result = columns(
+        runs_with({"inst_executed": 10.0, "loads": 5.0}, {"Iterations/Rep": 5.0, "loads": 5.0}), INSTRUCTIONS
+    )
+    np.testing.assert_array_equal(result["loads a unit"], [0.5, np.nan])
+    seen = runs_with({"loads": 20.0, "ipc": 3.0})
+    result = columns(seen, base_of(seen))
+    assert {name: values.tolist() for name, values in result.items() if "time" not in name} == {
+        "ipc": [3],
+        "loads": [20],
+    }
+    seen = replace(
+        runs_with({"loads": np.nan}), names=(), counters=np.empty((1, 0)), time_s=np.array([np.nan])
+    )
+    assert intensities_of(seen, ITEMS).counters.shape == (1, 0)
+    result = columns(runs_with({"inst_executed": 0.0, "loads": 5.0}), INSTRUCTIONS)
+    assert np.isnan(result["loads a unit"]).all()
+    assert result["log instructions"].tolist() == [0]
+
+
+@given(st.data())
+def test_a_run_has_the_same_intensities_alone_as_among_others(data: st.DataObject) -> None:
+    gaps = data.draw(st.lists(st.booleans(), min_size=WORK.counters.size, max_size=WORK.counters.size))
+    holes = np.where(np.reshape(gaps, WORK.counters.shape), np.nan, WORK.counters)
+    seen = replace(WORK, counters=holes)
+    whole = columns(seen, ITEMS)
+    for row in range(0, len(seen), 3):
+        alone = columns(seen.rows(np.array([row])), ITEMS)
+        for name, values in whole.items():
+            np.testing.assert_array_equal(alone.get(name, np.array([np.nan])), values[[row]])
+
+
+MANY = made_work(kernels=24, sizes=6)
+SEEN = MANY.observations
+
+
+def fitted(observations: Observations = SEEN, times_s: Reals = MANY.times_s) -> WorkPrices:
+    prices = fit_prices(observations, DEVICES, np.log(times_s), np.ones(len(observations)))
+    assert prices is not None
+    return prices
+
+
+FITTED = fitted()
+
+
+def test_terms_are_launches_bytes_operations_and_bytes_of_an_item_in_each_launch() -> None:
+    whole = {"Kernels/Rep": 3.0, "Bytes/Rep": 80.0, "Flops/Rep": 5.0, "Iterations/Rep": 10.0}
+    unsaid = {name: value for name, value in whole.items() if name != "Kernels/Rep"}
+    no_items = whole | {"Iterations/Rep": 0.0}
+    np.testing.assert_array_equal(
+        terms_of(runs_with(whole, unsaid, no_items, {"odd": 1.0})),
+        [[3, 80, 5, 24], [1, 80, 5, 8], [3, 80, 5, np.nan], [1, np.nan, np.nan, np.nan]],
+    )
+
+
+def test_known_prices_are_found() -> None:
+    np.testing.assert_allclose(FITTED.prices, PRICES, rtol=0.1)
+    np.testing.assert_allclose(
+        FITTED.log_relative(SEEN, anchored=False), centred(np.log(MANY.times_s)), atol=0.05
+    )
+
+
+@settings(max_examples=10, deadline=None)
+@given(st.floats(-12, 12))
+def test_times_in_another_unit_are_prices_in_that_unit(power: float) -> None:
+    factor = 10.0**power
+    np.testing.assert_allclose(
+        fitted(times_s=factor * MANY.times_s).prices, factor * FITTED.prices, rtol=1e-3
+    )
+
+
+def test_anchored_takes_the_time_of_the_run_on_its_source_alone() -> None:
+    seen = replace(SEEN.rows(np.arange(4)), source=("cpu", "gpu", NO_SOURCE, "cpu"))
+    seen = replace(seen, time_s=np.array([3.0, 5.0, 7.0, np.nan]))
+    sums = terms_of(seen) @ FITTED.prices
+    expected = sums.copy()
+    expected[0, 0], expected[1, 1] = 3, 5
+    np.testing.assert_allclose(
+        FITTED.log_relative(seen, anchored=True), centred(np.log(expected)), rtol=1e-12
+    )
+    np.testing.assert_allclose(FITTED.log_relative(seen, anchored=False), centred(np.log(sums)), rtol=1e-12)
+
+
+def test_a_run_without_an_amount_is_not_a_number_and_others_are() -> None:
+    moved = SEEN.counters[:, 0].copy()
+    moved[2] = np.nan
+    predicted = FITTED.log_relative(changed(SEEN, bytes=moved), anchored=True)
+    assert np.flatnonzero(np.isnan(predicted).any(axis=1)).tolist() == [2]
+
+
+def test_an_amount_that_a_training_run_lacks_has_no_price_and_is_not_asked_for() -> None:
+    done = SEEN.counters[:, 1].copy()
+    done[2] = np.nan
+    result = fitted(changed(SEEN, flops=done))
+    assert result.prices[2].tolist() == [0, 0]
+    assert (result.prices[[0, 1, 3]] > 0).all()
+    assert np.isfinite(result.log_relative(changed(SEEN, flops=np.nan), anchored=False)).all()
+
+
+def training() -> Observations:
+    return runs_with(
+        {"PAPI_TOT_INS": 1e3, "PAPI_BR_INS": 1e2, "PAPI_L1_LDM": 5.0, "ipc": 0.5, "heat": -3.0, "same": 7.0},
+        {"PAPI_TOT_INS": 1e6, "PAPI_BR_INS": 9e5, "PAPI_L1_LDM": 5e4, "ipc": 0.25, "heat": 40.0, "same": 7.0},
+        {"PAPI_TOT_INS": 5e5, "PAPI_BR_INS": 3e4, "heat": 12.0, "same": 7.0},
+        sources=["quartz", "ruby", "ruby"],
+        settings=[{"nodes": 1.0, "clock": 2e9}, {"nodes": 2.0, "clock": 3e9}, {"nodes": 1.0, "clock": 2e9}],
+    )
+
+
+def column(fitted: FittedFeatures, rows: Observations, name: str) -> list[float]:
+    values: list[float] = fitted.transform(rows)[:, fitted.names.index(name)].tolist()
+    return values
+
+
+OTHERS = ("ipc", "heat", "setting clock", "source quartz", "source ruby")
+
+
+@pytest.mark.parametrize(
+    ("own", "names"),
+    [
+        (False, ("branch intensity", "l1 load misses", "nodes", "PAPI_TOT_INS", *OTHERS)),
+        (True, ("nodes", "PAPI_TOT_INS", "PAPI_BR_INS", "PAPI_L1_LDM", *OTHERS)),
+    ],
+)
+def test_features_are_chosen_by_training_rows_and_not_constant(own: bool, names: tuple[str, ...]) -> None:
+    assert fit_features(training(), own=own).names == names
+
+
+@pytest.mark.parametrize(
+    ("values", "scale"),
+    [
+        ([0.0, 0.5, 1.0], AS_IS),
+        ([0.0, 62.5, 100.0], AS_IS),
+        ([0.0, 62.0, 100.0], LOGARITHM),
+        ([0.5, 2e9, np.nan], LOGARITHM),
+        ([-0.1, 5.0], ROOT),
+    ],
+)
+def test_scales_are_chosen_by_values(values: list[float], scale: int) -> None:
+    assert scale_for(np.array(values)) == scale
+
+
+def test_counted_columns_have_mean_0_and_deviation_1_and_devices_stay_0_or_1() -> None:
+    fitted = fit_features(training())
+    rows = fitted.transform(training())
+    counted = [index for index, name in enumerate(fitted.names) if not name.startswith("source")]
+    np.testing.assert_allclose(np.nanmean(rows[:, counted], axis=0), 0, atol=1e-12)
+    np.testing.assert_allclose(np.nanstd(rows[:, counted], axis=0), 1)
+    assert column(fitted, training(), "source ruby") == [0, 1, 1]
+
+
+def test_gaps_stay_or_are_filled_and_told_if_training_had_them() -> None:
+    assert np.isnan(column(fit_features(training()), training(), "ipc")[2])
+    filled = fit_features(training(), fill=True)
+    assert np.isfinite(filled.transform(training())).all()
+    assert column(filled, training(), "ipc")[2] == 0
+    assert column(filled, training(), "ipc is missing") == [0, 0, 1]
+    assert "heat is missing" not in filled.names
+    filled = fit_features(training(), fill=True)
+    assert column(filled, runs_with({"ipc": 0.3}), "heat") == [0.0]
+
+
+def test_counters_of_another_tool_serve_and_unknown_ones_change_nothing() -> None:
+    fitted = fit_features(training())
+    papi = runs_with({"PAPI_TOT_INS": 10.0, "PAPI_BR_INS": 4.0})
+    perf = runs_with({"instructions:u": 10.0, "branches:u": 4.0, "page-faults": 3.0})
+    assert column(fitted, perf, "branch intensity") == column(fitted, papi, "branch intensity")
+    assert set(fitted.unknown_counters(perf)) == {"instructions:u", "page-faults"}
+    assert fitted.unknown_counters(papi) == ()
+    fitted = fit_features(training())
+    plain = {"PAPI_TOT_INS": 10.0, "PAPI_BR_INS": 4.0}
+    np.testing.assert_array_equal(
+        fitted.transform(runs_with(plain)), fitted.transform(runs_with({"strange": 9.0, **plain}))
+    )
+
+
+def test_a_profile_whose_counters_the_model_does_not_know_is_refused() -> None:
+    fitted = fit_features(training())
+    rows = runs_with({"PAPI_TOT_INS": 5.0}, {"strange": 1.0, "odd": 2.0})
+    with pytest.raises(InputError, match=r"^app1 default: expected .+ PAPI_TOT_INS, .+, found strange, odd$"):
+        fitted.transform(rows)
+
+
+def test_what_does_not_differ_but_in_its_last_digit_is_no_feature() -> None:
+    with pytest.raises(InputError, match="expected some that differ between 2 runs, found none among a"):
+        fit_features(runs_with({"a": 1.0}, {"a": 1.0}))
+    rows = runs_with({"a": 0.1 + 0.2, "b": 1.0}, {"a": 0.3, "b": 2.0})
+    assert fit_features(rows).names == ("b",)
+
+
+@given(
+    values=st.lists(st.floats(min_value=0, max_value=1e15), min_size=2, max_size=20),
+    order=st.randoms(use_true_random=False),
+)
+def test_training_rows_have_mean_0_in_any_order_of_counters(values: list[float], order: Any) -> None:
+    rows = [{"a": value, "b": float(number), "c": value - 5.0} for number, value in enumerate(values)]
+    names = ["a", "b", "c"]
+    order.shuffle(names)
+    one = fit_features(runs_with(*rows))
+    other = fit_features(runs_with(*({name: row[name] for name in names} for row in rows)))
+    # Of values that hardly differ, their size rounds away what their deviation is divided by.
+    rounding = 1e-15 * np.abs(one.means / one.deviations)
+    assert (np.abs(one.transform(runs_with(*rows)).mean(axis=0)) <= 1e-9 + rounding).all()
+    for name in one.names:
+        assert column(one, runs_with(*rows), name) == column(other, runs_with(*rows), name)
+
+
+def observations() -> Observations:
+    none = np.empty((4, 0))
+    return Observations(
+        application=("a", "a", "a", "b"),
+        kernel=("k", "k", "l", "k"),
+        size=("1", "2", "1", "1"),
+        scale=("one", "one", "two", "one"),
+        source=("x", "y", "x", "x"),
+        names=(),
+        counters=none,
+        configuration=(),
+        settings=none,
+        time_s=np.ones(4),
+    )
+
+
+def test_kernels_of_one_name_in_two_applications_are_two() -> None:
+    assert observations().counts == {"applications": 2, "kernels": 3, "kernels_at_a_size": 4}
+    assert observations().rows(np.array([0, 1])).counts == {
+        "applications": 1,
+        "kernels": 1,
+        "kernels_at_a_size": 2,
+    }
+    seen = made_vectors(applications=2, kernels=1, sizes=1).observations
+    assert kernel_weights(seen).sum() == 2
+    assert observations().works == [
+        ("a", "k", "1", "one"),
+        ("a", "k", "2", "one"),
+        ("a", "l", "1", "two"),
+        ("b", "k", "1", "one"),
     ]

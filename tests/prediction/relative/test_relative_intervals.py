@@ -1,7 +1,5 @@
 """Held-out errors: how far intervals reach, groups weigh the same, and what is kept comes back."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The correction learns what kernels alike share, and little where they share nothing."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

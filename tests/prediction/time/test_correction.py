@@ -1,7 +1,5 @@
 """Corrections from similar launches fade with distance."""
 
-from __future__ import annotations
-
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st

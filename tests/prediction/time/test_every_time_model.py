@@ -1,6 +1,7 @@
-"""Every model of the registry keeps the protocol: the contract of a plug-in."""
+"""Every model of the registry keeps the protocol: the contract of a plug-in.
 
-from __future__ import annotations
+One time a device, and the most similar kernel.
+"""
 
 import sys
 from dataclasses import replace
@@ -13,7 +14,17 @@ from crosscast.errors import InputError, MissingExtraError
 from crosscast.prediction.time.data import Grid
 from crosscast.prediction.time.gaussian import Gaussian
 from crosscast.prediction.time.johnston2018 import PublishedForest
-from crosscast.prediction.time.models import MODELS, Boosting, DeviceMean, ExtraTrees, Nearest, model_named
+from crosscast.prediction.time.models import (
+    LEVEL,
+    MODELS,
+    PREFERENCE,
+    Boosting,
+    DeviceMean,
+    ExtraTrees,
+    Nearest,
+    model_named,
+    two_parts,
+)
 from crosscast.profile import METRICS
 from support.examples import one_in
 from support.grids import grid_of_times, rms, small_grid, small_profiles
@@ -97,3 +108,76 @@ def test_fitting_without_scikit_learn_names_the_extra(model: Any, monkeypatch: p
     monkeypatch.setitem(sys.modules, "sklearn.ensemble", None)
     with pytest.raises(MissingExtraError, match=r"'crosscast\[train\]'$"):
         model.fit(small_grid(), 0)
+
+
+def three_kernels() -> Grid:
+    columns = {
+        "total_instruction_count": np.array([1e3, 1e6, 1e9]),
+        "work_items": np.array([1e2, 1e3, 1e4]),
+        "total_memory_footprint": np.array([1e2, 1e3, 1e4]),
+    }
+    return grid_of_times(small_profiles(3, columns), np.log([[1e-6, 2e-6], [1e-4, 1e-5], [1e-2, 1e-2]]))
+
+
+def test_the_mean_of_a_device_is_geometric() -> None:
+    grid = three_kernels()
+    predicted = np.exp(DeviceMean().fit(grid, 0).log_time(grid.profiles))
+    assert predicted.shape == (3, 2)
+    np.testing.assert_allclose(predicted, np.tile([1e-4, (2e-6 * 1e-5 * 1e-2) ** (1 / 3)], (3, 1)))
+
+
+def test_a_kernel_gets_the_times_of_the_most_similar_ones() -> None:
+    grid = three_kernels()
+    columns = {
+        "total_instruction_count": np.array([3e8, 2e3]),
+        "work_items": np.array([7e3, 3e2]),
+        "total_memory_footprint": np.array([3e4, 50.0]),
+    }
+    predicted = Nearest().fit(grid, 0).log_time(small_profiles(2, columns))
+    np.testing.assert_array_equal(predicted, grid.log_time[[2, 0]])
+    grid = small_grid()
+    np.testing.assert_allclose(Nearest().fit(grid, 0).log_time(grid.profiles), grid.log_time, atol=1e-12)
+    grid = grid_of_times(small_profiles(4, {}), np.log([[1.0], [4.0], [1.0], [4.0]]))
+    np.testing.assert_allclose(np.exp(Nearest().fit(grid, 0).log_time(grid.profiles)), 2.0)
+
+
+def test_many_kernels_are_looked_up_as_one_by_one() -> None:
+    predictor, many = Nearest().fit(small_grid(), 0), small_grid(n=5000, seed=2).profiles
+    predicted = predictor.log_time(many)
+    some = np.arange(0, 5000, 500)
+    np.testing.assert_array_equal(predicted[some], predictor.log_time(many.take(some)))
+
+
+def test_the_parts_add_up_to_the_times() -> None:
+    grid = small_grid()
+    parts = two_parts(grid)
+    np.testing.assert_allclose(parts.level[:, None] + parts.preference, grid.log_time, atol=1e-12)
+    np.testing.assert_allclose(parts.preference.mean(axis=1), 0, atol=1e-12)
+    np.testing.assert_array_equal(parts.rows, parts.rows.astype(np.float32))
+    assert {parts.features[index] for index in parts.level_columns} == set(LEVEL)
+    assert {parts.features[index] for index in parts.preference_columns} == set(PREFERENCE)
+
+
+def test_on_bundled_data_a_held_out_application_is_predicted_better_than_its_mean(bundled: Grid) -> None:
+    groups = bundled.profiles.groups("application")
+    errors = {model.name: np.empty_like(bundled.log_time) for model in (ExtraTrees(trees=40), DeviceMean())}
+    for group in np.unique(groups)[::3]:
+        out = groups == group
+        for model in (ExtraTrees(trees=40), DeviceMean()):
+            predicted = model.fit(bundled.take(~out), 0).log_time(bundled.profiles.take(out))
+            errors[model.name][out] = predicted - bundled.log_time[out]
+    held_out = np.isin(groups, np.unique(groups)[::3])
+    assert rms(errors["extra-trees"][held_out]) < 0.5 * rms(errors["device-mean"][held_out])
+
+
+def test_more_instructions_never_take_less_time_on_the_mean_of_the_devices() -> None:
+    grid = small_grid(n=60)
+    predictor = Boosting(rounds=40).fit(grid, 0)
+    index = [each.name for each in METRICS].index("total_instruction_count")
+    means = []
+    for factor in np.geomspace(1, 1e4, 30):
+        metrics = grid.profiles.metrics.copy()
+        metrics[:, index] *= factor
+        # Preferences have mean 0 over the devices, so this is the level.
+        means.append(predictor.log_time(replace(grid.profiles, metrics=metrics)).mean(axis=1))
+    assert (np.diff(means, axis=0) >= -1e-9).all()

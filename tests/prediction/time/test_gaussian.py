@@ -1,7 +1,5 @@
 """Conditioning is that of normal distributions, and knows a shift that several devices share."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

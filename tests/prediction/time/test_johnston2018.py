@@ -1,7 +1,5 @@
 """Trees on cells are the trees on their rows, with ranger's meaning of its parameters."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from sklearn.ensemble import RandomForestRegressor

@@ -1,7 +1,5 @@
 """A device joins the model of launch times: what is learned of it, what stays, and what is refused."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

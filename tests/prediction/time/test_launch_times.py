@@ -1,6 +1,7 @@
-"""The model of launch times: what it promises of streams, what it refuses, and how it is trained."""
+"""The model of launch times: what it promises of streams, what it refuses, and how it is trained.
 
-from __future__ import annotations
+Intervals are as wide as errors scatter at the predicted time, and reach most of nearly any application.
+"""
 
 from dataclasses import replace
 from pathlib import Path
@@ -17,11 +18,14 @@ from crosscast.devices.architectures import sheets_of
 from crosscast.devices.catalogue import catalogue, device_named
 from crosscast.errors import InputError
 from crosscast.prediction.time.correction import no_correction
+from crosscast.prediction.time.gaussian import fit_spread
 from crosscast.prediction.time.launch_model import TrainedLaunchTimes
 from crosscast.prediction.time.launch_times import LaunchModels
+from crosscast.prediction.time.models import model_named
 from crosscast.prediction.time.terms import joined, terms
 from crosscast.prediction.time.training_times import evaluate, read_training, scores
 from crosscast.prediction.time.work import work_of
+from support.grids import noisy_grid
 from support.streams import launch_tables, stream
 
 GPUS = [device_named(key) for key, row in catalogue().items() if row["type"] == "gpu"]
@@ -187,3 +191,35 @@ def test_a_time_of_a_launch_without_a_profile_is_refused(tmp_path: Path) -> None
     save(table_of(LOOSE_PROFILES, [to_row(stream(1 << 20, name="stream2"))]), tmp_path / "profiles.parquet")
     with pytest.raises(InputError, match=r"parts.parquet: expected launches with a profile, found stream2"):
         read_training(tmp_path)
+
+
+GRID = noisy_grid()
+TIMES = np.linspace(-12, -2, GRID.log_time.size).reshape(GRID.log_time.shape)
+
+
+def test_the_power_of_the_time_is_found() -> None:
+    spread = fit_spread(np.exp(0.2 * TIMES), TIMES, GRID)
+    assert spread is not None
+    assert spread.power == pytest.approx(0.2, abs=0.02)
+    near = np.array([spread.centre, spread.centre + 1, spread.high + 5])
+    assert spread.at(near)[0] == 1
+    assert spread.at(near)[2] == spread.at(np.array([spread.high]))[0]
+
+
+def test_of_few_applications_or_one_time_nothing_is_learned() -> None:
+    few = GRID.take(np.isin(GRID.profiles.groups("application"), range(4)))
+    assert fit_spread(np.ones_like(few.log_time), few.log_time, few) is None
+    assert fit_spread(np.ones_like(TIMES), np.full_like(TIMES, -5.0), GRID) is None
+
+
+def test_the_default_has_wider_intervals_at_longer_times_where_these_are_less_sure() -> None:
+    random = np.random.default_rng(1)
+    noise = random.normal(size=GRID.log_time.shape) * np.exp(0.4 * (GRID.log_time - GRID.log_time.mean()))
+    grid = replace(GRID, log_time=GRID.log_time + 0.2 * noise)
+    predictor = replace(model_named("combined"), trivial=None).fit_with_errors(grid, 0, None)[0]
+    assert predictor.spread is not None
+    assert predictor.spread.power > 0.1
+    forecast = predictor.predict(grid.profiles)
+    width = np.log(forecast.high / forecast.low).mean(axis=1)
+    order = np.argsort(forecast.centre.mean(axis=1))
+    assert width[order[-10:]].mean() > 1.2 * width[order[:10]].mean()

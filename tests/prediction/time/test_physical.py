@@ -1,7 +1,5 @@
 """Quantities are what their names say, and what is missing is named."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

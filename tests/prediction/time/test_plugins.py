@@ -1,7 +1,5 @@
 """Models of times that other packages bring, as the example does."""
 
-from __future__ import annotations
-
 import json
 import sys
 import tomllib

@@ -5,8 +5,6 @@ A model of times comes back as it was, and parts that do not fit together are re
 Suggested probes are those that tell most, by the scatter of the model's errors.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path

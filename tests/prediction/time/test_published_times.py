@@ -1,7 +1,5 @@
 """Published times of kernels on which no model was trained are close to their forecasts."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

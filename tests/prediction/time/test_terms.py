@@ -1,7 +1,5 @@
 """Terms of a launch's time obey what physics says, whatever the launch and the device are."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from typing import Any
@@ -37,11 +35,29 @@ def seconds(work: Work, devices: list[Device]) -> Any:
     return joined(terms(work, sheets_of(devices)))[0]
 
 
+def term(name: str, work: Work, devices: list[Device]) -> Any:
+    """Seconds of a term, of each launch on each device."""
+    return terms(work, sheets_of(devices))[..., TERMS.index(name)]
+
+
+def launch_of(log2: int = 22, /, **amounts: Any) -> Work:
+    """A copy of so many values, of which these amounts are others."""
+    copy = work_of([stream(1 << log2)])
+    return replace(copy, **{name: np.full_like(getattr(copy, name), of) for name, of in amounts.items()})
+
+
+def cpu(numbers: dict[str, float] | None = None, **measured: float) -> list[Device]:
+    return [Device("m", "m", type="cpu", numbers=numbers or {}, measured=measured)]
+
+
+def named(*keys: str) -> list[Device]:
+    return [device_named(key) for key in keys]
+
+
 def test_a_large_copy_takes_what_its_bytes_take_at_the_bandwidth() -> None:
-    large = work_of([stream(1 << 26)])
-    seconds = terms(large, sheets_of([GPU]))[0, 0]
-    assert seconds[TERMS.index("memory")] == pytest.approx(8 * 2**26 / 320e9)
-    assert joined(seconds)[0] == pytest.approx(8 * 2**26 / 320e9, rel=0.15)
+    large = launch_of(26)
+    assert term("memory", large, [GPU]) == pytest.approx(8 * 2**26 / 320e9)
+    assert seconds(large, [GPU]) == pytest.approx(8 * 2**26 / 320e9, rel=0.15)
 
 
 RATES = st.floats(1e9, 2e12)
@@ -68,64 +84,44 @@ def test_a_copy_takes_what_it_was_measured_to_take(read: float, share: float, ki
 def test_a_gpu_runs_blocks_one_after_another_and_a_cpu_does_not(work: Work, key: str) -> None:
     device = device_named(key)
     slower = replace(work, block_path=work.block_path + 1000, block_local=work.block_local + 10)
-    latency = TERMS.index("latency")
-    few, many = (terms(each, sheets_of([device]))[:, 0, latency] for each in (work, slower))
+    few, many = (term("latency", each, [device])[:, 0] for each in (work, slower))
     sheets = sheets_of([device])
     waves = np.maximum(work.groups / (sheets.units * resident_groups(work, sheets)[:, 0]), 1)
-    clocks = (
-        waves * (1000 * sheets.step + 10 * np.where(sheets.wide, 60, 25))
-        if device.type == "gpu"
-        else 0 * waves
-    )
+    clocks = waves * (1000 * sheets.step + 10 * np.where(sheets.wide, 60, 25)) * (device.type == "gpu")
     assert many - few == pytest.approx(clocks / sheets.clock)
 
 
 @pytest.mark.parametrize(
     ("loads", "barriers", "stores", "stalls"),
     [
-        (0, 0, 0, 3),
-        (6, 0, 6, 3),
-        (30, 0, 30, 10),
-        (6, 1, 6, 6),
-        (30, 2, 90, 30),
-        (30, 2, 15, 20),
+        *((0, 0, 0, 3), (6, 0, 6, 3), (30, 0, 30, 10), (6, 1, 6, 6), (30, 2, 90, 30), (30, 2, 15, 20)),
         (30, 1, 0, 10),
     ],
 )
 def test_blocks_wait_for_their_loads_and_a_few_accesses_are_in_flight(
-    work: Work, loads: int, barriers: int, stores: int, stalls: int
+    loads: int, barriers: int, stores: int, stalls: int
 ) -> None:
     """Of 12 accesses of a work-item, `loads` have blocks of their own; those that fill local memory wait."""
-    waiting = TERMS.index("waiting")
     times = [
-        terms(
-            replace(
-                work,
-                item_accesses=0 * work.items + accesses,
-                block_loads=0 * work.items + n,
-                barriers=0 * work.items + barriers,
-                local_stores=0 * work.items + stores,
-            ),
-            SHEETS,
+        term(
+            "waiting",
+            launch_of(item_accesses=of, block_loads=n, barriers=barriers, local_stores=stores),
+            [GPU],
         )
-        for accesses, n in ((12, loads), (4, 0))
+        for of, n in ((12, loads), (4, 0))
     ]
-    assert times[0][:, 0, waiting] / times[1][:, 0, waiting] == pytest.approx(stalls)
+    assert times[0] / times[1] == pytest.approx(stalls)
 
 
 @given(st.floats(0.5, 64), st.floats(1, 1e6))
 def test_a_wide_sub_group_takes_a_clock_for_a_line_and_four_for_its_addresses(
     lines: float, accesses: float
 ) -> None:
-    one = work_of([stream(1 << 22)])
-    of_access = replace(
-        one, sectors=np.array([[0.0, 64 * lines * accesses]]), accesses=np.array([[0.0, accesses]])
+    made = launch_of(sectors=np.array([[0.0, 64 * lines * accesses]]), accesses=np.array([[0.0, accesses]]))
+    each, least = (
+        term("l1", launch, named("radeon-vii")) for launch in (made, replace(made, sectors=0 * made.sectors))
     )
-    sheets = sheets_of([device_named("radeon-vii")])
-    l1 = TERMS.index("l1")
-    seconds = terms(of_access, sheets)[0, 0, l1]
-    least = terms(replace(of_access, sectors=0 * of_access.sectors), sheets)[0, 0, l1]
-    assert seconds / least == pytest.approx(max(lines, 4) / 4)
+    assert each / least == pytest.approx(max(lines, 4) / 4)
 
 
 @given(st.integers(1, 64))
@@ -146,12 +142,10 @@ def test_a_first_cache_looks_up_four_lines_a_clock_and_gives_a_word_of_each_bank
 
 @pytest.mark.parametrize(("key", "clock"), [("rtx-a6000", 64), ("t4", 64), ("a100-sxm-80gb", 128)])
 def test_a_first_cache_gives_as_many_bytes_a_clock_as_were_measured(key: str, clock: int) -> None:
-    device = device_named(key)
-    four = work_of([stream(1 << 22)])
+    device, four = device_named(key), launch_of()
     four = replace(four, requested=16 * 32 * four.accesses[:, 0])
-    seconds = terms(four, sheets_of([device]))[0, 0, TERMS.index("l1")]
     rate = device.numbers["compute_units"] * device.numbers["clock_hz"] * clock
-    assert seconds == pytest.approx(four.requested[0] / rate, rel=0.01)
+    assert term("l1", four, [device]) == pytest.approx(four.requested[0] / rate, rel=0.01)
 
 
 @given(st.floats(0.05, 4))
@@ -172,31 +166,29 @@ def test_data_that_fit_the_last_cache_of_a_gpu_stay_there_and_others_do_not(shar
 
 
 def test_a_cache_before_memory_has_its_own_rate() -> None:
-    one, sheets = work_of([stream(1 << 22)]), sheets_of([device_named("rx6900xt")])
-    without = replace(sheets, l2=sheets.last_cache)
-    l2 = TERMS.index("l2")
-    assert terms(one, sheets)[0, 0, l2] == pytest.approx((8 << 22) / (3.7 * sheets.bandwidth[0]))
-    assert terms(one, without)[0, 0, l2] < terms(one, sheets)[0, 0, l2]
+    one, sheets = launch_of(), sheets_of(named("rx6900xt"))
+    within, without = (
+        terms(one, each)[0, 0, TERMS.index("l2")] for each in (sheets, replace(sheets, l2=sheets.last_cache))
+    )
+    assert within == pytest.approx((8 << 22) / (3.7 * sheets.bandwidth[0]))
+    assert without < within
 
 
 def test_a_device_begins_groups_one_after_another_however_many_units_it_has() -> None:
-    one = work_of([stream(1 << 22)])
-    device = device_named("l40s")
+    one, device = launch_of(), device_named("l40s")
     larger = replace(device, numbers={**device.numbers, "compute_units": 1e6})
-    sheets = sheets_of([device, larger])
-    groups = terms(one, sheets)[0, :, TERMS.index("groups")]
-    assert groups[1] == pytest.approx(one.groups[0] * 1.25 / sheets.clock[0])
+    groups = term("groups", one, [device, larger])[0]
+    assert groups[1] == pytest.approx(one.groups[0] * 1.25 / device.numbers["clock_hz"])
     assert groups[0] >= groups[1]
 
 
 @given(st.floats(0, 1))
 def test_bytes_at_random_addresses_of_memory_take_twice_the_time_of_streams(irregular: float) -> None:
-    one = work_of([stream(1 << 24)])
-    sheets = sheets_of([device_named("gtx1080")])
+    one = launch_of(24)
     few = replace(one, irregular=np.array([irregular]), requested=one.requested / 4)
-    seconds = terms(few, sheets)[0, 0, TERMS.index("scattered")]
     beyond = one.distinct[0] - few.requested[0] * (1 - irregular)
-    assert seconds == pytest.approx(2 * beyond / sheets.bandwidth[0] if irregular > 0.05 else 0, abs=1e-14)
+    expected = 2 * beyond / sheets_of([GPU]).bandwidth[0] if irregular > 0.05 else 0
+    assert term("scattered", few, [GPU]) == pytest.approx(expected, abs=1e-14)
 
 
 def test_loads_on_several_chains_of_a_block_leave_no_instructions_to_wait_for() -> None:
@@ -207,41 +199,35 @@ def test_loads_on_several_chains_of_a_block_leave_no_instructions_to_wait_for() 
 
 
 @pytest.mark.parametrize("share", [0.0, 0.3, 1.0])
-def test_loads_of_constant_memory_do_not_wait_for_main_memory(work: Work, share: float) -> None:
+def test_loads_of_constant_memory_do_not_wait_for_main_memory(share: float) -> None:
     """A chain of loads in memory, of which a share is constant."""
-    few, all_ = (
-        replace(
-            work, path_loads=1000 * (1 - each) + 0 * work.items, path_constants=1000 * each + 0 * work.items
-        )
+    memory, constant = (
+        term("latency", launch_of(path_loads=1000 * (1 - each), path_constants=1000 * each), [GPU])
         for each in (share, 1.0)
     )
-    latency = TERMS.index("latency")
-    memory, constant = (terms(each, SHEETS)[:, 0, latency] for each in (few, all_))
-    assert (memory >= constant).all()
-    assert (memory > 1.5 * constant).all() == (share < 0.5)
+    assert memory >= constant
+    assert (memory > 1.5 * constant) == (share < 0.5)
 
 
 @pytest.mark.parametrize("measured", [{}, {"read_bytes_per_s": 40e9, "copy_bytes_per_s": 80e9 / 3}])
 def test_a_cpu_reads_lines_that_it_updates_once(measured: dict[str, float]) -> None:
     """An update in place moves two lines where a copy moves three; on a GPU both move two."""
-    copy = work_of([stream(1 << 26)])
-    update = replace(copy, updated=copy.written)
+    copy = launch_of(26)
     for kind, share in (("cpu", 2 / 3), ("gpu", 1.0)):
-        numbers = {"bandwidth_bytes_per_s": 4e10}
-        mine = sheets_of([Device("mine", "mine", type=kind, measured=measured, numbers=numbers)])
-        of_copy, of_update = (terms(each, mine)[0, 0, TERMS.index("memory")] for each in (copy, update))
+        mine = [replace(*cpu({"bandwidth_bytes_per_s": 4e10}, **measured), type=kind)]
+        of_copy, of_update = (
+            term("memory", each, mine) for each in (copy, replace(copy, updated=copy.written))
+        )
         assert of_update == pytest.approx(share * of_copy, rel=1e-6)
 
 
 def test_atomics_at_one_address_take_turns_however_many_units_there_are() -> None:
-    copy = work_of([stream(1 << 22)])
-    hot = replace(copy, turns=np.full((1, 2), 1e7))
-    repeated = replace(copy, retries=np.full(1, 1e7))
     gpus = [replace(GPU, numbers={**GPU.numbers, "compute_units": units}) for units in (20, 80)]
-    sheets, atomics = sheets_of(gpus), TERMS.index("atomics")
-    np.testing.assert_allclose(terms(hot, sheets)[0, :, atomics], 1e7 / sheets.clock)
-    assert (terms(repeated, sheets)[0, :, atomics] > 100 * terms(hot, sheets)[0, :, atomics]).all()
-    assert (terms(copy, sheets)[0, :, atomics] < 1e-12).all()
+    none, hot, repeated = (
+        term("atomics", launch_of(**amounts), gpus) for amounts in ({}, {"turns": 1e7}, {"retries": 1e7})
+    )
+    np.testing.assert_allclose(hot[0], 1e7 / sheets_of(gpus).clock)
+    assert (repeated > 100 * hot).all() and (none < 1e-12).all()
 
 
 @given(st.integers(1, 64), st.integers(1, 4096), st.sampled_from(["_uniform", "", "_fp"]))
@@ -280,77 +266,56 @@ def test_the_most_used_address_takes_turns(uniform: int, others: int, addresses:
 
 def test_a_second_cache_does_some_atomics_a_clock_to_a_line_and_one_for_each_unit() -> None:
     """GPUs of 28 to 68 units add to 2 KiB at the same rate (benchmarks.published_textbook)."""
-    made, atomics = 1e9, TERMS.index("atomics")
-    launch = replace(work_of([stream(1 << 22)]), atomics_done=np.full(1, made))
-    sheets = sheets_of(
-        [replace(GPU, numbers={**GPU.numbers, "compute_units": units, "clock_hz": 1e9}) for units in (28, 68)]
-    )
+    gpus = [
+        replace(GPU, numbers={**GPU.numbers, "compute_units": units, "clock_hz": 1e9}) for units in (28, 68)
+    ]
     for lines, rates in ((16, (25.6, 25.6)), (30, (28, 48)), (1e6, (28, 68))):
-        seconds = terms(replace(launch, atomic_lines=np.full(1, lines)), sheets)[0, :, atomics]
-        np.testing.assert_allclose(seconds, np.divide(made / 1e9, rates))
-    cpu = sheets_of([device_named("xeon-e5-2670-x2")])
-    assert terms(launch, cpu)[0, 0, atomics] == terms(work_of([stream(1 << 22)]), cpu)[0, 0, atomics]
+        made = launch_of(atomics_done=1e9, atomic_lines=lines)
+        np.testing.assert_allclose(term("atomics", made, gpus)[0], np.divide(1, rates))
+    xeon = named("xeon-e5-2670-x2")
+    assert term("atomics", made, xeon) == term("atomics", launch_of(), xeon)
 
 
 def test_atomics_of_local_memory_take_a_clock_each_or_a_lock() -> None:
-    launch = replace(work_of([stream(1 << 22)]), local_atomics=np.full((1, 2), 1e9))
-    ampere, kepler = (
-        sheets_of(
-            [replace(GPU, series=series, numbers={**GPU.numbers, "compute_units": 50, "clock_hz": 1e9})]
-        )
-        for series in ("Ampere", "Kepler")
-    )
-    seconds = [terms(launch, each)[0, 0, TERMS.index("atomics")] for each in (ampere, kepler)]
-    assert seconds == pytest.approx([1 / 50, 4 / 50], rel=0.1)
+    numbers = {**GPU.numbers, "compute_units": 50, "clock_hz": 1e9}
+    gpus = [replace(GPU, series=series, numbers=numbers) for series in ("Ampere", "Kepler")]
+    found = term("atomics", launch_of(local_atomics=1e9), gpus)[0]
+    assert found == pytest.approx([1 / 50, 4 / 50], rel=0.1)
 
 
 def test_conversions_of_doubles_take_what_doubles_take_on_gpus_for_graphics() -> None:
-    launch, arithmetic = work_of([stream(1 << 22)]), TERMS.index("arithmetic")
-    sheets = sheets_of([device_named("rtx3080")])
-    converted = replace(launch, conversions_fp64=np.full(1, 1e10))
+    launch, device = launch_of(), named("rtx3080")
     computed = replace(launch, operations_fp64=launch.operations_fp64 + 1e10)
-    seconds = [terms(each, sheets)[0, 0, arithmetic] for each in (converted, computed)]
-    assert seconds[0] == pytest.approx(seconds[1])
-    assert seconds[0] > 20 * terms(launch, sheets)[0, 0, arithmetic]
+    converted = term("arithmetic", launch_of(conversions_fp64=1e10), device)
+    assert converted == pytest.approx(term("arithmetic", computed, device))
+    assert converted > 20 * term("arithmetic", launch, device)
 
 
 def test_a_cpu_joins_no_atomics() -> None:
-    copy = work_of([stream(1 << 22)])
-    apart = replace(copy, turns=np.full((1, 2), 1e4), turns_apart=np.full(1, 3e5))
-    cpu = sheets_of([device_named("xeon-e5-2670-x2")])
-    atomics = TERMS.index("atomics")
-    assert (
-        terms(apart, cpu)[0, 0, atomics] == terms(replace(apart, turns=apart.turns * 7), cpu)[0, 0, atomics]
+    few, many = (
+        term("atomics", launch_of(turns=of, turns_apart=3e5), named("xeon-e5-2670-x2")) for of in (1e4, 7e4)
     )
-    assert terms(apart, cpu)[0, 0, atomics] > 3e5 * 5e-9
+    assert few == many > 3e5 * 5e-9
 
 
 @given(words=st.integers(2**20, 2**24), rate=st.floats(1e7, 1e9))
 def test_words_from_all_over_memory_come_at_the_rate_at_which_they_were_measured(
     words: int, rate: float
 ) -> None:
-    launch = work_of([stream(1 << 22)])
-    numbers = {"compute_units": 8.0}
-    mine = Device("m", "m", type="cpu", numbers=numbers, measured={"scattered_bytes_per_s": 4 * rate})
-    scattered = TERMS.index("scattered")
-    assert terms(launch, sheets_of([mine]))[0, 0, scattered] < 1e-9  # Neighbours fetch the next line
-    anywhere = replace(
-        launch, requested=np.full(1, 4.0 * words), behind=np.full_like(launch.behind, 64.0 * words)
-    )
-    seconds = terms(anywhere, sheets_of([mine]))[0, 0, scattered]
-    assert seconds == pytest.approx(words * 60 / 64 / rate, rel=1e-6)
-    assert terms(anywhere, sheets_of([GPU]))[0, 0, scattered] < 1e-9
+    mine = cpu({"compute_units": 8.0}, scattered_bytes_per_s=4 * rate)
+    assert term("scattered", launch_of(), mine) < 1e-9  # Neighbours fetch the next line
+    anywhere = launch_of(requested=4.0 * words, behind=64.0 * words)
+    assert term("scattered", anywhere, mine) == pytest.approx(words * 60 / 64 / rate, rel=1e-6)
+    assert term("scattered", anywhere, [GPU]) < 1e-9
 
 
 @given(steps=st.floats(8.0, 400.0))
 def test_functions_of_a_library_take_what_exp_was_measured_to_take(steps: float) -> None:
     """Of which there is nothing faster than what an exponential function is usually taken to be."""
-    measured = {"fp32_flop_per_s": 2e11, "transcendental_op_per_s": 1e11 / steps}
-    launch = replace(work_of([stream(1 << 20)]), operations_real=np.full(1, 3e8), library=np.full(1, 1e8))
-    mine, usual = (Device("m", "m", type="cpu", measured=each) for each in (measured, {}))
-    arithmetic = TERMS.index("arithmetic")
-    seconds, plain = (terms(launch, sheets_of([each]))[0, 0, arithmetic] for each in (mine, usual))
-    assert seconds / plain == pytest.approx((2e8 + 1e8 * steps / 8) / 3e8)
+    launch = launch_of(20, operations_real=3e8, library=1e8)
+    mine = cpu(fp32_flop_per_s=2e11, transcendental_op_per_s=1e11 / steps)
+    ratio = term("arithmetic", launch, mine) / term("arithmetic", launch, cpu())
+    assert ratio == pytest.approx((2e8 + 1e8 * steps / 8) / 3e8)
 
 
 @given(steps=st.integers(10**4, 10**7), bits=st.integers(12, 26))
@@ -358,26 +323,12 @@ def test_loads_that_depend_on_each_other_take_the_latency_of_the_cache_that_has_
     steps: int, bits: int
 ) -> None:
     """A list in random order, walked by one work-item: 2 ns a step in the first cache, 80 ns in memory."""
-    misses = np.array(
-        [64.0 * steps * max(0.0, 1 - (1 << size) / (1 << bits)) for size in [*range(14, 27), 60]]
-    )
-    one = np.ones(1)
-    walk = replace(
-        work_of([stream(1 << 12)]),
-        items=one,
-        groups=one,
-        group_items=one,
-        operations_real=0 * one,
-        operations_fp64=0 * one,
-        path=3.0 * steps * one,
-        longest=8.0 * steps * one,
-        code=20 * one,
-        path_loads=steps * one,
-        item_accesses=steps * one,
-        behind=np.tile(misses, (1, 3, 1)),
-    )
+    misses = [64.0 * steps * max(0.0, 1 - (1 << size) / (1 << bits)) for size in [*range(14, 27), 60]]
+    once = dict.fromkeys(("items", "groups", "group_items"), 1.0)
+    work = {"operations_real": 0.0, "operations_fp64": 0.0, "longest": 8.0 * steps, "code": 20.0}
+    path = {"path": 3.0 * steps, "path_loads": steps, "item_accesses": steps}
     i7 = device_named("i7-6700k")
-    ns = 1e9 * terms(walk, sheets_of([i7]))[0, 0, TERMS.index("latency")] / steps
+    ns = 1e9 * term("latency", launch_of(12, **once, **work, **path, behind=misses), [i7])[0, 0] / steps
     assert 1 < ns < 110
     assert (ns < 2.1) == (1 << bits <= i7.numbers["l1_bytes"])
     assert (ns > 55) == (1 << bits > 2 * i7.numbers["l3_bytes"])
@@ -387,88 +338,64 @@ def test_loads_that_depend_on_each_other_take_the_latency_of_the_cache_that_has_
 def test_walks_down_columns_fetch_lines_again_where_the_cache_does_not_hold_them(
     log2: float, alignment: float, rate: float
 ) -> None:
-    launch = work_of([stream(1 << 22)])
-    scattered = TERMS.index("scattered")
-    walks = replace(
-        launch,
-        jumps=np.full(1, 1e6),
-        walk=np.full(1, 2.0**log2),
-        alignment=np.full(1, 2.0**alignment),
-    )
+    walks = launch_of(jumps=1e6, walk=2.0**log2, alignment=2.0**alignment)
     numbers = {"compute_units": 8.0, "l1_bytes": 32768.0, "l2_bytes": 2.0**19, "l3_bytes": 2.0**25}
-    mine = Device("m", "m", type="cpu", numbers=numbers, measured={"scattered_bytes_per_s": 4 * rate})
-    seconds = terms(walks, sheets_of([mine]))[0, 0, scattered]
     # Steps of a power of two leave a walk one set in so many lines, of at most 1024.
     filled = log2 + min(max(alignment - 6, 0.0), 10.0)
     gone = min(max(filled - 17, 0.0) / (25 - 17), 1.0)
-    assert seconds == pytest.approx(max(gone * 1e6 / rate, 1e-15), rel=1e-6)
+    found = term("scattered", walks, cpu(numbers, scattered_bytes_per_s=4 * rate))
+    assert found == pytest.approx(max(gone * 1e6 / rate, 1e-15), rel=1e-6)
     # Where nobody measured what a line takes, nothing is known of the runtime either.
-    other = Device("m", "m", type="cpu", numbers=numbers)
-    assert terms(walks, sheets_of([other]))[0, 0, scattered] < 1e-9
+    assert term("scattered", walks, cpu(numbers)) < 1e-9
+
+
+PEAK = 8 * 2e9 * 16 * 2
+CORES = {"compute_units": 8.0, "clock_hz": 2e9, "peak_flop_per_s": PEAK}
 
 
 @given(share=st.floats(0.05, 1.0))
 def test_code_behind_a_condition_takes_what_it_was_measured_to_take(share: float) -> None:
-    launch = replace(
-        work_of([stream(1 << 22)]), operations_real=np.full(1, 1e9), library=np.zeros(1), special=np.zeros(1)
+    mine = cpu(CORES, fp32_flop_per_s=PEAK, guarded_flop_per_s=share * PEAK)
+    work = {"operations_real": 1e9, "library": 0.0, "special": 0.0}
+    free, behind = (
+        term("arithmetic", launch_of(**work, conditional=of), mine) for of in (launch_of().conditional, 1.0)
     )
-    guarded = replace(launch, conditional=np.ones(1))
-    peak = 8 * 2e9 * 16 * 2
-    measured = {"fp32_flop_per_s": peak, "guarded_flop_per_s": share * peak}
-    numbers = {"compute_units": 8.0, "clock_hz": 2e9, "peak_flop_per_s": peak}
-    mine = sheets_of([Device("m", "m", type="cpu", numbers=numbers, measured=measured)])
-    free, behind = (terms(each, mine)[0, 0, TERMS.index("arithmetic")] for each in (launch, guarded))
     assert behind == pytest.approx(free * min(1 / share, 16.0), rel=1e-6)
 
 
 @given(share=st.floats(0.05, 1.0), item_s=st.floats(1e-11, 1e-7))
 def test_a_condition_costs_each_work_item_what_it_was_measured_to_cost(share: float, item_s: float) -> None:
-    launch = replace(work_of([stream(1 << 22)]), conditional=np.ones(1))
-    peak = 8 * 2e9 * 16 * 2
-    measured = {"fp32_flop_per_s": peak, "guarded_flop_per_s": share * peak, "guarded_item_s": item_s}
-    numbers = {"compute_units": 8.0, "clock_hz": 2e9, "peak_flop_per_s": peak}
+    launch = launch_of(conditional=1.0, operations=0.0, integers=0.0, products=0.0)
     mine, without = (
-        sheets_of([Device("m", "m", type="cpu", numbers=numbers, measured=each)])
-        for each in (measured, {**measured, "guarded_item_s": 1e-30})
+        cpu(CORES, fp32_flop_per_s=PEAK, guarded_flop_per_s=share * PEAK, guarded_item_s=each)
+        for each in (item_s, 1e-30)
     )
-    issue = TERMS.index("issue")
-    costs, nothing = (
-        terms(replace(launch, operations=np.zeros(1), integers=np.zeros(1), products=np.zeros(1)), each)[
-            0, 0, issue
-        ]
-        for each in (mine, without)
-    )
-    assert costs - nothing == pytest.approx((1 << 22) * item_s / 8, rel=1e-6)
+    costs = term("issue", launch, mine) - term("issue", launch, without)
+    assert costs == pytest.approx((1 << 22) * item_s / 8, rel=1e-6)
     # The further operations take the rest of the time of the chain of 16.
-    chain_s = 32 * 8 / (share * peak)
-    rate = 30 / (chain_s - item_s) if item_s < chain_s else share * peak / 8
-    assert mine.guarded[0] == pytest.approx(rate * 8 / peak, rel=1e-6)
+    chain_s = 32 * 8 / (share * PEAK)
+    rate = 30 / (chain_s - item_s) if item_s < chain_s else share * PEAK / 8
+    assert sheets_of(mine).guarded[0] == pytest.approx(rate * 8 / PEAK, rel=1e-6)
 
 
 def test_a_cpu_divides_64_bits_work_item_by_work_item() -> None:
-    launch = work_of([stream(1 << 22)])
-    divides = replace(
-        launch, long_divisions=np.full(1, 1e8), operations=launch.operations + LONG_DIVISION_COST * 1e8
-    )
-    issue = TERMS.index("issue")
-    cpu, gpu = (
-        terms(divides, sheets_of([device]))[0, 0, issue] - terms(launch, sheets_of([device]))[0, 0, issue]
-        for device in (device_named("i7-6700k"), GPU)
-    )
+    launch = launch_of()
+    more = launch.operations + LONG_DIVISION_COST * 1e8
+    divides = replace(launch, long_divisions=np.full(1, 1e8), operations=more)
+    devices = [device_named("i7-6700k"), GPU]
+    i7, gpu = (term("issue", divides, devices) - term("issue", launch, devices))[0]
     # 8 threads, 15 clocks each.
-    assert cpu == pytest.approx(1e8 * 15 / (8 * 4.0e9), rel=0.05)
+    assert i7 == pytest.approx(1e8 * 15 / (8 * 4.0e9), rel=0.05)
     assert gpu > 0
 
 
 @given(share=st.floats(0.0, 1.0))
 def test_lines_of_one_channel_take_turns_where_addresses_take_channels_in_turn(share: float) -> None:
-    launch = work_of([stream(1 << 22)])
+    launch = launch_of()
     # First caches conflict, too: what misses them does not count.
-    uneven = replace(launch, channel_share=np.full(1, share), behind=launch.behind / 8)
-    keys = ["hawaii-r9-290x", "polaris-rx480", "gtx1080", "radeon-pro-w6600", "i7-6700k"]
-    sheets = sheets_of([device_named(key) for key in keys])
-    scattered = TERMS.index("scattered")
-    more = (terms(uneven, sheets) - terms(launch, sheets))[0, :, scattered]
+    uneven = launch_of(channel_share=share, behind=launch.behind / 8)
+    devices = named("hawaii-r9-290x", "polaris-rx480", "gtx1080", "radeon-pro-w6600", "i7-6700k")
+    more = (term("scattered", uneven, devices) - term("scattered", launch, devices))[0]
     lines = 8 * 2**22 / 64
     expected = 15e-9 * lines * max(max((16 * share - 1) / 15, 0.0) ** 0.5 - 0.15, 0.0) / 0.85
     assert more[:2] == pytest.approx(expected, rel=1e-6, abs=1e-12)
@@ -477,20 +404,17 @@ def test_lines_of_one_channel_take_turns_where_addresses_take_channels_in_turn(s
 
 def test_all_units_read_one_address_one_after_another_where_their_caches_do_not_keep_it() -> None:
     """A table in global memory: GPUs before Volta, but for the P100, cache it only behind all units."""
-    launch = replace(work_of([stream(1 << 16)]), same_address=np.array([[3e6, 1.5e6]]))
-    sheets = sheets_of([device_named(key) for key in ("gtx1080", "k20c", "p100-pcie-16gb", "v100-pcie")])
-    seconds = terms(launch, sheets)[0, :, TERMS.index("scattered")]
-    assert seconds[:2] == pytest.approx(3e6 / sheets.clock[:2])
-    assert (seconds[2:] < 1e-12).all()
+    devices = named("gtx1080", "k20c", "p100-pcie-16gb", "v100-pcie")
+    found = term("scattered", launch_of(16, same_address=[3e6, 1.5e6]), devices)[0]
+    assert found[:2] == pytest.approx(3e6 / sheets_of(devices).clock[:2])
+    assert (found[2:] < 1e-12).all()
 
 
 def test_what_is_only_read_is_cached_by_all_units() -> None:
     """Through `restrict` pointers; Pascal's units cache nothing else of global memory."""
-    launch = passes("own", 1 << 16, 16)
-    sheets = sheets_of([device_named(key) for key in ("gtx1080", "v100-pcie")])
-    l2 = TERMS.index("l2")
+    launch, devices = passes("own", 1 << 16, 16), named("gtx1080", "v100-pcie")
     none, half, whole = (
-        terms(replace(launch, read_only=np.full(1, share)), sheets)[0, :, l2] for share in (0.0, 0.5, 1.0)
+        term("l2", replace(launch, read_only=np.full(1, share)), devices)[0] for share in (0.0, 0.5, 1.0)
     )
     assert none[0] > 2 * whole[0] and half[0] == pytest.approx((none[0] + whole[0]) / 2)
     assert none[1] == half[1] == whole[1]
@@ -500,32 +424,25 @@ def test_what_is_only_read_is_cached_by_all_units() -> None:
 def test_instructions_of_long_code_take_longer_on_gpus_if_it_accesses_memory(
     code: float, run: float, accesses: float
 ) -> None:
-    launch = replace(
-        work_of([stream(1 << 22)]),
-        operations_real=np.full(1, 1e9),
-        longest=np.full(1, run),
-        item_accesses=np.full(1, accesses * run),
-    )
-    devices = [GPU, device_named("i7-6700k")]
-    more = (
-        terms(replace(launch, code=np.full(1, code)), sheets_of(devices))[0]
-        / terms(replace(launch, code=np.full(1, 1.0)), sheets_of(devices))[0]
-    )
+    doublings = min(max(math.log2(min(code, run) / 2048), 0.0), 3.0)
     for name in ("arithmetic", "issue"):
-        doublings = min(max(math.log2(min(code, run) / 2048), 0.0), 3.0)
-        assert more[0, TERMS.index(name)] == pytest.approx(1.0 + 0.6 * doublings * min(accesses / 0.2, 1.0))
-        assert more[1, TERMS.index(name)] == pytest.approx(1.0)
+        long, short = (
+            term(
+                name, launch_of(operations_real=1e9, longest=run, item_accesses=accesses * run, code=of), both
+            )
+            for both in [[GPU, device_named("i7-6700k")]]
+            for of in (code, 1.0)
+        )
+        assert (long / short)[0, 0] == pytest.approx(1.0 + 0.6 * doublings * min(accesses / 0.2, 1.0))
+        assert (long / short)[0, 1] == pytest.approx(1.0)
 
 
 def test_compilers_that_order_code_need_few_registers_more_than_amds() -> None:
-    launch = work_of([stream(1 << 22)])
-    ordered = replace(launch, registers=np.full(1, 200.0), needed=np.full(1, 30.0))
-    asked = replace(launch, registers=np.full(1, 46.0), needed=np.full(1, 46.0))
-    sheets = sheets_of([GPU])
-    assert resident_groups(ordered, sheets) == resident_groups(asked, sheets)
-    assert resident_groups(ordered, sheets) > resident_groups(
-        replace(ordered, needed=ordered.registers), sheets
+    ordered, asked, unordered = (
+        resident_groups(launch_of(registers=registers, needed=needed), SHEETS)
+        for registers, needed in ((200.0, 30.0), (46.0, 46.0), (200.0, 200.0))
     )
+    assert ordered == asked > unordered
 
 
 @given(
@@ -594,23 +511,17 @@ def test_work_items_walk_along_rows_not_down_columns(
 
 
 def test_atomics_of_a_cpu_are_locked_instructions_and_wait_for_lines_of_other_cores() -> None:
-    launch = work_of([stream(1 << 22)])
-    sheets = sheets_of([device_named("i7-6700k"), GPU])
-    lines = 2**22 * 8 / 64
-    for locked, waits in ((1e4, 1e4), (1e9, lines)):
-        atomics = replace(launch, locked=np.full(1, locked), turns_apart=np.zeros(1))
-        cpu, gpu = terms(atomics, sheets)[0, :, TERMS.index("atomics")]
-        assert cpu == pytest.approx((locked * 20 / 4.0e9 + waits * 50e-9) / 8, rel=0.05)
-        assert gpu == terms(launch, sheets)[0, 1, TERMS.index("atomics")]
+    devices = [device_named("i7-6700k"), GPU]
+    for locked, waits in ((1e4, 1e4), (1e9, 2**22 * 8 / 64)):
+        i7, gpu = term("atomics", launch_of(locked=locked, turns_apart=0.0), devices)[0]
+        assert i7 == pytest.approx((locked * 20 / 4.0e9 + waits * 50e-9) / 8, rel=0.05)
+        assert gpu == term("atomics", launch_of(), devices)[0, 1]
 
 
 def test_a_cpu_reads_its_last_cache_at_the_rate_that_was_measured() -> None:
-    launch = work_of([stream(1 << 22)])
     numbers = {"compute_units": 8.0, "clock_hz": 2e9}
-    l2 = TERMS.index("l2")
     usual, measured = (
-        terms(launch, sheets_of([Device("m", "m", type="cpu", numbers=numbers, measured=each)]))[0, 0, l2]
-        for each in ({}, {"last_cache_bytes_per_s": 8 * 4 * 2e9})
+        term("l2", launch_of(), cpu(numbers, **of)) for of in ({}, {"last_cache_bytes_per_s": 8 * 4 * 2e9})
     )
     assert measured == pytest.approx(2 * usual)
 
@@ -619,47 +530,37 @@ def test_a_cpu_reads_its_last_cache_at_the_rate_that_was_measured() -> None:
     ("key", "rate"), [("gtx1080", 1 / 64), ("a100-sxm-80gb", 4.0), ("i7-6700k", 1 / 4), ("xeon-8480+", 2.0)]
 )
 def test_half_precision_has_the_rate_of_its_architecture(key: str, rate: float) -> None:
-    none = np.zeros(1)
-    launch = replace(work_of([stream(1 << 22)]), special=none, library=none, operations_fp64=none)
-    amounts = np.full(1, 1e9), np.zeros(1)
+    none = dict.fromkeys(("special", "library", "operations_fp64"), 0.0)
     single, half = (
-        terms(
-            replace(launch, operations_real=real, operations_fp16=of_halves), sheets_of([device_named(key)])
-        )
-        for real, of_halves in (amounts, amounts[::-1])
+        term("arithmetic", launch_of(**none, operations_real=real, operations_fp16=of_halves), named(key))
+        for real, of_halves in ((1e9, 0.0), (0.0, 1e9))
     )
-    arithmetic = TERMS.index("arithmetic")
-    assert single[0, 0, arithmetic] == pytest.approx(rate * half[0, 0, arithmetic])
+    assert single == pytest.approx(rate * half)
 
 
 @pytest.mark.parametrize("registers", [200, 300, 400])
-def test_values_that_a_loop_carries_spill_beyond_256_registers(work: Work, registers: int) -> None:
-    spills = TERMS.index("spills")
-    needed = np.full(len(work), float(registers))
-    many = replace(work, registers=needed, needed=needed, code=np.full(len(work), 1000.0))
-    # AMD's compiler was run, and keeps fewer values after it has ordered the code.
-    fewer = replace(many, needed=np.full(len(work), 100.0), longest=8 * many.code)
-    assert terms(fewer, sheets_of([GPU]))[:, 0, spills] == pytest.approx(0.0, abs=1e-12)
-    straight, looping = (
-        terms(replace(many, longest=times * many.code), sheets_of([GPU]))[:, 0, spills] for times in (1, 8)
+def test_values_that_a_loop_carries_spill_beyond_256_registers(registers: int) -> None:
+    # Of the first, AMD's compiler was run, and keeps fewer values after it has ordered the code.
+    fewer, straight, looping = (
+        term("spills", launch_of(registers=registers, needed=needed, code=1000, longest=longest), [GPU])[0, 0]
+        for needed, longest in ((100, 8000), (registers, 1000), (registers, 8000))
     )
-    assert straight == pytest.approx(0.0, abs=1e-12)
+    assert fewer == pytest.approx(0.0, abs=1e-12) and straight == pytest.approx(0.0, abs=1e-12)
     units, clock = GPU.numbers["compute_units"], GPU.numbers["clock_hz"]
     share = max(1 - 256 / registers, 0.0)
-    expected = 8 * share * many.items * 8000 / (units * clock * 32)
-    np.testing.assert_allclose(looping, np.maximum(expected, 1e-15))
+    assert looping == pytest.approx(max(8 * share * 2**22 * 8000 / (units * clock * 32), 1e-15))
 
 
 @pytest.mark.parametrize("passes", [1.0, 3.0])
 def test_what_amd_compilers_spill_is_moved_through_memory_on_their_devices_alone(passes: float) -> None:
-    launch = stream(1 << 20)
-    amd = {"registers": 128, "spilled": 100, "moves": 210, "moves_in_loops": 0 if passes == 1 else 210}
-    amd |= {"floating": 50, "floating_in_loops": 0 if passes == 1 else 50}
+    launch, looped = stream(1 << 20), passes > 1
+    amd = {"registers": 128, "spilled": 100, "moves": 210, "moves_in_loops": 210 * looped}
+    amd |= {"floating": 50, "floating_in_loops": 50 * looped}
     geometry = {**launch.launch["geometry"], "amd": amd}
     floating = {"fp32": {"fused": passes * 50 * 2**20}}
     counted = {**launch.launch, "geometry": geometry, "instructions": floating}
-    spills, radeon = TERMS.index("spills"), device_named("radeon-pro-w6600")
-    moved = terms(work_of([replace(launch, launch=counted)]), sheets_of([radeon, GPU]))[0, :, spills]
+    radeon = device_named("radeon-pro-w6600")
+    moved = term("spills", work_of([replace(launch, launch=counted)]), [radeon, GPU])[0]
     assert moved[0] == pytest.approx(passes * 2 * 100 * 4 * 2**20 / radeon.numbers["bandwidth_bytes_per_s"])
     assert moved[1] < 1e-12
 

@@ -1,7 +1,5 @@
 """A grid takes what fits together, and the grid of a dataset is what its records and profiles say."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -10,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import crosscast
 from crosscast.data.dataset import Dataset
 from crosscast.data.profiles import PROFILES, to_row
 from crosscast.data.schema import DEVICES, RECORDS
@@ -37,22 +34,6 @@ def test_shapes_that_do_not_fit_are_refused(lawful: Grid) -> None:
         ProfileBatch(("a",), ("k",), ("s",), np.zeros((1, len(METRICS))), np.array([1, 2]))
     with pytest.raises(InputError, match="grid: log_time: expected shape"):
         Grid(lawful.profiles, lawful.devices[:2], lawful.log_time, lawful.spread, lawful.runs)
-
-
-def test_the_bundled_grid_is_the_joined_view(bundled: Grid) -> None:
-    joined = crosscast.join(crosscast.bundled_dataset()).to_pylist()
-    profiles, keys = bundled.profiles, [device.key for device in bundled.devices]
-    indices = {
-        key: row
-        for row, key in enumerate(zip(profiles.application, profiles.kernel, profiles.size, strict=True))
-    }
-    assert len(joined) == np.isfinite(bundled.log_time).sum()
-    for row in joined[::17]:
-        index = indices[row["application"], row["kernel"], row["size"]]
-        column = keys.index(row["device"])
-        assert np.exp(bundled.log_time[index, column]) == pytest.approx(row["time_median_s"])
-        assert profiles.metric("work_items")[index] == row["work_items"]
-        assert bundled.runs[index, column] == row["runs"]
 
 
 @given(st.integers(0, 2**32), st.floats(0, 0.8))

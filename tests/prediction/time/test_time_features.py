@@ -1,7 +1,5 @@
 """Features of profiles: which are chosen, what they are, and what they refuse."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Kriging is best linear unbiased prediction by sizes that are the most likely ones."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What instructions, intrinsics and builtins compute from scalars; results are fitted to their type later."""
 
-from __future__ import annotations
-
 import math
 import operator
 from collections.abc import Callable

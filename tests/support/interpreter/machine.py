@@ -1,7 +1,5 @@
 """Runs a launch of a kernel, work-item after work-item between barriers, and writes all of it down."""
 
-from __future__ import annotations
-
 import itertools
 import re
 from collections.abc import Callable, Iterator
