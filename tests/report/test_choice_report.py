@@ -14,9 +14,8 @@ from crosscast.data.configuration import Configuration
 from crosscast.decide.samples import SampledKernel
 from crosscast.errors import InputError
 from crosscast.evaluation.configuration.evaluation import MachineChoices
-from crosscast.evaluation.configuration.scores import ChoiceMetrics, ChoiceResult
-from crosscast.prediction.configuration.bailey2014 import TreeNode
-from crosscast.prediction.configuration.choice import choice_of, within_cap
+from crosscast.evaluation.configuration.scores import ChoiceResult
+from crosscast.prediction.configuration.choice import choice_of
 from crosscast.prediction.configuration.data import (
     ConfigurationSpace,
     Quantity,
@@ -40,7 +39,6 @@ from crosscast.report.configuration_figures import (
     write_frontiers,
 )
 from crosscast.report.document import Report
-from crosscast.studies.bailey2014 import hardest_figure, hardest_kernel, programs_figure, tree_figure
 from support.choices import chosen_study, named_surfaces
 from support.golden import assert_printed
 from support.models import chooser_card, fitted_chooser
@@ -219,10 +217,6 @@ def of_choice_figures(method: str) -> ChoiceResult:
     return next(each for each in results() if each.method == method)
 
 
-def texts(figure: Any) -> list[str]:
-    return [each.get_text() for axes in figure.axes for each in axes.texts]
-
-
 def test_each_of_several_machines_has_its_frontier_in_a_folder(tmp_path: Path) -> None:
     for name in ("lonely", "node"):
         (tmp_path / name).mkdir()
@@ -258,28 +252,6 @@ def test_several_devices_have_marks_of_their_own() -> None:
     assert len({(line.get_marker(), line.get_color()) for line in own}) == 2
 
 
-def test_the_tree_has_a_box_a_node() -> None:
-    nodes = (
-        TreeNode("power_w at sample 1", 99.5, 1, 4, 0, (3, 2, 1)),
-        TreeNode("stalls", 0.25, 2, 3, 0, (3, 2, 0)),
-        TreeNode(None, None, None, None, 0, (3, 0, 0)),
-        TreeNode(None, None, None, None, 1, (0, 2, 0)),
-        TreeNode(None, None, None, None, 2, (0, 0, 1)),
-    )
-    figure = tree_figure(nodes, "tree")
-    found = texts(figure)
-    for text in (
-        "power_w\nat sample 1\n≤ 99.5?",
-        "stalls\n≤ 0.25?",
-        "cluster 0\n3 kernels",
-        "cluster 2\n1 kernel",
-    ):
-        assert text in found
-    assert found.count("yes") == found.count("no") == 2
-    boxes = [each.get_position() for each in figure.axes[0].texts if each.get_text() not in ("yes", "no")]
-    assert len(set(boxes)) == len(nodes)
-
-
 def test_methods_are_where_their_metrics_are() -> None:
     figure: Any = methods_figure(results(), "node")
     marks = {line.get_label(): line for line in figure.axes[0].lines if not line.get_label().startswith("_")}
@@ -297,69 +269,6 @@ def test_no_two_methods_look_the_same() -> None:
     assert len(looks) == len(styles) == len(results())
 
 
-@pytest.mark.parametrize("metric", ["under_performance", "under_limit_share", "over_power"])
-def test_programs_have_their_numbers_in_cells(metric: str) -> None:
-    figure = programs_figure(results(), metric, "%", "node")
-    known = [
-        getattr(metrics, metric)
-        for result in results()
-        for metrics in (*result.programs.values(), result.metrics)
-        if getattr(metrics, metric) is not None
-    ]
-    assert sorted(texts(figure)) == sorted(f"{100 * each:.0f}" for each in known)
-    labels = [each.get_text() for each in figure.axes[0].get_yticklabels()]
-    assert labels == [*results()[0].programs, "all programs"]
-
-
-def test_a_metric_that_nothing_defines_is_an_empty_map() -> None:
-    nothing = replace(
-        of_choice_figures("oracle"),
-        metrics=ChoiceMetrics(),
-        programs={name: ChoiceMetrics() for name in of_choice_figures("oracle").programs},
-    )
-    assert texts(programs_figure([nothing], "over_power", "%", "node")) == []
-
-
-def test_performances_far_above_the_oracles_end_the_colours_but_not_the_numbers() -> None:
-    many = ChoiceMetrics(over_performance=92.97)
-    result = replace(
-        of_choice_figures("oracle"),
-        metrics=many,
-        programs={"lu": many, "smc": ChoiceMetrics(over_performance=1.1)},
-    )
-    figure = programs_figure([result], "over_performance", "%", "node")
-    assert texts(figure) == ["9,297", "110", "9,297"]
-    assert figure.axes[0].images[0].get_clim() == (110.00000000000001, 200.0)
-
-
-def test_the_hardest_kernel_is_where_the_fewest_caps_are_kept() -> None:
-    row, judge = hardest_kernel(machine())
-    assert judge.method == "published+fl"
-    cases = machine().cases
-    under = within_cap(machine().surfaces.power_w[cases.kernel, judge.chosen], cases.power_cap)
-    least = min(each.under_limit_share or 0.0 for each in judge.programs.values())
-    program = machine().surfaces.kernels[row].application
-    assert judge.programs[program].under_limit_share == least
-    figure = hardest_figure(machine(), "node")
-    count = int((cases.kernel == row).sum())
-    own = under[cases.kernel == row].sum()
-    titles = [axes.get_title() for axes in figure.axes]
-    assert f"published+fl: {own} of {count} within" in titles
-    assert not any(title.startswith("oracle") for title in titles)
-
-
-def test_of_kernels_whose_caps_are_all_kept_the_one_with_the_least_score_is_the_hardest() -> None:
-    limiter = of_choice_figures("limiter")
-    shares = [each.under_limit_share for each in limiter.programs.values()]
-    kept = {name: replace(each, under_limit_share=1.0) for name, each in limiter.programs.items()}
-    assert shares == pytest.approx([1.0] * len(shares))
-    limiter = replace(limiter, programs=kept)
-    row, judge = hardest_kernel(replace(machine(), results=(limiter,)))
-    assert judge is limiter
-    program = machine().surfaces.kernels[row].application
-    assert limiter.programs[program].score == min(each.score or 0.0 for each in limiter.programs.values())
-
-
 def test_the_curve_has_the_scores() -> None:
     figure: Any = curve_figure(results(), "node")
     lines = {line.get_label(): line for line in figure.axes[0].lines}
@@ -372,7 +281,6 @@ FIGURES: dict[str, Callable[[str], Any]] = {
     "frontier": lambda title: frontier_figure(longest_frontier(machine()), title),
     "methods": lambda title: methods_figure(results(), title),
     "curve": lambda title: curve_figure(results(), title),
-    "hardest": lambda title: hardest_figure(machine(), title),
 }
 
 

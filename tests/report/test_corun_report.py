@@ -1,7 +1,6 @@
 """A profile on a terminal: what is known, and a dash or a sentence for what is not."""
 
 import json
-import math
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -28,8 +27,6 @@ from crosscast.report.corun import (
 )
 from crosscast.report.dataset import contents_lines, failure_lines
 from crosscast.report.document import Report
-from crosscast.report.figures import new_figure
-from crosscast.studies.moolchandani2022_figures import error_scale
 from crosscast.studies.moolchandani2022_report import study_report
 from support.corun_models import constant, made_jobs
 from support.golden import assert_printed
@@ -167,17 +164,6 @@ def test_an_error_that_is_no_number_is_not_told() -> None:
     results = [result("slowdown"), result("time", mape=None, coverage=None)]
     lines = held_out_corun_errors(structs.replace(CARD, errors={"level": 0.9, "results": results}))
     assert lines == ["Mean absolute error on held-out applications: slowdowns 7.25 %."]
-
-
-@pytest.mark.parametrize("errors", [[5.0], [8.1, 8.4], [3.0, 30.0], [0.0, 0.5, 4000.0], [math.nan, 7.0]])
-def test_ticks_are_enough_and_true(errors: list[float]) -> None:
-    axes = new_figure(4, 4).subplots()
-    error_scale(axes, errors)
-    ticks = [float(label.get_text()) for label in axes.get_yticklabels()]
-    assert 1 <= len(ticks) <= 12
-    assert [10**place for place in axes.get_yticks()] == pytest.approx(ticks, rel=1e-3)
-    low, high = axes.get_ylim()
-    assert all(low <= math.log10(max(error, 0.1)) <= high for error in errors if error == error)
 
 
 def printed_corun_studies(**changes: str) -> str:

@@ -1,7 +1,6 @@
 """Every figure of every evaluation and study in one table: its names, and that it can be written."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,38 +13,25 @@ from crosscast.prediction.relative.nichols2024 import PublishedMean
 from crosscast.report import configuration_figures, corun_evaluation, relative, time
 from crosscast.report.figures import new_figure
 from crosscast.report.pictures import heading_of, save_figure, save_figures
-from crosscast.studies import bailey2014, johnston2018, johnston2018_report, moolchandani2022_figures
-from crosscast.studies import nichols2024 as nichols2024_study
-from crosscast.studies.moolchandani2022 import CoRunStudies
+from crosscast.studies import johnston2018, johnston2018_report
 from support.choices import chosen_study
 from support.johnston2018 import SMALL, made_up
 from support.mixes import studied
 from support.models import MeanModel, random_grid
 from support.refusals import refusal
-from support.vectors import made_vectors, relative_study
+from support.vectors import made_vectors
 
 Drawn = Mapping[str, Any]
 
-OF_LARGE_STUDIES = ("bailey2014", "moolchandani2022", "johnston2018")
+OF_LARGE_STUDIES = ("machines", "johnston2018")
 
 GENERIC = "frontier methods curve repeats"
-BAILEY = f"{GENERIC} tree under-performance under-share over-power over-performance hardest"
 LEFT_OUT = "left-out-time left-out-slowdown left-out-power"
-STRIPS = "strip-leave-benchmark-out strip-random-80-20 heat path-shares path-times"
 
 
 def of_times() -> Drawn:
     models = [MeanModel(), MeanModel("worse", shift=5.0)]
     return time.evaluation_figures(evaluate_time(random_grid(), models, "leave-application-out", probes=(2,)))
-
-
-def of_machines() -> Drawn:
-    """The second machine has nothing to cluster."""
-    return bailey2014.study_figures(chosen_study(both=True))
-
-
-def of_nichols() -> Drawn:
-    return nichols2024_study.study_figures(relative_study())
 
 
 def of_relative() -> Drawn:
@@ -67,22 +53,9 @@ CASES: Mapping[str, tuple[Callable[[], Drawn], str]] = {
     "relative": (of_relative, "models"),
     "configuration": (lambda: configuration_figures.evaluation_figures(chosen_study()), GENERIC),
     "corun": (lambda: corun_evaluation.evaluation_figures(studied().evaluation), LEFT_OUT),
-    "bailey2014": (
-        of_machines,
-        " ".join(
-            [f"node/{name}" for name in BAILEY.split()]
-            + [f"lonely/{name}" for name in BAILEY.split() if name != "tree"]
-        ),
-    ),
-    "nichols2024": (
-        of_nichols,
-        "models sources-mae sources-same-order scales applications importances selection",
-    ),
-    "moolchandani2022": (
-        lambda: moolchandani2022_figures.study_figures(studied()),
-        f"{LEFT_OUT} clusters silhouettes sizes performance-violins performance-split-violins "
-        "performance-grid "
-        + " ".join(f"{quantity}-{name}" for quantity in ("performance", "power") for name in STRIPS.split()),
+    "machines": (
+        lambda: configuration_figures.evaluation_figures(chosen_study(both=True)),
+        " ".join(f"{machine}/{name}" for machine in ("node", "lonely") for name in GENERIC.split()),
     ),
     "johnston2018": (of_johnston, " ".join(f"figure-{name}" for name in "1 2 3 4 5 5-real-time 6".split())),
 }
@@ -102,12 +75,6 @@ def test_every_figure_has_a_name_and_a_heading_and_is_written(tmp_path: Path, ca
     paths = save_figures(figures, tmp_path / "new")
     assert [path.relative_to(tmp_path / "new") for path in paths] == [Path(f"{name}.png") for name in figures]
     assert all(path.read_bytes().startswith(b"\x89PNG") and path.stat().st_size > 5_000 for path in paths)
-
-
-def test_what_was_not_studied_has_no_figure() -> None:
-    nothing = CoRunStudies(*["why"] * 7)
-    figures = moolchandani2022_figures.study_figures(replace(studied(), studies=nothing))
-    assert set(figures) == set(LEFT_OUT.split())
 
 
 def test_figures_that_cannot_be_written_are_refused(tmp_path: Path) -> None:

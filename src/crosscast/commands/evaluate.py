@@ -36,7 +36,8 @@ from crosscast.errors import InputError
 from crosscast.evaluation.relative.question import held_out_work
 from crosscast.prediction.named_models import QuestionName
 from crosscast.prediction.time.training_times import read_training
-from crosscast.report import configuration_evaluation, configuration_figures
+from crosscast.report import configuration_evaluation, configuration_figures, corun_evaluation
+from crosscast.report import relative as relative_report
 from crosscast.report import tuning as tuning_report
 from crosscast.report.document import Report
 from crosscast.report.page import REPORTS
@@ -47,7 +48,6 @@ from crosscast.studies import (
     johnston2018,
     johnston2018_report,
     moolchandani2022,
-    moolchandani2022_figures,
     moolchandani2022_report,
     nichols2024,
 )
@@ -198,14 +198,20 @@ _STUDIES = {
         johnston2018.reproduce, johnston2018_report.study_report, johnston2018_report.study_figures
     ),
     "bailey2014": _Published(
-        bailey2014.reproduce, configuration_evaluation.evaluation_report, bailey2014.study_figures
+        bailey2014.reproduce,
+        configuration_evaluation.evaluation_report,
+        configuration_figures.evaluation_figures,
     ),
     "cummins2017": _Published(cummins2017.reproduce, cummins2017_report.study_report, None),
-    "nichols2024": _Published(nichols2024.reproduce, nichols2024.study_report, nichols2024.study_figures),
+    "nichols2024": _Published(
+        nichols2024.reproduce,
+        nichols2024.study_report,
+        lambda study: relative_report.evaluation_figures(study.evaluation),
+    ),
     "moolchandani2022": _Published(
         moolchandani2022.reproduce,
         moolchandani2022_report.study_report,
-        moolchandani2022_figures.study_figures,
+        lambda study: corun_evaluation.evaluation_figures(study.evaluation),
     ),
 }
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -151,33 +151,20 @@ _LONGEST_NAME = 40
 def evaluation_figures(study: ConfigurationEvaluation) -> dict[str, Figure]:
     """Draw the longest frontier, the methods, the score by extra runs and results on repeats, by name.
 
-    The names begin with a folder for each machine where there are several.
+    The names begin with a folder for each machine where there are several. Results on repeats have a figure
+    only where there are any.
     """
-    return by_machine(study, machine_figures)
-
-
-def by_machine(
-    study: ConfigurationEvaluation, figures_of: Callable[[MachineChoices], dict[str, Figure]]
-) -> dict[str, Figure]:
-    """Draw the figures of each machine; the names begin with a folder for it where there are several."""
-    return {
-        f"{folder}{name}": figure
-        for machine, folder in _with_folders(study)
-        for name, figure in figures_of(machine).items()
-    }
-
-
-def machine_figures(machine: MachineChoices) -> dict[str, Figure]:
-    """Draw the figures of one machine by name; the one of repeats only where there are any."""
-    results, title = alone(machine.results), machine.machine
-    figures = {
-        "frontier": frontier_figure(longest_frontier(machine), title),
-        "methods": methods_figure(results, title),
-        "curve": curve_figure(results, f"{title}: S by the extra runs that are allowed"),
-    }
-    if machine.split_half is not None:
-        repeats_title = f"{title}: caps kept, by what is scored"
-        figures["repeats"] = repeats_figure(results, machine.split_half, repeats_title)
+    figures: dict[str, Figure] = {}
+    for machine, folder in _with_folders(study):
+        results, title = alone(machine.results), machine.machine
+        figures |= {
+            f"{folder}frontier": frontier_figure(longest_frontier(machine), title),
+            f"{folder}methods": methods_figure(results, title),
+            f"{folder}curve": curve_figure(results, f"{title}: S by the extra runs that are allowed"),
+        }
+        if machine.split_half is not None:
+            repeats_title = f"{title}: caps kept, by what is scored"
+            figures[f"{folder}repeats"] = repeats_figure(results, machine.split_half, repeats_title)
     return figures
 
 
@@ -280,16 +267,21 @@ def _family(name: str) -> tuple[str, str]:
     return name.removesuffix(suffix), suffix
 
 
-PERFORMANCE = "performance, relative to the fastest configuration"
-
-
 def frontier_figure(kernel: KernelFrontier, title: str) -> Figure:
     """Draw normalised performance over power of each configuration, with a line along the frontier.
 
     Configurations are coloured by the device; on a single one by its last knob.
     """
     figure, axes = draw.one_figure(8, 5.4)
-    draw_frontier(axes, kernel)
+    on_frontier = kernel.frontier
+    draw.steps(
+        axes,
+        kernel.power_w[on_frontier],
+        kernel.performance[on_frontier],
+        color=draw.GREY,
+        linewidth=1.4,
+        label="_frontier",
+    )
     space = kernel.surfaces.space
     if len(space.devices) > 1:
         for device, look in draw.looks(space.devices).items():
@@ -312,7 +304,7 @@ def frontier_figure(kernel: KernelFrontier, title: str) -> Figure:
         )
         figure.colorbar(dots, ax=axes, label=setting_heading(name), pad=0.02)
     axes.set_xlabel("power, W")
-    axes.set_ylabel(PERFORMANCE)
+    axes.set_ylabel("performance, relative to the fastest configuration")
     draw.spread_axis(axes, "x", kernel.power_w)
     draw.spread_axis(axes, "y", kernel.performance)
     draw.style_axes(axes)
@@ -321,19 +313,6 @@ def frontier_figure(kernel: KernelFrontier, title: str) -> Figure:
         figure,
         f"{title}: {kernel.kernel}, the longest frontier",
         f"{len(kernel.frontier)} of {known} configurations are on it (line)",
-    )
-
-
-def draw_frontier(axes: Axes, kernel: KernelFrontier) -> None:
-    """Draw the best performance by available power."""
-    on_frontier = kernel.frontier
-    draw.steps(
-        axes,
-        kernel.power_w[on_frontier],
-        kernel.performance[on_frontier],
-        color=draw.GREY,
-        linewidth=1.4,
-        label="_frontier",
     )
 
 

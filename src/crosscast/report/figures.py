@@ -180,14 +180,13 @@ def bars(
     values: Mapping[str, float],
     *,
     write: Callable[[float], str] | None = None,
-    colours: str | Sequence[str] = BLUE,
     intervals: Sequence[tuple[float, float] | None] = (),
     rivals: Sequence[float] = (),
     labels: tuple[str, str] = ("_", "_"),
 ) -> None:
     """Draw horizontal bars with numbers, intervals and rivals' marks, the first on top."""
     names, lengths = list(values), list(values.values())
-    axes.barh(range(len(names)), lengths, color=colours, height=0.62, zorder=2, label=labels[0])
+    axes.barh(range(len(names)), lengths, color=BLUE, height=0.62, zorder=2, label=labels[0])
     right = list(lengths)
     for row, interval in enumerate(intervals):
         if interval is not None:
@@ -332,13 +331,6 @@ def heat_map(
         bar = axes.figure.colorbar(image, ax=axes, label=label, pad=0.02, extend=beyond)
         bar.outline.set_visible(False)
     return image
-
-
-def robust_limits(values: Reals) -> tuple[float, float]:
-    """Limits of colours that exclude outliers, which would hide differences of the other values."""
-    known = values[np.isfinite(values)]
-    low = float(known.min())
-    return low, max(min(float(known.max()), 3 * float(np.median(known))), low + 1e-3)
 
 
 class MarkStyle(TypedDict, total=False):

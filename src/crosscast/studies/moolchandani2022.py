@@ -89,11 +89,9 @@ class ClusterStudy:
     """Clusters of mixes by fairness and misses, and their silhouettes (figures 4 and 5)."""
 
     features: tuple[str, ...]  # Features by which the mixes were clustered
-    values: Reals  # Features of `n` mixes, of shape `(n, f)`
-    labels: Integers  # Cluster of each, of three, by descending mean of the second feature, of shape `(n,)`
-    silhouettes: Reals  # Silhouette of each among three clusters, of shape `(n,)`
+    mixes: int  # Number of mixes
     scores: Mapping[int, float]  # Mean silhouette by number of clusters
-    clusters: tuple[MixCluster, ...]  # The three
+    clusters: tuple[MixCluster, ...]  # The three, by descending mean of the second feature
 
     @property
     def best(self) -> int:
@@ -109,7 +107,7 @@ class ClusterStudy:
         """Return the object that ``--json`` prints."""
         return {
             "features": list(self.features),
-            "mixes": len(self.values),
+            "mixes": self.mixes,
             "silhouette": {str(count): score for count, score in self.scores.items()},
             "best": self.best,
             "three_is_best": self.as_published,
@@ -159,27 +157,26 @@ def cluster_mixes(mixes: Sequence[MeasuredMix], seed: int) -> ClusterStudy | str
     if len(np.unique(scaled, axis=0)) <= most:
         return f"clusters take more than {most} mixes that differ in what is known of them"
     titles = (_FAIRNESS, *({**_SHARES, **_SUMS}[name] for name in chosen))
-    labels, silhouettes, scores = _k_means(scaled, seed)
+    labels, scores = _k_means(scaled, seed)
     order = np.argsort(
         [-values[labels == label, 1].mean() for label in range(PUBLISHED_COUNT)], kind="stable"
     )
     labels = np.argsort(order)[labels]
     clusters = tuple(_cluster(mixes, titles, values, labels == label) for label in range(PUBLISHED_COUNT))
-    return ClusterStudy(titles, values, labels, silhouettes, scores, clusters)
+    return ClusterStudy(titles, len(values), scores, clusters)
 
 
-def _k_means(scaled: Reals, seed: int) -> tuple[Integers, Reals, dict[int, float]]:
-    """Labels and silhouettes of three clusters, and the mean silhouette by number of clusters."""
+def _k_means(scaled: Reals, seed: int) -> tuple[Integers, dict[int, float]]:
+    """Labels of three clusters, and the mean silhouette by number of clusters."""
     with importing("train", "clustering"):
         from sklearn.cluster import KMeans
-        from sklearn.metrics import silhouette_samples
-    labels, silhouettes, scores = {}, {}, {}
+        from sklearn.metrics import silhouette_score
+    labels, scores = {}, {}
     with single_threaded():
         for count in CLUSTER_COUNTS:
             labels[count] = KMeans(count, n_init=10, random_state=seed % 2**31).fit_predict(scaled)
-            silhouettes[count] = silhouette_samples(scaled, labels[count])
-            scores[count] = float(silhouettes[count].mean())
-    return labels[PUBLISHED_COUNT].astype(np.int64), silhouettes[PUBLISHED_COUNT], scores
+            scores[count] = float(silhouette_score(scaled, labels[count]))
+    return labels[PUBLISHED_COUNT].astype(np.int64), scores
 
 
 def _cluster(mixes: Sequence[MeasuredMix], titles: Sequence[str], values: Reals, mask: Flags) -> MixCluster:

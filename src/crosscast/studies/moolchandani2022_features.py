@@ -95,14 +95,6 @@ class CombinationStudy:
             [[self.results[split, name, kind].mape for kind in self.kinds] for name in self.names], np.float64
         )
 
-    def by_benchmark(self) -> dict[str, Reals]:
-        """Mean absolute relative errors with each benchmark left out, by its name."""
-        rows = [[self.results[SPLITS[0], name, kind].by_group for kind in self.kinds] for name in self.names]
-        return {
-            group: np.array([[(errors or {}).get(group, np.nan) for errors in row] for row in rows])
-            for group in rows[0][0] or {}
-        }
-
     def to_dict(self) -> dict[str, object]:
         """Return the object that ``--json`` prints."""
         features = {combination.name: list(combination.features) for combination in self.combinations}
@@ -316,14 +308,6 @@ def path_study(co_runs: CoRuns, target: str, seed: int, **run: Unpack[RunArgumen
 PUBLISHED_COUNT = 3  # Clusters of mixes, which three microbenchmarks stand for (silhouette score 0.75)
 TIGHT = 0.7  # Silhouette score above which the paper calls clusters tightly bound
 TRANSLATION_ERRORS = (7.0, 9.0)  # Tesla T4 to P100, two to five applications, per cent: accuracy 93 to 91 %
-
-FIGURE_7 = (
-    Combination("insmix", INSTRUCTION_MIX),
-    Combination("insmix+CPU_time", (*INSTRUCTION_MIX, "CPU_time")),
-    Combination("insmix+CPU_time+fairness", (*INSTRUCTION_MIX, "CPU_time", FAIRNESS)),
-    PERFORMANCE,
-)
-"""The four schemes of figure 7; the first is of Baldini, Fink and Altman (2014)."""
 
 FIGURE_8 = tuple(
     tuple(

@@ -89,7 +89,7 @@ def _clusters(study: ClusterStudy) -> list[Part]:
         Table(
             ["clusters", "silhouette"],
             scores,
-            f"clusters of {len(study.values):,} mixes by {', '.join(study.features)}: mean silhouette",
+            f"clusters of {study.mixes:,} mixes by {', '.join(study.features)}: mean silhouette",
             {"silhouette": "{:.3f}".format},
         ),
         f"{best} (0.75 there); above {TIGHT:g} clusters count as tightly bound: these are {tight}.",
