@@ -26,8 +26,8 @@ import crosscast
 from benchmarks.table import text_table
 from benchmarks.verdict import Verdict
 from crosscast.measure.cpu_counters import available
-from crosscast.measure.regions.history import History
 from crosscast.measure.regions.metering import Metering, Polled
+from crosscast.measure.regions.recorder import History
 from crosscast.measure.sensors import RaplSensor
 
 Loop = Callable[[int], None]

@@ -147,11 +147,11 @@ def bundled() -> Grid:
 @pytest.fixture
 def own_process(monkeypatch: pytest.MonkeyPatch) -> None:
     """What regions keep for a whole process, as it is when that begins."""
-    from crosscast.measure.regions import history, key, metering, recorder
+    from crosscast.measure.regions import key, metering, recorder
 
     monkeypatch.setattr(key, "_LOGGED", {})
     monkeypatch.setattr(metering, "_SHARED", {(os.getpid(), "auto"): metering.Metering([])})
     monkeypatch.setattr(recorder, "_applied", None)
     monkeypatch.setattr(recorder, "_regions", {})
-    monkeypatch.setattr(history, "_IN_MEMORY", history.History())
-    monkeypatch.setattr(history, "_OF_FILES", {})
+    monkeypatch.setattr(recorder, "_IN_MEMORY", recorder.History())
+    monkeypatch.setattr(recorder, "_OF_FILES", {})

@@ -15,9 +15,9 @@ import numpy as np
 import pytest
 
 from crosscast import read_history
-from crosscast.measure.regions import history as home
-from crosscast.measure.regions.history import MOST_RUNS, History, history_of
+from crosscast.measure.regions import recorder as home
 from crosscast.measure.regions.key import RegionKey, RegionRun
+from crosscast.measure.regions.recorder import MOST_RUNS, History, history_of
 from support.examples import one_in
 from support.measuring import FORKS, run_of
 from support.refusals import refusal

@@ -17,9 +17,9 @@ import crosscast
 from crosscast.data.configuration import Configuration
 from crosscast.errors import InputError
 from crosscast.measure.regions import recorder as applying
-from crosscast.measure.regions.history import History
 from crosscast.measure.regions.key import RegionKey, RegionRun
 from crosscast.measure.regions.metering import Metering
+from crosscast.measure.regions.recorder import History
 from support.measuring import FORKS, SteadyMeter
 
 SLOW, FAST = Configuration("node", {"core_clock_hz": 1e9}), Configuration("node", {"core_clock_hz": 2e9})

@@ -10,9 +10,9 @@ import crosscast
 from crosscast.data.configuration import Configuration
 from crosscast.errors import InputError
 from crosscast.measure.opencl import devices
-from crosscast.measure.regions.history import History
 from crosscast.measure.regions.key import RegionKey, RegionRun
 from crosscast.measure.regions.metering import Metering
+from crosscast.measure.regions.recorder import History
 
 SOURCE = """
 kernel void add(global int *a, int b) { a[get_global_id(0)] += b; }

@@ -30,8 +30,7 @@ from crosscast.report import pictures
 from crosscast.report.document import Drawing
 from crosscast.report.figures import new_figure, plain_text, time_axis
 from crosscast.report.numbers import factor, percent
-from crosscast.report.page import Subject, page_of, write_report
-from crosscast.report.page_application import ApplicationDetails
+from crosscast.report.page import ApplicationDetails, Subject, page_of, write_report
 from crosscast.report.pictures import as_svg, save_figure
 from crosscast.report.time import evaluation_report
 from crosscast.studies.johnston2018 import Johnston2018, reproduce

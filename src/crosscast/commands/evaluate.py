@@ -44,7 +44,6 @@ from crosscast.report.page import REPORTS
 from crosscast.studies import (
     bailey2014,
     cummins2017,
-    cummins2017_report,
     johnston2018,
     johnston2018_report,
     moolchandani2022,
@@ -202,7 +201,7 @@ _STUDIES = {
         configuration_evaluation.evaluation_report,
         configuration_figures.evaluation_figures,
     ),
-    "cummins2017": _Published(cummins2017.reproduce, cummins2017_report.study_report, None),
+    "cummins2017": _Published(cummins2017.reproduce, cummins2017.study_report, None),
     "nichols2024": _Published(
         nichols2024.reproduce,
         nichols2024.study_report,

@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+import numpy as np
 
 import crosscast
 from crosscast.api import evaluate
 from crosscast.data.dataset import Dataset
 from crosscast.data.description import Description, describe
+from crosscast.data.schema import size_order
 from crosscast.errors import InputError, expect_known
 from crosscast.evaluation.loop import Progress
-from crosscast.evaluation.time.results import TimeEvaluation
+from crosscast.evaluation.resampling import Confidence
+from crosscast.evaluation.time.results import Result, TimeEvaluation
+from crosscast.evaluation.time.scores import choices
 from crosscast.prediction.named_models import QuestionName
 from crosscast.prediction.time.data import devices_of, grid_of
+from crosscast.prediction.time.models import BASELINES
 from crosscast.report import (
     configuration_evaluation,
     configuration_figures,
@@ -24,16 +32,16 @@ from crosscast.report import (
     time,
 )
 from crosscast.report.dataset import description_report
-from crosscast.report.document import Heading, Part, Report, Text
-from crosscast.report.numbers import plural
-from crosscast.report.page_application import ApplicationDetails
+from crosscast.report.document import Heading, Part, Ranges, Report, Text
+from crosscast.report.fields import table_of
+from crosscast.report.numbers import factor, level_percent, percent, plural, times
 from crosscast.report.pictures import figure_parts
+from crosscast.units import format_seconds
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from crosscast.device import Device
-
 
 __all__ = ["REPORTS", "Subject", "page_of", "write_report"]
 
@@ -263,3 +271,205 @@ def _question_of(dataset: Dataset) -> QuestionName:
         expected="records of kernels' times, and profiles of the kernels, to predict the times",
         found=", ".join(counts) or "neither",
     )
+
+
+_MOST_LOG = 700.0
+_FEW = 20
+"""With fewer applications, the page notes that they are few."""
+
+
+class Point(NamedTuple):
+    """Measured and predicted time of a kernel on a device, in seconds; NaN where not known."""
+
+    application: str
+    kernel: str
+    size: str
+    device: str
+    measured_s: float
+    predicted_s: float
+    low_s: float
+    high_s: float
+    recommended: bool
+    slowdown: float  # Time over that of the fastest device, for the recommended one; else NaN
+
+    def to_dict(self) -> dict[str, object]:
+        """Return the point for JSON, with unknown values as null."""
+        return {
+            name: None if isinstance(value, float) and math.isnan(value) else value
+            for name, value in self._asdict().items()
+        }
+
+
+@dataclass(frozen=True)
+class ApplicationDetails:
+    """The model with the least error, and the application shown in detail."""
+
+    study: TimeEvaluation
+    result: Result
+    application: str
+
+    @classmethod
+    def of(cls, study: TimeEvaluation, application: str | None = None) -> ApplicationDetails:
+        """Take the best model, and an application: by default the one with the middle median error."""
+        result = study.best(0)
+        if result is None:
+            raise InputError.of(
+                where=study.label, expected="a measurement point that is predicted and measured", found="none"
+            )
+        if application is not None:
+            expect_known(application, study.grid.applications, where="application")
+        return cls(study, result, application or _in_the_middle(result))
+
+    @property
+    def confidence(self) -> Confidence:
+        """Confidence intervals of the model's scores."""
+        index = next(index for index, result in enumerate(self.study.results) if result is self.result)
+        return self.study.confidences[index]
+
+    @cached_property
+    def points(self) -> list[Point]:
+        """All kernels on all devices, times in seconds."""
+        (outcome,) = self.result.outcomes
+        profiles = self.study.grid.profiles
+        slowdown = choices(outcome)["slowdown"]
+        recommended = np.argmin(np.where(np.isfinite(outcome.measured), outcome.centre, np.inf), axis=1)
+        logs = {
+            "measured_s": outcome.measured,
+            "predicted_s": outcome.centre,
+            "low_s": outcome.low,
+            "high_s": outcome.high,
+        }
+        # Clipped, as JSON has no infinity.
+        seconds = {name: np.exp(np.clip(values, -_MOST_LOG, _MOST_LOG)) for name, values in logs.items()}
+        return [
+            Point(
+                application=profiles.application[outcome.rows[row]],
+                kernel=profiles.kernel[outcome.rows[row]],
+                size=profiles.size[outcome.rows[row]],
+                device=device.key,
+                **{name: float(values[row, column]) for name, values in seconds.items()},
+                recommended=bool(column == recommended[row]),
+                slowdown=float(slowdown[row]) if column == recommended[row] else math.nan,
+            )
+            for row in np.argsort(outcome.rows, kind="stable").tolist()
+            for column, device in enumerate(self.study.grid.devices)
+        ]
+
+    @property
+    def headline(self) -> str:
+        """The accuracy of predicted times and recommended devices, in a sentence."""
+        scores, interval = self.result.scores, self.confidence.intervals.get("median_ape")
+        sentence = f"Half of the predicted times are within {percent(scores.median_ape)} of the measured ones"
+        if interval is not None:
+            sentence += (
+                f" ({percent(interval.low)} to {percent(interval.high)} over bootstrap draws of the "
+                "applications)"
+            )
+        if scores.slowdown_mean is not None:
+            sentence += (
+                ", and the device recommended for a kernel takes "
+                f"{factor(scores.slowdown_mean)} the time of the fastest on average"
+            )
+        return f"{sentence}."
+
+    def parts(self) -> list[Part]:
+        """The scores of the application, and a table of its measured and predicted times."""
+        scores, level = self.result.applications[self.application], level_percent(self.result.level)
+        others = plural(len(self.result.names) - 1, "application")
+        points = [
+            point
+            for point in self.points
+            if point.application == self.application and math.isfinite(point.measured_s)
+        ]
+        points.sort(key=lambda point: (point.kernel, size_order(point.size)))
+        columns: dict[str, str | Callable[[Point], object]] = {
+            "kernel": "kernel",
+            "size": "size",
+            "device": "device",
+            "measured": "measured_s",
+            "predicted": "predicted_s",
+            f"{level} interval": lambda point: times(point.low_s, point.high_s),
+            "within": lambda point: "yes" if point.low_s <= point.measured_s <= point.high_s else "no",
+            "predicted / measured": lambda point: factor(point.predicted_s / point.measured_s),
+        }
+        choice = any(math.isfinite(point.slowdown) for point in points)
+        if choice:
+            columns["cost of the recommended"] = "slowdown"
+        table = table_of(
+            points,
+            columns,
+            caption=f"All measurement points of {self.application}",
+            words=(0, 1, 2, 5, 6),
+            bold=[index for index, point in enumerate(points) if choice and point.recommended],
+            fold=f"All {plural(len(points), 'measurement point')}",
+            ranges=Ranges(
+                [(point.low_s, point.predicted_s, point.high_s) for point in points],
+                format_seconds,
+                "predicted time",
+            ),
+        )
+        recommended = (
+            " The recommended device (bold) is the one with the least predicted time, of those that the "
+            "kernel was measured on; its cost is its measured time over that of the fastest device."
+        )
+        summary = (
+            f"{self.application}, predicted by the model {self.result.model} fitted to the other {others}: "
+            f"median error {percent(scores.median_ape)}, coverage of {level} intervals "
+            f"{percent(scores.coverage)}.{recommended if choice else ''}"
+        )
+        return [summary, table]
+
+    def limits(self) -> Text:
+        """List the limitations of the scores."""
+        return Text(list(self._limits()), "list")
+
+    def _limits(self) -> Iterator[str]:
+        counts, difference = self.study.counts, self.confidence.differences.get("rmse_log")
+        if difference is None:
+            yield (
+                "No baseline stands beside this model, so nothing here says that it is better than a trivial "
+                "one."
+            )
+        else:
+            low, high = (f"{limit:+.2f}" for limit in (difference.interval.low, difference.interval.high))
+            better = "better (the range excludes 0)" if difference.better else "not shown to be better"
+            yield (
+                f"The root mean square error of ln(time) of {self.result.model} less that of the best "
+                f"baseline, {difference.baseline}, is {difference.value:+.2f}, and {low} to {high} over the "
+                f"draws of applications: {better}."
+            )
+        applications = plural(counts["applications"], "application")
+        few = f"{applications} are few. " if counts["applications"] < _FEW else ""
+        yield (
+            f"{few}Kernels of an application resemble each other, so the ranges are over applications, and "
+            f"not over {plural(counts['cells'], 'point')}. They hold for applications drawn from the same "
+            "pool as these, and for no others."
+        )
+        yield (
+            "The model had seen these devices run other applications. Nothing here says how well another "
+            "device is predicted, or another compiler or driver."
+        )
+        yield (
+            "A single application can be predicted far worse than the scores over all say: look at its row "
+            "in the table by application."
+        )
+        candidates = sum(result.model not in BASELINES for result in self.study.results)
+        if candidates > 1:
+            yield (
+                f"{self.result.model} has the least error of {candidates} models on these same "
+                "applications: its scores have a selection bias."
+            )
+        yield (
+            "Times are those of kernels, as the dataset records them, without copies of data, energy or "
+            "costs."
+        )
+
+
+def _in_the_middle(result: Result) -> str:
+    """Find the application whose median error is the median of all; the better of two."""
+    errors = sorted(
+        (scores.median_ape, name)
+        for name, scores in result.applications.items()
+        if scores.median_ape is not None
+    )
+    return errors[(len(errors) - 1) // 2][1]

@@ -152,7 +152,7 @@ def test_it_classifies_as_scikit_learn_does(seed: int, depth: int) -> None:
 def test_its_text_has_a_line_a_branch() -> None:
     rows = np.array([[0.0, 1.0], [1.0, 1.0], [2.0, 5.0]])
     tree = fit_classification_tree(("watts", "misses"), rows, np.array([0, 0, 1]), depth=1, seed=3)
-    feature = tree.nodes[0].feature
+    feature = tree.names[tree.feature[0]]
     threshold = {"watts": "1.5", "misses": "3"}[str(feature)]
     assert tree.text().splitlines() == [
         f"{feature} <= {threshold}",

@@ -1,4 +1,7 @@
-"""Regions in programs: `profiled` blocks and functions, and a queue whose launches are regions."""
+"""Regions in programs: `profiled` blocks and functions, a queue whose launches are regions, and histories.
+
+The history of a process has its runs in memory, and appends them to a file, if any, as they end.
+"""
 
 from __future__ import annotations
 
@@ -18,8 +21,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypedDict, TypeVar, Unpa
 
 from crosscast.data.configuration import Configuration
 from crosscast.errors import InputError
-from crosscast.measure.regions.file import MOST_NAME
-from crosscast.measure.regions.history import History, history_of
+from crosscast.measure.regions.file import MOST_BYTES, MOST_NAME, Runs, append, check_history, to_line
 from crosscast.measure.regions.key import (
     MOST_FRAMES,
     NOTHING,
@@ -34,6 +36,7 @@ from crosscast.measure.regions.metering import (
     Counted,
     Energies,
     Metering,
+    Pool,
     counters_of,
     difference,
     metering_of,
@@ -43,6 +46,86 @@ from crosscast.measure.regions.metering import (
 if TYPE_CHECKING:
     from pyopencl import CommandQueue, Event, Kernel
     from pyopencl.typing import KernelArg
+
+MOST_RUNS = 1000
+"""Runs of each key that a process keeps in memory."""
+
+_MOST_KEYS = 10_000
+
+
+class History(Runs):
+    """Runs of this process; its file has the runs of all processes that appended to it.
+
+    Each run is in the file once its region is left, however the process ends.
+    """
+
+    def __init__(self, path: Path | None = None) -> None:
+        super().__init__(MOST_RUNS, _MOST_KEYS)
+        if path is not None:
+            check_history(path)
+        self.path = path
+        self._writing = threading.Lock()
+        self._pools: dict[tuple[RegionKey, Configuration | None, Metering], Pool] = {}
+
+    def pool(self, key: RegionKey, configuration: Configuration | None, metering: Metering) -> Pool:
+        """Return the runs with which the power of the next run of a key in a configuration is computed."""
+        pool = self._pools.get((key, configuration, metering))
+        if pool is None:
+            if len(self._pools) >= _MOST_KEYS:
+                self._pools.clear()
+            pool = self._pools.setdefault((key, configuration, metering), Pool(metering))
+        return pool
+
+    def record(self, run: RegionRun) -> None:
+        """Add a run, and append it to the file."""
+        self.add(run)
+        if self.path is not None and (line := _line_of(run)):
+            with self._writing:
+                self._write(line)
+
+    def _write(self, line: bytes) -> None:
+        if self.path is None:
+            return
+        try:
+            append(self.path, line)
+        except OSError as error:
+            self.path = None
+            say_once(f"the history cannot be written from now on: {error.strerror}")
+
+
+def _line_of(run: RegionRun) -> bytes:
+    """Return the line of a run; empty, and logged once, if it cannot be written."""
+    try:
+        line = to_line(run).encode()
+    except (TypeError, ValueError) as error:
+        # A custom sensor may give NaN, or types that JSON does not have.
+        say_once(f"a run of {run.key.name} cannot be written to the history: {error}")
+        return b""
+    if len(line) > MOST_BYTES:
+        say_once(f"a run of {run.key.name} is too long for the history: {len(line)} bytes")
+        return b""
+    return line
+
+
+_IN_MEMORY = History()
+_OF_FILES: dict[str, History] = {}
+_LOCK = threading.Lock()
+
+
+def history_of(target: History | str | Path | None) -> History:
+    """Return the history of a file, one in each process, or without a file that in memory."""
+    if target is None:
+        return _IN_MEMORY
+    if isinstance(target, History):
+        return target
+    path = os.path.abspath(target)  # noqa: PTH100 - ten times as fast as Path, in each region
+    history = _OF_FILES.get(path)
+    if history is None:
+        with _LOCK:
+            history = _OF_FILES.get(path)
+            if history is None:
+                history = _OF_FILES[path] = History(Path(path))
+    return history
 
 
 class EnqueueOptions(TypedDict, total=False):

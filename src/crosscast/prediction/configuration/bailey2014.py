@@ -86,17 +86,6 @@ def dissimilarities(correlations: Reals) -> Reals:
     return (1 - np.where(np.isnan(correlations), 0.0, correlations)) / 2
 
 
-class TreeNode(NamedTuple):
-    """A node, as plain data for text and drawings; the first four are `None` in a leaf."""
-
-    feature: str | None  # Name of the feature that it tests
-    threshold: float | None  # Kernels whose feature is at most this go left
-    left: int | None  # Indices of the children
-    right: int | None
-    cluster: int  # Cluster of most training kernels in the node
-    counts: tuple[int, ...]  # Training kernels of each cluster in the node
-
-
 @dataclass(frozen=True, eq=False)
 class ClassificationTree(Stored):
     """A tree of ``m`` nodes, the root first, over ``f`` features and ``k`` clusters."""
@@ -132,30 +121,19 @@ class ClassificationTree(Stored):
             node = int(self.left[node] if goes_left else self.right[node])
         return int(self.counts[node].argmax())
 
-    @property
-    def nodes(self) -> tuple[TreeNode, ...]:
-        """All nodes, the root first."""
-        nodes = []
-        columns = (self.feature, self.threshold, self.left, self.right, self.counts)
-        for feature, *children, counts in zip(*(each.tolist() for each in columns), strict=True):
-            test = (self.names[feature], *children) if feature >= 0 else (None,) * 4
-            nodes.append(TreeNode._make((*test, int(np.argmax(counts)), tuple(counts))))
-        return tuple(nodes)
-
     def text(self) -> str:
         """The tree for people: a line for each branch, indented by depth."""
-        nodes = self.nodes
 
-        def lines(node: TreeNode, indent: str) -> Iterator[str]:
-            if node.left is None or node.right is None:
-                count = sum(node.counts)
-                yield f"{indent}cluster {node.cluster} ({count} training kernel{'s' if count != 1 else ''})"
+        def lines(node: int, indent: str) -> Iterator[str]:
+            if self.feature[node] < 0:
+                cluster, count = int(self.counts[node].argmax()), int(self.counts[node].sum())
+                yield f"{indent}cluster {cluster} ({count} training kernel{'s' if count != 1 else ''})"
                 return
-            for sign, child in (("<=", node.left), (">", node.right)):
-                yield f"{indent}{node.feature} {sign} {node.threshold:.6g}"
-                yield from lines(nodes[child], f"{indent}|   ")
+            for sign, child in (("<=", self.left[node]), (">", self.right[node])):
+                yield f"{indent}{self.names[self.feature[node]]} {sign} {self.threshold[node]:.6g}"
+                yield from lines(int(child), f"{indent}|   ")
 
-        return "\n".join(lines(nodes[0], ""))
+        return "\n".join(lines(0, ""))
 
 
 def fit_classification_tree(
