@@ -26,11 +26,8 @@ P = ParamSpec("P")
 def runs(module: str) -> Callable[[Callable[P, None]], Callable[P, int | None]]:
     """Make a function that declares a command call the function of the same name that does its work.
 
-    Parameters
-    ----------
-    module
-        Module of `crosscast.commands`. It is imported when the command runs, so that `--help` imports only
-        the declarations.
+    Its module, one of `crosscast.commands`, is imported when the command runs, so that `--help` imports only
+    the declarations.
     """
 
     def decorate(declared: Callable[P, None]) -> Callable[P, int | None]:

@@ -73,11 +73,6 @@ class StatusLine:
 
     In a pipe or a log, it is a new line each 30 seconds. As a context manager, it removes the line from the
     terminal when the work is done or has failed.
-
-    Parameters
-    ----------
-    stream
-        The stream to write to; by default standard error.
     """
 
     def __init__(self, stream: TextIO | None = None) -> None:
@@ -223,13 +218,7 @@ def announce(tasks: int, seconds: float) -> None:
 
 
 def confirm(tasks: int, _: float) -> None:
-    """Ask whether to begin a campaign of thousands of tasks, on a terminal.
-
-    Raises
-    ------
-    KeyboardInterrupt
-        If the answer is no, as if it had been interrupted at once.
-    """
+    """Ask on a terminal whether to begin a campaign of thousands of tasks; a no is as if interrupted."""
     if tasks < _MANY or not (sys.stdin.isatty() and sys.stderr.isatty()):
         return
     print(

@@ -53,18 +53,8 @@ class Contents:
 def contents_of(path: str | Path, profiles: Sequence[Profile] | None = None) -> Contents:
     """Read a file of profiles, a launch file, a schedule, the folder of a dataset or model, or one by name.
 
-    Parameters
-    ----------
-    path
-        An input of `crosscast.predict`; a dataset; a model; or a schedule (``.swf``, or the ``.csv`` that
-        ``crosscast simulate`` writes).
-    profiles
-        Those of the path, if they are already read.
-
-    Raises
-    ------
-    InputError
-        If it is none of these, or damaged.
+    A schedule is an ``.swf`` file, or the ``.csv`` that ``crosscast simulate`` writes. `profiles` are those
+    of the path, if they are already read.
     """
     file = Path(path)
     if profiles is not None:
@@ -261,15 +251,8 @@ class Condition:
 
     @classmethod
     def parse(cls, text: str) -> Condition:
-        """Read a condition.
+        """Read ``missing``, or a metric, ``>`` or ``<``, and a number with or without ``%``.
 
-        Raises
-        ------
-        InputError
-            If it is not ``missing``, or a metric, ``>`` or ``<``, and a number with or without ``%``.
-
-        Examples
-        --------
         >>> condition = Condition.parse("total_instruction_count>+5%")
         >>> condition.metric, condition.more, condition.limit, condition.share
         ('total_instruction_count', True, 0.05, True)

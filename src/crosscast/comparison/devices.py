@@ -60,13 +60,7 @@ class DeviceComparison:
 
 
 def compare_devices(first: str, second: str) -> DeviceComparison:
-    """Compare two devices.
-
-    Raises
-    ------
-    InputError
-        If one is not known, or both are equal.
-    """
+    """Compare two devices, which must differ."""
     one, other = known_of(first), known_of(second)
     if one.device.key == other.device.key:
         raise InputError.of(where="devices", expected="two devices", found=f"{one.device.key} twice")

@@ -49,12 +49,7 @@ def as_sequence(given: _Value | Sequence[_Value]) -> Sequence[_Value]:
 class Fields:
     """The fields of one table, read one by one, and an error for fields that were not read.
 
-    Parameters
-    ----------
-    table
-        The fields by name, as a TOML or JSON reader gives them.
-    where
-        The table's location, for messages: a file, or a file and a position in it.
+    `where` is the table's location, for messages: a file, or a file and a position in it.
     """
 
     def __init__(self, table: Mapping[str, object], where: str) -> None:
@@ -217,13 +212,7 @@ def _listed(value: object) -> list[object]:
 
 
 class TableRow(dict[str, object]):
-    """Cells of a row by column, read by the type that the table's schema has for the column.
-
-    Raises
-    ------
-    InputError
-        If a cell is of another type.
-    """
+    """Cells of a row by column, read by the type that the table's schema has for the column."""
 
     def _read(self, name: str, expected: str, is_right: Callable[[object], TypeGuard[_Value]]) -> _Value:
         cell = self.get(name)

@@ -29,13 +29,8 @@ _OF_A_PROFILE = tuple(
 def merged(datasets: Sequence[Dataset], label: str) -> Dataset:
     """Join datasets: each device once, and every measurement of each host.
 
-    A session that another host has, too, gets the next free repeat number. Rows that several datasets have
-    of one host must be equal.
-
-    Raises
-    ------
-    InputError
-        If two rows with one key differ; the message names the key and both datasets.
+    A session that another host has, too, gets the next free repeat number. Rows that several datasets have of
+    one host must be equal; otherwise the error names the key and both datasets.
     """
     tables: dict[Schema, list[Row]] = {}
     tables[DEVICES] = _joined(datasets, DEVICES, DEVICES.key, lambda row: _cells(row, _OF_A_DEVICE))

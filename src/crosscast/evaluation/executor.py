@@ -28,18 +28,9 @@ _EXPECTED = "local, dask://HOST:PORT, or slurm:FILE.toml"
 def workers(executor: str) -> Iterator[object]:
     """A Dask client with its workers; those that it started end with it.
 
-    Parameters
-    ----------
-    executor
-        ``dask://HOST:PORT`` for the scheduler of a running cluster, ``slurm:FILE.toml`` for one that is
-        started: ``jobs`` workers, with all else in the file as arguments of ``dask_jobqueue.SLURMCluster``.
-
-    Raises
-    ------
-    InputError
-        If it is neither of these, or the file is invalid.
-    EnvironmentFault
-        If the cluster cannot be reached, or has no workers after five minutes.
+    `executor` is ``dask://HOST:PORT`` for the scheduler of a running cluster, ``slurm:FILE.toml`` for one
+    that is started: ``jobs`` workers, with all else in the file as arguments of
+    ``dask_jobqueue.SLURMCluster``. Without workers after five minutes, it fails.
     """
     kind, _, target = executor.partition(":")
     if kind not in ("dask", "slurm") or not target.removeprefix("//"):

@@ -89,21 +89,9 @@ def forecast_application(
     """Predict a recorded program: the time of each class of launches, times their number, and transfers.
 
     Each launch costs up to as much as an empty kernel on the device (`launch_overhead_s` where it was
-    measured), half of it in the prediction. Transfers to and from a GPU or accelerator take their bytes
-    over the bandwidth of PCI Express 3.0 with 16 lanes, on CPUs over half of that of memory, up to twice as
-    long. The work of the host is not included.
-
-    Parameters
-    ----------
-    summary, replayed
-        The program, and the profiles of its classes.
-    model, devices, level
-        As of `predict`.
-
-    Raises
-    ------
-    InputError
-        If no class has a profile, a device is not known, or no model fits.
+    measured), half of it in the prediction. Transfers to and from a GPU or accelerator take their bytes over
+    the bandwidth of PCI Express 3.0 with 16 lanes, on CPUs over half of that of memory, up to twice as long.
+    The work of the host is not included.
     """
     known = [
         (each, result.profile)

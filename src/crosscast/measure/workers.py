@@ -76,18 +76,7 @@ def _exclusive() -> Iterator[None]:
 
 
 class Workers(JobRunner):
-    """Runs jobs on the workers of a Dask client.
-
-    Parameters
-    ----------
-    client
-        A client of ``distributed``. Workers that join later are not used.
-
-    Raises
-    ------
-    EnvironmentFault
-        If no worker has a device.
-    """
+    """Runs jobs on the workers of a client of ``distributed``; those that join later are not used."""
 
     def __init__(self, client: Client) -> None:
         self._client = client

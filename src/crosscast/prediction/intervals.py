@@ -138,25 +138,12 @@ def factor_at(level: float, quantiles: Reals, levels: Reals | None = None) -> fl
 def summed(
     weights: Reals, centre: Reals, low: Reals, high: Reals, correlation: ArrayLike
 ) -> tuple[Reals, Reals, Reals]:
-    """Sum quantities that are predicted as logarithms, and their limits.
+    """Sum quantities that are predicted as logarithms ``(n, d)``, and their limits, with `weights` ``(n,)``.
 
-    Errors are propagated to first order, weighted by shares of the sum, with a correlation of any two (Joint
-    Committee for Guides in Metrology 2008, "Guide to the expression of uncertainty in measurement", equation
-    16, for errors of logarithms).
-
-    Parameters
-    ----------
-    weights
-        Multiplicities of ``n`` quantities, of shape ``(n,)``.
-    centre, low, high
-        Logarithms of the quantities and their limits, of shape ``(n, d)``.
-    correlation
-        Of any two errors of a column, of shape ``(d,)`` or one for all: 0 to 1.
-
-    Returns
-    -------
-    tuple of arrays
-        Logarithms ``(d,)`` of the sums and their limits.
+    Errors are propagated to first order, weighted by shares of the sum, with a correlation from 0 to 1 of any
+    two of a column, one for all or ``(d,)`` (Joint Committee for Guides in Metrology 2008, "Guide to the
+    expression of uncertainty in measurement", equation 16, for errors of logarithms). Returns logarithms
+    ``(d,)``.
     """
     parts = np.log(weights)[:, None] + centre
     most = parts.max(axis=0)

@@ -158,13 +158,7 @@ def _own() -> Iterator[NamedModel]:
 
 
 def folder_of(model: str | Path, question: str | None = None) -> Path:
-    """Folder of a model, given by name or folder.
-
-    Raises
-    ------
-    InputError
-        If it is neither a folder nor the name of a model, of this question if one is given.
-    """
+    """Folder of a model, given by name or folder; `question` is the one that a named model must answer."""
     if Path(model).exists() or Path(model).name != str(model):
         return Path(model)
     known = {each.name: each for each in named_models()}

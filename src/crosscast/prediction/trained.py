@@ -34,19 +34,9 @@ class UnsuitedError(InputError):
 
 
 def single_threaded(purpose: str = "fitting a model") -> AbstractContextManager[object]:
-    """Limit the numerical libraries that are loaded to one thread each.
+    """Limit the numerical libraries that are loaded to one thread each; errors name the `purpose`.
 
     Synchronizing threads takes longer than small matrices do, and the order of sums changes last digits.
-
-    Parameters
-    ----------
-    purpose
-        What needs it, for the error.
-
-    Raises
-    ------
-    MissingExtraError
-        If threadpoolctl is not installed.
     """
     with importing("train", purpose):
         controller = _controller(len(sys.modules))

@@ -215,13 +215,7 @@ def calibrated_on(card: TimeCard) -> list[str]:
 
 
 def held_out_errors(card: TimeCard, probes: int = 0) -> list[str]:
-    """Sentences about the errors on held-out applications, with `probes` or the next fewer.
-
-    Returns
-    -------
-    list of str
-        Sentences; none if the card has no errors.
-    """
+    """Sentences about the errors on held-out applications, if there are any, with `probes` or fewer."""
     results = [
         scores
         for scores, _ in results_of(card, TimeScores)

@@ -58,19 +58,7 @@ class _Counts:
 
 
 def summary_of(profile: Profile) -> list[tuple[str, str]]:
-    """Make the lines of the summary, as names and texts, without those of unknown counts or unused features.
-
-    Parameters
-    ----------
-    profile
-        A profile of this or a past version, or of another tool.
-
-    Returns
-    -------
-    list
-        Work, bytes, coalescing, SIMD efficiency, divergence, local memory, atomics, reuse, limits of
-        occupancy, dependence path and native time, as far as they are known.
-    """
+    """Make the lines of the summary, as names and texts, without unknown counts or unused features."""
     counts = _Counts(profile)
     texts = ((name, write(counts)) for name, write in _LINES.items())
     lines = [("sample", sampling_sentence(profile.launch)), *texts]

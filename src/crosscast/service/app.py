@@ -95,12 +95,7 @@ _PATHS = (*(each.path for each in QUESTIONS), *_GETS, "/docs")
 class Answers:
     """Answers of the models, computed in threads and cached by request, least recently used evicted first.
 
-    Parameters
-    ----------
-    served
-        The models and the catalogue.
-    most
-        Questions that may wait for a thread.
+    At most `most` questions wait for a thread.
     """
 
     def __init__(self, served: Served, most: int) -> None:

@@ -200,19 +200,8 @@ class ServiceState:
 class Served:
     """The models of a service and its catalogue; `state` is replaced as a whole.
 
-    Parameters
-    ----------
-    models
-        Folders of models, or names that ``crosscast models`` lists.
-    profiles
-        Datasets, files and folders for `Catalogue.read`.
-    samples
-        Files of sample runs, as ``crosscast choose configuration`` takes them.
-
-    Raises
-    ------
-    InputError
-        If a model, a profile or a file of runs cannot be read, or two models have one name.
+    Models are folders, or names that ``crosscast models`` lists, each name once; profiles are datasets, files
+    and folders for `Catalogue.read`; samples are files that ``crosscast choose configuration`` takes.
     """
 
     def __init__(self, models: Sequence[str], profiles: Sequence[str], samples: Sequence[str] = ()) -> None:

@@ -34,15 +34,7 @@ _FIRST_FD = 3
 class Tokens:
     """The tokens of a file, a line each; empty lines and those that begin with ``#`` are ignored.
 
-    Parameters
-    ----------
-    path
-        The file. Nobody but its owner and group may read it.
-
-    Raises
-    ------
-    InputError
-        If it cannot be read, others may read it, or it has no token, or a short one.
+    Nobody but its owner and group may read the file. Short tokens are refused.
     """
 
     def __init__(self, path: Path) -> None:
@@ -128,11 +120,6 @@ def serve(
 
     Sockets are a Unix socket at `path` with mode 0660, TCP at `bind`, which needs `token_file`, or those that
     systemd hands over.
-
-    Raises
-    ------
-    InputError
-        If there is nothing to listen on, a socket is taken, or TCP has no tokens.
     """
     given = _given_sockets()
     over_tcp = bind is not None or any(each.family != socket.AF_UNIX for each in given)

@@ -27,11 +27,6 @@ def dataset_of(summary: Summary, replayed: Sequence[Replayed]) -> Dataset:
 
     A problem size is the sizes of a launch; where launches of a kernel differ in the sizes of memory alone,
     the second is marked ``#2``.
-
-    Raises
-    ------
-    InputError
-        If there is no such class.
     """
     pairs = [
         (each, size, result)

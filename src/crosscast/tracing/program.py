@@ -56,13 +56,7 @@ class TraceRecording:
             raise InputError(f"max-seconds: expected at least 0, found {self.max_seconds}")
 
     def prepare(self) -> None:
-        """Create the folder.
-
-        Raises
-        ------
-        InputError
-            If it has something in it, or cannot be made.
-        """
+        """Create the folder, which must be new or empty."""
         try:
             for part in (".", "programs", "memory"):
                 (self.folder / part).mkdir(parents=True, exist_ok=part == ".")
@@ -108,19 +102,10 @@ def layer_library(progress: Callable[[str], None] | None = None) -> Path:
 
 
 def run(command: Sequence[str], recording: TraceRecording) -> int:
-    """Run a program to its end under the layer, with a prepared folder.
+    """Run a program to its end under the layer, with a prepared folder, and return its exit status.
 
-    Its input, output and errors are this process's own.
-
-    Returns
-    -------
-    int
-        Its exit status; below 0 minus the number of the signal that ended it.
-
-    Raises
-    ------
-    InputError
-        If there is no such program, or it cannot be recorded.
+    Its input, output and errors are this process's own. A status below 0 is minus the number of the signal
+    that ended it.
     """
     executable = runnable(command)
     environment = recording.environment(os.environ)
@@ -163,13 +148,7 @@ def energy_into(path: Path) -> Iterator[None]:
 
 
 def runnable(command: Sequence[str]) -> str:
-    """Return the path of a program that can be recorded.
-
-    Raises
-    ------
-    InputError
-        If there is no such program, or no layer fits into it.
-    """
+    """Return the path of a program that can be recorded."""
     path = shutil.which(command[0])
     if path is None:
         raise InputError(f"{command[0]}: expected a program to run, found none")

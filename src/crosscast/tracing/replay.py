@@ -54,15 +54,7 @@ class Replay:
 
 
 def replay_of(process: TracedProcess, row: int) -> Replay:
-    """Return the launch of a row.
-
-    Raises
-    ------
-    UnsupportedError
-        If the trace lacks a part of it.
-    InputError
-        If a file of the trace is missing, or differs from its record.
-    """
+    """Return the launch of a row; `UnsupportedError` if the trace lacks a part of it."""
     launches = process.launches
     record = process.kernels[int(launches["kernel"][row])]
     if launches["result"][row]:

@@ -426,17 +426,7 @@ def replayed(
 ) -> list[Replayed]:
     """Characterize a launch of each class, and compare its memory afterwards with the device's.
 
-    Parameters
-    ----------
-    summary
-        The program.
-    characterized
-        Profiles a launch, with its number among the launches of its process.
-
-    Returns
-    -------
-    list of Replayed
-        One a class, in their order.
+    `characterized` profiles a launch, with its number among the launches of its process.
     """
     families: dict[object, list[int]] = defaultdict(list)
     for index, each in enumerate(summary.classes):

@@ -199,13 +199,7 @@ class TracedProcess:
         return self.kernels[int(self.launches["kernel"][row])].name
 
     def snapshot(self, number: int) -> bytes:
-        """Return the content of a snapshot.
-
-        Raises
-        ------
-        InputError
-            If its file is missing, or its size differs from the record.
-        """
+        """Return the content of a snapshot, of the size in the record."""
         name, size = self.snapshots[number]
         path = self.path.parent / name
         try:
@@ -218,13 +212,7 @@ class TracedProcess:
 
 
 def read_processes(folder: Path) -> list[TracedProcess]:
-    """Return the processes that used OpenCL, in the order of their start.
-
-    Raises
-    ------
-    InputError
-        If the folder has no trace, or one that this version does not read.
-    """
+    """Return the processes that used OpenCL, in the order of their start."""
     if not is_trace(folder):
         raise InputError(f"{folder}: expected the folder of a trace, found no {_TRACE_FILE} in it")
     processes = map(_read, sorted(folder.glob(_TRACE_FILE)))
@@ -243,13 +231,7 @@ class Energy:
 
 
 def read_energy(folder: Path) -> list[Energy]:
-    """Return the readings of sensors; none without a file.
-
-    Raises
-    ------
-    InputError
-        If the file is not in the format of readings.
-    """
+    """Return the readings of sensors; none without a file."""
     path = folder / ENERGY_FILE
     if not path.is_file():
         return []

@@ -30,23 +30,9 @@ _AMD: Path = ("launch", "geometry", "amd")
 
 
 def spread(coordinates: Reals, count: int, seed: int) -> Integers:
-    """Choose points that cover a space: each is the one farthest from those before it.
+    """Choose `count` rows of points ``(n, p)`` that cover a space: each is farthest from those before it.
 
     They are chosen among a random sample of the points, which bounds the cost.
-
-    Parameters
-    ----------
-    coordinates
-        Points ``(n, p)``.
-    count
-        Number of points to choose.
-    seed
-        Seed of the sample and of random weights.
-
-    Returns
-    -------
-    Integers
-        Rows ``(count,)`` in the order of choice.
     """
     rng = np.random.default_rng(seed)
     n = len(coordinates)

@@ -51,13 +51,7 @@ class Measured:
 
 
 def measured_of(dataset: Dataset) -> dict[str, Measured]:
-    """Collect times by kernel from the records whose sizes are variants, such as ``A=1;B=2``.
-
-    Raises
-    ------
-    InputError
-        If there are none, or variants of a kernel have different parameters.
-    """
+    """Collect times by kernel from the records whose sizes are variants, such as ``A=1;B=2``."""
     times: dict[tuple[str, str], dict[tuple[str, str], float]] = {}
     for row in dataset.records.to_pylist():
         if "=" in (row["size"] or ""):
@@ -229,42 +223,10 @@ def evaluate_tuning(
 ) -> TuningEvaluation:
     """Choose variants on each device without its measurements, and score the choices.
 
-    Parameters
-    ----------
-    dataset
-        Times of variants, as importers of Kernel Tuner's files make them.
-    spaces
-        Launches of the kernels. A space belongs to the kernel that its file or it names, or else to the only
-        kernel with its parameters.
-    training
-        Tables of times to which the model is fitted, without the kernel's application and the device. By
-        default the trained model forecasts, which may have been fitted to both.
-    model
-        The trained model; by default the bundled one.
-    devices
-        Keys of the devices to score; by default all.
-    profiles
-        Number of variants to profile for each kernel.
-    strategies
-        Optimizers of Kernel Tuner to run in its simulation mode.
-    repeats
-        Number of searches by each method; after the first one, Crosscast's are among 80 % of the variants,
-        drawn at random.
-    seed
-        Seed of random choices.
-    jobs
-        Number of variants that are profiled at the same time.
-    folder
-        Folder for profiles; by default one in the user's cache.
-    progress
-        Called after each profile.
-    tell
-        Called with the name of each step.
-
-    Raises
-    ------
-    InputError
-        If a kernel has no space, or there is nothing to score.
+    The model is fitted to the times of `training`, without the kernel's application and the device; by
+    default the trained model forecasts, which may have been fitted to both. After the first of the `repeats`,
+    Crosscast's searches are among 80 % of the variants, drawn at random. `tell` is called with the name of
+    each step.
     """
     pairs = list(_paired(spaces, measured_of(dataset)))
     scores: list[OptimumShare] = []
@@ -403,18 +365,9 @@ def _after(curve: Reals, runs: int) -> float:
 
 
 def searched(candidates: Candidates, time_s: Reals, runs: int, seed: int | None = None) -> Reals:
-    """Return the least time in seconds after each run of a search, whose measurements are looked up.
+    """Return the least time in seconds after each run of a search that looks up its measurements.
 
-    Parameters
-    ----------
-    candidates
-        Forecasts of ``n`` variants.
-    time_s
-        Measured times ``(n,)``.
-    runs
-        Number of runs.
-    seed
-        If given, the first variant is drawn at random.
+    If a seed is given, the first variant is drawn at random.
     """
     # A large space is searched among its fastest forecasts, or among random variants without a forecast.
     rng = np.random.default_rng(0 if seed is None else seed)

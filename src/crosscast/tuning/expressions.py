@@ -148,13 +148,7 @@ class Expression:
 
     @classmethod
     def parse(cls, text: str, where: str, known: frozenset[str]) -> Expression:
-        """Parse an expression.
-
-        Raises
-        ------
-        InputError
-            If it is not arithmetic, or has a name that is not among `known`.
-        """
+        """Parse an expression: arithmetic with names among `known`."""
         try:
             if len(text) > _LONGEST:
                 raise ValueError(f"{len(text)} characters")
@@ -174,13 +168,7 @@ class Expression:
         return InputError.of(where=where, expected=ARITHMETIC, found=f"{shown!r} ({reason})")
 
     def value(self, values: Mapping[str, Value]) -> Value:
-        """Evaluate the expression, to an array if a parameter is one.
-
-        Raises
-        ------
-        InputError
-            If it has no value, such as that of an index beyond a list.
-        """
+        """Evaluate the expression, to an array if a parameter is one."""
         try:
             with np.errstate(all="ignore"):
                 return _value(self.tree, values)
@@ -208,13 +196,7 @@ class Expression:
         return is_true
 
     def integer(self, values: Mapping[str, Value], least: int) -> int:
-        """Evaluate the expression to a whole number of at least `least`.
-
-        Raises
-        ------
-        InputError
-            If it has another value, or none.
-        """
+        """Evaluate the expression to a whole number of at least `least`."""
         value = self.value(values)
         try:
             number = _integer(value)

@@ -76,24 +76,6 @@ def simulated(variants: Variants, time_s: Reals, strategy: str | Strategy, runs:
     """Return the least time after each run of a strategy of Kernel Tuner, in its simulation mode.
 
     A variant that a strategy chooses again is not another run, as Kernel Tuner counts runs.
-
-    Parameters
-    ----------
-    variants
-        Variants that ran.
-    time_s
-        Their times in seconds, ``(n,)``.
-    strategy
-        Name of a strategy, or a strategy.
-    runs
-        Number of runs.
-    seed
-        Seed of the strategy's random choices.
-
-    Raises
-    ------
-    MissingExtraError
-        If Kernel Tuner is not installed.
     """
     with importing("tune", _PURPOSE):
         import kernel_tuner

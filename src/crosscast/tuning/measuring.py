@@ -31,13 +31,7 @@ _RUNS, _RUNS_S = 7, 0.05
 
 
 def here(name: str | None) -> tuple[OpenCLDevice, Device]:
-    """Find a device of this machine by its id, by default the first, and its description.
-
-    Raises
-    ------
-    MissingExtraError, InputError
-        If OpenCL is not installed, or there is no such device.
-    """
+    """Find a device of this machine by its id, by default the first, and its description."""
     device = find(name)
     return device, device_of(known_row(device))
 
@@ -75,36 +69,11 @@ def measured_search(
     timeout_s: float = 60.0,
     progress: Progress = lambda state: None,
 ) -> Ranking:
-    """Measure the variants that are most likely to be fast, and condition the forecasts on each result.
+    """Measure the variants that are most likely to be fast on the first device of `ranking`, `device`.
 
-    Parameters
-    ----------
-    ranking
-        Forecasts on the device, which is its first.
-    device
-        The device that measures.
-    most
-        Largest number of variants to measure, those of the journal included.
-    journal
-        Results of an earlier search, to which new ones are added.
-    within
-        The search ends when no other variant is likely to be faster by this share of the time.
-    timeout_s
-        Time after which a variant is stopped, in seconds.
-    progress
-        Called after each variant.
-
-    Returns
-    -------
-    Ranking
-        A ranking of these variants, conditioned on the measurements.
-
-    Raises
-    ------
-    DeviceFault
-        If the device fails several times one after another; measurements stay in the journal.
-    InputError
-        If no variant runs.
+    Forecasts are conditioned on each result. At most `most` are measured, those of the journal included; the
+    search ends when no other variant is likely to be faster by the share `within` of the time. After several
+    failures of the device one after another, measurements stay in the journal.
     """
     rule, candidates = ranking.space.rule, ranking.candidates()
     search = Search(candidates)
@@ -161,19 +130,7 @@ def measured_search(
 def conditioned(
     ranking: Ranking, search: Search, measured: Mapping[int, float], failed: Mapping[int, str]
 ) -> Ranking:
-    """Condition a ranking on measurements on its first device.
-
-    Parameters
-    ----------
-    ranking
-        The forecasts.
-    search
-        The search, which has the measurements.
-    measured
-        Seconds by row of the variants.
-    failed
-        Why others did not run, by row.
-    """
+    """Condition a ranking on seconds measured on its first device, or reasons of failures, by row."""
     log_time, deviation = search.posterior()
     log_time[list(failed)] = np.inf
     return replace(

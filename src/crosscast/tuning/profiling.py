@@ -87,12 +87,8 @@ class Profiler:
     ) -> dict[str, Profile]:
         """Profile variants, and return the profiles by label; `failed` says why others have none.
 
-        Each profile is written to the file when it is made, so that an interrupted run resumes.
-
-        Raises
-        ------
-        InputError
-            If none of them can be profiled: the sentence is that of the first.
+        Each profile is written to the file when it is made, so that an interrupted run resumes. If none can
+        be profiled, the error is that of the first.
         """
         labels = [label_of(each) for each in variants]
         pending = [

@@ -97,13 +97,7 @@ class Ranking(Tabular):
         return len(self.variants)
 
     def column_of(self, device: str | None = None) -> int:
-        """Return the column of a device, by default the first.
-
-        Raises
-        ------
-        InputError
-            If the ranking has no such device.
-        """
+        """Return the column of a device, by default the first."""
         if device is None:
             return 0
         if device not in self.devices:
@@ -206,33 +200,10 @@ def rank(
     variants: Variants | None = None,
     progress: Progress = lambda state: None,
 ) -> Ranking:
-    """Forecast the times of all variants of a space.
+    """Forecast the times of variants of a space, by default all valid ones or `MOST_RANKED` at random.
 
-    Parameters
-    ----------
-    space
-        The space, with the launch of its variants.
-    devices
-        Devices that `model` knows, or descriptions.
-    model
-        A model of times that takes whole profiles.
-    profiler
-        Makes the profiles; by default one that keeps them in the user's cache.
-    profiles
-        Number of variants to profile. 70 % of them cover the space; the others are the fastest by these.
-    seed
-        Seed of random choices.
-    level
-        Probability of the intervals.
-    variants
-        Variants to rank; by default all valid ones, or `MOST_RANKED` of them at random.
-    progress
-        Called after each profile.
-
-    Raises
-    ------
-    InputError
-        If there is no valid variant, none that a device can run, or none that can be profiled.
+    `profiles` of them are profiled: 70 % of these cover the space, the others are the fastest by these. By
+    default profiles are kept in the user's cache; `progress` is called after each.
     """
     if profiles < 1:
         raise InputError.of(where="profiles", expected="at least 1", found=profiles)

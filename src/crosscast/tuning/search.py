@@ -55,14 +55,8 @@ class TuningProcess:
     ) -> TuningProcess:
         """Fit the hyperparameters: those of the largest posterior density.
 
-        Parameters
-        ----------
-        features, coordinates, values
-            The points: ``(m, q)``, ``(m, p)`` and ``(m, k)``.
-        prior
-            Prior of the hyperparameters.
-        start
-            Logarithms ``(4 + p,)`` at which the search for them begins; by default those of the prior.
+        The points are `features` ``(m, q)``, `coordinates` ``(m, p)`` and `values` ``(m, k)``. `start` are
+        logarithms ``(4 + p,)`` at which the search begins; by default those of the prior.
         """
         # Imported here, so that importing this module does not load scipy.
         from scipy.optimize import minimize
@@ -373,14 +367,9 @@ class Search:
 
 
 def expected_gain(log_time: Reals, deviation: Reals, best: float) -> Reals:
-    """Return the logarithm of each variant's expected improvement on the best logarithm of a time.
+    """Return the logarithm of each variant's expected improvement on `best`, the logarithm of the least time.
 
-    Parameters
-    ----------
-    log_time, deviation
-        Logarithms of times and their deviations, ``(n,)``.
-    best
-        Logarithm of the least measured time.
+    `log_time` and `deviation` are logarithms of times and their deviations, ``(n,)``.
     """
     z = (best - log_time) / deviation
     density = np.exp(-0.5 * z * z) / math.sqrt(2 * math.pi)

@@ -36,26 +36,10 @@ _MOST_VALUES = 10_000
 
 
 def read_space(path: str | Path, source: str | Path | None = None, kernel: str | None = None) -> Space:
-    """Read a space of variants.
+    """Read a space of variants in TOML (docs/tuning.md), or a T1 file of Kernel Tuner in JSON.
 
-    Parameters
-    ----------
-    path
-        A space in TOML (docs/tuning.md), or a T1 file of Kernel Tuner in JSON.
-    source
-        The kernel's file; by default the one that the space names.
-    kernel
-        The kernel's name; by default the one that the space names.
-
-    Returns
-    -------
-    Space
-        The space, with its expressions parsed and their names checked.
-
-    Raises
-    ------
-    InputError
-        If a file cannot be read, or something in it is not as expected.
+    The kernel's file and name are by default those that the space names. Expressions are parsed, their names
+    checked.
     """
     path = Path(path)
     try:

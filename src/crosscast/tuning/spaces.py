@@ -67,13 +67,7 @@ class LaunchRule:
         return Kernel(replace(self.program, options=(*self.program.options, *macros)), self.kernel)
 
     def groups(self, variant: Variant) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """Return the number of work-groups, and of work-items of each, by dimension.
-
-        Raises
-        ------
-        InputError
-            If the local size does not divide the global size, or a size is not a whole number above 0.
-        """
+        """Return the number of work-groups, and of work-items of each, by dimension."""
         values = {**self.constants, **variant}
         sizes = {
             name: tuple(size.integer(values, 1) for size in axes) for name, axes in self.sizes.items() if axes
@@ -257,10 +251,7 @@ class Space:
     def variants(self, *, most: int = MOST_VARIANTS, seed: int = 0) -> Variants:
         """Return all valid variants, or `most` of them at random.
 
-        Raises
-        ------
-        InputError
-            If there is none: the sentence names the constraint that excluded the last.
+        If there is none, the error names the constraint that excluded the last.
         """
         rng = np.random.default_rng(seed)
         names = tuple(self.parameters)
@@ -297,13 +288,7 @@ class Space:
 
     @property
     def rule(self) -> LaunchRule:
-        """The launch of variants.
-
-        Raises
-        ------
-        InputError
-            If the kernel's file or its launch is not known.
-        """
+        """The launch of variants; an error if the kernel's file or its launch is not known."""
         if self.launches is None:
             raise InputError.of(
                 where=self.where, field="source", expected="the kernel's file and its launch", found="neither"

@@ -25,18 +25,10 @@ def t4_of(
     failed: Mapping[int, str],
     forecasts: Sequence[Mapping[str, float]] = (),
 ) -> dict[str, object]:
-    """Write results in the T4 format, of version 1.0.0.
+    """Write results in the T4 format, of version 1.0.0: `times` in seconds and `failed` by a variant's index.
 
-    Parameters
-    ----------
-    variants
-        Variants of the results.
-    times
-        Measured times of a variant's runs in seconds, by its index.
-    failed
-        Why a variant has no times, by its index: ``compile``, ``runtime``, ``timeout`` or ``correctness``.
-    forecasts
-        For each variant, forecast seconds by name, written as measurements beside the time.
+    A failure is ``compile``, ``runtime``, ``timeout`` or ``correctness``; `forecasts`, in seconds by name,
+    are written as measurements beside the time.
     """
     results = []
     for number, variant in enumerate(variants):

@@ -89,21 +89,9 @@ IMPORTERS = _importers()
 
 
 def import_source(name: str, path: str | Path, **options: object) -> Dataset:
-    """Make a dataset from a source's file or folder.
+    """Make a dataset from a source's file or folder, with the options that its command has.
 
-    Parameters
-    ----------
-    name
-        The source, as `crosscast dataset import --help` lists them.
-    path
-        Its file, or the folder with its files.
-    options
-        Options of the source, as its command has them.
-
-    Raises
-    ------
-    InputError
-        If there is no such source, or its files are missing or wrong.
+    `name` is one that `crosscast dataset import --help` lists.
     """
     importer = IMPORTERS.get(name.replace("-", "_"))
     if importer is None:

@@ -41,22 +41,10 @@ class _Result:
 
 
 def import_tuning(path: str | Path, *, kernel: str | None = None, device: str | None = None) -> Dataset:
-    """Make a dataset from a tuning run: a record for each configuration that ran.
+    """Make a dataset from a cache file of Kernel Tuner or results in the T4 format.
 
-    Parameters
-    ----------
-    path
-        A cache file of Kernel Tuner, or results in the T4 format, in JSON.
-    kernel
-        Name of the kernel; by default the file's, and without that the file's own name.
-    device
-        Key or name of the device in the catalogue; by default the device that the file names.
-
-    Raises
-    ------
-    InputError
-        If the file is neither, has a unit or device that is not known, a configuration twice, or none that
-        ran.
+    It has a record for each variant that ran. The kernel is by default the file's, and without that the
+    file's own name; the device, a key or name of the catalogue, by default the one that the file names.
     """
     path = Path(path)
     content = _read(path)

@@ -79,13 +79,7 @@ class Microbenchmarks:
 
 
 def measure(backend: Backend, report: Callable[[str], None] = lambda text: None) -> Microbenchmarks:
-    """Run all microbenchmarks.
-
-    Raises
-    ------
-    DeviceFault
-        If the device fails or is gone.
-    """
+    """Run all microbenchmarks."""
     start, values = time.perf_counter(), {}
     doubts = list(host_state.doubts())
     if host_state.on_battery():

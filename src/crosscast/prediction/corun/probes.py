@@ -93,31 +93,13 @@ def suggest_mixes(
     typical: float,
     base: SlowdownProcess | None = None,
 ) -> SuggestedMixes:
-    """Choose `count` mixes to measure, greedily, for the least error in the mixes of interest.
+    """Choose `count` mixes among some to measure, greedily, for the least error in the mixes of interest.
 
     Each one reduces the sum of the variances of all slowdowns most, given those before it (Krause, Singh and
     Guestrin 2008, "Near-optimal sensor placements in Gaussian processes"; the variances of a process do not
-    depend on measured values).
-
-    Parameters
-    ----------
-    process
-        The process, conditioned on the measured mixes.
-    count
-        Number of mixes to choose.
-    of_interest
-        Mixes whose slowdowns are of interest.
-    among
-        Mixes that can be measured.
-    typical
-        Mean absolute error of the logarithm for an application without measured mixes.
-    base
-        The process before any measurement; by default `process`.
-
-    Raises
-    ------
-    InputError
-        If fewer than `count` + 1 mixes can be measured, or there are too many to compare.
+    depend on measured values). `process` is conditioned on the measured mixes, `base` the one before any
+    measurement; `typical` is the mean absolute error of the logarithm for an application without measured
+    mixes.
     """
     candidates = [*of_interest, *among]
     # Mixes that differ only in profiles of the same applications at the same sizes are one.
