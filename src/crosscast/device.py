@@ -46,6 +46,9 @@ class Device:
     numbers: Mapping[str, float] = field(default_factory=dict)
     measured: Mapping[str, float] = field(default_factory=dict)
 
+    def __hash__(self) -> int:
+        return hash(self.key)  # Mappings have none
+
     @property
     def kind(self) -> Literal["gpu", "cpu"]:
         """``gpu``, or ``cpu`` for any other: devices whose rates on paper err alike."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -294,8 +295,13 @@ class Sheets:
 
 def sheets_of(devices: Sequence[Device]) -> Sheets:
     """Return the features of devices; numbers missing from a sheet are its architecture's, or defaults."""
-    rows = [(*_of(device), *_facts(device)) for device in devices]
+    rows = [_row(device) for device in devices]
     return Sheets(*(np.array(column) for column in zip(*rows, strict=True)))
+
+
+@lru_cache(1024)
+def _row(device: Device) -> tuple[object, ...]:
+    return (*_of(device), *_facts(device))
 
 
 def _facts(device: Device) -> tuple[list[float], list[float], list[float]]:

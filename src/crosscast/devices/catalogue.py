@@ -10,7 +10,7 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, lru_cache
 from importlib import resources
 from statistics import median
 
@@ -288,6 +288,7 @@ class Filled:
     taken: Mapping[str, Expected]  # By column of the table of devices
 
 
+@lru_cache(1024)
 def filled(device: Device) -> Filled:
     """Fill a data sheet with numbers of siblings: of its architecture, else its vendor, else its type."""
     numbers = {name: value for name, value in device.numbers.items() if value}

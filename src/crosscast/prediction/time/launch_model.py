@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import accumulate
+from itertools import accumulate, chain
 
 import numpy as np
 
@@ -99,15 +99,17 @@ class TrainedLaunchTimes(TrainedTimes[LaunchModels]):
         ]
         work = work_of([launch for launches in batch.launches for launch in launches])
         launches = _Launches(batch, work, counted)
-        centre, shares, deviation, least, most = self._of_launches(launches, complete)
+        variants = {key: _variants(sheet) for key, sheet in incomplete.items() if sheet.taken}
+        of_all = self._of_launches(launches, [*complete, *chain.from_iterable(variants.values())])
+        centre, shares, deviation, least, most = (each[:, : len(complete)] for each in of_all)
         assumed = []
-        for column, each in enumerate(by_key):
-            if each in incomplete and incomplete[each].taken:
-                shift = self._shifts(launches, incomplete[each], centre[:, column])
-                # The physical lower limit, if all these numbers are better than expected.
-                least[:, column] = self._of_launches(launches, [_better(incomplete[each])])[3][:, 0]
-                assumed.append(_assumed(incomplete[each], shift, deviation[:, column]))
-                deviation[:, column] = np.sqrt(deviation[:, column] ** 2 + (shift**2).sum(axis=0))
+        end = len(complete)
+        for key, of_device in variants.items():
+            column, start, end = list(by_key).index(key), end, end + len(of_device)
+            shift = np.log(of_all[0][:, start : end - 1] / centre[:, [column]]).T
+            least[:, column] = of_all[3][:, end - 1]
+            assumed.append(_assumed(incomplete[key], shift, deviation[:, column]))
+            deviation[:, column] = np.sqrt(deviation[:, column] ** 2 + (shift**2).sum(axis=0))
         log_time = np.log(centre)
         is_measured = np.zeros(centre.shape, dtype=np.bool_)
         doubts: list[str] = []
@@ -161,18 +163,6 @@ class TrainedLaunchTimes(TrainedTimes[LaunchModels]):
             low, high = (float(np.exp(log_time + side * half)[column]) for side in (-1, 1))
             if (doubt := doubt_of_probe(keys[column], seconds, low, high, _WIDE)) is not None:
                 yield doubt
-
-    def _shifts(self, launches: _Launches, sheet: Filled, centre: Reals) -> Reals:
-        """Change of log times for one deviation of each number taken from siblings, ``(numbers, n)``."""
-        variants = [
-            replace(
-                sheet.device,
-                numbers={**sheet.device.numbers, name: each.value * float(np.exp(each.deviation))},
-            )
-            for name, each in sheet.taken.items()
-        ]
-        shifts: Reals = np.log(self._of_launches(launches, variants)[0] / centre[:, None]).T
-        return shifts
 
     def _nearest(self, launches: _Launches) -> tuple[NearestLaunch, ...]:
         """The training launch most similar to the middle launch of each kernel."""
@@ -263,10 +253,20 @@ def _assumed(sheet: Filled, shifts: Reals, deviation: Reals) -> Assumed:
     return Assumed(sheet.device.key, sheet.taken, {names[k]: round(float(shares[k]), 4) for k in order})
 
 
-def _better(sheet: Filled) -> Device:
-    """The device with each number from siblings two deviations higher."""
-    more = {name: each.value * float(np.exp(2 * each.deviation)) for name, each in sheet.taken.items()}
-    return replace(sheet.device, numbers={**sheet.device.numbers, **more})
+def _variants(sheet: Filled) -> list[Device]:
+    """The device with each number from siblings one deviation higher, and last with all two higher.
+
+    The last has the physical lower limits of times, if all these numbers are better than expected.
+    """
+
+    def higher(deviations: float, names: Iterable[str]) -> Device:
+        numbers = {
+            name: sheet.taken[name].value * float(np.exp(deviations * sheet.taken[name].deviation))
+            for name in names
+        }
+        return replace(sheet.device, numbers={**sheet.device.numbers, **numbers})
+
+    return [*(higher(1.0, [name]) for name in sheet.taken), higher(2.0, sheet.taken)]
 
 
 def _sentences(assumed: Sequence[Assumed]) -> tuple[str, ...]:

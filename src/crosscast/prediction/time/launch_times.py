@@ -7,9 +7,10 @@ applications that were held out, by the terms on which the time is mostly spent.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Annotated
+from functools import cached_property, lru_cache
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
@@ -166,6 +167,15 @@ def bounds(work: Work, sheets: Sheets) -> tuple[Reals, Reals]:
     return least, most
 
 
+class _OnDevice(NamedTuple):
+    """What a model knows of a device."""
+
+    factors: Reals  # `(len(TERMS),)`
+    deviations: Reals  # By kind of time, `(len(KINDS),)`
+    kind: int  # See `kind_number`
+    corrected: bool  # Whether errors on other devices tell of those on it
+
+
 @dataclass(frozen=True, eq=False)
 class LaunchTimes(Stored, kind="terms"):
     """The fitted model: ``k`` factors by level and key of the terms, and its uncertainty."""
@@ -186,6 +196,24 @@ class LaunchTimes(Stored, kind="terms"):
         """The factors."""
         return Efficiencies(dict(zip(self.keys, self.factors, strict=True)))
 
+    @cached_property
+    def _on(self) -> Callable[[Device], _OnDevice]:
+        """What the model knows of a device, which it remembers."""
+        known, wider = self.efficiencies(), dict(zip(self.joined, self.wider, strict=True))
+
+        @lru_cache(1024)
+        def on(device: Device) -> _OnDevice:
+            deviations: Reals = self.doubt.deviations[side_of(device)]
+            if self.measured(device):
+                deviations = deviations * wider.get(device.key, 1.0)
+            else:
+                rates_known = _INTO_KINDS[~measured_terms(device)].sum(axis=0) == 0
+                deviations = np.where(rates_known, deviations, self.unseen[side_of(device)])
+            corrected = self._corrects(device)
+            return _OnDevice(np.exp(known.of(device)), deviations, kind_number(device), corrected)
+
+        return on
+
     def measured(self, device: Device) -> bool:
         """Whether the model was fitted to times of the device."""
         return f"device:{device.key}" in self.keys
@@ -195,18 +223,7 @@ class LaunchTimes(Stored, kind="terms"):
 
         A kind whose rates were all measured on a device has the deviation of devices with measured times.
         """
-        wider = dict(zip(self.joined, self.wider, strict=True))
-
-        def of(device: Device) -> Reals:
-            usual: Reals = self.doubt.deviations[side_of(device)]
-            if self.measured(device):
-                joined_later: Reals = usual * wider.get(device.key, 1.0)
-                return joined_later
-            known = _INTO_KINDS[~measured_terms(device)].sum(axis=0) == 0
-            return np.where(known, usual, self.unseen[side_of(device)])
-
-        deviations: Reals = np.stack([of(device) for device in devices])
-        return deviations
+        return np.stack([self._on(device).deviations for device in devices])
 
     def _corrects(self, device: Device) -> bool:
         """Whether errors on other devices tell of those on a device: not if only its own rates were measured.
@@ -218,13 +235,13 @@ class LaunchTimes(Stored, kind="terms"):
 
     def predict(self, work: Work, devices: Sequence[Device]) -> tuple[Reals, Reals, Reals]:
         """Seconds ``(n, d)`` of one launch by the host's clock, shares of the terms, and deviations."""
-        known = self.efficiencies()
-        factors = np.exp([known.of(device) for device in devices])
+        on = [self._on(device) for device in devices]
+        factors = np.stack([each.factors for each in on])
         seconds, parts = joined(terms(work, sheets_of(devices)) * factors)
-        kinds = np.array([kind_number(device) for device in devices])
+        kinds = np.array([each.kind for each in on])
         shift, explained = self.correction.of(traits_of(work), kinds, parts[..., MEMORY])
-        corrects = np.array([self._corrects(device) for device in devices])
-        shift, explained = shift * corrects, explained * corrects
+        corrected = np.array([each.corrected for each in on])
+        shift, explained = shift * corrected, explained * corrected
         deviation = deviation_of(parts, self.deviations(devices)) * narrowed(explained, self.near)
         return seconds * np.exp(shift), parts, deviation
 
