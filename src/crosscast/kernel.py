@@ -43,7 +43,7 @@ Form = Literal["opencl-c", "cuda", "hip", "llvm-ir", "bitcode"]
 ParameterKind = Literal["global", "constant", "local", "value", "image", "sampler"]
 OPENCL_STANDARDS = ("1.0", "1.1", "1.2", "2.0", "3.0", "clc++1.0", "clc++2021")
 CPP_STANDARDS = ("c++03", "c++11", "c++14", "c++17", "c++20")
-_CUDA_SUFFIXES: dict[str, Form] = {".cu": "cuda", ".cuh": "cuda", ".hip": "hip", ".cpp": "hip"}
+CUDA_SUFFIXES: dict[str, Form] = {".cu": "cuda", ".cuh": "cuda", ".hip": "hip", ".cpp": "hip"}
 
 
 @dataclass(frozen=True)
@@ -138,7 +138,7 @@ class Program:
         elif path.suffix == ".ll":
             form = "llvm-ir"
         else:
-            form = _CUDA_SUFFIXES.get(path.suffix, "opencl-c")
+            form = CUDA_SUFFIXES.get(path.suffix, "opencl-c")
         if form != "bitcode" and (position := _binary_at(content)) is not None:
             raise InputError(
                 f"{path}: expected a source text, LLVM IR text or LLVM bitcode, "

@@ -326,11 +326,16 @@ def test_a_refused_kernel_does_not_stop_the_other_launches_of_a_file(
     launches = (f'[[launch]]\nkernel = "{k}"\ngrid = 1\nblock = 32\n' for k in kernels)
     argument = '[[arg]]\ntype = "int"\nlength = 32\n'
     (tmp_path / "k.toml").write_text(f'source = "k.cu"\n{argument}{"".join(launches)}')
-    assert main(["characterize", str(tmp_path / "k.toml"), "--csv"]) == 2
-    output = capsys.readouterr()
-    assert len(output.out.splitlines()) == 2
-    assert "warning: " in output.err
-    assert "refused the kernel bad" in output.err.partition("refused the kernel worse")[0]
+    for command in (["characterize"], ["predict", "time", "--devices", "gtx1080"]):
+        assert main([*command, str(tmp_path / "k.toml"), "--json"]) == 2
+        output = capsys.readouterr()
+        answer = json.loads(output.out)
+        assert [each["kernel"] for each in answer.get("kernels", [answer])] == ["good"]
+        assert "warning: " in output.err
+        assert "refused the kernel bad" in output.err.partition("refused the kernel worse")[0]
+    (tmp_path / "k.toml").write_text(f'source = "k.cu"\nkernel = "bad"\ngrid = 1\nblock = 32\n{argument}')
+    assert main(["predict", "time", str(tmp_path / "k.toml")]) == 2
+    assert "refused the kernel bad" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

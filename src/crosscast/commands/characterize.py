@@ -21,6 +21,7 @@ from crosscast.commands.output import (
     check_picture,
     page_of,
     print_json,
+    raise_last,
     say,
     tell,
     warn,
@@ -184,10 +185,7 @@ def _run(files: Sequence[Path], direct: LaunchOptions, outputs: Outputs, how: ru
                     status.advance()
     finally:
         outputs.finish()
-    for other in refused[:-1]:
-        warn(str(other))
-    if refused:
-        raise refused[-1]
+    raise_last(refused)
 
 
 def _of_trace(folder: Path, direct: LaunchOptions, outputs: Outputs, how: run.Options) -> None:

@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from crosscast.characterization.launchfiles.launchfile import LAUNCH_FILES
+from crosscast.characterization.embedding.files import has_embedded
+from crosscast.characterization.launchfiles.launchfile import LAUNCH_FILES, read_launches
 from crosscast.cli.options import LAUNCH, LaunchOptions
-from crosscast.errors import InputError, expect_known
+from crosscast.errors import CompileError, InputError, UnsupportedError, expect_known
 from crosscast.forecasting import profiles as inputs
 from crosscast.forecasting.profiles import Recorded
-from crosscast.kernel import Launch
+from crosscast.kernel import CUDA_SUFFIXES, Launch
 from crosscast.profile import Profile
 
 if TYPE_CHECKING:
@@ -20,12 +21,17 @@ if TYPE_CHECKING:
 
 
 def read_profiles(
-    path: Path, launch: LaunchOptions = LAUNCH, *, optimize: bool = False
+    path: Path,
+    launch: LaunchOptions = LAUNCH,
+    *,
+    optimize: bool = False,
+    refused: list[CompileError | UnsupportedError] | None = None,
 ) -> tuple[list[Profile], Recorded]:
     """Read the profiles of a file or dataset, or characterize launches, with progress.
 
-    A program is launched as the command line describes; without a launch, its embedded profiles are read.
-    With `optimize` OpenCL C is compiled as drivers do.
+    A program is launched as the command line describes; without a launch, its embedded profiles are read, or
+    launches in the host code of a CUDA or HIP program. With `optimize` OpenCL C is compiled as drivers do.
+    Errors of refused kernels are added to `refused`, if given and others are not refused.
     """
 
     def characterize(item: Launch, number: int) -> Profile:
@@ -36,15 +42,37 @@ def read_profiles(
         sampled = launch.sampled("auto")
         return run_launch(item, number, Options(optimize=optimize, sample_groups=sampled))
 
-    if not launch.described:
-        if path.suffix in LAUNCH_FILES:
-            _start_engine()
+    launches = _launches(path, launch)
+    if launches is None:
         return inputs.read_profiles(path, characterize)
+    profiles: list[Profile] = []
+    errors: list[CompileError | UnsupportedError] = []
+    for number, item in enumerate(launches):
+        try:
+            profiles.append(characterize(item, number))
+        except (CompileError, UnsupportedError) as error:
+            errors.append(error)
+            if refused is None:
+                raise
+    if errors and not profiles:
+        raise errors[0]
+    if refused is not None:
+        refused += errors
+    return profiles, {}
+
+
+def _launches(path: Path, launch: LaunchOptions) -> Sequence[Launch] | None:
+    """Launches to characterize; ``None`` if a file or folder has profiles or is a trace."""
+    if not launch.described and path.suffix in LAUNCH_FILES:
+        _start_engine()
+        return read_launches(path)
+    of_host = path.suffix in CUDA_SUFFIXES and path.is_file() and not has_embedded(path)
+    if not launch.described and not of_host:
+        return None
     _start_engine()
     from crosscast.commands.launch import read_inputs
 
-    launches = read_inputs(path, launch).launches
-    return [characterize(item, number) for number, item in enumerate(launches)], {}
+    return read_inputs(path, launch).launches
 
 
 def _start_engine() -> None:

@@ -18,7 +18,7 @@ from crosscast.characterization.launchfiles.arguments import build_argument
 from crosscast.characterization.launchfiles.launchfile import SIZE_NAMES, refuse_sizes, write_launch
 from crosscast.characterization.run import Options
 from crosscast.cli.options import IN_LAUNCHFILE, IN_SIMFILE, LaunchOptions
-from crosscast.commands.output import ProgressLine, print_json
+from crosscast.commands.output import ProgressLine, print_json, warn
 from crosscast.data.fields import Fields
 from crosscast.errors import CrosscastError, InputError, expect_known
 from crosscast.kernel import Argument, Kernel, Launch, Parameter, Program
@@ -94,6 +94,8 @@ def _launches_of_host(program: Program, direct: LaunchOptions) -> list[Launch]:
     if not launches:
         note = f"; not known of the launches in host code: {'; '.join(unknown)}" if unknown else ""
         raise InputError(f"--grid is missing, expected grid and block, such as --grid 4096 --block 256{note}")
+    if unknown:
+        warn(f"{program.label}: left out of the launches in host code: {'; '.join(unknown)}")
     return launches
 
 

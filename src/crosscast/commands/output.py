@@ -244,6 +244,14 @@ def warn(text: str) -> None:
     print(f"crosscast: warning: {text}", file=sys.stderr)
 
 
+def raise_last(refused: Sequence[InputError]) -> None:
+    """Raise the last error of what was left out, and warn of the others; none if nothing was."""
+    for error in refused[:-1]:
+        warn(str(error))
+    if refused:
+        raise refused[-1]
+
+
 def warn_about(predictions: Iterable[tuple[str, Sequence[str]]]) -> None:
     """Print each warning once, with the first label that it is about and the number of further ones."""
     labels_of: dict[str, list[str]] = {}

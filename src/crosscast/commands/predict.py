@@ -11,12 +11,12 @@ from crosscast.cli.options import LaunchOptions
 from crosscast.cli.predict import PredictTimeOptions
 from crosscast.cli.profiles import ExplainOptions
 from crosscast.commands.files import only_named, read_profiles
-from crosscast.commands.output import check_output, show, tell, warn_about
+from crosscast.commands.output import check_output, raise_last, show, tell, warn_about
 from crosscast.device import Device
 from crosscast.devices.catalogue import device_named
 from crosscast.devices.device_files import read_device
 from crosscast.devices.roofline import DEVICES, Verdict, verdicts_of
-from crosscast.errors import InputError
+from crosscast.errors import CompileError, InputError, UnsupportedError
 from crosscast.forecasting.kernels import forecast_beside, launches_answer, verdicts_beside, with_verdicts
 from crosscast.forecasting.profiles import Recorded
 from crosscast.prediction.named_models import first_fit, models_for, named_devices
@@ -54,8 +54,10 @@ def time(file: Path, /, *more: Path, options: PredictTimeOptions) -> None:
 
     # Before kernels are profiled, which may take long.
     likely, _ = first_fit(ahead, chosen_of)
+    refused: list[CompileError | UnsupportedError] = []
     profiles, batch, recorded = _batch(
         (file, *more),
+        refused,
         options.launch,
         options.application,
         options.invocations,
@@ -94,6 +96,7 @@ def time(file: Path, /, *more: Path, options: PredictTimeOptions) -> None:
         lambda: predictions_report(forecast, trained.card, len(options.probe), verdicts, suggestion),
         lambda: _roofline(verdicts),
     )
+    raise_last(refused)
 
 
 def _roofline(verdicts: Sequence[Verdict | None]) -> Mapping[str, Figure]:
@@ -103,6 +106,7 @@ def _roofline(verdicts: Sequence[Verdict | None]) -> Mapping[str, Figure]:
 
 def _batch(
     files: Sequence[Path],
+    refused: list[CompileError | UnsupportedError],
     launch: LaunchOptions,
     application: str | None,
     invocations: int | None,
@@ -112,7 +116,7 @@ def _batch(
     profiles: list[Profile] = []
     recorded: Recorded = {}
     for file in files:
-        of_file, times = read_profiles(file, launch, optimize=optimize)
+        of_file, times = read_profiles(file, launch, optimize=optimize, refused=refused)
         profiles += of_file
         recorded.update(times)
     profiles = only_named(profiles, application, launch.kernel)

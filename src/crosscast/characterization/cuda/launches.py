@@ -38,6 +38,9 @@ _SIZES = {
     "half2": 4,
     "__nv_bfloat16": 2,
     "__nv_bfloat162": 4,
+    "curandState": 48,
+    "curandState_t": 48,
+    "curandStatePhilox4_32_10_t": 64,
 }
 _FLOATING = {"float", "double"}
 _CASTS = {*_SIZES, "const", "signed"}
@@ -218,6 +221,8 @@ def argument_texts(launch: HostLaunch, parameters: Sequence[Parameter]) -> list[
         elif parameter.kind == "global" and value_type and argument.nbytes is not None:
             length = max(1, argument.nbytes // (value_type.dtype.itemsize * value_type.slots))
             texts.append(f"{kind}:{length}{':uniform' if value_type.dtype.kind == 'f' else ''}")
+        elif parameter.kind == "global" and argument.nbytes:
+            texts.append(f"char:{argument.nbytes}")  # Structures
         else:
             texts.append(None)
     return texts
