@@ -21,9 +21,10 @@ from crosscast.data.dataset import validate
 from crosscast.data.profiles import from_row
 from crosscast.errors import EnvironmentFault, UnsupportedError
 from crosscast.forecasting.application import forecast_application
+from crosscast.forecasting.profiles import read_profiles
 from crosscast.kernel import Image, Kernel, Launch
 from crosscast.measure import sensors
-from crosscast.profile import compiler_options
+from crosscast.profile import Profile, compiler_options
 from crosscast.tracing.dataset import dataset_of
 from crosscast.tracing.program import TraceRecording, layer_library, run
 from crosscast.tracing.replay import compared, replay_of
@@ -145,6 +146,20 @@ def test_a_profile_is_that_of_a_launch_by_hand(recorded: Recorded) -> None:
         Launch(Kernel.from_source(source, "add", options=["-DFACTOR=3"]), (1024,), (64,), (x, x.copy()))
     )
     assert profile.metrics == by_hand.metrics
+
+
+def test_a_forecast_says_which_launches_it_leaves_out(recorded: Recorded) -> None:
+    trace, _ = recorded("values", select="all")
+    left_out: list[str] = []
+
+    def characterized_but_clip(launch: Launch, number: int) -> Profile:
+        if launch.kernel.name == "clip":
+            raise UnsupportedError("clip is refused")
+        return characterize(launch)
+
+    profiles, _ = read_profiles(trace.folder, characterized_but_clip, left_out.append)
+    assert {"fill", "both"} <= {profile.kernel for profile in profiles} <= {"fill", "both", "perhaps"}
+    assert [each for each in left_out if each.startswith("clip ") and each.endswith("clip is refused")]
 
 
 def test_images_and_samplers_are_replayed(recorded: Recorded) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from crosscast.characterization.embedding.files import has_embedded
 from crosscast.characterization.launchfiles.launchfile import LAUNCH_FILES, read_launches
 from crosscast.cli.options import LAUNCH, LaunchOptions
+from crosscast.commands.output import warn
 from crosscast.errors import CompileError, InputError, UnsupportedError, expect_known
 from crosscast.forecasting import profiles as inputs
 from crosscast.forecasting.profiles import Recorded
@@ -44,7 +45,7 @@ def read_profiles(
 
     launches = _launches(path, launch)
     if launches is None:
-        return inputs.read_profiles(path, characterize)
+        return inputs.read_profiles(path, characterize, warn)
     profiles: list[Profile] = []
     errors: list[CompileError | UnsupportedError] = []
     for number, item in enumerate(launches):

@@ -43,14 +43,19 @@ def characterized(launch: Launch, number: int = 0, *, optimize: bool = True) -> 
 
 
 def read_profiles(
-    path: Path, characterize: Callable[[Launch, int], Profile] = characterized
+    path: Path,
+    characterize: Callable[[Launch, int], Profile] = characterized,
+    left_out: Callable[[str], None] = lambda _: None,
 ) -> tuple[list[Profile], Recorded]:
-    """Read the profiles of a file, dataset or trace, or characterize a launch file's launches."""
+    """Read the profiles of a file, dataset or trace, or characterize a launch file's launches.
+
+    `left_out` is told of each launch of a trace that is refused.
+    """
     if path.is_dir():
         # Imported here: stored profiles need none of it.
         from crosscast.tracing.trace import is_trace
 
-        return (_of_trace(path, characterize), {}) if is_trace(path) else _of_dataset(path)
+        return (_of_trace(path, characterize, left_out), {}) if is_trace(path) else _of_dataset(path)
     if str(path) == "bundled":
         return _of_dataset(path)
     if path.suffix in (".parquet", ".csv"):
@@ -73,7 +78,9 @@ def read_profiles(
         ) from error
 
 
-def _of_trace(folder: Path, characterize: Callable[[Launch, int], Profile]) -> list[Profile]:
+def _of_trace(
+    folder: Path, characterize: Callable[[Launch, int], Profile], left_out: Callable[[str], None]
+) -> list[Profile]:
     """Profiles of the classes of a trace's launches."""
     # Imported here: stored profiles need none of it.
     from crosscast.tracing.summary import Trace, replayed, summary_of
@@ -86,6 +93,9 @@ def _of_trace(folder: Path, characterize: Callable[[Launch, int], Profile]) -> l
         raise InputError(
             f"{folder}: expected a trace with a launch that can be run again, found none: {refused}"
         )
+    for launch_class, result in zip(summary.classes, results, strict=True):
+        if result.refused:
+            left_out(f"{launch_class.kernel} {launch_class.size_label}: {result.refused}")
     return profiles
 
 
