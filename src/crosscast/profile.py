@@ -218,4 +218,9 @@ def doubts(launch: Mapping[str, Any]) -> list[str]:
             if distances[side]:
                 effect = "where a device may have anything: zeros were read"
                 sentences.append(f"reads up to {distances[side]} bytes {where}, {effect}")
+    if "groups_wait" in launch:
+        where = f" ({launch['groups_wait']})" if launch["groups_wait"] else ""
+        sentences.append(
+            f"work-groups wait for each other{where}: if each waits for the one before, add 0.5 us for each"
+        )
     return [sentence for sentence in sentences if sentence]

@@ -143,11 +143,14 @@ WAITING = {
     "it sleeps between": "if (t == 0 && b) while (flag[b - 1] == 0) __nanosleep(20); __syncthreads();",
     "it looks back": "int at = b - 1; if (t == 0) while (at >= 0) { if (flag[at]) at--; } __syncthreads();",
     "a fence between": "if (t == 0 && b) while (plain[b - 1] == 0) __threadfence(); __syncthreads();",
+    "an atomic polls": "if (t == 0 && b) while (atomicAdd(plain + b - 1, 0) == 0); __syncthreads();",
     "a word decides": "int done = !b; while (!done) { if (flag[b - 1] > 0) done = 1; } __syncthreads();",
 }
 NOT_WAITING = {
     "volatile rows": "for (int k = 0; k < 8; k++) in[i] += flag[k + 100];",
     "a condition in a loop": "for (int k = 0; k < 8; k++) if (flag[k + 100] > 3) in[i] += k;",
+    "a queue of work": "while (atomicAdd(plain + 100, 1) < 40) in[i] += 1;",
+    "until it succeeds": "int a, *p = plain + 100; do a = *p; while (atomicCAS(p, a, a + 1) != a);",
     "no loop": "if (flag[b + 100] == 0) in[i] += 1;",
     "shared memory": "volatile __shared__ int s[32]; s[t] = t; while (s[t] > 40) { }",
 }
@@ -169,11 +172,15 @@ def test_groups_that_wait_run_in_order_with_the_same_counts_on_any_threads(body:
     assert profiles[0].metrics == profiles[1].metrics
     assert profiles[0].launch == profiles[1].launch
     assert profiles[1].launch["threads"] == 1
+    assert profiles[1].launch["groups_wait"] == "line 2"
 
 
 @pytest.mark.parametrize("body", NOT_WAITING.values(), ids=NOT_WAITING)
 def test_a_loop_whose_exit_depends_on_nothing_of_others_does_not_wait(body: str) -> None:
-    assert characterize(launch_of(body), threads=2).launch["threads"] == 2
+    launch = characterize(launch_of(body), threads=2).launch
+    assert "groups_wait" not in launch
+    # What an atomic returns depends on the order of groups.
+    assert launch["threads"] == (1 if "atomic" in body else 2)
 
 
 def test_groups_that_wait_are_not_sampled(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -300,7 +300,7 @@ def test_every_number_of_an_architecture_has_its_source(series: str) -> None:
         "http" in text or text.startswith(("data sheets", "the catalogue's", "chosen"))
         for text in sources.values()
     )
-    assert sources["l2_clock"].startswith(("chosen", "te42kyfo"))
+    assert sources["l2_clock"].startswith(("chosen", "te42kyfo", "Intel"))
 
 
 @pytest.mark.parametrize("series", SERIES)
@@ -313,10 +313,11 @@ def test_numbers_of_data_sheets_are_those_of_a_device_of_the_catalogue(series: s
         for device in devices
         if {"peak_fp64_flop_per_s", "peak_flop_per_s", "cores"} <= device.numbers.keys()
     }
-    assert any(each == pytest.approx(unit.fp64, rel=0.01) for each in shares)
+    assert not shares or any(each == pytest.approx(unit.fp64, rel=0.01) for each in shares)
     assert double_share(next(each for each in devices if known_unit(each) is unit)) == unit.fp64
     like = of_series("GCN 3") if series == "Kaveri" else devices
-    assert unit.l2_bytes in {device.numbers.get("l2_bytes") for device in like}
+    known = {device.numbers["l2_bytes"] for device in like if "l2_bytes" in device.numbers}
+    assert not known or unit.l2_bytes in known
 
 
 def test_units_hold_what_their_registers_and_sub_groups_allow() -> None:

@@ -74,12 +74,14 @@ def test_one_verdict_is_the_answer_and_comes_first(file: Path) -> None:
 def test_forecasts_of_several_kernels_have_a_table_and_a_heading_each(capsys: Output, file: Path) -> None:
     lines = Command.of("predict").text(capsys, file, "--devices", "gtx1080,titanx").splitlines()
     assert lines[0] == "In short"
-    assert [line.split()[0] for line in lines[2:5]] == list(KERNELS)
-    for name in KERNELS:
-        heading = lines.index(name)
+    labels = [f"{file.stem} {name}" for name in KERNELS]
+    assert [" ".join(line.split()[:2]) for line in lines[2:5]] == labels
+    for name, label in zip(KERNELS, labels, strict=True):
+        heading = lines.index(label)
         assert lines[heading + 1].startswith(f"{name} on ")
-        assert lines[lines.index(f"Times of {name}") - 1] == ""
-        assert heading < lines.index(f"Times of {name}")
+        assert lines[lines.index(f"Times of {label}") - 1] == ""
+        assert heading < lines.index(f"Times of {label}")
+    assert f"{file.stem}: all {len(KERNELS)} kernels, {len(KERNELS)} launches" in lines
 
 
 def test_every_kernel_is_drawn_or_said_not_to_be(file: Path) -> None:

@@ -183,6 +183,7 @@ def describe_launch(launch: Launch, ran: Ran) -> dict[str, object]:
         **({} if launch.shared is None else {"shared_bytes": launch.shared}),
         **({"variables": sorted(launch.variables)} if launch.variables else {}),
         **({"unset_variables": list(ran.unset)} if ran.unset else {}),
+        **({} if ran.plan.waiting is None else {"groups_wait": ran.plan.waiting.where}),
         "threads": ran.threads,
         **({} if ran.result.host is None else {"host": _describe_host(ran.result.host)}),
         "arguments": [_describe(p, a) for p, a in zip(parameters, launch.args, strict=True)],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -31,7 +32,8 @@ def read_profiles(
     """Read the profiles of a file or dataset, or characterize launches, with progress.
 
     A program is launched as the command line describes; without a launch, its embedded profiles are read, or
-    launches in the host code of a CUDA or HIP program. With `optimize` OpenCL C is compiled as drivers do.
+    launches in the host code of a CUDA or HIP program. Several kernels of a file are an application of its
+    name. With `optimize` OpenCL C is compiled as drivers do.
     Errors of refused kernels are added to `refused`, if given and others are not refused.
     """
 
@@ -59,6 +61,8 @@ def read_profiles(
         raise errors[0]
     if refused is not None:
         refused += errors
+    if len({each.kernel for each in profiles}) > 1:
+        profiles = [replace(each, application=each.application or path.stem) for each in profiles]
     return profiles, {}
 
 

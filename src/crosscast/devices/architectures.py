@@ -36,14 +36,24 @@ class Unit(NamedTuple):
     lookups: int = 4  # Lines of 128 bytes that the first cache looks up in a clock
     group_clocks: float = 1.25  # In which a device begins a work-group
     l1_clock: float = 128.0  # Bytes per clock from the first cache
+    texels: float = 4.0  # Of images, that it reads in a clock
+    engines: int = 1  # Compute units of OpenCL and of data sheets in one: vector engines of a Xe core
 
 
 _UNITS = {
     "Fermi": Unit(32, 48, 8, 32768, 49152, 1 / 8, 786432, special=4, step=22.0, lookups=1),
-    "Kepler": Unit(32, 64, 16, 65536, 49152, 1 / 3, 1572864, 64.0, False, 32, step=9.0, lookups=1),
-    "Maxwell": Unit(32, 64, 32, 65536, 98304, 1 / 32, 2097152, 32.0, False, 32, step=6.0, lookups=1),
+    "Kepler": Unit(
+        32, 64, 16, 65536, 49152, 1 / 3, 1572864, 64.0, False, 32, step=9.0, lookups=1, texels=16.0
+    ),
+    "Maxwell": Unit(
+        32, 64, 32, 65536, 98304, 1 / 32, 2097152, 32.0, False, 32, step=6.0, lookups=1, texels=8.0
+    ),
     "Pascal": Unit(
-        32, 64, 32, 65536, 98304, 1 / 32, 2097152, 32.0, False, 32, fp16=1 / 64, step=6.0, lookups=1
+        *(32, 64, 32, 65536, 98304, 1 / 32, 2097152, 32.0, False, 32),
+        fp16=1 / 64,
+        step=6.0,
+        lookups=1,
+        texels=8.0,
     ),
     "Volta": Unit(32, 64, 32, 65536, 98304, 1 / 2, 6291456, 29.0, fp16=2.0),
     "Turing": Unit(32, 32, 16, 65536, 65536, 1 / 32, 4194304, fp16=2.0, l1_clock=64.0),
@@ -71,6 +81,14 @@ _UNITS = {
     "RDNA 2": Unit(32, 32, 32, 65536, 65536, 1 / 16, 4194304, 30.0, fp16=2.0, step=5.0),
     "RDNA 3": Unit(32, 32, 32, 98304, 65536, 1 / 16, 6291456, 30.0, fp16=2.0, step=5.0),
     "RDNA 4": Unit(32, 32, 32, 98304, 65536, 1 / 16, 8388608, 30.0, fp16=2.0, step=5.0),
+    # A thread of a vector engine runs 16 work-items.
+    "Gen7": Unit(32, 32, 16, 65536, 65536, 1 / 4, 262144, 64.0, fp16=1.0, engines=8),
+    "Gen7.5": Unit(32, 35, 16, 71680, 65536, 1 / 4, 262144, 64.0, fp16=1.0, engines=10),
+    "Gen9": Unit(32, 28, 28, 57344, 65536, 1 / 4, 524288, 64.0, fp16=2.0, engines=8),
+    "Gen9.5": Unit(32, 28, 28, 57344, 65536, 1 / 4, 524288, 64.0, fp16=2.0, engines=8),
+    "Xe-HPG": Unit(32, 64, 64, 131072, 131072, 1 / 64, 16777216, 64.0, fp16=2.0, texels=8.0, engines=16),
+    "Xe2-HPG": Unit(32, 32, 32, 131072, 131072, 1 / 8, 18874368, 64.0, fp16=2.0, texels=8.0, engines=8),
+    "Xe-HPC": Unit(32, 32, 32, 131072, 131072, 1.0, 213909504, 64.0, l1_clock=512.0, engines=8),
 }
 _LOCKED_ATOMICS = ("Fermi", "Kepler")
 """Take a lock for an atomic of local memory (NVIDIA, Maxwell Tuning Guide)."""
@@ -107,7 +125,9 @@ _CHIPS = {
         l2_clock=47.0,
         l1_clock=128.0,
     ),
-    "p100": _UNITS["Pascal"]._replace(local_bytes=65536, fp64=1 / 2, caches_global=True, fp16=2.0),
+    "p100": _UNITS["Pascal"]._replace(
+        texels=4.0, local_bytes=65536, fp64=1 / 2, caches_global=True, fp16=2.0
+    ),
 }
 """Chips for computing that differ from others of their architecture, by a part of a device's key."""
 
@@ -146,6 +166,12 @@ _GUIDES = {
     "others as these; the eight dies of CDNA 3 begin groups side by side (https://github.com/te42kyfo/gpu-benches)",
     "guide": "NVIDIA, CUDA C Programming Guide 4.2, 2012: 22 clocks of compute capability 2.x "
     "(https://docs.nvidia.com/cuda/archive/)",
+    "occupancy": "Intel, GPU Occupancy Calculator "
+    "(https://github.com/oneapi-src/oneAPI-samples/tree/master/Tools/GPU-Occupancy-Calculator)",
+    "xe": "Intel, oneAPI GPU Optimization Guide, Xe GPU Architecture "
+    "(https://www.intel.com/content/www/us/en/docs/oneapi/optimization-guide-gpu/2025-2/intel-xe-gpu-architecture.html)",
+    "fp64": "chosen: it has none, and emulates it (https://github.com/intel/torch-xpu-ops/issues/1742)",
+    "texture": "data sheets: fill rates over clock and units",
     "chosen": "chosen: with it times of BabelStream come out, and no maker says it",
     "cuda": "NVIDIA, Nsight Visual Studio Edition: global loads are cached in L1 by default "
     "(https://docs.nvidia.com/nsight-visual-studio-edition/5.3/Content/Analysis/Report/CudaExperiments/"
@@ -159,6 +185,10 @@ _LIMITS = ("width", "sub_groups", "groups", "registers", "local_bytes")
 _GCN = frozenset(
     ("GCN 1", "GCN 2", "GCN 3", "Vega", "Vega 20", "Tahiti", "Hawaii", "Kaveri", "Fiji", "Polaris", "CDNA")
 )
+NO_DOUBLES = frozenset(("Xe-HPG", "Apple M1"))
+"""Architectures without double precision, which runtimes emulate or refuse."""
+
+_INTEL = frozenset(("Gen7", "Gen7.5", "Gen9", "Gen9.5", "Xe-HPG", "Xe2-HPG", "Xe-HPC"))
 _NVIDIA = frozenset(
     (
         "Fermi",
@@ -187,6 +217,11 @@ def unit_sources(series: str) -> dict[str, str]:
         of["caches_global"] = series.lower() if series in ("Kepler", "Maxwell", "Pascal") else "cuda"
         of |= dict.fromkeys(("special", "int32", "fp16"), "throughput")
         of["step"] = "guide" if series == "Fermi" else "latencies"
+    elif series in _INTEL:
+        of = dict.fromkeys(("sub_groups", "groups", "registers", "local_bytes", "engines"), "occupancy")
+        of |= dict.fromkeys(
+            ("width", "caches_global", "special", "step", "int32", "l1_clock", "l2_clock"), "xe"
+        )
     elif series.startswith("TeraScale"):
         of = dict.fromkeys((*_LIMITS, "caches_global"), "app")
     elif series in _GCN:
@@ -200,11 +235,14 @@ def unit_sources(series: str) -> dict[str, str]:
     of.setdefault("step", "app" if _before_rdna(series) else "schedules")
     of.setdefault("fp16", "sheets")
     of.setdefault("int32", "rdna")
+    of |= {"texels": "texture", "engines": of.get("engines", "sheets")}
     rates = ("l1_load", "l2_load", "l1_clock", "l2_clock", "lookups", "group_clocks")
-    of |= dict.fromkeys(rates, "measured")
+    of = dict.fromkeys(rates, "measured") | of
     if series in ("Kepler", "Maxwell", "Pascal", "Turing"):
         of |= dict.fromkeys(("l1_load", "l2_load", "l1_clock"), "caches")
     of |= {"fp64": "sheets", "l2_bytes": "carrizo" if series == "Kaveri" else "sheets"}
+    if series in _INTEL:
+        of |= {"fp64": "fp64"} if series in NO_DOUBLES else {}
     if series in _UNMEASURED_L2 or (_before_rdna(series) and series != "CDNA"):
         of["l2_clock"] = "chosen"
     return {name: _GUIDES[of[name]] for name in Unit._fields}
@@ -252,6 +290,7 @@ class Sheets:
     l2_load: Reals  # And from the second
     lookups: Reals  # Lines of 128 bytes that a GPU's first cache looks up in a clock
     l1_clock: Reals  # Bytes that it gives in one
+    texels: Reals  # Of images, that a GPU's unit reads in a clock
     group_clocks: Reals  # In which a GPU begins a work-group
     l2: Reals  # Bytes of a GPU's second cache
     own_cache: Reals  # Bytes of the second cache of a CPU's core
@@ -352,7 +391,9 @@ def _of(device: Device) -> tuple[float | bool, ...]:
     if measured and not device.numbers.get(_BANDWIDTH):
         numbers[_BANDWIDTH] = measured.value
     unit = _unit_of(device)
-    units, clock = numbers["compute_units"], numbers["clock_hz"]
+    if gpu and known_unit(device) is None:
+        unit = unit._replace(fp64=_measured_double(device) or unit.fp64)
+    units, clock = numbers["compute_units"] / unit.engines, numbers["clock_hz"]
     cores = numbers.get("cores", units * 64 if gpu else units)
     lanes = numbers.get("peak_flop_per_s", 2 * cores * clock * (1 if gpu else 8)) / (2 * units * clock)
     if gpu:
@@ -378,6 +419,7 @@ def _of(device: Device) -> tuple[float | bool, ...]:
         unit.l2_load,
         float(unit.lookups),
         unit.l1_clock,
+        unit.texels,
         unit.group_clocks,
         float(numbers.get("l2_bytes") or unit.l2_bytes),
         float(np.clip(numbers.get("l2_bytes") or _OWN_CACHE, *_OWN_CACHES)),
@@ -402,6 +444,12 @@ def _of(device: Device) -> tuple[float | bool, ...]:
         device.measured.get("scattered_bytes_per_s", np.nan) / _WORD_BYTES,
         *streams(device),
     )
+
+
+def _measured_double(device: Device) -> float | None:
+    """Return the rate of double precision over that of single precision, if both were measured on a GPU."""
+    single, double = (device.measured.get(f"{name}_flop_per_s") for name in ("fp32", "fp64"))
+    return min(double / single, 1.0) if device.kind == "gpu" and single and double else None
 
 
 def _guarded(device: Device, units: float) -> tuple[float, float]:

@@ -297,6 +297,12 @@ def filled(device: Device) -> Filled:
         if name in numbers:
             continue
         expectation = by_measurement(device, name) or _by_scale(device, name, scales, numbers)
+        # Runtimes reach quite different shares of CPUs: of a part of a machine, or without its vectors.
+        if expectation is not None and device.kind == "cpu" and expectation.of != "device":
+            scaled = _by_scale(device, name, scales, numbers)
+            expectation = _at_least_measured(
+                device, name, scaled if scaled is not None and scaled.of != "type" else expectation
+            )
         if expectation is not None:
             numbers[name], taken[name] = expectation.value, expectation
     return Filled(replace(device, numbers=numbers) if taken else device, taken)
@@ -308,6 +314,13 @@ def by_measurement(device: Device, name: str) -> Expected | None:
     value = device.measured.get(_SOURCES[fact][0]) if fact else None
     share = expected(device, fact) if fact else None
     return replace(share, value=value / share.value) if value and share else None
+
+
+def _at_least_measured(device: Device, name: str, expectation: Expected) -> Expected:
+    """The expectation, or what was measured if that is more than a device could reach."""
+    fact = _MEASURED_FOR.get(name)
+    value = device.measured.get(_SOURCES[fact][0], 0.0) if fact else 0.0
+    return replace(expectation, value=max(expectation.value, value))
 
 
 def _by_scale(

@@ -70,6 +70,7 @@ def operation_counts(classes: Mapping[str, Any], total: float) -> dict[str, floa
             "operations_fp64": 0.0,
             "conversions_fp64": 0.0,
             "floating": 0.0,
+            "floating_fp64": 0.0,
         }
     halves = classes.get("fp16", {})
     half = sum(n for kind, n in halves.items() if _FP_COSTS.get(kind) == 1.0)
@@ -103,10 +104,7 @@ def operation_counts(classes: Mapping[str, Any], total: float) -> dict[str, floa
     )
     others += _INDEXING * sum(total_of(n) for kind, n in indexing.items() if kind != "conversions")
     others += 4.0 * (total_of(classes.get("barriers", 0)) + total_of(classes.get("collectives", 0)))
-    real = classes.get("fp32", {})
-    floating = sum(real.get(kind, 0) for kind in ("add", "mul", "fused")) - min(
-        real.get("add", 0), real.get("mul", 0)
-    )
+    floating, floating_fp64 = (_fused(classes.get(bits, {})) for bits in ("fp32", "fp64"))
     return {
         "operations_real": float(sum(costs.values())),
         "operations_fp16": float(half),
@@ -118,8 +116,16 @@ def operation_counts(classes: Mapping[str, Any], total: float) -> dict[str, floa
         "long_divisions": float(classes.get("int64", {}).get("div", 0)),
         "operations_fp64": float(double),
         "conversions_fp64": float(conversions.get("fp64", 0)),
-        "floating": float(floating),
+        "floating": floating,
+        "floating_fp64": floating_fp64,
     }
+
+
+def _fused(n: Mapping[str, float]) -> float:
+    """Return the additions and products of reals, with one of each as one instruction."""
+    return float(
+        sum(n.get(kind, 0) for kind in ("add", "mul", "fused")) - min(n.get("add", 0), n.get("mul", 0))
+    )
 
 
 def _with_sum(classes: Mapping[str, Any], bits: str) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -87,7 +88,21 @@ def _of_trace(
 
     summary = summary_of(Trace(folder))
     results = replayed(summary, characterize)
-    profiles = [each.profile for each in results if each.profile is not None]
+    counts = [float(each.count) for each in summary.classes]
+    for count, result in zip(tuple(counts), results, strict=True):
+        for index, launches in result.interpolation.items():
+            counts[index] += launches * count
+    profiles = [
+        replace(
+            each.profile,
+            launch={
+                **each.profile.launch,
+                "recorded": {**each.profile.launch["recorded"], "stands_for": count},
+            },
+        )
+        for count, each in zip(counts, results, strict=True)
+        if each.profile is not None
+    ]
     if not profiles:
         refused = next((each.refused for each in results), "it has no launches")
         raise InputError(

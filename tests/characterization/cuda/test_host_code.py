@@ -14,6 +14,7 @@ from crosscast.characterization import characterize, frontend
 from crosscast.characterization.cuda.compiler import preprocess
 from crosscast.characterization.cuda.launches import HostLaunch, argument_texts, find_launches
 from crosscast.characterization.frontend import parameters
+from crosscast.cli import main
 from crosscast.errors import CrosscastError
 from crosscast.kernel import Kernel, Launch, Program
 from support.commands import Command, Output
@@ -168,7 +169,7 @@ def test_a_source_in_latin_1_is_a_text(tmp_path: Path) -> None:
         assert frontend.kernel_names(Program.from_file(tmp_path / name)) == ("k",)
 
 
-RUN = Command.of("characterize")
+RUN, PREDICT = Command.of("characterize"), Command.of("predict time")
 
 SOURCE = """#include <missing.h>
 #define N 1024
@@ -230,6 +231,14 @@ def test_a_first_profile_needs_no_launch_file(tmp_path: Path, capsys: Output) ->
         ("saxpy<float>", [1024]),
         ("mm", [256, 16]),
     ]
+    forecast = PREDICT.answer(capsys, path, "--devices", "gtx1080")
+    assert [each["kernel"] for each in forecast["kernels"]] == ["saxpy<float>", "mm"]
+    times = [each["devices"][0]["time_s"] for each in forecast["kernels"]]
+    (application,) = forecast["applications"]
+    assert application["application"] == "app"
+    assert application["devices"][0]["time_s"] == pytest.approx(sum(times), rel=0.02)
+    assert main(["predict", "time", str(path), "--devices", "gtx1080", "--kernel", "mm"]) == 0
+    assert "left out of the launches in host code: line 16: mm (n); line 17: mm (" in capsys.readouterr().err
     path.write_text(SOURCE.replace("-7 % 3", "n").replace("2.0f, N", "2.0f, n"))
     refusal = RUN.refusal(capsys, path)
     assert "not known of the launches in host code: line 14: saxpy<float> (n); line 16: mm (n)" in refusal

@@ -45,7 +45,7 @@ def test_streams_reach_as_much_of_the_bandwidth_as_streams_do(model: TrainedLaun
     limit = 8 * LARGE / np.array([device.numbers["bandwidth_bytes_per_s"] for device in known])
     share = limit / forecast.centre[0]
     # Those of one to five compute units, which were not trained on, come out least.
-    assert (share > 0.45).all()
+    assert (share > 0.44).all()
     assert (share < 1.0).all()
     assert (forecast.low[0] >= 0.9 * limit).all()
 

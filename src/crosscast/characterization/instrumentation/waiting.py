@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -17,8 +18,9 @@ _LOCAL = 3
 def waiting_load(function: ir.Function) -> ir.Instruction | None:
     """Return a load by which a work-group may wait for another one; ``None`` if there is none.
 
-    That is a volatile or atomic load of global memory, or any beside a fence, in a loop whose exit depends on
-    it. Exits that depend on local memory count too, if the loop stores such a value there.
+    That is a volatile or atomic load of global memory, an atomic that changes nothing, or any load beside a
+    fence, in a loop whose exit depends on it. Exits that depend on local memory count too, if the loop stores
+    such a value there.
     """
     loops = graph.find_loops(function.flow)
     for loop in loops:
@@ -36,6 +38,21 @@ def _polled(blocks: Sequence[ir.Block]) -> Iterator[ir.Instruction]:
         is_fresh = fenced or load.text.startswith(("load volatile", "load atomic"))
         if is_fresh and any(address_space(a.pointer_type) != _LOCAL for a in load.accesses):
             yield load
+    for atomic in filter(_only_reads, _instructions(blocks)):
+        if address_space(atomic.operands[0].type) != _LOCAL:
+            yield atomic
+
+
+def _only_reads(instruction: ir.Instruction) -> bool:
+    """Whether an instruction is an atomic that changes nothing, such as an addition of 0."""
+    name = "" if instruction.opcode != "call" else called_builtin(instruction)
+    if name.startswith(("atomic_load", "atom_load")):
+        return True
+    text = name or instruction.text
+    operation = re.match(
+        r"(?:atomicrmw (?:volatile )?|atom(?:ic)?_(?:fetch_)?)(add|sub|or|xor)(?![a-z])", text
+    )
+    return operation is not None and any(each.value == "0" for each in instruction.operands[1:2])
 
 
 def _instructions(blocks: Iterable[ir.Block]) -> Iterator[ir.Instruction]:

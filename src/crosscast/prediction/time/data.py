@@ -52,6 +52,12 @@ def kernel_key(profile: Profile) -> tuple[str, str, str, str]:
     return profile.application or "", profile.kernel, profile.size or "", program
 
 
+def _recorded(profile: Profile) -> float:
+    """Launches of a recorded program that a profile stands for; 1 for any other."""
+    recorded = profile.launch.get("recorded") or {}
+    return float(recorded.get("stands_for") or recorded.get("launches") or 1)
+
+
 @dataclass(frozen=True, eq=False)
 class ProfileBatch:
     """Profiles of ``n`` kernels, each at a size."""
@@ -102,7 +108,10 @@ class ProfileBatch:
             sums = np.nansum(values, axis=0)
             means.append(np.divide(sums, counts, out=np.full(len(sums), np.nan), where=counts > 0))
         applications, kernels, sizes, _ = zip(*launches, strict=True)
-        counts = np.array([invocations or len(group) for group in launches.values()], dtype=np.int64)
+        counts = np.array(
+            [invocations or max(1, round(sum(map(_recorded, group)))) for group in launches.values()],
+            dtype=np.int64,
+        )
         toolchains = [{Toolchain.of(each.program) for each in group} for group in launches.values()]
         toolchain_rows = tuple(tuple(sorted(row)) for row in toolchains)
         launch_rows = tuple(map(tuple, launches.values()))
@@ -159,10 +168,15 @@ class ProfileBatch:
     def groups(self, by: Literal["application", "kernel", "run"]) -> Integers:
         """Group number of each profile: equal for profiles of one application, kernel or run.
 
-        A run is an application at a size.
+        A run is an application at a size, or a recorded program.
         """
         parts = {"application": slice(1), "kernel": slice(2), "run": slice(0, 3, 2)}[by]
         keys = [name[parts] for name in self.names]
+        if by == "run" and self.launches:
+            keys = [
+                key[:1] if any("recorded" in each.launch for each in launches) else key
+                for key, launches in zip(keys, self.launches, strict=True)
+            ]
         numbers = {key: number for number, key in enumerate(sorted(set(keys)))}
         return np.array([numbers[key] for key in keys], dtype=np.int64)
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from crosscast.arrays import Arrays, Reals
 from crosscast.device import Device
-from crosscast.devices.architectures import missing, sheets_of
+from crosscast.devices.architectures import NO_DOUBLES, missing, sheets_of
 from crosscast.devices.catalogue import Filled, filled
 from crosscast.devices.device_files import NUMBERS
 from crosscast.errors import InputError
@@ -138,7 +138,12 @@ class TrainedLaunchTimes(TrainedTimes[LaunchModels]):
             level,
             is_measured[:, columns],
             warnings=tuple(
-                (*_of_profiles(of_kernel, is_counted=is_counted), *common, *of_counts(of_kernel))
+                (
+                    *_of_profiles(of_kernel, is_counted=is_counted),
+                    *_of_doubles(of_kernel, devices),
+                    *common,
+                    *of_counts(of_kernel),
+                )
                 for is_counted, of_kernel in zip(counted, batch.launches, strict=True)
             ),
             terms=shares[:, columns],
@@ -242,6 +247,16 @@ def _of_profiles(profiles: Sequence[Profile], *, is_counted: bool) -> Iterator[s
         for each in profiles
     ):
         yield _NOT_UNROLLED
+
+
+def _of_doubles(profiles: Sequence[Profile], devices: Sequence[Device]) -> Iterator[str]:
+    """Warn of double precision on devices without it."""
+    without = [device.key for device in devices if device.series in NO_DOUBLES]
+    if without and any((each.launch.get("instructions") or {}).get("fp64") for each in profiles):
+        yield (
+            f"{format_names(without, _MOST_DEVICES)} {'has' if len(without) == 1 else 'have'} no double "
+            "precision: runtimes emulate it, or refuse the kernel"
+        )
 
 
 def _assumed(sheet: Filled, shifts: Reals, deviation: Reals) -> Assumed:

@@ -159,16 +159,17 @@ def bounds(work: Work, sheets: Sheets) -> tuple[Reals, Reals]:
     moved = np.where(distinct > _KEPT * sheets.last_cache, distinct, 0.0)
     # Compilers join some sums and logic of integers, and leave some out.
     computed = np.maximum(work.floating, np.where(work.exact, _SURELY_INTEGERS * work.integers, 0.0))
-    operations = computed[:, None] / (sheets.units * sheets.clock * sheets.lanes * _FASTER)
+    computed = np.maximum(computed[:, None], work.floating_fp64[:, None] / sheets.fp64)
+    operations = computed / (sheets.units * sheets.clock * sheets.lanes * _FASTER)
     # Data sheets give the bandwidth to a few percent; the best of short runs is less exact.
     faster = np.where(np.isfinite(sheets.writing), _FASTER, _FASTER_MEMORY)
     least = np.maximum(moved / sheets.bandwidth / faster, operations)
-    most = 1e-2 + work.items[:, None] * work.longest[:, None] * 1000.0 / sheets.clock
+    most = 1e-2 + (work.items * work.longest * work.mean)[:, None] * 1000.0 / sheets.clock
     return least, most
 
 
 class _OnDevice(NamedTuple):
-    """What a model knows of a device."""
+    """Factors and deviations of a model on a device."""
 
     factors: Reals  # `(len(TERMS),)`
     deviations: Reals  # By kind of time, `(len(KINDS),)`
@@ -198,7 +199,7 @@ class LaunchTimes(Stored, kind="terms"):
 
     @cached_property
     def _on(self) -> Callable[[Device], _OnDevice]:
-        """What the model knows of a device, which it remembers."""
+        """Function that returns, and remembers, the factors and deviations on a device."""
         known, wider = self.efficiencies(), dict(zip(self.joined, self.wider, strict=True))
 
         @lru_cache(1024)

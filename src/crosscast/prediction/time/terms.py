@@ -133,6 +133,9 @@ _CHAIN_CLOCKS, _INTEGER_STEP = 4.0, 0.25  # Latency of a multiply-add; of intege
 _LOAD_CLOCKS, _OWN_LOAD_CLOCKS, _SHARED_LOAD_CLOCKS = 5.0, 9.0, 30.0
 _LOOPS, _SCALAR_ISSUE = 2.0, 2.0
 _VECTOR_ITEMS = 8  # Work-items of a group from which on compilers for CPUs vectorize
+# If loops keep step: instructions of the mean work-item over those of the longest, or the share of a
+# sub-group's work-items that take part.
+_ALIKE, _IN_STEP = 0.7, 0.95
 _GUARDED, _SCALAR_CONDITIONS = 0.5, 3.0  # Conditional branches of a work-item; of code without vectors
 _AS_MANY = 1.02  # Bytes missed over those of another cache, if they are the same but for sampling
 _TINY = 1e-15
@@ -293,11 +296,13 @@ def terms(work: Work, sheets: Sheets) -> Reals:
     of_cache = np.where(np.isfinite(of_cache), of_cache, _CACHE_BYTES * busy_rate)
 
     longer = _long_code(work, sheets)
-    chain_clocks, stall_clocks = _of_item(work, sheets, past_l1, past_l2)
+    # The longest work-item is in one wave; the others have those of usual sub-groups.
+    in_wave = 1.0 / waves + (1.0 - 1.0 / waves) * of_width(work.mean_longest)
+    chain_clocks, stall_clocks = _of_item(work, sheets, past_l1, past_l2, in_wave)
     alone = np.ones((n, d))
     caches = (sheets.l1, sheets.own_cache, sheets.last_cache)
     of_thread = [bytes_behind(work, cache, alone) for cache in caches]
-    chains = np.where(gpu, 0.0, _cpu_chains(work, sheets, of_thread) / busy_rate)
+    chains = np.where(gpu, 0.0, _cpu_chains(work, sheets, of_thread, busy_rate))
     usual = np.where(gpu, _GROUP_CLOCKS[True], _GROUP_CLOCKS[False]) / sheets.clock
     of_group = np.where(np.isfinite(sheets.group_s), sheets.group_s, usual)
     start = np.where(gpu, _START_S[True], _START_S[False])
@@ -357,11 +362,14 @@ def by_device(seconds: Reals) -> Reals:
     return on_device
 
 
-def _of_item(work: Work, sheets: Sheets, past_l1: Reals, past_l2: Reals) -> tuple[Reals, Reals]:
+def _of_item(
+    work: Work, sheets: Sheets, past_l1: Reals, past_l2: Reals, in_wave: Reals
+) -> tuple[Reals, Reals]:
     """Clocks of a work-item's chain of instructions, and those in which it waits for loads, ``(n, d)`` each.
 
-    Of shares of accesses that go past the first cache, and past the last. GPUs do not speculate: they run
-    blocks one after another. On CPUs, loads and loops are in `_cpu_chains`.
+    Of shares of accesses that go past the first cache, and past the last, and of the longest work-item of a
+    wave over that of all. GPUs do not speculate: they run blocks one after another. On CPUs, loads and loops
+    are in `_cpu_chains`.
     """
 
     def column(values: Reals) -> Reals:
@@ -371,7 +379,7 @@ def _of_item(work: Work, sheets: Sheets, past_l1: Reals, past_l2: Reals) -> tupl
         # Blocks on two sides of a barrier are not joined, nor those that fill local memory before one.
         apart = np.where(work.barriers > 0, np.minimum(of_blocks, work.local_stores), 0.0)
         waits = apart + (of_blocks - apart) / _JOINED_BLOCKS
-        return np.maximum(column(of_item) / _AT_ONCE, column(waits))
+        return np.maximum(column(of_item) / _AT_ONCE, column(waits) * in_wave)
 
     load = (
         sheets.l1_load
@@ -385,7 +393,7 @@ def _of_item(work: Work, sheets: Sheets, past_l1: Reals, past_l2: Reals) -> tupl
     chain: Reals = np.where(sheets.gpu, blocks, straight) + column(work.barriers) * _BARRIER_CLOCKS
     waits = stalls(work.item_accesses, work.block_loads) * load
     waits = waits + stalls(work.item_constants, work.block_constants) * _CONSTANT_CLOCKS
-    return chain, np.where(sheets.gpu, waits, 0.0)
+    return chain * in_wave, np.where(sheets.gpu, waits, 0.0)
 
 
 def _long_code(work: Work, sheets: Sheets) -> Reals:
@@ -445,6 +453,7 @@ def _line_clocks(work: Work, sheets: Sheets) -> Reals:
     """Clocks of the first caches of a GPU's units for the lines that accesses touch, ``(n, d)``.
 
     One looks up several lines a clock, and gives one word of each bank (te42kyfo, gpu-benches, gpu-strides).
+    Units for textures read several texels of images a clock, wide ones in parts.
     """
     side = sheets.wide.astype(int)
     accesses, strided, of_bank = work.accesses[:, side], work.strided[:, None], work.of_bank[:, None]
@@ -454,7 +463,7 @@ def _line_clocks(work: Work, sheets: Sheets) -> Reals:
     narrow = np.maximum(words, work.lines[:, side] / sheets.lookups)
     apart = np.where((strided > 0.5) & (of_bank <= _FEW_OF_BANK), _WIDE_APART, 1.0)
     wide = np.maximum(_WIDE_ADDRESS_CLOCKS * accesses, apart * work.sectors[:, side] / _LINE_BYTES)
-    clocks: Reals = np.where(sheets.wide, wide, narrow)
+    clocks: Reals = np.maximum(np.where(sheets.wide, wide, narrow), work.texels[:, None] / sheets.texels)
     return clocks
 
 
@@ -599,7 +608,7 @@ def _carried(work: Work) -> Reals:
     Compilers reorder straight-line code until fewer values are live at once, but not loop-carried values.
     """
     share = np.maximum(1.0 - _MOST_REGISTERS / np.maximum(work.needed, 1.0), 0.0)[:, None]
-    uses = np.where(_loops(work), (work.items * work.longest)[:, None], 0.0)
+    uses = np.where(_loops(work), (work.items * work.longest * work.mean)[:, None], 0.0)
     return 2 * _REGISTER_BYTES * share * uses
 
 
@@ -616,9 +625,12 @@ def _cpu_lanes(work: Work, sheets: Sheets) -> Reals:
     """Operations of a CPU's thread in a clock: as many work-items at once as accesses can be vectorized.
 
     A compiler that vectorizes neighbours with loops overlaps several steps of their chains. Straight code
-    behind a condition was measured apart; behind three, it is not vectorized.
+    behind a condition was measured apart; behind three, it is not vectorized, nor are loops that neighbours
+    pass at different times.
     """
-    share = np.where(work.group_items >= _VECTOR_ITEMS, work.vectorizable, 0.0)[:, None]
+    # Neighbours that all do little do not change that.
+    in_step = (work.mean > _ALIKE) | (work.utilization[:, 0] > _IN_STEP) | ~_loops(work)[:, 0]
+    share = np.where((work.group_items >= _VECTOR_ITEMS) & in_step, work.vectorizable, 0.0)[:, None]
     lanes = np.maximum(sheets.lanes, 1.0)
     at_once = np.clip(_CHAIN_CLOCKS * sheets.chain, 1.0, lanes)
     lanes = np.where(_loops(work) & np.isfinite(at_once), at_once, lanes)
@@ -651,23 +663,25 @@ def _other_issue(sheets: Sheets, lanes: Reals) -> Reals:
     return np.where(sheets.gpu, 1.0, np.clip(_SCALAR_ISSUE / lanes, 1.0, _SCALAR_ISSUE))
 
 
-def _cpu_chains(work: Work, sheets: Sheets, behind: Sequence[Reals]) -> Reals:
-    """Total clocks of the dependency chains in loops of a CPU's work-items, one item after another.
+def _cpu_chains(work: Work, sheets: Sheets, behind: Sequence[Reals], busy_rate: Reals) -> Reals:
+    """Seconds of the dependency chains in loops of a CPU's work-items, one item after another, ``(n, d)``.
 
     Chains of real operations take the measured latency, or else the usual one, of as many work-items at once
     as fit a vector; those of integers less. A load whose address depends on another load waits for the
-    nearest cache that has its line.
+    nearest cache that has its line. The longest work-item may have little beside it.
     """
     together = np.where((work.group_items >= _VECTOR_ITEMS)[:, None], np.maximum(sheets.lanes / 2, 1.0), 1.0)
     chain = np.where(np.isfinite(sheets.chain), sheets.chain, together / _CHAIN_CLOCKS)
     real = work.operations_real + work.operations_fp16 + work.operations_fp64
     of_reals = np.minimum(1.0, 4.0 * real / np.maximum(real + work.operations + work.products, 1.0))
-    step = (of_reals + (1 - of_reals) * _INTEGER_STEP)[:, None] / chain
+    step = (of_reals + (1 - of_reals) * _INTEGER_STEP)[:, None]
     loads = work.path_loads + work.path_constants
-    computed = np.maximum(work.path - loads, 0.0)[:, None]
-    of_item = computed * step + loads[:, None] * _load_clocks(work, sheets, behind)
-    clocks: Reals = np.where(_loops(work), work.items[:, None] * of_item, 0.0)
-    return clocks
+    computed = np.maximum(work.path - loads, 0.0)[:, None] * step
+    waits = loads[:, None] * _load_clocks(work, sheets, behind)
+    total = (work.items * work.mean)[:, None] * (computed / chain + waits) / busy_rate
+    longest = (computed * _CHAIN_CLOCKS + waits) / sheets.clock
+    seconds: Reals = np.where(_loops(work), np.maximum(total, longest), 0.0)
+    return seconds
 
 
 def _load_clocks(work: Work, sheets: Sheets, behind: Sequence[Reals]) -> Reals:

@@ -34,7 +34,7 @@ IRREGULAR = 0.05
 """Share of irregular accesses above which a launch counts as irregular."""
 
 _PATTERNS = ("uniform", "contiguous", "strided", "irregular")
-_REGISTER_BYTES, _SECTOR_BYTES, _LINE_BYTES = 4.0, 32.0, 64.0
+_REGISTER_BYTES, _SECTOR_BYTES, _LINE_BYTES, _TEXEL_BYTES = 4.0, 32.0, 64.0, 8.0
 _ANY_GROUP = ("cuda", "hip")
 """Forms of programs that are compiled for work-groups of any size."""
 
@@ -69,6 +69,8 @@ class Work:
     operations_fp64: Reals
     conversions_fp64: Reals  # From and to double precision
     floating: Reals  # Additions and products of single precision; a multiply-add counts once
+    floating_fp64: Reals  # The same of double precision
+    texels: Reals  # Fetches from images, of 8 bytes at most
     utilization: Reals  # `(n, 2)` Share of a sub-group's work-items that take part in its instructions
     accesses: Reals  # `(n, 2)` Instructions of sub-groups that access global memory
     sectors: Reals  # `(n, 2)` Bytes of the sectors of 32 bytes that these touch, or of lines of 64 bytes
@@ -104,6 +106,8 @@ class Work:
     walk: Reals  # Bytes of lines that a work-item passes until it turns back
     alignment: Reals  # Bytes that divide the distances of its accesses on the way
     longest: Reals  # Instructions of the longest work-item
+    mean: Reals  # Of the mean work-item, over these
+    mean_longest: Reals  # `(n, 2)` Of the longest work-item of a sub-group, on average, over these
     barriers: Reals  # Of a work-item
     conditional: Reals  # Conditional branches of a work-item
     vectorizable: Reals  # Share of accesses in which neighbours access one element, or consecutive ones
@@ -219,7 +223,8 @@ def _of(
         "saved_loads": 0.0,
         "barriers": float(metrics.get("total_barriers_hit") or 0) / items,
     }
-    longest = float(metrics.get("max_ipt") or total / items)
+    longest = max(float(metrics.get("max_ipt") or 0), total / items, 1.0)
+    work["longest"], work["mean"] = longest, total / items / longest
     counted = launch.get("sub_groups")
     work["exact"] = counted is not None
     if counted is None:
@@ -246,6 +251,7 @@ def _of(
         size * float(side[f"{name}_{size}_read"] + side[f"{name}_{size}_write"])
         for size, name, side in zip((32, 64), ("sectors", "lines"), sides, strict=True)
     ]
+    of_images, texels = _images(metrics, classes, requested)
     item_accesses, constant = accesses[0] / max(sub_groups[0], 1.0), _constant_share(classes)
     return work | {
         "utilization": [
@@ -258,7 +264,10 @@ def _of(
         ],
         "accesses": accesses,
         "same_address": [float(side.get("same_address_read") or 0) for side in sides],
-        "read_only": _SECTOR_BYTES * float(sides[0].get("sectors_32_read_only") or 0) / max(sectors[0], 1.0),
+        "read_only": max(
+            _SECTOR_BYTES * float(sides[0].get("sectors_32_read_only") or 0) / max(sectors[0], 1.0),
+            of_images,
+        ),
         "requested": requested or sectors[0],
         "sectors": sectors,
         "lines": [float(side["lines_128_read"] + side["lines_128_write"]) for side in sides],
@@ -296,7 +305,11 @@ def _of(
         "jumps": jumps,
         "walk": 2.0 ** (float(of_items.get("mean_walk_log2", 0.0)) + 0.5),
         "alignment": 2.0 ** float(of_items.get("mean_alignment_log2", 0.0)),
-        "longest": longest,
+        "mean_longest": [
+            _mean_longest(side, total, longest, of_width)
+            for side, of_width in zip(sides, sub_groups, strict=True)
+        ],
+        "texels": texels,
         "conditional": total_of(classes.get("branches", {}).get("conditional", 0)) / items,
         **_of_neighbours(patterns),
         "walks": _walks(launch, jumps, width * _accesses(metrics)),
@@ -373,6 +386,30 @@ def _local_atomics(
     executed = total_of(classes.get("atomics", {}).get("local", 0))
     elsewhere = max(in_global.uniform, in_global.accesses)
     return max(side["atomic_conflicts"] - elsewhere, 0.0) + executed / width if executed else 0.0
+
+
+def _images(
+    metrics: Mapping[str, MetricValue], classes: Mapping[str, Any], requested: float
+) -> tuple[float, float]:
+    """Share of reads of images among accesses of global memory, and fetches, of 8 bytes each at most."""
+    fetches, written = (float(classes.get("images", {}).get(kind, 0)) for kind in ("read", "write"))
+    if not fetches:
+        return 0.0, 0.0
+    total = sum(float(metrics.get(name) or 0) for name in ("total_reads", "total_writes"))
+    total = max(total - float(metrics.get("local_accesses") or 0), 1.0)
+    buffers = sum(float(metrics.get(f"{space}_accesses") or 0) for space in ("global", "constant"))
+    share = max(1.0 - (buffers + written) / total, 0.0)
+    return share, fetches * max(requested / total / _TEXEL_BYTES, 1.0)
+
+
+def _mean_longest(side: Mapping[str, Any], total: float, longest: float, sub_groups: float) -> float:
+    """Instructions of the longest work-items of sub-groups, on average, over those of the longest of all.
+
+    Those of sub-groups are counted without phis, of which all work-items have the same share.
+    """
+    but_phis = side["instructions_without_phi"] / max(total, 1.0)
+    mean = side["sub_group_instructions_without_phi"] / max(sub_groups, 1.0)
+    return float(min(mean / max(longest * but_phis, 1.0), 1.0))
 
 
 def _jumps(metrics: Mapping[str, MetricValue], of_items: Mapping[str, float], requested: float) -> float:
@@ -471,7 +508,8 @@ def _estimated(
         "jumps": 0.0,
         "walk": 1.0,
         "alignment": 1.0,
-        "longest": longest,
+        "mean_longest": [total / items / longest] * len(WIDTHS),
+        "texels": 0.0,
         "conditional": 0.0,
         "vectorizable": 1.0,
         "strided": 0.0,

@@ -1,0 +1,155 @@
+"""Forecasts of launches that are unlike those of the training data, against what the hardware can do."""
+
+from functools import cache
+
+import numpy as np
+import pytest
+
+import crosscast
+from crosscast.characterization.run import Options, characterize_launch
+from crosscast.device import Device
+from crosscast.devices.catalogue import filled
+from crosscast.kernel import Argument, Image, Kernel, Launch
+from crosscast.prediction.time.data import ProfileBatch
+from crosscast.prediction.time.forecast import TimeForecast
+from crosscast.profile import Profile
+
+GPUS = ("k40c", "gtx1080", "v100-pcie", "rtx4090", "rx7900xtx")
+CPUS = ("i7-6700k", "i9-13900k", "epyc-7763")
+
+
+def profiled(source: str, items: int, *arguments: Argument, local: int = 256) -> Profile:
+    launch = Launch(Kernel.from_source(source, "k"), (items,), (local,), arguments)
+    return characterize_launch(launch, options=Options(optimize=True))
+
+
+def forecast(profile: Profile, *devices: str) -> TimeForecast:
+    model = crosscast.load_model("launch-times")
+    found: TimeForecast = model.predict([profile], devices=[crosscast.device_named(each) for each in devices])
+    return found
+
+
+STEPS = """kernel void k(global float *x, global const int *steps) {
+  int i = get_global_id(0); float v = x[i];
+  for (int j = 0; j < steps[i]; j++) v = v * 1.0001f + 0.5f;
+  x[i] = v;
+}"""
+LONG = 20_000
+
+
+@cache
+def one_long(items: int) -> Profile:
+    steps = np.full(items, 8, np.int32)
+    steps[items // 2] = LONG
+    return profiled(STEPS, items, np.ones(items, np.float32), steps)
+
+
+@pytest.mark.parametrize("device", [*GPUS, *CPUS])
+def test_a_long_work_item_takes_its_time_once(device: str) -> None:
+    few, many = (forecast(one_long(items), device).centre[0, 0] for items in (4096, 65536))
+    numbers = crosscast.device_named(device).numbers
+    # Of multiply-adds that wait for each other, 4 to 15 clocks, and other instructions of a step.
+    assert LONG * 4 / numbers["clock_hz"] / 2 < few < 5e-4 + LONG * 40 / numbers["clock_hz"]
+    assert many < 2.5 * few + 6e-5
+
+
+def test_an_interval_does_not_begin_below_the_peak_of_doubles() -> None:
+    source = """kernel void k(global double *x) {
+      int i = get_global_id(0); double a = x[i], b = a + 1, c = a + 2, d = a + 3;
+      for (int j = 0; j < 256; j++) { a = a * b + c; b = b * c + d; c = c * d + a; d = d * a + b; }
+      x[i] = a + b + c + d;
+    }"""
+    profile = profiled(source, 1 << 16, np.zeros(1 << 16))
+    flop = 2 * 4 * 256 * (1 << 16)
+    for key in ("v100-pcie", "rtx4090", "i7-6700k", "ryzen-9-7950x"):
+        numbers = crosscast.device_named(key).numbers
+        peak = numbers.get("peak_fp64_flop_per_s", numbers["peak_flop_per_s"] / 2)
+        assert forecast(profile, key).low[0, 0] >= flop / peak / 1.3
+    (warnings,) = forecast(profile, "arc-a770", "rtx4090").warnings
+    assert any(each.startswith("arc-a770 has no double precision") for each in warnings)
+    (warnings,) = forecast(one_long(4096), "arc-a770").warnings
+    assert not any("double" in each for each in warnings)
+
+
+# Rates at which data sheets say that textures are filled, texels/s.
+FILL = {"gtx1080": 257e9, "v100-pcie": 442e9, "rtx3090": 556e9, "rtx4090": 1290e9, "rx7900xtx": 960e9}
+
+
+def test_images_are_read_at_the_rate_of_texture_units() -> None:
+    source = """kernel void k(read_only image2d_t in, sampler_t s, global float4 *out) {
+      int x = get_global_id(0) % 512, y = get_global_id(0) / 512; float4 sum = 0;
+      for (int j = -3; j <= 3; j++)
+        for (int i = -3; i <= 3; i++) sum += read_imagef(in, s, (int2)(x + i, y + j));
+      out[get_global_id(0)] = sum;
+    }"""
+    items = 512 * 512
+    image = Image(np.zeros((512, 512, 4), np.uint8), "RGBA", normalized=True)
+    profile = profiled(source, items, image, crosscast.Sampler(), np.zeros((items, 4), np.float32))
+    for key, rate in FILL.items():
+        found = forecast(profile, key)
+        assert found.high[0, 0] > 49 * items / rate
+        assert found.centre[0, 0] < 3 * (49 * items / rate) + 3e-5
+
+
+def test_a_local_memory_of_intel_serves_all_engines_of_a_core() -> None:
+    source = """kernel void k(global float *x) {
+      local float s[4096]; int l = get_local_id(0); s[l * 16] = x[get_global_id(0)]; float v = 0;
+      barrier(CLK_LOCAL_MEM_FENCE);
+      for (int j = 0; j < 256; j++) v += s[((l + j) & 127) * 32];
+      x[get_global_id(0)] = v;
+    }"""
+    items = 1 << 16
+    passes = items * 256
+    # 32 cores, with a word of each of 32 banks in a clock: all are in one.
+    found = forecast(profiled(source, items, np.ones(items, np.float32)), "arc-a770")
+    assert found.low[0, 0] < passes / 32 / 2.4e9 + 1e-5 < found.high[0, 0]
+
+
+def test_a_cpu_without_a_data_sheet_is_like_others_of_its_cores_and_clock() -> None:
+    # Peaks by cores, clock and multiply-adds of 256 bits; bandwidths of their memory.
+    known = {"ryzen-7-3700x": (922e9, 51e9), "threadripper-3970x": (3789e9, 102e9), "fx-8350": (256e9, 30e9)}
+    for key, (peak, bandwidth) in known.items():
+        numbers = filled(crosscast.device_named(key)).device.numbers
+        assert peak / 1.3 < numbers["peak_flop_per_s"] < 2.1 * peak
+        assert bandwidth / 1.6 < numbers["bandwidth_bytes_per_s"] < 1.6 * bandwidth
+    # A rate that was measured is no less.
+    slow = Device(
+        "slow", vendor="AMD", type="cpu", numbers={"cores": 2.0, "clock_hz": 1e9, "compute_units": 2.0}
+    )
+    fast = Device(slow.key, "", slow.vendor, slow.type, "", slow.numbers, {"fp32_flop_per_s": 1e12})
+    assert filled(slow).device.numbers["peak_flop_per_s"] < 1e11
+    assert filled(fast).device.numbers["peak_flop_per_s"] >= 1e12
+
+
+def test_groups_that_hand_on_in_turn_are_warned_of() -> None:
+    source = """kernel void k(global float *x, volatile global int *turn) {
+      int g = get_group_id(0);
+      if (get_local_id(0) == 0) while (atomic_add(turn, 0) < g);
+      barrier(CLK_GLOBAL_MEM_FENCE);
+      x[get_global_id(0)] += g;
+      barrier(CLK_GLOBAL_MEM_FENCE);
+      if (get_local_id(0) == 0) atomic_add(turn, 1);
+    }"""
+    profile = profiled(source, 4096, np.zeros(4096, np.float32), np.zeros(1, np.int32), local=64)
+    (warnings,) = forecast(profile, "v100-pcie").warnings
+    assert any(each.startswith("work-groups wait for each other") for each in warnings)
+
+
+def test_a_profile_of_a_recorded_program_counts_its_launches() -> None:
+    def recorded(kernel: str, size: str, **about: float) -> Profile:
+        profile = one_long(4096)
+        launch = {**profile.launch, "recorded": about}
+        return Profile(
+            **{**vars(profile), "kernel": kernel, "application": "app", "size": size, "launch": launch}
+        )
+
+    profiles = [recorded("a", "64/64", launches=100), recorded("b", "8/8", launches=3, stands_for=7.4)]
+    batch = ProfileBatch.of(profiles)
+    assert batch.invocations.tolist() == [100, 7]
+    assert len(set(batch.groups("run").tolist())) == 1
+    assert ProfileBatch.of(profiles, invocations=2).invocations.tolist() == [2, 2]
+    model = crosscast.load_model("launch-times")
+    found = model.predict(profiles, devices=[crosscast.device_named("v100-pcie")])
+    (total,) = found.applications().values()
+    once = found.centre[0, 0]
+    assert total.of_all_launches()[0][0] == pytest.approx(107 * once, rel=0.05)
