@@ -20,6 +20,7 @@ from typing import NamedTuple
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src" / "crosscast"
 TABLE = Path(__file__).with_suffix(".toml")
+_TIMEOUT_S = 600.0
 
 
 class Mutant(NamedTuple):
@@ -53,7 +54,7 @@ def mutants() -> Iterator[Mutant]:
 
 
 def fate_of(mutant: Mutant) -> str:
-    """What becomes of a fault: ``caught``, ``survived``, or ``stale`` if the source is another one."""
+    """What becomes of a fault: ``caught``, ``survived``, ``endless``, or ``stale`` if that source is gone."""
     text = (PACKAGE / mutant.file).read_text(encoding="utf-8")
     if text.count(mutant.old) != 1:
         return "stale"
@@ -64,13 +65,26 @@ def fate_of(mutant: Mutant) -> str:
         path = copy / mutant.file
         path.unlink()
         path.write_text(text.replace(mutant.old, mutant.new), encoding="utf-8")
-        done = subprocess.run(
-            [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", f"tests/{mutant.tests}"],
-            cwd=ROOT,
-            env={**os.environ, "PYTHONPATH": folder},
-            capture_output=True,
-            check=False,
-        )
+        try:
+            done = subprocess.run(
+                [
+                    sys.executable,
+                    "-m",
+                    "pytest",
+                    "-x",
+                    "-q",
+                    "-p",
+                    "no:cacheprovider",
+                    f"tests/{mutant.tests}",
+                ],
+                cwd=ROOT,
+                env={**os.environ, "PYTHONPATH": folder},
+                capture_output=True,
+                check=False,
+                timeout=_TIMEOUT_S,
+            )
+        except subprocess.TimeoutExpired:
+            return "endless"
     # Any other status is no verdict of a test: a file that is not there, or one that cannot be imported.
     fates = {0: "survived", 1: "caught"}
     return fates.get(done.returncode, f"stale: pytest ended with {done.returncode}")
