@@ -241,8 +241,8 @@ def unit_sources(series: str) -> dict[str, str]:
     if series in ("Kepler", "Maxwell", "Pascal", "Turing"):
         of |= dict.fromkeys(("l1_load", "l2_load", "l1_clock"), "caches")
     of |= {"fp64": "sheets", "l2_bytes": "carrizo" if series == "Kaveri" else "sheets"}
-    if series in _INTEL:
-        of |= {"fp64": "fp64"} if series in NO_DOUBLES else {}
+    if series in NO_DOUBLES:
+        of["fp64"] = "fp64"
     if series in _UNMEASURED_L2 or (_before_rdna(series) and series != "CDNA"):
         of["l2_clock"] = "chosen"
     return {name: _GUIDES[of[name]] for name in Unit._fields}
@@ -447,9 +447,9 @@ def _of(device: Device) -> tuple[float | bool, ...]:
 
 
 def _measured_double(device: Device) -> float | None:
-    """Return the rate of double precision over that of single precision, if both were measured on a GPU."""
+    """Return the rate of double precision over that of single precision, if both were measured."""
     single, double = (device.measured.get(f"{name}_flop_per_s") for name in ("fp32", "fp64"))
-    return min(double / single, 1.0) if device.kind == "gpu" and single and double else None
+    return min(double / single, 1.0) if single and double else None
 
 
 def _guarded(device: Device, units: float) -> tuple[float, float]:

@@ -296,14 +296,15 @@ def filled(device: Device) -> Filled:
     for name, scales in _SCALES.items():
         if name in numbers:
             continue
-        expectation = by_measurement(device, name) or _by_scale(device, name, scales, numbers)
+        expectation = by_measurement(device, name)
         # Runtimes reach quite different shares of CPUs: of a part of a machine, or without its vectors.
-        if expectation is not None and device.kind == "cpu" and expectation.of != "device":
+        if expectation is None or device.kind == "cpu":
             scaled = _by_scale(device, name, scales, numbers)
-            expectation = _at_least_measured(
-                device, name, scaled if scaled is not None and scaled.of != "type" else expectation
-            )
+            if expectation is None or (scaled is not None and scaled.of != "type"):
+                expectation = scaled
         if expectation is not None:
+            if device.kind == "cpu":
+                expectation = _at_least_measured(device, name, expectation)
             numbers[name], taken[name] = expectation.value, expectation
     return Filled(replace(device, numbers=numbers) if taken else device, taken)
 

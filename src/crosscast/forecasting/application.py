@@ -15,7 +15,7 @@ from crosscast.errors import InputError
 from crosscast.prediction.named_models import first_fit, models_for, named_devices
 from crosscast.prediction.time.data import ProfileBatch
 from crosscast.results import Tabular
-from crosscast.tracing.summary import UPLOAD
+from crosscast.tracing.summary import UPLOAD, represented
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -103,11 +103,8 @@ def forecast_application(
     batch = ProfileBatch.joined(
         [ProfileBatch.of([profile], invocations=each.count) for each, profile in known if profile]
     )
-    counts = {id(profile): float(each.count) for each, profile in known}
-    for each, result in zip(summary.classes, replayed, strict=True):
-        for index, launches in result.interpolation.items():
-            counts[id(replayed[index].profile)] += launches * each.count
-    repeat = np.array(list(counts.values())) / batch.invocations
+    launches_of = zip(represented(summary, replayed), replayed, strict=True)
+    repeat = np.array([count for count, result in launches_of if result.profile]) / batch.invocations
     transferred = sum(each.bytes for each in summary.transfers if each.kind in ("read", "write", UPLOAD))
 
     def predicted(trained: TrainedTimes[Any]) -> ApplicationForecast:

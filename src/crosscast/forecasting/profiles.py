@@ -84,14 +84,10 @@ def _of_trace(
 ) -> list[Profile]:
     """Profiles of the classes of a trace's launches."""
     # Imported here: stored profiles need none of it.
-    from crosscast.tracing.summary import Trace, replayed, summary_of
+    from crosscast.tracing.summary import Trace, replayed, represented, summary_of
 
     summary = summary_of(Trace(folder))
     results = replayed(summary, characterize)
-    counts = [float(each.count) for each in summary.classes]
-    for count, result in zip(tuple(counts), results, strict=True):
-        for index, launches in result.interpolation.items():
-            counts[index] += launches * count
     profiles = [
         replace(
             each.profile,
@@ -100,7 +96,7 @@ def _of_trace(
                 "recorded": {**each.profile.launch["recorded"], "stands_for": count},
             },
         )
-        for count, each in zip(counts, results, strict=True)
+        for count, each in zip(represented(summary, results), results, strict=True)
         if each.profile is not None
     ]
     if not profiles:

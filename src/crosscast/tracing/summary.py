@@ -34,6 +34,7 @@ __all__ = [
     "Transfers",
     "interpolated",
     "replayed",
+    "represented",
     "summary_of",
 ]
 
@@ -478,6 +479,15 @@ def _between(classes: Sequence[LaunchClass], index: int, known: Sequence[int]) -
         return {low: 1.0}
     share = (wanted - extent[low]) / (extent[high] - extent[low])
     return {low: 1 - share, high: share}
+
+
+def represented(summary: Summary, replayed: Sequence[Replayed]) -> list[float]:
+    """Return the launches that each class stands for: its own, and shares of those between it and others."""
+    counts = [float(each.count) for each in summary.classes]
+    for each, result in zip(summary.classes, replayed, strict=True):
+        for index, launches in result.interpolation.items():
+            counts[index] += launches * each.count
+    return counts
 
 
 def interpolated(summary: Summary, replayed: Sequence[Replayed]) -> tuple[int, int, float | None]:

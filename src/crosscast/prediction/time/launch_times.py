@@ -243,7 +243,8 @@ class LaunchTimes(Stored, kind="terms"):
         shift, explained = self.correction.of(traits_of(work), kinds, parts[..., MEMORY])
         corrected = np.array([each.corrected for each in on])
         shift, explained = shift * corrected, explained * corrected
-        deviation = deviation_of(parts, self.deviations(devices)) * narrowed(explained, self.near)
+        deviations = np.stack([each.deviations for each in on])
+        deviation = deviation_of(parts, deviations) * narrowed(explained, self.near)
         return seconds * np.exp(shift), parts, deviation
 
 
