@@ -10,10 +10,10 @@ import pytest
 from crosscast.cli import main
 from crosscast.cluster.jobs import Jobs, Machine
 from crosscast.cluster.metrics import metrics_of, occupied, processor_seconds, rectangles
-from crosscast.cluster.power import kinds_of_jobs
+from crosscast.cluster.power import kinds_of_jobs, power_metrics
 from crosscast.cluster.sharing import Sharing, Slowdowns, read_slowdowns, sharing_for, sharing_metrics
 from crosscast.cluster.simulate import simulate
-from crosscast.cluster.site import SharingPolicy
+from crosscast.cluster.site import SharingPolicy, Site, constant_budget
 from crosscast.errors import InputError
 from support.commands import Output
 
@@ -95,6 +95,20 @@ def test_what_cannot_be_shared_is_refused() -> None:
         sharing_for("gain", Slowdowns(("a",), one), kind, 2.0, 0.0, 2)
     with pytest.raises(InputError, match="sharing: kind: expected 2 kinds"):
         simulate(exact((0, 1), (0, 1)), ONE, sharing=Sharing(kind, one, one))
+
+
+@pytest.mark.parametrize(
+    ("cap_w", "together"), [(100.0, False), (189.0, False), (190.0, True), (np.inf, True)]
+)
+def test_jobs_that_share_keep_to_the_cap_of_their_processors_together(cap_w: float, together: bool) -> None:
+    # Each adds 90 W to 10 W of an idle processor: beside each other they draw 190 W.
+    machine = Machine("gpu", 1, idle_w=10.0, active_w=100.0, cap_w=cap_w)
+    one = np.full((1, 1), 1.25)
+    sharing = Sharing(np.zeros(2, np.int64), one, one)
+    budget = constant_budget(1e6)
+    schedule = simulate(exact((0, 4), (0, 4)), [machine], site=Site(budget=budget), sharing=sharing)
+    assert schedule.end_s.tolist() == ([5, 5] if together else [4, 8])
+    assert power_metrics(schedule, budget).peak_w == (190.0 if together else 100.0)
 
 
 def test_the_command_compares_sharing_with_and_without_power(capsys: Output, tmp_path: Path) -> None:

@@ -445,6 +445,8 @@ class Resources:
     resource: Integers  # Indices of these resources, of shape `(n, k)`, padded with −1
     step_s: Reals  # Times at which capacities change, of shape `(s,)`; the first is minus infinity
     capacity: Integers  # Capacity from then on, of shape `(s, r)`
+    # Milliwatts that the processors of each job may draw above idle, of shape `(n,)`; `None` without a budget
+    most_extra: Integers | None = None
 
 
 def resources_of(
@@ -493,7 +495,12 @@ def resources_of(
             measured_w = extra_power_w(replace(jobs, power_w=rules.measured_w), machines, machine)
             holds[-1] = milliwatts(measured_w)
     resources = Resources(
-        np.column_stack(needs), np.column_stack(holds), np.column_stack(resource), step_s, capacity
+        np.column_stack(needs),
+        np.column_stack(holds),
+        np.column_stack(resource),
+        step_s,
+        capacity,
+        None if site.budget is None else _most_extra(jobs, machines, machine),
     )
     _check_fits(jobs, machines, resources, site.budget is not None)
     return resources
@@ -579,6 +586,13 @@ def extra_power_w(jobs: Jobs, machines: Sequence[Machine], machine: Integers) ->
             f"when they are idle, found {total_w[row]:g} W"
         )
     return extra_w
+
+
+def _most_extra(jobs: Jobs, machines: Sequence[Machine], machine: Integers) -> Integers:
+    """Return the milliwatts above idle to which the processors of each job are capped, of shape ``(n,)``."""
+    above_idle_w = np.array([each.cap_w - each.idle_w for each in machines])[machine] * jobs.procs
+    # No cap becomes a bound that no sum of jobs reaches.
+    return milliwatts(np.minimum(above_idle_w, 2.0**52 / MILLIWATTS))
 
 
 def _check_caps(jobs: Jobs, machines: Sequence[Machine], machine: Integers) -> None:

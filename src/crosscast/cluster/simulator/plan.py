@@ -44,6 +44,8 @@ class Seats(NamedTuple):
     kind: Integers  # Kind of each job, of shape `(n,)`
     true: Reals  # Slowdown of each kind (row) beside each, of shape `(c, c)`
     believed: Reals  # Slowdown that the scheduler expects; infinite where kinds may not share
+    extra: Integers  # Milliwatts that each job adds to its idle processors, of shape `(n,)`
+    most_extra: Integers  # Milliwatts that jobs on these processors may add together
     left: Reals  # Remaining run time of each job alone, in seconds, as of `since`; of shape `(n,)`
     believed_left: Reals
     since: Reals
@@ -215,7 +217,7 @@ def start_plan(
         ends=start_heap(heaps * changes * count),
         dues=start_heap(heaps * count),
         availability=availability,
-        seats=start_seats(sharing, count),
+        seats=start_seats(sharing, count, resources),
     )
 
 
@@ -238,13 +240,19 @@ def start_learning(learning: Learning | None, run: Reals, estimate: Reals) -> Le
     )
 
 
-def start_seats(sharing: Sharing | None, jobs: int) -> Seats:
+def start_seats(sharing: Sharing | None, jobs: int, resources: Resources) -> Seats:
     """Return seats without jobs."""
     if sharing is None:
         one, nobody = np.ones((1, 1)), np.zeros(0, np.int64)
         sharing, jobs, most = Sharing(nobody, one, one), 0, 1
     else:
         most = sharing.most
+    if resources.most_extra is None:
+        extra = most_extra = np.zeros(jobs, np.int64)
+    else:
+        # Power is the last resource.
+        extra = np.array(resources.needs[:jobs, -1], np.int64)
+        most_extra = np.array(resources.most_extra[:jobs], np.int64)
     return Seats(
         most=most,
         limit=float(sharing.limit),
@@ -253,6 +261,8 @@ def start_seats(sharing: Sharing | None, jobs: int) -> Seats:
         kind=np.array(sharing.kind, np.int64),
         true=np.array(sharing.true, np.float64),
         believed=np.array(sharing.believed, np.float64),
+        extra=extra,
+        most_extra=most_extra,
         left=np.zeros(jobs),
         believed_left=np.zeros(jobs),
         since=np.zeros(jobs),

@@ -59,6 +59,16 @@ def gain_of(seats: Seats, job: int, seat: int) -> float:
 
 
 @compiled
+def keeps_to_cap(seats: Seats, job: int, seat: int) -> bool:
+    """Whether the processors of a seat may draw the power of a job beside that of the jobs on it."""
+    extra = seats.extra[job]
+    for index in range(seats.size[seat]):
+        extra += seats.extra[seats.members[seat, index]]
+    within: bool = extra <= seats.most_extra[seat]
+    return within
+
+
+@compiled
 def due_beside(seats: Seats, job: int, more: int, now: float) -> float:
     """Return the expected end of a job, with one more on its seat (−1 for none)."""
     left = seats.believed_left[job] - (now - seats.since[job]) / seats.believed_rate[job]
@@ -181,6 +191,8 @@ def _seat_for(plan: SchedulePlan, job: int, now: float) -> int:
     for index in range(seats.seats[0]):
         seat = seats.taken[index]
         if plan.alike[job] != plan.alike[seat] or seats.size[seat] == seats.most:
+            continue
+        if not keeps_to_cap(seats, job, seat):
             continue
         gain = gain_of(seats, job, seat)
         if gain == -np.inf:
