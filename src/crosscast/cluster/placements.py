@@ -144,17 +144,18 @@ def user_round_robin(workload: Workload) -> Bound:
     return Bound(machine)
 
 
-def without_choice(workload: Workload) -> str | None:
-    """Return a sentence if users have no choice, as one kind of machines or jobs is missing."""
+def without_choice(types: Workload) -> str | None:
+    """Return a sentence if users have no choice, as one kind of machines or types of jobs is missing."""
     for kind, (with_or_without, others) in {
         True: ("with", "those without"),
         False: ("without", "those with"),
     }.items():
-        jobs = int(np.count_nonzero(workload.uses_gpu == kind))
-        if jobs and all(machine.has_gpu != kind for machine in workload.machines):
-            return f"user: there is no machine {with_or_without} a GPU: {jobs:,} jobs go to {others}"
-    if workload.uses_gpu.all() or not workload.uses_gpu.any():
-        kind_of_all = "for GPUs" if workload.uses_gpu.any() else "for no GPU"
+        count = int(np.count_nonzero(types.uses_gpu == kind))
+        if count and all(machine.has_gpu != kind for machine in types.machines):
+            which = f"{count:,} of the {len(types):,} types of jobs"
+            return f"user: there is no machine {with_or_without} a GPU: {which} go to {others}"
+    if types.uses_gpu.all() or not types.uses_gpu.any():
+        kind_of_all = "for GPUs" if types.uses_gpu.any() else "for no GPU"
         return f"user: all jobs are {kind_of_all}: users take no machine of the other kind"
     return None
 
