@@ -226,6 +226,11 @@ def test_two_devices_are_compared_number_by_number_and_kernel_by_kernel(capsys: 
     assert ratios == sorted(ratios, reverse=True)
     text = DEVICES_COMMAND.text(capsys, "compare", "v100-pcie", "t4")
     assert f"v100-pcie is faster at {sum(ratio > 1 for ratio in ratios)}" in text
+    # The speed of each is over that of the other: what is best is not "faster by 0.8".
+    for best, ratio in (("v100-pcie", ratios[0]), ("t4", 1 / ratios[-1])):
+        table = text.partition(f"Where {best} is best")[2].splitlines()
+        assert table[1].endswith(f"speed of {best}")
+        assert table[2].endswith(f" {ratio:.2f}×")
     assert "expected two devices, found t4 twice" in DEVICES_COMMAND.refusal(capsys, "compare", "t4", "T4")
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +13,7 @@ from crosscast.devices.knowledge import KnownDevice
 from crosscast.report.document import Heading, Part, Report, Table, Text
 from crosscast.report.fields import UNITS, table_of
 from crosscast.report.figures import looks, one_figure, points, style_axes, titled, unit_axis
+from crosscast.report.numbers import factor
 from crosscast.units import format_seconds
 
 if TYPE_CHECKING:
@@ -185,9 +186,9 @@ def comparison_report(comparison: DeviceComparison) -> Report:
             f"{comparison.model}. On average (geometric mean) {one.key} is {middle:.2f} times as fast.",
             "",
             Heading(f"Where {one.key} is best beside {other.key}"),
-            _kernels(comparison.kernels[:_KERNELS_SHOWN], one.key, other.key),
+            _kernels(comparison.kernels[:_KERNELS_SHOWN], comparison, one.key),
             Heading(f"Where {other.key} is best beside {one.key}"),
-            _kernels(comparison.kernels[: -_KERNELS_SHOWN - 1 : -1], one.key, other.key),
+            _kernels(comparison.kernels[: -_KERNELS_SHOWN - 1 : -1], comparison, other.key),
         ]
     )
 
@@ -196,9 +197,15 @@ def _ratio(one: float | None, other: float | None) -> str | None:
     return f"{one / other:.3g}" if one and other else None
 
 
-def _kernels(kernels: Sequence[KernelTimes], one: str, other: str) -> Table:
-    columns = {name: name for name in ("application", "kernel", "size")}
-    columns |= {one: "first_s", other: "second_s", f"{one} is faster by": "ratio"}
+def _kernels(kernels: Sequence[KernelTimes], comparison: DeviceComparison, best: str) -> Table:
+    """Times on both devices, and the speed of one over that of the other."""
+    one, other = comparison.first.device.key, comparison.second.device.key
+    columns: dict[str, str | Callable[[KernelTimes], object]] = {
+        **{name: name for name in ("application", "kernel", "size")},
+        one: "first_s",
+        other: "second_s",
+        f"speed of {best}": lambda times: factor(times.ratio if best == one else 1 / times.ratio),
+    }
     return table_of(kernels, columns, words=range(3))
 
 
