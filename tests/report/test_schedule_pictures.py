@@ -96,6 +96,18 @@ def test_a_queue_is_a_line_of_steps_for_each_policy() -> None:
     ]
 
 
+def test_a_policy_has_the_same_colour_beside_a_limit_as_without_one() -> None:
+    steps = Steps(np.array([0.0]), np.array([5]))
+    lines = {"easy": steps, "fcfs": steps}
+    figures: list[Any] = [
+        queue_figure(each, "made up", origin_s=0.0, from_s=0.0, to_s=9.0, limit="budget")
+        for each in (lines, {"budget": steps} | lines)
+    ]
+    alone, (limit, *beside) = ([line.get_color() for line in each.axes[0].lines] for each in figures)
+    assert beside == alone
+    assert limit not in alone
+
+
 def test_a_very_long_queue_keeps_its_extremes() -> None:
     count = np.where(np.arange(100_000) % 2 == 0, 3, 5)
     count[54_321] = 999

@@ -135,6 +135,7 @@ class ScheduleFiles:
                 from_s=self._from_s,
                 to_s=to_s,
                 what="power in watts",
+                limit="budget",
             )
         return figures
 

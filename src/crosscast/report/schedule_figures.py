@@ -168,19 +168,25 @@ def queue_figure(
     from_s: float,
     to_s: float,
     what: str = "waiting jobs",
+    limit: str | None = None,
 ) -> Figure:
-    """Draw a step function for each policy or placement: waiting jobs, or another count."""
+    """Draw a step function for each policy or placement: waiting jobs, or another count.
+
+    The one that is called `limit` is what all others keep to: it is black, and does not take one of the
+    colours, so that a policy has the same in each figure.
+    """
     figure, axes = draw.one_figure(11, 4.4)
     unit_s = draw.label_elapsed(axes, from_s, to_s)
     longest = []
-    for index, (name, length) in enumerate(lengths.items()):
+    for name, length in lengths.items():
+        index = [other for other in lengths if other != limit].index(name) if name != limit else 0
         time_s, count = _cut(length, origin_s + from_s, origin_s + to_s)
         longest.append(float(count.max()))
         draw.steps(
             axes,
             (time_s - origin_s) / unit_s,
             count,
-            color=draw.COLOURS[index % len(draw.COLOURS)],
+            color=draw.BLACK if name == limit else draw.COLOURS[index % len(draw.COLOURS)],
             linestyle=draw.DASHES[index // len(draw.COLOURS) % len(draw.DASHES)],
             linewidth=1.0,
             label=f"{name} (at most {count.max():,.0f})",
