@@ -159,7 +159,7 @@ def test_jobs_that_ran_too_long_are_killed_where_the_header_or_the_caller_says_s
 def test_jobs_wider_than_the_machine_stay_and_are_counted() -> None:
     found = trace_with(procs=[4, 101, 100], header={"MaxProcs": "100"}).jobs()
     assert (len(found.jobs), found.too_wide) == (3, 1)
-    assert found.notes() == ["1 need more processors than the header says that there are"]
+    assert found.notes() == ["1 of more processors than the header says that there are"]
     assert trace_with(procs=[4]).jobs().too_wide is None
     # A requested time of 0 is none.
     found = trace_with(run_s=[10], requested_s=[0]).jobs(overruns="kill")

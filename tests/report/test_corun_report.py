@@ -160,6 +160,14 @@ def test_pages_are_as_they_were(name: str, tmp_path: Path) -> None:
     assert_printed(page, Path(__file__).with_name("golden") / f"corun-{name}.txt")
 
 
+@pytest.mark.parametrize(("longer_s", "share"), [(60_000.0, "less than 1 %"), (60.0, "38 %")])
+def test_a_gain_is_not_written_as_none(longer_s: float, share: str, tmp_path: Path) -> None:
+    # Both run for 60 s x 1.25 = 75 s, in which they do 2 / 1.25 times the work: 45 s are gained.
+    page = colocation(constant(tmp_path / "model", 1.25), [60.0, longer_s]).to_text()
+    assert f"{share} of the time." in page
+    assert "Gain: 45 s" in page
+
+
 def test_an_error_that_is_no_number_is_not_told() -> None:
     results = [result("slowdown"), result("time", mape=None, coverage=None)]
     lines = held_out_corun_errors(structs.replace(CARD, errors={"level": 0.9, "results": results}))

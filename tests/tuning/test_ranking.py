@@ -95,7 +95,7 @@ def test_all_variants_are_ranked_and_some_profiled(source: Path) -> None:
 def test_drawn_variants_are_not_called_all_valid_ones(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("crosscast.tuning.ranking.MOST_RANKED", 8)
     text = ranking_report(ranked(source, profiles=4)[0]).to_text()
-    assert "8 variants are ranked; 4 of them were profiled." in text
+    assert "8 variants are ranked, of which 4 were profiled." in text
     assert "There are more valid variants: these 8 were drawn of them at random." in text
 
 

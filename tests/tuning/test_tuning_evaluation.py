@@ -74,7 +74,7 @@ def test_spaces_of_other_kernels_and_no_variants_are_refused(folder: Path, tmp_p
 def test_the_command_prints_and_writes_the_best(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = (folder / "matmul.cl", "--space", folder / "matmul.toml", "--devices", "rtx-a4000")
     text = tune.text(capsys, *words)
-    assert "8 variants are valid; 8 of them were profiled." in text
+    assert "8 variants are valid, of which 8 were profiled." in text
     assert "The best on rtx-a4000" in text
     answer = tune.answer(capsys, *words, "--out", folder / "out")
     assert [each["rank"] for each in answer["ranking"]] == list(range(1, 9))

@@ -188,7 +188,7 @@ class CleanedJobs:
             fate = "end at their request" if self.killed else "run on"
             notes.append(f"{self.overran} ran longer than they requested: they {fate}")
         if self.too_wide:
-            notes.append(f"{self.too_wide} need more processors than the header says that there are")
+            notes.append(f"{self.too_wide:,} of more processors than the header says that there are")
         return notes
 
 

@@ -440,6 +440,11 @@ def _shared(plan: ColocationPlan, names: Sequence[str], card: CoRunCard) -> Tabl
     )
 
 
+def _share_of_time(gain: float) -> str:
+    """A gain as a percentage, which is not 0 for one that is above 0."""
+    return "less than 1 %" if 0 < gain < 0.005 else percent(gain)
+
+
 def _totals(plan: ColocationPlan) -> list[str]:
     count = sum(len(mix.jobs) for mix in plan.shared) + len(plan.alone)
     serial = format_seconds(plan.serial_s)
@@ -449,7 +454,7 @@ def _totals(plan: ColocationPlan) -> list[str]:
     lines = [
         f"All {plural(count, 'job')}: {format_seconds(time.value)} instead of {serial} one after another.",
         f"Gain: {_seconds(gain.value)} ({_interval(gain)}, {_level(gain)} interval), "
-        f"{percent(gain.value / plan.serial_s)} of the time.",
+        f"{_share_of_time(gain.value / plan.serial_s)} of the time.",
     ]
     if gain.low <= 0:
         lines.append("The interval includes 0: sharing may gain nothing.")

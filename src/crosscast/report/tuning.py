@@ -53,7 +53,8 @@ def ranking_report(ranking: Ranking, best: int = BEST) -> Report:
 def _how(ranking: Ranking) -> list[str]:
     ran, total = int(ranking.profiled.sum()), len(ranking)
     state = "ranked" if ranking.variants.drawn else "valid"
-    lines = [f"{total:,} variants are {state}; {ran:,} of them were profiled."]
+    are, were = ("is" if total == 1 else "are"), ("was" if ran == 1 else "were")
+    lines = [f"{plural(total, 'variant')} {are} {state}, of which {ran:,} {were} profiled."]
     if ran < total:
         errors = ", ".join(
             f"{percent(math.expm1(error))} on {key}"
