@@ -80,6 +80,31 @@ def test_json_has_what_a_check_reads(capsys: Output, model: Path, runs: Path) ->
     assert found["choices"][0].items() <= found.items()
 
 
+@pytest.mark.parametrize(
+    ("column", "factor", "expected"),
+    [(None, 1, None), ("time_s", 1000, "time_ratio at sample 2"), ("cpu_w", 0.001, "power_w at sample 2")],
+)
+def test_runs_unlike_all_that_were_learned_from_are_told(
+    column: str | None, factor: float, expected: str | None, capsys: Output, model: Path, runs: Path
+) -> None:
+    # As where the second run is in another unit: a feature is limited, so that no interval knows it.
+    header, first, second = (line.split(",") for line in runs.read_text().splitlines())
+    if column is not None:
+        for name in ("cpu_w", "gpu_w") if column == "cpu_w" else (column,):
+            second[header.index(name)] = str(factor * float(second[header.index(name)]))
+    runs.write_text("\n".join(",".join(row) for row in (header, first, second)))
+    words = ["choose", "configuration", str(runs), "--model", str(model), "--power-cap", "250", "--json"]
+    assert main(words) == 0
+    shown = capsys.readouterr()
+    warnings = json.loads(shown.out)["warnings"]
+    if expected is None:
+        assert warnings == []
+        assert "warning" not in shown.err
+    else:
+        assert any(each.startswith(f"{expected} (node: ") for each in warnings)
+        assert all(f"crosscast: warning: app1 small: {each}" in shown.err for each in warnings)
+
+
 def test_a_model_that_knows_no_errors_shows_no_intervals(capsys: Output, tmp_path: Path, runs: Path) -> None:
     folder = kept_chooser(tmp_path / "capmodel")
     words = [str(runs), "--model", str(folder), "--power-cap", "250"]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from crosscast.cli.decide import ChooseConfigurationOptions
 from crosscast.cli.options import Output, share_in
-from crosscast.commands.output import check_file, check_output, check_picture, say, show, tell
+from crosscast.commands.output import check_file, check_output, check_picture, say, show, tell, warn_of
 from crosscast.data.configuration import Objective
 from crosscast.decide.samples import SampledKernel, read_samples, template_columns, write_template
 from crosscast.decide.selector import KernelChoices, choices_answer, choices_for
@@ -72,6 +72,7 @@ def configuration(samples: Path, /, *, options: ChooseConfigurationOptions) -> N
         ),
         tell,
     )
+    warn_of(kernels)
     if options.plot is not None:
         _write_plot(kernels, trained, options.plot)
     impossible = [

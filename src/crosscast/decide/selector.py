@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from weakref import WeakSet
@@ -255,6 +255,16 @@ class KernelChoices:
     forecast: SurfaceForecast
     choices: list[Choice]
 
+    @property
+    def label(self) -> str:
+        """Name of the kernel, for people."""
+        return self.kernel.name
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Applicability warnings, the same under each cap."""
+        return self.choices[0].warnings
+
 
 def choices_for(
     trained: TrainedConfigurationModel,
@@ -282,7 +292,8 @@ def choices_for(
     chosen = []
     for kernel in kernels:
         forecast = trained.predictor.forecast(kernel.observed)
-        choices = [choose(forecast, space, cap) for cap in caps]
+        warnings = trained.warnings(kernel.observed)
+        choices = [replace(choose(forecast, space, cap), warnings=warnings) for cap in caps]
         chosen.append(KernelChoices(kernel, forecast, choices))
     return chosen
 

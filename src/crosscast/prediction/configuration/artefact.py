@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Annotated, Literal
 
@@ -21,8 +21,10 @@ from crosscast.prediction.configuration.data import (
     ConfigurationSpace,
     Observed,
     SurfaceForecast,
+    sample_indices,
     sample_numbers,
 )
+from crosscast.prediction.configuration.features import SampleFeatures
 from crosscast.prediction.configuration.process import FittedProcess, ProcessPredictor
 from crosscast.prediction.intervals import POOLED
 from crosscast.prediction.serialization import Stored
@@ -143,6 +145,9 @@ class TrainedConfigurationModel(Trained[ConfigurationCard, ConfigurationPredicto
         `runs` has for each configuration of `samples`, and any others where it ran, ``time_s`` in seconds,
         ``power_w`` in watts, and as far as they are known ``<domain>_w`` and counters by their names.
         """
+        return self.predictor.forecast(self._observed(runs))
+
+    def _observed(self, runs: Runs) -> Observed:
         space = self.predictor.space
         by_number = sorted((space.number_of(each), values) for each, values in runs.items())
         for number, values in by_number:
@@ -156,8 +161,20 @@ class TrainedConfigurationModel(Trained[ConfigurationCard, ConfigurationPredicto
         domains = {name: column(f"{name}_w") for name in self.card.domains}
         counters = {name: column(name) for name in self.card.counters}
         numbers = np.array([number for number, _ in by_number], np.int64)
-        observed = Observed(numbers, column("time_s"), column("power_w"), domains, counters)
-        return self.predictor.forecast(observed)
+        return Observed(numbers, column("time_s"), column("power_w"), domains, counters)
+
+    def warnings(self, observed: Observed) -> tuple[str, ...]:
+        """Applicability warnings of a kernel's runs, where it is unlike all that were learned from."""
+        features = getattr(self.predictor.fitted, "features", None)
+        if not isinstance(features, SampleFeatures):
+            return ()
+        indices = sample_indices(self.predictor.space, self.predictor.samples, observed)
+        return tuple(
+            f"{name} ({self.samples[int(name.rpartition(' ')[2]) - 1]}) is {value:,.4g}, and of the programs "
+            f"that the model has learned from {low:,.4g} to {high:,.4g}, "
+            "so that nothing tells how sure this is"
+            for name, value, low, high in features.beyond(features.values(observed, indices))
+        )
 
     def choose(
         self,
@@ -176,8 +193,9 @@ class TrainedConfigurationModel(Trained[ConfigurationCard, ConfigurationPredicto
         `max_slowdown` is the share by which it may be slower than the first sample configuration.
         """
         best: Objective = "performance" if objective == "time" else objective
-        return choice_of(
-            self.predict(runs),
+        observed = self._observed(runs)
+        choice = choice_of(
+            self.predictor.forecast(observed),
             self.predictor.space,
             power_cap,
             objective=best,
@@ -186,6 +204,7 @@ class TrainedConfigurationModel(Trained[ConfigurationCard, ConfigurationPredicto
             max_slowdown=max_slowdown,
             baseline=int(self.card.numbers[0]),
         )
+        return replace(choice, warnings=self.warnings(observed))
 
 
 def open_model(stored: StoredModel) -> TrainedConfigurationModel:

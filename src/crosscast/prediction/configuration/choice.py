@@ -174,6 +174,7 @@ class Choice(Tabular):
     least: Option  # The configuration with the least predicted power
     max_slowdown: float | None = None  # Share by which it may be slower than the baseline; `None` for any
     baseline: Configuration | None = None
+    warnings: tuple[str, ...] = ()  # Sentences without a full stop
 
     def columns(self) -> Mapping[str, Column]:
         """The frontier: configurations with their forecasts."""
@@ -202,6 +203,7 @@ class Choice(Tabular):
             "reason": self.reason or None,
             "frontier": [each.to_dict() for each in self.frontier],
             "minimum_power_w": self.least.power_w,
+            "warnings": list(self.warnings),
         }
 
 

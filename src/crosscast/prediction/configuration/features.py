@@ -172,6 +172,17 @@ class SampleFeatures(Stored):
         limited = np.clip((values - self.centre) / self.scale, -_LIMIT, _LIMIT)
         return np.asarray(limited * self._parts.weights)
 
+    def beyond(self, values: Reals) -> list[tuple[str, float, float, float]]:
+        """Features that are more than three deviations off the training kernels, and so are taken for less.
+
+        Each with its readable name and value, and the range of the training kernels.
+        """
+        ends = (self.centre - _LIMIT * self.scale, self.centre + _LIMIT * self.scale)
+        columns = [self.readable(each).tolist() for each in (values, *ends)]
+        far = (values < ends[0]) | (values > ends[1])
+        rows = zip(self.readable_names, *columns, far.tolist(), strict=True)
+        return [(name, value, low, high) for name, value, low, high, is_far in rows if is_far]
+
     @cached_property
     def readable_names(self) -> tuple[str, ...]:
         """Names ``(f,)`` of the features of `readable`, with samples counted from 1."""
