@@ -58,6 +58,19 @@ def test_counters_that_are_passed_over_are_named(folder: Path) -> None:
     np.testing.assert_array_equal(forecast.centre, model.predict(one_run()).centre)
 
 
+def test_a_run_that_lacks_nearly_all_counters_is_a_warning(folder: Path) -> None:
+    # As what perf stat counts on a CPU, asked of a model of GPUs: it was answered without a word.
+    model = load(folder)
+    many = structs.replace(model.card, counters=(*COUNTERS, *(f"other{number}" for number in range(40))))
+    seen = one_run(names=COUNTERS[:1], counters=runs().counters[:1, :1])
+    ((warning,),) = TrainedRelativeModel(many, model.source).predict(seen).warnings
+    assert warning == (
+        f"of its counters the model knows {COUNTERS[0]} only, and has learned from {len(COUNTERS) + 40}: "
+        "this is near to what it says of any run"
+    )
+    assert model.predict(seen).warnings == ((),)
+
+
 def test_metrics_that_profiles_have_since_are_no_warning(folder: Path) -> None:
     model = load(folder)
     of_profiles = TrainedRelativeModel(structs.replace(model.card, sources=(NO_SOURCE,)), model.source)

@@ -269,6 +269,10 @@ def _too_few(level: float, reached: float) -> tuple[str, ...]:
     )
 
 
+_FEW = 0.1
+"""Share of the training's counters up to which a run that has no more is hardly told from others."""
+
+
 @dataclass(frozen=True, eq=False)
 class FittedRelative(Stored):
     """A fitted model with its out-of-fold residuals."""
@@ -395,6 +399,13 @@ class TrainedRelativeModel(Trained[RelativeCard, FittedRelative]):
         if ignored and sources != (NO_SOURCE,):
             names = format_names(ignored, MOST_NAMED)
             warnings.append(f"counters that the model does not know are passed over: {names}")
+        known = [name for name in runs.counters_of(row) if name not in unknown]
+        if sources != (NO_SOURCE,) and len(known) <= _FEW * len(self.card.counters):
+            names = format_names(known, MOST_NAMED)
+            warnings.append(
+                f"of its counters the model knows {names} only, and has learned from "
+                f"{len(self.card.counters)}: this is near to what it says of any run"
+            )
         if source not in sources and source == NO_SOURCE:
             warnings.append("the profile does not say on which device it was counted")
         elif source not in sources:
