@@ -4,6 +4,7 @@ import logging
 import os
 import random
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -112,6 +113,12 @@ def test_a_name_that_is_none_is_refused_each_time() -> None:
 def pool_of(resolution_s: float, meters: int = 1) -> tuple[Pool, Metering]:
     metering = Metering([SteadyMeter(1.0, resolution_s=resolution_s) for _ in range(meters)])
     return Pool(metering), metering
+
+
+def test_a_list_of_names_is_refused_in_a_sentence() -> None:
+    names: Any = ["rapl", "nvml"]
+    told = refusal(metering_of, names)
+    assert told == "sensors: expected the name of a sensor, or auto for all that work, found list"
 
 
 def test_a_long_run_has_its_own_power() -> None:

@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 
-from crosscast.errors import SensorFault, expect_known
+from crosscast.errors import InputError, SensorFault, expect_known
 from crosscast.measure.cpu_counters import EVENTS, Counters, CounterValue, LinuxPerf, added_up
 from crosscast.measure.energy import Meter, Sensor
 from crosscast.measure.regions.key import NOTHING, say_once
@@ -131,6 +131,9 @@ def metering_of(sensors: str | Metering) -> Metering:
     """Return the meters of a name, opened once in a process."""
     if isinstance(sensors, Metering):
         return sensors
+    if not isinstance(sensors, str):
+        expected = "the name of a sensor, or auto for all that work"
+        raise InputError.of(field="sensors", expected=expected, found=f"{type(sensors).__name__}")
     key = os.getpid(), sensors
     metering = _SHARED.get(key)
     if metering is None:
