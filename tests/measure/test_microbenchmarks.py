@@ -146,6 +146,25 @@ def test_every_kernel_runs_and_more_of_it_takes_longer(make: type[HostBackend]) 
     assert busy is None or 0 < busy < trip
 
 
+def test_what_vectors_do_in_less_than_a_nanosecond_is_read_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Output
+) -> None:
+    class Wide(Paper):
+        """A work-item takes 0.27 ns on each of four compute units, as with AVX-512."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.lanes |= dict.fromkeys(GUARDED, self.items)
+            self.rates |= dict.fromkeys(GUARDED, 2 * CHAINS * self.units / 0.27e-9)
+
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    monkeypatch.setattr("crosscast.commands.measure.HostBackend", Wide)
+    found = Command.of("calibrate").answer(capsys, "--device", "host", "--name", "wide")
+    assert found["measured"]["guarded_item_s"]["best"] == pytest.approx(0.27e-9)
+    assert device_named("wide").measured["guarded_item_s"] == pytest.approx(0.27e-9, rel=1e-3)
+    assert "0.27 ns" in Command.of("devices").text(capsys, "wide")
+
+
 def test_the_command_writes_a_device_that_is_known_by_its_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Output
 ) -> None:

@@ -165,6 +165,8 @@ _PLAUSIBLE = {
 """Bounds of numbers by type of device, so wide that only numbers in another unit are outside."""
 _MEASURED = {"B/s": (1e6, 1e15), "flop/s": (1e7, 1e18), "op/s": (1e5, 1e18), "s": (1e-9, 1.0)}
 """Bounds of measured values, by unit."""
+_MEASURED_AT_ONCE = {"guarded_item_s": (1e-13, 1e-3)}
+"""Bounds of times of what a compute unit does many of in a vector."""
 
 _BINARY = {"KiB": 2.0**10, "MiB": 2.0**20, "GiB": 2.0**30}
 _OTHER_UNITS = {
@@ -248,7 +250,7 @@ def _read_measured(fields: Fields | None) -> dict[str, float]:
     for name, quantity in QUANTITIES.items():
         value = fields.number(name)
         if value is not None:
-            low, high = _MEASURED[quantity.unit]
+            low, high = _MEASURED_AT_ONCE.get(name, _MEASURED[quantity.unit])
             if not low <= value <= high:
                 expected = f"{low:.2g} to {high:.2g} {quantity.unit}"
                 meant = _meant(value, low, high, quantity.unit)
