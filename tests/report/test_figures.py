@@ -11,7 +11,7 @@ import pytest
 
 from crosscast.errors import MissingExtraError
 from crosscast.profile import CATEGORIES, METRICS, Profile
-from crosscast.report.figures import WIDE, logarithmic_axis, new_figure, spread_axis
+from crosscast.report.figures import WIDE, logarithmic_axis, new_figure, spread_axis, unit_axis
 from crosscast.report.profiles import AXES, Axis, format_value, profiles_report, write_kiviat
 from support.refusals import refusal
 
@@ -49,6 +49,27 @@ ProfileMaker = Callable[..., Profile]
 
 LINEAR = Axis("opcode", "opcodes", "compute", 0, 30)
 LOGARITHMIC = Axis("total_instruction_count", "instructions", "compute", 1, 1e12, True)
+
+
+@pytest.mark.parametrize(
+    ("least", "greatest", "labels"),
+    [
+        (12e9, 180e9, ["20 GB/s", "50 GB/s", "100 GB/s", "200 GB/s"]),
+        (2e9, 3e11, ["10 GB/s", "100 GB/s"]),
+    ],
+)
+def test_an_axis_with_a_unit_has_more_than_one_label(
+    least: float, greatest: float, labels: list[str]
+) -> None:
+    figure: Any = new_figure(6, 4)
+    axes = figure.subplots()
+    axes.plot([1, 2], [least, greatest])
+    axes.set_yscale("log")
+    unit_axis(axes.yaxis, "B/s")
+    figure.canvas.draw()
+    low, high = axes.get_ylim()
+    ticks = zip(axes.get_yticks(), axes.get_yticklabels(), strict=True)
+    assert [text.get_text() for at, text in ticks if low <= at <= high] == labels
 
 
 @pytest.mark.parametrize("suffix", ["png", "svg", "pdf"])

@@ -110,7 +110,7 @@ UNITS: Mapping[str, Write] = {
     "Hz": format_hertz,
     "B": lambda value: format_bytes(int(value)),
     "B/s": format_bytes_per_second,
-    "flop/s": lambda value: f"{value / 1e12:.4g} Tflop/s",
+    "flop/s": lambda value: f"{value / 1e12:.4g} Tflop/s" if value >= 1e11 else f"{value / 1e9:.4g} Gflop/s",
     "op/s": lambda value: format_quantity(value, "op/s"),
     "s": format_seconds,
     "W": lambda value: f"{value:g} W",

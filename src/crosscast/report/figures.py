@@ -432,11 +432,12 @@ def time_axis(axis: Axis, low: float, high: float, most: int) -> None:
 
 
 def unit_axis(axis: Axis, unit: str, base: float = 10.0) -> None:
-    """Set ticks with their unit on a logarithmic axis."""
+    """Set ticks with their unit on a logarithmic axis, of less than two decades also at 2 and 5."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
     write = UNITS[unit]
-    axis.set_major_locator(LogLocator(base=base))
+    low, high = axis.get_view_interval()
+    axis.set_major_locator(LogLocator(base, (1.0, 2.0, 5.0) if base == 10 and high < 100 * low else (1.0,)))
     axis.set_major_formatter(FuncFormatter(lambda value, _: write(value)))
     axis.set_minor_locator(NullLocator())
 
