@@ -245,6 +245,10 @@ def test_no_processor_draws_more_than_its_cap() -> None:
     jobs = replace(batch([2]), power_w=np.array([90.0]))
     with pytest.raises(InputError, match="job 1: power_w: expected at most the 80 W to which its processors"):
         simulate(jobs, capped, site=Site(budget=constant_budget(400)))
+    # So it is where a processor's own power is that of its jobs.
+    active = [replace(capped[0], active_w=45.0)]
+    with pytest.raises(InputError, match=r"job 1: power_w: expected at most the 80 W .* capped, found 90 W"):
+        simulate(batch([2]), active, site=Site(budget=constant_budget(400)))
 
 
 @refusals("machine power sentence")

@@ -469,7 +469,8 @@ def resources_of(
     """
     if origin_s is None:
         origin_s = float(jobs.submit_s[0]) if len(jobs) else 0.0
-    _check_caps(jobs, machines, machine)
+    if rules.learning is None:
+        _check_caps(jobs, machines, machine)
     step_s, procs = _procs_over_time(machines, site.reservations, origin_s)
     needs, resource = [jobs.procs], [machine.astype(np.int64)]
     capacity = procs
@@ -558,6 +559,15 @@ def _left_by_idle(machines: Sequence[Machine], budget: Budget) -> Integers:
     return milliwatts(left)
 
 
+def _power_w(jobs: Jobs, machines: Sequence[Machine], machine: Integers) -> Reals:
+    """Return the power of each job in watts, or of its active processors, of shape ``(n,)``; else NaN."""
+    active_w = np.array([np.nan if each.active_w is None else each.active_w for each in machines])
+    power_w: Reals = active_w[machine] * jobs.procs
+    if jobs.power_w is not None:
+        power_w = np.where(np.isnan(jobs.power_w), power_w, jobs.power_w)
+    return power_w
+
+
 def extra_power_w(jobs: Jobs, machines: Sequence[Machine], machine: Integers) -> Reals:
     """Return the power that each job adds to that of its idle processors, in watts, of shape ``(n,)``.
 
@@ -567,10 +577,7 @@ def extra_power_w(jobs: Jobs, machines: Sequence[Machine], machine: Integers) ->
         If a job's power is unknown, or less than that of its idle processors.
     """
     idle_w = np.array([each.idle_w for each in machines])[machine] * jobs.procs
-    active_w = np.array([np.nan if each.active_w is None else each.active_w for each in machines])
-    total_w: Reals = active_w[machine] * jobs.procs
-    if jobs.power_w is not None:
-        total_w = np.where(np.isnan(jobs.power_w), total_w, jobs.power_w)
+    total_w = _power_w(jobs, machines, machine)
     unknown = np.isnan(total_w)
     if unknown.any():
         row = int(np.argmax(unknown))
@@ -597,15 +604,15 @@ def _most_extra(jobs: Jobs, machines: Sequence[Machine], machine: Integers) -> I
 
 def _check_caps(jobs: Jobs, machines: Sequence[Machine], machine: Integers) -> None:
     """Raise for jobs with more power than the caps of their processors."""
-    if jobs.power_w is None:
-        return
+    power_w = _power_w(jobs, machines, machine)
     most_w = np.array([each.cap_w for each in machines])[machine] * jobs.procs
-    wrong = jobs.power_w > most_w
+    # Where no power is known, nothing is above a cap.
+    wrong = power_w > most_w
     if wrong.any():
         row = int(np.argmax(wrong))
         raise InputError(
             f"job {jobs.number[row]}: power_w: expected at most the {most_w[row]:g} W to which its "
-            f"processors of {machines[machine[row]].name} are capped, found {jobs.power_w[row]:g} W"
+            f"processors of {machines[machine[row]].name} are capped, found {power_w[row]:g} W"
         )
 
 
