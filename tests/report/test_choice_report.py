@@ -205,6 +205,12 @@ def test_pages_are_as_they_were(name: str) -> None:
     assert_printed(PAGES[name]().to_text(), Path(__file__).with_name("golden") / f"choice-{name}.txt")
 
 
+def test_without_a_cap_nothing_is_said_of_keeping_to_it() -> None:
+    page = chosen(forecast_choosing(), float("inf"), objective="energy", confidence=0.9).to_text()
+    assert "For the least energy: node: " in page
+    assert "keeps to" not in page
+
+
 def machine() -> MachineChoices:
     return chosen_study().machines[0]
 

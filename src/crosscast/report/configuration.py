@@ -61,13 +61,17 @@ def chosen_report(
     return Report(parts, "Chosen configurations")
 
 
+def _cap_text(power_cap: float) -> str:
+    return f"{power_cap:,.10g} W"
+
+
 def _choice_sentence(choice: Choice) -> str:
     capped = choice.power_cap < float("inf")
-    wish = f"Under {choice.power_cap:g} W, for" if capped else "For"
+    wish = f"Under {_cap_text(choice.power_cap)}, for" if capped else "For"
     wish += f" {_OBJECTIVES[choice.objective]}"
     if choice.max_slowdown is not None and choice.baseline is not None:
         wish += f", at most {percent(choice.max_slowdown)} slower than {configuration_text(choice.baseline)}"
-    if choice.confidence is not None:
+    if choice.confidence is not None and capped:
         wish += f" that keeps to it with {level_percent(choice.confidence)}"
     chosen = choice.recommended
     if chosen is None:
@@ -93,7 +97,7 @@ def _choice_table(choices: Sequence[Choice], card: ConfigurationCard) -> Table:
     for choice in choices:
         if choice.recommended is not None:
             listed.setdefault(choice.recommended.configuration, choice.recommended)
-            cap = f"{choice.power_cap:g} W" if choice.power_cap < float("inf") else "any"
+            cap = _cap_text(choice.power_cap) if choice.power_cap < float("inf") else "any"
             caps[choice.recommended.configuration].append(cap)
     rows = [
         [
