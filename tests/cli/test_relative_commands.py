@@ -98,3 +98,18 @@ def test_profiles_of_no_device_are_learned_from_and_predicted(capsys: Output, tm
     timed = answer(capsys, "predict", "relative", str(one), *asked[3:], *told)
     assert timed["time"] == {"device": device, "time_s": 2}
     assert timed["devices"][0]["time_s"] == 2
+
+
+def test_counters_of_a_gpu_are_asked_of_the_model_that_knows_most_of_them(
+    capsys: Output, tmp_path: Path
+) -> None:
+    # A model of a Xeon's counters comes first in the list, and knows the bytes alone.
+    report = tmp_path / "ncu.csv"
+    rows = [("smsp__inst_executed.sum", "inst", 1000), ("dram__bytes.sum", "byte", 100_000)]
+    lines = ['"ID","Kernel Name","Metric Name","Metric Unit","Metric Value"']
+    lines += [f'"0","k","{name}","{unit}","{value}"' for name, unit, value in rows]
+    report.write_text("\n".join([*lines, '"0","k","launch__thread_count","thread","1024"']) + "\n")
+    assert main(["predict", "relative", str(report)]) == 0
+    told = capsys.readouterr().err
+    assert "crosscast: model seven-gpus: " in told
+    assert "the model knows smsp__inst_executed.sum, dram__bytes.sum, launch__thread_count only" in told

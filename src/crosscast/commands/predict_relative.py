@@ -18,7 +18,7 @@ from crosscast.data.counters.importing import UnknownFormat, counted_profile, is
 from crosscast.data.dataset import dataset_named
 from crosscast.errors import InputError, expect_known
 from crosscast.prediction.intervals import check_level
-from crosscast.prediction.named_models import first_fit, models_for
+from crosscast.prediction.named_models import Loaded, first_fit, models_for
 from crosscast.prediction.relative.artefact import RelativeForecast, TrainedRelativeModel
 from crosscast.prediction.relative.data import NO_SOURCE, Observations, observations_of_profiles
 from crosscast.prediction.relative.observed import numeric_settings, observations_of, scale_of
@@ -53,7 +53,11 @@ def relative(file: Path, /, *more: Path, options: PredictRelativeOptions) -> Non
             for runs in observations
         ]
 
-    trained, forecasts = first_fit(models_for(options.model, "relative"), predicted, tell)
+    models: Loaded[TrainedRelativeModel] = models_for(options.model, "relative")
+    if options.model is None and not file.is_dir() and is_counted(file):
+        # Instructions alone are known to models of any tool: the one that knows most counters comes first.
+        models = sorted(models, key=lambda named: -_known_counters(named[1], file))
+    trained, forecasts = first_fit(models, predicted, tell)
     runs = [run for forecast in forecasts for run in forecast]
     warn_of(runs)
 
@@ -62,6 +66,16 @@ def relative(file: Path, /, *more: Path, options: PredictRelativeOptions) -> Non
         lambda: forecasts_answer("runs", [run.to_dict() for run in runs], trained.card),
         lambda: forecasts_report(forecasts, trained.card),
     )
+
+
+def _known_counters(trained: TrainedRelativeModel, file: Path) -> int:
+    """How many of a file's counters a model knows; 0 of a damaged file, and for a model of profiles."""
+    if trained.card.sources == (NO_SOURCE,):
+        return 0
+    try:
+        return len(trained.known_counters(_of_counter_tool(file, None)))
+    except InputError:
+        return 0
 
 
 def _check_device(option: str, device: str | None, known: Sequence[str]) -> None:

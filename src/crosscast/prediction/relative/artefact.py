@@ -378,6 +378,11 @@ class TrainedRelativeModel(Trained[RelativeCard, FittedRelative]):
             for device, run_s in zip(devices, seconds, strict=True)
         ]
 
+    def known_counters(self, runs: Observations) -> tuple[str, ...]:
+        """Counters of runs that the model knows, by name or by what they mean."""
+        unknown = self._unknown_counters(runs)
+        return tuple(name for name in runs.names if name not in unknown)
+
     def _unknown_counters(self, runs: Observations) -> tuple[str, ...]:
         """Counters that the model does not know.
 
