@@ -21,6 +21,7 @@ _LEVELS = {
     "histories": "-O2",
     "shapes": "-O2",
     "sub_groups": "-O2",
+    "walks": "-O2",
     "grids": "-O2",
     "executions": "-O2",
     "reuse": "-O2",

@@ -116,17 +116,36 @@ static void emit_once(struct context *c, u64 before, u32 line, u32 halves, u64 t
   emit(c, line, halves, time, group);
 }
 
-/* The run of one work-item, of keys that lie close to each other. */
-void cc_touch_run(struct context *c, u32 shift, u32 key, u32 step, u64 times, u64 time, u64 later, u64 group) {
-  u32 bits = LINE_LOG - shift;
-  for (u64 k = 0; k < times;) {
-    u32 at = key + k * step, line = at >> bits;
-    u64 end = k + (((line + 1) << bits) - at + step - 1) / step;
-    if (end > times) end = times;
-    if (!(hash_of(line) & c->unsampled))
-      for (u64 i = k; i < end; i++) emit(c, line, 1 + (key + i * step >= (2 * line + 1) << (bits - 1)), time + i * later, group);
-    k = end;
-  }
+/* Whether a work-item before one comes to the same line at the same time, of keys that rise from one to the next. */
+static int is_repeated(const u32 *keys, const u64 *times, u32 i, u64 k, u32 moved, u32 bits) {
+  u32 line = (keys[i] + moved) >> bits;
+  for (u32 j = i; j-- > 0 && keys[i] - keys[j] < 1u << bits;)
+    if (k < times[j] && (keys[j] + moved) >> bits == line) return 1;
+  return 0;
+}
+
+static void add_halves(struct context *c, u32 line, u32 halves, u64 time) {
+  for (u64 i = c->n_touches; i-- > 0;)
+    if (c->touches[i].line >> NUMBER == line && c->touches[i].time == time) {
+      c->touches[i].line |= halves;
+      return;
+    }
+}
+
+/* Runs of work-items, of keys a power of two apart that lie close to each other; `once`: of each line and time, one. */
+void cc_touch_runs(struct context *c, u32 shift, const u32 *keys, u32 step, const u64 *times, u32 n, u64 time, u64 later, u64 group, u32 once) {
+  u32 bits = LINE_LOG - shift, step_log = __builtin_ctz(step);
+  for (u32 i = 0; i < n; i++)
+    for (u64 k = 0, end; k < times[i]; k = end) {
+      u32 at = keys[i] + k * step, line = at >> bits;
+      end = k + ((((line + 1) << bits) - at + step - 1) >> step_log);
+      if (hash_of(line) & c->unsampled) continue;
+      for (u64 m = k; m < end && m < times[i]; m++) {
+        u32 halves = 1 + (keys[i] + m * step >= (2 * line + 1) << (bits - 1));
+        if (once && is_repeated(keys, times, i, m, m * step, bits)) add_halves(c, line, halves, time + m * later);
+        else emit(c, line, halves, time + m * later, group);
+      }
+    }
 }
 
 /* One row, as it comes. */

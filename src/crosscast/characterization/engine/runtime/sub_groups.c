@@ -153,15 +153,6 @@ void cc_add_addresses(struct context *c, struct sub_site *s, const u64 *addresse
   for (u32 k = 0; k < 2; k++) cc_add_keys(c, s + k, keys[k], block, n, final);
 }
 
-/* What one work-item accessed, in order: addresses, or runs of them at equal distances. */
-struct reader {
-  const u64 *words;
-  u64 last; /* place in the ring of words */
-  u64 at, end, in_run, left; /* `left`: accesses */
-};
-
-static u64 word_at(const struct reader *r, u64 i) { return r->words[i & r->last]; }
-
 static u64 next_of(struct reader *r, int runs) {
   if (!r->left) return ~(u64)0;
   r->left--;
@@ -176,42 +167,6 @@ static u64 length_of(const struct reader *r, int runs) {
   u64 n = 0;
   for (u64 at = r->at; at != r->end; at += 3) n += word_at(r, at + 2);
   return n;
-}
-
-/* Accesses of a work-item that rise, or fall: a CPU, which runs work-items in turn, uses a line of one again in the next
- * work-item's walk. */
-struct walk {
-  u64 bytes, distances; /* the latter, one or another */
-  u64 falls;
-};
-
-static void end_walk(struct sub_site *s, struct walk *w, u64 items, u64 ends) {
-  u64 bytes = w->bytes & -ends;
-  s->moved += items * bytes, s->walks += items * bytes * (63 - __builtin_clzll(w->bytes | 1));
-  s->aligned += items * bytes * __builtin_ctzll(w->distances | (u64)1 << 63);
-  w->bytes &= ends - 1, w->distances &= ends - 1;
-}
-
-/* Go on by a distance so many times; at most a line of a CPU counts of each. Without branches: walks of irregular
- * accesses end at random. */
-static void walk_on(struct sub_site *s, struct walk *w, u64 distance, u64 times) {
-  u64 falls = distance >> 63, goes = distance && times;
-  end_walk(s, w, 1, goes && falls != w->falls);
-  w->falls = goes ? falls : w->falls;
-  w->bytes += times * least(falls ? -distance : distance, CPU_LINE), w->distances |= goes ? distance : 0;
-}
-
-static void add_walks(struct sub_site *s, const struct reader *r, int runs) {
-  struct walk w = {0};
-  struct sub_site sums = {0};
-  for (u64 at = r->at; !runs && at + 1 < r->end; at++) walk_on(&sums, &w, word_at(r, at + 1) - word_at(r, at), 1);
-  for (u64 at = r->at; runs && at != r->end; at += 3) {
-    u64 more = word_at(r, at + 2) - 1, last = word_at(r, at) + more * word_at(r, at + 1);
-    walk_on(&sums, &w, word_at(r, at + 1), more);
-    if (at + 3 != r->end) walk_on(&sums, &w, word_at(r, at + 3) - last, 1);
-  }
-  end_walk(&sums, &w, 1, 1);
-  s->moved += sums.moved, s->walks += sums.walks, s->aligned += sums.aligned;
 }
 
 /* The next eight keys of a work-item; of one that has one run of known `step`, or whose words do not wrap around. */
@@ -280,9 +235,9 @@ struct rising {
 
 /* Of the places `key + k * step` for k from `from` to before `to`, how many are `least` or more in a line of so many. */
 static u64 count_beyond(u32 key, u32 step, u64 from, u64 to, u32 line, u32 least_) {
-  u32 log = __builtin_ctz(step), period = line >> log, rest = key & (step - 1);
+  u32 log = __builtin_ctz(step), period_log = __builtin_ctz(line) - log, period = 1u << period_log, rest = key & (step - 1);
   u32 first = least_ > rest ? (least_ - rest + step - 1) >> log : 0, at = ((key >> log) + from) & (period - 1);
-  u64 n = to - from, found = n / period * (period - first), end = at + n % period;
+  u64 n = to - from, found = (n >> period_log) * (period - first), end = at + (n & (period - 1));
   u64 high = least(end, period), low = at > first ? at : first;
   found += high > low ? high - low : 0;
   return found + (end > period + first ? end - period - first : 0);
@@ -338,14 +293,15 @@ static void count_rising_pairs(struct sub_site *s, const struct rising *r, u32 n
 
 static int add_rising(struct context *c, struct sub_site *s, const struct reader *readers, u32 n, u64 most) {
   struct rising r;
-  u64 addresses[LANES] = {0}, step = 0;
+  u64 addresses[LANES] = {0}, step = 0, single = 0;
   if (s->flags & (SITE_LOCAL | SITE_ATOMIC | SITE_DYNAMIC) || s->nbytes != (u64)1 << s->shift) return 0;
   for (u32 i = 0; i < n; i++) {
     const struct reader *x = &readers[i];
     if (x->end - x->at > 3) return 0;
     r.times[i] = x->left;
     addresses[i] = x->left ? word_at(x, x->at) : i ? addresses[i - 1] : 0;
-    if (!x->left) continue;
+    single |= x->left == 1; /* of which no step is known */
+    if (x->left < 2) continue;
     if (step && word_at(x, x->at + 1) != step) return 0;
     step = word_at(x, x->at + 1);
   }
@@ -358,8 +314,8 @@ static int add_rising(struct context *c, struct sub_site *s, const struct reader
     if (r.keys[i] < r.keys[i - 1]) return 0;
   count_rising(s, &r, n);
   count_rising_pairs(s, &r, n);
-  for (u32 i = 0; is_touched(c, s) && i < n; i++)
-    if (r.times[i]) cc_touch_run(c, s->shift, r.keys[i], r.step, r.times[i], c->time, part_of_loop(most), c->toucher);
+  /* Of rows without single accesses each work-item is a touch: how many lines are sampled depends on that. */
+  if (is_touched(c, s)) cc_touch_runs(c, s->shift, r.keys, r.step, r.times, n, c->time, part_of_loop(most), c->toucher, single);
   return 1;
 }
 
@@ -367,9 +323,9 @@ static void add_streams(struct context *c, struct sub_site *s, struct reader *r,
   u64 addresses[LANES], least = ~(u64)0, most = 0;
   for (u32 i = 0; i < n; i++) {
     r[i].left = length_of(&r[i], runs);
-    if (is_touched(c, s)) add_walks(s, &r[i], runs);
-    least = r[i].left < least ? r[i].left : least, most = r[i].left > most ? r[i].left : most;
+        least = r[i].left < least ? r[i].left : least, most = r[i].left > most ? r[i].left : most;
   }
+  if (is_touched(c, s)) cc_add_walks(s, r, n, runs);
   if (!(s->flags & SITE_DYNAMIC) && (final || (least == most && !is_waiting(s, block)))) {
     if (most && !(runs && add_rising(c, s, r, n, most))) add_eights(c, s, r, n, runs, part_of_loop(most));
     return;
@@ -425,8 +381,7 @@ static void add_recorded(struct context *c, const struct recorded *e, u64 first,
     u32 step = (int64_t)words[1] >> s->shift;
     cc_add_rows(c, s, keys, step, words[2]);
     if (is_touched(c, s)) {
-      struct walk w = {0};
-      walk_on(s, &w, words[1], words[2] - 1), end_walk(s, &w, n, 1);
+      cc_add_even_walks(s, words[1], words[2] - 1, n);
       u32 intervals[LANES][2], found = cc_intervals(keys, s->shift, s->nbytes, intervals);
       cc_touch(c, s->shift, intervals, found, 0, step, words[2], c->time, part_of_loop(words[2]), c->toucher, 0);
     }

@@ -66,6 +66,15 @@ struct sub_site {
 };
 
 
+/* What one work-item accessed, in order: addresses, or runs of them at equal distances. */
+struct reader {
+  const u64 *words;
+  u64 last; /* place in the ring of words */
+  u64 at, end, in_run, left; /* `left`: accesses */
+};
+
+static inline u64 word_at(const struct reader *r, u64 i) { return r->words[i & r->last]; }
+
 static inline u64 least(u64 a, u64 b) { return a < b ? a : b; }
 
 static inline u64 sum_of(row8 x) {
@@ -99,6 +108,10 @@ void cc_add_sums(struct sub_site *, row8 *costs, row8 *pairs);
 void cc_add_rows(struct context *, struct sub_site *, const u32 *keys, u32 step, u64 times);
 struct shape *cc_shape_of_plane(struct context *, struct sub_site *, u64 dx, u64 dy, u64 columns);
 void cc_add_grid(struct context *, struct sub_site *, struct shape *, const u32 *keys, u32 across, u64 columns, u32 up, u64 rows);
+
+/* walks.c */
+void cc_add_walks(struct sub_site *, const struct reader *, u32 n, int runs);
+void cc_add_even_walks(struct sub_site *, u64 distance, u64 times, u64 items);
 
 /* sub_groups.c */
 u32 cc_key_of(struct context *, struct sub_site **, u64 address);
