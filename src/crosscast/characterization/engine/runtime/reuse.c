@@ -215,68 +215,78 @@ static void sort_together(struct touch *all, struct touch *other, u64 n, u32 tog
   }
 }
 
-/* What is known of each line: by a hash of it, when it was last used; and by time, whether a line was last used then,
- * as sums over ranges of times (Fenwick 1994). */
+/* What is known of each line, by its number: when it was last used, and in which caches it has been written since it
+ * came, a bit each. Times at which a line was last used are marks, a bit each; of complete words of them there are sums
+ * over ranges (Fenwick 1994). */
 struct stack {
-  u64 capacity, capacity_log, places;
-  u32 *lines, *last, *marks;
-  u16 *dirty; /* by a hash of the line: a bit for each cache in which it has been written since it came */
+  u64 lines, times, *marks;
+  u32 *last, *sums;
+  u16 *dirty;
 };
 
 static u32 count_to(const struct stack *s, u32 time) {
-  u32 sum = 0;
-  for (; time; time &= time - 1) sum += s->marks[time];
+  u32 word = time / 64, sum = __builtin_popcountll(s->marks[word] & (((u64)2 << time % 64) - 1));
+  for (; word; word &= word - 1) sum += s->sums[word];
   return sum;
 }
 
-static void mark(struct stack *s, u32 time, u32 by) {
-  for (; time < s->places; time += time & -time) s->marks[time] += by;
+static void add_to_sums(struct stack *s, u32 word, u32 by) {
+  for (word++; word <= s->times / 64; word += word & -word) s->sums[word] += by;
 }
 
-/* The slot of a line, which is empty if it is new. */
-static u64 slot_of(const struct stack *s, u32 line) {
-  u64 at = (line ^ line >> 7) * 0x9E3779B97F4A7C15u >> (64 - s->capacity_log); /* no hash that sampled lines share */
-  while (s->lines[at] && s->lines[at] != line + 1) at = (at + 1) % s->capacity;
-  return at;
-}
-
-static int used_since(const struct stack *s, u32 line, u32 time) {
-  u64 at = slot_of(s, line);
-  return s->lines[at] && s->last[at] > time;
+static void move_mark(struct stack *s, u32 from, u32 to) {
+  if (from) s->marks[from / 64] &= ~((u64)1 << from % 64);
+  if (from && from / 64 != to / 64) add_to_sums(s, from / 64, -1);
+  s->marks[to / 64] |= (u64)1 << to % 64;
 }
 
 /* Lines that there are, and for each cache, the first one without end, how many reach memory. */
 static void count_traffic(struct stack *s, const struct touch *all, u64 n, u32 half, u64 rate, u64 *found) {
-  u64 fetched[CACHES + 1] = {0}, *traffic = found + 1; /* `fetched`: reads that the first so many caches miss */
+  u64 fetched[CACHES + 1] = {0}, *traffic = found + 1, live = 0; /* `fetched`: reads that the first so many caches miss */
   u32 now = 0, smallest = FIRST_SIZE - (half ? 6 : 7);
-  memset(s->lines, 0, 4 * s->capacity), memset(s->marks, 0, 4 * s->places), memset(s->dirty, 0, 2 * s->capacity);
+  memset(s->last, 0, 4 * s->lines), memset(s->dirty, 0, 2 * s->lines);
+  memset(s->marks, 0, s->times / 8 + 8), memset(s->sums, 0, s->times / 16 + 8);
   for (u64 i = 0; i < n; i++)
     for (u32 part = 0; part < (half ? 2 : 1); part++) {
       if (half && !(all[i].line >> part & 1)) continue;
-      u32 line = half ? all[i].line >> NUMBER << 1 | part : all[i].line >> NUMBER, missed = CACHES;
-      u64 at = slot_of(s, line);
-      now++;
-      if (!s->lines[at]) found[0]++, s->lines[at] = line + 1;
+      u32 line = all[i].line >> NUMBER << 1 | part, last = s->last[line], missed = CACHES;
+      if (++now % 64 == 0) add_to_sums(s, now / 64 - 1, __builtin_popcountll(s->marks[now / 64 - 1]));
+      if (!last) live++;
       else {
-        u64 others = count_to(s, now - 1) - count_to(s, s->last[at]), sibling = half && used_since(s, line ^ 1, s->last[at]);
+        u64 others = live - count_to(s, last), sibling = half && s->last[line ^ 1] > last;
         u64 between = (rate * (others - sibling) + sibling) >> smallest; /* it is sampled too, and stands for itself */
         missed = between ? 64 - __builtin_clzll(between) : 0;
         if (missed > SIZES) missed = SIZES;
-        mark(s, s->last[at], -1);
-        u32 gone = ((1u << missed) - 1) << 1, written = s->dirty[at] & gone;
+        u32 gone = ((1u << missed) - 1) << 1, written = s->dirty[line] & gone;
         for (; written; written &= written - 1) traffic[__builtin_ctz(written)]++;
-        s->dirty[at] &= ~gone;
+        s->dirty[line] &= ~gone;
       }
       if (all[i].line & READS) fetched[missed]++;
-      if (all[i].line & WRITES) s->dirty[at] = (1u << CACHES) - 1;
-      s->last[at] = now;
-      mark(s, now, 1);
+      if (all[i].line & WRITES) s->dirty[line] = (1u << CACHES) - 1;
+      s->last[line] = now;
+      move_mark(s, last, now);
     }
-  for (u64 at = 0; at < s->capacity; at++)
-    for (u32 written = s->dirty[at]; written; written &= written - 1) traffic[__builtin_ctz(written)]++;
+  found[0] += live;
+  for (u64 line = 0; line < s->lines; line++)
+    for (u32 written = s->dirty[line]; written; written &= written - 1) traffic[__builtin_ctz(written)]++;
   traffic[0] += fetched[CACHES];
   u64 sum = fetched[CACHES];
   for (u32 size = SIZES; size > 0; size--) sum += fetched[size], traffic[size] += sum;
+}
+
+/* Number the lines as they come; returns how many there are. */
+static u64 number_lines(struct context *c, struct touch *all, u64 n) {
+  u64 capacity = 64, found = 0;
+  while (capacity < 2 * n) capacity *= 2;
+  u32 shift = 64 - __builtin_ctzll(capacity), (*known)[2] = cc_map(c, capacity * sizeof *known);
+  for (u64 i = 0; i < n; i++) {
+    u32 line = all[i].line >> NUMBER;
+    u64 at = (line ^ line >> 7) * 0x9E3779B97F4A7C15u >> shift; /* no hash that sampled lines share */
+    while (known[at][0] && known[at][0] != line + 1) at = (at + 1) % capacity;
+    if (!known[at][0]) known[at][0] = line + 1, known[at][1] = found++;
+    all[i].line = known[at][1] << NUMBER | (all[i].line & ((1 << NUMBER) - 1));
+  }
+  return found;
 }
 
 /* Touches of all threads, of as many lines as they are worth: more where the kernel runs long. */
@@ -305,12 +315,10 @@ void cc_reuse(struct context *c, u64 threads, u64 instructions, u64 *words) {
   struct touch *all;
   u64 n = gather(c, threads, instructions, &all, words++);
   struct touch *sorted = cc_map(c, (n + 1) * sizeof *sorted), *other = cc_map(c, (n + 1) * sizeof *other);
-  struct stack s = {.capacity = 64, .places = 2 * n + 2};
-  while (s.capacity < 4 * n) s.capacity *= 2;
-  s.capacity_log = __builtin_ctzll(s.capacity);
-  s.lines = cc_map(c, 4 * s.capacity), s.last = cc_map(c, 4 * s.capacity), s.marks = cc_map(c, 4 * s.places);
-  s.dirty = cc_map(c, 2 * s.capacity);
   qsort(all, n, sizeof *all, in_time);
+  struct stack s = {.lines = 2 * number_lines(c, all, n), .times = 2 * n + 1};
+  s.last = cc_map(c, 4 * s.lines), s.dirty = cc_map(c, 2 * s.lines);
+  s.marks = cc_map(c, s.times / 8 + 8), s.sums = cc_map(c, s.times / 16 + 8);
   for (u32 k = 0; k < 3; k++) {
     memcpy(sorted, all, n * sizeof *all);
     sort_together(sorted, other, n, TOGETHER[k]);
