@@ -13,6 +13,15 @@
 enum { MOST_TOUCHES = 1 << 15, WORTH = 1 << 14, LEAST_TOUCHES = 1 << 10, EXACT_TOUCHES = 1 << 11, USED = 32 };
 enum { AT_ONCE = 8, LANES = 64, FIRST_SIZE = 14, SIZES = 13, CACHES = 1 + SIZES };
 typedef u32 row8 __attribute__((vector_size(4 * AT_ONCE)));
+typedef _Bool bits8 __attribute__((ext_vector_type(AT_ONCE)));
+
+/* A bit for each element that is not zero. */
+static inline u32 bits_of(row8 x) {
+  bits8 bits = __builtin_convertvector(x, bits8);
+  u8 found;
+  memcpy(&found, &bits, sizeof found);
+  return found;
+}
 
 struct touch {
   u64 time;
@@ -24,16 +33,16 @@ static const u32 TOGETHER[] = {0, 4, 8}; /* logarithm of how many groups run tog
 
 /* Multiples of the golden ratio: of any lines that follow each other, as many are sampled as of others. None is zero,
  * so that no line is sampled however few are. */
-static inline row8 hash8(row8 line) { return (line + 1) * 0x9E3779B1u; }
-static u32 hash_of(u32 line) { return (line + 1) * 0x9E3779B1u; }
+static const u32 HASH = 0x9E3779B1u;
+static inline row8 hash8(row8 line) { return (line + 1) * HASH; }
+static u32 hash_of(u32 line) { return (line + 1) * HASH; }
 static u64 halved(u64 unsampled) { return unsampled >> 1 | 1u << 31; }
 static int is_sampled(const struct touch *t, u64 unsampled) { return !(hash_of(t->line >> NUMBER) & unsampled); }
 
 /* Keep the touches of sampled lines; returns how many they are. */
 static u64 keep_sampled(struct touch *to, const struct touch *from, u64 n, u64 unsampled) {
   u64 kept = 0;
-  for (u64 i = 0; i < n; i++)
-    if (is_sampled(&from[i], unsampled)) to[kept++] = from[i];
+  for (u64 i = 0; i < n; i++) to[kept] = from[i], kept += is_sampled(&from[i], unsampled); /* no branch, as half are */
   return kept;
 }
 
@@ -89,17 +98,18 @@ void cc_touch(struct context *c, u32 shift, const u32 (*intervals)[2], u32 n, u3
   const row8 places = {0, 1, 2, 3, 4, 5, 6, 7};
   for (u64 k = 0; k < times; k += AT_ONCE) {
     row8 moved = (places + (u32)k) * step + start;
+    u32 there = times - k < AT_ONCE ? (1u << (times - k)) - 1 : 255;
     for (u32 i = 0; i < n; i++) {
-      row8 first = (moved + intervals[i][0]) >> bits, last = (moved + intervals[i][1]) >> bits;
+      row8 first = (moved + intervals[i][0]) >> bits, last = (moved + intervals[i][1]) >> bits, hash = hash8(first);
       u32 extent = (intervals[i][1] - intervals[i][0]) >> bits;
       for (u32 l = 0; l <= extent + 1; l++) {
-        row8 hit = (row8)((hash8(first + l) & (u32)c->unsampled) == 0) & (row8)(first + l <= last);
-        u32 any = 0;
-        for (u32 r = 0; r < AT_ONCE; r++) any |= hit[r];
-        if (!any) continue;
-        for (u32 r = 0; r < AT_ONCE && k + r < times; r++) {
-          u32 line = first[r] + l, from = intervals[i][0] + moved[r], to = intervals[i][1] + moved[r], middle = (2 * line + 1) << (bits - 1);
-          if (hit[r]) emit(c, line, (from < middle) | (to >= middle) << 1, time + (k + r) * later, group + (k + r) * apart);
+        u32 hit = bits_of((row8)(((hash + l * HASH) & (u32)c->unsampled) == 0)) & there;
+        if (l > extent) hit &= bits_of((row8)(first < last - extent));
+        for (; hit; hit &= hit - 1) {
+          u64 row = k + __builtin_ctz(hit);
+          u32 from = intervals[i][0] + start + row * step, to = intervals[i][1] + start + row * step;
+          u32 line = (from >> bits) + l, middle = (2 * line + 1) << (bits - 1);
+          emit(c, line, (from < middle) | (to >= middle) << 1, time + row * later, group + row * apart);
         }
       }
     }
@@ -158,11 +168,9 @@ void cc_touch_row(struct context *c, u32 shift, u64 nbytes, const u32 *keys, u64
       memcpy(&key, keys + i, sizeof key);
       line = (key >> bits) + l;
       row8 hit = (row8)((hash8(line) & (u32)c->unsampled) == 0) & (row8)(line <= (key + extent) >> bits) & (row8)(key != ~0u);
-      u32 any = 0;
-      for (u32 r = 0; r < AT_ONCE; r++) any |= hit[r];
-      for (u32 r = 0; any && r < AT_ONCE; r++) {
-        u32 middle = (2 * line[r] + 1) << (bits - 1);
-        if (hit[r]) emit_once(c, before, line[r], (key[r] < middle) | (key[r] + extent >= middle) << 1, time, group);
+      for (u32 left = bits_of(hit); left; left &= left - 1) {
+        u32 at = keys[i + __builtin_ctz(left)], sampled = (at >> bits) + l, middle = (2 * sampled + 1) << (bits - 1);
+        emit_once(c, before, sampled, (at < middle) | (at + extent >= middle) << 1, time, group);
       }
     }
 }
@@ -174,20 +182,16 @@ void cc_touch_columns(struct context *c, u32 shift, u64 nbytes, const void *colu
   u64 before = c->n_touches;
   if (!extent && c->unsampled) { /* mostly there are none */
     row8 some = {0};
-    u32 any = 0;
     for (u32 i = 0; i < n; i++) some |= (row8)((hash8(v[i] >> bits) & (u32)c->unsampled) == 0) & (row8)(v[i] != ~0u);
-    for (u32 r = 0; r < AT_ONCE; r++) any |= some[r];
-    if (!any) return;
+    if (!bits_of(some)) return;
   }
   for (u32 i = 0; i < n; i++)
     for (u32 l = 0; l <= (extent >> bits) + (extent > 0); l++) {
       row8 line = (v[i] >> bits) + l, last = (v[i] + extent) >> bits;
       row8 hit = (row8)((hash8(line) & (u32)c->unsampled) == 0) & (row8)(line <= last) & (row8)(v[i] != ~0u);
-      u32 any = 0;
-      for (u32 r = 0; r < AT_ONCE; r++) any |= hit[r];
-      for (u32 r = 0; any && r < AT_ONCE; r++) {
-        u32 middle = (2 * line[r] + 1) << (bits - 1);
-        if (hit[r]) emit_once(c, before, line[r], (v[i][r] < middle) | (v[i][r] + extent >= middle) << 1, time + r * later, group);
+      for (u32 left = bits_of(hit); left; left &= left - 1) {
+        u32 r = __builtin_ctz(left), at = v[i][r], sampled = (at >> bits) + l, middle = (2 * sampled + 1) << (bits - 1);
+        emit_once(c, before, sampled, (at < middle) | (at + extent >= middle) << 1, time + r * later, group);
       }
     }
 }
