@@ -102,6 +102,8 @@ class MemoryCode:
         recording, mode = self._emission.recording, STREAM if self._repeats else ONCE
         index = recording.record(self._segment.number, site, mode, self._order)
         value = code.value(f"ptrtoint ptr {address} to i64")
+        if mode == ONCE and recording.is_narrow(site):
+            value = code.value(f"sub i64 {value}, {code.value('ptrtoint ptr %cc.local to i64')}")
         if mode == ONCE:
             slot_name = self._editor.slot("at", "i64", "-1")
         else:

@@ -228,8 +228,15 @@ class Recording:
     def keep(self, code: Code, record: Recorded, value: str) -> None:
         """Store a work-item's record at the end of a segment: its address, or the end of its stream."""
         base, stem = ("%cc.addresses", "address") if record.mode == ONCE else ("%cc.ends", "end")
-        index = code.value(f"add i64 %cc.wi, {MAX_ITEMS * record.number}")
-        code.store("i64", value, code.at(base, index, "i64"), self._scopes.attach(f"{stem}{record.number}"))
+        type_, row = "i64", MAX_ITEMS
+        if record.mode == ONCE and self.is_narrow(record.site):
+            type_, row, value = "i32", 2 * MAX_ITEMS, code.value(f"trunc i64 {value} to i32")
+        index = code.value(f"add i64 %cc.wi, {row * record.number}")
+        code.store(type_, value, code.at(base, index, type_), self._scopes.attach(f"{stem}{record.number}"))
+
+    def is_narrow(self, site: int) -> bool:
+        """Whether offsets of 32 bits in local memory stand for the addresses of a site."""
+        return self.sites[site].flags & (_LOCAL | _DYNAMIC) == _LOCAL
 
     def position(self, code: Code, stream: int) -> str:
         """Load the position of a stream's next word."""

@@ -350,12 +350,33 @@ static int is_any(const u64 *addresses, u64 n) {
   return rest != ~(u64)0;
 }
 
+/* In local memory, a segment leaves offsets of 32 bits instead of addresses. */
+static int is_narrow(const struct sub_site *s) { return (s->flags & (SITE_LOCAL | SITE_DYNAMIC)) == SITE_LOCAL; }
+
+/* Those work-items take part that are in the set. */
+static void add_offsets(struct context *c, struct sub_site *s, const u32 *offsets, u32 block, u32 n, u64 set, int final) {
+  const row8 places = {0, 1, 2, 3, 4, 5, 6, 7};
+  u32 keys[LANES];
+  if (n < LANES) set &= ((u64)1 << n) - 1;
+  for (u32 i = 0; i < LANES; i += AT_ONCE) {
+    row8 eight, absent = (row8)((((row8){0} + (u32)(set >> i)) >> places & 1) == 0);
+    memcpy(&eight, offsets + i, sizeof eight);
+    eight = eight >> s->shift | (row8)(eight == NONE) | absent;
+    memcpy(keys + i, &eight, sizeof eight);
+  }
+  cc_add_keys(c, s, keys, block, n, final);
+}
+
 /* A block's part of what a segment left of one access. Where work-items run the segment but once, the k-th execution
  * there is the k-th of all: it is final. */
 static void add_recorded(struct context *c, const struct recorded *e, u64 first, u64 n, u64 set, int in_turn, int final) {
   struct sub_site *s = site_of(c, e->site);
   u32 block = first / LANES;
   cc_set_time(c, e->order, e->site);
+  if (e->mode == ONCE && is_narrow(s)) {
+    add_offsets(c, s, (u32 *)(c->addresses + MAX_ITEMS * e->place) + first, block, n, set, final);
+    return;
+  }
   if (e->mode == ONCE) {
     u64 addresses[LANES];
     const u64 *given = c->addresses + MAX_ITEMS * e->place + first;
@@ -400,13 +421,11 @@ static void add_recorded(struct context *c, const struct recorded *e, u64 first,
 static void replay(struct context *c, struct sub_site *s, u64 end, u64 times) {
   struct repeat *r = s->repeat;
   s->weight = times;
-  for (u64 at = 0, items; at < end; at += 1 + items) {
+  for (u64 at = 0, items; at < end; at += 1 + (items + 1) / 2) {
     items = r->words[at] & (2 * MAX_ITEMS - 1);
-    for (u64 first = 0; first < items; first += LANES) {
-      u64 n = least(items - first, LANES);
-      const u64 *addresses = r->words + at + 1 + first;
-      if (is_any(addresses, n)) cc_add_addresses(c, s, addresses, first / LANES, n, 0);
-    }
+    const u32 *offsets = (u32 *)(r->words + at + 1);
+    for (u64 first = 0; first < items; first += LANES)
+      add_offsets(c, s, offsets + first, first / LANES, least(items - first, LANES), ~(u64)0, 0);
   }
   s->weight = 1;
 }
@@ -433,32 +452,32 @@ void cc_stop_repeat(struct context *c, struct sub_site *s) {
 }
 
 /* Whether an event need not be put together yet. */
-static int is_repeated(struct context *c, struct sub_site *s, u64 place, const u64 *addresses, u64 items) {
+static int is_repeated(struct context *c, struct sub_site *s, u64 place, const void *offsets, u64 items) {
   struct repeat *r = s->repeat;
-  u64 head = place * 2 * MAX_ITEMS + items;
-  if ((s->flags & (SITE_LOCAL | SITE_DYNAMIC)) != SITE_LOCAL) return 0;
+  u64 head = place * 2 * MAX_ITEMS + items, words = 1 + (items + 1) / 2;
+  if (!is_narrow(s)) return 0;
   if (!r) r = s->repeat = cc_map(c, sizeof *r);
   if (r->differs) return 0;
   if (r->times) {
     u64 *known = r->words + r->at;
-    if (r->at < r->used && *known == head && !memcmp(known + 1, addresses, 8 * items)) {
-      r->at += 1 + items;
+    if (r->at < r->used && *known == head && !memcmp(known + 1, offsets, 4 * items)) {
+      r->at += words;
       return 1;
     }
     settle(c, s), r->differs = ++r->other > r->alike + TRIALS ? GIVEN_UP : DIFFERS;
     return 0;
   }
-  if (r->used + 1 + items > MOST_REPEATED) {
+  if (r->used + words > MOST_REPEATED) {
     cc_stop_repeat(c, s);
     return 0;
   }
-  if (r->used + 1 + items > r->room) {
+  if (r->used + words + LANES > r->room) { /* blocks are read as a whole */
     u64 room = r->room ? 4 * r->room : 4 * MAX_ITEMS;
     r->words = cc_remap(c, r->words, 8 * r->room, 8 * room), r->room = room;
   }
   r->words[r->used] = head;
-  memcpy(r->words + r->used + 1, addresses, 8 * items);
-  r->used += 1 + items;
+  memcpy(r->words + r->used + 1, offsets, 4 * items);
+  r->used += words;
   return 1;
 }
 
