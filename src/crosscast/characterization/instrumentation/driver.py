@@ -218,8 +218,10 @@ class Driver:
         if counts and plan.has_several_segments and not (collective or segment.once):
             code.do(f"call void @cc_fold_piece{bits}(ptr %cc.ctx, i64 %cc.items, i{bits} {int(target > 0)})")
         if counts and target == 0 and not plan.same_length:
-            wide = 64 if plan.has_several_segments else bits
-            code.do(f"call void @cc_fold{wide}(ptr %cc.totals_log, ptr %cc.total, i64 %cc.items)")
+            if plan.has_several_segments:
+                code.do("call void @cc_fold_totals(ptr %cc.ctx, i64 %cc.items)")
+            else:
+                code.do(f"call void @cc_fold{bits}(ptr %cc.totals_log, ptr %cc.total, i64 %cc.items)")
         if collective:
             _, operation, type_ = cut_code(cutter)
             code.do(f"call void @cc_collective(ptr %cc.ctx, i32 {operation}, i32 {type_}, i64 %cc.items)")

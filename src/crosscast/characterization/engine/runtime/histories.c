@@ -243,6 +243,10 @@ static void follow_lead(struct history *h, u64 times) {
 
 static void repeat_lead(struct history *h, u64 n) {
   cc_settle(h);
+  if (h->led == 1) {
+    fold_alike(h, h->lead[0] & 1, n * (h->lead[0] >> 1)), h->led = 0;
+    return;
+  }
   for (u64 i = 1; i <= n; i++) {
     u64 before = h->past;
     follow_lead(h, 1);
@@ -343,14 +347,105 @@ enum { SOME = 8, MOST_KNOWN = 4 };
         else cc_log_add(c, l, values[m], 1);                               \
     }                                                                      \
   }
-#define FOLD_PIECE(NAME, FOLDED, T)                                           \
-  void NAME(struct context *c, u64 n, T barrier) {                            \
-    const T *piece = c->piece;                                                \
-    u64 *restrict total = c->total; /* barriers in a loop can make it long */ \
-    for (u64 i = 0; i < n; i++) total[i] += (u64)piece[i] + barrier;          \
-    FOLDED(c->pieces_log, piece, n);                                          \
-  }
 FOLD(cc_fold32, u32)
 FOLD(cc_fold64, u64)
-FOLD_PIECE(cc_fold_piece32, cc_fold32, u32)
-FOLD_PIECE(cc_fold_piece64, cc_fold64, u64)
+
+/* What the work-items of a group did between barriers, piece by piece: a header, and an instruction count each. Groups
+ * that do the same as the one before, as far as that is known, are one, so many times. */
+struct piece {
+  u64 items, barrier, wide; /* `barrier`: the barrier's own call; `wide`: counts have 64 bits */
+};
+enum { MOST_REPEATED = 1 << 18, MOST_OTHER = 16 };
+
+static u64 bytes_of(const struct piece *p) { return (p->items << (p->wide ? 3 : 2)) + 7 & -8; }
+
+/* Log a piece and add it, with the barrier, to the work-items' totals. */
+static void fold_piece(struct context *c, const struct piece *p, const void *counts, struct log *log) {
+  u64 *restrict total = c->total; /* barriers in a loop can make it long */
+  for (u64 i = 0; !p->wide && i < p->items; i++) total[i] += ((const u32 *)counts)[i] + p->barrier;
+  for (u64 i = 0; p->wide && i < p->items; i++) total[i] += ((const u64 *)counts)[i] + p->barrier;
+  if (p->wide) cc_fold64(log, counts, p->items);
+  else cc_fold32(log, counts, p->items);
+}
+
+static u64 fold_pieces(struct context *c, u64 end, struct log *log) {
+  u64 items = 0;
+  for (u64 at = 0; at < end;) {
+    const struct piece *p = (struct piece *)(c->repeats.rows + at);
+    fold_piece(c, p, p + 1, log);
+    at += sizeof *p + bytes_of(p), items = p->items;
+  }
+  return items;
+}
+
+static void add_times(struct context *c, struct log *to, struct log *from, u64 times) {
+  for (u64 i = 0; from->few && i < FEW; i++)
+    if (few_of(from, i)) cc_log_add(c, to, i, times * few_of(from, i));
+  for (u64 i = 0; i < from->capacity; i++)
+    if (from->keys[i]) cc_log_add(c, to, from->keys[i] - 1, times * from->values[i]);
+  cc_log_empty(from);
+}
+
+/* Log the groups that were alike, and what the group that runs has done so far. */
+static void settle_pieces(struct context *c) {
+  struct repeats *r = &c->repeats;
+  u64 times = r->times, done = times ? r->at : r->used;
+  if (times) {
+    u64 items = fold_pieces(c, r->used, &r->log);
+    add_times(c, c->pieces_log, &r->log, times);
+    cc_fold64(&r->log, c->total, items);
+    add_times(c, c->totals_log, &r->log, times);
+    memset(c->total, 0, 8 * items);
+  }
+  fold_pieces(c, done, c->pieces_log);
+  r->times = r->used = r->at = 0;
+}
+
+static int is_repeated(struct context *c, const struct piece *p) {
+  struct repeats *r = &c->repeats;
+  u64 bytes = bytes_of(p);
+  if (r->differs) return 0;
+  if (r->times) {
+    const struct piece *known = (struct piece *)(r->rows + r->at);
+    if (r->at < r->used && !memcmp(known, p, sizeof *p) && !memcmp(known + 1, c->piece, bytes)) {
+      r->at += sizeof *p + bytes;
+      return 1;
+    }
+    r->differs = 1, r->other++;
+    settle_pieces(c);
+    return 0;
+  }
+  if (!r->rows) r->rows = cc_map(c, MOST_REPEATED);
+  if (r->used + sizeof *p + bytes > MOST_REPEATED) {
+    r->differs = 1, r->other = MOST_OTHER + r->alike + 1;
+    settle_pieces(c);
+    return 0;
+  }
+  memcpy(r->rows + r->used, p, sizeof *p), memcpy(r->rows + r->used + sizeof *p, c->piece, bytes);
+  r->used += sizeof *p + bytes;
+  return 1;
+}
+
+void cc_fold_piece32(struct context *c, u64 n, u32 barrier) {
+  struct piece p = {n, barrier, 0};
+  if (!is_repeated(c, &p)) fold_piece(c, &p, c->piece, c->pieces_log);
+}
+
+void cc_fold_piece64(struct context *c, u64 n, u64 barrier) {
+  struct piece p = {n, barrier, 1};
+  if (!is_repeated(c, &p)) fold_piece(c, &p, c->piece, c->pieces_log);
+}
+
+/* The work-items of a group have ended. */
+void cc_fold_totals(struct context *c, u64 n) {
+  struct repeats *r = &c->repeats;
+  if (!r->differs && r->times && r->at < r->used) r->differs = 1, r->other++, settle_pieces(c);
+  if (r->differs || !r->used) cc_fold64(c->totals_log, c->total, n);
+  else r->alike += r->times > 0, r->times++;
+  r->at = 0, r->differs = r->other > r->alike + MOST_OTHER;
+}
+
+void cc_end_pieces(struct context *c) {
+  c->repeats.at = 0;
+  settle_pieces(c);
+}

@@ -39,6 +39,14 @@ struct log {
   u64 capacity, used;
 };
 
+/* What a group did piece by piece, and how many groups did the same. */
+struct repeats {
+  u8 *rows;
+  u64 used, at; /* bytes of it, and as far as the group that runs has done the same */
+  u64 times, alike, other, differs;
+  struct log log;
+};
+
 static inline u64 few_of(const struct log *l, u64 value) {
   const u64 *parts = l->few[value];
   return parts[0] + parts[1] + parts[2] + parts[3];
@@ -149,6 +157,7 @@ struct context {
   struct job *job;
   u64 number;
   struct log pieces, totals, spills;
+  struct repeats repeats;
   struct changes **spreads; /* by chunk; two a region: reads and writes */
   struct pool listed, numbers;
   u8 *arena, *stack;
@@ -238,6 +247,8 @@ void cc_fold32(struct log *, const u32 *values, u64 n);
 void cc_fold64(struct log *, const u64 *values, u64 n);
 void cc_fold_piece32(struct context *, u64 n, u32 barrier);
 void cc_fold_piece64(struct context *, u64 n, u64 barrier);
+void cc_fold_totals(struct context *, u64 n);
+void cc_end_pieces(struct context *);
 
 /* histories.c */
 void cc_settle(struct history *);

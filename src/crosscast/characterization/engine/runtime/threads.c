@@ -87,6 +87,7 @@ static void run_groups(struct context *c) {
     else run_piece(c, g, g + chunk < total ? g + chunk : total, guarded);
   }
   for (u64 b = 0; b < j->histories; b++) cc_end_history(&c->histories[b]);
+  cc_end_pieces(c);
 }
 
 static void *work(void *argument) {
