@@ -6,23 +6,12 @@
  * line each access by a block of 64 work-items is kept, with the place that it has in the life of its group: when
  * groups run together, what stands at the same place happens at the same time. Compilers issue the accesses of straight
  * code together: a group makes these, of one line after another, before it is another's turn. */
-#include "runtime.h"
+#include "sub_groups.h"
 #include <stdlib.h>
 #include <string.h>
 
 enum { MOST_TOUCHES = 1 << 15, WORTH = 1 << 14, LEAST_TOUCHES = 1 << 10, EXACT_TOUCHES = 1 << 11, USED = 32 };
-enum { AT_ONCE = 8, LANES = 64, FIRST_SIZE = 14, SIZES = 13, CACHES = 1 + SIZES };
-typedef u32 row8 __attribute__((vector_size(4 * AT_ONCE)));
-typedef _Bool bits8 __attribute__((ext_vector_type(AT_ONCE)));
-
-/* A bit for each element that is not zero. */
-static inline u32 bits_of(row8 x) {
-  bits8 bits = __builtin_convertvector(x, bits8);
-  u8 found;
-  memcpy(&found, &bits, sizeof found);
-  return found;
-}
-
+enum { FIRST_SIZE = 14, SIZES = 13, CACHES = 1 + SIZES };
 struct touch {
   u64 time;
   u32 group, line; /* `line`: behind its number, whether it is read and written, and which halves of it */

@@ -38,16 +38,10 @@ static void sort_32(row8 *v) { sort_16(v), sort_16(v + 16), join_16(v); }
 static void (*const sorters[])(row8 *) = {sort_8, sort_16, sort_32};
 static void (*const mergers[])(row8 *) = {join_8, join_16, join_32};
 
-static int is_true(row8 x) {
-  u32 any = 0;
-  for (u32 i = 0; i < AT_ONCE; i++) any |= x[i];
-  return any != 0;
-}
-
 static int is_sorted(const row8 *v, u32 n) {
   row8 falls = {0};
   for (u32 i = 1; i < n; i++) falls |= (row8)(v[i - 1] > v[i]);
-  return !is_true(falls);
+  return !bits_of(falls);
 }
 
 /* Distinct lines of each size that rising keys touch; keys that touch just one each are told apart by a few bits. */
@@ -249,9 +243,7 @@ static struct shape *find_shape(struct context *c, struct sub_site *s, const u32
     distance = (distance & ~absent) | (absent & ABSENT);
     memcpy(distances + i, &distance, sizeof distance);
   }
-  u32 far = 0;
-  for (u32 i = 0; i < AT_ONCE; i++) far |= wide[i] >> 30;
-  if (far) return 0;
+  if (bits_of(wide >> 30)) return 0;
   if (s->shape && !memcmp(s->shape->distances, distances, sizeof distances)) {
     s->hits++;
     return s->shape;

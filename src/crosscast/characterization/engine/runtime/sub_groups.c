@@ -29,12 +29,11 @@ static void relieve(struct context *c, struct sub_site *s, struct waiting *w) {
 
 /* Work-items that take part. */
 static u64 who(const u32 *keys) {
-  const row8 bits = {1, 2, 4, 8, 16, 32, 64, 128};
   u64 found = 0;
   for (u32 i = 0; i < LANES; i += AT_ONCE) {
     row8 eight;
     memcpy(&eight, keys + i, sizeof eight);
-    found |= sum_of((row8)(eight != NONE) & bits) << i;
+    found |= (u64)bits_of((row8)(eight != NONE)) << i;
   }
   return found;
 }
@@ -47,7 +46,7 @@ static int defer_together(struct waiting *w, const u32 *keys, u32 k) {
     memcpy(&eight, keys + i, sizeof eight), memcpy(&filled, w->filled + i, sizeof filled);
     differ |= (row8)(eight != NONE) & (row8)(filled != k);
   }
-  if (sum_of(differ & 1)) return 0;
+  if (bits_of(differ)) return 0;
   for (u32 i = 0; i < LANES; i += AT_ONCE) {
     row8 eight, filled, row;
     u32 *to = w->rows + LANES * k + i;
@@ -59,8 +58,8 @@ static int defer_together(struct waiting *w, const u32 *keys, u32 k) {
   return 1;
 }
 
-/* Put keys behind those that each work-item has; the row behind the last one is always empty. */
-static void defer(struct context *c, struct sub_site *s, u32 block, const u32 *keys) {
+/* Put keys of work-items behind those that each has; the row behind the last one is always empty. */
+static void defer(struct context *c, struct sub_site *s, u32 block, const u32 *restrict keys, u64 left) {
   if (!s->waiting) s->waiting = cc_map(c, BLOCKS * sizeof *s->waiting);
   struct waiting *w = &s->waiting[block];
   if (w->used == MOST_WAITING) relieve(c, s, w);
@@ -70,14 +69,13 @@ static void defer(struct context *c, struct sub_site *s, u32 block, const u32 *k
     if (!w->room) memset(w->rows, -1, 4 * LANES);
     w->room = room;
   }
-  u64 left = who(keys);
-  u32 first = w->filled[__builtin_ctzll(left)], full = 0;
-  if (defer_together(w, keys, first)) full = first >= w->used, left = 0;
+  u32 last = w->filled[__builtin_ctzll(left)], *restrict rows = w->rows, *restrict filled = w->filled;
+  if (defer_together(w, keys, last)) left = 0;
   for (; left; left &= left - 1) {
-    u32 lane = __builtin_ctzll(left), k = w->filled[lane]++;
-    w->rows[LANES * k + lane] = keys[lane], full |= k >= w->used;
+    u32 lane = __builtin_ctzll(left), k = filled[lane]++;
+    rows[LANES * k + lane] = keys[lane], last = k > last ? k : last;
   }
-  if (full) w->used++, memset(w->rows + LANES * w->used, -1, 4 * LANES);
+  if (last >= w->used) w->used++, memset(rows + LANES * w->used, -1, 4 * LANES);
 }
 
 /* Key of an address; of memory that is known only while running, the site of local memory stands behind. */
@@ -111,17 +109,6 @@ void cc_keys_of(struct context *c, const struct sub_site *s, const u64 *addresse
   for (u32 i = n; i < LANES; i++) keys[i] = NONE;
 }
 
-static u32 how_many(const u32 *keys) {
-  row8 sum = {0};
-  for (u32 i = 0; i < LANES; i += AT_ONCE) {
-    row8 eight;
-    memcpy(&eight, keys + i, sizeof eight);
-    sum -= (row8)(eight != NONE);
-  }
-  return sum_of(sum);
-}
-
-
 /* When the group that runs makes an access. */
 void cc_set_time(struct context *c, u64 order, u64 site) {
   c->time = time_of(c->sequence, order, site);
@@ -129,11 +116,11 @@ void cc_set_time(struct context *c, u64 order, u64 site) {
 }
 
 void cc_add_keys(struct context *c, struct sub_site *s, const u32 *keys, u32 block, u32 n, int final) {
-  u32 there = how_many(keys);
+  u64 there = who(keys);
   if (!there) return;
   if (is_touched(c, s)) cc_touch_row(c, s->shift, s->nbytes, keys, c->time, c->toucher);
-  if (final || (there == n && !is_waiting(s, block))) cc_add_rows(c, s, keys, 0, s->weight);
-  else defer(c, s, block, keys);
+  if (final || ((u32)__builtin_popcountll(there) == n && !is_waiting(s, block))) cc_add_rows(c, s, keys, 0, s->weight);
+  else defer(c, s, block, keys, there);
 }
 
 /* A row of `n` work-items, of which each knows whether it takes part. */

@@ -8,6 +8,7 @@
 #ifndef CC_SUB_GROUPS_H
 #define CC_SUB_GROUPS_H
 #include "runtime.h"
+#include <string.h>
 
 enum { LANES = 64, HALF = 32, BLOCKS = MAX_ITEMS / LANES, AT_ONCE = 8, LINE = 128, CPU_LINE = 64 };
 static const u32 ABSENT = 1u << 31; /* no distance */
@@ -19,6 +20,15 @@ static inline u64 part_of_loop(u64 n) { return ((u64)1 << (ORDER_LOG - LOOP_LOG)
 static const u32 NONE = ~(u32)0;
 typedef u32 row8 __attribute__((vector_size(4 * AT_ONCE)));
 typedef u64 wide8 __attribute__((vector_size(8 * AT_ONCE)));
+typedef _Bool bits8 __attribute__((ext_vector_type(AT_ONCE)));
+
+/* A bit for each element that is not zero. */
+static inline u32 bits_of(row8 x) {
+  bits8 bits = __builtin_convertvector(x, bits8);
+  u8 found;
+  memcpy(&found, &bits, sizeof found);
+  return found;
+}
 
 /* Distances of work-items from the first one that takes part, and how many rows there were by the place in a line
  * where they begin; what they cost is found out in the end. */
