@@ -194,9 +194,11 @@ static void add_eights(struct context *c, struct sub_site *s, struct reader *r, 
     cc_count_rows(s, v, room, lanes, there, costs, pairs);
     if (is_touched(c, s)) cc_touch_columns(c, s->shift, s->nbytes, v, 2 * room, c->time + (round - 1) * AT_ONCE * later, later, c->toucher);
     for (u32 half = 0; half < 2; half++) {
-      u32 kept = 0;
-      for (u32 k = 0; k < there[half]; k++)
-        if (r[lanes[HALF * half + k]].left) lanes[HALF * half + kept++] = lanes[HALF * half + k];
+      u32 kept = 0; /* without branches: work-items of irregular loops end at random */
+      for (u32 k = 0; k < there[half]; k++) {
+        u8 lane = lanes[HALF * half + k];
+        lanes[HALF * half + kept] = lane, kept += r[lane].left != 0;
+      }
       there[half] = kept;
     }
     if (round % 256 == 0) cc_add_sums(s, costs, pairs);
@@ -230,32 +232,39 @@ static u64 count_beyond(u32 key, u32 step, u64 from, u64 to, u32 line, u32 least
   return found + (end > period + first ? end - period - first : 0);
 }
 
+/* What work-items share of lines of a size with those before them, in all and in their own half. */
+struct shared {
+  u64 wide, narrow;
+};
+
+static inline void add_shared(struct shared *shared, const struct rising *r, u32 i, u32 j, u64 from, u64 to, u32 line) {
+  u32 apart = r->keys[i] - r->keys[j];
+  u64 found = apart < line ? count_beyond(r->keys[i], r->step, from, to, line, apart) : 0;
+  shared->wide += found, shared->narrow += i / HALF == j / HALF ? found : 0;
+}
+
 static void count_rising(struct sub_site *s, const struct rising *r, u32 n) {
-  u64 lines[2][3] = {0};
+  struct shared sectors = {0}, lines_64 = {0}, lines_128 = {0};
   u32 widest = LINE >> s->shift;
+  u64 all = 0, longest[2] = {0};
   for (u32 i = 0; i < n; i++) {
     u64 known = 0;
-    for (u32 width = 0; width < 2; width++)
-      for (u32 level = 0; level < 3; level++) lines[width][level] += r->times[i];
+    all += r->times[i];
+    longest[i / HALF] = r->times[i] > longest[i / HALF] ? r->times[i] : longest[i / HALF];
     for (u32 j = i; j-- > 0 && known < r->times[i] && r->keys[i] - r->keys[j] < widest;) {
       u64 end = least(r->times[j], r->times[i]);
-      u32 apart = r->keys[i] - r->keys[j];
       if (end <= known) continue;
-      for (u32 level = 0; level < 3; level++) {
-        u32 line = widest >> (2 - level);
-        u64 shared = apart < line ? count_beyond(r->keys[i], r->step, known, end, line, apart) : 0;
-        lines[0][level] -= i / HALF == j / HALF ? shared : 0, lines[1][level] -= shared;
-      }
+      add_shared(&sectors, r, i, j, known, end, widest / 4);
+      add_shared(&lines_64, r, i, j, known, end, widest / 2);
+      add_shared(&lines_128, r, i, j, known, end, widest);
       known = end;
     }
   }
-  u64 longest[2] = {0};
-  for (u32 i = 0; i < n; i++) longest[i / HALF] = r->times[i] > longest[i / HALF] ? r->times[i] : longest[i / HALF];
-  for (u32 width = 0; width < 2; width++) {
-    u64 *to = s->totals + OF_WIDTH * width;
-    to[ACCESSES] += width ? (longest[0] > longest[1] ? longest[0] : longest[1]) : longest[0] + longest[1];
-    for (u32 level = 0; level < 3; level++) to[SECTORS + level] += lines[width][level];
-  }
+  u64 *narrow = s->totals, *wide = narrow + OF_WIDTH;
+  narrow[ACCESSES] += longest[0] + longest[1], wide[ACCESSES] += longest[0] > longest[1] ? longest[0] : longest[1];
+  narrow[SECTORS] += all - sectors.narrow, wide[SECTORS] += all - sectors.wide;
+  narrow[LINES_64] += all - lines_64.narrow, wide[LINES_64] += all - lines_64.wide;
+  narrow[LINES_128] += all - lines_128.narrow, wide[LINES_128] += all - lines_128.wide;
 }
 
 static void count_rising_pairs(struct sub_site *s, const struct rising *r, u32 n) {
