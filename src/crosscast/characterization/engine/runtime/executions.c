@@ -111,7 +111,8 @@ void cc_end_group(struct context *c) {
   }
   if (j->several)
     for (u64 k = 0; k < j->n_columns; k++) memset((u8 *)c->columns + MAX_ITEMS * k * (j->narrow ? 4 : 8), 0, c->items * (j->narrow ? 4 : 8));
-  for (u64 i = 0; i < j->n_sites; i++) {
+  /* If there is but one segment, what its end has left is put together. */
+  for (u64 i = 0; i < j->n_sites && j->several; i++) {
     struct sub_site *s = site_of(c, i);
     cc_end_repeat(c, s);
     for (u64 b = 0; s->waiting && LANES * b < c->items; b++) cc_flush_waiting(c, s, &s->waiting[b]);

@@ -45,11 +45,7 @@ void cc_prepare_reuse(struct context *c, struct job *j) {
 
 /* Keep a touch; where there are too many, half as many lines are sampled from then on. */
 static void emit(struct context *c, u32 line, u32 halves, u64 time, u64 group) {
-  if (c->n_touches == c->room_for_touches && c->n_touches < MOST_TOUCHES) {
-    u64 room = c->n_touches ? 2 * c->n_touches : LEAST_TOUCHES;
-    c->touches = cc_remap(c, c->touches, c->n_touches * sizeof *c->touches, room * sizeof *c->touches);
-    c->room_for_touches = room;
-  }
+  if (!c->touches) c->touches = cc_map(c, (MOST_TOUCHES + 1) * sizeof *c->touches);
   while (c->n_touches == MOST_TOUCHES) {
     c->unsampled = halved(c->unsampled);
     c->n_touches = keep_sampled(c->touches, c->touches, c->n_touches, c->unsampled);
@@ -90,10 +86,9 @@ void cc_touch(struct context *c, u32 shift, const u32 (*intervals)[2], u32 n, u3
     u32 there = times - k < AT_ONCE ? (1u << (times - k)) - 1 : 255;
     for (u32 i = 0; i < n; i++) {
       row8 first = (moved + intervals[i][0]) >> bits, last = (moved + intervals[i][1]) >> bits, hash = hash8(first);
-      u32 extent = (intervals[i][1] - intervals[i][0]) >> bits;
-      for (u32 l = 0; l <= extent + 1; l++) {
-        u32 hit = bits_of((row8)(((hash + l * HASH) & (u32)c->unsampled) == 0)) & there;
-        if (l > extent) hit &= bits_of((row8)(first < last - extent));
+      u32 extent = (intervals[i][1] - intervals[i][0]) >> bits, further = bits_of((row8)(first < last - extent)) & there;
+      for (u32 l = 0; l <= extent + (further != 0); l++) {
+        u32 hit = bits_of((row8)(((hash + l * HASH) & (u32)c->unsampled) == 0)) & (l > extent ? further : there);
         for (; hit; hit &= hit - 1) {
           u64 row = k + __builtin_ctz(hit);
           u32 from = intervals[i][0] + start + row * step, to = intervals[i][1] + start + row * step;
@@ -195,17 +190,18 @@ static int in_time(const void *a, const void *b) {
   return x->line < y->line ? -1 : x->line > y->line;
 }
 
-/* Sort by groups that run together, and leave what is alike in its order. */
-static void sort_together(struct touch *all, struct touch *other, u64 n, u32 together) {
-  u32 most = 0;
+/* Sort by groups that run together, and leave what is alike in its order; where there is room, of which this returns one. */
+static const struct touch *sort_together(const struct touch *all, struct touch **rooms, u64 n, u32 together) {
+  u32 most = 0, room = 0;
   for (u64 i = 0; i < n; i++) most = all[i].group > most ? all[i].group : most;
-  for (u32 digit = together; most >> digit; digit += 11) {
+  for (u32 digit = together; most >> digit; digit += 11, room ^= 1) {
     u32 starts[1 << 11] = {0}, sum = 0;
     for (u64 i = 0; i < n; i++) starts[all[i].group >> digit & 2047]++;
     for (u32 i = 0; i < 1 << 11; i++) sum += starts[i], starts[i] = sum - starts[i];
-    for (u64 i = 0; i < n; i++) other[starts[all[i].group >> digit & 2047]++] = all[i];
-    memcpy(all, other, n * sizeof *all);
+    for (u64 i = 0; i < n; i++) rooms[room][starts[all[i].group >> digit & 2047]++] = all[i];
+    all = rooms[room];
   }
+  return all;
 }
 
 /* What is known of each line, by its number: when it was last used, and in which caches it has been written since it
@@ -286,7 +282,7 @@ static u64 number_lines(struct context *c, struct touch *all, u64 n) {
 static u64 gather(struct context *c, u64 threads, u64 instructions, struct touch **all, u64 *rate) {
   u64 unsampled = 0, n = 0, most = instructions / WORTH;
   for (u64 t = 0; t < threads; t++) unsampled |= c[t].unsampled, n += c[t].n_touches;
-  struct touch *kept = *all = cc_map(c, (n + 1) * sizeof *kept);
+  struct touch *kept = *all = threads == 1 && n ? c->touches : cc_map(c, (n + 1) * sizeof *kept);
   if (most < LEAST_TOUCHES) most = LEAST_TOUCHES;
   if (most > MOST_TOUCHES) most = MOST_TOUCHES;
   n = 0;
@@ -307,14 +303,13 @@ static u64 gather(struct context *c, u64 threads, u64 instructions, struct touch
 void cc_reuse(struct context *c, u64 threads, u64 instructions, u64 *words) {
   struct touch *all;
   u64 n = gather(c, threads, instructions, &all, words++);
-  struct touch *sorted = cc_map(c, (n + 1) * sizeof *sorted), *other = cc_map(c, (n + 1) * sizeof *other);
+  struct touch *rooms[] = {cc_map(c, (n + 1) * sizeof *all), cc_map(c, (n + 1) * sizeof *all)};
   qsort(all, n, sizeof *all, in_time);
   struct stack s = {.lines = 2 * number_lines(c, all, n), .times = 2 * n + 1};
   s.last = cc_map(c, 4 * s.lines), s.dirty = cc_map(c, 2 * s.lines);
   s.marks = cc_map(c, s.times / 8 + 8), s.sums = cc_map(c, s.times / 16 + 8);
   for (u32 k = 0; k < 3; k++) {
-    memcpy(sorted, all, n * sizeof *all);
-    sort_together(sorted, other, n, TOGETHER[k]);
+    const struct touch *sorted = sort_together(all, rooms, n, TOGETHER[k]);
     for (u32 half = 0; half < 2; half++) count_traffic(&s, sorted, n, half, words[-1], words + (2 * k + half) * (1 + CACHES));
   }
 }
