@@ -219,6 +219,7 @@ class Run:
             "pieces": add_words(self.pieces),
             "n_pieces": len(self.pieces),
             "keeps_buffers": bool(self.pieces) or self.options.trial,
+            "most_instructions": math.prod(launch.global_size) * layout.most_instructions,
             "native_ns": int(1e9 * min(_MOST_NATIVE_S, self.options.timeout_s / 4)),
             # The content of the program's variables is not restored between repeats.
             "native_once": layout.writes_variables,

@@ -304,6 +304,12 @@ class ResultLayout:
         """Return the instructions for one count of each counter."""
         return self._weights((block, block.instructions) for block in self.blocks)
 
+    @property
+    def most_instructions(self) -> int:
+        """Instructions that no work-item exceeds, as it runs each block once; 0 if it may run one again."""
+        once = self.counts_fit_32_bits and not self.has_several_segments
+        return sum(block.instructions for block in self.blocks) if once else 0
+
     def _weights(self, costs: Iterator[tuple[BlockCosts, int]]) -> list[int]:
         weights = [0] * max(self.counters, 1)
         for block, cost in costs:

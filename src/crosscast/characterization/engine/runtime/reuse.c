@@ -35,20 +35,39 @@ static u64 keep_sampled(struct touch *to, const struct touch *from, u64 n, u64 u
   return kept;
 }
 
+/* As many touches as a kernel is worth: more where it runs long. */
+static u64 worth(u64 instructions) {
+  u64 most = instructions / WORTH;
+  return most < LEAST_TOUCHES ? LEAST_TOUCHES : most > MOST_TOUCHES ? MOST_TOUCHES : most;
+}
+
 /* Not all lines of large buffers are worth a look, of which one in `USED` may be used. */
 void cc_prepare_reuse(struct context *c, struct job *j) {
   u64 lines = 0;
   for (u64 i = 0; i < j->n_regions; i++)
     if (regions_of(j)[i].kind != LOCAL) lines += regions_of(j)[i].size >> LINE_LOG;
   for (; lines > USED * EXACT_TOUCHES; lines /= 2) c->unsampled = halved(c->unsampled);
+  c->most_touches = worth(j->most_instructions ? j->most_instructions : ~(u64)0);
+  if (c->most_touches < EXACT_TOUCHES) c->most_touches = EXACT_TOUCHES;
 }
 
-/* Keep a touch; where there are too many, half as many lines are sampled from then on. */
+/* Sample half as many lines; or keep more touches than they are worth, rather than none. */
+static void make_room(struct context *c) {
+  u64 unsampled = halved(c->unsampled), some = 0;
+  for (u64 i = 0; i < c->n_touches && !some; i++) some = is_sampled(&c->touches[i], unsampled);
+  if (!some && c->most_touches < MOST_TOUCHES) {
+    c->touches = cc_remap(c, c->touches, (c->most_touches + 1) * sizeof *c->touches, (MOST_TOUCHES + 1) * sizeof *c->touches);
+    c->most_touches = MOST_TOUCHES;
+    return;
+  }
+  c->n_touches = keep_sampled(c->touches, c->touches, c->n_touches, c->unsampled = unsampled);
+}
+
+/* Keep a touch. */
 static void emit(struct context *c, u32 line, u32 halves, u64 time, u64 group) {
-  if (!c->touches) c->touches = cc_map(c, (MOST_TOUCHES + 1) * sizeof *c->touches);
-  while (c->n_touches == MOST_TOUCHES) {
-    c->unsampled = halved(c->unsampled);
-    c->n_touches = keep_sampled(c->touches, c->touches, c->n_touches, c->unsampled);
+  if (!c->touches) c->touches = cc_map(c, (c->most_touches + 1) * sizeof *c->touches);
+  while (c->n_touches == c->most_touches) {
+    make_room(c);
     if (hash_of(line) & c->unsampled) return;
   }
   c->touches[c->n_touches++] = (struct touch){time, group, line << NUMBER | c->how | halves};
@@ -278,25 +297,24 @@ static u64 number_lines(struct context *c, struct touch *all, u64 n) {
   return found;
 }
 
-/* Touches of all threads, of as many lines as they are worth: more where the kernel runs long. */
+/* Touches of all threads, of as many lines as they are worth. */
 static u64 gather(struct context *c, u64 threads, u64 instructions, struct touch **all, u64 *rate) {
-  u64 unsampled = 0, n = 0, most = instructions / WORTH;
+  u64 unsampled = 0, n = 0, most = worth(instructions), by_mask[34] = {0};
   for (u64 t = 0; t < threads; t++) unsampled |= c[t].unsampled, n += c[t].n_touches;
   struct touch *kept = *all = threads == 1 && n ? c->touches : cc_map(c, (n + 1) * sizeof *kept);
-  if (most < LEAST_TOUCHES) most = LEAST_TOUCHES;
-  if (most > MOST_TOUCHES) most = MOST_TOUCHES;
   n = 0;
   for (u64 t = 0; t < threads; t++) n += keep_sampled(kept + n, c[t].touches, c[t].n_touches, unsampled);
   if (n <= EXACT_TOUCHES && !unsampled) most = n;
-  while (n > most) {
-    u64 left = 0;
-    for (u64 i = 0; i < n; i++) left += is_sampled(&kept[i], halved(unsampled));
-    if (!left && n <= MOST_TOUCHES) break; /* rather too many touches of a line than none */
-    unsampled = halved(unsampled);
-    n = keep_sampled(kept, kept, n, unsampled);
+  for (u64 i = 0; i < n; i++) by_mask[__builtin_clz(hash_of(kept[i].line >> NUMBER))]++;
+  for (u32 bits = 32; bits-- > 0;) by_mask[bits] += by_mask[bits + 1]; /* with at least so many bits that are zero */
+  u64 left = n;
+  while (left > most) {
+    u64 next = by_mask[__builtin_popcountll(halved(unsampled))];
+    if (!next && left <= MOST_TOUCHES) break; /* rather too many touches of a line than none */
+    unsampled = halved(unsampled), left = next;
   }
   *rate = (u64)1 << __builtin_popcountll(unsampled);
-  return n;
+  return keep_sampled(kept, kept, n, unsampled);
 }
 
 /* One in how many lines was sampled; then by size of line and groups together: lines, and how many reach memory. */

@@ -172,7 +172,7 @@ struct context {
   struct part *parts; /* boxes in which a slice is even */
   u64 n_parts;
   struct touch *touches; /* of sampled lines of memory; `unsampled` are bits that the hash of one must not have */
-  u64 n_touches, unsampled, sequence, time, toucher, how; /* when and by which group an access is made, and what it does */
+  u64 n_touches, most_touches, unsampled, sequence, time, toucher, how; /* when and by which group an access is made, and what it does */
   u64 is_native;
 } __attribute__((aligned(128))); /* threads do not share a cache line */
 
@@ -192,6 +192,7 @@ struct job {
   u64 native_ns, native_once; /* longest run without counting; its content cannot be put back */
   u64 pieces, n_pieces; /* work-groups from one number to before another, where not all of them run */
   u64 keeps_buffers; /* whether the parent's buffers stay as they are */
+  u64 most_instructions; /* of all work-items, if that is known; or 0 */
   /* from here on the runtime's own */
   u64 status, variables_low, variables_high;
   u64 next_group, next_share; /* what a thread takes next: of the run, and of the reduction */
