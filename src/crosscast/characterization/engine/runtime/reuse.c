@@ -145,20 +145,40 @@ static void add_halves(struct context *c, u32 line, u32 halves, u64 time) {
     }
 }
 
-/* Runs of work-items, of keys a power of two apart that lie close to each other; `once`: of each line and time, one. */
-void cc_touch_runs(struct context *c, u32 shift, const u32 *keys, u32 step, const u64 *times, u32 n, u64 time, u64 later, u64 group, u32 once) {
-  u32 bits = LINE_LOG - shift, step_log = __builtin_ctz(step);
-  for (u32 i = 0; i < n; i++)
-    for (u64 k = 0, end; k < times[i]; k = end) {
-      u32 at = keys[i] + k * step, line = at >> bits;
-      end = k + ((((line + 1) << bits) - at + step - 1) >> step_log);
-      if (hash_of(line) & c->unsampled) continue;
-      for (u64 m = k; m < end && m < times[i]; m++) {
-        u32 halves = 1 + (keys[i] + m * step >= (2 * line + 1) << (bits - 1));
-        if (once && is_repeated(keys, times, i, m, m * step, bits)) add_halves(c, line, halves, time + m * later);
-        else emit(c, line, halves, time + m * later, group);
-      }
+struct runs {
+  const u32 *keys;
+  const u64 *times;
+  u32 step, n, bits, once; /* `once`: of each line and time, one */
+  u64 time, later, group;
+};
+
+/* The accesses of work-items from one on to a sampled line. */
+static void touch_line(struct context *c, const struct runs *r, u32 i, u32 line) {
+  u32 step_log = __builtin_ctz(r->step), low = line << r->bits, middle = low + (1u << (r->bits - 1)), high = middle + (middle - low);
+  for (; i < r->n && r->keys[i] < high; i++) {
+    u64 k = r->keys[i] < low ? (low - r->keys[i] + r->step - 1) >> step_log : 0;
+    for (u32 key = r->keys[i] + k * r->step; k < r->times[i] && key < high; k++, key += r->step) {
+      u64 time = r->time + k * r->later;
+      if (r->once && is_repeated(r->keys, r->times, i, k, k * r->step, r->bits)) add_halves(c, line, 1 + (key >= middle), time);
+      else emit(c, line, 1 + (key >= middle), time, r->group);
     }
+  }
+}
+
+/* Runs of work-items, of keys a power of two apart that lie close to each other and rise from one to the next. */
+void cc_touch_runs(struct context *c, u32 shift, const u32 *keys, u32 step, const u64 *times, u32 n, u64 time, u64 later, u64 group, u32 once) {
+  const row8 places = {0, 1, 2, 3, 4, 5, 6, 7};
+  struct runs r = {keys, times, step, n, LINE_LOG - shift, once, time, later, group};
+  for (u32 i = 0, next = 0, seen = 0; i < n; i++) {
+    if (!times[i]) continue;
+    u32 line = keys[i] >> r.bits, last = (keys[i] + (times[i] - 1) * step) >> r.bits;
+    if (seen && line < next) line = next;
+    for (; line <= last; line += AT_ONCE) {
+      u32 hit = bits_of((row8)((hash8(places + line) & (u32)c->unsampled) == 0) & (row8)(places + line <= last));
+      for (; hit; hit &= hit - 1) touch_line(c, &r, i, line + __builtin_ctz(hit));
+    }
+    if (!seen++ || last >= next) next = last + 1;
+  }
 }
 
 /* One row, as it comes. */
