@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import bisect
+import itertools
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -48,6 +50,7 @@ COUNTED = (
 
 _TOGETHER = (1, 16, 256)
 _CACHES = tuple(1 << bits for bits in range(14, 27))
+_CACHE_NAMES = ("first", *map(str, _CACHES))
 _OF_WIDTH = 5
 _PAIRS = ("uniform", "contiguous", "strided", "irregular")
 
@@ -160,14 +163,13 @@ class SubGroupCounts:
                 if distinct[line] and not sampled_lines:
                     filled = sum(-(-nbytes // int(line)) for nbytes in moved)
                     first, *sizes = [max(filled, distinct[line])] * (1 + len(_CACHES))
-                held = distinct[line] * int(line)
-                sizes = [first if size >= held else n for size, n in zip(_CACHES, sizes, strict=True)]
+                held = bisect.bisect_left(_CACHES, distinct[line] * int(line))
                 weight = int(line) * (
                     1 if rate == 1 or not sampled_lines else max(distinct[line] / sampled_lines, 1)
                 )
+                reaching = [first, *sizes[:held], *[first] * (len(_CACHES) - held)]
                 traffic[str(groups)] = {
-                    "first": round(first * weight),
-                    **{str(size): round(n * weight) for size, n in zip(_CACHES, sizes, strict=True)},
+                    name: round(n * weight) for name, n in zip(_CACHE_NAMES, reaching, strict=True)
                 }
         return {
             "bytes": lines,
@@ -242,45 +244,46 @@ class Counts(Tally):
         return pairs / (lines * (lines - 1)) if lines > 1 else None
 
 
-def _records(words: npt.NDArray[np.uint64]) -> Iterator[tuple[int, npt.NDArray[np.uint64]]]:
-    position = 0
+def _records(words: npt.NDArray[np.uint64]) -> Iterator[tuple[int, list[int]]]:
+    """Yield tag and words of each record; those of sub-groups have a sign."""
+    unsigned, signed, position = memoryview(words), memoryview(words.view(np.int64)), 0
     while position < len(words):
-        tag, length = int(words[position]), int(words[position + 1])
-        yield tag, words[position + 2 : position + 2 + length]
-        position += 2 + length
+        tag, end = unsigned[position], position + 2 + unsigned[position + 1]
+        yield tag, (signed if tag in _OF_SUB_GROUPS else unsigned)[position + 2 : end].tolist()
+        position = end
 
 
 def read_results(words: npt.NDArray[np.uint64], layout: ResultLayout) -> Counts:
     """Turn the records that the runtime wrote into counts."""
     counts = Counts()
-    counters = np.zeros(max(layout.counters, 1), np.uint64)
+    counters = [0] * max(layout.counters, 1)
     for tag, body in _records(words):
         if tag == _COUNTERS:
-            counters[: len(body)] += body
+            counters = [a + b for a, b in itertools.zip_longest(counters, body, fillvalue=0)]
         elif tag in (_TOTALS, _PIECES):
             histogram = counts.totals if tag == _TOTALS else counts.pieces
-            for key, n in body.reshape(-1, 2).tolist():
+            for key, n in zip(body[::2], body[1::2], strict=True):
                 histogram[key] += n
         elif tag == _PATTERNS:
-            number, rarer, followed = body[:3].tolist()
-            patterns = dict(zip(*body[3:].reshape(-1, 2).T.tolist(), strict=True))
+            number, rarer, followed = body[:3]
+            patterns = dict(zip(body[3::2], body[4::2], strict=True))
             counts.outcomes[number] = Outcomes(rarer, followed, patterns)
         elif tag == _HISTORIES:
-            number, *packed = body.tolist()
+            number, *packed = body
             counts.histories[number] = {n % _SEQUENCES: n // _SEQUENCES for n in packed}
         elif tag == _DYNAMIC:
-            _read_dynamic(counts, *body.tolist())
+            _read_dynamic(counts, *body)
         elif tag == _UNIQUE:
-            counts.unique_reads, counts.unique_writes = int(body[0]), int(body[1])
+            counts.unique_reads, counts.unique_writes = body[:2]
             counts.conflict = bool(body[2])
         elif tag in _OF_SUB_GROUPS:
-            counts.sub_groups.read(_OF_SUB_GROUPS[tag], body.astype(np.int64).tolist())
+            counts.sub_groups.read(_OF_SUB_GROUPS[tag], body)
         elif tag == _IN_CHANNEL:
-            counts.lines_in_channel = body.tolist()
+            counts.lines_in_channel = body
         elif tag == _BEYOND:
-            counts.beyond[int(body[0])] = int(body[1]), int(body[2])
+            counts.beyond[body[0]] = body[1], body[2]
         elif tag == _DISTINCT:
-            memory, read, written, start, nbytes, *lines, most = body.tolist()
+            memory, read, written, start, nbytes, *lines, most = body
             space = "local" if memory == CONSTANTS["LOCAL"] else "global"
             if space == "global":
                 counts.distinct_of[start, nbytes] = read, written, lines[0], lines[1]
@@ -288,10 +291,10 @@ def read_results(words: npt.NDArray[np.uint64], layout: ResultLayout) -> Counts:
             counts.distinct[space, "read"] += read
             counts.distinct[space, "written"] += written
         else:
-            _read_levels(counts, body.reshape(-1, 3).tolist())
-    _add_blocks(counts, layout, counters.tolist())
+            _read_levels(counts, body)
+    _add_blocks(counts, layout, counters)
     if layout.instructions_per_item is not None and counters[0]:
-        counts.totals = Counter({layout.instructions_per_item: int(counters[0])})
+        counts.totals = Counter({layout.instructions_per_item: counters[0]})
     if not layout.has_several_segments:
         counts.pieces = counts.totals.copy()
     return counts
@@ -306,9 +309,9 @@ def _read_dynamic(counts: Counts, *words: int) -> None:
         counts.work["global_bytes"] += words[10]  # Of texels
 
 
-def _read_levels(counts: Counts, rows: list[list[int]]) -> None:
+def _read_levels(counts: Counts, words: list[int]) -> None:
     """Add histograms of addresses; levels from 11 on are granules of 1, 2, 4 and 8 bytes."""
-    for level, count, addresses in rows:
+    for level, count, addresses in zip(words[::3], words[1::3], words[2::3], strict=True):
         # The number of addresses of granules of 2^k bytes is the same with up to k bits skipped.
         for target in [level] if level < ADDRESS_LEVELS else range(level - ADDRESS_LEVELS + 1):
             counts.addresses[target][count] += addresses
