@@ -246,7 +246,7 @@ class Counts(Tally):
 
 def _records(words: npt.NDArray[np.uint64]) -> Iterator[tuple[int, list[int]]]:
     """Yield tag and words of each record; those of sub-groups have a sign."""
-    unsigned, signed, position = memoryview(words), memoryview(words.view(np.int64)), 0
+    unsigned, signed, position = words.data, words.view(np.int64).data, 0
     while position < len(words):
         tag, end = unsigned[position], position + 2 + unsigned[position + 1]
         yield tag, (signed if tag in _OF_SUB_GROUPS else unsigned)[position + 2 : end].tolist()
