@@ -108,7 +108,7 @@ static void *work(void *argument) {
 
 /* Data and counters must not stand at the same distance from a page boundary: the processor would take a load
  * for one that depends on the store before it. */
-enum { HUGE_PAGE = 1 << 21, COUNTER_OFFSET = 5 * PAGE + 9 * 64 };
+enum { LARGE = 1 << 22, HUGE_PAGE = 1 << 21, COUNTER_OFFSET = 5 * PAGE + 9 * 64 };
 enum { CANNOT_MAP = 6, FIXED = MAP_FIXED_NOREPLACE, HUGE_PAGES = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE };
 
 static void *map(u64 address, u64 bytes, int flags, int file) {
@@ -164,6 +164,21 @@ static void pad(u64 address) {
   if ((u64)found != address) perror("mmap"), _exit(CANNOT_MAP);
 }
 
+/* Whether a buffer is large, only read, and its addresses depend on data: then it is in huge pages, as natively. */
+static int is_gathered(struct job *j, const struct buffer *b) {
+  for (u64 i = 0; i < j->n_regions; i++) {
+    const struct region *r = regions_of(j) + i;
+    if (r->kind == BUFFER && r->start - b->address < b->bytes) return r->scattered && !b->written && b->bytes >= LARGE;
+  }
+  return 0;
+}
+
+static void copy_to_huge_pages(const struct buffer *b, int file) {
+  void *from = map(0, b->bytes, MAP_SHARED | MAP_POPULATE, file), *to = map(b->address, b->bytes, HUGE_PAGES | FIXED, -1);
+  madvise(to, b->bytes, MADV_HUGEPAGE);
+  memcpy(to, from, b->bytes), munmap(from, b->bytes);
+}
+
 /* The job in a file, with all that it names in place. */
 static struct job *place_job(const int *files, void *library) {
   struct stat about;
@@ -177,7 +192,8 @@ static struct job *place_job(const int *files, void *library) {
   /* Runs that keep buffers mostly use little of them. */
   int shared = j->keeps_buffers ? MAP_PRIVATE : MAP_SHARED | MAP_POPULATE;
   for (u64 i = 0; i < j->n_buffers; i++) {
-    map(b[i].address, b[i].bytes, shared | FIXED, files[b[i].file]);
+    if (!j->keeps_buffers && is_gathered(j, &b[i])) copy_to_huge_pages(&b[i], files[b[i].file]);
+    else map(b[i].address, b[i].bytes, shared | FIXED, files[b[i].file]);
     pad(b[i].address - PAD), pad((b[i].address + b[i].bytes + PAGE - 1) & -PAGE);
   }
   u64 *own[] = {&j->status_file, &j->result_file, &j->print_file};
