@@ -26,7 +26,7 @@ _LEVELS = {
     "executions": "-O2",
     "reuse": "-O2",
     "accesses": "-O2",
-    "threads": "-O2",
+    "threads": "-O1",
     "native": "-O1",
 }
 """Optimization level of each unit."""

@@ -149,7 +149,7 @@ void cc_sub_groups_of_copy(struct context *c, u32 site, u64 address, u64 step, u
   cc_keys_of(c, s, addresses, LANES, keys);
   cc_stop_repeat(c, s);
   cc_set_time(c, 0, site);
-  if (n >= LANES) cc_add_rows(c, s, keys, (int64_t)(LANES * step) >> s->shift, n / LANES);
+  if (n >= LANES) cc_add_rows(c, s, keys, (int64_t)(LANES * step) >> s->shift, n / LANES, 1);
   if (n >= LANES && is_touched(c, s)) {
     u32 intervals[LANES][2], found = cc_intervals(keys, s->shift, s->nbytes, intervals);
     cc_touch(c, s->shift, intervals, found, 0, (int64_t)(LANES * step) >> s->shift, n / LANES, c->time, 0, c->toucher, 0);

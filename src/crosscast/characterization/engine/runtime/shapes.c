@@ -197,12 +197,12 @@ static void flush_batch(struct sub_site *s) {
   s->batched = s->is_weighted = 0;
 }
 
-static void push(struct context *c, struct sub_site *s, const u32 *keys, u32 step, u64 times) {
+static void push(struct context *c, struct sub_site *s, const u32 *keys, u32 step, u64 times, u64 weight) {
   u64 each = step ? 1 : times; /* rows alike are one */
   if (!s->batch) s->batch = cc_map(c, AT_ONCE * sizeof *s->batch);
   for (u64 k = 0; k < times; k += each) {
     u32 *to = s->batch[s->batched];
-    s->batch_times[s->batched] = each, s->is_weighted |= each > 1;
+    s->batch_times[s->batched] = each * weight, s->is_weighted |= each * weight > 1;
     for (u32 lane = 0; lane < LANES; lane += AT_ONCE) {
       row8 eight;
       memcpy(&eight, keys + lane, sizeof eight);
@@ -275,18 +275,18 @@ static void count_shape(struct sub_site *s, struct shape *f, u32 key, u32 step, 
     f->times[(key + r * step) & s->place_mask] += (times - r + different - 1) / different * weight;
 }
 
-/* So many rows, each `step` keys behind the one before. */
-void cc_add_rows(struct context *c, struct sub_site *s, const u32 *keys, u32 step, u64 times) {
+/* So many rows, each `step` keys behind the one before; and that `weight` times. */
+void cc_add_rows(struct context *c, struct sub_site *s, const u32 *keys, u32 step, u64 times, u64 weight) {
   if (s->misses > s->hits + PATIENCE) {
-    push(c, s, keys, step, times);
+    push(c, s, keys, step, times, weight);
     return;
   }
   u32 first = 0;
   while (first < LANES && keys[first] == NONE) first++;
   if (first == LANES) return;
   struct shape *f = find_shape(c, s, keys, keys[first]);
-  if (f) count_shape(s, f, keys[first], step, times, 1);
-  else push(c, s, keys, step, times);
+  if (f) count_shape(s, f, keys[first], step, times, weight);
+  else push(c, s, keys, step, times, weight);
 }
 
 
@@ -326,7 +326,7 @@ void cc_add_grid(struct context *c, struct sub_site *s, struct shape *f, const u
     }
     u32 moved[LANES];
     for (u32 k = 0; k < LANES; k++) moved[k] = keys[k] == NONE ? NONE : keys[k] + r * up;
-    push(c, s, moved, across, columns);
+    push(c, s, moved, across, columns, 1);
   }
 }
 
@@ -338,7 +338,7 @@ void cc_prepare_shapes(void) {
 void cc_finish_sub_groups(struct context *c) {
   for (u64 i = 0; i < c->job->n_sites; i++) {
     struct sub_site *s = site_of(c, i);
-    cc_stop_repeat(c, s);
+    cc_stop_repeat(c, s), cc_end_again(c, s);
     flush_batch(s);
     for (u32 k = 0; s->shapes && k < SHAPES; k++) flush_shape(s, &s->shapes[k]);
     if (s->plane.shape) flush_shape(s, s->plane.shape);

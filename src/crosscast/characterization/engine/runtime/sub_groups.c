@@ -6,7 +6,7 @@ enum { MOST_WAITING = 1 << 16, MOST_REPEATED = 1 << 16, TRIALS = 16 };
 enum { DIFFERS = 1, GIVEN_UP }; /* of a repeat: until the group ends, and for good */
 
 void cc_flush_waiting(struct context *c, struct sub_site *s, struct waiting *w) {
-  for (u32 k = 0; k < w->used; k++) cc_add_rows(c, s, w->rows + LANES * k, 0, s->weight);
+  for (u32 k = 0; k < w->used; k++) cc_add_rows(c, s, w->rows + LANES * k, 0, 1, s->weight);
   if (w->used) memset(w->rows, -1, 4 * LANES), memset(w->filled, 0, sizeof w->filled);
   w->used = 0;
 }
@@ -21,7 +21,7 @@ static void relieve(struct context *c, struct sub_site *s, struct waiting *w) {
     cc_flush_waiting(c, s, w);
     return;
   }
-  for (u32 k = 0; k < complete; k++) cc_add_rows(c, s, w->rows + LANES * k, 0, s->weight);
+  for (u32 k = 0; k < complete; k++) cc_add_rows(c, s, w->rows + LANES * k, 0, 1, s->weight);
   memmove(w->rows, w->rows + LANES * complete, 4 * LANES * (w->used + 1 - complete));
   w->used -= complete;
   for (u32 lane = 0; lane < LANES; lane++) w->filled[lane] -= complete;
@@ -119,7 +119,7 @@ void cc_add_keys(struct context *c, struct sub_site *s, const u32 *keys, u32 blo
   u64 there = who(keys);
   if (!there) return;
   if (is_touched(c, s)) cc_touch_row(c, s->shift, s->nbytes, keys, c->time, c->toucher);
-  if (final || ((u32)__builtin_popcountll(there) == n && !is_waiting(s, block))) cc_add_rows(c, s, keys, 0, s->weight);
+  if (final || ((u32)__builtin_popcountll(there) == n && !is_waiting(s, block))) cc_add_rows(c, s, keys, 0, 1, s->weight);
   else defer(c, s, block, keys, there);
 }
 
@@ -206,13 +206,66 @@ static void add_eights(struct context *c, struct sub_site *s, struct reader *r, 
   cc_add_sums(s, costs, pairs);
 }
 
-/* Each work-item has one run, all of the same length and step; the words of a block stand one after the other. */
-static int is_plain(const u64 *words, u64 last, u64 start, const u64 *ends, u32 n) {
-  u64 differ = ends[n - 1] - start - 3 * n;
-  if (differ || (start & last) + 3 * n > last + 1) return 0;
-  words += start & last;
-  for (u32 i = 0; i < n; i++) differ |= (ends[i] - start - 3 * (i + 1)) | (words[3 * i + 1] ^ words[1]) | (words[3 * i + 2] ^ words[2]);
+/* Each work-item has one run; the words of a block stand one after the other. */
+static int is_single(u64 last, u64 start, const u64 *ends, u32 n) {
+  u64 differ = 0;
+  for (u32 i = 0; i < n; i++) differ |= ends[i] - start - 3 * (i + 1);
+  return !differ && (start & last) + 3 * n <= last + 1;
+}
+
+/* All runs have the same length and step. */
+static int is_plain(const u64 *words, u32 n) {
+  u64 differ = 0;
+  for (u32 i = 0; i < n; i++) differ |= (words[3 * i + 1] ^ words[1]) | (words[3 * i + 2] ^ words[2]);
   return !differ;
+}
+
+/* Runs that a block left at a site of local memory, as kernels mostly do again and again; and how often it did. */
+struct again {
+  u64 words[3 * LANES], n, times;
+};
+enum { MOST_CHANGES = 64 };
+
+static int is_again(struct context *c, struct sub_site *s, u32 block, const u64 *words, u32 n) {
+  if (!(s->flags & SITE_LOCAL)) return 0;
+  if (!s->again) s->again = cc_map(c, BLOCKS * sizeof *s->again);
+  struct again *a = &s->again[block];
+  if (!a->times || a->n != n || memcmp(a->words, words, 24 * n)) return 0;
+  a->times++, s->same++;
+  return 1;
+}
+
+static void add_plain(struct context *c, struct sub_site *s, const u64 *words, u32 n, u64 times) {
+  u64 addresses[LANES];
+  u32 keys[LANES], step = (int64_t)words[1] >> s->shift;
+  for (u32 i = 0; i < n; i++) addresses[i] = words[3 * i];
+  cc_keys_of(c, s, addresses, n, keys);
+  cc_add_rows(c, s, keys, step, words[2], times);
+  if (is_touched(c, s)) {
+    cc_add_even_walks(s, words[1], words[2] - 1, n);
+    u32 intervals[LANES][2], found = cc_intervals(keys, s->shift, s->nbytes, intervals);
+    cc_touch(c, s->shift, intervals, found, 0, step, words[2], c->time, part_of_loop(words[2]), c->toucher, 0);
+  }
+}
+
+static void end_again(struct context *c, struct sub_site *s, struct again *a) {
+  if (a->times) add_plain(c, s, a->words, a->n, a->times);
+  a->times = 0;
+}
+
+void cc_end_again(struct context *c, struct sub_site *s) {
+  for (u32 b = 0; s->again && b < BLOCKS; b++) end_again(c, s, &s->again[b]);
+}
+
+/* Wait whether a block leaves plain runs again, if that is likely. */
+static void keep_plain(struct context *c, struct sub_site *s, u32 block, const u64 *words, u32 n) {
+  if (!s->again || ++s->changes > s->same + MOST_CHANGES) {
+    add_plain(c, s, words, n, 1);
+    return;
+  }
+  struct again *a = &s->again[block];
+  end_again(c, s, a);
+  memcpy(a->words, words, 24 * n), a->n = n, a->times = 1;
 }
 
 /* Runs of the same step, which no work-item begins before its neighbour, as in rows of a sparse matrix: what is shared
@@ -389,20 +442,14 @@ static void add_recorded(struct context *c, const struct recorded *e, u64 first,
     if (c->positions[e->place] > c->inexact) c->inexact = c->positions[e->place];
     return;
   }
-  if (e->mode == RUNS && !in_turn && (final || !is_waiting(s, block)) && !(s->flags & SITE_DYNAMIC) && is_plain(words, room - 1, start, ends, n)) {
-    u64 addresses[LANES];
-    u32 keys[LANES];
-    words += start & (room - 1);
-    for (u32 i = 0; i < n; i++) addresses[i] = words[3 * i];
-    cc_keys_of(c, s, addresses, n, keys);
-    u32 step = (int64_t)words[1] >> s->shift;
-    cc_add_rows(c, s, keys, step, words[2]);
-    if (is_touched(c, s)) {
-      cc_add_even_walks(s, words[1], words[2] - 1, n);
-      u32 intervals[LANES][2], found = cc_intervals(keys, s->shift, s->nbytes, intervals);
-      cc_touch(c, s->shift, intervals, found, 0, step, words[2], c->time, part_of_loop(words[2]), c->toucher, 0);
+  int together = e->mode == RUNS && !in_turn && (final || !is_waiting(s, block)) && !(s->flags & SITE_DYNAMIC);
+  if (together && is_single(room - 1, start, ends, n)) {
+    const u64 *runs = words + (start & (room - 1));
+    if (is_again(c, s, block, runs, n)) return;
+    if (is_plain(runs, n)) {
+      keep_plain(c, s, block, runs, n);
+      return;
     }
-    return;
   }
   struct reader readers[LANES];
   for (u32 k = 0; k < n; k++) {

@@ -73,6 +73,8 @@ struct sub_site {
   struct waiting *waiting;
   u64 weight; /* how many groups the one stands for that is put together */
   struct repeat *repeat;
+  struct again *again; /* by block */
+  u64 same, changes;   /* how often a block left the same again, or something else */
 };
 
 
@@ -115,7 +117,7 @@ static inline int is_touched(struct context *c, const struct sub_site *s) {
 void cc_prepare_shapes(void);
 void cc_count_rows(const struct sub_site *, row8 *v, u32 room, const u8 *lanes, const u32 *n, row8 *costs, row8 *pairs);
 void cc_add_sums(struct sub_site *, row8 *costs, row8 *pairs);
-void cc_add_rows(struct context *, struct sub_site *, const u32 *keys, u32 step, u64 times);
+void cc_add_rows(struct context *, struct sub_site *, const u32 *keys, u32 step, u64 times, u64 weight);
 struct shape *cc_shape_of_plane(struct context *, struct sub_site *, u64 dx, u64 dy, u64 columns);
 void cc_add_grid(struct context *, struct sub_site *, struct shape *, const u32 *keys, u32 across, u64 columns, u32 up, u64 rows);
 
@@ -129,6 +131,7 @@ void cc_keys_of(struct context *, const struct sub_site *, const u64 *addresses,
 void cc_set_time(struct context *, u64 order, u64 site);
 void cc_add_keys(struct context *, struct sub_site *, const u32 *keys, u32 block, u32 n, int final);
 void cc_add_addresses(struct context *, struct sub_site *, const u64 *addresses, u32 block, u32 n, int final);
+void cc_end_again(struct context *, struct sub_site *);
 void cc_flush_waiting(struct context *, struct sub_site *, struct waiting *);
 void cc_end_repeat(struct context *, struct sub_site *);
 void cc_stop_repeat(struct context *, struct sub_site *);
