@@ -23,7 +23,7 @@ from crosscast.characterization import ir
 from crosscast.characterization.instrumentation import graph
 from crosscast.characterization.instrumentation.graph import IDENTITIES, PURE
 from crosscast.characterization.instrumentation.inline import called_builtin
-from crosscast.characterization.instrumentation.segments import Segment
+from crosscast.characterization.instrumentation.segments import Segment, slot_name
 
 Reach = Literal["loop", "group", "launch"]
 """Range of a strided access: iterations of a loop, work-items of a work-group, or of the launch."""
@@ -278,9 +278,9 @@ class StridedFinder:
         self._loops = {block: loop for loop in outermost for block in loop.blocks}
         # Strided accesses outside of loops may depend on definitions outside of loops only.
         outside = (b.instructions for label, b in segment.blocks.items() if label not in self._loops)
-        definitions = {
-            i.result: i for each in (segment.recompute, *outside) for i in each if i.result and i.text
-        }
+        again = [i for i in segment.recompute if i.result not in segment.slots]
+        definitions = {i.result: i for each in (again, *outside) for i in each if i.result and i.text}
+        definitions |= {name: i for name, i in _loaded(segment, self._flow).items() if name in definitions}
         self._analyses: dict[Reach, Analysis] = {
             reach: Analysis(definitions, known, reach) for reach in ("launch", "group")
         }
@@ -376,6 +376,28 @@ class StridedFinder:
             )
             self._before[loop.blocks] = entered if is_skipped else None
         return self._before[loop.blocks]
+
+
+def _loaded(segment: Segment, flow: graph.Graph) -> dict[str, ir.Instruction]:
+    """Return loads of slots, outside of loops, as copies: of what enters the segment, or what it computes."""
+    copies: dict[str, ir.Instruction] = {}
+    for name, type_ in segment.slots.items():
+        defined, position = segment.definitions[name]
+        elsewhere = graph.reachable(flow, [segment.entry], [defined])  # Without passing the definition
+        behind = graph.reachable(flow, flow[defined])
+        for label, block in segment.blocks.items():
+            for n, i in enumerate(block.instructions):
+                if i.opcode != "load" or i.counted or not i.text.endswith(f" {slot_name(name)}"):
+                    continue
+                if (n > position) if label == defined else label not in elsewhere:
+                    value = name
+                elif label not in behind:
+                    value = segment.entering(name)
+                else:
+                    continue
+                text = f"bitcast {type_} {value} to {type_}"
+                copies[str(i.result)] = ir.Instruction(text, "bitcast", type_, i.result, counted=False)
+    return copies
 
 
 _CASTS = ("sext", "zext", "trunc")

@@ -109,7 +109,7 @@ class StridedCode:
         self._descriptions: dict[Reach, list[str]] = {"group": [], "launch": []}
         self._in_loops: dict[str, StridedLoop] = {}
         options = self._plan.options
-        if options.counts and not (segment.once or segment.slots or options.check_bounds):
+        if options.counts and not (segment.once or options.check_bounds):
             self._find()
 
     @property
@@ -357,7 +357,8 @@ def _has_room(strided: StridedAccess) -> bool:
 
 def _known(segment: Segment, plan: Plan) -> dict[str, Kind | None]:
     """Values that enter a segment the same for all work-items."""
-    names = [*(p.name for p in plan.parameters), *(each.name for each in segment.restore if each.uniform)]
+    restored = [segment.entering(each.name) for each in segment.restore if each.uniform]
+    names = [*(p.name for p in plan.parameters), *restored]
     return dict.fromkeys(names, "same")
 
 
