@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from crosscast.characterization.engine.layout import RUNTIME_FUNCTIONS
+from crosscast.characterization.engine.layout import CONSTANTS, RUNTIME_FUNCTIONS, slot
 from crosscast.characterization.instrumentation.accesses import PointerClass
 
 _FIRST_NODE = 1_000_000
@@ -90,6 +90,43 @@ some:
   call void @cc_end_run(ptr %h, i64 %n, i64 %stay)
   ret void
 done:
+  ret void
+}}
+define internal void @cc.add_strided(ptr %ctx, i32 %site, i32 %flags, i64 %base, i64 %step, i64 %n) \
+alwaysinline nounwind {{
+  %allp = getelementptr i8, ptr %ctx, i64 {strided_slot}
+  %all = load ptr, ptr %allp
+  %s = getelementptr [{strided_bytes} x i8], ptr %all, i32 %site
+  %np = getelementptr i8, ptr %s, i64 8
+  %lastp = getelementptr i8, ptr %s, i64 24
+  %countp = getelementptr i8, ptr %s, i64 32
+  %usualp = getelementptr i8, ptr %s, i64 40
+  %deltap = getelementptr i8, ptr %s, i64 48
+  %known.step = load i64, ptr %s{strided}
+  %known.n = load i64, ptr %np{strided}
+  %last = load i64, ptr %lastp{strided}
+  %count = load i64, ptr %countp{strided}
+  %usual = load i64, ptr %usualp{strided}
+  %delta = load i64, ptr %deltap{strided}
+  %differ.step = xor i64 %known.step, %step
+  %differ.n = xor i64 %known.n, %n
+  %next = add i64 %last, %delta
+  %differ.base = xor i64 %next, %base
+  %differ.1 = or i64 %differ.step, %differ.n
+  %differ.2 = or i64 %differ.1, %differ.base
+  %same = icmp eq i64 %differ.2, 0
+  %several = icmp ugt i64 %count, 1
+  %open = icmp ne i64 %count, %usual
+  %goes = and i1 %several, %open
+  %quick = and i1 %same, %goes
+  br i1 %quick, label %again, label %slow
+again:
+  %more = add i64 %count, 1
+  store i64 %base, ptr %lastp{strided}
+  store i64 %more, ptr %countp{strided}
+  ret void
+slow:
+  call void @cc_add_strided(ptr %ctx, i32 %site, i32 %flags, i64 %base, i64 %step, i64 %n)
   ret void
 }}
 define internal i64 @cc.small_sum(i64 %a, i64 %b) alwaysinline nounwind {{
@@ -202,7 +239,12 @@ class Scopes:
 
     def complete(self, functions: Sequence[str]) -> str:
         """Return functions with their callees and metadata; to be called last."""
-        helpers = _HELPERS.format(history=self.attach("history"))
+        helpers = _HELPERS.format(
+            history=self.attach("history"),
+            strided=self.attach("strided"),
+            strided_slot=slot("strided"),
+            strided_bytes=CONSTANTS["STRIDED_BYTES"],
+        )
         text = "\n".join([helpers, *self._functions.values(), *functions])
         called = set(re.findall(r"@(cc_\w+)\(", text))
         declared = [RUNTIME_FUNCTIONS[name] for name in RUNTIME_FUNCTIONS if name in called]

@@ -347,7 +347,7 @@ class StridedCode:
 
 def _add_strided(site: int, flags: int, base: str, stride: str, number: str) -> str:
     arguments = f"i32 {site}, i32 {flags}, i64 {base}, i64 {stride}, i64 {number}"
-    return f"call void @cc_add_strided(ptr %cc.ctx, {arguments})"
+    return f"call void @cc.add_strided(ptr %cc.ctx, {arguments})"
 
 
 def _has_room(strided: StridedAccess) -> bool:

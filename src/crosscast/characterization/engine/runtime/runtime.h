@@ -111,6 +111,7 @@ struct strided {
   struct pattern *patterns;
   u64 n_patterns;
 };
+enum { STRIDED_BYTES = 1136 }; /* of it */
 
 /* How much the number of accesses changes from a granule to the next: by chunk a list of changes, or a number
  * for each granule where they are many. */

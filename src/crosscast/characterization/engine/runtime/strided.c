@@ -9,6 +9,7 @@
 #include <string.h>
 
 enum { MOST_PATTERNS = 64 };
+_Static_assert(sizeof(struct strided) == STRIDED_BYTES, "generated code knows the size");
 
 static int same_shape(const struct pattern *a, const struct pattern *b) {
   if (a->dims != b->dims) return 0;
@@ -50,6 +51,7 @@ static void push(struct context *c, struct strided *s, u64 level, struct pattern
   *o = (struct open){.first = p, .last = p.base, .count = 1, .usual = o->usual};
 }
 
+/* Generated code does itself what most ranges need: one more, where the last one but the distance is. */
 void cc_add_strided(struct context *c, u32 site, u32 flags, u64 base, u64 stride, u64 n) {
   struct strided *s = &c->strided[site];
   if (!n) return;
