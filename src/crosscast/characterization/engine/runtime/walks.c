@@ -40,25 +40,16 @@ static void add_runs(struct sub_site *s, const struct reader *r) {
   end_walk(s, &w, 1);
 }
 
-static void add_addresses(struct sub_site *s, const struct reader *r) {
-  struct walk w = {0};
-  for (u64 at = r->at; at + 1 < r->end; at++) walk_on(s, &w, word_at(r, at + 1) - word_at(r, at), 1);
-  end_walk(s, &w, 1);
-}
-
 /* Walks of eight work-items, and what those that have ended add up to. Irregular ones end at random: no branches. */
 struct walks {
   wide8 last, bytes, distances, falls, moved, walks, aligned;
 };
 
-/* Of factors below 2^32, which a processor multiplies much faster. */
-static inline wide8 product(wide8 a, wide8 b) { return (a & (u32)-1) * (b & (u32)-1); }
-
 static inline void end_walks(struct walks *w, wide8 ends) {
   wide8 bytes = w->bytes & ends;
   w->moved += bytes;
-  w->walks += product(bytes, 63 - __builtin_elementwise_clzg(bytes | 1));
-  w->aligned += product(bytes, __builtin_elementwise_ctzg(w->distances | (u64)1 << 63));
+  w->walks += bytes * (63 - __builtin_elementwise_clzg(bytes | 1));
+  w->aligned += bytes * __builtin_elementwise_ctzg(w->distances | (u64)1 << 63);
   w->bytes &= ~ends, w->distances &= ~ends;
 }
 
@@ -128,8 +119,6 @@ static void add_streams(struct sub_site *s, const struct reader *r, u32 n) {
 }
 
 void cc_add_walks(struct sub_site *s, const struct reader *r, u32 n, int runs) {
-  int short_ = r->last < (1u << 31) / CPU_LINE;
-  if (!runs && short_) add_streams(s, r, n);
   for (u32 i = 0; runs && i < n; i++) add_runs(s, &r[i]);
-  for (u32 i = 0; !runs && !short_ && i < n; i++) add_addresses(s, &r[i]);
+  if (!runs) add_streams(s, r, n);
 }
