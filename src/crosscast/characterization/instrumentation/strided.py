@@ -382,21 +382,19 @@ def _loaded(segment: Segment, flow: graph.Graph) -> dict[str, ir.Instruction]:
     """Return loads of slots, outside of loops, as copies: of what enters the segment, or what it computes."""
     copies: dict[str, ir.Instruction] = {}
     for name, type_ in segment.slots.items():
-        defined, position = segment.definitions[name]
-        elsewhere = graph.reachable(flow, [segment.entry], [defined])  # Without passing the definition
+        defined, _ = segment.definitions[name]
+        elsewhere = graph.reachable(flow, [segment.entry], [defined]) - {defined}  # Without the definition
         behind = graph.reachable(flow, flow[defined])
         for label, block in segment.blocks.items():
-            for n, i in enumerate(block.instructions):
+            is_defined = label not in elsewhere and label != defined
+            for i in block.instructions:
+                is_defined |= i.result == name and bool(i.text)
                 if i.opcode != "load" or i.counted or not i.text.endswith(f" {slot_name(name)}"):
                     continue
-                if (n > position) if label == defined else label not in elsewhere:
-                    value = name
-                elif label not in behind:
-                    value = segment.entering(name)
-                else:
-                    continue
-                text = f"bitcast {type_} {value} to {type_}"
-                copies[str(i.result)] = ir.Instruction(text, "bitcast", type_, i.result, counted=False)
+                if is_defined or label not in behind:
+                    value = name if is_defined else segment.entering(name)
+                    text = f"bitcast {type_} {value} to {type_}"
+                    copies[str(i.result)] = ir.Instruction(text, "bitcast", type_, i.result, counted=False)
     return copies
 
 
