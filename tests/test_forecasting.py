@@ -23,6 +23,20 @@ def test_the_function_and_the_command_say_the_same(capsys: pytest.CaptureFixture
     assert predicted["kernels"] == of_command
 
 
+def test_several_kernels_of_a_launch_file_are_an_application(tmp_path: Path) -> None:
+    (tmp_path / "both.cl").write_text(
+        "kernel void one(global float *x) { x[get_global_id(0)] = 1; }"
+        "kernel void two(global float *x) { x[get_global_id(0)] *= 2; }"
+    )
+    file = tmp_path / "both.toml"
+    file.write_text(
+        'source = "both.cl"\nglobal = 64\nlocal = 64\n[[arg]]\nname = "x"\ntype = "float"\nlength = 64\n'
+        + "".join(f'[[launch]]\nkernel = "{kernel}"\n' for kernel in ("one", "two"))
+    )
+    found = crosscast.predict(file, devices=["gtx1080"])
+    assert {name: len(kernels.profiles) for name, kernels in found.applications().items()} == {"both": 2}
+
+
 def test_launches_profiles_and_files_are_the_same_kernel() -> None:
     (launch,) = crosscast.read_launches(EXAMPLE)
     profile = crosscast.characterize(launch)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -61,9 +60,7 @@ def read_profiles(
         raise errors[0]
     if refused is not None:
         refused += errors
-    if len({each.kernel for each in profiles}) > 1:
-        profiles = [replace(each, application=each.application or path.stem) for each in profiles]
-    return profiles, {}
+    return inputs.as_application(profiles, path), {}
 
 
 def _launches(path: Path, launch: LaunchOptions) -> Sequence[Launch] | None:

@@ -15,7 +15,7 @@ from crosscast.errors import InputError
 from crosscast.kernel import Launch
 from crosscast.profile import Profile
 
-__all__ = ["KernelInput", "Recorded", "characterized", "profiles_of", "read_profiles"]
+__all__ = ["KernelInput", "Recorded", "as_application", "characterized", "profiles_of", "read_profiles"]
 
 Recorded = dict[tuple[str, str, str], dict[str, float]]
 """Median times in seconds by application, kernel and size, and by device."""
@@ -70,13 +70,21 @@ def read_profiles(
     from crosscast.characterization.launchfiles.launchfile import LAUNCH_FILES, read_launches
 
     if path.suffix in LAUNCH_FILES:
-        return [characterize(launch, number) for number, launch in enumerate(read_launches(path))], {}
+        launches = enumerate(read_launches(path))
+        return as_application([characterize(launch, number) for number, launch in launches], path), {}
     try:
         return list(read_embedded(path)), {}
     except InputError as error:
         raise InputError(
             f"{error}; to characterize it now, say its launch (--global 1024 --arg ...)"
         ) from error
+
+
+def as_application(profiles: list[Profile], path: Path) -> list[Profile]:
+    """Make several kernels that a file launches an application of its name, unless they are of one."""
+    if len({profile.kernel for profile in profiles}) < 2:
+        return profiles
+    return [replace(profile, application=profile.application or path.stem) for profile in profiles]
 
 
 def _of_trace(
