@@ -353,6 +353,7 @@ def _facts(device: Device) -> tuple[list[float], list[float], list[float]]:
     )
 
 
+@lru_cache(1024)
 def missing(device: Device) -> tuple[str, ...]:
     """Return the numbers that a sheet lacks, which get defaults."""
     needed = (*DEFAULTS[device.kind], "peak_flop_per_s")
