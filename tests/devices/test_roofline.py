@@ -300,6 +300,14 @@ def test_doubles_are_compared_with_the_rate_of_doubles(large_matmul: Profile, ke
     assert without.limits_s["compute"] == pytest.approx(double.limits_s["compute"], rel=0.1)
 
 
+def test_doubles_of_an_unknown_architecture_have_the_measured_share(large_matmul: Profile) -> None:
+    numbers = {"compute_units": 8, "clock_hz": 1e9, "peak_flop_per_s": 1e12, "bandwidth_bytes_per_s": 5e10}
+    device = replace(device_named("gtx1080"), key="other", series="other", vendor="Other", numbers=numbers)
+    device = replace(device, measured={"fp32_flop_per_s": 8e11, "fp64_flop_per_s": 2e10})
+    amounts = replace(verdict(large_matmul, device).amounts, flops=1e12, double_share=1.0)
+    assert verdict_of(amounts, device).limits_s["compute"] == pytest.approx(40, rel=0.01)
+
+
 def test_halves_are_compared_with_the_rate_of_packed_halves(large_matmul: Profile) -> None:
     amounts = replace(verdict(large_matmul, GPU).amounts, flops=1e14, half_share=1.0)
     found = verdict_of(amounts, device_named("a100-sxm-80gb"))

@@ -375,8 +375,9 @@ def _unit_of(device: Device) -> Unit:
 
 
 def double_share(device: Device) -> float:
-    """Return the ratio of double- to single-precision rates of a device's architecture."""
-    return _unit_of(device).fp64
+    """Return the ratio of double- to single-precision rates of a device's architecture, or as measured."""
+    is_known = device.type != "gpu" or known_unit(device) is not None
+    return (None if is_known else _measured_double(device)) or _unit_of(device).fp64
 
 
 def half_share(device: Device) -> float:
@@ -392,8 +393,6 @@ def _of(device: Device) -> tuple[float | bool, ...]:
     if measured and not device.numbers.get(_BANDWIDTH):
         numbers[_BANDWIDTH] = measured.value
     unit = _unit_of(device)
-    if gpu and known_unit(device) is None:
-        unit = unit._replace(fp64=_measured_double(device) or unit.fp64)
     units, clock = numbers["compute_units"] / unit.engines, numbers["clock_hz"]
     cores = numbers.get("cores", units * 64 if gpu else units)
     lanes = numbers.get("peak_flop_per_s", 2 * cores * clock * (1 if gpu else 8)) / (2 * units * clock)
@@ -401,7 +400,7 @@ def _of(device: Device) -> tuple[float | bool, ...]:
         # Dual issue, which depends on the compiler, counts once.
         lanes = min(lanes, cores / units)
     double = numbers.get("peak_fp64_flop_per_s")
-    fp64 = double / (2 * units * clock * lanes) if gpu and double else unit.fp64
+    fp64 = double / (2 * units * clock * lanes) if gpu and double else double_share(device)
     last = numbers.get("l3_bytes") or numbers.get("l2_bytes") or unit.l2_bytes
     return (
         gpu,
