@@ -68,6 +68,10 @@ OPERATIONS = [
     ("b[i] = mul24(b[i], b[i]);", "int32", "mul", 1),
     ("b[i] = b[i] / 7;", "int32", "div", 1),
     ("b[i] = b[i] % 7;", "int32", "div", 1),
+    ("b[i] = 7 / b[i];", "int32", "div_by_variable", 1),
+    ("((global long *)d)[i] /= b[i];", "int64", "div_by_variable", 1),
+    ("((global uint4 *)v)[i] /= 7;", "int32", "div", 4),
+    ("((global uint4 *)v)[i] %= (uint)b[i];", "int32", "div_by_variable", 4),
     ("b[i] = popcount(b[i]);", "int32", "add", 1),
     ("((global long *)d)[i] *= 3;", "int64", "mul", 1),
     ("((global short *)b)[i] *= 5;", "int16", "mul", 1),
@@ -87,6 +91,36 @@ def test_an_operation_counts_by_type_once_an_element(row: tuple[str, str, str, i
     kernel = Kernel.from_source(SOURCE, f"k{OPERATIONS.index(row)}", standard="2.0")
     counted = crosscast.characterize(kernel, ITEMS, 8, arguments()).launch["instructions"]
     assert counted[group][kind] == times * ITEMS
+
+
+LOOP = "for (int j = 0; j < 9; j++) { %s }"
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ("int x = b[i]; b[i] = 7 / x + 7 % x;", {"div_by_variable": 1}),
+        ("uint x = b[i]; b[i] = 7 / x + 7 / (int)x;", {"div_by_variable": 2}),
+        ("int x = b[i], y = a[i]; b[i] = 7 / x + 8 % x + 7 % y;", {"div_by_variable": 3}),
+        ("int x = b[i], y = 0; " + LOOP % "y += (y + j) / x;" + "b[i] = y;", {"div_by_invariant": 9}),
+        ("int y = 0; " + LOOP % "y += 9 / (j + b[y]);" + "b[i] = y;", {"div_by_variable": 9}),
+        (
+            "int x = b[i], y = 0; " + LOOP % ("x += j; " + LOOP % "y += (y + j) / x;") + "b[i] = y;",
+            {"div_by_invariant": 81},
+        ),
+        # What is the same each time is computed once.
+        (
+            "int n = b[i], y = 0;\n#pragma unroll\n"
+            + LOOP % "y += b[(int)get_group_id(0) % n + j];"
+            + "b[i] = y;",
+            {"div_by_variable": 1},
+        ),
+        ("int n = b[i], y = 0; " + LOOP % "y += b[(int)get_group_id(0) % n + j];" + "b[i] = y;", {}),
+    ],
+)
+def test_divisions_are_by_what_the_divisor_is(body: str, expected: dict[str, int]) -> None:
+    divisions = {kind: n for kind, n in instructions(body)["int32"].items() if kind.startswith("div")}
+    assert divisions == {kind: n * ITEMS for kind, n in expected.items()}
 
 
 def test_loads_and_stores_are_by_space_and_width() -> None:

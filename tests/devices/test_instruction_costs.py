@@ -30,6 +30,8 @@ def profile_of(expression: str, type_: str) -> crosscast.Profile:
         ("fma(a, 0.5, 1.0)", "double", 1),
         ("native_sin(a)", "float", 4),
         ("1.0f / (a + 1.0f)", "float", 9),
+        ("4000000000u / (a + 1u)", "uint", 25),
+        ("(a ^ 12345u) % 1000003u", "uint", 5),
     ],
 )
 def test_a_loop_costs_what_its_body_does_and_little_more(expression: str, type_: str, each: float) -> None:

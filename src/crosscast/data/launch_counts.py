@@ -157,6 +157,10 @@ _KINDS = {
     "fused": "multiply-adds",
     "div": "divisions and remainders",
 }
+_OF_INTEGERS = {
+    "div_by_variable": "divisions and remainders by divisors that are no constants",
+    "div_by_invariant": "divisions and remainders by divisors that a loop does not change",
+}
 _CLASSES = {
     "conversions": "conversions between types of numbers",
     "atomics": "atomics",
@@ -229,7 +233,10 @@ COUNTS: tuple[Count, ...] = (
         for type_, title in _NUMBERS.items()
         for count in (
             _count(f"instructions.{type_}", f"operations {title}"),
-            *(_count(f"instructions.{type_}.{kind}", f"{name} {title}") for kind, name in _KINDS.items()),
+            *(
+                _count(f"instructions.{type_}.{kind}", f"{name} {title}")
+                for kind, name in (_KINDS | (_OF_INTEGERS if type_.startswith("int") else {})).items()
+            ),
         )
     ),
     *(

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from crosscast.data.table import Table, Upgrade
 
 
-VERSION = 8
+VERSION = 9
 """Version of the schema; it rises when a column changes its name, type or meaning."""
 
 _TIMES = {
@@ -52,6 +52,11 @@ _LATER_COUNTS = {
         f"sub_group_{width}_{name}"
         for width in (32, 64)
         for name in ("same_address_read", "sectors_32_read_only")
+    ),
+    9: tuple(
+        f"instructions_int{bits}_div_by_{divisor}"
+        for bits in (16, 32, 64)
+        for divisor in ("variable", "invariant")
     ),
 }
 _NEW_IN: Mapping[int, Sequence[str]] = {

@@ -14,10 +14,9 @@ from typing import Any, Self
 from crosscast.profile import Profile, bytes_outside
 
 # Cost of an operation in instructions, where no unit does one in each clock: quotients are computed by
-# iteration, transcendental functions by a unit of a quarter of the lanes. Most divisors of integers are
-# constants, by which compilers divide with a product or a shift.
+# iteration, transcendental functions by a unit of a quarter of the lanes.
 SPECIAL_COST = 4.0
-_DIVISION_FP, _DIVISION_INT, _LIBRARY = 8.0, 4.0, 20.0
+_DIVISION_FP, _LIBRARY = 8.0, 20.0
 _UNIT_KINDS = ("add", "mul", "fused", "compare", "select", "other", "sqrt", "rsqrt", "recip", "div")
 _FP_COSTS = {
     **dict.fromkeys(("add", "mul", "fused", "compare", "select", "other"), 1.0),
@@ -31,9 +30,18 @@ _FP_COSTS = {
 EXP_COST = _FP_COSTS["exp"]
 _ROOTS_AND_QUOTIENTS = frozenset(kind for kind in _FP_COSTS if kind.split("_")[-1] in _UNIT_KINDS)
 _PRODUCTS = ("mul", "fused")  # Count apart
-LONG_DIVISION_COST = 80.0
-_INTEGERS = {"int16": (1.0, _DIVISION_INT), "int32": (1.0, _DIVISION_INT), "int64": (2.0, LONG_DIVISION_COST)}
-"""Cost of an operation and of a division: GPUs divide 64 bits by a function."""
+_INTEGERS = {"int16": (1.0, 4.0), "int32": (1.0, 4.0), "int64": (2.0, 16.0)}
+"""Cost of an operation, and of a division by a constant, which is a product and shifts."""
+
+_REALS = ("fp16", "fp32", "fp64")
+_DIVISIONS = ("div_by_variable", "div_by_invariant")
+
+# Instructions of a GPU for the division of an integer by a variable: a reciprocal of single precision and its
+# corrections, and the products among these (LLVM, AMDGPUCodeGenPrepare). For 64 bits, it is a function of
+# about 100, if not both values fit 32, which compilers check (LLVM, NVPTX).
+DIVISION, DIVISION_PRODUCTS, LONG_DIVISION = 16.0, 4.0, 50.0
+OF_INVARIANT = 0.5
+"""Part of these instructions where the reciprocal is computed once for a loop."""
 
 PRODUCT_COST = 2.0
 """Typical cost of an integer product, which units compute in several steps."""
@@ -66,7 +74,10 @@ def operation_counts(classes: Mapping[str, Any], total: float) -> dict[str, floa
             "operations": total,
             "integers": 0.0,
             "products": 0.0,
+            "divisions": 0.0,
+            "invariant_divisions": 0.0,
             "long_divisions": 0.0,
+            "further_cost": 0.0,
             "operations_fp64": 0.0,
             "conversions_fp64": 0.0,
             "floating": 0.0,
@@ -81,11 +92,13 @@ def operation_counts(classes: Mapping[str, Any], total: float) -> dict[str, floa
     costs = {kind: _FP_COSTS.get(kind, _LIBRARY) * n for kind, n in reals.items()}
     special = sum(n for kind, n in reals.items() if SPECIAL_COST <= _FP_COSTS.get(kind, _LIBRARY) < _LIBRARY)
     library = sum(cost for kind, cost in costs.items() if kind not in _ROOTS_AND_QUOTIENTS)
-    double = sum(_FP_COSTS.get(kind, _LIBRARY) * n for kind, n in classes.get("fp64", {}).items())
+    doubles = classes.get("fp64", {})
+    double = sum(_FP_COSTS.get(kind, _LIBRARY) * n for kind, n in doubles.items())
     others = 0.0
     for bits, (usual, division) in _INTEGERS.items():
         for kind, n in classes.get(bits, {}).items():
-            others += n * (0.0 if kind in _PRODUCTS else division if kind == "div" else usual)
+            apart = kind in _PRODUCTS or kind in _DIVISIONS
+            others += n * (0.0 if apart else division if kind == "div" else usual)
     with_sums = sum(_with_sum(classes, bits) for bits in ("int16", "int32"))
     others -= with_sums
     integers = sum(classes.get(bits, {}).get("add", 0) for bits in ("int16", "int32")) - with_sums
@@ -104,6 +117,13 @@ def operation_counts(classes: Mapping[str, Any], total: float) -> dict[str, floa
     )
     others += _INDEXING * sum(total_of(n) for kind, n in indexing.items() if kind != "conversions")
     others += 4.0 * (total_of(classes.get("barriers", 0)) + total_of(classes.get("collectives", 0)))
+    divisions = [
+        float(sum(classes.get(bits, {}).get(kind, 0) for bits in ("int16", "int32"))) for kind in _DIVISIONS
+    ]
+    long_divisions = float(sum(classes.get("int64", {}).get(kind, 0) for kind in _DIVISIONS))
+    arithmetic = sum(total_of(classes.get(bits, {})) for bits in (*_REALS, *_INTEGERS))
+    costly = sum(costs.values()) - sum(reals.values()) + double - sum(doubles.values())
+    costly += _of_divisions(divisions[0] + OF_INVARIANT * divisions[1], long_divisions)
     floating, floating_fp64 = (_fused(classes.get(bits, {})) for bits in ("fp32", "fp64"))
     return {
         "operations_real": float(sum(costs.values())),
@@ -113,12 +133,20 @@ def operation_counts(classes: Mapping[str, Any], total: float) -> dict[str, floa
         "operations": float(others),
         "integers": float(integers),
         "products": float(products),
-        "long_divisions": float(classes.get("int64", {}).get("div", 0)),
+        "divisions": divisions[0],
+        "invariant_divisions": divisions[1],
+        "long_divisions": long_divisions,
+        "further_cost": float(costly / max(arithmetic, 1)),
         "operations_fp64": float(double),
         "conversions_fp64": float(conversions.get("fp64", 0)),
         "floating": floating,
         "floating_fp64": floating_fp64,
     }
+
+
+def _of_divisions(divisions: float, long_divisions: float) -> float:
+    """Return the instructions of a GPU for divisions by variables, at the usual cost of products."""
+    return (DIVISION + PRODUCT_COST * DIVISION_PRODUCTS) * divisions + LONG_DIVISION * long_divisions
 
 
 def _fused(n: Mapping[str, float]) -> float:
@@ -272,7 +300,9 @@ def _issued(classes: object, total: float) -> float:
         counts["operations_real"] + counts["operations_fp64"] + counts["operations_fp16"] / _MOST_PACKED
     )
     joined = (1 - JOINED_INTEGERS) * counts["integers"]
-    return of_reals + counts["operations"] - joined + PRODUCT_COST * counts["products"]
+    divisions = counts["divisions"] + OF_INVARIANT * counts["invariant_divisions"]
+    others = counts["operations"] - joined + PRODUCT_COST * counts["products"]
+    return of_reals + others + _of_divisions(divisions, counts["long_divisions"])
 
 
 def _unique_bytes(profile: Profile, width: float, accessed: float) -> float:

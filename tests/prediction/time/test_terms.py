@@ -13,7 +13,7 @@ from crosscast.characterization.run import Options, characterize_launch
 from crosscast.device import Device
 from crosscast.devices.architectures import sheets_of
 from crosscast.devices.catalogue import catalogue, device_named
-from crosscast.devices.launch_work import LONG_DIVISION_COST, GlobalAtomics
+from crosscast.devices.launch_work import GlobalAtomics
 from crosscast.kernel import Kernel, Launch, Program
 from crosscast.prediction.time.efficiencies import Efficiencies, Times, fit, log_times, prior_of
 from crosscast.prediction.time.launch_times import conditioned, doubt_of
@@ -378,15 +378,21 @@ def test_a_condition_costs_each_work_item_what_it_was_measured_to_cost(share: fl
     assert sheets_of(mine).guarded[0] == pytest.approx(rate * 8 / PEAK, rel=1e-6)
 
 
-def test_a_cpu_divides_64_bits_work_item_by_work_item() -> None:
+@pytest.mark.parametrize(
+    ("kind", "cpu_clocks", "least", "most"),
+    # Instructions of a GPU: 20 to 40 for 32 bits, half of it where the reciprocal is there.
+    [("divisions", 12, 20, 40), ("invariant_divisions", 12, 10, 20), ("long_divisions", 24, 40, 120)],
+)
+def test_divisions_by_variables_are_one_by_one_on_cpus_and_code_on_gpus(
+    kind: str, cpu_clocks: int, least: float, most: float
+) -> None:
     launch = launch_of()
-    more = launch.operations + LONG_DIVISION_COST * 1e8
-    divides = replace(launch, long_divisions=np.full(1, 1e8), operations=more)
+    divides = replace(launch, **{kind: np.full(1, 1e8)})
     devices = [device_named("i7-6700k"), GPU]
     i7, gpu = (term("issue", divides, devices) - term("issue", launch, devices))[0]
-    # 8 threads, 15 clocks each.
-    assert i7 == pytest.approx(1e8 * 15 / (8 * 4.0e9), rel=0.05)
-    assert gpu > 0
+    assert i7 == pytest.approx(1e8 * cpu_clocks / (8 * 4.0e9), rel=0.05)
+    each = 1e8 / (SHEETS.units * SHEETS.lanes * SHEETS.clock)[0]
+    assert least * each < gpu < most * each
 
 
 @given(share=st.floats(0.0, 1.0))
@@ -592,11 +598,10 @@ def test_the_joined_time_lies_between_the_largest_term_and_the_sum(work: Work) -
 
 
 def test_registers_and_local_memory_limit_how_many_groups_are_resident(work: Work) -> None:
-    sheets = sheets_of([GPU])
-    full = resident_groups(work, sheets)
+    full = resident_groups(work, SHEETS)
     more = work.registers + 200
-    many = resident_groups(replace(work, registers=more, needed=more), sheets)
-    large = resident_groups(replace(work, local_bytes=work.local_bytes + 40_000), sheets)
+    many = resident_groups(replace(work, registers=more, needed=more), SHEETS)
+    large = resident_groups(replace(work, local_bytes=work.local_bytes + 40_000), SHEETS)
     assert (many < full).all()
     assert (large == 2).all()
     radeon = sheets_of([device_named("radeon-pro-w6600")])

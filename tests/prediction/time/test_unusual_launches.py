@@ -153,3 +153,59 @@ def test_a_profile_of_a_recorded_program_counts_its_launches() -> None:
     (total,) = found.applications().values()
     once = found.centre[0, 0]
     assert total.of_all_launches()[0][0] == pytest.approx(107 * once, rel=0.05)
+
+
+STEP = """kernel void k(global %s *x, const uint n) {
+  int i = get_global_id(0); %s v = x[i];
+  for (int j = 0; j < %d; j++) v = %s;
+  x[i] = v;
+}"""
+
+
+@cache
+def of_steps(step: str, items: int, steps: int, type_: str = "uint") -> Profile:
+    numbers = np.random.default_rng(0).integers(1 << 16, 1 << 20, items, dtype=np.uint32)
+    values = numbers if type_ == "uint" else numbers.astype(np.float32)
+    return profiled(STEP % (type_, type_, steps, step), items, values, np.uint32(1 << 31), local=32)
+
+
+@pytest.mark.parametrize("device", GPUS)
+def test_a_gpu_computes_quotients_of_integers_by_a_reciprocal(device: str) -> None:
+    lane_clocks = crosscast.device_named(device).numbers["peak_flop_per_s"] / 2
+    by_variable, by_argument, by_constant = (
+        forecast(of_steps(step, 1 << 16, 1000), device).centre[0, 0] * lane_clocks / (1000 << 16)
+        for step in ("n / (v + 1)", "(v + j) * 3 % n", "(v + j) * 3 % 1000003")
+    )
+    # An RTX 4070 and an A4000 were measured: 16 to 35 instructions, and about 10 if the reciprocal is there.
+    # Kepler issues products at a sixth of the rate.
+    assert 15 < by_variable < (160 if device == "k40c" else 120)
+    assert 8 < by_argument < 80
+    assert by_constant < by_argument < by_variable
+
+
+# Clocks of a step that waits for the one before, as measured on Volta, and on others with their ratio.
+LATENCIES = [
+    ("n / (v + 1)", "uint", 60, 200),
+    ("exp(-v)", "float", 20, 80),
+    ("1 / (v + 0.5f)", "float", 25, 80),
+]
+
+
+@pytest.mark.parametrize(("step", "type_", "least", "most"), LATENCIES)
+def test_steps_that_wait_for_each_other_take_their_latency(
+    step: str, type_: str, least: float, most: float
+) -> None:
+    found = forecast(of_steps(step, 32, 20_000, type_), *GPUS).centre[0]
+    clocks = [
+        seconds / 20_000 * crosscast.device_named(device).numbers["clock_hz"]
+        for seconds, device in zip(found, GPUS, strict=True)
+    ]
+    assert least < clocks[GPUS.index("v100-pcie")] < most
+    assert all(least < each < 5 * most for each in clocks)
+
+
+def test_a_cpu_divides_integers_one_after_another() -> None:
+    threads, clock_hz = 8, 4.0e9
+    found = forecast(of_steps("n / (v + 1)", 1 << 16, 1000), "i7-6700k").centre[0, 0]
+    # A core divides in 6 clocks (Fog, Instruction tables, Skylake), of two threads in turns.
+    assert 6 < found * threads * clock_hz / (1000 << 16) < 24

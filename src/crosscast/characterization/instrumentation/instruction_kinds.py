@@ -43,13 +43,14 @@ def _by_name(groups: Mapping[str, str]) -> dict[str, str]:
     return {name: kind for kind, names in groups.items() for name in names.split()}
 
 
+_INTEGER_DIVISIONS = ("udiv", "sdiv", "urem", "srem")
 _INTEGER = _by_name(
     {
         "add": "add sub and or xor shl lshr ashr fshl fshr cc_funnel_lc cc_funnel_rc cc_byte_perm cc_sad "
         "cc_vabsdiffu4 cc_vsadu4 cc_dp4a cc_dp2a_lo cc_dp2a_hi",
         "mul": "mul mul24 mul_hi umul_with_overflow smul_with_overflow",
         "fused": "mad24 mad_hi mad_sat",
-        "div": "udiv sdiv urem srem",
+        "div": " ".join(_INTEGER_DIVISIONS),
         "compare": "icmp any all",
         "select": "select bitselect",
     }
@@ -97,6 +98,10 @@ INDEXING = "indexing"
 """Prefix of the kinds of integer operations for addresses and loops only."""
 _MAY_INDEX = frozenset("add sub mul shl lshr ashr and or xor select icmp sext zext trunc phi freeze".split())
 _INDEXING_CALLS = frozenset("mul24 mad24 min max umin umax smin smax".split())
+_OF_OPERANDS = frozenset(
+    (*_INTEGER_DIVISIONS, *"add sub mul and or xor shl lshr ashr zext sext trunc".split())
+)
+_VALUES = ("%", "@")
 _JOINED_ATOMICS = ("atomics.global", "atomics.generic")
 _CONVERSIONS = frozenset("zext sext fpext fptrunc fptoui fptosi uitofp sitofp".split())
 _CALLS = _by_name(
@@ -188,6 +193,44 @@ def mark_indexing(function: ir.Function) -> None:
         branch = function.blocks[label].terminator
         if branch.opcode == "br" and branch.uses() <= chosen:
             branch.kind = f"{INDEXING}.{branch.kind[0]}", 1
+
+
+def mark_divisions(function: ir.Function) -> None:
+    """Set the kind of divisions of integers by a divisor that is no constant.
+
+    Compilers divide by constants with a product and shifts. GPUs have no instruction for the others, but
+    begin with the divisor's reciprocal, once for a loop that does not change it. A division that repeats
+    another, of its block or in each iteration, is free.
+    """
+    inside = graph.innermost(graph.find_loops(function.flow))
+    computed_in = {i.result: label for label, block in function.blocks.items() for i in block.instructions}
+    same = _equal_values(function)
+    for label, block in function.blocks.items():
+        loop = inside[label].blocks if label in inside else frozenset()
+        done: set[str] = set()
+        for i in block.instructions:
+            if i.opcode not in _INTEGER_DIVISIONS or not i.operands[1].value.startswith(_VALUES):
+                continue
+            dividend_changes, divisor_changes = (computed_in.get(each.value) in loop for each in i.operands)
+            value = same[i.result or ""]
+            kind, elements = i.kind
+            if value in done or (loop and not dividend_changes and not divisor_changes):
+                i.kind = FREE, 1
+            else:
+                i.kind = f"{kind}_by_{'variable' if divisor_changes or not loop else 'invariant'}", elements
+            done.add(value)
+
+
+def _equal_values(function: ir.Function) -> dict[str, str]:
+    """Map integers computed alike from ids, and from equal values, to the first of them."""
+    same: dict[str, str] = {}
+    first: dict[tuple[str, ...], str] = {}
+    for i in function.instructions():
+        name = called_builtin(i) if called_builtin(i) in graph.IDENTITIES else i.opcode
+        if i.result and (name in graph.IDENTITIES or name in _OF_OPERANDS):
+            operands = (same.get(operand.value, operand.value) for operand in i.operands)
+            same[i.result] = first.setdefault((name, i.type, *operands), i.result)
+    return same
 
 
 def mark_uniform_atomics(function: ir.Function) -> None:

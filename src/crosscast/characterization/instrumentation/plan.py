@@ -30,6 +30,7 @@ from crosscast.characterization.instrumentation.dependence_path import Dependenc
 from crosscast.characterization.instrumentation.inline import copy_structure
 from crosscast.characterization.instrumentation.instruction_kinds import (
     kind_of,
+    mark_divisions,
     mark_indexing,
     mark_uniform_atomics,
 )
@@ -305,6 +306,7 @@ def make_plan(module: ir.Module, function: ir.Function, options: Instrumentation
     for instruction in function.instructions():
         instruction.kind = kind_of(instruction, classes, sizes)
     mark_indexing(function)
+    mark_divisions(function)
     mark_uniform_atomics(function)
     mark_local_loads(function, sizes, joins=options.cuda)
     facts = {

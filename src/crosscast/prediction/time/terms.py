@@ -16,9 +16,12 @@ from crosscast.arrays import Flags, Reals
 from crosscast.devices.architectures import Sheets
 from crosscast.devices.catalogue import FACTS
 from crosscast.devices.launch_work import (
+    DIVISION,
+    DIVISION_PRODUCTS,
     EXP_COST,
     JOINED_INTEGERS,
-    LONG_DIVISION_COST,
+    LONG_DIVISION,
+    OF_INVARIANT,
     SPECIAL_COST,
 )
 from crosscast.prediction.time.work import CACHE_BITS, EVEN_CHANNELS, GROUPS_TOGETHER, IRREGULAR, Work
@@ -79,6 +82,7 @@ _USUAL_LAUNCH_S = 6e-6  # From the call to the start, in collections of measured
 # Of a load of local memory, beyond those of an addition, by whether sub-groups have 64 work-items, as AMD's
 _LOCAL_CLOCKS = {True: 60.0, False: 25.0}
 _JOINED_BLOCKS = 3.0  # Iterations of a loop that compilers for GPUs unroll
+_AFTER_UNROLLING = 0.5  # Of chains of blocks: all where loops have several blocks, a quarter where one
 _BARRIER_CLOCKS = 30.0
 _WIDE_ADDRESS_CLOCKS = 4.0  # Of a sub-group of 64 work-items
 _WIDE_APART = 0.5  # Clocks of a line of these, if few of them are in one bank
@@ -100,7 +104,9 @@ _ONCE = 0.5  # Of a written line's two ways to memory and back
 _SCATTERED_LINE_S = 20e-9  # Of a thread of a CPU
 _LINE_BYTES = 64.0
 _CACHE_BYTES = 8.0  # That a core of a CPU reads from its last cache in a clock
-_DIVISION_CLOCKS = 15.0  # Of integers of 64 bits, on a CPU
+# Of integers by variables, of a thread of a CPU that shares the core's divider with another (Fog, Instruction
+# tables)
+_DIVISION_CLOCKS, _LONG_DIVISION_CLOCKS = 12.0, 24.0
 _MOST_SETS = 1024.0  # Of the second cache of a CPU
 _CHANNEL_S = 15e-9  # Of a line in one memory channel with others
 _LEAST_EXCESS = 0.15  # Share of lines in one channel that others hide
@@ -268,7 +274,7 @@ def terms(work: Work, sheets: Sheets) -> Reals:
     integers = column(work.integers) * np.where(gpu, JOINED_INTEGERS, 1.0)
     issued = column(work.operations) - column(work.integers) + integers + column(work.products) / product_rate
     issued = np.maximum(issued, integers / sheets.integers)
-    issued = issued - np.where(gpu, 0.0, LONG_DIVISION_COST * column(work.long_divisions))
+    issued = issued + np.where(gpu, _division_instructions(work, product_rate), 0.0)
 
     # A larger first cache of a GPU's unit holds the local memory, too.
     beside = sheets.l1 - np.where(gpu & (sheets.l1 > _APART), resident * column(work.local_bytes), 0.0)
@@ -387,13 +393,26 @@ def _of_item(
         + _MEMORY_S[True] * sheets.clock * past_l2
     )
     local = np.where(sheets.wide, _LOCAL_CLOCKS[True], _LOCAL_CLOCKS[False])
-    blocks = column(work.block_path) * sheets.step + column(work.block_local) * local
+    steps = _block_path(work, sheets) * column(1 + work.further_cost)
+    blocks = steps * sheets.step + column(work.block_local) * local
     blocks = blocks + column(work.path_loads) * load + column(work.path_constants) * _CONSTANT_CLOCKS
     straight = np.where(_loops(work), 0.0, column(work.path))
     chain: Reals = np.where(sheets.gpu, blocks, straight) + column(work.barriers) * _BARRIER_CLOCKS
     waits = stalls(work.item_accesses, work.block_loads) * load
     waits = waits + stalls(work.item_constants, work.block_constants) * _CONSTANT_CLOCKS
     return chain * in_wave, np.where(sheets.gpu, waits, 0.0)
+
+
+def _block_path(work: Work, sheets: Sheets) -> Reals:
+    """Instructions but loads of the chains of blocks, one after another, ``(n, d)``.
+
+    Compilers but AMD's unroll short loops by four even if they do not know how often these run; iterations
+    then overlap where the next does not need the one before.
+    """
+    in_turns = work.block_path[:, None]
+    needed = np.maximum(work.path - work.path_loads - work.path_constants, 0.0)[:, None]
+    unrolled = np.maximum(np.minimum(needed, in_turns), _AFTER_UNROLLING * in_turns)
+    return np.where(_loops(work) & _keeps_lines(sheets), unrolled, in_turns)
 
 
 def _long_code(work: Work, sheets: Sheets) -> Reals:
@@ -641,9 +660,18 @@ def _cpu_lanes(work: Work, sheets: Sheets) -> Reals:
     return operations
 
 
+def _division_instructions(work: Work, product_rate: Reals) -> Reals:
+    """Instructions of a GPU for divisions of integers by variables, ``(n, d)``."""
+    of_each = DIVISION + DIVISION_PRODUCTS / product_rate
+    divisions = (work.divisions + OF_INVARIANT * work.invariant_divisions)[:, None]
+    instructions: Reals = divisions * of_each + work.long_divisions[:, None] * LONG_DIVISION
+    return instructions
+
+
 def _one_by_one(work: Work, sheets: Sheets) -> Reals:
-    """Clocks that a CPU takes for divisions of 64 bits and for conditions, item by item, ``(n, d)``."""
-    divisions = work.long_divisions[:, None] * _DIVISION_CLOCKS
+    """Clocks that a CPU takes for divisions by variables and for conditions, item by item, ``(n, d)``."""
+    short = (work.divisions + work.invariant_divisions) * _DIVISION_CLOCKS
+    divisions = (short + work.long_divisions * _LONG_DIVISION_CLOCKS)[:, None]
     of_items = work.items[:, None] * np.nan_to_num(sheets.guarded_item) * sheets.clock
     clocks: Reals = np.where(sheets.gpu, 0.0, divisions) + np.where(_guarded(work, sheets), of_items, 0.0)
     return clocks

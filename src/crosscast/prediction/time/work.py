@@ -65,7 +65,10 @@ class Work:
     integers: Reals  # Of these, sums, logic and shifts of integers
     products: Reals  # Of integers, which many devices compute in several steps
     channel_share: Reals  # Chance that two lines are in one of 16 memory channels
-    long_divisions: Reals  # Of integers of 64 bits, which are in `operations` at their cost on a GPU
+    divisions: Reals  # Of integers of up to 32 bits by variables, which are not in `operations`
+    invariant_divisions: Reals  # By variables that do not change in a loop
+    long_divisions: Reals  # Of 64 bits, by variables of either kind
+    further_cost: Reals  # Instructions of a GPU for an arithmetic operation, beyond one, on average
     operations_fp64: Reals
     conversions_fp64: Reals  # From and to double precision
     floating: Reals  # Additions and products of single precision; a multiply-add counts once
