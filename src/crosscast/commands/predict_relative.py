@@ -55,8 +55,7 @@ def relative(file: Path, /, *more: Path, options: PredictRelativeOptions) -> Non
 
     models: Loaded[TrainedRelativeModel] = models_for(options.model, "relative")
     if options.model is None and not file.is_dir() and is_counted(file):
-        # Instructions alone are known to models of any tool: the one that knows most counters comes first.
-        models = sorted(models, key=lambda named: -_known_counters(named[1], file))
+        models = _by_known_counters(models, file)
     trained, forecasts = first_fit(models, predicted, tell)
     runs = [run for forecast in forecasts for run in forecast]
     warn_of(runs)
@@ -68,14 +67,17 @@ def relative(file: Path, /, *more: Path, options: PredictRelativeOptions) -> Non
     )
 
 
-def _known_counters(trained: TrainedRelativeModel, file: Path) -> int:
-    """How many of a file's counters a model knows; 0 of a damaged file, and for a model of profiles."""
-    if trained.card.sources == (NO_SOURCE,):
-        return 0
+def _by_known_counters(models: Loaded[TrainedRelativeModel], file: Path) -> Loaded[TrainedRelativeModel]:
+    """Put the model first that knows most counters of a file; models of any tool know instructions."""
     try:
-        return len(trained.known_counters(_of_counter_tool(file, None)))
-    except InputError:
-        return 0
+        runs = _of_counter_tool(file, None)
+    except InputError:  # The prediction says what is wrong.
+        return models
+
+    def known(trained: TrainedRelativeModel) -> int:
+        return 0 if trained.card.sources == (NO_SOURCE,) else len(trained.known_counters(runs))
+
+    return sorted(models, key=lambda named: -known(named[1]))
 
 
 def _check_device(option: str, device: str | None, known: Sequence[str]) -> None:

@@ -9,9 +9,12 @@ import math
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from crosscast.profile import Profile, bytes_outside
+
+if TYPE_CHECKING:
+    from crosscast.arrays import Reals
 
 # Cost of an operation in instructions, where no unit does one in each clock: quotients are computed by
 # iteration, transcendental functions by a unit of a quarter of the lanes.
@@ -39,9 +42,8 @@ _DIVISIONS = ("div_by_variable", "div_by_invariant")
 # Instructions of a GPU for the division of an integer by a variable: a reciprocal of single precision and its
 # corrections, and the products among these (LLVM, AMDGPUCodeGenPrepare). For 64 bits, it is a function of
 # about 100, if not both values fit 32, which compilers check (LLVM, NVPTX).
-DIVISION, DIVISION_PRODUCTS, LONG_DIVISION = 16.0, 4.0, 50.0
-OF_INVARIANT = 0.5
-"""Part of these instructions where the reciprocal is computed once for a loop."""
+_DIVISION, _DIVISION_PRODUCTS, _LONG_DIVISION = 16.0, 4.0, 50.0
+_OF_INVARIANT = 0.5  # Part of these where the reciprocal is computed once for a loop
 
 PRODUCT_COST = 2.0
 """Typical cost of an integer product, which units compute in several steps."""
@@ -55,6 +57,7 @@ _INDEXING = 0.25
 
 _JOINED_BYTES = 16
 
+Amount = TypeVar("Amount", float, "Reals")
 Counts = Mapping[str, "Counts"] | float
 """A number, or nested numbers by name."""
 
@@ -123,7 +126,7 @@ def operation_counts(classes: Mapping[str, Any], total: float) -> dict[str, floa
     long_divisions = float(sum(classes.get("int64", {}).get(kind, 0) for kind in _DIVISIONS))
     arithmetic = sum(total_of(classes.get(bits, {})) for bits in (*_REALS, *_INTEGERS))
     costly = sum(costs.values()) - sum(reals.values()) + double - sum(doubles.values())
-    costly += _of_divisions(divisions[0] + OF_INVARIANT * divisions[1], long_divisions)
+    costly += division_instructions(divisions[0], divisions[1], long_divisions, product_cost=PRODUCT_COST)
     floating, floating_fp64 = (_fused(classes.get(bits, {})) for bits in ("fp32", "fp64"))
     return {
         "operations_real": float(sum(costs.values())),
@@ -144,9 +147,12 @@ def operation_counts(classes: Mapping[str, Any], total: float) -> dict[str, floa
     }
 
 
-def _of_divisions(divisions: float, long_divisions: float) -> float:
-    """Return the instructions of a GPU for divisions by variables, at the usual cost of products."""
-    return (DIVISION + PRODUCT_COST * DIVISION_PRODUCTS) * divisions + LONG_DIVISION * long_divisions
+def division_instructions(
+    by_variable: Amount, by_invariant: Amount, long_divisions: Amount, *, product_cost: Amount
+) -> Amount:
+    """Return the instructions of a GPU for divisions of integers by variables, at a cost of products."""
+    divisions = by_variable + _OF_INVARIANT * by_invariant
+    return divisions * (_DIVISION + _DIVISION_PRODUCTS * product_cost) + long_divisions * _LONG_DIVISION
 
 
 def _fused(n: Mapping[str, float]) -> float:
@@ -300,9 +306,9 @@ def _issued(classes: object, total: float) -> float:
         counts["operations_real"] + counts["operations_fp64"] + counts["operations_fp16"] / _MOST_PACKED
     )
     joined = (1 - JOINED_INTEGERS) * counts["integers"]
-    divisions = counts["divisions"] + OF_INVARIANT * counts["invariant_divisions"]
     others = counts["operations"] - joined + PRODUCT_COST * counts["products"]
-    return of_reals + others + _of_divisions(divisions, counts["long_divisions"])
+    divisions = (counts[name] for name in ("divisions", "invariant_divisions", "long_divisions"))
+    return of_reals + others + division_instructions(*divisions, product_cost=PRODUCT_COST)
 
 
 def _unique_bytes(profile: Profile, width: float, accessed: float) -> float:

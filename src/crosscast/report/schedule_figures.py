@@ -178,8 +178,9 @@ def queue_figure(
     figure, axes = draw.one_figure(11, 4.4)
     unit_s = draw.label_elapsed(axes, from_s, to_s)
     longest = []
+    order = {name: index for index, name in enumerate(name for name in lengths if name != limit)}
     for name, length in lengths.items():
-        index = [other for other in lengths if other != limit].index(name) if name != limit else 0
+        index = order.get(name, 0)
         time_s, count = _cut(length, origin_s + from_s, origin_s + to_s)
         longest.append(float(count.max()))
         draw.steps(

@@ -202,15 +202,15 @@ def mark_divisions(function: ir.Function) -> None:
     begin with the divisor's reciprocal, once for a loop that does not change it. A division that repeats
     another, of its block or in each iteration, is free.
     """
+    if not any(map(_divides_by_variable, function.instructions())):
+        return
     inside = graph.innermost(graph.find_loops(function.flow))
     computed_in = {i.result: label for label, block in function.blocks.items() for i in block.instructions}
     same = _equal_values(function)
     for label, block in function.blocks.items():
         loop = inside[label].blocks if label in inside else frozenset()
         done: set[str] = set()
-        for i in block.instructions:
-            if i.opcode not in _INTEGER_DIVISIONS or not i.operands[1].value.startswith(_VALUES):
-                continue
+        for i in filter(_divides_by_variable, block.instructions):
             dividend_changes, divisor_changes = (computed_in.get(each.value) in loop for each in i.operands)
             value = same[i.result or ""]
             kind, elements = i.kind
@@ -221,12 +221,16 @@ def mark_divisions(function: ir.Function) -> None:
             done.add(value)
 
 
+def _divides_by_variable(instruction: ir.Instruction) -> bool:
+    return instruction.opcode in _INTEGER_DIVISIONS and instruction.operands[1].value.startswith(_VALUES)
+
+
 def _equal_values(function: ir.Function) -> dict[str, str]:
     """Map integers computed alike from ids, and from equal values, to the first of them."""
     same: dict[str, str] = {}
     first: dict[tuple[str, ...], str] = {}
     for i in function.instructions():
-        name = called_builtin(i) if called_builtin(i) in graph.IDENTITIES else i.opcode
+        name = called_builtin(i) or i.opcode
         if i.result and (name in graph.IDENTITIES or name in _OF_OPERANDS):
             operands = (same.get(operand.value, operand.value) for operand in i.operands)
             same[i.result] = first.setdefault((name, i.type, *operands), i.result)

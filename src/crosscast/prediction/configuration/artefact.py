@@ -24,7 +24,6 @@ from crosscast.prediction.configuration.data import (
     sample_indices,
     sample_numbers,
 )
-from crosscast.prediction.configuration.features import SampleFeatures
 from crosscast.prediction.configuration.process import FittedProcess, ProcessPredictor
 from crosscast.prediction.intervals import POOLED
 from crosscast.prediction.serialization import Stored
@@ -165,9 +164,10 @@ class TrainedConfigurationModel(Trained[ConfigurationCard, ConfigurationPredicto
 
     def warnings(self, observed: Observed) -> tuple[str, ...]:
         """Applicability warnings of a kernel's runs, where it is unlike all that were learned from."""
-        features = getattr(self.predictor.fitted, "features", None)
-        if not isinstance(features, SampleFeatures):
+        fitted = self.predictor.fitted
+        if not isinstance(fitted, FittedProcess | FittedClusters):
             return ()
+        features = fitted.features
         indices = sample_indices(self.predictor.space, self.predictor.samples, observed)
         return tuple(
             f"{name} ({self.samples[int(name.rpartition(' ')[2]) - 1]}) is {value:,.4g}, and of the programs "

@@ -16,13 +16,10 @@ from crosscast.arrays import Flags, Reals
 from crosscast.devices.architectures import Sheets
 from crosscast.devices.catalogue import FACTS
 from crosscast.devices.launch_work import (
-    DIVISION,
-    DIVISION_PRODUCTS,
     EXP_COST,
     JOINED_INTEGERS,
-    LONG_DIVISION,
-    OF_INVARIANT,
     SPECIAL_COST,
+    division_instructions,
 )
 from crosscast.prediction.time.work import CACHE_BITS, EVEN_CHANNELS, GROUPS_TOGETHER, IRREGULAR, Work
 
@@ -274,7 +271,8 @@ def terms(work: Work, sheets: Sheets) -> Reals:
     integers = column(work.integers) * np.where(gpu, JOINED_INTEGERS, 1.0)
     issued = column(work.operations) - column(work.integers) + integers + column(work.products) / product_rate
     issued = np.maximum(issued, integers / sheets.integers)
-    issued = issued + np.where(gpu, _division_instructions(work, product_rate), 0.0)
+    divisions = map(column, (work.divisions, work.invariant_divisions, work.long_divisions))
+    issued = issued + np.where(gpu, division_instructions(*divisions, product_cost=1.0 / product_rate), 0.0)
 
     # A larger first cache of a GPU's unit holds the local memory, too.
     beside = sheets.l1 - np.where(gpu & (sheets.l1 > _APART), resident * column(work.local_bytes), 0.0)
@@ -410,9 +408,14 @@ def _block_path(work: Work, sheets: Sheets) -> Reals:
     then overlap where the next does not need the one before.
     """
     in_turns = work.block_path[:, None]
-    needed = np.maximum(work.path - work.path_loads - work.path_constants, 0.0)[:, None]
+    needed = _computed(work)[:, None]
     unrolled = np.maximum(np.minimum(needed, in_turns), _AFTER_UNROLLING * in_turns)
     return np.where(_loops(work) & _keeps_lines(sheets), unrolled, in_turns)
+
+
+def _computed(work: Work) -> Reals:
+    """Instructions but loads of the longest chain of the longest work-item, ``(n,)``."""
+    return np.maximum(work.path - work.path_loads - work.path_constants, 0.0)
 
 
 def _long_code(work: Work, sheets: Sheets) -> Reals:
@@ -660,14 +663,6 @@ def _cpu_lanes(work: Work, sheets: Sheets) -> Reals:
     return operations
 
 
-def _division_instructions(work: Work, product_rate: Reals) -> Reals:
-    """Instructions of a GPU for divisions of integers by variables, ``(n, d)``."""
-    of_each = DIVISION + DIVISION_PRODUCTS / product_rate
-    divisions = (work.divisions + OF_INVARIANT * work.invariant_divisions)[:, None]
-    instructions: Reals = divisions * of_each + work.long_divisions[:, None] * LONG_DIVISION
-    return instructions
-
-
 def _one_by_one(work: Work, sheets: Sheets) -> Reals:
     """Clocks that a CPU takes for divisions by variables and for conditions, item by item, ``(n, d)``."""
     short = (work.divisions + work.invariant_divisions) * _DIVISION_CLOCKS
@@ -704,7 +699,7 @@ def _cpu_chains(work: Work, sheets: Sheets, behind: Sequence[Reals], busy_rate: 
     of_reals = np.minimum(1.0, 4.0 * real / np.maximum(real + work.operations + work.products, 1.0))
     step = (of_reals + (1 - of_reals) * _INTEGER_STEP)[:, None]
     loads = work.path_loads + work.path_constants
-    computed = np.maximum(work.path - loads, 0.0)[:, None] * step
+    computed = _computed(work)[:, None] * step
     waits = loads[:, None] * _load_clocks(work, sheets, behind)
     total = (work.items * work.mean)[:, None] * (computed / chain + waits) / busy_rate
     longest = (computed * _CHAIN_CLOCKS + waits) / sheets.clock

@@ -167,11 +167,14 @@ static int is_memo(const struct memo *m, u64 past, const u8 *row, u64 n) {
   return m->times && m->past == past && m->n == n && !memcmp(m->row, row, n);
 }
 
-static void follow(struct history *h, struct memo *m) {
-  struct memos *known = h->memos;
-  m->times++, h->past = m->after, known->found++;
+static void come_last(struct memos *known, struct memo *m) {
   if (known->last) known->last->next = m;
   known->last = m;
+}
+
+static void follow(struct history *h, struct memo *m) {
+  m->times++, h->past = m->after, h->memos->found++;
+  come_last(h->memos, m);
 }
 
 /* Whether a row is the one that came last time after the same one. */
@@ -207,8 +210,7 @@ void cc_fold_row(struct history *h, const u8 *row, u64 n) {
   m->hash = hash, m->past = h->past, m->n = n, m->times = 1;
   memcpy(m->row, row, n);
   m->after = h->past = fold(h->table, h->past, row, n, 1);
-  if (known->last) known->last->next = m;
-  known->last = m;
+  come_last(known, m);
 }
 
 void cc_end_history(struct history *h) {

@@ -372,7 +372,7 @@ static void add_streams(struct context *c, struct sub_site *s, struct reader *r,
   u64 addresses[LANES], least = ~(u64)0, most = 0;
   for (u32 i = 0; i < n; i++) {
     r[i].left = length_of(&r[i], runs);
-        least = r[i].left < least ? r[i].left : least, most = r[i].left > most ? r[i].left : most;
+    least = r[i].left < least ? r[i].left : least, most = r[i].left > most ? r[i].left : most;
   }
   if (is_touched(c, s)) cc_add_walks(s, r, n, runs);
   if (!(s->flags & SITE_DYNAMIC) && (final || (least == most && !is_waiting(s, block)))) {
