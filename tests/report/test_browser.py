@@ -245,7 +245,7 @@ def test_devices_and_scales_are_chosen_by_key(browser: Any, folder: Path, foreca
 
 def test_a_figure_tells_its_values_to_pointer_and_keyboard(browser: Any, folder: Path) -> None:
     with opened(browser, folder / "report.html") as page:
-        image = page.locator("img[data-marks]").first
+        image = page.locator("img[data-marks*='predicted time']").first
         x, y, text = json.loads(image.get_attribute("data-marks"))[0]
         box = image.bounding_box()
         image.scroll_into_view_if_needed()
