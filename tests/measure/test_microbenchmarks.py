@@ -13,7 +13,7 @@ from crosscast.measure import host_state
 from crosscast.measure.microbenchmarks import bench
 from crosscast.measure.microbenchmarks.backends import (
     CHAINS,
-    GUARDED,
+    ROWS,
     Backend,
     EmptyLaunch,
     HostBackend,
@@ -78,6 +78,39 @@ def test_rates_are_work_over_time_and_bandwidths_are_by_working_set() -> None:
     assert not found.unsure()
 
 
+@pytest.mark.parametrize("held", [1 << 23, 1 << 19, 1 << 16])
+def test_a_last_cache_of_which_others_have_the_most_is_as_large_as_the_sets_that_it_holds(held: int) -> None:
+    class Shared(Paper):
+        def __init__(self) -> None:
+            super().__init__()
+            self.last_cache_bytes = 1 << 24
+            self.numbers |= {"l3_bytes": float(self.last_cache_bytes)}
+
+        def memory(self, kernel: str, words: int, passes: int) -> float:
+            moved = words * self.vector_bytes * (2 if kernel == "copy_words" else 1)
+            return moved * passes / (4e11 if moved <= held else 1e11)
+
+    found = bench.measure(Shared())
+    # Half of what it has may be a power of two that it holds.
+    shared = held < 1 << 23
+    assert found.device("mine").numbers["l3_bytes"] == (held if shared else 1 << 24)
+    assert any("the last cache holds" in text for text in found.doubts) == shared
+    assert found.values["last_cache_bytes_per_s"].best == pytest.approx(4e11)
+
+
+def test_the_first_run_which_allocates_does_not_count() -> None:
+    class Fresh(Paper):
+        largest = 0
+
+        def memory(self, kernel: str, words: int, passes: int) -> float:
+            seconds = super().memory(kernel, words, passes)
+            fresh, self.largest = words > self.largest, max(words, self.largest)
+            return seconds * (1000 if fresh else 1)
+
+    found = bench.measure(Fresh())
+    assert found.values["read_bytes_per_s"].middle == pytest.approx(1e11)
+
+
 def test_runs_that_differ_are_said_to_be_unsure() -> None:
     class Shaky(Paper):
         calls = 0
@@ -134,9 +167,7 @@ def test_every_kernel_runs_and_more_of_it_takes_longer(make: type[HostBackend]) 
     assert groups is None or 0 < groups < (backend.groups(1_000_000) or 0.0)
     for kernel in backend.lanes:
         backend.chains(kernel, 1)
-        steps = (
-            (1, 100) if kernel in GUARDED else (100, 100_000)
-        )  # Of the former, each is a row of work-items
+        steps = (1, 100) if kernel in ROWS else (100, 100_000)  # Of the former, each is a row of work-items
         least = min(backend.chains(kernel, steps[0]) for _ in range(5))
         most = min(backend.chains(kernel, steps[1]) for _ in range(2))
         assert 0 < least < most
@@ -154,8 +185,8 @@ def test_what_vectors_do_in_less_than_a_nanosecond_is_read_back(
 
         def __init__(self) -> None:
             super().__init__()
-            self.lanes |= dict.fromkeys(GUARDED, self.items)
-            self.rates |= dict.fromkeys(GUARDED, 2 * CHAINS * self.units / 0.27e-9)
+            self.lanes |= dict.fromkeys(ROWS, self.items)
+            self.rates |= dict.fromkeys(ROWS, 2 * CHAINS * self.units / 0.27e-9)
 
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     monkeypatch.setattr("crosscast.commands.measure.HostBackend", Wide)

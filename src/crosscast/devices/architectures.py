@@ -263,6 +263,9 @@ _CPU = Unit(32, 1, 1, 1 << 30, 1 << 30, 0.5, 1048576)
 # Rates of half precision over single precision. Other CPUs convert before and after each operation.
 _CPU_HALF = {"Sapphire Rapids": 2.0, "Neoverse V1": 2.0}
 _CONVERTED_HALF = 0.25
+# Of integers by variables, of a thread of a CPU that shares the core's divider with another (Fog, Instruction
+# tables)
+_DIVISION_CLOCKS, _LONG_DIVISION_CLOCKS = 12.0, 24.0
 
 DEFAULTS = {  # By type, for devices whose sheets lack the number
     "gpu": {"compute_units": 32.0, "clock_hz": 1.4e9, "bandwidth_bytes_per_s": 300e9},
@@ -308,6 +311,9 @@ class Sheets:
     chain: Reals
     guarded: Reals  # Rate of code behind a condition over that of the best code, if measured
     guarded_item: Reals  # Time of a work-item behind a condition that does little, on a unit, if measured
+    fenced: Reals  # Lanes of a unit that straight code behind a barrier keeps busy, if measured
+    division: Reals  # Clocks of a CPU's thread for a division of integers of 32 bits by a variable
+    long_division: Reals  # Of 64 bits
     exp: Reals  # Time of an exponential function in multiply-adds, if both were measured
     group_s: Reals  # Time of an empty work-group on a unit, if measured
     empty_s: Reals  # Time of an empty kernel on the device, if measured
@@ -435,6 +441,9 @@ def _of(device: Device) -> tuple[float | bool, ...]:
         gpu and device.vendor == "AMD",
         device.measured.get("chain_flop_per_s", np.nan) / (2 * units * clock),
         *_guarded(device, units),
+        device.measured.get("barrier_flop_per_s", np.nan) / (2 * units * clock),
+        units * clock / device.measured.get("int32_div_op_per_s", units * clock / _DIVISION_CLOCKS),
+        units * clock / device.measured.get("int64_div_op_per_s", units * clock / _LONG_DIVISION_CLOCKS),
         device.measured.get("fp32_flop_per_s", np.nan)
         / (2 * device.measured.get("transcendental_op_per_s", np.nan)),
         device.measured.get("group_s", np.nan),

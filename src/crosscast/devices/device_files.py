@@ -48,15 +48,20 @@ QUANTITIES: Mapping[str, MeasuredQuantity] = {
     "guarded_item_s": MeasuredQuantity(
         "s", "a work-item with one of these behind a condition, on one compute unit"
     ),
+    "barrier_flop_per_s": MeasuredQuantity("flop/s", "multiply-adds in straight code behind a barrier"),
     "fp64_flop_per_s": MeasuredQuantity(
         "flop/s", "multiply-adds of double precision", "peak_fp64_flop_per_s"
     ),
     "int32_op_per_s": MeasuredQuantity("op/s", "multiply-adds of integers of 32 bits"),
     "int32_add_op_per_s": MeasuredQuantity("op/s", "additions of integers of 32 bits"),
+    "int32_div_op_per_s": MeasuredQuantity("op/s", "divisions of integers of 32 bits by variables"),
+    "int64_div_op_per_s": MeasuredQuantity("op/s", "divisions of integers of 64 bits by variables"),
     "transcendental_op_per_s": MeasuredQuantity("op/s", "exponential functions of single precision"),
     "atomic_op_per_s": MeasuredQuantity("op/s", "atomic additions to words of different cache lines"),
     "launch_s": MeasuredQuantity("s", "from the call of a launch to its start", "launch_overhead_s"),
-    "empty_s": MeasuredQuantity("s", "an empty kernel on the device, from its start to its end"),
+    "empty_s": MeasuredQuantity(
+        "s", "an empty kernel on the device after another, from its start to its end"
+    ),
     "round_trip_s": MeasuredQuantity(
         "s", "from the call of an empty launch to the host's knowing of its end"
     ),
@@ -67,7 +72,7 @@ QUANTITIES: Mapping[str, MeasuredQuantity] = {
 """The measured quantities; a multiply-add is two operations."""
 
 GUARDED_FLOP = 32
-"""Operations of a work-item of `guarded_flop_per_s`, a chain of multiply-adds."""
+"""Operations of a work-item in straight code, a chain of multiply-adds."""
 
 
 @dataclass(frozen=True)

@@ -363,6 +363,17 @@ def test_code_behind_a_condition_takes_what_it_was_measured_to_take(share: float
     assert behind == pytest.approx(free * min(1 / share, 16.0), rel=1e-6)
 
 
+@given(share=st.floats(0.01, 2.0))
+def test_code_behind_a_barrier_keeps_as_many_lanes_busy_as_were_measured(share: float) -> None:
+    mine = cpu(CORES, fp32_flop_per_s=PEAK, barrier_flop_per_s=share * PEAK)
+    work = {"operations_real": 1e9, "library": 0.0, "special": 0.0}
+    free, behind = (term("arithmetic", launch_of(**work, barriers=of), mine) for of in (0.0, 2.0))
+    assert behind == pytest.approx(free * np.clip(1 / share, 1.0, 16.0), rel=1e-6)
+    # Where nobody measured it, a barrier changes nothing.
+    paper = cpu(CORES, fp32_flop_per_s=PEAK)
+    assert term("arithmetic", launch_of(**work, barriers=2.0), paper) == pytest.approx(free, rel=1e-6)
+
+
 @given(share=st.floats(0.05, 1.0), item_s=st.floats(1e-11, 1e-7))
 def test_a_condition_costs_each_work_item_what_it_was_measured_to_cost(share: float, item_s: float) -> None:
     launch = launch_of(conditional=1.0, operations=0.0, integers=0.0, products=0.0)
@@ -393,6 +404,16 @@ def test_divisions_by_variables_are_one_by_one_on_cpus_and_code_on_gpus(
     assert i7 == pytest.approx(1e8 * cpu_clocks / (8 * 4.0e9), rel=0.05)
     each = 1e8 / (SHEETS.units * SHEETS.lanes * SHEETS.clock)[0]
     assert least * each < gpu < most * each
+
+
+@given(short=st.floats(1e7, 1e10), long=st.floats(1e7, 1e10))
+def test_divisions_take_what_they_were_measured_to_take(short: float, long: float) -> None:
+    mine = cpu(CORES, int32_div_op_per_s=short, int64_div_op_per_s=long)
+    launch = launch_of()
+    for kind, rate in (("divisions", short), ("invariant_divisions", short), ("long_divisions", long)):
+        divides = replace(launch, **{kind: np.full(1, 1e8)})
+        more = term("issue", divides, mine) - term("issue", launch, mine)
+        assert more == pytest.approx(1e8 / rate, rel=1e-6)
 
 
 @given(share=st.floats(0.0, 1.0))

@@ -7,6 +7,7 @@ import os
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import median
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
@@ -24,9 +25,14 @@ _FOLDER = Path(__file__).parent
 _FIRST_BYTES = 1 << 20
 CHAINS = 10
 GUARDED = ("guarded_item", "guarded")
-"""Kernels behind a condition, of one multiply-add and of several; of each, a step is a row of work-items."""
+"""Kernels behind a condition, of one multiply-add and of several."""
+DIVISIONS = ("int32_div", "int64_div")
+"""Chains of divisions, for which no CPU has vectors."""
+ROWS = (*GUARDED, "fenced")
+"""Kernels of straight code, a step of which is a row of work-items."""
 
-_GUARDED_ITEMS = 1 << 14  # Of a row
+_ROW_ITEMS = 1 << 14
+_IN_A_ROW = 6  # Launches
 _CHAIN_GROUP = 64
 
 
@@ -107,7 +113,7 @@ class OpenCLBackend:
         self.lanes |= {"fp16": 2} if has_half else {}
         # In these kernels, a work-item has one chain; the compiler may vectorise over work-items.
         self.lanes |= {"local_words": 1, "atomics": 1, "chain": _CHAIN_GROUP if wide else 1}
-        self.lanes |= dict.fromkeys(GUARDED, _GUARDED_ITEMS) if wide else {}
+        self.lanes |= dict.fromkeys(ROWS, _ROW_ITEMS) | dict.fromkeys(DIVISIONS, 1) if wide else {}
         self.memory_bytes = int(handle.global_mem_size)
         cache = int(handle.global_mem_cache_size or 0)
         clock = float(handle.max_clock_frequency or 0) * 1e6 or (
@@ -116,7 +122,8 @@ class OpenCLBackend:
         self.numbers = {"clock_hz": clock} if clock else {}
         self.numbers |= _host_numbers(self.units) if wide else {}
         self.last_cache_bytes = max(cache, (host_state.caches().l3 or 0) if wide else 0) or 1 << 22
-        options = (f"-DWIDE={int(wide)}", f"-DHAS_FP64={int(has_double)}", f"-DHAS_FP16={int(has_half)}")
+        known = {"WIDE": wide, "HAS_FP64": has_double, "HAS_FP16": has_half, "CHAIN_GROUP": _CHAIN_GROUP}
+        options = tuple(f"-D{name}={int(value)}" for name, value in known.items())
         path = _FOLDER / "kernels.cl"
         with opencl_faults(self.id, "measuring it"):
             self._context = cl.Context([handle])
@@ -160,10 +167,10 @@ class OpenCLBackend:
 
     def chains(self, kernel: str, steps: int) -> float:
         """Return the seconds of a number of steps in each work-item."""
-        x, y = (0.999, 0.001) if kernel not in ("int32", "int32_add") else (3.0, 7.0)
-        if kernel in GUARDED:
-            arguments = (self._out, np.uint32(_GUARDED_ITEMS), np.float32(x), np.float32(y))
-            return self._seconds(kernel, _GUARDED_ITEMS, _CHAIN_GROUP, *arguments, rows=steps)
+        x, y = (3.0, 7.0) if kernel in ("int32", "int32_add", *DIVISIONS) else (0.999, 0.001)
+        if kernel in ROWS:
+            arguments = (self._out, np.uint32(_ROW_ITEMS), np.float32(x), np.float32(y))
+            return self._seconds(kernel, _ROW_ITEMS, _CHAIN_GROUP, *arguments, rows=steps)
         factor = self.lanes[kernel] if kernel == "chain" else 1
         arguments = (self._out, np.uint32(steps), np.float32(x), np.float32(y))
         return self._seconds(kernel, self.items * factor, self.group * factor, *arguments)
@@ -179,7 +186,11 @@ class OpenCLBackend:
         event = self._run("empty", 1, 1)
         end = time.perf_counter()
         waited = float(event.profile.start - event.profile.queued) * 1e-9
-        busy = float(event.profile.end - event.profile.start) * 1e-9
+        # Threads of a CPU wake up for the first; the others begin when the one before them ends.
+        with self._faults(self.id, "measuring it"):
+            others = [self._kernels["empty"](self._queue, (1,), (1,)) for _ in range(_IN_A_ROW)]
+            self._queue.finish()
+        busy = median(float(each.profile.end - each.profile.start) for each in others[1:]) * 1e-9
         return EmptyLaunch(waited if waited > 0 else None, busy if busy > 0 else None, end - start)
 
     def transfer(self, nbytes: int, *, to_device: bool) -> float | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from statistics import median
 
@@ -12,6 +12,7 @@ from crosscast.devices.device_files import GUARDED_FLOP, QUANTITIES
 from crosscast.errors import DeviceFault
 from crosscast.measure import host_state
 from crosscast.measure.microbenchmarks.backends import CHAINS, GUARDED, Backend
+from crosscast.units import format_bytes
 
 SECONDS = 10
 """Approximate duration."""
@@ -26,6 +27,7 @@ _TRANSFER_BYTES = 1 << 26
 _LEAST_RUNS = 3
 _UNSURE = 1.15
 _THROTTLED = 0.85
+_CACHED = 1.5  # Least rate of sets in a cache, over that of main memory
 _KINDS = {"read": ("read_words", 1), "write": ("write_words", 1), "copy": ("copy_words", 2)}
 _RATES = {  # Operations of one step in one lane of a chain
     "fp16": ("fp16_flop_per_s", 2),
@@ -33,6 +35,8 @@ _RATES = {  # Operations of one step in one lane of a chain
     "fp64": ("fp64_flop_per_s", 2),
     "int32": ("int32_op_per_s", 2),
     "int32_add": ("int32_add_op_per_s", 2),
+    "int32_div": ("int32_div_op_per_s", 1),
+    "int64_div": ("int64_div_op_per_s", 1),
     "transcendental": ("transcendental_op_per_s", 1),
 }
 
@@ -105,6 +109,8 @@ def measure(backend: Backend, report: Callable[[str], None] = lambda text: None)
         values["guarded_flop_per_s"] = Value(
             GUARDED_FLOP * chain.best, GUARDED_FLOP * chain.middle, chain.runs
         )
+        work = GUARDED_FLOP * backend.lanes["fenced"]
+        values["barrier_flop_per_s"] = _rate(lambda n: backend.chains("fenced", n), work, _RATE_S / 2)
     if backend.groups(1) is not None:
         rate = _rate(lambda n: backend.groups(n) or 0.0, 1.0, _RATE_S / 2)
         values["group_s"] = _time_of(rate, backend.units)
@@ -123,8 +129,9 @@ def measure(backend: Backend, report: Callable[[str], None] = lambda text: None)
         sets[kind] = [point.best for point in points]
         values[f"{kind}_bytes_per_s"] = points[-1]
         if kind == "read":
+            last_cache = _last_cache_bytes(backend.last_cache_bytes, sets["bytes"], sets["read"])
             values["cache_bytes_per_s"] = points[0]
-            held = [nbytes <= backend.last_cache_bytes / 2 for nbytes in sets["bytes"]]
+            held = [nbytes <= last_cache / 2 for nbytes in sets["bytes"]]
             values["last_cache_bytes_per_s"] = points[max(sum(held) - 1, 0)]
     report("scattered access, launches and transfers")
     count = 1 << (int(sets["bytes"][-1]) // 4).bit_length() - 1
@@ -147,6 +154,12 @@ def measure(backend: Backend, report: Callable[[str], None] = lambda text: None)
     ordered = {name: values[name] for name in QUANTITIES if name in values}
     numbers = {"compute_units": float(backend.units), "memory_bytes": float(backend.memory_bytes)}
     numbers |= backend.numbers | _on_paper(ordered)
+    if last_cache < backend.last_cache_bytes and "l3_bytes" in numbers:
+        numbers["l3_bytes"] = last_cache
+        sizes = (
+            f"{format_bytes(int(last_cache))}, and not the {format_bytes(backend.last_cache_bytes)} it has"
+        )
+        doubts.append(f"the last cache holds {sizes}: others may share it")
     return Microbenchmarks(
         backend.id,
         backend.name,
@@ -177,21 +190,31 @@ def _on_paper(values: dict[str, Value]) -> dict[str, float]:
     return {name: max(rates) for name, rates in candidates.items() if rates}
 
 
+def _last_cache_bytes(stated: float, sizes: Sequence[float], rates: Sequence[float]) -> float:
+    """Size of the last cache: as stated, or the largest set that is read from it, if that is far smaller.
+
+    A virtual machine sees the whole cache of its host, of which others use the rest.
+    """
+    cached = [nbytes for nbytes, rate in zip(sizes, rates, strict=True) if rate >= _CACHED * rates[-1]]
+    largest = max(cached, default=stated)
+    return largest if largest < stated / 2 else stated
+
+
 def _sizes(backend: Backend) -> Iterator[float]:
     most = min(_TIMES_LAST_CACHE * backend.last_cache_bytes, backend.memory_bytes // _MOST_OF_MEMORY)
     size = _LEAST_SET
-    while size < most:
+    while size <= max(most, _LEAST_SET):
         yield float(size)
         size *= 2
-    yield float(size)
 
 
 def _rate(run: Callable[[int], float], work: float, seconds: float) -> Value:
     """Return the rate of runs of enough repetitions to be timed, repeated for some seconds.
 
     Runs are short, so that some are undisturbed by other programs; the least number of runs holds even if
-    one was disturbed for long.
+    one was disturbed for long. Memory may be allocated in the first, which does not count.
     """
+    run(1)
     end = time.perf_counter() + seconds
     last = end + _LEAST_RUNS * seconds
     n, rates = 1, list[float]()

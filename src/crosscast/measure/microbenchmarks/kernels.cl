@@ -56,6 +56,19 @@ kernel void chain(global float *out, uint steps, float xf, float yf)
 GUARDED(guarded_item, FURTHER)
 GUARDED(guarded, FURTHER_8; FURTHER_8)
 
+// Behind a barrier, on two sides of which a compiler for CPUs has a loop over the group.
+kernel void fenced(global float *out, uint count, float xf, float yf)
+{
+    local float row[CHAIN_GROUP];
+    size_t i = get_global_id(0), own = get_local_id(0);
+    row[own] = out[i];
+    barrier(CLK_LOCAL_MEM_FENCE);
+    float a = row[CHAIN_GROUP - 1 - own];
+    FURTHER_8;
+    FURTHER_8;
+    out[i] = a;
+}
+
 // Four sums, as each addition waits for the one before it.
 kernel void read_words(global const words *a, global float *out, uint count, uint passes)
 {
@@ -94,7 +107,7 @@ kernel void scattered_words(global const float *a, global float *out, uint count
     out[get_global_id(0)] = sum;
 }
 
-#define CHAINS(name, type, first, step)                                                            \
+#define CHAINS(name, type, first, step, last)                                                      \
     kernel void name(global float *out, uint steps, float xf, float yf)                            \
     {                                                                                              \
         type x = first(xf), y = first(yf), t = first(get_global_id(0));                            \
@@ -105,7 +118,7 @@ kernel void scattered_words(global const float *a, global float *out, uint count
             f = step(f), g = step(g), h = step(h), k = step(k), l = step(l);                       \
         }                                                                                          \
         t = a + b + c + d + e + f + g + h + k + l;                                                 \
-        out[get_global_id(0)] = LAST(t);                                                           \
+        out[get_global_id(0)] = last(t);                                                           \
     }
 #define MULTIPLY_ADD(v) ((v) * x + y)
 #define ADD(v) (((v) + y) ^ x)
@@ -128,19 +141,27 @@ kernel void scattered_words(global const float *a, global float *out, uint count
 #endif
 #define EXPONENTIAL(v) exp((v) * x)
 
-CHAINS(fp32, FLOATS, AS_FLOATS, MULTIPLY_ADD)
-CHAINS(int32, INTEGERS, AS_INTEGERS, MULTIPLY_ADD)
-CHAINS(int32_add, INTEGERS, AS_INTEGERS, ADD)
-CHAINS(transcendental, FLOATS, AS_FLOATS, EXPONENTIAL)
+CHAINS(fp32, FLOATS, AS_FLOATS, MULTIPLY_ADD, LAST)
+CHAINS(int32, INTEGERS, AS_INTEGERS, MULTIPLY_ADD, LAST)
+CHAINS(int32_add, INTEGERS, AS_INTEGERS, ADD, LAST)
+CHAINS(transcendental, FLOATS, AS_FLOATS, EXPONENTIAL, LAST)
+#if WIDE
+#define WHOLE(v) ((uint)(v)*2654435769u)
+#define LONG(v) ((ulong)(v)*11400714819323198485ul)
+#define ONE(v) ((float)(v))
+#define QUOTIENT(v) ((x / ((v) | 1u)) ^ y)
+CHAINS(int32_div, uint, WHOLE, QUOTIENT, ONE)
+CHAINS(int64_div, ulong, LONG, QUOTIENT, ONE)
+#endif
 #if HAS_FP64
-CHAINS(fp64, DOUBLES, AS_DOUBLES, MULTIPLY_ADD)
+CHAINS(fp64, DOUBLES, AS_DOUBLES, MULTIPLY_ADD, LAST)
 #endif
 #if HAS_FP16
 #define HALVES half2
 #define AS_HALVES(v) ((half2)((half)(v)))
 #undef LAST
 #define LAST(v) ((float)(v).x)
-CHAINS(fp16, HALVES, AS_HALVES, MULTIPLY_ADD)
+CHAINS(fp16, HALVES, AS_HALVES, MULTIPLY_ADD, LAST)
 #endif
 
 kernel void local_words(global float *out, uint steps, float xf, float yf)

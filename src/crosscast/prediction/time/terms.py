@@ -101,9 +101,6 @@ _ONCE = 0.5  # Of a written line's two ways to memory and back
 _SCATTERED_LINE_S = 20e-9  # Of a thread of a CPU
 _LINE_BYTES = 64.0
 _CACHE_BYTES = 8.0  # That a core of a CPU reads from its last cache in a clock
-# Of integers by variables, of a thread of a CPU that shares the core's divider with another (Fog, Instruction
-# tables)
-_DIVISION_CLOCKS, _LONG_DIVISION_CLOCKS = 12.0, 24.0
 _MOST_SETS = 1024.0  # Of the second cache of a CPU
 _CHANNEL_S = 15e-9  # Of a line in one memory channel with others
 _LEAST_EXCESS = 0.15  # Share of lines in one channel that others hide
@@ -306,7 +303,7 @@ def terms(work: Work, sheets: Sheets) -> Reals:
     alone = np.ones((n, d))
     caches = (sheets.l1, sheets.own_cache, sheets.last_cache)
     of_thread = [bytes_behind(work, cache, alone) for cache in caches]
-    chains = np.where(gpu, 0.0, _cpu_chains(work, sheets, of_thread, busy_rate))
+    chains = np.where(gpu, 0.0, _cpu_chains(work, sheets, of_thread, busy_rate * sole_thread))
     usual = np.where(gpu, _GROUP_CLOCKS[True], _GROUP_CLOCKS[False]) / sheets.clock
     of_group = np.where(np.isfinite(sheets.group_s), sheets.group_s, usual)
     start = np.where(gpu, _START_S[True], _START_S[False])
@@ -647,8 +644,8 @@ def _cpu_lanes(work: Work, sheets: Sheets) -> Reals:
     """Operations of a CPU's thread in a clock: as many work-items at once as accesses can be vectorized.
 
     A compiler that vectorizes neighbours with loops overlaps several steps of their chains. Straight code
-    behind a condition was measured apart; behind three, it is not vectorized, nor are loops that neighbours
-    pass at different times.
+    behind a condition, and behind a barrier, was measured apart; behind three conditions, it is not
+    vectorized, nor are loops that neighbours pass at different times.
     """
     # Neighbours that all do little do not change that.
     in_step = (work.mean > _ALIKE) | (work.utilization[:, 0] > _IN_STEP) | ~_loops(work)[:, 0]
@@ -659,14 +656,16 @@ def _cpu_lanes(work: Work, sheets: Sheets) -> Reals:
     straight = np.clip(sheets.lanes * sheets.guarded, 1.0, lanes)
     straight = straight ** np.clip(_SCALAR_CONDITIONS - work.conditional, 0.0, 1.0)[:, None]
     lanes = np.where(_guarded(work, sheets), straight, lanes)
+    fenced = (work.barriers > 0)[:, None] & np.isfinite(sheets.fenced)
+    lanes = np.where(fenced, np.clip(sheets.fenced, 1.0, lanes), lanes)
     operations: Reals = 1.0 / (share / lanes + (1 - share))
     return operations
 
 
 def _one_by_one(work: Work, sheets: Sheets) -> Reals:
     """Clocks that a CPU takes for divisions by variables and for conditions, item by item, ``(n, d)``."""
-    short = (work.divisions + work.invariant_divisions) * _DIVISION_CLOCKS
-    divisions = (short + work.long_divisions * _LONG_DIVISION_CLOCKS)[:, None]
+    short = (work.divisions + work.invariant_divisions)[:, None] * sheets.division
+    divisions = short + work.long_divisions[:, None] * sheets.long_division
     of_items = work.items[:, None] * np.nan_to_num(sheets.guarded_item) * sheets.clock
     clocks: Reals = np.where(sheets.gpu, 0.0, divisions) + np.where(_guarded(work, sheets), of_items, 0.0)
     return clocks
