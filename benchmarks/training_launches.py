@@ -27,8 +27,8 @@ Key = tuple[str, str, str, int]
 
 _KERNELS = Path(__file__).with_name("training_kernels")
 _STREAM_GROUPS = 1 << 14
-_REPRESENTATIVES = 12
-"""Of a region's launches that shrink or grow, so many are profiled, each for its share of the sequence."""
+REPRESENTATIVES = 12
+"""Of a kernel's launches that shrink or grow, so many are profiled, each for its share of the sequence."""
 
 
 @dataclass(frozen=True)
@@ -262,7 +262,7 @@ def strata(count: int, most: int) -> list[tuple[int, int]]:
 def _listed(folder: Path, region: Region, _: float) -> tuple[list[Job], list[Part]]:
     path = _file(folder, region, "all")
     jobs, parts = [], []
-    for index, launches in strata(region.launches, _REPRESENTATIVES):
+    for index, launches in strata(region.launches, REPRESENTATIVES):
         key = (region.application, region.kernel, region.size, index)
         jobs.append(_one(key, lambda index=index: _listed_launches(path, region.kernel)[index]))  # type: ignore[misc]
         parts.append(Part(key, launches))

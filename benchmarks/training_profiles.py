@@ -6,6 +6,9 @@ kernel_tuner, babelstream and elementwise), profiles each launch, and writes OUT
 OUT/times.parquet and OUT/parts.parquet. Kernels of Kernel Tuner are those of `--kernels`, by default
 DATA/kernel_tuner/launches/src; all others are written here, or come with the launch files.
 
+DATA/suite has datasets of ``crosscast dataset build``, each a folder with one device and the file of it that
+``crosscast calibrate --minutes 0`` wrote, ``device.toml``; these devices are in OUT/devices.json.
+
 A launch that would run longer than `--limit` seconds is run with some of its work-groups, and its counts
 are extended (crosscast.characterization.sampling). Profiles are kept in OUT/profiles.jsonl as they
 are made: a run
@@ -27,12 +30,15 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+import msgspec
 import numpy as np
 
 import crosscast
 from benchmarks.training_launches import (
+    REPRESENTATIVES,
     STREAM_GROUPS,
     TUNED_SOURCES,
+    Characterize,
     Job,
     Key,
     Part,
@@ -40,23 +46,28 @@ from benchmarks.training_launches import (
     elementwise_job,
     facts_of,
     region_jobs,
+    strata,
     stream_job,
     tuned_job,
 )
 from benchmarks.training_regions import regions
 from crosscast.characterization.run import Options, characterize_launch
 from crosscast.commands.output import StatusLine, time_left
+from crosscast.data.dataset import Dataset, read_dataset
 from crosscast.data.files import atomic_file
 from crosscast.data.profiles import LOOSE_PROFILES, to_row
 from crosscast.data.schema import Schema
 from crosscast.data.sources import import_source
 from crosscast.data.table import save, table_of
 from crosscast.data.times import PARTS, TIMES
+from crosscast.device import Device
+from crosscast.devices.device_files import read_device
 from crosscast.errors import CrosscastError, InputError
 from crosscast.kernel import Launch
+from crosscast.prediction.time.joining import launch_tables_of
 from crosscast.profile import Profile
 
-SOURCES = ("babelstream", "elementwise", "aiwc2018", "kernel_tuner")
+SOURCES = ("babelstream", "elementwise", "suite", "aiwc2018", "kernel_tuner")
 _FIRST_GUESS_S = {"convolution": 30.0, "gemm": 8.0, "stream": 0.2, "elementwise": 0.2, "layer_norm": 0.3}
 _OTHER_GUESS_S = 0.4
 """Seconds of a profile by application before any of it is made, as measured on two cores."""
@@ -73,6 +84,7 @@ class Plan:
     jobs: list[Job] = field(default_factory=list)
     times: list[Time] = field(default_factory=list)
     parts: dict[Cell, list[Part]] = field(default_factory=dict)
+    devices: list[Device] = field(default_factory=list)  # That no catalogue has
 
     def add(self, job: Job) -> None:
         """Add a job whose one profile is its cell's."""
@@ -145,6 +157,8 @@ def _make(options: argparse.Namespace) -> None:
     _write(LOOSE_PROFILES, made.values(), options.out / "profiles.parquet")
     _write(PARTS, parts, options.out / "parts.parquet")
     _write(TIMES, times, options.out / "times.parquet")
+    with atomic_file(options.out / "devices.json") as temporary:
+        temporary.write_bytes(msgspec.json.encode([device for plan in plans for device in plan.devices]))
     _report(times, len(made), len(kept))
 
 
@@ -286,7 +300,58 @@ def _elementwise(options: argparse.Namespace) -> Plan:
     return plan
 
 
+def _suite(options: argparse.Namespace) -> Plan:
+    plan = Plan("suite")
+    for folder in sorted(each.parent for each in (options.data / "suite").glob("*/device.toml")):
+        device = read_device(folder / "device.toml")
+        dataset = read_dataset(folder)
+        tables = launch_tables_of(dataset, device)
+        plan.devices.append(device)
+        keys: list[Key] = [
+            (
+                profile.application or "",
+                profile.kernel,
+                _of_suite(profile.size or ""),
+                profile.invocation or 0,
+            )
+            for profile in tables.profiles
+        ]
+        for (application, kernel, size), parts in tables.parts.items():
+            cell = (application, kernel, _of_suite(size))
+            chosen = [(parts[middle][0], count) for middle, count in strata(len(parts), REPRESENTATIVES)]
+            plan.parts[cell] = [Part(keys[number], count) for number, count in chosen]
+            profiles = [tables.profiles[number] for number, _ in chosen]
+            job = Job(tuple(part.key for part in plan.parts[cell]), partial(_made, profiles))
+            plan.jobs.append(job)
+        for (application, kernel, size), seconds in _least(dataset).items():
+            cell = (application, kernel, _of_suite(size))
+            plan.times.append(_time("suite", cell, device.key, seconds, "least"))
+    return plan
+
+
+def _least(dataset: Dataset) -> dict[Cell, float]:
+    """Least time of a kernel's launches, on average, of all runs: rates are the best of their runs, too."""
+    columns = ("application", "kernel", "size", "time_s")
+    least: dict[Cell, float] = {}
+    for application, kernel, size, seconds in zip(
+        *(dataset.records.column(name).to_pylist() for name in columns), strict=True
+    ):
+        cell, mean = (application, kernel, size), sum(seconds) / len(seconds)
+        least[cell] = min(least.get(cell, mean), mean)
+    return least
+
+
+def _of_suite(size: str) -> str:
+    """Size of a profile of the suite, as applications of 2018 have the same names and sizes."""
+    return f"suite {size}"
+
+
+def _made(profiles: list[Profile], _: Characterize) -> list[Profile]:
+    return profiles
+
+
 _PLANS = {
+    "suite": _suite,
     "aiwc2018": _aiwc2018,
     "kernel_tuner": _kernel_tuner,
     "babelstream": _babelstream,

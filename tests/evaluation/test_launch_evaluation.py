@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -16,6 +17,7 @@ from crosscast.data.table import read_table, save, table_of
 from crosscast.data.times import PARTS, TIMES, read_launch_tables
 from crosscast.devices.catalogue import device_named
 from crosscast.errors import InputError
+from crosscast.prediction.time.training_times import train_launch_times
 from support.commands import Command, Output
 from support.refusals import refusal
 from support.streams import launch_tables, stream
@@ -149,6 +151,25 @@ def test_a_source_with_one_device_is_scored(folder: Path, capsys: Output) -> Non
     save(table_of(TIMES, [row for row in rows if row["source"] != "lab" or row["device"] == "k40c"]), path)
     answer = run.answer(capsys, folder, *SOURCE)
     assert [row["cells"] for row in answer["results"]] == [24, 6, 18]
+
+
+def test_a_device_that_no_catalogue_has_is_described_beside_the_tables(folder: Path, capsys: Output) -> None:
+    path = folder / "times.parquet"
+    rows = [{**row, "configuration": {}} for row in read_table(path, TIMES).to_pylist()]
+    save(table_of(TIMES, [row | {"device": row["device"].replace("k40c", "ours")} for row in rows]), path)
+    assert "found 'ours'" in run.refusal(capsys, folder)
+    described = replace(device_named("k40c"), key="ours")
+    (folder / "devices.json").write_bytes(msgspec.json.encode([described]))
+    assert run.answer(capsys, folder, *SOURCE)["results"][0]["cells"] == 36
+    # The machine is in no list of what a model knows, and its times are not among the scores.
+    known = train_launch_times(folder).card
+    assert sorted(device.key for device in known.devices) == ["gtx1080", "p100-pcie-16gb"]
+    none = replace(described, measured={"read_bytes_per_s": 0.0})
+    (folder / "devices.json").write_bytes(msgspec.json.encode([none]))
+    expected = "devices.json: read_bytes_per_s of ours: expected a number above 0, found 0"
+    assert expected in run.refusal(capsys, folder)
+    (folder / "devices.json").write_text("[{}]")
+    assert "devices.json: expected a list of devices, found" in run.refusal(capsys, folder)
 
 
 def test_profiles_without_sub_groups_are_refused(folder: Path, capsys: Output) -> None:

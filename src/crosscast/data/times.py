@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
+
+import msgspec
 
 from crosscast.data.profiles import read_parquet
 from crosscast.data.schema import CONFIGURATION, DEVICE, Column, Schema
@@ -109,6 +112,8 @@ def has_launch_times(folder: str | Path) -> bool:
 def read_launch_tables(folder: str | Path) -> LaunchTables:
     """Read ``times.parquet``, ``parts.parquet`` and ``profiles.parquet`` of a folder.
 
+    Devices that no catalogue has are those of ``devices.json``, if there is one.
+
     Raises
     ------
     InputError
@@ -147,4 +152,19 @@ def read_launch_tables(folder: str | Path) -> LaunchTables:
                     expected="profiles with counts by sub-groups, as crosscast characterize makes them",
                     found=f"none in that of {profile.application} {profile.kernel}",
                 )
-    return LaunchTables(str(folder), profiles, times, launches)
+    return LaunchTables(str(folder), profiles, times, launches, _own_devices(folder / "devices.json"))
+
+
+def _own_devices(path: Path) -> dict[str, Device]:
+    if not path.is_file():
+        return {}
+    try:
+        devices = msgspec.json.decode(path.read_bytes(), type=list[Device])
+    except msgspec.DecodeError as error:
+        raise InputError.of(where=path, expected="a list of devices", found=str(error)) from error
+    for device in devices:
+        for name, value in {**device.numbers, **device.measured}.items():
+            if not 0 < value < math.inf:
+                field_name = f"{name} of {device.key}"
+                raise InputError.of(where=path, field=field_name, expected="a number above 0", found=value)
+    return {device.key: device for device in devices}

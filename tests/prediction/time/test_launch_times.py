@@ -17,7 +17,7 @@ from crosscast.device import Device
 from crosscast.devices.architectures import sheets_of
 from crosscast.devices.catalogue import catalogue, device_named
 from crosscast.errors import InputError
-from crosscast.prediction.time.correction import no_correction
+from crosscast.prediction.time.correction import kind_number
 from crosscast.prediction.time.gaussian import fit_spread
 from crosscast.prediction.time.launch_model import TrainedLaunchTimes
 from crosscast.prediction.time.launch_times import LaunchModels
@@ -63,13 +63,16 @@ def test_errors_on_other_cpus_tell_nothing_of_one_with_measured_rates(model: Tra
         Device("m", "m", type="cpu", numbers=numbers, measured=each)
         for each in ({}, {"chain_flop_per_s": 8 * 2 * 3e9 / 4})
     )
-    for device, corrects in ((on_paper, True), (measured, False)):
-        factors = np.exp(counted.efficiencies().of(device))
-        uncorrected = joined(terms(work, sheets_of([device])) * factors)[0]
-        predicted, _, deviation = counted.predict(work, [device])
-        assert (predicted[0, 0] != uncorrected[0, 0]) == corrects
-        far_away = replace(counted, correction=no_correction()).predict(work, [device])[2]
-        assert (deviation[0, 0] < far_away[0, 0]) == corrects
+    of_measured = counted.correction.side == kind_number(measured)
+    assert 0 < of_measured.sum() < len(of_measured)
+    for known, of in ((of_measured, measured), (~of_measured, on_paper)):
+        errors = np.where(known, counted.correction.errors, 0.0)
+        corrected = replace(counted, correction=replace(counted.correction, errors=errors))
+        for device in (measured, on_paper):
+            factors = np.exp(counted.efficiencies().of(device))
+            uncorrected = joined(terms(work, sheets_of([device])) * factors)[0]
+            change = corrected.predict(work, [device])[0][0, 0] / uncorrected[0, 0] - 1
+            assert (abs(change) > 1e-9) == (device is of)
 
 
 def test_what_the_time_is_spent_on_is_said(model: TrainedLaunchTimes) -> None:

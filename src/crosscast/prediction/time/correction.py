@@ -20,10 +20,11 @@ import numpy as np
 from crosscast.arrays import Integers, Reals
 from crosscast.device import Device
 from crosscast.prediction.serialization import Array, Stored
+from crosscast.prediction.time.efficiencies import has_own_rates
 from crosscast.prediction.time.work import TRAITS
 
-_SHARED = np.array([[1.0, 0.3, 0.3], [0.3, 1.0, 0.6], [0.3, 0.6, 1.0]])
-"""Correlation of the errors of one launch on CPUs, GPUs of Nvidia, and other GPUs."""
+_SHARED = np.array([[1.0, 0.3, 0.3, 0.0], [0.3, 1.0, 0.6, 0.0], [0.3, 0.6, 1.0, 0.0], [0.0, 0.0, 0.0, 1.0]])
+"""Correlation of the errors of one launch on CPUs, GPUs of Nvidia, other GPUs, and CPUs of measured rates."""
 
 _OF_MEMORY = 0.5
 """Size of the errors of times that are all of memory, over that of times without.
@@ -49,8 +50,10 @@ _MOST_OF_APPLICATION = 25
 
 
 def kind_number(device: Device) -> int:
-    """Number of a device's row in `_SHARED`: CPUs, GPUs of Nvidia, other GPUs."""
-    return 0 if device.kind == "cpu" else 1 if device.vendor == "Nvidia" else 2
+    """Number of a device's row in `_SHARED`."""
+    if device.kind == "cpu":
+        return 3 if has_own_rates(device) else 0
+    return 1 if device.vendor == "Nvidia" else 2
 
 
 @dataclass(frozen=True, eq=False)

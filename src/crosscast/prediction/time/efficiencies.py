@@ -64,9 +64,17 @@ _STEPS, _ENOUGH = 60, 1e-4
 _POWER = 0.5
 
 
+def has_own_rates(device: Device) -> bool:
+    """Whether a CPU's rates are those that `crosscast calibrate` measured on it.
+
+    What most CPUs lack of their rates on paper is in a measured rate.
+    """
+    return device.kind == "cpu" and "chain_flop_per_s" in device.measured
+
+
 def level_keys(device: Device) -> tuple[str, str, str, str]:
     """Keys of a device's factors, one by level."""
-    kind = device.kind
+    kind = f"measured {device.kind}" if has_own_rates(device) else device.kind
     return kind, f"{kind} {device.vendor}", f"{kind} {device.series}", device.key
 
 

@@ -21,7 +21,12 @@ from crosscast.errors import InputError
 from crosscast.prediction.intervals import factor_at
 from crosscast.prediction.serialization import Array, Stored
 from crosscast.prediction.time.correction import Correction, kind_number
-from crosscast.prediction.time.efficiencies import Efficiencies, has_new_drivers, measured_terms
+from crosscast.prediction.time.efficiencies import (
+    Efficiencies,
+    has_new_drivers,
+    has_own_rates,
+    measured_terms,
+)
 from crosscast.prediction.time.terms import MEMORY, TERMS, joined, terms
 from crosscast.prediction.time.work import Work, traits_of
 
@@ -47,15 +52,20 @@ _TAIL = 0.9  # Level from which on single applications decide the quantiles
 _FASTER, _FASTER_MEMORY = 1.25, 1.03
 _KEPT, _SURELY, _SURELY_INTEGERS = 0.75, 0.25, 0.5
 
-SIDES = 3
-"""GPUs with drivers of 2018, those with newer ones, and other devices: errors of one kind of time differ."""
+SIDES = 4
+"""GPUs with drivers of 2018, those with newer ones, other devices, and those whose rates were measured.
 
-_OTHERS = SIDES - 1
+Errors of one kind of time differ.
+"""
+
+_NO_GPUS = (2, 3)
 
 
 def side_of(device: Device) -> int:
     """Return the row of a device's deviations."""
-    return _OTHERS if device.kind != "gpu" else int(has_new_drivers(device))
+    if device.kind == "gpu":
+        return int(has_new_drivers(device))
+    return _NO_GPUS[has_own_rates(device)]
 
 
 def deviation_of(shares: Reals, deviations: Reals) -> Reals:
@@ -107,8 +117,8 @@ def doubt_of(errors: Reals, shares: Reals, weights: Reals, sides: Integers, appl
             return expected
         return fit_deviations(errors[rows], shares[rows], weights[rows], expected, drawn)
 
-    of_gpus = of(sides != _OTHERS, overall, DRAWN)
-    expected = [overall if side == _OTHERS else of_gpus for side in range(SIDES)]
+    of_gpus = of(~np.isin(sides, _NO_GPUS), overall, DRAWN)
+    expected = [overall if side in _NO_GPUS else of_gpus for side in range(SIDES)]
     deviations = np.stack([of(sides == side, each, _DRAWN_SIDE) for side, each in enumerate(expected)])
     ratio = np.abs(errors) / deviation_of(shares, deviations[sides])
     order = np.argsort(ratio)
@@ -174,7 +184,6 @@ class _OnDevice(NamedTuple):
     factors: Reals  # `(len(TERMS),)`
     deviations: Reals  # By kind of time, `(len(KINDS),)`
     kind: int  # See `kind_number`
-    corrected: bool  # Whether errors on other devices tell of those on it
 
 
 @dataclass(frozen=True, eq=False)
@@ -210,8 +219,7 @@ class LaunchTimes(Stored, kind="terms"):
             else:
                 rates_known = _INTO_KINDS[~measured_terms(device)].sum(axis=0) == 0
                 deviations = np.where(rates_known, deviations, self.unseen[side_of(device)])
-            corrected = self._corrects(device)
-            return _OnDevice(np.exp(known.of(device)), deviations, kind_number(device), corrected)
+            return _OnDevice(np.exp(known.of(device)), deviations, kind_number(device))
 
         return on
 
@@ -226,14 +234,6 @@ class LaunchTimes(Stored, kind="terms"):
         """
         return np.stack([self._on(device).deviations for device in devices])
 
-    def _corrects(self, device: Device) -> bool:
-        """Whether errors on other devices tell of those on a device: not if only its own rates were measured.
-
-        What most CPUs lack of their rates on paper is in a measured rate.
-        """
-        by_rates = device.type != "gpu" and "chain_flop_per_s" in device.measured
-        return not by_rates or self.measured(device)
-
     def predict(self, work: Work, devices: Sequence[Device]) -> tuple[Reals, Reals, Reals]:
         """Seconds ``(n, d)`` of one launch by the host's clock, shares of the terms, and deviations."""
         on = [self._on(device) for device in devices]
@@ -241,8 +241,6 @@ class LaunchTimes(Stored, kind="terms"):
         seconds, parts = joined(terms(work, sheets_of(devices)) * factors)
         kinds = np.array([each.kind for each in on])
         shift, explained = self.correction.of(traits_of(work), kinds, parts[..., MEMORY])
-        corrected = np.array([each.corrected for each in on])
-        shift, explained = shift * corrected, explained * corrected
         deviations = np.stack([each.deviations for each in on])
         deviation = deviation_of(parts, deviations) * narrowed(explained, self.near)
         return seconds * np.exp(shift), parts, deviation

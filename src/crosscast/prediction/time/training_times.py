@@ -287,7 +287,11 @@ def fit_launch_times(training: TrainingTimes, *, of_devices: bool = True) -> Lau
     errors, shares, explained = held_out(training, applications, correction)
     sound = np.isfinite(errors) & ~training.noted
     weights = equal_weights(applications)
-    number = len(set(applications[sound].tolist()))
+    # The next application is one more of those on its kind of device.
+    number = max(
+        len(set(applications[sound & (training.kinds == kind)].tolist()))
+        for kind in np.unique(training.kinds)
+    )
     near_known = _held_out_launches(training, correction)
     # Alternate between deviations far from all measured launches, and their ratio near one.
     near = 1.0
@@ -499,8 +503,10 @@ def train_launch_times(
         tables = read_launch_tables(tables)
     training, estimated = (read_training(tables, counted=counted) for counted in (True, False))
     keys = training.key
+    # A machine that tables describe beside devices of the catalogue is nobody else's.
+    listed = [device for device in training.devices if device.key not in tables.devices] or training.devices
     fitted = LaunchModels(fit_launch_times(training), fit_launch_times(estimated))
-    sound = ~training.noted
+    sound = ~training.noted & np.isin(keys, [device.key for device in listed])
     of_applications = evaluate(training, "application", level, run)
     of_sources = evaluate(training, "source", level, run)
     of_metrics = evaluate(estimated, "application", level, run)
@@ -532,7 +538,7 @@ def train_launch_times(
             "records": len(keys),
         },
         toolchains=training.toolchains,
-        devices=training.devices,
+        devices=tuple(listed),
         metrics=(),
         time_s=Range(float(times.min()), float(times.max())),
         errors={
