@@ -53,13 +53,14 @@ from benchmarks.training_launches import (
 from benchmarks.training_regions import regions
 from crosscast.characterization.run import Options, characterize_launch
 from crosscast.commands.output import StatusLine, time_left
-from crosscast.data.dataset import Dataset, read_dataset
+from crosscast.data.dataset import read_dataset
 from crosscast.data.files import atomic_file
 from crosscast.data.profiles import LOOSE_PROFILES, to_row
 from crosscast.data.schema import Schema
 from crosscast.data.sources import import_source
 from crosscast.data.table import save, table_of
 from crosscast.data.times import PARTS, TIMES
+from crosscast.data.views import KERNEL_AT_A_SIZE, join
 from crosscast.device import Device
 from crosscast.devices.device_files import read_device
 from crosscast.errors import CrosscastError, InputError
@@ -307,38 +308,20 @@ def _suite(options: argparse.Namespace) -> Plan:
         dataset = read_dataset(folder)
         tables = launch_tables_of(dataset, device)
         plan.devices.append(device)
-        keys: list[Key] = [
-            (
-                profile.application or "",
-                profile.kernel,
-                _of_suite(profile.size or ""),
-                profile.invocation or 0,
-            )
-            for profile in tables.profiles
-        ]
         for (application, kernel, size), parts in tables.parts.items():
             cell = (application, kernel, _of_suite(size))
-            chosen = [(parts[middle][0], count) for middle, count in strata(len(parts), REPRESENTATIVES)]
-            plan.parts[cell] = [Part(keys[number], count) for number, count in chosen]
-            profiles = [tables.profiles[number] for number, _ in chosen]
-            job = Job(tuple(part.key for part in plan.parts[cell]), partial(_made, profiles))
-            plan.jobs.append(job)
-        for (application, kernel, size), seconds in _least(dataset).items():
-            cell = (application, kernel, _of_suite(size))
-            plan.times.append(_time("suite", cell, device.key, seconds, "least"))
+            chosen = [
+                (tables.profiles[parts[middle][0]], count)
+                for middle, count in strata(len(parts), REPRESENTATIVES)
+            ]
+            plan.parts[cell] = [Part((*cell, profile.invocation or 0), count) for profile, count in chosen]
+            keys = tuple(part.key for part in plan.parts[cell])
+            plan.jobs.append(Job(keys, partial(_made, [profile for profile, _ in chosen])))
+        # The least, as rates are the best of their runs, too.
+        for row in join(dataset).select([*KERNEL_AT_A_SIZE, "time_min_s"]).to_pylist():
+            cell = (row["application"], row["kernel"], _of_suite(row["size"]))
+            plan.times.append(_time("suite", cell, device.key, row["time_min_s"], "least"))
     return plan
-
-
-def _least(dataset: Dataset) -> dict[Cell, float]:
-    """Least time of a kernel's launches, on average, of all runs: rates are the best of their runs, too."""
-    columns = ("application", "kernel", "size", "time_s")
-    least: dict[Cell, float] = {}
-    for application, kernel, size, seconds in zip(
-        *(dataset.records.column(name).to_pylist() for name in columns), strict=True
-    ):
-        cell, mean = (application, kernel, size), sum(seconds) / len(seconds)
-        least[cell] = min(least.get(cell, mean), mean)
-    return least
 
 
 def _of_suite(size: str) -> str:

@@ -263,9 +263,9 @@ _CPU = Unit(32, 1, 1, 1 << 30, 1 << 30, 0.5, 1048576)
 # Rates of half precision over single precision. Other CPUs convert before and after each operation.
 _CPU_HALF = {"Sapphire Rapids": 2.0, "Neoverse V1": 2.0}
 _CONVERTED_HALF = 0.25
-# Of integers by variables, of a thread of a CPU that shares the core's divider with another (Fog, Instruction
-# tables)
-_DIVISION_CLOCKS, _LONG_DIVISION_CLOCKS = 12.0, 24.0
+# Of integers by variables, by quantity: usual clocks of a thread of a CPU that shares the core's divider with
+# another (Fog, Instruction tables)
+_DIVISIONS = {"int32_div_op_per_s": 12.0, "int64_div_op_per_s": 24.0}
 
 DEFAULTS = {  # By type, for devices whose sheets lack the number
     "gpu": {"compute_units": 32.0, "clock_hz": 1.4e9, "bandwidth_bytes_per_s": 300e9},
@@ -442,8 +442,10 @@ def _of(device: Device) -> tuple[float | bool, ...]:
         device.measured.get("chain_flop_per_s", np.nan) / (2 * units * clock),
         *_guarded(device, units),
         device.measured.get("barrier_flop_per_s", np.nan) / (2 * units * clock),
-        units * clock / device.measured.get("int32_div_op_per_s", units * clock / _DIVISION_CLOCKS),
-        units * clock / device.measured.get("int64_div_op_per_s", units * clock / _LONG_DIVISION_CLOCKS),
+        *(
+            units * clock / device.measured[quantity] if quantity in device.measured else usual
+            for quantity, usual in _DIVISIONS.items()
+        ),
         device.measured.get("fp32_flop_per_s", np.nan)
         / (2 * device.measured.get("transcendental_op_per_s", np.nan)),
         device.measured.get("group_s", np.nan),

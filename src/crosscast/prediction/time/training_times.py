@@ -288,10 +288,8 @@ def fit_launch_times(training: TrainingTimes, *, of_devices: bool = True) -> Lau
     sound = np.isfinite(errors) & ~training.noted
     weights = equal_weights(applications)
     # The next application is one more of those on its kind of device.
-    number = max(
-        len(set(applications[sound & (training.kinds == kind)].tolist()))
-        for kind in np.unique(training.kinds)
-    )
+    kinds = training.kinds
+    number = max(len(set(applications[sound & (kinds == kind)].tolist())) for kind in np.unique(kinds))
     near_known = _held_out_launches(training, correction)
     # Alternate between deviations far from all measured launches, and their ratio near one.
     near = 1.0
