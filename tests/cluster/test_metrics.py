@@ -7,13 +7,13 @@ from itertools import combinations
 import numpy as np
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 
 from crosscast.cluster.jobs import Jobs, Machine, Policy, Schedule
 from crosscast.cluster.metrics import (
     PolicyResult,
     QueuedJobs,
     Rectangles,
-    bounded_slowdown,
     differences,
     metrics_of,
     occupied,
@@ -23,6 +23,7 @@ from crosscast.cluster.metrics import (
     queue_length,
     ranked,
     rectangles,
+    slowdowns_of,
     weeks_of,
 )
 from crosscast.errors import InputError
@@ -133,10 +134,29 @@ def test_machines_and_users_add_up_to_the_whole(schedule: Schedule) -> None:
         for part, own in parts:
             if own.any():
                 assert part.mean_wait_s == pytest.approx(schedule.wait_s[own].mean())
-                slowdown = bounded_slowdown(schedule.wait_s[own], schedule.ran_s[own]).mean()
+                slowdown = slowdowns_of(schedule)[own].mean()
                 assert part.average_bounded_slowdown == pytest.approx(slowdown)
             else:
                 assert part.mean_wait_s is None
+
+
+@examples(40)
+@given(schedules(), st.floats(1, 9))
+def test_a_job_that_runs_slower_and_ends_later_has_no_lower_slowdown(schedule: Schedule, slower: float) -> None:
+    before = slowdowns_of(schedule)
+    stretched = replace(schedule, end_s=schedule.start_s + slower * schedule.ran_s)
+    assert (slowdowns_of(stretched) >= before).all()
+    jobs = schedule.jobs
+    configured = replace(jobs, run_s=slower * jobs.run_s, fastest_s=jobs.run_s)
+    assert slowdowns_of(replace(stretched, jobs=configured)).tolist() == slowdowns_of(stretched).tolist()
+
+
+def test_slowdowns_are_over_the_time_on_the_fastest_machine_that_is_wide_enough() -> None:
+    times = np.array([[100.0, 20.0], [100.0, 20.0]])
+    jobs = Jobs(np.arange(2), np.zeros(2), np.array([1, 3]), times, times)
+    machines, slow, none = [Machine("slow", 4), Machine("fast", 2)], np.zeros(2, np.int64), np.full(2, np.nan)
+    schedule = Schedule(jobs, machines, slow, np.zeros(2), np.full(2, 100.0), none)
+    assert slowdowns_of(schedule).tolist() == [5, 1]
 
 
 @examples(40)

@@ -68,6 +68,7 @@ def test_times_are_those_of_the_configuration_and_estimates_the_believed_ones() 
     machine = np.zeros(2, np.int64)
     found = configure(OPTIONS, np.array([0, 1]), jobs, MACHINES, machine, constant_budget(240), "model")
     assert found.planned.run_s[:, 0].tolist() == [20, 10]
+    assert found.planned.fastest_s is jobs.run_s
     assert found.planned.estimate_s[:, 0].tolist() == [12, 10]
     assert found.planned.power_w is not None
     assert found.planned.power_w.tolist() == [40, 100]

@@ -317,5 +317,6 @@ def configure(
         run_s=jobs.run_s * options.slowdown[kind, chosen][:, None],
         estimate_s=jobs.estimate_s * slowdown[kind, chosen][:, None],
         power_w=believed_w,
+        fastest_s=jobs.run_s,
     )
     return Configured(planned, np.maximum(options.power_w[kind, chosen], idle_w) * jobs.procs)

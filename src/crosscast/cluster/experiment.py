@@ -155,10 +155,9 @@ def outcome_of(
     placement: str, seed: int, workload: Workload, schedule: Schedule, simulation_s: float
 ) -> PlacementOutcome:
     """Compute the metrics of a schedule."""
-    run_s = np.where(workload.runs_on, workload.jobs.run_s, np.inf)
-    least_s = run_s.min(axis=1)
-    actual_s = run_s[np.arange(len(workload)), schedule.machine]
-    procs = workload.jobs.procs
+    least_s = schedule.alone_s
+    procs, run_s = workload.jobs.procs, workload.jobs.run_s
+    actual_s = run_s[np.arange(len(workload)), schedule.machine if run_s.shape[1] > 1 else 0]
     least_work = float((procs * least_s).sum())
     return PlacementOutcome(
         placement=placement,

@@ -42,6 +42,8 @@ class Jobs:
     # Power of each job while it runs, in watts, of shape `(n,)`; NaN where it is the machine's `active_w`;
     # `None` if it is for all
     power_w: Reals | None = None
+    # Run time in the fastest configuration, of the shape of `run_s`; `None` if that is `run_s`
+    fastest_s: Reals | None = None
 
     def __post_init__(self) -> None:
         """Check the arrays."""
@@ -88,6 +90,7 @@ class Jobs:
             estimate_s=self.estimate_s[order],
             user=None if self.user is None else self.user[order],
             power_w=None if self.power_w is None else self.power_w[order],
+            fastest_s=None if self.fastest_s is None else self.fastest_s[order],
         )
 
     def killed_at_estimate(self) -> Jobs:
@@ -368,6 +371,15 @@ class Schedule(Tabular):
     def ran_s(self) -> Reals:
         """Run time of each job, in seconds."""
         return self.end_s - self.start_s
+
+    @property
+    def alone_s(self) -> Reals:
+        """Run time of each job alone, in its fastest configuration on its fastest machine, in seconds."""
+        times = self.jobs.run_s if self.jobs.fastest_s is None else self.jobs.fastest_s
+        if times.shape[1] == 1:
+            return times[:, 0]
+        fits = self.jobs.procs[:, None] <= np.array([machine.procs for machine in self.machines])
+        return np.where(fits, times, np.inf).min(axis=1)
 
     def columns(self) -> Mapping[str, Column]:
         """Columns with a row for each job, in the order of submission."""

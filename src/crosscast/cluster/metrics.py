@@ -191,15 +191,21 @@ class ScheduleMetrics:
     utilisation: float | None
 
 
-def bounded_slowdown(wait_s: Reals, ran_s: Reals) -> Reals:
-    """Return the bounded slowdown of jobs: turnaround over run time, bounded for short jobs.
+def bounded_slowdown(turnaround_s: Reals, alone_s: Reals) -> Reals:
+    """Return the bounded slowdown of jobs: turnaround over run time alone, bounded for short jobs.
 
-    The formula of section VII-A of Nichols et al. 2024: ``max((wait + run) / max(run, TAU_S), 1)``.
+    The formula of section VII-A of Nichols et al. 2024, ``max((wait + run) / max(run, TAU_S), 1)``, where the
+    last run time is one that no scheduler has made longer.
 
-    >>> bounded_slowdown(np.array([0.0, 9.0, 30.0]), np.array([2.0, 11.0, 30.0])).tolist()
+    >>> bounded_slowdown(np.array([2.0, 20.0, 60.0]), np.array([2.0, 11.0, 30.0])).tolist()
     [1.0, 1.8181818181818181, 2.0]
     """
-    return np.maximum((wait_s + ran_s) / np.maximum(ran_s, TAU_S), 1.0)
+    return np.maximum(turnaround_s / np.maximum(alone_s, TAU_S), 1.0)
+
+
+def slowdowns_of(schedule: Schedule) -> Reals:
+    """Return the bounded slowdown of each job over its `Schedule.alone_s`."""
+    return bounded_slowdown(schedule.wait_s + schedule.ran_s, schedule.alone_s)
 
 
 def metrics_of(schedule: Schedule) -> ScheduleMetrics:
@@ -234,7 +240,7 @@ def metrics_of(schedule: Schedule) -> ScheduleMetrics:
     return ScheduleMetrics(
         jobs=len(schedule.jobs),
         makespan_s=makespan_s,
-        average_bounded_slowdown=float(bounded_slowdown(wait_s, schedule.ran_s).mean()),
+        average_bounded_slowdown=float(slowdowns_of(schedule).mean()),
         mean_wait_s=float(wait_s.mean()),
         median_wait_s=median_s,
         wait_p95_s=p95_s,
@@ -278,7 +284,7 @@ def _by_group(
 ) -> tuple[list[int], list[float | None], list[float | None]]:
     """Return the number, mean wait and average bounded slowdown of each group's jobs."""
     jobs, waits = group_means(group, schedule.wait_s, groups)
-    return jobs, waits, group_means(group, bounded_slowdown(schedule.wait_s, schedule.ran_s), groups)[1]
+    return jobs, waits, group_means(group, slowdowns_of(schedule), groups)[1]
 
 
 @dataclass(frozen=True)
@@ -481,8 +487,8 @@ def weeks_of(schedule: Schedule) -> Weeks:
     """Return the sums of each week with submissions, counted from the first one."""
     since = schedule.jobs.submit_s - schedule.jobs.submit_s[0]
     week = np.unique((since // _WEEK_S).astype(np.int64), return_inverse=True)[1].reshape(-1)
-    slowdown = bounded_slowdown(schedule.wait_s, schedule.ran_s)
-    sums = [np.bincount(week, weights=values).astype(np.float64) for values in (schedule.wait_s, slowdown)]
+    columns = schedule.wait_s, slowdowns_of(schedule)
+    sums = [np.bincount(week, weights=values).astype(np.float64) for values in columns]
     return Weeks(np.bincount(week), sums[0], sums[1])
 
 

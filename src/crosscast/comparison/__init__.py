@@ -204,7 +204,7 @@ def _of_schedule(path: Path) -> dict[str, Numbers]:
     if len(number):
         totals |= {
             "makespan_s": float(end_s.max() - submit_s.min()),
-            "average_bounded_slowdown": float(bounded_slowdown(wait_s, ran_s).mean()),
+            "average_bounded_slowdown": float(bounded_slowdown(wait_s + ran_s, ran_s).mean()),
             "mean_wait_s": float(wait_s.mean()),
             "median_wait_s": float(np.median(wait_s)),
             "wait_p95_s": float(np.quantile(wait_s, 0.95)),

@@ -501,6 +501,7 @@ def run_plan(
             run_s=plan.run[:, None],
             estimate_s=plan.estimate[:, None],
             power_w=jobs.procs * (idle_w + extra_w),
+            fastest_s=jobs.run_s,
         )
     seat = plan.seats.seat if sharing is not None else None
     return Schedule(jobs, machines, machine, plan.start, plan.end, plan.reserved, cut, seat)
