@@ -142,7 +142,9 @@ def test_machines_and_users_add_up_to_the_whole(schedule: Schedule) -> None:
 
 @examples(40)
 @given(schedules(), st.floats(1, 9))
-def test_a_job_that_runs_slower_and_ends_later_has_no_lower_slowdown(schedule: Schedule, slower: float) -> None:
+def test_a_job_that_runs_slower_and_ends_later_has_no_lower_slowdown(
+    schedule: Schedule, slower: float
+) -> None:
     before = slowdowns_of(schedule)
     stretched = replace(schedule, end_s=schedule.start_s + slower * schedule.ran_s)
     assert (slowdowns_of(stretched) >= before).all()

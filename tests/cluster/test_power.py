@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from crosscast.cli import main
 from crosscast.cluster.configurations import choose_options, configure
 from crosscast.cluster.jobs import Jobs, Machine, Policy
-from crosscast.cluster.power import PowerOptions, cheapest_release_s, kinds_of_jobs, power_metrics
+from crosscast.cluster.power import PowerOptions, cheapest_release_s, kinds_of_jobs, power_metrics, with_idle
 from crosscast.cluster.rules import Rules
 from crosscast.cluster.simulate import simulate
 from crosscast.cluster.site import Budget, PowerPolicy, Site, constant_budget, read_site
@@ -135,6 +135,13 @@ def test_energy_is_power_times_time_second_by_second(seed: int) -> None:
     assert found.peak_w == pytest.approx(watts.max(initial=40.0))
     assert found.within_budget in (1.0, None)
     assert found.carbon_kg is None
+    span_s, more = len(seconds), int(rng.integers(0, 9))
+    later = with_idle(found, MACHINES, budget, float(span_s), float(span_s + more))
+    idle_price = np.where(span_s + np.arange(more) < 3, 1.0, np.where(span_s + np.arange(more) < 8, 2.0, 3.0))
+    assert later.energy_kwh == pytest.approx((watts.sum() + 40.0 * more) / 3.6e6)
+    assert later.cost == pytest.approx(((watts * price).sum() + 40.0 * idle_price.sum()) / 3.6e6)
+    if span_s + more:
+        assert later.mean_w == pytest.approx((watts.sum() + 40.0 * more) / (span_s + more))
 
 
 ROW = "kind,power_w,slowdown\n"
@@ -279,6 +286,9 @@ def test_the_command_shifts_and_feeds_measured_power_back(capsys: Output, tmp_pa
     for never, price in found:
         assert (never["shift"], price["shift"]) == ("never", "price")
         assert price["cost"] < never["cost"]
+        # The same work on the same machines until the later of both ends.
+        assert price["makespan_s"] > never["makespan_s"]
+        assert price["energy_kwh"] == pytest.approx(never["energy_kwh"])
     # 40 W idle and 180 W for a job leave no room for another one in 250 W, and 80 W, as is measured, for none
     # that may draw 180.
     assert found[1][0]["makespan_s"] == found[0][0]["makespan_s"]

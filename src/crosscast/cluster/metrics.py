@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from crosscast.arrays import Integers, Reals
 from crosscast.cluster.jobs import Cuts, Jobs, Machine, Placement, Policy, Schedule, group_means
-from crosscast.cluster.power import PowerMetrics, power_metrics
+from crosscast.cluster.power import PowerMetrics, power_metrics, with_idle
 from crosscast.cluster.rules import NO_RULES, Rules
 from crosscast.cluster.sharing import Sharing, SharingMetrics, sharing_metrics
 from crosscast.cluster.simulate import timed
@@ -564,8 +564,8 @@ def compare_policies(
     progress: Callable[[str], None] | None = None,
     keep: Callable[[str, Schedule], None] | None = None,
 ) -> list[PolicyResult]:
-    """Simulate each policy on its jobs."""
-    results = []
+    """Simulate each policy on its jobs; power of all is up to the latest end of any."""
+    results: list[PolicyResult] = []
     arguments = (
         (each.jobs, machines, each.policy, placement, site, each.sharing, each.rules, progress)
         for each in runs
@@ -580,7 +580,15 @@ def compare_policies(
         results.append(PolicyResult(run, *metrics, spent_s, power, sharing, stopped, weeks))
         if keep is not None:
             keep(run.label, schedule)
-    return results
+    last_s = max((result.metrics.makespan_s for result in results), default=0.0)
+    return [_until(last_s, result, machines, site) for result in results]
+
+
+def _until(last_s: float, result: PolicyResult, machines: Sequence[Machine], site: Site) -> PolicyResult:
+    if result.power is None or site.budget is None:
+        return result
+    span_s = result.metrics.makespan_s
+    return replace(result, power=with_idle(result.power, machines, site.budget, span_s, last_s))
 
 
 class TraceFacts(TypedDict):

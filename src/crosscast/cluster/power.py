@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -203,7 +203,7 @@ def _sum_until(time_s: Reals, step_s: Reals, level: Reals, total: Reals) -> Real
 
 @dataclass(frozen=True)
 class PowerMetrics:
-    """Power and energy of a schedule, from the first submission to the last end."""
+    """Power and energy of a schedule, from the first submission to the last end, or to a later time."""
 
     energy_kwh: float  # Energy of all machines, idle processors included
     mean_w: float | None  # Mean power in watts; `None` if no time passes
@@ -278,4 +278,31 @@ def power_metrics(schedule: Schedule, budget: Budget) -> PowerMetrics:
         over_budget=max(0.0, float((power.power_w / limit_w).max()) - 1) if limited else None,
         cost=weighed(budget.price_per_kwh),
         carbon_kg=None if grams is None else grams / 1000,
+    )
+
+
+def with_idle(
+    metrics: PowerMetrics, machines: Sequence[Machine], budget: Budget, from_s: float, to_s: float
+) -> PowerMetrics:
+    """Add idle machines between the last end and a later time, both in seconds since the first submission.
+
+    Policies are compared over one span; else the idle power of a longer one would count against it.
+    """
+    if to_s <= from_s:
+        return metrics
+    inside = budget.start_s[(budget.start_s > from_s) & (budget.start_s < to_s)]
+    step = np.maximum(np.searchsorted(budget.start_s, [from_s, *inside], side="right") - 1, 0)
+    kwh = idle_power_w(machines) / _JOULES_PER_KWH * np.diff([from_s, *inside, to_s])
+
+    def more(known: float | None, rate: Reals | None, unit: float = 1.0) -> float | None:
+        return None if known is None or rate is None else known + float((kwh * rate[step]).sum()) / unit
+
+    energy_kwh, within = metrics.energy_kwh + float(kwh.sum()), metrics.within_budget
+    return replace(
+        metrics,
+        energy_kwh=energy_kwh,
+        mean_w=energy_kwh * _JOULES_PER_KWH / to_s,
+        within_budget=None if within is None else (within * from_s + to_s - from_s) / to_s,
+        cost=more(metrics.cost, budget.price_per_kwh),
+        carbon_kg=more(metrics.carbon_kg, budget.carbon_g_per_kwh, 1000),
     )
