@@ -263,6 +263,7 @@ def plain(case: Case, site: Site, sharing: Sharing | None = None, rules: Rules =
         limit=sharing.limit,
         least_gain=sharing.least_gain,
         by_gain=sharing.by_gain,
+        draws=None if found.power is None else found.power.most_draw.tolist(),
     ).simulate()
 
 

@@ -6,16 +6,20 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from crosscast.cli import main
-from crosscast.cluster.jobs import Jobs, Machine
+from crosscast.cluster.jobs import Jobs, Machine, Policy
 from crosscast.cluster.metrics import metrics_of, occupied, processor_seconds, rectangles
 from crosscast.cluster.power import kinds_of_jobs, power_metrics
+from crosscast.cluster.rules import Rules
 from crosscast.cluster.sharing import Sharing, Slowdowns, read_slowdowns, sharing_for, sharing_metrics
 from crosscast.cluster.simulate import simulate
 from crosscast.cluster.site import SharingPolicy, Site, constant_budget
 from crosscast.errors import InputError
 from support.commands import Output
+from support.examples import examples
 
 ONE = [Machine("gpu", 1)]
 
@@ -84,7 +88,8 @@ def test_a_table_has_all_pairs(tmp_path: Path) -> None:
 def test_what_cannot_be_shared_is_refused() -> None:
     kind, one = np.zeros(1, np.int64), np.ones((1, 1))
     for changed, message in (
-        ({"most": 1}, "sharing: most: expected at least 2 jobs, found 1"),
+        ({"most": 1}, "sharing: most: expected 2 to 8 jobs, found 1"),
+        ({"most": 9}, "sharing: most: expected 2 to 8 jobs, found 9"),
         ({"limit": 0.5}, "sharing: limit: expected a number of at least 1, found 0.5"),
         ({"least_gain": np.nan}, "sharing: least_gain: expected a number, found none"),
         ({"true": -one}, "sharing: true: expected a slowdown above 0 for each two kinds"),
@@ -98,17 +103,61 @@ def test_what_cannot_be_shared_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    ("cap_w", "together"), [(100.0, False), (189.0, False), (190.0, True), (np.inf, True)]
+    ("cap_w", "together"), [(100.0, False), (153.0, False), (154.0, True), (np.inf, True)]
 )
 def test_jobs_that_share_keep_to_the_cap_of_their_processors_together(cap_w: float, together: bool) -> None:
-    # Each adds 90 W to 10 W of an idle processor: beside each other they draw 190 W.
-    machine = Machine("gpu", 1, idle_w=10.0, active_w=100.0, cap_w=cap_w)
+    # Each adds 90 W to 10 W of an idle processor: beside each other, at a speed of 0.8, they draw 154 W.
+    machine = Machine("gpu", 1, idle_w=10.0, cap_w=cap_w)
     one = np.full((1, 1), 1.25)
     sharing = Sharing(np.zeros(2, np.int64), one, one)
     budget = constant_budget(1e6)
-    schedule = simulate(exact((0, 4), (0, 4)), [machine], site=Site(budget=budget), sharing=sharing)
+    jobs = replace(exact((0, 4), (0, 4)), power_w=np.full(2, 100.0))
+    schedule = simulate(jobs, [machine], site=Site(budget=budget), sharing=sharing)
     assert schedule.end_s.tolist() == ([5, 5] if together else [4, 8])
-    assert power_metrics(schedule, budget).peak_w == (190.0 if together else 100.0)
+    found = power_metrics(schedule, budget)
+    assert found.peak_w == (154.0 if together else 100.0)
+    assert found.energy_kwh * 3.6e6 == pytest.approx(10 * schedule.end_s.max() + 2 * 90 * 4)
+
+
+def test_jobs_that_share_draw_no_more_than_an_active_processor() -> None:
+    machine, one = Machine("gpu", 1, idle_w=10.0, active_w=100.0, cap_w=100.0), np.full((1, 1), 1.25)
+    sharing, budget = Sharing(np.zeros(2, np.int64), one, one), constant_budget(100)
+    schedule = simulate(exact((0, 4), (0, 4)), [machine], site=Site(budget=budget), sharing=sharing)
+    assert schedule.end_s.tolist() == [5, 5]
+    found = power_metrics(schedule, budget)
+    assert (found.peak_w, found.mean_w, found.within_budget) == (100, 100, 1)
+
+
+@examples(60)
+@given(st.integers(0, 2**31), st.booleans())
+def test_jobs_that_share_take_the_energy_of_their_work_within_the_budget(seed: int, active: bool) -> None:
+    rng = np.random.default_rng(seed)
+    kinds, count = int(rng.integers(1, 4)), int(rng.integers(2, 12))
+    rows = zip(np.sort(rng.integers(0, 9, count)).tolist(), rng.integers(1, 20, count).tolist(), strict=True)
+    extra_w = rng.integers(1, 60, count).astype(float)
+    jobs = replace(exact(*rows), power_w=None if active else 10.0 + extra_w)
+    machine = Machine("gpu", 3, idle_w=10.0, active_w=80.0 if active else None)
+    budget = constant_budget(30.0 + float(rng.integers(70, 200)))
+    true = rng.choice([1.0, 1.5, 2.0, 8.0], (kinds, kinds))
+    sharing = Sharing(rng.integers(0, kinds, count), true, true, int(rng.integers(2, 4)), limit=1e9)
+    policy = Policy(conservative=bool(rng.integers(2)))
+    release_s = jobs.submit_s + rng.integers(0, 9, count)
+    schedule = simulate(
+        jobs,
+        [machine],
+        policy=policy,
+        site=Site(budget=budget),
+        sharing=sharing,
+        rules=Rules(release_s=release_s),
+    )
+    found = power_metrics(schedule, budget)
+    assert found.within_budget == 1
+    joules = found.energy_kwh * 3.6e6 - 30 * float(schedule.end_s.max() - jobs.submit_s[0])
+    if active:
+        assert found.peak_w <= 30 + 3 * 70
+        assert joules <= 70 * jobs.run_s.sum() + 1e-6
+    else:
+        assert joules == pytest.approx((extra_w * jobs.run_s[:, 0]).sum(), rel=1e-4)
 
 
 def test_the_command_compares_sharing_with_and_without_power(capsys: Output, tmp_path: Path) -> None:

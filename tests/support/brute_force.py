@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -561,6 +562,7 @@ class PlainSharing(PlainPlan):
     limit: float = math.inf
     least_gain: float = 0.0
     by_gain: bool = True
+    draws: list[int] | None = None  # Power above idle of each job's processors at most, if there is a budget
     seats: dict[int, list[int]] = field(default_factory=dict)
     left_s: dict[int, float] = field(default_factory=dict)
     expected_s: dict[int, float] = field(default_factory=dict)
@@ -605,10 +607,31 @@ class PlainSharing(PlainPlan):
         left = super().left(time, spans)
         inside = {job for start, end, job in spans if start <= time < end}
         for mates in self.seats.values():
-            for job in [each for each in mates if each in inside][1:]:
+            there = [each for each in mates if each in inside]
+            for job in there[1:]:
                 for resource in self.processors(job):
                     left[resource] += self.needs[job][resource]
+            left[-1] += self.saved(there)
         return left
+
+    def power(self, jobs: list[int]) -> int:
+        """The most that any of the jobs draw together beside each other."""
+        assert self.draws is not None
+        most = max(
+            sum(self.amounts(job)[self.last(job)] / self.rate(job, list(some), self.believed) for job in some)
+            for count in range(1, len(jobs) + 1)
+            for some in itertools.combinations(jobs, count)
+        )
+        return min(round(most), self.draws[jobs[0]])
+
+    def last(self, job: int) -> int:
+        return max(self.needs[job])
+
+    def saved(self, jobs: list[int]) -> int:
+        """Power that jobs do not draw as they slow each other down."""
+        if self.draws is None or not jobs:
+            return 0
+        return sum(self.amounts(job)[self.last(job)] for job in jobs) - self.power(jobs)
 
     def processors(self, job: int) -> list[int]:
         """Of the machine, and of the partition: one for all who share."""
@@ -624,6 +647,7 @@ class PlainSharing(PlainPlan):
                 for resource, amount in self.amounts(other).items():
                     if place == 0 or resource not in self.processors(other):
                         left[resource] -= amount
+            left[-1] += self.saved(mates)
         return left
 
     def sit_down(self, job: int, spans: list[tuple[float, float, int]]) -> bool:
@@ -652,9 +676,8 @@ class PlainSharing(PlainPlan):
         return True
 
     def nobody_waits(self, job: int, seat: int, held: list[tuple[float, float, int]]) -> bool:
-        left = self.left_now()
-        others = [each for each in self.needs[job].items() if each[0] not in self.processors(job)]
-        if any(left[resource] < amount for resource, amount in others):
+        mates = self.seats[seat]
+        if self.draws is not None and self.left_now()[-1] + self.power(mates) < self.power([*mates, job]):
             return False
         self.starts[job] = self.now
         self.seats[seat].append(job)

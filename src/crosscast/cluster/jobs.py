@@ -347,6 +347,15 @@ class Cuts:
 
 
 @dataclass(frozen=True)
+class Speeds:
+    """``k`` changes of the speeds of jobs that share processors, in the order of time."""
+
+    job: Integers  # Index of the job, of shape `(k,)`
+    time_s: Reals
+    speed: Reals  # From then on: 1 over the slowdown
+
+
+@dataclass(frozen=True)
 class Schedule(Tabular):
     """A schedule of ``n`` jobs."""
 
@@ -361,6 +370,7 @@ class Schedule(Tabular):
     cuts: Cuts | None = None  # Preempted runs; `None` without preemption
     # Index of the job whose processors each job took or shared, of shape `(n,)`; `None` without sharing
     seat: Integers | None = None
+    speeds: Speeds | None = None  # With sharing and a budget of power; jobs start at a speed of 1
 
     @property
     def wait_s(self) -> Reals:
@@ -379,7 +389,8 @@ class Schedule(Tabular):
         if times.shape[1] == 1:
             return times[:, 0]
         fits = self.jobs.procs[:, None] <= np.array([machine.procs for machine in self.machines])
-        return np.where(fits, times, np.inf).min(axis=1)
+        alone_s: Reals = np.where(fits, times, np.inf).min(axis=1)
+        return alone_s
 
     def columns(self) -> Mapping[str, Column]:
         """Columns with a row for each job, in the order of submission."""

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from crosscast.arrays import Flags, Integers, Reals
-from crosscast.cluster.jobs import Jobs, Machine, Schedule
+from crosscast.cluster.jobs import Jobs, Machine, Schedule, Speeds
 from crosscast.cluster.site import (
     MILLIWATTS,
     Budget,
@@ -18,6 +18,7 @@ from crosscast.cluster.site import (
     extra_power_w,
     idle_power_w,
     milliwatts,
+    most_draw,
     rows_of_csv,
 )
 from crosscast.data.files import number_of_text
@@ -232,17 +233,10 @@ class PowerOverTime:
 def power_over_time(schedule: Schedule, budget: Budget) -> PowerOverTime:
     """Return the power of all machines over time, cut where the budget changes."""
     jobs, machines = schedule.jobs, schedule.machines
-    extra = milliwatts(extra_power_w(jobs, machines, schedule.machine))
     start_s, end_s = float(jobs.submit_s[0]), float(schedule.end_s.max())
-    began, ended = schedule.start_s, schedule.end_s
-    if schedule.cuts is not None:
-        # Preempted runs have drawn power, too.
-        began = np.concatenate((began, schedule.cuts.start_s))
-        ended = np.concatenate((ended, schedule.cuts.end_s))
-        extra = np.concatenate((extra, extra[schedule.cuts.job]))
-    changes = np.concatenate((began, ended))
+    changes, change = _changes(schedule)
     order = np.argsort(changes, kind="stable")
-    level = np.cumsum(np.concatenate((extra, -extra))[order])
+    level = np.cumsum(change[order])
     cuts = start_s + budget.start_s
     time_s = np.unique(np.concatenate(([start_s], changes, cuts[(cuts > start_s) & (cuts < end_s)])))
     time_s = time_s[time_s < end_s] if end_s > start_s else time_s[:1]
@@ -250,6 +244,37 @@ def power_over_time(schedule: Schedule, budget: Budget) -> PowerOverTime:
     watts = np.where(index >= 0, level[index], 0) / MILLIWATTS + idle_power_w(machines)
     step = np.maximum(np.searchsorted(cuts, time_s, side="right") - 1, 0)
     return PowerOverTime(time_s, end_s, watts, step)
+
+
+def _changes(schedule: Schedule) -> tuple[Reals, Integers]:
+    """Return the times at which power changes, in any order, and by how many milliwatts."""
+    extra = milliwatts(extra_power_w(schedule.jobs, schedule.machines, schedule.machine))
+    if schedule.speeds is not None:
+        return _changes_of_seats(schedule, schedule.speeds, extra)
+    began, ended = schedule.start_s, schedule.end_s
+    if schedule.cuts is not None:
+        # Preempted runs have drawn power, too.
+        began = np.concatenate((began, schedule.cuts.start_s))
+        ended = np.concatenate((ended, schedule.cuts.end_s))
+        extra = np.concatenate((extra, extra[schedule.cuts.job]))
+    return np.concatenate((began, ended)), np.concatenate((extra, -extra))
+
+
+def _changes_of_seats(schedule: Schedule, speeds: Speeds, extra: Integers) -> tuple[Reals, Integers]:
+    """Return the changes of power where jobs share: each draws at its speed, all up to `most_draw`."""
+    assert schedule.seat is not None
+    most = most_draw(schedule.jobs, schedule.machines, schedule.machine, extra)
+    jobs = np.arange(len(extra))
+    job = np.concatenate((jobs, speeds.job, jobs))
+    time_s = np.concatenate((schedule.start_s, speeds.time_s, schedule.end_s))
+    speed = np.concatenate((np.ones(len(extra)), speeds.speed, np.zeros(len(extra))))
+    order = np.lexsort((time_s, job))
+    job, time_s, drawn = job[order], time_s[order], speed[order] * extra[job[order]]
+    change = np.diff(drawn, prepend=0.0)
+    order = np.lexsort((time_s, schedule.seat[job]))
+    seat, time_s = schedule.seat[job[order]], time_s[order]
+    together = milliwatts(np.minimum(np.cumsum(change[order]), most[seat]) / MILLIWATTS)
+    return time_s, np.diff(together, prepend=0)
 
 
 _JOULES_PER_KWH = 3.6e6

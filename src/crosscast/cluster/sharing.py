@@ -13,6 +13,9 @@ from crosscast.cluster.power import MOST_SLOWDOWN
 from crosscast.cluster.site import LIMIT, SHARING_POLICIES, SharingPolicy, rows_of_csv
 from crosscast.errors import InputError, expect_known
 
+MOST = 8
+"""Limit on the jobs on the same processors; their power is that of any of them that are left."""
+
 
 @dataclass(frozen=True)
 class Slowdowns:
@@ -44,9 +47,9 @@ class Sharing:
 
     def __post_init__(self) -> None:
         """Check the numbers."""
-        if self.most < 2:
+        if not 2 <= self.most <= MOST:
             raise InputError.of(
-                where="sharing", field="most", expected="at least 2 jobs", found=f"{self.most}"
+                where="sharing", field="most", expected=f"2 to {MOST} jobs", found=f"{self.most}"
             )
         if not self.limit >= 1:
             raise InputError.of(

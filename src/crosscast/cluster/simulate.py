@@ -220,14 +220,16 @@ def simulate(
     resources = resources_of(later, machines, machine, site, rules, float(jobs.submit_s[0]))
     schedule = run_plan(later, machines, machine, resources, policy, sharing, rules, progress)
     by_submission = np.argsort(by_release)
-    cuts = None if schedule.cuts is None else replace(schedule.cuts, job=by_release[schedule.cuts.job])
+    cuts, speeds = schedule.cuts, schedule.speeds
+    cuts = None if cuts is None else replace(cuts, job=by_release[cuts.job])
+    speeds = None if speeds is None else replace(speeds, job=by_release[speeds.job])
     start_s, end_s, reserved_s = (
         times[by_submission] for times in (schedule.start_s, schedule.end_s, schedule.reserved_s)
     )
     if rules.learning is not None:
         jobs = schedule.jobs.taken(by_submission, jobs.submit_s)
     seat = None if schedule.seat is None else by_release[schedule.seat][by_submission]
-    return Schedule(jobs, machines, machine[by_submission], start_s, end_s, reserved_s, cuts, seat)
+    return Schedule(jobs, machines, machine[by_submission], start_s, end_s, reserved_s, cuts, seat, speeds)
 
 
 def needs_plan(policy: Policy, site: Site, sharing: Sharing | None = None, rules: Rules = NO_RULES) -> bool:

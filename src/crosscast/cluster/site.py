@@ -433,6 +433,14 @@ def milliwatts(power_w: Reals) -> Integers:
 
 
 @dataclass(frozen=True)
+class PowerLimits:
+    """Milliwatts above idle of the processors of ``n`` jobs, each of shape ``(n,)``."""
+
+    cap: Integers  # To which they are capped
+    most_draw: Integers  # What they draw at most, however many jobs share them
+
+
+@dataclass(frozen=True)
 class Resources:
     """Needs of ``n`` jobs for ``r`` resources, and the capacities of these in ``s`` steps.
 
@@ -445,8 +453,7 @@ class Resources:
     resource: Integers  # Indices of these resources, of shape `(n, k)`, padded with −1
     step_s: Reals  # Times at which capacities change, of shape `(s,)`; the first is minus infinity
     capacity: Integers  # Capacity from then on, of shape `(s, r)`
-    # Milliwatts that the processors of each job may draw above idle, of shape `(n,)`; `None` without a budget
-    most_extra: Integers | None = None
+    power: PowerLimits | None = None  # `None` without a budget
 
 
 def resources_of(
@@ -501,7 +508,7 @@ def resources_of(
         np.column_stack(resource),
         step_s,
         capacity,
-        None if site.budget is None else _most_extra(jobs, machines, machine),
+        None if site.budget is None else _limits(jobs, machines, machine, np.maximum(needs[-1], holds[-1])),
     )
     _check_fits(jobs, machines, resources, site.budget is not None)
     return resources
@@ -555,7 +562,7 @@ def _left_by_idle(machines: Sequence[Machine], budget: Budget) -> Integers:
             found=f"{budget.power_w[index]:g} W from {budget.start_s[index]:g} s on",
         )
     # An unlimited budget becomes a bound that no sum of jobs reaches.
-    left = np.minimum(budget.power_w - idle_w, 2.0**52 / MILLIWATTS)
+    left = np.minimum(budget.power_w - idle_w, _NO_LIMIT / MILLIWATTS)
     return milliwatts(left)
 
 
@@ -595,11 +602,26 @@ def extra_power_w(jobs: Jobs, machines: Sequence[Machine], machine: Integers) ->
     return extra_w
 
 
-def _most_extra(jobs: Jobs, machines: Sequence[Machine], machine: Integers) -> Integers:
-    """Return the milliwatts above idle to which the processors of each job are capped, of shape ``(n,)``."""
-    above_idle_w = np.array([each.cap_w - each.idle_w for each in machines])[machine] * jobs.procs
-    # No cap becomes a bound that no sum of jobs reaches.
-    return milliwatts(np.minimum(above_idle_w, 2.0**52 / MILLIWATTS))
+_NO_LIMIT = 2.0**52
+"""Milliwatts that no sum of jobs reaches."""
+
+
+def _limits(jobs: Jobs, machines: Sequence[Machine], machine: Integers, extra: Integers) -> PowerLimits:
+    """Return the limits of the processors of each job, of which each adds so many milliwatts to idle ones."""
+    cap_w = np.array([each.cap_w - each.idle_w for each in machines])[machine] * jobs.procs
+    cap = milliwatts(np.minimum(cap_w, _NO_LIMIT / MILLIWATTS))
+    return PowerLimits(cap, most_draw(jobs, machines, machine, extra))
+
+
+def most_draw(jobs: Jobs, machines: Sequence[Machine], machine: Integers, extra: Integers) -> Integers:
+    """Return the milliwatts above idle that the processors of each job draw at most, of shape ``(n,)``.
+
+    It is `active_w`, if that is known, unless a single job of the machine draws more.
+    """
+    active_w = [np.inf if each.active_w is None else each.active_w - each.idle_w for each in machines]
+    of_processor = np.array(active_w) * MILLIWATTS
+    np.maximum.at(of_processor, machine, extra / jobs.procs)
+    return np.ceil(np.minimum(of_processor[machine] * jobs.procs, _NO_LIMIT)).astype(np.int64)
 
 
 def _check_caps(jobs: Jobs, machines: Sequence[Machine], machine: Integers) -> None:

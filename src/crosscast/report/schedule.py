@@ -103,7 +103,7 @@ def _between(difference: PolicyDifference, unit: tuple[float, str]) -> str:
 
 _OPTIONAL_TABLES = {
     "power": (
-        "power of all machines until the latest end of all: in budget, share of the time; over it, at most, as a "
+        "power of all machines until the latest end: in budget, share of the time; over it, at most, as a "
         "share of the budget",
         {
             "energy": "power.energy_kwh",

@@ -44,8 +44,8 @@ class Seats(NamedTuple):
     kind: Integers  # Kind of each job, of shape `(n,)`
     true: Reals  # Slowdown of each kind (row) beside each, of shape `(c, c)`
     believed: Reals  # Slowdown that the scheduler expects; infinite where kinds may not share
-    extra: Integers  # Milliwatts that each job adds to its idle processors, of shape `(n,)`
-    most_extra: Integers  # Milliwatts that jobs on these processors may add together
+    cap: Integers  # Milliwatts above idle to which the processors of each job are capped, of shape `(n,)`
+    most_draw: Integers  # Milliwatts above idle that jobs on these processors draw together at most
     left: Reals  # Remaining run time of each job alone, in seconds, as of `since`; of shape `(n,)`
     believed_left: Reals
     since: Reals
@@ -57,6 +57,11 @@ class Seats(NamedTuple):
     taken: Integers  # The first `seats` entries are the seats with jobs, in any order
     position: Integers  # Position of each of these in `taken`
     seats: Integers
+    # Changes of the speeds of jobs that share: the first `changes` entries; without rows if no power counts
+    changed: Integers
+    changed_s: Reals
+    speed: Reals
+    changes: Integers
 
 
 class LearningTables(NamedTuple):
@@ -247,12 +252,11 @@ def start_seats(sharing: Sharing | None, jobs: int, resources: Resources) -> Sea
         sharing, jobs, most = Sharing(nobody, one, one), 0, 1
     else:
         most = sharing.most
-    if resources.most_extra is None:
-        extra = most_extra = np.zeros(jobs, np.int64)
-    else:
-        # Power is the last resource.
-        extra = np.array(resources.needs[:jobs, -1], np.int64)
-        most_extra = np.array(resources.most_extra[:jobs], np.int64)
+    power = resources.power
+    cap = most_draw = np.zeros(0, np.int64)
+    if power is not None:
+        cap, most_draw = np.array(power.cap, np.int64), np.array(power.most_draw, np.int64)
+    changes = 0 if power is None else 2 * most * jobs
     return Seats(
         most=most,
         limit=float(sharing.limit),
@@ -261,8 +265,8 @@ def start_seats(sharing: Sharing | None, jobs: int, resources: Resources) -> Sea
         kind=np.array(sharing.kind, np.int64),
         true=np.array(sharing.true, np.float64),
         believed=np.array(sharing.believed, np.float64),
-        extra=extra,
-        most_extra=most_extra,
+        cap=cap,
+        most_draw=most_draw,
         left=np.zeros(jobs),
         believed_left=np.zeros(jobs),
         since=np.zeros(jobs),
@@ -274,6 +278,10 @@ def start_seats(sharing: Sharing | None, jobs: int, resources: Resources) -> Sea
         taken=np.zeros(jobs, np.int64),
         position=np.zeros(jobs, np.int64),
         seats=np.zeros(1, np.int64),
+        changed=np.empty(changes, np.int64),
+        changed_s=np.empty(changes),
+        speed=np.empty(changes),
+        changes=np.zeros(1, np.int64),
     )
 
 
@@ -331,9 +339,22 @@ def look_until(plan: SchedulePlan, time: float) -> None:
 
 
 @compiled
+def amount_of(plan: SchedulePlan, job: int, need: int) -> int:
+    """Return how much a job takes of one of its resources: what it holds if it runs and that is measured."""
+    runs = plan.measures and not np.isnan(plan.start[job])
+    amount: int = plan.holds[job, need] if runs else plan.needs[job, need]
+    return amount
+
+
+@compiled
 def take_need(plan: SchedulePlan, job: int, need: int, start: float, end: float, times: int) -> None:
     """Take one resource of a job in an interval of time; with −1 times, give it back."""
-    resource = plan.resource[job, need]
+    take_amount(plan, plan.resource[job, need], times * amount_of(plan, job, need), start, end)
+
+
+@compiled
+def take_amount(plan: SchedulePlan, resource: int, amount: int, start: float, end: float) -> None:
+    """Take an amount of a resource, none with an index below 0, in an interval of time."""
     if resource < 0 or not start < end:
         return
     availability = plan.availability
@@ -341,8 +362,6 @@ def take_need(plan: SchedulePlan, job: int, need: int, start: float, end: float,
     look_until(plan, start if end == np.inf else end)
     first = piece(availability, start)
     last = availability.size[0] if end == np.inf else piece(availability, end)
-    runs = plan.measures and not np.isnan(plan.start[job])
-    amount = times * (plan.holds[job, need] if runs else plan.needs[job, need])
     for index in range(first, last):
         availability.left[index, resource] -= amount
 
@@ -365,10 +384,10 @@ def fits(plan: SchedulePlan, job: int, index: int) -> bool:
 
 
 @compiled
-def has_room(free: Integers, resources: Integers, needs: Integers, job: int, first: int) -> bool:
-    """Whether a job's resources from `first` on are free now."""
+def has_room(free: Integers, resources: Integers, needs: Integers, job: int) -> bool:
+    """Whether a job's resources are free now."""
     # Passing the whole plan takes longer than this check.
-    for need in range(first, resources.shape[1]):
+    for need in range(resources.shape[1]):
         resource = resources[job, need]
         if resource >= 0 and free[resource] < needs[job, need]:
             return False
@@ -376,9 +395,9 @@ def has_room(free: Integers, resources: Integers, needs: Integers, job: int, fir
 
 
 @compiled
-def occupy(plan: SchedulePlan, job: int, first: int, times: int) -> None:
-    """Take what a running job holds of its resources from `first` on; with −1 times, free it."""
-    for need in range(first, plan.resource.shape[1]):
+def occupy(plan: SchedulePlan, job: int, count: int, times: int) -> None:
+    """Take what a running job holds of its first `count` resources; with −1 times, free it."""
+    for need in range(count):
         if plan.resource[job, need] >= 0:
             plan.free[plan.resource[job, need]] -= times * plan.holds[job, need]
 
@@ -386,7 +405,7 @@ def occupy(plan: SchedulePlan, job: int, first: int, times: int) -> None:
 @compiled
 def fits_now(plan: SchedulePlan, job: int, now: float) -> bool:
     """Whether a job fits from now until its expected end."""
-    if not has_room(plan.free, plan.resource, plan.needs, job, 0):
+    if not has_room(plan.free, plan.resource, plan.needs, job):
         return False
     times = plan.availability.time
     end = now + plan.estimate[job]

@@ -17,7 +17,7 @@ from dataclasses import replace
 import numpy as np
 
 from crosscast.arrays import Integers, Reals
-from crosscast.cluster.jobs import Cuts, Jobs, Machine, Policy, Schedule
+from crosscast.cluster.jobs import Cuts, Jobs, Machine, Policy, Schedule, Speeds
 from crosscast.cluster.rules import Learning, Rules
 from crosscast.cluster.sharing import Sharing
 from crosscast.cluster.simulator.plan import (
@@ -57,6 +57,7 @@ from crosscast.cluster.simulator.ranking import (
 from crosscast.cluster.simulator.seats import (
     leave,
     make_heaps_fit,
+    occupy_power,
     set_rates,
     sit_down,
     start_job,
@@ -256,18 +257,21 @@ def _end(plan: SchedulePlan, now: float) -> bool:
             learn(plan.walltimes, job, plan.run[job])
         if len(plan.learning.kind) > 0:
             _measure(plan, job)
-        first = 0
+        held = plan.resource.shape[1]
         if plan.seats.most > 1:
             seat = plan.seats.seat[job]
             take_seat(plan, seat, -1, now, -1)
+            occupy_power(plan, seat, -1)
             leave(plan.seats, job)
+            held = plan.shared
             if plan.seats.size[seat] > 0:
                 # The other jobs on the seat keep the processors.
-                first = plan.shared
+                held = 0
                 set_rates(plan.seats, seat, plan.end, plan.due, plan.ends, now)
+                occupy_power(plan, seat, 1)
                 take_seat(plan, seat, -1, now, 1)
         _drop_stale_ends(plan)
-        occupy(plan, job, first, -1)
+        occupy(plan, job, held, -1)
         if plan.due[job] > now:
             early = True
             if plan.seats.most == 1:
@@ -333,7 +337,7 @@ def _start_planned(plan: SchedulePlan, now: float, early: bool) -> None:
             start = earliest(plan, job, np.inf)
             if (
                 stops
-                and (start > now or not has_room(plan.free, plan.resource, plan.needs, job, 0))
+                and (start > now or not has_room(plan.free, plan.resource, plan.needs, job))
                 and stop_for(plan, job, now)
             ):
                 start = now
@@ -342,14 +346,14 @@ def _start_planned(plan: SchedulePlan, now: float, early: bool) -> None:
             take(plan, job, start, start + plan.estimate[job], 1)
             if np.isnan(plan.reserved[job]):
                 plan.reserved[job] = start
-            if stops and start <= now and has_room(plan.free, plan.resource, plan.needs, job, 0):
+            if stops and start <= now and has_room(plan.free, plan.resource, plan.needs, job):
                 # Before the next job looks for jobs to preempt.
                 _start_as_planned(plan, job, now)
                 started = True
     for index in range(count):
         job = plan.waiting[index]
         if plan.planned[job] <= now and np.isnan(plan.start[job]):
-            if has_room(plan.free, plan.resource, plan.needs, job, 0):
+            if has_room(plan.free, plan.resource, plan.needs, job):
                 _start_as_planned(plan, job, now)
                 started = True
                 if plan.at[LEARNED] == 1:
@@ -404,14 +408,13 @@ def _start_before_head(plan: SchedulePlan, now: float) -> None:
             # A job of no expected time reserves for a moment.
             end = max(shadow + plan.estimate[head], np.nextafter(shadow, np.inf))
             take(plan, head, shadow, end, 1)
-            # Quick check, as most have no room; jobs that share or preempt need no free processors.
-            first = plan.shared if plan.seats.most > 1 else 0
-            stops = len(plan.preempts) > 0
+            # Quick check, as most have no room; jobs that share or preempt need no free resources.
+            needs_room = plan.seats.most == 1 and len(plan.preempts) == 0
             for index in range(count):
                 job = plan.passing[index]
                 if job == head or not np.isnan(plan.start[job]):
                     continue
-                if not stops and not has_room(plan.free, plan.resource, plan.needs, job, first):
+                if needs_room and not has_room(plan.free, plan.resource, plan.needs, job):
                     continue
                 if may_run(plan.ranking, job):
                     _starts_now(plan, job, now)
@@ -504,7 +507,15 @@ def run_plan(
             fastest_s=jobs.run_s,
         )
     seat = plan.seats.seat if sharing is not None else None
-    return Schedule(jobs, machines, machine, plan.start, plan.end, plan.reserved, cut, seat)
+    return Schedule(jobs, machines, machine, plan.start, plan.end, plan.reserved, cut, seat, _speeds(plan))
+
+
+def _speeds(plan: SchedulePlan) -> Speeds | None:
+    seats = plan.seats
+    if not len(seats.changed):
+        return None
+    count = seats.changes[0]
+    return Speeds(seats.changed[:count].copy(), seats.changed_s[:count].copy(), seats.speed[:count].copy())
 
 
 def _choose(plan: SchedulePlan, learning: Learning) -> None:

@@ -15,13 +15,14 @@ from crosscast.cluster.simulator.plan import (
     STOPPED,
     SchedulePlan,
     Seats,
+    amount_of,
     fits_now,
-    has_room,
     leave_running,
     look_until,
     note_start,
     occupy,
     take,
+    take_amount,
     take_need,
     tidy,
 )
@@ -59,13 +60,51 @@ def gain_of(seats: Seats, job: int, seat: int) -> float:
 
 
 @compiled
-def keeps_to_cap(seats: Seats, job: int, seat: int) -> bool:
-    """Whether the processors of a seat may draw the power of a job beside that of the jobs on it."""
-    extra = seats.extra[job]
-    for index in range(seats.size[seat]):
-        extra += seats.extra[seats.members[seat, index]]
-    within: bool = extra <= seats.most_extra[seat]
-    return within
+def draw_of(plan: SchedulePlan, seat: int, members: int) -> int:
+    """Return the most milliwatts that jobs on a seat, a bit each, draw above idle, until the last has ended.
+
+    A job at a lower speed draws that much less. Those who are left by others draw more, maybe more than all.
+    """
+    seats = plan.seats
+    most = 0.0
+    left = members
+    while left > 0:
+        total = 0.0
+        for index in range(seats.most):
+            if left >> index & 1:
+                job = seats.members[seat, index]
+                speed = 1.0
+                for other in range(seats.most):
+                    if other != index and left >> other & 1:
+                        speed /= seats.believed[seats.kind[job], seats.kind[seats.members[seat, other]]]
+                total += speed * amount_of(plan, job, plan.resource.shape[1] - 1)
+        most = max(most, total)
+        # The next of all subsets.
+        left = (left - 1) & members
+    draw: int = min(int(np.rint(most)), seats.most_draw[seat])
+    return draw
+
+
+@compiled
+def occupy_power(plan: SchedulePlan, seat: int, times: int) -> None:
+    """Take the power of the jobs on a seat; with −1 times, free it."""
+    if len(plan.seats.most_draw) > 0:
+        draw = draw_of(plan, seat, (1 << plan.seats.size[seat]) - 1)
+        plan.free[plan.resource[seat, -1]] -= times * draw
+
+
+@compiled
+def _has_power(plan: SchedulePlan, job: int, seat: int) -> bool:
+    """Whether there is power for a job beside those on a seat, and the cap of the processors allows it."""
+    seats = plan.seats
+    if len(seats.most_draw) == 0:
+        return True
+    count = seats.size[seat]
+    before = draw_of(plan, seat, (1 << count) - 1)
+    seats.members[seat, count] = job
+    after = draw_of(plan, seat, (2 << count) - 1)
+    enough: bool = after <= seats.cap[seat] and after - before <= plan.free[plan.resource[seat, -1]]
+    return enough
 
 
 @compiled
@@ -122,6 +161,12 @@ def set_rates(seats: Seats, seat: int, end: Reals, due: Reals, ends: Heap, now: 
         seats.since[job] = now
         seats.rate[job] = rate_beside(seats, seats.true, job, seat, -1)
         seats.believed_rate[job] = rate_beside(seats, seats.believed, job, seat, -1)
+        if len(seats.changed) > 0:
+            change = seats.changes[0]
+            seats.changed[change] = job
+            seats.changed_s[change] = now
+            seats.speed[change] = 1.0 / seats.rate[job]
+            seats.changes[0] += 1
         end[job] = now + seats.left[job] * seats.rate[job]
         due[job] = now + seats.believed_left[job] * seats.believed_rate[job]
         push(ends, end[job], job)
@@ -131,23 +176,40 @@ def set_rates(seats: Seats, seat: int, end: Reals, due: Reals, ends: Heap, now: 
 def take_seat(plan: SchedulePlan, seat: int, more: int, now: float, times: int) -> None:
     """Take the resources of the jobs on a seat, and of one more (−1 for none), until their expected ends.
 
-    Processors are held together, power by each job.
+    Processors are held together, and power by those who are left after each expected end.
     """
     seats = plan.seats
-    last = now
-    for index in range(seats.size[seat]):
-        job = seats.members[seat, index]
-        due = plan.due[job] if more < 0 else due_beside(seats, job, more, now)
-        last = max(last, due)
-        for need in range(plan.shared, plan.resource.shape[1]):
-            take_need(plan, job, need, now, due, times)
+    count = seats.size[seat]
     if more >= 0:
-        due = _due_on(plan, more, seat, now)
-        last = max(last, due)
-        for need in range(plan.shared, plan.resource.shape[1]):
-            take_need(plan, more, need, now, due, times)
+        seats.members[seat, count] = more
+        count += 1
+    since = now
+    left = (1 << count) - 1
+    while left > 0:
+        first = -1
+        until = np.inf
+        for index in range(count):
+            if left >> index & 1:
+                due = _due_with(plan, seats.members[seat, index], seat, more, now)
+                if first < 0 or due < until:
+                    first = index
+                    until = due
+        until = max(until, since)
+        if len(seats.most_draw) > 0:
+            take_amount(plan, plan.resource[seat, -1], times * draw_of(plan, seat, left), since, until)
+        since = until
+        left ^= 1 << first
     for need in range(plan.shared):
-        take_need(plan, seat, need, now, last, times)
+        take_need(plan, seat, need, now, since, times)
+
+
+@compiled
+def _due_with(plan: SchedulePlan, job: int, seat: int, more: int, now: float) -> float:
+    """Return the expected end of a job on a seat, or of one more, if that joins now (−1 for none)."""
+    if more < 0:
+        due: float = plan.due[job]
+        return due
+    return _due_on(plan, job, seat, now) if job == more else due_beside(plan.seats, job, more, now)
 
 
 @compiled
@@ -183,8 +245,6 @@ def _can_sit(plan: SchedulePlan, job: int, seat: int, now: float) -> bool:
 @compiled
 def _seat_for(plan: SchedulePlan, job: int, now: float) -> int:
     """Return the seat that a job may join now, with the highest gain or the first; −1 if there is none."""
-    if not has_room(plan.free, plan.resource, plan.needs, job, plan.shared):
-        return -1
     seats = plan.seats
     best = -1
     best_gain = -np.inf
@@ -192,15 +252,13 @@ def _seat_for(plan: SchedulePlan, job: int, now: float) -> int:
         seat = seats.taken[index]
         if plan.alike[job] != plan.alike[seat] or seats.size[seat] == seats.most:
             continue
-        if not keeps_to_cap(seats, job, seat):
-            continue
         gain = gain_of(seats, job, seat)
         if gain == -np.inf:
             continue
         if not seats.by_gain:
             gain = 0.0
         is_better = gain > best_gain or (gain == best_gain and seat < best)
-        if is_better and _can_sit(plan, job, seat, now):
+        if is_better and _has_power(plan, job, seat) and _can_sit(plan, job, seat, now):
             best = seat
             best_gain = gain
     return best
@@ -213,10 +271,11 @@ def sit_down(plan: SchedulePlan, job: int, now: float) -> bool:
     if seat < 0:
         return False
     take_seat(plan, seat, -1, now, -1)
-    occupy(plan, job, plan.shared, 1)
+    occupy_power(plan, seat, -1)
     plan.start[job] = now
     note_start(plan, job)
     sit(plan.seats, job, seat, plan.run[job], plan.estimate[job], now)
+    occupy_power(plan, seat, 1)
     set_rates(plan.seats, seat, plan.end, plan.due, plan.ends, now)
     take_seat(plan, seat, -1, now, 1)
     return True
@@ -225,7 +284,7 @@ def sit_down(plan: SchedulePlan, job: int, now: float) -> bool:
 @compiled
 def start_job(plan: SchedulePlan, job: int, now: float) -> None:
     """Start a job that fits now; the caller takes its resources over time."""
-    occupy(plan, job, 0, 1)
+    occupy(plan, job, plan.resource.shape[1], 1)
     plan.start[job] = now
     plan.end[job] = now + plan.run[job]
     plan.due[job] = now + plan.estimate[job]
@@ -302,5 +361,5 @@ def stop_for(plan: SchedulePlan, job: int, now: float) -> bool:
 @compiled
 def _free(plan: SchedulePlan, job: int, now: float, times: int) -> None:
     """Give back what a running job takes from now on; with −1 times, take it again."""
-    occupy(plan, job, 0, -times)
+    occupy(plan, job, plan.resource.shape[1], -times)
     take(plan, job, now, plan.due[job], -times)
