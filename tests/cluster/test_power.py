@@ -175,6 +175,8 @@ def test_the_command_compares_configurations_under_a_budget(capsys: Output, tmp_
     assert main([*words, "--json"]) == 0
     results = json.loads(capsys.readouterr().out)["results"]
     assert [each["power"] for each in results] == ["full", "uniform", "oracle"]
+    # At half the speed, jobs of the first kind take 1,200 s, 900 are requested, and they are not ended.
+    assert [each["over_request"] for each in results] == [0, 10, 0]
     assert results[2]["makespan_s"] < results[0]["makespan_s"]
     assert all(each["within_budget"] == 1 and each["cost"] > 0 and each["peak_w"] <= 260 for each in results)
     site.write_text(text + "'full'\n")

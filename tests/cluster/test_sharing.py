@@ -181,6 +181,7 @@ def test_the_command_compares_sharing_with_and_without_power(capsys: Output, tmp
     ]
     assert results[1]["makespan_s"] < 0.7 * results[0]["makespan_s"]
     assert [each["broken_promises"] for each in results] == [0, 0, 0, 0]
+    assert [each["over_request"] for each in results] == [0, 0, 0, 0]
     assert all(each["utilisation"] <= 1 for each in results)
     site.write_text(machine + shares + "policies = ['gain']\n")
     assert main([*words, "--figures", str(tmp_path / "figures")]) == 0

@@ -77,7 +77,8 @@ class SimulatePoliciesOptions:
     reservations, a budget of power, and who may share processors (docs/traces.md); or the number of
     processors of a single machine; by default the number in the trace's header."""
     enforce_walltime: Flag = False
-    """End jobs when their requested time is over, whatever the header says."""
+    """End jobs when their requested time is over, whatever the header says. Where configurations or sharing
+    slow jobs down, their limits are extended as much, and jobs over their request are counted."""
     users: Flag = False
     """Also list each user's jobs and waits; the timeline's colours are users instead of waits."""
     out: Out = None

@@ -369,6 +369,14 @@ def stopped_metrics(schedule: Schedule) -> StoppedMetrics | None:
     return StoppedMetrics(len(cuts.job), len(np.unique(cuts.job)), share)
 
 
+_SAME = 1e-9
+
+
+def over_request(schedule: Schedule, request_s: Reals) -> int:
+    """Count the jobs that ran longer than requested."""
+    return int(np.count_nonzero(schedule.ran_s > request_s * (1 + _SAME)))
+
+
 @dataclass(frozen=True)
 class QueuedJobs:
     """Jobs to schedule with a policy."""
@@ -383,6 +391,8 @@ class QueuedJobs:
     predicted: bool = False  # Whether times are predicted
     exact: bool = False  # Whether the label says that times are exact
     shift: Shift | None = None  # Criterion of delays, if jobs may be delayed
+    # Times that users requested, of shape `(n,)`, if configurations or sharing may make jobs exceed them
+    request_s: Reals | None = None
 
     @property
     def label(self) -> str:
@@ -413,6 +423,7 @@ class PolicyResult:
     sharing: SharingMetrics | None = None  # With a policy of sharing
     stopped: StoppedMetrics | None = None  # With preemption
     weeks: Weeks | None = None  # Sums of each week
+    over_request: int | None = None  # Number of jobs that ran longer than `QueuedJobs.request_s`
 
     @property
     def label(self) -> str:
@@ -447,6 +458,8 @@ class PolicyResult:
             content |= {"sharing": run.shared, **asdict(self.sharing)}
         if self.stopped is not None:
             content |= asdict(self.stopped)
+        if self.over_request is not None:
+            content |= {"over_request": self.over_request}
         return content | {"users": [asdict(user) for user in self.users]} if users else content
 
 
@@ -577,7 +590,8 @@ def compare_policies(
         metrics = metrics_of(schedule), per_machine(schedule), per_user(schedule), per_size(schedule)
         sharing = None if run.shared is None else sharing_metrics(schedule, site.limit)
         stopped, weeks = stopped_metrics(schedule), weeks_of(schedule)
-        results.append(PolicyResult(run, *metrics, spent_s, power, sharing, stopped, weeks))
+        over = None if run.request_s is None else over_request(schedule, run.request_s)
+        results.append(PolicyResult(run, *metrics, spent_s, power, sharing, stopped, weeks, over))
         if keep is not None:
             keep(run.label, schedule)
     last_s = max((result.metrics.makespan_s for result in results), default=0.0)

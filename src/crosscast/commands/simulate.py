@@ -79,7 +79,12 @@ def policies(trace: Path, /, *, options: SimulatePoliciesOptions) -> None:
         of_estimates, notes = _runs(
             chosen, job_trace, cleaned[name], machines, placement, site, predicted=name == "predicted"
         )
-        runs += [replace(run, exact=name == "exact" and len(options.estimates) > 1) for run in of_estimates]
+        exact = name == "exact"
+        request_s = None if exact or not _slows_down(site) else cleaned[name].jobs.estimate_s[:, 0]
+        runs += [
+            replace(run, exact=exact and len(options.estimates) > 1, request_s=request_s)
+            for run in of_estimates
+        ]
     files.check(len(runs))
     facts["notes"] += notes
     # For ten million jobs, the columns that are not simulated take most of the memory.
@@ -114,6 +119,11 @@ def policies(trace: Path, /, *, options: SimulatePoliciesOptions) -> None:
         lambda: policies_report(results, facts, against, users=options.users),
         lambda: figures,
     )
+
+
+def _slows_down(site: Site) -> bool:
+    """Whether jobs may take longer than in the trace."""
+    return site.options is not None or site.slowdowns is not None
 
 
 def _grid(

@@ -22,6 +22,7 @@ _LEGEND = (
     "Slowdown: mean of max(1, (wait + run) / max(alone, 10 s)); alone: the run time of a job alone, in its "
     "fastest configuration on its fastest machine. Used: share of the processor-seconds of the makespan."
 )
+_OVER_REQUEST = "over request"
 
 
 def policies_report(
@@ -49,7 +50,10 @@ def policies_report(
         parts.append(_sizes(results))
     if users:
         parts += [_users(result) for result in results]
-    return Report([*parts, "", f"{_LEGEND} Less is better in all columns before it."])
+    legend = f"{_LEGEND} Less is better in all columns before it."
+    if any(result.over_request is not None for result in results):
+        legend += f" {_OVER_REQUEST.capitalize()}: number of jobs that ran longer than requested."
+    return Report([*parts, "", legend])
 
 
 def _subject(facts: Mapping[str, Any]) -> str:
@@ -77,6 +81,8 @@ def _policies(results: Sequence[PolicyResult]) -> Table:
         "simulated": "simulation_s",
         "jobs/s": lambda result: round(result.metrics.jobs / result.simulation_s),
     }
+    if any(result.over_request is not None for result in results):
+        columns[_OVER_REQUEST] = "over_request"
     return table_of(results, columns, formats={"jobs/s": format_count})
 
 
