@@ -210,6 +210,16 @@ def test_schedules_are_compared_as_a_whole_and_by_job(tmp_path: Path) -> None:
     assert whole["mean_wait_s"] == 20
     assert whole["makespan_s"] == 170
     assert whole["average_bounded_slowdown"] == pytest.approx((1 + 1.1 + 1.5) / 3)
+    items = [each.item for each in comparison.differences]
+    assert items == ["the schedule"] * 4 + ["job 2"]
+
+
+def test_slowdowns_of_schedules_are_over_the_shorter_of_both_run_times(tmp_path: Path) -> None:
+    one, other = schedule(tmp_path / "a.csv", [0, 10]), tmp_path / "b.csv"
+    other.write_text(one.read_text().replace("0,0,0,100", "0,0,0,300"))
+    for comparison, sign in ((compare(one, other), 1), (compare(other, one), -1)):
+        changes = {each.metric: each.change for each in comparison.differences if each.item == "the schedule"}
+        assert changes["average_bounded_slowdown"] == pytest.approx(sign * (3 - 1) / 2)
 
 
 def test_a_trace_is_a_schedule_too(tmp_path: Path) -> None:

@@ -8,7 +8,17 @@ from dataclasses import replace
 
 import numpy as np
 
-from crosscast.cluster.jobs import ORDERS, Bound, Jobs, Machine, Placement, Policy, Schedule, check_machines
+from crosscast.cluster.jobs import (
+    ORDERS,
+    Bound,
+    Completion,
+    Jobs,
+    Machine,
+    Placement,
+    Policy,
+    Schedule,
+    check_machines,
+)
 from crosscast.cluster.rules import NO_RULES, Rules, has_rules
 from crosscast.cluster.sharing import Sharing
 from crosscast.cluster.site import NO_SITE, Site, resources_of
@@ -169,7 +179,7 @@ def simulate(
                 "jobs that are bound to machines before they are submitted, as conservative backfilling, "
                 "reservations, a budget and rules of a site need"
             ),
-            found=f"{type(placement).__name__}",
+            found="completion" if isinstance(placement, Completion) else "an order of machines for each",
         )
     choices_of(jobs, machines, placement)
     from crosscast.cluster.simulator.planning import run_plan

@@ -36,6 +36,9 @@ __all__ = [
 Kind = Literal["profiles", "dataset", "model", "schedule"]
 Numbers = Mapping[str, float | None]
 
+_SCHEDULE = "the schedule"
+"""The item with the numbers of a whole schedule."""
+
 _MISSING = "missing"
 """The condition that an item is in only one of the two."""
 
@@ -209,10 +212,25 @@ def _of_schedule(path: Path) -> dict[str, Numbers]:
             "median_wait_s": float(np.median(wait_s)),
             "wait_p95_s": float(np.quantile(wait_s, 0.95)),
         }
-    contents: dict[str, Numbers] = {"the schedule": totals}
+    contents: dict[str, Numbers] = {_SCHEDULE: totals}
     for job, wait, ran in zip(number.tolist(), wait_s.tolist(), ran_s.tolist(), strict=True):
         contents[f"job {job}"] = {"wait_s": wait, "run_s": ran}
     return contents
+
+
+def _over_shorter_runs(items: dict[str, Numbers], others: Mapping[str, Numbers]) -> dict[str, Numbers]:
+    """Return a schedule with slowdowns over the shorter of a job's run times, as one may be stretched."""
+    import numpy as np
+
+    from crosscast.cluster.metrics import bounded_slowdown
+
+    jobs = [item for item in items if item != _SCHEDULE]
+    if _SCHEDULE not in items or not jobs:
+        return items
+    wait_s, ran_s = (np.array([items[job][name] for job in jobs], np.float64) for name in ("wait_s", "run_s"))
+    other_s = np.array([others.get(job, items[job])["run_s"] for job in jobs], np.float64)
+    slowdown = bounded_slowdown(wait_s + ran_s, np.minimum(ran_s, other_s)).mean()
+    return items | {_SCHEDULE: {**items[_SCHEDULE], "average_bounded_slowdown": float(slowdown)}}
 
 
 @dataclass(frozen=True)
@@ -284,7 +302,7 @@ class Comparison(Tabular):
 
     kind: Kind
     labels: tuple[str, str]
-    differences: tuple[Difference, ...]  # The largest relative change first
+    differences: tuple[Difference, ...]  # Those of whole schedules, then the largest relative change first
     only: tuple[tuple[str, ...], tuple[str, ...]]  # Items in only the first, and in only the second
     compared: int  # Numbers that both have
     failed: Mapping[str, tuple[str, ...]]  # Items for which each condition holds
@@ -366,6 +384,8 @@ def compare(
     if first.kind == "profiles" and len(ones) == len(others) == 1 and ones.keys() != others.keys():
         label = f"{next(iter(ones))} → {next(iter(others))}"
         ones, others = ({label: next(iter(each.values()))} for each in (ones, others))
+    if first.kind == "schedule":
+        ones, others = _over_shorter_runs(ones, others), _over_shorter_runs(others, ones)
     conditions = [Condition.parse(text) for text in fail_on]
     known = {metric for items in (ones, others) for numbers in items.values() for metric in numbers}
     for condition in conditions:
@@ -388,7 +408,7 @@ def compare(
     order = {item: index for index, item in enumerate(ones)}
     differences = sorted(
         (each for each in pairs if each.first != each.second),
-        key=lambda each: (-_size(each), order[each.item], each.metric),
+        key=lambda each: (each.item != _SCHEDULE, -_size(each), order[each.item], each.metric),
     )
     compared = sum(each.change is not None for each in pairs)
     only = (

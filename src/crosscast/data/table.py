@@ -107,7 +107,9 @@ def cast(schema: Schema, table: Table, label: str) -> Table:
         try:
             arrays.append(cells if cells.type == type_ else cells.cast(type_))
         except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
-            reason = f"expected {_MEANINGS[column.type]} in each row, found {cells.type}"
+            is_flag = column.type == "integer" and (column.ge, column.le) == (0, 1)
+            expected = "true or false" if is_flag else _MEANINGS[column.type]
+            reason = f"expected {expected} in each row, found {cells.type}"
             raise InputError(f"{label}: column {column.name!r}: {reason}") from error
     return pa.Table.from_arrays(arrays, schema=arrow_schema(schema, notes_of(table)))
 
