@@ -187,6 +187,9 @@ def test_the_command_compares_sharing_with_and_without_power(capsys: Output, tmp
     assert main([*words, "--figures", str(tmp_path / "figures")]) == 0
     assert (tmp_path / "figures" / "timeline.png").exists()
     capsys.readouterr()
+    site.write_text(machine + shares + "most = 9\n")
+    assert main(words) == 2
+    assert "sharing: most: expected at most 8 jobs, found 9" in capsys.readouterr().err
     power = "[power]\nbudget_w = 450\noptions = 'options.csv'\n"
     site.write_text(machine + power + shares + "policies = ['never', 'oracle']\n")
     assert main(words) == 0

@@ -10,11 +10,8 @@ import numpy as np
 from crosscast.arrays import Integers, Reals
 from crosscast.cluster.jobs import Schedule
 from crosscast.cluster.power import MOST_SLOWDOWN
-from crosscast.cluster.site import LIMIT, SHARING_POLICIES, SharingPolicy, rows_of_csv
+from crosscast.cluster.site import LIMIT, MOST_TOGETHER, SHARING_POLICIES, SharingPolicy, rows_of_csv
 from crosscast.errors import InputError, expect_known
-
-MOST = 8
-"""Limit on the jobs on the same processors; their power is that of any of them that are left."""
 
 
 @dataclass(frozen=True)
@@ -47,9 +44,9 @@ class Sharing:
 
     def __post_init__(self) -> None:
         """Check the numbers."""
-        if not 2 <= self.most <= MOST:
+        if not 2 <= self.most <= MOST_TOGETHER:
             raise InputError.of(
-                where="sharing", field="most", expected=f"2 to {MOST} jobs", found=f"{self.most}"
+                where="sharing", field="most", expected=f"2 to {MOST_TOGETHER} jobs", found=f"{self.most}"
             )
         if not self.limit >= 1:
             raise InputError.of(

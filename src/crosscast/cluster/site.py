@@ -168,6 +168,9 @@ SHIFTS: tuple[Shift, ...] = get_args(Shift)
 LIMIT = 2.0
 """Default limit on the expected slowdown of jobs that share."""
 
+MOST_TOGETHER = 8
+"""Most jobs on the same processors; their power is reserved for any of them that may be left."""
+
 LEAST_GAIN = 0.3
 """Default least gain in summed speed for which a job joins others."""
 
@@ -368,6 +371,8 @@ def _sharing(table: Fields, folder: Path) -> _SiteOptions:
     table.require("slowdowns", "a text")
     options: _SiteOptions = {}
     if (most := table.integer("most", 2)) is not None:
+        if most > MOST_TOGETHER:
+            raise table.fail("most", f"at most {MOST_TOGETHER} jobs")
         options["most"] = most
     if (limit := table.number("limit", ge=1)) is not None:
         options["limit"] = limit
