@@ -17,6 +17,7 @@ __all__ = ["arguments", "objects", "start"]
 _FOLDER = Path(__file__).with_name("runtime")
 _LEVELS = {
     "reduction": "-O2",
+    "results": "-O2",
     "strided": "-O2",
     "histories": "-O2",
     "shapes": "-O2",

@@ -348,7 +348,7 @@ void cc_combine(u64 *values, u64 stride, u64 n, u64 members, u32 type, u32 how, 
 /* threads.c */
 void cc_printf(struct context *, u32 call, u8 *record, u64 n);
 
-/* reduction.c */
+/* results.c */
 enum { WINDOWS = 16 };
 struct window {
   u64 first, known;
