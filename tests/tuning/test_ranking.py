@@ -107,6 +107,17 @@ def test_variants_that_compile_alike_share_a_profile(fully_profiled: tuple[Ranki
     assert ranking.log_time[one].tolist() == ranking.log_time[other].tolist()
 
 
+def test_intervals_of_profiled_variants_are_those_of_a_forecast(
+    fully_profiled: tuple[Ranking, Profiler],
+) -> None:
+    ranking, profiler = fully_profiled
+    profiles = profiler.profiles([ranking.variants[row] for row in (0, 31)])
+    for row, profile in zip((0, 31), profiles.values(), strict=True):
+        forecast = crosscast.predict(profile, devices=list(ranking.devices))
+        low, high = (limit[row] for limit in ranking.limits())
+        np.testing.assert_allclose(high / low, (forecast.high / forecast.low)[0], rtol=0.02)
+
+
 def test_profiles_by_processes_are_those_by_threads(
     fully_profiled: tuple[Ranking, Profiler], source: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -101,7 +101,8 @@ def _best(ranking: Ranking, key: str, best: int) -> Table:
         "saves most of": lambda row: _saved(ranking, row, key),
     }
     of_time = dict.fromkeys(("forecast", "low", "high", "measured"), format_seconds)
-    return Table.of(rows, columns, caption=f"The best on {key}", formats=of_time, words=(len(columns) - 1,))
+    caption = f"The best on {key}, with {level_percent(ranking.level)} intervals"
+    return Table.of(rows, columns, caption=caption, formats=of_time, words=(len(columns) - 1,))
 
 
 def _parameter(ranking: Ranking, name: str, row: int) -> object:

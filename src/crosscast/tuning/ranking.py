@@ -74,6 +74,15 @@ def forecasts(model: TermsModel, profiles: Sequence[Profile], devices: Sequence[
     return Forecasts(np.log(forecast.centre), np.maximum(deviation, _LEAST_DEVIATION), shares)
 
 
+def _factor(
+    model: TermsModel, profiles: Sequence[Profile], devices: Sequence[str | Device], level: float
+) -> float:
+    """Return half the width of the model's intervals of a level, in deviations."""
+    forecast = model.predict(ProfileBatch.of(profiles), devices, level=level)
+    half_width = 0.5 * np.log(forecast.high / forecast.low)
+    return float(np.median(half_width / forecasts(model, profiles, devices).deviation))
+
+
 @dataclass(frozen=True, eq=False)
 class Ranking(Tabular):
     """Forecast times of ``n`` variants of a kernel on ``d`` devices."""
@@ -87,7 +96,8 @@ class Ranking(Tabular):
     geometry: Reals  # `(n, g)` Sizes of work-groups and of their code and memory, as coordinates
     profiled: Flags  # `(n,)` Whether counts are of a profile, not estimated
     count_error: Reals  # `(d,)` Deviation of logarithms of times that estimated counts add
-    level: float = 0.9
+    level: float  # Probability that the intervals are to hold
+    factor: float  # Half their width, in deviations
     failed: Mapping[str, str] = field(default_factory=dict)  # Why variants have no profile, by label
     notes: tuple[str, ...] = ()
     measured: Mapping[int, float] = field(default_factory=dict)  # Seconds, by row of the variants
@@ -132,11 +142,7 @@ class Ranking(Tabular):
 
     def limits(self) -> tuple[Reals, Reals]:
         """Return the lower and upper ends of the intervals in seconds, ``(n, d)`` each."""
-        # Imported here, so that importing this module does not load scipy.
-        from scipy.special import ndtri
-
-        factor = float(ndtri(0.5 + self.level / 2))
-        half_width = factor * self.deviation
+        half_width = self.factor * self.deviation
         return np.exp(self.log_time - half_width), np.exp(self.log_time + half_width)
 
     def saved(self, row: int, device: str | None = None) -> tuple[str, float] | None:
@@ -271,6 +277,7 @@ def rank(
         is_profiled,
         error,
         level,
+        _factor(model, list(profiled.values()), devices, level),
         dict(profiler.failed),
         tuple(notes),
     )
