@@ -7,6 +7,7 @@ Files of devices: what is written is read again, and what cannot be is refused i
 
 import json
 import math
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from typing import Any
 import pytest
 
 import crosscast
+from crosscast.comparison.devices import compare_devices
 from crosscast.data.fields import TableRow
 from crosscast.data.schema import DEVICES
 from crosscast.data.sources.aiwc import published_devices
@@ -229,9 +231,19 @@ def test_two_devices_are_compared_number_by_number_and_kernel_by_kernel(capsys: 
     # The speed of each is over that of the other: what is best is not "faster by 0.8".
     for best, ratio in (("v100-pcie", ratios[0]), ("t4", 1 / ratios[-1])):
         table = text.partition(f"Where {best} is best")[2].splitlines()
-        assert table[1].endswith(f"speed of {best}")
-        assert table[2].endswith(f" {ratio:.2f}×")
+        assert re.search(rf"speed of {best} +chance$", table[1])
+        assert re.search(rf" {ratio:.2f}× +(more than )?\d+ %$", table[2])
     assert "expected two devices, found t4 twice" in DEVICES_COMMAND.refusal(capsys, "compare", "t4", "T4")
+
+
+def test_a_device_with_more_of_everything_is_forecast_to_be_faster() -> None:
+    comparison = compare_devices("a100-sxm-80gb", "gtx1080")
+    assert not any(comparison.forecast.warnings)
+    faster = [each.ratio > 1 for each in comparison.kernels]
+    assert sum(faster) > 0.95 * len(faster)
+    for each in comparison.kernels:
+        assert each.probability is not None
+        assert (each.probability > 0.5) == (each.ratio > 1)
 
 
 def test_what_was_read_stands_for_a_bandwidth_that_no_sheet_says() -> None:

@@ -6,7 +6,7 @@ from importlib.metadata import entry_points
 from typing import Literal
 
 from crosscast.cli.options import Output, names_in
-from crosscast.commands.output import check_output, show
+from crosscast.commands.output import check_output, show, warn_about
 from crosscast.devices.catalogue import catalogue, filtered
 from crosscast.devices.knowledge import known_of
 from crosscast.errors import InputError, expect_known
@@ -62,6 +62,7 @@ def compare(first: str, second: str, /, *, output: Output) -> None:
     from crosscast.comparison.devices import compare_devices
 
     comparison = compare_devices(first, second)
+    warn_about(zip(comparison.forecast.labels, comparison.forecast.warnings, strict=True))
     show(output, comparison.to_dict, lambda: comparison_report(comparison))
 
 

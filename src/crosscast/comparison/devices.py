@@ -4,24 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
+from crosscast.data.dataset import bundled_folder
 from crosscast.devices.knowledge import KnownDevice, known_of
 from crosscast.errors import InputError
 from crosscast.forecasting.kernels import predict
 
-MODEL = "opencl-15-devices"
-"""A model of the metrics of the bundled profiles."""
+if TYPE_CHECKING:
+    from crosscast.prediction.time.forecast import TimeForecast
+
+
+LAUNCHES = bundled_folder() / "launches.parquet"
+"""Profiles of the middle launch of each kernel of the suite at a size, as drivers compile it."""
 
 
 @dataclass(frozen=True)
 class KernelTimes:
-    """Times of a kernel of the suite on two devices, in seconds."""
+    """Forecasts for a kernel of the suite on two devices, in seconds."""
 
     application: str
     kernel: str
     size: str
     first_s: float
     second_s: float
+    probability: float | None  # That the first device is faster, if the model knows
 
     @property
     def ratio(self) -> float:
@@ -36,7 +43,7 @@ class DeviceComparison:
     first: KnownDevice
     second: KnownDevice
     kernels: tuple[KernelTimes, ...]  # The first's greatest advantage first
-    model: str = MODEL  # Of the forecasts
+    forecast: TimeForecast
 
     def numbers(self) -> Mapping[str, tuple[float | None, float | None]]:
         """Numbers of the data sheets and measured ones, of the first and the second."""
@@ -54,7 +61,6 @@ class DeviceComparison:
                 name: {"first": one, "second": other, "ratio": one / other if one and other else None}
                 for name, (one, other) in self.numbers().items()
             },
-            "model": self.model,
             "kernels": [{**vars(each), "ratio": each.ratio} for each in self.kernels],
         }
 
@@ -64,10 +70,9 @@ def compare_devices(first: str, second: str) -> DeviceComparison:
     one, other = known_of(first), known_of(second)
     if one.device.key == other.device.key:
         raise InputError.of(where="devices", expected="two devices", found=f"{one.device.key} twice")
-    forecast = predict("bundled", MODEL, devices=[one.device, other.device])
-    labels = zip(forecast.profiles.application, forecast.profiles.kernel, forecast.profiles.size, strict=True)
+    forecast = predict(LAUNCHES, devices=[one.device, other.device])
     kernels = [
-        KernelTimes(*names, float(times[0]), float(times[1]))
-        for names, times in zip(labels, forecast.centre, strict=True)
+        KernelTimes(*names, float(times[0]), float(times[1]), forecast.probability_faster(row, 1, 0))
+        for row, (names, times) in enumerate(zip(forecast.profiles.names, forecast.centre, strict=True))
     ]
-    return DeviceComparison(one, other, tuple(sorted(kernels, key=lambda each: -each.ratio)))
+    return DeviceComparison(one, other, tuple(sorted(kernels, key=lambda each: -each.ratio)), forecast)

@@ -13,7 +13,7 @@ from crosscast.devices.knowledge import KnownDevice
 from crosscast.report.document import Heading, Part, Report, Table, Text
 from crosscast.report.fields import UNITS, table_of
 from crosscast.report.figures import looks, one_figure, points, style_axes, titled, unit_axis
-from crosscast.report.numbers import factor
+from crosscast.report.numbers import factor, percent, probability
 from crosscast.units import format_seconds
 
 if TYPE_CHECKING:
@@ -43,6 +43,7 @@ _FACTS = {
     "launch_s": "from the call of a launch to its start",
 }
 _KERNELS_SHOWN = 5
+_SURELY = 0.9
 
 
 def written(name: str, value: object) -> object:
@@ -175,15 +176,17 @@ def comparison_report(comparison: DeviceComparison) -> Report:
         "ratio": lambda name: _ratio(*numbers[name]),
     }
     faster = [times for times in comparison.kernels if times.ratio > 1]
+    surely = [sum(chance >= _SURELY for chance in each) for each in _chances(comparison.kernels)]
     middle = math.exp(sum(math.log(times.ratio) for times in comparison.kernels) / len(comparison.kernels))
     return Report(
         [
             Heading(f"{one.name} and {other.name}", 1),
             Table.of(numbers, columns, words=(0,)),
             "",
-            f"Of {len(comparison.kernels)} kernels of the suite at several sizes, {one.key} is faster at "
-            f"{len(faster)}, and {other.key} at {len(comparison.kernels) - len(faster)}: forecasts of "
-            f"{comparison.model}. On average (geometric mean) {one.key} is {middle:.2f} times as fast.",
+            f"By forecasts of {len(comparison.kernels)} kernels of the suite at several sizes, {one.key} is "
+            f"faster at {len(faster)} ({surely[0]} with a probability of {percent(_SURELY)} or more), and "
+            f"{other.key} at {len(comparison.kernels) - len(faster)} ({surely[1]}). On average (geometric "
+            f"mean) {one.key} is {middle:.2f} times as fast.",
             "",
             Heading(f"Where {one.key} is best beside {other.key}"),
             _kernels(comparison.kernels[:_KERNELS_SHOWN], comparison, one.key),
@@ -197,6 +200,12 @@ def _ratio(one: float | None, other: float | None) -> str | None:
     return f"{one / other:.3g}" if one and other else None
 
 
+def _chances(kernels: Sequence[KernelTimes]) -> tuple[list[float], list[float]]:
+    """Probabilities that the first device is faster, and that the second is."""
+    known = [times.probability for times in kernels if times.probability is not None]
+    return known, [1 - chance for chance in known]
+
+
 def _kernels(kernels: Sequence[KernelTimes], comparison: DeviceComparison, best: str) -> Table:
     """Times on both devices, and the speed of one over that of the other."""
     one, other = comparison.first.device.key, comparison.second.device.key
@@ -205,8 +214,13 @@ def _kernels(kernels: Sequence[KernelTimes], comparison: DeviceComparison, best:
         one: "first_s",
         other: "second_s",
         f"speed of {best}": lambda times: factor(times.ratio if best == one else 1 / times.ratio),
+        "chance": lambda times: _chance(times.probability, best == one),
     }
     return table_of(kernels, columns, words=range(3))
+
+
+def _chance(first_is_faster: float | None, first: bool) -> str | None:
+    return None if first_is_faster is None else probability(first_is_faster if first else 1 - first_is_faster)
 
 
 _CEILINGS = ("fp32_flop_per_s", "fp64_flop_per_s", "int32_op_per_s")

@@ -1,7 +1,10 @@
 """Terms of a launch's time obey what physics says, whatever the launch and the device are."""
 
+import itertools
 import math
+from collections.abc import Sequence
 from dataclasses import replace
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -16,7 +19,7 @@ from crosscast.devices.catalogue import catalogue, device_named
 from crosscast.devices.launch_work import GlobalAtomics
 from crosscast.kernel import Kernel, Launch, Program
 from crosscast.prediction.time.efficiencies import Efficiencies, Times, fit, log_times, prior_of
-from crosscast.prediction.time.launch_times import conditioned, doubt_of
+from crosscast.prediction.time.launch_times import DeviceErrors, doubt_of, in_common
 from crosscast.prediction.time.terms import TERMS, bytes_behind, joined, resident_groups, terms
 from crosscast.prediction.time.work import Work, work_of
 from support.streams import stream
@@ -702,13 +705,51 @@ def test_doubt_covers_what_it_promises() -> None:
     assert few.quantile(0.96) / few.quantile(0.9) == pytest.approx(2.302 / 1.782, rel=1e-3)
 
 
-def test_a_probe_moves_the_other_devices_as_far_as_errors_go_together() -> None:
-    log_time, deviation = np.zeros((1, 3)), np.array([[0.5, 0.5, 1.0]])
-    probes = np.array([[np.exp(1.0), np.nan, np.nan]])
-    moved, left, known = conditioned(log_time, deviation, probes, 0.4)
-    np.testing.assert_allclose(moved, [[1.0, 0.4, 0.8]])
-    np.testing.assert_allclose(left[0, 1:], np.sqrt(1 - 0.16) * deviation[0, 1:])
-    assert known.tolist() == [[True, False, False]]
+DEVICES = [
+    Device("ti", vendor="Nvidia", type="gpu", series="Pascal"),
+    Device("x", vendor="Nvidia", type="gpu", series="Pascal"),
+    Device("k", vendor="Nvidia", type="gpu", series="Kepler"),
+    Device("fury", vendor="AMD", type="gpu", series="GCN 3"),
+    Device("knl", vendor="Intel", type="accelerator", series="Knights Landing"),
+    Device("mystery"),
+]
+TOGETHER = np.array([0.1, 0.2, 0.4, 0.6])
+
+
+def device_errors(known: Sequence[float], shared: float = 1.0) -> DeviceErrors:
+    """Errors of a kernel, of which the first are known."""
+    n = len(DEVICES)
+    errors = np.array([[*known, *[np.nan] * (n - len(known))]])
+    deviation = np.array([[0.5, 0.5, 0.5, 0.5, 1.0, 1.0]])
+    keys = tuple(device.key for device in DEVICES)
+    return DeviceErrors(keys, deviation, np.full((1, n), shared), TOGETHER[in_common(DEVICES)], errors)
+
+
+def test_a_probe_moves_other_devices_by_what_they_have_in_common() -> None:
+    assert in_common(DEVICES)[0].tolist() == [3, 3, 2, 1, 0, 0]
+    assert in_common(DEVICES)[5].tolist() == [0, 0, 0, 0, 1, 1]
+    errors = device_errors([1.0])
+    moved, left = errors.conditioned(np.zeros((1, len(DEVICES))))
+    np.testing.assert_allclose(moved, [[1.0, 0.6, 0.4, 0.2, 0.2, 0.2]])
+    correlation = moved[0, 1:] * 0.5 / errors.deviation[0, 1:]
+    np.testing.assert_allclose(left[0, 1:], errors.deviation[0, 1:] * np.sqrt(1 - correlation**2))
+    # Of what devices do not share, one says nothing of the others.
+    alone, as_before = device_errors([1.0], shared=0.0).conditioned(np.zeros((1, len(DEVICES))))
+    assert alone[0].tolist() == [1.0, 0, 0, 0, 0, 0]
+    np.testing.assert_allclose(as_before[0, 1:], errors.deviation[0, 1:])
+
+
+@given(st.lists(st.floats(-2, 2), max_size=len(DEVICES)), st.floats(0, 1))
+def test_each_probe_leaves_less_doubt_and_is_its_own_forecast(known: list[float], shared: float) -> None:
+    errors = device_errors(known, shared)
+    moved, left = errors.conditioned(np.zeros((1, len(DEVICES))))
+    np.testing.assert_allclose(moved[0, : len(known)], known, atol=1e-9)
+    assert (left <= errors.deviation + 1e-9).all()
+    assert (left[0, : len(known)] < 1e-3).all()
+    # Between a known time and another is the doubt of that one alone.
+    for first, second in itertools.product(range(len(known)), range(len(known), len(DEVICES))):
+        chance = errors.probability_faster(0, DEVICES[first].key, DEVICES[second].key, 0.1)
+        assert chance == pytest.approx(NormalDist().cdf(-0.1 / left[0, second]), abs=1e-6)
 
 
 PASSES = """__kernel void own(__global const float *x, __global float *y, int n, int rows, int passes) {

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
-from statistics import NormalDist
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import numpy as np
@@ -20,6 +19,7 @@ from crosscast.results import Tabular
 
 if TYPE_CHECKING:
     from crosscast.prediction.time.gaussian import Posterior
+    from crosscast.prediction.time.launch_times import DeviceErrors
     from crosscast.results import Column
 
 Fitted = TypeVar("Fitted", covariant=True)
@@ -145,7 +145,7 @@ class TimeForecast(Tabular):
     nearest: tuple[NearestLaunch, ...] = ()  # For each kernel, if the model knows
     assumed: tuple[Assumed, ...] = ()  # Devices whose data sheets lack numbers
     deviation: Reals | None = None  # `(n, d)` Standard deviations of log times, if the model has them
-    device_correlation: float = 0.0  # Of a kernel's errors on two devices
+    errors: DeviceErrors | None = None  # On these devices and others, if the model has them
 
     @cached_property
     def ranks(self) -> Integers:
@@ -192,21 +192,17 @@ class TimeForecast(Tabular):
         best, *others = (self.devices[column] for column in order.tolist())
         if not others:
             return Recommendation(best)
-        first, second = self.centre[row, order]
-        factor, faster = float(second / first), None
-        if self.posterior is not None:
-            faster = self.posterior.probability_faster(row, best, others[0], float(np.log(factor)))
-        elif self.deviation is not None:
-            faster = self._faster(row, *order.tolist())
-        return Recommendation(best, others[0], factor, faster)
+        first, second = order.tolist()
+        factor = float(self.centre[row, second] / self.centre[row, first])
+        return Recommendation(best, others[0], factor, self.probability_faster(row, first, second))
 
-    def _faster(self, row: int, first: int, second: int) -> float | None:
-        """Probability that a kernel takes less on the second of two devices, with normal errors."""
-        assert self.deviation is not None
-        a, b = (float(self.deviation[row, column]) for column in (first, second))
-        variance = a**2 + b**2 - 2 * self.device_correlation * a * b
+    def probability_faster(self, row: int, first: int, second: int) -> float | None:
+        """Probability that a kernel takes less time on the second of two devices, if the model knows."""
+        errors = self.errors if self.posterior is None else self.posterior
+        if errors is None:
+            return None
         apart = float(np.log(self.centre[row, second] / self.centre[row, first]))
-        return float(NormalDist(0.0, variance**0.5).cdf(-apart)) if variance > 0 else None
+        return errors.probability_faster(row, self.devices[first], self.devices[second], apart)
 
     def term_shares(self, row: int, column: int) -> dict[str, float]:
         """Share of each term in the time of a kernel on a device, by name, the largest first."""

@@ -19,7 +19,14 @@ from crosscast.prediction.store import StoredModel
 from crosscast.prediction.time.card import Suggestion, TimeCard, TrainedTimes, doubt_of_probe
 from crosscast.prediction.time.data import ProfileBatch
 from crosscast.prediction.time.forecast import Assumed, NearestLaunch, TimeForecast
-from crosscast.prediction.time.launch_times import LaunchModels, bounds, conditioned, limits, side_of
+from crosscast.prediction.time.launch_times import (
+    DeviceErrors,
+    LaunchModels,
+    bounds,
+    in_common,
+    limits,
+    side_of,
+)
 from crosscast.prediction.time.terms import TERMS
 from crosscast.prediction.time.work import Work, traits_of, work_of
 from crosscast.prediction.trained import format_names, of_counts
@@ -101,28 +108,27 @@ class TrainedLaunchTimes(TrainedTimes[LaunchModels]):
         launches = _Launches(batch, work, counted)
         variants = {key: _variants(sheet) for key, sheet in incomplete.items() if sheet.taken}
         of_all = self._of_launches(launches, [*complete, *chain.from_iterable(variants.values())])
-        centre, shares, deviation, least, most = (each[:, : len(complete)] for each in of_all)
+        centre, shares, deviation, shared, least, most = (each[:, : len(complete)] for each in of_all)
         assumed = []
         end = len(complete)
         for key, of_device in variants.items():
             column, start, end = list(by_key).index(key), end, end + len(of_device)
             shift = np.log(of_all[0][:, start : end - 1] / centre[:, [column]]).T
-            least[:, column] = of_all[3][:, end - 1]
+            least[:, column] = of_all[4][:, end - 1]
             assumed.append(_assumed(incomplete[key], shift, deviation[:, column]))
             deviation[:, column] = np.sqrt(deviation[:, column] ** 2 + (shift**2).sum(axis=0))
         log_time = np.log(centre)
-        is_measured = np.zeros(centre.shape, dtype=np.bool_)
+        times = np.full(centre.shape, np.nan)
+        for index in probed:
+            times[:, list(by_key).index(self.devices[index].key)] = np.asarray(probes)[:, index]
+        is_measured = np.isfinite(times)
         doubts: list[str] = []
-        if probes is not None and probed:
-            times = np.full(centre.shape, np.nan)
-            for index in probed:
-                times[:, list(by_key).index(self.devices[index].key)] = probes[:, index]
-            if len(batch) == 1:
-                doubts += self._doubts_of(times[0], list(by_key), log_time[0], deviation[0], counted[0])
-            log_time, deviation, is_measured = conditioned(
-                log_time, deviation, times, self.predictor.counted.together
-            )
-            least, most = np.where(is_measured, 0.0, least), np.where(is_measured, np.inf, most)
+        if probed and len(batch) == 1:
+            doubts += self._doubts_of(times[0], list(by_key), log_time[0], deviation[0], counted[0])
+        together = self.predictor.counted.together[in_common(complete)]
+        errors = DeviceErrors(tuple(by_key), deviation, shared, together, np.log(times) - log_time)
+        log_time, deviation = errors.conditioned(log_time)
+        least, most = np.where(is_measured, 0.0, least), np.where(is_measured, np.inf, most)
         factor = np.array([[self.predictor.of(each).doubt.factor(level)] for each in counted])
         middle, low, high = limits(np.exp(log_time), deviation, factor, least, most)
         columns = [list(by_key).index(each.key) for each in devices]
@@ -149,7 +155,7 @@ class TrainedLaunchTimes(TrainedTimes[LaunchModels]):
             terms=shares[:, columns],
             nearest=self._nearest(launches),
             deviation=deviation[:, columns],
-            device_correlation=self.predictor.counted.together,
+            errors=errors,
             assumed=of_chosen,
         )
 
@@ -181,31 +187,40 @@ class TrainedLaunchTimes(TrainedTimes[LaunchModels]):
     def suggest_probes(
         self, count: int, *, among: Sequence[str] | None = None, measured: Sequence[str] = ()
     ) -> Suggestion:
-        """Name devices to measure next: the first that are not measured.
+        """Name devices to measure next, one after another: each leaves the least error on the others.
 
-        A kernel's errors have the same correlation on any two devices, so that all choices are equally good.
+        Errors are those of a kernel whose times are not of memory.
         """
-        keys = [device.key for device in self.devices if among is None or device.key in among]
-        unmeasured = [key for key in keys if key not in measured]
-        if not 1 <= count <= len(unmeasured):
-            expected = f"from 1 to {len(unmeasured)} devices"
+        keys = [device.key for device in self.devices]
+        free = [key for key in keys if (among is None or key in among) and key not in measured]
+        if not 1 <= count <= len(free):
+            expected = f"from 1 to {len(free)} devices"
             raise InputError.of(where="suggest_probes", expected=expected, found=count)
-        correlation = self.predictor.counted.together
-        by_side = np.median(self.predictor.counted.doubt.deviations, axis=1)
-        known = {*measured, *unmeasured[:count]}
-        others = [side_of(device) for device in self.devices if device.key not in known]
+        sides = [side_of(device) for device in self.devices]
+        deviation = np.median(self.predictor.counted.doubt.deviations, axis=1)[None, sides]
+        together = self.predictor.counted.together[in_common(self.devices)]
 
-        def error(n: int) -> float:
-            explained = n * correlation**2 / (1 + (n - 1) * correlation) if n else 0.0
-            deviations = by_side[others] * np.sqrt(1 - explained)
-            return float(np.expm1(deviations * np.sqrt(2 / np.pi)).mean()) if others else 0.0
+        def error(known: Sequence[str]) -> float:
+            is_known = np.isin(keys, known)
+            zero = np.where(is_known, 0.0, np.nan)[None]
+            errors = DeviceErrors(tuple(keys), deviation, np.ones(deviation.shape), together, zero)
+            _, left = errors.conditioned(np.zeros(deviation.shape))
+            others = left[0, np.isin(keys, free) & ~is_known]
+            return float(np.expm1(others * np.sqrt(2 / np.pi)).mean()) if len(others) else 0.0
 
-        return Suggestion(tuple(unmeasured[:count]), error(len(measured) + count), error(len(measured)))
+        chosen: list[str] = []
+        while len(chosen) < count:
+            rest = [key for key in free if key not in chosen]
+            chosen.append(min(rest, key=lambda key: error([*measured, *chosen, key])))
+        return Suggestion(tuple(chosen), error([*measured, *chosen]), error(measured))
 
     def _of_launches(
         self, launches: _Launches, devices: Sequence[Device]
-    ) -> tuple[Reals, Reals, Reals, Reals, Reals]:
-        """Means over each kernel's launches: times, shares, deviations, physical limits, ``(n, d)`` each."""
+    ) -> tuple[Reals, Reals, Reals, Reals, Reals, Reals]:
+        """Means over each kernel's launches, ``(n, d)`` each.
+
+        Times, shares of the terms, deviations, the part of these that devices share, and physical limits.
+        """
         batch, work = launches.batch, launches.work
         # A kernel whose launches were not all counted is predicted from metrics alone.
         counted = np.repeat(launches.counted, [len(each) for each in batch.launches])
@@ -219,7 +234,11 @@ class TrainedLaunchTimes(TrainedTimes[LaunchModels]):
         mean = batch.mean_of_launches
         centre = mean(seconds)
         parts = mean(shares * seconds[..., None]) / centre[..., None]
-        return centre, parts, mean(deviation * seconds) / centre, mean(least), mean(most)
+        shared = np.zeros(centre.shape)
+        for kind in set(launches.counted):
+            kernels = np.array(launches.counted) == kind
+            shared[kernels] = self.predictor.of(kind).shared(parts[kernels], devices)
+        return centre, parts, mean(deviation * seconds) / centre, shared, mean(least), mean(most)
 
     def _missing_numbers(self, devices: Sequence[Device]) -> tuple[str, ...]:
         """Warn of numbers that data sheets of training devices lack, so that usual ones are taken."""

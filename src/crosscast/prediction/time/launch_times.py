@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from statistics import NormalDist
 from typing import Annotated, NamedTuple
 
 import numpy as np
@@ -41,7 +42,9 @@ _KIND_OF = {
     **dict.fromkeys(("latency", "waiting", "scattered", "groups", "atomics"), 4),
 }
 _INTO_KINDS = np.eye(len(KINDS))[[_KIND_OF[term] for term in TERMS]]
+_OF_MEMORY = KINDS.index("memory")
 _LEAST_DEVIATION = 0.04
+_LEAST_VARIANCE = 1e-12
 _EXPECTED = np.log([0.7, 0.5, 0.5, 0.2, 0.5])  # Prior medians of the deviations
 DRAWN = 0.005
 _DRAWN_SIDE = 0.02  # Sides have fewer applications
@@ -72,6 +75,73 @@ def deviation_of(shares: Reals, deviations: Reals) -> Reals:
     """Deviations of times with given shares of the terms ``(..., len(TERMS))``, from deviations by kind."""
     deviation: Reals = np.sqrt(((shares @ _INTO_KINDS) * deviations**2).sum(axis=-1))
     return deviation
+
+
+def shared_part(shares: Reals, deviations: Reals) -> Reals:
+    """Part of the deviations of times with given shares of the terms that other devices share.
+
+    How much of its memory's rate a kernel reaches is each device's own.
+    """
+    squares = (shares @ _INTO_KINDS) * deviations**2
+    part: Reals = np.sqrt(1.0 - squares[..., _OF_MEMORY] / squares.sum(axis=-1))
+    return part
+
+
+IN_COMMON = ("nothing", "type", "vendor", "architecture")
+"""Traits that two devices may share, each together with those before it."""
+
+
+def in_common(devices: Sequence[Device]) -> Integers:
+    """Index in `IN_COMMON` of the most that two devices have in common, ``(d, d)``."""
+
+    def same(texts: Sequence[str]) -> Flags:
+        array = np.array(texts, dtype=np.str_)
+        equal: Flags = (array[:, None] == array) & (array != "")
+        return equal
+
+    of_type = same([each.kind for each in devices])
+    of_vendor = of_type & same([each.vendor for each in devices])
+    of_architecture = of_vendor & same([each.series for each in devices])
+    return of_type.astype(np.int64) + of_vendor + of_architecture
+
+
+@dataclass(frozen=True, eq=False)
+class DeviceErrors:
+    """Errors of log times of ``n`` kernels on ``d`` devices, of which some are known."""
+
+    devices: tuple[str, ...]  # Keys
+    deviation: Reals  # `(n, d)` Before any is known
+    shared: Reals  # `(n, d)` Part of it that devices share
+    correlation: Reals  # `(d, d)` Of the shared parts
+    known: Reals  # `(n, d)` NaN where not known
+
+    def remaining(self, row: int) -> tuple[Reals, Reals]:
+        """Expected errors of a kernel ``(d,)`` given the known ones, and their covariance ``(d, d)``."""
+        shared = self.shared[row] * self.deviation[row]
+        covariance = self.correlation * np.outer(shared, shared)
+        np.fill_diagonal(covariance, self.deviation[row] ** 2)
+        known = np.isfinite(self.known[row])
+        gain = np.linalg.solve(covariance[known][:, known], covariance[known]).T
+        return gain @ self.known[row, known], covariance - gain @ covariance[known]
+
+    def conditioned(self, log_time: Reals) -> tuple[Reals, Reals]:
+        """Log times and deviations ``(n, d)``, given the known errors; a known time has hardly any."""
+        log_time, deviation = log_time.copy(), self.deviation.copy()
+        for row in np.flatnonzero(np.isfinite(self.known).any(axis=1)).tolist():
+            errors, covariance = self.remaining(row)
+            log_time[row] += errors
+            deviation[row] = np.sqrt(np.maximum(np.diagonal(covariance), _LEAST_VARIANCE))
+        return log_time, deviation
+
+    def probability_faster(self, row: int, first: str, second: str, apart: float) -> float | None:
+        """Probability that the second of two devices is faster, given the predicted log ratio `apart`.
+
+        Errors are normal. ``None`` where both times are known.
+        """
+        _, covariance = self.remaining(row)
+        one, other = self.devices.index(first), self.devices.index(second)
+        variance = covariance[one, one] + covariance[other, other] - 2 * covariance[one, other]
+        return NormalDist().cdf(-apart / float(np.sqrt(variance))) if variance > _LEAST_VARIANCE else None
 
 
 @dataclass(frozen=True, eq=False)
@@ -195,7 +265,8 @@ class LaunchTimes(Stored, kind="terms"):
     doubt: Doubt
     # Deviations by kind on devices of each side that were not measured
     unseen: Annotated[Reals, Array(f"{SIDES} {len(KINDS)}", above=0)]
-    together: Annotated[float, Array(low=0, below=1)]  # Correlation of a kernel's errors on two devices
+    # Correlation of the shared parts of a kernel's errors on two devices, by what these have in common
+    together: Annotated[Reals, Array(str(len(IN_COMMON)), low=0, high=1)]
     correction: Correction  # From similar launches
     near: Annotated[float, Array(above=0, high=1)]  # Deviation near a known launch over that far away
     # Devices that joined later, and deviations on them over those on other measured devices
@@ -233,6 +304,10 @@ class LaunchTimes(Stored, kind="terms"):
         A kind whose rates were all measured on a device has the deviation of devices with measured times.
         """
         return np.stack([self._on(device).deviations for device in devices])
+
+    def shared(self, shares: Reals, devices: Sequence[Device]) -> Reals:
+        """Part of the deviations that errors on several devices share, by shares of the terms; ``(n, d)``."""
+        return shared_part(shares, self.deviations(devices))
 
     def predict(self, work: Work, devices: Sequence[Device]) -> tuple[Reals, Reals, Reals]:
         """Seconds ``(n, d)`` of one launch by the host's clock, shares of the terms, and deviations."""
@@ -290,21 +365,3 @@ def limits(
         np.minimum(np.clip(low, least, most), middle),
         np.maximum(np.clip(high, least, most), middle),
     )
-
-
-def conditioned(
-    log_time: Reals, deviation: Reals, probes: Reals, together: float
-) -> tuple[Reals, Reals, Flags]:
-    """Log times and deviations given measured seconds ``(n, d)``, and the mask of the measured ones.
-
-    Seconds are NaN where nothing was measured. The standardized errors of a kernel have the correlation
-    `together` on any two devices.
-    """
-    known = np.isfinite(probes)
-    errors = np.where(known, np.log(np.where(known, probes, 1.0)) - log_time, 0.0) / deviation
-    count = known.sum(axis=1, keepdims=True)
-    shared = together / (1 + (count - 1) * together)
-    shared = np.where(count > 0, shared, 0.0)
-    conditional = log_time + np.where(known, errors, shared * errors.sum(axis=1, keepdims=True)) * deviation
-    remaining = np.sqrt(1 - count * together * shared)
-    return conditional, np.where(known, 1e-6, remaining * deviation), known

@@ -24,6 +24,7 @@ from crosscast.prediction.time.efficiencies import Efficiencies, Times, fit, log
 from crosscast.prediction.time.launch_model import MODEL, TrainedLaunchTimes
 from crosscast.prediction.time.launch_times import (
     DRAWN,
+    IN_COMMON,
     KINDS,
     Doubt,
     LaunchModels,
@@ -32,8 +33,10 @@ from crosscast.prediction.time.launch_times import (
     deviation_of,
     doubt_of,
     fit_deviations,
+    in_common,
     limits,
     narrowed,
+    shared_part,
     side_of,
 )
 from crosscast.prediction.time.terms import MEMORY, by_device, terms
@@ -42,6 +45,7 @@ from crosscast.prediction.time.work import traits_of, work_of
 _BY_HOST = ("host", "clFinish")
 _DEVICE_FOLDS, _LAUNCH_FOLDS = 6, 5
 _IS_NEAR = 0.5
+_MOST_TOGETHER = 0.95
 _ITERATIONS = 2
 _LEAST_SHARE = 0.5  # Of the physical lower limit, which data sheets give to a few percent
 _LONGEST, _LONGEST_USUAL = (
@@ -298,7 +302,7 @@ def fit_launch_times(training: TrainingTimes, *, of_devices: bool = True) -> Lau
         doubt = doubt_of(far_errors, shares[sound], weights[sound], training.sides[sound], number)
         near = _near(training, near_known, doubt)
     unseen = _unseen(training, correction, doubt, near) if of_devices else doubt.deviations
-    together = _together(errors, doubt.deviation(shares, training.sides), times, applications, sound)
+    together = _together(training, errors, shares, doubt, sound)
     names = tuple(known.factors)
     factors = np.stack([known.factors[name] for name in names])
     return LaunchTimes(
@@ -375,22 +379,46 @@ def _unseen(training: TrainingTimes, correction: Correction, doubt: Doubt, near:
     return np.stack(by_side)
 
 
-def _together(errors: Reals, deviation: Reals, times: Times, applications: AnyArray, sound: Flags) -> float:
-    """Correlation of errors of one application's kernels on two devices, by their means on each."""
-    scaled = np.clip(errors / deviation, -4, 4)
-    pairs, total = 0.0, 0.0
-    for application in sorted(set(applications.tolist())):
-        rows = (applications == application) & sound
-        means = [
-            scaled[rows & (times.device == device)].mean()
-            for device in sorted(set(times.device[rows].tolist()))
-        ]
-        if len(means) > 1:
-            mean = np.array(means)
-            variance = (mean**2).mean()
-            covariance = (mean.sum() ** 2 - (mean**2).sum()) / (len(mean) * (len(mean) - 1))
-            pairs, total = pairs + covariance, total + variance
-    return float(np.clip(pairs / total if total else 0.0, 0.0, 0.95))
+def _together(training: TrainingTimes, errors: Reals, shares: Reals, doubt: Doubt, sound: Flags) -> Reals:
+    """Correlation of the shared parts of a kernel's errors on two devices, by what these have in common.
+
+    Of each application the mean over pairs of devices; devices that have more in common share no less.
+    """
+    # Imported here: predicting needs no SciPy.
+    from scipy.optimize import isotonic_regression
+
+    device, common = training.times.device, in_common(training.devices)
+    scaled = np.clip(errors / doubt.deviation(shares, training.sides), -4, 4)
+    shared = shared_part(shares, doubt.deviations[training.sides])
+    products: dict[tuple[int, str], list[tuple[float, float]]] = {}
+    for cells in cells_of_launches(training, sound):
+        first, second = np.triu_indices(len(cells), 1)
+        one, other = cells[first], cells[second]
+        of_pairs = common[device[one], device[other]]
+        product = scaled[one] * scaled[other]
+        expected = shared[one] * shared[other] * (scaled[one] ** 2 + scaled[other] ** 2) / 2
+        for level, *pair in zip(of_pairs.tolist(), product.tolist(), expected.tolist(), strict=True):
+            products.setdefault((level, training.application[cells[0]]), []).append((pair[0], pair[1]))
+    sums, count = np.zeros((len(IN_COMMON), 2)), np.zeros(len(IN_COMMON))
+    for (level, _), pairs in products.items():
+        sums[level] += np.mean(pairs, axis=0)
+        count[level] += 1
+    known = np.flatnonzero((count > 0) & (sums[:, 1] > 0))
+    if not len(known):
+        return np.zeros(len(IN_COMMON))
+    rising = isotonic_regression(sums[known, 0] / sums[known, 1], weights=count[known]).x
+    together: Reals = np.clip(np.interp(np.arange(len(IN_COMMON)), known, rising), 0.0, _MOST_TOGETHER)
+    return together
+
+
+def cells_of_launches(training: TrainingTimes, sound: Flags) -> Iterator[Integers]:
+    """Cells of each source's times of a launch on different devices."""
+    cells: dict[tuple[str, ...], dict[str, int]] = {}
+    names = zip(training.source, *zip(*training.launches, strict=True), strict=True)
+    for number, (name, key) in enumerate(zip(names, training.key, strict=True)):
+        if sound[number]:
+            cells.setdefault(name, {})[key] = number
+    return (np.array(list(numbers.values())) for numbers in cells.values())
 
 
 @dataclass(frozen=True, eq=False)
@@ -407,7 +435,12 @@ class Outside:
 def forecast_held_out(training: TrainingTimes, held: Flags, level: float) -> Arrays:
     """Forecasts of held-out cells by a model that was fitted to the others: arrays of `Outside`."""
     rest, part = training.take(~held), training.take(held)
-    fitted = fit_launch_times(rest, of_devices=bool(set(part.key) - set(rest.key)))
+    of_devices = bool(set(part.key) - set(rest.key))
+    return forecast_cells(part, fit_launch_times(rest, of_devices=of_devices), level)
+
+
+def forecast_cells(part: TrainingTimes, fitted: LaunchTimes, level: float) -> Arrays:
+    """Forecasts of cells that a model was not fitted to: arrays of `Outside`."""
     centre, shares = predicted(part.times, fitted.efficiencies(), part.devices)
     shift, explained = corrected(part, fitted.correction, shares)
     deviations = fitted.deviations(part.devices)[part.times.device]
