@@ -1,4 +1,4 @@
-"""CUB, cuRAND and cuComplex in kernels, each against NumPy or published numbers."""
+"""CUB, cuRAND, cuComplex and C++'s library in kernels, each against NumPy or published numbers."""
 
 from typing import Literal
 
@@ -153,3 +153,41 @@ def test_complex_numbers() -> None:
     np.testing.assert_allclose(
         out, [x * y, x / y, x.conj() - (x * y + y), np.abs(x) + 1j * (x + y).real], rtol=1e-12
     )
+
+
+STD = """
+#include <array>
+#include <cuda/std/type_traits>
+#include <type_traits>
+#include <utility>
+template <class T, class = std::enable_if_t<std::is_integral_v<T>>> __device__ int kind(T) { return 1; }
+template <class T, std::enable_if_t<std::is_floating_point<T>::value, int> = 0>
+__device__ int kind(T) { return 2; }
+template <size_t... i> __device__ int squares(std::index_sequence<i...>) { return (0 + ... + (int)(i * i)); }
+template <class F, class... A> __device__ auto apply(F &&f, A &&...a) {
+  return std::forward<F>(f)(std::forward<A>(a)...);
+}
+static_assert(std::is_same_v<std::common_type_t<char, int, float>, float>);
+static_assert(std::is_same<std::decay_t<const int &>, int>::value);
+static_assert(std::conjunction_v<std::is_pointer<int *>, std::negation<std::is_const<int>>>);
+static_assert(std::is_same_v<cuda::std::conditional_t<true, int, long>, int>);
+static_assert(std::is_unsigned<std::make_unsigned_t<int>>() && !std::is_floating_point_v<half>);
+static_assert(std::is_base_of_v<std::true_type, std::is_void<void>>);
+static_assert(std::is_same_v<std::invoke_result_t<float (*)(int), int>, float>);
+__global__ void k(int *out) {
+  out[0] = kind(1) + 10 * kind(1.0f);
+  out[1] = squares(std::make_index_sequence<4>());
+  std::array<int, 3> some = {1, 2, 4};
+  for (int x : some) out[2] += x;
+  for (int x : {8, 16}) out[2] += x;
+  auto [first, second] = std::make_pair(out[2], 0.5);
+  out[3] = first * second + std::exchange(some[1], 5) + some.size();
+  out[4] = apply([](int a, int &&b) { return a - b; }, 7, std::move(some[1]));
+}"""
+
+
+@pytest.mark.parametrize("form", ["cuda", "hip"])
+def test_traits_pairs_and_arrays_of_the_library_of_cpp(form: Literal["cuda", "hip"]) -> None:
+    out = np.zeros(5, np.int32)
+    characterize(Launch.on_grid(Kernel.from_source(STD, "k", form=form), 1, 1, (out,)))
+    assert out.tolist() == [21, 14, 31, 20, 2]

@@ -64,6 +64,8 @@ SUPPORTED: dict[str, str] = {
     "`float4` and the other vectors": "float4 v = make_float4(1, 2, 3, x[0]); x[0] = v.w;",
     "mathematics, fast and rounded functions, `numeric_limits`": "x[0] = sqrt(2) + __expf(x[0]);"
     " x[0] += std::numeric_limits<float>::max();",
+    "`type_traits`, `pair`, `array` and their like of `std`": "std::array<float, 1> a = {x[0]};"
+    " std::conditional_t<std::is_same_v<int, long>, int, float> y = a[0]; x[0] = std::move(y);",
     "`printf`, `assert`": 'if (i > 99) printf("%d", i); assert(i < 99);',
     "`register`, narrowing in braces, `__launch_bounds__`": "register int k = i;"
     " uchar2 c = {(unsigned)k, 2u}; x[0] = c.y;",

@@ -139,6 +139,7 @@ CC_DEVICE long long wall_clock64() { return cc_refused_clock(); }
 CC_DEVICE void __nanosleep(unsigned) {}
 
 #include "crosscast_math.h"
+#include "crosscast_std.h"
 #include "crosscast_words.h"
 #include "crosscast_half.h"
 #include "crosscast_memory.h"

@@ -143,7 +143,7 @@ using ::expm1; using ::fabs; using ::floor; using ::fma; using ::fmax; using ::f
 using ::hypot; using ::isfinite; using ::isinf; using ::isnan; using ::ldexp; using ::lgamma; using ::log;
 using ::log10; using ::log1p; using ::log2; using ::nextafter; using ::pow; using ::rint; using ::round;
 using ::signbit; using ::sin; using ::sinh; using ::sqrt; using ::tan; using ::tanh; using ::tgamma;
-using ::trunc; using ::size_t; using ::ptrdiff_t;
+using ::trunc;
 template <class T> CC_MEMBER constexpr const T &min(const T &x, const T &y) { return y < x ? y : x; }
 template <class T> CC_MEMBER constexpr const T &max(const T &x, const T &y) { return x < y ? y : x; }
 template <class T> struct numeric_limits {};
