@@ -70,6 +70,7 @@ NARROW: dict[str, Expected] = {
     "__{n2}2float2(v).y": lambda x, y: y,
     "__ushort_as_{n}(__{n}_as_ushort(y))": lambda x, y: y,
     "__lowhigh2highlow(__halves2{n2}(x, y)).x": lambda x, y: y,
+    "(T)Raw{__{n}_as_ushort(y)}": lambda x, y: y,
     "__{n}2int_rn(y)": lambda x, y: np.rint(y),
     "__{n}2int_rz(y)": lambda x, y: np.trunc(y),
 }
@@ -95,6 +96,7 @@ def program(type_: str, body: str, parameters: str) -> str:
         #include <cuda_bf16.h>
         typedef {prefix}{type_} T;
         typedef {prefix}{TYPES[type_][0]} T2;
+        typedef {prefix}{type_}_raw Raw;
         __global__ void k({parameters}) {{
           int i = threadIdx.x;
           {body}

@@ -48,6 +48,11 @@ CUDA: dict[str, Expected] = {
     f"(int)__shfl_xor_sync({ALL}, (double)x, 1)": lambda x, i: x[i ^ 1],
     f"(int)__shfl_down_sync({ALL}, (long long)x, 1)": lambda x, i: taken(x, i + 1, i < 31),
     f"(int)__half2float(__shfl_xor_sync({ALL}, __int2half_rn(x), 1))": lambda x, i: x[i ^ 1],
+    f"(int)__high2float(__shfl_down_sync({ALL}, __floats2half2_rn(1, x), 1))": lambda x, i: taken(
+        x, i + 1, i < 31
+    ),
+    f"(int)__bfloat162float(__shfl_sync({ALL}, __float2bfloat16(x), 3))": lambda x, i: x[3],
+    "(int)__low2float(__shfl_xor(__floats2bfloat162_rn(x, 1), 2))": lambda x, i: x[i ^ 2],
     f"__all_sync({ALL}, x < 50)": lambda x, i: 1,
     f"__all_sync({ALL}, x < 25)": lambda x, i: int((x < 25).all()),
     f"__any_sync({ALL}, x == 7)": lambda x, i: int((x == 7).any()),
@@ -73,6 +78,18 @@ CUDA: dict[str, Expected] = {
     "tile.thread_rank() + 100 * (tile.meta_group_rank() % 4)": lambda x, i: i % 8 + 100 * (i // 8),
     "cg::reduce(tile, x, cg::plus<int>())": by_tile(np.sum, 8),
     "cg::reduce(tile, x, cg::greater<int>())": by_tile(np.max, 8),
+    "(int)cg::reduce(tile, (half)x, cg::less<half>())": by_tile(np.min, 8),
+    "cg::reduce(tile, Last{x, i}, [](Last a, Last b) { return a.i > b.i ? a : b; }).x": by_tile(
+        lambda x: x[-1], 8
+    ),
+    "cg::reduce(cg::coalesced_threads(), x, cg::plus<int>())": lambda x, i: x.sum(),
+    "i % 3 ? 0 : cg::reduce(cg::coalesced_threads(), x, cg::plus<int>())": lambda x, i: (
+        (i % 3 == 0) * x[::3].sum()
+    ),
+    "i % 3 ? 0 : cg::coalesced_threads().shfl_up(x, 1)": lambda x, i: (i % 3 == 0) * x[np.maximum(i - 3, 0)],
+    "i % 3 ? 0 : cg::coalesced_threads().shfl_down(x, 1)": lambda x, i: (
+        (i % 3 == 0) * x[np.minimum(i + 3, 30)]
+    ),
     "cg::inclusive_scan(tile, x)": by_tile(np.cumsum, 8),
     "cg::exclusive_scan(tile, x)": by_tile(lambda x: np.cumsum(x) - x, 8),
 }
@@ -105,7 +122,9 @@ def of_cuda() -> dict[str, np.ndarray]:
     rows = "\n".join(f"out[96 * {k} + threadIdx.x] = {text};" for k, text in enumerate(CUDA))
     source = f"""
         #include <cooperative_groups.h>
+        #include <cuda_bf16.h>
         namespace cg = cooperative_groups;
+        struct Last {{ int x, i; }};
         __global__ void k(const int *in, int *out) {{
           int x = in[threadIdx.x], i = threadIdx.x % 32;
           auto tile = cg::tiled_partition<8>(cg::this_thread_block());

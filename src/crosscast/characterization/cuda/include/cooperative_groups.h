@@ -29,10 +29,10 @@ template <unsigned N, class Parent = thread_block> struct thread_block_tile {
   CC_LANE_MEMBER static int all(int predicate) { return cc_tile_all(predicate, N); }
   CC_LANE_MEMBER static int any(int predicate) { return cc_tile_any(predicate, N); }
   CC_LANE_MEMBER static cc_lanes ballot(int predicate) { return cc_tile_ballot(predicate, N); }
-  template <class T> CC_LANE_MEMBER static T shfl(T x, int lane) { return cc_tile_shfl(x, lane, N); }
-  template <class T> CC_LANE_MEMBER static T shfl_up(T x, unsigned n) { return cc_tile_shfl_up(x, n, N); }
-  template <class T> CC_LANE_MEMBER static T shfl_down(T x, unsigned n) { return cc_tile_shfl_down(x, n, N); }
-  template <class T> CC_LANE_MEMBER static T shfl_xor(T x, unsigned n) { return cc_tile_shfl_xor(x, n, N); }
+  template <class T> CC_LANE_MEMBER static T shfl(T x, int lane) { return cc_words_shfl(x, lane, N); }
+  template <class T> CC_LANE_MEMBER static T shfl_up(T x, unsigned n) { return cc_words_shfl_up(x, n, N); }
+  template <class T> CC_LANE_MEMBER static T shfl_down(T x, unsigned n) { return cc_words_shfl_down(x, n, N); }
+  template <class T> CC_LANE_MEMBER static T shfl_xor(T x, unsigned n) { return cc_words_shfl_xor(x, n, N); }
   template <class T> CC_LANE_MEMBER static cc_lanes match_any(T x) { return cc_tile_match_any(x, N); }
 };
 template <unsigned N, class Parent> CC_DEVICE thread_block_tile<N, Parent> tiled_partition(const Parent &) {
@@ -55,6 +55,12 @@ struct coalesced_group {
     for (; rank; rank--) left &= left - 1;
     return __shfl_sync(mask, x, __builtin_ctzll(left));
   }
+  template <class T> CC_LANE_MEMBER T shfl_up(T x, unsigned n) const {
+    return shfl(x, thread_rank() < n ? thread_rank() : thread_rank() - n);
+  }
+  template <class T> CC_LANE_MEMBER T shfl_down(T x, unsigned n) const {
+    return shfl(x, thread_rank() + n < size() ? thread_rank() + n : thread_rank());
+  }
 };
 CC_DEVICE coalesced_group coalesced_threads() { return {__activemask()}; }
 
@@ -73,20 +79,30 @@ CC_DEVICE grid_group this_grid() { return {}; }
 
 template <class Group> CC_DEVICE void sync(const Group &group) { group.sync(); }
 
-template <class T> struct plus {};
-template <class T> struct less {};
-template <class T> struct greater {};
-template <class T> struct bit_and {};
-template <class T> struct bit_or {};
-template <class T> struct bit_xor {};
-#define CC_REDUCE(OPERATOR, NAME)                                                                   \
-  template <unsigned N, class P, class T>                                                           \
-  CC_DEVICE T reduce(const thread_block_tile<N, P> &, T x, const OPERATOR<T> &) {                   \
-    return cc_tile_##NAME(x, N);                                                                    \
+#define CC_OPERATOR(NAME, EXPRESSION) \
+  template <class T> struct NAME { CC_MEMBER T operator()(T x, T y) const { return EXPRESSION; } };
+CC_OPERATOR(plus, x + y) CC_OPERATOR(less, y < x ? y : x) CC_OPERATOR(greater, x < y ? y : x)
+CC_OPERATOR(bit_and, x & y) CC_OPERATOR(bit_or, x | y) CC_OPERATOR(bit_xor, x ^ y)
+#undef CC_OPERATOR
+#define CC_REDUCE(OPERATOR, NAME)                                                                                    \
+  template <unsigned N, class P, class T>                                                                            \
+  CC_DEVICE auto reduce(const thread_block_tile<N, P> &, T x, const OPERATOR<T> &)->decltype(cc_tile_##NAME(x, N)) { \
+    return cc_tile_##NAME(x, N);                                                                                     \
   }
 CC_REDUCE(plus, add) CC_REDUCE(less, min) CC_REDUCE(greater, max)
 CC_REDUCE(bit_and, and) CC_REDUCE(bit_or, or) CC_REDUCE(bit_xor, bitxor)
 #undef CC_REDUCE
+template <unsigned N, class P, class T, class F> CC_DEVICE T reduce(const thread_block_tile<N, P> &tile, T x, F f) {
+  for (unsigned n = N / 2; n; n /= 2) x = f(x, tile.shfl_xor(x, n));
+  return x;
+}
+template <class T, class F> CC_DEVICE T reduce(const coalesced_group &group, T x, F f) {
+  for (unsigned n = 1; n < group.size(); n *= 2) {
+    T y = group.shfl_down(x, n);
+    if (group.thread_rank() + n < group.size()) x = f(x, y);
+  }
+  return group.shfl(x, 0);
+}
 template <unsigned N, class P, class T> CC_DEVICE T inclusive_scan(const thread_block_tile<N, P> &, T x) {
   return cc_tile_scan_add(x, N);
 }

@@ -26,8 +26,10 @@ CC_INLINE int isnan(__nv_bfloat16 x) { return x != x; }
 #pragma clang fp contract(off)
 CC_NARROW(__nv_bfloat16, __nv_bfloat162)
 #pragma clang fp contract(on)
+CC_NARROW_BITS(__nv_bfloat16, __nv_bfloat162)
 CC_NARROW_MOVES(__nv_bfloat16, __nv_bfloat162, bfloat16, bfloat162)
 CC_NARROW_ATOMICS(__nv_bfloat16, __nv_bfloat162)
+CC_NARROW_SHUFFLES(__nv_bfloat16, __nv_bfloat162)
 CC_INLINE int __bfloat162int_rn(__nv_bfloat16 x) { return __float2int_rn((float)x); }
 CC_INLINE int __bfloat162int_rz(__nv_bfloat16 x) { return __float2int_rz((float)x); }
 

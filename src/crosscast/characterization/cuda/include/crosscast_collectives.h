@@ -6,24 +6,6 @@
 #ifndef CROSSCAST_COLLECTIVES_H
 #define CROSSCAST_COLLECTIVES_H
 
-/* Values of any type are shuffled word by word. */
-#define CC_SHUFFLE(NAME, ARGUMENT)                                                                  \
-  template <class T> CC_DEVICE T cc_words_##NAME(T x, ARGUMENT n, int width) {                      \
-    int words[(sizeof(T) + 3) / 4] = {};                                                            \
-    __builtin_memcpy(words, &x, sizeof(T));                                                         \
-    for (size_t k = 0; k < (sizeof(T) + 3) / 4; k++) words[k] = cc_tile_##NAME(words[k], n, width); \
-    __builtin_memcpy(&x, words, sizeof(T));                                                         \
-    return x;                                                                                       \
-  }
-CC_SHUFFLE(shfl, int) CC_SHUFFLE(shfl_up, unsigned) CC_SHUFFLE(shfl_down, unsigned)
-#undef CC_SHUFFLE
-#define CC_SHUFFLES(T)                                                                                         \
-  CC_DEVICE T cc_words_shfl(T x, int n, int width) { return cc_tile_shfl(x, n, width); }                       \
-  CC_DEVICE T cc_words_shfl_up(T x, unsigned n, int width) { return cc_tile_shfl_up(x, n, width); }            \
-  CC_DEVICE T cc_words_shfl_down(T x, unsigned n, int width) { return cc_tile_shfl_down(x, n, width); }
-CC_EACH_TYPE(CC_SHUFFLES)
-#undef CC_SHUFFLES
-
 namespace cub {
 
 enum BlockReduceAlgorithm {

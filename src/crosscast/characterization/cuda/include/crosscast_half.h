@@ -22,6 +22,7 @@ CC_PURE int isnan(__half);
 #pragma clang fp contract(off)
 CC_NARROW(__half, __half2)
 #pragma clang fp contract(on)
+CC_NARROW_BITS(__half, __half2)
 CC_NARROW_MOVES(__half, __half2, half, half2)
 CC_NARROW_ATOMICS(__half, __half2)
 

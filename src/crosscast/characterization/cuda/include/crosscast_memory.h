@@ -71,6 +71,8 @@ CC_DEVICE void __pipeline_memcpy_async(void *to, const void *from, size_t size, 
 CC_DEVICE void __pipeline_commit() { mem_fence(1); }
 CC_DEVICE void __pipeline_wait_prior(size_t) { mem_fence(1); }
 
+CC_DEVICE size_t __cvta_generic_to_shared(const void *p) { return (size_t)p; }
+
 CC_CONVERGENT void cc_assertion_failed();
 CC_DEVICE void __trap() { __builtin_trap(); }
 CC_DEVICE void __brkpt() {}
@@ -106,13 +108,7 @@ CC_CONVERGENT cc_lanes __ballot(int);
   CC_CONVERGENT T cc_tile_shfl_xor(T, unsigned mask, int width);
 CC_EACH_TYPE(CC_SHUFFLES)
 #undef CC_SHUFFLES
-#define CC_SHUFFLES(NAME, ARGUMENT)                                                               \
-  CC_DEVICE __half NAME(cc_lanes mask, __half x, ARGUMENT n, int width = CROSSCAST_WARP_SIZE) {   \
-    return __ushort_as_half((unsigned short)NAME(mask, (unsigned)__half_as_ushort(x), n, width)); \
-  }
-CC_SHUFFLES(__shfl_sync, int) CC_SHUFFLES(__shfl_up_sync, unsigned)
-CC_SHUFFLES(__shfl_down_sync, unsigned) CC_SHUFFLES(__shfl_xor_sync, int)
-#undef CC_SHUFFLES
+CC_NARROW_SHUFFLES(__half, __half2)
 
 #define CC_MATCH(T)                                                       \
   CC_CONVERGENT cc_lanes __match_any_sync(cc_lanes, T);                   \
@@ -150,6 +146,25 @@ CC_EACH_TYPE(CC_TILES)
   CC_CONVERGENT T cc_tile_bitxor(T, int width);
 CC_EACH_INTEGER(CC_TILES)
 #undef CC_TILES
+
+/* Values of any type are shuffled word by word. */
+#define CC_SHUFFLE(NAME, ARGUMENT)                                                                  \
+  template <class T> CC_DEVICE T cc_words_##NAME(T x, ARGUMENT n, int width) {                      \
+    int words[(sizeof(T) + 3) / 4] = {};                                                            \
+    __builtin_memcpy(words, &x, sizeof(T));                                                         \
+    for (size_t k = 0; k < (sizeof(T) + 3) / 4; k++) words[k] = cc_tile_##NAME(words[k], n, width); \
+    __builtin_memcpy(&x, words, sizeof(T));                                                         \
+    return x;                                                                                       \
+  }
+CC_SHUFFLE(shfl, int) CC_SHUFFLE(shfl_up, unsigned) CC_SHUFFLE(shfl_down, unsigned) CC_SHUFFLE(shfl_xor, unsigned)
+#undef CC_SHUFFLE
+#define CC_SHUFFLES(T)                                                                                         \
+  CC_DEVICE T cc_words_shfl(T x, int n, int width) { return cc_tile_shfl(x, n, width); }                       \
+  CC_DEVICE T cc_words_shfl_up(T x, unsigned n, int width) { return cc_tile_shfl_up(x, n, width); }            \
+  CC_DEVICE T cc_words_shfl_down(T x, unsigned n, int width) { return cc_tile_shfl_down(x, n, width); }         \
+  CC_DEVICE T cc_words_shfl_xor(T x, unsigned n, int width) { return cc_tile_shfl_xor(x, n, width); }
+CC_EACH_TYPE(CC_SHUFFLES)
+#undef CC_SHUFFLES
 
 CC_DEVICE unsigned cc_thread_rank() {
   return threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z);

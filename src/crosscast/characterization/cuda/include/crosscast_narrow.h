@@ -71,6 +71,17 @@
   CC_INLINE bool operator==(T2 a, T2 b) { return a.x == b.x && a.y == b.y; }                                  \
   CC_INLINE bool operator!=(T2 a, T2 b) { return !(a == b); }
 
+/* The bits of values, which become values. */
+#define CC_NARROW_BITS(T, T2)                                                        \
+  struct T##_raw {                                                                   \
+    unsigned short x;                                                                \
+    CC_MEMBER constexpr operator T() const { return __builtin_bit_cast(T, *this); }   \
+  };                                                                                 \
+  struct __align__(4) T2##_raw {                                                     \
+    unsigned short x, y;                                                             \
+    CC_MEMBER constexpr operator T2() const { return __builtin_bit_cast(T2, *this); } \
+  };
+
 #define CC_NARROW_MOVES(T, T2, N, N2)                                                               \
   CC_INLINE T __float2##N(float x) { return (T)x; }                                                 \
   CC_INLINE T __float2##N##_rn(float x) { return (T)x; }                                            \
@@ -113,6 +124,26 @@
   CC_DEVICE T NAME(T *p, T v) { return __atomic_fetch_add(p, v, __ATOMIC_RELAXED); }                          \
   CC_DEVICE T2 NAME(T2 *p, T2 v) {                                                                            \
     return __builtin_bit_cast(T2, cc_atomic_add((cc_pair_of_##T *)p, __builtin_bit_cast(cc_pair_of_##T, v))); \
+  }
+
+/* Shuffles of a word, of which the lower half may be the value. */
+#define CC_NARROW_SHUFFLES(T, T2)                                              \
+  CC_NARROW_SHUFFLE(T, T2, __shfl, int) CC_NARROW_SHUFFLE(T, T2, __shfl_up, unsigned) \
+  CC_NARROW_SHUFFLE(T, T2, __shfl_down, unsigned) CC_NARROW_SHUFFLE(T, T2, __shfl_xor, int)
+#define CC_NARROW_SHUFFLE(T, T2, NAME, ARGUMENT)                                                            \
+  CC_DEVICE T NAME##_sync(cc_lanes mask, T x, ARGUMENT n, int width = CROSSCAST_WARP_SIZE) {                \
+    unsigned word = __builtin_bit_cast(unsigned short, x);                                                  \
+    return __builtin_bit_cast(T, (unsigned short)NAME##_sync(mask, word, n, width));                        \
+  }                                                                                                         \
+  CC_DEVICE T2 NAME##_sync(cc_lanes mask, T2 x, ARGUMENT n, int width = CROSSCAST_WARP_SIZE) {              \
+    return __builtin_bit_cast(T2, NAME##_sync(mask, __builtin_bit_cast(unsigned, x), n, width));            \
+  }                                                                                                         \
+  CC_DEVICE T NAME(T x, ARGUMENT n, int width = CROSSCAST_WARP_SIZE) {                                      \
+    unsigned word = __builtin_bit_cast(unsigned short, x);                                                  \
+    return __builtin_bit_cast(T, (unsigned short)NAME(word, n, width));                                     \
+  }                                                                                                         \
+  CC_DEVICE T2 NAME(T2 x, ARGUMENT n, int width = CROSSCAST_WARP_SIZE) {                                    \
+    return __builtin_bit_cast(T2, NAME(__builtin_bit_cast(unsigned, x), n, width));                         \
   }
 
 #endif
