@@ -345,7 +345,7 @@ def test_a_refused_kernel_does_not_stop_the_other_launches_of_a_file(
         ("__device__ int f() { return 1; }", "none\n"),
         (
             "template <int N> __global__ void k(int *x) {}",
-            "none but templates, which are named with their arguments: 'k<...>'",
+            "none but templates, which are named with their arguments: 'k<N>'",
         ),
     ],
 )

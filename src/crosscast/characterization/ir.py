@@ -69,6 +69,7 @@ class Instruction:
     type: str = "void"  # LLVM type of the result (`void` if none)
     result: str | None = None  # Name of the result with its `%`, or `None`
     line: int = 0  # Source line, 0 if unknown
+    file: str = ""  # Included file that the line is of
     counted: bool = True  # Whether it is of the program: rewriting adds uncounted ones
     branch: int | None = None  # Number of a static conditional branch
     # (value, label) pairs of a phi, each label once, even if a switch has several edges from there
@@ -84,7 +85,7 @@ class Instruction:
     @property
     def where(self) -> str | None:
         """Its line, for errors; ``None`` if it is not known."""
-        return f"line {self.line}" if self.line else None
+        return f"{self.file}{': ' * bool(self.file)}line {self.line}" if self.line else None
 
     def refused(self, problem: str) -> UnsupportedError:
         """Return the error about it; source and kernel are named where they are known."""
@@ -344,6 +345,12 @@ _ATTACHMENT = re.compile(r",? ![\w.]+ !\d+|,? ![\w.]+ !\{\}")
 _GROUP = re.compile(r" #\d+(?=$| \[)")
 _DBG = re.compile(r"!dbg !(\d+)")
 _LOCATION = re.compile(r"^!(\d+) = (?:distinct )?!DI(?:Location|Subprogram)\(.*?\bline: (\d+)", re.MULTILINE)
+# Scopes of locations, and their files.
+_SCOPED = re.compile(r"^!(\d+) = !DILocation\(.*?\bscope: !(\d+)", re.MULTILINE)
+_SCOPE = re.compile(
+    r"^!(\d+) = distinct !DI(?:LexicalBlock|LexicalBlockFile|Subprogram)\(.*?\bfile: !(\d+)", re.MULTILINE
+)
+_FILE = re.compile(r'^!(\d+) = !DIFile\(filename: "([^"]*)"', re.MULTILINE)
 _NODE = re.compile(r"^!(\d+) = (?:distinct )?!\{(.*)\}$", re.MULTILINE)
 _ENTRY = re.compile(r'(?:[^,"]|"[^"]*")+')
 _NUMBERED = re.compile(r"%(\d+)\b")
@@ -368,11 +375,23 @@ def _spelled_out(quoted: re.Match[str]) -> str:
     return 'c"' + _CHARACTER.sub(lambda m: f"\\{ord(m[1]):02X}" if m[1] else m[0], quoted[2]) + '"'
 
 
+def _included(text: str) -> dict[str, str]:
+    """Return the file of each location in an included file, by its number."""
+    files = {number: name for number, name in _FILE.findall(text) if not name.startswith(("<", "-"))}
+    scopes = {scope: files[file] for scope, file in _SCOPE.findall(text) if file in files} if files else {}
+    return (
+        {number: scopes[scope] for number, scope in _SCOPED.findall(text) if scope in scopes}
+        if scopes
+        else {}
+    )
+
+
 class _Reader:
     def __init__(self, parsed: Parsed) -> None:
         self.parsed = parsed
         self.branches: list[tuple[str, int]] = []
         self.lines = {number: int(line) for number, line in _LOCATION.findall(parsed.text)}
+        self.files = _included(parsed.text)
         self.nodes = dict(_NODE.findall(parsed.text))
 
     def read(self) -> Module:
@@ -450,7 +469,8 @@ class _Reader:
         result = None
         if text.startswith("%"):
             result, text = text.split(" = ", 1)
-        instruction = Instruction(text, opcode, type_, result, line)
+        file = self.files.get(dbg[1], "") if dbg else ""
+        instruction = Instruction(text, opcode, type_, result, line, file)
         if max(map(text.count, "[({<")) > _DEEPEST and _depth(text) > _DEEPEST:
             raise instruction.refused(f"a {opcode} of types nested over {_DEEPEST} deep is not supported")
         if opcode == "call":

@@ -200,7 +200,7 @@ def _without_kernels(program: Program) -> str:
     """Return what a program without kernels has instead."""
     compiled = frontend.load(program).compiled
     if compiled is not None and compiled.templates:
-        names = ", ".join(f"'{name}<...>'" for name in compiled.templates)
+        names = ", ".join(f"'{name}'" for name in compiled.templates)
         return f"none but templates, which are named with their arguments: {names}"
     if compiled is not None and compiled.refused:
         reasons = (f"{name}: {refusal.reason}" for name, refusal in compiled.refused.items())

@@ -123,7 +123,7 @@ def test_a_launch_file_has_grid_block_and_shared(tmp_path: Path) -> None:
         ("reversed", 1, 1, -1, "shared must be at least 0 bytes, found -1"),
         ("reversed", 1, 1, None, "<source>: reversed: line 14: the kernel uses dynamic shared memory"),
         ("twice", 1, 1, None, "'twice' may be any of twice(int*), twice(float*)"),
-        ("saxpy", 1, 1, None, "templates, which are named with their arguments: saxpy, fill"),
+        ("saxpy", 1, 1, None, "templates, which are named with their arguments: saxpy<T>, fill<T"),
         ("saxpy<flot>", 1, 1, None, "the kernels there are: plain, twice(int*), twice(float*), reversed"),
     ],
 )

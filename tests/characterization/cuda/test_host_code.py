@@ -60,7 +60,7 @@ def test_code_around_a_kernel_does_not_matter(text: str, tmp_path: Path) -> None
 
 
 FILE = """#include <vector>
-struct Pair { std::pair<int, int> p; };
+struct Pair { std::vector<int> p; };
 __device__ float bad(float x) { return undefined_thing(x); }
 __device__ float calls_bad(float x) { return bad(x) + 1; }
 float of_host(float x) { return x; }
@@ -85,11 +85,14 @@ template <class T, class R> __global__ void reads(T *x) { R read; x[0] = read(2)
 template <class R> void tests() { reads<float, R><<<1, 1>>>(nullptr); } void all() { tests<Reader>(); }
 __device__ float five(float x) { return 5; }
 template <float (*f)(float)> __global__ void applies(float *x) { x[0] = f(x[1]); }
+template <class T> __global__ void both(T *x) { x[0] = 1; }
+template <class T> __global__ void both(T *x, T *y) { x[0] = y[0]; }
+template <class T> __global__ void broken(T *x) { x[0] = undefined_thing; }
 int main() { launches<float>(nullptr); field<int><<<1, 1>>>(nullptr); }
 """
 REFUSALS = {
     "calls": "k.cu:3: error: use of undeclared identifier 'undefined_thing'",
-    "pairs": "Pair was left out: k.cu:2: error: no template named 'pair' in namespace 'std' "
+    "pairs": "Pair was left out: k.cu:2: error: no template named 'vector' in namespace 'std' "
     "(headers that were not found: vector)",
     "host": "k.cu:12: error: use of undeclared identifier 'of_host' (of_host is a function of the host)",
     "ptx": "line 13: inline assembly (PTX) is not supported",
@@ -99,7 +102,11 @@ REFUSALS = {
     "made": "line 17: allocating memory in a kernel (malloc, new) is not supported",
     "virtuals": "line 18: a call through a function pointer is not supported",
     "field<int>": "k.cu:19: error: member reference base type 'int' is not a structure or union",
-    "none": "named with their arguments: field, put, reads, applies; headers that were not found: vector",
+    "put<int>": "expected a value for each of put<T, n>",
+    "both<int>": "2 kernel templates are named both, of which one has to be renamed",
+    "broken<int>": "k.cu:29: error: use of undeclared identifier 'undefined_thing'",
+    "none": "named with their arguments: field<T>, put<T, n>, reads<T, R>, applies<f>, both<T>, broken<T>; "
+    "headers that were not found: vector",
 }
 
 
@@ -158,6 +165,14 @@ __global__ void __launch_bounds__(256, 2) k(float *x) {{ if (threadIdx.x < 4) {{
     x = np.zeros(4, np.float32)
     characterize(Launch.on_grid(Kernel(program, "k"), 1, 1 if "shfl" not in body else 4, (x,)))
     assert x[0] == DIALECT[body]
+
+
+def test_a_refusal_names_the_included_file(tmp_path: Path) -> None:
+    (tmp_path / "time.cuh").write_text("\n__device__ int now(int x) { return clock() + x; }\n")
+    path = tmp_path / "k.cu"
+    path.write_text('#include "time.cuh"\n__global__ void k(int *x) { x[0] = now(1); }')
+    with pytest.raises(CrosscastError, match=r"k: .*time\.cuh: line 2: reading a clock is not supported"):
+        characterize(Launch.on_grid(Kernel(Program.from_file(path), "k"), 1, 1, (np.zeros(1, np.int32),)))
 
 
 def test_a_source_in_latin_1_is_a_text(tmp_path: Path) -> None:

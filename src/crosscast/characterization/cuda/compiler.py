@@ -235,7 +235,7 @@ class Compiled:
     bitcode: bytes
     unoptimized: str  # The IR before optimization
     refused: dict[str, DeclarationRefusal]  # Kernels and device functions left out, by name
-    templates: tuple[str, ...]  # Names of the kernel templates
+    templates: tuple[str, ...]  # Kernel templates with their parameters
     missing: tuple[str, ...]  # Headers that were not found
     variables: tuple[str, ...]  # Names of device variables and textures
 

@@ -312,6 +312,7 @@ _KEYWORDS = frozenset(
 def _parameters(tokens: Sequence[Token]) -> Iterator[str]:
     """Yield the names of a template's parameters."""
     depth, name, is_default = 0, "", False
+    before = ""  # The two tokens before, which tell the name of a pointer to a function
     for token in tokens:
         depth += {"<": 1, "(": 1, ">": -1, ")": -1}.get(token.text, 0)
         if depth == 0 and token.text == ",":
@@ -319,8 +320,9 @@ def _parameters(tokens: Sequence[Token]) -> Iterator[str]:
             name, is_default = "", False
         elif depth == 0 and token.text == "=":
             is_default = True
-        elif token.kind == "word" and not is_default and depth == 0:
+        elif token.kind == "word" and not is_default and (depth == 0 or before == "(*"):
             name = token.text
+        before = before[-1:] + token.text
     if name:
         yield name
 

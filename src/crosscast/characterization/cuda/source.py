@@ -78,8 +78,9 @@ class CudaSource:
                 self._make_texture(declaration, program_text)
                 self._make_settable(declaration)
         self._refuse_undefined()
+        templates = (d for d in self._kept if d.is_kernel and d.template)
         self.templates = tuple(
-            dict.fromkeys(name for d in self._kept if d.is_kernel and d.template for name in d.names)
+            dict.fromkeys(f"{name}<{', '.join(d.template)}>" for d in templates for name in d.names)
         )
 
     @property
@@ -105,8 +106,8 @@ class CudaSource:
         for line, column in reversed(positions):
             instance = line - len(self._starts)
             if 0 <= instance < len(self.instances):
-                if self.instances[instance]:
-                    self._refuse(self.instances[instance], message, where)
+                if name := self.instances[instance]:
+                    self._refuse_instance(name, message, where)
                 self.instances[instance] = ""
                 return True
             position = self._position(line, column)
@@ -116,6 +117,23 @@ class CudaSource:
                     self._refuse(name, message, where)
                 return True
         return False
+
+    def _refuse_instance(self, name: str, message: str, where: tuple[int, int]) -> None:
+        """Record why there is no such instance: its template was left out, or needs more arguments."""
+        base = name.split("<")[0].rsplit("::", 1)[-1].strip()
+        templates = [d for d in self._kept if d.is_kernel and d.template and d.body and base in d.names]
+        if base in self.refused:
+            self.refused.setdefault(name, self.refused[base])
+        elif "overloaded function" in message and len(templates) == 1:
+            needed = ", ".join(templates[0].template)
+            self.refused.setdefault(
+                name, DeclarationRefusal(f"expected a value for each of {base}<{needed}>")
+            )
+        elif "overloaded function" in message:
+            several = f"{len(templates)} kernel templates are named {base}, of which one has to be renamed"
+            self.refused.setdefault(name, DeclarationRefusal(several))
+        else:
+            self._refuse(name, message, where)
 
     def position_of(self, position: int) -> tuple[str, int]:
         """Return file and line of a position."""

@@ -127,7 +127,7 @@ class _Inliner:
         """Replace a call by the function's body, and return the block behind it."""
         if callee.name in stack:
             circle = " -> ".join((*stack[stack.index(callee.name) :], callee.name))
-            raise call.refused(f"recursion is not allowed in OpenCL C ({circle})")
+            raise call.refused(f"recursion is not supported ({circle})")
         self.copies += 1
         number, suffix = self.copies, f".cc.i{self.copies}"
         bound = {}
