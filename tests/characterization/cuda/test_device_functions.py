@@ -55,6 +55,18 @@ REAL: dict[str, Expected] = {
     "atanh{f}(y / 3)": lambda x, y: np.arctanh(y / 3),
     "acosh{f}(x + 1)": lambda x, y: np.arccosh(x + 1),
     "norm3d{f}(x, y, 1)": lambda x, y: np.sqrt(x * x + y * y + 1),
+    "norm4d{f}(x, y, 1, 2)": lambda x, y: np.sqrt(x * x + y * y + 5),
+    "rnorm3d{f}(x, y, 1) + rnorm4d{f}(x, y, 1, 1)": lambda x, y: (
+        1 / np.sqrt(x * x + y * y + 1) + 1 / np.sqrt(x * x + y * y + 2)
+    ),
+    "erf{f}(erfinv{f}(y / 2.05{f}))": lambda x, y: y / 2.05,
+    "erfc{f}(erfcinv{f}(x / 2))": lambda x, y: x / 2,
+    "normcdf{f}(normcdfinv{f}(x / 4))": lambda x, y: x / 4,
+    "erfcx{f}(y)": np.vectorize(lambda x, y: math.exp(y * y) * math.erfc(y)),
+    "(p = frexp{f}(y, &n), p + 10 * n)": lambda x, y: np.frexp(y)[0] + 10 * np.frexp(y)[1],
+    "llrint{f}(y) + 10 * llround{f}(x)": lambda x, y: np.rint(y) + 10 * np.floor(x + 0.5),
+    'isnan(nan{f}("")) + 2 * isnormal(x) + 4 * isnormal(0 * x) + 8 * isnormal(x / 0)': lambda x, y: 3,
+    "std::clamp(x, ({real})1, ({real})2) + std::max({x, y, x + 1})": lambda x, y: np.clip(x, 1, 2) + x + 1,
     "min(x, y)": np.minimum,
     "max(x, y)": np.maximum,
     "abs(y)": lambda x, y: np.abs(y),
@@ -211,6 +223,11 @@ INTEGER: dict[str, Expected] = {
     "warpSize + (int)(blockDim.x + gridDim.x + threadIdx.y + blockIdx.z)": lambda a, b: [32 + N + 1] * N,
     "(int)cg::this_thread_block().thread_rank()": lambda a, b: np.arange(N),
     "make_int3(1, a, b).z + make_uchar4(1, 2, 3, 4).w": lambda a, b: b + 4,
+    "std::numeric_limits<half>::digits + 100 * std::numeric_limits<int>::is_signed": lambda a, b: [111] * N,
+    "std::numeric_limits<unsigned>::digits + 100 * std::numeric_limits<float>::is_integer": lambda a, b: (
+        [32] * N
+    ),
+    "std::numeric_limits<__bf16>::lowest() < -3e38f && CUDART_LN2 < CUDART_SQRT_HALF_F": lambda a, b: [1] * N,
     "(int)sizeof(float4) * 1000 + (int)sizeof(float3) * 10 + (int)alignof(int2)": lambda a, b: [16128] * N,
 }
 
@@ -230,6 +247,7 @@ def run(rows: list[str], type_: str, first: Array, second: Array) -> dict[str, A
         __global__ void k(const {type_} *__restrict__ in, const {type_} *second, {type_} *out) {{
           int i = threadIdx.x;
           {type_} {names[0]} = in[i], {names[1]} = second[i], p, q;
+          int n;
           {lines}
         }}"""
     out = np.zeros((len(rows), N), first.dtype)

@@ -26,5 +26,9 @@ CC_COMPLEX(hipFloatComplex, float, hip, f, Float) CC_COMPLEX(hipDoubleComplex, d
 #undef CC_COMPLEX
 CC_INLINE cuComplex make_cuComplex(float x, float y) { return {x, y}; }
 CC_INLINE hipComplex make_hipComplex(float x, float y) { return {x, y}; }
+CC_INLINE cuFloatComplex cuComplexDoubleToFloat(cuDoubleComplex z) { return {(float)z.x, (float)z.y}; }
+CC_INLINE cuDoubleComplex cuComplexFloatToDouble(cuFloatComplex z) { return {z.x, z.y}; }
+CC_INLINE hipFloatComplex hipComplexDoubleToFloat(hipDoubleComplex z) { return {(float)z.x, (float)z.y}; }
+CC_INLINE hipDoubleComplex hipComplexFloatToDouble(hipFloatComplex z) { return {z.x, z.y}; }
 
 #endif

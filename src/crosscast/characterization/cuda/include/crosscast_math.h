@@ -64,12 +64,55 @@ CC_INLINE int lrintf(float x) { return (int)rint(x); }
 CC_INLINE long lrint(double x) { return (long)rint(x); }
 CC_INLINE long lroundf(float x) { return (long)round(x); }
 CC_INLINE long lround(double x) { return (long)round(x); }
+CC_INLINE long long llrintf(float x) { return (long long)rint(x); }
+CC_INLINE long long llrint(double x) { return (long long)rint(x); }
+CC_INLINE long long llroundf(float x) { return (long long)round(x); }
+CC_INLINE long long llround(double x) { return (long long)round(x); }
+CC_INLINE float nanf(const char *) { return __builtin_nanf(""); }
+CC_INLINE double nan(const char *) { return __builtin_nan(""); }
+CC_INLINE bool isnormal(float x) { return isfinite(x) && fabs(x) >= FLT_MIN; }
+CC_INLINE bool isnormal(double x) { return isfinite(x) && fabs(x) >= DBL_MIN; }
+CC_INLINE float frexp(float x, int *n) { return *n = x == 0 || !isfinite(x) ? 0 : ilogb(x) + 1, ldexp(x, -*n); }
+CC_INLINE double frexp(double x, int *n) { return *n = x == 0 || !isfinite(x) ? 0 : ilogb(x) + 1, ldexp(x, -*n); }
+CC_INLINE float frexpf(float x, int *n) { return frexp(x, n); }
 CC_INLINE float rcbrtf(float x) { return 1.0f / cbrt(x); }
 CC_INLINE double rcbrt(double x) { return 1.0 / cbrt(x); }
 CC_INLINE float rhypotf(float x, float y) { return 1.0f / hypot(x, y); }
 CC_INLINE double rhypot(double x, double y) { return 1.0 / hypot(x, y); }
 CC_INLINE float norm3df(float x, float y, float z) { return sqrt(x * x + y * y + z * z); }
 CC_INLINE double norm3d(double x, double y, double z) { return sqrt(x * x + y * y + z * z); }
+CC_INLINE float norm4df(float x, float y, float z, float w) { return sqrt(x * x + y * y + z * z + w * w); }
+CC_INLINE double norm4d(double x, double y, double z, double w) { return sqrt(x * x + y * y + z * z + w * w); }
+CC_INLINE float rnorm3df(float x, float y, float z) { return rsqrt(x * x + y * y + z * z); }
+CC_INLINE double rnorm3d(double x, double y, double z) { return rsqrt(x * x + y * y + z * z); }
+CC_INLINE float rnorm4df(float x, float y, float z, float w) { return rsqrt(x * x + y * y + z * z + w * w); }
+CC_INLINE double rnorm4d(double x, double y, double z, double w) { return rsqrt(x * x + y * y + z * z + w * w); }
+CC_INLINE float erfcxf(float x) { return exp(x * x) * erfc(x); }
+CC_INLINE double erfcx(double x) { return exp(x * x) * erfc(x); }
+/* Giles, Approximating the erfinv function, 2010; of double with two steps of Newton's method. */
+CC_INLINE float erfinvf(float x) {
+  float w = -log((1 - x) * (1 + x)), p;
+  if (w < 5) {
+    w -= 2.5f;
+    p = fma(fma(fma(fma(2.81022636e-08f, w, 3.43273939e-07f), w, -3.5233877e-06f), w, -4.39150654e-06f), w, 0.00021858087f);
+    p = fma(fma(fma(fma(p, w, -0.00125372503f), w, -0.00417768164f), w, 0.246640727f), w, 1.50140941f);
+  } else {
+    w = sqrt(w) - 3;
+    p = fma(fma(fma(fma(-0.000200214257f, w, 0.000100950558f), w, 0.00134934322f), w, -0.00367342844f), w, 0.00573950773f);
+    p = fma(fma(fma(fma(p, w, -0.0076224613f), w, 0.00943887047f), w, 1.00167406f), w, 2.83297682f);
+  }
+  return p * x;
+}
+CC_INLINE double erfinv(double x) {
+  double y = erfinvf((float)x);
+  if (fabs(y) > 4) return y;
+  y -= (erf(y) - x) * exp(y * y) * 0.886226925452758014;
+  return y - (erf(y) - x) * exp(y * y) * 0.886226925452758014;
+}
+CC_INLINE float erfcinvf(float x) { return erfinvf(1 - x); }
+CC_INLINE double erfcinv(double x) { return erfinv(1 - x); }
+CC_INLINE float normcdfinvf(float x) { return 1.41421356f * erfinvf(2 * x - 1); }
+CC_INLINE double normcdfinv(double x) { return 1.41421356237309505 * erfinv(2 * x - 1); }
 CC_INLINE float normcdff(float x) { return 0.5f * erfc(-x * 0.707106781186547524f); }
 CC_INLINE double normcdf(double x) { return 0.5 * erfc(-x * 0.707106781186547524); }
 CC_INLINE void sincos(float x, float *s, float *c) { *s = sin(x), *c = cos(x); }
@@ -137,35 +180,48 @@ CC_INLINE long labs(long x) { return x < 0 ? -x : x; }
 CC_INLINE long long llabs(long long x) { return x < 0 ? -x : x; }
 
 namespace std {
-using ::abs; using ::acos; using ::asin; using ::atan; using ::atan2; using ::cbrt; using ::ceil;
-using ::copysign; using ::cos; using ::cosh; using ::erf; using ::erfc; using ::exp; using ::exp2;
-using ::expm1; using ::fabs; using ::floor; using ::fma; using ::fmax; using ::fmin; using ::fmod;
-using ::hypot; using ::isfinite; using ::isinf; using ::isnan; using ::ldexp; using ::lgamma; using ::log;
-using ::log10; using ::log1p; using ::log2; using ::nextafter; using ::pow; using ::rint; using ::round;
-using ::signbit; using ::sin; using ::sinh; using ::sqrt; using ::tan; using ::tanh; using ::tgamma;
-using ::trunc;
+using ::abs; using ::acos; using ::acosh; using ::asin; using ::asinh; using ::atan; using ::atan2; using ::atanh;
+using ::cbrt; using ::ceil; using ::copysign; using ::cos; using ::cosh; using ::erf; using ::erfc; using ::exp;
+using ::exp2; using ::expm1; using ::fabs; using ::fdim; using ::floor; using ::fma; using ::fmax; using ::fmin;
+using ::fmod; using ::frexp; using ::hypot; using ::ilogb; using ::isfinite; using ::isinf; using ::isnan;
+using ::isnormal; using ::ldexp; using ::lgamma; using ::llrint; using ::llround; using ::log; using ::log10;
+using ::log1p; using ::log2; using ::logb; using ::lrint; using ::lround; using ::modf; using ::nan; using ::nearbyint;
+using ::nextafter; using ::pow; using ::remainder; using ::rint; using ::round; using ::scalbn; using ::signbit;
+using ::sin; using ::sinh; using ::sqrt; using ::tan; using ::tanh; using ::tgamma; using ::trunc;
 template <class T> CC_MEMBER constexpr const T &min(const T &x, const T &y) { return y < x ? y : x; }
 template <class T> CC_MEMBER constexpr const T &max(const T &x, const T &y) { return x < y ? y : x; }
+template <class T> CC_MEMBER constexpr const T &clamp(const T &x, const T &low, const T &high) {
+  return x < low ? low : high < x ? high : x;
+}
 template <class T> struct numeric_limits {};
-#define CC_LIMITS(T, MIN, MAX, LOWEST, EPSILON, INF, NOT)                         \
-  template <> struct numeric_limits<T> {                                           \
-    static constexpr bool is_specialized = true;                                   \
-    CC_MEMBER static constexpr T min() { return MIN; }                             \
-    CC_MEMBER static constexpr T max() { return MAX; }                             \
-    CC_MEMBER static constexpr T lowest() { return LOWEST; }                       \
-    CC_MEMBER static constexpr T epsilon() { return EPSILON; }                     \
-    CC_MEMBER static constexpr T infinity() { return INF; }                        \
-    CC_MEMBER static constexpr T quiet_NaN() { return NOT; }                       \
+#define CC_LIMITS(T, DIGITS, MIN, MAX, LOWEST, EPSILON, DENORMAL, INF, NOT)     \
+  template <> struct numeric_limits<T> {                                       \
+    static constexpr bool is_specialized = true, is_integer = __is_integral(T); \
+    static constexpr bool is_signed = (LOWEST) != (MIN) || (MIN) != 0;          \
+    static constexpr bool has_infinity = !is_integer, has_quiet_NaN = !is_integer; \
+    static constexpr int digits = DIGITS;                                      \
+    CC_MEMBER static constexpr T min() { return MIN; }                         \
+    CC_MEMBER static constexpr T max() { return MAX; }                         \
+    CC_MEMBER static constexpr T lowest() { return LOWEST; }                   \
+    CC_MEMBER static constexpr T epsilon() { return EPSILON; }                 \
+    CC_MEMBER static constexpr T denorm_min() { return DENORMAL; }             \
+    CC_MEMBER static constexpr T infinity() { return INF; }                    \
+    CC_MEMBER static constexpr T quiet_NaN() { return NOT; }                   \
   };
-#define CC_LIMITS_OF(T, MIN, MAX) CC_LIMITS(T, MIN, MAX, MIN, 0, 0, 0)
-CC_LIMITS(float, FLT_MIN, FLT_MAX, -FLT_MAX, FLT_EPSILON, __builtin_inff(), __builtin_nanf(""))
-CC_LIMITS(double, DBL_MIN, DBL_MAX, -DBL_MAX, DBL_EPSILON, __builtin_inf(), __builtin_nan(""))
+#define CC_LIMITS_OF(T, MIN, MAX) CC_LIMITS(T, 8 * sizeof(T) - ((MIN) != 0), MIN, MAX, MIN, 0, 0, 0, 0)
+#define CC_LIMITS_OF_REAL(T, DIGITS, MIN, MAX, EPSILON, DENORMAL) \
+  CC_LIMITS(T, DIGITS, MIN, MAX, -MAX, EPSILON, DENORMAL, __builtin_inff(), __builtin_nanf(""))
+CC_LIMITS_OF_REAL(float, 24, FLT_MIN, FLT_MAX, FLT_EPSILON, __FLT_DENORM_MIN__)
+CC_LIMITS_OF_REAL(double, 53, DBL_MIN, DBL_MAX, DBL_EPSILON, __DBL_DENORM_MIN__)
+CC_LIMITS_OF_REAL(_Float16, 11, 0x1p-14f, 65504, 0x1p-10f, 0x1p-24f)
+CC_LIMITS_OF_REAL(__bf16, 8, 0x1p-126f, 0x1.fep127f, 0x1p-7f, 0x1p-133f)
 CC_LIMITS_OF(char, CHAR_MIN, CHAR_MAX) CC_LIMITS_OF(signed char, SCHAR_MIN, SCHAR_MAX)
 CC_LIMITS_OF(unsigned char, 0, UCHAR_MAX) CC_LIMITS_OF(short, SHRT_MIN, SHRT_MAX)
 CC_LIMITS_OF(unsigned short, 0, USHRT_MAX) CC_LIMITS_OF(int, INT_MIN, INT_MAX) CC_LIMITS_OF(unsigned, 0, UINT_MAX)
 CC_LIMITS_OF(long, LONG_MIN, LONG_MAX) CC_LIMITS_OF(unsigned long, 0, ULONG_MAX)
 CC_LIMITS_OF(long long, LLONG_MIN, LLONG_MAX) CC_LIMITS_OF(unsigned long long, 0, ULLONG_MAX)
 #undef CC_LIMITS_OF
+#undef CC_LIMITS_OF_REAL
 #undef CC_LIMITS
 template <class T> CC_MEMBER constexpr void swap(T &x, T &y) { T z = x; x = y; y = z; }
 }

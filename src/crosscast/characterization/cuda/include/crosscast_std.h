@@ -142,6 +142,16 @@ template <class T> class initializer_list {
   CC_MEMBER constexpr const T *end() const { return values + n; }
   CC_MEMBER constexpr size_t size() const { return n; }
 };
+template <class T> CC_MEMBER constexpr T min(initializer_list<T> some) {
+  T found = *some.begin();
+  for (const T &x : some) found = min(x, found);
+  return found;
+}
+template <class T> CC_MEMBER constexpr T max(initializer_list<T> some) {
+  T found = *some.begin();
+  for (const T &x : some) found = max(x, found);
+  return found;
+}
 }
 
 /* The same names in libcu++. */
