@@ -90,6 +90,20 @@ CUDA: dict[str, Expected] = {
     "i % 3 ? 0 : cg::coalesced_threads().shfl_down(x, 1)": lambda x, i: (
         (i % 3 == 0) * x[np.minimum(i + 3, 30)]
     ),
+    "cg::labeled_partition(tile, x % 3).thread_rank()": by_tile(
+        lambda x: [np.sum(x[:k] % 3 == v % 3) for k, v in enumerate(x)], 8
+    ),
+    "cg::binary_partition(cg::coalesced_threads(), x > 20).size()": lambda x, i: np.where(
+        x > 20, np.sum(x > 20), np.sum(x <= 20)
+    ),
+    "cg::inclusive_scan(tile, x, cg::greater<int>())": by_tile(np.maximum.accumulate, 8),
+    "cg::exclusive_scan(tile, x, cg::greater<int>())": by_tile(
+        lambda x: [0, *np.maximum.accumulate(x)[:-1]], 8
+    ),
+    "cg::exclusive_scan(tile, x, cg::plus<int>())": by_tile(lambda x: np.cumsum(x) - x, 8),
+    "sum(cg::tiled_partition(cg::this_thread_block(), 8), s + threadIdx.x / 8 * 8, x)": by_tile(np.sum, 8),
+    "(sum(cg::this_thread_block(), s, x), 1)": lambda x, i: 1,
+    "(int)(cg::this_grid().num_blocks() + cg::this_grid().block_rank())": lambda x, i: 1,
     "cg::inclusive_scan(tile, x)": by_tile(np.cumsum, 8),
     "cg::exclusive_scan(tile, x)": by_tile(lambda x: np.cumsum(x) - x, 8),
 }
@@ -125,8 +139,17 @@ def of_cuda() -> dict[str, np.ndarray]:
         #include <cuda_bf16.h>
         namespace cg = cooperative_groups;
         struct Last {{ int x, i; }};
+        __device__ int sum(cg::thread_group group, int *s, int x) {{
+          s[group.thread_rank()] = x;
+          group.sync();
+          int all = 0;
+          for (unsigned k = 0; k < group.size(); k++) all += s[k];
+          group.sync();
+          return all;
+        }}
         __global__ void k(const int *in, int *out) {{
           int x = in[threadIdx.x], i = threadIdx.x % 32;
+          __shared__ int s[96];
           auto tile = cg::tiled_partition<8>(cg::this_thread_block());
           {rows}
         }}"""

@@ -18,8 +18,21 @@ struct thread_block {
 };
 CC_DEVICE thread_block this_thread_block() { return {}; }
 
+/* A block or a tile, as its size says: that of a tile is a constant wherever it is made. */
+struct thread_group {
+  unsigned lanes;  // Of a tile; 0 is the block
+  CC_MEMBER thread_group(thread_block) : lanes(0) {}
+  CC_MEMBER explicit thread_group(unsigned n) : lanes(n) {}
+  CC_LANE_MEMBER void sync() const { lanes ? cc_tile_sync((int)lanes) : __syncthreads(); }
+  CC_MEMBER unsigned size() const { return lanes ? lanes : thread_block::size(); }
+  CC_MEMBER unsigned num_threads() const { return size(); }
+  CC_MEMBER unsigned thread_rank() const { return lanes ? cc_thread_rank() % lanes : cc_thread_rank(); }
+};
+CC_DEVICE thread_group tiled_partition(const thread_group &, unsigned n) { return thread_group(n); }
+
 template <unsigned N, class Parent = thread_block> struct thread_block_tile {
   static_assert(N <= CROSSCAST_WARP_SIZE && (N & (N - 1)) == 0, "a tile is a part of a warp: a power of two");
+  CC_MEMBER operator thread_group() const { return thread_group(N); }
   CC_MEMBER static unsigned thread_rank() { return cc_thread_rank() % N; }
   CC_MEMBER static constexpr unsigned size() { return N; }
   CC_MEMBER static constexpr unsigned num_threads() { return N; }
@@ -63,16 +76,30 @@ struct coalesced_group {
   }
 };
 CC_DEVICE coalesced_group coalesced_threads() { return {__activemask()}; }
+template <unsigned N, class P, class T> CC_DEVICE coalesced_group labeled_partition(const thread_block_tile<N, P> &, T x) {
+  return {cc_tile_match_any(x, N) << cc_thread_rank() % CROSSCAST_WARP_SIZE / N * N};
+}
+template <class T> CC_DEVICE coalesced_group labeled_partition(const coalesced_group &group, T x) {
+  return {__match_any_sync(group.mask, x)};
+}
+template <class Group> CC_DEVICE coalesced_group binary_partition(const Group &group, bool x) {
+  return labeled_partition(group, (int)x);
+}
 
 struct grid_group {
   CC_LANE_MEMBER static void sync() { cc_refused_grid(); }
   CC_MEMBER static bool is_valid() { return false; }
+  CC_MEMBER static dim3 dim_blocks() { return gridDim; }
+  CC_MEMBER static dim3 block_index() { return blockIdx; }
+  CC_MEMBER static unsigned long long num_blocks() { return (unsigned long long)gridDim.x * gridDim.y * gridDim.z; }
+  CC_MEMBER static unsigned long long block_rank() {
+    return blockIdx.x + gridDim.x * (blockIdx.y + (unsigned long long)gridDim.y * blockIdx.z);
+  }
   CC_MEMBER static unsigned long long thread_rank() {
-    unsigned long long block = blockIdx.x + gridDim.x * (blockIdx.y + (unsigned long long)gridDim.y * blockIdx.z);
-    return block * thread_block::size() + cc_thread_rank();
+    return block_rank() * thread_block::size() + cc_thread_rank();
   }
   CC_MEMBER static unsigned long long size() {
-    return (unsigned long long)gridDim.x * gridDim.y * gridDim.z * thread_block::size();
+    return num_blocks() * thread_block::size();
   }
 };
 CC_DEVICE grid_group this_grid() { return {}; }
@@ -108,6 +135,27 @@ template <unsigned N, class P, class T> CC_DEVICE T inclusive_scan(const thread_
 }
 template <unsigned N, class P, class T> CC_DEVICE T exclusive_scan(const thread_block_tile<N, P> &, T x) {
   return cc_tile_scan_exclusive_add(x, N);
+}
+template <unsigned N, class P, class T>
+CC_DEVICE auto inclusive_scan(const thread_block_tile<N, P> &, T x, const plus<T> &)->decltype(cc_tile_scan_add(x, N)) {
+  return cc_tile_scan_add(x, N);
+}
+template <unsigned N, class P, class T>
+CC_DEVICE auto exclusive_scan(const thread_block_tile<N, P> &, T x, const plus<T> &)->decltype(cc_tile_scan_add(x, N)) {
+  return cc_tile_scan_exclusive_add(x, N);
+}
+template <unsigned N, class P, class T, class F>
+CC_DEVICE T inclusive_scan(const thread_block_tile<N, P> &tile, T x, F f) {
+  for (unsigned n = 1; n < N; n *= 2) {
+    T y = tile.shfl_up(x, n);
+    if (tile.thread_rank() >= n) x = f(y, x);
+  }
+  return x;
+}
+template <unsigned N, class P, class T, class F>
+CC_DEVICE T exclusive_scan(const thread_block_tile<N, P> &tile, T x, F f) {
+  x = tile.shfl_up(inclusive_scan(tile, x, f), 1);
+  return tile.thread_rank() ? x : T();
 }
 
 }
