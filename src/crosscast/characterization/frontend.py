@@ -125,7 +125,10 @@ def find_kernel(program: Program, kernel: str) -> ir.Function:
     """Return the function of a kernel."""
     loaded = load(program, kernel)
     module = loaded.module
-    symbols = _symbols_called(loaded, kernel) if program.is_cuda else [kernel] * (kernel in module.kernels)
+    symbols = [kernel] * (kernel in module.kernels)
+    if program.is_cuda:
+        whole = _symbols_called(loaded, kernel)
+        symbols = whole or [k.symbol for k in loaded.cuda_kernels.values() if k.begins_with(kernel)]
     if len(symbols) == 1:
         if loaded.compiled is not None and loaded.compiled.refused:
             _refuse_left_out(program, kernel, module, symbols[0], loaded.compiled)
@@ -139,6 +142,10 @@ def find_kernel(program: Program, kernel: str) -> ir.Function:
         raise InputError(message)
     if refusal := compiled.refused.get(re.sub(r"[<(].*", "", kernel, flags=re.DOTALL).rsplit("::", 1)[-1]):
         raise _refused(program, kernel, refusal)
+    if named := [template for template in compiled.templates if template.startswith(f"{kernel}<")]:
+        raise InputError(
+            f"{program.label}: {kernel!r} is a template, which is named with its arguments: {named[0]}"
+        )
     if refusal := compiled.refused.get(kernel):
         message = message.replace(";", f" ({refusal.reason});", 1)
     if compiled.templates:

@@ -19,7 +19,7 @@ template <class T> __global__ void saxpy(int n, T a, const T *__restrict__ x, T 
   int i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i < n) y[i] = a * x[i] + y[i];
 }
-namespace ns { template <class T, int N> __global__ void fill(T *x) { x[threadIdx.x] = (T)N; } }
+namespace ns { template <class T, int N = 5> __global__ void fill(T *x) { x[threadIdx.x] = (T)N; } }
 extern "C" __global__ void plain(unsigned int *x, const float *y) { x[threadIdx.x] = y[0]; }
 __global__ void twice(int *x) { x[0] *= 2; }
 __global__ void twice(float *x) { x[0] *= 2; }
@@ -70,6 +70,14 @@ def test_a_template_runs_on_the_type_that_its_name_says() -> None:
     assert profile.program["form"] == "cuda"
     assert profile.metrics["work_groups"] == 4
     assert profile.metrics["total_memory_footprint"] == 2000
+
+
+@pytest.mark.parametrize("host", ["", "void f(float *x) { ns::fill<float><<<1, 8>>>(x); }"])
+def test_arguments_of_a_template_have_their_defaults(host: str) -> None:
+    x = np.zeros(8, np.float32)
+    kernel = Kernel.from_source(SOURCE + host, "ns::fill<float>", form="cuda")
+    characterize(Launch.on_grid(kernel, 1, 8, (x,)))
+    assert x.tolist() == [5] * 8
 
 
 @pytest.mark.parametrize(
@@ -123,7 +131,8 @@ def test_a_launch_file_has_grid_block_and_shared(tmp_path: Path) -> None:
         ("reversed", 1, 1, -1, "shared must be at least 0 bytes, found -1"),
         ("reversed", 1, 1, None, "<source>: reversed: line 14: the kernel uses dynamic shared memory"),
         ("twice", 1, 1, None, "'twice' may be any of twice(int*), twice(float*)"),
-        ("saxpy", 1, 1, None, "templates, which are named with their arguments: saxpy<T>, fill<T"),
+        ("saxpy", 1, 1, None, "'saxpy' is a template, which is named with its arguments: saxpy<T>"),
+        ("other", 1, 1, None, "templates, which are named with their arguments: saxpy<T>, fill<T"),
         ("saxpy<flot>", 1, 1, None, "the kernels there are: plain, twice(int*), twice(float*), reversed"),
     ],
 )
