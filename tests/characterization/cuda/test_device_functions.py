@@ -377,3 +377,23 @@ ONE_SUM = (
 def test_what_devices_do_at_once_costs_a_sum(expression: str) -> None:
     """Dot products and permutations of bytes, and shifts of two words, are an instruction of 32 bits each."""
     assert counted(expression) == {"int32": {"add": 1}}
+
+
+def test_vectors_of_hip_have_operators_element_by_element() -> None:
+    source = """
+        #include <hip/hip_runtime.h>
+        __device__ float2 operator+(float2 a, float2 b) { return {a.x + b.x + 100, a.y}; }
+        __global__ void k(float4 *x) {
+          float4 v = x[0] * 2 + x[1];
+          v -= x[0];
+          v /= 2;
+          x[2] = 3 / -v;
+          float2 own = make_float2(1, 2) + make_float2(3, 4);
+          uint3 n = {1, 2, 3};
+          x[3] = float4{own.x, own.y, (float)(n == n * 1u), (float)(n != n + n)};
+        }"""
+    x = np.arange(16, dtype=np.float32).reshape(4, 4)
+    expected = -6 / (x[0] + x[1])
+    characterize(Launch.on_grid(Kernel.from_source(source, "k", form="hip"), 1, 1, (x,)))
+    assert np.allclose(x[2], expected)
+    assert x[3].tolist() == [104, 2, 1, 1]

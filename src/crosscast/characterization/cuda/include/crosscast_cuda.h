@@ -71,6 +71,50 @@ CC_VECTORS(float, float, 8, 16)
 CC_VECTORS(double, double, 16, 16)
 #undef CC_VECTORS
 
+#ifdef __HIPCC__
+/* HIP's vectors have operators, element by element; a program's own go first. */
+template <class V> struct cc_vector {};
+#define CC_VECTOR(V, T, SIZE)                            \
+  template <> struct cc_vector<V> {                      \
+    typedef T element;                                   \
+    static constexpr int size = SIZE;                    \
+  };
+#define CC_VECTORS(NAME, T) CC_VECTOR(NAME##2, T, 2) CC_VECTOR(NAME##3, T, 3) CC_VECTOR(NAME##4, T, 4)
+CC_VECTORS(char, signed char) CC_VECTORS(uchar, unsigned char) CC_VECTORS(short, short) CC_VECTORS(ushort, unsigned short)
+CC_VECTORS(int, int) CC_VECTORS(uint, unsigned) CC_VECTORS(long, long) CC_VECTORS(ulong, unsigned long)
+CC_VECTORS(longlong, long long) CC_VECTORS(ulonglong, unsigned long long)
+CC_VECTORS(float, float) CC_VECTORS(double, double)
+#undef CC_VECTORS
+#undef CC_VECTOR
+#define CC_ELEMENT typename cc_vector<V>::element
+#define CC_OPERATOR(OP)                                                                                   \
+  template <class V, class T = CC_ELEMENT> CC_INLINE V &operator OP##=(V &a, const V &b) {                \
+    for (int k = 0; k < cc_vector<V>::size; k++) ((T *)&a)[k] OP##= ((const T *)&b)[k];                   \
+    return a;                                                                                             \
+  }                                                                                                       \
+  template <class V, class T = CC_ELEMENT> CC_INLINE V &operator OP##=(V &a, CC_ELEMENT b) {              \
+    for (int k = 0; k < cc_vector<V>::size; k++) ((T *)&a)[k] OP##= b;                                    \
+    return a;                                                                                             \
+  }                                                                                                       \
+  template <class V, class T = CC_ELEMENT> CC_INLINE V operator OP(V a, const V &b) { return a OP##= b; } \
+  template <class V, class T = CC_ELEMENT> CC_INLINE V operator OP(V a, CC_ELEMENT b) { return a OP##= b; } \
+  template <class V, class T = CC_ELEMENT> CC_INLINE V operator OP(CC_ELEMENT a, const V &b) {            \
+    V c;                                                                                                  \
+    for (int k = 0; k < cc_vector<V>::size; k++) ((T *)&c)[k] = a OP ((const T *)&b)[k];                  \
+    return c;                                                                                             \
+  }
+CC_OPERATOR(+) CC_OPERATOR(-) CC_OPERATOR(*) CC_OPERATOR(/)
+#undef CC_OPERATOR
+template <class V, class T = CC_ELEMENT> CC_INLINE V operator-(const V &a) { return T(0) - a; }
+template <class V, class T = CC_ELEMENT> CC_INLINE bool operator==(const V &a, const V &b) {
+  bool same = true;
+  for (int k = 0; k < cc_vector<V>::size; k++) same = same && ((const T *)&a)[k] == ((const T *)&b)[k];
+  return same;
+}
+template <class V, class T = CC_ELEMENT> CC_INLINE bool operator!=(const V &a, const V &b) { return !(a == b); }
+#undef CC_ELEMENT
+#endif
+
 struct dim3 {
   unsigned x, y, z;
   CC_MEMBER constexpr dim3(unsigned x = 1, unsigned y = 1, unsigned z = 1) : x(x), y(y), z(z) {}
