@@ -111,6 +111,10 @@ CUDA: dict[str, Expected] = {
 
 SUB_GROUPS: dict[str, Expected] = {
     "sub_group_broadcast(x, 3)": lambda x, i: x[3],
+    "sub_group_shuffle(x, 31 - get_sub_group_local_id())": lambda x, i: x[::-1],
+    "sub_group_shuffle_xor((float)x, 5)": lambda x, i: x[i ^ 5],
+    "sub_group_shuffle_down(x, 2)": lambda x, i: taken(x, i + 2, i < 30),
+    "sub_group_shuffle_up((long)x, 1)": lambda x, i: taken(x, i - 1, i > 0),
     "sub_group_all(x < 50)": lambda x, i: 1,
     "sub_group_any(x == 7)": lambda x, i: int((x == 7).any()),
     "sub_group_reduce_add(x)": lambda x, i: x.sum(),

@@ -380,4 +380,18 @@ int printf(__constant const char *format, ...) __attribute__((format(printf, 1, 
 #define as_intptr_t(x) __builtin_astype((x), intptr_t)
 #define as_uintptr_t(x) __builtin_astype((x), uintptr_t)
 
+/* Shuffles of sub-groups, whose extensions are not claimed either. */
+#define CROSSCAST_SHUFFLES(T)                                                        \
+    T __attribute__((overloadable, convergent)) sub_group_shuffle(T, uint);          \
+    T __attribute__((overloadable, convergent)) sub_group_shuffle_xor(T, uint);      \
+    T __attribute__((overloadable, convergent)) sub_group_shuffle_up(T, uint);       \
+    T __attribute__((overloadable, convergent)) sub_group_shuffle_down(T, uint);
+CROSSCAST_SHUFFLES(int)
+CROSSCAST_SHUFFLES(uint)
+CROSSCAST_SHUFFLES(long)
+CROSSCAST_SHUFFLES(ulong)
+CROSSCAST_SHUFFLES(float)
+CROSSCAST_SHUFFLES(double)
+#undef CROSSCAST_SHUFFLES
+
 #endif
