@@ -60,6 +60,17 @@ def test_a_compile_error_shows_the_compilers_diagnostics(tmp_path: Path) -> None
     assert f"{path}:2:10: error: use of undeclared identifier 'missing'" in message
 
 
+def test_a_program_of_a_newer_version_is_told_so_without_warnings() -> None:
+    source = "void f(int *x) { *x = 1; }\n#warning old\nkernel void k(global int *a) { f(a); }"
+    kernel = Kernel.from_source(source, "k")
+    message = _refusal(CompileError, lambda: crosscast.characterize(kernel, 1, 1, [ints(1)]))
+    assert "OpenCL C 3.0 has what it needs: --std 3.0" in message
+    assert "warning" not in message
+    newer = Kernel.from_source(source, "k", standard="3.0")
+    crosscast.characterize(newer, 1, 1, [out := ints(1)])
+    assert out[0] == 1
+
+
 def test_an_unknown_kernel_is_answered_with_those_there_are() -> None:
     source = "kernel void first(global int *a) {} kernel void second(int n) {} void helper(void) {}"
     kernel = Kernel.from_source(source, "third")

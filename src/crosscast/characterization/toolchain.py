@@ -109,7 +109,24 @@ def compile_opencl(program: Program, *, define_inline: bool = False) -> bytes:
     """
     facts = ("-cl-kernel-arg-info", "-gline-tables-only", "-fno-discard-value-names")
     more = ("-fgnu89-inline",) if define_inline else ()
-    return _compile(program, "spir64-unknown-unknown", *facts, *more, "-emit-llvm")
+    try:
+        return _compile(program, "spir64-unknown-unknown", *facts, *more, "-emit-llvm")
+    except CompileError as error:
+        if program.standard in _WITHOUT_GENERIC_POINTERS and _is_newer(program):
+            raise CompileError(f"{error}\nOpenCL C 3.0 has what it needs: --std 3.0") from error
+        raise
+
+
+_WITHOUT_GENERIC_POINTERS = ("1.0", "1.1", "1.2")
+
+
+def _is_newer(program: Program) -> bool:
+    """Whether a program that older versions refuse is one of OpenCL C 3.0."""
+    try:
+        _compile(replace(program, standard="3.0"), "spir64-unknown-unknown", "-fsyntax-only")
+    except CompileError:
+        return False
+    return True
 
 
 def compile_opencl_unoptimized(program: Program) -> str:
@@ -154,6 +171,8 @@ def _compile(program: Program, target: str, *more: str) -> bytes:
         *("-isystem", str(INCLUDE_DIR)),
         *(["-I", str(program.path.parent.absolute())] if program.path is not None else []),
         *_WARNINGS_OF_DRIVERS,
+        # Among warnings errors are hard to find.
+        *(() if any(option.startswith("-W") for option in program.options) else ("-w",)),
         *(absolute(o) for o in program.options if not o.startswith("-O")),
         level(program),
         *more,
