@@ -73,7 +73,10 @@ SUPPORTED: dict[str, str] = {
 REFUSED: dict[str, tuple[str, str]] = {
     "texture objects of arrays": ("x[0] = tex2D<float>((cudaTextureObject_t)x, 1, 2);", "a texture object"),
     "surfaces": ("surf2Dwrite(1.0f, written, 0, 0);", "a surface"),
-    "inline PTX": ('asm volatile("mov.u32 %0, %%laneid;" : "=r"(*(int *)x));', "inline assembly"),
+    "inline PTX, but for lane numbers and masks": (
+        'asm volatile("mov.u32 %0, %%smid;" : "=r"(*(int *)x));',
+        "inline assembly",
+    ),
     "dynamic parallelism": ("other<<<1, 1>>>(x);", "dynamic parallelism"),
     "cooperative grid launches": ("cg::this_grid().sync();", "synchronization of a whole grid"),
     "tensor cores (`wmma`)": (

@@ -58,6 +58,8 @@ CUDA: dict[str, Expected] = {
     f"__any_sync({ALL}, x == 7)": lambda x, i: int((x == 7).any()),
     f"__ballot_sync({ALL}, x > 20)": lambda x, i: bits(x > 20),
     "__activemask()": lambda x, i: 0xFFFFFFFF,
+    "lane_id()": lambda x, i: i,
+    "__popc(lanes_before()) + 100 * __popc(lanes_behind())": lambda x, i: i + 100 * (31 - i),
     f"__match_any_sync({ALL}, x / 8)": lambda x, i: alike(x // 8),
     f"__reduce_add_sync({ALL}, x)": lambda x, i: x.sum(),
     f"__reduce_min_sync({ALL}, x - 30)": lambda x, i: x.min() - 30,
@@ -143,6 +145,16 @@ def of_cuda() -> dict[str, np.ndarray]:
         #include <cuda_bf16.h>
         namespace cg = cooperative_groups;
         struct Last {{ int x, i; }};
+        __device__ int lane_id() {{ int r; asm volatile ("mov.u32 %0, %%laneid;" : "=r"(r)); return r; }}
+        __device__ unsigned lanes_before() {{
+          unsigned mask;
+          asm("mov.u32 %0, %%lanemask_lt;"
+              : "=r"(mask));
+          return mask;
+        }}
+        __device__ unsigned lanes_behind() {{
+          unsigned mask; asm("mov.u32 %0, %lanemask_gt;" : "=r"(mask)); return mask;
+        }}
         __device__ int sum(cg::thread_group group, int *s, int x) {{
           s[group.thread_rank()] = x;
           group.sync();

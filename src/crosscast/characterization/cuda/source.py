@@ -14,6 +14,19 @@ _DEFINE = re.compile(r"#define (\w+) (.*)")
 _UNROLL = re.compile(r"(\s*#\s*pragma\s+(?:unroll|nounroll|GCC unroll)\b)(.*)")
 _LAUNCHED = re.compile(r"((?:::)?\b\w[\w:]*\s*<[^<>;{}()]*>)\s*<<<")
 _MOST_INSTANCES = 256
+# Reads of registers by inline PTX that have another spelling, and what the variable gets.
+_REGISTER = re.compile(
+    r'\b(?:__asm__|asm)\s*(?:volatile\b|__volatile__)?\s*\(\s*"\s*mov\.[bsu]32\s+%0\s*,\s*%%?(\w+)\s*;\s*"'
+    r'\s*:\s*"=r"\s*\(\s*([\w.]+)\s*\)\s*:?\s*:?\s*\)'
+)
+_REGISTERS = {
+    "laneid": "__lane_id()",
+    "lanemask_eq": "1u << __lane_id()",
+    "lanemask_lt": "(1u << __lane_id()) - 1",
+    "lanemask_le": "(2u << __lane_id()) - 1",
+    "lanemask_gt": "-2u << __lane_id()",
+    "lanemask_ge": "-1u << __lane_id()",
+}
 # Settings of a texture reference in host code, by the bits of our header.
 _SETTINGS = {
     1: r"filterMode\s*=\s*\w*FilterModeLinear",
@@ -54,7 +67,7 @@ class CudaSource:
         self.missing = missing
         self._label = label
         self.refused: dict[str, DeclarationRefusal] = {}
-        self._lines, self._origins, is_ours = _read(text, label, ours)
+        self._lines, self._origins, is_ours = _read(_REGISTER.sub(_assigned, text), label, ours)
         lines = self._lines
         self._text = "\n".join(lines)
         self._starts = [0]
@@ -282,6 +295,13 @@ class CudaSource:
 
 def _is_texture(declaration: Declaration) -> bool:
     return any(token.text in ("texture", "surface") for token in declaration.tokens[:3])
+
+
+def _assigned(read: re.Match[str]) -> str:
+    """Return a read of a register as an assignment with as many lines, if it is one of ours."""
+    if read[1] not in _REGISTERS:
+        return read[0]
+    return f"{read[2]} = {_REGISTERS[read[1]]}" + "\n" * read[0].count("\n")
 
 
 def _blank(text: str) -> str:
