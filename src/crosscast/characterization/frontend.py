@@ -65,6 +65,8 @@ def _load(program: Program, instance: str) -> Frontend:
 
 def _symbols_called(loaded: Frontend, kernel: str) -> list[str]:
     """Return the IR names of the kernels that a CUDA or HIP spelling may denote."""
+    if loaded.compiled is not None:
+        kernel = loaded.compiled.instances.get(re.sub(r"\s", "", kernel), kernel)
     matches = [k for k in loaded.cuda_kernels.values() if k.is_called(kernel)]
     exact = [k for k in matches if "<" not in k.name or "<" in kernel]
     return [k.symbol for k in exact or matches]
@@ -125,10 +127,7 @@ def find_kernel(program: Program, kernel: str) -> ir.Function:
     """Return the function of a kernel."""
     loaded = load(program, kernel)
     module = loaded.module
-    symbols = [kernel] * (kernel in module.kernels)
-    if program.is_cuda:
-        whole = _symbols_called(loaded, kernel)
-        symbols = whole or [k.symbol for k in loaded.cuda_kernels.values() if k.begins_with(kernel)]
+    symbols = _symbols_called(loaded, kernel) if program.is_cuda else [kernel] * (kernel in module.kernels)
     if len(symbols) == 1:
         if loaded.compiled is not None and loaded.compiled.refused:
             _refuse_left_out(program, kernel, module, symbols[0], loaded.compiled)

@@ -72,11 +72,14 @@ def test_a_template_runs_on_the_type_that_its_name_says() -> None:
     assert profile.metrics["total_memory_footprint"] == 2000
 
 
-@pytest.mark.parametrize("host", ["", "void f(float *x) { ns::fill<float><<<1, 8>>>(x); }"])
-def test_arguments_of_a_template_have_their_defaults(host: str) -> None:
+@pytest.mark.parametrize("instance", ["ns::fill<float>", "ns::fill<real, SIX - 1>", "ns::fill< real >"])
+@pytest.mark.parametrize(
+    "host", ["", "void f(float *x) { ns::fill<float><<<1, 8>>>(x); ns::fill<real><<<1, 8>>>(x); }"]
+)
+def test_an_instance_has_any_spelling(instance: str, host: str) -> None:
     x = np.zeros(8, np.float32)
-    kernel = Kernel.from_source(SOURCE + host, "ns::fill<float>", form="cuda")
-    characterize(Launch.on_grid(kernel, 1, 8, (x,)))
+    source = f"{SOURCE}\ntypedef float real; enum {{ SIX = 6 }};\n{host}"
+    characterize(Launch.on_grid(Kernel.from_source(source, instance, form="cuda"), 1, 8, (x,)))
     assert x.tolist() == [5] * 8
 
 

@@ -58,14 +58,6 @@ class CudaKernel:
         spellings = (self.symbol, self.name, self.signature, base, base.rsplit("::", 1)[-1])
         return normalized in map(_bare, spellings)
 
-    def begins_with(self, name: str) -> bool:
-        """Whether a user's spelling lacks the last arguments of the template, which have defaults."""
-        base, _, arguments = self.name.partition("<")
-        begin = _bare(name).removesuffix(">") + ","
-        return any(
-            _bare(f"{each}<{arguments}").startswith(begin) for each in (base, base.rsplit("::", 1)[-1])
-        )
-
 
 def read_kernels(text: str) -> list[CudaKernel]:
     """Return the kernels of a module, from its IR."""

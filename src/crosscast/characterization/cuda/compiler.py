@@ -236,6 +236,7 @@ class Compiled:
     unoptimized: str  # The IR before optimization
     refused: dict[str, DeclarationRefusal]  # Kernels and device functions left out, by name
     templates: tuple[str, ...]  # Kernel templates with their parameters
+    instances: dict[str, str]  # Names of instances of kernel templates by other spellings, without spaces
     missing: tuple[str, ...]  # Headers that were not found
     variables: tuple[str, ...]  # Names of device variables and textures
 
@@ -253,12 +254,14 @@ def compile_cuda(program: Program, instance: str = "") -> Compiled:
     for _ in range(_MOST_ROUNDS):
         done = toolchain.run_clang([*options, "-", "-o", "-"], source.compiled.encode("latin-1"))
         if done.returncode == 0:
-            text = _for_any_integer(done.stdout.decode("latin-1"))
+            symbols, text = _take_annotations(done.stdout.decode("latin-1"))
+            text = _for_any_integer(text)
             return Compiled(
                 _optimize(text, program),
                 text,
                 source.refused,
                 source.templates,
+                _instances(source, symbols),
                 source.missing,
                 source.variables,
             )
@@ -268,6 +271,29 @@ def compile_cuda(program: Program, instance: str = "") -> Compiled:
         ):
             break
     raise CompileError(f"{program.label}: the compiler refused the program\n{source.located(diagnostics)}")
+
+
+_ANNOTATIONS = re.compile(r"^@llvm\.global\.annotations = .*\n", re.MULTILINE)
+_ANNOTATION = re.compile(r'^(@\.str[.\d]*) = .* c"cc:(\d+)\\00", section "llvm\.metadata"', re.MULTILINE)
+_ANNOTATED = re.compile(r'@("[^"]+"|[-\w$.]+) to ptr addrspace\(1\)\), ptr addrspace\(1\) (@\.str[.\d]*),')
+
+
+def _take_annotations(text: str) -> tuple[list[tuple[int, str]], str]:
+    """Return numbers of instances with the names of their functions, and the IR without annotations."""
+    annotations = _ANNOTATIONS.search(text)
+    if not annotations:
+        return [], text
+    numbers = {name: int(number) for name, number in _ANNOTATION.findall(text)}
+    found = [
+        (numbers[n], symbol.strip('"')) for symbol, n in _ANNOTATED.findall(annotations[0]) if n in numbers
+    ]
+    is_ours = len(found) == annotations[0].count("@.str") / 2
+    return found, _ANNOTATIONS.sub("", text) if is_ours else text
+
+
+def _instances(source: CudaSource, symbols: list[tuple[int, str]]) -> dict[str, str]:
+    found = source.repeated | {source.instances[number]: symbol for number, symbol in symbols}
+    return {re.sub(r"\s", "", spelling): name for spelling, name in found.items()}
 
 
 class _Error(NamedTuple):

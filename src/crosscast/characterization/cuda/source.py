@@ -67,6 +67,9 @@ class CudaSource:
         self.missing = missing
         self._label = label
         self.refused: dict[str, DeclarationRefusal] = {}
+        self.repeated: dict[
+            str, str
+        ] = {}  # Names of instances by their other spellings, such as with a typedef
         self._lines, self._origins, is_ours = _read(_REGISTER.sub(_assigned, text), label, ours)
         lines = self._lines
         self._text = "\n".join(lines)
@@ -105,8 +108,8 @@ class CudaSource:
                 parts += [self._text[last:start], instead, _blank(self._text[start:end])[len(instead) :]]
                 last = end
         rows = (
-            f"template __attribute__((global)) decltype({name}) {name};" if name else ""
-            for name in self.instances
+            f'template __attribute__((global, annotate("cc:{n}"))) decltype({name}) {name};' if name else ""
+            for n, name in enumerate(self.instances)
         )
         return "\n".join(["".join(parts) + self._text[last:], *rows, ""])
 
@@ -135,7 +138,10 @@ class CudaSource:
         """Record why there is no such instance: its template was left out, or needs more arguments."""
         base = name.split("<")[0].rsplit("::", 1)[-1].strip()
         templates = [d for d in self._kept if d.is_kernel and d.template and d.body and base in d.names]
-        if base in self.refused:
+        if repeated := re.match("duplicate explicit instantiation of '(.*)'", message):
+            scope = name.split("<")[0].rpartition("::")
+            self.repeated[name] = f"{scope[0]}{scope[1]}{repeated[1]}"
+        elif base in self.refused:
             self.refused.setdefault(name, self.refused[base])
         elif "overloaded function" in message and len(templates) == 1:
             needed = ", ".join(templates[0].template)
