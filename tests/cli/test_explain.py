@@ -1,12 +1,16 @@
 """``crosscast explain``, and the verdict that ``crosscast predict`` begins with."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 
+import crosscast
 from crosscast.cli import main
-from crosscast.devices.roofline import DEVICES
+from crosscast.devices.roofline import DEVICES, Verdict
+from crosscast.prediction.time.terms import TERMS
+from crosscast.report.verdict import verdict_lines
 from support.commands import Command, Output
 
 ROOT = Path(__file__).parents[2]
@@ -80,3 +84,39 @@ def test_a_forecast_begins_with_the_verdict_on_the_recommended_device(capsys: Ou
     assert found["verdict"]["device"] == found["recommended"]
     assert found["verdict"]["text"] == lines[0]
     assert "Roofline" in (tmp_path / "page.html").read_text()
+
+
+ROWS = """kernel void rows(global const float *a, global float *b, int n) {
+    int row = get_global_id(0);
+    float sum = 0;
+    for (int k = 0; k < n; k++)
+        sum += a[row * n + k];
+    b[row] = sum;
+}"""
+
+
+def test_a_forecast_that_no_limit_explains_says_what_it_is_spent_on(capsys: Output, tmp_path: Path) -> None:
+    path = tmp_path / "rows.cl"
+    path.write_text(ROWS)
+    launch = ("--global", "4096", "--local", "64", "--devices", "rtx4090")
+    args = ("--arg", f"float:{4096 * 1024}", "--arg", "float:4096", "--arg", "int=1024")
+    assert main(["predict", str(path), *launch, *args]) == 0
+    text = capsys.readouterr().out
+    assert text.startswith("rows on rtx4090 is bound by memory")
+    assert re.search(
+        r"^The forecast of [\d.]+ µs is mostly l1 \(\d+ %\): lines that accesses touch\.$", text, re.M
+    )
+    assert "\nTry neighbouring addresses for neighbouring work-items, wider accesses.\n" in text
+
+
+@pytest.fixture(scope="module")
+def verdict() -> Verdict:
+    return crosscast.explain(ROOT / "examples" / "vecadd.toml", devices=["gtx1080"]).verdicts[0]
+
+
+@pytest.mark.parametrize("term", TERMS)
+def test_each_term_has_words_and_advice(verdict: Verdict, term: str) -> None:
+    lines = verdict_lines(verdict, 1e-3, {term: 0.9})
+    is_the_verdict = term in ("memory", "scattered")
+    assert any("mostly" in line for line in lines) != is_the_verdict
+    assert lines[-1].startswith("Try ")

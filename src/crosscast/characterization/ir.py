@@ -378,12 +378,10 @@ def _spelled_out(quoted: re.Match[str]) -> str:
 def _included(text: str) -> dict[str, str]:
     """Return the file of each location in an included file, by its number."""
     files = {number: name for number, name in _FILE.findall(text) if not name.startswith(("<", "-"))}
-    scopes = {scope: files[file] for scope, file in _SCOPE.findall(text) if file in files} if files else {}
-    return (
-        {number: scopes[scope] for number, scope in _SCOPED.findall(text) if scope in scopes}
-        if scopes
-        else {}
-    )
+    if not files:
+        return {}
+    scopes = {scope: files[file] for scope, file in _SCOPE.findall(text) if file in files}
+    return {number: scopes[scope] for number, scope in _SCOPED.findall(text) if scope in scopes}
 
 
 class _Reader:

@@ -186,8 +186,8 @@ class Verdict:
             notes.append("It does no floating-point operations.")
         elif self.intensity is not None:
             notes.append(
-                f"It does {self.intensity:.2g} flop for each byte that has to be moved; "
-                f"{self.device.key} balances at {self.balance:.2g}."
+                f"It does {_two_digits(self.intensity)} flop for each byte that has to be moved; "
+                f"{self.device.key} balances at {_two_digits(self.balance)}."
             )
         if kept := kept_bytes(a, self.device):
             notes.append(f"Another {format_quantity(kept, 'B')} of written lines may stay in its cache.")
@@ -284,6 +284,10 @@ class Verdict:
             "needs_cache": self.needs_cache,
             "instructions": dict(a.instructions),
         }
+
+
+def _two_digits(value: float) -> str:
+    return f"{float(f'{value:.2g}'):,.10g}"
 
 
 @dataclass(frozen=True, eq=False)

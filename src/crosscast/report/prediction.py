@@ -34,8 +34,9 @@ def predictions_report(
         verdict = verdicts[row] if verdicts else None
         parts += [Heading(label)] if several else []
         if verdict is not None:
-            unexplained = None if forecast.terms is not None else float(forecast.centre[row].min())
-            parts += [Text(verdict_lines(verdict, unexplained)), ""]
+            column = forecast.devices.index(forecast.recommended[row].device)
+            seconds, shares = float(forecast.centre[row, column]), forecast.term_shares(row, column)
+            parts += [Text(verdict_lines(verdict, seconds, shares)), ""]
         parts += [
             _table(forecast, row, f"Times of {label}" if several else label),
             _advice(forecast.recommended[row]),

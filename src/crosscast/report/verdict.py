@@ -31,16 +31,60 @@ _LABEL_HEIGHT = 0.2
 _MOST_DEVICES = len(draw.COLOURS)
 
 
-def verdict_lines(verdict: Verdict, forecast_s: float | None = None) -> list[str]:
-    """Make lines with verdict, reasons and advice; with a forecast, also whether the verdict explains it."""
+_LIMIT_OF = {
+    **dict.fromkeys(("memory", "scattered"), "memory"),
+    **dict.fromkeys(("arithmetic", "issue"), "compute"),
+    **dict.fromkeys(("launch", "start"), "launch"),
+    **dict.fromkeys(("latency", "waiting"), "latency"),
+    "local": "local",
+    "atomics": "atomics",
+}
+"""The limit that a term of a forecast is a part of; other terms are beyond all limits."""
+
+_TERMS = {
+    "launch": ("the host's call, and its notification", "more work in a launch"),
+    "start": ("starting and ending the kernel", "more work in a launch"),
+    "arithmetic": ("floating-point operations", "an algorithm with fewer operations"),
+    "issue": ("all other instructions", "unrolled loops and simpler addresses"),
+    "local": ("passes through local memory", "keeping more in registers"),
+    "l1": ("lines that accesses touch", "neighbouring addresses for neighbouring work-items, wider accesses"),
+    "l2": ("bytes that miss first caches", "keeping what is used again in local memory or registers"),
+    "memory": ("bytes that miss the last cache", "blocks of data that stay in a cache"),
+    "scattered": ("lines from all over memory", "data in the order in which they are used"),
+    "spills": ("values without a register", "fewer values in use at once"),
+    "latency": ("instructions that wait for each other", "several independent chains in a work-item"),
+    "waiting": ("work-items that wait for loads", "more work-groups, or independent loads"),
+    "groups": ("starting work-groups", "fewer and longer work-items"),
+    "atomics": ("atomics", "adding up in a sub-group before an atomic"),
+}
+"""What the time of each term is spent on, and what would make it less."""
+
+
+def verdict_lines(
+    verdict: Verdict, forecast_s: float | None = None, shares: Mapping[str, float] | None = None
+) -> list[str]:
+    """Make lines with verdict, reasons and advice.
+
+    With a forecast and the shares of its terms, the largest first, also of what it is spent on, if that is
+    not the verdict; of a forecast without terms, whether the verdict explains it.
+    """
     lines = [verdict.text, *([" ".join(verdict.notes)] if verdict.notes else [])]
-    longest = verdict.limits_s[verdict.bound]
-    if forecast_s is not None and forecast_s > _FAR * longest:
+    longest, advice = verdict.limits_s[verdict.bound], ", ".join(verdict.advice)
+    if shares and forecast_s is not None:
+        term, share = next(iter(shares.items()))
+        if _LIMIT_OF.get(term) not in (verdict.bound, *verdict.close):
+            work, advice = _TERMS[term]
+            cached = ", and data of the launch before are still in caches" if forecast_s < longest else ""
+            lines.append(
+                f"The forecast of {format_seconds(forecast_s)} is mostly {term} ({percent(share)}): "
+                f"{work}{cached}."
+            )
+    elif forecast_s is not None and forecast_s > _FAR * longest:
         lines.append(
             f"The forecast is {forecast_s / longest:.2g} times as long: a data sheet does not tell what the "
             "rest is."
         )
-    return [*lines, f"Try {', '.join(verdict.advice)}."]
+    return [*lines, f"Try {advice}."]
 
 
 def verdicts_report(verdicts: Verdicts, forecast: TimeForecast | None = None) -> Report:

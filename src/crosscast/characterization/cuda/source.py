@@ -67,9 +67,8 @@ class CudaSource:
         self.missing = missing
         self._label = label
         self.refused: dict[str, DeclarationRefusal] = {}
-        self.repeated: dict[
-            str, str
-        ] = {}  # Names of instances by their other spellings, such as with a typedef
+        # Names of instances by their other spellings, such as with a typedef
+        self.repeated: dict[str, str] = {}
         self._lines, self._origins, is_ours = _read(_REGISTER.sub(_assigned, text), label, ours)
         lines = self._lines
         self._text = "\n".join(lines)
