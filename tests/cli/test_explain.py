@@ -103,9 +103,7 @@ def test_a_forecast_that_no_limit_explains_says_what_it_is_spent_on(capsys: Outp
     assert main(["predict", str(path), *launch, *args]) == 0
     text = capsys.readouterr().out
     assert text.startswith("rows on rtx4090 is bound by memory")
-    assert re.search(
-        r"^The forecast of [\d.]+ µs is mostly l1 \(\d+ %\): lines that accesses touch\.$", text, re.M
-    )
+    assert re.search(r"(?m)^The forecast of .* is mostly l1 \(\d+ %\): lines or texels touched\.$", text)
     assert "\nTry neighbouring addresses for neighbouring work-items, wider accesses.\n" in text
 
 

@@ -47,7 +47,10 @@ _TERMS = {
     "arithmetic": ("floating-point operations", "an algorithm with fewer operations"),
     "issue": ("all other instructions", "unrolled loops and simpler addresses"),
     "local": ("passes through local memory", "keeping more in registers"),
-    "l1": ("lines that accesses touch", "neighbouring addresses for neighbouring work-items, wider accesses"),
+    "l1": (
+        "lines or texels touched",
+        "neighbouring addresses for neighbouring work-items, wider accesses",
+    ),
     "l2": ("bytes that miss first caches", "keeping what is used again in local memory or registers"),
     "memory": ("bytes that miss the last cache", "blocks of data that stay in a cache"),
     "scattered": ("lines from all over memory", "data in the order in which they are used"),

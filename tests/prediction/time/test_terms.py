@@ -705,6 +705,13 @@ def test_doubt_covers_what_it_promises() -> None:
     assert few.quantile(0.96) / few.quantile(0.9) == pytest.approx(2.302 / 1.782, rel=1e-3)
 
 
+def test_a_cpu_has_no_unit_for_texels() -> None:
+    numbers = {"compute_units": 4.0, "clock_hz": 2e9}
+    seconds_of = [term("issue", launch_of(20, texels=n), cpu(numbers))[0, 0] for n in (0.0, 1e9)]
+    assert seconds_of[1] - seconds_of[0] == pytest.approx(1e9 * 40 / 8e9)
+    assert term("issue", launch_of(20, texels=1e9), [GPU]) == term("issue", launch_of(20), [GPU])
+
+
 DEVICES = [
     Device("ti", vendor="Nvidia", type="gpu", series="Pascal"),
     Device("x", vendor="Nvidia", type="gpu", series="Pascal"),

@@ -131,6 +131,7 @@ _MOST_UNROLLED = 16384.0 / 2
 _CHAIN_CLOCKS, _INTEGER_STEP = 4.0, 0.25  # Latency of a multiply-add; of integers over that
 # Latencies of loads of a CPU: of its first cache; of the second, the last and memory beyond the one before
 _LOAD_CLOCKS, _OWN_LOAD_CLOCKS, _SHARED_LOAD_CLOCKS = 5.0, 9.0, 30.0
+_TEXEL_CLOCKS = 40.0  # Of a CPU's thread for a texel of an image, which has no unit for it (PoCL 3.0)
 _LOOPS, _SCALAR_ISSUE = 2.0, 2.0
 _VECTOR_ITEMS = 8  # Work-items of a group from which on compilers for CPUs vectorize
 # If loops keep step: instructions of the mean work-item over those of the longest, or the share of a
@@ -663,11 +664,12 @@ def _cpu_lanes(work: Work, sheets: Sheets) -> Reals:
 
 
 def _one_by_one(work: Work, sheets: Sheets) -> Reals:
-    """Clocks that a CPU takes for divisions by variables and for conditions, item by item, ``(n, d)``."""
+    """Clocks that a CPU takes for divisions by variables, conditions and texels, item by item, ``(n, d)``."""
     short = (work.divisions + work.invariant_divisions)[:, None] * sheets.division
     divisions = short + work.long_divisions[:, None] * sheets.long_division
     of_items = work.items[:, None] * np.nan_to_num(sheets.guarded_item) * sheets.clock
-    clocks: Reals = np.where(sheets.gpu, 0.0, divisions) + np.where(_guarded(work, sheets), of_items, 0.0)
+    alone = divisions + work.texels[:, None] * _TEXEL_CLOCKS
+    clocks: Reals = np.where(sheets.gpu, 0.0, alone) + np.where(_guarded(work, sheets), of_items, 0.0)
     return clocks
 
 
