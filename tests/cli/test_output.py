@@ -15,8 +15,10 @@ import pytest
 
 import crosscast
 from crosscast.characterization.run import Progress
+from crosscast.cli import main
 from crosscast.commands.output import ProgressLine, TaskStatus, announce, confirm, describe, time_left
 from crosscast.evaluation.loop import State
+from support.commands import Output
 from support.examples import one_in
 from support.processes import is_gone
 
@@ -47,6 +49,21 @@ def test_a_full_disk_is_one_sentence(form: tuple[str, ...]) -> None:
         code, text = characterize(form, full.fileno())
     assert code == 1
     assert text == "crosscast: cannot write what was found (No space left on device)\n"
+
+
+@pytest.mark.parametrize(
+    "words", [["characterize", "x" * 5000], ["predict", "x" * 5000], ["dataset", "describe", "x" * 5000]]
+)
+def test_a_path_that_the_system_refuses_is_one_sentence(capsys: Output, words: list[str]) -> None:
+    assert main(words) == 2
+    assert capsys.readouterr().err.endswith("xxx: cannot use this path (File name too long)\n")
+
+
+def test_an_output_without_greek_letters_has_like_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    written = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(written, encoding="ascii"))
+    assert main(["explain", str(VECADD), "--devices", "rtx4090"]) == 0
+    assert "12 MB at 1.01 TB/s take about 11.9 us" in written.getvalue().decode()
 
 
 class Terminal(io.StringIO):

@@ -208,6 +208,15 @@ def test_a_file_of_workers_is_checked(tmp_path: Path, content: str, said: str) -
         pass
 
 
+def test_a_machine_without_slurm_says_so_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("dask_jobqueue")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    path = tmp_path / "workers.toml"
+    path.write_text("jobs = 1")
+    with pytest.raises(EnvironmentFault, match="needs Slurm's sbatch"), workers(f"slurm:{path}"):
+        pass
+
+
 def test_local_is_what_happens_anyway(capsys: Output) -> None:
     words = ["simulate", "policies", "examples/made-cluster.swf", "--json"]
     pytest.importorskip("numba")

@@ -16,7 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from crosscast.data.files import cache_home, is_writable, temporary_cache
+from crosscast.data.files import atomic_file, cache_home, is_writable, temporary_cache
 from crosscast.errors import CompileError, EnvironmentFault, InputError, UnsupportedError
 
 if TYPE_CHECKING:  # it brings NumPy
@@ -322,9 +322,9 @@ def cached(key: Sequence[str | bytes], suffix: str, make: Callable[[], bytes]) -
         data = part.encode() if isinstance(part, str) else part
         digest.update(len(data).to_bytes(8, "little") + data)
     path = _cache_dir() / f"{digest.hexdigest()[:40]}{suffix}"
-    if not path.exists():
+    # A full disk or a power cut may have left an empty file.
+    if not path.exists() or not path.stat().st_size:
         content = make()
-        with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as handle:
-            handle.write(content)
-        Path(handle.name).replace(path)
+        with atomic_file(path) as temporary:
+            temporary.write_bytes(content)
     return path

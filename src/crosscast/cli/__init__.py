@@ -5,7 +5,9 @@ A command is imported on use, and their list imports nothing.
 
 from __future__ import annotations
 
+import codecs
 import errno
+import io
 import os
 import re
 import shutil
@@ -222,6 +224,11 @@ BAD_USAGE = 2
 _OF_ONE_THREAD = (["choose"], ["colocate"], ["predict"])
 _LISTED: tuple[list[str], ...] = ([], ["--help"], ["-h"], ["--version"])
 _FULL = (errno.ENOSPC, errno.EDQUOT)
+_PLAINLY = "crosscast.plainly"
+_OF_PATHS = (errno.EACCES, errno.ENAMETOOLONG, errno.ELOOP)
+"""Errors of paths for which `pathlib` raises where it is asked whether there is a file."""
+
+_PLAIN = str.maketrans({"µ": "u", "×": "x", "·": ".", "—": "-", "–": "-", "≥": ">", "≤": "<", "→": ">"})
 
 
 class _Terminated(BaseException):
@@ -246,6 +253,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     if words[:1] in _OF_ONE_THREAD:
         # Starting threads of linear algebra takes longer than their work here.
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    codecs.register_error(_PLAINLY, _plainly)
+    if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors == "strict":
+        sys.stdout.reconfigure(errors=_PLAINLY)
     try:
         with _raising_terminated():
             code = _print_list(words) if words in _LISTED else _run(words)
@@ -264,11 +274,20 @@ def main(argv: Sequence[str] | None = None) -> int:
         # The reader closed the pipe; Python would complain again at exit.
         _drop_output()
     except OSError as error:
+        if error.errno in _OF_PATHS and error.filename:
+            return _fail(f"{error.filename}: cannot use this path ({error.strerror})", BAD_USAGE)
         if not _is_full(error):
             raise
         _drop_output()
         return _fail(f"cannot write what was found ({error.strerror})", 1)
     return 0
+
+
+def _plainly(error: UnicodeError) -> tuple[str, int]:
+    """Replace characters that the output's encoding lacks by like ones of ASCII."""
+    assert isinstance(error, UnicodeEncodeError)
+    text = error.object[error.start : error.end].translate(_PLAIN)
+    return text.encode("ascii", "replace").decode(), error.end
 
 
 def _print_list(words: Sequence[str]) -> int:

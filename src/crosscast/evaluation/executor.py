@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import shutil
 import signal
 import tomllib
 import warnings
@@ -74,8 +75,12 @@ def _slurm(path: Path) -> tuple[AbstractContextManager[object], int]:
         cluster = vars(dask_jobqueue)["SLURMCluster"](
             **{"cores": 1, "processes": 1, "memory": "2GB", **settings}
         )
-    except (TypeError, ValueError) as error:
-        raise InputError(f"{path}: {error}") from error
+    except (RuntimeError, TypeError, ValueError) as error:
+        reason = str(error).partition("\n")[0]
+        raise InputError(f"{path}: {reason}") from error
+    if shutil.which("sbatch") is None:
+        cluster.close()
+        raise EnvironmentFault(f"{_FIELD}: slurm:{path} needs Slurm's sbatch, which this machine has not")
     cluster.scale(jobs=count)
     return cluster, count
 
