@@ -36,7 +36,7 @@ from crosscast.data.dataset import (
 )
 from crosscast.data.description import describe
 from crosscast.data.merge import hosts_of, merged
-from crosscast.data.profiles import PROFILES
+from crosscast.data.profiles import PROFILES, read_parquet
 from crosscast.data.schema import DEVICES, ENERGY, ISOLATED_RUNS, MIXES, RECORDS, SESSIONS, Schema
 from crosscast.data.table import Table, table_of
 from crosscast.errors import InputError
@@ -415,8 +415,18 @@ def test_the_whole_suite_is_there_on_two_devices(dataset: crosscast.Dataset) -> 
 def test_it_is_small() -> None:
     sizes = {path.name: path.stat().st_size for path in bundled_folder().iterdir()}
     assert sum(sizes.values()) <= MOST_BYTES
-    assert sizes.keys() == {f"{table.table}.parquet" for table in TABLES if table not in SPARE}
+    tables = {f"{table.table}.parquet" for table in TABLES if table not in SPARE}
+    assert sizes.keys() == tables | {"launches.parquet"}
     assert sum(path.stat().st_size for path in bundled_folder(BUNDLED_CORUN).iterdir()) <= 2_000_000
+
+
+def test_each_kernel_has_a_launch_with_all_counts(dataset: crosscast.Dataset) -> None:
+    launches = read_parquet(bundled_folder() / "launches.parquet")
+    names = [(each.application, each.kernel) for each in launches]
+    known = dataset.profiles.select(["application", "kernel"]).to_pylist()
+    assert set(names) == {(row["application"], row["kernel"]) for row in known}
+    assert len(names) == 4 * len(set(names))
+    assert all(each.launch["sub_groups"] for each in launches)
 
 
 def test_it_was_made_from_the_kernels_and_sizes_as_they_are_now(dataset: crosscast.Dataset) -> None:

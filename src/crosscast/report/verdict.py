@@ -60,7 +60,7 @@ _TERMS = {
     "groups": ("starting work-groups", "fewer and longer work-items"),
     "atomics": ("atomics", "adding up in a sub-group before an atomic"),
 }
-"""What the time of each term is spent on, and what would make it less."""
+"""Work of each term, and advice that makes its time less."""
 
 
 def verdict_lines(
