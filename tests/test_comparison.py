@@ -297,3 +297,9 @@ def test_files_and_profiles_are_compared_in_python_as_on_the_command_line() -> N
     comparison = crosscast.compare(first, second, ["total_reads>+1%"])
     assert not comparison.passes
     assert crosscast.compare(first, first, ["total_reads>+1%"]).passes
+
+
+@pytest.mark.parametrize("text", ["m>1e999", "m<-1e999%"])
+def test_no_change_is_beyond_an_infinite_limit(text: str) -> None:
+    with pytest.raises(InputError, match=r"--fail-on: expected a finite number, found -?1e999"):
+        Condition.parse(text)

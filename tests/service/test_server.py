@@ -104,6 +104,10 @@ def test_over_tcp_it_wants_a_token_of_the_file(tmp_path: Path) -> None:
         assert ask(place, post("/v1/colocate", ASKED, good)).startswith(b"HTTP/1.1 200")
         head = b"POST /v1/predict HTTP/1.1\r\nHost: c\r\nContent-Length: 100000000\r\n"
         assert ask(place, head + good.encode() + b"\r\n\r\n").startswith(b"HTTP/1.1 413")
+        tokens.write_text("short\n")
+        service.send_signal(signal.SIGHUP)
+        health = f"GET /health HTTP/1.0\r\n{good}\r\n\r\n".encode()
+        until(lambda: b"tokens of at least 16 characters" in ask(place, health))
         tokens.write_text("another-token-that-is-new\n")
         service.send_signal(signal.SIGHUP)
         until(lambda: ask(place, post("/v1/colocate", ASKED, good)).startswith(b"HTTP/1.1 401"))

@@ -283,6 +283,8 @@ class Condition:
         if match is None:
             expected = "METRIC>+5%, METRIC<-0.1 or the like, or missing"
             raise InputError.of(where="--fail-on", expected=expected, found=repr(text))
+        if not math.isfinite(float(match[3])):
+            raise InputError.of(where="--fail-on", expected="a finite number", found=match[3])
         share = match[4] == "%"
         return cls(text, match[1], match[2] == ">", float(match[3]) / (100 if share else 1), share)
 

@@ -209,13 +209,14 @@ def application(served: Served, tokens: Callable[[], Sequence[bytes]], limits: L
             return {"ready": True}
         state = served.state
         refused = {each.name: each.refused for each in state.models.values() if each.refused}
+        others = {"profiles": state.refused, "token_file": served.tokens_refused}
         return {
             "ready": True,
             "models": {
                 each.name: "as in its folder" if each.refused is None else "an earlier one"
                 for each in state.models.values()
             },
-            "refused": refused | ({"profiles": state.refused} if state.refused else {}),
+            "refused": refused | {name: reason for name, reason in others.items() if reason},
         }
 
     @api.get("/metrics", summary="For Prometheus.", response_class=Response)

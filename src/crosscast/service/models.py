@@ -218,6 +218,7 @@ class Served:
             raise InputError.of(where="model", expected="at least one", found="none")
         self._check_samples(served)
         self.state = ServiceState(served, catalogue)
+        self.tokens_refused: str | None = None  # Why the present file of tokens was refused
 
     def refresh(self, everything: bool = False) -> bool:
         """Reread the models whose files changed, or all and the catalogue; return whether any was replaced.

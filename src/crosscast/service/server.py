@@ -97,7 +97,9 @@ class _Server(uvicorn.Server):
             if everything and self._tokens is not None:
                 try:
                     self._tokens.read()
+                    self._served.tokens_refused = None
                 except InputError as error:
+                    self._served.tokens_refused = str(error)
                     LOG.error("the tokens stay as they were: %s", error)
             # In a thread, so that requests are answered meanwhile.
             await asyncio.to_thread(self._served.refresh, everything)
