@@ -8,35 +8,24 @@ turns out to lose, or does not fit, runs one after another and gains nothing, in
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-from crosscast.arrays import Flags, Integers, Reals
+from crosscast.arrays import Integers, Reals
 from crosscast.data.corun import CoRuns, IsolatedRun, MeasuredMix
-from crosscast.decide.colocation_gains import (
-    ERROR_SAMPLES,
-    JointErrors,
-    best_matching,
-    expected_gain,
-    may_share,
-    pair_gain,
-    sample_pair_gains,
-)
+from crosscast.decide.colocation_gains import LIKELY, best_matching, pair_gain
 from crosscast.errors import InputError
 from crosscast.evaluation.corun.evaluation import (
     FITS,
     CoRunTask,
     answers_of,
     folds_of,
-    measured,
-    mix_of_rows,
-    out_of_fold_errors,
     with_mixes,
 )
-from crosscast.evaluation.loop import Fold, Progress, one_thread
-from crosscast.prediction.corun.forecast import CoRunModel, CoRunResiduals
+from crosscast.evaluation.loop import Progress, one_thread
+from crosscast.prediction.corun.forecast import CoRunModel
 
 EQUAL, LOGNORMAL = "equal", "lognormal"
 """Lengths of jobs: all 1, or with a logarithm of mean 0 and standard deviation 1."""
@@ -85,42 +74,20 @@ class PredictedPairs:
 
     slowdown: Reals  # As `Truth` has it, of shape `(t, t)`
     fits: Reals  # Probability that each pair fits; not a number where it is not told, of shape `(t, t)`
-    spread: Reals  # How large errors of the slowdowns are, of shape `(t, t)`
-    relative: Reals  # Sets of relative errors, of shape `(sets, k, 2)`
-    chosen: Integers  # Which set is that of each pair, of shape `(t, t)`
 
     def weights(self, kinds: Integers, lengths: Reals) -> Reals:
         """Weights of pairs of jobs, of shape ``(m, m)``, in the upper triangle."""
-        first, second = np.triu_indices(len(kinds), 1)
-        one, other = kinds[first], kinds[second]
-        both = np.stack([lengths[first], lengths[second]], axis=-1)
-        slowdowns, spreads = (
-            np.stack([each[one, other], each[other, one]], axis=-1) for each in (self.slowdown, self.spread)
-        )
-        errors = self.relative.swapaxes(0, 1)[:, self.chosen[one, other]]
-        gains = sample_pair_gains(both, slowdowns, spreads, errors)
-        fits = self.fits[one, other]
-        weights = np.zeros((len(kinds), len(kinds)))
-        weights[first, second] = np.where(may_share(gains, fits), expected_gain(gains, fits), 0.0)
-        return weights
+        fits = self.fits[kinds[:, None], kinds]
+        gain = _pair_gains(kinds, lengths, self.slowdown) * np.where(np.isnan(fits), 1.0, fits)
+        return np.triu(np.where((gain > 0) & ~(fits < LIKELY), gain, 0.0), 1)
 
-    def put(
-        self,
-        truth: Truth,
-        mixes: Sequence[MeasuredMix],
-        slowdowns: Reals,
-        fits: Reals,
-        errors: CoRunResiduals,
-        number: int,
-    ) -> None:
-        """Put in pairs that were left out, with the number of their set of errors."""
+    def put(self, truth: Truth, mixes: Sequence[MeasuredMix], slowdowns: Reals, fits: Reals) -> None:
+        """Put in pairs that were left out."""
         place = {isolated_run.key: place for place, isolated_run in enumerate(truth.isolated_runs)}
-        spreads = errors.spread(np.log(slowdowns)).reshape(-1, 2)
         for row, (mix, slow) in enumerate(zip(mixes, slowdowns.reshape(-1, 2), strict=True)):
             first, second = (place[isolated_run.key] for isolated_run in mix.isolated_runs)
             for member, pair in enumerate(((first, second), (second, first))):
-                self.slowdown[pair], self.spread[pair] = slow[member], spreads[row, member]
-                self.fits[pair], self.chosen[pair] = fits[row], number
+                self.slowdown[pair], self.fits[pair] = slow[member], fits[row]
 
 
 def share_kept(
@@ -176,23 +143,14 @@ def known_pairs(
     cache: Path | None = None,
     jobs: int = 1,
 ) -> PredictedPairs:
-    """Pairs of applications that a model knows, each by one that was fitted without the pair.
-
-    The errors that are drawn for a pair are those of the other folds.
-    """
+    """Pairs of applications that a model knows, each by one that was fitted without the pair."""
     folds = folds_of(co_runs.mixes, _MIXES, seed)
     tasks = [CoRunTask(model, fold, seed, _MIXES, 0, None) for fold in folds]
     answers = answers_of(co_runs, tasks, progress=progress, cache=cache, jobs=jobs)
-    mixes = [[co_runs.mixes[place] for place in fold.test.tolist()] for fold in folds]
-    errors = _errors(folds, mixes, answers)
-    shape = truth.slowdown.shape
-    slowdown, fits, spread = (np.full(shape, np.nan) for _ in range(3))
-    relative = np.zeros((len(folds), 2 * ERROR_SAMPLES, 2))
-    result = PredictedPairs(slowdown, fits, spread, relative, np.zeros(shape, dtype=np.int64))
-    for number, answer in enumerate(answers):
-        others = _where(errors, errors.group != number)
-        result.relative[number] = JointErrors.of(others).sample(2, ERROR_SAMPLES, seed)
-        result.put(truth, mixes[number], answer["slowdown"], answer[FITS], others, number)
+    result = PredictedPairs(*(np.full(truth.slowdown.shape, np.nan) for _ in range(2)))
+    for fold, answer in zip(folds, answers, strict=True):
+        tested = [co_runs.mixes[place] for place in fold.test.tolist()]
+        result.put(truth, tested, answer["slowdown"], answer[FITS])
     return result
 
 
@@ -209,8 +167,7 @@ def unseen_pairs(
     """The same with each benchmark left out in turn: no model has seen any pair with it.
 
     The other pairs are those of `known_pairs` among the others, but that what a model refits with comes from
-    all of these. Errors that are drawn for pairs of the benchmark are those of pairs of the others, each left
-    out in turn.
+    all of these.
     """
     found = []
     for fold in folds_of(co_runs.mixes, _BENCHMARKS, seed):
@@ -219,35 +176,8 @@ def unseen_pairs(
         with one_thread("pairing jobs"):
             predictor = model.fit(rest, seed)
             answer = predictor.predict([mix.isolated_runs for mix in mixes])
-            refit = model.refit(predictor)
-            errors = out_of_fold_errors(rest, refit, _BENCHMARKS, seed)["slowdown"]
-        known = known_pairs(rest, refit, truth, seed, progress=progress, cache=cache, jobs=jobs)
-        own = JointErrors.of(errors).sample(2, ERROR_SAMPLES, seed)[None]
-        result = replace(known, relative=np.concatenate([known.relative, own]))
-        result.put(truth, mixes, np.concatenate(answer.slowdown), answer.fits, errors, len(known.relative))
+        refit = model.refit(predictor)
+        result = known_pairs(rest, refit, truth, seed, progress=progress, cache=cache, jobs=jobs)
+        result.put(truth, mixes, np.concatenate(answer.slowdown), answer.fits)
         found.append(result)
     return found
-
-
-def _errors(
-    folds: Sequence[Fold], mixes: Sequence[Sequence[MeasuredMix]], answers: Sequence[dict[str, Reals]]
-) -> CoRunResiduals:
-    """Errors of slowdowns on what each fold holds out."""
-    rows: list[list[Reals]] = []
-    for number, (fold, tested, answer) in enumerate(zip(folds, mixes, answers, strict=True)):
-        found = np.log(answer["slowdown"])
-        errors = found - np.log(measured(tested, "slowdown"))
-        mix = fold.test[mix_of_rows([len(mix.members) for mix in tested], "slowdown")]
-        known = np.isfinite(errors)
-        group = np.full(int(known.sum()), number)
-        rows.append([errors[known], group, mix[known], found[known]])
-    errors, group, mix, value = (np.concatenate(each) for each in zip(*rows, strict=True))
-    return CoRunResiduals(errors, group, tuple(fold.held_out for fold in folds), mix, value)
-
-
-def _where(errors: CoRunResiduals, chosen: Flags) -> CoRunResiduals:
-    mix, value = errors.mix, errors.log_value
-    assert mix is not None and value is not None
-    return CoRunResiduals(
-        errors.log_error[chosen], errors.group[chosen], errors.groups, mix[chosen], value[chosen]
-    )

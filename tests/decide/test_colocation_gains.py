@@ -9,9 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from crosscast.decide.colocation_gains import JointErrors, best_matching, expected_gain, pair_gain
+from crosscast.decide.colocation_gains import best_matching, pair_gain
 from crosscast.errors import MissingExtraError
-from crosscast.prediction.corun.forecast import CoRunResiduals
 from crosscast.prediction.corun.slowdowns import mix_times
 from support.examples import examples
 from support.refusals import refusal
@@ -28,44 +27,10 @@ def test_a_pair_gains_what_a_mix_gains_in_either_order(lengths: np.ndarray, slow
     assert pair_gain(lengths, slowdowns).tolist() == pair_gain(lengths[:, ::-1], slowdowns[:, ::-1]).tolist()
 
 
-def test_pairs_gain_what_is_counted_by_hand_and_losses_are_cut_off() -> None:
+def test_pairs_gain_what_is_counted_by_hand() -> None:
     # Jobs that do not disturb each other save the shorter; those that take longer together lose.
     assert pair_gain(np.array([2.0, 3.0]), np.ones(2)).tolist() == 2.0
     assert pair_gain(np.ones(2), np.array([3.0, 3.0])) == pytest.approx(-1.0)
-    gains = np.array([[3.0, 3.0, 3.0], [-1.0, -1.0, -1.0]])
-    assert expected_gain(gains, np.array([1.0, 0.5, np.nan])).tolist() == [1.5, 0.75, 1.5]
-
-
-# Two groups; the first has a mix of two and one of three, the second a mix of two.
-ERRORS = CoRunResiduals(
-    np.array([0.1, 0.2, 0.3, 0.4, 0.5, -1.0, -2.0]),
-    np.array([0, 0, 0, 0, 0, 1, 1]),
-    ("a", "b"),
-    np.array([0, 0, 1, 1, 1, 2, 2]),
-)
-PAIRS = [{0.1, 0.2}, {0.3, 0.4}, {0.3, 0.5}, {0.4, 0.5}, {-1.0, -2.0}]
-
-
-def test_errors_of_mixes_are_drawn_together_with_a_seed_and_again_for_larger_ones() -> None:
-    drawn = JointErrors.of(ERRORS).sample(2, 200, seed=0).tolist()
-    assert len(drawn) == 400
-    assert {frozenset(row) for row in drawn} == {frozenset(pair) for pair in PAIRS}
-    assert sorted(drawn) == sorted(row[::-1] for row in drawn)
-    first, again, other = (JointErrors.of(ERRORS).sample(3, 9, seed).tolist() for seed in (4, 4, 5))
-    assert first == again != other
-    for row in JointErrors.of(ERRORS).sample(5, 100, seed=0).tolist():
-        assert set(row) in ({0.1, 0.2}, {0.3, 0.4, 0.5}, {-1.0, -2.0})
-
-
-def test_errors_are_relative_to_their_slowdown_and_alone_where_mixes_are_not_known() -> None:
-    alone = CoRunResiduals(ERRORS.log_error, ERRORS.group, ERRORS.groups)
-    drawn = JointErrors.of(alone).sample(2, 100, seed=0)
-    assert (drawn[:, 0] == drawn[:, 1]).all()
-    values = np.log(np.array([1.0, 1.0, 2.0, 2.0]))
-    errors = np.array([0.1, -0.1, 0.3, -0.3])
-    spread = CoRunResiduals(errors, np.array([0, 0, 1, 1]), ("a", "b"), np.array([0, 0, 1, 1]), values)
-    drawn = JointErrors.of(spread).sample(2, 100, seed=0)
-    assert np.allclose(np.abs(drawn), 1.0)
 
 
 def total(weights: np.ndarray, pairs: list[tuple[int, int]]) -> float:

@@ -47,7 +47,8 @@ def constant(folder: Path, slowdown: float, *, error: float = 0.0, fits: float =
     runs = made_co_runs()
     predictor = Mean().fit(runs)
     means = predictor.means.copy()
-    means[:, 0], means[:, 3] = slowdown, fits
+    # Times follow from the slowdowns.
+    means[:, 0], means[:, 1], means[:, 3] = slowdown, np.nan, fits
     errors = CoRunResiduals(
         np.array([error, error, -error, -error]), np.array([0, 0, 1, 1]), ("a", "b"), np.array([0, 0, 1, 1])
     )

@@ -7,11 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from crosscast.arrays import Integers, Reals
+from crosscast.arrays import Integers
 from crosscast.data.corun import IsolatedRun
 from crosscast.decide.colocation_gains import (
     ALLOWED,
-    ERROR_SAMPLES,
     LOSES,
     MEMORY,
     SLOWER,
@@ -20,12 +19,10 @@ from crosscast.decide.colocation_gains import (
     Group,
     MixJudge,
     best_matching,
-    expected_gain,
 )
 from crosscast.errors import InputError
 from crosscast.prediction.corun.artefact import TrainedCoRunModel, corun_warnings
 from crosscast.prediction.corun.forecast import Estimate
-from crosscast.prediction.corun.slowdowns import mix_times
 from crosscast.prediction.intervals import check_level
 
 LARGEST_GROUP = 5  # Most jobs of a mix, which is what Moolchandani et al. 2022 measured (section 8).
@@ -41,16 +38,20 @@ class SharedMix:
     slowdown: tuple[Estimate, ...]  # Of each: its time while all run, over its time alone
     fits: float | None  # Probability that they fit on the device together; `None` where the model has none
     serial_s: float  # Their total time in isolation, in seconds
-    # `serial_s` less the predicted time together, in seconds, as of `crosscast predict corun`; the interval
-    # is by errors of the model, and its lower limit may be below 0
+    # `serial_s` less the time together, in seconds, both with its interval as of `crosscast predict corun`;
+    # the lower limit may be below 0
     gain_s: Estimate
-    worth_s: float  # The objective of the matching: see `expected_gain`, in seconds
     warnings: tuple[str, ...] = ()  # Sentences without a full stop
 
     @property
     def label(self) -> str:
         """The names of the jobs, joined."""
         return " + ".join(isolated_run.name for isolated_run in self.isolated_runs)
+
+    @property
+    def worth_s(self) -> float:
+        """The gain times the probability that they fit, which a plan maximizes, in seconds."""
+        return self.gain_s.value * (1.0 if self.fits is None else self.fits)
 
     @property
     def together_s(self) -> float:
@@ -76,7 +77,7 @@ class ColocationPlan:
     shared: tuple[SharedMix, ...]  # In the order of their first jobs
     alone: tuple[JobAlone, ...]  # Jobs that run alone, in their order
     serial_s: float  # Time of all jobs one after another, in seconds
-    gain_s: Estimate  # Gain of all mixes, each weighted by the probability that it fits, in seconds
+    gain_s: Estimate  # Sum of the gains, each weighted by the probability that the mix fits, in seconds
     level: float  # Coverage of intervals
 
     @property
@@ -226,13 +227,12 @@ def choose_colocation(
     memory_bytes: int | None = None,
     group_size: int = 2,
     level: float = 0.9,
-    seed: int = 0,
 ) -> ColocationPlan:
     """Choose which jobs share a device, for the least total time.
 
-    The weight of a pair is its expected gain (`expected_gain`), and the pairs are those of the matching of
-    maximum weight. A pair is excluded if it takes more memory than the device has, slows a job down too much,
-    is more likely not to fit than to fit, or gains nothing on average.
+    The weight of a pair is its predicted gain times the probability that it fits, and the pairs are those of
+    the matching of maximum weight. A pair is excluded if it takes more memory than the device has, slows a
+    job down too much, is more likely not to fit than to fit, or gains nothing.
 
     Parameters
     ----------
@@ -250,11 +250,9 @@ def choose_colocation(
     memory_bytes
         Memory of the device; by default that of the model's device, if it is known.
     group_size
-        Most jobs at a time, 2 to 5. Larger groups than pairs are searched for from the best pairs.
+        Most jobs at a time, 2 to 5. Larger groups are searched for from the best with one job less.
     level
         Coverage of intervals.
-    seed
-        Random seed.
 
     Returns
     -------
@@ -279,84 +277,58 @@ def choose_colocation(
         raise InputError.of(where="memory_bytes", expected="a number above 0", found=memory_bytes)
     memory = model.card.memory_bytes if memory_bytes is None else memory_bytes
     jobs = ColocationJobs.of(isolated_runs, model.card.device, lengths=lengths, memory_bytes=memory)
-    judge = MixJudge(jobs, model, max_slowdown or np.inf, sure, memory or np.inf, level, seed)
+    judge = MixJudge(jobs, model, max_slowdown or np.inf, sure, memory or np.inf, level)
+    judge.errors(known=bool(judge.known(np.arange(len(jobs))[None])[0]))
     first, second = np.triu_indices(len(jobs), 1)
     weights = np.zeros((len(jobs), len(jobs)))
     status = np.full(weights.shape, -1)
     weights[first, second], status[first, second] = judge.judge(np.column_stack([first, second]))
     status[second, first] = status[first, second]
     groups: list[Group] = list(best_matching(weights))
-    if group_size > 2:
-        groups = [group for group in best_groups(judge, groups, group_size) if len(group) > 1]
-    return _plan(judge, groups, status)
+    # From the best groups of one job less, so that larger groups are not worse.
+    for most in range(3, group_size + 1):
+        groups = best_groups(judge, groups, most)
+    return _plan(judge, [group for group in groups if len(group) > 1], status)
 
 
 def _plan(judge: MixJudge, groups: Sequence[Group], status: Integers) -> ColocationPlan:
     jobs, level = judge.jobs, judge.level
-    shared: list[SharedMix] = []
-    # All mixes share the errors of a sample: independent errors would seem to cancel, while the choice itself
-    # favours mixes with overestimated gains.
-    expected, total = 0.0, np.zeros(2 * ERROR_SAMPLES)
-    for group in sorted(groups, key=lambda group: min(jobs.index[list(group)])):
-        made, gains = _shared(judge, group)
-        fits = 1.0 if made.fits is None else made.fits
-        shared.append(made)
-        expected, total = expected + fits * made.gain_s.value, total + fits * gains
+    shared = [_shared(judge, group) for group in sorted(groups, key=lambda g: min(jobs.index[list(g)]))]
+    # Errors of mixes are taken to go together: independent ones would seem to cancel, while the choice
+    # itself favours mixes with overestimated gains.
+    weights = [1.0 if mix.fits is None else mix.fits for mix in shared]
+    value, low, high = (
+        float(sum(weight * getattr(mix.gain_s, end) for weight, mix in zip(weights, shared, strict=True)))
+        for end in ("value", "low", "high")
+    )
     taken = {job for group in groups for job in group}
     alone = [
         _alone(judge, job, status[job])
         for job in sorted(set(range(len(jobs))) - taken, key=jobs.index.__getitem__)
     ]
-    gain = _estimate(expected, total, level)
+    gain = Estimate(value, low, high, level)
     return ColocationPlan(tuple(shared), tuple(alone), float(jobs.length_s.sum()), gain, level)
 
 
-def _shared(judge: MixJudge, group: Group) -> tuple[SharedMix, Reals]:
-    """Return a mix, and samples of its gain."""
-    jobs, level, mix = judge.jobs, judge.level, np.array([group])
-    (slow,), fits = judge.slowdowns(mix)
-    known = bool(judge.known(mix)[0])
-    errors, gains = judge.errors(known=known), judge.sample_gains(mix)
-    order = sorted(range(len(group)), key=lambda index: int(jobs.index[group[index]]))
-    isolated_runs = tuple(jobs.isolated_runs[group[index]] for index in order)
-    ends = np.column_stack([slow[order], *errors.limits(level, slow[order])]).tolist()
-    slowdowns = tuple(Estimate(value, low, high, level) for value, low, high in ends)
-    warnings = list(corun_warnings(judge.model.card, isolated_runs, judge.model.ranges, known=known))
+def _shared(judge: MixJudge, group: Group) -> SharedMix:
+    jobs, model = judge.jobs, judge.model
+    group = tuple(sorted(group, key=lambda job: int(jobs.index[job])))
+    isolated_runs, forecast = judge.isolated_runs(group), judge.forecast(group)
+    known = bool(judge.known(np.array([group]))[0])
+    warnings = list(corun_warnings(model.card, isolated_runs, model.ranges, known=known))
     if judge.from_pairs(len(group)):
         warnings.append("each slowdown is taken to be at least what those in its pairs add up to")
-    serial_s = float(jobs.length_s[list(group)].sum())
-    shared = SharedMix(
-        jobs=tuple(int(jobs.index[group[index]]) for index in order),
+    serial_s, time = float(jobs.length_s[list(group)].sum()), forecast.time_s
+    assert time is not None
+    return SharedMix(
+        jobs=tuple(int(jobs.index[job]) for job in group),
         isolated_runs=isolated_runs,
-        slowdown=slowdowns,
-        fits=None if np.isnan(fits[0]) else float(fits[0]),
+        slowdown=tuple(each for each in forecast.slowdown if each is not None),
+        fits=forecast.fits,
         serial_s=serial_s,
-        gain_s=_estimate(serial_s - _together(judge, group, isolated_runs), gains[:, 0], level),
-        worth_s=float(expected_gain(gains, fits)[0]),
+        gain_s=Estimate(serial_s - time.value, serial_s - time.high, serial_s - time.low, judge.level),
         warnings=tuple(warnings),
     )
-    return shared, gains[:, 0]
-
-
-def _together(judge: MixJudge, group: Group, isolated_runs: tuple[IsolatedRun, ...]) -> float:
-    """Return the time of a mix: the model's where jobs are as long as their profiles, else by slowdowns."""
-    lengths = judge.jobs.length_s[list(group)]
-    (time_s,) = judge.model.predicted([isolated_runs]).time_s
-    as_profiled = sorted(lengths.tolist()) == sorted(
-        isolated_run.time_s or 0.0 for isolated_run in isolated_runs
-    )
-    if as_profiled and np.isfinite(time_s) and not judge.from_pairs(len(group)):
-        return float(time_s)
-
-    def slowdowns_of(rows: Integers, columns: Integers) -> Reals:
-        return judge.slowdowns(np.array([group])[np.ix_(rows, columns)])[0]
-
-    return float(mix_times(lengths[None], judge.slowdowns(np.array([group]))[0], slowdowns_of)[0])
-
-
-def _estimate(value: float, samples: Reals, level: float) -> Estimate:
-    low, high = np.quantile(samples, [(1 - level) / 2, (1 + level) / 2]).tolist()
-    return Estimate(value, min(low, value), max(high, value), level)
 
 
 def _alone(judge: MixJudge, job: int, status: Integers) -> JobAlone:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -12,14 +12,18 @@ from crosscast.arrays import Flags, Integers, Reals
 from crosscast.data.corun import IsolatedRun
 from crosscast.errors import InputError, importing
 from crosscast.prediction.corun.artefact import TrainedCoRunModel
-from crosscast.prediction.corun.forecast import CoRunResiduals, check_profile, is_plausible
+from crosscast.prediction.corun.forecast import (
+    CoRunPrediction,
+    CoRunResiduals,
+    MixForecast,
+    check_profile,
+    is_plausible,
+)
 from crosscast.prediction.corun.slowdowns import mix_times, pairs_added_up
 from crosscast.units import format_bytes
 
 LIKELY = 0.5  # Mixes that fit with a lower probability are not proposed
 MOST_JOBS = 1000  # Limit, as all pairs of jobs are predicted
-ERROR_SAMPLES = 100  # Errors drawn for the comparison of mixes; each is used in both orders
-_AT_ONCE = 1 << 14  # Gains computed at once: more would not stay in the cache
 # Weights are integers, the largest of so many steps, as the matching needs exact sums
 _STEPS = float(1 << 40)
 Group = tuple[int, ...]  # Ascending indices of jobs; a job alone is a group, too
@@ -39,35 +43,6 @@ def pair_gain(lengths: Reals, slowdowns: Reals) -> Reals:
     ends = lengths * slowdowns
     first = np.minimum(ends[..., 0], ends[..., 1])
     return np.asarray(first * (1.0 / slowdowns[..., 0] + 1.0 / slowdowns[..., 1] - 1.0))
-
-
-def expected_gain(gains: Reals, fits: Reals) -> Reals:
-    """Return the expected gains of mixes before they run, by samples of their gains, of shape ``(m,)``.
-
-    Mixes that prove slower than one job after another, or do not fit, are broken up and gain nothing. As this
-    cuts losses off, the mean of the gains exceeds the gain of the mean, and uncertainty raises it.
-    """
-    return np.asarray(np.maximum(gains, 0.0).mean(axis=0) * np.where(np.isnan(fits), 1.0, fits))
-
-
-def may_share(gains: Reals, fits: Reals) -> Flags:
-    """Return the mask of mixes that gain on average, and are at least as likely to fit as not."""
-    return np.asarray((gains.mean(axis=0) > 0) & ~(fits < LIKELY))
-
-
-def sample_slowdowns(slowdowns: Reals, spreads: Reals, relative: Reals) -> Reals:
-    """Return samples of true slowdowns by relative errors; a job is no faster in a mix than alone."""
-    return np.maximum(slowdowns * np.exp(-relative * spreads), 1.0)
-
-
-def sample_pair_gains(lengths: Reals, slowdowns: Reals, spreads: Reals, relative: Reals) -> Reals:
-    """Return gains of ``p`` pairs, ``(k, p)``, by relative errors, ``(k, p, 2)`` or ``(k, 1, 2)``."""
-    gains = np.empty((len(relative), len(lengths)))
-    step = max(1, _AT_ONCE // max(1, len(lengths)))
-    for start in range(0, len(gains), step):
-        some = slice(start, start + step)
-        gains[some] = pair_gain(lengths, sample_slowdowns(slowdowns, spreads, relative[some]))
-    return gains
 
 
 def best_matching(weights: Reals) -> list[tuple[int, int]]:
@@ -95,50 +70,6 @@ def best_matching(weights: Reals) -> list[tuple[int, int]]:
 
 _MOST_S = 1e9
 """Longest time of a job, in seconds."""
-
-
-@dataclass(frozen=True, eq=False)
-class JointErrors:
-    """Errors of ``m`` held-out mixes.
-
-    Errors of co-runners are correlated (one that slows down more than predicted slows the other down), so
-    that the errors of one mix are drawn together.
-    """
-
-    # Logarithms of predicted over true slowdowns, over their spread (`CoRunResiduals.spread`), of shape
-    # `(m, most jobs)`
-    relative: Reals
-    count: Integers  # Jobs of each mix, of shape `(m,)`
-
-    @classmethod
-    def of(cls, errors: CoRunResiduals) -> JointErrors:
-        """Group errors of slowdowns by mix; each is a mix of its own where mixes are not known."""
-        mixes = np.arange(len(errors.log_error)) if errors.mix is None else errors.mix
-        order = np.lexsort((mixes, errors.group))
-        group, mix = errors.group[order], mixes[order]
-        new = np.append(True, (np.diff(group) != 0) | (np.diff(mix) != 0))
-        number, starts = np.cumsum(new) - 1, np.flatnonzero(new)
-        column = np.arange(len(order)) - starts[number]
-        values = np.zeros_like(errors.log_error) if errors.log_value is None else errors.log_value
-        padded = np.zeros((len(starts), int(column.max()) + 1))
-        padded[number, column] = (errors.log_error / errors.spread(values))[order]
-        return cls(padded, np.bincount(number))
-
-    def sample(self, jobs: int, count: int, seed: int) -> Reals:
-        """Draw relative errors for mixes of so many jobs, of shape ``(2 * count, jobs)``.
-
-        All compared mixes share one sample, so that none is chosen for a lucky draw. Each draw is repeated
-        with its jobs in reverse order, which treats both jobs of a pair alike. Mixes of more jobs than the
-        drawn one cycle through its errors.
-        """
-        random = np.random.default_rng(seed)
-        chosen = random.integers(len(self.count), size=count)
-        is_job = np.arange(self.relative.shape[1]) < self.count[chosen][:, None]
-        order = np.argsort(np.where(is_job, random.random(is_job.shape), np.inf), axis=1)
-        column = np.arange(jobs) % self.count[chosen][:, None]
-        shuffled = np.take_along_axis(self.relative[chosen], order, axis=1)
-        drawn = np.take_along_axis(shuffled, column, axis=1)
-        return np.concatenate([drawn, drawn[:, ::-1]])
 
 
 @dataclass(frozen=True, eq=False)
@@ -220,7 +151,7 @@ ALLOWED, MEMORY, SLOWER, UNLIKELY, LOSES = range(5)
 
 @dataclass(frozen=True, eq=False)
 class MixJudge:
-    """Slowdowns, gains and limits of mixes of jobs, each given by ascending indices of its jobs.
+    """Slowdowns, times, gains and limits of mixes of jobs, each given by ascending indices of its jobs.
 
     Mixes of equal kinds are predicted once, and groups judged once.
     """
@@ -232,35 +163,36 @@ class MixJudge:
     sure: bool = False
     memory_bytes: float = np.inf  # Memory of the device, if it is known
     level: float = 0.9  # Coverage of intervals
-    seed: int = 0
-    # By size of mixes: ascending codes of their job kinds, and slowdowns and the probability to fit of each
+    # By size of mixes: ascending codes of their job kinds; slowdowns, time and probability to fit of each
     _predicted: dict[int, tuple[Integers, Reals]] = field(default_factory=dict)
     _worth: dict[Group, float] = field(default_factory=dict)
 
     def judge(self, mixes: Integers) -> tuple[Reals, Integers]:
         """Return the worth in seconds of ``m`` mixes of ``n`` jobs, and the status of each.
 
-        The worth is `expected_gain`, and 0 where a limit excludes the mix.
+        The worth is the predicted gain times the probability that the mix fits, and 0 where a limit excludes
+        the mix.
         """
-        slow, fits = self.slowdowns(mixes)
+        slow, fits = self.slowdowns(mixes), self.fits(mixes)
         memory = self.jobs.memory_bytes[mixes].sum(axis=1)
-        most = slow
-        if self.sure and np.isfinite(self.max_slowdown):
-            new, known = (
-                self.errors(known=each).half_width(self.level, np.log(slow)) for each in (False, True)
-            )
-            most = slow * np.exp(np.where(self.known(mixes)[:, None], known, new))
-        too_slow = (most > self.max_slowdown).any(axis=1)
-        status = np.select(
-            [memory > self.memory_bytes, too_slow, fits < LIKELY], [MEMORY, SLOWER, UNLIKELY], ALLOWED
-        )
-        worth = np.zeros(len(mixes))
-        allowed = np.flatnonzero(status == ALLOWED)
-        if len(allowed):
-            gains = self.sample_gains(mixes[allowed])
-            worth[allowed] = expected_gain(gains, fits[allowed])
-            status[allowed[~may_share(gains, fits[allowed])]] = LOSES
-        return np.where(status == ALLOWED, worth, 0.0), status
+        too_slow = (self._limited_slowdowns(mixes, slow) > self.max_slowdown).any(axis=1)
+        gain = self.jobs.length_s[mixes].sum(axis=1) - self.together(mixes)
+        limits = [memory > self.memory_bytes, too_slow, fits < LIKELY, gain <= 0]
+        status = np.select(limits, [MEMORY, SLOWER, UNLIKELY, LOSES], ALLOWED)
+        return np.where(status == ALLOWED, gain * np.where(np.isnan(fits), 1.0, fits), 0.0), status
+
+    def _limited_slowdowns(self, mixes: Integers, slow: Reals) -> Reals:
+        """Return the slowdowns that must keep to the limit: predicted ones, or upper limits of intervals."""
+        if not (self.sure and np.isfinite(self.max_slowdown)):
+            return slow
+        known, high = self.known(mixes), np.empty_like(slow)
+        for each in np.unique(known).tolist():
+            rows = known == each
+            high[rows] = self.errors(known=each).limits(self.level, slow[rows])[1]
+        for row, mix in enumerate(mixes.tolist() if self.model.measured.by_key else ()):
+            if self.isolated_runs(mix) in self.model.measured:
+                high[row] = [each.high for each in self.forecast(tuple(mix)).slowdown if each is not None]
+        return high
 
     def worth_of(self, groups: Iterable[Group]) -> dict[Group, float]:
         """Return the worth of groups, each judged once; minus infinity where a limit excludes one."""
@@ -275,16 +207,65 @@ class MixJudge:
             self._worth.update(zip(some, np.where(status == ALLOWED, worth, -np.inf).tolist(), strict=True))
         return {group: self._worth[group] for group in requested}
 
-    def slowdowns(self, mixes: Integers) -> tuple[Reals, Reals]:
-        """Return predicted slowdowns of ``(m, n)`` jobs, and the probability that each mix fits, ``(m,)``.
+    def isolated_runs(self, group: Sequence[int]) -> tuple[IsolatedRun, ...]:
+        """Return the isolated runs of some jobs."""
+        return tuple(self.jobs.isolated_runs[job] for job in group)
+
+    def slowdowns(self, mixes: Integers) -> Reals:
+        """Return predicted slowdowns of ``(m, n)`` jobs.
 
         In mixes of more than two, if the model was trained with none as large, slowdowns are at least the sum
         over pairs, as for time sharing.
         """
         size = mixes.shape[1]
+        slow = self._of_kinds(mixes)[:, :size]
+        if self.from_pairs(size):
+            slow = np.maximum(slow, pairs_added_up(len(mixes), size, lambda *p: self.slowdowns(mixes[:, p])))
+        return slow
+
+    def fits(self, mixes: Integers) -> Reals:
+        """Return the probability that each mix fits, ``(m,)``; NaN where the model does not tell it."""
+        return self._of_kinds(mixes)[:, -1]
+
+    def together(self, mixes: Integers) -> Reals:
+        """Return the time of each mix, ``(m,)``, as of `crosscast predict corun`.
+
+        Where a job is not as long as its profile, or slowdowns are those of pairs, it follows from slowdowns.
+        """
+        lengths, size = self.jobs.length_s[mixes], mixes.shape[1]
+        time_s = self._of_kinds(mixes)[:, size].copy()
+        as_predicted = (
+            self._as_profiled[mixes].all(axis=1) & np.isfinite(time_s) & (not self.from_pairs(size))
+        )
+        others = np.flatnonzero(~as_predicted)
+        if size == 2:
+            slow = self.slowdowns(mixes[others])
+            time_s[others] = lengths[others].sum(axis=1) - pair_gain(lengths[others], slow)
+        elif len(others):
+            time_s[others] = self._times(mixes[others])
+        return time_s
+
+    def _times(self, mixes: Integers) -> Reals:
+        def of_running(rows: Integers, columns: Integers) -> Reals:
+            return self.slowdowns(mixes[np.ix_(rows, columns)])
+
+        return mix_times(self.jobs.length_s[mixes], self.slowdowns(mixes), of_running)
+
+    def forecast(self, group: Group) -> MixForecast:
+        """Return the forecast of a mix of jobs of these lengths, with intervals."""
+        mix, runs = np.array([group]), self.isolated_runs(group)
+        lengths = self.jobs.length_s[list(group)].tolist()
+        timed = tuple(replace(run, time_s=time_s) for run, time_s in zip(runs, lengths, strict=True))
+        slowdowns = (self.slowdowns(mix)[0],)
+        predicted = CoRunPrediction(slowdowns, self.together(mix), np.full(1, np.nan), self.fits(mix))
+        return self.model.forecast([timed], predicted, self.level)[0]
+
+    def _of_kinds(self, mixes: Integers) -> Reals:
+        """Return rows of the predictions of mixes, which are made once for equal kinds of jobs."""
+        size = mixes.shape[1]
         bases = len(self.jobs) ** np.arange(size)
         codes = self.jobs.kind[mixes] @ bases
-        known, table = self._predicted.get(size, (np.empty(0, dtype=np.int64), np.empty((0, size + 1))))
+        known, table = self._predicted.get(size, (np.empty(0, dtype=np.int64), np.empty((0, size + 2))))
         # Not setdiff1d, which would sort all known codes for each mix.
         absent = np.searchsorted(known, codes, "right") == np.searchsorted(known, codes)
         new = np.unique(codes[absent])
@@ -293,15 +274,11 @@ class MixJudge:
             table = np.concatenate([table, self._predict(new[:, None] // bases % len(self.jobs))])
             order = np.argsort(known)
             known, table = self._predicted[size] = known[order], table[order]
-        rows = table[np.searchsorted(known, codes)]
-        slow, fits = rows[:, :-1], rows[:, -1]
-        if self.from_pairs(size):
-            added = pairs_added_up(len(mixes), size, lambda *pair: self.slowdowns(mixes[:, pair])[0])
-            slow = np.maximum(slow, added)
-        return slow, fits
+        rows: Reals = table[np.searchsorted(known, codes)]
+        return rows
 
     def _predict(self, kinds: Integers) -> Reals:
-        """Return slowdowns and fits of mixes of job kinds, of shape ``(m, n + 1)``."""
+        """Return slowdowns, times and fits of mixes of job kinds, of shape ``(m, n + 2)``."""
         first = [
             self.jobs.isolated_runs[index]
             for index in np.unique(self.jobs.kind, return_index=True)[1].tolist()
@@ -311,7 +288,7 @@ class MixJudge:
         if np.isnan(slowdown).any():
             expected = "a model that predicts slowdowns"
             raise InputError.of(where=self.model.folder, expected=expected, found="another")
-        return np.column_stack([slowdown, forecast.fits])
+        return np.column_stack([slowdown, forecast.time_s, forecast.fits])
 
     def from_pairs(self, size: int) -> bool:
         """Whether the sum over pairs bounds the slowdowns of mixes of so many jobs."""
@@ -325,6 +302,11 @@ class MixJudge:
     def _trained(self) -> Flags:
         return np.array([self.model.knows((isolated_run,)) for isolated_run in self.jobs.isolated_runs])
 
+    @cached_property
+    def _as_profiled(self) -> Flags:
+        times = [run.time_s or 0.0 for run in self.jobs.isolated_runs]
+        return np.asarray(self.jobs.length_s == np.array(times))
+
     def errors(self, *, known: bool) -> CoRunResiduals:
         """Return errors of slowdowns; see `TrainedCoRunModel.errors_of`."""
         errors = self.model.errors_of(known=known)
@@ -332,46 +314,3 @@ class MixJudge:
             expected, found = "a model with errors of slowdowns", f"errors of {', '.join(errors) or 'none'}"
             raise InputError.of(where=self.model.folder, expected=expected, found=found)
         return errors["slowdown"]
-
-    def sample_gains(self, mixes: Integers) -> Reals:
-        """Return gains in seconds by errors that all mixes share, of shape ``(2 * ERROR_SAMPLES, m)``."""
-        known = self.known(mixes)
-        gains = np.empty((2 * ERROR_SAMPLES, len(mixes)))
-        for each in np.unique(known).tolist():
-            errors = self.errors(known=each)
-            relative = JointErrors.of(errors).sample(mixes.shape[1], ERROR_SAMPLES, self.seed)
-            gains[:, known == each] = self._gains(mixes[known == each], errors, relative)
-        return gains
-
-    def _gains(self, mixes: Integers, errors: CoRunResiduals, relative: Reals) -> Reals:
-        """Return gains in seconds of mixes of one size by relative errors, of shape ``(k, m)``."""
-        (count, size), lengths = mixes.shape, self.jobs.length_s[mixes]
-        slow, _ = self.slowdowns(mixes)
-        spreads = errors.spread(np.log(slow))
-        if size == 2:
-            return sample_pair_gains(lengths, slow, spreads, relative[:, None])
-        gains = np.empty((len(relative), count))
-        step = max(1, _AT_ONCE // count)
-        predicted: dict[Group, Reals] = {}
-
-        for start in range(0, len(relative), step):
-            errors_of_step = np.repeat(relative[start : start + step], count, axis=0)
-            times, slows, spread = (
-                np.tile(each, (len(errors_of_step) // count, 1)) for each in (lengths, slow, spreads)
-            )
-
-            def slowdowns_of(
-                rows: Integers,
-                columns: Integers,
-                spread: Reals = spread,
-                errors_of_step: Reals = errors_of_step,
-            ) -> Reals:
-                """Return slowdowns of the jobs that still run, of the mixes repeated for each draw."""
-                subset, cells = tuple(columns.tolist()), np.ix_(rows, columns)
-                if subset not in predicted:
-                    predicted[subset] = self.slowdowns(mixes[:, columns])[0]
-                return sample_slowdowns(predicted[subset][rows % count], spread[cells], errors_of_step[cells])
-
-            together = mix_times(times, sample_slowdowns(slows, spread, errors_of_step), slowdowns_of)
-            gains[start : start + step] = (times.sum(axis=1) - together).reshape(-1, count)
-        return gains

@@ -196,6 +196,13 @@ def _of_mix(forecast: MixForecast, card: CoRunCard) -> list[str]:
         if serial is not None:
             sentence += f"; one after another {format_seconds(serial)}: {_gain(time, serial)}"
         lines.append(f"{sentence}.")
+        if _ends_before_all(forecast, time):
+            lines.append(
+                "It is less than each time in the mix, which is of a mix that goes on: in training, jobs "
+                "from a common start took somewhat less."
+            )
+    if forecast.measured:
+        lines.append("Slowdowns are as measured (--probe), with the noise of measurements in the training.")
     power = forecast.power_w
     if power is not None:
         low, high = three_digits(power.low), three_digits(power.high)
@@ -208,6 +215,14 @@ def _of_mix(forecast: MixForecast, card: CoRunCard) -> list[str]:
     if forecast.memory_bytes is not None:
         lines.append(f"Memory of all: {format_bytes(forecast.memory_bytes)}.")
     return lines
+
+
+def _ends_before_all(forecast: MixForecast, time: Estimate) -> bool:
+    """Whether a mix takes less than each of its jobs would in a mix that goes on."""
+    return all(
+        run.time_s is not None and slowdown is not None and time.value < run.time_s * slowdown.value
+        for run, slowdown in zip(forecast.mix, forecast.slowdown, strict=True)
+    )
 
 
 def _why_no_power(forecast: MixForecast, card: CoRunCard) -> str:

@@ -99,7 +99,6 @@ class Colocate(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     ] = None
     group_size: Annotated[int, Meta(ge=2, le=5)] = 2
     level: _Level = 0.9
-    seed: Annotated[int, Meta(ge=0, le=2**32 - 1)] = 0
 
 
 def predict(state: ServiceState, request: Predict) -> dict[str, object]:
@@ -206,7 +205,6 @@ def colocate(state: ServiceState, request: Colocate) -> dict[str, object]:
             memory_bytes=request.memory_bytes,
             group_size=request.group_size,
             level=request.level,
-            seed=request.seed,
         )
         labels = [
             job if isinstance(job, str) else f"jobs[{number}]" for number, job in enumerate(request.jobs)

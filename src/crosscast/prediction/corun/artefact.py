@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from statistics import NormalDist
 from typing import Annotated, NamedTuple
 
 import numpy as np
@@ -28,9 +29,9 @@ from crosscast.prediction.corun.forecast import (
     estimates,
     is_plausible,
     longest_alone,
-    mix_key,
     physical,
 )
+from crosscast.prediction.corun.measured import NO_MIXES, MeasuredMixes
 from crosscast.prediction.corun.probes import SuggestedMixes, suggest_mixes, with_measured
 from crosscast.prediction.corun.slowdowns import SlowdownProcess
 from crosscast.prediction.intervals import check_level
@@ -138,13 +139,13 @@ class TrainedCoRunModel(Trained[CoRunCard, FittedCoRun]):
     base
         The model before `with_probes`; ``None`` without mixes that were measured after the training.
     measured
-        Mixes that were measured after the training, by `mix_key`.
+        Mixes that were measured after the training.
     """
 
     question = "corun"
     intervals = CoRunResiduals.method
     base: TrainedCoRunModel | None = None
-    measured: frozenset[tuple[str, ...]] = frozenset()
+    measured: MeasuredMixes = NO_MIXES
 
     @classmethod
     def read(cls, card: CoRunCard, stored: StoredModel) -> FittedCoRun:
@@ -174,8 +175,13 @@ class TrainedCoRunModel(Trained[CoRunCard, FittedCoRun]):
         return self.fitted.predictor
 
     def predicted(self, mixes: Sequence[Mix]) -> CoRunPrediction:
-        """Predict mixes without intervals, for all forecasts, plans and services."""
-        return physical(self.predictor.predict(mixes), mixes, self.measured)
+        """Predict mixes without intervals, for all forecasts, plans and services.
+
+        Mixes of `measured` are as measured.
+        """
+        predict = self.predictor.predict
+        prediction = predict(mixes)
+        return self.measured.replaced(physical(prediction, mixes), mixes, prediction, predict)
 
     @property
     def errors(self) -> CoRunErrors:
@@ -209,8 +215,11 @@ class TrainedCoRunModel(Trained[CoRunCard, FittedCoRun]):
         """
         check_level(level)
         requested = self._mixes(mixes)
-        predicted = self.predicted(requested)
-        forecasts = [self._forecast(mix, predicted, index, level) for index, mix in enumerate(requested)]
+        return self.forecast(requested, self.predicted(requested), level)
+
+    def forecast(self, mixes: Sequence[Mix], predicted: CoRunPrediction, level: float) -> CoRunForecast:
+        """Forecasts from predictions: with intervals, and with warnings."""
+        forecasts = [self._forecast(mix, predicted, index, level) for index, mix in enumerate(mixes)]
         return CoRunForecast(tuple(forecasts))
 
     def with_probes(
@@ -218,7 +227,8 @@ class TrainedCoRunModel(Trained[CoRunCard, FittedCoRun]):
     ) -> TrainedCoRunModel:
         """Condition the model on measurements of further mixes.
 
-        Widths of intervals do not change, as errors with so many probes were not measured.
+        Forecasts of these mixes are the measured slowdowns, with the noise of measurements as intervals.
+        Intervals of other mixes do not change, as errors with so many probes were not measured.
 
         Parameters
         ----------
@@ -239,7 +249,9 @@ class TrainedCoRunModel(Trained[CoRunCard, FittedCoRun]):
             members = tuple(Member(run, float(each)) for run, each in zip(mix, slowdowns, strict=True))
             mixes.append(MeasuredMix(" + ".join(run.name for run in mix), self.card.device, members))
         predictor = self.predictor.with_process(with_measured(self._process, mixes))
-        measured = self.measured | {mix_key(mix) for mix in requested}
+        measured = self.measured.with_mixes(
+            [(mix, numbers) for mix, (_, numbers) in zip(requested, probes, strict=True)]
+        )
         source = FittedCoRun(predictor, self.errors)
         return replace(self, source=source, base=self.base or self, measured=measured)
 
@@ -318,23 +330,22 @@ class TrainedCoRunModel(Trained[CoRunCard, FittedCoRun]):
         return errors.get(KNOWN if known else NEW) or errors.get(NEW) or {}
 
     def _forecast(self, mix: Mix, predicted: CoRunPrediction, index: int, level: float) -> MixForecast:
-        known = self.knows(mix)
+        known, measured = self.knows(mix), mix in self.measured
         errors, row = self.errors_of(known=known), slice(index, index + 1)
         slowdown = estimates(predicted.slowdown[index], errors, "slowdown", level)
         (time_s,) = estimates(predicted.time_s[row], errors, "time", level)
-        if mix_key(mix) not in self.measured:
-            slowdown = tuple(
-                each and each.at_least(min(errors["slowdown"].least or 1.0, 1.0)) for each in slowdown
-            )
-            time_s = time_s and time_s.at_least(longest_alone(mix))
         (power_w,) = estimates(predicted.power_w[row], errors, "power", level)
-        value, known_slowdowns = (
-            float(predicted.time_s[index]),
-            [each for each in slowdown if each is not None],
-        )
-        if time_s is None and len(known_slowdowns) == len(mix) and is_plausible(value):
+        if measured:
+            slowdown = self._measured(mix, slowdown, level)
+            time_s = time_s and time_s.within(_widest(slowdown))
+        else:
+            least = min(errors["slowdown"].least or 1.0, 1.0) if "slowdown" in errors else 1.0
+            slowdown = tuple(each and each.at_least(least) for each in slowdown)
+            time_s = time_s and time_s.at_least(longest_alone(mix))
+        value = float(predicted.time_s[index])
+        if time_s is None and all(slowdown) and is_plausible(value):
             # Without measured times, the interval is that of the least certain slowdown.
-            factor = max(each.high / each.value for each in known_slowdowns)
+            factor = _widest(slowdown)
             low = max(value / factor, min(value, longest_alone(mix)))
             time_s = Estimate(value, low, value * factor, level)
         times = [run.time_s for run in mix if run.time_s is not None]
@@ -350,7 +361,25 @@ class TrainedCoRunModel(Trained[CoRunCard, FittedCoRun]):
             sum(memory) if len(memory) == len(mix) else None,
             level,
             corun_warnings(self.card, mix, self.ranges, known=known),
+            measured,
         )
+
+    def _measured(
+        self, mix: Mix, slowdown: Sequence[Estimate | None], level: float
+    ) -> tuple[Estimate | None, ...]:
+        """Limit intervals of measured slowdowns to the noise that the process found in measurements."""
+        deviation = math.sqrt(self._process.sizes.noise / self.measured.repeats(mix))
+        deviations = NormalDist().inv_cdf((1 + level) / 2) * deviation
+        scale = self._process.scale
+        return tuple(
+            each and each.within(float(scale.noise_factor(np.array(each.value), deviations)))
+            for each in slowdown
+        )
+
+
+def _widest(slowdown: Sequence[Estimate | None]) -> float:
+    """Largest factor between a value and the upper limit of its interval."""
+    return max((each.high / each.value for each in slowdown if each is not None), default=math.inf)
 
 
 _ERRORS = "errors."

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Protocol
@@ -117,31 +117,19 @@ class CoRunPrediction:
     fits: Reals  # (b,), probability that the mix fits on the device
 
 
-def mix_key(mix: Mix) -> tuple[str, ...]:
-    """Key of a mix, equal for all orders of its co-runners."""
-    return tuple(sorted(run.qualified_name for run in mix))
-
-
 def longest_alone(mix: Mix) -> float:
     """Isolated time of the longest co-runner in seconds, a lower limit of the mix's; 0 if none is known."""
     return max((run.time_s for run in mix if run.time_s is not None), default=0.0)
 
 
-def physical(
-    prediction: CoRunPrediction, mixes: Sequence[Mix], measured: Set[tuple[str, ...]]
-) -> CoRunPrediction:
-    """Limit slowdowns to at least 1, and times to the longest isolated run's, except of measured mixes.
+def physical(prediction: CoRunPrediction, mixes: Sequence[Mix]) -> CoRunPrediction:
+    """Limit slowdowns to at least 1, and times to at least the longest isolated run's.
 
     An application is not faster in a mix than alone, except for noise of measurements.
     """
-    slowdown, time_s = [], prediction.time_s.copy()
-    for index, (mix, values) in enumerate(zip(mixes, prediction.slowdown, strict=True)):
-        if mix_key(mix) in measured:
-            slowdown.append(values)
-        else:
-            slowdown.append(np.maximum(values, 1.0))
-            time_s[index] = np.maximum(time_s[index], longest_alone(mix))
-    return replace(prediction, slowdown=tuple(slowdown), time_s=time_s)
+    longest = np.array([longest_alone(mix) for mix in mixes])
+    slowdown = tuple(np.maximum(values, 1.0) for values in prediction.slowdown)
+    return replace(prediction, slowdown=slowdown, time_s=np.maximum(prediction.time_s, longest))
 
 
 class CoRunPredictor(Protocol):
@@ -191,6 +179,11 @@ class Estimate:
         """The estimate with a lower limit of at least `bound`, or of the value if that is less."""
         return replace(self, low=max(self.low, min(self.value, bound)))
 
+    def within(self, factor: float) -> Estimate:
+        """The estimate with limits that are no further from the value than by a factor."""
+        low, high = max(self.low, self.value / factor), min(self.high, self.value * factor)
+        return replace(self, low=low, high=high)
+
     def to_dict(self) -> dict[str, float]:
         """As an object of JSON."""
         return {"value": self.value, "low": self.low, "high": self.high, "level": self.reached}
@@ -211,6 +204,8 @@ class MixForecast:
     memory_bytes: int | None  # Sum over the co-runners; `None` if one is not known
     level: float  # Requested probability of intervals
     warnings: tuple[str, ...] = ()  # Sentences without a full stop
+    # Whether the slowdowns were measured, so that their intervals are those of repeated measurements
+    measured: bool = False
 
     @property
     def label(self) -> str:
@@ -232,6 +227,7 @@ class MixForecast:
             "slowdown": slowdowns,
             "fits": self.fits,
             "memory_bytes": self.memory_bytes,
+            "measured": self.measured,
             "level": self.level,
             "warnings": list(self.warnings),
         }

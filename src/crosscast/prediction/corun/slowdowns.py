@@ -299,6 +299,11 @@ class Scale(Stored):
         mean = self.centre + self.per_log_member * np.log(members / 2)
         return LINKS[self.link].back(numbers * self.spread + mean) * self.factor
 
+    def noise_factor(self, slowdown: Reals, deviation: float) -> Reals:
+        """Factor by which slowdowns are larger with noise of a deviation on that scale."""
+        link = LINKS[self.link]
+        return np.asarray(link.back(link.to(slowdown) + deviation * self.spread) / slowdown)
+
 
 @dataclass(frozen=True, eq=False)
 class LearnedRows(Stored):
