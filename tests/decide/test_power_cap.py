@@ -2,18 +2,21 @@
 
 import json
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from statistics import NormalDist
+from typing import Any, get_args
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from crosscast.arrays import Flags
 from crosscast.data.configuration import Configuration, Objective
 from crosscast.decide.power_cap import Decisions, Outcome, highest, lowest, step_down, step_up
+from crosscast.decide.selector import under_each_cap
 from crosscast.errors import InputError
-from crosscast.prediction.configuration.choice import choice_of, probability_under, select, within_cap
+from crosscast.prediction.configuration.choice import choice_of, merit, probability_under, select, within_cap
 from crosscast.prediction.configuration.data import ConfigurationSpace, Observed, Quantity, SurfaceForecast
 from support.choices import outcome
 from support.models import fitted_chooser
@@ -203,6 +206,27 @@ def test_what_was_measured_is_taken_at_its_word() -> None:
     assert select(forecast, 101.0 / (1 + 5e-10)) == 0
 
 
+@given(st.floats(0.001, 0.1), st.floats(-3, 3))
+def test_a_measured_run_keeps_to_a_cap_with_the_noise_of_a_further_one(noise: float, distance: float) -> None:
+    power = Quantity(np.array([100.0]), np.zeros(1), ERRORS, np.array([noise]))
+    forecast = SurfaceForecast(power, power, np.ones(1, np.bool_))
+    (found,) = probability_under(forecast, 100.0 * np.exp(noise * distance), np.ones(1, np.bool_))
+    assert found == pytest.approx(NormalDist().cdf(distance), abs=1e-6)
+
+
+@given(cases(), st.lists(CAPS, min_size=2, max_size=5), st.sampled_from(get_args(Objective)))
+def test_a_higher_cap_gives_no_worse_choice(case: Case, caps: list[float], objective: Objective) -> None:
+    assume(np.isfinite(case.forecast.time.centre).any())
+    space = line_space(len(case.forecast.measured))
+    choose = partial(choice_of, case.forecast, space, objective=objective)
+    found = [each.recommended for each in under_each_cap(caps, choose)]
+    chosen = sorted(
+        ((cap, each) for cap, each in zip(caps, found, strict=True) if each), key=lambda pair: pair[0]
+    )
+    values = [float(merit(np.array(each.time_s), np.array(each.power_w), objective)) for _, each in chosen]
+    assert values == sorted(values)
+
+
 @pytest.mark.parametrize(("objective", "place"), [("performance", 0), ("energy", 2), ("edp", 1)])
 def test_each_objective_has_its_best(objective: Objective, place: int) -> None:
     spread = np.zeros(3)
@@ -210,6 +234,10 @@ def test_each_objective_has_its_best(objective: Objective, place: int) -> None:
     time = Quantity(np.array([1.0, 1.5, 2.5]), spread, ERRORS)
     power = Quantity(np.array([100.0, 40.0, 20.0]), spread, ERRORS)
     assert select(SurfaceForecast(time, power, spread < 0), 200.0, objective=objective) == place
+
+
+def line_space(count: int) -> ConfigurationSpace:
+    return ConfigurationSpace(tuple(Configuration("node", {"cores": cores}) for cores in range(count)))
 
 
 SURFACES = made_surfaces()

@@ -316,6 +316,8 @@ def next_number(
 ) -> int:
     """Return the number of the configuration to take next; `runs_left` counts its run."""
     within = probability_under(forecast, power_cap, available)
+    # What was measured is known to keep to the cap, or not: the search ends at the best of these.
+    within = np.where(forecast.measured, available & within_cap(forecast.power.centre, power_cap), within)
     worths = merit(forecast.time.centre, forecast.power.centre, objective)
     expected = np.where(available & np.isfinite(worths), within * worths, 0.0)
     if not expected.any():

@@ -49,9 +49,12 @@ def merit(time_s: Reals, power_w: Reals, objective: Objective) -> Reals:
 def probability_under(
     forecast: SurfaceForecast, power_cap: float, available: Flags, *, tolerance: float = 0.0
 ) -> Reals:
-    """Probability ``(c,)`` that each configuration exceeds a cap by at most a relative tolerance."""
-    measured = forecast.power.centre <= power_cap * (1 + SLACK)
-    predicted = forecast.power.probability_within(power_cap * (1 + tolerance + SLACK))
+    """Probability ``(c,)`` that a run at each configuration exceeds a cap by at most a relative tolerance.
+
+    A configuration that was measured keeps to the cap with the probability that a further run does.
+    """
+    predicted = forecast.power.probability_of_run(power_cap * (1 + tolerance + SLACK))
+    measured = forecast.power.probability_of_run(power_cap * (1 + SLACK))
     return np.where(forecast.measured, measured, predicted) * available
 
 
@@ -217,11 +220,12 @@ def choice_of(
     level: float = LEVEL,
     max_slowdown: float | None = None,
     baseline: int = 0,
+    under_less: Configuration | None = None,
 ) -> Choice:
     """Choose a configuration for a kernel, with the alternatives.
 
     With `max_slowdown` only among those that are slower than the configuration number `baseline` by at most
-    that share.
+    that share. The choice is not worse by the objective than `under_less`, the choice under a lower cap.
     """
     check_level(level)
     time, power = forecast.time, forecast.power
@@ -232,6 +236,9 @@ def choice_of(
     within = probability_under(forecast, power_cap, np.ones(len(space), np.bool_))
     allowed = within_slowdown(forecast, max_slowdown, baseline)
     number = select(forecast, power_cap, objective=objective, confidence=confidence, within=within * allowed)
+    if number is not None and under_less is not None:
+        value, other = merit(time.centre, power.centre, objective), space.number_of(under_less)
+        number = other if value[other] > value[number] else number
     tails = ((1 - level) / 2, (1 + level) / 2)
     intervals = {
         f"{name}_{end}_{unit}": (quantity.quantile(tail), quantity.errors)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import combinations
+from statistics import NormalDist
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
@@ -382,6 +384,8 @@ class Quantity:
     spread: Reals  # `(c,)` Scale of the logarithm's error; 0 where measured
     # `(m,)` Standardised errors on held-out kernels, rising; empty for a model without intervals
     errors: Reals
+    # `(c,)` Standard deviation of the logarithm of a further run from `centre`, where measured; else 0
+    noise: Reals = field(default_factory=lambda: np.zeros(1))
 
     def quantile(self, probability: float) -> Reals:
         """Quantile ``(c,)`` of the true value; the centre without errors."""
@@ -401,6 +405,14 @@ class Quantity:
         shares[-1] = 1.0
         up_to = np.interp(distance / np.where(exact, 1, self.spread), self.errors, shares, left=0.0)
         return np.where(exact | np.isnan(distance), step, up_to)
+
+    def probability_of_run(self, limit: float) -> Reals:
+        """Probability ``(c,)`` that a further run is at most `limit`: also where measured not certain."""
+        probability, noise = self.probability_within(limit), np.broadcast_to(self.noise, self.centre.shape)
+        for number in np.flatnonzero(noise > 0).tolist():
+            logarithm = NormalDist(math.log(self.centre[number]), float(noise[number]))
+            probability[number] = logarithm.cdf(math.log(limit)) if limit < np.inf else 1.0
+        return probability
 
 
 @dataclass(frozen=True)

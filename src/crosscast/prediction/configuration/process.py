@@ -185,9 +185,11 @@ class KernelPosterior:
             centre, spread = np.exp(logarithm.mean), np.sqrt(logarithm.variance)
             # A sensor that fails returns no finite number above 0.
             known = (values > 0) & np.isfinite(values)
-            indices = observed.numbers[known]
+            indices, noise = observed.numbers[known], np.zeros_like(spread)
+            # The spread where a kernel was run is that of a further run.
+            noise[indices] = spread[indices]
             centre[indices], spread[indices] = values[known], 0.0
-            quantities.append(Quantity(centre, spread, errors))
+            quantities.append(Quantity(centre, spread, errors, noise))
             valid &= known
         measured = np.zeros(len(time.mean), np.bool_)
         measured[observed.numbers[valid]] = True
