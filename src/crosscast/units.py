@@ -129,6 +129,30 @@ def _scaled(value: float, steps: Sequence[tuple[float, str]]) -> str:
     return f"{value / scale:.3g} {unit}"
 
 
+_SETTING_UNITS = (("_hz", "MHz", 1e-6), ("_w", "W", 1.0), ("_s", "s", 1.0), ("_j", "J", 1.0))
+
+
+def setting_parts(name: str) -> tuple[str, str, float]:
+    """Split a knob's name into words, unit, and the factor from SI to the unit.
+
+    >>> setting_parts("core_clock_hz"), setting_parts("cores")
+    (('core clock', 'MHz', 1e-06), ('cores', '', 1.0))
+    """
+    for suffix, unit, scale in _SETTING_UNITS:
+        if name.endswith(suffix) and len(name) > len(suffix):
+            return name.removesuffix(suffix).replace("_", " "), unit, scale
+    return name.replace("_", " "), "", 1.0
+
+
+def format_setting(name: str, value: float | str) -> str:
+    """Write a knob's value in its unit, without it.
+
+    >>> format_setting("core_clock_hz", 1.164e9), format_setting("scheduling", "dynamic")
+    ('1164', 'dynamic')
+    """
+    return value if isinstance(value, str) else f"{value * setting_parts(name)[2]:.6g}"
+
+
 def format_count(value: int) -> str:
     """Write a count with its digits in groups of three.
 

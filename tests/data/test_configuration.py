@@ -11,7 +11,7 @@ def test_the_order_of_settings_does_not_matter() -> None:
     other = Configuration("node", {"cpu_cap_w": 65.0, "gpu_cap_w": 100.0})
     assert one == other
     assert hash(one) == hash(other)
-    assert str(one) == "node: cpu_cap_w 65, gpu_cap_w 100"
+    assert str(one) == "node: cpu cap 65 W, gpu cap 100 W"
 
 
 def test_a_configuration_goes_through_tables_and_processes() -> None:

@@ -71,12 +71,12 @@ def test_the_limiter_takes_the_first_on_its_way_that_keeps_to_the_cap() -> None:
 
 
 def test_the_limiter_ends_at_the_lowest_and_one_of_a_knob_leaves_the_others() -> None:
-    assert settled(FeedbackCapping(), 1.0) == ("node: cpu_cap_w 60, gpu_cap_w 100", 5)
-    assert settled(FeedbackCapping(), 1.0, budget=2) == ("node: cpu_cap_w 60, gpu_cap_w 250", 2)
+    assert settled(FeedbackCapping(), 1.0) == ("node: cpu cap 60 W, gpu cap 100 W", 5)
+    assert settled(FeedbackCapping(), 1.0, budget=2) == ("node: cpu cap 60 W, gpu cap 250 W", 2)
     cpu, gpu = knob_methods(SURFACES.space)
     assert (cpu.name, gpu.name) == ("cpu+fl", "gpu+fl")
-    assert settled(cpu, 1.0) == ("node: cpu_cap_w 60, gpu_cap_w 250", 2)
-    assert settled(gpu, 1.0) == ("node: cpu_cap_w 100, gpu_cap_w 100", 3)
+    assert settled(cpu, 1.0) == ("node: cpu cap 60 W, gpu cap 250 W", 2)
+    assert settled(gpu, 1.0) == ("node: cpu cap 100 W, gpu cap 100 W", 3)
 
 
 def test_names_are_without_units() -> None:
@@ -101,10 +101,10 @@ def test_with_several_devices_each_has_a_limiter_of_all_its_knobs() -> None:
     surfaces = Surfaces("two", one.kernels, space, one.time_s, one.power_w)
     big, little = knob_methods(space)
     assert (big.name, little.name) == ("big+fl", "little+fl")
-    assert settled(big, 0.0, surfaces=surfaces) == ("big: clock_hz 1, cores 1", 2)
-    assert settled(little, 0.0, surfaces=surfaces) == ("little: clock_hz 1, cores 1", 2)
+    assert settled(big, 0.0, surfaces=surfaces) == ("big: clock 1e-06 MHz, cores 1", 2)
+    assert settled(little, 0.0, surfaces=surfaces) == ("little: clock 1e-06 MHz, cores 1", 2)
     # Without a device it is that of the first sample configuration, here the last of the second.
-    assert settled(FeedbackCapping(), 0.0, surfaces=surfaces) == ("little: clock_hz 1, cores 1", 2)
+    assert settled(FeedbackCapping(), 0.0, surfaces=surfaces) == ("little: clock 1e-06 MHz, cores 1", 2)
 
 
 def test_the_oracle_takes_the_fastest_of_what_it_is_told_or_the_least_power() -> None:

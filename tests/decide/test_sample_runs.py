@@ -115,8 +115,8 @@ def several(seed: int = 0, devices: str = "abc") -> Surfaces:
 
 
 def test_corners_on_one_device_are_samples_where_most_kernels_ran() -> None:
-    assert named(ONE) == ["node: cpu_cap_w 100, gpu_cap_w 250", "node: cpu_cap_w 60, gpu_cap_w 100"]
-    assert named(holes(ONE, [0, 1], [11]))[0] == "node: cpu_cap_w 100, gpu_cap_w 200"
+    assert named(ONE) == ["node: cpu cap 100 W, gpu cap 250 W", "node: cpu cap 60 W, gpu cap 100 W"]
+    assert named(holes(ONE, [0, 1], [11]))[0] == "node: cpu cap 100 W, gpu cap 200 W"
 
 
 def test_of_several_devices_those_are_taken_that_tell_most_where_kernels_ran() -> None:
@@ -293,7 +293,7 @@ def test_several_kernels_are_told_apart(path: Path) -> None:
     found = read_samples(written(path, *rows), CARD)
     assert [each.name for each in found.kernels] == ["cfd/flux big", "cfd/step big"]
     assert found.kernels[0].names == ("cfd/flux big", "flux", "cfd")
-    assert "cfd/step big: expected a run at node: cpu_cap_w 60" in refusal(written(path, *rows[:3]))
+    assert "cfd/step big: expected a run at node: cpu cap 60 W" in refusal(written(path, *rows[:3]))
 
 
 def test_unknown_columns_and_missing_powers_are_noted_once(path: Path) -> None:

@@ -64,7 +64,7 @@ def test_kernels_without_samples_or_choice_are_left_out_by_name() -> None:
     time_s[2] = 5.0, 6.0, 7.0
     cases = cases_of(replace(surfaces, time_s=time_s, power_w=power_w), (2, 0))
     assert [(str(each.kernel), each.reason) for each in cases.left_out] == [
-        ("p/x big", "no run at the sample configuration node: cap_w 3"),
+        ("p/x big", "no run at the sample configuration node: cap 3 W"),
         ("p/x small", "1 configuration on its frontier"),
     ]
     assert cases.kernel.tolist() == [1, 1, 1, 3, 3]

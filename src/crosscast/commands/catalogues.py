@@ -45,7 +45,8 @@ def _list(text: str | None, vendor: str | None, kind: str | None, output: Output
         vendors = ", ".join(dict.fromkeys(row.text("vendor") for row in catalogue().values()))
         filters = {"NAME": text, "--vendor": vendor, "--type": kind}
         words = ", ".join(f"{option} {value}" for option, value in filters.items() if value is not None)
-        raise InputError.of(where=words, expected=f"devices of the catalogue (of {vendors})", found="none")
+        expected = f"devices of the catalogue (of {vendors}) that all of its words fit"
+        raise InputError.of(where=words, expected=expected, found="none")
     is_complete = len(rows) == len(catalogue())
     show(output, lambda: rows, lambda: catalogue_report(rows) if is_complete else data_sheets_report(rows))
 

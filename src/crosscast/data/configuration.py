@@ -10,8 +10,9 @@ from types import MappingProxyType
 from typing import Literal
 
 from crosscast.errors import InputError
+from crosscast.units import format_setting, setting_parts
 
-__all__ = ["Configuration", "Objective", "Setting", "parse_configurations", "setting_text"]
+__all__ = ["Configuration", "Objective", "Setting", "parse_configurations", "setting_text", "settings_text"]
 
 Setting = float | str
 """Value of a knob: a number in SI units, or a word."""
@@ -39,8 +40,8 @@ class Configuration:
 
     Examples
     --------
-    >>> print(Configuration("node", {"cpu_cap_w": 65, "gpu_cap_w": 100}))
-    node: cpu_cap_w 65, gpu_cap_w 100
+    >>> print(Configuration("node", {"cpu_cap_w": 65, "core_clock_hz": 1.1e9}))
+    node: core clock 1100 MHz, cpu cap 65 W
     """
 
     device: str
@@ -58,8 +59,8 @@ class Configuration:
         return Configuration, (self.device, dict(self.settings))
 
     def __str__(self) -> str:
-        """The device, then each knob in the order of its name."""
-        words = ", ".join(f"{name} {setting_text(value)}" for name, value in self.settings.items())
+        """The device, then each knob in the order of its name, in the words of tables."""
+        words = settings_text(self.settings)
         return f"{self.device}: {words}" if words else self.device
 
     def to_dict(self) -> dict[str, object]:
@@ -120,6 +121,15 @@ def _setting(name: str, value: object) -> Setting:
 def setting_text(value: Setting) -> str:
     """Write a setting for people."""
     return value if isinstance(value, str) else f"{value:g}"
+
+
+def settings_text(settings: Mapping[str, Setting]) -> str:
+    """Write settings for people, with units."""
+    texts = []
+    for name, value in settings.items():
+        words, unit, _ = setting_parts(name)
+        texts.append(f"{words} {format_setting(name, value)} {unit}".rstrip())
+    return ", ".join(texts)
 
 
 _FORM = "DEVICE:KNOB=VALUE,KNOB=VALUE;..."

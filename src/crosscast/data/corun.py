@@ -322,8 +322,8 @@ def read_profile(path: str | Path) -> IsolatedRunProfile:
 
     Returns
     -------
-    SoloProfile
-        `isolated run` is the isolated run (seconds, watts, features), `device` the row of its device.
+    IsolatedRunProfile
+        `isolated_run` is the isolated run (seconds, watts, features), `device` the row of its device.
 
     Raises
     ------

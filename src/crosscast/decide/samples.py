@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from crosscast.arrays import Flags, Reals
-from crosscast.data.configuration import Configuration, Setting, setting_text
+from crosscast.data.configuration import Configuration, Setting, settings_text
 from crosscast.data.files import atomic_file, csv_rows
 from crosscast.data.schema import DEVICE_COLUMN, KERNEL, POWER, TIME, TIMES, domain_column
 from crosscast.decide.power_cap import highest, lowest
@@ -151,7 +151,7 @@ class SettingColumns:
             lacking = ", ".join(name for name in varying if name not in settings)
             found = f"several configurations that it may be, such as {fitting[0]} and {fitting[1]}"
             raise InputError.of(where=where, field=lacking, expected="what it was set to", found=found)
-        given = ", ".join(f"{name} {setting_text(value)}" for name, value in settings.items())
+        given = settings_text({name: _setting(cell) for name, cell in settings.items()})
         several = f"{len(on_device)} configurations of {device} that the model knows, such as {on_device[0]}"
         raise UnsuitedError(f"{where}: expected one of the {several}; found {given or 'no setting'}")
 
@@ -164,6 +164,13 @@ def _equals(setting: Setting, cell: str | float, where: str) -> bool:
     except ValueError:
         expected = f"a number such as {setting:g}"
         raise InputError.of(where=where, expected=expected, found=repr(cell)) from None
+
+
+def _setting(cell: str | float) -> Setting:
+    try:
+        return float(cell)
+    except ValueError:
+        return str(cell)
 
 
 def _text(setting: Setting) -> str:

@@ -14,7 +14,6 @@ from crosscast.report.document import Heading, Part, Ranges, Report, Table, Text
 from crosscast.report.fields import value_of
 from crosscast.report.numbers import (
     NONE,
-    configuration_text,
     level_percent,
     percent,
     plural,
@@ -70,9 +69,9 @@ def _choice_sentence(choice: Choice) -> str:
     wish = f"Under {_cap_text(choice.power_cap)}, for" if capped else "For"
     wish += f" {_OBJECTIVES[choice.objective]}"
     if choice.max_slowdown is not None and choice.baseline is not None:
-        wish += f", at most {percent(choice.max_slowdown)} slower than {configuration_text(choice.baseline)}"
+        wish += f", at most {percent(choice.max_slowdown)} slower than {choice.baseline}"
     if choice.confidence is not None and capped:
-        wish += f" that keeps to it with {level_percent(choice.confidence)}"
+        wish += f" that keeps to it with {100 * choice.confidence:.6g} %"
     chosen = choice.recommended
     if chosen is None:
         return f"{wish}: nothing is chosen."
@@ -87,7 +86,7 @@ def _choice_sentence(choice: Choice) -> str:
         text = "over 99.9 %" if probability >= 0.9995 else f"of {level_percent(probability)}"
         note = f"; it keeps to the cap with a probability {text}"
     kind = "measured" if chosen.measured else "predicted"
-    return f"{wish}: {configuration_text(chosen.configuration)}; {kind} power {power}, time {time}{note}."
+    return f"{wish}: {chosen.configuration}; {kind} power {power}, time {time}{note}."
 
 
 def _choice_table(choices: Sequence[Choice], card: ConfigurationCard) -> Table:
@@ -139,7 +138,7 @@ def _between(option: Option, low: float | None, high: float | None, write: Calla
 def _measured_at(kernel: SampledKernel, card: ConfigurationCard) -> str:
     samples = kernel.configurations(card)
     count = len(samples)
-    listed = "; ".join(map(configuration_text, samples)) if count <= 4 else plural(count, "configuration")
+    listed = "; ".join(map(str, samples)) if count <= 4 else plural(count, "configuration")
     return f"Measured in {plural(sum(kernel.runs), 'run')} at {listed}."
 
 
@@ -186,7 +185,7 @@ def trained_on(card: ConfigurationCard) -> str:
 
 def _samples_lines(card: ConfigurationCard) -> list[str]:
     """List the configurations at which a new kernel must be run."""
-    listed = [f"  {configuration_text(sample)}" for sample in card.sample_configurations]
+    listed = [f"  {sample}" for sample in card.sample_configurations]
     return ["A new kernel must be run once at:", *listed]
 
 

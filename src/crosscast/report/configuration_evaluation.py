@@ -26,7 +26,6 @@ from crosscast.report.document import Heading, Part, Report, Table, Text
 from crosscast.report.fields import Score, score_table, scores_of, value_of
 from crosscast.report.numbers import (
     MARK,
-    configuration_text,
     plural,
     setting_heading,
     setting_text,
@@ -116,7 +115,7 @@ def _samples(machine: MachineChoices) -> list[str]:
     lines = []
     for numbers, count in folds.items():
         configurations = machine.surfaces.space.configurations
-        names = "; ".join(configuration_text(configurations[number]) for number in numbers)
+        names = "; ".join(str(configurations[number]) for number in numbers)
         where = "" if len(folds) == 1 else f" in {plural(count, 'fold')} of {sum(folds.values())}"
         lines.append(f"Sample configurations{where}: {names}.")
     return lines

@@ -29,7 +29,7 @@ from crosscast.report.configuration_evaluation import (
     method_label,
     write_frontier,
 )
-from crosscast.report.numbers import configuration_text, level_percent, setting_heading, setting_scale
+from crosscast.report.numbers import level_percent, setting_heading, setting_scale
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -137,11 +137,7 @@ def _title(name: str, choices: Sequence[Choice]) -> str:
     if len(choices) > 1:
         return f"{name} under {', '.join(f'{choice.power_cap:g}' for choice in choices)} W"
     choice = choices[0]
-    chosen = (
-        "nothing is chosen"
-        if choice.recommended is None
-        else configuration_text(choice.recommended.configuration)
-    )
+    chosen = "nothing is chosen" if choice.recommended is None else str(choice.recommended.configuration)
     return f"{name} under {choice.power_cap:g} W: {chosen}"
 
 

@@ -28,6 +28,7 @@ _UNITS = {column.name: column.unit for column in DEVICES.columns} | {
 _TITLES = {column.name: column.title for column in DEVICES.columns} | {
     name: quantity.title for name, quantity in QUANTITIES.items()
 }
+_GPU_TITLES = {"clock_hz": "boost clock", "clock_min_hz": "base clock"}
 _SHORT = {
     "units": "compute_units",
     "clock": "clock_hz",
@@ -50,6 +51,11 @@ def written(name: str, value: object) -> object:
     """Write a number of a data sheet, or a measured one, for people."""
     writer = None if isinstance(value, str) else UNITS.get(_UNITS[name])
     return value if value is None or writer is None else writer(value)
+
+
+def _title(name: str, kind: str) -> str:
+    """Name of a number of a data sheet, as data sheets of devices of a type have it."""
+    return _GPU_TITLES.get(name, _TITLES[name]) if kind == "gpu" else _TITLES[name]
 
 
 def catalogue_report(rows: Sequence[Mapping[str, object]]) -> Report:
@@ -130,7 +136,7 @@ def device_report(known: KnownDevice) -> Report:
         parts += [Text(list(_expectations(known)), "list")]
     if device.numbers:
         columns = {
-            "data sheet": lambda name: _TITLES[name],
+            "data sheet": lambda name: _title(name, device.type),
             "value": lambda name: written(name, device.numbers[name]),
             "source": lambda name: f"[{sources.index(known.sources[name]) + 1}]",
         }

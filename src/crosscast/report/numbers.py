@@ -7,8 +7,8 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from crosscast.data.configuration import Configuration, Setting
-from crosscast.units import format_seconds
+from crosscast.data.configuration import Setting
+from crosscast.units import format_seconds, format_setting, setting_parts
 
 if TYPE_CHECKING:
     from crosscast.prediction.configuration.data import ConfigurationSpace
@@ -146,7 +146,6 @@ def named(model: str, baseline: bool) -> str:
 
 _MOST_WORDS = 4
 """Largest number of a setting's words that are listed; of more, only the number is written."""
-_UNITS = (("_hz", "MHz", 1e-6), ("_w", "W", 1.0), ("_s", "s", 1.0), ("_j", "J", 1.0))
 
 
 def setting_heading(name: str) -> str:
@@ -155,7 +154,7 @@ def setting_heading(name: str) -> str:
     >>> setting_heading("core_clock_hz"), setting_heading("cores")
     ('core clock, MHz', 'cores')
     """
-    words, unit, _ = _parts(name)
+    words, unit, _ = setting_parts(name)
     return f"{words}, {unit}" if unit else words
 
 
@@ -165,7 +164,7 @@ def setting_scale(name: str) -> float:
     >>> setting_scale("core_clock_hz"), setting_scale("cores")
     (1e-06, 1.0)
     """
-    return _parts(name)[2]
+    return setting_parts(name)[2]
 
 
 def setting_text(name: str, value: Setting | None) -> str:
@@ -174,22 +173,7 @@ def setting_text(name: str, value: Setting | None) -> str:
     >>> setting_text("core_clock_hz", 1.164e9), setting_text("scheduling", "dynamic")
     ('1164', 'dynamic')
     """
-    if value is None:
-        return NONE
-    return value if isinstance(value, str) else f"{value * setting_scale(name):.6g}"
-
-
-def configuration_text(configuration: Configuration) -> str:
-    """Write a configuration on one line.
-
-    >>> configuration_text(Configuration("node", {"cpu_cap_w": 65, "core_clock_hz": 1.1e9}))
-    'node: core clock 1100 MHz, cpu cap 65 W'
-    """
-    settings = []
-    for name, value in configuration.settings.items():
-        words, unit, _ = _parts(name)
-        settings.append(f"{words} {setting_text(name, value)} {unit}".rstrip())
-    return f"{configuration.device}: {', '.join(settings)}" if settings else configuration.device
+    return NONE if value is None else format_setting(name, value)
 
 
 def setting_range(name: str, values: Sequence[Setting]) -> str:
@@ -200,7 +184,7 @@ def setting_range(name: str, values: Sequence[Setting]) -> str:
     >>> setting_range("cpu_cap_w", (65.0,)), setting_range("mode", ("a", "b", "c", "d", "e"))
     ('cpu cap 65 W', 'mode one of 5 words')
     """
-    words, unit, _ = _parts(name)
+    words, unit, _ = setting_parts(name)
     numbers = [value for value in values if not isinstance(value, str)]
     texts = [value for value in values if isinstance(value, str)]
     ends = dict.fromkeys(setting_text(name, value) for value in (numbers[:1] + numbers[-1:]))
@@ -212,11 +196,3 @@ def setting_range(name: str, values: Sequence[Setting]) -> str:
 def shown_settings(space: ConfigurationSpace) -> tuple[str, ...]:
     """Names of the settings that distinguish the configurations of a space: knobs, then words."""
     return (*space.knobs, *space.words)
-
-
-def _parts(name: str) -> tuple[str, str, float]:
-    """Split a knob's name into words, unit, and the factor from SI to the unit."""
-    for suffix, unit, scale in _UNITS:
-        if name.endswith(suffix) and len(name) > len(suffix):
-            return name.removesuffix(suffix).replace("_", " "), unit, scale
-    return name.replace("_", " "), "", 1.0

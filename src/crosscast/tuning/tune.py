@@ -40,13 +40,14 @@ def t4_of(
                 {"name": name, "value": 1e3 * value, "unit": "ms"}
                 for name, value in forecasts[number].items()
             ]
+        # Of a variant that did not run it is not known whether it is correct.
+        checked = {"invalidity": failed.get(number, "correct"), "correctness": int(number not in failed)}
         results.append(
             {
                 "configuration": dict(variant),
                 "objectives": ["time"],
                 "times": {"runtimes": runs},
-                "invalidity": failed.get(number, "correct"),
-                "correctness": 1 if number not in failed else 0,
+                **(checked if runs or number in failed else {}),
                 "measurements": measurements,
             }
         )

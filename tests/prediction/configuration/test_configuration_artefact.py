@@ -87,7 +87,7 @@ def test_it_chooses_by_runs_that_are_named_by_their_configurations(folder: Path)
 def test_runs_that_are_not_there_are_named(folder: Path) -> None:
     model = load_model(folder)
     highest = model.samples[0]
-    with pytest.raises(InputError, match="expected a run at node: cpu_cap_w 60, gpu_cap_w 100, found none"):
+    with pytest.raises(InputError, match="expected a run at node: cpu cap 60 W, gpu cap 100 W, found none"):
         model.predict({highest: measured(11)})
     with pytest.raises(InputError, match=r"runs: node: .*: power_w: expected a number, found time_s"):
         model.predict({highest: {"time_s": 1.0}})

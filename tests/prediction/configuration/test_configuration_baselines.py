@@ -76,7 +76,7 @@ class Changes(NamedTuple):
 def test_a_sample_that_is_missing_is_named(model: ConfigurationModel) -> None:
     surfaces = made_surfaces(3)
     fitted = model.fit(surfaces, (11, 0))
-    with pytest.raises(InputError, match="expected a run at node: cpu_cap_w 100, gpu_cap_w 250, found none"):
+    with pytest.raises(InputError, match="expected a run at node: cpu cap 100 W, gpu cap 250 W, found none"):
         fitted.forecast(surfaces.observed(0, (0, 4)))
 
 

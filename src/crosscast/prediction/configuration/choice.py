@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from numbers import Real
@@ -298,12 +299,14 @@ def _too_slow(cap: float, best: Option, baseline: Configuration, most: float) ->
 
 def _reason(cap: float, surest: Option, least: Option, confidence: float | None) -> str:
     """Why no configuration is chosen."""
+    lowest = f"the least {'measured' if least.measured else 'predicted'} power"
     if confidence is None and least.power_w > cap:
         return (
-            f"power cap: expected at least the least predicted power, {least.power_w:.4g} W at "
-            f"{least.configuration}; found {cap:g} W, so nothing is chosen"
+            f"power cap: expected at least {lowest}, {least.power_w:.4g} W at {least.configuration}; found "
+            f"{cap:g} W, so nothing is chosen"
         )
-    probability = f"{100 * (surest.probability_under or 0.0):.3g} %"
+    # Rounded down, so that what is printed is reached.
+    probability = f"{math.floor(1000 * (surest.probability_under or 0.0)) / 10:g} %"
     if confidence is None:
         return (
             f"power cap: expected one that a configuration is likelier to keep than not, found {cap:g} W, "
@@ -311,6 +314,6 @@ def _reason(cap: float, surest: Option, least: Option, confidence: float | None)
         )
     return (
         f"confidence: expected at most {probability}, which {surest.configuration} reaches under "
-        f"{cap:g} W, found {100 * confidence:.3g} %, so nothing is chosen; the least predicted power is "
+        f"{cap:g} W, found {100 * confidence:.6g} %, so nothing is chosen; {lowest} is "
         f"{least.power_w:.4g} W at {least.configuration}"
     )
