@@ -119,7 +119,7 @@ def test_a_cap_below_everything_chooses_nothing(capsys: Output, model: Path, run
     minimum = answer(capsys, *words, "--power-cap", 300)["minimum_power_w"]
     told = refusal(capsys, *words, "--power-cap", 30)
     assert told.startswith(
-        f"--power-cap: expected at least the least predicted power, {minimum:.4g} W at node:"
+        f"--power-cap: expected at least the least measured power, {minimum:.4g} W at node:"
     )
     assert told.endswith("found 30 W, so nothing is chosen")
     assert refusal(capsys, *words, "--power-cap", 30, "--json") == told

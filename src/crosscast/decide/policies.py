@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from crosscast.arrays import Flags
+from crosscast.arrays import Flags, Reals
 from crosscast.data.configuration import Objective
 from crosscast.decide.power_cap import (
     GUARD,
@@ -248,15 +248,17 @@ class SelectedModel(Method):
             chosen = select(
                 forecast, power_cap, confidence=self.confidence, tolerance=self.tolerance, available=available
             )
-            yield least_bad(forecast, power_cap, available) if chosen is None else chosen
+            if chosen is None:
+                chosen = least_bad(forecast, probability_under(forecast, power_cap, available), available)
+            yield chosen
 
         return FittedMethod(decide, uses_budget=False)
 
 
-def least_bad(forecast: SurfaceForecast, power_cap: float, available: Flags) -> int:
-    """Return the configuration to take where none is likely enough to keep to a cap."""
+def least_bad(forecast: SurfaceForecast, within: Reals, available: Flags) -> int:
+    """Return the configuration to take where none is likely enough to keep to a cap, as it is `within`."""
     known = available & np.isfinite(forecast.power.centre)
-    probability = np.where(known, probability_under(forecast, power_cap, known), 0.0)
+    probability = np.where(known, within, 0.0)
     power = np.where(known, forecast.power.centre, np.inf)
     return int(np.lexsort((power, -probability, ~known, ~available))[0])
 
@@ -316,13 +318,11 @@ def next_number(
 ) -> int:
     """Return the number of the configuration to take next; `runs_left` counts its run."""
     within = probability_under(forecast, power_cap, available)
-    # What was measured is known to keep to the cap, or not: the search ends at the best of these.
-    within = np.where(forecast.measured, available & within_cap(forecast.power.centre, power_cap), within)
     worths = merit(forecast.time.centre, forecast.power.centre, objective)
     expected = np.where(available & np.isfinite(worths), within * worths, 0.0)
     if not expected.any():
         # None is expected to keep to the cap.
-        return least_bad(forecast, power_cap, available)
+        return least_bad(forecast, within, available)
     needed = worth * expected.max()
     if current is None:
         # A configuration that proves over the cap can be left for the best otherwise, if a change remains.

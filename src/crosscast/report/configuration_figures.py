@@ -102,7 +102,7 @@ def _draw_intervals(axes: Axes, forecast: SurfaceForecast, frontier: Integers, l
 
 def _reach(quantity: Quantity, numbers: Integers, level: float) -> Reals:
     """Distances from the centre to both ends of the intervals of some configurations."""
-    low, high = (quantity.quantile(share)[numbers] for share in ((1 - level) / 2, (1 + level) / 2))
+    low, high = (limit[numbers] for limit in quantity.limits(level))
     centre = quantity.centre[numbers]
     # If all errors have one sign, the centre is outside of its interval.
     return np.maximum(np.stack([centre - low, high - centre]), 0.0)

@@ -7,6 +7,7 @@ A limit of the slowdown is over a baseline, and kept with a probability; least p
 
 import dataclasses
 import json
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -36,6 +37,8 @@ from crosscast.prediction.configuration.data import (
     total_power,
 )
 from crosscast.prediction.configuration.features import SampleColumns, SampleFeatures
+from crosscast.prediction.configuration.process import _of_programs
+from crosscast.prediction.intervals import most_level
 from support.grids import linear_space
 from support.refusals import refusal
 from support.surfaces import made_surfaces
@@ -74,7 +77,7 @@ def test_a_knob_that_a_device_lacks_is_not_a_number() -> None:
     ("configurations", "sentence"),
     [
         ((), "expected at least one, found none"),
-        ((*MIXED, Configuration("gpu", {"clock_hz": 1000000000})), "found gpu: clock_hz 1e.09 twice"),
+        ((*MIXED, Configuration("gpu", {"clock_hz": 1000000000})), "found gpu: clock 1000 MHz twice"),
         ((Configuration("a", {"mode": "x"}), Configuration("b", {"mode": 2})), "mode: expected numbers or"),
     ],
 )
@@ -212,6 +215,49 @@ def test_a_higher_limit_is_as_likely_or_likelier_kept(errors: Reals, limits: lis
     assert (np.diff(result) >= 0).all()
     assert min(result) >= 0
     assert max(result) <= 1
+
+
+def of_programs(errors: Reals, programs: int) -> Quantity:
+    return Quantity(np.array([100.0]), np.array([0.1]), errors, errors, programs)
+
+
+@given(ERRORS, st.integers(1, 40), st.floats(0.05, 0.99))
+def test_intervals_are_wider_with_fewer_programs_and_reach_their_largest_errors(
+    errors: Reals, programs: int, level: float
+) -> None:
+    (low,), (high,) = of_programs(errors, programs).limits(level)
+    (lower,), (higher,) = of_programs(errors, programs - 1 or 1).limits(level)
+    assert lower <= low <= high <= higher
+    if level >= most_level(programs):
+        assert (low, high) == pytest.approx((100 * np.exp(0.1 * errors[0]), 100 * np.exp(0.1 * errors[-1])))
+
+
+@given(ERRORS, st.integers(1, 40), st.floats(1, 1e4))
+def test_no_probability_is_above_what_the_programs_support(
+    errors: Reals, programs: int, limit: float
+) -> None:
+    forecast = of_programs(errors, programs)
+    (supported,), (told,) = forecast.supported_probability(limit), forecast.probability_within(limit)
+    assert supported == min(told, programs / (programs + 1))
+    assert forecast.supported_probability(np.inf).tolist() == [1]
+
+
+def test_intervals_of_programs_like_others_hold_as_often_as_they_say() -> None:
+    """Errors of a program are alike, so that a program counts as much as one error, or few."""
+    rng = np.random.default_rng(0)
+    held = []
+    for _ in range(600):
+        by_program = [rng.normal(rng.normal(), 0.5, 8) for _ in range(11)]
+        quantiles = _of_programs(by_program[1:])
+        (low,), (high,) = of_programs(quantiles, 10).limits(0.9)
+        held.append(np.mean((low <= (true := 100 * np.exp(0.1 * by_program[0]))) & (true <= high)))
+    assert 0.88 <= np.mean(held) <= 0.97
+
+
+def test_limits_are_physical_too() -> None:
+    errors = np.array([-2.0, 2.0])
+    limited = replace(of_programs(errors, 9), least=np.array([95.0]), most=np.array([110.0]))
+    assert [each.tolist() for each in limited.limits(0.9)] == [[95.0], [110.0]]
 
 
 def test_what_was_measured_is_certain_and_one_error_is_a_step() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Unpack, get_args
 
@@ -13,7 +13,14 @@ from crosscast.arrays import AnyArray, Arrays
 from crosscast.data.configuration import Configuration, parse_configurations
 from crosscast.data.dataset import Dataset
 from crosscast.data.views import configured
-from crosscast.decide.policies import CONFIDENCE, check_method_names, method_names, methods_of
+from crosscast.decide.policies import (
+    CONFIDENCE,
+    ClosedLoopSearch,
+    SelectedModel,
+    check_method_names,
+    method_names,
+    methods_of,
+)
 from crosscast.decide.samples import Sampler, two_samples
 from crosscast.errors import InputError
 from crosscast.evaluation import Question, names_of
@@ -40,6 +47,7 @@ from crosscast.prediction.configuration.artefact import (
 )
 from crosscast.prediction.configuration.data import ConfigurationModel, Surfaces, machines_of, power_totals
 from crosscast.prediction.configuration.models import DEFAULT_MODEL, MODELS, model_named
+from crosscast.prediction.configuration.process import ProcessModel
 from crosscast.prediction.intervals import check_level
 from crosscast.prediction.trained import format_names
 
@@ -92,7 +100,7 @@ class ErrorTask:
                 true = values[tested]
                 parts[name].append(np.log(quantity.centre[tested] / true))
                 if quantity.errors.size:
-                    low, high = (quantity.quantile((1 + sign * self.level) / 2)[tested] for sign in (-1, 1))
+                    low, high = (limit[tested] for limit in quantity.limits(self.level))
                     parts[f"{name}_inside"].append((low <= true) & (true <= high))
         return [{name: np.concatenate(each) for name, each in parts.items()}]
 
@@ -186,6 +194,8 @@ def train_configuration(
     """
     check_seed(seed)
     chosen = model_named(model)
+    if held_out is not None and isinstance(chosen, ProcessModel):
+        chosen = replace(chosen, tested=tuple(held_out))
     programs, space = surfaces.applications, surfaces.space
     for name in held_out or ():
         if name not in programs:
@@ -206,7 +216,12 @@ def train_configuration(
     )
     choices: list[dict[str, object]] = []
     if names:
-        methods = methods_of(space, names)
+        methods = [
+            replace(each, model=chosen)
+            if isinstance(each, SelectedModel | ClosedLoopSearch) and isinstance(chosen, ProcessModel)
+            else each
+            for each in methods_of(space, names)
+        ]
         scored = evaluate_machine(
             surfaces,
             methods,

@@ -25,7 +25,7 @@ from crosscast.prediction.configuration.data import (
     sample_numbers,
 )
 from crosscast.prediction.configuration.process import FittedProcess, ProcessPredictor
-from crosscast.prediction.intervals import POOLED
+from crosscast.prediction.intervals import CONFORMAL
 from crosscast.prediction.serialization import Stored
 from crosscast.prediction.store import StoredModel
 from crosscast.prediction.trained import StructCard, Trained
@@ -107,7 +107,7 @@ class TrainedConfigurationModel(Trained[ConfigurationCard, ConfigurationPredicto
     """A model that chooses configurations."""
 
     question = "configuration"
-    intervals = POOLED
+    intervals = CONFORMAL
 
     @classmethod
     def read(cls, card: ConfigurationCard, stored: StoredModel) -> ConfigurationPredictor:

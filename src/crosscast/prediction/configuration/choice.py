@@ -50,12 +50,12 @@ def merit(time_s: Reals, power_w: Reals, objective: Objective) -> Reals:
 def probability_under(
     forecast: SurfaceForecast, power_cap: float, available: Flags, *, tolerance: float = 0.0
 ) -> Reals:
-    """Probability ``(c,)`` that a run at each configuration exceeds a cap by at most a relative tolerance.
+    """Probability ``(c,)`` that each configuration exceeds a cap by at most a relative tolerance.
 
-    A configuration that was measured keeps to the cap with the probability that a further run does.
+    What was measured is taken at its word, as it is where measurements correct choices.
     """
-    predicted = forecast.power.probability_of_run(power_cap * (1 + tolerance + SLACK))
-    measured = forecast.power.probability_of_run(power_cap * (1 + SLACK))
+    measured = forecast.power.centre <= power_cap * (1 + SLACK)
+    predicted = forecast.power.probability_within(power_cap * (1 + tolerance + SLACK))
     return np.where(forecast.measured, measured, predicted) * available
 
 
@@ -234,17 +234,16 @@ def choice_of(
         expected = "a model that knows how sure it is"
         raise InputError.of(field="confidence", expected=expected, found="one that does not")
     check_choice(power_cap, confidence, objective)
-    within = probability_under(forecast, power_cap, np.ones(len(space), np.bool_))
+    within = power.supported_probability(power_cap * (1 + SLACK))
     allowed = within_slowdown(forecast, max_slowdown, baseline)
     number = select(forecast, power_cap, objective=objective, confidence=confidence, within=within * allowed)
     if number is not None and under_less is not None:
         value, other = merit(time.centre, power.centre, objective), space.number_of(under_less)
         number = other if value[other] > value[number] else number
-    tails = ((1 - level) / 2, (1 + level) / 2)
     intervals = {
-        f"{name}_{end}_{unit}": (quantity.quantile(tail), quantity.errors)
+        f"{name}_{end}_{unit}": (limit, quantity.errors)
         for name, unit, quantity in (("time", "s", time), ("power", "w", power))
-        for end, tail in zip(("low", "high"), tails, strict=True)
+        for end, limit in zip(("low", "high"), quantity.limits(level), strict=True)
     }
     intervals["probability_under"] = (within, power.errors)
     fastest = float(np.nanmin(time.centre))

@@ -17,6 +17,7 @@ import numpy as np
 from crosscast.arrays import Flags, Integers, Reals
 from crosscast.data.configuration import Configuration
 from crosscast.errors import InputError
+from crosscast.prediction.intervals import most_level
 
 if TYPE_CHECKING:
     from crosscast.data.table import Table
@@ -384,14 +385,32 @@ class Quantity:
     spread: Reals  # `(c,)` Scale of the logarithm's error; 0 where measured
     # `(m,)` Standardised errors on held-out kernels, rising; empty for a model without intervals
     errors: Reals
+    # `(q,)` Quantiles of these with equal weights of programs, for intervals; empty where not known
+    of_programs: Reals = field(default_factory=lambda: np.empty(0))
+    programs: int = 0  # Number of these programs; 0 where not known
     # `(c,)` Standard deviation of the logarithm of a further run from `centre`, where measured; else 0
     noise: Reals = field(default_factory=lambda: np.zeros(1))
+    # `(c,)` Physical limits
+    least: Reals = field(default_factory=lambda: np.zeros(1))
+    most: Reals = field(default_factory=lambda: np.full(1, np.inf))
 
     def quantile(self, probability: float) -> Reals:
         """Quantile ``(c,)`` of the true value; the centre without errors."""
         if not self.errors.size:
             return self.centre
         return self.centre * np.exp(self.spread * np.quantile(self.errors, probability))
+
+    def limits(self, level: float) -> tuple[Reals, Reals]:
+        """Limits ``(c,)`` of intervals, conformal where errors of programs are known.
+
+        A further program has a share of ``1 / (programs + 1)``, at errors beyond those of all programs.
+        """
+        if not self.of_programs.size:
+            return self.quantile((1 - level) / 2), self.quantile((1 + level) / 2)
+        within = min(level / most_level(self.programs), 1.0)
+        errors = np.quantile(self.of_programs, [(1 - within) / 2, (1 + within) / 2])
+        low, high = (self.centre * np.exp(self.spread * error) for error in errors.tolist())
+        return np.clip(low, self.least, self.most), np.clip(high, self.least, self.most)
 
     def probability_within(self, limit: float) -> Reals:
         """Probability ``(c,)`` that the true value is at most `limit`; 0 or 1 without errors."""
@@ -406,12 +425,21 @@ class Quantity:
         up_to = np.interp(distance / np.where(exact, 1, self.spread), self.errors, shares, left=0.0)
         return np.where(exact | np.isnan(distance), step, up_to)
 
-    def probability_of_run(self, limit: float) -> Reals:
-        """Probability ``(c,)`` that a further run is at most `limit`: also where measured not certain."""
-        probability, noise = self.probability_within(limit), np.broadcast_to(self.noise, self.centre.shape)
+    def supported_probability(self, limit: float) -> Reals:
+        """Probability ``(c,)`` that a further run is at most `limit`, as far as is known.
+
+        That of a prediction is not above what the number of programs supports, and that of a configuration
+        that was measured is by the noise of runs.
+        """
+        probability = self.probability_within(limit)
+        if limit == np.inf:
+            return probability
+        if self.programs:
+            probability = np.minimum(probability, most_level(self.programs))
+        noise = np.broadcast_to(self.noise, self.centre.shape)
         for number in np.flatnonzero(noise > 0).tolist():
             logarithm = NormalDist(math.log(self.centre[number]), float(noise[number]))
-            probability[number] = logarithm.cdf(math.log(limit)) if limit < np.inf else 1.0
+            probability[number] = logarithm.cdf(math.log(limit))
         return probability
 
 

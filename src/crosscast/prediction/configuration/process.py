@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Annotated, ClassVar
 
@@ -29,6 +29,8 @@ from crosscast.prediction.configuration.gaussian_process import (
     inducing_points,
     sum_of_parts,
 )
+from crosscast.prediction.configuration.speed_limits import SpeedLimits
+from crosscast.prediction.intervals import group_weights
 from crosscast.prediction.serialization import Array, Nested, Stored
 from crosscast.prediction.trained import single_threaded
 
@@ -136,6 +138,18 @@ class FittedQuantity(Stored):
 
 
 @dataclass(frozen=True, eq=False)
+class HeldOut(Stored):
+    """Quantiles of standardised errors on programs like new ones, which have equal weights."""
+
+    time: Annotated[Reals, Array("t")]
+    power: Annotated[Reals, Array("p")]
+    programs: Annotated[int, Array(low=1)]  # Number of these programs
+
+
+_NOT_KNOWN = HeldOut(np.empty(0), np.empty(0), 0)
+
+
+@dataclass(frozen=True, eq=False)
 class FittedProcess(Stored):
     """The fitted model."""
 
@@ -145,6 +159,7 @@ class FittedProcess(Stored):
     quantities: tuple[FittedQuantity, ...]  # Of the same names
     time_errors: Annotated[Reals, Array("t")]  # Standardised errors on held-out programs, rising
     power_errors: Annotated[Reals, Array("p")]
+    held_out: HeldOut | None = None  # Errors for intervals; `None` in models of earlier versions
     plain: FittedProcess | None = None  # For kernels whose runs lack the powers of the parts
 
     def check(self) -> None:
@@ -169,6 +184,8 @@ class KernelPosterior:
 
     quantities: Mapping[str, QuantityPosterior]  # Time and the parts of the power, by name
     errors: tuple[Reals, Reals]  # Standardised errors on held-out programs of time and of power
+    held_out: HeldOut
+    speed: SpeedLimits
 
     def forecast(self, observed: Observed) -> SurfaceForecast:
         """Condition on runs; see `ConfigurationPredictor.forecast`."""
@@ -178,22 +195,32 @@ class KernelPosterior:
         }
         time = after.pop(TIME)
         quantities, valid = [], np.ones(len(observed), np.bool_)
-        for logarithm, errors, values in (
-            (time, self.errors[0], observed.time_s),
-            (sum_of_parts(after), self.errors[1], observed.power_w),
+        unlimited = np.zeros(1), np.full(1, np.inf)
+        by_program = self.held_out
+        for logarithm, errors, of_programs, values, limits in (
+            (time, self.errors[0], by_program.time, observed.time_s, self._least_and_most(observed)),
+            (sum_of_parts(after), self.errors[1], by_program.power, observed.power_w, unlimited),
         ):
-            centre, spread = np.exp(logarithm.mean), np.sqrt(logarithm.variance)
+            centre, spread = np.exp(logarithm.mean).clip(*limits), np.sqrt(logarithm.variance)
             # A sensor that fails returns no finite number above 0.
             known = (values > 0) & np.isfinite(values)
             indices, noise = observed.numbers[known], np.zeros_like(spread)
             # The spread where a kernel was run is that of a further run.
             noise[indices] = spread[indices]
             centre[indices], spread[indices] = values[known], 0.0
-            quantities.append(Quantity(centre, spread, errors, noise))
+            programs = by_program.programs
+            quantities.append(Quantity(centre, spread, errors, of_programs, programs, noise, *limits))
             valid &= known
         measured = np.zeros(len(time.mean), np.bool_)
         measured[observed.numbers[valid]] = True
         return SurfaceForecast(quantities[0], quantities[1], measured)
+
+    def _least_and_most(self, observed: Observed) -> tuple[Reals, Reals]:
+        known = (observed.time_s > 0) & np.isfinite(observed.time_s)
+        least, most = self.speed.times(observed.numbers[known], observed.time_s[known])
+        # A run is what it is, whatever others say.
+        least[observed.numbers], most[observed.numbers] = 0.0, np.inf
+        return least, most
 
 
 @dataclass(frozen=True, eq=False)
@@ -205,11 +232,13 @@ class ProcessPredictor:
     fitted: FittedProcess
     kind: ClassVar[str] = "process"
     inputs: SettingInputs = field(init=False)
+    speed: SpeedLimits = field(init=False)
     plain: ProcessPredictor | None = field(init=False)  # For runs without the parts' powers
 
     def __post_init__(self) -> None:
         inputs = SettingInputs.of(self.space, self.samples, self.fitted.domains)
         object.__setattr__(self, "inputs", inputs)
+        object.__setattr__(self, "speed", SpeedLimits.of(self.space))
         plain = self.fitted.plain
         predictor = None if plain is None else ProcessPredictor(self.space, self.samples, plain)
         object.__setattr__(self, "plain", predictor)
@@ -239,7 +268,8 @@ class ProcessPredictor:
         for name, fitted in zip(self.fitted.names, self.fitted.quantities, strict=True):
             relative = fitted.process.at(points, len(self.fitted.features.names))
             quantities[name] = replace(relative, mean=fitted.mean + relative.mean + logs[name][references])
-        return KernelPosterior(quantities, (self.fitted.time_errors, self.fitted.power_errors))
+        errors = self.fitted.time_errors, self.fitted.power_errors
+        return KernelPosterior(quantities, errors, self.fitted.held_out or _NOT_KNOWN, self.speed)
 
     def forecast(self, observed: Observed) -> SurfaceForecast:
         """Predict one kernel; see `ConfigurationPredictor.forecast`."""
@@ -268,6 +298,8 @@ class ProcessModel:
     """
 
     name: str = field(default="model", init=False)
+    # Programs that are like new ones, by whose errors intervals are made; by default all
+    tested: tuple[str, ...] | None = None
 
     def fit(self, surfaces: Surfaces, samples: Sequence[int], seed: int = 0) -> ProcessPredictor:
         """Fit to the kernels that ran at all samples."""
@@ -284,10 +316,11 @@ class ProcessModel:
             raise InputError.of(where=surfaces.label, expected=expected, found=found)
         # Synchronizing BLAS threads takes longer than these small matrices do.
         with single_threaded():
-            fitted = _Training.of(training_runs, tuple(samples)).fitted(seed)
+            fitted = _Training.of(training_runs, tuple(samples)).fitted(seed, self.tested)
             if TOTAL not in fitted.names:
                 without_domains = TrainingRuns.of(replace(training_runs.surfaces, domains={}), samples)
-                fitted = replace(fitted, plain=_Training.of(without_domains, tuple(samples)).fitted(seed))
+                plain = _Training.of(without_domains, tuple(samples)).fitted(seed, self.tested)
+                fitted = replace(fitted, plain=plain)
         return ProcessPredictor(surfaces.space, tuple(samples), fitted)
 
 
@@ -318,12 +351,20 @@ class _Training:
         points = points[kernels, configurations]
         return cls(runs, samples, domains, kernels, configurations, points, relative)
 
-    def fitted(self, seed: int) -> FittedProcess:
-        """Fit all quantities, and the distribution of their errors."""
-        covariances = self.covariances(seed)
-        time, power = self._errors(covariances)
-        all_kernels = np.ones(len(self.runs.groups), np.bool_)
-        return replace(self.conditioned(covariances, all_kernels), time_errors=time, power_errors=power)
+    def fitted(self, seed: int, tested: Collection[str] | None) -> FittedProcess:
+        """Fit all quantities, the distribution of their errors, and that on programs like new ones."""
+        covariances, programs = self.covariances(seed), self.runs.surfaces.applications
+        errors = [self._held_out(covariances, number) for number in range(len(programs))]
+        like_new = [each for name, each in zip(programs, errors, strict=True) if name in (tested or programs)]
+        like_new = like_new or errors
+        time, power = (_of_programs([each[quantity] for each in like_new]) for quantity in (0, 1))
+        fitted = self.conditioned(covariances, np.ones(len(self.runs.groups), np.bool_))
+        return replace(
+            fitted,
+            time_errors=_pooled([of_time for of_time, _ in errors]),
+            power_errors=_pooled([of_power for _, of_power in errors]),
+            held_out=HeldOut(time, power, len(like_new)),
+        )
 
     def covariances(self, seed: int) -> dict[str, TrainingCovariances]:
         """Fitted covariance of each quantity, with equally many values of each of some kernels."""
@@ -367,28 +408,41 @@ class _Training:
             features, self.domains, tuple(covariances), tuple(quantities), no_errors, no_errors
         )
 
-    def _errors(self, covariances: Mapping[str, TrainingCovariances]) -> tuple[Reals, Reals]:
-        """Quantiles of standardised errors on held-out programs: of time and of power.
-
-        With few programs they are too narrow: a further value of a normal variable deviates from the mean of
-        `n` values with ``(n + 1) / (n - 1)`` times their variance.
-        """
-        surfaces, groups = self.runs.surfaces, self.runs.groups
-        count = len(surfaces.applications)
-        factor = np.sqrt((count + 1) / (count - 1))
+    def _held_out(self, covariances: Mapping[str, TrainingCovariances], program: int) -> tuple[Reals, Reals]:
+        """Standardised errors on one program: of time and of power."""
+        surfaces, is_held_out = self.runs.surfaces, self.runs.groups == program
+        fitted = self.conditioned(covariances, ~is_held_out)
+        predictor = ProcessPredictor(surfaces.space, self.samples, fitted)
         by_quantity: tuple[list[Reals], list[Reals]] = ([], [])
-        for program in range(count):
-            fitted = self.conditioned(covariances, groups != program)
-            predictor = ProcessPredictor(surfaces.space, self.samples, fitted)
-            for row in np.flatnonzero(groups == program).tolist():
-                forecast = predictor.forecast(surfaces.observed(row, self.samples))
-                tested = surfaces.known[row] & ~forecast.measured
-                true = (surfaces.time_s[row], surfaces.power_w[row])
-                for collected, values, each in zip(
-                    by_quantity, true, (forecast.time, forecast.power), strict=True
-                ):
-                    errors = np.log(values) - np.log(each.centre)
-                    collected.append((errors / np.where(tested, each.spread, 1.0))[tested])
-        shares = np.linspace(0, 1, _ERRORS)
-        time, power = (factor * np.concatenate(errors) for errors in by_quantity)
-        return tuple(np.quantile(each, shares) if each.size else each for each in (time, power))
+        for row in np.flatnonzero(is_held_out).tolist():
+            forecast = predictor.forecast(surfaces.observed(row, self.samples))
+            tested = surfaces.known[row] & ~forecast.measured
+            true = (surfaces.time_s[row], surfaces.power_w[row])
+            for collected, values, each in zip(
+                by_quantity, true, (forecast.time, forecast.power), strict=True
+            ):
+                errors = np.log(values) - np.log(each.centre)
+                collected.append((errors / np.where(tested, each.spread, 1.0))[tested])
+        return np.concatenate(by_quantity[0]), np.concatenate(by_quantity[1])
+
+
+def _pooled(errors: Sequence[Reals]) -> Reals:
+    """Quantiles of the errors of all programs, by which configurations are chosen.
+
+    With few programs they are too narrow: a further value of a normal variable deviates from the mean of `n`
+    values with ``(n + 1) / (n - 1)`` times their variance.
+    """
+    count = len(errors)
+    scaled = np.sqrt((count + 1) / (count - 1)) * np.concatenate(errors)
+    return np.asarray(np.quantile(scaled, np.linspace(0, 1, _ERRORS)) if scaled.size else scaled)
+
+
+def _of_programs(errors: Sequence[Reals]) -> Reals:
+    """Quantiles of the errors of programs, which have equal weights; none without errors."""
+    known = [each for each in errors if each.size]
+    if not known:
+        return np.empty(0)
+    weights = group_weights(np.repeat(np.arange(len(known)), [len(each) for each in known]))
+    shares = np.linspace(0, 1, _ERRORS)
+    quantiles = np.quantile(np.concatenate(known), shares, weights=weights, method="inverted_cdf")
+    return np.asarray(quantiles)
