@@ -138,7 +138,7 @@ class FittedQuantity(Stored):
 
 
 @dataclass(frozen=True, eq=False)
-class HeldOut(Stored):
+class ProgramErrors(Stored):
     """Quantiles of standardised errors on programs like new ones, which have equal weights."""
 
     time: Annotated[Reals, Array("t")]
@@ -146,7 +146,7 @@ class HeldOut(Stored):
     programs: Annotated[int, Array(low=1)]  # Number of these programs
 
 
-_NOT_KNOWN = HeldOut(np.empty(0), np.empty(0), 0)
+_NOT_KNOWN = ProgramErrors(np.empty(0), np.empty(0), 0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,7 +159,7 @@ class FittedProcess(Stored):
     quantities: tuple[FittedQuantity, ...]  # Of the same names
     time_errors: Annotated[Reals, Array("t")]  # Standardised errors on held-out programs, rising
     power_errors: Annotated[Reals, Array("p")]
-    held_out: HeldOut | None = None  # Errors for intervals; `None` in models of earlier versions
+    held_out: ProgramErrors | None = None  # Errors for intervals; `None` in models of earlier versions
     plain: FittedProcess | None = None  # For kernels whose runs lack the powers of the parts
 
     def check(self) -> None:
@@ -184,7 +184,7 @@ class KernelPosterior:
 
     quantities: Mapping[str, QuantityPosterior]  # Time and the parts of the power, by name
     errors: tuple[Reals, Reals]  # Standardised errors on held-out programs of time and of power
-    held_out: HeldOut
+    held_out: ProgramErrors
     speed: SpeedLimits
 
     def forecast(self, observed: Observed) -> SurfaceForecast:
@@ -363,7 +363,7 @@ class _Training:
             fitted,
             time_errors=_pooled([of_time for of_time, _ in errors]),
             power_errors=_pooled([of_power for _, of_power in errors]),
-            held_out=HeldOut(time, power, len(like_new)),
+            held_out=ProgramErrors(time, power, len(like_new)),
         )
 
     def covariances(self, seed: int) -> dict[str, TrainingCovariances]:

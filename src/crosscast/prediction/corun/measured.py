@@ -27,7 +27,7 @@ def _by_name(mix: Mix) -> list[int]:
     return sorted(range(len(mix)), key=lambda position: mix[position].qualified_name)
 
 
-class Measurement(NamedTuple):
+class MixMeasurement(NamedTuple):
     """Measured slowdowns of one mix."""
 
     log_slowdown: Reals  # (co-runners,), in the order of the key; the mean over the repeats
@@ -38,7 +38,7 @@ class Measurement(NamedTuple):
 class MeasuredMixes:
     """Measured slowdowns of mixes, which replace what a model predicts of the same mixes."""
 
-    by_key: Mapping[MixKey, Measurement]
+    by_key: Mapping[MixKey, MixMeasurement]
 
     def __contains__(self, mix: Mix) -> bool:
         return mix_key(mix) in self.by_key
@@ -52,8 +52,8 @@ class MeasuredMixes:
         by_key = dict(self.by_key)
         for mix, slowdowns in mixes:
             key, measured = mix_key(mix), np.log(np.array(slowdowns, np.float64)[_by_name(mix)])
-            mean, repeats = by_key.get(key, Measurement(np.zeros(len(mix)), 0))
-            by_key[key] = Measurement(mean + (measured - mean) / (repeats + 1), repeats + 1)
+            mean, repeats = by_key.get(key, MixMeasurement(np.zeros(len(mix)), 0))
+            by_key[key] = MixMeasurement(mean + (measured - mean) / (repeats + 1), repeats + 1)
         return MeasuredMixes(by_key)
 
     def replaced(
