@@ -51,6 +51,7 @@ from crosscast.devices.device_files import (
 )
 from crosscast.devices.knowledge import known_of
 from crosscast.errors import InputError
+from crosscast.report.devices import device_report
 from support.commands import Command, Output
 from support.refusals import refusal, refusals
 
@@ -401,3 +402,11 @@ def test_a_file_that_is_not_there_or_not_text_is_refused(tmp_path: Path) -> None
     assert "cannot read the description of a device" in refusal(read_device, tmp_path / "none.toml")
     (tmp_path / "bytes.toml").write_bytes(b"\xff\xfe")
     assert "expected UTF-8" in refusal(read_device, tmp_path / "bytes.toml")
+
+
+@pytest.mark.parametrize(
+    ("key", "clock"), [("rtx4090", "boost clock"), ("i7-6700k", "highest clock without turbo")]
+)
+def test_clocks_have_the_names_of_data_sheets_of_their_type(key: str, clock: str) -> None:
+    text = device_report(known_of(key)).to_text()
+    assert f"\n{clock} " in text

@@ -234,6 +234,8 @@ def test_results_are_written_as_t4(source: Path) -> None:
     assert first["measurements"][0] == {"name": "time", "value": 2.0, "unit": "ms"}
     assert (second["invalidity"], second["correctness"]) == ("runtime", 0)
     assert third["times"]["runtimes"] == [] and third["measurements"][0]["value"] == 1.0
+    # It did not run, so that nothing tells whether it is correct.
+    assert first["correctness"] == 1 and not {"invalidity", "correctness"} & set(third)
 
 
 def test_variants_that_are_forecast_alike_are_near(fully_profiled: tuple[Ranking, Profiler]) -> None:
