@@ -230,3 +230,9 @@ def test_metrics_count_requests_and_tell_the_errors_of_models(service: InProcess
     assert 'crosscast_model_error{model="opencl-15-devices",score="median_ape"}' in told
     assert 'path="other"' in told
     assert "xxx" not in told
+
+
+def test_no_search_for_groups_takes_the_time_of_others(service: InProcess) -> None:
+    found = service.ask("/v1/colocate", {"jobs": ["a/b"] * 101, "group_size": 3})
+    assert found.code == 422
+    assert "group_size: expected 2 for more than 100 jobs" in found.error

@@ -77,6 +77,10 @@ class Choose(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     level: _Level = 0.9
 
 
+_MOST_IN_GROUPS = 100
+"""Jobs of which groups of more than two are searched, which takes a second for 100 and five for 200."""
+
+
 class Colocate(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     """Which jobs should share a device, as ``crosscast colocate``."""
 
@@ -184,6 +188,9 @@ def _sampled(served: ServedModel, request: Choose) -> SampledKernel:
 
 def colocate(state: ServiceState, request: Colocate) -> dict[str, object]:
     """Plan which jobs share a device as ``crosscast colocate --json`` does."""
+    if request.group_size > 2 and len(request.jobs) > _MOST_IN_GROUPS:
+        expected = f"2 for more than {_MOST_IN_GROUPS} jobs, as the search for larger groups takes seconds"
+        raise InputError.of(field="group_size", expected=expected, found=request.group_size)
     names, given = [], {}
     for number, job in enumerate(request.jobs):
         if isinstance(job, str):
