@@ -243,6 +243,25 @@ def test_the_exit_code_is_the_programs(tmp_path: Path, capfd: pytest.CaptureFixt
     assert main(["capture", "--out", str(tmp_path / "b"), "--", sys.executable, PROGRAM, "killed"]) == 137
 
 
+def test_processes_that_measure_end_with_notice(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    vecadd = Path(__file__).parents[2] / "examples" / "vecadd.toml"
+    measure = [
+        sys.executable,
+        "-m",
+        "crosscast",
+        "measure",
+        str(vecadd),
+        "--min-runs",
+        "2",
+        "--min-time",
+        "0",
+    ]
+    assert main(["capture", "--out", str(tmp_path / "trace"), "--", *measure]) == 0
+    said = capfd.readouterr().err
+    assert "4 launches of 1 kernel" in said
+    assert "ended without notice" not in said
+
+
 def test_the_commands_take_a_trace(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     folder, timeline = tmp_path / "tr ünï; $x", tmp_path / "timeline.json"
     command = ["capture", "--out", str(folder), "--check", "--runs", "2", "--perfetto", str(timeline)]

@@ -238,6 +238,9 @@ _MOST_STDERR_BYTES = 1 << 16
 _EXIT_S = 10.0
 """Longest time from the end of a process's output to its exit."""
 
+_LEAVE_S = 1.0
+"""Longest time from a process's answer to its exit, after which it is killed."""
+
 
 _WORKER = "crosscast.measure.worker"
 
@@ -315,6 +318,11 @@ class AnsweringProcess:
         how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with code {code}"
         advice = hint if code == -signal.SIGSEGV else ""
         return DeviceFault(f"{label}: the process that measured {how}{last}{advice}")
+
+    def leave(self) -> None:
+        """Let it end by itself, if it does soon: a recording of it then knows that it ended."""
+        with suppress(subprocess.TimeoutExpired):
+            self._child.wait(_LEAVE_S)
 
     def kill(self) -> None:
         """Kill it; its earlier output can still be read."""
@@ -398,6 +406,7 @@ def run_job(job: Job, timeout_s: float, report: Report = lambda runs, elapsed_s:
             message = parse_message(line)
             if "answer" in message:
                 answer: Answer = message["answer"]
+                child.leave()
                 return answer
             report(message["runs"], message["elapsed_s"])
         raise DeviceFault(f"{label_of(job)}: did not end within {timeout_s:g} s (the time limit)")
