@@ -36,10 +36,11 @@ from crosscast.data.dataset import (
 )
 from crosscast.data.description import describe
 from crosscast.data.merge import hosts_of, merged
-from crosscast.data.profiles import PROFILES, read_parquet
+from crosscast.data.profiles import PROFILES
 from crosscast.data.schema import DEVICES, ENERGY, ISOLATED_RUNS, MIXES, RECORDS, SESSIONS, Schema
 from crosscast.data.table import Table, table_of
 from crosscast.errors import InputError
+from crosscast.forecasting.profiles import read_profiles
 from crosscast.kernel import Program
 from crosscast.suite.application import working_set
 from crosscast.suite.registry import application, names, profiles_of
@@ -416,16 +417,16 @@ def test_it_is_small() -> None:
     sizes = {path.name: path.stat().st_size for path in bundled_folder().iterdir()}
     assert sum(sizes.values()) <= MOST_BYTES
     tables = {f"{table.table}.parquet" for table in TABLES if table not in SPARE}
-    assert sizes.keys() == tables | {"launches.parquet"}
+    assert sizes.keys() == tables | {"launches.jsonl"}
     assert sum(path.stat().st_size for path in bundled_folder(BUNDLED_CORUN).iterdir()) <= 2_000_000
 
 
 def test_each_kernel_has_a_launch_with_all_counts(dataset: crosscast.Dataset) -> None:
-    launches = read_parquet(bundled_folder() / "launches.parquet")
+    launches, _ = read_profiles(bundled_folder() / "launches.jsonl")
     names = [(each.application, each.kernel) for each in launches]
     known = dataset.profiles.select(["application", "kernel"]).to_pylist()
     assert set(names) == {(row["application"], row["kernel"]) for row in known}
-    assert len(names) == 4 * len(set(names))
+    assert len(names) == 3 * len(set(names))
     assert all(each.launch["sub_groups"] for each in launches)
 
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from crosscast.prediction.time.forecast import TimeForecast
 
 
-LAUNCHES = bundled_folder() / "launches.parquet"
+LAUNCHES = bundled_folder() / "launches.jsonl"
 """Profiles of the middle launch of each kernel of the suite at a size, as drivers compile it."""
 
 
