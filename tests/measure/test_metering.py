@@ -118,7 +118,8 @@ def pool_of(resolution_s: float, meters: int = 1) -> tuple[Pool, Metering]:
 def test_a_list_of_names_is_refused_in_a_sentence() -> None:
     names: Any = ["rapl", "nvml"]
     told = refusal(metering_of, names)
-    assert told == "sensors: expected the name of a sensor, or auto for all that work, found list"
+    expected = "the name of a sensor, auto for all that work, or a sensor with read_j() and domains"
+    assert told == f"sensors: expected {expected}, found list"
 
 
 def test_a_long_run_has_its_own_power() -> None:

@@ -64,6 +64,14 @@ def test_a_block_is_recorded_with_its_time_and_energy() -> None:
     assert recorded.failure is None
 
 
+def test_a_sensor_of_ones_own_is_enough() -> None:
+    times = iter([10.0, 12.0])
+    with crosscast.profiled("a", sensors=SteadyMeter(30.0, 5.0, clock=lambda: next(times))) as run:
+        pass
+    assert run.recorded is not None
+    assert run.recorded.energy_j == {"package-0": 60.0, "package-1": 10.0}
+
+
 def test_without_sensors_there_is_no_energy() -> None:
     with crosscast.profiled("a", sensors="none") as run:
         pass

@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from crosscast.errors import SensorFault
 
@@ -14,6 +14,7 @@ Clock = Callable[[], float]
 """A monotonic clock, in seconds."""
 
 
+@runtime_checkable
 class Meter(Protocol):
     """Interface of a sensor that regions read when they are entered and left."""
 

@@ -127,12 +127,14 @@ _SHARED: dict[tuple[int, str], Metering] = {}
 """Keys include the process: a driver's library need not work after a fork."""
 
 
-def metering_of(sensors: str | Metering) -> Metering:
-    """Return the meters of a name, opened once in a process."""
+def metering_of(sensors: str | Meter | Metering) -> Metering:
+    """Return the meters of a name, opened once in a process, or a meter of one's own."""
     if isinstance(sensors, Metering):
         return sensors
+    if isinstance(sensors, Meter):
+        return Metering([sensors])
     if not isinstance(sensors, str):
-        expected = "the name of a sensor, or auto for all that work"
+        expected = "the name of a sensor, auto for all that work, or a sensor with read_j() and domains"
         raise InputError.of(field="sensors", expected=expected, found=f"{type(sensors).__name__}")
     key = os.getpid(), sensors
     metering = _SHARED.get(key)

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypedDict, TypeVar, Unpa
 
 from crosscast.data.configuration import Configuration
 from crosscast.errors import InputError
+from crosscast.measure.energy import Meter
 from crosscast.measure.regions.file import MOST_BYTES, MOST_NAME, Runs, append, check_history, to_line
 from crosscast.measure.regions.key import (
     MOST_FRAMES,
@@ -219,7 +220,7 @@ class Recorder:
         selector: Chooser | None,
         configuration: Configuration | None,
         apply: Apply | None,
-        sensors: str | Metering,
+        sensors: str | Meter | Metering,
         counters: Sequence[str],
     ) -> None:
         if selector is not None and configuration is not None:
@@ -230,7 +231,8 @@ class Recorder:
         self._selector = selector
         self._configuration = configuration
         self._apply = apply
-        self._sensors = sensors
+        # A meter of one's own that failed stays so; named ones are opened when a region begins.
+        self._sensors = metering_of(sensors) if isinstance(sensors, Meter) else sensors
         self._counters = tuple(counters)
 
     def begin(self, key: RegionKey) -> RunningRegion:
@@ -335,7 +337,7 @@ class Profiled:
         selector: Chooser | None = None,
         configuration: Configuration | None = None,
         apply: Apply | None = None,
-        sensors: str | Metering = "auto",
+        sensors: str | Meter | Metering = "auto",
         counters: Sequence[str] = (),
         callers: int = 0,
     ) -> None:
@@ -446,7 +448,7 @@ class ProfiledQueue:
         selector: Chooser | None = None,
         configuration: Configuration | None = None,
         apply: Apply | None = None,
-        sensors: str | Metering = "auto",
+        sensors: str | Meter | Metering = "auto",
         counters: Sequence[str] = (),
         callers: int = 0,
     ) -> None:
