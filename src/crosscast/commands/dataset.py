@@ -35,7 +35,7 @@ def merge(folder: Path, /, *more: Path, out: Path, output: Output) -> None:
     """Run ``crosscast dataset merge``."""
     check_output(output)
     check_new(out)
-    dataset = merged(list(map(read_dataset, (folder, *more))), str(out))
+    dataset = merged(list(map(dataset_named, (folder, *more))), str(out))
     with locked(out):
         write_dataset(dataset, out)
     for device, hosts in hosts_of(dataset.sessions.to_pylist()).items():

@@ -174,6 +174,7 @@ def application(served: Served, tokens: Callable[[], Sequence[bytes]], limits: L
         docs_url=None,
         redoc_url=None,
         openapi_url="/openapi.json",
+        redirect_slashes=False,
         lifespan=alive,
     )
     for question in QUESTIONS:
