@@ -128,7 +128,7 @@ _SHARED: dict[tuple[int, str], Metering] = {}
 
 
 def metering_of(sensors: str | Meter | Metering) -> Metering:
-    """Return the meters of a name, opened once in a process, or a meter of one's own."""
+    """Return the meters of a name, opened once in a process, or your own."""
     if isinstance(sensors, Metering):
         return sensors
     if isinstance(sensors, Meter):

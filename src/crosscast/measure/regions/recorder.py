@@ -231,7 +231,7 @@ class Recorder:
         self._selector = selector
         self._configuration = configuration
         self._apply = apply
-        # A meter of one's own that failed stays so; named ones are opened when a region begins.
+        # A meter of the caller's that failed stays so; named ones are opened when a region begins.
         self._sensors = metering_of(sensors) if isinstance(sensors, Meter) else sensors
         self._counters = tuple(counters)
 
