@@ -29,19 +29,15 @@ from crosscast.prediction.time.launch_times import (
     IN_COMMON,
     DeviceErrors,
     LaunchTimes,
-    deviation_of,
     in_common,
-    narrowed,
-    shared_part,
 )
 from crosscast.prediction.time.training_times import (
     Outside,
     TrainingTimes,
     cells_of_launches,
-    corrected,
     fit_launch_times,
     forecast_cells,
-    predicted,
+    forecasts_of,
     read_training,
     scores,
 )
@@ -134,11 +130,8 @@ def _by_probe(trained: TrainingTimes) -> str:
 
 def _pairs(part: TrainingTimes, fitted: LaunchTimes) -> Iterator[tuple[str, int, Reals]]:
     """For each time, and another known: source, what the devices have in common, errors, half widths."""
-    centre, shares = predicted(part.times, fitted.efficiencies(), part.devices)
-    shift, explained = corrected(part, fitted.correction, shares)
-    deviations = fitted.deviations(part.devices)[part.times.device]
-    deviation = deviation_of(shares, deviations) * narrowed(explained, fitted.near)
-    shared, measured_less = shared_part(shares, deviations), part.times.log_time - centre - shift
+    log_time, deviation, shared = forecasts_of(part, fitted)
+    measured_less = part.times.log_time - log_time
     common = in_common(part.devices)
     factor = fitted.doubt.factor(LEVEL)
     for cells in cells_of_launches(part, ~part.noted):

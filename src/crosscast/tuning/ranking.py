@@ -69,18 +69,14 @@ def forecasts(model: TermsModel, profiles: Sequence[Profile], devices: Sequence[
     """Forecast times of the profiles of variants by a model."""
     forecast = model.predict(ProfileBatch.of(profiles), devices, level=_ONE_DEVIATION)
     shares = np.zeros((*forecast.centre.shape, 0)) if forecast.terms is None else forecast.terms
-    # Half of the interval, as one end may be clipped at a physical bound.
-    deviation = 0.5 * np.log(forecast.high / forecast.low)
-    return Forecasts(np.log(forecast.centre), np.maximum(deviation, _LEAST_DEVIATION), shares)
+    deviation = np.maximum(_half_width(forecast), _LEAST_DEVIATION)
+    return Forecasts(np.log(forecast.centre), deviation, shares)
 
 
-def _factor(
-    model: TermsModel, profiles: Sequence[Profile], devices: Sequence[str | Device], level: float
-) -> float:
-    """Return half the width of the model's intervals of a level, in deviations."""
-    forecast = model.predict(ProfileBatch.of(profiles), devices, level=level)
-    half_width = 0.5 * np.log(forecast.high / forecast.low)
-    return float(np.median(half_width / forecasts(model, profiles, devices).deviation))
+def _half_width(forecast: TimeForecast) -> Reals:
+    """Return half the width of intervals in logarithms, as one end may be clipped at a physical bound."""
+    half_width: Reals = 0.5 * np.log(forecast.high / forecast.low)
+    return half_width
 
 
 @dataclass(frozen=True, eq=False)
@@ -247,9 +243,11 @@ def rank(
     counts = VariantCounts(variants, space.rule, profiled)
     estimated = counts.profiles(all_rows)
     forecast = forecasts(model, estimated, devices)
+    known = list(profiled.values())
+    true, deviation_of_known, _ = forecasts(model, known, devices)
+    at_level = model.predict(ProfileBatch.of(known), devices, level=level)
     error = np.zeros(len(devices))
     if len(profiled) < len(variants):
-        true = forecasts(model, list(profiled.values()), devices).log_time
         left_out = forecasts(model, counts.leave_one_out(), devices).log_time
         error = np.sqrt(((left_out - true) ** 2).mean(axis=0))
     is_profiled = np.zeros(len(variants), dtype=np.bool_)
@@ -277,7 +275,7 @@ def rank(
         is_profiled,
         error,
         level,
-        _factor(model, list(profiled.values()), devices, level),
+        float(np.median(_half_width(at_level) / deviation_of_known)),
         dict(profiler.failed),
         tuple(notes),
     )

@@ -439,13 +439,19 @@ def forecast_held_out(training: TrainingTimes, held: Flags, level: float) -> Arr
     return forecast_cells(part, fit_launch_times(rest, of_devices=of_devices), level)
 
 
-def forecast_cells(part: TrainingTimes, fitted: LaunchTimes, level: float) -> Arrays:
-    """Forecasts of cells that a model was not fitted to: arrays of `Outside`."""
+def forecasts_of(part: TrainingTimes, fitted: LaunchTimes) -> tuple[Reals, Reals, Reals]:
+    """Log times of cells by a fitted model, their deviations, and the part of these that devices share."""
     centre, shares = predicted(part.times, fitted.efficiencies(), part.devices)
     shift, explained = corrected(part, fitted.correction, shares)
     deviations = fitted.deviations(part.devices)[part.times.device]
     deviation = deviation_of(shares, deviations) * narrowed(explained, fitted.near)
-    clipped = limits(np.exp(centre + shift), deviation, fitted.doubt.factor(level), part.least, part.most)
+    return centre + shift, deviation, shared_part(shares, deviations)
+
+
+def forecast_cells(part: TrainingTimes, fitted: LaunchTimes, level: float) -> Arrays:
+    """Forecasts of cells that a model was not fitted to: arrays of `Outside`."""
+    log_time, deviation, _ = forecasts_of(part, fitted)
+    clipped = limits(np.exp(log_time), deviation, fitted.doubt.factor(level), part.least, part.most)
     middle, least, most = map(np.log, clipped)
     measured = part.times.log_time
     return {
