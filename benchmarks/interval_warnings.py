@@ -21,7 +21,8 @@ from crosscast.prediction.corun.features import Traits
 from crosscast.prediction.corun.models import DEFAULT_MODEL as CORUN_MODEL
 from crosscast.prediction.corun.models import models_named
 from crosscast.prediction.time.artefact import metric_ranges
-from crosscast.prediction.time.data import Grid, grid_of
+from crosscast.prediction.time.data import Grid
+from crosscast.prediction.time.grids import grid_of
 from crosscast.prediction.time.models import DEFAULT_MODEL, model_named
 
 _ONCE, _SHORT_S = "launched once, below 1 ms", 1e-3

@@ -29,8 +29,8 @@ from crosscast.evaluation.time.evaluation import probe_sets
 from crosscast.prediction.corun.probes import suggest_mixes, with_measured
 from crosscast.prediction.corun.process import CoRunProcessPredictor, Process
 from crosscast.prediction.time.card import suggest_probes
-from crosscast.prediction.time.data import grid_of
 from crosscast.prediction.time.gaussian import GaussianPredictor
+from crosscast.prediction.time.grids import grid_of
 from crosscast.prediction.time.models import DEFAULT_MODEL, model_named
 
 _MOST_MEDIAN, _MOST_RMSE = 0.22, 0.50

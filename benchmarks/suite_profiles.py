@@ -11,7 +11,8 @@ import sys
 import time
 
 from crosscast.suite.application import working_set
-from crosscast.suite.registry import application, profiles_of
+from crosscast.suite.profiles import profiles_of
+from crosscast.suite.registry import application
 
 
 def main() -> int:

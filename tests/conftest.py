@@ -10,7 +10,8 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 import crosscast
-from crosscast.prediction.time.data import Grid, grid_of
+from crosscast.prediction.time.data import Grid
+from crosscast.prediction.time.grids import grid_of
 from crosscast.profile import METRICS, Profile
 from support import compile_cache, fit_cache
 from support.examples import FAST_EXAMPLES

@@ -44,7 +44,8 @@ if TYPE_CHECKING:
         whole_groups,
         working_set,
     )
-    from crosscast.suite.registry import application, profiles_of
+    from crosscast.suite.profiles import profiles_of
+    from crosscast.suite.registry import application
     from crosscast.tracing.program import capture
     from crosscast.tuning.tune import tune
 
@@ -140,7 +141,7 @@ _HOMES = {
     "measure_times": "crosscast.measure.measurement:measure_times",
     "predict": "crosscast.forecasting.kernels:predict",
     "profiled": "crosscast.measure.regions.recorder:profiled",
-    "profiles_of": "crosscast.suite.registry:profiles_of",
+    "profiles_of": "crosscast.suite.profiles:profiles_of",
     "read_corun_profile": "crosscast.data.corun:read_profile",
     "read_dataset": "crosscast.data.dataset:read_dataset",
     "read_history": "crosscast.measure.regions.file:read_history",

@@ -11,7 +11,8 @@ from crosscast.data.dataset import read_dataset
 from crosscast.evaluation.keep import digest
 from crosscast.prediction.store import CARD, read
 from crosscast.prediction.time.artefact import TrainedTimeModel, open_model
-from crosscast.prediction.time.data import Grid, grid_of
+from crosscast.prediction.time.data import Grid
+from crosscast.prediction.time.grids import grid_of
 from support.commands import Command, Output, written
 from support.johnston2018 import made_up
 

@@ -43,7 +43,8 @@ from crosscast.errors import InputError
 from crosscast.forecasting.profiles import read_profiles
 from crosscast.kernel import Program
 from crosscast.suite.application import working_set
-from crosscast.suite.registry import application, names, profiles_of
+from crosscast.suite.profiles import profiles_of
+from crosscast.suite.registry import application, names
 from support import tables as rows
 from support.examples import examples, one_in
 from support.refusals import refusal

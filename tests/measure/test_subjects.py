@@ -13,6 +13,7 @@ from crosscast.characterization.engine.layout import CLASSES
 from crosscast.errors import CheckFailed, InputError, LaunchError, MissingExtraError
 from crosscast.kernel import Argument
 from crosscast.measure.processes import InstructionMixJob, read_job, render_job, run_job
+from crosscast.measure.profiling import instruction_mix_of
 from crosscast.measure.subjects import (
     GIVEN,
     LaunchFile,
@@ -21,7 +22,6 @@ from crosscast.measure.subjects import (
     expect_installed,
     fitted,
     identity,
-    instruction_mix_of,
     load,
 )
 from crosscast.suite.application import Array

@@ -24,7 +24,7 @@ from crosscast.suite.kmeans import Kmeans
 from crosscast.suite.lud import Lud
 from crosscast.suite.nqueens import _BYTES_A_BOARD, _PROBLEMS, _SOLUTIONS, Nqueens
 from crosscast.suite.nw import Nw
-from crosscast.suite.registry import profiles_of
+from crosscast.suite.profiles import profiles_of
 from crosscast.suite.srad import Srad
 from crosscast.suite.swat import Swat
 from support.examples import one_in

@@ -14,7 +14,8 @@ from crosscast.errors import CheckFailed
 from crosscast.kernel import Argument, Program
 from crosscast.measure.opencl import OpenCLQueue, devices
 from crosscast.suite.application import Application, Array, Queue, working_set
-from crosscast.suite.registry import application, names, profiles_of
+from crosscast.suite.profiles import profiles_of
+from crosscast.suite.registry import application, names
 from support.examples import one_in
 
 PUBLISHED = {

@@ -22,7 +22,8 @@ from crosscast.data.schema import SIZES
 from crosscast.errors import CheckFailed, InputError, KernelTimeout, LaunchError, MissingExtraError
 from crosscast.profile import Profile
 from crosscast.suite.application import TYPICAL, Application, Caches, check_result, working_set
-from crosscast.suite.registry import application, names, profiles_of, selected
+from crosscast.suite.profiles import profiles_of
+from crosscast.suite.registry import application, names, selected
 from support.examples import one_in
 from support.refusals import refusal, refusals
 

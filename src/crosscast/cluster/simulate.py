@@ -261,11 +261,10 @@ def load_simulator(
     """
     with importing("cluster", "simulating a cluster"):
         import numba  # noqa: F401
-    from crosscast.cluster.simulator import engine, planning
-    from crosscast.cluster.simulator.queues import interruptible
+    from crosscast.cluster.simulator import engine, planning, queues
 
     for general in sorted({needs_plan(policy, site, None, rules) for policy in policies}):
-        with interruptible():
+        with queues.interruptible():
             (planning if general else engine).load(jobs, progress)
 
 

@@ -71,9 +71,7 @@ def build(*, options: DatasetBuildOptions) -> int:
     applications = selected(names_in("--suite", options.suite))
     expect_installed(applications)
     # Imported here, as they need OpenCL, which `expect_installed` has checked.
-    from crosscast.measure.campaign import LOCAL, CampaignPlan
-    from crosscast.measure.campaign import build as build_dataset
-    from crosscast.measure.opencl import selected as selected_devices
+    from crosscast.measure import campaign, opencl
     from crosscast.measure.workers import Workers
 
     names = names_in("--sizes", options.sizes)
@@ -81,13 +79,13 @@ def build(*, options: DatasetBuildOptions) -> int:
         working_set(name)
     wanted = names_in("--devices", options.devices)
     with ExitStack() as undo:
-        runner = LOCAL
+        runner = campaign.LOCAL
         if options.executor not in (None, "local"):
             runner = remote = Workers(undo.enter_context(workers(str(options.executor))))
             chosen = remote.devices(wanted)
         else:
-            chosen = selected_devices(wanted)
-        plan = CampaignPlan(
+            chosen = opencl.selected(wanted)
+        plan = campaign.CampaignPlan(
             applications=applications,
             sizes=tuple(names),
             devices=tuple(chosen),
@@ -100,7 +98,7 @@ def build(*, options: DatasetBuildOptions) -> int:
             runner=runner,
         )
         with TaskStatus() as status:
-            outcome = build_dataset(plan, options.out, status, announce)
+            outcome = campaign.build(plan, options.out, status, announce)
     print_outcome(outcome)
     described = description.describe(read_dataset(options.out))
     show(options.output, described.to_dict, lambda: description_report(described))
@@ -110,12 +108,11 @@ def build(*, options: DatasetBuildOptions) -> int:
 def _caches(fit: str) -> Caches:
     if fit == "typical":
         return TYPICAL
-    from crosscast.measure.inventory import caches_of
-    from crosscast.measure.opencl import devices
+    from crosscast.measure import inventory, opencl
 
-    by_id = {device.id: device for device in devices()}
+    by_id = {device.id: device for device in opencl.devices()}
     expect_known(fit, by_id, where="--fit", words="one of typical,")
-    return caches_of(by_id[fit])
+    return inventory.caches_of(by_id[fit])
 
 
 def print_outcome(outcome: CampaignOutcome) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from crosscast.characterization.embedding.files import has_embedded
+from crosscast.characterization.engine.child import Options
 from crosscast.characterization.launchfiles.launchfile import LAUNCH_FILES, read_launches
 from crosscast.cli.options import LAUNCH, LaunchOptions
 from crosscast.commands.output import warn
@@ -38,7 +39,6 @@ def read_profiles(
 
     def characterize(item: Launch, number: int) -> Profile:
         # Imported here, as below: stored profiles need no compiler.
-        from crosscast.characterization.run import Options
         from crosscast.commands.launch import run_launch
 
         sampled = launch.sampled("auto")
@@ -105,9 +105,8 @@ def _only(option: str, name: str | None, profiles: list[Profile], names: Sequenc
 def data_named(folder: Path, question: str) -> Dataset | LaunchTables:
     """Read the training data of a question: a dataset, or tables of times with their launches."""
     # Imported here, as stored profiles need no tables.
-    from crosscast.data.dataset import dataset_named
-    from crosscast.data.times import has_launch_times, read_launch_tables
+    from crosscast.data import dataset, times
 
-    if question == "time" and has_launch_times(folder):
-        return read_launch_tables(folder)
-    return dataset_named(folder)
+    if question == "time" and times.has_launch_times(folder):
+        return times.read_launch_tables(folder)
+    return dataset.dataset_named(folder)

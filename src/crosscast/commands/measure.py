@@ -30,8 +30,9 @@ from crosscast.measure.measurement import measure_times, subject_of
 from crosscast.measure.microbenchmarks.backends import Backend, HostBackend, OpenCLBackend
 from crosscast.measure.microbenchmarks.bench import SECONDS, Microbenchmarks
 from crosscast.measure.microbenchmarks.bench import measure as run_microbenchmarks
+from crosscast.measure.profiling import characterized
 from crosscast.measure.stressors import host_run
-from crosscast.measure.subjects import characterized, expect_installed
+from crosscast.measure.subjects import expect_installed
 from crosscast.prediction.named_models import models_home
 from crosscast.prediction.time.forecast import TimeForecast
 from crosscast.report.catalogues import calibration_report
@@ -149,13 +150,12 @@ def calibrate(*, device: str | None, minutes: float, name: str, output: Output) 
     reports, answer = [microbenchmarks_report(facts, path)], _facts_dict(facts, name, path)
     if not facts_only:
         # Imported here, as --device host needs no OpenCL.
-        from crosscast.measure import calibration
-        from crosscast.measure.opencl import find
+        from crosscast.measure import calibration, opencl
 
         say(f"measuring kernels for {60 * minutes:.0f} s, then fitting for some seconds")
         with LabelStatus() as status:
             result = calibration.calibrate(
-                find(device), name, described=facts.device(name), seconds=60 * minutes, report=status
+                opencl.find(device), name, described=facts.device(name), seconds=60 * minutes, report=status
             )
         for note in result.notes:
             say(note)

@@ -22,13 +22,12 @@ from crosscast.errors import InputError, importing
 def serve(*, options: ServeOptions) -> None:
     """Run ``crosscast serve``."""
     with importing("service", "the prediction service"):
-        from crosscast.service.models import Served
-        from crosscast.service.server import serve
+        from crosscast.service import models, server
 
     logging.basicConfig(level=logging.WARNING, format="crosscast: %(message)s")
     logging.getLogger("crosscast.service").setLevel(logging.INFO)
-    serve(
-        Served(options.model, options.profiles, options.samples),
+    server.serve(
+        models.Served(options.model, options.profiles, options.samples),
         path=options.socket,
         bind=options.bind,
         token_file=options.token_file,

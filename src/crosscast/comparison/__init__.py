@@ -13,7 +13,13 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+import numpy as np
+
+from crosscast.cluster.jobs import read_schedule_times
+from crosscast.cluster.metrics import bounded_slowdown
+from crosscast.cluster.swf import read_swf
 from crosscast.data.launch_counts import counts_of, kinds_of, work_of
+from crosscast.data.profiles import from_row
 from crosscast.errors import InputError
 from crosscast.forecasting.profiles import characterized, read_profiles
 from crosscast.prediction import store
@@ -134,16 +140,16 @@ def _flat(values: Mapping[str, object], before: str = "") -> Iterator[tuple[str,
 
 def _of_dataset(folder: Path) -> dict[str, Numbers]:
     """Rows of the tables, metrics of profiles, and the median time of each measurement point."""
-    from crosscast.data.dataset import TABLES, dataset_named
-    from crosscast.data.profiles import from_row
-    from crosscast.data.views import join
+    # Imported here, as other kinds need no tables.
+    from crosscast.data import dataset as datasets
+    from crosscast.data import views
 
-    dataset = dataset_named(folder)
-    rows = {f"rows_of_{schema.table}": float(dataset.table(schema).num_rows) for schema in TABLES}
+    dataset = datasets.dataset_named(folder)
+    rows = {f"rows_of_{schema.table}": float(dataset.table(schema).num_rows) for schema in datasets.TABLES}
     contents: dict[str, Numbers] = {"the dataset": rows}
     contents |= _of_profiles(from_row(row) for row in dataset.profiles.to_pylist())
     columns = ("application", "kernel", "size", "device", "configuration", "time_median_s")
-    joined = join(dataset)
+    joined = views.join(dataset)
     for *names, device, configuration, time_s in zip(
         *(joined.column(name).to_pylist() for name in columns), strict=True
     ):
@@ -188,12 +194,6 @@ def _of_card(card: Mapping[str, object]) -> dict[str, Numbers]:
 
 
 def _of_schedule(path: Path) -> dict[str, Numbers]:
-    import numpy as np
-
-    from crosscast.cluster.jobs import read_schedule_times
-    from crosscast.cluster.metrics import bounded_slowdown
-    from crosscast.cluster.swf import read_swf
-
     if path.suffix == ".csv":
         number, submit_s, start_s, end_s = read_schedule_times(path)
     else:
@@ -220,10 +220,6 @@ def _of_schedule(path: Path) -> dict[str, Numbers]:
 
 def _over_shorter_runs(items: dict[str, Numbers], others: Mapping[str, Numbers]) -> dict[str, Numbers]:
     """Return a schedule with slowdowns over the shorter of a job's run times, as one may be stretched."""
-    import numpy as np
-
-    from crosscast.cluster.metrics import bounded_slowdown
-
     jobs = [item for item in items if item != _SCHEDULE]
     if _SCHEDULE not in items or not jobs:
         return items

@@ -10,15 +10,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from crosscast.data.fields import as_sequence
+from crosscast.devices.catalogue import device_named
+from crosscast.devices.launch_work import amounts_of
+from crosscast.devices.roofline import DEVICES, Verdict, Verdicts, verdict_of, verdicts_of
 from crosscast.errors import InputError
 from crosscast.forecasting.profiles import KernelInput, Recorded, profiles_of
 from crosscast.prediction.named_models import first_fit, models_for, named_devices
+from crosscast.prediction.time.data import ProfileBatch, kernel_key
 from crosscast.profile import Profile
 from crosscast.results import Tabular
 
 if TYPE_CHECKING:
     from crosscast.device import Device
-    from crosscast.devices.roofline import Verdict, Verdicts
     from crosscast.prediction.time.card import TrainedTimes
     from crosscast.prediction.time.forecast import TimeForecast
 
@@ -80,9 +83,6 @@ def predict(
     >>> forecast.devices, len(forecast.recommended)
     (('gtx1080', 'knl'), 132)
     """
-    # Imported here: models of times bring NumPy.
-    from crosscast.prediction.time.data import ProfileBatch
-
     models, ahead = itertools.tee(models_for(model, "time", devices))
 
     def chosen_of(trained: TrainedTimes[Any]) -> list[str | Device] | None:
@@ -176,10 +176,6 @@ def explain(
     >>> verdicts.verdicts[0].bound
     'launch'
     """
-    # Imported here: predicting needs neither.
-    from crosscast.devices.catalogue import device_named
-    from crosscast.devices.roofline import DEVICES, verdicts_of
-
     inputs = [kernels] if isinstance(kernels, KernelInput) else kernels
     profiles = [profile for each in inputs for profile in profiles_of(each)[0]]
     named: Sequence[str | Device] = DEVICES if devices is None else as_sequence(devices)
@@ -201,11 +197,6 @@ def verdicts_beside(
     forecast: TimeForecast, profiles: Sequence[Profile], devices: Mapping[str, Device]
 ) -> list[Verdict | None]:
     """Bottleneck of each kernel's longest launch on the recommended device; ``None`` without the metrics."""
-    # Imported here: models of times bring NumPy.
-    from crosscast.devices.launch_work import amounts_of
-    from crosscast.devices.roofline import verdict_of
-    from crosscast.prediction.time.data import kernel_key
-
     longest: dict[object, Profile] = {}
     for each in profiles:
         first = longest.setdefault(kernel_key(each), each)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from crosscast.characterization.embedding.files import read_content, read_embedded
 from crosscast.characterization.embedding.payload import profile_of
+from crosscast.characterization.launchfiles.launchfile import LAUNCH_FILES, read_launches
 from crosscast.data.profiles import from_row, read_csv, read_parquet
 from crosscast.errors import InputError
 from crosscast.kernel import Launch
@@ -66,9 +67,6 @@ def read_profiles(
         return profiles, {}
     if path.suffix in (".json", ".jsonl"):
         return _of_json(path), {}
-    # Imported here: stored profiles need none of it.
-    from crosscast.characterization.launchfiles.launchfile import LAUNCH_FILES, read_launches
-
     if path.suffix in LAUNCH_FILES:
         launches = enumerate(read_launches(path))
         return as_application([characterize(launch, number) for number, launch in launches], path), {}
@@ -121,7 +119,7 @@ def _of_trace(
 def _of_dataset(folder: Path) -> tuple[list[Profile], Recorded]:
     # Imported here: datasets need pyarrow, and a kernel's forecast does not.
     from crosscast.data.dataset import dataset_named
-    from crosscast.prediction.time.data import recorded_times
+    from crosscast.prediction.time.grids import recorded_times
 
     dataset = dataset_named(folder)
     if dataset.profiles.num_rows == 0:

@@ -23,7 +23,8 @@ from crosscast.measure.opencl import OpenCLDevice, find
 from crosscast.measure.subjects import Settings
 from crosscast.prediction.named_models import BUNDLED, load_model, models_home, recipes
 from crosscast.prediction.time.card import HeldOut
-from crosscast.prediction.time.data import ProfileBatch, devices_of, grid_of
+from crosscast.prediction.time.data import ProfileBatch
+from crosscast.prediction.time.grids import devices_of, grid_of
 from crosscast.prediction.time.joining import joined, launch_tables_of
 from crosscast.prediction.time.launch_model import TrainedLaunchTimes
 from crosscast.suite.application import TYPICAL

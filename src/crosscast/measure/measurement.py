@@ -14,6 +14,7 @@ from crosscast.data.description import RecordWarning, warnings_of
 from crosscast.data.schema import ENERGY, RECORDS, SESSIONS, Schema
 from crosscast.data.table import table_of
 from crosscast.errors import InputError
+from crosscast.measure.processes import Answer, EnergyRow, RecordRow, SessionJob, SessionRow, run_job
 from crosscast.measure.subjects import LaunchFile, Settings, SuiteProblem, expect_installed, fitted
 from crosscast.results import Tabular
 from crosscast.suite.application import working_set
@@ -21,7 +22,6 @@ from crosscast.suite.registry import application, names
 
 if TYPE_CHECKING:
     from crosscast.measure.inventory import KernelSummary
-    from crosscast.measure.processes import Answer, EnergyRow, RecordRow, SessionRow
 
 
 @dataclass(frozen=True)
@@ -190,7 +190,6 @@ def measure_times(
     subject = subject_of(str(what), size)
     # Imported here: it needs OpenCL.
     from crosscast.measure.opencl import find
-    from crosscast.measure.processes import SessionJob, run_job
 
     if repeats < 1:
         raise InputError.of(field="repeats", expected="at least 1", found=f"{repeats}")

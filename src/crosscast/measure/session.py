@@ -8,7 +8,7 @@ import math
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from statistics import median
 
 from crosscast.data import environment
@@ -16,22 +16,46 @@ from crosscast.errors import InputError
 from crosscast.measure import host_state
 from crosscast.measure.cpu_counters import Counters
 from crosscast.measure.energy import Reading, Sensor, Watch
+from crosscast.measure.inventory import describe
 from crosscast.measure.opencl import OpenCLDevice, OpenCLQueue, RunTimes, find, opencl_faults
 from crosscast.measure.processes import (
     CoRunJob,
+    DescribeJob,
     EnergyRow,
     Orders,
     RecordRow,
     Report,
     Send,
+    SessionJob,
     SessionKey,
     SessionRow,
 )
+from crosscast.measure.sensors import open_sensor
 from crosscast.measure.subjects import Identity, Loaded, Settings, load
 from crosscast.suite.application import check_result
 
 _REPORT_S = 0.5
 _MOST_S_FOR_SAMPLES = 60.0
+
+
+def answer(job: SessionJob | DescribeJob | CoRunJob, orders: Orders, send: Send) -> None:
+    """Do the job of a measuring process."""
+    if isinstance(job, CoRunJob):
+        CoRunner(job, orders, send).serve()
+        return
+    device = find(job.device)
+    if isinstance(job, DescribeJob):
+        send(answer={"device": describe(device)})
+        return
+    measured = measure_session(
+        load(job.subject),
+        device,
+        job.settings,
+        open_sensor(job.settings.sensor, device.type, device.pci_bus_id),
+        repeat=job.repeat,
+        report=lambda runs, elapsed_s: send(runs=runs, elapsed_s=elapsed_s),
+    )
+    send(answer=asdict(measured))
 
 
 def measuring_loop(

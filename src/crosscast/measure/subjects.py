@@ -8,22 +8,20 @@ import inspect
 import math
 import operator
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 import msgspec
-import numpy as np
 
 from crosscast.errors import InputError, MissingExtraError
-from crosscast.kernel import Argument, Launch, Program
+from crosscast.kernel import Program
 from crosscast.measure.stressors import LEVELS
-from crosscast.profile import Profile
-from crosscast.suite.application import Application, Array, Queue
-from crosscast.suite.registry import application, names, place_in_driver, profiles_of
+from crosscast.suite.application import Application
+from crosscast.suite.registry import application, names, place_in_driver
 
 if TYPE_CHECKING:
-    from crosscast.characterization.engine.child import Options
+    from crosscast.measure.launch_runner import LaunchRunner
 
 _EXTRA = "suite"
 _MEASURING = ("pyopencl", "pyarrow")
@@ -147,7 +145,7 @@ class Identity:
 class Loaded(Identity):
     """A loaded subject."""
 
-    application: Application | _LaunchRunner
+    application: Application | LaunchRunner
     most_bytes: int | None = None  # Limit of its working set in bytes; `None` if none
 
 
@@ -183,7 +181,10 @@ def _with_driver(program: Program, kind: type[Application]) -> str:
 def load(subject: Subject) -> Loaded:
     """Load a subject."""
     if isinstance(subject, LaunchFile):
-        launches = _LaunchRunner(Path(subject.path))
+        # Imported here: applications are measured without the compiler.
+        from crosscast.measure.launch_runner import LaunchRunner
+
+        launches = LaunchRunner(Path(subject.path))
         name = Path(subject.path).stem
         program = launches.program
         return Loaded(name, GIVEN, launches.kernels, program, {}, None, program.sha256, launches)
@@ -197,106 +198,5 @@ def load(subject: Subject) -> Loaded:
     return Loaded(**vars(identity(subject)), application=problem, most_bytes=subject.most_bytes)
 
 
-class _LaunchRunner:
-    """Runs the launches of a file: writes their buffers, and launches one after another.
-
-    Nothing is read back, so that each run starts from the same contents.
-    """
-
-    def __init__(self, path: Path) -> None:
-        # Imported here, as throughout this file: applications are measured without the characterization.
-        from crosscast.characterization.launchfiles.launchfile import read_launches
-
-        launches = read_launches(path)
-        programs = {launch.kernel.program for launch in launches}
-        if len(programs) != 1:
-            raise InputError(f"{path}: expected launches of one program, found {len(programs)} programs")
-        self.program = programs.pop()
-        self.kernels = tuple(dict.fromkeys(launch.kernel.name for launch in launches))
-        self._launches = [(launch, _arguments(launch)) for launch in launches]
-        buffers = {id(arg): arg for _, args in self._launches for arg in args if isinstance(arg, np.ndarray)}
-        self.arrays: tuple[Array, ...] = tuple(buffers.values())
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of all buffers."""
-        return sum(array.nbytes for array in self.arrays)
-
-    def run(self, queue: Queue) -> None:
-        """Write all buffers, then launch."""
-        queue.write(*self.arrays)
-        for launch, args in self._launches:
-            if any(launch.global_offset):
-                raise InputError(f"{launch.kernel.name}: a launch with a global offset is not measured")
-            queue.launch(launch.kernel.name, launch.global_size, launch.local_size, *args)
-
-    def check(self) -> None:
-        """Do nothing: a launch file has no expected result."""
-
-
-def _arguments(launch: Launch) -> tuple[Argument, ...]:
-    """Return arguments with vectors and structures as bytes, so that only buffers are arrays."""
-    from crosscast.characterization import frontend
-    from crosscast.characterization.engine.arguments import lay_out
-
-    parameters = frontend.parameters(launch.kernel.program, launch.kernel.name)
-    # OpenCL checks sizes only; this checks number and types too.
-    lay_out(launch, parameters, 0, is_accessed=lambda position: True)
-    return tuple(
-        np.asarray(arg).tobytes() if parameter.kind == "value" and isinstance(arg, np.ndarray) else arg
-        for parameter, arg in zip(parameters, launch.args, strict=True)
-    )
-
-
 TIMEOUT_S = 600.0
 """Time limit of a characterization in seconds; it takes much longer than a run."""
-
-
-def characterized(subject: SuiteProblem | LaunchFile, options: Options) -> list[Profile]:
-    """Characterize all launches of a run in this process."""
-    from crosscast.characterization import run
-    from crosscast.characterization.launchfiles.launchfile import read_launches
-
-    if isinstance(subject, LaunchFile):
-        launches = read_launches(Path(subject.path))
-        return [run.characterize_launch(launch, options=options) for launch in launches]
-    application = load(subject).application
-    assert isinstance(application, Application)
-    return profiles_of(application, subject.size, options=options)
-
-
-def instruction_mix_of(subject: SuiteProblem | LaunchFile, timeout_s: float) -> dict[str, float]:
-    """Return the share of each class of instructions in a run, characterized in this process."""
-    from crosscast.characterization.engine.child import Options
-    from crosscast.characterization.metrics import instruction_mix
-
-    return instruction_mix(characterized(subject, Options(timeout_s=timeout_s)))
-
-
-def profile_rows(problem: SuiteProblem, timeout_s: float) -> list[dict[str, object]]:
-    """Characterize an application in this process; return rows of the table of profiles.
-
-    Rows have the problem, but neither timings of the characterization nor the folder of the source.
-    """
-    from crosscast.characterization.engine.child import Options
-    from crosscast.data.profiles import to_row
-
-    loaded = load(problem)
-    application = loaded.application
-    assert isinstance(application, Application)
-    profiles = profiles_of(application, problem.size, options=Options(optimize=True, timeout_s=timeout_s))
-    if not profiles:
-        raise InputError(f"{application.name}: expected a run to launch kernels, found none")
-    return [to_row(_reproducible(profile, loaded)) for profile in profiles]
-
-
-def _reproducible(profile: Profile, subject: Identity) -> Profile:
-    problem: dict[str, object] = {"parameters": dict(subject.parameters), "seed": subject.seed}
-    if subject.source_sha256 != subject.program.sha256:
-        problem["source_sha256"] = subject.source_sha256
-    return replace(
-        profile,
-        timing_s={},
-        launch={**profile.launch, "problem": problem},
-        program={**profile.program, "path": Path(str(profile.program["path"])).name},
-    )

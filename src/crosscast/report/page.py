@@ -22,7 +22,7 @@ from crosscast.evaluation.resampling import Confidence
 from crosscast.evaluation.time.results import Result, TimeEvaluation
 from crosscast.evaluation.time.scores import choices
 from crosscast.prediction.named_models import QuestionName
-from crosscast.prediction.time.data import devices_of, grid_of
+from crosscast.prediction.time.grids import devices_of, grid_of
 from crosscast.prediction.time.models import BASELINES
 from crosscast.report import (
     configuration_evaluation,

@@ -8,21 +8,17 @@ import importlib.util
 import inspect
 import sys
 import traceback
-from collections import Counter
-from collections.abc import Callable, Iterable
-from dataclasses import replace
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 from types import ModuleType, TracebackType
 from typing import TYPE_CHECKING
 
 from crosscast.errors import InputError
-from crosscast.kernel import Argument, Kernel, Launch, Program
-from crosscast.profile import Profile
-from crosscast.suite.application import Application, Array, check_result, expect_arguments
+from crosscast.suite.application import Application
 
 if TYPE_CHECKING:
-    from crosscast.characterization import run
+    pass
 
 _DRIVER = "driver.py"
 _FAILURES_TO_LOAD = (
@@ -148,91 +144,3 @@ def _only_application(module: ModuleType, label: str) -> type[Application]:
         lacking = ", ".join(sorted(classes[0].__abstractmethods__))
         raise InputError(f"{label}: expected {classes[0].__name__} to define {lacking}, found it does not")
     return classes[0]
-
-
-def profiles_of(
-    application: Application,
-    size: str,
-    *,
-    options: run.Options | None = None,
-    launched: Callable[[Profile], None] = lambda profile: None,
-) -> list[Profile]:
-    """Run an application once and return the profile of each of its launches, in order.
-
-    The result is checked, as it is on a device.
-
-    Parameters
-    ----------
-    application
-        A problem, ready to run.
-    size
-        Name of its size, for the profiles.
-    options
-        How to run each launch.
-    launched
-        Called with each profile as soon as it is complete.
-
-    Returns
-    -------
-    list of Profile
-        A profile of each launch, in order.
-
-    Raises
-    ------
-    LaunchError
-        If an argument of a launch is not as it should be.
-    KernelFault
-        If a kernel fails.
-    CheckFailed
-        If the result is wrong.
-    MissingExtraError
-        If the library that the check compares with is not installed.
-    """
-    # Imported here, as below: measuring does not need it, and starts twice as fast without.
-    from crosscast.characterization import run
-
-    queue = _Engine(application, size, options or run.Options(), launched)
-    application.run(queue)
-    check_result(application)
-    return queue.profiles
-
-
-class _Engine:
-    """A queue whose device is the characterizing engine: arrays are its buffers."""
-
-    def __init__(
-        self,
-        application: Application,
-        size: str,
-        options: run.Options,
-        launched: Callable[[Profile], None],
-    ) -> None:
-        self.profiles: list[Profile] = []
-        self._program = Program.from_file(application.source_path(), options=application.options)
-        self._application = application.name
-        self._arrays = application.arrays
-        self._size = size
-        self._options = options
-        self._launched = launched
-        self._invocations: Counter[str] = Counter()
-
-    def write(self, *arrays: Array) -> None:
-        """Do nothing: the engine works on the arrays."""
-
-    def read(self, *arrays: Array) -> None:
-        """Do nothing: the engine works on the arrays."""
-
-    def launch(
-        self, kernel: str, global_size: tuple[int, ...], local_size: tuple[int, ...], *args: Argument
-    ) -> None:
-        """Characterize a launch."""
-        from crosscast.characterization import frontend, run
-
-        parameters = frontend.parameters(self._program, kernel)
-        expect_arguments(kernel, args, self._arrays, len(parameters))
-        launch = Launch(Kernel(self._program, kernel), global_size, local_size, args)
-        profile = run.characterize_launch(launch, invocation=self._invocations[kernel], options=self._options)
-        self._invocations[kernel] += 1
-        profile = replace(profile, application=self._application, size=self._size)
-        self.profiles.append(profile)
-        self._launched(profile)

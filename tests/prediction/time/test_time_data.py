@@ -13,7 +13,8 @@ from crosscast.data.profiles import PROFILES, to_row
 from crosscast.data.schema import DEVICES, RECORDS
 from crosscast.data.table import table_of
 from crosscast.errors import InputError
-from crosscast.prediction.time.data import Grid, ProfileBatch, Toolchain, grid_of, impute
+from crosscast.prediction.time.data import Grid, ProfileBatch, Toolchain, impute
+from crosscast.prediction.time.grids import grid_of
 from crosscast.profile import METRICS, Profile
 from support.examples import examples
 from support.grids import grid_of_times, small_grid, small_profiles

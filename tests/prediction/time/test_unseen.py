@@ -12,8 +12,9 @@ from scipy.stats import multivariate_normal, norm
 from crosscast.arrays import Reals
 from crosscast.device import Device
 from crosscast.errors import InputError
-from crosscast.prediction.time.data import Grid, grid_of
+from crosscast.prediction.time.data import Grid
 from crosscast.prediction.time.gaussian import Gaussian, GaussianPredictor
+from crosscast.prediction.time.grids import grid_of
 from crosscast.prediction.time.physical import Physical
 from crosscast.prediction.time.unseen import (
     Descriptors,

@@ -32,8 +32,9 @@ from crosscast.evaluation.loop import (
 from crosscast.evaluation.time.results import Result, TimeEvaluation
 from crosscast.evaluation.time.scores import TimeOutcome
 from crosscast.prediction.intervals import check_level
-from crosscast.prediction.time.data import Grid, grid_of
+from crosscast.prediction.time.data import Grid
 from crosscast.prediction.time.forecast import Model, PointModel, Predictor
+from crosscast.prediction.time.grids import grid_of
 
 _NOISE, _ONE_RUN = "noise-floor", "one run of each cell"
 _RUNS = 25

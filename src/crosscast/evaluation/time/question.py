@@ -24,9 +24,10 @@ from crosscast.evaluation.time.launch_times import LaunchEvaluation, evaluate_la
 from crosscast.evaluation.time.results import Result, TimeEvaluation
 from crosscast.prediction.time.artefact import TrainedTimeModel, metric_ranges
 from crosscast.prediction.time.card import Effect, Range, TimeCard
-from crosscast.prediction.time.data import Grid, Toolchain, grid_of
+from crosscast.prediction.time.data import Grid, Toolchain
 from crosscast.prediction.time.forecast import PointPredictor
 from crosscast.prediction.time.gaussian import Gaussian, GaussianPredictor
+from crosscast.prediction.time.grids import grid_of
 from crosscast.prediction.time.joining import launch_tables_of
 from crosscast.prediction.time.launch_model import MODEL, TrainedLaunchTimes
 from crosscast.prediction.time.models import BASELINES, DEFAULT_MODEL, MODELS, model_named

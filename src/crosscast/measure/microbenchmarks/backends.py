@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from crosscast.characterization.toolchain import c_library
+from crosscast.kernel import Program
 from crosscast.measure import host_state
 
 if TYPE_CHECKING:
@@ -94,7 +96,6 @@ class OpenCLBackend:
         # Imported here: a CPU is measured without OpenCL, too.
         import pyopencl as cl
 
-        from crosscast.kernel import Program
         from crosscast.measure.opencl import TIMES_COMMANDS, built, opencl_faults
 
         self._cl, self._faults = cl, opencl_faults
@@ -228,9 +229,6 @@ class HostBackend:
     vector_bytes: int = 64
 
     def __post_init__(self) -> None:
-        # Imported here, as it imports the compiler.
-        from crosscast.characterization.toolchain import c_library
-
         needs = ("libc.so.6", "libm.so.6", "libpthread.so.0")
         library = ctypes.CDLL(str(c_library([_FOLDER / "host.c"], "-O3", "-march=native", needs=needs)))
         self._measure = library.measure

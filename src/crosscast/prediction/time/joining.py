@@ -14,8 +14,8 @@ from crosscast.data.times import KernelTime, LaunchTables
 from crosscast.device import Device
 from crosscast.errors import InputError
 from crosscast.prediction.time.card import HeldOut, Range
-from crosscast.prediction.time.data import devices_of, recorded_times
 from crosscast.prediction.time.efficiencies import Efficiencies, fit
+from crosscast.prediction.time.grids import devices_of, recorded_times
 from crosscast.prediction.time.launch_model import TrainedLaunchTimes
 from crosscast.prediction.time.launch_times import (
     Doubt,
