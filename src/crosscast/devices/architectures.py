@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import NamedTuple
 
 import numpy as np
 
-from crosscast.arrays import Flags, Reals
+from crosscast.arrays import Flags, Integers, Reals
 from crosscast.device import Device
 from crosscast.devices.catalogue import FACTS, by_measurement, expected, reached
 from crosscast.devices.device_files import GUARDED_FLOP
@@ -337,11 +337,24 @@ class Sheets:
         """Select devices by row."""
         return Sheets(*(getattr(self, field.name)[rows] for field in fields(self)))
 
+    @cached_property
+    def by_kind(self) -> Mapping[str, tuple[Integers, Sheets]]:
+        """Positions and features of the GPUs, and of all others."""
+        kinds = {"gpu": np.flatnonzero(self.gpu), "cpu": np.flatnonzero(~self.gpu)}
+        return {kind: (columns, self.take(columns)) for kind, columns in kinds.items() if len(columns)}
+
 
 def sheets_of(devices: Sequence[Device]) -> Sheets:
     """Return the features of devices; numbers missing from a sheet are its architecture's, or defaults."""
-    rows = [_row(device) for device in devices]
-    return Sheets(*(np.array(column) for column in zip(*rows, strict=True)))
+    return _sheets(tuple(devices))
+
+
+@lru_cache(64)
+def _sheets(devices: tuple[Device, ...]) -> Sheets:
+    columns = [np.array(column) for column in zip(*map(_row, devices), strict=True)]
+    for column in columns:
+        column.flags.writeable = False  # Others share it
+    return Sheets(*columns)
 
 
 @lru_cache(1024)

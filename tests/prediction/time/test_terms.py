@@ -20,7 +20,8 @@ from crosscast.devices.launch_work import GlobalAtomics
 from crosscast.kernel import Kernel, Launch, Program
 from crosscast.prediction.time.efficiencies import Efficiencies, Times, fit, log_times, prior_of
 from crosscast.prediction.time.launch_times import DeviceErrors, doubt_of, in_common
-from crosscast.prediction.time.terms import TERMS, bytes_behind, joined, resident_groups, terms
+from crosscast.prediction.time.occupancy import bytes_behind, resident_groups
+from crosscast.prediction.time.terms import TERMS, joined, terms
 from crosscast.prediction.time.work import Work, work_of
 from support.streams import stream
 

@@ -33,6 +33,7 @@ EVEN_CHANNELS = 1 / 16
 IRREGULAR = 0.05
 """Share of irregular accesses above which a launch counts as irregular."""
 
+_LOOPS = 2.0  # Instructions of a work-item over those of the code
 _PATTERNS = ("uniform", "contiguous", "strided", "irregular")
 _REGISTER_BYTES, _SECTOR_BYTES, _LINE_BYTES, _TEXEL_BYTES = 4.0, 32.0, 64.0, 8.0
 _ANY_GROUP = ("cuda", "hip")
@@ -123,6 +124,16 @@ class Work:
 
     def __len__(self) -> int:
         return len(self.items)
+
+    @property
+    def loops(self) -> Flags:
+        """Whether work-items loop: they run more instructions than the code has."""
+        return (self.longest > _LOOPS * self.code) & (self.code > 0)
+
+    @property
+    def computed(self) -> Reals:
+        """Instructions but loads of the longest chain of the longest work-item."""
+        return np.maximum(self.path - self.path_loads - self.path_constants, 0.0)
 
     def take(self, rows: Integers | Flags | list[int]) -> Work:
         """The work of some of the launches."""

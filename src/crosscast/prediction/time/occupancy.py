@@ -1,0 +1,117 @@
+"""Work-groups on a device's units, and the bytes that miss caches which they share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from crosscast.arrays import Reals
+from crosscast.devices.architectures import Sheets
+from crosscast.prediction.time.work import CACHE_BITS, GROUPS_TOGETHER, Work
+
+MOST_REGISTERS = 256.0  # Of a work-item, in 32 bits
+_REORDERED, _SHARED_REGISTERS = 128.0, 24.0
+_AS_MANY = 1.02  # Bytes missed over those of another cache, if they are the same but for sampling
+_TINY = 1e-15
+
+
+@dataclass(frozen=True, eq=False)
+class Occupancy:
+    """Work-groups of ``n`` launches on ``d`` devices; arrays are of shape ``(n, d)``."""
+
+    resident: Reals  # Work-groups of a unit at once
+    busy: Reals  # Units that have a work-group; the last wave may leave most of them idle
+    waves: Reals  # Of the groups that are resident together
+    tail: Reals  # Time of whole rounds of groups over that of groups spread evenly
+    together: Reals  # Work-groups of all units at once
+
+    @classmethod
+    def of(cls, work: Work, sheets: Sheets) -> Occupancy:
+        """Distribute the work-groups."""
+        resident, groups = resident_groups(work, sheets), work.groups[:, None]
+        rounds = np.where(groups > sheets.units, groups / sheets.units, 1.0)
+        return cls(
+            resident,
+            busy=np.minimum(sheets.units, groups),
+            waves=np.maximum(groups / (sheets.units * resident), 1.0),
+            tail=np.where(groups > sheets.units, np.ceil(rounds - 1e-9) / rounds, 1.0),
+            together=np.minimum(groups, sheets.units * resident),
+        )
+
+
+def resident_groups(work: Work, sheets: Sheets) -> Reals:
+    """Resident work-groups of a unit, of shape ``(n, d)``; at least 1."""
+    width = np.where(sheets.wide, 64.0, 32.0)
+    of_group = np.ceil(work.group_items[:, None] / width)
+    # Compilers that reorder unrolled code need fewer registers than it has values. AMD's keeps
+    # what work-items share in scalar registers.
+    own = np.minimum(work.registers + 8, work.needed + _SHARED_REGISTERS)[:, None]
+    needed = np.clip(own, 16, np.where(sheets.spills, MOST_REGISTERS, _REORDERED))
+    counted = sheets.spills & np.isfinite(work.amd_registers)[:, None]
+    needed = np.where(counted, np.maximum(work.amd_registers, 16)[:, None], needed)
+    by_registers = sheets.registers / np.maximum(of_group * width * needed, 1)
+    by_local = sheets.local_bytes / np.maximum(work.local_bytes, 1)[:, None]
+    limits = (
+        sheets.sub_groups / of_group,
+        by_registers,
+        by_local,
+        np.broadcast_to(sheets.groups, of_group.shape),
+    )
+    return np.where(sheets.gpu, np.maximum(np.floor(np.minimum.reduce(limits)), 1.0), 1.0)
+
+
+def bytes_behind(work: Work, cache: Reals, together: Reals) -> Reals:
+    """Bytes that miss a cache of a size in bytes which `together` groups share, of shape ``(n, d)``.
+
+    Interpolated in the logarithms of the sizes and numbers of groups that a profile has. More groups than its
+    most need more space for data of their own.
+    """
+    size_position = _size_position(work, cache, together)
+    group_position = np.clip(np.log2(together) / 4, 0, len(GROUPS_TOGETHER) - 1)
+    size_index, group_index = (
+        np.minimum(size_position.astype(int), len(CACHE_BITS) - 2),
+        np.minimum(group_position.astype(int), 1),
+    )
+    rows = np.arange(len(work))[:, None]
+    size_fraction, group_fraction = size_position - size_index, group_position - group_index
+    missed = np.zeros(together.shape)
+    for di, group_share in ((0, 1 - group_fraction), (1, group_fraction)):
+        for dj, size_share in ((0, 1 - size_fraction), (1, size_fraction)):
+            missed += group_share * size_share * work.behind[rows, group_index + di, size_index + dj]
+    return missed
+
+
+def _size_position(work: Work, cache: Reals, together: Reals) -> Reals:
+    """Index of a cache's size among those in which the most groups of a profile miss as much, ``(n, d)``."""
+    bits = np.broadcast_to(np.log2(cache), together.shape)
+    as_known: Reals = np.clip(bits - CACHE_BITS[0], 0.0, len(CACHE_BITS) - 1.0)
+    if (together <= GROUPS_TOGETHER[-1]).all():
+        return as_known
+    more = np.log2(np.maximum(together / GROUPS_TOGETHER[-1], 1.0))
+    needed = np.array(CACHE_BITS) + _growth(work)[:, None, :] * more[..., None]
+    # What a larger cache misses, a smaller one misses too.
+    needed = np.minimum.accumulate(needed[..., ::-1], axis=-1)[..., ::-1]
+    first, steps = needed[..., :-1], np.maximum(np.diff(needed, axis=-1), _TINY)
+    position: Reals = np.clip((bits[..., None] - first + _TINY) / steps, 0.0, 1.0).sum(axis=-1)
+    return position
+
+
+def _growth(work: Work) -> Reals:
+    """Power of the number of groups with which caches must grow to miss no more bytes, ``(n, sizes)``.
+
+    Of the bytes that the most groups of a profile miss in each size: 1 where groups have data of their own, 0
+    where they share them. Sixteen groups miss as many bytes in a smaller cache.
+    """
+    few, many = work.behind[:, -2, :-1], work.behind[:, -1, :-1]
+    as_many = few[:, None, :] <= _AS_MANY * many[:, :, None]
+    last = len(CACHE_BITS) - 1
+    fits = np.where(as_many.any(axis=-1), as_many.argmax(axis=-1), last)
+    least, before = (np.take_along_axis(few, index, axis=1) for index in (fits, np.maximum(fits - 1, 0)))
+    between = np.clip((many - least) / np.maximum(before - least, _TINY), 0.0, 1.0)
+    times = np.log2(GROUPS_TOGETHER[-1] / GROUPS_TOGETHER[-2])
+    growth: Reals = np.clip((np.arange(last + 1) - (fits - between)) / times, 0.0, 1.0)
+    # The smallest size may be larger than needed: as of the next that is not.
+    for size in reversed(range(last)):
+        growth[:, size] = np.where(fits[:, size] == 0, growth[:, size + 1], growth[:, size])
+    return growth
