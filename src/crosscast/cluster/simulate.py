@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from crosscast.arrays import Integers
 from crosscast.cluster.jobs import (
     ORDERS,
     Bound,
@@ -139,18 +140,7 @@ def simulate(
     >>> simulate(jobs, [Machine("one", 5)], policy=Policy(backfill=None)).start_s.tolist()
     [0.0, 4.0, 4.0, 6.0]
     """
-    check_machines(machines)
-    for argument, order in (("queue", policy.queue), ("backfill", policy.backfill)):
-        if order not in ORDERS and (order is not None or argument == "queue"):
-            raise InputError.of(
-                field="policy", problem=f"{argument}: expected one of {', '.join(ORDERS)}, found {order!r}"
-            )
-    for name in ("run_s", "estimate_s"):
-        columns = getattr(jobs, name).shape[1]
-        if columns not in (1, len(machines)):
-            raise InputError(
-                f"jobs: {name}: expected times on 1 or {len(machines)} machines, found {columns}"
-            )
+    _check(jobs, machines, policy)
     if placement is None:
         if len(machines) > 1:
             raise InputError.of(field="placement", expected=f"one for {len(machines)} machines", found="none")
@@ -159,17 +149,7 @@ def simulate(
         import numba  # noqa: F401
     from crosscast.cluster.simulator.engine import choices_of, run
 
-    rules.check(len(jobs))
-    if policy.queue != "multifactor":
-        if policy.backfill == "multifactor":
-            raise InputError.of(
-                field="backfill", expected="the queue in the order multifactor, too", found="'multifactor'"
-            )
-        rules = replace(rules, priority=None)
-    elif rules.priority is None:
-        raise InputError.of(
-            field="priority", expected="a site with priorities for the order multifactor", found="none"
-        )
+    rules = _checked_rules(rules, policy, len(jobs))
     if not needs_plan(policy, site, sharing, rules):
         return run(jobs, machines, policy, placement, progress)
     if not isinstance(placement, Bound):
@@ -182,8 +162,49 @@ def simulate(
             found="completion" if isinstance(placement, Completion) else "an order of machines for each",
         )
     choices_of(jobs, machines, placement)
+    _check_together(jobs, site, sharing, rules)
+    if rules.release_s is not None:
+        return _by_release(jobs, machines, placement.machine, policy, site, sharing, rules, progress)
     from crosscast.cluster.simulator.planning import run_plan
 
+    resources = resources_of(jobs, machines, placement.machine, site, rules)
+    return run_plan(jobs, machines, placement.machine, resources, policy, sharing, rules, progress)
+
+
+def _check(jobs: Jobs, machines: Sequence[Machine], policy: Policy) -> None:
+    """Check machines, orders, and the number of times of a job."""
+    check_machines(machines)
+    for argument, order in (("queue", policy.queue), ("backfill", policy.backfill)):
+        if order not in ORDERS and (order is not None or argument == "queue"):
+            raise InputError.of(
+                field="policy", problem=f"{argument}: expected one of {', '.join(ORDERS)}, found {order!r}"
+            )
+    for name in ("run_s", "estimate_s"):
+        columns = getattr(jobs, name).shape[1]
+        if columns not in (1, len(machines)):
+            raise InputError(
+                f"jobs: {name}: expected times on 1 or {len(machines)} machines, found {columns}"
+            )
+
+
+def _checked_rules(rules: Rules, policy: Policy, jobs: int) -> Rules:
+    """Check rules; without an order by priorities these do not count."""
+    rules.check(jobs)
+    if policy.queue != "multifactor":
+        if policy.backfill == "multifactor":
+            raise InputError.of(
+                field="backfill", expected="the queue in the order multifactor, too", found="'multifactor'"
+            )
+        return replace(rules, priority=None)
+    if rules.priority is None:
+        raise InputError.of(
+            field="priority", expected="a site with priorities for the order multifactor", found="none"
+        )
+    return rules
+
+
+def _check_together(jobs: Jobs, site: Site, sharing: Sharing | None, rules: Rules) -> None:
+    """Check that sharing, rules and a budget go together, and times of release."""
     if sharing is not None and sharing.kind.shape != (len(jobs),):
         raise InputError.of(
             where="sharing", field="kind", expected=f"{len(jobs)} kinds", found=f"{sharing.kind.shape}"
@@ -203,11 +224,9 @@ def simulate(
                 raise InputError.of(field="learning", expected=f"jobs without {name}", found="both")
         if site.budget is None:
             raise InputError.of(field="learning", expected="a budget of power", found="none")
-    machine, release_s = placement.machine, rules.release_s
-    if release_s is None:
-        resources = resources_of(jobs, machines, machine, site, rules)
-        return run_plan(jobs, machines, machine, resources, policy, sharing, rules, progress)
-    early = ~((release_s >= jobs.submit_s) & np.isfinite(release_s))
+    if rules.release_s is None:
+        return
+    early = ~((rules.release_s >= jobs.submit_s) & np.isfinite(rules.release_s))
     if early.any():
         row = int(np.argmax(early))
         raise InputError.of(
@@ -215,13 +234,28 @@ def simulate(
             field="release_s",
             problem=(
                 f"job {jobs.number[row]}: expected a time from its submission on, {jobs.submit_s[row]:g} s, "
-                f"found {release_s[row]:g}"
+                f"found {rules.release_s[row]:g}"
             ),
         )
-    # Simulated as if submitted at their release; times of the site do not move.
-    by_release = np.argsort(release_s, kind="stable")
+
+
+def _by_release(
+    jobs: Jobs,
+    machines: Sequence[Machine],
+    machine: Integers,
+    policy: Policy,
+    site: Site,
+    sharing: Sharing | None,
+    rules: Rules,
+    progress: Callable[[str], None] | None,
+) -> Schedule:
+    """Simulate jobs as if submitted at their release; times of the site do not move."""
+    from crosscast.cluster.simulator.planning import run_plan
+
+    assert rules.release_s is not None
+    by_release = np.argsort(rules.release_s, kind="stable")
     later, rules, machine = (
-        jobs.taken(by_release, release_s[by_release]),
+        jobs.taken(by_release, rules.release_s[by_release]),
         rules.taken(by_release),
         machine[by_release],
     )
