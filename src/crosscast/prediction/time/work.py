@@ -208,12 +208,60 @@ def work_of(profiles: Sequence[Profile]) -> Work:
 def _of(
     metrics: Mapping[str, MetricValue], launch: Mapping[str, Any], program: Mapping[str, object]
 ) -> dict[str, object]:
+    """The work of one launch, by field."""
+    work, sub_groups = _of_geometry(metrics, launch.get("geometry") or {}, program)
+    items, total = work["items"], float(metrics.get("total_instruction_count") or 0)
+    longest = max(float(metrics.get("max_ipt") or 0), total / items, 1.0)
+    counted = launch.get("sub_groups")
+    work |= {"longest": longest, "mean": total / items / longest, "exact": counted is not None}
+    if counted is None:
+        return work | _estimated(metrics, total, items, sub_groups, longest)
+    classes = launch.get("instructions") or {}
+    operations = operation_counts(classes, total)
+    if amd := (launch.get("geometry") or {}).get("amd"):
+        work["needed"] = min(work["registers"], amd["registers"] + amd["spilled"])
+        work["amd_spilled"] = _spilled(amd, operations["floating"] / items)
+    sides = [counted[str(width)] for width in WIDTHS]
+    requested = bytes_outside(launch.get("work") or {})
+    accesses = _of_accesses(sides, _images(metrics, classes, requested))
+    item_accesses = accesses["accesses"][0] / max(sub_groups[0], 1.0)
+    return (
+        work
+        | operations
+        | accesses
+        | _of_atomics(launch, classes, sides)
+        | _of_path(launch.get("path", {}), item_accesses, _constant_share(classes))
+        | _of_memory(metrics, launch)
+        | _of_neighbours(launch.get("access_patterns") or {})
+        | _of_walks(metrics, launch, requested)
+        | {
+            "requested": requested or accesses["sectors"][0],
+            "saved_loads": saved_loads(classes),
+            "local_stores": total_of(classes.get("stores", {}).get("local", 0)) / items,
+            "conditional": total_of(classes.get("branches", {}).get("conditional", 0)) / items,
+            "utilization": [
+                min(
+                    1.0,
+                    max(side["instructions_without_phi"], 1)
+                    / max(side["sub_group_instructions_without_phi"] * width, 1),
+                )
+                for width, side in zip(WIDTHS, sides, strict=True)
+            ],
+            "mean_longest": [
+                _mean_longest(side, total, longest, of_width)
+                for side, of_width in zip(sides, sub_groups, strict=True)
+            ],
+        }
+    )
+
+
+def _of_geometry(
+    metrics: Mapping[str, MetricValue], geometry: Mapping[str, Any], program: Mapping[str, object]
+) -> tuple[dict[str, Any], list[float]]:
+    """Sizes of the launch, and space of its groups and work-items; also its sub-groups by width."""
     items = max(float(metrics.get("work_items") or 1), 1.0)
-    geometry = launch.get("geometry") or {}
-    total = float(metrics.get("total_instruction_count") or 0)
     groups = float(geometry.get("groups") or metrics.get("work_groups") or math.ceil(items / 64))
     group_items = float(geometry.get("group_items") or math.ceil(items / groups))
-    local = geometry.get("local_bytes") or {}
     sub_groups = [
         float(geometry.get(f"sub_groups_{width}") or groups * math.ceil(group_items / width))
         for width in WIDTHS
@@ -221,13 +269,13 @@ def _of(
     # Small private arrays are in registers too.
     registers = float(geometry.get("registers") or 0)
     registers += float(geometry.get("private_bytes") or 0) / _REGISTER_BYTES
-    work: dict[str, object] = {
+    sizes: dict[str, Any] = {
         "items": items,
         "groups": groups,
         "group_items": group_items,
         "sub_groups": sub_groups,
         "registers": registers,
-        "local_bytes": float(sum(local.values())),
+        "local_bytes": float(sum((geometry.get("local_bytes") or {}).values())),
         "kept": float(geometry.get("kept_values") or 0),
         "any_group": program.get("form") in _ANY_GROUP,
         "code": float(geometry.get("code") or 0),
@@ -237,76 +285,57 @@ def _of(
         "saved_loads": 0.0,
         "barriers": float(metrics.get("total_barriers_hit") or 0) / items,
     }
-    longest = max(float(metrics.get("max_ipt") or 0), total / items, 1.0)
-    work["longest"], work["mean"] = longest, total / items / longest
-    counted = launch.get("sub_groups")
-    work["exact"] = counted is not None
-    if counted is None:
-        return work | _estimated(metrics, total, items, sub_groups, longest)
-    classes = launch.get("instructions") or {}
-    operations = operation_counts(classes, total)
-    work |= operations
-    if amd := geometry.get("amd"):
-        work["needed"] = min(registers, amd["registers"] + amd["spilled"])
-        work["amd_spilled"] = _spilled(amd, operations["floating"] / items)
-    work["saved_loads"] = saved_loads(classes)
-    sides = [counted[str(width)] for width in WIDTHS]
-    path = launch.get("path", {})
-    loads = path.get("loads", {})
-    block_loads = path.get("block_loads", loads)
-    distinct = launch.get("distinct_bytes", {}).get("global", {})
-    patterns = launch.get("access_patterns") or {}
-    requested = bytes_outside(launch.get("work") or {})
-    of_items = launch.get("work_item") or {}
-    jumps, width = _jumps(metrics, of_items, requested), _width(metrics, requested)
-    atomics = [GlobalAtomics.of(launch, width) for width in WIDTHS]
-    accesses = [float(side["accesses_read"] + side["accesses_write"]) for side in sides]
+    return sizes, sub_groups
+
+
+def _of_accesses(sides: Sequence[Mapping[str, int]], images: tuple[float, float]) -> dict[str, Any]:
+    """Accesses by sub-groups of each width, given the share of reads from images and their texels."""
     sectors = [
         size * float(side[f"{name}_{size}_read"] + side[f"{name}_{size}_write"])
         for size, name, side in zip((32, 64), ("sectors", "lines"), sides, strict=True)
     ]
-    of_images, texels = _images(metrics, classes, requested)
-    item_accesses, constant = accesses[0] / max(sub_groups[0], 1.0), _constant_share(classes)
-    return work | {
-        "utilization": [
-            min(
-                1.0,
-                max(side["instructions_without_phi"], 1)
-                / max(side["sub_group_instructions_without_phi"] * width, 1),
-            )
-            for width, side in zip(WIDTHS, sides, strict=True)
-        ],
-        "accesses": accesses,
+    read_only = _SECTOR_BYTES * float(sides[0].get("sectors_32_read_only") or 0) / max(sectors[0], 1.0)
+    of_images, texels = images
+    return {
+        "accesses": [float(side["accesses_read"] + side["accesses_write"]) for side in sides],
         "same_address": [float(side.get("same_address_read") or 0) for side in sides],
-        "read_only": max(
-            _SECTOR_BYTES * float(sides[0].get("sectors_32_read_only") or 0) / max(sectors[0], 1.0),
-            of_images,
-        ),
-        "requested": requested or sectors[0],
+        "read_only": max(read_only, of_images),
         "sectors": sectors,
         "lines": [float(side["lines_128_read"] + side["lines_128_write"]) for side in sides],
-        "local_stores": total_of(classes.get("stores", {}).get("local", 0)) / items,
         "local_wavefronts": [float(side["local_wavefronts_32_banks"]) for side in sides],
+        "texels": texels,
+    }
+
+
+def _of_atomics(
+    launch: Mapping[str, Any], classes: Mapping[str, Any], sides: Sequence[Mapping[str, int]]
+) -> dict[str, object]:
+    """Atomics of local and of global memory, and those that wait for each other."""
+    in_global, number = [GlobalAtomics.of(launch, width) for width in WIDTHS], classes.get("atomics", {})
+    return {
         "atomics": [
-            float(side["atomic_conflicts"]) + total_of(classes.get("atomics", {})) / width
+            float(side["atomic_conflicts"]) + total_of(number) / width
             for width, side in zip(WIDTHS, sides, strict=True)
         ],
         "local_atomics": [
-            _local_atomics(side, in_global, classes, width)
-            for side, in_global, width in zip(sides, atomics, WIDTHS, strict=True)
+            _local_atomics(side, each, classes, width)
+            for side, each, width in zip(sides, in_global, WIDTHS, strict=True)
         ],
-        "global_atomics": [each.accesses for each in atomics],
-        "atomics_done": atomics[0].done,
-        "atomic_lines": atomics[0].lines,
-        "turns": [each.turns[0] for each in atomics],
+        "global_atomics": [each.accesses for each in in_global],
+        "atomics_done": in_global[0].done,
+        "atomic_lines": in_global[0].lines,
+        "turns": [each.turns[0] for each in in_global],
         "turns_apart": GlobalAtomics.of(launch, 1).turns[0],
-        "locked": total_of(classes.get("atomics", {})),
-        "retries": atomics[0].turns[1],
-        "written": float(distinct.get("written", 0)),
-        "updated": float(distinct.get("written", 0)) * _updated(metrics),
-        "distinct": float(distinct.get("read", 0) + distinct.get("written", 0)),
-        "channel_share": float(launch.get("reuse", {}).get("channel_share") or EVEN_CHANNELS),
-        "behind": _behind(launch.get("reuse", {}).get("bytes"), float(sum(distinct.values()))),
+        "locked": total_of(number),
+        "retries": in_global[0].turns[1],
+    }
+
+
+def _of_path(path: Mapping[str, Any], item_accesses: float, constant: float) -> dict[str, object]:
+    """Chains of dependent instructions, and accesses of a work-item, a share of them to constant memory."""
+    loads = path.get("loads", {})
+    block_loads = path.get("block_loads", loads)
+    return {
         "path": float(path.get("instructions") or 1),
         "path_loads": float(loads.get("global", 0)),
         "path_constants": float(loads.get("constant", 0)),
@@ -316,16 +345,32 @@ def _of(
         "block_constants": float(block_loads.get("constant", 0)),
         "item_accesses": item_accesses * (1.0 - constant),
         "item_constants": item_accesses * constant,
+    }
+
+
+def _of_memory(metrics: Mapping[str, MetricValue], launch: Mapping[str, Any]) -> dict[str, object]:
+    """Distinct bytes, and those behind caches."""
+    distinct, reuse = launch.get("distinct_bytes", {}).get("global", {}), launch.get("reuse", {})
+    written = float(distinct.get("written", 0))
+    return {
+        "written": written,
+        "updated": written * _updated(metrics),
+        "distinct": float(distinct.get("read", 0) + distinct.get("written", 0)),
+        "channel_share": float(reuse.get("channel_share") or EVEN_CHANNELS),
+        "behind": _behind(reuse.get("bytes"), float(sum(distinct.values()))),
+    }
+
+
+def _of_walks(
+    metrics: Mapping[str, MetricValue], launch: Mapping[str, Any], requested: float
+) -> dict[str, object]:
+    """How a work-item moves from one access to the next."""
+    of_items = launch.get("work_item") or {}
+    jumps, width = _jumps(metrics, of_items, requested), _width(metrics, requested)
+    return {
         "jumps": jumps,
         "walk": 2.0 ** (float(of_items.get("mean_walk_log2", 0.0)) + 0.5),
         "alignment": 2.0 ** float(of_items.get("mean_alignment_log2", 0.0)),
-        "mean_longest": [
-            _mean_longest(side, total, longest, of_width)
-            for side, of_width in zip(sides, sub_groups, strict=True)
-        ],
-        "texels": texels,
-        "conditional": total_of(classes.get("branches", {}).get("conditional", 0)) / items,
-        **_of_neighbours(patterns),
         "walks": _walks(launch, jumps, width * _accesses(metrics)),
         "width": max(width, 1.0),
     }
