@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate, chain
+from typing import NamedTuple
 
 import numpy as np
 
@@ -69,6 +70,17 @@ class _Launches:
         return [end - count + count // 2 for end, count in zip(accumulate(counts), counts, strict=True)]
 
 
+class _Estimates(NamedTuple):
+    """Means over the launches of ``n`` kernels on ``d`` devices, ``(n, d)``."""
+
+    seconds: Reals
+    shares: Reals  # `(n, d, len(TERMS))` Of the terms
+    deviation: Reals
+    shared: Reals  # Part of the deviation that devices share
+    least: Reals  # Physical limits
+    most: Reals
+
+
 @dataclass(frozen=True, eq=False)
 class TrainedLaunchTimes(TrainedTimes[LaunchModels]):
     """A model of the times of kernels on devices, from terms with units.
@@ -91,50 +103,33 @@ class TrainedLaunchTimes(TrainedTimes[LaunchModels]):
     def _predict(
         self, batch: ProfileBatch, devices: Sequence[Device], probes: Reals | None, level: float
     ) -> TimeForecast:
+        if not batch.launches:
+            raise InputError.of(where="profiles", expected="profiles of launches", found="metrics alone")
         # Probes may be of devices that are not requested.
         probed = [] if probes is None else np.flatnonzero(np.isfinite(probes).any(axis=0)).tolist()
         by_key = {each.key: each for each in (*devices, *(self.devices[index] for index in probed))}
-        incomplete = {
-            key: filled(each) for key, each in by_key.items() if not self.predictor.counted.measured(each)
-        }
-        complete = [incomplete[key].device if key in incomplete else each for key, each in by_key.items()]
-        if not batch.launches:
-            raise InputError.of(where="profiles", expected="profiles of launches", found="metrics alone")
+        all_keys, keys = list(by_key), [each.key for each in devices]
         counted = [
             all(launch.launch.get("sub_groups") is not None for launch in launches)
             for launches in batch.launches
         ]
         work = work_of([launch for launches in batch.launches for launch in launches])
         launches = _Launches(batch, work, counted)
-        variants = {key: _variants(sheet) for key, sheet in incomplete.items() if sheet.taken}
-        of_all = self._of_launches(launches, [*complete, *chain.from_iterable(variants.values())])
-        centre, shares, deviation, shared, least, most = (each[:, : len(complete)] for each in of_all)
-        assumed = []
-        end = len(complete)
-        for key, of_device in variants.items():
-            column, start, end = list(by_key).index(key), end, end + len(of_device)
-            shift = np.log(of_all[0][:, start : end - 1] / centre[:, [column]]).T
-            least[:, column] = of_all[4][:, end - 1]
-            assumed.append(_assumed(incomplete[key], shift, deviation[:, column]))
-            deviation[:, column] = np.sqrt(deviation[:, column] ** 2 + (shift**2).sum(axis=0))
-        log_time = np.log(centre)
-        times = np.full(centre.shape, np.nan)
+        times = np.full((len(batch), len(by_key)), np.nan)
         for index in probed:
-            times[:, list(by_key).index(self.devices[index].key)] = np.asarray(probes)[:, index]
+            times[:, all_keys.index(self.devices[index].key)] = np.asarray(probes)[:, index]
         is_measured = np.isfinite(times)
-        doubts: list[str] = []
-        if probed and len(batch) == 1:
-            doubts += self._doubts_of(times[0], list(by_key), log_time[0], deviation[0], counted[0])
-        together = self.predictor.counted.together[in_common(complete)]
-        errors = DeviceErrors(tuple(by_key), deviation, shared, together, np.log(times) - log_time)
-        log_time, deviation = errors.conditioned(log_time)
-        least, most = np.where(is_measured, 0.0, least), np.where(is_measured, np.inf, most)
+        estimates, assumed, errors = self._with_doubts(launches, list(by_key.values()), times)
+        log_time, deviation = errors.conditioned(np.log(estimates.seconds))
+        least = np.where(is_measured, 0.0, estimates.least)
+        most = np.where(is_measured, np.inf, estimates.most)
         factor = np.array([[self.predictor.of(each).doubt.factor(level)] for each in counted])
         middle, low, high = limits(np.exp(log_time), deviation, factor, least, most)
-        columns = [list(by_key).index(each.key) for each in devices]
-        keys = [each.key for each in devices]
         of_chosen = tuple(each for each in assumed if each.device in keys)
-        common = (*self._missing_numbers(devices), *_sentences(of_chosen), *doubts)
+        common = [*self._missing_numbers(devices), *_sentences(of_chosen)]
+        if probed and len(batch) == 1:
+            common += self._doubts_of(times[0], errors, np.log(estimates.seconds[0]), counted[0])
+        columns = [all_keys.index(key) for key in keys]
         return TimeForecast(
             batch,
             tuple(keys),
@@ -152,27 +147,47 @@ class TrainedLaunchTimes(TrainedTimes[LaunchModels]):
                 )
                 for is_counted, of_kernel in zip(counted, batch.launches, strict=True)
             ),
-            terms=shares[:, columns],
+            terms=estimates.shares[:, columns],
             nearest=self._nearest(launches),
             deviation=deviation[:, columns],
             errors=errors,
             assumed=of_chosen,
         )
 
-    def _doubts_of(
-        self,
-        times: Reals,
-        keys: Sequence[str],
-        log_time: Reals,
-        deviation: Reals,
-        counted: bool,
-    ) -> Iterator[str]:
-        """Warn of measured times of a kernel far from its forecasts ``(len(keys),)`` without them."""
-        half = self.predictor.of(counted).doubt.factor(_WIDE) * deviation
+    def _with_doubts(
+        self, launches: _Launches, devices: Sequence[Device], times: Reals
+    ) -> tuple[_Estimates, list[Assumed], DeviceErrors]:
+        """Estimates without measured times, and their errors, of which those of `times` ``(n, d)`` are known.
+
+        Where a data sheet lacks numbers, those of siblings stand, and their doubt adds to that of the times.
+        """
+        measured = self.predictor.counted.measured
+        sheets = {each.key: filled(each) for each in devices if not measured(each)}
+        complete = [sheets[each.key].device if each.key in sheets else each for each in devices]
+        keys = [each.key for each in devices]
+        variants = {key: _variants(sheet) for key, sheet in sheets.items() if sheet.taken}
+        of_all = self._of_launches(launches, [*complete, *chain.from_iterable(variants.values())])
+        estimates = _Estimates(*(each[:, : len(keys)] for each in of_all))
+        assumed, end = [], len(keys)
+        for key, of_device in variants.items():
+            column, start, end = keys.index(key), end, end + len(of_device)
+            shift = np.log(of_all.seconds[:, start : end - 1] / estimates.seconds[:, [column]]).T
+            estimates.least[:, column] = of_all.least[:, end - 1]
+            deviation = estimates.deviation[:, column]
+            assumed.append(_assumed(sheets[key], shift, deviation))
+            estimates.deviation[:, column] = np.sqrt(deviation**2 + (shift**2).sum(axis=0))
+        together = self.predictor.counted.together[in_common(complete)]
+        known = np.log(times) - np.log(estimates.seconds)
+        errors = DeviceErrors(tuple(keys), estimates.deviation, estimates.shared, together, known)
+        return estimates, assumed, errors
+
+    def _doubts_of(self, times: Reals, errors: DeviceErrors, log_time: Reals, counted: bool) -> Iterator[str]:
+        """Warn of measured times of a kernel far from its forecasts ``(d,)`` without them."""
+        half = self.predictor.of(counted).doubt.factor(_WIDE) * errors.deviation[0]
         for column in np.flatnonzero(np.isfinite(times)).tolist():
             seconds = float(times[column])
             low, high = (float(np.exp(log_time + side * half)[column]) for side in (-1, 1))
-            if (doubt := doubt_of_probe(keys[column], seconds, low, high, _WIDE)) is not None:
+            if (doubt := doubt_of_probe(errors.devices[column], seconds, low, high, _WIDE)) is not None:
                 yield doubt
 
     def _nearest(self, launches: _Launches) -> tuple[NearestLaunch, ...]:
@@ -214,13 +229,8 @@ class TrainedLaunchTimes(TrainedTimes[LaunchModels]):
             chosen.append(min(rest, key=lambda key: error([*measured, *chosen, key])))
         return Suggestion(tuple(chosen), error([*measured, *chosen]), error(measured))
 
-    def _of_launches(
-        self, launches: _Launches, devices: Sequence[Device]
-    ) -> tuple[Reals, Reals, Reals, Reals, Reals, Reals]:
-        """Means over each kernel's launches, ``(n, d)`` each.
-
-        Times, shares of the terms, deviations, the part of these that devices share, and physical limits.
-        """
+    def _of_launches(self, launches: _Launches, devices: Sequence[Device]) -> _Estimates:
+        """Estimates of each kernel."""
         batch, work = launches.batch, launches.work
         # A kernel whose launches were not all counted is predicted from metrics alone.
         counted = np.repeat(launches.counted, [len(each) for each in batch.launches])
@@ -238,7 +248,7 @@ class TrainedLaunchTimes(TrainedTimes[LaunchModels]):
         for kind in set(launches.counted):
             kernels = np.array(launches.counted) == kind
             shared[kernels] = self.predictor.of(kind).shared(parts[kernels], devices)
-        return centre, parts, mean(deviation * seconds) / centre, shared, mean(least), mean(most)
+        return _Estimates(centre, parts, mean(deviation * seconds) / centre, shared, mean(least), mean(most))
 
     def _missing_numbers(self, devices: Sequence[Device]) -> tuple[str, ...]:
         """Warn of numbers that data sheets of training devices lack, so that usual ones are taken."""
