@@ -372,14 +372,6 @@ def _facts(device: Device) -> tuple[list[float], list[float], list[float]]:
     )
 
 
-@lru_cache(1024)
-def missing(device: Device) -> tuple[str, ...]:
-    """Return the numbers that a sheet lacks, which get defaults."""
-    needed = (*DEFAULTS[device.kind], "peak_flop_per_s")
-    known = {_BANDWIDTH} if by_measurement(device, _BANDWIDTH) else set()
-    return tuple(name for name in needed if not device.numbers.get(name) and name not in known)
-
-
 def known_unit(device: Device) -> Unit | None:
     """Return the compute unit of a device's chip or architecture, if it is known."""
     chips = (unit for part, unit in _CHIPS.items() if part in device.key)

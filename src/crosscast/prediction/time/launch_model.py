@@ -11,7 +11,7 @@ import numpy as np
 
 from crosscast.arrays import Arrays, Reals
 from crosscast.device import Device
-from crosscast.devices.architectures import NO_DOUBLES, missing, sheets_of
+from crosscast.devices.architectures import NO_DOUBLES, sheets_of
 from crosscast.devices.catalogue import Filled, filled
 from crosscast.devices.device_files import NUMBERS
 from crosscast.errors import InputError
@@ -126,7 +126,7 @@ class TrainedLaunchTimes(TrainedTimes[LaunchModels]):
         factor = np.array([[self.predictor.of(each).doubt.factor(level)] for each in counted])
         middle, low, high = limits(np.exp(log_time), deviation, factor, least, most)
         of_chosen = tuple(each for each in assumed if each.device in keys)
-        common = [*self._missing_numbers(devices), *_sentences(of_chosen)]
+        common = list(_sentences(of_chosen))
         if probed and len(batch) == 1:
             common += self._doubts_of(times[0], errors, np.log(estimates.seconds[0]), counted[0])
         columns = [all_keys.index(key) for key in keys]
@@ -249,19 +249,6 @@ class TrainedLaunchTimes(TrainedTimes[LaunchModels]):
             kernels = np.array(launches.counted) == kind
             shared[kernels] = self.predictor.of(kind).shared(parts[kernels], devices)
         return _Estimates(centre, parts, mean(deviation * seconds) / centre, shared, mean(least), mean(most))
-
-    def _missing_numbers(self, devices: Sequence[Device]) -> tuple[str, ...]:
-        """Warn of numbers that data sheets of training devices lack, so that usual ones are taken."""
-        by_device = {each.key: missing(each) for each in devices if self.predictor.counted.measured(each)}
-        incomplete = {key: names for key, names in by_device.items() if names}
-        if not incomplete:
-            return ()
-        numbers = ", ".join(dict.fromkeys(name for names in incomplete.values() for name in names))
-        which = format_names(list(incomplete), _MOST_DEVICES)
-        sheets = (
-            f"the data sheet of {which} lacks" if len(incomplete) == 1 else f"data sheets of {which} lack"
-        )
-        return (f"{sheets} {numbers}: usual numbers are taken",)
 
 
 def _of_profiles(profiles: Sequence[Profile], *, is_counted: bool) -> Iterator[str]:
