@@ -34,7 +34,15 @@ from support.refusals import refusal
 
 @pytest.mark.parametrize(
     ("seconds", "text"),
-    [(0.0, "0 s"), (2e-9, "2 ns"), (1.5e-5, "15 µs"), (0.25, "250 ms"), (59.0, "59 s"), (61.0, "1 min 1 s")],
+    [
+        (0.0, "0 s"),
+        (2e-9, "2 ns"),
+        (1.5e-5, "15 µs"),
+        (0.25, "250 ms"),
+        (59.0, "59 s"),
+        (61.0, "1 min 1 s"),
+        (0.9996, "1 s"),
+    ],
 )
 def test_durations_get_the_unit_that_fits(seconds: float, text: str) -> None:
     assert format_seconds(seconds) == text

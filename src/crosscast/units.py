@@ -116,7 +116,7 @@ def format_quantity(value: float, unit: str) -> str:
     """
     is_word = unit.endswith("s") and "/" not in unit
     steps = _WORD_STEPS if is_word else _PREFIX_STEPS
-    scale, name = next((step for step in steps if value >= step[0]), steps[-1])
+    scale, name = _step(value, steps)
     if is_word:
         number = f"{value / scale:.3g}" if name else f"{value:,.0f}"
         return f"{number}{name} {unit.removesuffix('s') if value == 1 else unit}"
@@ -124,9 +124,14 @@ def format_quantity(value: float, unit: str) -> str:
 
 
 def _scaled(value: float, steps: Sequence[tuple[float, str]]) -> str:
-    """Write a value in the largest of the units of which it has at least one, else in the smallest."""
-    scale, unit = next((step for step in steps if value >= step[0]), steps[-1])
+    scale, unit = _step(value, steps)
     return f"{value / scale:.3g} {unit}"
+
+
+def _step(value: float, steps: Sequence[tuple[float, str]]) -> tuple[float, str]:
+    """The largest of the units of which a value of three digits has at least one, else the smallest."""
+    rounded = float(f"{value:.3g}")
+    return next((step for step in steps if rounded >= step[0]), steps[-1])
 
 
 _SETTING_UNITS = (("_hz", "MHz", 1e-6), ("_w", "W", 1.0), ("_s", "s", 1.0), ("_j", "J", 1.0))

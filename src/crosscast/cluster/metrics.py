@@ -218,7 +218,7 @@ def metrics_of(schedule: Schedule) -> ScheduleMetrics:
 
     Returns
     -------
-    Metrics
+    ScheduleMetrics
         Makespan and waits in seconds, slowdowns as ratios, and the share of processors in use.
 
     Raises
@@ -618,7 +618,7 @@ class TraceFacts(TypedDict):
     estimates: str
     left_out: dict[str, int]
     notes: list[str]
-    best: NotRequired[dict[str, str]]  # Best policy by each objective of a search
+    best: NotRequired[dict[str, str]]  # The objective of a search, and the best policy
 
 
 def trace_facts(

@@ -355,7 +355,7 @@ def read_swf(path: str | Path) -> JobTrace:
 
     Returns
     -------
-    Trace
+    JobTrace
         Its lines, with NaN where the file has −1.
 
     Raises

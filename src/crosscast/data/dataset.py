@@ -76,7 +76,7 @@ class Dataset:
     ----------
     label
         Its source, such as its folder, for messages.
-    devices, profiles, records, energy, sessions, isolated runs, mixes
+    devices, profiles, records, energy, sessions, isolated_runs, mixes
         The tables, which may be empty.
     """
 

@@ -236,7 +236,7 @@ def choose_colocation(
 
     Parameters
     ----------
-    isolated runs
+    isolated_runs
         Isolated runs of 2 to 1,000 jobs, as `crosscast.read_corun_profile` reads them; the same one several
         times for equal jobs.
     model

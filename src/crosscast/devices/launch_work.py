@@ -195,7 +195,7 @@ NEEDED = ("total_instruction_count", "work_items", "total_memory_footprint")
 _USUAL_GROUP = 64.0  # Work-items of a work-group, if the profile lacks them
 _MOST_PACKED = 4.0  # Operations of half precision in the time of one of single precision
 _ELEMENT_BITS = 4
-_PRECISIONS = ("half", "single", "double")
+PRECISIONS = ("half", "single", "double")
 _SECTOR_BYTES, _LINE_BYTES, _ATOMIC_BYTES = 32.0, 64.0, 4.0
 
 
@@ -271,7 +271,7 @@ def amounts_of(profile: Profile) -> LaunchWork | None:
         width = 2 ** sum(min(max(each, 0.0), 1.0) for each in lost)
         outside = width * max(accesses - metric("local_accesses"), 0.0)
         local = width * metric("local_accesses")
-    flops = {name: float(work.get(f"flops_{name}", 0)) for name in _PRECISIONS}
+    flops = {name: float(work.get(f"flops_{name}", 0)) for name in PRECISIONS}
     total, items = metric("total_instruction_count"), metric("work_items")
     operations = total / (metric("instructions_per_operand") or 1.0)
     mix = work.get("instructions") or profile.instructions

@@ -111,7 +111,7 @@ class CampaignOutcome:
 
     def to_dict(self) -> dict[str, object]:
         """Return the object that ``--json`` prints."""
-        failed = [{"piece": failure.task.label, "reason": failure.reason} for failure in self.failures]
+        failed = [{"task": failure.task.label, "reason": failure.reason} for failure in self.failures]
         return {"done": self.done, "kept": self.kept, "failed": failed, "notes": self.notes}
 
 

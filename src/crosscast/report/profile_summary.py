@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Mapping
 
 from crosscast.data.launch_counts import counts_of, kinds_of, work_of
+from crosscast.devices.launch_work import PRECISIONS
 from crosscast.profile import Profile, sampling_sentence
 from crosscast.units import format_bytes, format_count, format_quantity, format_seconds
 
@@ -21,7 +22,6 @@ LEGEND: Mapping[str, str] = {
 }
 """Explanations of the lines by name."""
 
-_PRECISIONS = ("half", "single", "double")
 _OUTSIDE = ("global_bytes", "constant_bytes", "generic_bytes")
 _ATOMICS = {
     space: [f"instructions_atomics_{space}{kind}" for kind in ("", "_uniform", "_fp", "_compare")]
@@ -72,7 +72,7 @@ def _work(counts: _Counts) -> str:
     text = format_quantity(total, "instructions")
     if items:
         text += f", {_digits(total / items)} a work-item"
-    flops = {name: counts[f"flops_{name}"] for name in _PRECISIONS}
+    flops = {name: counts[f"flops_{name}"] for name in PRECISIONS}
     parts = [f"{format_quantity(n, 'flop')} ({name})" for name, n in flops.items() if n]
     if elements := counts["function_elements"]:
         parts.append(format_quantity(elements, "functions"))

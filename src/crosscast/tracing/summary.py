@@ -59,11 +59,11 @@ class Trace(Tabular):
         """Return the columns of a table with a row for each launch, in the order of the program."""
         columns: dict[str, list[object]] = defaultdict(list)
         for process in self.processes:
-            number = [process.kernels[kernel] for kernel in process.launches["kernel"].tolist()]
+            kernels = [process.kernels[kernel] for kernel in process.launches["kernel"].tolist()]
             sizes = [process.sizes[index] for index in process.launches["sizes"].tolist()]
             queues = [process.queues[queue] for queue in process.launches["queue"].tolist()]
             columns["process"] += [process.pid] * len(process)
-            columns["kernel"] += [kernel.name for kernel in number]
+            columns["kernel"] += [kernel.name for kernel in kernels]
             columns["global_size"] += [each[0] for each in sizes]
             columns["local_size"] += [each[1] or None for each in sizes]
             columns["device"] += [queue.device for queue in queues]

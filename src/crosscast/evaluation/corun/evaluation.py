@@ -323,7 +323,7 @@ def evaluate_corun(
     if level is not None:
         check_level(level)
     if (any(probes) and split != "leave-benchmark-out") or min(probes, default=0) < 0:
-        expected = "0 but where benchmarks are left out, and no fewer"
+        expected = "0, or with leave-benchmark-out at least 0"
         found = f"{min(probes)} to {max(probes)}"
         raise InputError.of(where="probes", expected=expected, found=found)
     probes = tuple(dict.fromkeys(probes))
