@@ -89,6 +89,16 @@ def test_runs_without_any_setting_are_taken_with_a_warning(tmp_path: Path, capsy
     assert "warning" not in capsys.readouterr().err
 
 
+def test_runs_without_power_are_times_which_is_told(tmp_path: Path, capsys: Output) -> None:
+    path, out = tmp_path / "my.csv", str(tmp_path / "out")
+    path.write_text("application,device,time_s\nscan,k40c,1\n", encoding="utf-8")
+    assert main(["dataset", "import", "runs", str(path), "--out", out]) == 0
+    told = "no run has a power: the times are for models of times and of relative times"
+    assert f"crosscast: note: {path}: {told}" in capsys.readouterr().err
+    assert main(["train", "configuration", out, "--out", str(tmp_path / "model")]) == 2
+    assert "expected runs with time and power, found none" in capsys.readouterr().err
+
+
 def event(name: str, value: str, unit: str = "") -> str:
     return json.dumps({"counter-value": value, "unit": unit, "event": name}) + "\n"
 

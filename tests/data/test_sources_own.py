@@ -79,6 +79,7 @@ def test_each_kind_is_told_in_a_line() -> None:
         "passed over: run",
     ]
     assert list(roles().sentences(BEGIN)) == ["settings: none", "powers: power_w"]
+    assert list(roles().sentences(["application", "time_s"])) == ["settings: none", "powers: none"]
 
 
 @pytest.mark.parametrize("name", ["core_mhz", "mem_clock_GHz", "board_mW", "gpu_mj", "copy_ms"])
@@ -91,8 +92,6 @@ def test_other_units_are_refused(name: str) -> None:
     [
         (("time_s", "power_w"), None, "expected a column application, found time_s, power_w"),
         (("application", "power_w"), None, "expected a column time_s, found application, power_w"),
-        (("application", "time_s"), None, "expected a column power_w, or powers of domains such as cpu_w"),
-        (("application", "time_s", "cpu_cap_w"), None, "expected a column power_w"),
         ((*BEGIN, "node_w"), None, "expected power_w or node_w, the power of the whole, found both"),
         ((*BEGIN, "a"), ["b"], "settings: expected columns out of a, found b"),
         (BEGIN, ["time_s"], "settings: expected columns out of none, found time_s"),
@@ -250,6 +249,27 @@ def test_a_run_without_power_stays_where_another_one_tells_it() -> None:
     assert notes == (
         "runs: 2, cells: 1, applications: 1, configurations: 1 (machine)",
         "runs left out: 1 (1 without power)",
+    )
+
+
+def test_times_alone_are_taken_where_no_column_has_a_power(tmp_path: Path) -> None:
+    rows = [{"application": "sort", "time_s": 2.0, "device": name} for name in ("gtx1080", "mine")]
+    read = read_run_table(write_rows(tmp_path / "t.csv", rows))
+    dataset, notes = dataset_of_tables("f", {"t.csv": read})
+    validate(dataset)
+    assert (dataset.records.num_rows, dataset.energy.num_rows, len(notes)) == (2, 0, 1)
+    # A device of the catalogue comes with its data sheet, as in datasets of others.
+    assert dataset.devices.column("name").to_pylist() == ["GTX 1080", "mine"]
+    empty = read_run_table(write_rows(tmp_path / "e.csv", [{**rows[0], "power_w": ""}]))
+    assert "expected runs with a power" in refusal(dataset_of_tables, "f", {"e.csv": empty})
+
+
+def test_what_is_probably_one_thing_is_told() -> None:
+    notes = made(run(), run(), run(application="Sort", device="CPU"), run(device="cpu"))[1]
+    assert notes[1:] == (
+        "runs with the time and power of another of their cell, to the last digit: 1",
+        "application: names that differ in capitals alone stay apart: Sort, sort",
+        "device: names that differ in capitals alone stay apart: CPU, cpu",
     )
 
 

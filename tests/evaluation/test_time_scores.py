@@ -4,6 +4,7 @@ import math
 from dataclasses import asdict, dataclass, replace
 
 import numpy as np
+import pyarrow.compute as pc
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
@@ -184,6 +185,13 @@ def test_the_noise_floor_is_the_spread_of_single_runs_by_seed_and_level() -> Non
     assert narrow.coverage == pytest.approx(0.5, abs=0.05)
     assert wide.width is not None and narrow.width is not None
     assert wide.width > narrow.width
+
+
+def test_one_run_of_each_cell_tells_no_noise() -> None:
+    dataset = bundled_dataset()
+    single = pc.field("run") == 0
+    dataset = replace(dataset, records=dataset.records.filter(single & (pc.field("repeat") == 0)))
+    assert noise_floor(dataset, grid_of(dataset), seed=0).scores == Scores()
 
 
 def test_the_best_fixed_device_by_hand() -> None:

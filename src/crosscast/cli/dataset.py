@@ -54,9 +54,10 @@ def _source_command(importer: Importer) -> Callable[..., None]:
 
 @runs("dataset_import")
 def own_runs(path: Path, /, *, out: Path, settings: str | None = None) -> None:
-    """Import runs of your own over the configurations of a machine: times, powers, counters.
+    """Import runs of your own: times, powers, counters, over devices or the configurations of a machine.
 
-    They are training data for `crosscast train configuration`. docs/importing.md has the columns.
+    They are training data: with powers for `crosscast train configuration`, with counters for `train
+    relative`, merged with profiles for `train time`. docs/importing.md has the columns.
 
     Parameters
     ----------

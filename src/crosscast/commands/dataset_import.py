@@ -65,7 +65,13 @@ def own_runs(path: Path, /, *, out: Path, settings: str | None) -> None:
     imported = import_runs(path, None if settings is None else names_in("--settings", settings))
     for note in imported.notes:
         print(note, file=sys.stderr)
-    if not any(map(json.loads, imported.dataset.records.column("configuration").unique().to_pylist())):
+    if not imported.dataset.energy.num_rows:
+        print(
+            f"crosscast: note: {path}: no run has a power: the times are for models of times and of relative "
+            "times, not for choices under a power cap",
+            file=sys.stderr,
+        )
+    elif not any(map(json.loads, imported.dataset.records.column("configuration").unique().to_pylist())):
         print(
             f"crosscast: warning: {path}: no run has a setting, so that models can choose devices only; name "
             "the columns that are settings with --settings",

@@ -199,7 +199,7 @@ def training_report(card: TimeCard, folder: Path) -> Report:
         for scores, raw in results
     ]
     floor = card.errors.get("noise_floor")
-    if floor is not None:
+    if isinstance(floor, Mapping) and floor.get("rmse_log") is not None:
         rows.append((["", _FLOOR], floor, None))
     bold = [number for number, (scores, _) in enumerate(results) if scores.model == card.model]
     return Report(

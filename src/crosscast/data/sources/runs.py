@@ -29,6 +29,7 @@ from crosscast.data.schema import (
 from crosscast.data.sources.source import SourceContents
 from crosscast.data.table import table_of
 from crosscast.data.views import NODE, device_domains
+from crosscast.devices.catalogue import catalogue
 from crosscast.errors import InputError
 
 DEFAULT_SIZE = "default"
@@ -182,17 +183,19 @@ class RunTable:
     runs: Sequence[RecordedRun]  # The runs, in order
     notes: Sequence[str] = ()  # Sentences about the roles of columns
     left_out: Mapping[str, int] = field(default_factory=dict)  # Number of runs left out, by reason
+    expects_power: bool = True  # Whether powers have a place in it, even if all are missing
 
 
 def dataset_of_tables(label: str, files: Mapping[str, RunTable]) -> tuple[Dataset, tuple[str, ...]]:
     """Make a dataset: each run is a repeat of its cell, with its power and its counters.
 
-    A run without power is kept if another run of its cell has one, which is used for the cell; else it is
-    left out.
+    Where power was measured, a run without it is kept if another run of its cell has one, which is used for
+    the cell; else it is left out.
     """
     all_runs = list(chain.from_iterable(table.runs for table in files.values()))
     powered = {_cell(run) for run in all_runs if run.has_power}
-    usable = [run for run in all_runs if _cell(run) in powered]
+    expects_power = any(table.expects_power for table in files.values())
+    usable = [run for run in all_runs if not expects_power or _cell(run) in powered]
     left_out = Counter({"without power": len(all_runs) - len(usable)})
     for table in files.values():
         left_out.update(table.left_out)
@@ -215,7 +218,10 @@ def dataset_of_tables(label: str, files: Mapping[str, RunTable]) -> tuple[Datase
     notes = {name: {"origin": origin} for name in ("devices", "records", "energy", "sessions")}
     for name, text in _NOTES.items():
         notes[name]["what they are"] = f"{text}{roles}".strip()
-    devices = [device_row(name, origin, name=name, type=NODE) for name in sorted(by_device)]
+    sheets = catalogue()
+    devices = [
+        sheets.get(name) or device_row(name, origin, name=name, type=NODE) for name in sorted(by_device)
+    ]
     return dataset_of(label, devices, numbered, notes), tuple(_summary(usable, by_device, left_out, reasons))
 
 
@@ -284,6 +290,15 @@ def _summary(
     )
     if reasons:
         yield f"runs left out: {sum(left_out.values()):,} ({reasons})"
+    alike = len(runs) - len({(_cell(run), run.time_s, run.power_w, *run.domains_w.items()) for run in runs})
+    if alike:
+        yield f"runs with the time and power of another of their cell, to the last digit: {alike:,}"
+    for column, names in (("application", {run.application for run in runs}), ("device", set(devices))):
+        spellings: defaultdict[str, list[str]] = defaultdict(list)
+        for name in sorted(names):
+            spellings[name.casefold()].append(name)
+        if several := [", ".join(each) for each in spellings.values() if len(each) > 1]:
+            yield f"{column}: names that differ in capitals alone stay apart: {'; '.join(several)}"
 
 
 _SETTING = re.compile(r"(.+_)?((cap|limit)_w|clock_hz)|cores|threads")
@@ -311,7 +326,7 @@ class ColumnRoles:
         """Describe the roles, a line for each."""
         yield f"settings: {', '.join(self.settings) or 'none'}"
         powers = [name for name in header if name == POWER]
-        yield f"powers: {', '.join([*powers, *(f'{name}_w' for name in self.domains)])}"
+        yield f"powers: {', '.join([*powers, *(f'{name}_w' for name in self.domains)]) or 'none'}"
         if self.counters:
             yield f"counters: {', '.join(self.counters)}"
         if self.ignored:
@@ -351,10 +366,6 @@ def roles_of(header: Sequence[str], settings: Sequence[str] | None, where: str) 
     domains = [name.removesuffix("_w") for name in rest if _DOMAIN.fullmatch(name)]
     if POWER in header and NODE in domains:
         raise InputError(f"{where}: expected {POWER} or {NODE}_w, the power of the whole, found both")
-    if POWER not in header and not domains:
-        raise InputError(
-            f"{where}: expected a column {POWER}, or powers of domains such as cpu_w, found none of them"
-        )
     counters = [name for name in rest if not _DOMAIN.fullmatch(name)]
     return ColumnRoles(tuple(chosen), tuple(domains), tuple(counters), tuple(ignored))
 
@@ -396,7 +407,8 @@ def read_run_table(path: Path, settings: Sequence[str] | None = None) -> RunTabl
         raise InputError(f"{path}: expected a row for each run, found none")
     words = {name for name in roles.settings if _holds_words(name, rows)}
     runs = [_run(row, roles, words) for row in rows]
-    return RunTable(runs, [f"{path.name}: {line}" for line in roles.sentences(header)])
+    notes = [f"{path.name}: {line}" for line in roles.sentences(header)]
+    return RunTable(runs, notes, expects_power=POWER in header or bool(roles.domains))
 
 
 def _holds_words(name: str, rows: Sequence[_Row]) -> bool:
@@ -455,7 +467,10 @@ def _setting(cells: Mapping[str, str], name: str, where: str, is_word: bool) -> 
     if is_word:
         return _text(cells, name, where)
     if is_positive_setting(name):
-        return _amount(cells, name, where, above=True)
+        value = _amount(cells, name, where, above=True)
+        if name.endswith("clock_hz") and value < _LEAST_CLOCK_HZ:
+            raise InputError(f"{where}: {name}: expected hertz, such as 1.2e9, found {cells[name][:60]!r}")
+        return value
     return number_of_text(cells[name])
 
 
@@ -471,6 +486,10 @@ def _counter(cells: Mapping[str, str], name: str, where: str) -> float:
 
 _MOST_AMOUNT = 1e15
 """More than any time in seconds or power in watts; their product, the energy, then is finite."""
+
+
+_LEAST_CLOCK_HZ = 1e7
+"""Less than any clock in hertz, and more than any in kHz, MHz or GHz."""
 
 
 def _amount(cells: Mapping[str, str], name: str, where: str, *, above: bool = False) -> float:

@@ -48,13 +48,15 @@ def noise_floor(dataset: Dataset | None, grid: Grid, seed: int, level: float = 0
     run. Runs of each cell are drawn with replacement. The interval around a run has the width of the central
     interval of the cell's runs.
     """
-    if dataset is None:
+    if dataset is not None:
+        records = of_successful_sessions(dataset.records, dataset.sessions)
+        cells, numbers = distinct(records, CELL)
+        samples = samples_of(numbers, np.log(run_means(records)))
+    # The only run of a cell is its median, which says nothing about noise.
+    if dataset is None or samples.counts.max(initial=0) < 2:
         empty = grid.take(np.arange(0))
         outcomes = [_reference(empty, empty.log_time, empty.log_time, empty.log_time)]
         return Result(_NOISE, _ONE_RUN, 0, level, grid.applications, tuple(outcomes))
-    records = of_successful_sessions(dataset.records, dataset.sessions)
-    cells, numbers = distinct(records, CELL)
-    samples = samples_of(numbers, np.log(run_means(records)))
     row_of = {kernel: row for row, kernel in enumerate(grid.profiles.names)}
     column_of = {device.key: column for column, device in enumerate(grid.devices)}
     cell_indices = [
@@ -315,9 +317,9 @@ def evaluate_time(
 ) -> TimeEvaluation:
     """Fit models without each group in turn, predict that group, and score the forecasts.
 
-    A grid alone has no single runs, and so no noise floor. `probes` are numbers of devices on which a kernel
-    is measured before it is predicted on the others; scores are means over all sets of so many devices (at
-    most `MOST_SETS`). Where a device is held out, each kernel's times on all others are probes. `run` is as
+    Without repeated runs there is no noise floor. `probes` are numbers of devices on which a kernel is
+    measured before it is predicted on the others; scores are means over all sets of so many devices (at most
+    `MOST_SETS`). Where a device is held out, each kernel's times on all others are probes. `run` is as
     in `run_tasks`.
     """
     check_seed(seed)
