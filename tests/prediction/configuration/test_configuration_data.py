@@ -363,6 +363,11 @@ def test_it_is_that_found_by_comparing_all_with_all(points: list[tuple[float, fl
     assert (np.diff(time[frontier]) < 0).all()
 
 
+def test_of_powers_that_rounding_alone_tells_apart_the_fastest_is_on_it() -> None:
+    power = np.array([60.0, 60.0 + 1e-14, 60.0 * (1 + 1e-8)])
+    assert pareto_frontier(np.array([3.0, 2.0, 1.0]), power).tolist() == [1, 2]
+
+
 ONE = np.array([1.0])
 
 

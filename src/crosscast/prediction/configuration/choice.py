@@ -13,15 +13,17 @@ import numpy as np
 from crosscast.arrays import Flags, Reals
 from crosscast.data.configuration import Configuration, Objective
 from crosscast.errors import InputError, expect_known
-from crosscast.prediction.configuration.data import ConfigurationSpace, SurfaceForecast, pareto_frontier
+from crosscast.prediction.configuration.data import (
+    SLACK,
+    ConfigurationSpace,
+    SurfaceForecast,
+    pareto_frontier,
+)
 from crosscast.prediction.intervals import check_level
 from crosscast.results import Tabular
 
 if TYPE_CHECKING:
     from crosscast.results import Column
-
-SLACK = 1e-9
-"""Relative tolerance of a cap, as caps are equal to measured powers up to rounding."""
 
 
 @overload

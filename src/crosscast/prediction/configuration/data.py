@@ -359,11 +359,15 @@ def reference_samples(space: ConfigurationSpace, samples: Sequence[int]) -> Inte
     return np.array(first, np.int64)[space.device_numbers]
 
 
+SLACK = 1e-9
+"""Relative tolerance of a cap, as caps are equal to measured powers up to rounding."""
+
+
 def pareto_frontier(time_s: Reals, power_w: Reals) -> Integers:
     """Indices of the Pareto-optimal configurations in time and power.
 
-    By rising power, and thus by falling time (Bailey et al. 2014, section III-B); of configurations that are
-    equal in both, the first.
+    By rising power, and thus by falling time (Bailey et al. 2014, section III-B); of configurations whose
+    powers are equal up to rounding the fastest, and the first of these.
 
     >>> pareto_frontier(np.array([4.0, 2.0, 3.0]), np.array([10.0, 30.0, 40.0])).tolist()
     [0, 1]
@@ -373,8 +377,9 @@ def pareto_frontier(time_s: Reals, power_w: Reals) -> Integers:
     if not rising.size:
         return rising
     least = np.minimum.accumulate(time_s[rising])
-    better = np.concatenate(([True], time_s[rising[1:]] < least[:-1]))
-    return rising[better]
+    frontier = rising[np.concatenate(([True], time_s[rising[1:]] < least[:-1]))]
+    apart = power_w[frontier[1:]] > power_w[frontier[:-1]] * (1 + SLACK)
+    return frontier[np.concatenate((apart, [True]))]
 
 
 @dataclass(frozen=True)
