@@ -107,7 +107,7 @@ class TestTime:
             assert set(OF_TIMES) <= set(result)
             assert 0 <= result["coverage_worst_application"] <= result["coverage"] <= 1
             assert "crc" in result["slowdown_mean_without"]
-        assert found["noise_floor"]["rmse_log"] < found["results"][0]["rmse_log"]
+        assert found["noise_floor"]["rmse_log"] is None  # As each kernel ran once
 
     def test_people_get_tables(self, capsys: Output, small: str) -> None:
         assert run("time", small, "--models", "shifted") == 0

@@ -92,6 +92,7 @@ def test_other_units_are_refused(name: str) -> None:
     [
         (("time_s", "power_w"), None, "expected a column application, found time_s, power_w"),
         (("application", "power_w"), None, "expected a column time_s, found application, power_w"),
+        (("application", "time_s", "Power"), None, "expected a column power_w, or powers of domains such as"),
         ((*BEGIN, "node_w"), None, "expected power_w or node_w, the power of the whole, found both"),
         ((*BEGIN, "a"), ["b"], "settings: expected columns out of a, found b"),
         (BEGIN, ["time_s"], "settings: expected columns out of none, found time_s"),

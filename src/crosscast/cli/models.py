@@ -22,7 +22,8 @@ def models(name: str | None = None, /, *, output: Output = OUTPUT) -> None:
     Parameters
     ----------
     name
-        Say what this one was trained on, how good it is on unseen applications, its licence and citation.
+        Say what this one, or a model's folder, was trained on, how good it is on unseen applications, its
+        licence and citation.
     """
 
 

@@ -9,8 +9,8 @@ from crosscast.cli.options import Output, names_in
 from crosscast.commands.output import check_output, show, warn_about
 from crosscast.devices.catalogue import catalogue, filtered
 from crosscast.devices.knowledge import known_of
-from crosscast.errors import InputError, expect_known
-from crosscast.prediction.named_models import PLUGINS, load_model, named_models
+from crosscast.errors import InputError
+from crosscast.prediction.named_models import PLUGINS, load_model, model_named, named_models
 from crosscast.report.catalogues import model_report, models_report
 from crosscast.report.devices import catalogue_report, comparison_report, data_sheets_report, device_report
 
@@ -70,19 +70,15 @@ def compare(first: str, second: str, /, *, output: Output) -> None:
 def models(name: str | None, /, *, output: Output) -> None:
     """Run ``crosscast models``."""
     check_output(output)
-    by_name = {model.name: model for model in named_models()}
     if name is None:
+        listed = named_models()
         plugins = {entry.name: entry.dist.name if entry.dist else "" for entry in entry_points(group=PLUGINS)}
         show(
             output,
-            lambda: {"models": [model.to_dict() for model in by_name.values()], "of_packages": plugins},
-            lambda: models_report(list(by_name.values()), plugins),
+            lambda: {"models": [model.to_dict() for model in listed], "of_packages": plugins},
+            lambda: models_report(listed, plugins),
         )
         return
-    expect_known(name, by_name, where="NAME")
-    trained = load_model(by_name[name].folder)
-    show(
-        output,
-        lambda: {**by_name[name].to_dict(), "card": trained.card.to_dict()},
-        lambda: model_report(by_name[name], trained.card),
-    )
+    model = model_named(name)
+    card = load_model(model.folder).card
+    show(output, lambda: {**model.to_dict(), "card": card.to_dict()}, lambda: model_report(model, card))

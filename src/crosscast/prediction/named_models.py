@@ -142,19 +142,29 @@ def _bundled() -> Iterator[NamedModel]:
 def _own() -> Iterator[NamedModel]:
     home = models_home()
     for card in sorted(home.glob(f"*/{store.CARD}")) if home.is_dir() else ():
-        stored = store.read(card.parent)
-        facts = decode(_Facts, stored.card.get("training", {}), stored.where)
-        yield NamedModel(
-            name=card.parent.name,
-            folder=card.parent,
-            question=cast(QuestionName, stored.question),
-            about=facts.about,
-            licence=facts.licence or "",
-            origin=facts.origin or "",
-            citation=facts.citation or "",
-            own=True,
-            calibrated=None if facts.calibrated is None else facts.calibrated.device,
-        )
+        yield _own_model(card.parent, card.parent.name)
+
+
+def _own_model(folder: Path, name: str) -> NamedModel:
+    stored = store.read(folder)
+    facts = decode(_Facts, stored.card.get("training", {}), stored.where)
+    return NamedModel(
+        name=name,
+        folder=folder,
+        question=cast(QuestionName, stored.question),
+        about=facts.about,
+        licence=facts.licence or "",
+        origin=facts.origin or "",
+        citation=facts.citation or "",
+        own=True,
+        calibrated=None if facts.calibrated is None else facts.calibrated.device,
+    )
+
+
+def model_named(model: str) -> NamedModel:
+    """A model by its name, or by the folder that ``crosscast train`` wrote."""
+    known = {each.name: each for each in named_models()}
+    return known[model] if model in known else _own_model(folder_of(model), model)
 
 
 def folder_of(model: str | Path, question: str | None = None) -> Path:

@@ -12,6 +12,7 @@ from crosscast.evaluation.relative.evaluation import PUBLISHED, WEIGHTINGS, Rela
 from crosscast.evaluation.resampling import DRAWS, SHARE
 from crosscast.prediction.relative.artefact import RelativeCard, RelativeForecast
 from crosscast.prediction.relative.data import NO_SOURCE
+from crosscast.prediction.relative.models import BASELINES
 from crosscast.prediction.trained import count_in, format_names, level_of, results_of
 from crosscast.report.document import Heading, Part, Ranges, Report, Table
 from crosscast.report.fields import score_table, scores_of, writer_of
@@ -211,7 +212,10 @@ def held_out_errors(card: RelativeCard) -> list[str]:
         return []
     parts = []
     if scores.mae is not None:
-        parts.append(f"mean absolute error {scores.mae:.3f} of the time on the slowest device")
+        means = [each.mae for each, _ in results_of(card, _RelativeScores) if each.model in BASELINES]
+        least = min((mae for mae in means if mae is not None), default=None)
+        by_means = "" if least is None else f" (by means alone {least:.3f})"
+        parts.append(f"mean absolute error {scores.mae:.3f} of the time on the slowest device{by_means}")
     if scores.same_order is not None:
         parts.append(f"devices in the right order for {percent(scores.same_order)}")
     if scores.regret is not None:
