@@ -249,6 +249,8 @@ refusal_perf_profile = partial(refusal, read_perf)
     ("lines", "time_s"),
     [
         ([*PERF, perf_line("duration_time", "1500000000", "ns")], 1.5),
+        # As perf 6.13 and later write it.
+        ([*PERF, perf_line("duration_time", "1500000000")], 1.5),
         # Without it, that of the CPUs over their number.
         (PERF, 2.0),
         ([perf_line("task-clock", "800.0", "msec")], None),

@@ -182,7 +182,7 @@ class GrownForest:
         errors = self.errors[:, node_size_index]
         if trees <= self.trees[-1]:
             return float(np.interp(-1 / trees, -1 / self.trees, errors))
-        steady = self.trees >= min(_STEADY, self.trees[-1])
+        steady = self.trees >= min(_STEADY, self.trees[-1] // 2)
         if np.count_nonzero(steady) < 2:
             return float(errors[-1])
         # The slope is at least 0, as further trees do not add noise.

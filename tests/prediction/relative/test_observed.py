@@ -52,6 +52,14 @@ def test_counters_are_those_of_a_run_of_each_kernel_of_a_session() -> None:
     np.testing.assert_array_equal(observations_of(dataset_of_runs(runs)).counters, [[1, np.nan], [np.nan, 3]])
 
 
+def test_runs_are_shown_in_a_few_lines_and_as_a_table() -> None:
+    runs = [run("cpu", 1.0 + n, settings={"cores": 4.0}, counters={"loads": n}, repeat=n) for n in range(50)]
+    seen = observations_of(dataset_of_runs(runs))
+    assert len(repr(seen)) < 1200 and "Runs: 50, with 1 counters" in repr(seen)
+    assert list(seen.columns())[4:] == ["source", "time_s", "cores", "loads"]
+    assert seen.to_pandas()["loads"].tolist() == list(range(50))
+
+
 def test_settings_that_are_numbers_are_the_configuration() -> None:
     runs = [
         run("cpu", 1.0, settings={"compiler": "gcc", "cores": 4.0, "uses_gpu": 0.0}, counters={"loads": 1}),

@@ -199,6 +199,7 @@ def _is_name(name: str) -> bool:
 
 VALUE = "counter-value"
 _TIME = "duration_time"
+_NANOSECONDS = (_TIME, "user_time", "system_time")  # Events of perf itself, whose unit newer versions leave out
 _CLOCKS = ("task-clock", "cpu-clock")
 _OCCUPIED = "CPUs utilized"
 _NOT_COUNTED = ("<not counted>", "<not supported>", "")
@@ -256,7 +257,7 @@ def _event(line: dict[str, object], where: str) -> tuple[str, float | None]:
     value = _number(text)
     if value is None:
         raise InputError(f"{where}: {VALUE}: expected a number, found {str(text)[:60]!r}")
-    return name, value * factor_of(unit)
+    return name, value * factor_of(unit or ("ns" if name in _NANOSECONDS else ""))
 
 
 def _wall_time(line: dict[str, object], cpu_s: float, where: str) -> float | None:

@@ -6,9 +6,9 @@ An entry of a vector is the time on a device over the time on the slowest device
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, Protocol
+from typing import TYPE_CHECKING, Annotated, Protocol
 
 import numpy as np
 
@@ -20,6 +20,10 @@ from crosscast.prediction.serialization import Array
 from crosscast.prediction.time.data import ProfileBatch
 from crosscast.prediction.trained import UnsuitedError, format_names
 from crosscast.profile import METRICS
+from crosscast.results import Tabular
+
+if TYPE_CHECKING:
+    from crosscast.results import Column
 
 NO_SOURCE = "none"  # Source of counters of no device, such as an architecture-independent profile
 INVOCATIONS = "invocations"  # Setting of a profile: launches of its kernel
@@ -28,7 +32,7 @@ MOST_NAMED = 5  # Most counters that a message names
 
 
 @dataclass(frozen=True)
-class Observations:
+class Observations(Tabular):
     """Runs or profiles with their counters, ``r`` rows; missing values are NaN."""
 
     application: tuple[str, ...]  # (r,); names are for splits and tables, not for models
@@ -44,6 +48,17 @@ class Observations:
 
     def __len__(self) -> int:
         return len(self.application)
+
+    def caption(self) -> str:
+        """What the rows are."""
+        return f"Runs: {len(self)}, with {len(self.names)} counters"
+
+    def columns(self) -> Mapping[str, Column]:
+        """Names of what ran, where it was counted, time, settings and counters."""
+        names = ("application", "kernel", "size", "scale", "source", "time_s")
+        columns: dict[str, Column] = {name: getattr(self, name) for name in names}
+        numbers = zip((*self.configuration, *self.names), (*self.settings.T, *self.counters.T), strict=True)
+        return {**columns, **dict(numbers), **columns}
 
     @property
     def works(self) -> list[Work]:
