@@ -82,6 +82,8 @@ def test_what_the_time_is_spent_on_is_said(model: TrainedLaunchTimes) -> None:
     assert sum(shares.values()) == pytest.approx(1, abs=1e-3)
     document: dict[str, Any] = predicted.kernels()[0]
     assert document["devices"][0]["terms"] == shares
+    term, share = predicted.most_saved(0, 0)
+    assert document["devices"][0]["most_saved"] == {"term": term, "share": pytest.approx(share, abs=1e-4)}
 
 
 def test_a_profile_of_metrics_alone_is_less_sure(model: TrainedLaunchTimes) -> None:

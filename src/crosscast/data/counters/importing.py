@@ -199,7 +199,7 @@ def _is_name(name: str) -> bool:
 
 VALUE = "counter-value"
 _TIME = "duration_time"
-_NANOSECONDS = (_TIME, "user_time", "system_time")  # Events of perf itself, whose unit newer versions leave out
+_NANOSECONDS = (_TIME, "user_time", "system_time")  # Of perf itself; newer versions leave out the unit
 _CLOCKS = ("task-clock", "cpu-clock")
 _OCCUPIED = "CPUs utilized"
 _NOT_COUNTED = ("<not counted>", "<not supported>", "")

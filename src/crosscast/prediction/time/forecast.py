@@ -216,6 +216,11 @@ class TimeForecast(Tabular):
         most = int(saved.argmax())
         return TERMS[most], float(saved[most])
 
+    def _spent(self, row: int, column: int) -> dict[str, object]:
+        term, share = self.most_saved(row, column)
+        most_saved = {"term": term, "share": round(share, 4)}
+        return {"terms": self.term_shares(row, column), "most_saved": most_saved}
+
     def of_all_launches(self, repeat: float | Reals = 1.0) -> tuple[Reals, Reals, Reals]:
         """Total times ``(d,)`` of all launches of all kernels, one after another, and their limits.
 
@@ -284,9 +289,7 @@ class TimeForecast(Tabular):
             best = asdict(recommended)
             device, following = best.pop("device"), best.pop("runner_up")
             of_kernel = cells[row * d : (row + 1) * d]
-            shares: list[dict[str, object]] = (
-                [{}] * d if self.terms is None else [{"terms": self.term_shares(row, k)} for k in range(d)]
-            )
+            shares = [{} if self.terms is None else self._spent(row, column) for column in range(d)]
             kernels.append(
                 {
                     "application": application or None,
