@@ -172,6 +172,14 @@ def test_a_single_kernel_is_compared_whatever_its_name(make_profile: Maker, tmp_
     assert comparison.compared > 40
 
 
+def test_kernels_of_a_launch_file_are_those_of_its_stored_profiles(capsys: Output, tmp_path: Path) -> None:
+    launches, stored = Path(__file__).parents[1] / "examples" / "matmul.toml", tmp_path / "before.json"
+    stored.write_text(Command.of("characterize").text(capsys, str(launches), "--json"), encoding="utf-8")
+    comparison = compare(stored, launches, ["total_instruction_count>0"])
+    assert (comparison.only, comparison.passes) == (((), ()), True)
+    assert comparison.compared > 400
+
+
 def test_datasets_are_compared_by_their_times(capsys: Output) -> None:
     answer = command.answer(capsys, "bundled", "bundled")
     assert (answer["kind"], answer["differences"]) == ("dataset", [])

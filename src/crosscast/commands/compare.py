@@ -9,6 +9,7 @@ from crosscast.commands.files import read_profiles
 from crosscast.commands.output import check_output, show
 from crosscast.comparison import Condition, contents_of, kind_of
 from crosscast.comparison import compare as compared
+from crosscast.forecasting.profiles import STORED
 from crosscast.profile import Profile
 from crosscast.report.catalogues import comparison_report
 
@@ -33,9 +34,6 @@ def compare(
     return 0 if comparison.passes else DIFFERS
 
 
-_STORED = (".json", ".jsonl", ".csv", ".parquet")
-
-
 def _profiles(path: Path, launch: LaunchOptions) -> list[Profile]:
     """Read the profiles of a side; launch options apply to programs only, not to stored profiles."""
-    return read_profiles(path, LAUNCH if path.suffix in _STORED else launch)[0]
+    return read_profiles(path, LAUNCH if path.suffix in STORED else launch)[0]

@@ -21,7 +21,7 @@ from crosscast.cluster.swf import read_swf
 from crosscast.data.launch_counts import counts_of, kinds_of, work_of
 from crosscast.data.profiles import from_row
 from crosscast.errors import InputError
-from crosscast.forecasting.profiles import characterized, read_profiles
+from crosscast.forecasting.profiles import STORED, characterized, read_profiles
 from crosscast.prediction import store
 from crosscast.prediction.named_models import folder_of, named_models
 from crosscast.profile import Profile
@@ -67,7 +67,7 @@ def contents_of(path: str | Path, profiles: Sequence[Profile] | None = None) -> 
     """
     file = Path(path)
     if profiles is not None:
-        return Contents("profiles", str(path), _of_profiles(profiles))
+        return Contents("profiles", str(path), _of_profiles(profiles, file))
     kind = kind_of(path)
     if kind == "dataset":
         return Contents(kind, str(path), _of_dataset(file))
@@ -76,9 +76,8 @@ def contents_of(path: str | Path, profiles: Sequence[Profile] | None = None) -> 
         return Contents(kind, str(path), _of_card(stored.card), stored.question)
     if kind == "schedule":
         return Contents(kind, str(path), _of_schedule(file))
-    return Contents(
-        kind, str(path), _of_profiles(read_profiles(file, partial(characterized, optimize=False))[0])
-    )
+    profiles = read_profiles(file, partial(characterized, optimize=False))[0]
+    return Contents(kind, str(path), _of_profiles(profiles, file))
 
 
 def _contents(compared: str | Path | Profile | Contents) -> Contents:
@@ -116,11 +115,14 @@ def _header(path: Path) -> list[str]:
         raise InputError(f"{path}: cannot read the file ({reason})") from error
 
 
-def _of_profiles(profiles: Iterable[Profile]) -> dict[str, Numbers]:
+def _of_profiles(profiles: Iterable[Profile], path: Path | None = None) -> dict[str, Numbers]:
+    # Kernels of a launch file are an application of its name, which stored profiles and other files lack.
+    of_file = path.stem if path is not None and path.is_file() and path.suffix not in STORED else None
     contents: dict[str, Numbers] = {}
     launches: Counter[str] = Counter()
     for each in profiles:
-        name = " ".join(filter(None, (each.application, each.kernel, each.size)))
+        application = "" if each.application == of_file else each.application
+        name = " ".join(filter(None, (application, each.kernel, each.size)))
         launches[name] += 1
         label = name if launches[name] == 1 else f"{name}, launch {launches[name]}"
         counted = {name: n for name, n in counts_of(each.launch).items() if not name.startswith("host_")}

@@ -44,6 +44,10 @@ def characterized(launch: Launch, number: int = 0, *, optimize: bool = True) -> 
     )
 
 
+STORED = (".json", ".jsonl", ".csv", ".parquet")
+"""Files of profiles that ``crosscast characterize`` wrote."""
+
+
 def read_profiles(
     path: Path,
     characterize: Callable[[Launch, int], Profile] = characterized,
