@@ -2,6 +2,7 @@
 
 from dataclasses import fields
 from pathlib import Path
+from collections.abc import Callable
 from typing import Any, get_args
 
 import joblib
@@ -94,6 +95,12 @@ def test_what_cannot_be_evaluated_is_refused(arguments: dict[str, Any], sentence
 @refusals("arguments sentence")
 def test_what_cannot_be_trained_is_refused(arguments: dict[str, Any], sentence: str) -> None:
     assert refusal(crosscast.train, made_dataset(), **arguments).startswith(sentence)
+
+
+@pytest.mark.parametrize("ask", [crosscast.evaluate, crosscast.train])
+def test_a_folder_in_place_of_a_dataset_is_refused(ask: Callable[..., object]) -> None:
+    expected = "dataset: expected a dataset, as crosscast.read_dataset(folder) gives it, found str"
+    assert refusal(ask, "mine/", "relative") == expected
 
 
 def test_joblib_says_how_many_processes_unless_the_caller_does() -> None:

@@ -409,9 +409,13 @@ def _question(name: str) -> AnyQuestion:
 
 
 def _check_data(dataset: Dataset | LaunchTables, question: str) -> None:
-    """Raise InputError if times of launches are given for another question than ``time``."""
+    """Raise InputError unless it is a dataset, or times of launches for the question ``time``."""
+    from crosscast.data.dataset import Dataset
     from crosscast.data.times import LaunchTables
 
+    if not isinstance(dataset, Dataset | LaunchTables):
+        expected = "a dataset, as crosscast.read_dataset(folder) gives it"
+        raise InputError.of(field="dataset", expected=expected, found=type(dataset).__name__)
     if isinstance(dataset, LaunchTables) and question != "time":
         expected = f"a dataset for the question {question}"
         raise InputError.of(where=dataset.label, expected=expected, found="times of launches")
