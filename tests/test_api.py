@@ -1,8 +1,8 @@
 """`crosscast.train`, `evaluate` and `load_model`: one way for all questions."""
 
+from collections.abc import Callable
 from dataclasses import fields
 from pathlib import Path
-from collections.abc import Callable
 from typing import Any, get_args
 
 import joblib
