@@ -9,7 +9,10 @@ import pytest
 
 import crosscast
 from crosscast.cli import main
+from crosscast.device import Device
+from crosscast.devices.catalogue import device_named
 from crosscast.errors import InputError
+from crosscast.forecasting.kernels import verdicts_beside
 from support.refusals import refusals
 
 EXAMPLE = Path(__file__).parents[1] / "examples" / "vecadd.toml"
@@ -49,6 +52,16 @@ def test_a_device_of_the_catalogue_may_be_named_twice_and_is_there_once() -> Non
     profile = crosscast.characterize(crosscast.read_launches(EXAMPLE)[0])
     device = crosscast.device_named("rtx4090")
     assert crosscast.predict(profile, devices=["rtx4090", device, "knl"]).devices == ("rtx4090", "knl")
+
+
+def test_nothing_bounds_a_kernel_on_a_device_of_which_the_name_alone_is_known() -> None:
+    (launch,) = crosscast.read_launches(EXAMPLE)
+    profile = crosscast.characterize(launch)
+    forecast = crosscast.predict(EXAMPLE, devices=["gtx1080"])
+    known, named = device_named("gtx1080"), Device("gtx1080", "mine", type="node")
+    (verdict,) = verdicts_beside(forecast, [profile], {"gtx1080": known})
+    assert verdict is not None and verdict.bound == "memory"
+    assert verdicts_beside(forecast, [profile], {"gtx1080": named}) == [None]
 
 
 def test_recorded_times_stand_beside_those_of_a_dataset() -> None:

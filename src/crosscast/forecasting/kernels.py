@@ -196,7 +196,10 @@ def forecast_beside(profiles: Sequence[Profile], devices: Sequence[Device]) -> T
 def verdicts_beside(
     forecast: TimeForecast, profiles: Sequence[Profile], devices: Mapping[str, Device]
 ) -> list[Verdict | None]:
-    """Bottleneck of each kernel's longest launch on the recommended device; ``None`` without the metrics."""
+    """Bottleneck of each kernel's longest launch on the recommended device.
+
+    ``None`` without the metrics, or where nothing but its name is known of the device.
+    """
     longest: dict[object, Profile] = {}
     for each in profiles:
         first = longest.setdefault(kernel_key(each), each)
@@ -204,8 +207,9 @@ def verdicts_beside(
             longest[kernel_key(each)] = each
     verdicts: list[Verdict | None] = []
     for profile, choice in zip(longest.values(), forecast.recommended, strict=True):
-        amounts = amounts_of(profile)
-        verdicts.append(None if amounts is None else verdict_of(amounts, devices[choice.device]))
+        amounts, device = amounts_of(profile), devices[choice.device]
+        is_known = bool(device.numbers or device.measured)
+        verdicts.append(verdict_of(amounts, device) if is_known and amounts is not None else None)
     return verdicts
 
 
