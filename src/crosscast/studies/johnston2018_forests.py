@@ -25,7 +25,7 @@ MOST_TREES = 10_000
 TREE_COUNTS = tuple(range(10, MOST_TREES, 500))  # Numbers of trees that are searched
 
 _FEWEST_APPLICATIONS = 3
-_STEADY = 10  # Trees from which on nearly every row is out of bag in some tree, and errors fall as 1 / trees
+STEADY = 10  # Trees from which on nearly every row is out of bag in some tree, and errors fall as 1 / trees
 
 
 @dataclass(frozen=True)
@@ -182,7 +182,7 @@ class GrownForest:
         errors = self.errors[:, node_size_index]
         if trees <= self.trees[-1]:
             return float(np.interp(-1 / trees, -1 / self.trees, errors))
-        steady = self.trees >= min(_STEADY, self.trees[-1] // 2)
+        steady = self.trees >= min(STEADY, self.trees[-1])
         if np.count_nonzero(steady) < 2:
             return float(errors[-1])
         # The slope is at least 0, as further trees do not add noise.

@@ -26,7 +26,7 @@ from crosscast.studies.johnston2018 import (
     published_kernel,
     table_3,
 )
-from crosscast.studies.johnston2018_forests import NODE_SIZE, TREES, TRIED
+from crosscast.studies.johnston2018_forests import NODE_SIZE, STEADY, TREES, TRIED
 from crosscast.units import format_count, format_seconds, microseconds
 
 if TYPE_CHECKING:
@@ -153,7 +153,7 @@ def _tuning(study: Johnston2018) -> list[Part]:
         by_size,
         Table(["Figure 2", *(f"{count} tried" for count in tried)], rows),
         f"On {format_count(tuning.rows)} runs, ten a point as in the published scripts; {tuning.grown} trees "
-        "grown for each number tried; errors of more trees are extrapolated, linear in 1 / trees.",
+        f"grown for each number tried; {_of_more_trees(tuning.grown)}.",
         f"Annealing over all three, {len(search.error)} steps from {search.trees[0]} trees, "
         f"{search.tried[0]} tried, node size {search.node_size[0]} ({100 * search.error[0]:.2f}): least "
         f"{100 * search.error[best]:.2f} with {format_count(search.trees[best])} trees, {search.tried[best]} "
@@ -189,8 +189,13 @@ def _omitted(study: Johnston2018) -> list[Part]:
         "'prediction error (%)'; the kernel left out has no part in it. 'true error' is its own: median over "
         "its measurement points, in real time.",
         f"Node size {NODE_SIZE}; {preset.omitted_steps} steps of annealing for each kernel on forests of "
-        f"{preset.omitted_trees} trees; errors of more trees are extrapolated, linear in 1 / trees.",
+        f"{preset.omitted_trees} trees; {_of_more_trees(preset.omitted_trees)}.",
     ]
+
+
+def _of_more_trees(grown: int) -> str:
+    how = "extrapolated, linear in 1 / trees" if grown > STEADY else "taken to be these, too few for a trend"
+    return f"errors of more trees are {how}"
 
 
 def _medians(study: Johnston2018) -> list[str]:

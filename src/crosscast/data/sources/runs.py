@@ -305,7 +305,7 @@ _SETTING = re.compile(r"(.+_)?((cap|limit)_w|clock_hz)|cores|threads")
 _WORDS = ("cluster", "scheduling", "governor")
 _BOOKKEEPING = ("run", "repeat", "started_s")
 _DOMAIN = re.compile(r"(.+)_w")
-_POWER_SAID = re.compile("power|watt", re.IGNORECASE)
+_POWER_WORDS = re.compile("power|watt", re.IGNORECASE)
 _OTHER_UNIT = re.compile(r".+_(us|ms|[kmg]hz|[mk]w|kj|mj|wh)", re.IGNORECASE)
 _KNOWN = (*KERNEL, DEVICE_COLUMN, *TIMES, POWER)
 _MOST_COLUMNS = 1000
@@ -367,9 +367,13 @@ def roles_of(header: Sequence[str], settings: Sequence[str] | None, where: str) 
     domains = [name.removesuffix("_w") for name in rest if _DOMAIN.fullmatch(name)]
     if POWER in header and NODE in domains:
         raise InputError(f"{where}: expected {POWER} or {NODE}_w, the power of the whole, found both")
-    if POWER not in header and not domains and (said := [name for name in rest if _POWER_SAID.search(name)]):
+    if (
+        POWER not in header
+        and not domains
+        and (others := [name for name in rest if _POWER_WORDS.search(name)])
+    ):
         raise InputError(
-            f"{where}: expected a column {POWER}, or powers of domains such as cpu_w, found {', '.join(said)}"
+            f"{where}: expected a column {POWER}, or powers of domains such as cpu_w, found {', '.join(others)}"
         )
     counters = [name for name in rest if not _DOMAIN.fullmatch(name)]
     return ColumnRoles(tuple(chosen), tuple(domains), tuple(counters), tuple(ignored))

@@ -50,7 +50,7 @@ class Observations(Tabular):
         return len(self.application)
 
     def caption(self) -> str:
-        """What the rows are."""
+        """The numbers of runs and of counters."""
         return f"Runs: {len(self)}, with {len(self.names)} counters"
 
     def columns(self) -> Mapping[str, Column]:
