@@ -367,13 +367,10 @@ def roles_of(header: Sequence[str], settings: Sequence[str] | None, where: str) 
     domains = [name.removesuffix("_w") for name in rest if _DOMAIN.fullmatch(name)]
     if POWER in header and NODE in domains:
         raise InputError(f"{where}: expected {POWER} or {NODE}_w, the power of the whole, found both")
-    if (
-        POWER not in header
-        and not domains
-        and (others := [name for name in rest if _POWER_WORDS.search(name)])
-    ):
+    meant = [name for name in rest if _POWER_WORDS.search(name)]
+    if POWER not in header and not domains and meant:
         raise InputError(
-            f"{where}: expected a column {POWER}, or powers of domains such as cpu_w, found {', '.join(others)}"
+            f"{where}: expected a column {POWER}, or powers of domains such as cpu_w, found {', '.join(meant)}"
         )
     counters = [name for name in rest if not _DOMAIN.fullmatch(name)]
     return ColumnRoles(tuple(chosen), tuple(domains), tuple(counters), tuple(ignored))
