@@ -370,7 +370,7 @@ def roles_of(header: Sequence[str], settings: Sequence[str] | None, where: str) 
     meant = [name for name in rest if _POWER_WORDS.search(name)]
     if POWER not in header and not domains and meant:
         raise InputError(
-            f"{where}: expected a column {POWER}, or powers of domains such as cpu_w, found {', '.join(meant)}"
+            f"{where}: expected a column {POWER}, or powers of domains such as cpu_w, found {meant[0]}"
         )
     counters = [name for name in rest if not _DOMAIN.fullmatch(name)]
     return ColumnRoles(tuple(chosen), tuple(domains), tuple(counters), tuple(ignored))
