@@ -20,8 +20,8 @@ from hypothesis import strategies as st
 import crosscast
 from crosscast import Kernel, Local
 from crosscast.characterization.embedding.payload import profile_of
-from crosscast.characterization.engine.counts import COUNTED, WIDTHS
-from crosscast.data.launch_counts import COUNTS, counts_of, kinds_of, work_of
+from crosscast.characterization.engine.counts import COUNTED
+from crosscast.data.launch_counts import COUNTS, SUB_GROUPS, counts_of, kinds_of, work_of
 from crosscast.data.profiles import (
     COLUMNS,
     csv_header,
@@ -213,7 +213,7 @@ def test_names_tell_the_way_and_occur_once() -> None:
 
 def test_all_that_is_counted_by_sub_groups_has_a_column() -> None:
     names = [count.path[2] for count in COUNTS if count.part == "sub_groups"]
-    assert names == [*COUNTED] * len(WIDTHS)
+    assert names == [*COUNTED] * len(SUB_GROUPS)
 
 
 def test_a_class_of_instructions_is_the_sum_of_its_kinds() -> None:

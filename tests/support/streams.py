@@ -3,13 +3,13 @@
 from dataclasses import replace
 from pathlib import Path
 
+from crosscast.data.launch_counts import SUB_GROUPS
 from crosscast.data.profiles import LOOSE_PROFILES, to_row
 from crosscast.data.table import save, table_of
 from crosscast.data.times import PARTS, TIMES, KernelTime, LaunchTables
 from crosscast.device import Device
 from crosscast.devices.catalogue import device_named
 from crosscast.prediction.time.launch_model import TrainedLaunchTimes
-from crosscast.prediction.time.work import WIDTHS
 from crosscast.profile import Profile
 
 SIZES = (("sectors_32", 32), ("lines_64", 64), ("lines_128", 128))
@@ -31,12 +31,12 @@ def stream(items: int, *, group: int = 256, accesses: int = 2, name: str = "copy
             "same_address_read": 0,
             "sectors_32_read_only": 0,
         }
-        for width in WIDTHS
+        for width in SUB_GROUPS
     }
     moved = {"first": accesses * nbytes, **{str(1 << bits): accesses * nbytes for bits in range(14, 27)}}
     launch = {
         "geometry": {"groups": groups, "group_items": group, "registers": 4}
-        | {f"sub_groups_{width}": items // width for width in WIDTHS},
+        | {f"sub_groups_{width}": items // width for width in SUB_GROUPS},
         "instructions": {"fp32": {"add": items}, "loads": {"global": {"4": items}}},
         "path": {"instructions": 4, "loads": {"global": 1}},
         "distinct_bytes": {"global": {"read": nbytes, "written": (accesses - 1) * nbytes}},

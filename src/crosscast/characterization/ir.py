@@ -41,6 +41,9 @@ _ATTRIBUTES = rf"(?:align \d+ |[a-z_]+(?:{_PARENTHESES})? )*?"
 _OPERANDS = re.compile(rf'((?<![-\w.%@$"]){_TYPE}|(?<=, ))((?<=, )|(?=,)| {_ATTRIBUTES})((?=,)|{_VALUE})')
 _CONSTANT = re.compile(rf"({_EXPRESSION}) ?\((.*)\)$")
 _CALLEE = re.compile(rf"@({_NAME})\(")
+SYMBOL = re.compile(r'@(?:"[^"]*"|[-\w$.]+)')
+"""Pattern of a reference to a global variable or function."""
+
 _WIDTH = re.compile(r"<(?:vscale x )?(\d+) x ")
 
 

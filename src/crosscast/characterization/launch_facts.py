@@ -22,13 +22,14 @@ import numpy as np
 from crosscast.characterization import frontend, toolchain
 from crosscast.characterization.engine import llvm
 from crosscast.characterization.engine.child import HostTime, RunResult
-from crosscast.characterization.engine.counts import WIDTHS, Counts
+from crosscast.characterization.engine.counts import Counts
 from crosscast.characterization.engine.layout import ResultLayout
 from crosscast.characterization.frontend import Frontend
 from crosscast.characterization.instrumentation import instruction_kinds
 from crosscast.characterization.instrumentation.plan import KernelFacts, Plan
 from crosscast.characterization.sampling import Box
 from crosscast.data import environment
+from crosscast.data.launch_counts import SUB_GROUPS
 from crosscast.errors import CrosscastError
 from crosscast.kernel import Argument, Launch, Local, Parameter, Program
 from crosscast.results import spelled
@@ -233,7 +234,7 @@ def _sub_groups(geometry: Mapping[str, Any], ran: Ran) -> dict[str, dict[str, in
     return counts.sub_groups.by_width(
         ran.layout.sub_groups,
         counts.instructions - counts.opcodes["phi"],
-        [geometry[f"sub_groups_{width}"] for width in WIDTHS],
+        [geometry[f"sub_groups_{width}"] for width in SUB_GROUPS],
     )
 
 
@@ -307,7 +308,8 @@ def launch_geometry(launch: Launch, facts: KernelFacts, box: Box | None = None) 
         "groups": sum(groups.values()),
         "group_items": math.prod(launch.local_size),
         **{
-            f"sub_groups_{size}": sum(n * -(-items // size) for items, n in groups.items()) for size in WIDTHS
+            f"sub_groups_{size}": sum(n * -(-items // size) for items, n in groups.items())
+            for size in SUB_GROUPS
         },
         "local_bytes": {"static": static, "arguments": arguments + dynamic},
         "registers": facts.registers,

@@ -14,6 +14,7 @@ from crosscast.units import format_bytes
 
 __all__ = [
     "COUNTS",
+    "PATTERNS",
     "REUSE_CACHES",
     "REUSE_GROUPS",
     "REUSE_LINES",
@@ -140,12 +141,15 @@ _OF_SUB_GROUPS = (
     ("same_address_read", "other reads at one address for all work-items"),
     ("sectors_32_read_only", "sectors of restrict pointers that are only read"),
 )
-_PATTERNS = (
-    ("uniform", "pairs of neighbours that access one address"),
-    ("contiguous", "pairs that access one element after the other"),
-    ("strided", "pairs at a distance that their neighbours have too"),
-    ("irregular", "all other pairs"),
-)
+_PATTERNS = {
+    "uniform": "pairs of neighbours that access one address",
+    "contiguous": "pairs that access one element after the other",
+    "strided": "pairs at a distance that their neighbours have too",
+    "irregular": "all other pairs",
+}
+PATTERNS = tuple(_PATTERNS)
+"""Pairs of accesses by neighbours, by the difference of their addresses."""
+
 _SPACES = ("global", "constant", "local")
 _NUMBERS = {
     **{f"fp{bits}": f"on real numbers of {bits} bits" for bits in (16, 32, 64)},
@@ -181,7 +185,7 @@ _CLASSES = {
 
 COUNTS: tuple[Count, ...] = (
     *(_count(f"sub_groups.{width}.{name}", title) for width in SUB_GROUPS for name, title in _OF_SUB_GROUPS),
-    *(_count(f"access_patterns.{name}", title) for name, title in _PATTERNS),
+    *(_count(f"access_patterns.{name}", title) for name, title in _PATTERNS.items()),
     _count("access_patterns.stride_bytes", "distances of strided pairs, added up", "B"),
     _count("access_patterns.vectorized", "1 if work-items leave loops together, 0 if not", "", le=1),
     _count(

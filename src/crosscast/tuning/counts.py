@@ -15,13 +15,13 @@ from typing import Any
 import numpy as np
 
 from crosscast.arrays import Integers, Reals
+from crosscast.data.launch_counts import SUB_GROUPS
 from crosscast.profile import Profile
 from crosscast.tuning.search import Prior, TuningProcess
 from crosscast.tuning.spaces import LaunchRule, Variants
 
 _PRIOR = Prior(constant=0.3, linear=1.0, smooth=1.0, noise=0.02, length=1.5)
 _COMPONENTS = 12
-_WIDTHS = (32, 64)
 _LARGEST_FACTOR = 100.0
 _FLOOR_SHARE = 0.02
 
@@ -187,7 +187,7 @@ def _profile(
     }
     geometry = launch.setdefault("geometry", {})
     geometry |= {"groups": count, "group_items": items}
-    geometry |= {f"sub_groups_{width}": count * -(-items // width) for width in _WIDTHS}
+    geometry |= {f"sub_groups_{width}": count * -(-items // width) for width in SUB_GROUPS}
     metrics = {name: metrics.get(name) for name in template.metrics}
     metrics |= {"work_items": count * items, "work_groups": count}
     return replace(template, metrics=metrics, launch=launch, size=variants.labels[row], instructions={})

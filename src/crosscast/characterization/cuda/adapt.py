@@ -181,19 +181,16 @@ def adapt_kernel(module: ir.Module, kernel: ir.Function, shared: int | None) -> 
     return replace(module, globals={**kept, first: replace(used[0], nbytes=shared)})
 
 
-_SYMBOL = re.compile(r'@(?:"[^"]*"|[-\w$.]+)')
-
-
 def _used(kernel: ir.Function, variables: dict[str, ir.GlobalVariable]) -> dict[str, ir.GlobalVariable]:
     """Return the variables that a kernel refers to, transitively."""
     texts = [text for i in kernel.instructions() for text in (i.text, *(value for value, _ in i.incoming))]
-    pending = [name for text in texts for name in _SYMBOL.findall(text)]
+    pending = [name for text in texts for name in ir.SYMBOL.findall(text)]
     used: set[str] = set()
     while pending:
         name = pending.pop()
         if name in variables and name not in used:
             used.add(name)
-            pending += _SYMBOL.findall(variables[name].text)
+            pending += ir.SYMBOL.findall(variables[name].text)
     return {name: variable for name, variable in variables.items() if name in used}
 
 

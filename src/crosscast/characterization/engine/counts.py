@@ -19,6 +19,7 @@ from crosscast.characterization.engine.layout import (
     SubGroupLayout,
     Tally,
 )
+from crosscast.data.launch_counts import PATTERNS, REUSE_CACHES, REUSE_GROUPS, SUB_GROUPS
 
 ADDRESS_LEVELS = CONSTANTS["LEVELS"]
 """Addresses are distinguished with 0 to 10 of their lowest bits skipped."""
@@ -35,9 +36,6 @@ _SEQUENCES = CONSTANTS["TABLE"]
 """Sequences of up to 17 outcomes behind a leading 1."""
 _SPACES = ("global", "constant", "local")
 
-WIDTHS = (32, 64)
-"""Work-items of a sub-group."""
-
 COUNTED = (
     *("accesses_read", "accesses_write", "sectors_32_read", "sectors_32_write", "lines_64_read"),
     *("lines_64_write", "lines_128_read", "lines_128_write", "local_wavefronts_32_banks"),
@@ -48,11 +46,8 @@ COUNTED = (
 )
 """Counts by sub-groups."""
 
-_TOGETHER = (1, 16, 256)
-_CACHES = tuple(1 << bits for bits in range(14, 27))
-_CACHE_NAMES = ("first", *map(str, _CACHES))
+_CACHE_NAMES = ("first", *map(str, REUSE_CACHES))
 _OF_WIDTH = 5
-_PAIRS = ("uniform", "contiguous", "strided", "irregular")
 
 Histogram = Counter[int]
 
@@ -115,7 +110,7 @@ class SubGroupCounts:
         """Return counts by width, given `instructions` without phis, and `sub_groups` by width."""
         by_width = {}
         alike, forms = len(layout.alike), len(layout.forms)
-        for number, width in enumerate(WIDTHS):
+        for number, width in enumerate(SUB_GROUPS):
             counts = dict.fromkeys(COUNTED, 0)
             same: Counter[int] = Counter()
             for site, words in self.sites.items():
@@ -156,18 +151,18 @@ class SubGroupCounts:
         """
         rate, *rest = self.reuse
         lines: dict[str, dict[str, dict[str, int]]] = {"128": {}, "64": {}}
-        for number, groups in enumerate(_TOGETHER):
+        for number, groups in enumerate(REUSE_GROUPS):
             for half, (line, traffic) in enumerate(lines.items()):
-                start = (2 * number + half) * (2 + len(_CACHES))
-                sampled_lines, first, *sizes = rest[start : start + 2 + len(_CACHES)]
+                start = (2 * number + half) * (2 + len(REUSE_CACHES))
+                sampled_lines, first, *sizes = rest[start : start + 2 + len(REUSE_CACHES)]
                 if distinct[line] and not sampled_lines:
                     filled = sum(-(-nbytes // int(line)) for nbytes in moved)
-                    first, *sizes = [max(filled, distinct[line])] * (1 + len(_CACHES))
-                held = bisect.bisect_left(_CACHES, distinct[line] * int(line))
+                    first, *sizes = [max(filled, distinct[line])] * (1 + len(REUSE_CACHES))
+                held = bisect.bisect_left(REUSE_CACHES, distinct[line] * int(line))
                 weight = int(line) * (
                     1 if rate == 1 or not sampled_lines else max(distinct[line] / sampled_lines, 1)
                 )
-                reaching = [first, *sizes[:held], *[first] * (len(_CACHES) - held)]
+                reaching = [first, *sizes[:held], *[first] * (len(REUSE_CACHES) - held)]
                 traffic[str(groups)] = {
                     name: round(n * weight) for name, n in zip(_CACHE_NAMES, reaching, strict=True)
                 }
@@ -179,7 +174,7 @@ class SubGroupCounts:
 
     def patterns(self, layout: SubGroupLayout) -> Mapping[str, int]:
         """Count pairs of neighbours by the difference of their global addresses, and sum bytes of strides."""
-        patterns = dict.fromkeys((*_PAIRS, "stride_bytes"), 0)
+        patterns = dict.fromkeys((*PATTERNS, "stride_bytes"), 0)
         for site, words in self.sites.items():
             if not layout.sites[site].is_local:
                 for name, n in zip(patterns, words[2 * _OF_WIDTH : -3], strict=True):

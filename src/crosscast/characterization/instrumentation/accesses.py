@@ -122,7 +122,6 @@ _SPACE = re.compile(r"addrspace\((\d+)\)")
 _UNKNOWN, _LOCAL = "?", 3
 _WIDEST = 8
 _NO_POINTER = re.compile(r"(null|undef|poison|zeroinitializer)$")
-_GLOBAL = re.compile(r'@(?:"[^"]*"|[-\w$.]+)')
 # Operands from which a pointer is computed
 _ORIGINS = {
     "getelementptr": slice(1, 2),
@@ -167,7 +166,7 @@ def _atom(value: str) -> str | None:
     """Return the base name of a pointer value; ``None`` for null and the like."""
     if value.startswith("%"):
         return value
-    if match := _GLOBAL.search(value):
+    if match := ir.SYMBOL.search(value):
         return match[0]
     return None if _NO_POINTER.search(value) else _UNKNOWN
 

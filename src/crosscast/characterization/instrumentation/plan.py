@@ -6,7 +6,6 @@ It includes the memory layout of values, variables and arrays of work-items.
 from __future__ import annotations
 
 import functools
-import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -51,7 +50,6 @@ Sizes = Mapping[str, tuple[int, int]]
 
 _LINE = 64
 _VARIABLE_ALIGNMENT = 1024
-_GLOBAL = re.compile(r'@(?:"[^"]*"|[-\w$.]+)')
 
 
 def _rounded(nbytes: int, unit: int) -> int:
@@ -104,7 +102,7 @@ class LocalVariables:
         self.sizes: dict[str, int] = {}  # Bytes of each, by the name of its parameter
         self._parameters: dict[str, str] = {}
         texts = [(i.text, *(value for value, _ in i.incoming)) for i in function.instructions()]
-        used = {name for text in texts for part in text if "@" in part for name in _GLOBAL.findall(part)}
+        used = {name for text in texts for part in text if "@" in part for name in ir.SYMBOL.findall(part)}
         for variable in variables:
             if variable.address_space == 3 and variable.name in used:
                 name = self._parameters[variable.name] = f"%cc.var{len(self.sizes)}"
@@ -142,7 +140,7 @@ class LocalVariables:
         if operand.value in self._parameters:
             return self._parameters[operand.value], []
         expression = operand.constant_expression
-        if expression is None or self._parameters.keys().isdisjoint(_GLOBAL.findall(operand.value)):
+        if expression is None or self._parameters.keys().isdisjoint(ir.SYMBOL.findall(operand.value)):
             return operand.value, []
         expression.result = self._unique("x")
         return expression.result, self._expand(expression)

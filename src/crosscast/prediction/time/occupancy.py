@@ -7,8 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from crosscast.arrays import Reals
+from crosscast.data.launch_counts import REUSE_GROUPS
 from crosscast.devices.architectures import Sheets
-from crosscast.prediction.time.work import CACHE_BITS, GROUPS_TOGETHER, Work
+from crosscast.prediction.time.work import CACHE_BITS, Work
 
 MOST_REGISTERS = 256.0  # Of a work-item, in 32 bits
 _REORDERED, _SHARED_REGISTERS = 128.0, 24.0
@@ -68,7 +69,7 @@ def bytes_behind(work: Work, cache: Reals, together: Reals) -> Reals:
     most need more space for data of their own.
     """
     size_position = _size_position(work, cache, together)
-    group_position = np.clip(np.log2(together) / 4, 0, len(GROUPS_TOGETHER) - 1)
+    group_position = np.clip(np.log2(together) / 4, 0, len(REUSE_GROUPS) - 1)
     size_index, group_index = (
         np.minimum(size_position.astype(int), len(CACHE_BITS) - 2),
         np.minimum(group_position.astype(int), 1),
@@ -86,9 +87,9 @@ def _size_position(work: Work, cache: Reals, together: Reals) -> Reals:
     """Index of a cache's size among those in which the most groups of a profile miss as much, ``(n, d)``."""
     bits = np.broadcast_to(np.log2(cache), together.shape)
     as_known: Reals = np.clip(bits - CACHE_BITS[0], 0.0, len(CACHE_BITS) - 1.0)
-    if (together <= GROUPS_TOGETHER[-1]).all():
+    if (together <= REUSE_GROUPS[-1]).all():
         return as_known
-    more = np.log2(np.maximum(together / GROUPS_TOGETHER[-1], 1.0))
+    more = np.log2(np.maximum(together / REUSE_GROUPS[-1], 1.0))
     needed = np.array(CACHE_BITS) + _growth(work)[:, None, :] * more[..., None]
     # What a larger cache misses, a smaller one misses too.
     needed = np.minimum.accumulate(needed[..., ::-1], axis=-1)[..., ::-1]
@@ -109,7 +110,7 @@ def _growth(work: Work) -> Reals:
     fits = np.where(as_many.any(axis=-1), as_many.argmax(axis=-1), last)
     least, before = (np.take_along_axis(few, index, axis=1) for index in (fits, np.maximum(fits - 1, 0)))
     between = np.clip((many - least) / np.maximum(before - least, _TINY), 0.0, 1.0)
-    times = np.log2(GROUPS_TOGETHER[-1] / GROUPS_TOGETHER[-2])
+    times = np.log2(REUSE_GROUPS[-1] / REUSE_GROUPS[-2])
     growth: Reals = np.clip((np.arange(last + 1) - (fits - between)) / times, 0.0, 1.0)
     # The smallest size may be larger than needed: as of the next that is not.
     for size in reversed(range(last)):

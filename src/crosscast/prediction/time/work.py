@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from crosscast.arrays import Flags, Integers, Reals
+from crosscast.data.launch_counts import PATTERNS, REUSE_CACHES, REUSE_GROUPS, SUB_GROUPS
 from crosscast.devices.launch_work import GlobalAtomics, operation_counts, saved_loads, total_of
 from crosscast.profile import Profile, bytes_outside
 
@@ -18,14 +19,8 @@ if TYPE_CHECKING:
     from crosscast.profile import MetricValue
 
 
-WIDTHS = (32, 64)
-"""Widths of sub-groups, in work-items, for which there are counts."""
-
-GROUPS_TOGETHER = (1, 16, 256)
-"""Numbers of work-groups that share a cache, for which a profile has the bytes behind it."""
-
-CACHE_BITS = tuple(range(14, 27))
-"""Logarithms of the sizes of these caches in bytes."""
+CACHE_BITS = tuple(size.bit_length() - 1 for size in REUSE_CACHES)
+"""Logarithms of the sizes of caches in bytes, for which a profile has the bytes behind them."""
 
 EVEN_CHANNELS = 1 / 16
 """Chance that two of many consecutive lines are in one channel."""
@@ -34,7 +29,6 @@ IRREGULAR = 0.05
 """Share of irregular accesses above which a launch counts as irregular."""
 
 _LOOPS = 2.0  # Instructions of a work-item over those of the code
-_PATTERNS = ("uniform", "contiguous", "strided", "irregular")
 _REGISTER_BYTES, _SECTOR_BYTES, _LINE_BYTES, _TEXEL_BYTES = 4.0, 32.0, 64.0, 8.0
 _ANY_GROUP = ("cuda", "hip")
 """Forms of programs that are compiled for work-groups of any size."""
@@ -169,10 +163,10 @@ TRAITS = (
 
 def traits_of(work: Work) -> Reals:
     """Traits of ``n`` launches, of shape ``(n, len(TRAITS))``."""
-    items, width = work.items, float(WIDTHS[0])
+    items, width = work.items, float(SUB_GROUPS[0])
     real = work.operations_real + work.operations_fp16 + work.operations_fp64
     sectors = work.sectors[:, 0]
-    beyond = work.behind[:, GROUPS_TOGETHER.index(16), CACHE_BITS.index(20)]
+    beyond = work.behind[:, REUSE_GROUPS.index(16), CACHE_BITS.index(20)]
     return np.stack(
         [
             np.log(items) / 3,
@@ -221,7 +215,7 @@ def _of(
     if amd := (launch.get("geometry") or {}).get("amd"):
         work["needed"] = min(work["registers"], amd["registers"] + amd["spilled"])
         work["amd_spilled"] = _spilled(amd, operations["floating"] / items)
-    sides = [counted[str(width)] for width in WIDTHS]
+    sides = [counted[str(width)] for width in SUB_GROUPS]
     requested = bytes_outside(launch.get("work") or {})
     accesses = _of_accesses(sides, _images(metrics, classes, requested))
     item_accesses = accesses["accesses"][0] / max(sub_groups[0], 1.0)
@@ -245,7 +239,7 @@ def _of(
                     max(side["instructions_without_phi"], 1)
                     / max(side["sub_group_instructions_without_phi"] * width, 1),
                 )
-                for width, side in zip(WIDTHS, sides, strict=True)
+                for width, side in zip(SUB_GROUPS, sides, strict=True)
             ],
             "mean_longest": [
                 _mean_longest(side, total, longest, of_width)
@@ -264,7 +258,7 @@ def _of_geometry(
     group_items = float(geometry.get("group_items") or math.ceil(items / groups))
     sub_groups = [
         float(geometry.get(f"sub_groups_{width}") or groups * math.ceil(group_items / width))
-        for width in WIDTHS
+        for width in SUB_GROUPS
     ]
     # Small private arrays are in registers too.
     registers = float(geometry.get("registers") or 0)
@@ -311,15 +305,15 @@ def _of_atomics(
     launch: Mapping[str, Any], classes: Mapping[str, Any], sides: Sequence[Mapping[str, int]]
 ) -> dict[str, object]:
     """Atomics of local and of global memory, and those that wait for each other."""
-    in_global, number = [GlobalAtomics.of(launch, width) for width in WIDTHS], classes.get("atomics", {})
+    in_global, number = [GlobalAtomics.of(launch, width) for width in SUB_GROUPS], classes.get("atomics", {})
     return {
         "atomics": [
             float(side["atomic_conflicts"]) + total_of(number) / width
-            for width, side in zip(WIDTHS, sides, strict=True)
+            for width, side in zip(SUB_GROUPS, sides, strict=True)
         ],
         "local_atomics": [
             _local_atomics(side, each, classes, width)
-            for side, each, width in zip(sides, in_global, WIDTHS, strict=True)
+            for side, each, width in zip(sides, in_global, SUB_GROUPS, strict=True)
         ],
         "global_atomics": [each.accesses for each in in_global],
         "atomics_done": in_global[0].done,
@@ -378,7 +372,7 @@ def _of_walks(
 
 def _of_neighbours(patterns: Mapping[str, int]) -> dict[str, float]:
     """How the addresses of neighbouring work-items differ; kept distances count as their mean."""
-    uniform, contiguous, strided, irregular = (patterns.get(name, 0) for name in _PATTERNS)
+    uniform, contiguous, strided, irregular = (patterns.get(name, 0) for name in PATTERNS)
     pairs = uniform + contiguous + strided + irregular
     distance = patterns.get("stride_bytes", 0)
     words, rest = divmod(distance, 4 * strided) if strided else (1, 0)
@@ -398,7 +392,7 @@ def _walks(launch: Mapping[str, Any], jumps: float, accessed: float) -> float:
     step then.
     """
     patterns = launch.get("access_patterns") or {}
-    uniform, contiguous, strided, irregular = (patterns.get(name, 0) for name in _PATTERNS)
+    uniform, contiguous, strided, irregular = (patterns.get(name, 0) for name in PATTERNS)
     elsewhere = contiguous + strided + irregular
     row, *others = launch.get("local_size") or (1,)
     between_rows = 2.0 / row if math.prod(others) > 1 else 0.0
@@ -501,9 +495,9 @@ def _behind(
     counted: Mapping[str, Mapping[str, Mapping[str, float]]] | None, distinct: float
 ) -> list[list[float]]:
     if counted is None:
-        return [[distinct] * (len(CACHE_BITS) + 1)] * len(GROUPS_TOGETHER)
+        return [[distinct] * (len(CACHE_BITS) + 1)] * len(REUSE_GROUPS)
     rows = []
-    for groups in GROUPS_TOGETHER:
+    for groups in REUSE_GROUPS:
         sizes = counted["64"][str(groups)]
         first = float(sizes["first"])
         # A larger cache misses no more; counts that were extended to more work-groups may violate that.
@@ -527,20 +521,20 @@ def _estimated(
     footprint = read + written or size * float(metrics.get("total_memory_footprint") or 0)
     footprint = min(footprint, size * accesses) if accesses else footprint  # Local memory is in it
     touched = max(size * accesses, footprint)
-    shares = [min(1.0, items / (n * width)) for n, width in zip(sub_groups, WIDTHS, strict=True)]
+    shares = [min(1.0, items / (n * width)) for n, width in zip(sub_groups, SUB_GROUPS, strict=True)]
     local = float(metrics.get("local_accesses") or 0)
     return {
         # Half of the instructions of the intermediate representation compute addresses or are free.
         **operation_counts({}, 0.5 * total),
         "utilization": shares,
-        "accesses": [accesses / width / share for width, share in zip(WIDTHS, shares, strict=True)],
+        "accesses": [accesses / width / share for width, share in zip(SUB_GROUPS, shares, strict=True)],
         "same_address": [0.0, 0.0],
         "read_only": 0.0,
         "sectors": [touched, touched],
         "requested": touched,
         "lines": [touched / 128, touched / 128],
         "local_stores": 0.0,
-        "local_wavefronts": [local / width for width in WIDTHS],
+        "local_wavefronts": [local / width for width in SUB_GROUPS],
         "atomics": [0.0, 0.0],
         "local_atomics": [0.0, 0.0],
         "global_atomics": [0.0, 0.0],
@@ -554,7 +548,7 @@ def _estimated(
         "updated": min(written or footprint / 3, footprint) * _updated(metrics),
         "distinct": footprint,
         "channel_share": EVEN_CHANNELS,
-        "behind": [[footprint] * (len(CACHE_BITS) + 1)] * len(GROUPS_TOGETHER),
+        "behind": [[footprint] * (len(CACHE_BITS) + 1)] * len(REUSE_GROUPS),
         "path": 0.3 * longest,
         "path_loads": 1.0 if accesses else 0.0,
         "path_constants": 0.0,
@@ -567,7 +561,7 @@ def _estimated(
         "jumps": 0.0,
         "walk": 1.0,
         "alignment": 1.0,
-        "mean_longest": [total / items / longest] * len(WIDTHS),
+        "mean_longest": [total / items / longest] * len(SUB_GROUPS),
         "texels": 0.0,
         "conditional": 0.0,
         "vectorizable": 1.0,
