@@ -165,6 +165,25 @@ def instructions(profile: Profile) -> float:
     return float(profile.metrics["total_instruction_count"] or 0)
 
 
+def test_counts_of_a_part_hold_for_loops_over_the_grid(tmp_path: Path) -> None:
+    (tmp_path / "sum.cl").write_text(
+        "kernel void sum(global const float *x, global float *y) {"
+        " float s = 0; for (int i = get_global_id(0); i < 1 << 18; i += get_global_size(0)) s += x[i];"
+        " y[get_global_id(0)] = s; }"
+    )
+    (tmp_path / "space.toml").write_text(
+        "kernel = 'sum'\n[parameters]\nA = [1]\n[launch]\nglobal = 32768\nlocal = 64\n"
+        "[[arg]]\nlength = 262144\n[[arg]]\nlength = 32768\n"
+    )
+    rule = read_space(tmp_path / "space.toml", tmp_path / "sum.cl").rule
+    whole, part = (
+        Profiler(rule, 1, most, folder=tmp_path / str(most))._profile({"A": 1}) for most in (1e9, 1e5)
+    )
+    assert part.launch["extended"]["groups"] == [512, 1]
+    for name in ("path", "global_size", "instructions", "distinct_bytes"):
+        assert part.launch[name] == whole.launch[name]
+
+
 def test_points_that_cover_a_space_are_different_and_the_same_again() -> None:
     points = np.random.default_rng(0).normal(size=(200, 3))
     chosen = spread(points, 40, 0)

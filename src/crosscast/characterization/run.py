@@ -199,7 +199,8 @@ def characterize_launch(launch: Launch, *, invocation: int = 0, options: Options
     runner = _Runner(launch, options)
     sample, reason = _sample(runner)
     if sample is None:
-        completed = runner.run(is_too_slow=_too_slow(runner))
+        box = None if options.first_groups is None else Box((0, 0, 0), options.first_groups)
+        completed = runner.run(box, _too_slow(runner))
         if completed is not None:
             return _profile(launch, completed, invocation, options)
         sample, reason = _sample_in_time(runner)

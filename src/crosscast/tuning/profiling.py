@@ -17,7 +17,7 @@ from pathlib import Path
 
 from crosscast.characterization import frontend
 from crosscast.characterization.run import Options, characterize_launch
-from crosscast.characterization.sampling import profile_of
+from crosscast.characterization.sampling import Groups, profile_of
 from crosscast.data.files import cache_home, make_folder
 from crosscast.data.profiles import from_row, to_row
 from crosscast.errors import CrosscastError, InputError
@@ -198,13 +198,16 @@ class Profiler:
             return self._kernels.setdefault(code, kernel)
 
     def _run(self, kernel: Kernel, variant: Variant, groups: tuple[int, ...]) -> Profile:
-        options = Options(timeout_s=self.timeout_s, trial=True)
+        launch = replace(self.rule.launch(variant, copies=False), kernel=kernel)
+        x, y, z = (*groups, 1, 1)[:3]
 
-        def run(grid: Sequence[int]) -> Profile:
-            launch = self.rule.launch(variant, (*grid[: len(groups)], *groups[2:]), copies=False)
-            return characterize_launch(replace(launch, kernel=kernel), options=options)
+        def run(some: Groups) -> Profile:
+            # Of the whole launch, as a smaller one has more work for each item of a loop over the grid.
+            first = None if some == (x, y) else (*some, z)
+            return characterize_launch(
+                launch, options=Options(timeout_s=self.timeout_s, trial=True, first_groups=first)
+            )
 
-        x, y = (*groups, 1)[:2]
         return profile_of(run, (x, y), self.most_instructions)
 
 

@@ -102,19 +102,15 @@ class LaunchRule:
                     columns.append(((column - column.mean()) / column.std())[:, None])
         return np.concatenate(columns, axis=1)
 
-    def launch(self, variant: Variant, groups: Sequence[int] | None = None, *, copies: bool = True) -> Launch:
-        """Return the launch of a variant, with all its work-groups or the given number by dimension.
-
-        Its arrays are copies, as kernels write to them, or the same for all launches.
-        """
-        all_groups, local = self.groups(variant)
-        count = all_groups if groups is None else _padded(groups, len(all_groups))[: len(all_groups)]
+    def launch(self, variant: Variant, *, copies: bool = True) -> Launch:
+        """Return a variant's launch; its arrays are copies, as kernels write to them, or shared by all."""
+        groups, local = self.groups(variant)
         kernel = self.kernel_of(variant)
         args = tuple(
             self._argument(number, table, kernel, copies=copies)
             for number, table in enumerate(self.tables(variant))
         )
-        size = tuple(number * items for number, items in zip(count, local, strict=True))
+        size = tuple(number * items for number, items in zip(groups, local, strict=True))
         return Launch(kernel, size, local, args, shared=self.shared_bytes(variant))
 
     def shared_bytes(self, variant: Variant) -> int | None:

@@ -71,6 +71,8 @@ class Options:
     # Work-groups to run, spread over the launch, from which counts are extrapolated; "auto": some if all
     # would take too long or too much memory
     sample_groups: int | Literal["all", "auto"] = "all"
+    # So many of the first work-groups alone, along each dimension: counts are of these
+    first_groups: tuple[int, int, int] | None = None
     note: Callable[[str], None] | None = None  # Called with sentences on memory and on sampling
     trial: bool = False  # Buffers do not change, and the kernel is built quickly even if it may run for long
 
