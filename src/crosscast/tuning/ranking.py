@@ -12,6 +12,7 @@ import numpy as np
 
 from crosscast.arrays import Flags, Integers, Reals
 from crosscast.device import Device
+from crosscast.devices.architectures import known_unit
 from crosscast.devices.catalogue import device_named
 from crosscast.errors import InputError
 from crosscast.kernel import MAX_BLOCK_SIZE
@@ -41,6 +42,8 @@ _ROUNDS = 2
 _ONE_DEVIATION = math.erf(1 / math.sqrt(2))
 _LEAST_DEVIATION = 0.02
 _MEMORY_MARGIN = 1.25
+_STATIC_BYTES = 48 << 10
+"""Most local memory of a work-group on NVIDIA's GPUs, unless a launch asks for more (CUDA's guide)."""
 _LEAST_IMPORTANCE = 0.2
 
 
@@ -253,10 +256,15 @@ def rank(
     is_profiled = np.zeros(len(variants), dtype=np.bool_)
     is_profiled[list(profiled)] = True
     deviation = np.where(is_profiled[:, None], forecast.deviation, np.hypot(forecast.deviation, error))
-    log_time = np.where(_too_large(estimated, is_profiled, devices), np.inf, forecast.log_time)
+    too_large = _too_large(estimated, is_profiled, devices, dynamic=space.rule.shared is not None)
+    log_time = np.where(too_large, np.inf, forecast.log_time)
     log_time[[row for row, label in enumerate(variants.labels) if label in profiler.failed]] = np.inf
     keys = tuple(device if isinstance(device, str) else device.key for device in devices)
-    for key, column in zip(keys, log_time.T, strict=True):
+    for key, column, large in zip(keys, log_time.T, too_large.T, strict=True):
+        if large.any():
+            notes.append(
+                f"Variants that need more local memory than {key} gives to a work-group: {large.sum():,}."
+            )
         if not np.isfinite(column).any():
             raise InputError.of(
                 where=space.where, expected=f"a variant that {key} has memory for", found="none"
@@ -317,17 +325,26 @@ def _fastest(log_time: Reals, count: int, excluded: set[int]) -> list[int]:
     return list(chosen)
 
 
-def _too_large(profiles: Sequence[Profile], is_profiled: Flags, devices: Sequence[str | Device]) -> Flags:
+def _too_large(
+    profiles: Sequence[Profile], is_profiled: Flags, devices: Sequence[str | Device], *, dynamic: bool
+) -> Flags:
     """Return which variants need more local memory than a device gives to a work-group, ``(n, d)``."""
     # An estimate excludes a variant only if it exceeds the memory by a margin.
     margin = np.where(is_profiled, 1.0, _MEMORY_MARGIN)
     needed = np.array([_local_bytes(profile) for profile in profiles]) / margin
-    sizes = [
-        math.inf if isinstance(device, str) else device.numbers.get("local_memory_bytes", math.inf)
-        for device in devices
-    ]
-    large: Flags = needed[:, None] > np.array(sizes)
+    large: Flags = needed[:, None] > np.array([_most_local_bytes(device, dynamic) for device in devices])
     return large
+
+
+def _most_local_bytes(device: str | Device, dynamic: bool) -> float:
+    """Return the most local memory of a work-group; `dynamic` if the launch says how much."""
+    if isinstance(device, str):
+        return math.inf
+    unit = known_unit(device)
+    most = math.inf if unit is None else float(unit.local_bytes)
+    if device.vendor == "Nvidia" and not dynamic:
+        most = min(most, _STATIC_BYTES)
+    return device.numbers.get("local_memory_bytes", most)
 
 
 def _local_bytes(profile: Profile) -> float:
