@@ -1,6 +1,7 @@
 """Variants measured on the CPU device of this machine, and a device that fails half-way."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +54,16 @@ def test_measurements_condition_forecasts_and_are_in_the_journal(ranking: Rankin
     assert "measured_s" in result.columns()
 
 
+def test_a_search_knows_variants_that_cannot_run(
+    ranking: Ranking, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(measuring, "_times", Faulty(100))
+    log_time = np.where(np.arange(len(ranking)) < len(ranking) // 2 + 1, np.inf, ranking.log_time[:, 0])
+    few = replace(ranking, log_time=log_time[:, None])
+    result = measured_search(few, here(None)[0], len(ranking), Journal(tmp_path / "times.jsonl"))
+    assert np.isfinite(result.log_time[:, 0]).tolist() == np.isfinite(log_time).tolist()
+
+
 class Faulty:
     """A device that fails after some runs."""
 
@@ -79,6 +90,8 @@ def test_a_device_that_fails_half_way_ends_the_search_and_the_next_goes_on(
     result = measured_search(ranking, device, 12, journal, within=0.0)
     assert 5 <= len(result.measured) <= 12 and not result.not_run
     assert set(results) <= {ranking.variants.labels[row] for row in result.measured}
+    ended = measured_search(ranking, device, 12, journal, within=0.99)
+    assert ended.notes == ("Measuring ended, as no other variant is likely to be 99 % faster.",)
 
 
 def test_a_truncated_line_is_not_a_result(tmp_path: Path) -> None:

@@ -203,6 +203,15 @@ def test_variants_that_cannot_run_are_left_out_with_a_note(source: Path, how: st
     assert all(label.startswith("GROUP=16;") for label in profiler.failed)
     assert not np.isfinite(ranking.log_time[ranking.variants.rows[:, 0] == 0]).any()
     assert any("8 variants could not be profiled, such as GROUP=16" in note for note in ranking.notes)
+    assert "Counts of the others" not in str(ranking_report(ranking).parts)
+
+
+def test_variants_that_read_outside_a_buffer_are_noted(source: Path) -> None:
+    source.write_text(KERNEL.replace("x[first + k * GROUP];", "x[first + k * GROUP + NAMED];"))
+    ranking, _ = ranked(source, SPACE.replace("[1, 2, 4, 8]", "[1]"))
+    (note,) = ranking.notes
+    assert note.startswith("Variants that read outside a buffer: 4, such as GROUP=")
+    assert "which reads up to 4 bytes behind the end of x, where a device may have anything" in note
 
 
 def test_a_device_without_the_local_memory_is_not_offered_the_variant(source: Path) -> None:

@@ -55,7 +55,7 @@ def _how(ranking: Ranking) -> list[str]:
     state = "ranked" if ranking.variants.drawn else "valid"
     are, were = ("is" if total == 1 else "are"), ("was" if ran == 1 else "were")
     lines = [f"{plural(total, 'variant')} {are} {state}, of which {ran:,} {were} profiled."]
-    if ran < total:
+    if ran + len(ranking.failed) < total:
         errors = ", ".join(
             f"{percent(math.expm1(error))} on {key}"
             for key, error in zip(ranking.devices, ranking.count_error, strict=True)

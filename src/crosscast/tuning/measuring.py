@@ -75,12 +75,11 @@ def measured_search(
     search ends when no other variant is likely to be faster by the share `within` of the time. After several
     failures of the device one after another, measurements stay in the journal.
     """
-    rule, candidates = ranking.space.rule, ranking.candidates()
-    search = Search(candidates)
+    rule, search = ranking.space.rule, Search(ranking.candidates())
     runs: dict[int, list[float]] = {}
     failed: dict[int, str] = {}
     rows_by_label = {label: row for row, label in enumerate(ranking.variants.labels)}
-    search.failed |= set(np.flatnonzero(~np.isfinite(candidates.log_time)).tolist())
+    search.failed |= set(np.flatnonzero(~np.isfinite(ranking.log_time[:, 0])).tolist())
 
     def learn(row: int, result: list[float] | str) -> None:
         if isinstance(result, str):
@@ -124,6 +123,9 @@ def measured_search(
     if not runs:
         reason = next(iter(failed.values()), "none was measured")
         raise InputError.of(where=device.id, expected="a variant that runs", found=reason)
+    if len(runs) + len(failed) < most and search.is_over(within):
+        why = f"Measuring ended, as no other variant is likely to be {100 * within:g} % faster."
+        ranking = replace(ranking, notes=(*ranking.notes, why))
     return conditioned(ranking, search, {row: median(times) for row, times in runs.items()}, failed)
 
 

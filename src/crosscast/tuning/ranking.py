@@ -19,7 +19,7 @@ from crosscast.kernel import MAX_BLOCK_SIZE
 from crosscast.prediction.named_models import load_model, models_for_devices
 from crosscast.prediction.time.data import ProfileBatch
 from crosscast.prediction.time.terms import TERMS
-from crosscast.profile import Profile
+from crosscast.profile import Profile, doubts
 from crosscast.results import Tabular
 from crosscast.tuning.counts import VariantCounts, spread
 from crosscast.tuning.kernel_tuner import Strategy
@@ -129,8 +129,12 @@ class Ranking(Tabular):
         """Return the forecasts with which a search on a device begins."""
         column = self.column_of(device)
         log_time = self.log_time[:, column]
+        # Those that cannot run are no better than the slowest; a search has no use for infinite times.
+        log_time = np.where(np.isfinite(log_time), log_time, log_time[np.isfinite(log_time)].max())
         points = self.space.rule.coordinates(self.variants)
-        points[:, : self.variants.coordinates.shape[1]] *= _importance(self.variants, log_time)
+        points[:, : self.variants.coordinates.shape[1]] *= _importance(
+            self.variants, self.log_time[:, column]
+        )
         return Candidates(
             log_time,
             self.deviation[:, column],
@@ -269,6 +273,11 @@ def rank(
             raise InputError.of(
                 where=space.where, expected=f"a variant that {key} has memory for", found="none"
             )
+    beyond = [row for row in profiled if profiled[row].launch.get("read_beyond")]
+    if beyond:
+        doubt = doubts({"read_beyond": profiled[beyond[0]].launch["read_beyond"]})[0]
+        label = variants.labels[beyond[0]]
+        notes.append(f"Variants that read outside a buffer: {len(beyond)}, such as {label}, which {doubt}.")
     if profiler.failed:
         label, reason = next(iter(profiler.failed.items()))
         notes.append(f"{len(profiler.failed)} variants could not be profiled, such as {label}: {reason}.")
