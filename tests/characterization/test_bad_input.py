@@ -549,3 +549,15 @@ def test_a_process_that_was_killed_while_idle_is_passed_over() -> None:
         worker.process.kill()
         worker.process.wait()
     launch(source, 4, 1, ints(4))
+
+
+def test_a_thread_does_not_wait_for_a_worker_before_it_starts(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Starting(threading.Thread):
+        def start(self) -> None:
+            assert not workers._started
+            super().start()
+
+    monkeypatch.setattr(workers, "_started", {})
+    monkeypatch.setattr("crosscast.characterization.engine.workers.threading.Thread", Starting)
+    workers.prestart("kernel")
+    workers._started["kernel"].join()

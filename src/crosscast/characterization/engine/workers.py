@@ -82,8 +82,9 @@ _started: dict[Kind, threading.Thread] = {}
 def prestart(kind: Kind) -> None:
     """Start a first worker in the background."""
     if kind not in _started:
-        _started[kind] = threading.Thread(target=_start_first, args=(kind,), daemon=True)
-        _started[kind].start()
+        starting = threading.Thread(target=_start_first, args=(kind,), daemon=True)
+        starting.start()
+        _started[kind] = starting  # Only now, as another thread may join it at once
 
 
 def _start_first(kind: Kind) -> None:
