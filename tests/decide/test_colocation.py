@@ -153,7 +153,7 @@ def test_jobs_that_hardly_disturb_each_other_share_the_long_with_the_long(tmp_pa
 def test_jobs_that_take_turns_run_alone_as_nothing_is_gained(tmp_path: Path) -> None:
     plan = choose_colocation(made_jobs(4), constant(tmp_path / "m", 2.0))
     assert not plan.shared and plan.gain_s.value == 0
-    assert {each.reason for each in plan.alone} == {"with all 3 others nothing is gained"}
+    assert {each.reason for each in plan.alone} == {"with each of 3 others nothing is gained"}
     assert dict(plan.alone[0].reasons) == {"gain": 3}
 
 
@@ -169,7 +169,7 @@ def test_the_memory_of_the_card_counts_where_none_is_given(tmp_path: Path) -> No
     jobs = [replace(job, memory_bytes=MEMORY * 2 // 3) for job in made_jobs(3)]
     told = constant(tmp_path / "m", 1.2)
     assert [each.reason for each in choose_colocation(jobs, told).alone] == [
-        "with all 2 others there is not the memory for both"
+        "with each of 2 others there is not the memory for both"
     ] * 3
     assert choose_colocation(jobs, told, memory_bytes=2 * MEMORY).shared
 
@@ -187,7 +187,7 @@ def test_reasons_are_counted(tmp_path: Path) -> None:
     plan = choose_colocation(large, constant(tmp_path / "m", 1.2), memory_bytes=10)
     assert len(plan.shared) == 1
     expected = (
-        "of 3 others, with 2 there is not the memory for both, with 1 less is gained than where these run now"
+        "of 3 others, with 2 there is not the memory for both, with 1 less is gained than where they run now"
     )
     assert {each.reason for each in plan.alone} == {expected}
 

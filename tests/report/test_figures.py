@@ -4,6 +4,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import pytest
 
 from crosscast.errors import MissingExtraError
 from crosscast.profile import CATEGORIES, METRICS, Profile
+from crosscast.report import capture
 from crosscast.report.figures import WIDE, logarithmic_axis, new_figure, spread_axis, unit_axis
 from crosscast.report.profiles import AXES, Axis, format_value, profiles_report, write_kiviat
 from support.refusals import refusal
@@ -166,3 +168,11 @@ def test_several_profiles_stand_side_by_side(make_profile: ProfileMaker) -> None
 )
 def test_values_are_written_for_people(value: float | None, text: str) -> None:
     assert format_value(value) == text
+
+
+def test_a_timeline_of_microseconds_has_them_at_its_axis() -> None:
+    starts, seconds = np.array([0.0, 1e-4]), np.array([5e-5, 1e-4])
+    process: Any = SimpleNamespace(starts=starts, seconds=seconds, kernel_name=lambda row: "k")
+    figure = capture._timeline(process)
+    figure.canvas.draw()
+    assert "100 µs" in [text.get_text() for text in figure.axes[0].get_xticklabels()]

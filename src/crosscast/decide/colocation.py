@@ -338,14 +338,14 @@ def _alone(judge: MixJudge, job: int, status: Integers) -> JobAlone:
         SLOWER: ("slowdown", f"one of both {'may' if judge.sure else 'would'} slow down more than {limit}"),
         UNLIKELY: ("fits", "it is more likely not to fit than to fit"),
         LOSES: ("gain", "nothing is gained"),
-        ALLOWED: ("taken", "less is gained than where these run now"),
+        ALLOWED: ("taken", "less is gained than where they run now"),
     }
     counted = [
         (int(count), *reason) for code, reason in reasons.items() if (count := (status == code).sum()) > 0
     ]
     others = len(jobs) - 1
     if len(counted) == 1:
-        reason = f"with {f'all {others} others' if others > 1 else 'the only other job'} {counted[0][-1]}"
+        reason = f"with {f'each of {others} others' if others > 1 else 'the only other job'} {counted[0][-1]}"
     else:
         reason = f"of {others} others, " + ", ".join(f"with {count} {text}" for count, _, text in counted)
     counts = {name: count for count, name, _ in counted}

@@ -285,5 +285,6 @@ def _timeline(process: TracedProcess) -> Figure:
         axes.broken_barh(spans, (y - 0.4, 0.8), color=BLUE)
     axes.set_yticks(range(len(kinds)), [plain_text(kind) for kind in kinds])
     axes.invert_yaxis()
-    style_axes(axes, x="time since the first launch, s")
+    style_axes(axes, x="time since the first launch")
+    axes.xaxis.set_major_formatter(lambda seconds, _: format_seconds(seconds))
     return titled(figure, "When each kernel ran")
