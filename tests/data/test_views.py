@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crosscast.data.dataset import Dataset
+from crosscast.data.schema import device_domains
 from crosscast.data.table import check
-from crosscast.data.views import JOINED, configured, device_domains, join
+from crosscast.data.views import JOINED, configured, join
 from crosscast.errors import InputError
 from support import tables as rows
 from support.refusals import refusal

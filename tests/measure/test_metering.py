@@ -185,7 +185,7 @@ def test_a_run_of_no_time_has_no_power() -> None:
     ("powers_w", "domains", "total"),
     [
         ({"package-0": 1.0, "package-1": 2.0}, None, 3.0),
-        ({"psys": 9.0, "package-0": 1.0}, None, 1.0),
+        ({"psys": 9.0, "package-0": 1.0}, None, 9.0),
         ({"psys": 9.0}, None, 9.0),
         ({"package-0": 1.0, "package-0/dram": 5.0, "gpu": 4.0}, None, 5.0),
         ({"gpu": 4.0}, ["package-0", "gpu"], None),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -285,6 +285,31 @@ def domain_column(domain: str) -> str:
     'package-0_w'
     """
     return f"{domain}_w"
+
+
+NODE = "node"
+"""Domain of the power of a whole machine."""
+
+_PLATFORM = "psys"
+"""RAPL's name of a platform, which includes the domains ``package-0`` and so on."""
+
+
+def device_domains(domains: Collection[str]) -> list[str]:
+    """Find the domains whose powers sum to that of the device.
+
+    >>> device_domains(["package-0", "package-0/dram", "gpu"]), device_domains(["gpu", "node"])
+    (['package-0', 'gpu'], ['node'])
+    """
+    if NODE in domains:
+        return [NODE]
+    return [name for name in domains if not any(outer in domains for outer in _outer(name))]
+
+
+def _outer(domain: str) -> list[str]:
+    """Domains that may include a domain: ``a`` and ``a/b`` for ``a/b/c``."""
+    parts = domain.split("/")
+    platform = [_PLATFORM] if domain.startswith("package-") else []
+    return [*platform, *("/".join(parts[:count]) for count in range(1, len(parts)))]
 
 
 SIZES = ("tiny", "small", "medium", "large")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -15,7 +14,16 @@ from crosscast.arrays import Integers, Reals
 from crosscast.data.dataset import Dataset
 from crosscast.data.fields import TableRow
 from crosscast.data.library import pa, pc
-from crosscast.data.schema import DEVICES, RECORDS, SESSIONS, Column, Schema, counters_of, json_text
+from crosscast.data.schema import (
+    DEVICES,
+    RECORDS,
+    SESSIONS,
+    Column,
+    Schema,
+    counters_of,
+    device_domains,
+    json_text,
+)
 from crosscast.data.table import Samples, Table, arrow_schema, distinct, in_order, key_numbers, samples_of
 from crosscast.errors import InputError
 from crosscast.profile import METRICS
@@ -67,31 +75,6 @@ def _times(records: Table) -> tuple[Reals, Integers, Integers]:
     lists = records.column("time_s")
     counts = pc.list_value_length(lists).to_numpy().astype(np.int64)
     return pc.list_flatten(lists).to_numpy(), np.cumsum(counts) - counts, counts
-
-
-NODE = "node"
-"""Domain of the power of a whole machine."""
-
-_PLATFORM = "psys"
-"""RAPL's name of a platform, which includes the domains ``package-0`` and so on."""
-
-
-def device_domains(domains: Collection[str]) -> list[str]:
-    """Find the domains whose powers sum to that of the device.
-
-    >>> device_domains(["package-0", "package-0/dram", "gpu"]), device_domains(["gpu", "node"])
-    (['package-0', 'gpu'], ['node'])
-    """
-    if NODE in domains:
-        return [NODE]
-    return [name for name in domains if not any(outer in domains for outer in _outer(name))]
-
-
-def _outer(domain: str) -> list[str]:
-    """Domains that may include a domain: ``a`` and ``a/b`` for ``a/b/c``."""
-    parts = domain.split("/")
-    platform = [_PLATFORM] if domain.startswith("package-") else []
-    return [*platform, *("/".join(parts[:count]) for count in range(1, len(parts)))]
 
 
 _APPLICATION_CELL = ("application", "size", "device", "configuration")

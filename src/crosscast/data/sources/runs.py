@@ -18,17 +18,18 @@ from crosscast.data.schema import (
     DEVICES,
     ENERGY,
     KERNEL,
+    NODE,
     POWER,
     RECORDS,
     SESSIONS,
     TIME,
     TIMES,
+    device_domains,
     domain_column,
     json_text,
 )
 from crosscast.data.sources.source import SourceContents
 from crosscast.data.table import table_of
-from crosscast.data.views import NODE, device_domains
 from crosscast.devices.catalogue import catalogue
 from crosscast.errors import InputError
 

@@ -10,7 +10,7 @@ from statistics import fmean
 
 from crosscast.data.corun import IsolatedRun
 from crosscast.data.fields import TableRow
-from crosscast.data.views import device_domains
+from crosscast.data.schema import device_domains
 from crosscast.errors import CrosscastError, DeviceFault, MissingExtraError
 from crosscast.measure.corun.run import CoRunnerRun, JobWork, MixRun, MixRunner
 from crosscast.measure.cpu_counters import counter_shares

@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 
+from crosscast.data.schema import device_domains
 from crosscast.errors import InputError, SensorFault, expect_known
 from crosscast.measure.cpu_counters import EVENTS, Counters, CounterValue, LinuxPerf, added_up
 from crosscast.measure.energy import Meter, Sensor
@@ -206,16 +207,14 @@ class Pool:
         self._sums = (None,) * len(self._metering.meters)
 
 
-def total_w(powers_w: Mapping[str, float], domains: Iterable[str]) -> float | None:
-    """Return the power of all domains that are not parts of others, in watts.
+def total_w(powers_w: Mapping[str, float], domains: Collection[str]) -> float | None:
+    """Return the power of all domains that are not parts of others, in watts; ``None`` if one is not known.
 
     >>> powers_w = {"package-0": 30.0, "package-0/core": 20.0, "gpu": 70.0}
     >>> total_w(powers_w, powers_w)
     100.0
     """
-    # `psys` is the whole board, packages included.
-    top_level = [domain for domain in domains if "/" not in domain]
-    parts = [domain for domain in top_level if domain != "psys"] or top_level
+    parts = device_domains(domains)
     if not parts or any(domain not in powers_w for domain in parts):
         return None
     return sum(powers_w[domain] for domain in parts)
