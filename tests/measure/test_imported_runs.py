@@ -149,6 +149,7 @@ def test_runs_of_all_files_of_a_folder_are_repeats_of_each_other(tmp_path: Path)
         "b.csv: powers: power_w, package-0_w, gpu_w, package-0/dram_w",
         "b.csv: counters: cycles",
         "runs: 6, cells: 2, applications: 1, configurations: 2 (node)",
+        "runs with the time and power of another of their cell, to the last digit: 3",
     )
 
 

@@ -25,6 +25,7 @@ def device(monkeypatch: pytest.MonkeyPatch) -> OpenCLDevice:
     return devices()[0]
 
 
+@pytest.mark.system  # For long; building a dataset describes devices, too
 def test_a_description_is_a_row_of_the_table_with_the_source_of_every_number(device: OpenCLDevice) -> None:
     row, known = describe(device), known_row(device)
     for each in (row, known):
