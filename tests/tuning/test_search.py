@@ -113,6 +113,21 @@ def test_variants_are_measured_once_and_failed_ones_not_again() -> None:
     assert search.likely_better(0.0) == 0.0 and search.is_over(0.02)
 
 
+def test_variants_that_cannot_run_are_not_measured_and_do_not_disturb_the_others() -> None:
+    candidates, times = made(1, 40)
+    can_run = np.arange(40) >= 25  # Less than half
+    broken = replace(candidates, log_time=np.where(can_run, candidates.log_time, np.inf))
+    search, measured = Search(broken), []
+    while rows := search.next().tolist():
+        measured += rows
+        search.add({row: float(times[row]) for row in rows})
+        assert np.isfinite(search.posterior()).all()
+    assert sorted(measured) == np.flatnonzero(can_run).tolist() != measured
+    assert search.is_over(0.02)
+    assert searched(broken, times, 10)[-1] >= times[can_run].min()
+    assert searched(broken.take(np.arange(25)), times[:25], 10).tolist() == [np.inf]
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_a_search_beats_random_with_a_fifth_of_the_runs(seed: int) -> None:
     candidates, times = made(seed)

@@ -380,11 +380,11 @@ def searched(candidates: Candidates, time_s: Reals, runs: int, seed: int | None 
         first = int(rng.integers(len(candidates)))
         search.add({first: float(time_s[first])})
         least.append(float(time_s[first]))
-    while search.done < min(runs, len(candidates)):
-        for row in search.next(1 if search.done < _FIRST_STEPS else _AT_ONCE).tolist():
+    while search.done < len(candidates) and len(least) < runs:
+        for row in search.next(1 if len(least) < _FIRST_STEPS else _AT_ONCE).tolist():
             search.add({row: float(time_s[row])})
             least.append(min(float(time_s[row]), least[-1] if least else np.inf))
-    return np.array(least)
+    return np.array(least or [np.inf])
 
 
 def expected_of_random(time_s: Reals, runs: int) -> float:

@@ -79,7 +79,6 @@ def measured_search(
     runs: dict[int, list[float]] = {}
     failed: dict[int, str] = {}
     rows_by_label = {label: row for row, label in enumerate(ranking.variants.labels)}
-    search.failed |= set(np.flatnonzero(~np.isfinite(ranking.log_time[:, 0])).tolist())
 
     def learn(row: int, result: list[float] | str) -> None:
         if isinstance(result, str):

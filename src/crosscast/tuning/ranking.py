@@ -129,12 +129,8 @@ class Ranking(Tabular):
         """Return the forecasts with which a search on a device begins."""
         column = self.column_of(device)
         log_time = self.log_time[:, column]
-        # Those that cannot run are no better than the slowest; a search has no use for infinite times.
-        log_time = np.where(np.isfinite(log_time), log_time, log_time[np.isfinite(log_time)].max())
         points = self.space.rule.coordinates(self.variants)
-        points[:, : self.variants.coordinates.shape[1]] *= _importance(
-            self.variants, self.log_time[:, column]
-        )
+        points[:, : self.variants.coordinates.shape[1]] *= _importance(self.variants, log_time)
         return Candidates(
             log_time,
             self.deviation[:, column],

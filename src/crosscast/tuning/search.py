@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 
 import numpy as np
@@ -178,7 +178,7 @@ _REFIT_ALWAYS_UNTIL = 25
 class Candidates:
     """Forecasts of ``n`` variants on a device, before any is measured."""
 
-    log_time: Reals  # `(n,)` Natural logarithms of seconds
+    log_time: Reals  # `(n,)` Natural logarithms of seconds; infinite for variants that cannot run
     deviation: Reals  # `(n,)` Of these
     shares: Reals  # `(n, t)` Of the time by term; no columns if the model has no terms
     coordinates: Reals  # `(n, p)` Of the variants in the space
@@ -252,6 +252,14 @@ class Search:
     failed: set[int] = field(default_factory=set)  # Rows of variants that did not run
     _logs: tuple[Reals, ...] | None = None  # Hyperparameters of the last fit, by view
     _fitted: int = 0  # Number of measured times at the last fit
+
+    def __post_init__(self) -> None:
+        times = self.candidates.log_time
+        can_run = np.isfinite(times)
+        self.failed |= set(np.flatnonzero(~can_run).tolist())
+        # The process needs a number for all: the median, which this leaves as it is.
+        finite = np.where(can_run, times, np.median(times[can_run]) if can_run.any() else 0.0)
+        self.candidates = replace(self.candidates, log_time=finite)
 
     def add(self, times: Mapping[int, float | None]) -> None:
         """Add measured seconds by row; ``None`` for a variant that did not run."""
