@@ -206,6 +206,12 @@ def test_variants_that_cannot_run_are_left_out_with_a_note(source: Path, how: st
     assert "Counts of the others" not in str(ranking_report(ranking).parts)
 
 
+def test_a_later_batch_may_fail_as_a_whole(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("crosscast.tuning.ranking._fastest", lambda *_: [0])
+    ranking, profiler = ranked(source, SPACE.replace("BROKEN = [0]", "BROKEN = [1]"), profiles=4)
+    assert ranking.variants.labels[0] in profiler.failed and len(ranking.order()) > 0
+
+
 def test_variants_that_read_outside_a_buffer_are_noted(source: Path) -> None:
     source.write_text(KERNEL.replace("x[first + k * GROUP];", "x[first + k * GROUP + NAMED];"))
     ranking, _ = ranked(source, SPACE.replace("[1, 2, 4, 8]", "[1]"))

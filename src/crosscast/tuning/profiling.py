@@ -87,8 +87,7 @@ class Profiler:
     ) -> dict[str, Profile]:
         """Profile variants, and return the profiles by label; `failed` says why others have none.
 
-        Each profile is written to the file when it is made, so that an interrupted run resumes. If none can
-        be profiled, the error is that of the first.
+        Each profile is written to the file when it is made, so that an interrupted run resumes.
         """
         labels = [label_of(each) for each in variants]
         pending = [
@@ -103,14 +102,7 @@ class Profiler:
                 elapsed_s = time.monotonic() - start
                 left_s = elapsed_s / done * (len(pending) - done)
                 progress(State(done, len(pending), elapsed_s, left_s, label))
-        profiles = {label: self._profiles[label] for label in labels if label in self._profiles}
-        if labels and not profiles:
-            reason = self.failed.get(labels[0], "")
-            raise InputError(
-                f"{self.rule.where}: expected variants that can be profiled, found none of "
-                f"{len(labels)} ({labels[0]}: {reason})"
-            )
-        return profiles
+        return {label: self._profiles[label] for label in labels if label in self._profiles}
 
     def _results(
         self, pending: Sequence[tuple[str, Variant]]

@@ -234,6 +234,10 @@ def rank(
         by_label = profiler.profiles([variants[row] for row in rows], progress)
         labels = {row: variants.labels[row] for row in rows}
         profiled.update({row: by_label[label] for row, label in labels.items() if label in by_label})
+        if not profiled:
+            label = labels[rows[0]]
+            found = f"none of {len(rows)} ({label}: {profiler.failed[label]})"
+            raise InputError.of(where=space.where, expected="variants that can be profiled", found=found)
 
     all_rows = range(len(variants))
     first = profiles if len(variants) <= profiles else math.ceil(_COVERING_SHARE * profiles)
