@@ -236,10 +236,12 @@ def test_the_energy_of_the_run_is_there_where_a_sensor_is(
 
 
 def test_the_exit_code_is_the_programs(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    assert main(["capture", "--out", str(tmp_path / "a"), "--", sys.executable, PROGRAM, "fails"]) == 3
-    said = capfd.readouterr()
-    assert "1 launch of 1 kernel" in said.err
-    assert said.out == output_of("fails")
+    for runs in (1, 2):
+        options = ["--runs", str(runs), "--out", str(tmp_path / str(runs))]
+        assert main(["capture", *options, "--", sys.executable, PROGRAM, "fails"]) == 3
+        said = capfd.readouterr()
+        assert "1 launch of 1 kernel" in said.err
+        assert said.out == runs * output_of("fails")
     assert main(["capture", "--out", str(tmp_path / "b"), "--", sys.executable, PROGRAM, "killed"]) == 137
 
 

@@ -35,7 +35,9 @@ def capture(*command: str, options: CaptureOptions) -> int:
         undisturbed = TraceRecording(options.out / "times", "none")
         undisturbed.prepare()
         code = run(command, undisturbed)
-    code = code or run(command, recording)
+    # A program that ends with an error ran, too.
+    last = run(command, recording)
+    code = code or last
     trace = Trace(options.out)
     if not is_trace(options.out):
         if options.runs == 2:
