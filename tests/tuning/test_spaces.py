@@ -124,14 +124,66 @@ def test_t1_files_are_read_as_they_are(folder: Path) -> None:
     assert isinstance(launch.args[0], np.ndarray) and launch.args[0].size == 4096
 
 
-def test_a_space_written_as_t1_is_the_same_space(folder: Path) -> None:
-    space = read_space(folder / "space.toml", folder / "scale.cl")
-    path = folder / "again.json"
+ARGUMENTS = """
+[[arg]]
+local = "4 * GROUP"
+[[arg]]
+type = "char"
+length = 64
+fill = "constant"
+value = 3
+[[arg]]
+type = "ulong"
+value = "TILE"
+"""
+CUDA_SPACE = SPACE.replace("global =", "shared = '4 * GROUP'\ngrid =").replace('local = ["', 'block = [8, "')
+ON_PROBLEM = {"Name": "n", "Type": "int32", "MemoryType": "Scalar", "FillValue": "ProblemSize[0] // TILE"}
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "source"),
+    [
+        ("a.toml", SPACE + ARGUMENTS, "scale.cl"),
+        ("a.toml", SPACE.replace("[param", "standard = '2.0'\n[param"), "scale.cl"),
+        ("a.toml", CUDA_SPACE + ARGUMENTS, "scale.cu"),
+        ("a.json", json.dumps(T1).replace('{"Name": "by"', json.dumps(ON_PROBLEM) + ', {"Name": "by"'), None),
+    ],
+)
+def test_a_space_written_as_t1_is_the_same_space(
+    folder: Path, name: str, text: str, source: str | None
+) -> None:
+    (folder / "scale.cu").write_text("__global__ void scale(float *x, float by) {}")
+    (folder / name).write_text(text)
+    space = read_space(folder / name, source and folder / source)
+    path = folder / "written" / "again.json"
+    path.parent.mkdir()
     path.write_text(json.dumps(t1_of(space, "scale")))
     again = read_space(path)
     assert again.variants().labels == space.variants().labels
+    assert again.rule.program == space.rule.program
     variant = space.variants()[3]
     assert again.rule.groups(variant) == space.rule.groups(variant)
+    one, other = space.rule.launch(variant), again.rule.launch(variant)
+    assert one.shared == other.shared
+    for a, b in zip(map(np.asarray, one.args), map(np.asarray, other.args), strict=True):
+        assert a.dtype == b.dtype and np.array_equal(a, b)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "sentence"),
+    [
+        ('local = ["GROUP"]', "", "local: expected the local size, for T1, found none"),
+        ('type = "float"\nv', 'type = "int8"\nv', r"arg\[1\]: type: expected a type that T1 has, found int8"),
+        ('type = "float"\nv', "v", r"arg\[1\]: type: expected a type that T1 has, found none"),
+        ('length = "4096"', "values = [1]", r"arg\[0\]: expected a number, or zeros.* found type, values"),
+        ('length = "4096"', "length = 8\nfill = 'arange'", "found type, length, fill"),
+    ],
+)
+def test_what_t1_has_no_words_for_is_not_written(folder: Path, old: str, new: str, sentence: str) -> None:
+    path = folder / "odd.toml"
+    path.write_text(SPACE.replace(old, new))
+    with pytest.raises(InputError, match=sentence):
+        t1_of(read_space(path, folder / "scale.cl"), "scale")
 
 
 def test_more_variants_than_are_taken_are_drawn(tmp_path: Path) -> None:

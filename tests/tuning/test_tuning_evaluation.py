@@ -79,6 +79,9 @@ def test_the_command_prints_and_writes_the_best(folder: Path, capsys: pytest.Cap
     answer = tune.answer(capsys, *words, "--out", folder / "out")
     assert [each["rank"] for each in answer["ranking"]] == list(range(1, 9))
     assert {each.name for each in (folder / "out").iterdir()} == {"ranking.json", "t1.json", "t4.json"}
+    (folder / "normal.toml").write_text((folder / "matmul.toml").read_text().replace("uniform", "normal"))
+    tune.answer(capsys, words[0], "--space", folder / "normal.toml", *words[3:], "--out", folder / "normal")
+    assert {each.name for each in (folder / "normal").iterdir()} == {"ranking.json", "t4.json"}
 
 
 @refusals("words sentence")

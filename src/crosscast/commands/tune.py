@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from crosscast.cli.decide import TuneOptions
 from crosscast.cli.options import share_in
-from crosscast.commands.output import TaskStatus, check_folder, check_output, show, tell
+from crosscast.commands.output import TaskStatus, check_folder, check_output, show, tell, warn
 from crosscast.data.files import atomic_file, make_folder
 from crosscast.devices.device_files import read_device
 from crosscast.errors import InputError
@@ -99,11 +99,11 @@ def _write(ranking: Ranking, folder: Path) -> None:
         {number: "runtime" for number, row in enumerate(rows) if row in ranking.not_run},
         forecasts,
     )
-    contents = {
-        "ranking": answer_of(ranking),
-        "t1": t1_of(ranking.space, ranking.space.rule.kernel),
-        "t4": results,
-    }
+    contents = {"ranking": answer_of(ranking), "t4": results}
+    try:
+        contents["t1"] = t1_of(ranking.space, ranking.space.rule.kernel)
+    except InputError as error:
+        warn(f"t1.json is left out ({error})")
     for name, content in contents.items():
         path = folder / f"{name}.json"
         with atomic_file(path) as temporary:

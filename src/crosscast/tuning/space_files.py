@@ -22,6 +22,7 @@ from crosscast.tuning.expressions import Expression, Value, plain
 from crosscast.tuning.spaces import NUMERIC, LaunchRule, Setting, Space
 
 T1_VERSION = 1
+T1_TYPE = re.compile(r"u?int\d*|float\d*|double\d*|half\d*|bool")
 AXES = ("X", "Y", "Z")
 TYPES = {
     **{f"int{8 * n}": name for n, name in ((1, "char"), (2, "short"), (4, "int"), (8, "long"))},
@@ -297,7 +298,7 @@ def _argument_of_t1(entry: Any, path: Path, number: int, known: frozenset[str]) 
     memory, fill = entry.get("MemoryType"), entry.get("FillType", "Constant")
     where = f"{path}: Arguments[{number}]"
     table: dict[str, object] = {"type": TYPES.get(kind, kind)}
-    if re.fullmatch(r"u?int\d*|float\d*|double\d*|half\d*|bool", kind) is None:
+    if not T1_TYPE.fullmatch(kind):
         raise InputError.of(where=where, field="Type", expected="a number's type", found=kind)
     if memory == "Scalar":
         return table | {"value": entry.get("FillValue", 0)}

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
+from itertools import zip_longest
 from pathlib import Path
 
 from crosscast.data.files import cache_home, make_folder
@@ -15,7 +16,7 @@ from crosscast.device import Device
 from crosscast.errors import InputError
 from crosscast.tuning.profiling import Profiler, Progress
 from crosscast.tuning.ranking import PROFILES, Ranking, model_for, rank
-from crosscast.tuning.space_files import AXES, LANGUAGES, T1_VERSION, TYPES, read_space
+from crosscast.tuning.space_files import AXES, LANGUAGES, T1_TYPE, T1_VERSION, TYPES, read_space
 from crosscast.tuning.spaces import Space, Variant
 
 
@@ -55,11 +56,15 @@ def t4_of(
 
 
 def t1_of(space: Space, name: str) -> dict[str, object]:
-    """Write a space in the T1 format, with its sizes as expressions."""
+    """Write a space in the T1 format, with its sizes as expressions; refuse what T1 cannot say."""
     rule = space.rule
-    cuda = rule.program.is_cuda
+    cuda, standard = rule.program.is_cuda, rule.program.standard
     total, local = (rule.sizes[name] for name in (("grid", "block") if cuda else ("global", "local")))
+    if not local:
+        raise InputError.of(where=rule.where, field="local", expected="the local size, for T1", found="none")
+    dims = AXES[: max(len(total), len(local))]
     language = {form: name for name, form in LANGUAGES.items()}.get(rule.program.form, "OpenCL")
+    version = f"-std={standard}" if cuda else f"-cl-std={'CL' * standard[0].isdigit()}{standard}"
     return {
         "General": {"BenchmarkName": name, "FormatVersion": T1_VERSION, "OutputFormat": "JSON"},
         "ConfigurationSpace": {
@@ -73,14 +78,19 @@ def t1_of(space: Space, name: str) -> dict[str, object]:
         },
         "KernelSpecification": {
             "Language": language if language != "HIP" else "CUDA",
-            "CompilerOptions": list(rule.program.options),
+            "CompilerOptions": [*rule.program.options, version],
             "BenchmarkName": name,
             "KernelName": rule.kernel,
-            "KernelFile": rule.program.label,
+            "KernelFile": str(Path(rule.program.label).absolute()),
+            **rule.constants,
             "GlobalSizeType": "CUDA" if cuda else "OpenCL",
-            "GlobalSize": {axis: each.text for axis, each in zip(AXES, total, strict=False)},
-            "LocalSize": {axis: each.text for axis, each in zip(AXES, local, strict=False)},
-            "Arguments": [_t1_argument(each) for each in rule.arguments],
+            "GlobalSize": dict(zip_longest(dims, (each.text for each in total), fillvalue="1")),
+            "LocalSize": dict(zip_longest(dims, (each.text for each in local), fillvalue="1")),
+            **({} if rule.shared is None else {"SharedMemory": rule.shared.text}),
+            "Arguments": [
+                _t1_argument(each, f"{rule.where}: arg[{number}]")
+                for number, each in enumerate(rule.arguments)
+            ],
         },
     }
 
@@ -90,19 +100,30 @@ def _kind(values: Sequence[object]) -> str:
     return "int" if kinds <= {int, bool} else "string" if str in kinds else "float"
 
 
-def _t1_argument(table: Mapping[str, object]) -> dict[str, object]:
-    names = {each: name for name, each in TYPES.items() if name != "bool"}
-    kind = names.get(str(table.get("type", "float")), str(table.get("type", "float")))
-    if "length" not in table:
-        return {"Type": kind, "MemoryType": "Scalar", "FillValue": table.get("value", 0)}
-    random = table.get("fill", "zeros") not in ("zeros", "constant")
-    return {
-        "Type": kind,
-        "MemoryType": "Vector",
-        "FillType": "Random" if random else "Constant",
-        "Size": str(table["length"]),
-        "FillValue": table.get("value", 1.0 if random else 0.0),
-    }
+def _t1_argument(table: Mapping[str, object], where: str) -> dict[str, object]:
+    content = {name: value for name, value in table.items() if name not in ("name", "read_only", "seed")}
+    local = content.pop("local", None)
+    if local is not None:
+        size = {"Size": str(local), "TypeSize": 1, "FillType": "Constant"}
+        return {"Type": "int8", "MemoryType": "Vector", "MemType": "Local", **size}
+    kind = str(content.pop("type", "none"))
+    name = {of: name for name, of in TYPES.items() if name != "bool"}.get(kind, kind)
+    if TYPES.get(name, name) != kind or not T1_TYPE.fullmatch(name):
+        raise InputError.of(where=where, field="type", expected="a type that T1 has", found=kind)
+    fill = content.pop("fill", "zeros" if "length" in content else None)
+    match fill, sorted(content):
+        case None, ["value"]:
+            return {"Type": name, "MemoryType": "Scalar", "FillValue": content["value"]}
+        case ("zeros", ["length"]) | ("constant", ["length", "value"]):
+            filled = {"FillType": "Constant", "FillValue": content.get("value", 0)}
+        case "uniform", ["length"]:
+            filled = {"FillType": "Random", "FillValue": 1.0}
+        case _:
+            found = ", ".join(table)
+            raise InputError.of(
+                where=where, expected="a number, or zeros, one number or uniform ones, for T1", found=found
+            )
+    return {"Type": name, "MemoryType": "Vector", "Size": str(content["length"]), **filled}
 
 
 def tune(
