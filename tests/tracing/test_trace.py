@@ -13,7 +13,7 @@ from crosscast.cli import main
 from crosscast.errors import CrosscastError, InputError, UnsupportedError
 from crosscast.kernel import Local, Sampler
 from crosscast.tracing.replay import replay_of
-from crosscast.tracing.summary import Trace, summary_of
+from crosscast.tracing.summary import Trace, summary_of, write_timeline
 from crosscast.tracing.trace import TracedProcess, read_processes
 from support.examples import examples, one_in
 from support.refusals import refusal, refusals
@@ -99,6 +99,19 @@ def test_a_summary_counts_every_launch_and_transfer(tmp_path: Path) -> None:
     assert (transfer.kind, transfer.count, transfer.bytes) == ("read", 1, 64)
     assert summary.application == "app"
     assert summary.doubts == ["what is done with extension functions is not recorded: clFoo"]
+
+
+def test_times_are_of_the_run_without_copies_of_memory(tmp_path: Path) -> None:
+    trace = Trace(written(tmp_path, RECORDS))
+    (tmp_path / "times").mkdir()
+    written(
+        tmp_path / "times", [["t", 0, 100, 10, 20, 300] if row[:2] == ["t", 0] else row for row in RECORDS]
+    )
+    assert trace.columns()["time_s"] == [3e-7, 7e-7]
+    assert trace.columns()["memory_kept"] == [True, False]
+    write_timeline(trace, tmp_path / "timeline.json")
+    events = json.loads((tmp_path / "timeline.json").read_text())["traceEvents"]
+    assert [each["dur"] for each in events if each["ph"] == "X"] == pytest.approx([0.3, 0.7, 0.9])
 
 
 @pytest.mark.parametrize("every", one_in(2, [7, 1]))

@@ -20,7 +20,15 @@ from crosscast.errors import CrosscastError
 from crosscast.profile import doubts as doubts_of
 from crosscast.results import Tabular
 from crosscast.tracing.replay import ReplayComparison, compared, replay_of
-from crosscast.tracing.trace import Energy, Sizes, TracedArgument, TracedProcess, read_energy, read_processes
+from crosscast.tracing.trace import (
+    Energy,
+    Sizes,
+    TracedArgument,
+    TracedProcess,
+    is_trace,
+    read_energy,
+    read_processes,
+)
 
 if TYPE_CHECKING:
     from crosscast.kernel import Launch
@@ -50,6 +58,12 @@ class Trace(Tabular):
         """The processes that used OpenCL, in the order of their start."""
         return read_processes(self.folder)
 
+    @cached_property
+    def timed(self) -> Trace:
+        """The run without copies of memory, if the program ran twice; it has the times."""
+        undisturbed = self.folder / "times"
+        return Trace(undisturbed) if is_trace(undisturbed) else self
+
     @property
     def launches(self) -> list[tuple[TracedProcess, int]]:
         """Each launch: its process and its row there."""
@@ -58,7 +72,9 @@ class Trace(Tabular):
     def columns(self) -> Mapping[str, Sequence[object]]:
         """Return the columns of a table with a row for each launch, in the order of the program."""
         columns: dict[str, list[object]] = defaultdict(list)
-        for process in self.processes:
+        timed = self.timed.processes
+        # Processes and launches of both runs are in the same order, unless the program is not.
+        for process, kept in zip(timed, [*self.processes, *timed], strict=False):
             kernels = [process.kernels[kernel] for kernel in process.launches["kernel"].tolist()]
             sizes = [process.sizes[index] for index in process.launches["sizes"].tolist()]
             queues = [process.queues[queue] for queue in process.launches["queue"].tolist()]
@@ -72,7 +88,7 @@ class Trace(Tabular):
             columns["enqueued_s"] += ((process.launches["begun_ns"] - process.begun_ns) / 1e9).tolist()
             columns["time_s"] += process.seconds.tolist()
             columns["result"] += process.launches["result"].tolist()
-            columns["memory_kept"] += [process.has_memory(row) for row in range(len(process))]
+            columns["memory_kept"] += [kept.has_memory(row) for row in range(len(process))]
         return columns
 
     def characterize(self) -> list[Profile]:
@@ -267,9 +283,7 @@ class Summary:
 
 def summary_of(trace: Trace) -> Summary:
     """Summarize a trace; times are of the run without copies of memory, if the program ran twice."""
-    undisturbed = trace.folder / "times"
-    timed = Trace(undisturbed) if undisturbed.is_dir() else trace
-    with_times = timed.processes
+    with_times = trace.timed.processes
     replayable: dict[_Class, list[tuple[TracedProcess, int]]] = defaultdict(list)
     for key, process, row in _keys(trace.processes):
         if row in process.launch_snapshots:
@@ -292,7 +306,7 @@ def summary_of(trace: Trace) -> Summary:
         _wall(with_times),
         sum(each.seconds for each in classes),
         [*_doubts(trace.processes), *_without_memory(classes)],
-        read_energy(timed.folder),
+        read_energy(trace.timed.folder),
     )
 
 
@@ -543,7 +557,7 @@ def _replayed(
 def write_timeline(trace: Trace, path: Path) -> None:
     """Write launches and transfers as a timeline for ui.perfetto.dev (Chrome's trace event format)."""
     events: list[dict[str, object]] = []
-    for process in trace.processes:
+    for process in trace.timed.processes:
         events.append(
             {"ph": "M", "pid": process.pid, "name": "process_name", "args": {"name": process.command[:200]}}
         )
