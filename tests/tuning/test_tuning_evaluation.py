@@ -1,5 +1,6 @@
 """Scores of searches on a dataset of measured variants, and the commands that print them."""
 
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -71,11 +72,14 @@ def test_spaces_of_other_kernels_and_no_variants_are_refused(folder: Path, tmp_p
     assert "expected times of variants" in refusal(measured_of, dataset_on_catalogue("made", plain, {}))
 
 
-def test_the_command_prints_and_writes_the_best(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_prints_and_writes_the_best(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     words = (folder / "matmul.cl", "--space", folder / "matmul.toml", "--devices", "rtx-a4000")
     text = tune.text(capsys, *words)
     assert "8 variants are valid, of which 8 were profiled." in text
     assert "The best on rtx-a4000" in text
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
     answer = tune.answer(capsys, *words, "--out", folder / "out")
     assert [each["rank"] for each in answer["ranking"]] == list(range(1, 9))
     assert {each.name for each in (folder / "out").iterdir()} == {"ranking.json", "t1.json", "t4.json"}

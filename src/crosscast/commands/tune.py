@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from crosscast.cli.decide import TuneOptions
 from crosscast.cli.options import share_in
-from crosscast.commands.output import TaskStatus, check_folder, check_output, show, tell, warn
+from crosscast.commands.output import TaskStatus, check_output, check_writable, show, tell, warn
 from crosscast.data.files import atomic_file, make_folder
 from crosscast.devices.device_files import read_device
 from crosscast.errors import InputError
@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 def tune(file: Path, /, *, options: TuneOptions) -> None:
     """Run ``crosscast tune``."""
     check_output(options.output)
-    check_folder("--out", options.out)
+    if options.out is not None:
+        check_writable("--out", options.out)
     share = share_in("--within", options.within, "2% or 0.02", end=1)
     if options.on is not None and not options.measure:
         raise InputError.of(where="--on", expected="it beside --measure", found="it alone")
