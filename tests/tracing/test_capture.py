@@ -233,6 +233,9 @@ def test_the_energy_of_the_run_is_there_where_a_sensor_is(
     capfd.readouterr()
     assert main(["report", str(tmp_path / "trace")]) == 0
     assert "Energy of the whole run: replay package-0" in capfd.readouterr().out
+    # What cannot be written, as on a full disk, is not the program's fault.
+    monkeypatch.setattr("crosscast.tracing.program.ENERGY_FILE", "none/energy.json")
+    assert main(["capture", "--out", str(tmp_path / "full"), "--", sys.executable, PROGRAM, "fails"]) == 3
 
 
 def test_the_exit_code_is_the_programs(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

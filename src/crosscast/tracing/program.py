@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from crosscast.characterization import toolchain
+from crosscast.data.files import atomic_file
 from crosscast.errors import EnvironmentFault, InputError
 from crosscast.measure.energy import Watch
 from crosscast.measure.processes import end_with
@@ -117,14 +118,15 @@ def run(command: Sequence[str], recording: TraceRecording) -> int:
             executable=executable,
             preexec_fn=partial(_as_a_child, os.getpid()),
         )
+    except OSError as error:
+        raise InputError(f"{command[0]}: cannot be run ({error.strerror})") from error
+    try:
         # The program receives Ctrl-C, too, and decides what to do; this process waits for its end.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         signal.signal(signal.SIGQUIT, signal.SIG_IGN)
         signal.signal(signal.SIGTERM, lambda number, _: child.send_signal(number))
         with energy_into(recording.folder / ENERGY_FILE):
             return child.wait()
-    except OSError as error:
-        raise InputError(f"{command[0]}: cannot be run ({error.strerror})") from error
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
@@ -144,7 +146,9 @@ def energy_into(path: Path) -> Iterator[None]:
             for each in watch.readings()
         ]
         if rows:
-            path.write_text(json.dumps(rows), encoding="utf-8")
+            # A full disk ends the recording, and not the program.
+            with suppress(OSError), atomic_file(path) as temporary:
+                temporary.write_text(json.dumps(rows), encoding="utf-8")
 
 
 def runnable(command: Sequence[str]) -> str:
