@@ -262,6 +262,15 @@ def test_wrong_arguments_are_refused(source: Path, how: dict[str, object], sente
         crosscast.tune(source, path, cache=source.parent, **how)  # type: ignore[arg-type]
 
 
+def test_a_space_that_was_read_is_ranked_with_the_source(source: Path) -> None:
+    path = source.with_name("space.toml")
+    path.write_text(SPACE)
+    space = read_space(path)
+    few = replace(space, parameters={**space.parameters, "TILE": (1,), "GROUP": (16,)})
+    ranking = crosscast.tune(source, few, ["gtx1080"], profiles=2, cache=source.parent)
+    assert len(ranking) == 2 and ranking.space.rule.program.path == source
+
+
 def test_results_are_written_as_t4(source: Path) -> None:
     t4 = t4_of(
         [{"A": 1}, {"A": 2}, {"A": 3}], {0: [2e-3, 1e-3, 3e-3]}, {1: "runtime"}, [{"forecast": 1e-3}] * 3

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import zip_longest
 from pathlib import Path
 
@@ -152,7 +153,8 @@ def tune(
     source
         The kernel's file.
     space
-        File of the space, in TOML or in the T1 format of Kernel Tuner; or a space that was read.
+        File of the space, in TOML or in the T1 format of Kernel Tuner; or a space that was read, of which
+        parameters and constraints are taken, and the launch from its file.
     devices
         Names of devices of the model or the catalogue, or descriptions.
     kernel
@@ -215,7 +217,9 @@ def tune(
         )
     if not measure and not devices:
         raise InputError.of(where="devices", expected="at least one device", found="none")
-    space = read_space(space, source, kernel) if isinstance(space, str | Path) else space
+    read = read_space(space.where if isinstance(space, Space) else space, source, kernel)
+    # The launch of a space that was read is that of another source, or of none.
+    space = replace(space, kernel=read.kernel, launches=read.launches) if isinstance(space, Space) else read
     rule = space.rule
     if measure and rule.program.form != "opencl-c":
         raise InputError.of(
