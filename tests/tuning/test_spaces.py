@@ -2,6 +2,7 @@
 
 import itertools
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from crosscast.characterization.launchfiles.launchfile import read_launches
+from crosscast.devices.device_files import read_device
 from crosscast.errors import InputError
 from crosscast.tuning.expressions import Expression, plain
 from crosscast.tuning.space_files import read_space
@@ -273,6 +276,14 @@ def test_bad_spaces_are_refused_in_a_sentence(folder: Path, text: str, sentence:
         read_space(path, folder / "scale.cl", "scale").variants()
 
 
+@pytest.mark.parametrize("read", [read_space, read_launches, read_device])
+@pytest.mark.parametrize("value", ["[" * 5000, "1" * 5000])
+def test_toml_beyond_the_reader_is_refused(folder: Path, read: Callable[[Path], object], value: str) -> None:
+    path = folder / "deep.toml"
+    path.write_text(f"a = {value}")
+    assert "TOML" in refusal(read, path)
+
+
 def changed(**fields: object) -> dict[str, object]:
     return {**T1, **fields}
 
@@ -291,6 +302,7 @@ BAD_T1 = [
     (with_parameters(3), "TuningParameters: expected a list"),
     (with_parameters([{"Name": "A", "Values": "exit()"}]), "parameters: A: expected arithmetic"),
     (with_kernel(ProblemSize=[2, 2, 2, 2]), "ProblemSize: expected at most 3 sizes, found 4"),
+    (with_kernel(KernelName=None), "KernelName: expected a text, found None"),
     (with_kernel(Language="Fortran"), "Language: expected one of CUDA, HIP, OpenCL, found 'Fortran'"),
     (with_kernel(LocalSize={"X": "block_size"}), "LocalSize: X: expected names of parameters"),
     (with_kernel(Arguments=[{"Type": "custom"}]), r"Arguments\[0\]: Type: expected a number's type"),

@@ -205,7 +205,7 @@ def read_device(path: Path) -> Device:
     text = read_text(path, "description of a device", _MOST_BYTES)
     try:
         fields = Fields(tomllib.loads(text), str(path))
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:
         raise InputError(f"{path}: expected a description of a device in TOML ({error})") from error
     fields.require("device", "a key such as gtx1080")
     fields.require("type", f"one of {', '.join(TYPES)}")

@@ -62,7 +62,7 @@ def _slurm(path: Path) -> tuple[AbstractContextManager[object], int]:
     """A cluster of Dask whose workers are jobs, and their number."""
     try:
         settings = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         reason = getattr(error, "strerror", error)
         raise InputError(f"{path}: cannot read what workers are to be started ({reason})") from error
     count = settings.pop("jobs", None)

@@ -52,7 +52,7 @@ def read_space(path: str | Path, source: str | Path | None = None, kernel: str |
         return _of_t1(path, text, source, kernel)
     try:
         fields = Fields(tomllib.loads(text), str(path))
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:
         raise InputError(f"{path}: not valid TOML: {error}") from error
     return _of_toml(path, fields, source, kernel)
 
@@ -167,7 +167,7 @@ def _of_t1(path: Path, text: str, source: str | Path | None, kernel: str | None)
     """
     try:
         content = json.loads(text)
-    except (json.JSONDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         raise InputError(f"{path}: not valid JSON: {error}") from error
     version = _at(content, path, dict, "General", optional=True).get("FormatVersion", T1_VERSION)
     if isinstance(version, bool) or not isinstance(version, int) or not 1 <= version <= T1_VERSION:
@@ -190,7 +190,8 @@ def _of_t1(path: Path, text: str, source: str | Path | None, kernel: str | None)
     file = source if source is not None else path.parent / str(specification.get("KernelFile"))
     if source is None and not Path(file).is_file():
         return Space(str(path), name, parameters, constraints)
-    rule = _rule_of_t1(path, specification, Path(file), str(name), known, constants)
+    name = kernel or _text(specification, path, "KernelName")
+    rule = _rule_of_t1(path, specification, Path(file), name, known, constants)
     return Space(str(path), name, parameters, constraints, rule)
 
 

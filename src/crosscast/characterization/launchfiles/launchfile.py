@@ -104,7 +104,7 @@ def _load(path: Path) -> dict[str, object]:
         raise InputError(f"{path}: the launch file is empty")
     try:
         return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:
         raise InputError(f"{path}: not valid TOML: {error}") from error
 
 
