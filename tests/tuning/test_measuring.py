@@ -12,7 +12,7 @@ from crosscast.characterization.launchfiles.launchfile import read_launches
 from crosscast.errors import DeviceFault, InputError
 from crosscast.tuning import measuring
 from crosscast.tuning.kernel_tuner import simulated
-from crosscast.tuning.measuring import Journal, here, launch_file, measured_search
+from crosscast.tuning.measuring import Journal, here, measured_search, variant_file
 from crosscast.tuning.profiling import Profiler
 from crosscast.tuning.ranking import Ranking, model_for, rank
 from crosscast.tuning.space_files import read_space
@@ -35,7 +35,7 @@ def ranking(tmp_path_factory: pytest.TempPathFactory) -> Ranking:
 
 def test_a_variant_as_a_launch_file_is_the_same_launch(ranking: Ranking, tmp_path: Path) -> None:
     path = tmp_path / "variant.toml"
-    path.write_text(launch_file(ranking.space.rule, ranking.variants[3]))
+    path.write_text(variant_file(ranking.space.rule, ranking.variants[3]))
     (read,) = read_launches(path)
     launch = ranking.space.rule.launch(ranking.variants[3])
     assert (read.global_size, read.local_size) == (launch.global_size, launch.local_size)

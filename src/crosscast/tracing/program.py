@@ -14,7 +14,6 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from crosscast.characterization import toolchain
 from crosscast.data.files import atomic_file
@@ -24,9 +23,6 @@ from crosscast.measure.processes import end_with
 from crosscast.measure.sensors import open_sensors
 from crosscast.tracing.summary import Trace
 from crosscast.tracing.trace import ENERGY_FILE
-
-if TYPE_CHECKING:
-    from crosscast.tracing.summary import Trace
 
 __all__ = ["SELECTIONS", "TraceRecording", "capture", "run", "runnable"]
 

@@ -38,7 +38,6 @@ _ADDRESSING: dict[int, _Addressing] = {
 }
 _LINEAR = 0x1141
 _NOT_STORED = {
-    -1: "its memory was not kept",
     -2: "its memory was over the limits (--max-bytes, --max-seconds)",
     -3: "OpenCL refused to read its memory",
 }

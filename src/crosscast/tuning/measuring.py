@@ -12,11 +12,12 @@ from statistics import median
 
 import numpy as np
 
-from crosscast.characterization.launchfiles.launchfile import toml_lines
+from crosscast.characterization.launchfiles.launchfile import launch_head, toml_lines
 from crosscast.device import Device
 from crosscast.devices.catalogue import device_of
 from crosscast.errors import CrosscastError, DeviceFault, InputError
 from crosscast.evaluation.loop import State
+from crosscast.kernel import Launch
 from crosscast.measure.inventory import known_row
 from crosscast.measure.opencl import OpenCLDevice, find
 from crosscast.measure.processes import SessionJob, run_job
@@ -150,7 +151,7 @@ def _times(rule: LaunchRule, variant: Variant, device: OpenCLDevice, timeout_s: 
     """Measure a variant in a separate process; return seconds of its runs by the device's timer."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "variant.toml"
-        path.write_text(launch_file(rule, variant), encoding="utf-8")
+        path.write_text(variant_file(rule, variant), encoding="utf-8")
         settings = Settings(
             min_runs=_RUNS, min_time_s=_RUNS_S, warmups=1, timeout_s=timeout_s, sensor="none", counters=False
         )
@@ -161,22 +162,13 @@ def _times(rule: LaunchRule, variant: Variant, device: OpenCLDevice, timeout_s: 
     return times
 
 
-def launch_file(rule: LaunchRule, variant: Variant) -> str:
+def variant_file(rule: LaunchRule, variant: Variant) -> str:
     """Write the launch of a variant as a launch file, with absolute paths of files."""
-    program, kernel = rule.program, rule.kernel_of(variant)
-    groups, local = rule.groups(variant)
-    head: dict[str, object] = {"source": str(Path(program.label).absolute()), "kernel": rule.kernel}
-    if program.is_cuda:
-        head |= {"grid": groups, "block": local}
-    else:
-        head |= {
-            "global": [count * items for count, items in zip(groups, local, strict=True)],
-            "local": local,
-        }
-    if (shared := rule.shared_bytes(variant)) is not None:
-        head["shared"] = shared
-    head |= {"options": kernel.program.options, "standard": program.standard, "seed": rule.seed}
-    parts = [toml_lines(head)]
+    kernel, (groups, local) = rule.kernel_of(variant), rule.groups(variant)
+    size = tuple(count * items for count, items in zip(groups, local, strict=True))
+    launch = Launch(kernel, size, local, (), shared=rule.shared_bytes(variant))
+    head = launch_head(launch, kernel.program, str(Path(rule.program.label).absolute()))
+    parts = [toml_lines({**head, "seed": rule.seed})]
     for table in rule.tables(variant):
         if "file" in table:
             table["file"] = str((Path(rule.where).parent / str(table["file"])).absolute())

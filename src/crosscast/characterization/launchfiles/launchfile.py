@@ -292,11 +292,22 @@ def write_launch(launch: Launch, path: Path) -> None:
     """
     program = self_contained(launch.kernel.program)
     source = path.parent / f"{program.sha256[:16]}{_SUFFIXES[program.form]}"
+    head = launch_head(launch, program, source.name)
+    try:
+        source.write_bytes(program.content)
+        parts = *_arguments(launch, path), *_written_variables(launch, path)
+        path.write_text(toml_lines(head) + "".join(parts), encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"{path}: cannot be written ({error.strerror})") from error
+
+
+def launch_head(launch: Launch, program: Program, source: str) -> dict[str, object]:
+    """Return the fields of a launch file above its arguments, of `program` in the file `source`."""
     sizes: dict[str, Sequence[int]] = {"global": launch.global_size, "local": launch.local_size}
     if program.is_cuda:
         pairs = zip(launch.global_size, launch.local_size, strict=True)
         sizes = {"grid": [extent // block for extent, block in pairs], "block": launch.local_size}
-    head: dict[str, object] = {"source": source.name, "kernel": launch.kernel.name, **sizes}
+    head: dict[str, object] = {"source": source, "kernel": launch.kernel.name, **sizes}
     if any(launch.global_offset):
         head["offset"] = launch.global_offset
     if launch.shared is not None:
@@ -305,12 +316,7 @@ def write_launch(launch: Launch, path: Path) -> None:
         head["options"] = program.options
     if program.form in ("opencl-c", "cuda", "hip"):
         head["standard"] = program.standard
-    try:
-        source.write_bytes(program.content)
-        parts = *_arguments(launch, path), *_written_variables(launch, path)
-        path.write_text(toml_lines(head) + "".join(parts), encoding="utf-8")
-    except OSError as error:
-        raise InputError(f"{path}: cannot be written ({error.strerror})") from error
+    return head
 
 
 def _arguments(launch: Launch, path: Path) -> Iterator[str]:
