@@ -35,15 +35,17 @@ def capture(*command: str, options: CaptureOptions) -> int:
         undisturbed = TraceRecording(options.out / "times", "none")
         undisturbed.prepare()
         code = run(command, undisturbed)
-    # A program that ends with an error ran, too.
-    last = run(command, recording)
-    code = code or last
+    # A program that ends with an error ran, too; one that is stopped is not started again.
+    if code >= 0:
+        last = run(command, recording)
+        code = code or last
     trace = Trace(options.out)
     if not is_trace(options.out):
         if options.runs == 2:
             undisturbed.discard()
         recording.discard(keep=existed)
-        say("the program used no OpenCL that could be recorded")
+        reason = "was stopped" if code < 0 else "used no OpenCL that could be recorded"
+        say(f"the program {reason}")
     else:
         summary = summary_of(trace)
         say(f"{summary.application}: {headline(summary)}")
