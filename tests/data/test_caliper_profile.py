@@ -82,6 +82,11 @@ def test_an_empty_cell_is_a_missing_value(tmp_path: Path) -> None:
     assert run.time_s == pytest.approx(2.0)
 
 
+def test_a_row_without_a_rank_is_no_process_of_its_own(tmp_path: Path) -> None:
+    path = table_file(tmp_path, data=[[None, 0, 20, 0, None], [0, 1, 100, 1, 0], [0, 1, 300, 1, 1]])
+    assert read_caliper(path).counters["rc.count"] == (20 + 100 + 300) / 2
+
+
 @refusals("line")
 def test_a_record_that_the_reader_does_not_know_is_refused(tmp_path: Path, line: str) -> None:
     path = cali_file(tmp_path / "app.cali", RECORDS[0], line + "\n", RECORDS[1])

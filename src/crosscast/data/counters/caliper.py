@@ -276,7 +276,7 @@ def _table_rows(
     regions: Sequence[tuple[str, ...]],
 ) -> Iterator[CaliperRow]:
     region_column = columns.index(_REGION) if _REGION in columns else None
-    rank_column = next((columns.index(name) for name in _RANKS if name in columns), None)
+    rank_columns = [columns.index(name) for name in _RANKS if name in columns]
     for number, cells in enumerate(data):
         if not isinstance(cells, list) or len(cells) != len(columns):
             raise InputError(f"{path}: data[{number}]: expected {len(columns)} cells")
@@ -295,5 +295,5 @@ def _table_rows(
                     f"{path}: data[{number}]: {name}: expected a number, found {str(value)[:60]!r}"
                 )
             values[name] = float(value)
-        rank = None if rank_column is None else str(cells[rank_column])
+        rank = next((str(cells[column]) for column in rank_columns if cells[column] is not None), None)
         yield CaliperRow(() if node is None else regions[node], rank, values)
