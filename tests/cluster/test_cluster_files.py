@@ -95,6 +95,12 @@ def test_a_wrong_table_is_one_sentence(tmp_path: Path, name: str, text: str, mes
     assert message in refusal(TABLES[name], path)
 
 
+def test_a_table_as_a_spreadsheet_saves_it_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "budget.csv"
+    path.write_bytes(b"\xef\xbb\xbfstart_s,power_w\r\n0,500\r\n60,\r\n\r\n")
+    assert read_budget(path).power_w.tolist() == [500, np.inf]
+
+
 @given(st.lists(st.floats(allow_nan=False, allow_infinity=False)))
 def test_every_number_is_read_back_the_same(numbers: list[float]) -> None:
     assert list(map(float, texts_of(np.array(numbers), "?"))) == numbers

@@ -74,20 +74,20 @@ def read_power_options(path: str | Path) -> PowerOptions:
     if len(set(names) & set(_PREDICTED)) == 1:
         raise InputError.of(where=path, expected=f"both or none of {', '.join(_PREDICTED)}", found="one")
     by_kind: dict[str, list[list[float]]] = {}
-    for line, cells in rows:
+    for where, cells in rows:
         numbers = []
         for name in names:
             number = number_of_text(cells[name])
             limit = MOST_SLOWDOWN if "slowdown" in name else _MOST_W
-            if not 0 < number <= limit and not (name == _CAP and not cells[name].strip()):
-                where, found = f"{path}:{line}", repr(cells[name])
+            if not 0 < number <= limit and not (name == _CAP and not cells[name]):
+                found = repr(cells[name])
                 expected = "a number above 0" + (f" and at most {limit:g}" if number > 0 else "")
                 raise InputError.of(where=where, field=name, expected=expected, found=found)
             numbers.append(number)
         of_kind = by_kind.setdefault(cells["kind"], [])
         if any(np.array_equal(numbers, others, equal_nan=True) for others in of_kind):
             expected, found = "each configuration of a kind once", f"one of kind {cells['kind']} again"
-            raise InputError.of(where=f"{path}:{line}", expected=expected, found=found)
+            raise InputError.of(where=where, expected=expected, found=found)
         of_kind.append(numbers)
     most = max(map(len, by_kind.values()))
     table = np.full((len(names), len(by_kind), most), np.nan)
@@ -112,8 +112,7 @@ def read_forecasts(path: str | Path, number: Integers) -> Reals:
     """
     _, rows = rows_of_csv(path, "forecasts", ("job", "predicted_s"))
     forecasts: dict[int, float] = {}
-    for line, cells in rows:
-        where = f"{path}:{line}"
+    for where, cells in rows:
         seconds = number_of_text(cells["predicted_s"])
         if not (seconds >= 0 and np.isfinite(seconds)):
             expected, text = "seconds of at least 0", repr(cells["predicted_s"])

@@ -98,8 +98,7 @@ def read_slowdowns(path: str | Path) -> Slowdowns:
     kinds = list(dict.fromkeys(cells["kind"] for _, cells in rows))
     index = {kind: number for number, kind in enumerate(kinds)}
     tables = np.full((len(names), len(kinds), len(kinds)), np.nan)
-    for line, cells in rows:
-        where = f"{path}:{line}"
+    for where, cells in rows:
         if cells["beside"] not in index:
             expected = "a kind that has rows of its own"
             raise InputError.of(where=where, field="beside", expected=expected, found=repr(cells["beside"]))
@@ -109,7 +108,7 @@ def read_slowdowns(path: str | Path) -> Slowdowns:
             raise InputError.of(where=where, expected=expected, found=repeated)
         for table, name in zip(tables, names, strict=True):
             try:
-                number = float(cells[name]) if cells[name].strip() else np.inf
+                number = float(cells[name]) if cells[name] else np.inf
             except ValueError:
                 number = np.nan
             if not (0 < number <= MOST_SLOWDOWN or number == np.inf):

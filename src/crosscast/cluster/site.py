@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import csv
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal, TypedDict, TypeVar, get_args
@@ -23,7 +22,7 @@ from crosscast.cluster.rules import (
     Weights,
 )
 from crosscast.data.fields import Fields
-from crosscast.data.files import read_bytes
+from crosscast.data.files import csv_rows
 from crosscast.errors import InputError, expect_known
 from crosscast.units import parse_elapsed
 
@@ -103,11 +102,10 @@ def read_budget(path: str | Path) -> Budget:
     """
     header, rows = rows_of_csv(path, "budget", _BUDGET[:2], _BUDGET[2:])
     columns: dict[str, list[float]] = {name: [] for name in header}
-    for line, cells in rows:
-        where = f"{path}:{line}"
+    for where, cells in rows:
         for name, cell in cells.items():
             try:
-                number = math.inf if name == "power_w" and not cell.strip() else float(cell)
+                number = math.inf if name == "power_w" and not cell else float(cell)
             except ValueError:
                 number = math.nan
             is_valid = math.isfinite(number) or (name == "power_w" and number == math.inf)
@@ -124,25 +122,16 @@ def read_budget(path: str | Path) -> Budget:
 
 def rows_of_csv(
     path: str | Path, what: str, required: Sequence[str], optional: Sequence[str] = ()
-) -> tuple[list[str], list[tuple[int, dict[str, str]]]]:
-    """Return the header of a CSV file, and its rows with their line numbers."""
-    path = Path(path)
-    try:
-        text = read_bytes(path, what, _MOST_BYTES).decode("utf-8")
-        header, *rows = list(csv.reader(text.splitlines())) or [[]]
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise InputError(f"{path}: expected {what} in CSV ({error})") from error
-    if not set(required) <= set(header) <= {*required, *optional} or len(set(header)) < len(header):
-        expected = f"columns {', '.join(required)}" + (
-            f", and maybe {', '.join(optional)}" if optional else ""
-        )
-        raise InputError.of(where=path, expected=expected, found=", ".join(header) or "none")
-    for line, row in enumerate(rows, start=2):
-        if len(row) != len(header):
-            raise InputError.of(where=f"{path}:{line}", expected=f"{len(header)} cells", found=len(row))
+) -> tuple[Sequence[str], list[tuple[str, Mapping[str, str]]]]:
+    """Return the header of a CSV file, and its rows with their places; it has all required columns."""
+    expected = ", ".join(required) + (f", and maybe {', '.join(optional)}" if optional else "")
+    _, header, lines = csv_rows(Path(path), what, expected, _MOST_BYTES)
+    if not set(required) <= set(header) <= {*required, *optional}:
+        raise InputError.of(where=path, expected=f"columns {expected}", found=", ".join(header))
+    rows = list(lines)
     if not rows:
         raise InputError.of(where=path, expected="a row at least", found="none")
-    return header, [(line, dict(zip(header, row, strict=True))) for line, row in enumerate(rows, start=2)]
+    return header, rows
 
 
 PowerPolicy = Literal["full", "uniform", "model", "learned", "oracle"]
