@@ -41,17 +41,26 @@ def table(tmp_path: Path) -> str:
     return str(path)
 
 
-@pytest.mark.parametrize("command", ["policies", "placements"])
-def test_files_are_read_before_the_simulator_is_compiled(
-    command: str, machines: str, monkeypatch: pytest.MonkeyPatch, capsys: Output
+@pytest.mark.usefixtures("machines")
+@pytest.mark.parametrize(
+    ("command", "words", "message"),
+    [
+        ("policies", "missing.swf --machines machines.toml", "missing.swf"),
+        ("policies", "small.swf --search carbon", "carbon: expected a budget of power"),
+        ("placements", "missing.swf --machines machines.toml", "missing.swf"),
+    ],
+)
+def test_all_is_checked_before_the_simulator_is_compiled(
+    command: str, words: str, message: str, trace: str, monkeypatch: pytest.MonkeyPatch, capsys: Output
 ) -> None:
     def compiled(*_: object) -> None:
-        raise AssertionError("the simulator was loaded for a file that is not there")
+        raise AssertionError("the simulator was loaded for what will be refused")
 
     for module in ("simulate", "placements"):
         monkeypatch.setattr(f"crosscast.commands.{module}.load_simulator", compiled)
-    assert main(["simulate", command, "missing.swf", "--machines", machines]) == 2
-    assert "missing.swf" in capsys.readouterr().err
+    monkeypatch.chdir(Path(trace).parent)
+    assert main(["simulate", command, *words.split()]) == 2
+    assert message in capsys.readouterr().err
 
 
 def run(*words: str) -> int:

@@ -16,7 +16,7 @@ from crosscast.cluster.power import PowerMetrics, power_metrics, with_idle
 from crosscast.cluster.rules import NO_RULES, Rules
 from crosscast.cluster.sharing import Sharing, SharingMetrics, sharing_metrics
 from crosscast.cluster.simulate import timed
-from crosscast.cluster.site import NO_SITE, PowerPolicy, SharingPolicy, Shift, Site
+from crosscast.cluster.site import NO_SITE, Budget, PowerPolicy, SharingPolicy, Shift, Site
 from crosscast.cluster.swf import CleanedJobs, JobTrace
 from crosscast.errors import InputError
 from crosscast.evaluation.executor import mapped
@@ -550,20 +550,22 @@ OBJECTIVES = tuple(_OBJECTIVES)
 """Objectives by which policies are ranked; all but the fairness are minimised."""
 
 
-def ranked(results: Sequence[PolicyResult], objective: str) -> list[PolicyResult]:
-    """Sort results by an objective, the best first; ties keep their order.
-
-    Raises
-    ------
-    InputError
-        If the objective is unknown, or a result does not have it.
-    """
-    if objective not in _OBJECTIVES:
-        raise InputError.of(field="search", expected=f"one of {', '.join(OBJECTIVES)}", found=repr(objective))
-    values = [_OBJECTIVES[objective](result) for result in results]
-    if None in values:
+def check_objective(objective: str, budget: Budget | None, *, users: bool) -> None:
+    """Raise InputError if results will not have an objective."""
+    known = {
+        "fairness": users,
+        "energy": budget is not None,
+        "cost": budget is not None and budget.price_per_kwh is not None,
+        "carbon": budget is not None and budget.carbon_g_per_kwh is not None,
+    }
+    if not known.get(objective, True):
         needs = "a trace with users" if objective == "fairness" else "a budget of power that says so"
         raise InputError.of(field="search", problem=f"{objective}: expected {needs}, found none")
+
+
+def ranked(results: Sequence[PolicyResult], objective: str) -> list[PolicyResult]:
+    """Sort results by an objective, which `check_objective` takes, the best first; ties keep their order."""
+    values = [_OBJECTIVES[objective](result) for result in results]
     order = sorted(range(len(results)), key=lambda index: (values[index], index))
     return [results[index] for index in order]
 

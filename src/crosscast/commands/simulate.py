@@ -17,6 +17,7 @@ from crosscast.cluster.metrics import (
     OBJECTIVES,
     PolicyDifference,
     QueuedJobs,
+    check_objective,
     compare_policies,
     differences,
     ranked,
@@ -71,6 +72,8 @@ def policies(trace: Path, /, *, options: SimulatePoliciesOptions) -> None:
     _check_width(first.jobs, machines)
     if options.users and first.jobs.user is None:
         raise InputError.of(where="--users", expected="a trace with users", found=f"none in {trace}")
+    if options.search is not None:
+        check_objective(options.search, site.budget, users=first.jobs.user is not None)
     placement = _placement(job_trace, first, machines, site, options.machines)
     facts = trace_facts(job_trace, first, machines, " and ".join(options.estimates))
     label = job_trace.label
