@@ -12,9 +12,9 @@ from crosscast.characterization.embedding import source
 from crosscast.characterization.embedding import spirv as modules
 from crosscast.characterization.embedding.files import EmbeddingTarget, read_content
 from crosscast.characterization.engine import runtime_objects
-from crosscast.characterization.launchfiles.launchfile import LAUNCH_FILES, read_launches
+from crosscast.characterization.launchfiles.launchfile import LAUNCH_FILES
 from crosscast.characterization.run import Options
-from crosscast.cli.options import LaunchOptions
+from crosscast.cli.options import LAUNCH, LaunchOptions
 from crosscast.cli.profiles import EmbedOptions
 from crosscast.commands.launch import read_inputs, run_launch
 from crosscast.commands.output import print_json
@@ -83,10 +83,9 @@ class _Subject:
 
 def _subject(file: Path, profiles: Path | None, launch: LaunchOptions) -> _Subject:
     launches: tuple[Launch, ...] = ()
-    if file.suffix in LAUNCH_FILES:
-        launches = tuple(read_launches(file))
-        program = launches[0].kernel.program
-    elif launch.described:
+    if profiles is not None and launch != LAUNCH:
+        raise InputError("--profiles: nothing to launch, as the table has the profiles; leave the launch out")
+    if file.suffix in LAUNCH_FILES or launch.described:
         launches = tuple(read_inputs(file, launch).launches)
         program = launches[0].kernel.program
     elif profiles is not None:
