@@ -15,7 +15,12 @@ from crosscast.characterization.cuda.compiler import preprocess
 from crosscast.characterization.cuda.launches import HostLaunch, argument_texts, find_launches
 from crosscast.characterization.launchfiles import launchfile, simfile
 from crosscast.characterization.launchfiles.arguments import build_argument
-from crosscast.characterization.launchfiles.launchfile import SIZE_NAMES, refuse_sizes, write_launch
+from crosscast.characterization.launchfiles.launchfile import (
+    LAUNCH_FILES,
+    SIZE_NAMES,
+    refuse_sizes,
+    write_launch,
+)
 from crosscast.characterization.run import Options
 from crosscast.cli.options import IN_LAUNCHFILE, IN_SIMFILE, LaunchOptions
 from crosscast.commands.output import ProgressLine, print_json, warn
@@ -230,7 +235,10 @@ def launch_file(what: str, launch: LaunchOptions) -> Iterator[str]:
     """Yield `what` or, where the options describe its launch, a temporary launch file."""
     if launch.sample_groups is not None:
         raise InputError("--sample-groups: what is measured runs in full; leave it out")
-    if not launch.described:
+    is_program = Path(what).is_file() and Path(what).suffix not in LAUNCH_FILES
+    if not launch.described and not (launch.kernel and is_program):
+        if launch.kernel:
+            raise InputError(f"--kernel: all kernels of {what} are measured; leave it out")
         yield what
         return
     (described,) = read_inputs(Path(what), launch).launches
