@@ -135,3 +135,15 @@ def test_measuring_in_python_is_what_the_command_does(launch: Callable[[str], st
     assert found.to_pandas()["kernel"].tolist() == ["fill"]
     assert len(found.records) == found.kernels[0].runs >= 3
     assert "expected at least 1, found 0" in refusal(crosscast.measure_times, launch("fill"), repeats=0)
+
+
+def test_one_launch_of_those_in_host_code_is_measured(tmp_path: Path, capsys: Output) -> None:
+    path = tmp_path / "app.cu"
+    launches = "k<<<1, N>>>(); k<<<2, N>>>(); l<<<1, N>>>();"
+    path.write_text(f"__global__ void k() {{}} __global__ void l() {{}} int main() {{ {launches} }}")
+    for words, sentence in (
+        ((), "--kernel is missing, expected one launch in {}, found 3, of k, l"),
+        (("--kernel", "k"), "--grid and --block are missing, expected one launch in {}, found 2, of k"),
+    ):
+        assert main(["measure", str(path), "-D", "N=16", *words]) == 2
+        assert sentence.format(path) in capsys.readouterr().err

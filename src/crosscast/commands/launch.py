@@ -241,7 +241,12 @@ def launch_file(what: str, launch: LaunchOptions) -> Iterator[str]:
             raise InputError(f"--kernel: all kernels of {what} are measured; leave it out")
         yield what
         return
-    (described,) = read_inputs(Path(what), launch).launches
+    described, *others = read_inputs(Path(what), launch).launches
+    if others:
+        names = list(dict.fromkeys(each.kernel.name for each in (described, *others)))
+        missing = "--kernel is missing" if len(names) > 1 else "--grid and --block are missing"
+        found = f"{len(others) + 1}, of {', '.join(names)}"
+        raise InputError(f"{missing}, expected one launch in {what}, found {found}")
     with tempfile.TemporaryDirectory(prefix="crosscast-") as folder:
         path = Path(folder) / f"{Path(what).stem}.toml"
         write_launch(described, path)
