@@ -183,7 +183,7 @@ def _variable(text: str, index: int, seed: int) -> tuple[str, Argument]:
     name, equals, value = text.partition("=")
     if not equals:
         raise InputError(f"--variable {text}: expected NAME={FORMS.split(',')[0]}, such as n=int=512")
-    return name, _argument(value, (1 << 16) + index, seed)
+    return name, _argument(value, (1 << 16) + index, seed, f"--variable {text}")
 
 
 def _arguments(direct: LaunchOptions) -> tuple[Argument, ...]:
@@ -213,11 +213,13 @@ def _without_kernels(program: Program) -> str:
     return "none"
 
 
-def _argument(text: str, index: int, seed: int) -> Argument:
-    def parameter() -> Parameter:
-        raise InputError(f"--arg {text}: the type is missing")
+def _argument(text: str, index: int, seed: int, where: str | None = None) -> Argument:
+    fields = parse_argument(text, where)
 
-    return build_argument(parse_argument(text), Path(), (seed, index), parameter)
+    def parameter() -> Parameter:
+        raise InputError(f"{fields.where}: the type is missing")
+
+    return build_argument(fields, Path(), (seed, index), parameter)
 
 
 def _sizes(flag: str, text: str) -> tuple[int, ...]:
@@ -274,15 +276,15 @@ FORMS = (
 )
 
 
-def parse_argument(text: str) -> Fields:
-    """Parse one ``--arg``.
+def parse_argument(text: str, where: str | None = None) -> Fields:
+    """Parse one ``--arg``; `where` begins messages instead.
 
     >>> dict(parse_argument("float:1024:uniform:-1:1").items())
     {'type': 'float', 'length': 1024, 'fill': 'uniform', 'low': -1, 'high': 1}
     >>> dict(parse_argument("int=512").items())
     {'type': 'int', 'value': 512}
     """
-    where = f"--arg {text}"
+    where = where or f"--arg {text}"
     head, colon, rest = text.partition(":")
     if text == "null":
         return Fields({"null": True}, where)
