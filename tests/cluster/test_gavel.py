@@ -143,6 +143,9 @@ def test_times_may_be_as_people_read_them(tmp_path: Path) -> None:
     columns = read_trace(tmp_path / "jobs.gz").columns
     assert (columns["run_s"][0], columns["requested_s"][0], columns["procs"][0]) == (93784, 600, 3)
     assert read_trace(written(tmp_path, sound_line())).columns["run_s"].tolist() == [100]
+    (tmp_path / "jobs.gz").write_bytes(b"\x1f\x8b" + bytes(20))
+    for read in (read_trace, read_sacct):
+        assert "Unknown compression method" in refusal(read, tmp_path / "jobs.gz")
 
 
 def test_submit_times_may_all_be_unknown(tmp_path: Path) -> None:

@@ -35,7 +35,8 @@ def read_trace(path: str | Path) -> JobTrace:
         with gzip.open(path) if start == _GZIP else path.open("rb") as file:
             is_sacct = file.read(len(_FIRST_BYTES)) == _FIRST_BYTES
     except (OSError, EOFError, zlib.error) as error:
-        raise InputError(f"{path}: cannot read the trace ({getattr(error, 'strerror', error)})") from error
+        reason = getattr(error, "strerror", None) or error
+        raise InputError(f"{path}: cannot read the trace ({reason})") from error
     return read_sacct(path) if is_sacct else read_swf(path)
 
 
@@ -149,7 +150,8 @@ def _lines(path: Path) -> Iterator[str]:
                     raise InputError(f"{path}: expected a log of at most {_MOST_BYTES >> 30} GiB, found more")
                 yield line.decode("utf-8", errors="replace")
     except (OSError, EOFError, zlib.error) as error:
-        raise InputError(f"{path}: cannot read the log ({getattr(error, 'strerror', error)})") from error
+        reason = getattr(error, "strerror", None) or error
+        raise InputError(f"{path}: cannot read the log ({reason})") from error
 
 
 def _moment(text: str) -> float:

@@ -111,7 +111,7 @@ def _header(path: Path) -> list[str]:
         with path.open(encoding="utf-8", newline="") as file:
             return next(csv.reader(file), [])
     except (OSError, UnicodeDecodeError, csv.Error) as error:
-        reason = getattr(error, "strerror", error)
+        reason = getattr(error, "strerror", None) or error
         raise InputError(f"{path}: cannot read the file ({reason})") from error
 
 

@@ -63,7 +63,7 @@ def _slurm(path: Path) -> tuple[AbstractContextManager[object], int]:
     try:
         settings = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
-        reason = getattr(error, "strerror", error)
+        reason = getattr(error, "strerror", None) or error
         raise InputError(f"{path}: cannot read what workers are to be started ({reason})") from error
     count = settings.pop("jobs", None)
     if isinstance(count, bool) or not isinstance(count, int) or not 1 <= count <= _MOST_JOBS:
