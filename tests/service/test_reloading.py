@@ -1,5 +1,6 @@
 """Models that are replaced are read again; what cannot be read leaves what was there."""
 
+import asyncio
 from pathlib import Path
 
 import pytest
@@ -7,8 +8,11 @@ import pytest
 pytest.importorskip("fastapi")
 pytest.importorskip("prometheus_client")
 
+import uvicorn
+
 from crosscast.errors import InputError
 from crosscast.prediction.store import CARD
+from crosscast.service import server
 from crosscast.service.app import application
 from crosscast.service.models import Served
 from support.corun_models import constant
@@ -129,3 +133,26 @@ def test_what_cannot_be_served_is_said_at_the_start(folder: Path, tmp_path: Path
     runs.touch()
     with pytest.raises(InputError, match="--samples: expected a model that chooses configurations among"):
         Served([str(folder)], [], [str(runs)])
+
+
+def test_an_error_that_nobody_expects_is_logged_and_files_are_read_again(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    read_again = asyncio.Event()
+
+    def refresh(_: bool) -> None:
+        if not caplog.records:
+            raise ZeroDivisionError("odd numbers")
+        loop.call_soon_threadsafe(read_again.set)
+
+    async def served() -> None:
+        with server._Server(uvicorn.Config("none"), one, None).capture_signals():
+            await asyncio.wait_for(read_again.wait(), 20)
+
+    one = Served([str(folder)], [])
+    monkeypatch.setattr(one, "refresh", refresh)
+    monkeypatch.setattr(server, "_LOOKS_S", 0.01)
+    with asyncio.Runner() as runner:
+        loop = runner.get_loop()
+        runner.run(served())
+    assert "odd numbers" in caplog.text

@@ -75,7 +75,18 @@ class _Server(uvicorn.Server):
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._end)
         loop.add_signal_handler(signal.SIGHUP, hup.set)
-        task = loop.create_task(self._watch(hup))
+        task: asyncio.Task[None]
+
+        def watch(ended: asyncio.Task[None] | None = None) -> None:
+            nonlocal task
+            if ended is not None and ended.cancelled():
+                return
+            if ended is not None:
+                LOG.error("files could not be read again, which goes on", exc_info=ended.exception())
+            task = loop.create_task(self._watch(hup))
+            task.add_done_callback(watch)
+
+        watch()
         try:
             yield
         finally:
