@@ -7,7 +7,7 @@ import json
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import NoReturn, TypeGuard, TypeVar, cast
+from typing import Literal, NoReturn, TypeGuard, TypeVar, cast, get_args, get_origin, get_type_hints
 
 import msgspec
 
@@ -300,6 +300,8 @@ def _explained(cls: type[Section], value: object, message: str) -> tuple[str | N
             "no such field",
             excerpt(_entries(part)[unknown["name"]]),
         )
+    if get_origin(type_ := get_type_hints(cls).get(field)) is Literal and isinstance(part, str):
+        return field, f"one of {', '.join(get_args(type_))}", excerpt(part)
     wrong = _WRONG.fullmatch(sentence)
     if wrong is None:
         return field or None, "another value", f"{excerpt(part)} ({sentence})"

@@ -75,7 +75,7 @@ class Selector:
     power_cap
         Most power, in watts.
     objective
-        The objective: ``performance``, ``energy`` or ``edp``.
+        The objective: ``performance``, ``energy``, ``edp`` or ``power``.
     confidence
         Probability with which the cap must be kept; by default the best by the predicted means is chosen.
     limit

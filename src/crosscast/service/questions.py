@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import msgspec
 from msgspec import Meta
 
 from crosscast.characterization.embedding.payload import profile_of
+from crosscast.data.configuration import Objective
 from crosscast.data.corun import profile_from
 from crosscast.data.fields import decode
-from crosscast.decide.colocation import choose_colocation
+from crosscast.decide.colocation import LARGEST_GROUP, choose_colocation
 from crosscast.decide.samples import SampledKernel, kernels_of_rows
 from crosscast.decide.selector import choices_answer, choices_for
 from crosscast.devices.roofline import Verdict
@@ -69,10 +70,14 @@ class Choose(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
         Meta(description="Runs of one kernel, each with the columns of docs/choosing.md."),
     ] = None
     model: _Model = None
-    objective: Literal["performance", "energy", "edp"] = "performance"
+    objective: Objective = "performance"
     cap_probability: Annotated[
         Annotated[float, Meta(gt=0, lt=1)] | None,
         Meta(description="Probability of keeping to the cap; by default the predicted mean has to."),
+    ] = None
+    max_slowdown: Annotated[
+        Annotated[float, Meta(ge=0)] | None,
+        Meta(description="Share by which it may be slower than the first sample configuration."),
     ] = None
     level: _Level = 0.9
 
@@ -101,7 +106,7 @@ class Colocate(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     lengths_s: Annotated[
         list[_Above0] | None, Meta(description="Time of each job alone; by default that of its run.")
     ] = None
-    group_size: Annotated[int, Meta(ge=2, le=5)] = 2
+    group_size: Annotated[int, Meta(ge=2, le=LARGEST_GROUP)] = 2
     level: _Level = 0.9
 
 
@@ -160,6 +165,7 @@ def choose(state: ServiceState, request: Choose) -> dict[str, object]:
             objective=request.objective,
             cap_probability=request.cap_probability,
             level=request.level,
+            max_slowdown=request.max_slowdown,
         )
         return choices_answer(choices, served.trained)
 
