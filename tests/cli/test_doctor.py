@@ -28,7 +28,7 @@ def test_a_whole_installation_is_well(capsys: Output) -> None:
     assert found["compiler"][1].startswith(toolchain.compiler_version())
     assert found["models"][1].startswith("8: launch-times")
     assert re.match(r"predict \d+\.\d s .* a device at two sizes$", found["durations"][1])
-    assert {"extra report", "extra opencl", "extra train"} <= set(found)
+    assert {"extra report", "extra opencl", "extra train", "sensor rapl", "sensor nvml"} <= set(found)
 
 
 def test_a_missing_package_is_named_with_its_extra(capsys: Output, monkeypatch: pytest.MonkeyPatch) -> None:

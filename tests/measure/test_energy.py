@@ -527,6 +527,7 @@ def test_a_cpu_has_rapl_where_it_counts(tmp_path: Path) -> None:
     assert open_sensor("auto", "cpu", root=tmp_path) is None
     with pytest.raises(EnvironmentFault, match="shows no energy counters"):
         open_sensor("rapl", "cpu", root=tmp_path)
+    assert [each.name for each in sensors(None)] == ["rapl", "nvml"]
     assert (sensors("accelerator"), open_sensor("auto", "accelerator")) == ([], None)
 
 

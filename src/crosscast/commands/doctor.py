@@ -140,7 +140,7 @@ def _opencl() -> Iterator[Finding]:
 
 
 def _sensors() -> Iterator[Finding]:
-    for sensor in sensors("cpu", None):
+    for sensor in sensors(None):
         state: State = "ok" if sensor.reason is None else "missing"
         yield Finding(f"sensor {sensor.name}", state, sensor.reason or "works")
 

@@ -414,8 +414,10 @@ class SensorAvailability:
     reason: str | None  # Sentence why not; `None` if it works
 
 
-def sensors(device_type: str, pci_bus_id: str | None = None, root: Path = ROOT) -> list[SensorAvailability]:
-    """Return the sensors that a device may have, and whether they work."""
+def sensors(
+    device_type: str | None, pci_bus_id: str | None = None, root: Path = ROOT
+) -> list[SensorAvailability]:
+    """Return the sensors that a device, or else the machine, may have, and whether they work."""
     tried = _try_sensors(device_type, pci_bus_id, root)
     reasons = {name: result if isinstance(result, str) else None for name, result in tried.items()}
     return [SensorAvailability(name, works=reason is None, reason=reason) for name, reason in reasons.items()]
