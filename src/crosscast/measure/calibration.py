@@ -17,6 +17,7 @@ import numpy as np
 from crosscast.data.dataset import Dataset, bundled_dataset, read_dataset
 from crosscast.data.files import data_home
 from crosscast.device import Device
+from crosscast.devices import device_files
 from crosscast.errors import EnvironmentFault, InputError
 from crosscast.measure import campaign
 from crosscast.measure.opencl import OpenCLDevice, find
@@ -175,8 +176,7 @@ def calibrate(
 
 def check_name(name: str) -> None:
     """Raise for a name that is no valid name of a device, or that another model or device has."""
-    if not name.replace("-", "").replace("_", "").isalnum() or not name.isascii():
-        raise InputError.of(field="name", expected="letters, digits, - and _", found=repr(name))
+    device_files.check_name(name)
     base: TrainedLaunchTimes = load_model(BUNDLED / BASE)
     if name in recipes() or name in [device.key for device in base.devices]:
         raise InputError.of(
