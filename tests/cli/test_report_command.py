@@ -43,3 +43,12 @@ def test_json_and_application_are_as_wanted(capsys: Output, folder: str, tmp_pat
     found = json.loads(capsys.readouterr().out)
     assert (found["application"], found["model"]) == ("lud", "physical")
     assert found["evaluation"]["dataset"] == "small"
+
+
+@pytest.mark.parametrize("words", ["--models physical", "--application lud", "--seed 7"])
+def test_options_of_datasets_are_refused_for_a_recorded_program(
+    capsys: Output, tmp_path: Path, words: str
+) -> None:
+    (tmp_path / "trace-7-0.jsonl").touch()
+    refusal = Command.of("report").refusal(capsys, str(tmp_path), *words.split())
+    assert "nothing in the report on a recorded program depends on it; leave it out" in refusal

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from crosscast.cli.options import Names, Output
+from crosscast.cli.options import RUN, Names, Output
 from crosscast.cli.service import ReportOptions
 from crosscast.commands.launch import replay_trace
 from crosscast.commands.output import check_file, check_output, check_run, fitting, print_json, show, tell
@@ -19,7 +19,17 @@ from crosscast.tracing.trace import is_trace
 
 def report(folder: Path, /, *, options: ReportOptions) -> None:
     """Run ``crosscast report``."""
-    if is_trace(folder):
+    of_trace = is_trace(folder)
+    idle = (
+        {"--models": options.models, "--application": options.application, "--seed and --jobs": options.run}
+        if of_trace
+        else {"--devices": options.devices}
+    )
+    for option, value in idle.items():
+        if value not in (None, RUN):
+            kind = "recorded program" if of_trace else "dataset"
+            raise InputError(f"{option}: nothing in the report on a {kind} depends on it; leave it out")
+    if of_trace:
         _of_trace(folder, options.devices, options.output)
         return
     page = options.output.html
