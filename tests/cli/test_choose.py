@@ -178,6 +178,8 @@ def test_unknown_columns_are_noted_and_change_nothing(capsys: Output, model: Pat
     captured = capsys.readouterr()
     assert json.loads(captured.out) == before
     assert captured.err == f"crosscast: note: {runs}: columns that the model does not know: host\n"
+    assert main(["choose", "configuration", *map(str, words), "--kernel", "none"]) == 2
+    assert "note" not in capsys.readouterr().err  # Only of a model that answers
 
 
 def test_no_cap_is_needed_for_least_energy_within_a_slowdown(capsys: Output, model: Path, runs: Path) -> None:

@@ -58,7 +58,7 @@ def configuration(samples: Path, /, *, options: ChooseConfigurationOptions) -> N
         check_choice(cap, options.confidence)
     text = options.max_slowdown
     slowdown = None if text is None else share_in("--max-slowdown", text, "5% or 0.05")
-    trained, kernels = first_fit(
+    trained, (notes, kernels) = first_fit(
         models_for(options.model, "configuration"),
         lambda trained: _chosen(
             trained,
@@ -72,6 +72,8 @@ def configuration(samples: Path, /, *, options: ChooseConfigurationOptions) -> N
         ),
         tell,
     )
+    for note in notes:
+        say(f"note: {note}")
     warn_of(kernels)
     if options.plot is not None:
         _write_plot(kernels, trained, options.plot)
@@ -115,11 +117,9 @@ def _chosen(
     cap_probability: float | None,
     level: float,
     max_slowdown: float | None,
-) -> list[KernelChoices]:
+) -> tuple[Sequence[str], list[KernelChoices]]:
     runs = read_samples(samples, trained.card)
-    for note in runs.notes:
-        say(f"note: {note}")
-    return choices_for(
+    return runs.notes, choices_for(
         trained,
         _named(runs.kernels, name),
         caps,
