@@ -20,7 +20,6 @@ from crosscast.commands.output import (
     tell,
 )
 from crosscast.data.corun import write_profile
-from crosscast.errors import InputError
 from crosscast.measure import host_state, inventory
 from crosscast.measure.corun import campaign as corun_campaign
 from crosscast.measure.corun.profile import calibrate, profile_of
@@ -48,7 +47,6 @@ def campaign(*, options: CorunCampaignOptions) -> int:
     applications = selected(names_in("--suite", options.suite))
     expect_installed(applications)
 
-    _check_round(options.round_s)
     names = names_in("--sizes", options.sizes)
     target = find(options.device)
     for name in names:
@@ -85,16 +83,10 @@ def campaign(*, options: CorunCampaignOptions) -> int:
     return _FAILED if outcome.failures else 0
 
 
-def _check_round(round_s: float) -> None:
-    if round_s == 0:
-        raise InputError.of(where="--round-time", expected="more than 0 seconds", found="0")
-
-
 def profile(what: str, /, *, options: CorunProfileOptions) -> None:
     """Run ``crosscast corun profile``."""
     check_output(options.output)
 
-    _check_round(options.round_s)
     subject = subject_of(what, options.size)
 
     target = find(options.device)

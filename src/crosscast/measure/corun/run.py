@@ -56,6 +56,8 @@ class CoRunSettings:
     def __post_init__(self) -> None:
         check_counts(self, jobs=1, warmups=0, threads=1)
         check_seconds(self, "round_s")
+        if self.round_s == 0:
+            raise InputError.of(field="round_s", expected="more than 0 seconds", found="0")
         if self.window_s >= self.timeout_s:
             raise InputError.of(
                 field="jobs",
