@@ -36,14 +36,11 @@ def test_typed_fields_are_numbers_and_answers() -> None:
         [
             "; MaxNodes: 36",
             ";MaxProcs:  1152 (36 nodes of 32)",
-            "; MaxRuntime: 64800",
-            "; UnixStartTime: 843480031",
             "; AllowOveruse: No",
             "; Preemption: Double",
         ]
     )
     assert (header.max_nodes, header.max_procs, header.procs) == (36, 1152, 1152)
-    assert (header.max_run_s, header.unix_start_s) == (64800, 843480031)
     assert header.allow_overuse is False
     assert header.preemption == "Double"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -128,7 +129,7 @@ def _lines(path: Path, speeds: GavelSpeeds, speeds_path: Path) -> Iterator[tuple
     try:
         with path.open("rb") as file:
             size = 0
-            for number in range(1, 1 << 62):
+            for number in itertools.count(1):
                 line = file.readline(_LONGEST_LINE + 1)
                 size += len(line)
                 if len(line) > _LONGEST_LINE or size > _MOST_TRACE_BYTES:

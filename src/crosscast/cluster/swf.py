@@ -89,16 +89,6 @@ class SwfHeader:
         return self._number("MaxNodes")
 
     @property
-    def max_run_s(self) -> int | None:
-        """Longest run that the system allowed, in seconds."""
-        return self._number("MaxRuntime")
-
-    @property
-    def unix_start_s(self) -> int | None:
-        """Origin of the trace's times, in seconds since 1970 in UTC."""
-        return self._number("UnixStartTime")
-
-    @property
     def allow_overuse(self) -> bool | None:
         """Whether jobs may use more than they requested; ``None`` if the header does not say."""
         return {"yes": True, "true": True, "no": False, "false": False}.get(self._word("AllowOveruse"))

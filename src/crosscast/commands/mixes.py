@@ -74,7 +74,7 @@ def with_probes(
         mix = [named.get(name, name) for name in names.split(",")]
         if len(slowdowns) != len(mix):
             expected = "MIX=SLOWDOWNS such as bfs/small,fft/tiny=1.3,2.1"
-            raise InputError.of(where="--probe", expected=f"{expected}", found=repr(word))
+            raise InputError.of(where="--probe", expected=expected, found=repr(word))
         probes.append((mix, slowdowns))
     try:
         return trained.with_probes(probes) if probes else trained

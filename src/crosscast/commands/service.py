@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Literal
 
 import crosscast
-from crosscast.cli.service import ServeOptions
+from crosscast.cli.service import Kind, ServeOptions
 from crosscast.commands.output import print_json
 from crosscast.data.files import atomic_file, make_folder
 from crosscast.errors import InputError, importing
@@ -41,7 +41,6 @@ _HOMES = ("/home/", "/root/", "/run/user/")
 """Folders that `ProtectHome` of systemd hides."""
 _OF_THE_SITE = ("config.lua", "caps.conf")
 
-Kind = Literal["slurm", "systemd", "grafana"]
 State = Literal["new", "same", "newer", "yours"]
 
 
