@@ -101,7 +101,8 @@ def _best(ranking: Ranking, key: str, best: int) -> Table:
         "saves most of": lambda row: _saved(ranking, row, key),
     }
     of_time = dict.fromkeys(("forecast", "low", "high", "measured"), format_seconds)
-    caption = f"The best on {key}, with {level_percent(ranking.level)} intervals"
+    by = "measured times and forecasts" if ranking.measured else "the time one deviation above the forecast"
+    caption = f"The best on {key} by {by}, with {level_percent(ranking.level)} intervals"
     return Table.of(rows, columns, caption=caption, formats=of_time, words=(len(columns) - 1,))
 
 
