@@ -19,8 +19,9 @@ from crosscast.devices.catalogue import catalogue, device_named
 from crosscast.devices.launch_work import GlobalAtomics
 from crosscast.kernel import Kernel, Launch, Program
 from crosscast.prediction.time.efficiencies import Efficiencies, Times, fit, log_times, prior_of
+from crosscast.prediction.time.gpu_terms import resident_groups
 from crosscast.prediction.time.launch_times import DeviceErrors, doubt_of, in_common
-from crosscast.prediction.time.occupancy import bytes_behind, resident_groups
+from crosscast.prediction.time.occupancy import bytes_behind
 from crosscast.prediction.time.terms import TERMS, joined, terms
 from crosscast.prediction.time.work import Work, work_of
 from support.streams import stream

@@ -44,13 +44,13 @@ _GUARDED, _SCALAR_CONDITIONS = 0.5, 3.0  # Conditional branches of a work-item; 
 
 def cpu_terms(work: Work, sheets: Sheets) -> dict[str, Reals]:
     """Seconds of the terms of ``n`` launches on ``d`` CPUs, of shape ``(n, d)`` or ``(d,)``, by name."""
-    on = Occupancy.of(work, sheets)
+    alone = np.ones((len(work), len(sheets.gpu)))
+    on = Occupancy.of(work, sheets, alone)
     groups, sectors = work.groups[:, None], work.sectors[:, :1]
     busy_rate = on.busy * sheets.clock / on.tail
     sole_thread = np.where(2 * groups > sheets.units, 1.0, _ALONE)
     lanes = _lanes(work, sheets)
     slots = busy_rate * lanes * sole_thread
-    alone = np.ones(lanes.shape)
     of_thread = [
         bytes_behind(work, cache, alone) for cache in (sheets.l1, sheets.own_cache, sheets.last_cache)
     ]

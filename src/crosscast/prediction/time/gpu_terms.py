@@ -10,7 +10,7 @@ from crosscast.arrays import Reals
 from crosscast.devices.architectures import Sheets
 from crosscast.devices.catalogue import FACTS
 from crosscast.devices.launch_work import JOINED_INTEGERS, SPECIAL_COST, division_instructions
-from crosscast.prediction.time.occupancy import MOST_REGISTERS, Occupancy, bytes_behind
+from crosscast.prediction.time.occupancy import Occupancy, bytes_behind
 from crosscast.prediction.time.work import EVEN_CHANNELS, IRREGULAR, Work
 
 _LAUNCH_S, _START_S = 5.5e-6, 1.7e-6
@@ -43,6 +43,7 @@ _GROUP_CLOCKS = 100.0
 _ATOMIC_CLOCKS, _LOCAL_ATOMIC_CLOCKS = 4.0, 1.0
 # In a clock of the second cache: for each of the device's units, and at most to a line of 128 bytes
 _ATOMICS_OF_UNIT, _ATOMICS_OF_LINE = 1.0, 1.6
+_MOST_REGISTERS, _REORDERED, _SHARED_REGISTERS = 256.0, 128.0, 24.0
 _LARGEST_GROUP_REGISTERS = 128.0
 """Of a work-item where the compiler allows for groups of 1,024."""
 
@@ -61,7 +62,7 @@ _MOST_UNROLLED = 16384.0 / 2
 def gpu_terms(work: Work, sheets: Sheets) -> dict[str, Reals]:
     """Seconds of the terms of ``n`` launches on ``d`` GPUs, of shape ``(n, d)`` or ``(n, 1)``, by name."""
     side = sheets.wide.astype(int)
-    on = Occupancy.of(work, sheets)
+    on = Occupancy.of(work, sheets, resident_groups(work, sheets))
     busy_rate, rate = on.busy * sheets.clock / on.tail, sheets.units * sheets.clock
     slots = busy_rate * sheets.lanes * np.maximum(work.utilization[:, side], 1e-3)
     longer = _long_code(work)
@@ -95,6 +96,28 @@ def gpu_terms(work: Work, sheets: Sheets) -> dict[str, Reals]:
         "groups": np.maximum(groups * of_group / on.busy, groups * sheets.group_clocks / sheets.clock),
         "atomics": np.maximum(_atomics(work, sheets, busy_rate), _at_one_address(work, sheets)),
     }
+
+
+def resident_groups(work: Work, sheets: Sheets) -> Reals:
+    """Resident work-groups of a unit, of shape ``(n, d)``; at least 1."""
+    width = np.where(sheets.wide, 64.0, 32.0)
+    of_group = np.ceil(work.group_items[:, None] / width)
+    # Compilers that reorder unrolled code need fewer registers than it has values. AMD's keeps
+    # what work-items share in scalar registers.
+    own = np.minimum(work.registers + 8, work.needed + _SHARED_REGISTERS)[:, None]
+    needed = np.clip(own, 16, np.where(sheets.spills, _MOST_REGISTERS, _REORDERED))
+    counted = sheets.spills & np.isfinite(work.amd_registers)[:, None]
+    needed = np.where(counted, np.maximum(work.amd_registers, 16)[:, None], needed)
+    by_registers = sheets.registers / np.maximum(of_group * width * needed, 1)
+    by_local = sheets.local_bytes / np.maximum(work.local_bytes, 1)[:, None]
+    limits = (
+        sheets.sub_groups / of_group,
+        by_registers,
+        by_local,
+        np.broadcast_to(sheets.groups, of_group.shape),
+    )
+    resident: Reals = np.maximum(np.floor(np.minimum.reduce(limits)), 1.0)
+    return resident
 
 
 def _real(work: Work, sheets: Sheets) -> Reals:
@@ -323,8 +346,8 @@ def _registers(work: Work, sheets: Sheets) -> tuple[Reals, Reals]:
     """
     # Code that is too long to be unrolled keeps its loops, and no value from one iteration to the next.
     unrolled = ~sheets.spills | (work.code[:, None] < _MOST_UNROLLED)
-    most = np.where(work.any_group[:, None], _LARGEST_GROUP_REGISTERS, MOST_REGISTERS)
-    most = np.where(sheets.spills, most, _MOST_AT_ONCE * MOST_REGISTERS)
+    most = np.where(work.any_group[:, None], _LARGEST_GROUP_REGISTERS, _MOST_REGISTERS)
+    most = np.where(sheets.spills, most, _MOST_AT_ONCE * _MOST_REGISTERS)
     moved = 2 * np.where(unrolled, np.maximum(work.kept[:, None] - most, 0.0), 0.0)
     counted = sheets.spills & np.isfinite(work.amd_spilled)[:, None]
     moved = np.where(counted, work.amd_spilled[:, None], moved)
@@ -336,7 +359,7 @@ def _carried(work: Work) -> Reals:
 
     Compilers reorder straight-line code until fewer values are live at once, but not loop-carried values.
     """
-    share = np.maximum(1.0 - MOST_REGISTERS / np.maximum(work.needed, 1.0), 0.0)[:, None]
+    share = np.maximum(1.0 - _MOST_REGISTERS / np.maximum(work.needed, 1.0), 0.0)[:, None]
     uses = np.where(work.loops[:, None], (work.items * work.longest * work.mean)[:, None], 0.0)
     return 2 * _REGISTER_BYTES * share * uses
 

@@ -120,7 +120,8 @@ class TrainedLaunchTimes(TrainedTimes[LaunchModels]):
             times[:, all_keys.index(self.devices[index].key)] = np.asarray(probes)[:, index]
         is_measured = np.isfinite(times)
         estimates, assumed, errors = self._with_doubts(launches, list(by_key.values()), times)
-        log_time, deviation = errors.conditioned(np.log(estimates.seconds))
+        before_probes = np.log(estimates.seconds)
+        log_time, deviation = errors.conditioned(before_probes)
         least = np.where(is_measured, 0.0, estimates.least)
         most = np.where(is_measured, np.inf, estimates.most)
         factor = np.array([[self.predictor.of(each).doubt.factor(level)] for each in counted])
@@ -128,7 +129,7 @@ class TrainedLaunchTimes(TrainedTimes[LaunchModels]):
         of_chosen = tuple(each for each in assumed if each.device in keys)
         common = list(_sentences(of_chosen))
         if probed and len(batch) == 1:
-            common += self._doubts_of(times[0], errors, np.log(estimates.seconds[0]), counted[0])
+            common += self._doubts_of(times[0], errors, before_probes[0], counted[0])
         columns = [all_keys.index(key) for key in keys]
         return TimeForecast(
             batch,

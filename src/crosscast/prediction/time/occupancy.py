@@ -11,8 +11,6 @@ from crosscast.data.launch_counts import REUSE_GROUPS
 from crosscast.devices.architectures import Sheets
 from crosscast.prediction.time.work import CACHE_BITS, Work
 
-MOST_REGISTERS = 256.0  # Of a work-item, in 32 bits
-_REORDERED, _SHARED_REGISTERS = 128.0, 24.0
 _AS_MANY = 1.02  # Bytes missed over those of another cache, if they are the same but for sampling
 _TINY = 1e-15
 
@@ -28,9 +26,9 @@ class Occupancy:
     together: Reals  # Work-groups of all units at once
 
     @classmethod
-    def of(cls, work: Work, sheets: Sheets) -> Occupancy:
-        """Distribute the work-groups."""
-        resident, groups = resident_groups(work, sheets), work.groups[:, None]
+    def of(cls, work: Work, sheets: Sheets, resident: Reals) -> Occupancy:
+        """Distribute the work-groups, of which a unit has so many at once, ``(n, d)``."""
+        groups = work.groups[:, None]
         rounds = np.where(groups > sheets.units, groups / sheets.units, 1.0)
         return cls(
             resident,
@@ -39,27 +37,6 @@ class Occupancy:
             tail=np.where(groups > sheets.units, np.ceil(rounds - 1e-9) / rounds, 1.0),
             together=np.minimum(groups, sheets.units * resident),
         )
-
-
-def resident_groups(work: Work, sheets: Sheets) -> Reals:
-    """Resident work-groups of a unit, of shape ``(n, d)``; at least 1."""
-    width = np.where(sheets.wide, 64.0, 32.0)
-    of_group = np.ceil(work.group_items[:, None] / width)
-    # Compilers that reorder unrolled code need fewer registers than it has values. AMD's keeps
-    # what work-items share in scalar registers.
-    own = np.minimum(work.registers + 8, work.needed + _SHARED_REGISTERS)[:, None]
-    needed = np.clip(own, 16, np.where(sheets.spills, MOST_REGISTERS, _REORDERED))
-    counted = sheets.spills & np.isfinite(work.amd_registers)[:, None]
-    needed = np.where(counted, np.maximum(work.amd_registers, 16)[:, None], needed)
-    by_registers = sheets.registers / np.maximum(of_group * width * needed, 1)
-    by_local = sheets.local_bytes / np.maximum(work.local_bytes, 1)[:, None]
-    limits = (
-        sheets.sub_groups / of_group,
-        by_registers,
-        by_local,
-        np.broadcast_to(sheets.groups, of_group.shape),
-    )
-    return np.where(sheets.gpu, np.maximum(np.floor(np.minimum.reduce(limits)), 1.0), 1.0)
 
 
 def bytes_behind(work: Work, cache: Reals, together: Reals) -> Reals:
