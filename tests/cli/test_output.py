@@ -199,7 +199,9 @@ def test_a_long_campaign_says_how_long_and_a_short_one_nothing(monkeypatch: pyte
     announce(3, 9.0)
     assert not shown.getvalue()
     announce(30, 125.4)
-    assert shown.getvalue() == "crosscast: 30 tasks, roughly 2 min 5 s\n"
+    TaskStatus("variants").begin(20_000, 65.0)
+    expected = "crosscast: 30 tasks, roughly 2 min 5 s\ncrosscast: 20,000 variants, roughly 1 min 5 s\n"
+    assert shown.getvalue() == expected
 
 
 @pytest.mark.parametrize("answer", ["y\n", "Yes\n"])

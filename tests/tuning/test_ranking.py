@@ -1,6 +1,7 @@
 """Rankings of a small space by real profiles: shared profiles, variants that cannot run, and refusals."""
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 
 import crosscast
 from crosscast.errors import InputError
+from crosscast.evaluation.loop import State
 from crosscast.profile import Profile
 from crosscast.report.tuning import ranking_report
 from crosscast.tuning.counts import VariantCounts, spread
@@ -206,6 +208,38 @@ def test_variants_that_cannot_run_are_left_out_with_a_note(source: Path, how: st
     assert "Counts of the others" not in str(ranking_report(ranking).parts)
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "found"),
+    [
+        ("65536 // TILE", "65536 // TILE if GROUP > 16 else 100", r"multiple of the local size \(16,\)"),
+        ("65536 // TILE", "65536 // (TILE * (GROUP > 16))", "at least 1 of .*, found nan"),
+        ('"GROUP"', '"GROUP * (2 ** (1040 // GROUP) > 0)"', "an exponent above 64"),
+    ],
+)
+def test_variants_without_sizes_are_left_out_with_a_note(
+    source: Path, old: str, new: str, found: str
+) -> None:
+    ranking, _ = ranked(source, SPACE.replace(old, new), profiles=4)
+    assert len(ranking) == 24 and (ranking.variants.rows[:, 0] > 0).all()
+    (note,) = ranking.notes
+    assert re.match(f"Variants that cannot be launched: 8, such as GROUP=16;TILE=1.*{found}", note)
+
+
+def test_forecasts_by_blocks_report_progress_and_are_the_same(
+    source: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun: list[tuple[int, float]] = []
+    states: list[State] = []
+    whole, _ = ranked(source)
+    monkeypatch.setattr("crosscast.tuning.ranking._BLOCK", 20)
+    again, _ = ranked(source, progress=states.append, begin=lambda *of: begun.append(of))
+    np.testing.assert_allclose(again.log_time, whole.log_time, rtol=1e-12)
+    # Each profile is kept, so that all progress is that of three rounds of forecasts.
+    assert [(each.done, each.total) for each in states] == [(20, 32), (32, 32)] * 3
+    assert [each.left_s / each.elapsed_s for each in states[1::2]] == pytest.approx([2, 1, 0])
+    assert [count for count, _ in begun] == [32] and begun[0][1] > 0
+
+
 def test_a_later_batch_may_fail_as_a_whole(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("crosscast.tuning.ranking._fastest", lambda *_: [0])
     ranking, profiler = ranked(source, SPACE.replace("BROKEN = [0]", "BROKEN = [1]"), profiles=4)
@@ -241,10 +275,16 @@ def test_a_device_without_the_local_memory_is_not_offered_the_variant(source: Pa
 
 BAD = [
     (SPACE.replace("BROKEN = [0]", "BROKEN = [2]"), "expected variants that can be profiled, found none of"),
-    (SPACE.replace("[16, 32, 64, 128]", "[2048]"), "work-groups of at most 1024 work-items, found 2048"),
+    (
+        SPACE.replace("[16, 32, 64, 128]", "[2048]"),
+        r"launched, found none \(8 variants have work-groups of over 1024",
+    ),
     (SPACE.replace("length = 65536", "length = 'GROUP.x'"), "expected arithmetic"),
     (SPACE.replace("length = 65536", "length = 'GROUP - 16'").replace("[16, 32, 64, 128]", "[16]"), "length"),
-    (SPACE.replace('"GROUP"', "7"), "a multiple of the local"),
+    (
+        SPACE.replace('"GROUP"', "7"),
+        r"launched, found none \(.*: 32, such as GROUP=16;.* multiple of the local",
+    ),
 ]
 
 

@@ -317,10 +317,10 @@ def test_bad_t1_files_are_refused_in_a_sentence(folder: Path, content: object, s
         read_space(path)
 
 
-def test_sizes_that_do_not_fit_are_refused_with_the_variant(folder: Path) -> None:
+def test_sizes_that_do_not_fit_are_refused(folder: Path) -> None:
     path = folder / "uneven.toml"
     path.write_text(SPACE.replace("4096 // (GROUP * TILE) * GROUP", "GROUP + 1"))
     rule = read_space(path, folder / "scale.cl").rule
-    assert "GROUP=32;TILE=1;UNUSED=0: expected a global size that is a multiple" in refusal(
+    assert "launch: global: expected a global size that is a multiple" in refusal(
         rule.groups, {"GROUP": 32, "TILE": 1, "UNUSED": 0}
     )

@@ -108,6 +108,7 @@ def tune(dataset: Path, /, *, options: EvaluateTuneOptions) -> None:
             profiles=options.profiles,
             strategies=options.strategies or (),
             progress=status,
+            begin=status.begin,
             tell=tell,
         )
     show(

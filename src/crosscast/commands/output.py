@@ -151,6 +151,11 @@ class TaskStatus(StatusLine):
             self.elapsed_s, lambda: f"{state.done} of {state.total} {self._noun}, {left}: {state.label}"
         )
 
+    def begin(self, tasks: int, seconds: float) -> None:
+        """Print the expected time of the tasks if it is long."""
+        if seconds >= _LONG_S:
+            say(f"{format_count(tasks)} {self._noun}, roughly {format_seconds(round(seconds))}")
+
 
 class LabelStatus(StatusLine):
     """Shows the current activity, and the time since the start."""
@@ -209,11 +214,7 @@ _MANY = 1000
 
 def announce(tasks: int, seconds: float) -> None:
     """Print the expected time of a campaign, and `confirm` it."""
-    if seconds >= _LONG_S:
-        print(
-            f"crosscast: {format_count(tasks)} tasks, roughly {format_seconds(round(seconds))}",
-            file=sys.stderr,
-        )
+    TaskStatus("tasks").begin(tasks, seconds)
     confirm(tasks, seconds)
 
 

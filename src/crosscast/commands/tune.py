@@ -44,6 +44,7 @@ def tune(file: Path, /, *, options: TuneOptions) -> None:
             within=share,
             on=options.on,
             progress=status,
+            begin=status.begin,
         )
     if options.out is not None:
         _write(ranking, options.out)

@@ -24,7 +24,7 @@ from crosscast.prediction.time.launch_model import TrainedLaunchTimes
 from crosscast.prediction.time.launch_times import LaunchModels
 from crosscast.prediction.time.training_times import TrainingTimes, fit_launch_times
 from crosscast.results import Tabular
-from crosscast.tuning.profiling import Profiler, Progress
+from crosscast.tuning.profiling import Begin, Profiler, Progress
 from crosscast.tuning.ranking import PROFILES, Ranking, TermsModel, model_for, rank
 from crosscast.tuning.search import Candidates, Search
 from crosscast.tuning.spaces import Setting, Space, Variants
@@ -219,6 +219,7 @@ def evaluate_tuning(
     jobs: int = 2,
     folder: Path | None = None,
     progress: Progress = lambda state: None,
+    begin: Begin = lambda variants, seconds: None,
     tell: Callable[[str], None] = lambda text: None,
 ) -> TuningEvaluation:
     """Choose variants on each device without its measurements, and score the choices.
@@ -252,6 +253,7 @@ def evaluate_tuning(
             seed=seed,
             variants=measured.variants,
             progress=progress,
+            begin=begin,
         )
         rankings[measured.kernel] = ranking
         for key in keys:

@@ -28,6 +28,7 @@ from crosscast.profile import Profile
 from crosscast.tuning.spaces import LaunchRule, Variant, label_of
 
 _SOURCES = ("characterization", "kernel.py", "profile.py", "tuning/spaces.py", "tuning/profiling.py")
+Begin = Callable[[int, float], None]
 Progress = Callable[[State], None]
 
 _LEAST_FOR_PROCESSES, _SLOW_S = 8, 1.0

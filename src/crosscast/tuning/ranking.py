@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,6 +16,7 @@ from crosscast.device import Device
 from crosscast.devices.architectures import known_unit
 from crosscast.devices.catalogue import device_named
 from crosscast.errors import InputError
+from crosscast.evaluation.loop import State
 from crosscast.kernel import MAX_BLOCK_SIZE
 from crosscast.prediction.named_models import load_model, models_for_devices
 from crosscast.prediction.time.data import ProfileBatch
@@ -23,9 +25,9 @@ from crosscast.profile import Profile, doubts
 from crosscast.results import Tabular
 from crosscast.tuning.counts import VariantCounts, spread
 from crosscast.tuning.kernel_tuner import Strategy
-from crosscast.tuning.profiling import Profiler, Progress
+from crosscast.tuning.profiling import Begin, Profiler, Progress
 from crosscast.tuning.search import Candidates
-from crosscast.tuning.spaces import Space, Variants
+from crosscast.tuning.spaces import LaunchRule, Space, Variants
 
 if TYPE_CHECKING:
     from crosscast.prediction.time.forecast import TimeForecast
@@ -39,6 +41,10 @@ _COVERING_SHARE = 0.7
 """Share of the profiles that cover the space; the others are of the fastest variants by these."""
 
 _ROUNDS = 2
+_BLOCK = 1000
+"""Number of variants that are forecast between two reports of progress."""
+_PROFILE_S, _FORECAST_S = 0.5, 1e-3
+"""Approximate seconds of a profile, and of a forecast from estimated counts."""
 _ONE_DEVIATION = math.erf(1 / math.sqrt(2))
 _LEAST_DEVIATION = 0.02
 _MEMORY_MARGIN = 1.25
@@ -204,28 +210,33 @@ def rank(
     level: float = 0.9,
     variants: Variants | None = None,
     progress: Progress = lambda state: None,
+    begin: Begin = lambda variants, seconds: None,
 ) -> Ranking:
     """Forecast the times of variants of a space, by default all valid ones or `MOST_RANKED` at random.
 
     `profiles` of them are profiled: 70 % of these cover the space, the others are the fastest by these. By
-    default profiles are kept in the user's cache; `progress` is called after each.
+    default profiles are kept in the user's cache. `begin` is called with the number of variants and the
+    expected seconds, `progress` after each profile and each `_BLOCK` of forecasts.
     """
     if profiles < 1:
         raise InputError.of(where="profiles", expected="at least 1", found=profiles)
     variants = space.variants(most=MOST_RANKED, seed=seed) if variants is None else variants
     profiler = Profiler(space.rule) if profiler is None else profiler
-    sizes = np.array([math.prod(space.rule.groups(variants[row])[1]) for row in range(len(variants))])
-    valid, variants = len(variants), variants.take(np.flatnonzero(sizes <= MAX_BLOCK_SIZE))
+    sizes, unsized = _group_items(space.rule, variants)
+    left_out = []
+    if (large := sizes > MAX_BLOCK_SIZE).any():
+        left_out.append(f"{large.sum():,} variants have work-groups of over {MAX_BLOCK_SIZE} work-items")
+    for label, reason in list(unsized.items())[:1]:
+        left_out.append(f"Variants that cannot be launched: {len(unsized):,}, such as {label}: {reason}")
+    variants = variants.take(np.flatnonzero((sizes > 0) & ~large))
     if not len(variants):
-        expected = f"a variant with work-groups of at most {MAX_BLOCK_SIZE} work-items"
-        raise InputError.of(where=space.where, expected=expected, found=f"{int(sizes.min())} at least")
-    notes = []
+        found = f"none ({'; '.join(left_out)})"
+        raise InputError.of(where=space.where, expected="a variant that can be launched", found=found)
+    notes = [f"{each}." for each in left_out]
     if variants.drawn:
-        notes.append(f"There are more valid variants: these {valid:,} were drawn of them at random.")
-    if valid > len(variants):
-        notes.append(
-            f"{valid - len(variants)} variants have work-groups of over {MAX_BLOCK_SIZE} work-items."
-        )
+        notes.insert(0, f"There are more valid variants: these {len(sizes):,} were drawn of them at random.")
+    passes = 1 + _ROUNDS * (profiles < len(variants))
+    begin(len(variants), _PROFILE_S * min(profiles, len(variants)) + _FORECAST_S * passes * len(variants))
     profiled: dict[int, Profile] = {}
     attempted: set[int] = set()
 
@@ -239,28 +250,38 @@ def rank(
             found = f"none of {len(rows)} ({label}: {profiler.failed[label]})"
             raise InputError.of(where=space.where, expected="variants that can be profiled", found=found)
 
-    all_rows = range(len(variants))
+    def estimated(counts: VariantCounts, passes_left: int) -> tuple[list[Profile], Forecasts]:
+        estimates: list[Profile] = []
+        parts, total, start = [], len(variants), time.monotonic()
+        for first in range(0, total, _BLOCK):
+            block = counts.profiles(range(total)[first : first + _BLOCK])
+            estimates += block
+            parts.append(forecasts(model, block, devices))
+            done, elapsed_s = len(estimates), time.monotonic() - start
+            left_s = elapsed_s / done * (total - done + passes_left * total)
+            progress(State(done, total, elapsed_s, left_s, "forecasts"))
+        return estimates, Forecasts(*map(np.concatenate, zip(*parts, strict=True)))
+
     first = profiles if len(variants) <= profiles else math.ceil(_COVERING_SHARE * profiles)
     profile(spread(space.rule.coordinates(variants), first, seed).tolist())
     for rounds_left in range(_ROUNDS, 0, -1):
         # In several rounds: if few are profiled, a fast forecast is often an error of estimated counts.
         if (more := (profiles - len(attempted)) // rounds_left) > 0 and len(attempted) < len(variants):
-            estimated = VariantCounts(variants, space.rule, profiled).profiles(all_rows)
-            profile(_fastest(forecasts(model, estimated, devices).log_time, more, attempted))
+            _, forecast = estimated(VariantCounts(variants, space.rule, profiled), rounds_left)
+            profile(_fastest(forecast.log_time, more, attempted))
     counts = VariantCounts(variants, space.rule, profiled)
-    estimated = counts.profiles(all_rows)
-    forecast = forecasts(model, estimated, devices)
+    estimates, forecast = estimated(counts, 0)
     known = list(profiled.values())
     true, deviation_of_known, _ = forecasts(model, known, devices)
     at_level = model.predict(ProfileBatch.of(known), devices, level=level)
     error = np.zeros(len(devices))
     if len(profiled) < len(variants):
-        left_out = forecasts(model, counts.leave_one_out(), devices).log_time
-        error = np.sqrt(((left_out - true) ** 2).mean(axis=0))
+        without = forecasts(model, counts.leave_one_out(), devices).log_time
+        error = np.sqrt(((without - true) ** 2).mean(axis=0))
     is_profiled = np.zeros(len(variants), dtype=np.bool_)
     is_profiled[list(profiled)] = True
     deviation = np.where(is_profiled[:, None], forecast.deviation, np.hypot(forecast.deviation, error))
-    too_large = _too_large(estimated, is_profiled, devices, dynamic=space.rule.shared is not None)
+    too_large = _too_large(estimates, is_profiled, devices, dynamic=space.rule.shared is not None)
     log_time = np.where(too_large, np.inf, forecast.log_time)
     log_time[[row for row, label in enumerate(variants.labels) if label in profiler.failed]] = np.inf
     keys = tuple(device if isinstance(device, str) else device.key for device in devices)
@@ -288,7 +309,7 @@ def rank(
         log_time,
         deviation,
         forecast.shares,
-        _geometry(estimated),
+        _geometry(estimates),
         is_profiled,
         error,
         level,
@@ -296,6 +317,18 @@ def rank(
         dict(profiler.failed),
         tuple(notes),
     )
+
+
+def _group_items(rule: LaunchRule, variants: Variants) -> tuple[Integers, dict[str, str]]:
+    """Return the work-items of each variant's groups, 0 for those without sizes, and why, by their labels."""
+    items, unsized = np.zeros(len(variants), dtype=np.int64), {}
+    for row, label in enumerate(variants.labels):
+        try:
+            rule.shared_bytes(variants[row])
+            items[row] = min(math.prod(rule.groups(variants[row])[1]), MAX_BLOCK_SIZE + 1)
+        except InputError as error:
+            unsized[label] = str(error)
+    return items, unsized
 
 
 def _importance(variants: Variants, log_time: Reals) -> Reals:

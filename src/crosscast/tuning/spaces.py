@@ -82,7 +82,7 @@ class LaunchRule:
         is_uneven = any(size % items for size, items in zip(total, local, strict=False))
         if is_uneven or len(local) != len(total):
             expected = f"a global size that is a multiple of the local size {local}"
-            raise InputError.of(where=self.where, field=label_of(variant), expected=expected, found=total)
+            raise InputError.of(where=f"{self.where}: launch", field="global", expected=expected, found=total)
         return tuple(size // items for size, items in zip(total, local, strict=True)), local
 
     def coordinates(self, variants: Variants) -> Reals:

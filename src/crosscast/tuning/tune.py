@@ -15,7 +15,7 @@ from pathlib import Path
 from crosscast.data.files import cache_home, make_folder
 from crosscast.device import Device
 from crosscast.errors import InputError
-from crosscast.tuning.profiling import Profiler, Progress
+from crosscast.tuning.profiling import Begin, Profiler, Progress
 from crosscast.tuning.ranking import PROFILES, Ranking, model_for, rank
 from crosscast.tuning.space_files import AXES, LANGUAGES, T1_TYPE, T1_VERSION, TYPES, read_space
 from crosscast.tuning.spaces import Space, Variant
@@ -143,6 +143,7 @@ def tune(
     jobs: int = 2,
     cache: str | Path | None = None,
     progress: Progress = lambda state: None,
+    begin: Begin = lambda variants, seconds: None,
 ) -> Ranking:
     """Rank the variants of a kernel by the times that are forecast for them on devices.
 
@@ -181,7 +182,9 @@ def tune(
     cache
         Folder for profiles and measured times; by default one in the user's cache.
     progress
-        Called after each variant that was profiled or measured.
+        Called after each variant that was profiled or measured, and while many are forecast.
+    begin
+        Called with the number of variants and the seconds that the ranking takes roughly.
 
     Returns
     -------
@@ -245,6 +248,7 @@ def tune(
         seed=seed,
         level=level,
         progress=progress,
+        begin=begin,
     )
     if not measure:
         return ranking
