@@ -1,5 +1,7 @@
 """Models that come with Crosscast, and the user's own, by name."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -16,7 +18,7 @@ from crosscast.prediction.named_models import (
 )
 from crosscast.prediction.store import CARD
 from crosscast.prediction.trained import UnsuitedError
-from support.refusals import refusal
+from support.commands import Command
 
 NAMES = [each.name for each in named_models()]
 FREE = {"MIT", "BSD-3-Clause", "CC-BY-4.0", "Apache-2.0", "LicenseRef-BabelStream"}
@@ -58,10 +60,22 @@ def test_the_users_own_models_come_first(home: Path) -> None:
     assert load_model("mine").card.model == load_model("opencl-15-devices").card.model
 
 
-def test_a_damaged_model_of_the_user_is_named(home: Path) -> None:
+def test_a_damaged_model_of_the_user_is_passed_over_unless_it_is_named(
+    home: Path, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
+) -> None:
     (home / "mine").mkdir(parents=True)
     (home / "mine" / CARD).write_text("{")
-    assert "mine/card.json: the card is damaged" in refusal(named_models)
+    damaged = f"{home}/mine/card.json: the card is damaged"
+    for words in (["models", "mine"], ["compare", "mine", "mine"], ["predict", "bundled", "--model", "mine"]):
+        assert Command().refusal(capsys, *words).startswith(damaged)
+    assert not caplog.messages
+    for _ in range(2):
+        assert [each.name for each in named_models()] == NAMES
+    (warning,) = caplog.messages
+    assert warning.startswith(damaged) and warning.endswith("; this model is passed over")
+    words = [sys.executable, "-m", "crosscast", "models"]
+    ran = subprocess.run(words, capture_output=True, text=True, check=True)
+    assert ran.stderr == f"crosscast: warning: {warning}\n"
 
 
 @pytest.mark.parametrize("name", [each.name for each in named_models()])

@@ -299,12 +299,16 @@ def _print_list(words: Sequence[str]) -> int:
 def _run(words: Sequence[str]) -> int:
     """Parse a command and run it."""
     # Imported here, so that `import crosscast.cli` stays as fast as `import crosscast`.
+    import logging
+
     import cyclopts
 
     from crosscast.cli.options import TYPED, Typed
 
     app = command_line()
     TYPED.set(Typed(words))
+    if logging.lastResort is not None:
+        logging.lastResort.setFormatter(logging.Formatter("crosscast: warning: %(message)s"))
     try:
         code = app(words, exit_on_error=False, print_error=False, result_action="return_value")
     except cyclopts.CycloptsError as error:

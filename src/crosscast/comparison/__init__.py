@@ -23,7 +23,7 @@ from crosscast.data.profiles import from_row
 from crosscast.errors import InputError
 from crosscast.forecasting.profiles import STORED, characterized, read_profiles
 from crosscast.prediction import store
-from crosscast.prediction.named_models import folder_of, named_models
+from crosscast.prediction.named_models import folder_of, is_named
 from crosscast.profile import Profile
 from crosscast.results import Tabular
 
@@ -94,7 +94,7 @@ def kind_of(path: str | Path) -> Kind:
     if not file.exists():
         if name in ("bundled", "bundled-corun"):
             return "dataset"
-        if name in {each.name for each in named_models()}:
+        if is_named(name):
             return "model"
         raise InputError(f"{path}: expected a file, a folder, or the name of a model or dataset, found none")
     if file.is_dir():

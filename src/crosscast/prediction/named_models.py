@@ -6,6 +6,7 @@ The questions by name stand here as well; a new one is added to `QuestionName`.
 from __future__ import annotations
 
 import importlib
+import logging
 import tomllib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
     from crosscast.prediction.time.card import TrainedTimes
 
     Devices: TypeAlias = Sequence[str | Device] | str | Device | None
+
+LOGGER = logging.getLogger("crosscast.models")
 
 QuestionName = Literal["time", "relative", "configuration", "corun"]
 """Names of the questions that models answer."""
@@ -119,7 +122,10 @@ def models_home() -> Path:
 
 
 def named_models(question: QuestionName | None = None) -> list[NamedModel]:
-    """All models with a name, or those of a question: the user's, then the bundled ones."""
+    """All models with a name, or those of a question: the user's, then the bundled ones.
+
+    Damaged ones of the user are left out, with a warning in the log.
+    """
     return [each for each in (*_own(), *_bundled()) if question in (None, each.question)]
 
 
@@ -142,7 +148,16 @@ def _bundled() -> Iterator[NamedModel]:
 def _own() -> Iterator[NamedModel]:
     home = models_home()
     for card in sorted(home.glob(f"*/{store.CARD}")) if home.is_dir() else ():
-        yield _own_model(card.parent, card.parent.name)
+        try:
+            yield _own_model(card.parent, card.parent.name)
+        except InputError as error:
+            _warn(f"{error}; this model is passed over")
+
+
+@cache
+def _warn(sentence: str) -> None:
+    """Log a warning once."""
+    LOGGER.warning("%s", sentence)
 
 
 def _own_model(folder: Path, name: str) -> NamedModel:
@@ -163,27 +178,31 @@ def _own_model(folder: Path, name: str) -> NamedModel:
 
 def model_named(model: str) -> NamedModel:
     """A model by its name, or by the folder that ``crosscast train`` wrote."""
-    known = {each.name: each for each in named_models()}
-    return known[model] if model in known else _own_model(folder_of(model), model)
+    bundled = {each.name: each for each in _bundled()}
+    return bundled[model] if model in bundled else _own_model(folder_of(model), model)
 
 
 def folder_of(model: str | Path, question: str | None = None) -> Path:
     """Folder of a model, given by name or folder; `question` is the one that a named model must answer."""
     if Path(model).exists() or Path(model).name != str(model):
         return Path(model)
-    known = {each.name: each for each in named_models()}
-    if str(model) in known:
-        return known[str(model)].folder
+    if is_named(str(model)):
+        return (BUNDLED if str(model) in recipes() else models_home()) / model
     names = ", ".join(
-        [name for name, each in known.items() if question in (None, each.question)]
+        [each.name for each in named_models() if question in (None, each.question)]
         + [each.name for each in entry_points(group=PLUGINS) if question in (None, "time")]
     )
     raise InputError.of(field="model", expected=f"a folder, or one of {names}", found=repr(str(model)))
 
 
+def is_named(name: str) -> bool:
+    """Whether a bundled model or one of the user has this name, even if it is damaged."""
+    return name in recipes() or (models_home() / name / store.CARD).exists()
+
+
 def _is_plugged(model: str) -> bool:
     """Whether another package has a model of this name, and there is no folder or named model of it."""
-    if Path(model).exists() or model in {each.name for each in named_models()}:
+    if Path(model).exists() or is_named(model):
         return False
     return any(each.name == model for each in entry_points(group=PLUGINS))
 
