@@ -16,7 +16,7 @@ from crosscast.cluster.power import kinds_of_jobs, power_metrics
 from crosscast.cluster.rules import Rules
 from crosscast.cluster.sharing import Sharing, Slowdowns, read_slowdowns, sharing_for, sharing_metrics
 from crosscast.cluster.simulate import simulate
-from crosscast.cluster.site import SharingPolicy, Site, constant_budget
+from crosscast.cluster.site import SharingPolicy, Site, constant_budget, most_draw
 from crosscast.errors import InputError
 from support.commands import Output
 from support.examples import examples
@@ -126,6 +126,14 @@ def test_jobs_that_share_draw_no_more_than_an_active_processor() -> None:
     assert schedule.end_s.tolist() == [5, 5]
     found = power_metrics(schedule, budget)
     assert (found.peak_w, found.mean_w, found.within_budget) == (100, 100, 1)
+
+
+@pytest.mark.parametrize(("heaviest", "most"), [(170_000, 180_000), (200_000, 200_000)])
+def test_processors_draw_their_active_power_or_that_of_their_heaviest_job(heaviest: int, most: int) -> None:
+    machine = Machine("gpu", 2, idle_w=10.0, active_w=100.0)
+    jobs = replace(exact((0, 4), (0, 4)), procs=np.array([2, 2]))
+    found = most_draw(jobs, [machine], np.zeros(2, np.int64), np.array([90_000, heaviest]))
+    assert found.tolist() == [most, most]
 
 
 @examples(60)

@@ -25,6 +25,7 @@ from crosscast.data.corun import (
 )
 from crosscast.data.dataset import Dataset, validate
 from crosscast.data.description import CoRunContents, CoRunFailure, MixCount, contents_of
+from crosscast.data.fields import STRICT_JSON
 from crosscast.data.schema import DEVICES, ISOLATED_RUNS, MIXES
 from crosscast.data.table import table_of
 from crosscast.errors import InputError
@@ -273,7 +274,7 @@ def test_what_must_not_be_there_is_named(tmp_path: Path, fields: dict[str, Any],
         (b"\xff\xfe", "'utf-8' codec can't decode"),
         (b"[" * 100_000, "recursion"),
         (b'{"time_s": NaN}', "NaN is no number"),
-        (b'{"time_s": ' + b"9" * 400 + b"}", "a number of 400 digits"),
+        (b'{"time_s": ' + b"9" * 19 + b"}", "a number of 19 digits"),
     ],
     ids=["empty", "cut off", "no text", "deep", "not a number", "long"],
 )
@@ -282,6 +283,10 @@ def test_a_damaged_file_is_refused_in_a_sentence(tmp_path: Path, content: bytes,
     path.write_bytes(content)
     assert refused(path).startswith("expected an isolated run in JSON (")
     assert reason in refused(path)
+
+
+def test_an_integer_of_eighteen_digits_is_read() -> None:
+    assert STRICT_JSON.decode("9" * 18) == 10**18 - 1
 
 
 def test_a_number_beyond_all_others_is_refused(tmp_path: Path) -> None:

@@ -192,6 +192,7 @@ def test_wrong_options_are_named(tmp_path: Path, capsys: Output) -> None:
     ("mode", "content", "said"),
     [
         (0o644, f"{TOKEN}\n", "only its owner and group may read, found mode 644"),
+        (0o4601, f"{TOKEN}\n", "found mode 601"),
         (0o600, "# none\n\n", "found none"),
         (0o600, f"{TOKEN}\nshort\n", "found a short one"),
     ],

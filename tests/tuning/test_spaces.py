@@ -252,12 +252,16 @@ def test_constraints_of_many_are_those_of_each(left: str, right: str, pairs: lis
         "b'x'",
         "*x",
         "(" * 300 + "x" + ")" * 300,
-        "-" * 200 + "x",
+        "-" * 61 + "x",
         "x + " * 3000 + "x",
     ],
 )
 def test_what_is_not_arithmetic_is_refused(text: str) -> None:
     assert "here: expected arithmetic" in refusal(Expression.parse, text, "here", frozenset("x"))
+
+
+def test_arithmetic_may_be_nested_sixty_deep() -> None:
+    assert Expression.parse("-" * 60 + "x", "here", frozenset("x")).value({"x": 3}) == 3
 
 
 @pytest.mark.parametrize(

@@ -52,7 +52,7 @@ class Tokens:
             raise InputError.of(field=field, problem=problem) from error
         if mode & 0o007:
             expected = "a file that only its owner and group may read"
-            raise InputError.of(where=field, expected=expected, found=f"mode {mode & 0o777:03o}")
+            raise InputError.of(where=field, expected=expected, found=f"mode {mode & 0o777:o}")
         lines = [line.strip() for line in content.splitlines()]
         tokens = tuple(line for line in lines if line and not line.startswith(b"#"))
         short = [each for each in tokens if len(each) < _SHORTEST_TOKEN]

@@ -29,6 +29,7 @@ __global__ void reversed(float *x) {
   __syncthreads();
   x[threadIdx.x] = tile[blockDim.x - 1 - threadIdx.x];
 }
+template <class> __global__ void unnamed() {}
 int main(int argc, char **argv) {
   std::vector<float> v(argc);
   return helper(v);
@@ -135,7 +136,13 @@ def test_a_launch_file_has_grid_block_and_shared(tmp_path: Path) -> None:
         ("reversed", 1, 1, None, "<source>: reversed: line 14: the kernel uses dynamic shared memory"),
         ("twice", 1, 1, None, "'twice' may be any of twice(int*), twice(float*)"),
         ("saxpy", 1, 1, None, "'saxpy' is a template, which is named with its arguments: saxpy<T>"),
-        ("other", 1, 1, None, "templates, which are named with their arguments: saxpy<T>, fill<T"),
+        (
+            "other",
+            1,
+            1,
+            None,
+            "templates, which are named with their arguments: saxpy<T>, fill<T, N>, unnamed<class>",
+        ),
         ("saxpy<flot>", 1, 1, None, "the kernels there are: plain, twice(int*), twice(float*), reversed"),
     ],
 )

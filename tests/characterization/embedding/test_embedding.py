@@ -311,8 +311,8 @@ def test_a_source_without_profiles_stays_as_it_is() -> None:
 
 
 def test_what_is_written_behind_the_comment_stays() -> None:
-    embedded = embed(b"int a;\n", [profile()], "x") + b"int b;\n"
-    assert take_out(embedded, "x")[0] == b"int a;\nint b;\n"
+    embedded = embed(b"/* a */ int a;\n", [profile()], "x") + b"int b;\n"
+    assert take_out(embedded, "x")[0] == b"/* a */ int a;\nint b;\n"
 
 
 def test_people_can_read_the_comment() -> None:

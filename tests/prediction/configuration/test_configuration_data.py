@@ -36,7 +36,7 @@ from crosscast.prediction.configuration.data import (
     sample_indices,
     total_power,
 )
-from crosscast.prediction.configuration.features import SampleColumns, SampleFeatures
+from crosscast.prediction.configuration.features import SampleColumns, SampleFeatures, counts_in
 from crosscast.prediction.configuration.process import _of_programs
 from crosscast.prediction.intervals import most_level
 from support.grids import linear_space
@@ -383,6 +383,11 @@ def test_events_are_divided_and_rates_and_the_total_are_logarithms() -> None:
     matrix = columns.matrix(Values(ONE, ONE, {}, counters))
     np.testing.assert_allclose(matrix[1:, 0], [0.5, np.log1p(1e6), 2e-3, np.log1p(300)])
     assert tuple(columns.kinds) == ("plain", "ratio", "count", "share", "count")
+
+
+def test_counters_above_those_of_a_percentage_are_counts() -> None:
+    counters = {"misses": [0, 101], "percentage": [0, 100], "change": [-1, 500], "unknown": [np.nan, np.nan]}
+    assert counts_in({name: np.array(values) for name, values in counters.items()}) == {"misses"}
 
 
 def test_without_instructions_in_a_run_its_events_are_not_known() -> None:

@@ -340,6 +340,7 @@ def test_what_some_lack_is_filled_with_the_median_and_flagged() -> None:
     assert values[0].tolist() == [[0.5, 0.0, 1.0], [1.0, 0.0, 0.0]]
     assert columns.indices(["IPC"]).tolist() == [0, 2]
     assert columns.indices(["LLC_miss"]).tolist() == [1]
+    assert replace(columns, flagged=np.array([0, 1])).indices(["LLC_miss"]).tolist() == [1, 3]
 
 
 def test_mixes_of_which_nothing_is_known_are_refused() -> None:

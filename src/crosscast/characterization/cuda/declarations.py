@@ -211,7 +211,7 @@ class _TokenParser:
                 continue
             if text == "template" and self._text(self.at + 1) == "<":
                 end = self._skip_angles(self.at + 1)
-                template += _parameters(self.tokens[self.at + 2 : end - 1])
+                template += _parameters(self.tokens[self.at + 2 : end])
                 self.at = end
                 continue
             if text in ("typedef", "using", "static_assert", "friend"):

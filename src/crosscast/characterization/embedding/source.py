@@ -55,14 +55,14 @@ def _find(content: bytes, where: str) -> _Comment | None:
     if len(begins) > 1:
         raise InputError(f"{where}: expected one comment with embedded profiles, found {len(begins)}")
     start = begins[0].start()
-    end = content.find(_END, start)
-    if end < 0:
+    inside, closed, _ = content[start:].partition(_END)
+    if not closed:
         damaged(where, "its comment does not end")
     try:
-        text = content[start + len("/* ") : end].decode("ascii")
+        text = inside.decode("ascii").removeprefix("/* ")
     except UnicodeDecodeError as error:
-        damaged(where, f"byte {start + len('/* ') + error.start} of the file is not ASCII")
-    end += len(_END)
+        damaged(where, f"byte {start + error.start} of the file is not ASCII")
+    end = start + len(inside + closed)
     return _Comment(start, end + content.startswith(b"\n", end), decode(text, where))
 
 
