@@ -321,6 +321,15 @@ def test_bad_t1_files_are_refused_in_a_sentence(folder: Path, content: object, s
         read_space(path)
 
 
+@pytest.mark.parametrize("items", ["range(TILE)", "[x for x in [1, 2] if x < TILE]"])
+def test_what_is_not_computed_for_all_variants_at_once_is_no_coordinate(folder: Path, items: str) -> None:
+    path = folder / "lists.toml"
+    path.write_text(SPACE.replace("4096 // (GROUP * TILE)", f"sum({items}) // 1"))
+    space = read_space(path, folder / "scale.cl")
+    variants = space.variants()
+    assert space.rule.coordinates(variants).tolist() == variants.coordinates.tolist()
+
+
 def test_sizes_that_do_not_fit_are_refused(folder: Path) -> None:
     path = folder / "uneven.toml"
     path.write_text(SPACE.replace("4096 // (GROUP * TILE) * GROUP", "GROUP + 1"))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import math
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import reduce
 from typing import Any, TypeAlias
@@ -185,8 +186,10 @@ class Expression:
                     remainder = ast.BinOp(part, ast.Mod(), ast.Constant(1))
                 case _:
                     continue
-            if _names(remainder, 0) <= values.keys():
-                yield np.not_equal(np.asarray(_value(remainder, values)), 0)
+            # Ranges, and conditions of lists, are not evaluated for all variants at once.
+            with suppress(ValueError, TypeError):
+                if _names(remainder, 0) <= values.keys():
+                    yield np.not_equal(np.asarray(_value(remainder, values)), 0)
 
     def holds(self, values: Mapping[str, Value], count: int) -> Flags:
         """Return whether the expression is true, for each of `count` variants; NaN is not."""
