@@ -19,9 +19,8 @@ from support.measuring import cl_error
 
 
 @pytest.fixture
-def device(monkeypatch: pytest.MonkeyPatch) -> OpenCLDevice:
-    """A device that is described in a moment."""
-    monkeypatch.setattr(inventory, "_ENOUGH_S", 0.01)
+def device() -> OpenCLDevice:
+    """A device of this machine."""
     return devices()[0]
 
 
@@ -41,11 +40,11 @@ def test_a_description_is_a_row_of_the_table_with_the_source_of_every_number(dev
 
 
 def test_a_device_that_fails_is_a_fault(device: OpenCLDevice, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(*args: object) -> float:
+    def fail(*args: object) -> None:
         raise cl_error(-2)
 
-    monkeypatch.setattr(inventory, "_bandwidth", fail)
-    with pytest.raises(DeviceFault, match=f"describing it on {device.id}: the device failed or was lost"):
+    monkeypatch.setattr("pyopencl.Kernel", fail)
+    with pytest.raises(DeviceFault, match=f"measuring it on {device.id}: the device failed or was lost"):
         describe(device)
 
 

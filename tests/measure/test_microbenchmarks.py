@@ -1,5 +1,6 @@
 """Microbenchmarks: what is made of times, what is doubted, and what a device file of them is."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -78,6 +79,12 @@ def test_rates_are_work_over_time_and_bandwidths_are_by_working_set() -> None:
     assert not found.unsure()
 
 
+def test_what_a_dataset_says_of_a_device_is_what_calibrating_says() -> None:
+    measured = {"peak_flop_per_s": 1e12, "bandwidth_bytes_per_s": 1e11, "launch_overhead_s": 8e-6}
+    assert bench.on_paper(Paper()) == pytest.approx(measured)
+    assert bench.measure(Paper()).numbers == pytest.approx(bench.measure(Paper()).numbers | measured)
+
+
 @pytest.mark.parametrize("held", [1 << 23, 1 << 19, 1 << 16])
 def test_a_last_cache_of_which_others_have_the_most_is_as_large_as_the_sets_that_it_holds(held: int) -> None:
     class Shared(Paper):
@@ -144,13 +151,14 @@ def test_a_battery_that_feeds_the_machine_is_seen(tmp_path: Path) -> None:
     assert host_state.on_battery(tmp_path)
 
 
-def test_times_that_cannot_be_are_refused() -> None:
+@pytest.mark.parametrize("run", [bench.measure, bench.on_paper])
+def test_times_that_cannot_be_are_refused(run: Callable[[Backend], object]) -> None:
     class Stuck(Paper):
         def launch(self) -> EmptyLaunch:
             return EmptyLaunch(0.0, 0.0, 0.0)
 
     with pytest.raises(DeviceFault, match=r"paper:0: its times cannot be right: .*round_trip_s"):
-        bench.measure(Stuck())
+        run(Stuck())
 
 
 @pytest.mark.parametrize("make", [lambda: OpenCLBackend(devices()[0]), HostBackend], ids=["opencl", "host"])

@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import json
-import statistics
-import time
-from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from pathlib import Path
 
 import numpy as np
 
@@ -16,49 +12,22 @@ from crosscast.data.library import pc
 from crosscast.data.table import Table
 from crosscast.data.views import cells_of
 from crosscast.errors import InputError
-from crosscast.kernel import Program
 from crosscast.measure import cpu_counters as counters
 from crosscast.measure import host_state
-from crosscast.measure.opencl import OpenCLDevice, OpenCLQueue, RunTimes, devices, opencl_faults
+from crosscast.measure.microbenchmarks.backends import OpenCLBackend
+from crosscast.measure.microbenchmarks.bench import on_paper
+from crosscast.measure.opencl import OpenCLDevice, devices, opencl_faults
 from crosscast.measure.sensors import SensorAvailability, sensors
 from crosscast.suite.application import Caches
 
-_PROBES = Path(__file__).with_name("probes.cl")
-_STEPS = 1024
-_CHAINS = 10
-_GROUP = 64
-_WIDTHS = (1, 4, 8, 16)
-_ENOUGH_S = 0.3
-"""Seconds of repetitions of each kernel, of which the best counts."""
-_LEAST_REPEATS = 5
-_TIMES_LAST_CACHE = 2
-_LEAST_TRIAD_BYTES = 32 << 20
-_MOST_OF_MEMORY = 8
 _HZ_PER_MHZ = 1e6
 
 
 def describe(device: OpenCLDevice) -> TableRow:
-    """Measure the row of the table of devices, in this process.
-
-    Bandwidth is that of ``a[i] = b[i] + s * c[i]`` on arrays that exceed all caches, 3 times 4 bytes an
-    element (the triad of the STREAM benchmark); the peak rate that of independent chains of
-    single-precision multiply-adds, two operations each; the launch overhead the median host time from
-    enqueuing an empty kernel to its end.
-    """
+    """Measure the row of the table of devices, in this process."""
     row = known_row(device)
-    program = Program(_PROBES.read_bytes(), path=_PROBES, options=(f"-DSTEPS={_STEPS}",))
-    with opencl_faults(device.id, "describing it"):
-        measured = {
-            "bandwidth_bytes_per_s": _bandwidth(device, program, row),
-            "peak_flop_per_s": _peak(device, program),
-            "launch_overhead_s": _overhead(device, program),
-        }
-    sources = {
-        **json.loads(row.text("sources")),
-        "bandwidth_bytes_per_s": "measured: triad kernel, best of several",
-        "peak_flop_per_s": "measured: multiply-add kernel, best of several",
-        "launch_overhead_s": "measured: empty kernel, median",
-    }
+    measured = on_paper(OpenCLBackend(device))
+    sources = json.loads(row.text("sources")) | dict.fromkeys(measured, "measured: microbenchmarks")
     return TableRow({**row, **measured, "sources": json.dumps(sources)})
 
 
@@ -116,55 +85,6 @@ def _host_facts(device: OpenCLDevice) -> dict[str, object]:
         return {}
     caches = host_state.caches()
     return {"l1_bytes": caches.l1d, "l2_bytes": caches.l2, "l3_bytes": caches.l3}
-
-
-def _bandwidth(device: OpenCLDevice, program: Program, facts: TableRow) -> float:
-    last_cache = max(facts.integer_or_none(name) or 0 for name in ("l2_bytes", "l3_bytes"))
-    nbytes = max(_TIMES_LAST_CACHE * last_cache, _LEAST_TRIAD_BYTES)
-    nbytes = min(nbytes, facts.integer("memory_bytes") // _MOST_OF_MEMORY)
-    count = nbytes // 4 // 256 * 256
-    arrays = [np.ones(count, np.float32) for _ in range(3)]
-    queue = OpenCLQueue(device, program, arrays)
-    queue.write(*arrays)
-    scale = np.float32(3)
-
-    def run(queue: OpenCLQueue) -> None:
-        queue.launch("triad", (count,), (256,), *arrays, scale)
-
-    return float(3 * 4 * count / _best(queue, run, "triad"))
-
-
-def _peak(device: OpenCLDevice, program: Program) -> float:
-    items = _GROUP * 16 * device.compute_units
-    out = np.zeros(items * max(_WIDTHS), np.float32)
-    queue = OpenCLQueue(device, program, [out])
-    x, y = np.float32(0.5), np.float32(1)
-    rates = []
-    for width in _WIDTHS:
-        name = f"fma{width}"
-
-        def run(queue: OpenCLQueue, name: str = name) -> None:
-            queue.launch(name, (items,), (_GROUP,), out, x, y)
-
-        rates.append(2 * _CHAINS * _STEPS * width * items / _best(queue, run, name))
-    return max(rates)
-
-
-def _overhead(device: OpenCLDevice, program: Program) -> float:
-    times = _repeated(OpenCLQueue(device, program, []), lambda queue: queue.launch("empty", (1,), (1,)))
-    return statistics.median(run.host_s for run in times)
-
-
-def _best(queue: OpenCLQueue, run: Callable[[OpenCLQueue], None], kernel: str) -> float:
-    return min(min(times.kernels_s[kernel]) for times in _repeated(queue, run))
-
-
-def _repeated(queue: OpenCLQueue, run: Callable[[OpenCLQueue], None]) -> list[RunTimes]:
-    end = time.perf_counter() + _ENOUGH_S
-    times: list[RunTimes] = []
-    while len(times) < _LEAST_REPEATS or time.perf_counter() < end:
-        times.append(queue.timed(run))
-    return times
 
 
 @dataclass(frozen=True)

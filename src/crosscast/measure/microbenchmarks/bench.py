@@ -93,10 +93,9 @@ def measure(backend: Backend, report: Callable[[str], None] = lambda text: None)
         doubts.append("this machine runs on its battery, and may hold its clocks down")
     clock = host_state.clock_hz()
     report("rates")
-    for kernel, (quantity, operations) in _RATES.items():
+    for kernel, (quantity, _) in _RATES.items():
         if kernel in backend.lanes:
-            work = CHAINS * operations * backend.lanes[kernel] * backend.items
-            values[quantity] = _rate(lambda steps, k=kernel: backend.chains(k, steps), work, _RATE_S)  # type: ignore[misc]
+            values[quantity] = _operations(backend, kernel)
     if "local_words" in backend.lanes:
         work = 3 * 4 * backend.items
         values["local_bytes_per_s"] = _rate(lambda n: backend.chains("local_words", n), work, _RATE_S)
@@ -120,15 +119,9 @@ def measure(backend: Backend, report: Callable[[str], None] = lambda text: None)
     values["atomic_op_per_s"] = _rate(lambda n: backend.chains("atomics", n), backend.items, _RATE_S / 2)
     report("bandwidth by working set")
     sets: dict[str, list[float]] = {"bytes": list(_sizes(backend)), "read": [], "write": [], "copy": []}
-    for kind, (kernel, moved) in _KINDS.items():
-        points = []
-        for nbytes in sets["bytes"]:
-            words = max(int(nbytes) // backend.vector_bytes // moved // 4 * 4, 4)
-            work = words * moved * backend.vector_bytes
-            seconds = _LAST_POINT_S if nbytes == sets["bytes"][-1] else _POINT_S
-            points.append(
-                _rate(lambda n, k=kernel, w=words: backend.memory(k, w, n), work, seconds)  # type: ignore[misc]
-            )
+    for kind in _KINDS:
+        points = [_bytes(backend, kind, nbytes, _POINT_S) for nbytes in sets["bytes"][:-1]]
+        points.append(_bytes(backend, kind, sets["bytes"][-1], _LAST_POINT_S))
         sets[kind] = [point.best for point in points]
         values[f"{kind}_bytes_per_s"] = points[-1]
         if kind == "read":
@@ -151,12 +144,9 @@ def measure(backend: Backend, report: Callable[[str], None] = lambda text: None)
     if clock and after and after < _THROTTLED * clock:
         clocks = f"from {clock / 1e9:.2f} to {after / 1e9:.2f} GHz"
         doubts.append(f"the clock fell {clocks} meanwhile: the machine is throttled")
-    absurd = [name for name, value in values.items() if not 0 < value.best < float("inf")]
-    if absurd:
-        raise DeviceFault(f"{backend.id}: its times cannot be right: {', '.join(absurd)}")
     ordered = {name: values[name] for name in QUANTITIES if name in values}
     numbers = {"compute_units": float(backend.units), "memory_bytes": float(backend.memory_bytes)}
-    numbers |= backend.numbers | _on_paper(ordered)
+    numbers |= backend.numbers | _on_paper(backend, ordered)
     if last_cache < backend.last_cache_bytes and "l3_bytes" in numbers:
         numbers["l3_bytes"] = last_cache
         sizes = (
@@ -184,8 +174,19 @@ _ON_PAPER = {
 }
 
 
-def _on_paper(values: dict[str, Value]) -> dict[str, float]:
+def on_paper(backend: Backend) -> dict[str, float]:
+    """Measure the peak rate, bandwidth and launch overhead alone, by column of the table of devices."""
+    *_, largest = _sizes(backend)
+    values = {_RATES["fp32"][0]: _operations(backend, "fp32")}
+    values |= {f"{kind}_bytes_per_s": _bytes(backend, kind, largest, _LAST_POINT_S) for kind in _KINDS}
+    return _on_paper(backend, values | _launches(backend))
+
+
+def _on_paper(backend: Backend, values: dict[str, Value]) -> dict[str, float]:
     """Return numbers in place of a data sheet's: the highest measured ones."""
+    absurd = [name for name, value in values.items() if not 0 < value.best < float("inf")]
+    if absurd:
+        raise DeviceFault(f"{backend.id}: its times cannot be right: {', '.join(absurd)}")
     candidates = {
         name: [values[quantity].best for quantity in quantities if quantity in values]
         for name, quantities in _ON_PAPER.items()
@@ -209,6 +210,18 @@ def _sizes(backend: Backend) -> Iterator[float]:
     while size <= max(most, _LEAST_SET):
         yield float(size)
         size *= 2
+
+
+def _operations(backend: Backend, kernel: str) -> Value:
+    work = CHAINS * _RATES[kernel][1] * backend.lanes[kernel] * backend.items
+    return _rate(lambda steps: backend.chains(kernel, steps), work, _RATE_S)
+
+
+def _bytes(backend: Backend, kind: str, nbytes: float, seconds: float) -> Value:
+    kernel, moved = _KINDS[kind]
+    words = max(int(nbytes) // backend.vector_bytes // moved // 4 * 4, 4)
+    work = words * moved * backend.vector_bytes
+    return _rate(lambda passes: backend.memory(kernel, words, passes), work, seconds)
 
 
 def _rate(run: Callable[[int], float], work: float, seconds: float) -> Value:
