@@ -1,16 +1,11 @@
-"""Inventory of this machine: devices with their properties, sensors and counters; and times of kernels."""
+"""Inventory of this machine: devices with their properties, sensors and counters."""
 
 from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass
 
-import numpy as np
-
 from crosscast.data.fields import TableRow
-from crosscast.data.library import pc
-from crosscast.data.table import Table
-from crosscast.data.views import cells_of
 from crosscast.errors import InputError
 from crosscast.measure import cpu_counters as counters
 from crosscast.measure import host_state
@@ -125,47 +120,4 @@ def inventory() -> list[Entry]:
             counting if device.type == "cpu" else {},
         )
         for device in devices()
-    ]
-
-
-@dataclass(frozen=True)
-class KernelSummary:
-    """Times of the runs of a kernel."""
-
-    kernel: str  # Name of the kernel
-    runs: int  # Recorded runs
-    invocations: int  # Invocations in all runs
-    median_s: float  # Over the runs, of the mean time of an invocation in a run, in seconds
-    mean_s: float
-    min_s: float
-    max_s: float
-    sd_s: float | None  # Standard deviation; `None` for a single run
-
-    @property
-    def spread(self) -> float | None:
-        """Standard deviation over mean; ``None`` if it is not defined."""
-        return None if self.sd_s is None or self.mean_s == 0 else self.sd_s / self.mean_s
-
-    def to_dict(self) -> dict[str, object]:
-        """Return the fields for JSON."""
-        return asdict(self)
-
-
-def summaries(records: Table) -> list[KernelSummary]:
-    """Summarise the records of one application on one device by kernel."""
-    cells = cells_of(records)
-    times, counts = cells.times, cells.times.counts
-    invocations = np.bincount(cells.numbers, weights=pc.list_value_length(records.column("time_s")))
-    return [
-        KernelSummary(
-            kernel,
-            runs=int(counts[cell]),
-            invocations=int(invocations[cell]),
-            median_s=float(times.quantile(0.5)[cell]),
-            mean_s=float(times.mean()[cell]),
-            min_s=float(times.least()[cell]),
-            max_s=float(times.most()[cell]),
-            sd_s=float(times.sd()[cell]) if counts[cell] > 1 else None,
-        )
-        for cell, kernel in enumerate(cells.keys.column("kernel").to_pylist())
     ]

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import median
-from typing import TYPE_CHECKING
+
+import numpy as np
 
 from crosscast.characterization.launchfiles.launchfile import LAUNCH_FILES
 from crosscast.data.description import RecordWarning, warnings_of
+from crosscast.data.library import pc
 from crosscast.data.schema import ENERGY, RECORDS, SESSIONS, Schema
-from crosscast.data.table import table_of
+from crosscast.data.table import Table, table_of
+from crosscast.data.views import cells_of
 from crosscast.errors import InputError
 from crosscast.measure.processes import Answer, EnergyRow, RecordRow, SessionJob, SessionRow, run_job
 from crosscast.measure.subjects import LaunchFile, Settings, SuiteProblem, expect_installed, fitted
@@ -20,8 +23,48 @@ from crosscast.results import Tabular
 from crosscast.suite.application import working_set
 from crosscast.suite.registry import application, names
 
-if TYPE_CHECKING:
-    from crosscast.measure.inventory import KernelSummary
+
+@dataclass(frozen=True)
+class KernelSummary:
+    """Times of the runs of a kernel."""
+
+    kernel: str  # Name of the kernel
+    runs: int  # Recorded runs
+    invocations: int  # Invocations in all runs
+    median_s: float  # Over the runs, of the mean time of an invocation in a run, in seconds
+    mean_s: float
+    min_s: float
+    max_s: float
+    sd_s: float | None  # Standard deviation; `None` for a single run
+
+    @property
+    def spread(self) -> float | None:
+        """Standard deviation over mean; ``None`` if it is not defined."""
+        return None if self.sd_s is None or self.mean_s == 0 else self.sd_s / self.mean_s
+
+    def to_dict(self) -> dict[str, object]:
+        """Return the fields for JSON."""
+        return asdict(self)
+
+
+def summaries(records: Table) -> list[KernelSummary]:
+    """Summarise the records of one application on one device by kernel."""
+    cells = cells_of(records)
+    times, counts = cells.times, cells.times.counts
+    invocations = np.bincount(cells.numbers, weights=pc.list_value_length(records.column("time_s")))
+    return [
+        KernelSummary(
+            kernel,
+            runs=int(counts[cell]),
+            invocations=int(invocations[cell]),
+            median_s=float(times.quantile(0.5)[cell]),
+            mean_s=float(times.mean()[cell]),
+            min_s=float(times.least()[cell]),
+            max_s=float(times.most()[cell]),
+            sd_s=float(times.sd()[cell]) if counts[cell] > 1 else None,
+        )
+        for cell, kernel in enumerate(cells.keys.column("kernel").to_pylist())
+    ]
 
 
 @dataclass(frozen=True)
@@ -42,9 +85,6 @@ class Measurement(Tabular):
         cls, device: str, device_name: str, answers: Sequence[Answer], sensor: str = "auto"
     ) -> Measurement:
         """Combine the answers of processes."""
-        # Imported here: it needs OpenCL, and the subject decides which extra an error names.
-        from crosscast.measure.inventory import summaries
-
         sessions = [answer["session"] for answer in answers]
         records = [record for answer in answers for record in answer["records"]]
         table = table_of(RECORDS, records)
