@@ -109,7 +109,7 @@ _UNKNOWN_CACHE = 64 << 20
 def stressor(level: str, /, *, seconds: float, image: str | None, json: bool) -> None:
     """Run ``crosscast measure stressor``."""
     caches = host_state.caches()
-    nbytes = bytes_in("--image", image) if image else caches.l3 or caches.l2 or _UNKNOWN_CACHE
+    nbytes = bytes_in("--image", image) if image else caches.l3_bytes or caches.l2_bytes or _UNKNOWN_CACHE
     result = host_run(level, nbytes, seconds, lambda: tell("ready"))
     if json:
         print_json({**vars(result), "image_bytes": nbytes})

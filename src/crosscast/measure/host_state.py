@@ -1,6 +1,6 @@
 """Properties and state of the host: caches and memory, clock and load.
 
-Every function takes the root of the file system, for tests with a tree of files. Unknown values are `None`.
+Functions take the root of the file system, for tests with a tree of files. Unknown values are `None`.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ _BUSY = 0.5
 
 
 class HostCaches(NamedTuple):
-    """Caches that the first CPU uses, in bytes, shared ones in total."""
+    """Caches that the first CPU uses, shared ones in total, by columns of the table of devices."""
 
-    l1d: int | None
-    l2: int | None
-    l3: int | None
+    l1_bytes: int | None  # Of data
+    l2_bytes: int | None
+    l3_bytes: int | None
 
 
 def name() -> str:

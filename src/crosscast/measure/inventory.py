@@ -31,7 +31,7 @@ def known_row(device: OpenCLDevice) -> TableRow:
     with opencl_faults(device.id, "describing it"):
         facts = static_facts(device)
     sources = {name: "OpenCL driver" for name, value in facts.items() if isinstance(value, int | float)}
-    sources |= dict.fromkeys(_host_facts(device), "operating system")
+    sources |= dict.fromkeys(_host_caches(device), "operating system")
     return TableRow({**facts, "sources": json.dumps(sources)})
 
 
@@ -52,7 +52,7 @@ def static_facts(device: OpenCLDevice) -> TableRow:
         "max_work_group_size": int(handle.max_work_group_size),
         "platform": device.platform,
         "driver": device.driver,
-        **_host_facts(device),
+        **_host_caches(device),
     }
     return TableRow(facts)
 
@@ -74,12 +74,9 @@ def caches_of(device: OpenCLDevice) -> Caches:
     return Caches(l1, l2, l3)
 
 
-def _host_facts(device: OpenCLDevice) -> dict[str, object]:
+def _host_caches(device: OpenCLDevice) -> dict[str, int | None]:
     """Return the caches of a CPU, of which OpenCL shows only the last."""
-    if device.type != "cpu":
-        return {}
-    caches = host_state.caches()
-    return {"l1_bytes": caches.l1d, "l2_bytes": caches.l2, "l3_bytes": caches.l3}
+    return host_state.caches()._asdict() if device.type == "cpu" else {}
 
 
 @dataclass(frozen=True)

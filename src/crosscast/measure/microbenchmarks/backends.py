@@ -84,9 +84,8 @@ def _of_threads(seconds: float, started: float, units: int) -> float:
 
 def _host_numbers(units: int) -> dict[str, float]:
     """Return properties of the CPU from the system."""
-    caches = host_state.caches()
-    sizes = {"l1_bytes": caches.l1d, "l2_bytes": caches.l2, "l3_bytes": caches.l3}
-    return {"cores": float(units)} | {name: float(size) for name, size in sizes.items() if size}
+    caches = host_state.caches()._asdict()
+    return {"cores": float(units)} | {name: float(size) for name, size in caches.items() if size}
 
 
 class OpenCLBackend:
@@ -122,7 +121,7 @@ class OpenCLBackend:
         )
         self.numbers = {"clock_hz": clock} if clock else {}
         self.numbers |= _host_numbers(self.units) if wide else {}
-        self.last_cache_bytes = max(cache, (host_state.caches().l3 or 0) if wide else 0) or 1 << 22
+        self.last_cache_bytes = max(cache, (host_state.caches().l3_bytes or 0) if wide else 0) or 1 << 22
         known = {"WIDE": wide, "HAS_FP64": has_double, "HAS_FP16": has_half, "CHAIN_GROUP": _CHAIN_GROUP}
         options = tuple(f"-D{name}={int(value)}" for name, value in known.items())
         path = _FOLDER / "kernels.cl"
@@ -244,7 +243,7 @@ class HostBackend:
         self.memory_bytes = host_state.memory_bytes() or 1 << 30
         caches, clock = host_state.caches(), host_state.clock_hz()
         self.numbers = _host_numbers(self.units) | ({"clock_hz": clock} if clock else {})
-        self.last_cache_bytes = caches.l3 or caches.l2 or 1 << 22
+        self.last_cache_bytes = caches.l3_bytes or caches.l2_bytes or 1 << 22
         self._array = _in_memory(_FIRST_BYTES)
         self._busy = bool(host_state.doubts())
 
