@@ -68,24 +68,6 @@ def operation_counts(classes: Mapping[str, Any], total: float) -> dict[str, floa
     Private memory is in registers; most address computations are free. Without classes, `total` instructions
     are operations that are none of the other classes.
     """
-    if not classes:
-        return {
-            "operations_real": 0.0,
-            "operations_fp16": 0.0,
-            "special": 0.0,
-            "library": 0.0,
-            "operations": total,
-            "integers": 0.0,
-            "products": 0.0,
-            "divisions": 0.0,
-            "invariant_divisions": 0.0,
-            "long_divisions": 0.0,
-            "further_cost": 0.0,
-            "operations_fp64": 0.0,
-            "conversions_fp64": 0.0,
-            "floating": 0.0,
-            "floating_fp64": 0.0,
-        }
     halves = classes.get("fp16", {})
     half = sum(n for kind, n in halves.items() if _FP_COSTS.get(kind) == 1.0)
     # Other functions of halves are those of single precision.
@@ -97,7 +79,7 @@ def operation_counts(classes: Mapping[str, Any], total: float) -> dict[str, floa
     library = sum(cost for kind, cost in costs.items() if kind not in _ROOTS_AND_QUOTIENTS)
     doubles = classes.get("fp64", {})
     double = sum(_FP_COSTS.get(kind, _LIBRARY) * n for kind, n in doubles.items())
-    others = 0.0
+    others = 0.0 if classes else total
     for bits, (usual, division) in _INTEGERS.items():
         for kind, n in classes.get(bits, {}).items():
             apart = kind in _PRODUCTS or kind in _DIVISIONS
