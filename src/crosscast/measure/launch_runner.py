@@ -25,6 +25,9 @@ class LaunchRunner:
         programs = {launch.kernel.program for launch in launches}
         if len(programs) != 1:
             raise InputError(f"{path}: expected launches of one program, found {len(programs)} programs")
+        for launch in launches:
+            if any(launch.global_offset):
+                raise InputError(f"{launch.kernel.name}: a launch with a global offset is not measured")
         self.program = programs.pop()
         self.kernels = tuple(dict.fromkeys(launch.kernel.name for launch in launches))
         self._launches = [(launch, _arguments(launch)) for launch in launches]
@@ -40,8 +43,6 @@ class LaunchRunner:
         """Write all buffers, then launch."""
         queue.write(*self.arrays)
         for launch, args in self._launches:
-            if any(launch.global_offset):
-                raise InputError(f"{launch.kernel.name}: a launch with a global offset is not measured")
             queue.launch(launch.kernel.name, launch.global_size, launch.local_size, *args)
 
     def check(self) -> None:
