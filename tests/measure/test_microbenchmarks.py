@@ -9,7 +9,7 @@ from crosscast.characterization import toolchain
 from crosscast.cli import main
 from crosscast.devices.catalogue import device_named
 from crosscast.devices.device_files import read_device
-from crosscast.errors import DeviceFault
+from crosscast.errors import DeviceFault, EnvironmentFault
 from crosscast.measure import host_state
 from crosscast.measure.microbenchmarks import bench
 from crosscast.measure.microbenchmarks.backends import (
@@ -183,6 +183,13 @@ def test_every_kernel_runs_and_more_of_it_takes_longer(make: type[HostBackend]) 
     assert trip > 0
     assert waited is None or 0 < waited < trip
     assert busy is None or 0 < busy < trip
+
+
+def test_threads_that_the_system_does_not_start_are_no_fast_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    backend = HostBackend()
+    monkeypatch.setattr(backend, "_measure", lambda *args: -1.0)
+    with pytest.raises(EnvironmentFault, match="host: expected the system to start"):
+        backend.chains("fp32", 1)
 
 
 def test_what_vectors_do_in_less_than_a_nanosecond_is_read_back(

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from crosscast.characterization.toolchain import c_library
+from crosscast.errors import EnvironmentFault
 from crosscast.kernel import Program
 from crosscast.measure import host_state
 
@@ -251,8 +252,12 @@ class HostBackend:
         # Aligned to a cache line, as vectors need.
         address = (self._array.ctypes.data + 63) // 64 * 64
         started = time.process_time()
-        seconds = self._measure(_HOST_KERNELS.index(kernel), self.units, address, count, passes, x, y)
-        return _of_threads(float(seconds), started, self.units) if self._busy else float(seconds)
+        seconds = float(self._measure(_HOST_KERNELS.index(kernel), self.units, address, count, passes, x, y))
+        if seconds < 0:
+            raise EnvironmentFault(
+                f"{self.id}: expected the system to start {self.units} threads, found it does not"
+            )
+        return _of_threads(seconds, started, self.units) if self._busy else seconds
 
     def memory(self, kernel: str, words: int, passes: int) -> float:
         """Return the seconds of a kernel on an array, which grows if necessary."""
