@@ -11,7 +11,7 @@ from crosscast.measure.corun import profile
 from crosscast.measure.corun.profile import (
     ProfiledApplication,
     StressorCalibration,
-    calibrate,
+    calibrate_stressors,
     device_power_w,
     profile_of,
 )
@@ -33,7 +33,7 @@ FACTS: dict[str, Any] = {
 
 
 def made(crew: MadeCrew, **facts: Any) -> StressorCalibration:
-    return calibrate(crew, "pocl:0", TableRow({**FACTS, **facts}))
+    return calibrate_stressors(crew, "pocl:0", TableRow({**FACTS, **facts}))
 
 
 def subjects(calibration: StressorCalibration) -> list[Stressor]:
@@ -115,7 +115,8 @@ def test_on_this_machine_the_stressors_run_and_are_checked() -> None:
     device = devices()[0]
     settings = CoRunSettings(round_s=0.005, jobs=1, warmups=1, sensor="none")
     with Crew(device, settings) as crew:
-        found = calibrate(crew, device.id, TableRow({**static_facts(device), "memory_bytes": 60 * MIB}))
+        facts = TableRow({**static_facts(device), "memory_bytes": 60 * MIB})
+        found = calibrate_stressors(crew, device.id, facts)
     assert all(level.bandwidth_bytes_per_s > 0 and level.work.runs for level in found.levels)
     assert json.loads(json.dumps(found.to_dict()))["levels"]["low"]["time_s"] == found.levels[0].time_s
 
@@ -127,7 +128,7 @@ COUNTED = {"kmeans": {"instructions": 300.0, "cycles": 100.0, "branches": 10.0, 
 
 
 def calibrated(crew: MadeCrew) -> StressorCalibration:
-    return calibrate(crew, CPU.id, static_facts(CPU))
+    return calibrate_stressors(crew, CPU.id, static_facts(CPU))
 
 
 def profiled(crew: MadeCrew, device: OpenCLDevice = CPU, **options: object) -> ProfiledApplication:

@@ -22,7 +22,7 @@ from crosscast.commands.output import (
 from crosscast.data.corun import write_profile
 from crosscast.measure import host_state, inventory
 from crosscast.measure.corun import campaign as corun_campaign
-from crosscast.measure.corun.profile import calibrate, profile_of
+from crosscast.measure.corun.profile import calibrate_stressors, profile_of
 from crosscast.measure.corun.run import CoRunSettings, Crew
 from crosscast.measure.measurement import subject_of
 from crosscast.measure.opencl import OpenCLDevice, devices, find
@@ -102,7 +102,7 @@ def profile(what: str, /, *, options: CorunProfileOptions) -> None:
     with LabelStatus() as status, ExitStack() as crews:
         crew = crews.enter_context(Crew(target, settings))
         host = _host(target)
-        calibration = calibrate(crew, target.id, inventory.static_facts(target), status)
+        calibration = calibrate_stressors(crew, target.id, inventory.static_facts(target), status)
         measured = profile_of(
             name,
             subject,

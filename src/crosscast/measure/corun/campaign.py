@@ -37,7 +37,7 @@ from crosscast.measure.campaign import (
 )
 from crosscast.measure.corun.profile import (
     StressorCalibration,
-    calibrate,
+    calibrate_stressors,
     device_power_w,
     job_time_s,
     profile_of,
@@ -252,7 +252,7 @@ class _Measuring:
         plan = self._plan
         if self._calibration is None:
             facts = static_facts(plan.device)
-            self._calibration = calibrate(self._crew, plan.device.id, facts, say)
+            self._calibration = calibrate_stressors(self._crew, plan.device.id, facts, say)
             self._notes += [self._calibration.sentence, *self._calibration.doubts]
         profiled = profile_of(
             sized.key,

@@ -108,7 +108,7 @@ class StressorCalibration:
         }
 
 
-def calibrate(
+def calibrate_stressors(
     crew: MixRunner, device: str, facts: TableRow, note: Callable[[str], None] = lambda text: None
 ) -> StressorCalibration:
     """Choose images that exceed every cache of a device, and measure the three stressors with them.
