@@ -53,7 +53,7 @@ QUANTITIES: Mapping[str, MeasuredQuantity] = {
         "flop/s", "multiply-adds of double precision", "peak_fp64_flop_per_s"
     ),
     "int32_op_per_s": MeasuredQuantity("op/s", "multiply-adds of integers of 32 bits"),
-    "int32_add_op_per_s": MeasuredQuantity("op/s", "additions of integers of 32 bits"),
+    "int32_add_op_per_s": MeasuredQuantity("op/s", "additions and logic of integers of 32 bits"),
     "int32_div_op_per_s": MeasuredQuantity("op/s", "divisions of integers of 32 bits by variables"),
     "int64_div_op_per_s": MeasuredQuantity("op/s", "divisions of integers of 64 bits by variables"),
     "transcendental_op_per_s": MeasuredQuantity("op/s", "exponential functions of single precision"),
@@ -80,7 +80,7 @@ class MeasuredValue:
     """A measured value."""
 
     value: float
-    low: float | None  # Minimum and maximum of several results, or of a run's repetitions
+    low: float | None  # Minimum and maximum of several results
     high: float | None
     statistic: str  # Statistic of the measurements, such as the median
     source: str

@@ -129,7 +129,7 @@ def calibrate(
     name
         Name of the device and of the model.
     described
-        The device with the results of its microbenchmarks; by default as OpenCL describes it.
+        The device with the results of its microbenchmarks; by default as ``dataset build`` describes it.
     seconds
         Time for measuring; fitting takes some seconds more.
     report

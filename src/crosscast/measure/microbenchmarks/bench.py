@@ -73,7 +73,8 @@ class Microbenchmarks:
     working_sets: dict[str, list[float]]  # Bytes, and bytes/s of read, write and copy
     seconds: float
     doubts: tuple[str, ...]  # Sentences on possible disturbances
-    numbers: dict[str, float] = field(default_factory=dict)  # Properties known without measuring
+    # By column of the table of devices: known without measuring, or results in place of a data sheet's
+    numbers: dict[str, float] = field(default_factory=dict)
 
     def device(self, key: str) -> Device:
         """Return the device with these results, under a key."""
