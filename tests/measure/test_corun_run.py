@@ -301,12 +301,16 @@ def test_a_process_that_died_while_it_waited_is_replaced_and_one_that_is_interru
 
 
 @pytest.mark.system
+@pytest.mark.parametrize("limited", ["processes", "memory"])
 def test_the_process_that_waited_longest_ends_where_there_are_too_many(
-    crew: Crew, make_application: Folder, monkeypatch: pytest.MonkeyPatch
+    crew: Crew, make_application: Folder, limited: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first, second = (make_application(name, init=NOTE) for name in ("first", "second"))
     crew.run([work(first)])
-    monkeypatch.setattr(crew, "_most", 1)
+    if limited == "memory":  # Of this machine, or of its container
+        monkeypatch.setattr("crosscast.measure.corun.run.memory_bytes", lambda: 1 << 20)
+    else:
+        monkeypatch.setattr(crew, "_most", 1)
     crew.run([work(second)])
     assert all(map(is_gone, noted(first)))
     assert not any(map(is_gone, noted(second)))

@@ -92,7 +92,6 @@ HOSTS: dict[str, dict[str, str]] = {
         "proc/self/task/12/stat": "12 (pocl) R 1 10 10",
     },
     "idle": {"proc/loadavg": "0.00 0.00 0.00 0/91 1\n", "proc/self/task/1/stat": "1 (python) R 1 10 10"},
-    "memory": {"proc/meminfo": "MemTotal:       24684092 kB\nMemFree:        1 kB\n"},
     "caches": {
         f"{CPUS}/cpu0/cache/index{number}/{name}": f"{text}\n"
         for number, cache in enumerate(
@@ -128,12 +127,10 @@ HOSTS: dict[str, dict[str, str]] = {
         ("idle", host_state.others_running, 0),
         ("caches", host_state.caches, (48 << 10, 1280 << 10, 32 << 20)),
         ("a cache of no size", host_state.caches, (None, None, None)),
-        ("memory", host_state.memory_bytes, 24684092 * 1024),
         ("nothing", host_state.clock_hz, None),
         ("nothing", host_state.governor, None),
         ("nothing", host_state.load, None),
         ("nothing", host_state.others_running, None),
-        ("nothing", host_state.memory_bytes, None),
     ],
 )
 def test_the_host_tells_what_its_files_say(
@@ -152,11 +149,6 @@ def test_a_machine_that_others_keep_busy_is_doubted(tmp_path: Path, load: str | 
         write(tmp_path, "proc/loadavg", f"{load} 9.00 9.00 5/91 28737\n")
     found = host_state.doubts(tmp_path)
     assert [each.partition(" of this machine wanted to run")[0] for each in found] == [doubt] * bool(doubt)
-
-
-def test_this_machine_tells_its_memory() -> None:
-    memory = host_state.memory_bytes()
-    assert memory is not None and memory > 1 << 28
 
 
 def test_every_device_is_listed_with_all_that_is_known() -> None:

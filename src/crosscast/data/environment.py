@@ -8,7 +8,7 @@ import platform
 from importlib import metadata
 from pathlib import Path
 
-__all__ = ["facts", "memory_bytes", "version_of"]
+__all__ = ["facts", "memory_bytes", "processor", "version_of"]
 
 _PACKAGES = ("crosscast", "llvmlite", "ziglang", "numpy", "pyopencl", "pocl-binary-distribution")
 
@@ -22,7 +22,8 @@ def version_of(package: str) -> str | None:
 
 
 @functools.cache
-def _processor() -> str:
+def processor() -> str:
+    """Name of this machine's processor."""
     try:
         for line in Path("/proc/cpuinfo").read_text().splitlines():
             if line.startswith("model name"):
@@ -58,6 +59,6 @@ def facts() -> dict[str, object]:
         "python": platform.python_version(),
         "system": f"{platform.system()} {platform.release()}",
         "machine": platform.machine(),
-        "processor": _processor(),
+        "processor": processor(),
         "cores": os.cpu_count(),
     }

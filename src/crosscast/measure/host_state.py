@@ -1,4 +1,4 @@
-"""Properties and state of the host: caches and memory, clock and load.
+"""Properties and state of the host: caches, clock and load.
 
 Functions take the root of the file system, for tests with a tree of files. Unknown values are `None`.
 """
@@ -52,12 +52,6 @@ def cpu_flags(root: Path = _ROOT) -> set[str]:
     return set(line[1].split()) if line else set()
 
 
-def cpu_name(root: Path = _ROOT) -> str | None:
-    """Return the model of the first CPU in ``/proc/cpuinfo``."""
-    line = re.search(r"^model name\s*:\s*(.*\S)", _text(root / "proc/cpuinfo"), re.MULTILINE)
-    return line[1] if line else None
-
-
 def on_battery(root: Path = _ROOT) -> bool:
     """Return whether this machine runs on a battery."""
     supplies = list((root / "sys/class/power_supply").glob("*"))
@@ -105,12 +99,6 @@ def caches(root: Path = _ROOT) -> HostCaches:
     """Return the sizes of the first CPU's caches."""
     sizes = dict(_data_caches(root / _CPUS / "cpu0/cache"))
     return HostCaches(sizes.get("1"), sizes.get("2"), sizes.get("3"))
-
-
-def memory_bytes(root: Path = _ROOT) -> int | None:
-    """Return the size of the main memory, in bytes."""
-    match = re.search(r"^MemTotal:\s*(\d+) kB$", _text(root / "proc/meminfo"), re.MULTILINE)
-    return int(match[1]) * 1024 if match else None
 
 
 def _text(file: Path) -> str:

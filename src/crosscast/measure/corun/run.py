@@ -21,8 +21,8 @@ from typing import NamedTuple, Protocol, Self
 import msgspec
 import numpy as np
 
+from crosscast.data.environment import memory_bytes
 from crosscast.errors import CrosscastError, DeviceFault, InputError, MissingExtraError, UnsupportedError
-from crosscast.measure import host_state
 from crosscast.measure.energy import Reading, Sensor, Watch
 from crosscast.measure.opencl import OpenCLDevice
 from crosscast.measure.processes import (
@@ -562,9 +562,8 @@ class Crew:
         """Whether processes take too much memory to keep idle ones."""
         host_bytes = sum(_resident_bytes(co_runner.process.pid) for co_runner in self._processes.values())
         device_bytes = sum(co_runner.memory_bytes or 0 for co_runner in self._processes.values())
-        host_limit, device_limit = host_state.memory_bytes(), int(self.device.handle.global_mem_size)
-        exceeds_host = host_limit is not None and host_bytes > _SHARE_OF_MEMORY * host_limit
-        return exceeds_host or device_bytes > _SHARE_OF_MEMORY * device_limit
+        host_limit, device_limit = memory_bytes(), int(self.device.handle.global_mem_size)
+        return host_bytes > _SHARE_OF_MEMORY * host_limit or device_bytes > _SHARE_OF_MEMORY * device_limit
 
     def _end(self, keys: Iterable[_Key]) -> None:
         for key in list(keys):

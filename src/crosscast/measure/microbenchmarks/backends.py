@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from crosscast.characterization.toolchain import c_library
+from crosscast.data import environment
 from crosscast.errors import EnvironmentFault
 from crosscast.kernel import Program
 from crosscast.measure import host_state
@@ -239,9 +240,9 @@ class HostBackend:
         ]
         self.units = len(os.sched_getaffinity(0))
         self.items = self.units
-        self.name = host_state.cpu_name() or "CPU"
+        self.name = environment.processor()
         self.lanes = {"fp32": 16, "fp64": 8, "int32": 16, "int32_add": 16, "transcendental": 1, "atomics": 1}
-        self.memory_bytes = host_state.memory_bytes() or 1 << 30
+        self.memory_bytes = environment.memory_bytes()
         caches, clock = host_state.caches(), host_state.clock_hz()
         self.numbers = _host_numbers(self.units) | ({"clock_hz": clock} if clock else {})
         self.last_cache_bytes = caches.l3_bytes or caches.l2_bytes or 1 << 22
