@@ -17,25 +17,25 @@ BOUNDS: tuple[Bound, ...] = get_args(Bound)
 Latency = Literal["chain", "reads", "idle"]
 """The longest chain of dependences, reads that a work-item waits for, or compute units without work."""
 
-_LAUNCH_S = {"gpu": 5e-6, "cpu": 20e-6, "accelerator": 20e-6}
+_LAUNCH_S = {"gpu": 5e-6, "cpu": 20e-6}
 """Typical cost of a launch, for devices without a measurement."""
 
-_ISSUE = {"gpu": 1.0, "cpu": 0.25, "accelerator": 1.0}
-"""Clocks of an instruction of a work-item: four instructions a clock on CPUs."""
+_ISSUE = {"cpu": 0.25}
+"""Clocks of an instruction of a work-item, by type of device: four instructions a clock on CPUs, else one."""
 
-_STEP = {"gpu": 4.0, "cpu": 1.0, "accelerator": 1.0}
+_STEP = {"gpu": 4.0, "cpu": 1.0}
 """Clocks to an instruction that needs the one before: on GPUs, of arithmetic on Volta, Ampere and Hopper
 (doi:10.1016/j.ultsonch.2023.106546, Table 3)."""
 
 # Latency of loads where it is shortest: of the first cache in clocks (of Volta on GPUs: arXiv:1804.06826),
 # and of memory, in clocks on GPUs.
-_HIT = {"gpu": 28.0, "cpu": 4.0, "accelerator": 4.0}
+_HIT = {"gpu": 28.0, "cpu": 4.0}
 _GPU_MISS, _MISS_S = 300.0, 50e-9
 
 _AT_ONCE = 4.0
 """Reads of a work-item in flight at once, as of a loop that is unrolled four times."""
 
-_UNIT_BYTES = {"gpu": 64.0, "cpu": 16.0, "accelerator": 16.0}
+_UNIT_BYTES = {"gpu": 64.0, "cpu": 16.0}
 """Bytes of memory that a compute unit takes in a clock at most."""
 
 _LINE_BYTES = 64.0
@@ -43,14 +43,9 @@ _LINE_FULL = 0.9
 """Share of the lines in use above which they count as full, by the accuracy of sampled lines."""
 
 
-def kind_of(device: Device) -> str:
-    """Return the type of a device; one that is not known, as in datasets, counts as an accelerator."""
-    return device.type if device.type in _LAUNCH_S else "accelerator"
-
-
 def launch_cost(device: Device) -> float:
     """Return the seconds of an empty kernel from its launch to its end, measured or typical."""
-    return device.numbers.get("launch_overhead_s") or _LAUNCH_S[kind_of(device)]
+    return device.numbers.get("launch_overhead_s") or _LAUNCH_S[device.kind]
 
 
 def cache_bytes(device: Device) -> float | None:
@@ -76,7 +71,7 @@ def busy_units(work: LaunchWork, device: Device) -> float:
 
 def memory_rate(work: LaunchWork, device: Device) -> float:
     """Return the bytes per second that memory gives to the compute units that have a work-group."""
-    of_unit = _UNIT_BYTES[kind_of(device)] * device.numbers["clock_hz"]
+    of_unit = _UNIT_BYTES[device.kind] * device.numbers["clock_hz"]
     return min(device.numbers["bandwidth_bytes_per_s"], busy_units(work, device) * of_unit)
 
 
@@ -106,7 +101,7 @@ def moved_bytes(work: LaunchWork, device: Device) -> float:
 
 def latencies(work: LaunchWork, device: Device) -> dict[Latency, float]:
     """Return the seconds for which a work-item has to wait, or units without one, by reason."""
-    kind, clock, gpu = kind_of(device), device.numbers["clock_hz"], device.type == "gpu"
+    kind, clock, gpu = device.kind, device.numbers["clock_hz"], device.type == "gpu"
     each = work.issued / max(work.operations, 1.0)
     # CPUs fetch ahead the lines of consecutive addresses.
     fetched = max(work.first_bytes - (0.0 if gpu else work.accessed_bytes), 0.0)
@@ -116,7 +111,7 @@ def latencies(work: LaunchWork, device: Device) -> dict[Latency, float]:
     misses = min(misses, fetched / _LINE_BYTES)
     miss_s = (_GPU_MISS - _HIT["gpu"]) / clock if gpu else _MISS_S
     steps = max(work.path - work.path_loads, 0.0) * each * _STEP[kind] + work.path_loads * _HIT[kind]
-    steps = max(steps, work.longest * each * _ISSUE[kind])
+    steps = max(steps, work.longest * each * _ISSUE.get(device.type, 1.0))
     idle = idle_factor(work, device)
     return {
         "chain": steps / clock + misses * miss_s,
