@@ -196,7 +196,3 @@ def load(subject: Subject) -> Loaded:
         return Loaded(subject.level, "stressor", kind.kernels, program, parameters, None, sha256, stressor)
     problem = application(subject.name)(subject.parameters, subject.seed)
     return Loaded(**vars(identity(subject)), application=problem, most_bytes=subject.most_bytes)
-
-
-TIMEOUT_S = 600.0
-"""Time limit of a characterization in seconds; it takes much longer than a run."""

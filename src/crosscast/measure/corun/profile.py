@@ -17,7 +17,7 @@ from crosscast.measure.cpu_counters import counter_shares
 from crosscast.measure.opencl import OpenCLDevice
 from crosscast.measure.processes import InstructionMixJob, run_job
 from crosscast.measure.stressors import ARRAYS, IMAGES, LEVELS, VGA_BYTES, extents_of
-from crosscast.measure.subjects import TIMEOUT_S, Stressor, Subject
+from crosscast.measure.subjects import Stressor, Subject
 from crosscast.units import format_bytes, format_bytes_per_second
 
 _MOST_OF_MEMORY = 0.125
@@ -35,6 +35,8 @@ _TOO_FAST = 0.9
 """A slowdown below this shows a disturbed isolated time."""
 _SLACK = 0.05
 """Tolerance for noise in the order of levels."""
+_CHARACTERIZE_S = 600.0
+"""Time limit of a characterization, which takes much longer than a run."""
 _NO_JOB = "no job ended in time"
 
 
@@ -238,7 +240,7 @@ def _instruction_mix(subject: Subject, notes: list[str]) -> dict[str, float]:
     """Return the shares of instructions; without them, note the reason."""
     assert not isinstance(subject, Stressor)
     try:
-        answer = run_job(InstructionMixJob(subject, TIMEOUT_S), TIMEOUT_S)
+        answer = run_job(InstructionMixJob(subject, _CHARACTERIZE_S), _CHARACTERIZE_S)
     except MissingExtraError:
         raise
     except CrosscastError as error:

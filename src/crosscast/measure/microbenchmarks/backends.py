@@ -58,7 +58,7 @@ class Backend(Protocol):
     items: int  # Work-items that keep the device busy
     group: int
     vector_bytes: int  # Bytes that a work-item moves at once
-    lanes: dict[str, int]  # Operations in a step of a chain, by supported kernel
+    lanes: dict[str, int]  # Of a chain, or work-items of a row, by supported kernel
     memory_bytes: int
     last_cache_bytes: int
     numbers: dict[str, float]  # Known properties, by column of the table of devices
