@@ -189,29 +189,13 @@ NO_DOUBLES = frozenset(("Xe-HPG", "Apple M1"))
 """Architectures without double precision, which runtimes emulate or refuse."""
 
 _INTEL = frozenset(("Gen7", "Gen7.5", "Gen9", "Gen9.5", "Xe-HPG", "Xe2-HPG", "Xe-HPC"))
-_NVIDIA = frozenset(
-    (
-        "Fermi",
-        "Kepler",
-        "Maxwell",
-        "Pascal",
-        "Volta",
-        "Turing",
-        "Ampere",
-        "Ada Lovelace",
-        "Hopper",
-        "Blackwell",
-    )
-)
-
-
 _UNMEASURED_L2 = frozenset(("Fermi", "Kepler", "Maxwell", "Pascal", "Turing"))
 """Architectures of NVIDIA of which no rate of the second cache was measured."""
 
 
 def unit_sources(series: str) -> dict[str, str]:
     """Return the source of each number of an architecture's compute unit, by field of `Unit`."""
-    if series in _NVIDIA:
+    if series in _LOADS:  # Of NVIDIA
         limits = "fermi" if series == "Fermi" else "capabilities"
         of = dict.fromkeys(_LIMITS, limits)
         of["caches_global"] = series.lower() if series in ("Kepler", "Maxwell", "Pascal") else "cuda"
