@@ -316,6 +316,7 @@ def test_every_number_of_an_architecture_has_its_source(series: str) -> None:
         for text in sources.values()
     )
     assert sources["l2_clock"].startswith(("chosen", "te42kyfo", "Intel"))
+    assert series.startswith("RDNA") == any("RDNA Architecture" in text for text in sources.values())
 
 
 @pytest.mark.parametrize("series", SERIES)

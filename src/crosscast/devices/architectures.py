@@ -215,13 +215,12 @@ def unit_sources(series: str) -> dict[str, str]:
     else:
         of = dict.fromkeys((*_LIMITS, "caches_global"), "rocm")
         of |= dict.fromkeys(("sub_groups", "groups"), "llvm")
-    of.setdefault("special", "app" if _before_rdna(series) else "rdna")
-    of.setdefault("step", "app" if _before_rdna(series) else "schedules")
-    of.setdefault("fp16", "sheets")
-    of.setdefault("int32", "rdna")
+    gcn = _before_rdna(series) or series.startswith("CDNA")
+    rates = dict.fromkeys(("special", "int32"), "app" if gcn else "rdna")
+    of = rates | {"step": "app" if gcn else "schedules", "fp16": "sheets"} | of
     of |= {"texels": "texture", "engines": of.get("engines", "sheets")}
-    rates = ("l1_load", "l2_load", "l1_clock", "l2_clock", "lookups", "group_clocks")
-    of = dict.fromkeys(rates, "measured") | of
+    caches = ("l1_load", "l2_load", "l1_clock", "l2_clock", "lookups", "group_clocks")
+    of = dict.fromkeys(caches, "measured") | of
     if series in ("Kepler", "Maxwell", "Pascal", "Turing"):
         of |= dict.fromkeys(("l1_load", "l2_load", "l1_clock"), "caches")
     of |= {"fp64": "sheets", "l2_bytes": "carrizo" if series == "Kaveri" else "sheets"}
