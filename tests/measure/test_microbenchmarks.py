@@ -81,7 +81,7 @@ def test_rates_are_work_over_time_and_bandwidths_are_by_working_set() -> None:
 
 def test_what_a_dataset_says_of_a_device_is_what_calibrating_says() -> None:
     measured = {"peak_flop_per_s": 1e12, "bandwidth_bytes_per_s": 1e11, "launch_overhead_s": 8e-6}
-    assert bench.on_paper(Paper()) == pytest.approx(measured)
+    assert bench.sheet_numbers(Paper()) == pytest.approx(measured)
     assert bench.measure(Paper()).numbers == pytest.approx(bench.measure(Paper()).numbers | measured)
 
 
@@ -151,7 +151,7 @@ def test_a_battery_that_feeds_the_machine_is_seen(tmp_path: Path) -> None:
     assert host_state.on_battery(tmp_path)
 
 
-@pytest.mark.parametrize("run", [bench.measure, bench.on_paper])
+@pytest.mark.parametrize("run", [bench.measure, bench.sheet_numbers])
 def test_times_that_cannot_be_are_refused(run: Callable[[Backend], object]) -> None:
     class Stuck(Paper):
         def launch(self) -> EmptyLaunch:

@@ -102,7 +102,7 @@ def profile(what: str, /, *, options: CorunProfileOptions) -> None:
     with LabelStatus() as status, ExitStack() as crews:
         crew = crews.enter_context(Crew(target, settings))
         host = _host(target)
-        calibration = calibrate_stressors(crew, target.id, inventory.static_facts(target), status)
+        calibration = calibrate_stressors(crew, target.id, row, status)
         measured = profile_of(
             name,
             subject,

@@ -10,7 +10,7 @@ from crosscast.errors import InputError
 from crosscast.measure import cpu_counters as counters
 from crosscast.measure import host_state
 from crosscast.measure.microbenchmarks.backends import OpenCLBackend
-from crosscast.measure.microbenchmarks.bench import on_paper
+from crosscast.measure.microbenchmarks.bench import sheet_numbers
 from crosscast.measure.opencl import OpenCLDevice, devices, opencl_faults
 from crosscast.measure.sensors import SensorAvailability, sensors
 from crosscast.suite.application import Caches
@@ -21,7 +21,7 @@ _HZ_PER_MHZ = 1e6
 def describe(device: OpenCLDevice) -> TableRow:
     """Measure the row of the table of devices, in this process."""
     row = known_row(device)
-    measured = on_paper(OpenCLBackend(device))
+    measured = sheet_numbers(OpenCLBackend(device))
     sources = json.loads(row.text("sources")) | dict.fromkeys(measured, "measured: microbenchmarks")
     return TableRow({**row, **measured, "sources": json.dumps(sources)})
 

@@ -147,7 +147,7 @@ def measure(backend: Backend, report: Callable[[str], None] = lambda text: None)
         doubts.append(f"the clock fell {clocks} meanwhile: the machine is throttled")
     ordered = {name: values[name] for name in QUANTITIES if name in values}
     numbers = {"compute_units": float(backend.units), "memory_bytes": float(backend.memory_bytes)}
-    numbers |= backend.numbers | _on_paper(backend, ordered)
+    numbers |= backend.numbers | _as_sheet(backend, ordered)
     if last_cache < backend.last_cache_bytes and "l3_bytes" in numbers:
         numbers["l3_bytes"] = last_cache
         sizes = (
@@ -166,7 +166,7 @@ def measure(backend: Backend, report: Callable[[str], None] = lambda text: None)
     )
 
 
-_ON_PAPER = {
+_OF_SHEET = {
     "peak_flop_per_s": ("fp32_flop_per_s",),
     "peak_fp64_flop_per_s": ("fp64_flop_per_s",),
     "peak_fp16_flop_per_s": ("fp16_flop_per_s",),
@@ -175,22 +175,22 @@ _ON_PAPER = {
 }
 
 
-def on_paper(backend: Backend) -> dict[str, float]:
+def sheet_numbers(backend: Backend) -> dict[str, float]:
     """Measure the peak rate, bandwidth and launch overhead alone, by column of the table of devices."""
     *_, largest = _sizes(backend)
     values = {_RATES["fp32"][0]: _operations(backend, "fp32")}
     values |= {f"{kind}_bytes_per_s": _bytes(backend, kind, largest, _LAST_POINT_S) for kind in _KINDS}
-    return _on_paper(backend, values | _launches(backend))
+    return _as_sheet(backend, values | _launches(backend))
 
 
-def _on_paper(backend: Backend, values: dict[str, Value]) -> dict[str, float]:
-    """Return numbers in place of a data sheet's: the highest measured ones."""
+def _as_sheet(backend: Backend, values: dict[str, Value]) -> dict[str, float]:
+    """Return the numbers that stand for a data sheet: the highest measured ones."""
     absurd = [name for name, value in values.items() if not 0 < value.best < float("inf")]
     if absurd:
         raise DeviceFault(f"{backend.id}: its times cannot be right: {', '.join(absurd)}")
     candidates = {
         name: [values[quantity].best for quantity in quantities if quantity in values]
-        for name, quantities in _ON_PAPER.items()
+        for name, quantities in _OF_SHEET.items()
     }
     return {name: max(rates) for name, rates in candidates.items() if rates}
 
