@@ -100,6 +100,12 @@ class Program:
         return self.form in ("cuda", "hip")
 
     @property
+    def is_optimized(self) -> bool:
+        """Whether it is OpenCL C at ``-O1``, ``-O2`` or ``-O3``: compiled for speed, as drivers do."""
+        levels = [option for option in self.options if option.startswith("-O")]
+        return self.form == "opencl-c" and levels[-1:] in (["-O1"], ["-O2"], ["-O3"])
+
+    @property
     def language(self) -> str:
         """Language and version, such as ``OpenCL C 1.2``, ``CUDA (C++17)`` or ``LLVM IR``."""
         if self.is_cuda:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 import json
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -264,6 +265,23 @@ class Function:
         """Yield all instructions, block by block."""
         for block in self.blocks.values():
             yield from block.instructions
+
+    def drop_unused(self, may_go: Callable[[Instruction], bool]) -> None:
+        """Remove instructions that have no use after rewriting."""
+        users = Counter(name for i in self.instructions() for name in i.uses())
+        made = {i.result: i for i in self.instructions() if i.result and i.text}
+        pending = [name for name in made if not users[name]]
+        dropped: set[str | None] = set()
+        while pending:
+            name = pending.pop()
+            if not may_go(made[name]):
+                continue
+            dropped.add(name)
+            users.subtract(made[name].uses())
+            pending += [each for each in made[name].uses() if each in made and not users[each]]
+        if dropped:
+            for block in self.blocks.values():
+                block.instructions = [i for i in block.instructions if i.result not in dropped]
 
 
 @dataclass(frozen=True)

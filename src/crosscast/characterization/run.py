@@ -16,7 +16,6 @@ from crosscast.characterization import frontend, ir
 from crosscast.characterization.cuda.adapt import adapt_kernel
 from crosscast.characterization.cuda.compiler import wave_size
 from crosscast.characterization.cuda.variables import pack, set_variables, unset_variables
-from crosscast.characterization.cuda.vector_accesses import merge_accesses
 from crosscast.characterization.engine import runtime_objects
 from crosscast.characterization.engine.arguments import (
     Memory,
@@ -43,6 +42,7 @@ from crosscast.characterization.instrumentation.code import InstrumentationOptio
 from crosscast.characterization.instrumentation.driver import emit
 from crosscast.characterization.instrumentation.hoisting import hoist_ids
 from crosscast.characterization.instrumentation.plan import Plan, make_plan
+from crosscast.characterization.instrumentation.vector_accesses import merge_accesses
 from crosscast.characterization.launch_facts import (
     Ran,
     describe_launch,
@@ -157,6 +157,8 @@ def _plan(kernel: Kernel, options: InstrumentationOptions) -> tuple[ir.Module, P
         declared = loaded.compiled.variables if loaded.compiled else ()
         unset = tuple(unset_variables(flat, module, options.variables))
         module = set_variables(module, flat, declared, kernel, options.variables)
+    elif kernel.program.is_optimized and not options.published:
+        merge_accesses(flat, module.sizes)
     if kernel.program.form not in ("llvm-ir", "bitcode") and not options.published:
         hoist_ids(flat)
     return module, make_plan(module, flat, options), unset

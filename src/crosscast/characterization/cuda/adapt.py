@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, replace
 
 from crosscast.characterization import ir
@@ -210,7 +210,7 @@ def _sort_pointers(function: ir.Function, variables: dict[str, ir.GlobalVariable
                 instruction.type = known[instruction.result]
                 if instruction.opcode == "phi":
                     instruction.text = f"phi {instruction.type}"
-    drop_unused(function, lambda i: i.opcode == "ptrtoint")
+    function.drop_unused(lambda i: i.opcode == "ptrtoint")
 
 
 _Typed = tuple[str, str]
@@ -311,24 +311,6 @@ def _space(instruction: ir.Instruction, spaces: dict[str, str], choices: list[_T
     return _GENERIC if len(possible) > 1 else possible.pop() if possible else _TOP
 
 
-def drop_unused(function: ir.Function, may_go: Callable[[ir.Instruction], bool]) -> None:
-    """Remove instructions that have no use after rewriting."""
-    users = Counter(name for i in function.instructions() for name in i.uses())
-    made = {i.result: i for i in function.instructions() if i.result and i.text}
-    pending = [name for name in made if not users[name]]
-    dropped: set[str | None] = set()
-    while pending:
-        name = pending.pop()
-        if not may_go(made[name]):
-            continue
-        dropped.add(name)
-        users.subtract(made[name].uses())
-        pending += [each for each in made[name].uses() if each in made and not users[each]]
-    if dropped:
-        for block in function.blocks.values():
-            block.instructions = [i for i in block.instructions if i.result not in dropped]
-
-
 def _use_builtins(function: ir.Function) -> None:
     """Replace expressions of CUDA by the equivalent builtin calls of OpenCL C."""
     definitions = {i.result: i for i in function.instructions() if i.result}
@@ -347,7 +329,7 @@ def _use_builtins(function: ir.Function) -> None:
                     instruction.counted = False
             rewritten.append(instruction)
         block.instructions = rewritten
-    drop_unused(function, lambda i: i.opcode in ("mul", "trunc") or called_builtin(i) in _WORK_ITEM_FUNCTIONS)
+    function.drop_unused(lambda i: i.opcode in ("mul", "trunc") or called_builtin(i) in _WORK_ITEM_FUNCTIONS)
     _compute_wide(function)
 
 
@@ -383,7 +365,7 @@ def _compute_wide(function: ir.Function) -> None:
             if uses[name] == 1:
                 narrowed.add(name)
         block.instructions = rewritten
-    drop_unused(function, lambda i: i.opcode == "trunc")
+    function.drop_unused(lambda i: i.opcode == "trunc")
 
 
 def _operands(instruction: ir.Instruction) -> tuple[str, str]:

@@ -1,8 +1,8 @@
 """Vector accesses: neighbouring members of an aligned structure that are loaded or stored together.
 
-The vector types of CUDA and HIP are structures here, whose members the optimizer separates. The compilers of
-devices do so too, and then merge neighbouring accesses as far as the alignment is known, so that a ``float4``
-is one access of 16 bytes.
+The vector types of CUDA and HIP are structures here, whose members the optimizer separates, as it does the
+vectors of OpenCL C whose elements are used one by one. The compilers of devices do so too, and then merge
+neighbouring accesses as far as the alignment is known, so that a ``float4`` is one access of 16 bytes.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from crosscast.characterization import ir
-from crosscast.characterization.cuda.adapt import drop_unused
 from crosscast.characterization.instrumentation.accesses import address_space, type_bytes
 from crosscast.characterization.instrumentation.builtin_calls import (
     is_barrier,
@@ -325,7 +324,7 @@ class _Merger:
 
     def drop_addresses(self) -> None:
         """Remove the addresses of merged accesses that nothing uses."""
-        drop_unused(self.function, lambda i: i.result in self.merged and i.opcode == "getelementptr")
+        self.function.drop_unused(lambda i: i.result in self.merged and i.opcode == "getelementptr")
 
 
 def _width(vector: list[_Access]) -> int:

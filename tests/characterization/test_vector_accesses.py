@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crosscast.characterization import characterize, ir
-from crosscast.characterization.cuda.vector_accesses import merge_accesses
+from crosscast.characterization.instrumentation.vector_accesses import merge_accesses
 from crosscast.kernel import Kernel, Launch
 
 ITEMS = 64
