@@ -117,6 +117,26 @@ def of_an_item(counts: dict[str, dict[str, int]]) -> str:
     return " ".join(kind if n == ITEMS else f"{n // ITEMS} {kind}" for kind, n in numbers.items())
 
 
+OPENCL = "kernel void k(global const float4 *a, global float4 *b) { int i = get_global_id(0); BODY }"
+
+
+@pytest.mark.parametrize(
+    ("level", "body", "loads", "sectors"),
+    [
+        ("-O3", "float4 v = a[i]; b[i] = (float4)(v.x * 2, v.y + 1, v.z - v.w, v.w);", "global.16", 32),
+        ("-O2", "float4 v = a[i]; b[i] = v.x * v.y + v.z * v.w;", "global.16", 32),
+        ("-Oz", "float4 v = a[i]; b[i] = v.x * v.y + v.z * v.w;", "4 global.4", 128),
+        ("-O3", "b[i].x = a[i].x + a[i].y;", "global.8", 32),
+    ],
+)
+def test_opencl_c_has_vectors_as_drivers_do(level: str, body: str, loads: str, sectors: int) -> None:
+    kernel = Kernel.from_source(OPENCL.replace("BODY", body), "k", options=[level])
+    a, b = np.arange(4 * ITEMS, dtype=np.float32), np.zeros(4 * ITEMS, np.float32)
+    launch = characterize(kernel, global_size=ITEMS, local_size=ITEMS, args=[a, b]).launch
+    assert of_an_item(launch["instructions"]["loads"]) == loads
+    assert launch["sub_groups"]["32"]["sectors_32_read"] == sectors
+
+
 def test_a_vector_needs_no_more_registers_than_its_components() -> None:
     single, vector = (profile_of(number)["geometry"] for number in range(len(KERNELS), len(BODIES)))
     assert vector["kept_values"] == single["kept_values"] == 4

@@ -1,0 +1,113 @@
+"""A kernel has the same profile in OpenCL C, as drivers compile it, and in CUDA."""
+
+import re
+from typing import Any, Literal
+
+import numpy as np
+import pytest
+
+from crosscast.characterization import run
+from crosscast.kernel import Kernel, Launch
+
+_WORDS = {
+    "KERNEL": ("kernel void", "__global__ void"),
+    "GLOBAL": ("global", ""),
+    "LOCAL": ("local", "__shared__"),
+    "BARRIER": ("barrier(CLK_LOCAL_MEM_FENCE)", "__syncthreads()"),
+    "FLOAT4": ("(float4)", "make_float4"),
+    "ADD": ("atomic_add", "atomicAdd"),
+    "RSQRT": ("rsqrt", "rsqrtf"),
+    "RESTRICT": ("restrict", "__restrict__"),
+    "ITEM": ("(int)get_local_id(0)", "(int)threadIdx.x"),
+    "GROUP": ("(int)get_group_id(0)", "(int)blockIdx.x"),
+    "SIZE": ("(int)get_local_size(0)", "(int)blockDim.x"),
+}
+_GROUP, _GROUPS = 64, 4
+# Type of the two arrays, and the body of a kernel of `n` elements
+_KERNELS = {
+    "components": ("float4", "float4 v = a[i]; b[i] = FLOAT4(v.x * 2, v.y + 1, v.z * v.w, v.w);"),
+    "bytes": ("uchar4", "uchar4 v = a[i]; v.x = 255 - v.x; v.y = (v.x + v.y) / 2; b[i] = v;"),
+    "bodies": (
+        "float4",
+        """
+        float4 own = a[i];
+        float x = 0, y = 0;
+        for (int k = 0; k < n; k++) {
+          float4 other = a[k];
+          float u = other.x - own.x, v = other.y - own.y, w = other.z - own.z;
+          float r = RSQRT(u * u + v * v + w * w + 0.01f) * other.w;
+          x += u * r;
+          y += v * r + w;
+        }
+        b[i] = FLOAT4(x, y, 0, 0);""",
+    ),
+    "tile": (
+        "float",
+        """
+        LOCAL float tile[64 * 9];
+        for (int k = 0; k < 8; k++) tile[ITEM * 9 + k] = a[k * n + i];
+        BARRIER;
+        for (int k = 0; k < 8; k++) b[i * 8 + k] = tile[ITEM * 9 + k];""",
+    ),
+    "sum": (
+        "float",
+        """
+        LOCAL float sums[64];
+        sums[ITEM] = a[i];
+        BARRIER;
+        for (int k = 32; k > 0; k >>= 1) {
+          if (ITEM < k) sums[ITEM] += sums[ITEM + k];
+          BARRIER;
+        }
+        if (ITEM == 0) b[GROUP] = sums[0];""",
+    ),
+    "histogram": (
+        "int",
+        """
+        LOCAL int bins[64];
+        bins[ITEM] = 0;
+        BARRIER;
+        ADD(&bins[a[i] & 63], 1);
+        BARRIER;
+        ADD(&b[ITEM], bins[ITEM]);""",
+    ),
+    "escape": (
+        "float",
+        """
+        float x = 0, y = 0, c = a[i];
+        int k = 0;
+        while (k < 50 && x * x + y * y < 4) {
+          float t = x * x - y * y + c;
+          y = 2 * x * y + 0.3f;
+          x = t;
+          k++;
+        }
+        b[i] = k;""",
+    ),
+}
+
+
+def _launch(name: str, form: Literal["opencl-c", "cuda"]) -> Launch:
+    type_, body = _KERNELS[name]
+    kind = re.sub(r"4$", "", type_)
+    source = (
+        f"KERNEL same(const GLOBAL {type_} *RESTRICT a, GLOBAL {type_} *RESTRICT b, int n) {{"
+        f" int i = GROUP * SIZE + ITEM; {body} }}"
+    )
+    for word, spellings in _WORDS.items():
+        source = re.sub(rf"\b{word}\b", spellings[form == "cuda"], source)
+    dtype = {"uchar": np.uint8, "float": np.float32, "int": np.int32}[kind]
+    items = _GROUP * _GROUPS
+    arrays = np.arange(8 * items).astype(dtype), np.zeros(8 * items, dtype)
+    kernel = Kernel.from_source(source, "same", form=form)
+    return Launch.on_grid(kernel, _GROUPS, _GROUP, (*arrays, np.int32(items)))
+
+
+@pytest.mark.parametrize("name", _KERNELS)
+def test_the_profile_does_not_depend_on_the_language(name: str) -> None:
+    found: list[dict[str, Any]] = []
+    for form in ("opencl-c", "cuda"):
+        launch = _launch(name, form)
+        profile = run.characterize_launch(launch, options=run.Options(optimize=True, host_time=False))
+        found.append({**profile.launch, "outcome": launch.args[1].tolist()})
+    assert found[0] == found[1]
