@@ -48,6 +48,12 @@ SYMBOL = re.compile(r'@(?:"[^"]*"|[-\w$.]+)')
 _WIDTH = re.compile(r"<(?:vscale x )?(\d+) x ")
 
 
+def width_of(type_: str) -> int:
+    """Elements of a type: 1 of scalars, pointers and void."""
+    match = _WIDTH.match(type_)
+    return int(match[1]) if match else 1
+
+
 class Operand(NamedTuple):
     """An operand of an instruction, or an argument of a call."""
 
@@ -98,8 +104,7 @@ class Instruction:
     @property
     def width(self) -> int:
         """Elements of the result: 1 for scalars, pointers and void."""
-        match = _WIDTH.match(self.type)
-        return int(match[1]) if match else 1
+        return width_of(self.type)
 
     def _parts(self) -> list[str]:
         """Return its text, split around the type and the value of each operand."""

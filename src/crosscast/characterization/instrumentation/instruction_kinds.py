@@ -432,16 +432,17 @@ def work_of(instruction: ir.Instruction) -> dict[str, int]:
     """Return floating-point operations by precision, or elements that a mathematical function computes.
 
     A multiply-add is two operations, as in the peak rates of data sheets; a comparison or conversion is none.
+    Of vectors, the elements of its kind are counted.
     """
     reals = _OF_REALS.fullmatch(instruction.type)
     if reals is None or instruction.accesses:
         return {}
     if instruction.opcode in _ARITHMETIC:
-        return {f"flops_{_PRECISIONS[reals[1]]}": instruction.width}
+        return {f"flops_{_PRECISIONS[reals[1]]}": instruction.kind[1]}
     if instruction.opcode != "call" or not instruction.text:
         return {}
     if _FUSED.match(instruction.callee):
-        return {f"flops_{_PRECISIONS[reals[1]]}": 2 * instruction.width}
+        return {f"flops_{_PRECISIONS[reals[1]]}": 2 * instruction.kind[1]}
     return {"function_elements": instruction.width}
 
 

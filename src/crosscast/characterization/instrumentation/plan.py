@@ -35,6 +35,7 @@ from crosscast.characterization.instrumentation.instruction_kinds import (
 )
 from crosscast.characterization.instrumentation.registers import (
     kept_values,
+    mark_lanes,
     mark_local_loads,
     most_live,
     private_bytes,
@@ -307,6 +308,7 @@ def make_plan(module: ir.Module, function: ir.Function, options: Instrumentation
     mark_divisions(function)
     mark_uniform_atomics(function)
     mark_local_loads(function, sizes, joins=options.cuda)
+    mark_lanes(function)
     facts = {
         "registers": most_live(function, sizes),
         "kept_values": kept_values(function, sizes),

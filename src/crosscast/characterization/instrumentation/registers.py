@@ -6,8 +6,9 @@ register, and those that it joins with their neighbours.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 
 from crosscast.characterization import ir
@@ -31,7 +32,17 @@ _LOADS, _RELOADS, _CONSECUTIVE = "loads.local", "reloads.local", "consecutive.lo
 _JOINED_BYTES = 16
 """Size and alignment of the largest access."""
 _COMPUTED_AGAIN = ("addresses", "indexing", "ids", "loads.constant")
-_OF_VECTORS = ("extractelement", "insertelement", "bitcast")
+_ALL = -1
+"""All elements of a vector, as bits."""
+_VECTOR = re.compile(r"<(\d+) x (.*)>")
+_LANE = re.compile(r"i32 (\w+)")
+_BY_LANE = frozenset(
+    "add sub mul udiv sdiv urem srem shl lshr ashr and or xor fadd fsub fmul fdiv frem fneg icmp fcmp select "
+    "phi freeze trunc zext sext fptrunc fpext fptoui fptosi uitofp sitofp".split()
+)
+_CALLS_BY_LANE = tuple(
+    f"llvm.{name}" for name in "fma fmuladd abs fabs sqrt min max umin umax smin smax ctpop".split()
+)
 
 Sum = tuple[frozenset[tuple[str, int]], int]
 """A linear form: values with their factors, and a constant."""
@@ -265,14 +276,15 @@ def most_live(
     """Return the most 32-bit units of simultaneously live values in a flattened kernel.
 
     A value is live from its definition to its last use. Numbers of up to 32 bits and pointers to local memory
-    are one unit, other pointers and numbers of 64 bits two, vectors and structures as many as their bytes
-    fill. Values that need no registers of a device are left out: constants, kernel arguments (in constant
-    memory), and addresses of variables and private arrays; vectors of merged accesses, whose components are
-    counted; and the values of `without`.
+    are one unit, other pointers and numbers of 64 bits two, vectors and structures as many as their bytes or
+    used elements fill. Values that need no registers of a device are left out: constants, kernel arguments
+    (in constant memory), and addresses of variables and private arrays; vectors of accesses whose elements
+    are counted; and the values of `without`.
     """
-    without = {*without, *_merged_vectors(function)}
+    without = {*without, *_vectors_taken_apart(function)}
+    lanes = used_lanes(function)
     units = {
-        i.result: _units(i.type, sizes)
+        i.result: _units(i.type, sizes, lanes.get(i.result))
         for i in function.instructions()
         if i.result and i.opcode != "alloca" and i.type != "void" and i.result not in without
     }
@@ -289,19 +301,64 @@ def most_live(
     )
 
 
-def _merged_vectors(function: ir.Function) -> set[str]:
-    """Return the vectors of merged accesses, which uncounted instructions make and take apart."""
-    made: set[str] = set()
+def mark_lanes(function: ir.Function) -> None:
+    """Set the elements of operations on vectors to those that are used.
+
+    clang multiplies whole vectors for the sake of one element, where the compiler of a GPU, whose registers
+    have one element each, has one multiplication.
+    """
+    lanes = used_lanes(function)
+    for i in function.instructions():
+        if i.result in lanes and i.kind[1] > 1:
+            i.kind = i.kind[0], max(lanes[i.result].bit_count(), 1)
+
+
+def used_lanes(function: ir.Function) -> dict[str, int]:
+    """Return the elements of each vector that are used, as bits."""
+    made = {i.result: i for i in function.instructions() if i.result and i.width > 1}
+    lanes = dict.fromkeys(made, 0)
+    pending = [i for i in function.instructions() if i.result not in made] if made else []
+    while pending:
+        i = pending.pop()
+        for name, used in _lanes_of_operands(i, lanes.get(i.result or "", _ALL)):
+            if name in lanes and (more := used & ~lanes[name] & ((1 << made[name].width) - 1)):
+                lanes[name] |= more
+                pending.append(made[name])
+    return lanes
+
+
+def _lanes_of_operands(i: ir.Instruction, used: int) -> Iterator[tuple[str, int]]:
+    """Yield the values that an instruction uses, and which elements it does, given those of its result."""
+    if i.opcode == "shufflevector":
+        first, second, mask = i.operands
+        size = ir.width_of(first.type)
+        chosen = _LANE.findall(mask.value) or ["0"] * i.width
+        sources = [int(each) for lane, each in enumerate(chosen) if used >> lane & 1 and each.isdigit()]
+        yield first.value, sum({1 << each for each in sources if each < size})
+        yield second.value, sum({1 << (each - size) for each in sources if each >= size})
+        return
+    index = i.operands[-1].value if i.opcode in ("extractelement", "insertelement") else ""
+    if i.opcode == "insertelement" and index.isdigit():
+        yield i.operands[0].value, used & ~(1 << int(index))
+        yield i.operands[1].value, 1
+    elif i.opcode == "extractelement" and index.isdigit():
+        yield i.operands[0].value, 1 << int(index)
+    else:
+        is_by_lane = i.opcode in _BY_LANE or i.callee.startswith(_CALLS_BY_LANE)
+        for name in i.uses():
+            yield name, used if is_by_lane and i.width > 1 else _ALL
+
+
+def _vectors_taken_apart(function: ir.Function) -> set[str]:
+    """Return vectors whose elements uncounted instructions of their block take, and nothing else uses."""
     taken_apart: set[str] = set()
     used: set[str] = set()
-    for i in function.instructions():
-        if i.counted or i.opcode not in _OF_VECTORS:
-            used |= i.uses()
-        elif i.opcode != "insertelement":
-            taken_apart |= i.uses()
-        if not i.counted and i.result and i.opcode in _OF_VECTORS and i.type.startswith("<"):
-            made.add(i.result)
-    return made | (taken_apart - used)
+    for block in function.blocks.values():
+        here = {i.result for i in block.instructions}
+        for i in block.instructions:
+            is_free = not i.counted and i.opcode in ("extractelement", "bitcast") and i.uses() <= here
+            (taken_apart if is_free else used).update(i.uses())
+    return taken_apart - used
 
 
 def _most_in(block: ir.Block, units: Mapping[str, int], live: Collection[str]) -> int:
@@ -337,6 +394,10 @@ def private_bytes(
     )
 
 
-def _units(type_: str, sizes: Mapping[str, tuple[int, int]]) -> int:
-    nbytes = type_bytes(type_, sizes) if type_[0] in "{[%" else value_bytes(type_)
+def _units(type_: str, sizes: Mapping[str, tuple[int, int]], lanes: int | None) -> int:
+    """Return the units of a value, of vectors those of some elements."""
+    if (vector := _VECTOR.fullmatch(type_)) and lanes is not None:
+        nbytes = max(lanes.bit_count(), 1) * value_bytes(vector[2])
+    else:
+        nbytes = type_bytes(type_, sizes) if type_[0] in "{[%" else value_bytes(type_)
     return -(-nbytes // _UNIT_BYTES)

@@ -31,6 +31,7 @@ _SIZED = re.compile(r"i(?:8|16|32|64)|half|bfloat|float|double|ptr.*")
 _CONSTANT = re.compile(r"-?\d+")
 _ORDERED = ("atomicrmw", "cmpxchg", "fence", "load", "store")
 """Operations of memory that are not moved, nor is anything across them: volatile loads and stores too."""
+_OF_ELEMENTS = ("extractelement", "insertelement", "shufflevector")
 _CONSTANT_SPACE, _GENERIC_SPACE = 2, 4
 
 Key = tuple[str, str, frozenset[tuple[str, int]]]
@@ -122,8 +123,8 @@ def merge_accesses(function: ir.Function, sizes: dict[str, tuple[int, int]]) -> 
     """Merge neighbouring loads, and neighbouring stores, of a flattened kernel to vector accesses.
 
     They must fill an aligned vector of up to 16 bytes and be in one block, without anything between them that
-    may access the same memory. Instructions that take vectors apart, or make them, are not counted: a vector
-    is in several registers.
+    may access the same memory. Instructions that take vectors apart, or make them, are not counted, whether
+    they are new or not: a vector is in several registers.
 
     Parameters
     ----------
@@ -135,6 +136,9 @@ def merge_accesses(function: ir.Function, sizes: dict[str, tuple[int, int]]) -> 
         merger.merge_in(block)
     if merger.merged:
         merger.drop_addresses()
+    for instruction in function.instructions():
+        if instruction.opcode in _OF_ELEMENTS and not instruction.operands[-1].value.startswith("%"):
+            instruction.counted = False
 
 
 class _Merger:
