@@ -137,6 +137,25 @@ def test_opencl_c_has_vectors_as_drivers_do(level: str, body: str, loads: str, s
     assert launch["sub_groups"]["32"]["sectors_32_read"] == sectors
 
 
+@pytest.mark.parametrize(
+    ("body", "products"),
+    [
+        ("float4 v = a[i]; b[i] = (float4)(v.x * 2, v.y + 1, v.z * v.w, v.w);", 2),  # The second of all four
+        ("float4 v = a[i] + b[i]; b[i].x = v.x * v.w;", 1),
+        ("float4 v = a[i] * b[i]; b[i].x = v.x + v.y;", 2),
+        ("float4 v = a[i] * b[i]; for (int k = 0; k < 5; k++) v *= a[k]; b[i].z = v.w;", 6),
+        ("b[i] = a[i] * a[i];", 4),
+        ("float4 v = a[i] * b[i]; b[i] = v + v[(int)a[0].x & 3];", 4),
+    ],
+)
+@pytest.mark.parametrize("level", ["-O3", "-Oz"])
+def test_operations_are_those_of_used_elements(level: str, body: str, products: int) -> None:
+    kernel = Kernel.from_source(OPENCL.replace("BODY", body), "k", options=[level])
+    a, b = np.arange(4 * ITEMS, dtype=np.float32), np.zeros(4 * ITEMS, np.float32)
+    launch = characterize(kernel, global_size=ITEMS, local_size=ITEMS, args=[a, b]).launch
+    assert launch["instructions"]["fp32"]["mul"] == products * ITEMS
+
+
 def test_a_vector_needs_no_more_registers_than_its_components() -> None:
     single, vector = (profile_of(number)["geometry"] for number in range(len(KERNELS), len(BODIES)))
     assert vector["kept_values"] == single["kept_values"] == 4
