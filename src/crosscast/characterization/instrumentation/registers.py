@@ -354,7 +354,7 @@ def _vectors_taken_apart(function: ir.Function) -> set[str]:
     taken_apart: set[str] = set()
     used: set[str] = set()
     for block in function.blocks.values():
-        here = {i.result for i in block.instructions}
+        here = {i.result for i in block.instructions if i.opcode != "phi"}
         for i in block.instructions:
             is_free = not i.counted and i.opcode in ("extractelement", "bitcast") and i.uses() <= here
             (taken_apart if is_free else used).update(i.uses())
