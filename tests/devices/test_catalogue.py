@@ -336,6 +336,12 @@ def test_numbers_of_data_sheets_are_those_of_a_device_of_the_catalogue(series: s
     assert not known or unit.l2_bytes in known
 
 
+def test_a_chip_is_not_taken_for_one_whose_name_ends_alike() -> None:
+    small = Device(key="rtx-a1000", name="RTX A1000", vendor="Nvidia", type="gpu", series="Ampere")
+    large = replace(small, key="a100-sxm4-80gb", name="A100 SXM4 80 GB")
+    assert [double_share(each) for each in (small, large)] == [1 / 64, 1 / 2]
+
+
 def test_units_hold_what_their_registers_and_sub_groups_allow() -> None:
     for series, unit in _UNITS.items():
         assert unit.width in (32, 64), series

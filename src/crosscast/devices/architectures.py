@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property, lru_cache
@@ -126,7 +127,7 @@ _CHIPS = {
         l1_clock=128.0,
     ),
     "p100": _UNITS["Pascal"]._replace(
-        texels=4.0, local_bytes=65536, fp64=1 / 2, caches_global=True, fp16=2.0
+        texels=4.0, local_bytes=65536, fp64=1 / 2, caches_global=True, fp16=2.0, special=16
     ),
 }
 """Chips for computing that differ from others of their architecture, by a part of a device's key."""
@@ -357,7 +358,8 @@ def _facts(device: Device) -> tuple[list[float], list[float], list[float]]:
 
 def known_unit(device: Device) -> Unit | None:
     """Return the compute unit of a device's chip or architecture, if it is known."""
-    chips = (unit for part, unit in _CHIPS.items() if part in device.key)
+    # Not of rtx-a1000 and quadro-p1000.
+    chips = (unit for part, unit in _CHIPS.items() if re.search(rf"(?<![a-z0-9]){part}(?!\d)", device.key))
     return next(chips, None) or _UNITS.get(device.series)
 
 
