@@ -127,7 +127,7 @@ def _joined(model: LaunchTimes, training: TrainingTimes) -> tuple[LaunchTimes, H
         centre, shares[held] = predicted(part.times, known, part.devices)
         shift, explained = corrected(part, fitted.correction, shares[held])
         errors[held] = part.times.log_time - centre - shift
-        narrower[held] = narrowed(explained, model.near)
+        narrower[held] = narrowed(explained, model.near[part.sides])
     _, fitted = _fitted(model, training)
     if not np.isfinite(errors).any():
         expected = "times of two applications or more"

@@ -268,7 +268,8 @@ class LaunchTimes(Stored, kind="terms"):
     # Correlation of the shared parts of a kernel's errors on two devices, by what these have in common
     together: Annotated[Reals, Array(str(len(IN_COMMON)), low=0, high=1)]
     correction: Correction  # From similar launches
-    near: Annotated[float, Array(above=0, high=1)]  # Deviation near a known launch over that far away
+    # Deviation near a known launch over that far away, by side
+    near: Annotated[Reals, Array(str(SIDES), above=0, high=1)]
     # Devices that joined later, and deviations on them over those on other measured devices
     joined: Annotated[tuple[str, ...], Array("j")]
     wider: Annotated[Reals, Array(f"j {len(KINDS)}", above=0)]
@@ -317,7 +318,8 @@ class LaunchTimes(Stored, kind="terms"):
         kinds = np.array([each.kind for each in on])
         shift, explained = self.correction.of(traits_of(work), kinds, parts[..., MEMORY])
         deviations = np.stack([each.deviations for each in on])
-        deviation = deviation_of(parts, deviations) * narrowed(explained, self.near)
+        near = self.near[[side_of(device) for device in devices]]
+        deviation = deviation_of(parts, deviations) * narrowed(explained, near)
         return seconds * np.exp(shift), parts, deviation
 
 
@@ -348,7 +350,7 @@ class LaunchModels(Stored, kind="launch-models"):
         return self.estimated
 
 
-def narrowed(explained: Reals, near: float) -> Reals:
+def narrowed(explained: Reals, near: Reals) -> Reals:
     """Deviations over those far from all measured launches, by the share of the variance explained."""
     narrower: Reals = 1.0 - explained * (1.0 - near)
     return narrower

@@ -26,6 +26,7 @@ from crosscast.prediction.time.launch_times import (
     DRAWN,
     IN_COMMON,
     KINDS,
+    SIDES,
     Doubt,
     LaunchModels,
     LaunchTimes,
@@ -44,7 +45,7 @@ from crosscast.prediction.time.work import traits_of, work_of
 
 _BY_HOST = ("host", "clFinish")
 _DEVICE_FOLDS, _LAUNCH_FOLDS = 6, 5
-_IS_NEAR = 0.5
+_IS_NEAR, _NEAREST = 0.5, 0.3
 _MOST_TOGETHER = 0.95
 _ITERATIONS = 2
 _LEAST_SHARE = 0.5  # Of the physical lower limit, which data sheets give to a few percent
@@ -296,9 +297,9 @@ def fit_launch_times(training: TrainingTimes, *, of_devices: bool = True) -> Lau
     number = max(len(set(applications[sound & (kinds == kind)].tolist())) for kind in np.unique(kinds))
     near_known = _held_out_launches(training, correction)
     # Alternate between deviations far from all measured launches, and their ratio near one.
-    near = 1.0
+    near = np.ones(SIDES)
     for _ in range(_ITERATIONS):
-        far_errors = errors[sound] / narrowed(explained[sound], near)
+        far_errors = errors[sound] / narrowed(explained[sound], near[training.sides[sound]])
         doubt = doubt_of(far_errors, shares[sound], weights[sound], training.sides[sound], number)
         near = _near(training, near_known, doubt)
     unseen = _unseen(training, correction, doubt, near) if of_devices else doubt.deviations
@@ -349,19 +350,19 @@ def _held_out_launches(training: TrainingTimes, correction: Correction) -> tuple
     return held_out(training, np.array([number[name] for name in launches]), correction)
 
 
-def _near(training: TrainingTimes, near_known: tuple[Reals, Reals, Reals], doubt: Doubt) -> float:
-    """Deviation of times of launches near known ones, over that far from all."""
+def _near(training: TrainingTimes, near_known: tuple[Reals, Reals, Reals], doubt: Doubt) -> Reals:
+    """Deviation of times of launches near known ones, over that far from all, by side."""
     errors, shares, explained = near_known
-    is_near = explained > _IS_NEAR
-    return float(
-        np.clip(widening(training, errors, doubt.deviation(shares, training.sides), doubt, is_near), 0.3, 1.0)
-    )
+    deviation = doubt.deviation(shares, training.sides)
+    is_near = [(explained > _IS_NEAR) & (training.sides == side) for side in range(SIDES)]
+    near: Reals = np.array([widening(training, errors, deviation, doubt, rows) for rows in is_near])
+    return np.clip(near, _NEAREST, 1.0)
 
 
-def _unseen(training: TrainingTimes, correction: Correction, doubt: Doubt, near: float) -> Reals:
+def _unseen(training: TrainingTimes, correction: Correction, doubt: Doubt, near: Reals) -> Reals:
     """Deviations by kind on devices of each side that were not measured."""
     errors, shares, explained = held_out(training, device_folds(training.labels("device")), correction)
-    narrower = narrowed(explained, near)
+    narrower = narrowed(explained, near[training.sides])
     sound = np.isfinite(errors) & ~training.noted
     weights = equal_weights(training.labels("application"))
     # Accelerators of many small cores are neither CPUs nor GPUs.
@@ -444,7 +445,7 @@ def forecasts_of(part: TrainingTimes, fitted: LaunchTimes) -> tuple[Reals, Reals
     centre, shares = predicted(part.times, fitted.efficiencies(), part.devices)
     shift, explained = corrected(part, fitted.correction, shares)
     deviations = fitted.deviations(part.devices)[part.times.device]
-    deviation = deviation_of(shares, deviations) * narrowed(explained, fitted.near)
+    deviation = deviation_of(shares, deviations) * narrowed(explained, fitted.near[part.sides])
     return centre + shift, deviation, shared_part(shares, deviations)
 
 
