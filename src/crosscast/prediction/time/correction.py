@@ -9,7 +9,6 @@ where memory takes the time, as its rate is known best.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -43,7 +42,8 @@ _SIMILAR = 6.0
 """Range over which launches are similar enough for errors of one size, over that of the errors themselves."""
 _VARIANCES = (0.02, 0.05, 0.1, 0.2)
 _NOISES = (0.02, 0.05, 0.1)
-_STARTS = (_RANGE, 0.1, 0.05)
+_STARTS = (_RANGE, 0.1, np.full(len(_SHARED), 0.05))
+_SWEEPS = 2
 _LEAST_NOISE = 0.01
 _LARGEST = 1.5
 _MOST_OF_APPLICATION = 25
@@ -69,13 +69,14 @@ class Correction(Stored, kind="correction"):
     counts: Annotated[Reals, Array("g", above=0)]  # Number of times of which each is the median
     range: Annotated[float, Array(above=0)]  # Distance of traits over which covariance falls to 1/e
     variance: Annotated[float, Array(above=0)]
-    noise: Annotated[float, Array(above=0)]  # Variance of the errors of single times
+    # Variance of the errors of single times, by kind of device
+    noise: Annotated[Reals, Array(str(len(_SHARED)), above=0)]
 
     @cached_property
     def _covariance(self) -> Reals:
         sizes = _sizes(self.memory)
         covariance: Reals = self._with(self.traits[self.launch], self.side) * sizes[:, None]
-        covariance[np.diag_indices(len(covariance))] += _LEAST_NOISE + self.noise / self.counts
+        covariance[np.diag_indices(len(covariance))] += _LEAST_NOISE + self.noise[self.side] / self.counts
         return covariance
 
     @cached_property
@@ -201,9 +202,14 @@ def fit_correction(
     )
     if template is not None:
         return correction
-    tried = itertools.product(_VARIANCES, _NOISES)
-    corrections = (replace(correction, variance=v, noise=n) for v, n in tried)
-    return max(corrections, key=Correction.log_likelihood)
+    for _ in range(_SWEEPS):
+        tried = [replace(correction, variance=variance) for variance in _VARIANCES]
+        correction = max(tried, key=Correction.log_likelihood)
+        for kind in np.unique(correction.side):
+            own = np.arange(len(_SHARED)) == kind
+            tried = [replace(correction, noise=np.where(own, noise, correction.noise)) for noise in _NOISES]
+            correction = max(tried, key=Correction.log_likelihood)
+    return correction
 
 
 def _sizes(memory: Reals) -> Reals:
