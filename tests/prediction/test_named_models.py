@@ -117,3 +117,20 @@ def test_of_what_models_know_each_is_named() -> None:
 def test_the_first_model_that_does_not_refuse_is_taken() -> None:
     trained, name = first_fit(models_for(None, "relative"), lambda trained: trained.card.model)
     assert trained.card.model == name
+
+
+def test_it_is_said_why_a_model_before_is_not_taken() -> None:
+    models = [(model, load_model(model.folder)) for model in named_models("relative")[:3]]
+    errors = iter([InputError("arrays.npz: it is damaged"), UnsuitedError("a.csv: of another kind")])
+    said: list[str] = []
+
+    def use(trained: object) -> object:
+        if error := next(errors, None):
+            raise error
+        return trained
+
+    first_fit(models, use, said.append)
+    refused, _, taken = (each.name for each, _ in models)
+    assert said[0] == f"crosscast: model {refused} does not fit: arrays.npz: it is damaged"
+    assert said[1].startswith(f"crosscast: model {taken}: ")
+    assert len(said) == 2

@@ -319,7 +319,7 @@ def first_fit(
 
     A model does not fit if `use` raises InputError, but ImplausibleError is of the input alone. If none fits,
     the error is that of the models that the input is for (others raise UnsuitedError). `notify` is called
-    with the name of a model by default.
+    with the name of a model by default, and why those before it do not fit that the input is for.
     """
     refusals: dict[str, InputError] = {}
     for named, trained in models:
@@ -331,10 +331,16 @@ def first_fit(
             refusals[named.name] = error
         else:
             if named is not None and notify is not None:
+                for name, reason in _of_suited(refusals).items():
+                    notify(f"crosscast: model {name} does not fit: {reason}")
                 notify(f"crosscast: model {named.name}: {named.about} (crosscast models lists all)")
             return trained, result
-    of_suited = {name: each for name, each in refusals.items() if not isinstance(each, UnsuitedError)}
-    raise _joined(of_suited or refusals)
+    raise _joined(_of_suited(refusals) or refusals)
+
+
+def _of_suited(refusals: Mapping[str, InputError]) -> dict[str, InputError]:
+    """Errors of the models that the input is for."""
+    return {name: each for name, each in refusals.items() if not isinstance(each, UnsuitedError)}
 
 
 def _joined(refusals: Mapping[str, InputError]) -> InputError:
