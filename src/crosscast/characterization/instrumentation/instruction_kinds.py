@@ -271,7 +271,7 @@ def _may_index(instruction: ir.Instruction) -> bool:
 
 def _elements(instruction: ir.Instruction) -> int:
     types = [instruction.type, *(operand.type for operand in instruction.operands)]
-    return max(int(match[1]) if (match := _WIDTH.match(type_)) else 1 for type_ in types)
+    return max(map(ir.width_of, types))
 
 
 def describe(kinds: Mapping[tuple[str, int], int]) -> dict[str, object]:
@@ -392,7 +392,8 @@ _OPCODES_OF_CLASSES = {
 _CLASS_OF_OPCODE = {
     opcode: name for name, opcodes in _OPCODES_OF_CLASSES.items() for opcode in opcodes.split()
 }
-_OF_VECTORS = ("extractelement", "insertelement", "shufflevector")
+OF_VECTORS = ("extractelement", "insertelement", "shufflevector")
+"""Operations that make vectors, or take them apart."""
 _TRANSFERS = ("llvm.memcpy.", "llvm.memmove.", "llvm.memset.")
 _REAL_TYPES = ("half", "bfloat", "float", "double")
 
@@ -412,7 +413,7 @@ def class_of(instruction: ir.Instruction) -> str:
     opcode_class = _CLASS_OF_OPCODE.get(opcode)
     if opcode_class in ("mem", "stack", "control", OTHER):
         return opcode_class
-    if instruction.width > 1 or opcode in _OF_VECTORS:
+    if instruction.width > 1 or opcode in OF_VECTORS:
         return "sse"
     if opcode == "call":
         # Barriers and inlined calls have no instruction of their own.

@@ -34,7 +34,6 @@ _JOINED_BYTES = 16
 _COMPUTED_AGAIN = ("addresses", "indexing", "ids", "loads.constant")
 _ALL = -1
 """All elements of a vector, as bits."""
-_VECTOR = re.compile(r"<(\d+) x (.*)>")
 _LANE = re.compile(r"i32 (\w+)")
 _BY_LANE = frozenset(
     "add sub mul udiv sdiv urem srem shl lshr ashr and or xor fadd fsub fmul fdiv frem fneg icmp fcmp select "
@@ -396,8 +395,7 @@ def private_bytes(
 
 def _units(type_: str, sizes: Mapping[str, tuple[int, int]], lanes: int | None) -> int:
     """Return the units of a value, of vectors those of some elements."""
-    if (vector := _VECTOR.fullmatch(type_)) and lanes is not None:
-        nbytes = max(lanes.bit_count(), 1) * value_bytes(vector[2])
-    else:
-        nbytes = type_bytes(type_, sizes) if type_[0] in "{[%" else value_bytes(type_)
+    nbytes = type_bytes(type_, sizes) if type_[0] in "{[%" else value_bytes(type_)
+    if lanes is not None:
+        nbytes = nbytes // ir.width_of(type_) * max(lanes.bit_count(), 1)
     return -(-nbytes // _UNIT_BYTES)

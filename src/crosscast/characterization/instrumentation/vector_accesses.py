@@ -21,6 +21,7 @@ from crosscast.characterization.instrumentation.builtin_calls import (
     is_warp_operation,
 )
 from crosscast.characterization.instrumentation.code import Names
+from crosscast.characterization.instrumentation.instruction_kinds import OF_VECTORS
 
 _WIDTHS = (16, 8, 4, 2)
 """Bytes of vectors, the widest first."""
@@ -31,7 +32,6 @@ _SIZED = re.compile(r"i(?:8|16|32|64)|half|bfloat|float|double|ptr.*")
 _CONSTANT = re.compile(r"-?\d+")
 _ORDERED = ("atomicrmw", "cmpxchg", "fence", "load", "store")
 """Operations of memory that are not moved, nor is anything across them: volatile loads and stores too."""
-_OF_ELEMENTS = ("extractelement", "insertelement", "shufflevector")
 _CONSTANT_SPACE, _GENERIC_SPACE = 2, 4
 
 Key = tuple[str, str, frozenset[tuple[str, int]]]
@@ -137,7 +137,7 @@ def merge_accesses(function: ir.Function, sizes: dict[str, tuple[int, int]]) -> 
     if merger.merged:
         merger.drop_addresses()
     for instruction in function.instructions():
-        if instruction.opcode in _OF_ELEMENTS and not instruction.operands[-1].value.startswith("%"):
+        if instruction.opcode in OF_VECTORS and not instruction.operands[-1].value.startswith("%"):
             instruction.counted = False
 
 

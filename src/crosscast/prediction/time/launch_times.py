@@ -254,6 +254,7 @@ class _OnDevice(NamedTuple):
     factors: Reals  # `(len(TERMS),)`
     deviations: Reals  # By kind of time, `(len(KINDS),)`
     kind: int  # See `kind_number`
+    near: float  # See `LaunchTimes`
 
 
 @dataclass(frozen=True, eq=False)
@@ -285,13 +286,15 @@ class LaunchTimes(Stored, kind="terms"):
 
         @lru_cache(1024)
         def on(device: Device) -> _OnDevice:
-            deviations: Reals = self.doubt.deviations[side_of(device)]
+            side = side_of(device)
+            deviations: Reals = self.doubt.deviations[side]
             if self.measured(device):
                 deviations = deviations * wider.get(device.key, 1.0)
             else:
                 rates_known = _INTO_KINDS[~measured_terms(device)].sum(axis=0) == 0
-                deviations = np.where(rates_known, deviations, self.unseen[side_of(device)])
-            return _OnDevice(np.exp(known.of(device)), deviations, kind_number(device))
+                deviations = np.where(rates_known, deviations, self.unseen[side])
+            near = float(self.near[side])
+            return _OnDevice(np.exp(known.of(device)), deviations, kind_number(device), near)
 
         return on
 
@@ -318,7 +321,7 @@ class LaunchTimes(Stored, kind="terms"):
         kinds = np.array([each.kind for each in on])
         shift, explained = self.correction.of(traits_of(work), kinds, parts[..., MEMORY])
         deviations = np.stack([each.deviations for each in on])
-        near = self.near[[side_of(device) for device in devices]]
+        near = np.array([each.near for each in on])
         deviation = deviation_of(parts, deviations) * narrowed(explained, near)
         return seconds * np.exp(shift), parts, deviation
 
