@@ -172,16 +172,6 @@ def test_loads_of_local_memory_that_are_parts_of_sixteen_bytes_are_known(row: tu
     assert classes.get("consecutive", {}).get("local", {}) == ({str(nbytes): 8 * parts} if parts else {})
 
 
-def test_loads_of_opencl_are_not_joined() -> None:
-    source = """kernel void k(global float *a) {
-      local float s[64]; int i = get_local_id(0); s[i] = a[i]; barrier(CLK_LOCAL_MEM_FENCE);
-      for (int k = 0; k < 64; k++) a[i] += s[k];
-    }"""
-    kernel = Kernel.from_source(source, "k")
-    made = crosscast.characterize(kernel, global_size=8, local_size=8, args=[np.ones(64, np.float32)])
-    assert "consecutive" not in made.launch["instructions"]
-
-
 def test_what_a_compiler_keeps_is_loaded_once_and_lives_until_it_is_used_again() -> None:
     kept = geometry(SUMS.replace("BETWEEN", ""), 8, 8, np.ones(1024, np.float32), options=["-O2"])
     # Two rows of seven are loaded before the first is used again, beside two sums and what is added.

@@ -50,6 +50,20 @@ _KERNELS = {
         BARRIER;
         for (int k = 0; k < 8; k++) b[i * 8 + k] = tile[ITEM * 9 + k];""",
     ),
+    "product": (
+        "float",
+        """
+        LOCAL float left[16 * 16], right[16 * 16];
+        int x = ITEM % 16, y = ITEM / 16;
+        for (int k = y; k < 16; k += 4) {
+          left[k * 16 + x] = a[k * 16 + x];
+          right[k * 16 + x] = a[x * 16 + k];
+        }
+        BARRIER;
+        float sum = 0;
+        for (int k = 0; k < 16; k++) sum += left[y * 16 + k] * right[k * 16 + x];
+        b[i] = sum;""",
+    ),
     "sum": (
         "float",
         """

@@ -50,12 +50,12 @@ def test_a_profile_without_classes_has_all_its_instructions() -> None:
 
 def test_loads_that_compilers_join_are_one_for_sixteen_bytes() -> None:
     classes = {"loads": {"local": {"4": 60}}, "reloads": {"local": {"4": 20}}}
-    assert saved_loads(classes) == 20 / 80
+    assert saved_loads(classes) == (20 / 80, 0)
     assert operation_counts(classes, 1e3)["operations"] == 60
     classes["consecutive"] = {"local": {"4": 80, "8": 40}}
-    assert saved_loads(classes) == (20 + 60 + 20) / 200
+    assert saved_loads(classes) == (20 / 200, (60 + 20) / 200)
     assert operation_counts(classes, 1e3)["operations"] == 60 + 20 + 20
-    assert saved_loads({}) == 0
+    assert saved_loads({}) == (0, 0)
 
 
 @pytest.mark.parametrize(

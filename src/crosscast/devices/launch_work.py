@@ -156,14 +156,15 @@ def _joined(classes: Mapping[str, Any]) -> float:
     return float(sum(n * int(size) for size, n in sizes.items())) / _JOINED_BYTES
 
 
-def saved_loads(classes: Mapping[str, Any]) -> float:
-    """Return the share of loads of local memory that compilers leave out, or join with others.
+def saved_loads(classes: Mapping[str, Any]) -> tuple[float, float]:
+    """Return the shares of loads of local memory that compilers leave out, and that some join with others.
 
     From the executed instructions by class and type.
     """
     kinds = ("loads", "reloads", "consecutive")
     once, again, parts = (total_of(classes.get(kind, {}).get("local", 0)) for kind in kinds)
-    return (again + parts - _joined(classes)) / max(once + again + parts, 1.0)
+    loads = max(once + again + parts, 1.0)
+    return again / loads, (parts - _joined(classes)) / loads
 
 
 def total_of(counts: Counts) -> float:
@@ -324,7 +325,7 @@ def _of_sub_groups(launch: Mapping[str, Any]) -> dict[str, float]:
         "path": float(path.get("instructions", 0)),
         "path_loads": float(total_of(path.get("loads", {})) - path.get("loads", {}).get("local", 0)),
         # Registers keep what is loaded again.
-        "wavefronts": counted["local_wavefronts_32_banks"] * (1 - saved_loads(classes)),
+        "wavefronts": counted["local_wavefronts_32_banks"] * (1 - sum(saved_loads(classes))),
         "atomics": float(counted["atomic_conflicts"]),
         "turns": sum(GlobalAtomics.of(launch, 32).turns),
     }

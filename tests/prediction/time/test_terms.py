@@ -288,6 +288,13 @@ def test_atomics_of_local_memory_take_a_clock_each_or_a_lock() -> None:
     assert found == pytest.approx([1 / 50, 4 / 50], rel=0.1)
 
 
+def test_consecutive_loads_of_local_memory_are_joined_by_nvcc_and_on_amd() -> None:
+    counted = {"local_wavefronts": 1e8, "saved_loads": (0.1, 0.5)}
+    on = named("gtx1080", "radeon-pro-w6600")
+    cuda, opencl = (term("local", launch_of(**counted, any_group=any_), on)[0] for any_ in (True, False))
+    assert (opencl / cuda).tolist() == pytest.approx([0.9 / 0.4, 1])
+
+
 def test_conversions_of_doubles_take_what_doubles_take_on_gpus_for_graphics() -> None:
     launch, device = launch_of(), named("rtx3080")
     computed = replace(launch, operations_fp64=launch.operations_fp64 + 1e10)

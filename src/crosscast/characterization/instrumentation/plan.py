@@ -307,7 +307,7 @@ def make_plan(module: ir.Module, function: ir.Function, options: Instrumentation
     mark_indexing(function)
     mark_divisions(function)
     mark_uniform_atomics(function)
-    mark_local_loads(function, sizes, joins=options.cuda)
+    mark_local_loads(function, sizes)
     mark_lanes(function)
     facts = {
         "registers": most_live(function, sizes),

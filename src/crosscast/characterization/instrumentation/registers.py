@@ -47,17 +47,16 @@ Sum = tuple[frozenset[tuple[str, int]], int]
 """A linear form: values with their factors, and a constant."""
 
 
-def mark_local_loads(function: ir.Function, sizes: Mapping[str, tuple[int, int]], *, joins: bool) -> None:
-    """Set the kind of loads of local memory that are fewer after a device's compiler.
+def mark_local_loads(function: ir.Function, sizes: Mapping[str, tuple[int, int]]) -> None:
+    """Set the kind of loads of local memory that may be fewer after a device's compiler.
 
     Reloads repeat an earlier load in straight-line code: their addresses are equal linear forms, without a
     possible change of local memory in between. Consecutive ones are parts of aligned 16 bytes that are loaded
-    in straight-line code, or in successive iterations of a loop, if the compiler `joins` these: nvcc does,
-    while times of OpenCL's gemm on two of Nvidia's GPUs show none joined. Sums are assumed not to overflow.
+    in straight-line code, or in successive iterations of a loop. Sums are assumed not to overflow.
     """
     sums = _Sums(function, sizes)
     repeated = sums.reloads(function)
-    consecutive = sums.consecutive(function, repeated) if joins else set()
+    consecutive = sums.consecutive(function, repeated)
     for i in function.instructions():
         if i.result in repeated:
             i.kind = i.kind[0].replace(_LOADS, _RELOADS, 1), i.kind[1]

@@ -343,6 +343,8 @@ def _registers(work: Work, sheets: Sheets) -> tuple[Reals, Reals]:
     """Bytes of values that do not fit the registers, and the share of local loads that registers save.
 
     Of shape ``(n, d)`` each. A spilled value is written once and read once, if AMD's compiler does not say.
+    Consecutive loads are joined by nvcc, and by AMD's compiler of all languages; NVIDIA's of OpenCL does not:
+    times of CLBlast's gemm (Kernel Tuner) are those of single loads.
     """
     # Code that is too long to be unrolled keeps its loops, and no value from one iteration to the next.
     unrolled = ~sheets.spills | (work.code[:, None] < _MOST_UNROLLED)
@@ -351,7 +353,9 @@ def _registers(work: Work, sheets: Sheets) -> tuple[Reals, Reals]:
     moved = 2 * np.where(unrolled, np.maximum(work.kept[:, None] - most, 0.0), 0.0)
     counted = sheets.spills & np.isfinite(work.amd_spilled)[:, None]
     moved = np.where(counted, work.amd_spilled[:, None], moved)
-    return _REGISTER_BYTES * moved * work.items[:, None], np.where(unrolled, work.saved_loads[:, None], 0.0)
+    repeated, consecutive = work.saved_loads.T[..., None]
+    saved = repeated + np.where(sheets.spills | work.any_group[:, None], consecutive, 0.0)
+    return _REGISTER_BYTES * moved * work.items[:, None], np.where(unrolled, saved, 0.0)
 
 
 def _carried(work: Work) -> Reals:

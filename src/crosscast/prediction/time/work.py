@@ -51,7 +51,7 @@ class Work:
     needed: Reals  # Registers that it needs after AMD's compiler has ordered its code, if that was run
     amd_registers: Reals  # On AMD GPUs, as their compiler allocates them; NaN if it was not run
     amd_spilled: Reals  # 32-bit values that a work-item moves to memory or back there; NaN alike
-    saved_loads: Reals  # Share of the loads of local memory that compilers leave out or join
+    saved_loads: Reals  # `(n, 2)` Shares of the loads of local memory that compilers leave out, and may join
     operations_real: Reals  # Of single precision, and functions of half precision, weighted by cost
     operations_fp16: Reals  # Additions, products and the like of half precision
     special: Reals  # Number of these that a unit for transcendental functions computes, or begins
@@ -276,7 +276,7 @@ def _of_geometry(
         "amd_registers": float(geometry.get("amd", {}).get("registers", math.nan)),
         "amd_spilled": math.nan,
         "needed": registers,
-        "saved_loads": 0.0,
+        "saved_loads": (0.0, 0.0),
         "barriers": float(metrics.get("total_barriers_hit") or 0) / items,
     }
     return sizes, sub_groups
