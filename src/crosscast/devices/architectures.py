@@ -302,7 +302,8 @@ class Sheets:
     group_s: Reals  # Time of an empty work-group on a unit, if measured
     empty_s: Reals  # Time of an empty kernel on the device, if measured
     round_trip_s: Reals  # From the call of an empty launch to its end on the host, if measured
-    last_cache_rate: Reals  # Bytes/s that all units read from a CPU's last cache, if measured
+    own_cache_rate: Reals  # Bytes/s that all units read from a CPU's second caches, if measured
+    last_cache_rate: Reals  # And from its last one
     scattered: Reals  # Scattered words per second from main memory, of all units, if measured
     # Bytes/s of reads and writes of main memory, if both were measured; the time includes the lines that a
     # CPU reads before it writes to them
@@ -441,6 +442,7 @@ def _of(device: Device) -> tuple[float | bool, ...]:
         device.measured.get("group_s", np.nan),
         device.measured.get("empty_s", np.nan),
         device.measured.get("round_trip_s", np.nan),
+        device.measured.get("own_cache_bytes_per_s", np.nan),
         device.measured.get("last_cache_bytes_per_s", np.nan),
         device.measured.get("scattered_bytes_per_s", np.nan) / _WORD_BYTES,
         *streams(device),

@@ -39,6 +39,7 @@ QUANTITIES: Mapping[str, MeasuredQuantity] = {
         "B/s", "words read from all over main memory", "bandwidth_bytes_per_s"
     ),
     "cache_bytes_per_s": MeasuredQuantity("B/s", "reading what fits the first cache"),
+    "own_cache_bytes_per_s": MeasuredQuantity("B/s", "reading what fits the second caches of the cores"),
     "last_cache_bytes_per_s": MeasuredQuantity("B/s", "reading what fits the last cache"),
     "local_bytes_per_s": MeasuredQuantity("B/s", "reading local memory"),
     "fp16_flop_per_s": MeasuredQuantity("flop/s", "multiply-adds of half precision", "peak_fp16_flop_per_s"),

@@ -23,7 +23,7 @@ from crosscast.prediction.time.gpu_terms import resident_groups
 from crosscast.prediction.time.launch_times import DeviceErrors, doubt_of, in_common
 from crosscast.prediction.time.occupancy import bytes_behind
 from crosscast.prediction.time.terms import TERMS, joined, terms
-from crosscast.prediction.time.work import Work, work_of
+from crosscast.prediction.time.work import CACHE_BITS, Work, work_of
 from support.streams import stream
 
 EVERY = [device_named(key) for key in catalogue()]
@@ -557,12 +557,16 @@ def test_atomics_of_a_cpu_are_locked_instructions_and_wait_for_lines_of_other_co
         assert gpu == term("atomics", launch_of(), devices)[0, 1]
 
 
-def test_a_cpu_reads_its_last_cache_at_the_rate_that_was_measured() -> None:
-    numbers = {"compute_units": 8.0, "clock_hz": 2e9}
-    usual, measured = (
-        term("l2", launch_of(), cpu(numbers, **of)) for of in ({}, {"last_cache_bytes_per_s": 8 * 4 * 2e9})
-    )
-    assert measured == pytest.approx(2 * usual)
+@pytest.mark.parametrize(("cache", "usual", "held"), [("last", 8, 99), ("own", 32, 17)])
+def test_a_cpu_reads_its_caches_at_the_rates_that_were_measured(cache: str, usual: float, held: int) -> None:
+    numbers = {"compute_units": 8.0, "clock_hz": 2e9, "l2_bytes": 2.0**19}
+    half = {f"{cache}_cache_bytes_per_s": 8 * usual / 2 * 2e9}
+    work = launch_of()
+    behind = work.behind * (np.array((*CACHE_BITS, 98)) < held)
+    found = [term("l2", replace(work, behind=behind), cpu(numbers, **of)) for of in ({}, half)]
+    assert found[1] == pytest.approx(2 * found[0])
+    moved = work.sectors[0, 0]
+    assert found[0] == pytest.approx(moved / (8 * usual * 2e9), rel=0.01)
 
 
 @pytest.mark.parametrize(

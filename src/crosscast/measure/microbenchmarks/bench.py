@@ -128,8 +128,12 @@ def measure(backend: Backend, report: Callable[[str], None] = lambda text: None)
         if kind == "read":
             last_cache = _last_cache_bytes(backend.last_cache_bytes, sets["bytes"], sets["read"])
             values["cache_bytes_per_s"] = points[0]
-            held = [nbytes <= last_cache / 2 for nbytes in sets["bytes"]]
-            values["last_cache_bytes_per_s"] = points[max(sum(held) - 1, 0)]
+            caches = {"last_cache": last_cache}
+            if backend.type == "cpu" and "l2_bytes" in backend.numbers:
+                caches["own_cache"] = backend.numbers["l2_bytes"] * backend.units
+            for name, cache in caches.items():
+                held = [nbytes <= cache / 2 for nbytes in sets["bytes"]]
+                values[f"{name}_bytes_per_s"] = points[max(sum(held) - 1, 0)]
     report("scattered access, launches and transfers")
     count = 1 << (int(sets["bytes"][-1]) // 4).bit_length() - 1
     values["scattered_bytes_per_s"] = _rate(

@@ -24,7 +24,7 @@ _MEMORY_S = 80e-9  # Latency beyond the last cache
 _ONCE = 0.5  # Of a written line's two ways to memory and back
 _SCATTERED_LINE_S = 20e-9  # Of a thread
 _LINE_BYTES = 64.0
-_CACHE_BYTES = 8.0  # That a core reads from the last cache in a clock
+_OWN_CACHE_BYTES, _CACHE_BYTES = 32.0, 8.0  # That a core reads from its second and the last cache in a clock
 _MOST_SETS = 1024.0  # Of the second cache
 _SHARED_LINE = 0.25  # Time of a line of the last cache over one of memory
 _LOCKED_CLOCKS = 20.0  # Of a locked instruction: Fog, Instruction tables, 2022
@@ -54,8 +54,6 @@ def cpu_terms(work: Work, sheets: Sheets) -> dict[str, Reals]:
     of_thread = [
         bytes_behind(work, cache, alone) for cache in (sheets.l1, sheets.own_cache, sheets.last_cache)
     ]
-    of_cache = sheets.last_cache_rate / sheets.units * on.busy / on.tail
-    of_cache = np.where(np.isfinite(of_cache), of_cache, _CACHE_BYTES * busy_rate)
     behind = np.minimum(bytes_behind(work, sheets.last_cache, on.together), sectors)
     of_group = np.where(np.isfinite(sheets.group_s), sheets.group_s, _GROUP_CLOCKS / sheets.clock)
     start = np.where(np.isfinite(sheets.empty_s), sheets.empty_s, _START_S)
@@ -66,7 +64,7 @@ def cpu_terms(work: Work, sheets: Sheets) -> dict[str, Reals]:
         "arithmetic": _real(work, sheets) / slots,
         "issue": _issued(work, sheets) / (slots * _other_issue(lanes))
         + _one_by_one(work, sheets) / busy_rate,
-        "l2": np.minimum(of_thread[0], sectors) / of_cache,
+        "l2": _cached([np.minimum(missed, sectors) for missed in of_thread], sheets, busy_rate),
         "memory": _streamed(np.maximum(behind, work.distinct[:, None]), work, sheets),
         "scattered": _scattered(work, sheets, of_thread) * sheets.units / on.busy,
         "latency": on.waves * _straight_clocks(work, on) / sheets.clock
@@ -119,6 +117,22 @@ def _streamed(moved: Reals, work: Work, sheets: Sheets) -> Reals:
         stored - _ONCE * np.minimum(updated, stored)
     ) / sheets.writing
     return np.where(np.isfinite(by_streams), by_streams, on_paper)
+
+
+def _cached(behind: Sequence[Reals], sheets: Sheets, busy_rate: Reals) -> Reals:
+    """Seconds of the bytes that miss a thread's first cache, or of those that miss its second, ``(n, d)``.
+
+    Prefetchers fill the second cache while the first is filled from it.
+    """
+
+    def read(missed: Reals, rate: Reals, usual: float) -> Reals:
+        in_clock = np.where(np.isfinite(rate), rate / (sheets.units * sheets.clock), usual)
+        return missed / (in_clock * busy_rate)
+
+    own, last, _ = behind
+    return np.maximum(
+        read(own, sheets.own_cache_rate, _OWN_CACHE_BYTES), read(last, sheets.last_cache_rate, _CACHE_BYTES)
+    )
 
 
 def _locked(work: Work, sheets: Sheets, missed: Reals) -> Reals:
