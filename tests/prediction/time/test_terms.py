@@ -803,7 +803,9 @@ SIZES = np.array([1024.0 * 2**k for k in range(4, 17)])
 def test_more_groups_than_a_profile_knows_need_as_much_cache_as_fewer_of_more_work_items(more: int) -> None:
     """4,096 groups of 16 share a cache as 256 groups of 256 do: each work-item has data of its own."""
     small, large = (
-        bytes_behind(passes("own", 1 << 16, 64, group=group), SIZES, np.full((1, len(SIZES)), together))[0]
+        bytes_behind(passes("own", 1 << 16, 64, group=group), (SIZES, np.full((1, len(SIZES)), together)))[0][
+            0
+        ]
         for group, together in ((16, 256.0 * more), (16 * more, 256.0))
     )
     assert small[0] > 3 * small[-1] and (np.diff(small) <= 0).all()
@@ -814,7 +816,7 @@ def test_more_groups_than_a_profile_knows_need_as_much_cache_as_fewer_of_more_wo
 def test_more_groups_that_read_the_same_table_need_no_more_cache() -> None:
     of_table = passes("shared", 1 << 13, 1 << 11)
     few, many = (
-        bytes_behind(of_table, SIZES, np.full((1, len(SIZES)), groups)) for groups in (256.0, 4096.0)
+        bytes_behind(of_table, (SIZES, np.full((1, len(SIZES)), groups)))[0] for groups in (256.0, 4096.0)
     )
     assert few.max() > 3 * few.min()
     np.testing.assert_allclose(few, many)

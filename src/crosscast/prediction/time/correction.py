@@ -75,7 +75,8 @@ class Correction(Stored, kind="correction"):
     @cached_property
     def _covariance(self) -> Reals:
         sizes = _sizes(self.memory)
-        covariance: Reals = self._with(self.traits[self.launch], self.side) * sizes[:, None]
+        distances = _distances(self.traits, self.traits)[self.launch][:, self.launch]
+        covariance: Reals = self._with(distances, self.side) * sizes[:, None]
         covariance[np.diag_indices(len(covariance))] += _LEAST_NOISE + self.noise[self.side] / self.counts
         return covariance
 
@@ -89,13 +90,13 @@ class Correction(Stored, kind="correction"):
         """This correction with the range over which launches have errors of one size."""
         return replace(self, range=_SIMILAR * self.range)
 
-    def _with(self, traits: Reals, kinds: Integers) -> Reals:
+    def _with(self, distances: Reals, kinds: Integers) -> Reals:
         """Covariance of errors of launches on kinds of devices, row by row, with the known errors.
 
-        Of launches whose times have nothing of memory.
+        Of launches whose times have nothing of memory. `distances` are from the launches of the known errors.
         """
-        fall = np.exp(-_distances(traits, self.traits[self.launch]) / self.range)
-        covariance: Reals = self.variance * fall * _SHARED[kinds[:, None], self.side] * _sizes(self.memory)
+        fall = np.exp(distances / -self.range)
+        covariance: Reals = fall * (self.variance * _SHARED[kinds[:, None], self.side] * _sizes(self.memory))
         return covariance
 
     def log_likelihood(self) -> float:
@@ -116,11 +117,11 @@ class Correction(Stored, kind="correction"):
         shift, explained = np.zeros((2, len(traits), len(kinds)))
         if not len(self.launch):
             return shift, explained
-        for kind in np.unique(kinds).tolist():
-            of_kind = np.full(len(traits), kind)
+        distances = _distances(traits, self.traits)[:, self.launch]
+        for kind in np.unique(kinds):
             columns = kinds == kind
-            shift[:, columns] = (self._with(traits, of_kind) @ self._weights)[:, None]
-            cross = self._similar._with(traits, of_kind)
+            shift[:, columns] = (self._with(distances, kind[None]) @ self._weights)[:, None]
+            cross = self._similar._with(distances, kind[None])
             share = np.einsum("ij,ij->i", cross @ self._similar._inverse, cross) / self.variance
             explained[:, columns] = np.clip(share, 0.0, 1.0)[:, None]
         return shift * _sizes(memory), explained

@@ -51,10 +51,11 @@ def cpu_terms(work: Work, sheets: Sheets) -> dict[str, Reals]:
     sole_thread = np.where(2 * groups > sheets.units, 1.0, _ALONE)
     lanes = _lanes(work, sheets)
     slots = busy_rate * lanes * sole_thread
-    of_thread = [
-        bytes_behind(work, cache, alone) for cache in (sheets.l1, sheets.own_cache, sheets.last_cache)
-    ]
-    behind = np.minimum(bytes_behind(work, sheets.last_cache, on.together), sectors)
+    caches = (sheets.l1, sheets.own_cache, sheets.last_cache)
+    *of_thread, of_all = bytes_behind(
+        work, *((cache, alone) for cache in caches), (sheets.last_cache, on.together)
+    )
+    behind = np.minimum(of_all, sectors)
     of_group = np.where(np.isfinite(sheets.group_s), sheets.group_s, _GROUP_CLOCKS / sheets.clock)
     start = np.where(np.isfinite(sheets.empty_s), sheets.empty_s, _START_S)
     measured = np.maximum(sheets.round_trip_s - start, 0.0)

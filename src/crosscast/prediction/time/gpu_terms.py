@@ -73,7 +73,6 @@ def gpu_terms(work: Work, sheets: Sheets) -> dict[str, Reals]:
     of_group = np.where(np.isfinite(sheets.group_s), sheets.group_s, _GROUP_CLOCKS / sheets.clock)
     start = np.where(np.isfinite(sheets.empty_s), sheets.empty_s, _START_S)
     measured = np.maximum(sheets.round_trip_s - start, 0.0)
-    side_cache = _of_side_cache(work, sheets, on.together, work.sectors[:, side])
     return {
         "launch": np.where(np.isfinite(measured), measured, _LAUNCH_S * _launch_ratio(sheets)),
         "start": start,
@@ -81,7 +80,7 @@ def gpu_terms(work: Work, sheets: Sheets) -> dict[str, Reals]:
         "issue": _issued(work, sheets) / slots * longer,
         "local": work.local_wavefronts[:, side] * (1.0 - saved_loads) / busy_rate,
         "l1": _line_clocks(work, sheets) / busy_rate,
-        "l2": np.maximum(bytes_of.l2 / (sheets.l2_clock * rate), side_cache),
+        "l2": np.maximum(bytes_of.l2 / (sheets.l2_clock * rate), _of_side_cache(bytes_of, sheets)),
         "memory": _streamed(bytes_of.memory, work, sheets) * _pages(work, sheets),
         "scattered": np.maximum.reduce(
             (
@@ -153,6 +152,7 @@ class _Traffic(NamedTuple):
     """Bytes that pass the caches, ``(n, d)`` each."""
 
     l2: Reals  # From the second cache
+    past: Reals  # Past the second cache
     memory: Reals  # From memory
     past_l1: Reals  # Share of the accesses that wait for the second cache
     past_l2: Reals  # And for memory
@@ -164,19 +164,27 @@ def _traffic(work: Work, sheets: Sheets, on: Occupancy) -> _Traffic:
     # A larger first cache holds the local memory, too.
     beside = sheets.l1 - np.where(sheets.l1 > _APART, on.resident * work.local_bytes[:, None], 0.0)
     own_cache = np.maximum(beside, np.minimum(sheets.l1, _LEAST_CACHE))
-    past_own_cache = bytes_behind(work, own_cache, np.minimum(work.groups[:, None], on.resident))
-    of_own_cache = _fetched(np.minimum(past_own_cache, sectors), work, sheets)
+    of_unit, of_second, of_last = (
+        np.minimum(missed, sectors)
+        for missed in bytes_behind(
+            work,
+            (own_cache, np.minimum(work.groups[:, None], on.resident)),
+            (sheets.l2, on.together),
+            (sheets.last_cache, on.together),
+        )
+    )
+    of_own_cache = _fetched(of_unit, work, sheets)
     # Units that do not cache global memory cache what compilers know to be only read.
     cached = np.where(sheets.caches_global, 1.0, work.read_only[:, None])
     l2 = sectors - cached * (sectors - of_own_cache)
-    behind = _fetched(np.minimum(bytes_behind(work, sheets.last_cache, on.together), sectors), work, sheets)
+    behind = _fetched(of_last, work, sheets)
     kept = _kept(work, sheets)
     memory = np.maximum(np.maximum(behind, work.distinct[:, None]) - kept, 0.0)
     touched = np.maximum(_SECTOR_BYTES * work.accesses[:, sheets.wide.astype(int)], 1.0)
     # Work-items that walk in step come to their next sectors together.
     touched = np.maximum(touched, np.where(sheets.caches_global, work.walks[:, None], 0.0) * sectors)
     past_l1, past_l2 = (np.clip(n / touched, 0.0, 1.0) for n in (l2, np.maximum(behind - kept, 0.0)))
-    return _Traffic(l2, memory, past_l1, past_l2)
+    return _Traffic(l2, of_second, memory, past_l1, past_l2)
 
 
 def _of_item(work: Work, sheets: Sheets, bytes_of: _Traffic, on: Occupancy) -> tuple[Reals, Reals]:
@@ -299,13 +307,10 @@ def _kept(work: Work, sheets: Sheets) -> Reals:
     return kept
 
 
-def _of_side_cache(work: Work, sheets: Sheets, together: Reals, sectors: Reals) -> Reals:
+def _of_side_cache(bytes_of: _Traffic, sheets: Sheets) -> Reals:
     """Seconds of the bytes behind the second cache, ``(n, d)``, where memory has a larger one."""
-    moved = np.minimum(bytes_behind(work, sheets.l2, together), sectors)
-    seconds: Reals = np.where(
-        sheets.last_cache > sheets.l2, moved / (_SIDE_CACHE_RATE * sheets.bandwidth), 0.0
-    )
-    return seconds
+    seconds = bytes_of.past / (_SIDE_CACHE_RATE * sheets.bandwidth)
+    return np.where(sheets.last_cache > sheets.l2, seconds, 0.0)
 
 
 def _one_channel(work: Work, sheets: Sheets, sectors: Reals) -> Reals:

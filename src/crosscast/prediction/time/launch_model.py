@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import accumulate, chain
+from functools import lru_cache
+from itertools import accumulate
 from typing import NamedTuple
 
 import numpy as np
 
-from crosscast.arrays import Arrays, Reals
+from crosscast.arrays import Arrays, Integers, Reals
 from crosscast.device import Device
 from crosscast.devices.architectures import NO_DOUBLES, sheets_of
 from crosscast.devices.catalogue import Filled, filled
@@ -163,21 +164,19 @@ class TrainedLaunchTimes(TrainedTimes[LaunchModels]):
         Where a data sheet lacks numbers, those of siblings stand, and their doubt adds to that of the times.
         """
         measured = self.predictor.counted.measured
-        sheets = {each.key: filled(each) for each in devices if not measured(each)}
-        complete = [sheets[each.key].device if each.key in sheets else each for each in devices]
+        complete = _completed(tuple((each, measured(each)) for each in devices))
+        of_all = self._of_launches(launches, [*complete.devices, *complete.variants])
         keys = [each.key for each in devices]
-        variants = {key: _variants(sheet) for key, sheet in sheets.items() if sheet.taken}
-        of_all = self._of_launches(launches, [*complete, *chain.from_iterable(variants.values())])
         estimates = _Estimates(*(each[:, : len(keys)] for each in of_all))
         assumed, end = [], len(keys)
-        for key, of_device in variants.items():
-            column, start, end = keys.index(key), end, end + len(of_device)
+        for column, sheet in complete.lacking:
+            start, end = end, end + len(sheet.taken) + 1
             shift = np.log(of_all.seconds[:, start : end - 1] / estimates.seconds[:, [column]]).T
             estimates.least[:, column] = of_all.least[:, end - 1]
             deviation = estimates.deviation[:, column]
-            assumed.append(_assumed(sheets[key], shift, deviation))
+            assumed.append(_assumed(sheet, shift, deviation))
             estimates.deviation[:, column] = np.sqrt(deviation**2 + (shift**2).sum(axis=0))
-        together = self.predictor.counted.together[in_common(complete)]
+        together = self.predictor.counted.together[complete.common]
         known = np.log(times) - np.log(estimates.seconds)
         errors = DeviceErrors(tuple(keys), estimates.deviation, estimates.shared, together, known)
         return estimates, assumed, errors
@@ -283,6 +282,27 @@ def _assumed(sheet: Filled, shifts: Reals, deviation: Reals) -> Assumed:
     order = np.argsort(-shares, kind="stable").tolist()
     names = list(sheet.taken)
     return Assumed(sheet.device.key, sheet.taken, {names[k]: round(float(shares[k]), 4) for k in order})
+
+
+class _Completed(NamedTuple):
+    """``d`` devices with the numbers of siblings where their data sheets lack some."""
+
+    devices: list[Device]
+    lacking: list[tuple[int, Filled]]  # Those that lack any, with their positions
+    variants: list[Device]  # Of these, one after another
+    common: Integers  # ``(d, d)``, see `in_common`
+
+
+@lru_cache(64)
+def _completed(devices: tuple[tuple[Device, bool], ...]) -> _Completed:
+    """Complete those of the devices that were not measured."""
+    sheets = [None if is_measured else filled(device) for device, is_measured in devices]
+    complete = [
+        device if sheet is None else sheet.device for sheet, (device, _) in zip(sheets, devices, strict=True)
+    ]
+    lacking = [(column, sheet) for column, sheet in enumerate(sheets) if sheet and sheet.taken]
+    variants = [variant for _, sheet in lacking for variant in _variants(sheet)]
+    return _Completed(complete, lacking, variants, in_common(complete))
 
 
 def _variants(sheet: Filled) -> list[Device]:

@@ -248,13 +248,13 @@ def bounds(work: Work, sheets: Sheets) -> tuple[Reals, Reals]:
     return least, most
 
 
-class _OnDevice(NamedTuple):
-    """Factors and deviations of a model on a device."""
+class _OnDevices(NamedTuple):
+    """Factors and deviations of a model on ``d`` devices."""
 
-    factors: Reals  # `(len(TERMS),)`
-    deviations: Reals  # By kind of time, `(len(KINDS),)`
-    kind: int  # See `kind_number`
-    near: float  # See `LaunchTimes`
+    factors: Reals  # `(d, len(TERMS))`
+    deviations: Reals  # By kind of time, `(d, len(KINDS))`
+    kinds: Integers  # `(d,)`, see `kind_number`
+    near: Reals  # `(d,)`, see `LaunchTimes`
 
 
 @dataclass(frozen=True, eq=False)
@@ -280,21 +280,25 @@ class LaunchTimes(Stored, kind="terms"):
         return Efficiencies(dict(zip(self.keys, self.factors, strict=True)))
 
     @cached_property
-    def _on(self) -> Callable[[Device], _OnDevice]:
-        """Function that returns, and remembers, the factors and deviations on a device."""
+    def _on(self) -> Callable[[tuple[Device, ...]], _OnDevices]:
+        """Function that returns, and remembers, the factors and deviations on devices."""
         known, wider = self.efficiencies(), dict(zip(self.joined, self.wider, strict=True))
 
-        @lru_cache(1024)
-        def on(device: Device) -> _OnDevice:
-            side = side_of(device)
-            deviations: Reals = self.doubt.deviations[side]
+        def deviations(device: Device) -> Reals:
+            usual: Reals = self.doubt.deviations[side_of(device)]
             if self.measured(device):
-                deviations = deviations * wider.get(device.key, 1.0)
-            else:
-                rates_known = _INTO_KINDS[~measured_terms(device)].sum(axis=0) == 0
-                deviations = np.where(rates_known, deviations, self.unseen[side])
-            near = float(self.near[side])
-            return _OnDevice(np.exp(known.of(device)), deviations, kind_number(device), near)
+                return np.asarray(usual * wider.get(device.key, 1.0))
+            rates_known = _INTO_KINDS[~measured_terms(device)].sum(axis=0) == 0
+            return np.where(rates_known, usual, self.unseen[side_of(device)])
+
+        @lru_cache(64)
+        def on(devices: tuple[Device, ...]) -> _OnDevices:
+            return _OnDevices(
+                np.exp([known.of(each) for each in devices]),
+                np.stack([deviations(each) for each in devices]),
+                np.array([kind_number(each) for each in devices]),
+                self.near[[side_of(each) for each in devices]],
+            )
 
         return on
 
@@ -307,7 +311,7 @@ class LaunchTimes(Stored, kind="terms"):
 
         A kind whose rates were all measured on a device has the deviation of devices with measured times.
         """
-        return np.stack([self._on(device).deviations for device in devices])
+        return self._on(tuple(devices)).deviations
 
     def shared(self, shares: Reals, devices: Sequence[Device]) -> Reals:
         """Part of the deviations that errors on several devices share, by shares of the terms; ``(n, d)``."""
@@ -315,14 +319,10 @@ class LaunchTimes(Stored, kind="terms"):
 
     def predict(self, work: Work, devices: Sequence[Device]) -> tuple[Reals, Reals, Reals]:
         """Seconds ``(n, d)`` of one launch by the host's clock, shares of the terms, and deviations."""
-        on = [self._on(device) for device in devices]
-        factors = np.stack([each.factors for each in on])
-        seconds, parts = joined(terms(work, sheets_of(devices)) * factors)
-        kinds = np.array([each.kind for each in on])
-        shift, explained = self.correction.of(traits_of(work), kinds, parts[..., MEMORY])
-        deviations = np.stack([each.deviations for each in on])
-        near = np.array([each.near for each in on])
-        deviation = deviation_of(parts, deviations) * narrowed(explained, near)
+        on = self._on(tuple(devices))
+        seconds, parts = joined(terms(work, sheets_of(devices)) * on.factors)
+        shift, explained = self.correction.of(traits_of(work), on.kinds, parts[..., MEMORY])
+        deviation = deviation_of(parts, on.deviations) * narrowed(explained, on.near)
         return seconds * np.exp(shift), parts, deviation
 
 

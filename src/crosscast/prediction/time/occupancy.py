@@ -39,8 +39,15 @@ class Occupancy:
         )
 
 
-def bytes_behind(work: Work, cache: Reals, together: Reals) -> Reals:
-    """Bytes that miss a cache of a size in bytes which `together` groups share, of shape ``(n, d)``.
+def bytes_behind(work: Work, *caches: tuple[Reals, Reals]) -> list[Reals]:
+    """Bytes ``(n, d)`` that miss caches, each of a size in bytes ``(d,)`` and shared by so many groups."""
+    sizes = np.concatenate([np.broadcast_to(size, together.shape) for size, together in caches], axis=1)
+    missed = _missed(work, sizes, np.concatenate([together for _, together in caches], axis=1))
+    return np.split(missed, np.cumsum([together.shape[1] for _, together in caches])[:-1], axis=1)
+
+
+def _missed(work: Work, cache: Reals, together: Reals) -> Reals:
+    """Bytes that miss a cache of a size which `together` groups share, of shape ``(n, d)`` each.
 
     Interpolated in the logarithms of the sizes and numbers of groups that a profile has. More groups than its
     most need more space for data of their own.
@@ -62,7 +69,7 @@ def bytes_behind(work: Work, cache: Reals, together: Reals) -> Reals:
 
 def _size_position(work: Work, cache: Reals, together: Reals) -> Reals:
     """Index of a cache's size among those in which the most groups of a profile miss as much, ``(n, d)``."""
-    bits = np.broadcast_to(np.log2(cache), together.shape)
+    bits = np.log2(cache)
     as_known: Reals = np.clip(bits - CACHE_BITS[0], 0.0, len(CACHE_BITS) - 1.0)
     if (together <= REUSE_GROUPS[-1]).all():
         return as_known
