@@ -140,7 +140,7 @@ def test_this_machine_joins_and_is_predicted(
 ) -> None:
     """Six applications at tiny, by the command, as a person would."""
     monkeypatch.setattr(calibration, "order", lambda: tuple((name, "tiny") for name in SIX))
-    assert main(["calibrate", "--device", "pocl:0", "--minutes", "3", "--name", "here"]) == 0
+    assert main(["calibrate", "--minutes", "3", "--name", "here"]) == 0
     said = capsys.readouterr()
     assert "on held-out applications median error" in said.out
     assert "for 180 s" in said.err

@@ -167,7 +167,7 @@ def calibrate(
     ----------
     device
         Device id, as `crosscast devices` shows it, such as `pocl:0`, or platform and name, such as
-        `pocl:amd-epyc-2cu`; or `host`, the CPU without OpenCL.
+        `pocl:amd-epyc-2cu`; by default the first one. `host` is the CPU without OpenCL.
     minutes
         How long to measure kernels; with less than about a quarter, few can be measured. 0 stops after the
         first ten seconds.

@@ -128,8 +128,6 @@ def calibrate(*, device: str | None, minutes: float, name: str, output: Output) 
     check_output(output)
     if not 0 <= minutes <= 24 * 60:
         raise InputError.of(where="--minutes", expected=f"from 0 to {24 * 60}", found=f"{minutes:g}")
-    if device is None:
-        raise InputError("--device: expected an id such as pocl:0 (crosscast devices lists them), or host")
     facts_only = minutes == 0 or device == _HOST
 
     check_name(name)
@@ -155,7 +153,7 @@ def calibrate(*, device: str | None, minutes: float, name: str, output: Output) 
         say(f"measuring kernels for {60 * minutes:.0f} s, then fitting for some seconds")
         with LabelStatus() as status:
             result = calibration.calibrate(
-                opencl.find(device), name, described=facts.device(name), seconds=60 * minutes, report=status
+                opencl.find(facts.id), name, described=facts.device(name), seconds=60 * minutes, report=status
             )
         for note in result.notes:
             say(note)
@@ -178,7 +176,7 @@ def _check_suite(name: str) -> None:
     check_writable("XDG_DATA_HOME", models_home())
 
 
-def _backend(device: str) -> Backend:
+def _backend(device: str | None) -> Backend:
     if device == _HOST:
         return HostBackend()
     try:
