@@ -95,7 +95,7 @@ REFUSALS = {
     "pairs": "Pair was left out: k.cu:2: error: no template named 'vector' in namespace 'std' "
     "(headers that were not found: vector)",
     "host": "k.cu:12: error: use of undeclared identifier 'of_host' (of_host is a function of the host)",
-    "ptx": "line 13: inline assembly (PTX) is not supported",
+    "ptx": "line 13: inline assembly (PTX: mov.u32) is not supported",
     "dynamic": "line 14: a kernel launch in device code (dynamic parallelism) is not supported",
     "linked": "line 6: the device function elsewhere is defined nowhere (separate compilation)",
     "heap": "line 16: allocating memory in a kernel (malloc, new) is not supported",

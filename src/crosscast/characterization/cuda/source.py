@@ -8,25 +8,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from crosscast.characterization.cuda.declarations import Declaration, needed, parse, tokens_of
+from crosscast.characterization.cuda.ptx import translate
 
 _MARKER = re.compile(r'# (\d+) "((?:[^"\\]|\\.)*)"((?: \d)*)$')
 _DEFINE = re.compile(r"#define (\w+) (.*)")
 _UNROLL = re.compile(r"(\s*#\s*pragma\s+(?:unroll|nounroll|GCC unroll)\b)(.*)")
 _LAUNCHED = re.compile(r"((?:::)?\b\w[\w:]*\s*<[^<>;{}()]*>)\s*<<<")
 _MOST_INSTANCES = 256
-# Reads of registers by inline PTX that have another spelling, and what the variable gets.
-_REGISTER = re.compile(
-    r'\b(?:__asm__|asm)\s*(?:volatile\b|__volatile__)?\s*\(\s*"\s*mov\.[bsu]32\s+%0\s*,\s*%%?(\w+)\s*;\s*"'
-    r'\s*:\s*"=r"\s*\(\s*([\w.]+)\s*\)\s*:?\s*:?\s*\)'
-)
-_REGISTERS = {
-    "laneid": "__lane_id()",
-    "lanemask_eq": "1u << __lane_id()",
-    "lanemask_lt": "(1u << __lane_id()) - 1",
-    "lanemask_le": "(2u << __lane_id()) - 1",
-    "lanemask_gt": "-2u << __lane_id()",
-    "lanemask_ge": "-1u << __lane_id()",
-}
 # Settings of a texture reference in host code, by the bits of our header.
 _SETTINGS = {
     1: r"filterMode\s*=\s*\w*FilterModeLinear",
@@ -69,7 +57,7 @@ class CudaSource:
         self.refused: dict[str, DeclarationRefusal] = {}
         # Names of instances by their other spellings, such as with a typedef
         self.repeated: dict[str, str] = {}
-        self._lines, self._origins, is_ours = _read(_REGISTER.sub(_assigned, text), label, ours)
+        self._lines, self._origins, is_ours = _read(translate(text), label, ours)
         lines = self._lines
         self._text = "\n".join(lines)
         self._starts = [0]
@@ -220,16 +208,8 @@ class CudaSource:
 
     def _refuse(self, name: str, message: str, where: tuple[int, int]) -> None:
         file, line = self._origin(where[0])
-        text = (
-            self._text[self._starts[where[0] - 1] :].split("\n", 1)[0] if where[0] < len(self._starts) else ""
-        )
-        if re.search(r"\b_*asm_*\b", text):
-            refusal = DeclarationRefusal(
-                f"{self._where(where[0])}inline assembly (PTX) is not supported", True
-            )
-        else:
-            refusal = DeclarationRefusal(f"{file}:{line}: error: {message}{self._explain(message)}")
-        self.refused.setdefault(name, refusal)
+        reason = f"{file}:{line}: error: {message}{self._explain(message)}"
+        self.refused.setdefault(name, DeclarationRefusal(reason))
 
     def _explain(self, message: str) -> str:
         """Explain the names in an error: left out, of the host, or in a missing header."""
@@ -300,13 +280,6 @@ class CudaSource:
 
 def _is_texture(declaration: Declaration) -> bool:
     return any(token.text in ("texture", "surface") for token in declaration.tokens[:3])
-
-
-def _assigned(read: re.Match[str]) -> str:
-    """Return a read of a register as an assignment with as many lines, if it is one of ours."""
-    if read[1] not in _REGISTERS:
-        return read[0]
-    return f"{read[2]} = {_REGISTERS[read[1]]}" + "\n" * read[0].count("\n")
 
 
 def _blank(text: str) -> str:

@@ -337,6 +337,14 @@ class Lowering:
             self._fault_lines.append(instruction.line)
             text = f"call void @cc_assertion(ptr %cc.ctx, i32 {len(self._fault_lines) - 1}, i64 %cc.wi)"
             return [ir.added(text), _empty(instruction)]
+        if name == "cc_shared":
+            code = Code(self._names)
+            base = code.value(f"trunc i64 {code.value('ptrtoint ptr %cc.local to i64')} to i32")
+            offset = code.value(f"zext i32 {code.value(f'sub i32 {values[0]}, {base}')} to i64")
+            return [
+                *map(ir.added, code.texts),
+                _replaced(instruction, f"getelementptr i8, ptr %cc.local, i64 {offset}"),
+            ]
         if name in _QUERIES:
             result = self._names.unique("q")
             steps = [text.format(r=result, **self._numbers) for text in _QUERIES[name]]

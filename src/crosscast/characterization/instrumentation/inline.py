@@ -104,7 +104,10 @@ class _Inliner:
         if instruction.opcode != "call":
             return None
         if not instruction.callee:
-            what = "inline assembly" if " asm " in instruction.text else "a call through a function pointer"
+            assembly = re.search(r' asm [^"]*"([^"]*)"', instruction.text)
+            what = "a call through a function pointer"
+            if assembly:
+                what = f"inline assembly (PTX: {assembly[1]})"
             raise instruction.refused(f"{what} is not supported")
         callee = self.module.functions.get(instruction.callee)
         declaration = None if callee else parse(instruction.callee)

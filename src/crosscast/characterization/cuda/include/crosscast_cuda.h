@@ -187,6 +187,7 @@ CC_DEVICE void __nanosleep(unsigned) {}
 #include "crosscast_words.h"
 #include "crosscast_half.h"
 #include "crosscast_memory.h"
+#include "crosscast_ptx.h"
 #include "crosscast_host.h"
 #include "crosscast_refused.h"
 #include "crosscast_texture.h"
