@@ -15,7 +15,13 @@ import numpy as np
 from crosscast.characterization import frontend, ir
 from crosscast.characterization.cuda.adapt import adapt_kernel
 from crosscast.characterization.cuda.compiler import wave_size
-from crosscast.characterization.cuda.variables import pack, set_variables, unset_variables
+from crosscast.characterization.cuda.variables import (
+    image_sizes,
+    pack,
+    set_images,
+    set_variables,
+    unset_variables,
+)
 from crosscast.characterization.engine import runtime_objects
 from crosscast.characterization.engine.arguments import (
     Memory,
@@ -60,7 +66,7 @@ from crosscast.characterization.sampling import (
 )
 from crosscast.data import environment
 from crosscast.errors import KernelFault, LaunchError, UnsupportedError
-from crosscast.kernel import Kernel, Launch
+from crosscast.kernel import Image, Kernel, Launch
 from crosscast.profile import Profile
 from crosscast.units import format_bytes
 
@@ -157,6 +163,7 @@ def _plan(kernel: Kernel, options: InstrumentationOptions) -> tuple[ir.Module, P
         declared = loaded.compiled.variables if loaded.compiled else ()
         unset = tuple(unset_variables(flat, module, options.variables))
         module = set_variables(module, flat, declared, kernel, options.variables)
+        set_images(flat, options.images)
     elif kernel.program.is_optimized and not options.published:
         merge_accesses(flat, module.sizes)
     if kernel.program.form not in ("llvm-ir", "bitcode") and not options.published:
@@ -471,7 +478,7 @@ def _stream_words(counts: Counts, built: _Built) -> int:
 
 
 def _instrumentation_options(launch: Launch, options: Options) -> InstrumentationOptions:
-    offsets = three(launch.global_offset, 0)
+    offsets, cuda = three(launch.global_offset, 0), launch.kernel.program.is_cuda
     sizes = list(zip(three(launch.global_size, 1), three(launch.local_size, 1), offsets, strict=True))
     return InstrumentationOptions(
         local_size=three(launch.local_size, 1),
@@ -480,9 +487,10 @@ def _instrumentation_options(launch: Launch, options: Options) -> Instrumentatio
         published=options.published,
         small_ids=max(global_ + offset for global_, _, offset in sizes) <= 1 << 31,
         same=same_buffers(launch),
-        cuda=launch.kernel.program.is_cuda,
+        cuda=cuda,
         shared=launch.shared,
         variables=pack(launch.variables, launch.kernel.name),
+        images=tuple(image_sizes(a) if cuda and isinstance(a, Image) else () for a in launch.args),
         warp=wave_size(launch.kernel.program),
     )
 

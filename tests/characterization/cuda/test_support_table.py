@@ -45,9 +45,12 @@ SUPPORTED: dict[str, str] = {
     "texture references of linear memory (`tex1Dfetch`)": "x[i] = tex1Dfetch(line, i);",
     "texture references of arrays (`tex1D`, `tex2D`, `tex3D`), point and linear": ""
     "x[i] = tex2D(plane, i, 1);",
-    "texture objects of linear memory": "x[i] = tex1Dfetch<float>((cudaTextureObject_t)x, i);",
+    "texture objects of linear memory, and of arrays by an image": "x[i] = tex2D<float>(image, i, 1);"
+    " x[i] += tex1Dfetch<float>(image, i);",
     "shuffles and votes, with a mask and without": "x[i] = __shfl_down_sync(~0u, x[i], 1);"
     " x[i] += __shfl_xor(x[i], 2) + __any(1);",
+    "inline PTX: arithmetic, bits, carries, loads and stores with hints, `atom`, `red`, `cp.async`": ""
+    'asm("lop3.b32 %0, %0, 3, 5, 0x96;" : "+r"(i));',
     "atomics": "atomicAdd(&x[0], 1.0f); atomicCAS((int *)&x[1], 0, 1); atomicInc((unsigned *)&x[2], 3);",
     "`cooperative_groups`: blocks, tiles, `reduce`, scans": "auto b = cg::this_thread_block();"
     " auto t = cg::tiled_partition<8>(b);"
@@ -71,9 +74,9 @@ SUPPORTED: dict[str, str] = {
     " uchar2 c = {(unsigned)k, 2u}; x[0] = c.y;",
 }
 REFUSED: dict[str, tuple[str, str]] = {
-    "texture objects of arrays": ("x[0] = tex2D<float>((cudaTextureObject_t)x, 1, 2);", "a texture object"),
+    "textures of layers, cubes and levels": ("x[0] = tex2DLod<float>(image, 1, 2, 0);", "a texture of layers"),
     "surfaces": ("surf2Dwrite(1.0f, written, 0, 0);", "a surface"),
-    "inline PTX, but for lane numbers and masks": (
+    "other inline PTX (`mma`, `ldmatrix`, `mbarrier`, `%smid`, carries between two `asm`)": (
         'asm volatile("mov.u32 %0, %%smid;" : "=r"(*(int *)x));',
         "inline assembly",
     ),
@@ -98,11 +101,12 @@ FORMS = ("cuda", "hip")
 
 
 def run(body: str, form: Any) -> None:
-    source = f"{HEAD}__global__ void __launch_bounds__(64) k(float *x) {{ int i = threadIdx.x; {body} }}"
+    source = f"{HEAD}__global__ void __launch_bounds__(64) k(float *x, cudaTextureObject_t image) {{"
+    source += f" int i = threadIdx.x; {body} }}"
     variables: dict[str, Argument] = {"n": np.int32(3), "line": np.ones(8, np.float32)}
     variables["plane"] = Image(np.ones((4, 8), np.float32), "R")
     kernel = Kernel.from_source(source, "k", form=form)
-    arguments = (np.ones(8, np.float32),)
+    arguments = (np.ones(8, np.float32), variables["plane"])
     characterize(Launch.on_grid(kernel, 1, 8, arguments, shared=32, variables=variables))
 
 

@@ -91,6 +91,81 @@ def test_a_fetch_counts_as_a_load() -> None:
         assert profile.metrics["total_instruction_count"] == load.metrics["total_instruction_count"]
 
 
+OBJECTS = """texture<float, 2> smooth;
+__global__ void flat(float *x, cudaTextureObject_t t) { x[threadIdx.x] = tex2D<float>(t, threadIdx.x %s); }
+__global__ void deep(float *x, cudaTextureObject_t t) { tex3D<float>(&x[threadIdx.x], t, 1, threadIdx.x, 1); }
+__global__ void fours(float *x, cudaTextureObject_t t) {
+  float4 v = tex2D<float4>(t, threadIdx.x, 2);
+  x[threadIdx.x] = v.x + v.w; }
+__global__ void chosen(float *x, cudaTextureObject_t s, cudaTextureObject_t t) {
+  x[threadIdx.x] = tex2D<float>(x[threadIdx.x] > 0 ? s : t, 0, 0); }
+__global__ void refers(float *x, cudaTextureObject_t t) {
+  x[threadIdx.x] = tex2D(smooth, threadIdx.x + 1, 1.0f); }
+void host(cudaTextureDesc d) { smooth.filterMode = cudaFilterModeLinear; %s }
+"""
+FLAT = Image(ROWS, "R")
+LINEAR = "d.filterMode = cudaFilterModeLinear; d.addressMode[0] = d.addressMode[1] = cudaAddressMode"
+IMAGES: dict[str, tuple[str, Image, str, str, list[float]]] = {
+    "point": ("flat", FLAT, "- 1.5f, 1.5f", "", [8.0, 8, 8, 9, 10, 11, 12, 13]),
+    "linear": ("flat", FLAT, "+ 1.0f, 1.0f", f"{LINEAR}Clamp;", [4.5, 5.5, 6.5, 7.5, 8.5, 9.5, 10.5, 11.0]),
+    "border": ("flat", FLAT, "+ 1.0f, 0.0f", f"{LINEAR}Border;", [0.25 + i / 2 for i in range(7)] + [1.75]),
+    "zeros do not wrap": ("flat", FLAT, "+ 4, 0", "d.readMode = cudaReadModeElementType;",
+                          [4.0, 5, 6, 7, 7, 7, 7, 7]),
+    "zeros wrap": ("flat", FLAT, "/ 8.0f + 0.5f, 0", "d.normalizedCoords = true;",
+                   [4.0, 5, 6, 7, 0, 1, 2, 3]),
+    "bytes": ("flat", Image(ROWS.astype(np.uint8), "R"), ", 1", "d.readMode = cudaReadModeNormalizedFloat;",
+              [float(np.float32(8 + i) * np.float32(1 / 255)) for i in range(8)]),
+    "volume": ("deep", Image(ROWS.reshape(2, 4, 4), "R"), ", 0", "", [17.0, 21, 25, 29, 29, 29, 29, 29]),
+    "of four": ("fours", Image(np.arange(128, dtype=np.float32).reshape(4, 8, 4), "RGBA"), ", 0", "",
+                [131.0 + 8 * i for i in range(8)]),
+}  # fmt: skip
+
+
+def fetched(
+    name: str, place: str, host: str, *images: Argument, form: Any = "cuda", **variables: Argument
+) -> Any:
+    x = np.zeros(8, np.float32)
+    kernel = Kernel.from_source(OBJECTS % (place, host), name, form=form)
+    profile = characterize(Launch.on_grid(kernel, 1, 8, (x, *images), variables=variables), check_bounds=True)
+    return x.tolist(), profile
+
+
+@pytest.mark.parametrize("name", IMAGES)
+@pytest.mark.parametrize("form", ["cuda", "hip"])
+def test_a_texture_object_has_the_texels_of_an_image(name: str, form: Any) -> None:
+    kernel, image, place, host, expected = IMAGES[name]
+    assert fetched(kernel, place, host, image, form=form)[0] == expected
+
+
+def test_a_fetch_of_an_object_counts_as_one_of_a_reference() -> None:
+    of_object = fetched("flat", "+ 1, 1.0f", f"{LINEAR}Clamp;", FLAT)[1]
+    of_reference = fetched("refers", "+ 1, 1.0f", f"{LINEAR}Clamp;", None, smooth=FLAT)[1]
+    assert of_object.metrics["total_instruction_count"] == of_reference.metrics["total_instruction_count"]
+    assert of_object.launch["work"]["global_bytes"] == of_reference.launch["work"]["global_bytes"]
+
+
+@pytest.mark.parametrize(
+    ("kernel", "images", "host", "message"),
+    [
+        ("flat", (ROWS,), "", r"line 2: the kernel reads texels of 4 bytes .* found no image"),
+        ("flat", (Image(ROWS.astype(np.uint8), "R"),), "", "line 2: .* found 1 bytes"),
+        ("chosen", (FLAT, FLAT), "", "line 8: .* found no argument"),
+        (
+            "flat",
+            (FLAT,),
+            f"{LINEAR}Clamp; d.filterMode = cudaFilterModePoint;",
+            "line 2: .* several settings",
+        ),
+        ("flat", (FLAT,), "d.normalizedCoords = unknown;", "line 2: .* several settings"),
+    ],
+)
+def test_texels_that_an_object_has_not_are_refused(
+    kernel: str, images: tuple[Argument, ...], host: str, message: str
+) -> None:
+    with pytest.raises(CrosscastError, match=message):
+        fetched(kernel, ", 1", host, *images)
+
+
 BAD: dict[str, tuple[str, dict[str, Argument], str]] = {
     "unknown": (
         "weigh",

@@ -21,6 +21,15 @@ _SETTINGS = {
     2: r"normalized\s*=\s*(true|1)\b",
     4: r"addressMode\s*\[\s*0\s*\]\s*=\s*\w*AddressModeWrap",
 }
+# Those of texture objects, which host code sets in descriptors.
+_DESCRIBED = re.compile(
+    r"(\w+)\s*(?:\.|->)\s*(filterMode|normalizedCoords|readMode|addressMode)\s*(?:\[[^]]*\]\s*)?=\s*"
+    r"(?:\w+\s*(?:\.|->)\s*addressMode\s*\[[^]]*\]\s*=\s*)*(?:cuda|hip)?(\w+)"
+)
+_BITS = dict.fromkeys(("FilterModePoint", "false", "0", "ReadModeElementType", "AddressModeClamp"), 0)
+_BITS |= {"FilterModeLinear": 1, "true": 2, "1": 2, "AddressModeWrap": 4, "AddressModeBorder": 8}
+_BITS |= {"ReadModeNormalizedFloat": 16}
+_NO_CLAMP = {"AddressModeWrap", "AddressModeMirror"}
 _LAUNCH = "a kernel launch in device code (dynamic parallelism)"
 
 
@@ -60,6 +69,9 @@ class CudaSource:
         self._lines, self._origins, is_ours = _read(translate(text), label, ours)
         lines = self._lines
         self._text = "\n".join(lines)
+        self._text = self._text.replace(
+            "cc_settings = 0x00", f"cc_settings = 0x{_object_settings(self._text):02x}"
+        )
         self._starts = [0]
         for line in lines:
             self._starts.append(self._starts[-1] + len(line) + 1)
@@ -276,6 +288,24 @@ class CudaSource:
             ):
                 return name if "::" in base else "::".join((*declaration.scope, name))
         return ""
+
+
+def _object_settings(text: str) -> int:
+    """Return the settings of texture objects, as bits of our header: 64 if they differ or are not known."""
+    found: dict[str, set[str]] = {}
+    references = set(re.findall(r"\btexture\s*<[^;]*>\s*(\w+)", text))
+    for name, setting, value in _DESCRIBED.findall(text):
+        if name not in references:
+            found.setdefault(setting, set()).add(value)
+    if not found:
+        return 0
+    modes = found.setdefault("addressMode", {"AddressModeWrap"})  # which a descriptor of zeros says
+    if found.get("normalizedCoords", {"0"}) <= {"0", "false"}:
+        found["addressMode"] = {"AddressModeClamp" if mode in _NO_CLAMP else mode for mode in modes}
+    bits = 0
+    for given in found.values():
+        bits |= _BITS.get(given.pop(), 64) | 64 * bool(given)
+    return bits
 
 
 def _is_texture(declaration: Declaration) -> bool:

@@ -10,6 +10,7 @@ from dataclasses import replace
 import numpy as np
 
 from crosscast.characterization import ir
+from crosscast.characterization.instrumentation.inline import called_builtin
 from crosscast.errors import LaunchError
 from crosscast.kernel import Argument, Image, Kernel
 
@@ -39,13 +40,13 @@ def pack(variables: Mapping[str, Argument], label: str) -> Values:
     """
     packed = []
     for name, value in sorted(variables.items()):
-        extents: tuple[int, ...] = ()
+        sizes = 1, 1, 1
         if isinstance(value, Image):
             content = value.array.tobytes()
-            extents = tuple(reversed(value.array.shape[: value.spatial_ndim]))
+            sizes = image_sizes(value)[:3]
         elif isinstance(value, np.ndarray | np.generic):
             content = value.tobytes()
-            extents = value.shape[:1]
+            sizes = (*value.shape[:1], 1, 1, 1)[:3]
         elif isinstance(value, bytes):
             content = value
         else:
@@ -54,9 +55,39 @@ def pack(variables: Mapping[str, Argument], label: str) -> Values:
             raise LaunchError(
                 f"{label}: variable {name}: expected at most {_MOST_BYTES} bytes, found {len(content)}"
             )
-        width, height, depth = (*extents, 1, 1, 1)[:3]
-        packed.append((name, (width, height, depth), content))
+        packed.append((name, sizes, content))
     return tuple(packed)
+
+
+def image_sizes(image: Image) -> tuple[int, int, int, int]:
+    """Return width, height and depth of an image, and the bytes of a texel."""
+    width, height, depth = (*reversed(image.array.shape[: image.spatial_ndim]), 1, 1)[:3]
+    return width, height, depth, image.channels * image.array.itemsize
+
+
+def set_images(flat: ir.Function, images: Sequence[tuple[int, ...]]) -> None:
+    """Replace the sizes of texture objects by those of a launch's images, as constants that are not counted.
+
+    Raises
+    ------
+    LaunchError
+        If an object is none of an image, or its texels are of another size.
+    """
+    sizes = {parameter.name: image for parameter, image in zip(flat.parameters, images, strict=False)}
+    for instruction in flat.instructions():
+        if called_builtin(instruction) != "cc_image_size":
+            continue
+        name, axis, nbytes = (operand.value for operand in instruction.operands)
+        image = sizes.get(name)
+        if not image or image[3] != int(nbytes):
+            found = f"{image[3]} bytes" if image else "no image" if name in sizes else "no argument"
+            raise LaunchError.of(
+                field=instruction.where,
+                problem=f"the kernel reads texels of {nbytes} bytes of a texture object: expected an "
+                f"image of such as its argument (image:float:R:480x640, height x width), found {found}",
+            )
+        text = f"add i32 0, {image[int(axis)]}"
+        instruction.text, instruction.opcode, instruction.counted = text, "add", False
 
 
 def plain_name(symbol: str) -> str:

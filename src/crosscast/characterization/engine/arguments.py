@@ -250,6 +250,8 @@ class _Packer:
     def _buffer(self, position: int, argument: Argument, parameter: Parameter, where: str) -> int:
         if argument is None:
             return 0
+        if isinstance(argument, Image) and parameter.type_name == "cc_texels*":  # of a texture object
+            return self._place(position, argument.array, "buffer").address
         if not isinstance(argument, np.ndarray):
             raise LaunchError(f"{where}: expected an array, found {_describe(argument)}")
         _check_elements(argument, parameter, where)

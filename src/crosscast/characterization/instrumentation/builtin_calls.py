@@ -271,7 +271,7 @@ _REFUSED = {
     r"__(read|write|reserve|commit|sub_group|work_group|get)_?.*pipe|^.*_pipe": "a pipe",
     r"^(sub_group_|intel_sub)": "a sub-group function",
     r"^cc_refused_clock": "reading a clock",
-    r"^cc_refused_texture": "a texture object of an array or its layers",
+    r"^cc_refused_texture": "a texture of layers, cubes or levels, or one of several settings",
     r"^cc_refused_surface": "a surface",
     r"^cc_refused_grid": "synchronization of a whole grid",
     r"^cc_refused_runtime": "a call of the runtime in device code (dynamic parallelism)",

@@ -153,6 +153,8 @@ class InstrumentationOptions:
     shared: int | None = None  # Bytes of CUDA's dynamic shared memory
     # Name, sizes and content of the variables of a CUDA or HIP program that are set
     variables: tuple[tuple[str, tuple[int, int, int], bytes], ...] = ()
+    # Sizes of each argument that is an image of a texture object, and the bytes of a texel; empty for others
+    images: tuple[tuple[int, ...], ...] = ()
     warp: int = 32  # Lanes of a warp, or work-items of a sub-group
     stream_words: int = 1 << 22  # Room for the addresses of a work-group at one access, a power of two
     counts: bool = True  # Count; otherwise the kernel runs uninstrumented

@@ -1,5 +1,6 @@
-/* Textures: a reference is a variable that holds its texels behind its sizes, which are known before a kernel runs and
- * cost nothing; an object is a pointer to texels of linear memory. A fetch computes its address and loads. */
+/* Textures: a reference is a variable that holds its texels behind its sizes, an object is a pointer to texels, of
+ * linear memory or of an image. Sizes are known before a kernel runs, and cost nothing. A fetch computes its address
+ * and loads. */
 #ifndef CROSSCAST_TEXTURE_H
 #define CROSSCAST_TEXTURE_H
 
@@ -42,10 +43,15 @@ CC_DEVICE float4 cc_mix(float4 x, float4 y, float a) {
 }
 template <class T> CC_DEVICE T cc_mix(T x, T, float) { return cc_refused_texture(), x; }
 
-/* The bits of `how`: 1 for linear filtering, 2 for coordinates from 0 to 1, 4 for those that wrap around. */
-template <class T, int dimensions, cudaTextureReadMode mode, int how> struct cc_texture {
+template <class T> struct cc_stored {
   int width, height, depth, unused;
   T texels[1];
+};
+/* The bits of `how`: 1 for linear filtering, 2 for coordinates from 0 to 1, 4 for those that wrap around, 8 for zeros
+ * outside. */
+template <class T, int dimensions, cudaTextureReadMode mode, int how, class Texels = cc_stored<T>>
+struct cc_texture : Texels {
+  using Texels::width, Texels::height, Texels::depth, Texels::texels;
   typedef typename cc_texel<T, mode>::type value;
   CC_LANE_MEMBER static int inside(int i, int n) {
     if (how & 4) return (i % n + n) % n;
@@ -53,6 +59,8 @@ template <class T, int dimensions, cudaTextureReadMode mode, int how> struct cc_
   }
   CC_LANE_MEMBER static float scaled(float x, int n) { return how & 2 ? x * n : x; }
   CC_LANE_MEMBER value at(int i, int j, int k) const {
+    if (how & 8 && (i < 0 || i >= width || (dimensions > 1 && (j < 0 || j >= height)))) return value();
+    if (how & 8 && dimensions > 2 && (k < 0 || k >= depth)) return value();
     size_t row = inside(i, width);
     if (dimensions > 1) row += (size_t)inside(j, height) * width;
     if (dimensions > 2) row += (size_t)inside(k, depth) * width * height;
@@ -102,12 +110,36 @@ CC_OF_TEXTURE CC_DEVICE CC_VALUE tex3D(const cc_texture<T, n, m, how> &t, float 
 template <class T> CC_DEVICE T tex1Dfetch(cudaTextureObject_t t, int i) { return ((const T *)t)[i]; }
 template <class T> CC_DEVICE void tex1Dfetch(T *x, cudaTextureObject_t t, int i) { *x = ((const T *)t)[i]; }
 
-/* Arrays have sizes, which objects do not show. */
+/* An object of an image: its settings are those of host code, and bit 16 reads bytes as parts of 1 (source.py). */
+enum { cc_settings = 0x00 };
+CC_PURE int cc_image_size(cudaTextureObject_t, int axis, unsigned texel);
+template <class T> struct cc_image { int width, height, depth; const T *texels; };
+template <class T, bool of_bytes> struct cc_element { typedef T type; };
+template <> struct cc_element<float, true> { typedef unsigned char type; };
+template <> struct cc_element<float4, true> { typedef uchar4 type; };
+template <class T, int n> CC_DEVICE auto cc_object(cudaTextureObject_t t) {
+  typedef typename cc_element<T, (cc_settings & 16) != 0>::type E;
+  cc_texture<E, n, (cudaTextureReadMode)((cc_settings & 16) != 0), cc_settings, cc_image<E>> seen;
+  if (cc_settings & 64) cc_refused_texture();
+  seen.width = cc_image_size(t, 0, sizeof(E)), seen.height = cc_image_size(t, 1, sizeof(E));
+  seen.depth = cc_image_size(t, 2, sizeof(E)), seen.texels = (const E *)t;
+  return seen;
+}
+template <class T> CC_DEVICE T tex1D(cudaTextureObject_t t, float x) { return cc_object<T, 1>(t).line(x, 0, 0); }
+template <class T> CC_DEVICE T tex2D(cudaTextureObject_t t, float x, float y) { return cc_object<T, 2>(t).plane(x, y, 0); }
+template <class T> CC_DEVICE T tex3D(cudaTextureObject_t t, float x, float y, float z) {
+  return cc_object<T, 3>(t).space(x, y, z);
+}
+#define CC_FETCH(NAME) \
+  template <class T, class... X> CC_DEVICE void NAME(T *to, cudaTextureObject_t t, X... x) { *to = NAME<T>(t, x...); }
+CC_FETCH(tex1D) CC_FETCH(tex2D) CC_FETCH(tex3D)
+#undef CC_FETCH
+
 #define CC_REFUSED_FETCH(NAME)                                                                                           \
   template <class T, class... Rest> CC_DEVICE T NAME(cudaTextureObject_t, Rest...) { return cc_refused_texture(), T(); } \
   template <class T, class... Rest> CC_DEVICE void NAME(T *, cudaTextureObject_t, Rest...) { cc_refused_texture(); }
-CC_REFUSED_FETCH(tex1D) CC_REFUSED_FETCH(tex1DLod) CC_REFUSED_FETCH(tex2D) CC_REFUSED_FETCH(tex2DLod)
-CC_REFUSED_FETCH(tex2DLayered) CC_REFUSED_FETCH(tex2Dgather) CC_REFUSED_FETCH(tex3D) CC_REFUSED_FETCH(texCubemap)
+CC_REFUSED_FETCH(tex1DLod) CC_REFUSED_FETCH(tex2DLod) CC_REFUSED_FETCH(tex3DLod)
+CC_REFUSED_FETCH(tex2DLayered) CC_REFUSED_FETCH(tex2Dgather) CC_REFUSED_FETCH(texCubemap)
 #undef CC_REFUSED_FETCH
 
 #endif
