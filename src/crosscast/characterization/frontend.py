@@ -37,9 +37,12 @@ def load(program: Program, kernel: str = "") -> Frontend:
         return _load(program, "")
     instance = kernel.split("(")[0] if kernel.endswith(")") else kernel
     if not compiler.may_have_instance(program.content.decode(errors="replace"), instance):
-        return _load(program, instance)
-    loaded = _load(program, "")
-    return loaded if _symbols_called(loaded, kernel) else _load(program, instance)
+        loaded = _load(program, instance)
+    else:
+        loaded = _load(program, "")
+        loaded = loaded if _symbols_called(loaded, kernel) else _load(program, instance)
+    # One of several templates of the name is instantiated with its parameters.
+    return loaded if instance == kernel or _symbols_called(loaded, kernel) else _load(program, kernel)
 
 
 @functools.lru_cache(maxsize=32)

@@ -103,7 +103,8 @@ REFUSALS = {
     "virtuals": "line 18: a call through a function pointer is not supported",
     "field<int>": "k.cu:19: error: member reference base type 'int' is not a structure or union",
     "put<int>": "expected a value for each of put<T, n>",
-    "both<int>": "2 kernel templates are named both, of which one has to be renamed",
+    "both<int>": "2 kernel templates are named both: expected parameters of one, as in both<int>(int*)",
+    "both<int>(long*)": "2 kernel templates are named both: expected parameters of one, as in",
     "broken<int>": "k.cu:29: error: use of undeclared identifier 'undefined_thing'",
     "none": "named with their arguments: field<T>, put<T, n>, reads<T, R>, applies<f>, both<T>, broken<T>; "
     "headers that were not found: vector",
@@ -126,7 +127,15 @@ def test_a_bad_kernel_is_refused_with_its_reason(name: str, message: str, progra
 
 
 @pytest.mark.parametrize(
-    ("name", "value"), [("good", 1), ("put<float, 7>", 7), ("put", 7), ("reads", 5), ("applies<five>", 5)]
+    ("name", "value"),
+    [
+        ("good", 1),
+        ("put<float, 7>", 7),
+        ("put", 7),
+        ("reads", 5),
+        ("applies<five>", 5),
+        ("both<float>(float*)", 1),
+    ],
 )
 def test_the_others_of_a_file_run(name: str, value: int, program: Program) -> None:
     x = np.zeros(1, np.float32)

@@ -59,6 +59,7 @@ CASES: dict[str, tuple[str, Array]] = {
         each(with_bits, A, B, POSITION, LENGTH),
     ),
     "a constant field": ('"bfe.u32 %0, %1, 24, 8;" : "=r"(r) : "r"(a)', A >> 24),
+    "a number": ('"and.b32 %0, %1, 0x0f000f0f;" : "=r"(r) : "r"(a)', A & np.uint32(0x0F000F0F)),
     "prmt": ('"prmt.b32 %0, %1, 0, 0x0123;" : "=r"(r) : "r"(a)', A.byteswap()),
     "rotation": ('"shf.l.wrap.b32 %0, %1, %1, 7;" : "=r"(r) : "r"(a)', A << 7 | A >> 25),
     "shift too far": ('"shl.b32 %0, %1, %2;" : "=r"(r) : "r"(a), "r"(p)',

@@ -74,7 +74,10 @@ SUPPORTED: dict[str, str] = {
     " uchar2 c = {(unsigned)k, 2u}; x[0] = c.y;",
 }
 REFUSED: dict[str, tuple[str, str]] = {
-    "textures of layers, cubes and levels": ("x[0] = tex2DLod<float>(image, 1, 2, 0);", "a texture of layers"),
+    "textures of layers, cubes and levels": (
+        "x[0] = tex2DLod<float>(image, 1, 2, 0);",
+        "a texture of layers",
+    ),
     "surfaces": ("surf2Dwrite(1.0f, written, 0, 0);", "a surface"),
     "other inline PTX (`mma`, `ldmatrix`, `mbarrier`, `%smid`, carries between two `asm`)": (
         'asm volatile("mov.u32 %0, %%smid;" : "=r"(*(int *)x));',

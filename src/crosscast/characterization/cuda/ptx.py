@@ -18,7 +18,7 @@ _OPERAND = re.compile(r'\s*(?:\[\s*(\w+)\s*\]\s*)?"([=+]?)&?([hrlfdn])"\s*\((.*)
 _INSTRUCTION = re.compile(r"(?:@(!?)(\w+) )?([a-z]\w*(?:[.:]+\w+)*) ?(.*)")
 _PARTS = re.compile(r"\{[^}]*\}|\[[^\]]*\]|[^,\s][^,]*")
 _ADDRESS = re.compile(r"\[ ?(\w+) ?(?:\+ ?(-?\w+) ?)?\]")
-_NUMBER = re.compile(r"-?(?:0[xX][0-9a-fA-F]+|\d+(?:\.\d*)?)U?")
+_NUMBER = re.compile(r"-?(?:0[xXf][0-9a-fA-F]+|\d+(?:\.\d*)?)U?")
 
 _U, _L = "unsigned", "unsigned long"
 _INTEGERS = {8: ("unsigned char", "signed char"), 16: ("unsigned short", "short")}
@@ -89,10 +89,6 @@ _ATOMICS = {name: f"atomic{name.capitalize()}" for name in "add min max inc dec 
 _ATOMICS["cas"] = "atomicCAS"
 
 
-class _UnknownError(Exception):
-    """An instruction has no translation; says which."""
-
-
 def translate(text: str) -> str:
     """Return a preprocessed source with its inline PTX as C++, line by line."""
     parts, last = [], 0
@@ -130,189 +126,170 @@ def _statement(sections: list[list[str]]) -> str:
     operands = [operand for section in sections[1:3] for operand in section if operand.strip()]
     try:
         return _Block().of(re.sub(r"//.*|/\*.*?\*/", "", body), operands)
-    except _UnknownError as error:
-        return f'asm volatile("{error}")'
+    except NotImplementedError as unknown:
+        return f'asm volatile("{unknown}")'
+
+
+def _match(pattern: re.Pattern[str], text: str) -> re.Match[str]:
+    if found := pattern.fullmatch(text):
+        return found
+    raise ValueError(text)
 
 
 @dataclass
 class _Block:
     """What becomes of one ``asm``: a block of C++ with a variable for each register and operand."""
 
-    types: dict[str, str] = field(default_factory=dict)  # C++ type of each register; "auto" is a constant
+    types: dict[str, str] = field(default_factory=dict)  # C++ type of each register
     lines: list[str] = field(default_factory=list)
-    carries: bool = False  # Whether an instruction has left its carry
 
     def of(self, body: str, operands: Sequence[str]) -> str:
         stores = []
         for number, operand in enumerate(operands):
             if not (given := _OPERAND.fullmatch(operand)):
-                raise _UnknownError(operand.strip().split("(")[0].replace('"', ""))
+                raise NotImplementedError(operand.strip().split("(")[0].replace('"', ""))
             name, mode, constraint, value = given.groups()
             register = f"cc_{number}"
             body = re.sub(rf"%{number}(?!\d)|%\[{name}\]", register, body)
             type_ = self.types[register] = _CONSTRAINTS[constraint]
-            if not mode:
-                is_any = constraint in "ln"  # a pointer stays one
-                self.lines.append(
-                    f"{'auto' if is_any else type_} {register} = {'' if is_any else f'({type_})'}({value});"
-                )
-                continue
-            self.lines.append(f"{type_} {register}{f' = ({type_})({value})' if mode == '+' else ''};")
-            stores.append(f"({value}) = (__typeof__({value})){register};")
+            if mode:
+                stores.append(f"({value}) = (__typeof__({value})){register};")
+            declared = "auto" if constraint in "ln" and not mode else type_  # a pointer stays one
+            start = "" if mode == "=" else f" = ({type_})({value})" if mode else f" = ({value})"
+            self.lines.append(f"{declared} {register}{start};")
         for text in body.split(";"):
             if text := " ".join(text.split()).lstrip("{} "):
                 self._add(text)
-        first = "bool cc_carry; " if self.carries else ""
-        return f"({{ {first}{' '.join([*self.lines, *stores])} }})"
+        return f"({{ bool cc_carry; {' '.join([*self.lines, *stores])} }})"
 
     def _add(self, text: str) -> None:
-        if register := re.fullmatch(r"\.reg \.(\w+) (.*)", text):
-            for name, count in re.findall(r"(\w+)(?:<(\d+)>)?", register[2]):
+        if registers := re.fullmatch(r"\.reg \.(\w+) (.*)", text):
+            for name, count in re.findall(r"(\w+)(?:<(\d+)>)?", registers[2]):
                 for one in [f"{name}{k}" for k in range(int(count))] if count else [name]:
-                    self.types[one] = _TYPES.get(register[1], "")
+                    self.types[one] = _TYPES.get(registers[1], "?")
                     self.lines.append(f"{self.types[one]} {one};")
             return
-        if not (found := _INSTRUCTION.fullmatch(text)):
-            raise _UnknownError(text.split(" ")[0].replace('"', ""))
-        negated, predicate, opcode, rest = found.groups()
+        found = _INSTRUCTION.fullmatch(text)
+        negated, predicate, opcode, rest = found.groups() if found else ("", "", text.split(" ")[0], "")
         try:
             done = self._meaning(opcode, [part.strip() for part in _PARTS.findall(rest)])
-            if predicate:
-                done = f"if ({negated}{self._value(predicate, 'bool')}) {{ {done} }}"
-        except (_UnknownError, KeyError, ValueError, IndexError) as error:
-            raise _UnknownError(opcode) from error
-        self.lines.append(done)
+            condition = f"if ({negated}{self._value(predicate, 'bool')}) " if predicate else ""
+        except (LookupError, ValueError) as error:
+            raise NotImplementedError(opcode) from error
+        self.lines.append(f"{condition}{{ {done} }}")
 
     def _meaning(self, opcode: str, operands: list[str]) -> str:
-        """Return the statements of an instruction."""
+        """Return the statements of an instruction.
+
+        Raises
+        ------
+        LookupError, ValueError
+            If it is not known.
+        """
         base, *given = opcode.split(".")
         types = [_TYPES[word] for word in given if word in _TYPES]
-        rest = [w for w in given if w not in _TYPES and not _IGNORED.fullmatch(w)]
+        rest = [word for word in given if word not in _TYPES and not _IGNORED.fullmatch(word)]
         key, type_ = ".".join([base, *rest]), types[-1] if types else ""
         if key in _EFFECTS:
             if key in ("bar.sync", "barrier.sync") and operands != ["0"]:
-                raise _UnknownError  # a barrier of some threads
+                raise ValueError  # a barrier of some threads
             return _EFFECTS[key].format(*(self._value(o, _U) for o in operands if o[0] != "[")) + ";"
         if key == "cp.async":
             to, of, size, kept = (*operands, operands[2])[:4]
-            size, kept = self._value(size, _U), self._value(kept, _U)
-            places = f"{self._pointer(to, 'void')}, {self._pointer(of, 'void')}"
-            return f"__pipeline_memcpy_async({places}, {size}, {size} - {kept});"
-        if base in ("ld", "st"):
-            return self._access(base, given, rest, type_, operands)
-        if base in ("red", "atom"):
-            to, *values = operands if base == "red" else operands[1:]
-            values = [self._value(value, type_) for value in values]
-            call = f"{_ATOMICS['.'.join(rest)]}({', '.join([self._pointer(to, type_), *values])})"
-            return f"{call};" if base == "red" else self._set(operands[0], call, type_)
-        if "cc" in rest or base in ("addc", "subc", "madc"):
-            return self._with_carry(base, rest, type_, operands)
+            places = f"{self._pointer(to, 'void')}, {self._pointer(of, 'void')}, {self._value(size, _U)}"
+            return f"__pipeline_memcpy_async({places}, {self._value(size, _U)} - {self._value(kept, _U)});"
+        if base in ("ld", "st") or (key == "mov" and "{" in str(operands)):
+            return self._move(base, given, rest, type_, operands)
         target, *sources = operands
-        if key == "mov" and "{" in f"{target}{sources[0]}":
-            return self._repack(target, sources[0], type_)
+        if base in ("red", "atom"):
+            to, *values = operands if base == "red" else sources
+            arguments = [self._pointer(to, type_), *(self._value(value, type_) for value in values)]
+            call = f"{_ATOMICS['.'.join(rest)]}({', '.join(arguments)})"
+            return f"{call};" if base == "red" else self._set(target, call, type_)
+        if "cc" in rest or base in ("addc", "subc", "madc"):
+            return self._with_carry(base, rest, type_, target, sources)
         if base == "cvt":
             to, of = types
-            return self._set(target, self._converted(rest, to, of, sources[0]), to, wider=True)
+            value = f"({to}){self._value(sources[0], of)}"
+            if of in _REALS and to not in _REALS:
+                name = {"int": "int", _U: "uint", "long": "ll", _L: "ull"}[to]
+                value = f"__{of}2{name}_{_ROUNDED[rest.pop()]}({self._value(sources[0], of)})"
+            if rest:
+                raise ValueError
+            return self._set(target, value, to, wider=True)
         if base == "setp":
             first, second = (self._value(source, type_) for source in sources)
             return self._set(target, f"{first} {_COMPARED['.'.join(rest)]} {second}", "bool")
         if base == "shfl" and int(sources[2], 0) != (0 if "up" in rest else 31):
-            raise _UnknownError  # parts of a warp
-        other, result = _OTHER.get(base, {}), type_
-        if key in ("mul.wide", "mad.wide"):
-            bits = 2 * _BITS[type_]
-            result = _INTEGERS[bits][type_ in _UNSIGNED]
+            raise ValueError  # parts of a warp
+        other, result = _OTHER.get(base, {}), _U if base in ("popc", "clz", "bfind", "vote") else type_
+        table = _OF_REALS if type_ in _REALS else _VALUES
+        table = {"bool": _OF_FLAGS, "__half2": _OF_PAIRS}.get(type_, table)
+        if "wide" in rest:
+            result = _INTEGERS[2 * _BITS[type_]][type_ in _UNSIGNED]
             text, other = f"({result}){{0}} * ({result}){{1}}" + " + {2}" * (base == "mad"), {2: result}
+        elif not {"approx", "full"}.isdisjoint(given):
+            text = table.get(f"{key}.approx") or table[key]
         else:
-            others = _OF_REALS if type_ in _REALS else _VALUES
-            table = {"bool": _OF_FLAGS, "__half2": _OF_PAIRS}.get(type_, others)
-            is_fast = f"{key}.approx" in table and not {"approx", "full"}.isdisjoint(given)
-            text = table[f"{key}.approx" if is_fast else key]
-        if base in ("popc", "clz", "bfind", "vote"):
-            result = _U
+            text = table[key]
         values = [self._value(source, other.get(n, type_)) for n, source in enumerate(sources)]
         return self._set(target, text.format(*values, T=type_, U=_UNSIGNED.get(type_, type_)), result)
 
     def _value(self, text: str, type_: str) -> str:
-        """Return a source as a value of a type: a register's bits, if it is an integer or real unlike it."""
-        if real := re.fullmatch(r"0[fFdD]([0-9a-fA-F]+)", text):
-            return f"__builtin_bit_cast({type_}, ({_INTEGERS[_BITS[type_]][0]})0x{real[1]}u)"
-        if text in _SPECIAL or _NUMBER.fullmatch(text):
-            return f"({type_})({_SPECIAL.get(text, text)})"
-        register = self.types[text]
-        if (register == "bool") != (type_ == "bool"):
-            raise _UnknownError
-        if register in ("auto", type_) or {register, type_}.isdisjoint(_REALS):
-            return f"({type_}){text}"
-        if _BITS[register] != _BITS[type_]:
-            raise _UnknownError
-        word = _INTEGERS[_BITS[type_]][0]
-        return f"({type_})__builtin_bit_cast({word if type_ not in _REALS else type_}, {text})"
+        """Return a register, a special one or a number as a value of a type, by its bits."""
+        if text not in self.types:
+            text = _SPECIAL.get(text) or re.sub("^0f", "0x", _match(_NUMBER, text)[0])
+        elif (self.types[text] == "bool") != (type_ == "bool"):
+            raise ValueError
+        return f"cc_bits<{type_}>({text})"
 
     def _set(self, register: str, value: str, type_: str, *, wider: bool = False) -> str:
-        """Return the assignment of a value of a type to a register."""
+        """Return the assignment of a value of a type to a register, of as many bits or of more."""
         held = self.types[register]
-        fits = _BITS[held] > _BITS[type_] if wider and {held, type_}.isdisjoint(_REALS) else False
-        if not fits and _BITS[held] != _BITS[type_]:
-            raise _UnknownError
-        if held == type_ or {held, type_}.isdisjoint(_REALS):
-            return f"{register} = ({type_})({value});"
-        return f"{register} = __builtin_bit_cast({held}, ({type_})({value}));"
+        fits = wider and _BITS[held] > _BITS[type_] and not {held, type_} & {*_REALS, "bool"}
+        if _BITS[held] != _BITS[type_] and not fits:
+            raise ValueError
+        return f"{register} = cc_bits<{held}>(({type_})({value}));"
 
     def _pointer(self, address: str, type_: str) -> str:
         """Return an address as a pointer; one of 32 bits is of shared memory."""
-        if not (found := _ADDRESS.fullmatch(address)):
-            raise _UnknownError
-        offset = f" + {self._value(found[2], 'long')}" if found[2] else ""
-        is_short = _BITS[self.types[found[1]]] == 32
-        return f"({type_} *)({f'cc_shared({found[1]})' if is_short else f'(char *){found[1]}'}{offset})"
+        register, offset = _match(_ADDRESS, address).groups("0")
+        is_short = _BITS[self.types[register]] == 32
+        base = f"cc_shared({register})" if is_short else f"(char *){register}"
+        return f"({type_} *)({base} + {self._value(offset, 'long')})"
 
-    def _access(self, base: str, given: list[str], rest: list[str], type_: str, operands: list[str]) -> str:
-        address, registers = operands if base == "st" else reversed(operands)
-        names = [name.strip() for name in registers.strip("{}").split(",")]
-        vectors = [word for word in rest if word in ("v2", "v4")]
-        if rest != vectors or (len(names) > 1) != bool(vectors):
-            raise _UnknownError
-        held = type_.replace("unsigned ", "u").replace("unsigned", "uint").removeprefix("signed ")
-        held = f"{held}{vectors[0][1]}" if vectors else type_
-        if not vectors and not {"volatile", "relaxed", "acquire", "release"}.isdisjoint(given):
+    def _move(self, base: str, given: list[str], rest: list[str], type_: str, operands: list[str]) -> str:
+        """Return a load, a store, or a move of a word's halves."""
+        target, source = operands
+        names = re.findall(r"\w+", target if base == "ld" or target[0] == "{" else source)
+        part, held = (_INTEGERS[_BITS[type_] // 2][0] if base == "mov" else type_), type_
+        if len(names) > 1:
+            kind = part.split()[-1].replace(_U, "int")
+            held = f"{'u' * part.startswith(_U)}{kind}{len(names)}"
+        elif not {"volatile", "relaxed", "acquire", "release"}.isdisjoint(given):
             held = f"volatile {held}"
+        if rest != [f"v{len(names)}"] * (len(names) > 1 and base != "mov"):
+            raise ValueError
+        values = ", ".join(self._value(name, part) for name in names if base == "st" or target[0] != "{")
         if base == "st":
-            values = ", ".join(self._value(name, type_) for name in names)
-            return f"*{self._pointer(address, held)} = {f'{held}{{{values}}}' if vectors else values};"
-        parts = [f"cc_loaded.{part}" for part in "xyzw"] if vectors else ["cc_loaded"]
-        sets = " ".join(self._set(n, p, type_, wider=True) for n, p in zip(names, parts, strict=False))
-        return f"{{ auto cc_loaded = *{self._pointer(address, held)}; {sets} }}"
+            return f"*{self._pointer(target, held)} = {f'{held}{{{values}}}' if len(names) > 1 else values};"
+        if base == "mov" and source[0] == "{":
+            return f"{target} = cc_bits<{self.types[target]}>({held}{{{values}}});"
+        value = f"cc_bits<{held}>({source})" if base == "mov" else f"*{self._pointer(source, held)}"
+        parts = [f"cc_all.{axis}" for axis in "xyzw"] if len(names) > 1 else ["cc_all"]
+        sets = (
+            self._set(name, one, part, wider=base == "ld") for name, one in zip(names, parts, strict=False)
+        )
+        return f"auto cc_all = {value}; {' '.join(sets)}"
 
-    def _with_carry(self, base: str, rest: list[str], type_: str, operands: list[str]) -> str:
-        target, first, second, *third = operands
-        takes = base.endswith("c")
-        if (takes and not self.carries) or type_ in _REALS:
-            raise _UnknownError  # a carry of another asm
-        word = _UNSIGNED.get(type_, type_)
-        x, y = self._value(first, word), self._value(second, word)
+    def _with_carry(self, base: str, rest: list[str], type_: str, target: str, sources: list[str]) -> str:
+        word, takes = _UNSIGNED.get(type_, type_), base.endswith("c")
+        if (takes and "&cc_carry" not in "".join(self.lines)) or type_ in _REALS:
+            raise ValueError  # a carry of another asm
+        x, y, *third = (self._value(source, word) for source in sources)
         if third:
-            x, y = f"{x} * {y}" if "lo" in rest else f"mul_hi({x}, {y})", self._value(third[0], word)
-        self.carries |= "cc" in rest
-        to = "&cc_carry" if "cc" in rest else "nullptr"
-        name = "cc_less" if base.startswith("sub") else "cc_more"
-        return self._set(target, f"{name}({x}, {y}, {'cc_carry' if takes else 'false'}, {to})", word)
-
-    def _repack(self, target: str, source: str, type_: str) -> str:
-        """Return the move of a word's two halves from, or to, registers."""
-        half = _INTEGERS[_BITS[type_] // 2][0]
-        low, high = (part.strip() for part in (source + target).split("{")[1].split("}")[0].split(","))
-        if source.startswith("{"):
-            parts = f"{self._value(low, half)} | ({type_}){self._value(high, half)} << {_BITS[half]}"
-            return self._set(target, parts, type_)
-        value = self._value(source, type_)
-        return self._set(low, value, half) + " " + self._set(high, f"{value} >> {_BITS[half]}", half)
-
-    def _converted(self, rest: list[str], to: str, of: str, source: str) -> str:
-        value = self._value(source, of)
-        if of in _REALS and to not in _REALS:
-            name = {"int": "int", _U: "uint", "long": "ll", _L: "ull"}[to]
-            return f"__{of}2{name}_{_ROUNDED['.'.join(rest)]}({value})"
-        if rest:
-            raise _UnknownError
-        return f"({to}){value}"
+            x, y = f"{x} * {y}" if "lo" in rest else f"mul_hi({x}, {y})", third[0]
+        carries = f"{'cc_carry' if takes else 'false'}, {'&cc_carry' if 'cc' in rest else 'nullptr'}"
+        return self._set(
+            target, f"cc_{'less' if base.startswith('sub') else 'more'}({x}, {y}, {carries})", word
+        )

@@ -107,7 +107,10 @@ class CudaSource:
                 parts += [self._text[last:start], instead, _blank(self._text[start:end])[len(instead) :]]
                 last = end
         rows = (
-            f'template __attribute__((global, annotate("cc:{n}"))) decltype({name}) {name};' if name else ""
+            f'template __attribute__((global, annotate("cc:{n}"))) '
+            f"{'void' if name.endswith(')') else f'decltype({name})'} {name};"
+            if name
+            else ""
             for n, name in enumerate(self.instances)
         )
         return "\n".join(["".join(parts) + self._text[last:], *rows, ""])
@@ -147,8 +150,9 @@ class CudaSource:
             self.refused.setdefault(
                 name, DeclarationRefusal(f"expected a value for each of {base}<{needed}>")
             )
-        elif "overloaded function" in message:
-            several = f"{len(templates)} kernel templates are named {base}, of which one has to be renamed"
+        elif "overloaded function" in message or "does not refer to a function" in message:
+            several = f"{len(templates)} kernel templates are named {base}: expected parameters of one, "
+            several += f"as in {base}<int>(int*)"
             self.refused.setdefault(name, DeclarationRefusal(several))
         else:
             self._refuse(name, message, where)

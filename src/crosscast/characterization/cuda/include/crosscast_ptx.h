@@ -6,6 +6,12 @@ CC_PURE float native_exp2(float);
 /* An address of 32 bits in shared memory. */
 CC_PURE __attribute__((address_space(3))) char *cc_shared(unsigned);
 
+/* A register as another type: its bits, but for whole numbers and what is of another size. */
+template <class To, class From> CC_DEVICE To cc_bits(From x) {
+  const bool whole = (__is_integral(To) || __is_pointer(To)) && (__is_integral(From) || __is_pointer(From));
+  if constexpr (whole || sizeof(To) != sizeof(From)) return (To)x;
+  else return __builtin_bit_cast(To, x);
+}
 CC_INLINE unsigned cc_zeros(unsigned x) { return (unsigned)clz((int)x); }
 CC_INLINE unsigned cc_zeros(unsigned long x) { return (unsigned)clz((long)x); }
 template <class T> CC_INLINE T cc_shifted_left(T x, unsigned n) { return n < 8 * sizeof(T) ? x << n : 0; }
