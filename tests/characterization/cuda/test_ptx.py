@@ -230,7 +230,12 @@ def test_asynchronous_copies_find_shared_memory_by_32_bits(tiles: str) -> None:
       asm volatile("cp.async.commit_group;\\n" ::);
       asm volatile("cp.async.wait_group %0;\\n" ::"n"(0));
       __syncthreads();
-      for (int i = 0; i < 4; i++) y[i * 256 + t] = tile[1][(i * 256 + t) ^ 1] + tile[0][t];
+      at = (unsigned)__cvta_generic_to_shared(&tile[0][512 + t / 2 * 2]);
+      if (t % 2) asm volatile("st.shared.v2.f32 [%0+8], {{%1, %2}};" ::"r"(at), "f"(1.0f), "f"(x[0]));
+      __syncthreads();
+      float last;
+      asm volatile("ld.shared.f32 %0, [%1 + 8];" : "=f"(last) : "r"(at));
+      for (int i = 0; i < 4; i++) y[i * 256 + t] = tile[1][(i * 256 + t) ^ 1] + tile[0][t] * (last == 1);
     }}"""
     x, y = RNG.random(1024, np.float32), np.zeros(1024, np.float32)
     kernel = Kernel.from_source(source, "k", form="cuda")

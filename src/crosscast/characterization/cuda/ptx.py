@@ -51,26 +51,26 @@ def _table(text: str) -> dict[str, str]:
 # What instructions without the suffix of their types give: {0}, {1}, ... are sources, {T} their type, {U} its
 # unsigned one.
 _VALUES = _table(
-    "mov: {0}; cvta: {0}; cvta.to: {0}; not: ({T})~{0}; neg: ({T})-({U}){0}; abs: abs({0}); "
+    "mov: {0}; cvta: {0}; cvta.to: {0}; not: ({T})~{0}; neg: ({T})-({U}){0}; abs: ::abs({0}); "
     "selp: {2} ? {0} : {1}; add: ({U}){0} + ({U}){1}; sub: ({U}){0} - ({U}){1}; "
-    "mul.lo: ({U}){0} * ({U}){1}; mul.hi: mul_hi({0}, {1}); mad.lo: ({U}){0} * ({U}){1} + ({U}){2}; "
-    "mad.hi: ({U})mul_hi({0}, {1}) + ({U}){2}; div: {0} / {1}; rem: {0} % {1}; min: min({0}, {1}); "
-    "max: max({0}, {1}); and: {0} & {1}; or: {0} | {1}; xor: {0} ^ {1}; shl: cc_shifted_left({0}, {1}); "
+    "mul.lo: ({U}){0} * ({U}){1}; mul.hi: ::mul_hi({0}, {1}); mad.lo: ({U}){0} * ({U}){1} + ({U}){2}; "
+    "mad.hi: ({U})::mul_hi({0}, {1}) + ({U}){2}; div: {0} / {1}; rem: {0} % {1}; min: ::min({0}, {1}); "
+    "max: ::max({0}, {1}); and: {0} & {1}; or: {0} | {1}; xor: {0} ^ {1}; shl: cc_shifted_left({0}, {1}); "
     "shr: cc_shifted_right({0}, {1}); bfe: cc_field({0}, {1}, {2}); bfi: cc_with_field({0}, {1}, {2}, {3}); "
     "lop3: cc_logic({0}, {1}, {2}, {3}); prmt: __byte_perm({0}, {1}, {2}); "
     "shf.l.wrap: __funnelshift_l({0}, {1}, {2}); shf.r.wrap: __funnelshift_r({0}, {1}, {2}); "
-    "popc: popcount({0}); shf.l.clamp: __funnelshift_lc({0}, {1}, {2}); "
+    "popc: ::popcount({0}); shf.l.clamp: __funnelshift_lc({0}, {1}, {2}); "
     "shf.r.clamp: __funnelshift_rc({0}, {1}, {2}); clz: cc_zeros({0}); "
     "bfind: 8 * sizeof({T}) - 1 - cc_zeros({0}); vote.sync.ballot: __ballot_sync({1}, {0}); "
     "shfl.sync.idx: __shfl_sync({3}, {0}, {1}); shfl.sync.up: __shfl_up_sync({3}, {0}, {1}); "
     "shfl.sync.down: __shfl_down_sync({3}, {0}, {1}); shfl.sync.bfly: __shfl_xor_sync({3}, {0}, {1})"
 )
 _OF_REALS = _table(
-    "mov: {0}; neg: -{0}; abs: fabs({0}); add: {0} + {1}; sub: {0} - {1}; mul: {0} * {1}; "
-    "fma: fma({0}, {1}, {2}); div: {0} / {1}; rcp: ({T})1 / {0}; min: fmin({0}, {1}); max: fmax({0}, {1}); "
-    "div.approx: native_divide({0}, {1}); rcp.approx: native_divide(1, {0}); sqrt: sqrt({0}); "
-    "rsqrt: rsqrt({0}); sin: __sinf({0}); cos: __cosf({0}); ex2: native_exp2({0}); lg2: __log2f({0}); "
-    "tanh: tanh({0}); selp: {2} ? {0} : {1}"
+    "mov: {0}; neg: -{0}; abs: ::fabs({0}); add: {0} + {1}; sub: {0} - {1}; mul: {0} * {1}; "
+    "fma: ::fma({0}, {1}, {2}); div: {0} / {1}; rcp: ({T})1 / {0}; min: ::fmin({0}, {1}); "
+    "max: ::fmax({0}, {1}); div.approx: ::native_divide({0}, {1}); rcp.approx: ::native_divide(1, {0}); "
+    "sqrt: ::sqrt({0}); rsqrt: ::rsqrt({0}); sin: __sinf({0}); cos: __cosf({0}); ex2: ::native_exp2({0}); "
+    "lg2: __log2f({0}); tanh: ::tanh({0}); selp: {2} ? {0} : {1}"
 )
 _OF_PAIRS = _table("mov: {0}; add: {0} + {1}; sub: {0} - {1}; mul: {0} * {1}; fma: __hfma2({0}, {1}, {2})")
 _OF_FLAGS = {name: _VALUES[name] for name in ("mov", "and", "or", "xor")} | {"not": "!{0}"}
@@ -213,11 +213,11 @@ class _Block:
             value = f"({to}){self._value(sources[0], of)}"
             if of in _REALS and to not in _REALS:
                 name = {"int": "int", _U: "uint", "long": "ll", _L: "ull"}[to]
-                value = f"__{of}2{name}_{_ROUNDED[rest.pop()]}({self._value(sources[0], of)})"
+                value = f"__{of.strip('_')}2{name}_{_ROUNDED[rest.pop()]}({self._value(sources[0], of)})"
             if rest:
                 raise ValueError
             return self._set(target, value, to, wider=True)
-        if base == "setp":
+        if base == "setp" and (type_ not in _REALS or rest != ["ne"]):  # which is false of what has no order
             first, second = (self._value(source, type_) for source in sources)
             return self._set(target, f"{first} {_COMPARED['.'.join(rest)]} {second}", "bool")
         if base == "shfl" and int(sources[2], 0) != (0 if "up" in rest else 31):
@@ -288,7 +288,7 @@ class _Block:
             raise ValueError  # a carry of another asm
         x, y, *third = (self._value(source, word) for source in sources)
         if third:
-            x, y = f"{x} * {y}" if "lo" in rest else f"mul_hi({x}, {y})", third[0]
+            x, y = f"{x} * {y}" if "lo" in rest else f"::mul_hi({x}, {y})", third[0]
         carries = f"{'cc_carry' if takes else 'false'}, {'&cc_carry' if 'cc' in rest else 'nullptr'}"
         return self._set(
             target, f"cc_{'less' if base.startswith('sub') else 'more'}({x}, {y}, {carries})", word
