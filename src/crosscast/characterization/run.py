@@ -15,13 +15,7 @@ import numpy as np
 from crosscast.characterization import frontend, ir
 from crosscast.characterization.cuda.adapt import adapt_kernel
 from crosscast.characterization.cuda.compiler import wave_size
-from crosscast.characterization.cuda.variables import (
-    image_sizes,
-    pack,
-    set_images,
-    set_variables,
-    unset_variables,
-)
+from crosscast.characterization.cuda.variables import image_sizes, pack, set_variables, unset_variables
 from crosscast.characterization.engine import runtime_objects
 from crosscast.characterization.engine.arguments import (
     Memory,
@@ -162,8 +156,7 @@ def _plan(kernel: Kernel, options: InstrumentationOptions) -> tuple[ir.Module, P
         merge_accesses(flat, module.sizes)
         declared = loaded.compiled.variables if loaded.compiled else ()
         unset = tuple(unset_variables(flat, module, options.variables))
-        module = set_variables(module, flat, declared, kernel, options.variables)
-        set_images(flat, options.images)
+        module = set_variables(module, flat, declared, kernel, options.variables, options.images)
     elif kernel.program.is_optimized and not options.published:
         merge_accesses(flat, module.sizes)
     if kernel.program.form not in ("llvm-ir", "bitcode") and not options.published:

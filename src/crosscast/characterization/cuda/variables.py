@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import struct
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
@@ -21,13 +20,7 @@ _ZEROS = re.compile(
     r"\S.*? (?:global|constant) (?:.* )?(?:zeroinitializer|undef|poison|0|null|0\.0+e\+00)(?:,|$)"
 )
 _TEXTURE = re.compile(r'(?:global|constant) %"?(?:struct|class)\.cc_texture')
-_SIZE = re.compile(
-    r"load i32, ptr addrspace\(\d\) (?:getelementptr (?:inbounds )?(?:nuw )?"
-    r"\(i8, ptr addrspace\(\d\) (?=@[^,]*, i64 (\d+)\)))?(@(?:\"[^\"]*\"|[-\w$.]+))"
-)
 _MOST_BYTES = 1 << 24
-_HEADER = struct.Struct("<4i")
-"""Width, height and depth of a texture, before its texels."""
 
 
 def pack(variables: Mapping[str, Argument], label: str) -> Values:
@@ -65,22 +58,15 @@ def image_sizes(image: Image) -> tuple[int, int, int, int]:
     return width, height, depth, image.channels * image.array.itemsize
 
 
-def set_images(flat: ir.Function, images: Sequence[tuple[int, ...]]) -> None:
-    """Replace the sizes of texture objects by those of a launch's images, as constants that are not counted.
-
-    Raises
-    ------
-    LaunchError
-        If an object is none of an image, or its texels are of another size.
-    """
-    sizes = {parameter.name: image for parameter, image in zip(flat.parameters, images, strict=False)}
+def _set_sizes(flat: ir.Function, images: Mapping[str, tuple[int, ...]]) -> None:
+    """Replace the sizes of textures by constants that are not counted."""
     for instruction in flat.instructions():
         if called_builtin(instruction) != "cc_image_size":
             continue
         name, axis, nbytes = (operand.value for operand in instruction.operands)
-        image = sizes.get(name)
-        if not image or image[3] != int(nbytes):
-            found = f"{image[3]} bytes" if image else "no image" if name in sizes else "no argument"
+        image = images.get(name)
+        if not image or image[3] not in (0, int(nbytes)):
+            found = f"{image[3]} bytes" if image else "no image" if name in images else "no argument"
             raise LaunchError.of(
                 field=instruction.where,
                 problem=f"the kernel reads texels of {nbytes} bytes of a texture object: expected an "
@@ -103,25 +89,31 @@ def plain_name(symbol: str) -> str:
 
 
 def set_variables(
-    module: ir.Module, flat: ir.Function, declared: Sequence[str], kernel: Kernel, values: Values
+    module: ir.Module,
+    flat: ir.Function,
+    declared: Sequence[str],
+    kernel: Kernel,
+    values: Values,
+    images: Sequence[tuple[int, ...]],
 ) -> ir.Module:
-    """Return a kernel's module with values for declared variables of the program.
+    """Return a kernel's module with values for declared variables of the program, and sizes of images.
 
     Raises
     ------
     LaunchError
-        If the program has no such variable, or it is smaller than its value.
+        If the program has no such variable, it is smaller than its value, or a texture has no such texels.
     """
     names = {plain_name(symbol): symbol for symbol in module.globals}
     variables = dict(module.globals)
+    textures = {parameter.name: image for parameter, image in zip(flat.parameters, images, strict=False)}
     for name, sizes, content in values:
         if name not in declared:
             known = ", ".join(declared) or "none"
             raise LaunchError(f"{kernel.name}: the program has no variable {name!r}; it has {known}")
         if (variable := variables.get(names.get(name, ""))) is not None:
             if _TEXTURE.search(variable.text):
-                content = _HEADER.pack(*sizes, 0) + content
-                variable = _sized(variable, sizes, len(content), flat)
+                textures[variable.name], content = (*sizes, 0), bytes(16) + content
+                variable = replace(variable, nbytes=len(content))
             variables[variable.name] = _with_content(variable, name, kernel.name, content)
     names_with_value = {name for name, *_ in values}
     for symbol, variable in module.globals.items():
@@ -133,23 +125,12 @@ def set_variables(
                 problem=f"the kernel reads the texture {plain_name(symbol)}, whose texels are missing: "
                 "expected --variable, or [[variable]] in the launch file, with a buffer or an image",
             )
+    _set_sizes(flat, textures)
     return replace(module, globals=variables)
 
 
 def _is_variable(variable: ir.GlobalVariable) -> bool:
     return variable.address_space in (1, 2) and not variable.name.startswith("@llvm.")
-
-
-def _sized(
-    variable: ir.GlobalVariable, sizes: tuple[int, int, int], nbytes: int, kernel: ir.Function
-) -> ir.GlobalVariable:
-    """Return a texture reference with room for its texels; loads of its sizes become uncounted constants."""
-    for instruction in kernel.instructions():
-        match = instruction.opcode == "load" and _SIZE.match(instruction.text)
-        if match and match[2] == variable.name:
-            instruction.text = f"add i32 0, {sizes[int(match[1] or 0) // 4]}"
-            instruction.opcode, instruction.counted = "add", False
-    return replace(variable, nbytes=nbytes)
 
 
 def _with_content(variable: ir.GlobalVariable, name: str, kernel: str, content: bytes) -> ir.GlobalVariable:

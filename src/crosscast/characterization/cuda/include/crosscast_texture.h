@@ -1,6 +1,5 @@
-/* Textures: a reference is a variable that holds its texels behind its sizes, an object is a pointer to texels, of
- * linear memory or of an image. Sizes are known before a kernel runs, and cost nothing. A fetch computes its address
- * and loads. */
+/* Textures: a reference is a variable that holds its texels behind 16 bytes, an object is a pointer to texels, of linear
+ * memory or of an image. Sizes are known before a kernel runs, and cost nothing. A fetch computes its address and loads. */
 #ifndef CROSSCAST_TEXTURE_H
 #define CROSSCAST_TEXTURE_H
 
@@ -43,43 +42,43 @@ CC_DEVICE float4 cc_mix(float4 x, float4 y, float a) {
 }
 template <class T> CC_DEVICE T cc_mix(T x, T, float) { return cc_refused_texture(), x; }
 
-template <class T> struct cc_stored {
-  int width, height, depth, unused;
-  T texels[1];
-};
+/* Width, height or depth of a reference's or an object's image, whose texels have so many bytes (variables.py). */
+CC_PURE int cc_image_size(cudaTextureObject_t, int axis, unsigned texel);
+
 /* The bits of `how`: 1 for linear filtering, 2 for coordinates from 0 to 1, 4 for those that wrap around, 8 for zeros
  * outside. */
-template <class T, int dimensions, cudaTextureReadMode mode, int how, class Texels = cc_stored<T>>
-struct cc_texture : Texels {
-  using Texels::width, Texels::height, Texels::depth, Texels::texels;
+template <class T, int dimensions, cudaTextureReadMode mode, int how, int before = 4> struct cc_texture {
+  int unused[before];
+  T texels[1];
   typedef typename cc_texel<T, mode>::type value;
+  CC_LANE_MEMBER int size(int axis) const { return cc_image_size((cudaTextureObject_t)this, axis, sizeof(T)); }
   CC_LANE_MEMBER static int inside(int i, int n) {
     if (how & 4) return (i % n + n) % n;
     return i < 0 ? 0 : i >= n ? n - 1 : i;
   }
   CC_LANE_MEMBER static float scaled(float x, int n) { return how & 2 ? x * n : x; }
   CC_LANE_MEMBER value at(int i, int j, int k) const {
-    if (how & 8 && (i < 0 || i >= width || (dimensions > 1 && (j < 0 || j >= height)))) return value();
-    if (how & 8 && dimensions > 2 && (k < 0 || k >= depth)) return value();
-    size_t row = inside(i, width);
-    if (dimensions > 1) row += (size_t)inside(j, height) * width;
-    if (dimensions > 2) row += (size_t)inside(k, depth) * width * height;
+    if (how & 8 && (i < 0 || i >= size(0) || (dimensions > 1 && (j < 0 || j >= size(1))))) return value();
+    if (how & 8 && dimensions > 2 && (k < 0 || k >= size(2))) return value();
+    size_t row = inside(i, size(0));
+    if (dimensions > 1) row += (size_t)inside(j, size(1)) * size(0);
+    if (dimensions > 2) row += (size_t)inside(k, size(2)) * size(0) * size(1);
     return cc_texel<T, mode>::read(texels[row]);
   }
   CC_LANE_MEMBER value line(float x, int j, int k) const {
-    x = scaled(x, width);
+    x = scaled(x, size(0));
     if (!(how & 1)) return at((int)floor(x), j, k);
     float left = floor(x - 0.5f);
     return cc_mix(at((int)left, j, k), at((int)left + 1, j, k), x - 0.5f - left);
   }
   CC_LANE_MEMBER value plane(float x, float y, int k) const {
-    y = scaled(y, height);
+    y = scaled(y, size(1));
     if (!(how & 1)) return line(x, (int)floor(y), k);
     float top = floor(y - 0.5f);
     return cc_mix(line(x, (int)top, k), line(x, (int)top + 1, k), y - 0.5f - top);
   }
   CC_LANE_MEMBER value space(float x, float y, float z) const {
-    z = scaled(z, depth);
+    z = scaled(z, size(2));
     if (!(how & 1)) return plane(x, y, (int)floor(z));
     float front = floor(z - 0.5f);
     return cc_mix(plane(x, y, (int)front), plane(x, y, (int)front + 1), z - 0.5f - front);
@@ -112,18 +111,14 @@ template <class T> CC_DEVICE void tex1Dfetch(T *x, cudaTextureObject_t t, int i)
 
 /* An object of an image: its settings are those of host code, and bit 16 reads bytes as parts of 1 (source.py). */
 enum { cc_settings = 0x00 };
-CC_PURE int cc_image_size(cudaTextureObject_t, int axis, unsigned texel);
-template <class T> struct cc_image { int width, height, depth; const T *texels; };
 template <class T, bool of_bytes> struct cc_element { typedef T type; };
 template <> struct cc_element<float, true> { typedef unsigned char type; };
 template <> struct cc_element<float4, true> { typedef uchar4 type; };
-template <class T, int n> CC_DEVICE auto cc_object(cudaTextureObject_t t) {
-  typedef typename cc_element<T, (cc_settings & 16) != 0>::type E;
-  cc_texture<E, n, (cudaTextureReadMode)((cc_settings & 16) != 0), cc_settings, cc_image<E>> seen;
+template <class T, int n> CC_DEVICE auto &cc_object(cudaTextureObject_t t) {
+  const bool of_bytes = (cc_settings & 16) != 0;
+  const auto mode = (cudaTextureReadMode)of_bytes;
   if (cc_settings & 64) cc_refused_texture();
-  seen.width = cc_image_size(t, 0, sizeof(E)), seen.height = cc_image_size(t, 1, sizeof(E));
-  seen.depth = cc_image_size(t, 2, sizeof(E)), seen.texels = (const E *)t;
-  return seen;
+  return *(const cc_texture<typename cc_element<T, of_bytes>::type, n, mode, cc_settings, 0> *)t;
 }
 template <class T> CC_DEVICE T tex1D(cudaTextureObject_t t, float x) { return cc_object<T, 1>(t).line(x, 0, 0); }
 template <class T> CC_DEVICE T tex2D(cudaTextureObject_t t, float x, float y) { return cc_object<T, 2>(t).plane(x, y, 0); }
