@@ -178,6 +178,39 @@ def test_carries_pass_through_an_asm() -> None:
             ]
 
 
+BIG = """
+__device__ unsigned add_cc(unsigned x, unsigned y) {
+  unsigned r; asm volatile("add.cc.u32 %0, %1, %2;" : "=r"(r) : "r"(x), "r"(y)); return r;
+}
+__device__ unsigned addc_cc(unsigned x, unsigned y) {
+  unsigned r; asm volatile("addc.cc.u32 %0, %1, %2;" : "=r"(r) : "r"(x), "r"(y)); return r;
+}
+__global__ void k(const unsigned *x, const unsigned *y, unsigned *o, int most) {
+  unsigned a[4], *p = o + 5 * threadIdx.x;
+  a[0] = add_cc(x[4 * threadIdx.x], y[4 * threadIdx.x]);
+#pragma unroll
+  for (int i = 1; i < 4; i++) a[i] = addc_cc(x[4 * threadIdx.x + i], y[4 * threadIdx.x + i]);
+  p[4] = addc_cc(0, 0);
+  for (int i = 0; i < 4; i++) p[i] = a[i];
+}
+__global__ void looped(unsigned *x, int n) {
+  x[0] = add_cc(x[0], 1);
+  for (int i = 1; i < n; i++)
+    x[i] = addc_cc(x[i], 0);
+}"""
+
+
+def test_carries_pass_from_asm_to_asm() -> None:
+    x, y, out = np.concatenate([A, B, C, A]), np.concatenate([C, C, A, B]), np.zeros((N, 5), np.uint32)
+    kernel = Kernel.from_source(BIG, "k", form="cuda")
+    characterize(Launch.on_grid(kernel, 1, N, (x, y, out, np.int32(0))))
+    for i in range(N):
+        first, second = (sum(int(w) << 32 * k for k, w in enumerate(v[4 * i : 4 * i + 4])) for v in (x, y))
+        assert sum(int(word) << 32 * k for k, word in enumerate(out[i])) == first + second
+    with pytest.raises(CrosscastError, match=r"looped: line 6: a carry that no instruction of its block"):
+        characterize(Launch.on_grid(Kernel.from_source(BIG, "looped", form="cuda"), 1, 1, (A, np.int32(N))))
+
+
 PLAIN = """__global__ void k(const float4 *x, float4 *y, int *h, const int *n) {
   int i = blockIdx.x * blockDim.x + threadIdx.x;
   float4 v = x[i];
@@ -251,7 +284,6 @@ def test_asynchronous_copies_find_shared_memory_by_32_bits(tiles: str) -> None:
     ("statement", "named"),
     [
         ('asm volatile("mov.u32 %0, %%smid;" : "=r"(x[0]));', "mov.u32"),
-        ('asm("addc.u32 %0, %0, 1;" : "+r"(x[0]));', "addc.u32"),
         ('asm("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0}, {%1}, {%1}, {%0};"'
          ' : "+d"(y[0]) : "d"(y[1]));',
          "mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64"),

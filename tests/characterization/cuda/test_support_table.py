@@ -79,7 +79,7 @@ REFUSED: dict[str, tuple[str, str]] = {
         "a texture of layers",
     ),
     "surfaces": ("surf2Dwrite(1.0f, written, 0, 0);", "a surface"),
-    "other inline PTX (`mma`, `ldmatrix`, `mbarrier`, `%smid`, carries between two `asm`)": (
+    "other inline PTX (`mma`, `ldmatrix`, `mbarrier`, `%smid`)": (
         'asm volatile("mov.u32 %0, %%smid;" : "=r"(*(int *)x));',
         "inline assembly",
     ),

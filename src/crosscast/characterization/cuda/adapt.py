@@ -157,6 +157,7 @@ def adapt_kernel(module: ir.Module, kernel: ir.Function, shared: int | None) -> 
     """Adapt a flattened kernel in place; return its module with `shared` bytes of dynamic shared memory."""
     for space in ("ptr", *(f"ptr addrspace({number})" for number in (1, 2, 3))):
         module.sizes.setdefault(space, (8, 8))
+    _pass_carries(kernel)
     _sort_pointers(kernel, module.globals)
     _use_builtins(kernel)
     module = replace(module, globals=_used(kernel, module.globals))
@@ -192,6 +193,26 @@ def _used(kernel: ir.Function, variables: dict[str, ir.GlobalVariable]) -> dict[
             used.add(name)
             pending += ir.SYMBOL.findall(variables[name].text)
     return {name: variable for name, variable in variables.items() if name in used}
+
+
+def _pass_carries(function: ir.Function) -> None:
+    """Give each carry that an instruction takes the value of the last one that was left, in the same block."""
+    carries: dict[str, str] = {}
+    for block in function.blocks.values():
+        left, kept = "", []
+        for instruction in block.instructions:
+            name = called_builtin(instruction)
+            if name == "cc_leave_carry":
+                left = instruction.operands[0].value
+            elif name == "cc_take_carry" and not left:
+                raise instruction.refused("a carry that no instruction of its block leaves is not supported")
+            elif name == "cc_take_carry":
+                carries[str(instruction.result)] = left
+            else:
+                kept.append(instruction)
+        block.instructions = kept
+    for instruction in function.instructions() if carries else ():
+        instruction.rename(lambda value: carries.get(value, value))
 
 
 def _sort_pointers(function: ir.Function, variables: dict[str, ir.GlobalVariable]) -> None:

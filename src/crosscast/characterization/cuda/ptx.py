@@ -160,7 +160,7 @@ class _Block:
         for text in body.split(";"):
             if text := " ".join(text.split()).lstrip("{} "):
                 self._add(text)
-        return f"({{ bool cc_carry; {' '.join([*self.lines, *stores])} }})"
+        return f"({{ {' '.join([*self.lines, *stores])} }})"
 
     def _add(self, text: str) -> None:
         if registers := re.fullmatch(r"\.reg \.(\w+) (.*)", text):
@@ -283,13 +283,12 @@ class _Block:
         return f"auto cc_all = {value}; {' '.join(sets)}"
 
     def _with_carry(self, base: str, rest: list[str], type_: str, target: str, sources: list[str]) -> str:
-        word, takes = _UNSIGNED.get(type_, type_), base.endswith("c")
-        if (takes and "&cc_carry" not in "".join(self.lines)) or type_ in _REALS:
-            raise ValueError  # a carry of another asm
+        word = _UNSIGNED.get(type_, type_)
+        if type_ in _REALS:
+            raise ValueError
         x, y, *third = (self._value(source, word) for source in sources)
         if third:
             x, y = f"{x} * {y}" if "lo" in rest else f"::mul_hi({x}, {y})", third[0]
-        carries = f"{'cc_carry' if takes else 'false'}, {'&cc_carry' if 'cc' in rest else 'nullptr'}"
-        return self._set(
-            target, f"cc_{'less' if base.startswith('sub') else 'more'}({x}, {y}, {carries})", word
-        )
+        does = f"{base.endswith('c')}, {'cc' in rest}".lower()
+        name = "less" if base.startswith("sub") else "more"
+        return self._set(target, f"cc_{name}<{does}>({x}, {y})", word)

@@ -18,14 +18,17 @@ template <class T> CC_INLINE T cc_shifted_left(T x, unsigned n) { return n < 8 *
 template <class T> CC_INLINE T cc_shifted_right(T x, unsigned n) {
   return n < 8 * sizeof(T) ? x >> n : x >> (8 * sizeof(T) - 1) >> 1;
 }
-template <class T> CC_INLINE T cc_more(T x, T y, bool carry, bool *carries) {
-  T sum = x + y, all = sum + carry;
-  if (carries) *carries = sum < x || all < sum;
+/* Sums and differences that take a carry, and leave one to the next, of this asm or another (adapt.py). */
+CC_CONVERGENT void cc_leave_carry(bool);
+CC_CONVERGENT bool cc_take_carry();
+template <bool takes, bool leaves, class T> CC_DEVICE T cc_more(T x, T y) {
+  T carry = takes ? cc_take_carry() : 0, sum = x + y, all = sum + carry;
+  if (leaves) cc_leave_carry(takes ? sum < x || all < sum : all < x);
   return all;
 }
-template <class T> CC_INLINE T cc_less(T x, T y, bool borrow, bool *borrows) {
-  T rest = x - y, all = rest - borrow;
-  if (borrows) *borrows = x < y || rest < borrow;
+template <bool takes, bool leaves, class T> CC_DEVICE T cc_less(T x, T y) {
+  T borrow = takes ? cc_take_carry() : 0, rest = x - y, all = rest - borrow;
+  if (leaves) cc_leave_carry(takes ? x < y || rest < borrow : x < y);
   return all;
 }
 /* Bits from a position on, as a number; they end where the word does, whose last bit is the sign then. */
