@@ -207,7 +207,7 @@ def test_carries_pass_from_asm_to_asm() -> None:
     for i in range(N):
         first, second = (sum(int(w) << 32 * k for k, w in enumerate(v[4 * i : 4 * i + 4])) for v in (x, y))
         assert sum(int(word) << 32 * k for k, word in enumerate(out[i])) == first + second
-    with pytest.raises(CrosscastError, match=r"looped: line 6: a carry that no instruction of its block"):
+    with pytest.raises(CrosscastError, match=r"looped: line 6: a carry of another block of code"):
         characterize(Launch.on_grid(Kernel.from_source(BIG, "looped", form="cuda"), 1, 1, (A, np.int32(N))))
 
 

@@ -205,7 +205,7 @@ def _pass_carries(function: ir.Function) -> None:
             if name == "cc_leave_carry":
                 left = instruction.operands[0].value
             elif name == "cc_take_carry" and not left:
-                raise instruction.refused("a carry that no instruction of its block leaves is not supported")
+                raise instruction.refused("a carry of another block of code is not supported")
             elif name == "cc_take_carry":
                 carries[str(instruction.result)] = left
             else:
