@@ -196,7 +196,7 @@ def _used(kernel: ir.Function, variables: dict[str, ir.GlobalVariable]) -> dict[
 
 
 def _pass_carries(function: ir.Function) -> None:
-    """Give each carry that an instruction takes the value of the last one that was left, in the same block."""
+    """Give each carry that is taken the value of the last one that was left, in the same block."""
     carries: dict[str, str] = {}
     for block in function.blocks.values():
         left, kept = "", []
