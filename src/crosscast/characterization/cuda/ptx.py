@@ -17,8 +17,8 @@ _TOKEN = re.compile(rf"{_LITERAL}|'(?:[^'\\]|\\.)*'|[()\[\]{{}}:,]|[^\"'()\[\]{{
 _OPERAND = re.compile(r'\s*(?:\[\s*(\w+)\s*\]\s*)?"([=+]?)&?([hrlfdn])"\s*\((.*)\)\s*', re.DOTALL)
 _INSTRUCTION = re.compile(r"(?:@(!?)(\w+) )?([a-z]\w*(?:[.:]+\w+)*) ?(.*)")
 _PARTS = re.compile(r"\{[^}]*\}|\[[^\]]*\]|[^,\s][^,]*")
-_ADDRESS = re.compile(r"\[ ?(\w+) ?(?:\+ ?(-?\w+) ?)?\]")
-_NUMBER = re.compile(r"-?(?:0[xXf][0-9a-fA-F]+|\d+(?:\.\d*)?)U?")
+_ADDRESS = re.compile(r"^\[ ?(\w+) ?(?:\+ ?(-?\w+) ?)?\]$")
+_NUMBER = re.compile(r"^-?(?:0[xX][0-9a-fA-F]+|\d+(?:\.\d*)?)U?$")
 
 _U, _L = "unsigned", "unsigned long"
 _INTEGERS = {8: ("unsigned char", "signed char"), 16: ("unsigned short", "short")}
@@ -48,37 +48,42 @@ def _table(text: str) -> dict[str, str]:
     return {name.strip(): value.strip() for name, _, value in rows}
 
 
-# What instructions without the suffix of their types give: {0}, {1}, ... are sources, {T} their type, {U} its
-# unsigned one.
+# What instructions give, without the suffix of their types: {0} is a source, of the type {T}, {U0} one of its
+# unsigned type {U}, {W0} one of twice the width, {u0} a count or mask and {p0} a condition.
 _VALUES = _table(
-    "mov: {0}; cvta: {0}; cvta.to: {0}; not: ({T})~{0}; neg: ({T})-({U}){0}; abs: ::abs({0}); "
-    "selp: {2} ? {0} : {1}; add: ({U}){0} + ({U}){1}; sub: ({U}){0} - ({U}){1}; "
-    "mul.lo: ({U}){0} * ({U}){1}; mul.hi: ::mul_hi({0}, {1}); mad.lo: ({U}){0} * ({U}){1} + ({U}){2}; "
-    "mad.hi: ({U})::mul_hi({0}, {1}) + ({U}){2}; div: {0} / {1}; rem: {0} % {1}; min: ::min({0}, {1}); "
-    "max: ::max({0}, {1}); and: {0} & {1}; or: {0} | {1}; xor: {0} ^ {1}; shl: cc_shifted_left({0}, {1}); "
-    "shr: cc_shifted_right({0}, {1}); bfe: cc_field({0}, {1}, {2}); bfi: cc_with_field({0}, {1}, {2}, {3}); "
-    "lop3: cc_logic({0}, {1}, {2}, {3}); prmt: __byte_perm({0}, {1}, {2}); "
-    "shf.l.wrap: __funnelshift_l({0}, {1}, {2}); shf.r.wrap: __funnelshift_r({0}, {1}, {2}); "
-    "popc: ::popcount({0}); shf.l.clamp: __funnelshift_lc({0}, {1}, {2}); "
-    "shf.r.clamp: __funnelshift_rc({0}, {1}, {2}); clz: cc_zeros({0}); "
-    "bfind: 8 * sizeof({T}) - 1 - cc_zeros({0}); vote.sync.ballot: __ballot_sync({1}, {0}); "
-    "shfl.sync.idx: __shfl_sync({3}, {0}, {1}); shfl.sync.up: __shfl_up_sync({3}, {0}, {1}); "
-    "shfl.sync.down: __shfl_down_sync({3}, {0}, {1}); shfl.sync.bfly: __shfl_xor_sync({3}, {0}, {1})"
+    "mov: {0}; cvta: {0}; cvta.to: {0}; not: ({T})~{0}; neg: ({T})-{U0}; abs: ::abs({0}); "
+    "selp: {p2} ? {0} : {1}; add: {U0} + {U1}; sub: {U0} - {U1}; mul.lo: {U0} * {U1}; "
+    "mul.hi: ::mul_hi({0}, {1}); mul.wide: {W0} * {W1}; mad.lo: {U0} * {U1} + {U2}; "
+    "mad.hi: ({U})::mul_hi({0}, {1}) + {U2}; mad.wide: {W0} * {W1} + {W2}; div: {0} / {1}; rem: {0} % {1}; "
+    "min: ::min({0}, {1}); max: ::max({0}, {1}); and: {0} & {1}; or: {0} | {1}; xor: {0} ^ {1}; "
+    "shl: cc_shifted_left({0}, {u1}); shr: cc_shifted_right({0}, {u1}); bfe: cc_field({0}, {u1}, {u2}); "
+    "bfi: cc_with_field({0}, {1}, {u2}, {u3}); lop3: cc_logic({0}, {1}, {2}, {3}); "
+    "prmt: __byte_perm({0}, {1}, {2}); shf.l.wrap: __funnelshift_l({0}, {1}, {u2}); "
+    "shf.r.wrap: __funnelshift_r({0}, {1}, {u2}); shf.l.clamp: __funnelshift_lc({0}, {1}, {u2}); "
+    "shf.r.clamp: __funnelshift_rc({0}, {1}, {u2}); popc: ::popcount({0}); clz: cc_zeros({0}); "
+    "bfind: 8 * sizeof({T}) - 1 - cc_zeros({0}); vote.sync.ballot: __ballot_sync({u1}, {p0}); "
+    "shfl.sync.idx: __shfl_sync({u3}, {0}, {u1}); shfl.sync.up: __shfl_up_sync({u3}, {0}, {u1}); "
+    "shfl.sync.down: __shfl_down_sync({u3}, {0}, {u1}); shfl.sync.bfly: __shfl_xor_sync({u3}, {0}, {u1}); "
+    "add.cc: cc_more<0, 1>({U0}, {U1}); addc.cc: cc_more<1, 1>({U0}, {U1}); "
+    "addc: cc_more<1, 0>({U0}, {U1}); sub.cc: cc_less<0, 1>({U0}, {U1}); "
+    "subc.cc: cc_less<1, 1>({U0}, {U1}); subc: cc_less<1, 0>({U0}, {U1}); "
+    "mad.lo.cc: cc_more<0, 1>({U0} * {U1}, {U2}); mad.hi.cc: cc_more<0, 1>(::mul_hi({U0}, {U1}), {U2}); "
+    "madc.lo.cc: cc_more<1, 1>({U0} * {U1}, {U2}); madc.hi.cc: cc_more<1, 1>(::mul_hi({U0}, {U1}), {U2}); "
+    "madc.lo: cc_more<1, 0>({U0} * {U1}, {U2}); madc.hi: cc_more<1, 0>(::mul_hi({U0}, {U1}), {U2}); "
+    "setp.eq: {0} == {1}; setp.ne: {0} != {1}; setp.lt: {0} < {1}; setp.le: {0} <= {1}; setp.gt: {0} > {1}; "
+    "setp.ge: {0} >= {1}; setp.lo: {0} < {1}; setp.ls: {0} <= {1}; setp.hi: {0} > {1}; setp.hs: {0} >= {1}"
 )
 _OF_REALS = _table(
     "mov: {0}; neg: -{0}; abs: ::fabs({0}); add: {0} + {1}; sub: {0} - {1}; mul: {0} * {1}; "
     "fma: ::fma({0}, {1}, {2}); div: {0} / {1}; rcp: ({T})1 / {0}; min: ::fmin({0}, {1}); "
-    "max: ::fmax({0}, {1}); div.approx: ::native_divide({0}, {1}); rcp.approx: ::native_divide(1, {0}); "
-    "sqrt: ::sqrt({0}); rsqrt: ::rsqrt({0}); sin: __sinf({0}); cos: __cosf({0}); ex2: ::native_exp2({0}); "
-    "lg2: __log2f({0}); tanh: ::tanh({0}); selp: {2} ? {0} : {1}"
+    "max: ::fmax({0}, {1}); selp: {p2} ? {0} : {1}; div.approx: ::native_divide({0}, {1}); "
+    "rcp.approx: ::native_divide(1, {0}); sqrt: ::sqrt({0}); rsqrt: ::rsqrt({0}); sin: __sinf({0}); "
+    "cos: __cosf({0}); ex2: ::native_exp2({0}); lg2: __log2f({0}); tanh: ::tanh({0}); setp.eq: {0} == {1}; "
+    "setp.lt: {0} < {1}; setp.le: {0} <= {1}; setp.gt: {0} > {1}; setp.ge: {0} >= {1}; setp.neu: {0} != {1}"
 )
 _OF_PAIRS = _table("mov: {0}; add: {0} + {1}; sub: {0} - {1}; mul: {0} * {1}; fma: __hfma2({0}, {1}, {2})")
 _OF_FLAGS = {name: _VALUES[name] for name in ("mov", "and", "or", "xor")} | {"not": "!{0}"}
-_COMPARED = _table("eq: ==; ne: !=; lt: <; le: <=; gt: >; ge: >=; lo: <; ls: <=; hi: >; hs: >=")
 _ROUNDED = _table("rzi: rz; rni: rn; rmi: rd; rpi: ru")
-# Sources of another type than the others, by their position: counts, masks, conditions.
-_OTHER = {"shl": {1: _U}, "shr": {1: _U}, "bfe": {1: _U, 2: _U}, "bfi": {2: _U, 3: _U}, "selp": {2: "bool"}}
-_OTHER |= {"vote": {0: "bool", 1: _U}, "shfl": {1: _U, 2: _U, 3: _U}}
 _EFFECTS = _table(
     "membar: __threadfence(); fence: __threadfence(); trap: __trap(); bar.warp.sync: __syncwarp({0}); "
     "prefetch:; bar.sync: __syncthreads(); barrier.sync: __syncthreads(); "
@@ -130,12 +135,6 @@ def _statement(sections: list[list[str]]) -> str:
         return f'asm volatile("{unknown}")'
 
 
-def _match(pattern: re.Pattern[str], text: str) -> re.Match[str]:
-    if found := pattern.fullmatch(text):
-        return found
-    raise ValueError(text)
-
-
 @dataclass
 class _Block:
     """What becomes of one ``asm``: a block of C++ with a variable for each register and operand."""
@@ -179,13 +178,7 @@ class _Block:
         self.lines.append(f"{condition}{{ {done} }}")
 
     def _meaning(self, opcode: str, operands: list[str]) -> str:
-        """Return the statements of an instruction.
-
-        Raises
-        ------
-        LookupError, ValueError
-            If it is not known.
-        """
+        """Return the statements of an instruction; a `LookupError` or `ValueError` if it is not known."""
         base, *given = opcode.split(".")
         types = [_TYPES[word] for word in given if word in _TYPES]
         rest = [word for word in given if word not in _TYPES and not _IGNORED.fullmatch(word)]
@@ -206,8 +199,6 @@ class _Block:
             arguments = [self._pointer(to, type_), *(self._value(value, type_) for value in values)]
             call = f"{_ATOMICS['.'.join(rest)]}({', '.join(arguments)})"
             return f"{call};" if base == "red" else self._set(target, call, type_)
-        if "cc" in rest or base in ("addc", "subc", "madc"):
-            return self._with_carry(base, rest, type_, target, sources)
         if base == "cvt":
             to, of = types
             value = f"({to}){self._value(sources[0], of)}"
@@ -217,28 +208,26 @@ class _Block:
             if rest:
                 raise ValueError
             return self._set(target, value, to, wider=True)
-        if base == "setp" and (type_ not in _REALS or rest != ["ne"]):  # which is false of what has no order
-            first, second = (self._value(source, type_) for source in sources)
-            return self._set(target, f"{first} {_COMPARED['.'.join(rest)]} {second}", "bool")
         if base == "shfl" and int(sources[2], 0) != (0 if "up" in rest else 31):
             raise ValueError  # parts of a warp
-        other, result = _OTHER.get(base, {}), _U if base in ("popc", "clz", "bfind", "vote") else type_
         table = _OF_REALS if type_ in _REALS else _VALUES
         table = {"bool": _OF_FLAGS, "__half2": _OF_PAIRS}.get(type_, table)
+        is_fast = f"{key}.approx" in table and not {"approx", "full"}.isdisjoint(given)
+        kinds = {"": type_, "T": type_, "U": _UNSIGNED.get(type_, type_), "u": _U, "p": "bool"}
+        result = {"popc": _U, "clz": _U, "bfind": _U, "vote": _U, "setp": "bool"}.get(base, type_)
         if "wide" in rest:
-            result = _INTEGERS[2 * _BITS[type_]][type_ in _UNSIGNED]
-            text, other = f"({result}){{0}} * ({result}){{1}}" + " + {2}" * (base == "mad"), {2: result}
-        elif not {"approx", "full"}.isdisjoint(given):
-            text = table.get(f"{key}.approx") or table[key]
-        else:
-            text = table[key]
-        values = [self._value(source, other.get(n, type_)) for n, source in enumerate(sources)]
-        return self._set(target, text.format(*values, T=type_, U=_UNSIGNED.get(type_, type_)), result)
+            kinds["W"] = result = _INTEGERS[2 * _BITS[type_]][type_ in _UNSIGNED]
+
+        def fill(place: re.Match[str]) -> str:
+            return self._value(sources[int(place[2])], kinds[place[1]]) if place[2] else kinds[place[1]]
+
+        value = re.sub(r"\{([TUWup]?)(\d?)\}", fill, table[f"{key}.approx" if is_fast else key])
+        return self._set(target, value, result)
 
     def _value(self, text: str, type_: str) -> str:
         """Return a register, a special one or a number as a value of a type, by its bits."""
         if text not in self.types:
-            text = _SPECIAL.get(text) or re.sub("^0f", "0x", _match(_NUMBER, text)[0])
+            [text] = [_SPECIAL[text]] if text in _SPECIAL else _NUMBER.findall(re.sub("^0f", "0x", text))
         elif (self.types[text] == "bool") != (type_ == "bool"):
             raise ValueError
         return f"cc_bits<{type_}>({text})"
@@ -253,10 +242,9 @@ class _Block:
 
     def _pointer(self, address: str, type_: str) -> str:
         """Return an address as a pointer; one of 32 bits is of shared memory."""
-        register, offset = _match(_ADDRESS, address).groups("0")
-        is_short = _BITS[self.types[register]] == 32
-        base = f"cc_shared({register})" if is_short else f"(char *){register}"
-        return f"({type_} *)({base} + {self._value(offset, 'long')})"
+        [(register, offset)] = _ADDRESS.findall(address)
+        base = f"cc_shared({register})" if _BITS[self.types[register]] == 32 else f"(char *){register}"
+        return f"({type_} *)({base} + {self._value(offset or '0', 'long')})"
 
     def _move(self, base: str, given: list[str], rest: list[str], type_: str, operands: list[str]) -> str:
         """Return a load, a store, or a move of a word's halves."""
@@ -277,18 +265,6 @@ class _Block:
             return f"{target} = cc_bits<{self.types[target]}>({held}{{{values}}});"
         value = f"cc_bits<{held}>({source})" if base == "mov" else f"*{self._pointer(source, held)}"
         parts = [f"cc_all.{axis}" for axis in "xyzw"] if len(names) > 1 else ["cc_all"]
-        sets = (
-            self._set(name, one, part, wider=base == "ld") for name, one in zip(names, parts, strict=False)
-        )
+        wider = base == "ld"
+        sets = (self._set(n, one, part, wider=wider) for n, one in zip(names, parts, strict=False))
         return f"auto cc_all = {value}; {' '.join(sets)}"
-
-    def _with_carry(self, base: str, rest: list[str], type_: str, target: str, sources: list[str]) -> str:
-        word = _UNSIGNED.get(type_, type_)
-        if type_ in _REALS:
-            raise ValueError
-        x, y, *third = (self._value(source, word) for source in sources)
-        if third:
-            x, y = f"{x} * {y}" if "lo" in rest else f"::mul_hi({x}, {y})", third[0]
-        does = f"{base.endswith('c')}, {'cc' in rest}".lower()
-        name = "less" if base.startswith("sub") else "more"
-        return self._set(target, f"cc_{name}<{does}>({x}, {y})", word)
