@@ -130,14 +130,14 @@ def _statement(sections: list[list[str]]) -> str:
     body = re.sub(r"\\[trv]", " ", body.replace("\\n", "\n")).replace("%%", "%")
     operands = [operand for section in sections[1:3] for operand in section if operand.strip()]
     try:
-        return _Block().of(re.sub(r"//.*|/\*.*?\*/", "", body), operands)
+        return _Statement().of(re.sub(r"//.*|/\*.*?\*/", "", body), operands)
     except NotImplementedError as unknown:
         return f'asm volatile("{unknown}")'
 
 
 @dataclass
-class _Block:
-    """What becomes of one ``asm``: a block of C++ with a variable for each register and operand."""
+class _Statement:
+    """A block of C++ for an ``asm``, with a variable for each register and operand."""
 
     types: dict[str, str] = field(default_factory=dict)  # C++ type of each register
     lines: list[str] = field(default_factory=list)
@@ -189,8 +189,8 @@ class _Block:
             return _EFFECTS[key].format(*(self._value(o, _U) for o in operands if o[0] != "[")) + ";"
         if key == "cp.async":
             to, of, size, kept = (*operands, operands[2])[:4]
-            places = f"{self._pointer(to, 'void')}, {self._pointer(of, 'void')}, {self._value(size, _U)}"
-            return f"__pipeline_memcpy_async({places}, {self._value(size, _U)} - {self._value(kept, _U)});"
+            addresses = f"{self._pointer(to, 'void')}, {self._pointer(of, 'void')}, {self._value(size, _U)}"
+            return f"__pipeline_memcpy_async({addresses}, {self._value(size, _U)} - {self._value(kept, _U)});"
         if base in ("ld", "st") or (key == "mov" and "{" in str(operands)):
             return self._move(base, given, rest, type_, operands)
         target, *sources = operands
@@ -218,8 +218,8 @@ class _Block:
         if "wide" in rest:
             kinds["W"] = result = _INTEGERS[2 * _BITS[type_]][type_ in _UNSIGNED]
 
-        def fill(place: re.Match[str]) -> str:
-            return self._value(sources[int(place[2])], kinds[place[1]]) if place[2] else kinds[place[1]]
+        def fill(name: re.Match[str]) -> str:
+            return self._value(sources[int(name[2])], kinds[name[1]]) if name[2] else kinds[name[1]]
 
         value = re.sub(r"\{([TUWup]?)(\d?)\}", fill, table[f"{key}.approx" if is_fast else key])
         return self._set(target, value, result)
