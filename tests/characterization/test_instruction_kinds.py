@@ -153,7 +153,8 @@ def test_atomics_are_no_loads() -> None:
         ("atomic_add(&b[b[i]], 1);", "global"),  # Though all are 1
         ("atomic_add((local int *)l, 1);", "local"),
         ("atomic_xchg(&a[0], 1.0f);", "global_fp"),
-        ("atomic_cmpxchg(&b[0], 1, 2);", "global_compare"),
+        ("atomic_cmpxchg(&b[i], 1, 2);", "global_compare"),
+        ("atomic_cmpxchg(&b[i], 7, 2);", "global"),  # Fails, and is not repeated
     ],
 )
 def test_atomics_on_integers_at_an_address_of_a_group_are_counted_apart(statement: str, kind: str) -> None:

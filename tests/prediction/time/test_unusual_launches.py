@@ -209,3 +209,27 @@ def test_a_cpu_divides_integers_one_after_another() -> None:
     found = forecast(of_steps("n / (v + 1)", 1 << 16, 1000), "i7-6700k").centre[0, 0]
     # A core divides in 6 clocks (Fog, Instruction tables, Skylake), of two threads in turns.
     assert 6 < found * threads * clock_hz / (1000 << 16) < 24
+
+
+@pytest.mark.parametrize("type_", ["int", "float"])
+def test_atomics_of_local_memory_take_turns_whatever_their_type(type_: str) -> None:
+    """All of a work-group's at one address, of which a unit does one a clock."""
+    source = f"""__global__ void k({type_} *sums) {{
+      __shared__ {type_} sum;
+      for (int j = 0; j < 64; j++) atomicAdd(&sum, ({type_})threadIdx.x);
+      sums[blockIdx.x] = sum;
+    }}"""
+    sums = np.zeros(4096, {"int": np.int32, "float": np.float32}[type_])
+    launch = Launch.on_grid(Kernel.from_source(source, "k", form="cuda"), 4096, 256, (sums,))
+    found = forecast(characterize_launch(launch, options=Options(optimize=True)), "a100-pcie-40gb")
+    assert found.low[0, 0] > 0.25 * 4096 * 256 * 64 / (108 * 1.41e9)
+
+
+def test_compare_exchanges_that_find_a_mark_do_not_wait_for_a_load() -> None:
+    """All mark one of 64 words, which the first of each does: as many sums to these take no longer."""
+    body = "kernel void k(global int *marks) {{ int i = get_global_id(0); {}; }}"
+    marking, adding = (
+        forecast(profiled(body.format(statement), 1 << 20, np.zeros(64, np.int32)), *GPUS).centre
+        for statement in ("atomic_cmpxchg(&marks[i % 64], 0, 1)", "atomic_add(&marks[i % 64], i)")
+    )
+    assert (marking < 1.5 * adding).all()

@@ -320,7 +320,14 @@ def _add_blocks(counts: Counts, layout: ResultLayout, counters: list[int]) -> No
             counts.executions[block.label] += times
             if block.branch is not None:
                 counts.branch_executions[block.branch] += times
+    succeeded: Counter[str] = Counter()
     for number, space in layout.conditional_writes.items():
-        counts.writes[space] += counters[number]
+        succeeded[space] += counters[number]
+    counts.writes.update(succeeded)
+    for space, n in succeeded.items():
+        # One that fails here, where work-items do not interfere, is not part of a loop until it succeeds.
+        compared = f"atomics.{space}_compare", 1
+        failed = counts.kinds[compared] - n
+        counts.kinds += Counter({(f"atomics.{space}", 1): failed, compared: -failed})
     if layout.order_counter is not None:
         counts.order = counters[layout.order_counter]

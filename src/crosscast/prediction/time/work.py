@@ -436,7 +436,8 @@ def _local_atomics(
     Conflicts are counted for both memories: in global memory, those of uniform addresses are between all
     work-items of an access.
     """
-    executed = total_of(classes.get("atomics", {}).get("local", 0))
+    number = classes.get("atomics", {})
+    executed = sum(total_of(number.get(f"local{kind}", 0)) for kind in ("", "_fp", "_compare"))
     elsewhere = max(in_global.uniform, in_global.accesses)
     return max(side["atomic_conflicts"] - elsewhere, 0.0) + executed / width if executed else 0.0
 
