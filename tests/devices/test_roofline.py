@@ -65,6 +65,8 @@ kernel void count(global int *bins, int mask)
 kernel void tally(global int *sum) { atomic_inc(sum); }
 
 kernel void twice(global double *a) { a[get_global_id(0)] *= 2; }
+
+kernel void powers(global double *a) { size_t i = get_global_id(0); a[i] = pow(a[i], 2.7); }
 """
 
 
@@ -238,6 +240,15 @@ def test_double_precision_is_said(large_add: Profile) -> None:
     assert any("double precision" in each for each in found.notes)
 
 
+@pytest.mark.parametrize(("key", "bound"), [("gtx1080", "compute"), ("v100-pcie", "memory")])
+def test_functions_of_doubles_take_what_doubles_take(key: str, bound: Bound) -> None:
+    found = verdict(profile("powers", 1 << 22, np.ones(1 << 22), local=256), device_named(key))
+    assert (found.bound, found.amounts.flops) == (bound, 0)
+    assert any("no floating-point operations but mathematical functions" in each for each in found.notes)
+    cheaper = ("cheaper mathematical functions (native_, half_)", "single precision, where it suffices")
+    assert (found.advice[:2] == cheaper) is (bound == "compute")
+
+
 def test_a_profile_of_no_instructions_has_a_verdict(large_add: Profile) -> None:
     made = replace(large_add, metrics={**large_add.metrics, "total_instruction_count": 0}, launch={})
     assert verdict(made).limits_s["compute"] == 0
@@ -336,6 +347,7 @@ amounts = st.builds(
     kernel=st.just("k"),
     operations=amount,
     issued=amount,
+    doubles=st.floats(0, 1e13),
     flops=st.none() | st.floats(0, 1e13),
     double_share=st.floats(0, 1),
     half_share=st.floats(0, 1),
@@ -415,7 +427,17 @@ def value_of(number: str, prefix: str) -> float:
 
 @given(amounts, devices)
 def test_the_bytes_of_a_sentence_over_its_bandwidth_are_its_time(work: LaunchWork, device: Device) -> None:
-    others = ("operations", "issued", "flops", "longest", "path", "path_loads", "reads", "wavefronts")
+    others = (
+        "operations",
+        "issued",
+        "doubles",
+        "flops",
+        "longest",
+        "path",
+        "path_loads",
+        "reads",
+        "wavefronts",
+    )
     none: dict[str, Any] = dict.fromkeys(("atomics", *others), 0.0)
     found = verdict_of(replace(work, **none, unique_bytes=work.unique_bytes + 1e8), device)
     assume(found.limits_s["memory"] < 60)

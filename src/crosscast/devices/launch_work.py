@@ -189,8 +189,9 @@ class LaunchWork:
     kernel: str
     operations: float  # Executed instructions, vector ones counted by element
     issued: float  # By what they cost on a device, with multiply-adds once and loops unrolled
+    doubles: float  # Of these, those that units for double precision compute
     flops: float | None  # Floating-point operations; `None` if the profile lacks them
-    double_share: float  # Share of those in double precision, 0 to 1
+    double_share: float  # Share of those in double precision, 0 to 1; without any, of functions
     half_share: float  # And in half precision
     function_elements: float  # Elements computed by mathematical functions
     unique_bytes: float  # Distinct bytes read, plus distinct bytes written
@@ -259,13 +260,23 @@ def amounts_of(profile: Profile) -> LaunchWork | None:
     operations = total / (metric("instructions_per_operand") or 1.0)
     mix = work.get("instructions") or profile.instructions
     mix = mix if isinstance(mix, Mapping) else {}
+    classes = profile.launch.get("instructions")
+    classes = classes if isinstance(classes, Mapping) else {}
+    # Half of the instructions of the intermediate representation compute addresses or are free.
+    counts = operation_counts(classes, 0.5 * operations)
+    # Other units select, and change signs.
+    others = sum(classes.get("fp64", {}).get(kind, 0) for kind in ("select", "other"))
+    doubles = counts["operations_fp64"] - others
+    reals = sum(counts[name] for name in ("operations_real", "operations_fp16")) + doubles
+    flop = sum(flops.values())
     return LaunchWork(
         kernel=profile.kernel,
         operations=operations,
-        issued=_issued(profile.launch.get("instructions"), operations),
-        flops=sum(flops.values()) if work else None,
-        double_share=flops["double"] / (sum(flops.values()) or 1.0),
-        half_share=flops["half"] / (sum(flops.values()) or 1.0),
+        issued=_issued(counts),
+        doubles=doubles,
+        flops=flop if work else None,
+        double_share=flops["double"] / flop if flop else doubles / (reals or 1.0),
+        half_share=flops["half"] / (flop or 1.0),
         function_elements=float(work.get("function_elements", 0)),
         unique_bytes=_unique_bytes(profile, width, outside),
         accessed_bytes=outside,
@@ -281,10 +292,8 @@ def amounts_of(profile: Profile) -> LaunchWork | None:
     )
 
 
-def _issued(classes: object, total: float) -> float:
+def _issued(counts: Mapping[str, float]) -> float:
     """Return the instructions that a device issues, weighted by cost."""
-    # Half of the instructions of the intermediate representation compute addresses or are free.
-    counts = operation_counts(classes if isinstance(classes, Mapping) else {}, 0.5 * total)
     of_reals = (
         counts["operations_real"] + counts["operations_fp64"] + counts["operations_fp16"] / _MOST_PACKED
     )

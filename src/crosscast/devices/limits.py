@@ -150,7 +150,8 @@ def peak_of(work: LaunchWork, device: Device) -> float:
 def _compute(work: LaunchWork, device: Device) -> float:
     # A peak counts multiply-adds as two operations, so a lane does half as many instructions.
     issue = 2 * work.issued / device.numbers["peak_flop_per_s"]
-    return max(issue, (work.flops or 0.0) / peak_of(work, device))
+    doubles = 2 * work.doubles / double_peak(device) if work.doubles else 0.0
+    return max(issue, doubles, (work.flops or 0.0) / peak_of(work, device))
 
 
 def limits(work: LaunchWork, device: Device) -> dict[Bound, float]:

@@ -183,7 +183,8 @@ class Verdict:
                 "Its profile has no count of floating-point operations: characterize it again for one."
             )
         elif not a.flops:
-            notes.append("It does no floating-point operations.")
+            functions = " but mathematical functions" if a.function_elements else ""
+            notes.append(f"It does no floating-point operations{functions}.")
         elif self.intensity is not None:
             notes.append(
                 f"It does {_two_digits(self.intensity)} flop for each byte that has to be moved; "
@@ -226,7 +227,7 @@ class Verdict:
             share = a.instructions.get("fp", 0.0) + a.instructions.get("sse", 0.0)
             if self.needs_cache and not a.local_bytes:
                 advice.append("keeping what is used again in local memory or registers")
-            if a.instructions and share < 1 / 3:
+            if a.instructions and share < 1 / 3 and 2 * a.doubles < a.issued:
                 rest = f"{100 * (1 - share):.0f} % of it is not arithmetic on reals"
                 advice.append(f"unrolled loops and simpler addresses ({rest})")
             if a.function_elements > 0.02 * a.operations:
