@@ -250,7 +250,8 @@ def test_the_most_used_address_of_atomics_is_known(values: list[int], threads: i
     made = characterized("count", np.zeros(100 + unused, np.uint32), data, threads=threads)
     bins = np.bincount(data)
     found = distinct(made)["atomics"]
-    assert found == {"written": 4 * np.count_nonzero(bins), "most": 2 * bins.max()}
+    lines = len(np.unique(np.flatnonzero(bins) // 32))
+    assert found == {"written": 4 * np.count_nonzero(bins), "lines": lines, "most": 2 * bins.max()}
 
 
 @pytest.mark.parametrize("name", ["copy1", "copy4", "copy16"])
@@ -296,7 +297,7 @@ def test_local_memory_is_apart() -> None:
     assert distinct(made) == {
         "global": {"read": ITEMS * 64 + 256, "written": 256},
         "local": {"read": 256, "written": 256},
-        "atomics": {"written": 256, "most": 64},
+        "atomics": {"written": 256, "lines": 2, "most": 64},
     }
     amounts = amounts_of(made)
     assert amounts is not None

@@ -241,7 +241,7 @@ def _sub_groups(geometry: Mapping[str, Any], ran: Ran) -> dict[str, dict[str, in
 def _distinct(ran: Ran) -> dict[str, dict[str, int]]:
     """Return distinct bytes read and written by memory, and of buffers with atomics those written.
 
-    Of these also the `most` accesses of an address, where an atomic counts twice.
+    Of these also the lines of 128 bytes, and the `most` accesses of an address, where an atomic counts twice.
     """
     by_space: dict[str, dict[str, int]] = {}
     for (space, side), nbytes in sorted(ran.counts.distinct.items()):
@@ -249,7 +249,8 @@ def _distinct(ran: Ran) -> dict[str, dict[str, int]]:
             by_space.setdefault(space, {})[side] = nbytes
     if updated := sum(ran.counts.distinct_of[key][1] for key in ran.atomic_memory):
         most = max(ran.counts.most_of[key] for key in ran.atomic_memory)
-        by_space["atomics"] = {"written": updated, "most": most}
+        lines = sum(ran.counts.distinct_of[key][3] for key in ran.atomic_memory)
+        by_space["atomics"] = {"written": updated, "lines": lines, "most": most}
     return by_space
 
 

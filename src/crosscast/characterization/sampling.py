@@ -361,8 +361,8 @@ def extend_sample(sample: Sample, boxes: Mapping[Sampled, BoxCounts], larger: Bo
     profile = _within_buffers(profile, distinct)
     if "atomics" in (known := profile.launch["distinct_bytes"]):
         memory = frozenset().union(*(each.atomic_memory for each in boxes.values()))
-        written = round(sum(distinct[1].estimate[key] for key in memory))
-        known = {**known, "atomics": {**known["atomics"], "written": written}}
+        written, lines = (round(sum(distinct[unit].estimate[key] for key in memory)) for unit in (1, 3))
+        known = {**known, "atomics": {**known["atomics"], "written": written, "lines": lines}}
         profile = replace(profile, launch={**profile.launch, "distinct_bytes": known})
     errors["distinct_bytes"] = max(errors["distinct_bytes"], *(each.doubt for each in distinct[:2]))
     times = math.prod(sample.groups) / math.prod(box.size)

@@ -348,6 +348,7 @@ class GlobalAtomics:
     apart: float  # Others but for compare-exchanges
     compared: float
     addresses: float  # Distinct ones
+    lines: float  # Of 128 bytes, that they write; if unknown, as addresses next to each other
     most: float  # At one of them
     accesses: float  # Of sub-groups
 
@@ -361,22 +362,19 @@ class GlobalAtomics:
         )
         known = launch.get("distinct_bytes", {}).get("atomics", {})
         addresses = known.get("written", math.inf) / _ATOMIC_BYTES
+        dense = addresses * _ATOMIC_BYTES / 128
+        lines = max(min(known.get("lines", dense), addresses), dense, 1.0)
         total = uniform + integers + reals + compared
         # An atomic is two accesses. Those of a sample may not meet at an address where all of a launch do.
         most = max(min(known.get("most", 0) / 2, total), total / addresses)
         made = (launch.get("sub_groups") or {}).get(str(width), {}).get("atomic_accesses")
         accesses = total / width if made is None else float(made)
-        return cls(uniform, integers + reals, compared, addresses, most, accesses)
+        return cls(uniform, integers + reals, compared, addresses, lines, most, accesses)
 
     @property
     def at_once(self) -> float:
         """Work-items of an access, on average."""
         return (self.uniform + self.apart + self.compared) / max(self.accesses, 1.0)
-
-    @property
-    def lines(self) -> float:
-        """Of 128 bytes, that they write, if their addresses are dense."""
-        return max(self.addresses * _ATOMIC_BYTES / 128, 1.0)
 
     @property
     def joined(self) -> float:

@@ -233,3 +233,15 @@ def test_compare_exchanges_that_find_a_mark_do_not_wait_for_a_load() -> None:
         for statement in ("atomic_cmpxchg(&marks[i % 64], 0, 1)", "atomic_add(&marks[i % 64], i)")
     )
     assert (marking < 1.5 * adding).all()
+
+
+def test_counters_in_lines_of_their_own_are_faster_than_those_of_one_line() -> None:
+    source = "kernel void k(global int *n, global const int *x) { atomic_inc(&n[x[get_global_id(0)]]); }"
+    chosen = np.random.default_rng(0).integers(0, 32, 1 << 22).astype(np.int32)
+    apart, together = (
+        forecast(
+            profiled(source, len(chosen), np.zeros(1024, np.int32), step * chosen), "v100-pcie", "rtx4090"
+        ).centre
+        for step in (np.int32(32), np.int32(1))
+    )
+    assert (3 * apart < together).all()
