@@ -48,6 +48,11 @@ def test_a_profile_without_classes_has_all_its_instructions() -> None:
     assert sum(counts.values()) == 1000
 
 
+def test_other_units_than_those_of_doubles_select_doubles() -> None:
+    counts = operation_counts({"fp64": {"add": 10, "select": 20}}, 0.0)
+    assert (counts["operations_fp64"], counts["operations"], counts["further_cost"]) == (10, 40, 0)
+
+
 def test_loads_that_compilers_join_are_one_for_sixteen_bytes() -> None:
     classes = {"loads": {"local": {"4": 60}}, "reloads": {"local": {"4": 20}}}
     assert saved_loads(classes) == (20 / 80, 0)

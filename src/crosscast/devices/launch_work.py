@@ -77,9 +77,11 @@ def operation_counts(classes: Mapping[str, Any], total: float) -> dict[str, floa
     costs = {kind: _FP_COSTS.get(kind, _LIBRARY) * n for kind, n in reals.items()}
     special = sum(n for kind, n in reals.items() if SPECIAL_COST <= _FP_COSTS.get(kind, _LIBRARY) < _LIBRARY)
     library = sum(cost for kind, cost in costs.items() if kind not in _ROOTS_AND_QUOTIENTS)
-    doubles = classes.get("fp64", {})
+    # Units for other types select, half of a double at a time.
+    doubles = Counter(classes.get("fp64", {}))
+    selected = doubles.pop("select", 0)
     double = sum(_FP_COSTS.get(kind, _LIBRARY) * n for kind, n in doubles.items())
-    others = 0.0 if classes else total
+    others = 2.0 * selected if classes else total
     for bits, (usual, division) in _INTEGERS.items():
         for kind, n in classes.get(bits, {}).items():
             apart = kind in _PRODUCTS or kind in _DIVISIONS
@@ -264,9 +266,8 @@ def amounts_of(profile: Profile) -> LaunchWork | None:
     classes = classes if isinstance(classes, Mapping) else {}
     # Half of the instructions of the intermediate representation compute addresses or are free.
     counts = operation_counts(classes, 0.5 * operations)
-    # Other units select, and change signs.
-    others = sum(classes.get("fp64", {}).get(kind, 0) for kind in ("select", "other"))
-    doubles = counts["operations_fp64"] - others
+    # Operands may change their sign.
+    doubles = counts["operations_fp64"] - classes.get("fp64", {}).get("other", 0)
     reals = sum(counts[name] for name in ("operations_real", "operations_fp16")) + doubles
     flop = sum(flops.values())
     return LaunchWork(
