@@ -38,6 +38,7 @@ class Unit(NamedTuple):
     group_clocks: float = 1.25  # In which a device begins a work-group
     l1_clock: float = 128.0  # Bytes per clock from the first cache
     texels: float = 4.0  # Of images, that it reads in a clock
+    issue: float = 1.0  # Instructions issued over lanes of single precision: others have lanes of their own
     engines: int = 1  # Compute units of OpenCL and of data sheets in one: vector engines of a Xe core
 
 
@@ -56,8 +57,8 @@ _UNITS = {
         lookups=1,
         texels=8.0,
     ),
-    "Volta": Unit(32, 64, 32, 65536, 98304, 1 / 2, 6291456, 29.0, fp16=2.0),
-    "Turing": Unit(32, 32, 16, 65536, 65536, 1 / 32, 4194304, fp16=2.0, l1_clock=64.0),
+    "Volta": Unit(32, 64, 32, 65536, 98304, 1 / 2, 6291456, 29.0, fp16=2.0, issue=2.0),
+    "Turing": Unit(32, 32, 16, 65536, 65536, 1 / 32, 4194304, fp16=2.0, l1_clock=64.0, issue=2.0),
     "Ampere": Unit(32, 48, 16, 65536, 102400, 1 / 64, 4194304, 28.0, int32=0.5, l1_clock=64.0),
     "Ada Lovelace": Unit(32, 48, 24, 65536, 102400, 1 / 64, 50331648, 19.0, int32=0.5, l1_clock=64.0),
     "Hopper": Unit(32, 64, 32, 65536, 233472, 1 / 2, 52428800, 52.0, fp16=2.0, int32=0.5),
@@ -125,6 +126,7 @@ _CHIPS = {
         fp16=4.0,
         l2_clock=47.0,
         l1_clock=128.0,
+        issue=2.0,
     ),
     "p100": _UNITS["Pascal"]._replace(
         texels=4.0, local_bytes=65536, fp64=1 / 2, caches_global=True, fp16=2.0, special=16
@@ -201,7 +203,7 @@ def unit_sources(series: str) -> dict[str, str]:
         of = dict.fromkeys(_LIMITS, limits)
         of["caches_global"] = series.lower() if series in ("Kepler", "Maxwell", "Pascal") else "cuda"
         of |= dict.fromkeys(("special", "int32", "fp16"), "throughput")
-        of["step"] = "guide" if series == "Fermi" else "latencies"
+        of |= {"step": "guide" if series == "Fermi" else "latencies", "issue": "caches"}
     elif series in _INTEL:
         of = dict.fromkeys(("sub_groups", "groups", "registers", "local_bytes", "engines"), "occupancy")
         of |= dict.fromkeys(
@@ -219,7 +221,7 @@ def unit_sources(series: str) -> dict[str, str]:
     gcn = _before_rdna(series) or series.startswith("CDNA")
     rates = dict.fromkeys(("special", "int32"), "app" if gcn else "rdna")
     of = rates | {"step": "app" if gcn else "schedules", "fp16": "sheets"} | of
-    of |= {"texels": "texture", "engines": of.get("engines", "sheets")}
+    of |= {"texels": "texture", "engines": of.get("engines", "sheets"), "issue": of.get("issue", of["width"])}
     caches = ("l1_load", "l2_load", "l1_clock", "l2_clock", "lookups", "group_clocks")
     of = dict.fromkeys(caches, "measured") | of
     if series in ("Kepler", "Maxwell", "Pascal", "Turing"):
@@ -271,6 +273,7 @@ class Sheets:
     bandwidth: Reals  # Bytes/s
     l1: Reals  # Bytes of a unit
     integers: Reals  # Rate of sums, logic and shifts of integers over single precision
+    issue: Reals  # Instructions that a unit issues over its lanes of single precision
     fp16: Reals  # Rate of packed half precision over single precision
     step: Reals  # Clocks from an addition of a GPU to one that needs its result
     l1_load: Reals  # Clocks of a GPU from a load to its value, from the first cache
@@ -298,7 +301,7 @@ class Sheets:
     fenced: Reals  # Lanes of a unit that straight code behind a barrier keeps busy, if measured
     division: Reals  # Clocks of a CPU's thread for a division of integers of 32 bits by a variable
     long_division: Reals  # Of 64 bits
-    exp: Reals  # Time of an exponential function in multiply-adds, if both were measured
+    exp: Reals  # Clocks of a CPU's thread for an exponential function, if measured
     group_s: Reals  # Time of an empty work-group on a unit, if measured
     empty_s: Reals  # Time of an empty kernel on the device, if measured
     round_trip_s: Reals  # From the call of an empty launch to its end on the host, if measured
@@ -410,6 +413,7 @@ def _of(device: Device) -> tuple[float | bool, ...]:
         numbers["bandwidth_bytes_per_s"],
         numbers.get("l1_bytes") or 32768.0,
         unit.int32,
+        unit.issue,
         unit.fp16 if gpu else _CPU_HALF.get(device.series, _CONVERTED_HALF),
         unit.step,
         unit.l1_load,
@@ -437,8 +441,7 @@ def _of(device: Device) -> tuple[float | bool, ...]:
             units * clock / device.measured[quantity] if quantity in device.measured else usual
             for quantity, usual in _DIVISIONS.items()
         ),
-        device.measured.get("fp32_flop_per_s", np.nan)
-        / (2 * device.measured.get("transcendental_op_per_s", np.nan)),
+        units * clock / device.measured.get("transcendental_op_per_s", np.nan),
         device.measured.get("group_s", np.nan),
         device.measured.get("empty_s", np.nan),
         device.measured.get("round_trip_s", np.nan),

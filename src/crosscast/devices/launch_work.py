@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 # Cost of an operation in instructions, where no unit does one in each clock: quotients are computed by
 # iteration, transcendental functions by a unit of a quarter of the lanes.
 SPECIAL_COST = 4.0
-_DIVISION_FP, _LIBRARY = 8.0, 20.0
+_LIBRARY = 20.0
 _UNIT_KINDS = ("add", "mul", "fused", "compare", "select", "other", "sqrt", "rsqrt", "recip", "div")
 _FP_COSTS = {
     **dict.fromkeys(("add", "mul", "fused", "compare", "select", "other"), 1.0),
@@ -27,10 +27,17 @@ _FP_COSTS = {
     **dict.fromkeys(
         ("native_cos", "native_sqrt", "native_rsqrt", "native_recip", "native_div"), SPECIAL_COST
     ),
-    **dict.fromkeys(("exp", "log", "half_exp", "half_log", "half_sqrt", "half_div"), 2 * SPECIAL_COST),
-    "div": _DIVISION_FP,
+    **dict.fromkeys(("exp", "native_pow", "half_exp", "half_log", "half_sqrt"), 2 * SPECIAL_COST),
+    **dict.fromkeys(("div", "half_div"), 2 * SPECIAL_COST),
 }
-EXP_COST = _FP_COSTS["exp"]
+"""Of single precision, without rare paths, as nvcc 12.9 compiles for sm_80; others are a `_LIBRARY`."""
+_FP_COSTS |= {"log": 24.0, "atan": 24.0, "asin": 27.0, "acos": 27.0, "erf": 32.0, "pow": 60.0, "gamma": 120.0}
+_FP64_COSTS = dict.fromkeys(("add", "mul", "fused", "compare", "select", "other"), 1.0)
+"""The same of double precision, in instructions of it."""
+_FP64_COSTS |= {"recip": 7.0, "rsqrt": 8.0, "sqrt": 9.0, "div": 9.0, "cbrt": 11.0, "exp": 14.0, "hypot": 15.0}
+_FP64_COSTS |= {"log": 27.0, "atan": 34.0, "tanh": 34.0, "asin": 42.0, "acos": 42.0, "erf": 42.0, "pow": 78.0}
+_FP64_COSTS |= {"gamma": 200.0}
+EXP_COST, EXP64_COST = _FP_COSTS["exp"], _FP64_COSTS["exp"]
 _ROOTS_AND_QUOTIENTS = frozenset(kind for kind in _FP_COSTS if kind.split("_")[-1] in _UNIT_KINDS)
 _PRODUCTS = ("mul", "fused")  # Count apart
 _INTEGERS = {"int16": (1.0, 4.0), "int32": (1.0, 4.0), "int64": (2.0, 16.0)}
@@ -76,11 +83,15 @@ def operation_counts(classes: Mapping[str, Any], total: float) -> dict[str, floa
     )
     costs = {kind: _FP_COSTS.get(kind, _LIBRARY) * n for kind, n in reals.items()}
     special = sum(n for kind, n in reals.items() if SPECIAL_COST <= _FP_COSTS.get(kind, _LIBRARY) < _LIBRARY)
-    library = sum(cost for kind, cost in costs.items() if kind not in _ROOTS_AND_QUOTIENTS)
     # Units for other types select, half of a double at a time.
     doubles = Counter(classes.get("fp64", {}))
     selected = doubles.pop("select", 0)
-    double = sum(_FP_COSTS.get(kind, _LIBRARY) * n for kind, n in doubles.items())
+    costs_fp64 = {kind: _FP64_COSTS.get(kind, _LIBRARY) * n for kind, n in doubles.items()}
+    double = sum(costs_fp64.values())
+    library, library_fp64 = (
+        sum(cost for kind, cost in each.items() if kind not in _ROOTS_AND_QUOTIENTS)
+        for each in (costs, costs_fp64)
+    )
     others = 2.0 * selected if classes else total
     for bits, (usual, division) in _INTEGERS.items():
         for kind, n in classes.get(bits, {}).items():
@@ -117,6 +128,7 @@ def operation_counts(classes: Mapping[str, Any], total: float) -> dict[str, floa
         "operations_fp16": float(half),
         "special": float(special),
         "library": float(library),
+        "library_fp64": float(library_fp64),
         "operations": float(others),
         "integers": float(integers),
         "products": float(products),

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter, defaultdict, deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -50,6 +50,7 @@ class Path(NamedTuple):
     loads: dict[str, int]  # Loads among them, by address space
     block_instructions: int
     block_loads: dict[str, int]  # The most loads of an address space that any chain of a block has
+    loads_in_turn: dict[str, int]  # Of these, in loops that compilers do not unroll
 
 
 @dataclass(frozen=True)
@@ -85,7 +86,9 @@ class _Passes:
 class Dependences:
     """Dependences among the instructions of a flattened kernel, whose kinds are known."""
 
-    def __init__(self, function: ir.Function) -> None:
+    def __init__(self, function: ir.Function, in_turn: Collection[str] = ()) -> None:
+        """Read a kernel, and which of its blocks are in loops that compilers do not unroll."""
+        self._in_turn = frozenset(in_turn)
         self._flow = function.flow
         self._before = graph.reverse(self._flow)
         self._entry = function.entry.label
@@ -148,8 +151,14 @@ class Dependences:
             length // _INSTRUCTION,
             {space: length // unit & _FIELD for space, unit in _LOADS.items() if length // unit & _FIELD},
             self._in_blocks(executions, _INSTRUCTION),
-            {space: total for space, unit in _LOADS.items() if (total := self._in_blocks(executions, unit))},
+            self._loads_in(executions),
+            self._loads_in({label: n for label, n in executions.items() if label in self._in_turn}),
         )
+
+    def _loads_in(self, executions: Mapping[str, int]) -> dict[str, int]:
+        return {
+            space: total for space, unit in _LOADS.items() if (total := self._in_blocks(executions, unit))
+        }
 
     def _in_blocks(self, executions: Mapping[str, int], unit: int) -> int:
         """Sum the longest chains of the executed blocks, in instructions or in loads of one memory."""

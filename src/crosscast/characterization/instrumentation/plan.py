@@ -34,6 +34,7 @@ from crosscast.characterization.instrumentation.instruction_kinds import (
     mark_uniform_atomics,
 )
 from crosscast.characterization.instrumentation.registers import (
+    blocks_in_turn,
     kept_values,
     mark_lanes,
     mark_local_loads,
@@ -315,7 +316,7 @@ def make_plan(module: ir.Module, function: ir.Function, options: Instrumentation
         "code": sum(len(block.instructions) for block in function.blocks.values()),
         "private_bytes": private_bytes(function, sizes, structures),
     }
-    dependences = Dependences(function)
+    dependences = Dependences(function, blocks_in_turn(function, sizes))
     used = frozenset(name for i in function.instructions() for name in i.uses())
     sharing = find_sharing(function, classes, used)
     waiting = waiting_load(function)

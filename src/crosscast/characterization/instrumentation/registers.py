@@ -64,6 +64,17 @@ def mark_local_loads(function: ir.Function, sizes: Mapping[str, tuple[int, int]]
             i.kind = i.kind[0].replace(_LOADS, _CONSECUTIVE, 1), i.kind[1]
 
 
+def blocks_in_turn(function: ir.Function, sizes: Mapping[str, tuple[int, int]]) -> set[str]:
+    """Return the blocks of inner loops whose iterations compilers do not join by unrolling.
+
+    They do not know how often these run: an exit compares no variable that changes by a constant.
+    """
+    sums, flow = _Sums(function, sizes), function.flow
+    loops = graph.innermost(graph.find_loops(flow))
+    unrolled = {loop: sums.counts(function, loop.blocks) for loop in set(loops.values())}
+    return {label for label, loop in loops.items() if not unrolled[loop]}
+
+
 class _Sums:
     """Integers and addresses of a function as linear forms of other values."""
 
@@ -179,6 +190,19 @@ class _Sums:
                 if terms == {(phi.result, 1)}:
                     steps[phi.result] = self.of(first[0]), step
         return steps
+
+    def counts(self, function: ir.Function, loop: Collection[str]) -> bool:
+        """Whether each exit of a loop compares a variable that changes by a constant."""
+        blocks = [function.blocks[label] for label in sorted(loop)]
+        steps = self._steps(blocks)
+
+        def compares(condition: ir.Instruction | None) -> bool:
+            if condition is None or condition.opcode != "icmp":
+                return False
+            return any(name in steps for each in condition.operands for name, _ in self.of(each.value)[0])
+
+        exits = [each.terminator for each in blocks if not set(each.terminator.successors) <= set(loop)]
+        return all(compares(self.made.get(name)) for each in exits for name in each.uses())
 
     def _part_of_loop(self, i: ir.Instruction, steps: Mapping[str, tuple[Sum, int]]) -> str | None:
         """Return the value of a load that continues where that of the iteration before ended."""

@@ -110,7 +110,7 @@ class OpenCLBackend:
         extensions = str(handle.extensions).split()
         has_half, has_double = "cl_khr_fp16" in extensions and not wide, "cl_khr_fp64" in extensions
         numbers = 8 if wide else 1
-        self.lanes = dict.fromkeys(("fp32", "int32", "int32_add", "transcendental"), numbers)
+        self.lanes = {"transcendental": 1} | dict.fromkeys(("fp32", "int32", "int32_add"), numbers)
         self.lanes |= {"fp64": 4 if wide else 1} if has_double else {}
         self.lanes |= {"fp16": 2} if has_half else {}
         # In these kernels, a work-item has one chain; the compiler may vectorise over work-items.

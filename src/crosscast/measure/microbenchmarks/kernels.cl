@@ -144,7 +144,8 @@ kernel void scattered_words(global const float *a, global float *out, uint count
 CHAINS(fp32, FLOATS, AS_FLOATS, MULTIPLY_ADD, LAST)
 CHAINS(int32, INTEGERS, AS_INTEGERS, MULTIPLY_ADD, LAST)
 CHAINS(int32_add, INTEGERS, AS_INTEGERS, ADD, LAST)
-CHAINS(transcendental, FLOATS, AS_FLOATS, EXPONENTIAL, LAST)
+// As kernels are written: whether a compiler calls it for several work-items at once is its own business.
+CHAINS(transcendental, float, (float), EXPONENTIAL, (float))
 #if WIDE
 #define WHOLE(v) ((uint)(v)*2654435769u)
 #define LONG(v) ((ulong)(v)*11400714819323198485ul)

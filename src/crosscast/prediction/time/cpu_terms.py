@@ -12,7 +12,7 @@ import numpy as np
 
 from crosscast.arrays import Flags, Reals
 from crosscast.devices.architectures import Sheets
-from crosscast.devices.launch_work import EXP_COST, SPECIAL_COST
+from crosscast.devices.launch_work import EXP64_COST, EXP_COST, SPECIAL_COST
 from crosscast.prediction.time.occupancy import Occupancy, bytes_behind
 from crosscast.prediction.time.work import Work
 
@@ -28,7 +28,7 @@ _OWN_CACHE_BYTES, _CACHE_BYTES = 32.0, 8.0  # That a core reads from its second 
 _MOST_SETS = 1024.0  # Of the second cache
 _SHARED_LINE = 0.25  # Time of a line of the last cache over one of memory
 _LOCKED_CLOCKS = 20.0  # Of a locked instruction: Fog, Instruction tables, 2022
-_LOCKED_LINE_S = 50e-9  # From the cache of another core
+_LOCKED_LINE_S = 15e-9  # From the last cache
 _CONTENDED_S = 5e-9  # Of an atomic at an address that twice as many threads use
 _CHAIN_CLOCKS, _INTEGER_STEP = 4.0, 0.25  # Latency of a multiply-add; of integers over that
 # Latencies of loads: of the first cache; of the second, the last and memory beyond the one before
@@ -76,13 +76,12 @@ def cpu_terms(work: Work, sheets: Sheets) -> dict[str, Reals]:
 
 
 def _real(work: Work, sheets: Sheets) -> Reals:
-    """Operations on reals, in those of single precision, ``(n, d)``.
-
-    Functions of the library take as much longer than usual as the measured exp.
-    """
-    more = np.maximum(np.nan_to_num(sheets.exp / EXP_COST - 1.0), 0.0)
-    real = work.operations_real[:, None] + work.library[:, None] * more
-    real = real + work.operations_fp64[:, None] / sheets.fp64 + work.operations_fp16[:, None] / sheets.fp16
+    """Operations on reals, in those of single precision, ``(n, d)``; without functions of measured rates."""
+    usual = np.isnan(sheets.exp)
+    single = work.operations_real - work.library, work.library
+    double = work.operations_fp64 - work.library_fp64, work.library_fp64
+    real, real_fp64 = (each[:, None] + functions[:, None] * usual for each, functions in (single, double))
+    real = real + real_fp64 / sheets.fp64 + work.operations_fp16[:, None] / sheets.fp16
     real = real + work.conversions_fp64[:, None] * np.maximum(1.0 / sheets.fp64, 1.0)
     summed: Reals = real + work.special[:, None] * np.maximum(sheets.special - SPECIAL_COST, 0.0)
     return summed
@@ -100,7 +99,7 @@ def _straight_clocks(work: Work, on: Occupancy) -> Reals:
     The longest work-item is in one wave; the others have those of usual sub-groups.
     """
     in_wave = 1.0 / on.waves + (1.0 - 1.0 / on.waves) * work.mean_longest[:, :1]
-    clocks = np.where(work.loops, 0.0, work.path) + work.barriers * _BARRIER_CLOCKS
+    clocks = np.where(work.item_loops, 0.0, work.path) + work.barriers * _BARRIER_CLOCKS
     of_wave: Reals = clocks[:, None] * in_wave
     return of_wave
 
@@ -173,11 +172,11 @@ def _lanes(work: Work, sheets: Sheets) -> Reals:
     vectorized, nor are loops that neighbours pass at different times.
     """
     # Neighbours that all do little do not change that.
-    in_step = (work.mean > _ALIKE) | (work.utilization[:, 0] > _IN_STEP) | ~work.loops
+    in_step = (work.mean > _ALIKE) | (work.utilization[:, 0] > _IN_STEP) | ~work.item_loops
     share = np.where((work.group_items >= _VECTOR_ITEMS) & in_step, work.vectorizable, 0.0)[:, None]
     lanes = np.maximum(sheets.lanes, 1.0)
     at_once = np.clip(_CHAIN_CLOCKS * sheets.chain, 1.0, lanes)
-    lanes = np.where(work.loops[:, None] & np.isfinite(at_once), at_once, lanes)
+    lanes = np.where(work.item_loops[:, None] & np.isfinite(at_once), at_once, lanes)
     straight = np.clip(sheets.lanes * sheets.guarded, 1.0, lanes)
     straight = straight ** np.clip(_SCALAR_CONDITIONS - work.conditional, 0.0, 1.0)[:, None]
     lanes = np.where(_guarded(work, sheets), straight, lanes)
@@ -188,18 +187,22 @@ def _lanes(work: Work, sheets: Sheets) -> Reals:
 
 
 def _one_by_one(work: Work, sheets: Sheets) -> Reals:
-    """Clocks for divisions by variables, conditions and texels, item by item, ``(n, d)``."""
+    """Clocks for divisions by variables, functions, conditions and texels, item by item, ``(n, d)``.
+
+    Functions are as many exponential ones as they cost. Where these were measured, calls are not vectorized.
+    """
     short = (work.divisions + work.invariant_divisions)[:, None] * sheets.division
     divisions = short + work.long_divisions[:, None] * sheets.long_division
     of_items = work.items[:, None] * np.nan_to_num(sheets.guarded_item) * sheets.clock
-    alone = divisions + work.texels[:, None] * _TEXEL_CLOCKS
+    functions = (work.library / EXP_COST + work.library_fp64 / EXP64_COST)[:, None]
+    alone = divisions + functions * np.nan_to_num(sheets.exp) + work.texels[:, None] * _TEXEL_CLOCKS
     clocks: Reals = alone + np.where(_guarded(work, sheets), of_items, 0.0)
     return clocks
 
 
 def _guarded(work: Work, sheets: Sheets) -> Flags:
     """Whether straight code stands behind a condition, and the device's rate of such was measured."""
-    of_work: Flags = (work.conditional >= _GUARDED)[:, None] & ~work.loops[:, None]
+    of_work: Flags = (work.conditional >= _GUARDED)[:, None] & ~work.item_loops[:, None]
     return of_work & np.isfinite(sheets.guarded)
 
 
@@ -228,7 +231,7 @@ def _chains(work: Work, sheets: Sheets, behind: Sequence[Reals], busy_rate: Real
     waits = loads[:, None] * _load_clocks(work, sheets, behind)
     total = (work.items * work.mean)[:, None] * (computed / chain + waits) / busy_rate
     longest = (computed * _CHAIN_CLOCKS + waits) / sheets.clock
-    seconds: Reals = np.where(work.loops[:, None], np.maximum(total, longest), 0.0)
+    seconds: Reals = np.where(work.item_loops[:, None], np.maximum(total, longest), 0.0)
     return seconds
 
 

@@ -27,7 +27,7 @@ _APART = 65536.0  # Largest first cache beside a local memory of its own
 _LEAST_CACHE = 32768.0  # Of a larger one, beside local memory
 _MEMORY_S = 240e-9  # Latency beyond the last cache
 _CONSTANT_CLOCKS = 100.0
-_AT_ONCE = 4.0
+_AT_ONCE = 8.0  # Loads in flight of an unrolled loop (nvcc 12.9)
 _FITS, _FULL = 0.7, 0.88  # Shares of the last cache up to which all, and from which no data stay there
 _AT_RANDOM = 2.0  # Time of bytes at random addresses of memory, over that of streams
 # Powers of two in the distance of lines up to which they do not conflict, and from which on they do
@@ -36,7 +36,7 @@ _OTHERS, _UNROLLED = 0.02, 4.0
 # Largest distance in a page; time of sectors in pages of their own, over that of streams
 _OF_ONE_PAGE, _OTHER_PAGE = 512.0, 2.6
 _SIDE_CACHE_RATE = 3.7  # Of the cache before memory, over that of the memory
-_SECTOR_BYTES, _LINE_BYTES, _REGISTER_BYTES = 32.0, 64.0, 4.0
+_SECTOR_BYTES, _LINE_BYTES, _REGISTER_BYTES, _WORD_BYTES = 32.0, 64.0, 4.0, 4.0
 _CHANNEL_S = 15e-9  # Of a line in one memory channel with others
 _LEAST_EXCESS = 0.15  # Share of lines in one channel that others hide
 _GROUP_CLOCKS = 100.0
@@ -136,16 +136,18 @@ def _real(work: Work, sheets: Sheets) -> Reals:
 def _issued(work: Work, sheets: Sheets) -> Reals:
     """All other instructions, ``(n, d)``.
 
-    GPUs join two sums, or logic of three values, and have fewer lanes for integers than for reals. The rate
-    of integer products over single precision is as measured on a device or its siblings.
+    GPUs join two sums, or logic of three values, and have fewer lanes for integers than for reals, or others.
+    The rate of integer products over single precision is as measured on a device or its siblings. What
+    neighbours load from one address of constant memory is an operand.
     """
     product_rate = np.clip(np.nan_to_num(sheets.fact("int32"), nan=0.5), 0.15, 1.0)
-    integers = work.integers[:, None] * JOINED_INTEGERS
-    issued = work.operations[:, None] - work.integers[:, None] + integers
-    issued = np.maximum(issued + work.products[:, None] / product_rate, integers / sheets.integers)
+    integers, products = work.integers[:, None] * JOINED_INTEGERS, work.products[:, None] / product_rate
+    others = (work.operations - work.integers - work.operands)[:, None]
     divisions = (each[:, None] for each in (work.divisions, work.invariant_divisions, work.long_divisions))
-    with_divisions: Reals = issued + division_instructions(*divisions, product_cost=1.0 / product_rate)
-    return with_divisions
+    with_divisions = products + division_instructions(*divisions, product_cost=1.0 / product_rate)
+    issued = np.maximum(others, 0.0) + integers + with_divisions
+    slowest: Reals = np.maximum.reduce((issued / sheets.issue, integers / sheets.integers, products))
+    return slowest
 
 
 class _Traffic(NamedTuple):
@@ -180,7 +182,10 @@ def _traffic(work: Work, sheets: Sheets, on: Occupancy) -> _Traffic:
     behind = _fetched(of_last, work, sheets)
     kept = _kept(work, sheets)
     memory = np.maximum(np.maximum(behind, work.distinct[:, None]) - kept, 0.0)
-    touched = np.maximum(_SECTOR_BYTES * work.accesses[:, sheets.wide.astype(int)], 1.0)
+    accesses = work.accesses[:, sheets.wide.astype(int)]
+    # A word for each work-item is in lines that are there or not.
+    line = _WORD_BYTES * np.where(sheets.wide, 64.0, 32.0)
+    touched = np.maximum(np.clip(sectors, _SECTOR_BYTES * accesses, line * accesses), 1.0)
     # Work-items that walk in step come to their next sectors together.
     touched = np.maximum(touched, np.where(sheets.caches_global, work.walks[:, None], 0.0) * sectors)
     past_l1, past_l2 = (np.clip(n / touched, 0.0, 1.0) for n in (l2, np.maximum(behind - kept, 0.0)))
@@ -196,11 +201,13 @@ def _of_item(work: Work, sheets: Sheets, bytes_of: _Traffic, on: Occupancy) -> t
     def column(values: Reals) -> Reals:
         return values[:, None]
 
-    def stalls(of_item: Reals, of_blocks: Reals) -> Reals:
-        # Blocks on two sides of a barrier are not joined, nor those that fill local memory before one.
+    def stalls(of_item: Reals, of_blocks: Reals, in_turn: Reals) -> Reals:
+        # Blocks on two sides of a barrier are not joined, nor those that fill local memory before one, nor
+        # iterations of loops whose step is no constant. AMD's compiler joins none.
         apart = np.where(work.barriers > 0, np.minimum(of_blocks, work.local_stores), 0.0)
-        waits = apart + (of_blocks - apart) / _JOINED_BLOCKS
-        return np.maximum(column(of_item) / _AT_ONCE, column(waits) * in_wave)
+        in_turns = np.where(sheets.spills, column(of_blocks), column(np.maximum(apart, in_turn)))
+        waits = in_turns + (column(of_blocks) - in_turns) / _JOINED_BLOCKS
+        return np.maximum(column(of_item) / _AT_ONCE, waits * in_wave)
 
     # The longest work-item is in one wave; the others have those of usual sub-groups.
     in_wave = 1.0 / on.waves + (1.0 - 1.0 / on.waves) * work.mean_longest[:, sheets.wide.astype(int)]
@@ -213,8 +220,9 @@ def _of_item(work: Work, sheets: Sheets, bytes_of: _Traffic, on: Occupancy) -> t
     steps = _block_path(work, sheets) * column(1 + work.further_cost)
     blocks = steps * sheets.step + column(work.block_local) * local
     blocks = blocks + column(work.path_loads) * load + column(work.path_constants) * _CONSTANT_CLOCKS
-    waits = stalls(work.item_accesses, work.block_loads) * load
-    waits = waits + stalls(work.item_constants, work.block_constants) * _CONSTANT_CLOCKS
+    waits = stalls(work.item_accesses, work.block_loads, work.loads_in_turn) * load
+    constants = stalls(work.item_constants, work.block_constants, np.zeros(len(work)))
+    waits = waits + np.where(column(work.operands) > 0, 0.0, constants * _CONSTANT_CLOCKS)
     return (blocks + column(work.barriers) * _BARRIER_CLOCKS) * in_wave, waits
 
 
@@ -285,11 +293,13 @@ def _line_clocks(work: Work, sheets: Sheets) -> Reals:
     Units for textures read several texels of images a clock, wide ones in parts.
     """
     side = sheets.wide.astype(int)
-    accesses, strided, of_bank = work.accesses[:, side], work.strided[:, None], work.of_bank[:, None]
+    operands = work.operands[:, None] / np.where(sheets.wide, 64.0, 32.0)
+    accesses, lines = (np.maximum(each[:, side] - operands, 0.0) for each in (work.accesses, work.lines))
+    strided, of_bank = work.strided[:, None], work.of_bank[:, None]
     words = np.maximum(
         np.maximum(accesses, work.requested[:, None] / sheets.l1_clock), accesses * strided * of_bank
     )
-    narrow = np.maximum(words, work.lines[:, side] / sheets.lookups)
+    narrow = np.maximum(words, lines / sheets.lookups)
     apart = np.where((strided > 0.5) & (of_bank <= _FEW_OF_BANK), _WIDE_APART, 1.0)
     wide = np.maximum(_WIDE_ADDRESS_CLOCKS * accesses, apart * work.sectors[:, side] / _LINE_BYTES)
     clocks: Reals = np.maximum(np.where(sheets.wide, wide, narrow), work.texels[:, None] / sheets.texels)
@@ -393,7 +403,10 @@ def _atomics(work: Work, sheets: Sheets, busy_rate: Reals) -> Reals:
     """Seconds of atomics, ``(n, d)``: of local memory, and sent to the second cache, which does them."""
     side = sheets.wide.astype(int)
     local_clocks = np.where(sheets.local_atomics, _LOCAL_ATOMIC_CLOCKS, _ATOMIC_CLOCKS)
-    clocks = work.local_atomics[:, side] * local_clocks + work.global_atomics[:, side] * _ATOMIC_CLOCKS
+    # Those on reals are loops until an exchange succeeds, but for AMD's.
+    looped = np.where(sheets.spills, 1.0, 1.0 + (_ATOMIC_CLOCKS - 1.0) * work.local_reals[:, None])
+    clocks = work.local_atomics[:, side] * local_clocks * looped
+    clocks = clocks + work.global_atomics[:, side] * _ATOMIC_CLOCKS
     at_once = np.minimum(_ATOMICS_OF_UNIT * sheets.units, _ATOMICS_OF_LINE * work.atomic_lines[:, None])
     seconds: Reals = np.maximum(clocks / busy_rate, work.atomics_done[:, None] / (at_once * sheets.clock))
     return seconds

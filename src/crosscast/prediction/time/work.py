@@ -28,6 +28,7 @@ EVEN_CHANNELS = 1 / 16
 IRREGULAR = 0.05
 """Share of irregular accesses above which a launch counts as irregular."""
 
+_MOST_UNIFORM = 0.9  # Of constant accesses, if all are: neighbours at the ends of sub-groups are left out
 _LOOPS = 2.0  # Instructions of a work-item over those of the code
 _REGISTER_BYTES, _SECTOR_BYTES, _LINE_BYTES, _TEXEL_BYTES = 4.0, 32.0, 64.0, 8.0
 _ANY_GROUP = ("cuda", "hip")
@@ -56,6 +57,7 @@ class Work:
     operations_fp16: Reals  # Additions, products and the like of half precision
     special: Reals  # Number of these that a unit for transcendental functions computes, or begins
     library: Reals  # Of these, functions that CPUs have no instruction for, such as exp
+    library_fp64: Reals  # The same of double precision
     operations: Reals  # All others except double precision: integers, accesses, control
     integers: Reals  # Of these, sums, logic and shifts of integers
     products: Reals  # Of integers, which many devices compute in several steps
@@ -80,6 +82,7 @@ class Work:
     local_stores: Reals  # Of a work-item, to local memory
     atomics: Reals  # `(n, 2)` Atomics, and conflicts among them
     local_atomics: Reals  # `(n, 2)` Of local memory, with conflicts among them
+    local_reals: Reals  # Share of these on real numbers
     global_atomics: Reals  # `(n, 2)` Of sub-groups, in global memory
     atomics_done: Reals  # Atomics of global memory, with those of a sub-group that are joined as one
     atomic_lines: Reals  # Of global memory, of 128 bytes
@@ -96,10 +99,12 @@ class Work:
     path_constants: Reals  # Loads of constant memory among these
     block_path: Reals  # Instructions but loads of the longest chains of the blocks that it runs, added up
     block_loads: Reals  # The most loads of global memory on chains of these blocks, added up
+    loads_in_turn: Reals  # Of these, in loops that compilers do not unroll
     block_local: Reals  # Those of local memory
     block_constants: Reals  # Those of constant memory
     item_accesses: Reals  # Accesses of global memory of a work-item
     item_constants: Reals  # Those of constant memory
+    operands: Reals  # Loads of it by all work-items at addresses that neighbours share
     jumps: Reals  # Accesses of all work-items that are 64 bytes or more beyond the one before
     walk: Reals  # Bytes of lines that a work-item passes until it turns back
     alignment: Reals  # Bytes that divide the distances of its accesses on the way
@@ -123,6 +128,11 @@ class Work:
     def loops(self) -> Flags:
         """Whether work-items loop: they run more instructions than the code has."""
         return (self.longest > _LOOPS * self.code) & (self.code > 0)
+
+    @property
+    def item_loops(self) -> Flags:
+        """Whether they loop between two barriers, where CPUs run the work-items of a group in turn."""
+        return (self.longest > _LOOPS * self.code * (self.barriers + 1.0)) & (self.code > 0)
 
     @property
     def computed(self) -> Reals:
@@ -219,6 +229,7 @@ def _of(
     requested = bytes_outside(launch.get("work") or {})
     accesses = _of_accesses(sides, _images(metrics, classes, requested))
     item_accesses = accesses["accesses"][0] / max(sub_groups[0], 1.0)
+    neighbours = _of_neighbours(launch.get("access_patterns") or {})
     return (
         work
         | operations
@@ -226,13 +237,14 @@ def _of(
         | _of_atomics(launch, classes, sides)
         | _of_path(launch.get("path", {}), item_accesses, _constant_share(classes))
         | _of_memory(metrics, launch)
-        | _of_neighbours(launch.get("access_patterns") or {})
+        | neighbours
         | _of_walks(metrics, launch, requested)
         | {
             "requested": requested or accesses["sectors"][0],
             "saved_loads": saved_loads(classes),
             "local_stores": total_of(classes.get("stores", {}).get("local", 0)) / items,
             "conditional": total_of(classes.get("branches", {}).get("conditional", 0)) / items,
+            "operands": _operands(classes, neighbours["uniform"]),
             "utilization": [
                 min(
                     1.0,
@@ -306,15 +318,17 @@ def _of_atomics(
 ) -> dict[str, object]:
     """Atomics of local and of global memory, and those that wait for each other."""
     in_global, number = [GlobalAtomics.of(launch, width) for width in SUB_GROUPS], classes.get("atomics", {})
+    local = {kind: total_of(number.get(f"local{kind}", 0)) for kind in ("", "_fp", "_compare")}
     return {
         "atomics": [
             float(side["atomic_conflicts"]) + total_of(number) / width
             for width, side in zip(SUB_GROUPS, sides, strict=True)
         ],
         "local_atomics": [
-            _local_atomics(side, each, classes, width)
+            _local_atomics(side, each, sum(local.values()), width)
             for side, each, width in zip(sides, in_global, SUB_GROUPS, strict=True)
         ],
+        "local_reals": local["_fp"] / max(sum(local.values()), 1.0),
         "global_atomics": [each.accesses for each in in_global],
         "atomics_done": in_global[0].done,
         "atomic_lines": in_global[0].lines,
@@ -335,6 +349,7 @@ def _of_path(path: Mapping[str, Any], item_accesses: float, constant: float) -> 
         "path_constants": float(loads.get("constant", 0)),
         "block_path": _but_loads(path, block_loads),
         "block_loads": float(block_loads.get("global", 0)),
+        "loads_in_turn": float(path.get("loads_in_turn", {}).get("global", 0)),
         "block_local": float(block_loads.get("local", 0)),
         "block_constants": float(block_loads.get("constant", 0)),
         "item_accesses": item_accesses * (1.0 - constant),
@@ -377,6 +392,7 @@ def _of_neighbours(patterns: Mapping[str, int]) -> dict[str, float]:
     distance = patterns.get("stride_bytes", 0)
     words, rest = divmod(distance, 4 * strided) if strided else (1, 0)
     return {
+        "uniform": uniform / max(pairs, 1),
         "vectorizable": (uniform + contiguous) / pairs if pairs else 1.0,
         "strided": strided / max(pairs, 1),
         "irregular": irregular / max(pairs, 1),
@@ -420,6 +436,12 @@ def _but_loads(path: Mapping[str, Any], block_loads: Mapping[str, int]) -> float
     return max(chains - sum(block_loads.get(space, 0) for space in ("global", "constant")), 0.0)
 
 
+def _operands(classes: Mapping[str, Any], uniform: float) -> float:
+    """Loads of constant memory at uniform addresses; none if fewer accesses are uniform than constant."""
+    loads = total_of(classes.get("loads", {}).get("constant", 0))
+    return loads if uniform >= _MOST_UNIFORM * _constant_share(classes) else 0.0
+
+
 def _constant_share(classes: Mapping[str, Any]) -> float:
     """Share of loads of constant memory among accesses of constant and global memory."""
     loads, stores = (classes.get(name, {}) for name in ("loads", "stores"))
@@ -428,16 +450,12 @@ def _constant_share(classes: Mapping[str, Any]) -> float:
     return constant / max(constant + others, 1.0)
 
 
-def _local_atomics(
-    side: Mapping[str, Any], in_global: GlobalAtomics, classes: Mapping[str, Any], width: int
-) -> float:
+def _local_atomics(side: Mapping[str, Any], in_global: GlobalAtomics, executed: float, width: int) -> float:
     """Atomics of local memory of sub-groups, and conflicts among them.
 
     Conflicts are counted for both memories: in global memory, those of uniform addresses are between all
     work-items of an access.
     """
-    number = classes.get("atomics", {})
-    executed = sum(total_of(number.get(f"local{kind}", 0)) for kind in ("", "_fp", "_compare"))
     elsewhere = max(in_global.uniform, in_global.accesses)
     return max(side["atomic_conflicts"] - elsewhere, 0.0) + executed / width if executed else 0.0
 
@@ -538,6 +556,7 @@ def _estimated(
         "local_wavefronts": [local / width for width in SUB_GROUPS],
         "atomics": [0.0, 0.0],
         "local_atomics": [0.0, 0.0],
+        "local_reals": 0.0,
         "global_atomics": [0.0, 0.0],
         "atomics_done": 0.0,
         "atomic_lines": math.inf,
@@ -555,10 +574,12 @@ def _estimated(
         "path_constants": 0.0,
         "block_path": 0.3 * longest,
         "block_loads": 1.0 if accesses else 0.0,
+        "loads_in_turn": 0.0,
         "block_local": 0.0,
         "block_constants": 0.0,
         "item_accesses": accesses / items,
         "item_constants": 0.0,
+        "operands": 0.0,
         "jumps": 0.0,
         "walk": 1.0,
         "alignment": 1.0,
