@@ -296,9 +296,8 @@ def _line_clocks(work: Work, sheets: Sheets) -> Reals:
     operands = work.operands[:, None] / np.where(sheets.wide, 64.0, 32.0)
     accesses, lines = (np.maximum(each[:, side] - operands, 0.0) for each in (work.accesses, work.lines))
     strided, of_bank = work.strided[:, None], work.of_bank[:, None]
-    words = np.maximum(
-        np.maximum(accesses, work.requested[:, None] / sheets.l1_clock), accesses * strided * of_bank
-    )
+    requested = np.maximum(work.requested - _WORD_BYTES * work.operands, 0.0)[:, None]
+    words = np.maximum(np.maximum(accesses, requested / sheets.l1_clock), accesses * strided * of_bank)
     narrow = np.maximum(words, lines / sheets.lookups)
     apart = np.where((strided > 0.5) & (of_bank <= _FEW_OF_BANK), _WIDE_APART, 1.0)
     wide = np.maximum(_WIDE_ADDRESS_CLOCKS * accesses, apart * work.sectors[:, side] / _LINE_BYTES)
