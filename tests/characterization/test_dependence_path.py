@@ -254,3 +254,29 @@ def test_long_loops_cost_no_time() -> None:
         return Dependences(function).longest({**once, header: n + 1, body: n}).instructions
 
     assert path(10**9) - path(10**3) == 10**9 - 10**3
+
+
+STEPS = {
+    "int i = t; i < n; i += blockDim.x": True,
+    "int i = 0; i < n; i += 2": False,
+    "int i = n - 1; i >= 0; i--": False,
+    "int i = t; i < n && a[i] > 0; i++": True,
+    "int i = t; a[i] > 0; i++": True,
+}
+"""Heads of loops, and whether a compiler does not know how often it may unroll them."""
+
+
+@pytest.mark.parametrize("head", STEPS)
+def test_loads_are_in_turn_in_loops_that_compilers_do_not_unroll(head: str) -> None:
+    source = f"""__global__ void k(const float *a, float *b, int n) {{
+      int t = threadIdx.x; float s = 0;
+      for ({head}) s += a[i] * s;
+      b[t] = s;
+    }}"""
+    kernel = Kernel.from_source(source, "k", form="cuda", options=["-O1", "-fno-unroll-loops"])
+    a = np.concatenate([np.ones(64, np.float32), np.zeros(64, np.float32)])
+    args: list[Any] = [a, np.zeros(8, np.float32), np.int32(64)]
+    path = crosscast.characterize(kernel, global_size=8, local_size=8, args=args).launch["path"]
+    in_turn = path["loads_in_turn"].get("global", 0)
+    # Of a loop that tests what it loads, the first load is before it.
+    assert path["block_loads"]["global"] - in_turn <= 1 if STEPS[head] else in_turn == 0

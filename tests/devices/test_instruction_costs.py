@@ -81,3 +81,14 @@ def test_no_forecast_is_faster_than_the_unit_for_special_functions(device: str, 
     units = min(sheets.units[0], ITEMS / 64)
     floor_s = 1024 * ITEMS / (rate * units * sheets.clock[0])
     assert floor_s <= arithmetic <= 1.1 * floor_s
+
+
+@pytest.mark.parametrize(
+    ("kind", "single", "double"),
+    # FMA pipes and others of sm_80, without rare paths: cuobjdump of kernels by nvcc 12.9
+    [("exp", 8, 14), ("log", 24, 27), ("pow", 60, 78), ("native_pow", 8, 20), ("erf", 32, 42)],
+)
+def test_functions_cost_what_their_machine_code_does(kind: str, single: float, double: float) -> None:
+    counts = operation_counts({"fp32": {kind: 10}, "fp64": {kind: 10}}, 0.0)
+    assert counts["operations_real"] == 10 * single
+    assert counts["operations_fp64"] == 10 * double

@@ -240,7 +240,7 @@ def test_double_precision_is_said(large_add: Profile) -> None:
     assert any("double precision" in each for each in found.notes)
 
 
-@pytest.mark.parametrize(("key", "bound"), [("gtx1080", "compute"), ("v100-pcie", "memory")])
+@pytest.mark.parametrize(("key", "bound"), [("gtx1080", "compute"), ("mi250x-gcd", "memory")])
 def test_functions_of_doubles_take_what_doubles_take(key: str, bound: Bound) -> None:
     found = verdict(profile("powers", 1 << 22, np.ones(1 << 22), local=256), device_named(key))
     assert (found.bound, found.amounts.flops) == (bound, 0)
