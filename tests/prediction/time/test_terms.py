@@ -99,12 +99,12 @@ def test_a_gpu_runs_blocks_one_after_another_and_a_cpu_does_not(work: Work, key:
 @pytest.mark.parametrize(
     ("loads", "barriers", "stores", "stalls"),
     [
-        *((0, 0, 0, 1.5), (6, 0, 6, 2), (30, 0, 30, 10), (6, 1, 6, 6), (30, 2, 90, 30), (30, 2, 15, 20)),
+        *((0, 0, 0, 3), (6, 0, 6, 3), (30, 0, 30, 10), (6, 1, 6, 6), (30, 2, 90, 30), (30, 2, 15, 20)),
         (30, 1, 0, 10),
     ],
 )
 def test_blocks_wait_for_their_loads_and_a_few_accesses_are_in_flight(
-    loads: int, barriers: int, stores: int, stalls: float
+    loads: int, barriers: int, stores: int, stalls: int
 ) -> None:
     """Of 12 accesses of a work-item, `loads` have blocks of their own; those that fill local memory wait."""
     times = [
@@ -113,20 +113,21 @@ def test_blocks_wait_for_their_loads_and_a_few_accesses_are_in_flight(
             launch_of(item_accesses=of, block_loads=n, barriers=barriers, local_stores=stores),
             [GPU],
         )
-        for of, n in ((12, loads), (8, 0))
+        for of, n in ((12, loads), (4, 0))
     ]
     assert times[0] / times[1] == pytest.approx(stalls)
 
 
-def test_iterations_wait_one_after_another_if_their_step_is_no_constant_and_on_amd() -> None:
-    """nvcc unrolls other loops, so that their loads are in flight together."""
-    devices = named("gtx1080", "radeon-vii")
-    joined, in_turn, few = (
-        term("waiting", launch_of(item_accesses=8, block_loads=n, loads_in_turn=k), devices)[0]
-        for n, k in ((300, 0), (300, 300), (1, 1))
+def test_iterations_wait_one_after_another_if_their_step_is_no_constant_and_on_gcn() -> None:
+    """nvcc unrolls other loops, so that their loads are in flight together. A chain of loads waits once."""
+    devices = named("gtx1080", "radeon-vii", "rx6900xt")
+    joined, in_turn, chain, few = (
+        term("waiting", launch_of(item_accesses=4, block_loads=n, loads_in_turn=k, path_loads=m), devices)[0]
+        for n, k, m in ((300, 0, 0), (300, 300, 0), (300, 300, 300), (1, 1, 0))
     )
-    assert (in_turn / few).tolist() == pytest.approx([300, 300])
-    assert (joined / few).tolist() == pytest.approx([100, 300])
+    assert (in_turn / few).tolist() == pytest.approx([300, 300, 300])
+    assert (joined / few).tolist() == pytest.approx([100, 300, 100])
+    assert (chain / few).tolist() == pytest.approx([100, 300, 100])
 
 
 @given(st.floats(0.5, 64), st.floats(1, 1e6))

@@ -27,7 +27,7 @@ _APART = 65536.0  # Largest first cache beside a local memory of its own
 _LEAST_CACHE = 32768.0  # Of a larger one, beside local memory
 _MEMORY_S = 240e-9  # Latency beyond the last cache
 _CONSTANT_CLOCKS = 100.0
-_AT_ONCE = 8.0  # Loads in flight of an unrolled loop (nvcc 12.9)
+_AT_ONCE = 4.0
 _FITS, _FULL = 0.7, 0.88  # Shares of the last cache up to which all, and from which no data stay there
 _AT_RANDOM = 2.0  # Time of bytes at random addresses of memory, over that of streams
 # Powers of two in the distance of lines up to which they do not conflict, and from which on they do
@@ -203,9 +203,9 @@ def _of_item(work: Work, sheets: Sheets, bytes_of: _Traffic, on: Occupancy) -> t
 
     def stalls(of_item: Reals, of_blocks: Reals, in_turn: Reals) -> Reals:
         # Blocks on two sides of a barrier are not joined, nor those that fill local memory before one, nor
-        # iterations of loops whose step is no constant. AMD's compiler joins none.
+        # iterations of loops whose step is no constant. AMD's compilers of GCN joined none.
         apart = np.where(work.barriers > 0, np.minimum(of_blocks, work.local_stores), 0.0)
-        in_turns = np.where(sheets.spills, column(of_blocks), column(np.maximum(apart, in_turn)))
+        in_turns = np.where(sheets.channels, column(of_blocks), column(np.maximum(apart, in_turn)))
         waits = in_turns + (column(of_blocks) - in_turns) / _JOINED_BLOCKS
         return np.maximum(column(of_item) / _AT_ONCE, waits * in_wave)
 
@@ -220,7 +220,9 @@ def _of_item(work: Work, sheets: Sheets, bytes_of: _Traffic, on: Occupancy) -> t
     steps = _block_path(work, sheets) * column(1 + work.further_cost)
     blocks = steps * sheets.step + column(work.block_local) * local
     blocks = blocks + column(work.path_loads) * load + column(work.path_constants) * _CONSTANT_CLOCKS
-    waits = stalls(work.item_accesses, work.block_loads, work.loads_in_turn) * load
+    # Loads that need each other are in the chains.
+    in_turn = np.maximum(work.loads_in_turn - work.path_loads, 0.0)
+    waits = stalls(work.item_accesses, work.block_loads, in_turn) * load
     constants = stalls(work.item_constants, work.block_constants, np.zeros(len(work)))
     waits = waits + np.where(column(work.operands) > 0, 0.0, constants * _CONSTANT_CLOCKS)
     return (blocks + column(work.barriers) * _BARRIER_CLOCKS) * in_wave, waits
