@@ -325,6 +325,11 @@ class Sheets:
         """Select devices by row."""
         return Sheets(*(getattr(self, field.name)[rows] for field in fields(self)))
 
+    @property
+    def width(self) -> Reals:
+        """Work-items of a sub-group, ``(d,)``."""
+        return np.where(self.wide, 64.0, 32.0)
+
     @cached_property
     def by_kind(self) -> Mapping[str, tuple[Integers, Sheets]]:
         """Positions and features of the GPUs, and of all others."""

@@ -20,9 +20,10 @@ if TYPE_CHECKING:
 # iteration, transcendental functions by a unit of a quarter of the lanes.
 SPECIAL_COST = 4.0
 _LIBRARY = 20.0
-_UNIT_KINDS = ("add", "mul", "fused", "compare", "select", "other", "sqrt", "rsqrt", "recip", "div")
+_OF_ONE = ("add", "mul", "fused", "compare", "select", "other")
+_UNIT_KINDS = (*_OF_ONE, "sqrt", "rsqrt", "recip", "div")
 _FP_COSTS = {
-    **dict.fromkeys(("add", "mul", "fused", "compare", "select", "other"), 1.0),
+    **dict.fromkeys(_OF_ONE, 1.0),
     **dict.fromkeys(("sqrt", "rsqrt", "recip", "native_exp", "native_log", "native_sin"), SPECIAL_COST),
     **dict.fromkeys(
         ("native_cos", "native_sqrt", "native_rsqrt", "native_recip", "native_div"), SPECIAL_COST
@@ -32,7 +33,7 @@ _FP_COSTS = {
 }
 """Of single precision, without rare paths, as nvcc 12.9 compiles for sm_80; others are a `_LIBRARY`."""
 _FP_COSTS |= {"log": 24.0, "atan": 24.0, "asin": 27.0, "acos": 27.0, "erf": 32.0, "pow": 60.0, "gamma": 120.0}
-_FP64_COSTS = dict.fromkeys(("add", "mul", "fused", "compare", "select", "other"), 1.0)
+_FP64_COSTS = dict.fromkeys(_OF_ONE, 1.0)
 """Of double precision, in instructions of it."""
 _FP64_COSTS |= {"recip": 7.0, "rsqrt": 8.0, "sqrt": 9.0, "div": 9.0, "cbrt": 11.0, "exp": 14.0, "hypot": 15.0}
 _FP64_COSTS |= {"log": 27.0, "atan": 34.0, "tanh": 34.0, "asin": 42.0, "acos": 42.0, "erf": 42.0, "pow": 78.0}

@@ -71,8 +71,8 @@ def blocks_in_turn(function: ir.Function, sizes: Mapping[str, tuple[int, int]]) 
     """
     sums, flow = _Sums(function, sizes), function.flow
     loops = graph.innermost(graph.find_loops(flow))
-    unrolled = {loop: sums.counts(function, loop.blocks) for loop in set(loops.values())}
-    return {label for label, loop in loops.items() if not unrolled[loop]}
+    in_turn = {loop for loop in set(loops.values()) if not sums.has_constant_step(function, loop)}
+    return {label for label, loop in loops.items() if loop in in_turn}
 
 
 class _Sums:
@@ -191,9 +191,9 @@ class _Sums:
                     steps[phi.result] = self.of(first[0]), step
         return steps
 
-    def counts(self, function: ir.Function, loop: Collection[str]) -> bool:
+    def has_constant_step(self, function: ir.Function, loop: graph.Loop) -> bool:
         """Whether each exit of a loop compares a variable that changes by a constant."""
-        blocks = [function.blocks[label] for label in sorted(loop)]
+        blocks = [function.blocks[label] for label in sorted(loop.blocks)]
         steps = self._steps(blocks)
 
         def compares(condition: ir.Instruction | None) -> bool:
@@ -201,7 +201,7 @@ class _Sums:
                 return False
             return any(name in steps for each in condition.operands for name, _ in self.of(each.value)[0])
 
-        exits = [each.terminator for each in blocks if not set(each.terminator.successors) <= set(loop)]
+        exits = (each.terminator for each in blocks if not loop.blocks.issuperset(each.terminator.successors))
         return all(compares(self.made.get(name)) for each in exits for name in each.uses())
 
     def _part_of_loop(self, i: ir.Instruction, steps: Mapping[str, tuple[Sum, int]]) -> str | None:

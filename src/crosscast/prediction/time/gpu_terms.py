@@ -99,15 +99,14 @@ def gpu_terms(work: Work, sheets: Sheets) -> dict[str, Reals]:
 
 def resident_groups(work: Work, sheets: Sheets) -> Reals:
     """Resident work-groups of a unit, of shape ``(n, d)``; at least 1."""
-    width = np.where(sheets.wide, 64.0, 32.0)
-    of_group = np.ceil(work.group_items[:, None] / width)
+    of_group = np.ceil(work.group_items[:, None] / sheets.width)
     # Compilers that reorder unrolled code need fewer registers than it has values. AMD's keeps
     # what work-items share in scalar registers.
     own = np.minimum(work.registers + 8, work.needed + _SHARED_REGISTERS)[:, None]
     needed = np.clip(own, 16, np.where(sheets.spills, _MOST_REGISTERS, _REORDERED))
     counted = sheets.spills & np.isfinite(work.amd_registers)[:, None]
     needed = np.where(counted, np.maximum(work.amd_registers, 16)[:, None], needed)
-    by_registers = sheets.registers / np.maximum(of_group * width * needed, 1)
+    by_registers = sheets.registers / np.maximum(of_group * sheets.width * needed, 1)
     by_local = sheets.local_bytes / np.maximum(work.local_bytes, 1)[:, None]
     limits = (
         sheets.sub_groups / of_group,
@@ -162,7 +161,8 @@ class _Traffic(NamedTuple):
 
 def _traffic(work: Work, sheets: Sheets, on: Occupancy) -> _Traffic:
     """Bytes behind the caches that work-groups share."""
-    sectors = work.sectors[:, sheets.wide.astype(int)]
+    side = sheets.wide.astype(int)
+    sectors, accesses = work.sectors[:, side], work.accesses[:, side]
     # A larger first cache holds the local memory, too.
     beside = sheets.l1 - np.where(sheets.l1 > _APART, on.resident * work.local_bytes[:, None], 0.0)
     own_cache = np.maximum(beside, np.minimum(sheets.l1, _LEAST_CACHE))
@@ -182,10 +182,9 @@ def _traffic(work: Work, sheets: Sheets, on: Occupancy) -> _Traffic:
     behind = _fetched(of_last, work, sheets)
     kept = _kept(work, sheets)
     memory = np.maximum(np.maximum(behind, work.distinct[:, None]) - kept, 0.0)
-    accesses = work.accesses[:, sheets.wide.astype(int)]
     # A word for each work-item is in lines that are there or not.
-    line = _WORD_BYTES * np.where(sheets.wide, 64.0, 32.0)
-    touched = np.maximum(np.clip(sectors, _SECTOR_BYTES * accesses, line * accesses), 1.0)
+    words = _WORD_BYTES * sheets.width * accesses
+    touched = np.maximum(np.clip(sectors, _SECTOR_BYTES * accesses, words), 1.0)
     # Work-items that walk in step come to their next sectors together.
     touched = np.maximum(touched, np.where(sheets.caches_global, work.walks[:, None], 0.0) * sectors)
     past_l1, past_l2 = (np.clip(n / touched, 0.0, 1.0) for n in (l2, np.maximum(behind - kept, 0.0)))
@@ -295,7 +294,7 @@ def _line_clocks(work: Work, sheets: Sheets) -> Reals:
     Units for textures read several texels of images a clock, wide ones in parts.
     """
     side = sheets.wide.astype(int)
-    operands = work.operands[:, None] / np.where(sheets.wide, 64.0, 32.0)
+    operands = work.operands[:, None] / sheets.width
     accesses, lines = (np.maximum(each[:, side] - operands, 0.0) for each in (work.accesses, work.lines))
     strided, of_bank = work.strided[:, None], work.of_bank[:, None]
     requested = np.maximum(work.requested - _WORD_BYTES * work.operands, 0.0)[:, None]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from itertools import accumulate
+from itertools import accumulate, chain
 from typing import NamedTuple
 
 import numpy as np
@@ -165,12 +165,13 @@ class TrainedLaunchTimes(TrainedTimes[LaunchModels]):
         """
         measured = self.predictor.counted.measured
         complete = _completed(tuple((each, measured(each)) for each in devices))
-        of_all = self._of_launches(launches, [*complete.devices, *complete.variants])
+        variants = chain.from_iterable(each for _, _, each in complete.lacking)
+        of_all = self._of_launches(launches, [*complete.devices, *variants])
         keys = [each.key for each in devices]
         estimates = _Estimates(*(each[:, : len(keys)] for each in of_all))
         assumed, end = [], len(keys)
-        for column, sheet in complete.lacking:
-            start, end = end, end + len(sheet.taken) + 1
+        for column, sheet, of_device in complete.lacking:
+            start, end = end, end + len(of_device)
             shift = np.log(of_all.seconds[:, start : end - 1] / estimates.seconds[:, [column]]).T
             estimates.least[:, column] = of_all.least[:, end - 1]
             deviation = estimates.deviation[:, column]
@@ -288,8 +289,7 @@ class _Completed(NamedTuple):
     """``d`` devices with the numbers of siblings where their data sheets lack some."""
 
     devices: list[Device]
-    lacking: list[tuple[int, Filled]]  # Those that lack any, with their positions
-    variants: list[Device]  # Of these, one after another
+    lacking: list[tuple[int, Filled, list[Device]]]  # Position, sheet and variants of those that lack any
     common: Integers  # ``(d, d)``, see `in_common`
 
 
@@ -300,9 +300,8 @@ def _completed(devices: tuple[tuple[Device, bool], ...]) -> _Completed:
     complete = [
         device if sheet is None else sheet.device for sheet, (device, _) in zip(sheets, devices, strict=True)
     ]
-    lacking = [(column, sheet) for column, sheet in enumerate(sheets) if sheet and sheet.taken]
-    variants = [variant for _, sheet in lacking for variant in _variants(sheet)]
-    return _Completed(complete, lacking, variants, in_common(complete))
+    lacking = [(column, each, _variants(each)) for column, each in enumerate(sheets) if each and each.taken]
+    return _Completed(complete, lacking, in_common(complete))
 
 
 def _variants(sheet: Filled) -> list[Device]:

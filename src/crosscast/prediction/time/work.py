@@ -132,7 +132,7 @@ class Work:
     @property
     def item_loops(self) -> Flags:
         """Whether they loop between two barriers, where CPUs run the work-items of a group in turn."""
-        return (self.longest > _LOOPS * self.code * (self.barriers + 1.0)) & (self.code > 0)
+        return self.loops & (self.longest > _LOOPS * self.code * (self.barriers + 1.0))
 
     @property
     def computed(self) -> Reals:
