@@ -182,9 +182,9 @@ def _traffic(work: Work, sheets: Sheets, on: Occupancy) -> _Traffic:
     behind = _fetched(of_last, work, sheets)
     kept = _kept(work, sheets)
     memory = np.maximum(np.maximum(behind, work.distinct[:, None]) - kept, 0.0)
-    # A word for each work-item is in lines that are there or not.
-    words = _WORD_BYTES * sheets.width * accesses
-    touched = np.maximum(np.clip(sectors, _SECTOR_BYTES * accesses, words), 1.0)
+    # An access waits if one of its lines is not there; a line's sectors are there or not.
+    of_line = np.maximum(sectors / np.maximum(work.lines[:, side], 1.0), _SECTOR_BYTES)
+    touched = np.maximum(accesses * of_line, 1.0)
     # Work-items that walk in step come to their next sectors together.
     touched = np.maximum(touched, np.where(sheets.caches_global, work.walks[:, None], 0.0) * sectors)
     past_l1, past_l2 = (np.clip(n / touched, 0.0, 1.0) for n in (l2, np.maximum(behind - kept, 0.0)))
