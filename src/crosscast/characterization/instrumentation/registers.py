@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from crosscast.characterization import ir
 from crosscast.characterization.instrumentation import graph
-from crosscast.characterization.instrumentation.accesses import type_bytes
+from crosscast.characterization.instrumentation.accesses import MemoryAccess, PointerClasses, type_bytes
 from crosscast.characterization.instrumentation.instruction_kinds import value_bytes
 
 _UNIT_BYTES = 4
@@ -31,6 +31,8 @@ _FORGETS = (
 _LOADS, _RELOADS, _CONSECUTIVE = "loads.local", "reloads.local", "consecutive.local"
 _JOINED_BYTES = 16
 """Size and alignment of the largest access."""
+_OUTSIDE = ("buffer", "global", "dynamic")
+"""Kinds of memory that may be global."""
 _COMPUTED_AGAIN = ("addresses", "indexing", "ids", "loads.constant")
 _ALL = -1
 """All elements of a vector, as bits."""
@@ -64,14 +66,21 @@ def mark_local_loads(function: ir.Function, sizes: Mapping[str, tuple[int, int]]
             i.kind = i.kind[0].replace(_LOADS, _CONSECUTIVE, 1), i.kind[1]
 
 
-def blocks_in_turn(function: ir.Function, sizes: Mapping[str, tuple[int, int]]) -> set[str]:
+def blocks_in_turn(
+    function: ir.Function, sizes: Mapping[str, tuple[int, int]], classes: PointerClasses
+) -> set[str]:
     """Return the blocks of inner loops whose iterations compilers do not join by unrolling.
 
-    They do not know how often these run: an exit compares no variable that changes by a constant.
+    They do not know how often these run, as an exit compares no variable that changes by a constant; or they
+    may store to global memory what the next iteration loads.
     """
     sums, flow = _Sums(function, sizes), function.flow
     loops = graph.innermost(graph.find_loops(flow))
-    in_turn = {loop for loop in set(loops.values()) if not sums.has_constant_step(function, loop)}
+    in_turn = {
+        loop
+        for loop in set(loops.values())
+        if not sums.has_constant_step(function, loop) or sums.may_change_loads(function, loop, classes)
+    }
     return {label for label, loop in loops.items() if loop in in_turn}
 
 
@@ -203,6 +212,25 @@ class _Sums:
 
         exits = (each.terminator for each in blocks if not loop.blocks.issuperset(each.terminator.successors))
         return all(compares(self.made.get(name)) for each in exits for name in each.uses())
+
+    def may_change_loads(self, function: ir.Function, loop: graph.Loop, classes: PointerClasses) -> bool:
+        """Whether an iteration of a loop may store to global memory what the next one loads."""
+        blocks = [function.blocks[label] for label in sorted(loop.blocks)]
+        steps = self._steps(blocks)
+        restricted = {each.name for each in function.parameters if "noalias" in each.attributes.split()}
+        accesses = [access for block in blocks for i in block.instructions for access in i.accesses]
+        outside = [each for each in accesses if classes.of(each.pointer, each.pointer_type).memory in _OUTSIDE]
+
+        def may_meet(stored: MemoryAccess, loaded: MemoryAccess) -> bool:
+            one, other = (self.of(each.pointer)[0] for each in (stored, loaded))
+            if one == other and stored.index is loaded.index is None and any(name in steps for name, _ in one):
+                return False  # At a distance that is known
+            roots = classes.members(stored.pointer), classes.members(loaded.pointer)
+            return not roots[0].isdisjoint(roots[1]) or not any(each <= restricted for each in roots)
+
+        loads = [access for access in outside if access.kind == "read"]
+        stores = [access for access in outside if access.kind != "read"]
+        return any(may_meet(stored, loaded) for stored in stores for loaded in loads)
 
     def _part_of_loop(self, i: ir.Instruction, steps: Mapping[str, tuple[Sum, int]]) -> str | None:
         """Return the value of a load that continues where that of the iteration before ended."""
