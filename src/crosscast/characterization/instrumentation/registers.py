@@ -219,11 +219,17 @@ class _Sums:
         steps = self._steps(blocks)
         restricted = {each.name for each in function.parameters if "noalias" in each.attributes.split()}
         accesses = [access for block in blocks for i in block.instructions for access in i.accesses]
-        outside = [each for each in accesses if classes.of(each.pointer, each.pointer_type).memory in _OUTSIDE]
+        outside = [
+            each for each in accesses if classes.of(each.pointer, each.pointer_type).memory in _OUTSIDE
+        ]
 
         def may_meet(stored: MemoryAccess, loaded: MemoryAccess) -> bool:
             one, other = (self.of(each.pointer)[0] for each in (stored, loaded))
-            if one == other and stored.index is loaded.index is None and any(name in steps for name, _ in one):
+            if (
+                one == other
+                and stored.index is loaded.index is None
+                and any(name in steps for name, _ in one)
+            ):
                 return False  # At a distance that is known
             roots = classes.members(stored.pointer), classes.members(loaded.pointer)
             return not roots[0].isdisjoint(roots[1]) or not any(each <= restricted for each in roots)
