@@ -8,7 +8,7 @@ from itertools import chain
 
 import numpy as np
 
-from crosscast.arrays import Arrays, Reals
+from crosscast.arrays import Arrays
 from crosscast.data.fields import decode
 from crosscast.device import Device
 from crosscast.errors import InputError
@@ -17,6 +17,7 @@ from crosscast.prediction.serialization import register_homes
 from crosscast.prediction.store import StoredModel
 from crosscast.prediction.time.card import (
     MetricRange,
+    Probes,
     Suggestion,
     TimeCard,
     TrainedTimes,
@@ -108,9 +109,10 @@ class TrainedTimeModel(TrainedTimes[GaussianPredictor]):
         return self.predictor.state()
 
     def _predict(
-        self, batch: ProfileBatch, devices: Sequence[Device], probes: Reals | None, level: float
+        self, batch: ProfileBatch, devices: Sequence[Device], probes: Probes | None, level: float
     ) -> TimeForecast:
-        forecast = self.predictor.predict(batch, devices, probes=probes, level=level)
+        times = None if probes is None else probes.seconds
+        forecast = self.predictor.predict(batch, devices, probes=times, level=level)
         posterior = forecast.posterior
         assert posterior is not None
         warnings: list[list[str]] = [[] for _ in range(len(batch))]

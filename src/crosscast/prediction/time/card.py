@@ -6,7 +6,7 @@ Probes are measured times of a kernel on some devices, which narrow the forecast
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from math import comb
@@ -203,6 +203,14 @@ class TimeCard(StructCard, frozen=True, kw_only=True):
         return decode(Calibrated, facts, "training.calibrated") if facts else None
 
 
+@dataclass(frozen=True, eq=False)
+class Probes:
+    """Measured times of ``n`` kernels on ``d`` devices."""
+
+    devices: Sequence[Device]
+    seconds: Reals  # `(n, d)`, NaN where not measured
+
+
 FittedT = TypeVar("FittedT")
 
 
@@ -234,7 +242,7 @@ class TrainedTimes(Trained[TimeCard, FittedT]):
 
         Profiles of launches of one kernel, as `crosscast.characterize` returns them, are invocations
         in one run. Devices are keys of those that the model knows, or descriptions of others; by default all
-        that it knows. Probes are measured times in seconds: of one kernel by key of the device, or of all of
+        that it knows. Probes are measured times in seconds: of one kernel by name of the device, or of all of
         shape ``(n, d)`` with the devices that the model knows, NaN where not measured. The level is
         the probability that the intervals are to hold.
 
@@ -253,14 +261,21 @@ class TrainedTimes(Trained[TimeCard, FittedT]):
                 expected = f"a device that the model knows ({', '.join(known)})"
                 raise InputError.of(where="devices", expected=expected, found=repr(device))
             chosen.append(known[device] if isinstance(device, str) else device)
-        measured = probe_times(self.devices, batch, probes) if isinstance(probes, Mapping) else probes
+        if isinstance(probes, Mapping):
+            measured = probe_times(self._named_probes(probes, chosen), batch, probes) if probes else None
+        else:
+            measured = None if probes is None else Probes(self.devices, np.asarray(probes))
         return self._predict(batch, chosen, measured, level)
 
     @abstractmethod
     def _predict(
-        self, batch: ProfileBatch, devices: Sequence[Device], probes: Reals | None, level: float
+        self, batch: ProfileBatch, devices: Sequence[Device], probes: Probes | None, level: float
     ) -> TimeForecast:
-        """Predict times; `probes` are seconds of shape ``(n, d)``, NaN where not measured."""
+        """Predict times; by default, probes are of all devices that the model knows."""
+
+    def _named_probes(self, names: Iterable[str], devices: Sequence[Device]) -> Mapping[str, Device]:
+        """Devices whose measured times say something, by name: those that the model knows."""
+        return {device.key: device for device in self.devices}
 
     @abstractmethod
     def suggest_probes(
@@ -269,12 +284,12 @@ class TrainedTimes(Trained[TimeCard, FittedT]):
         """Devices whose measured times reduce errors most, and the expected errors."""
 
 
-def probe_times(devices: Sequence[Device], batch: ProfileBatch, probes: Mapping[str, float]) -> Reals | None:
-    """Measured times of one kernel, as an array over these devices; None without probes."""
-    if probes and len(batch) > 1:
+def probe_times(devices: Mapping[str, Device], batch: ProfileBatch, probes: Mapping[str, float]) -> Probes:
+    """Measured times of one kernel, by names of the devices."""
+    if len(batch) > 1:
         found = f"{len(batch)} ({', '.join(batch.kernel)})"
         raise InputError.of(where="probe", expected="one kernel to predict", found=found)
-    keys = [device.key for device in devices]
+    keys = list(devices)
     times = np.full((len(batch), len(keys)), np.nan)
     for key, seconds in probes.items():
         if key not in keys:
@@ -286,7 +301,7 @@ def probe_times(devices: Sequence[Device], batch: ProfileBatch, probes: Mapping[
                 problem=f"{key}: expected a time from {_LEAST_S:g} to {_MOST_S:g} seconds, found {seconds:g}",
             )
         times[0, keys.index(key)] = seconds
-    return times if probes else None
+    return Probes(tuple(devices.values()), times)
 
 
 def doubt_of_probe(key: str, seconds: float, low: float, high: float, level: float) -> str | None:

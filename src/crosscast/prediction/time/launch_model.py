@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import accumulate, chain
@@ -13,12 +13,12 @@ import numpy as np
 from crosscast.arrays import Arrays, Integers, Reals
 from crosscast.device import Device
 from crosscast.devices.architectures import NO_DOUBLES, sheets_of
-from crosscast.devices.catalogue import Filled, filled
+from crosscast.devices.catalogue import Filled, device_named, filled
 from crosscast.devices.device_files import NUMBERS
 from crosscast.errors import InputError
 from crosscast.prediction.intervals import CONFORMAL
 from crosscast.prediction.store import StoredModel
-from crosscast.prediction.time.card import Suggestion, TimeCard, TrainedTimes, doubt_of_probe
+from crosscast.prediction.time.card import Probes, Suggestion, TimeCard, TrainedTimes, doubt_of_probe
 from crosscast.prediction.time.data import ProfileBatch
 from crosscast.prediction.time.forecast import Assumed, NearestLaunch, TimeForecast
 from crosscast.prediction.time.launch_times import (
@@ -102,13 +102,14 @@ class TrainedLaunchTimes(TrainedTimes[LaunchModels]):
         return self.predictor.state()
 
     def _predict(
-        self, batch: ProfileBatch, devices: Sequence[Device], probes: Reals | None, level: float
+        self, batch: ProfileBatch, devices: Sequence[Device], probes: Probes | None, level: float
     ) -> TimeForecast:
         if not batch.launches:
             raise InputError.of(where="profiles", expected="profiles of launches", found="metrics alone")
         # Probes may be of devices that are not requested.
-        probed = [] if probes is None else np.flatnonzero(np.isfinite(probes).any(axis=0)).tolist()
-        by_key = {each.key: each for each in (*devices, *(self.devices[index] for index in probed))}
+        probes = probes or Probes((), np.zeros((len(batch), 0)))
+        probed = np.flatnonzero(np.isfinite(probes.seconds).any(axis=0)).tolist()
+        by_key = {each.key: each for each in (*devices, *(probes.devices[index] for index in probed))}
         all_keys, keys = list(by_key), [each.key for each in devices]
         counted = [
             all(launch.launch.get("sub_groups") is not None for launch in launches)
@@ -118,7 +119,7 @@ class TrainedLaunchTimes(TrainedTimes[LaunchModels]):
         launches = _Launches(batch, work, counted)
         times = np.full((len(batch), len(by_key)), np.nan)
         for index in probed:
-            times[:, all_keys.index(self.devices[index].key)] = np.asarray(probes)[:, index]
+            times[:, all_keys.index(probes.devices[index].key)] = probes.seconds[:, index]
         is_measured = np.isfinite(times)
         estimates, assumed, errors = self._with_doubts(launches, list(by_key.values()), times)
         before_probes = np.log(estimates.seconds)
@@ -155,6 +156,16 @@ class TrainedLaunchTimes(TrainedTimes[LaunchModels]):
             errors=errors,
             assumed=of_chosen,
         )
+
+    def _named_probes(self, names: Iterable[str], devices: Sequence[Device]) -> Mapping[str, Device]:
+        """All devices may have measured times: those that the model knows, that are asked for, or by name."""
+        known = {each.key: each for each in (*self.devices, *devices)}
+        for name in names:
+            try:
+                known[name] = known.get(name) or device_named(name)
+            except InputError as error:
+                raise InputError.of(where="probe", expected=error.expected, found=error.found) from error
+        return known
 
     def _with_doubts(
         self, launches: _Launches, devices: Sequence[Device], times: Reals

@@ -14,7 +14,7 @@ from crosscast.device import Device
 from crosscast.errors import InputError
 from crosscast.prediction.named_models import PLUGINS
 from crosscast.prediction.store import StoredModel
-from crosscast.prediction.time.card import Range, Suggestion, TimeCard, TrainedTimes
+from crosscast.prediction.time.card import Probes, Range, Suggestion, TimeCard, TrainedTimes
 from crosscast.prediction.time.data import ProfileBatch
 from crosscast.prediction.time.forecast import TimeForecast
 from crosscast.profile import Profile
@@ -69,7 +69,7 @@ class PluggedTimeModel(TrainedTimes[TimeModel]):
         raise InputError.of(where="model", expected="one that can be kept", found=self.card.model)
 
     def _predict(
-        self, batch: ProfileBatch, devices: Sequence[Device], probes: Reals | None, level: float
+        self, batch: ProfileBatch, devices: Sequence[Device], probes: Probes | None, level: float
     ) -> TimeForecast:
         """Predict times, means over the launches of each kernel."""
         if probes is not None:
