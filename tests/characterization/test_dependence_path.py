@@ -280,3 +280,28 @@ def test_loads_are_in_turn_in_loops_that_compilers_do_not_unroll(head: str) -> N
     in_turn = path["loads_in_turn"].get("global", 0)
     # Of a loop that tests what it loads, the first load is before it.
     assert path["block_loads"]["global"] - in_turn <= 1 if STEPS[head] else in_turn == 0
+
+
+ALIASED = {
+    ("float *a, float *b", "s += a[i * n + t]; a[i * n + t] = s"): True,
+    ("const float *a, float *b", "b[i * n + t] = a[i * n + t]"): True,
+    ("const float *__restrict__ a, float *__restrict__ b", "b[i * n + t] = a[i * n + t]"): False,
+    ("float *a, float *b", "a[t * n + i] *= 2"): False,
+    ("const float *a, float *b", "s += a[i * n + t]"): False,
+}
+"""Parameters and the body of a loop, and whether nvcc keeps the loads of an iteration behind earlier stores."""
+
+
+@pytest.mark.parametrize("parts", ALIASED)
+def test_loads_are_in_turn_in_loops_that_may_store_what_they_load(parts: tuple[str, str]) -> None:
+    parameters, body = parts
+    source = f"""__global__ void k({parameters}, int n) {{
+      int t = threadIdx.x; float s = 0;
+      for (int i = 0; i < n; i++) {{ {body}; }}
+      b[t] = s;
+    }}"""
+    kernel = Kernel.from_source(source, "k", form="cuda", options=["-O1", "-fno-unroll-loops"])
+    args: list[Any] = [np.ones(64, np.float32), np.ones(64, np.float32), np.int32(8)]
+    path = crosscast.characterize(kernel, global_size=8, local_size=8, args=args).launch["path"]
+    assert path["block_loads"] == {"global": 8}
+    assert path["loads_in_turn"] == ({"global": 8} if ALIASED[parts] else {})

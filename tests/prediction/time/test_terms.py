@@ -99,12 +99,12 @@ def test_a_gpu_runs_blocks_one_after_another_and_a_cpu_does_not(work: Work, key:
 @pytest.mark.parametrize(
     ("loads", "barriers", "stores", "stalls"),
     [
-        *((0, 0, 0, 3), (6, 0, 6, 3), (30, 0, 30, 10), (6, 1, 6, 6), (30, 2, 90, 30), (30, 2, 15, 20)),
-        (30, 1, 0, 10),
+        *((0, 0, 0, 3), (6, 0, 6, 3), (30, 0, 30, 7.5), (6, 1, 6, 12), (30, 2, 90, 60)),
+        *((30, 2, 15, 33.75), (30, 1, 0, 7.5)),
     ],
 )
 def test_blocks_wait_for_their_loads_and_a_few_accesses_are_in_flight(
-    loads: int, barriers: int, stores: int, stalls: int
+    loads: int, barriers: int, stores: int, stalls: float
 ) -> None:
     """Of 12 accesses of a work-item, `loads` have blocks of their own; those that fill local memory wait."""
     times = [
@@ -118,6 +118,21 @@ def test_blocks_wait_for_their_loads_and_a_few_accesses_are_in_flight(
     assert times[0] / times[1] == pytest.approx(stalls)
 
 
+def test_an_access_waits_for_any_of_its_lines() -> None:
+    """Half of the sectors miss: all accesses wait if each sector is in a line of its own."""
+    waits = [
+        term(
+            "waiting",
+            launch_of(sectors=[128e6] * 2, requested=128e6, accesses=[1e6] * 2, lines=[n] * 2, behind=64e6),
+            [GPU],
+        )
+        for n in (1e6, 4e6)
+    ]
+    few, many = (each - term("waiting", launch_of(behind=0, distinct=0), [GPU]) for each in waits)
+    assert many == pytest.approx(2 * few)
+    assert few > 0
+
+
 def test_iterations_wait_one_after_another_if_their_step_is_no_constant_and_on_gcn() -> None:
     """nvcc unrolls other loops, so that their loads are in flight together. A chain of loads waits once."""
     devices = named("gtx1080", "radeon-vii", "rx6900xt")
@@ -126,8 +141,8 @@ def test_iterations_wait_one_after_another_if_their_step_is_no_constant_and_on_g
         for n, k, m in ((300, 0, 0), (300, 300, 0), (300, 300, 300), (1, 1, 0))
     )
     assert (in_turn / few).tolist() == pytest.approx([300, 300, 300])
-    assert (joined / few).tolist() == pytest.approx([100, 300, 100])
-    assert (chain / few).tolist() == pytest.approx([100, 300, 100])
+    assert (joined / few).tolist() == pytest.approx([37.5, 300, 37.5])
+    assert (chain / few).tolist() == pytest.approx([37.5, 300, 37.5])
 
 
 @given(st.floats(0.5, 64), st.floats(1, 1e6))
