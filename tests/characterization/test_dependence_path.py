@@ -289,7 +289,7 @@ ALIASED = {
     ("float *a, float *b", "a[t * n + i] *= 2"): False,
     ("const float *a, float *b", "s += a[i * n + t]"): False,
 }
-"""Parameters and the body of a loop, and whether nvcc keeps the loads of an iteration behind earlier stores."""
+"""Parameters and the body of a loop, and whether nvcc keeps loads behind stores of the iteration before."""
 
 
 @pytest.mark.parametrize("parts", ALIASED)
