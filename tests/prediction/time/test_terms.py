@@ -133,16 +133,27 @@ def test_an_access_waits_for_any_of_its_lines() -> None:
     assert few > 0
 
 
-def test_iterations_wait_one_after_another_if_their_step_is_no_constant_and_on_gcn() -> None:
-    """nvcc unrolls other loops, so that their loads are in flight together. A chain of loads waits once."""
+def test_iterations_wait_one_after_another_in_loops_that_compilers_do_not_unroll() -> None:
+    """Others have their loads in flight together. A chain of loads waits once."""
     devices = named("gtx1080", "radeon-vii", "rx6900xt")
-    joined, in_turn, chain, few = (
-        term("waiting", launch_of(item_accesses=4, block_loads=n, loads_in_turn=k, path_loads=m), devices)[0]
-        for n, k, m in ((300, 0, 0), (300, 300, 0), (300, 300, 300), (1, 1, 0))
+    joined, rolled, in_turn, chain, few = (
+        term(
+            "waiting",
+            launch_of(item_accesses=4, block_loads=n, loads_in_turn=k, loads_rolled=r, path_loads=m),
+            devices,
+        )[0]
+        for n, k, r, m in (
+            (300, 0, 0, 0),
+            (300, 0, 300, 0),
+            (300, 300, 300, 0),
+            (300, 300, 300, 300),
+            (1, 1, 1, 0),
+        )
     )
     assert (in_turn / few).tolist() == pytest.approx([300, 300, 300])
-    assert (joined / few).tolist() == pytest.approx([37.5, 300, 37.5])
-    assert (chain / few).tolist() == pytest.approx([37.5, 300, 37.5])
+    assert (rolled / few).tolist() == pytest.approx([37.5, 300, 300])
+    assert (joined / few).tolist() == pytest.approx([37.5, 37.5, 37.5])
+    assert (chain / few).tolist() == pytest.approx([37.5, 37.5, 37.5])
 
 
 @given(st.floats(0.5, 64), st.floats(1, 1e6))

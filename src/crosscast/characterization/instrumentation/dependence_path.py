@@ -50,7 +50,10 @@ class Path(NamedTuple):
     loads: dict[str, int]  # Loads among them, by address space
     block_instructions: int
     block_loads: dict[str, int]  # The most loads of an address space that any chain of a block has
-    loads_in_turn: dict[str, int]  # Of these, in loops that compilers do not unroll
+    loads_in_turn: dict[str, int]  # Of these, in loops that no compiler unrolls
+    loads_rolled: dict[
+        str, int
+    ]  # And in those that AMD's do not, as their number of iterations is no constant
 
 
 @dataclass(frozen=True)
@@ -86,9 +89,9 @@ class _Passes:
 class Dependences:
     """Dependences among the instructions of a flattened kernel, whose kinds are known."""
 
-    def __init__(self, function: ir.Function, in_turn: Collection[str] = ()) -> None:
-        """Read a kernel, and which of its blocks are in loops that compilers do not unroll."""
-        self._in_turn = frozenset(in_turn)
+    def __init__(self, function: ir.Function, *in_turn: Collection[str]) -> None:
+        """Read a kernel, and which blocks are in loops that no compiler unrolls, and that AMD's do not."""
+        self._in_turn, self._rolled = in_turn or ((), ())
         self._flow = function.flow
         self._before = graph.reverse(self._flow)
         self._entry = function.entry.label
@@ -152,7 +155,10 @@ class Dependences:
             {space: length // unit & _FIELD for space, unit in _LOADS.items() if length // unit & _FIELD},
             self._in_blocks(executions, _INSTRUCTION),
             self._loads_in(executions),
-            self._loads_in({label: n for label, n in executions.items() if label in self._in_turn}),
+            *(
+                self._loads_in({label: n for label, n in executions.items() if label in blocks})
+                for blocks in (self._in_turn, self._rolled)
+            ),
         )
 
     def _loads_in(self, executions: Mapping[str, int]) -> dict[str, int]:

@@ -316,7 +316,7 @@ def make_plan(module: ir.Module, function: ir.Function, options: Instrumentation
         "code": sum(len(block.instructions) for block in function.blocks.values()),
         "private_bytes": private_bytes(function, sizes, structures),
     }
-    dependences = Dependences(function, blocks_in_turn(function, sizes, classes))
+    dependences = Dependences(function, *blocks_in_turn(function, sizes, classes))
     used = frozenset(name for i in function.instructions() for name in i.uses())
     sharing = find_sharing(function, classes, used)
     waiting = waiting_load(function)

@@ -10,6 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
+from typing import Literal
 
 from crosscast.characterization import ir
 from crosscast.characterization.instrumentation import graph
@@ -68,20 +69,26 @@ def mark_local_loads(function: ir.Function, sizes: Mapping[str, tuple[int, int]]
 
 def blocks_in_turn(
     function: ir.Function, sizes: Mapping[str, tuple[int, int]], classes: PointerClasses
-) -> set[str]:
-    """Return the blocks of inner loops whose iterations compilers do not join by unrolling.
+) -> tuple[set[str], set[str]]:
+    """Return the blocks of inner loops whose iterations wait for each other's loads, by kind of compiler.
 
-    They do not know how often these run, as an exit compares no variable that changes by a constant; or they
-    may store to global memory what the next iteration loads.
+    All compilers keep loads behind stores that may be to the same global memory. nvcc unrolls other loops if
+    each exit compares a variable that changes by a constant, AMD's only if their number of iterations is one.
     """
     sums, flow = _Sums(function, sizes), function.flow
     loops = graph.innermost(graph.find_loops(flow))
-    in_turn = {
-        loop
-        for loop in set(loops.values())
-        if not sums.has_constant_step(function, loop) or sums.may_change_loads(function, loop, classes)
-    }
-    return {label for label, loop in loops.items() if loop in in_turn}
+    in_turn: set[graph.Loop] = set()
+    rolled: set[graph.Loop] = set()
+    for loop in set(loops.values()):
+        exits = sums.exits_of(function, loop)
+        if exits == "unknown" or sums.may_change_loads(function, loop, classes):
+            in_turn.add(loop)
+        if loop in in_turn or exits != "constant":
+            rolled.add(loop)
+    return (
+        {label for label, loop in loops.items() if loop in in_turn},
+        {label for label, loop in loops.items() if loop in rolled},
+    )
 
 
 class _Sums:
@@ -200,18 +207,27 @@ class _Sums:
                     steps[phi.result] = self.of(first[0]), step
         return steps
 
-    def has_constant_step(self, function: ir.Function, loop: graph.Loop) -> bool:
-        """Whether each exit of a loop compares a variable that changes by a constant."""
+    def exits_of(self, function: ir.Function, loop: graph.Loop) -> Literal["constant", "stepwise", "unknown"]:
+        """Whether a loop has a constant number of iterations, or else exits that compare what steps."""
         blocks = [function.blocks[label] for label in sorted(loop.blocks)]
         steps = self._steps(blocks)
+        exits = [each.terminator for each in blocks if not loop.blocks.issuperset(each.terminator.successors)]
+        conditions = [self.made.get(name) for each in exits for name in each.uses()]
+        sides = [
+            [self.of(each.value) for each in i.operands] if i is not None and i.opcode == "icmp" else []
+            for i in conditions
+        ]
+        if not all(any(name in steps for terms, _ in both for name, _ in terms) for both in sides):
+            return "unknown"
 
-        def compares(condition: ir.Instruction | None) -> bool:
-            if condition is None or condition.opcode != "icmp":
-                return False
-            return any(name in steps for each in condition.operands for name, _ in self.of(each.value)[0])
+        def first(value: Sum) -> Sum:
+            total: Sum = frozenset(), value[1]
+            for name, factor in value[0]:
+                total = _added(total, steps[name][0] if name in steps else self.of(name), factor)
+            return total
 
-        exits = (each.terminator for each in blocks if not loop.blocks.issuperset(each.terminator.successors))
-        return all(compares(self.made.get(name)) for each in exits for name in each.uses())
+        distances = [_added(first(one), first(other), -1)[0] for one, other in sides]
+        return "constant" if distances == [frozenset()] else "stepwise"
 
     def may_change_loads(self, function: ir.Function, loop: graph.Loop, classes: PointerClasses) -> bool:
         """Whether an iteration of a loop may store to global memory what the next one loads."""

@@ -201,11 +201,11 @@ def _of_item(work: Work, sheets: Sheets, bytes_of: _Traffic, on: Occupancy) -> t
     def column(values: Reals) -> Reals:
         return values[:, None]
 
-    def stalls(of_item: Reals, of_blocks: Reals, in_turn: Reals) -> Reals:
+    def stalls(of_item: Reals, of_blocks: Reals, in_turn: Reals, rolled: Reals) -> Reals:
         # Blocks on two sides of a barrier are not joined, nor those that fill local memory before one, nor
-        # iterations of loops whose step is no constant. AMD's compilers of GCN joined none.
+        # iterations of loops that the device's compiler does not unroll.
         apart = np.where(work.barriers > 0, np.minimum(of_blocks, work.local_stores), 0.0)
-        in_turns = np.where(sheets.channels, column(of_blocks), column(np.maximum(apart, in_turn)))
+        in_turns = np.maximum(column(apart), np.where(sheets.spills, column(rolled), column(in_turn)))
         waits = in_turns + (column(of_blocks) - in_turns) / _JOINED_BLOCKS
         return np.maximum(column(of_item) / _AT_ONCE, waits * in_wave)
 
@@ -221,9 +221,12 @@ def _of_item(work: Work, sheets: Sheets, bytes_of: _Traffic, on: Occupancy) -> t
     blocks = steps * sheets.step + column(work.block_local) * local
     blocks = blocks + column(work.path_loads) * load + column(work.path_constants) * _CONSTANT_CLOCKS
     # Loads that need each other are in the chains.
-    in_turn = np.maximum(work.loads_in_turn - work.path_loads, 0.0)
-    waits = stalls(work.item_accesses, work.block_loads, in_turn) * load
-    constants = stalls(work.item_constants, work.block_constants, np.zeros(len(work)))
+    in_turn, rolled = (
+        np.maximum(each - work.path_loads, 0.0) for each in (work.loads_in_turn, work.loads_rolled)
+    )
+    waits = stalls(work.item_accesses, work.block_loads, in_turn, rolled) * load
+    none = np.zeros(len(work))
+    constants = stalls(work.item_constants, work.block_constants, none, none)
     waits = waits + np.where(column(work.operands) > 0, 0.0, constants * _CONSTANT_CLOCKS)
     return (blocks + column(work.barriers) * _BARRIER_CLOCKS) * in_wave, waits
 

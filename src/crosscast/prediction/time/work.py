@@ -99,7 +99,8 @@ class Work:
     path_constants: Reals  # Loads of constant memory among these
     block_path: Reals  # Instructions but loads of the longest chains of the blocks that it runs, added up
     block_loads: Reals  # The most loads of global memory on chains of these blocks, added up
-    loads_in_turn: Reals  # Of these, in loops that compilers do not unroll
+    loads_in_turn: Reals  # Of these, in loops that no compiler unrolls
+    loads_rolled: Reals  # And in those that AMD's do not
     block_local: Reals  # Those of local memory
     block_constants: Reals  # Those of constant memory
     item_accesses: Reals  # Accesses of global memory of a work-item
@@ -350,6 +351,7 @@ def _of_path(path: Mapping[str, Any], item_accesses: float, constant: float) -> 
         "block_path": _but_loads(path, block_loads),
         "block_loads": float(block_loads.get("global", 0)),
         "loads_in_turn": float(path.get("loads_in_turn", {}).get("global", 0)),
+        "loads_rolled": float(path.get("loads_rolled", {}).get("global", 0)),
         "block_local": float(block_loads.get("local", 0)),
         "block_constants": float(block_loads.get("constant", 0)),
         "item_accesses": item_accesses * (1.0 - constant),
@@ -575,6 +577,7 @@ def _estimated(
         "block_path": 0.3 * longest,
         "block_loads": 1.0 if accesses else 0.0,
         "loads_in_turn": 0.0,
+        "loads_rolled": 0.0,
         "block_local": 0.0,
         "block_constants": 0.0,
         "item_accesses": accesses / items,
