@@ -164,13 +164,13 @@ def _traffic(work: Work, sheets: Sheets, on: Occupancy) -> _Traffic:
     side = sheets.wide.astype(int)
     sectors, accesses = work.sectors[:, side], work.accesses[:, side]
     # A larger first cache holds the local memory, too.
-    beside = sheets.l1 - np.where(sheets.l1 > _APART, on.resident * work.local_bytes[:, None], 0.0)
+    beside = sheets.l1 - np.where(sheets.l1 > _APART, on.of_unit * work.local_bytes[:, None], 0.0)
     own_cache = np.maximum(beside, np.minimum(sheets.l1, _LEAST_CACHE))
     of_unit, of_second, of_last = (
         np.minimum(missed, sectors)
         for missed in bytes_behind(
             work,
-            (own_cache, np.minimum(work.groups[:, None], on.resident)),
+            (own_cache, on.of_unit),
             (sheets.l2, on.together),
             (sheets.last_cache, on.together),
         )

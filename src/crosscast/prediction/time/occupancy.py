@@ -19,7 +19,7 @@ _TINY = 1e-15
 class Occupancy:
     """Work-groups of ``n`` launches on ``d`` devices; arrays are of shape ``(n, d)``."""
 
-    resident: Reals  # Work-groups of a unit at once
+    of_unit: Reals  # Work-groups of a unit at once
     busy: Reals  # Units that have a work-group; the last wave may leave most of them idle
     waves: Reals  # Of the groups that are resident together
     tail: Reals  # Time of whole rounds of groups over that of groups spread evenly
@@ -31,7 +31,7 @@ class Occupancy:
         groups = work.groups[:, None]
         rounds = np.where(groups > sheets.units, groups / sheets.units, 1.0)
         return cls(
-            resident,
+            of_unit=np.minimum(np.ceil(groups / sheets.units), resident),
             busy=np.minimum(sheets.units, groups),
             waves=np.maximum(groups / (sheets.units * resident), 1.0),
             tail=np.where(groups > sheets.units, np.ceil(rounds - 1e-9) / rounds, 1.0),
