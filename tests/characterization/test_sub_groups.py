@@ -501,6 +501,15 @@ def test_where_memory_is_short_the_counts_are_said_to_be_estimated(monkeypatch: 
     assert _long_loops().launch["sub_groups_estimated"] is True
 
 
+def test_blocks_of_work_items_that_do_not_fit_count_as_those_that_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run, "_MOST_STREAM_BYTES", 1 << 25)
+    table, ends = np.ones(1000, np.int32), np.full(256, 20_000, np.int32)
+    found = launch(_LONG_LOOPS, 256, 256, table, ends, zeros(256)).launch
+    assert found["sub_groups_estimated"] is True
+    # The end is read with the table, until another access is made in its place.
+    assert found["sub_groups"]["32"]["accesses_read"] == pytest.approx(8 * 20_001, rel=1e-4)
+
+
 def test_the_same_launch_is_sampled_alike_wherever_its_buffers_begin() -> None:
     # Buffers begin at four places in their pages in turn, and these fill whole pieces of 2 MiB.
     file = Path(__file__).parents[2] / "examples" / "saxpy.toml"

@@ -345,12 +345,14 @@ void cc_finish_sub_groups(struct context *c) {
   }
 }
 
-/* What was counted of each site, behind its number. */
+/* What was counted of each site, behind its number; blocks that were lost are as those that were kept. */
 u64 cc_sub_group_words(struct context *c, u64 site, u64 *words) {
   struct sub_site *s = site_of(c, site);
   words[0] = site;
   memcpy(words + 1, s->totals, sizeof s->totals), memcpy(words + 1 + OF_ROW, s->pairs, sizeof s->pairs);
   words[1 + OF_ROW + STRIDES] <<= s->shift, words[1 + OF_ROW + PAIRS] = s->moved;
   words[2 + OF_ROW + PAIRS] = s->walks, words[3 + OF_ROW + PAIRS] = s->aligned;
+  for (u32 k = 1; s->lost && s->kept && k < 4 + OF_ROW + PAIRS; k++)
+    words[k] += (double)words[k] * s->lost / s->kept + 0.5;
   return 4 + OF_ROW + PAIRS;
 }

@@ -440,8 +440,10 @@ static void add_recorded(struct context *c, const struct recorded *e, u64 first,
   u64 start = first && !in_turn ? ends[-1] : 0;
   if (c->positions[e->place] - start > room) {
     if (c->positions[e->place] > c->inexact) c->inexact = c->positions[e->place];
+    s->lost++;
     return;
   }
+  s->kept++;
   int together = e->mode == RUNS && !in_turn && (final || !is_waiting(s, block)) && !(s->flags & SITE_DYNAMIC);
   if (together && is_single(room - 1, start, ends, n)) {
     const u64 *runs = words + (start & (room - 1));

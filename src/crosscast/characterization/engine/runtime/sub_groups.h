@@ -75,6 +75,7 @@ struct sub_site {
   struct repeat *repeat;
   struct again *again; /* by block */
   u64 same, changes;   /* how often a block left the same again, or something else */
+  u64 kept, lost;      /* blocks of streams that had room, and that had not */
 };
 
 
