@@ -154,7 +154,7 @@ def test_a_name_of_two_devices_is_refused_and_a_key_is_not() -> None:
 
 def test_spelling_does_not_matter_and_near_names_are_listed() -> None:
     assert crosscast.device_named("geforce rtx-4090") == device_named("rtx4090")
-    assert "found 'h100', near to which it has h100-pcie, h100-sxm" in refusal(device_named, "h100")
+    assert "found 'h100', near to which are h100-pcie, h100-sxm" in refusal(device_named, "h100")
     with pytest.raises(InputError, match=r"\(crosscast devices --catalogue lists it\), found 'abacus'$"):
         device_named("abacus")
 
@@ -191,7 +191,7 @@ def test_the_command_lists_the_catalogue_in_short_and_says_where_a_number_is_fro
     assert measured["of_sheet"] == pytest.approx(400.8 / 448)
     assert "results/old/NVIDIA_CUDA/GeForce_RTX_2080.log" in measured["source"]
     assert "89 %" in DEVICES_COMMAND.text(capsys, "rtx2080")
-    assert "near to which it has rtx4090" in DEVICES_COMMAND.refusal(capsys, "rtx409")
+    assert "near to which are rtx4090" in DEVICES_COMMAND.refusal(capsys, "rtx409")
 
 
 @pytest.mark.parametrize(
@@ -390,7 +390,7 @@ def test_a_calibrated_device_is_known_by_its_name(tmp_path: Path, monkeypatch: p
     write_device(folder / "mine.toml", MINE, how={"launch_s": "median of 100"})
     assert device_named("mine") == MINE
     assert known_of("mine").measured["launch_s"].statistic == "median of 100"
-    assert "near to which it has mine" in refusal(device_named, "min")
+    assert "near to which are mine" in refusal(device_named, "min")
 
 
 @refusals("line reason")

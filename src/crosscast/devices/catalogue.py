@@ -99,16 +99,18 @@ def sheet_named(name: str) -> TableRow:
             expected="the key of one device",
             found=f"{name!r}, as {len(keys)} are called: {of}",
         )
-    near = similar_keys(name, (*catalogue(), *own_devices()))
-    suggestion = f", near to which it has {', '.join(near)}" if near else ""
-    raise InputError.of(where="device", expected=expected, found=f"{name!r}{suggestion}")
+    near = like(name, (*catalogue(), *own_devices()))
+    raise InputError.of(where="device", expected=expected, found=f"{name!r}{near}")
 
 
-def similar_keys(name: str, keys: Iterable[str]) -> list[str]:
-    """Return the keys that begin with a name, in any spelling, or else up to three similar ones."""
+def like(name: str, keys: Iterable[str]) -> str:
+    """Say which keys begin with a name, in any spelling, or else are similar; or that it is a vendor."""
+    if filtered((), vendor=name):
+        return f", a vendor: crosscast devices --catalogue --vendor {name} lists its devices"
     plain = {_plain(key): key for key in keys}
     starts = [key for text, key in plain.items() if len(name) > 1 and text.startswith(_plain(name))]
-    return starts or [plain[each] for each in difflib.get_close_matches(_plain(name), plain, cutoff=0.5)]
+    near = starts or [plain[each] for each in difflib.get_close_matches(_plain(name), plain, cutoff=0.5)]
+    return f", near to which are {', '.join(near)}" if near else ""
 
 
 def filtered(texts: Iterable[str], vendor: str | None = None, kind: str | None = None) -> list[TableRow]:

@@ -378,7 +378,7 @@ def named_devices(
 def _named_device(name: str, known: Sequence[str], field: str) -> str | Device:
     """Resolve a name to a device of the model, or else of the catalogue."""
     # Imported here: most devices are the model's own.
-    from crosscast.devices.catalogue import NameOfSeveral, catalogue, device_named, similar_keys
+    from crosscast.devices.catalogue import NameOfSeveral, catalogue, device_named, like
 
     if name in known:
         return name
@@ -387,11 +387,10 @@ def _named_device(name: str, known: Sequence[str], field: str) -> str | Device:
     except NameOfSeveral:
         raise
     except InputError as error:
-        near = similar_keys(name, dict.fromkeys([*known, *catalogue()]))
-        suggestion = f", near to which are {', '.join(near)}" if near else ""
+        near = like(name, dict.fromkeys([*known, *catalogue()]))
         raise UnknownDevice.of(
             where=field,
             expected=f"some of {format_names(known, _MOST_KNOWN)}, or {error.expected}",
-            found=f"{name!r}{suggestion}; {_HOW_TO_ADD}",
+            found=f"{name!r}{near}; {_HOW_TO_ADD}",
         ) from error
     return device.key if device.key in known else device
