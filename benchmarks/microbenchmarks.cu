@@ -52,15 +52,15 @@ template <typename T, int N> __global__ void l2(T *__restrict__ out, const T *__
   if (is(sum, 23.12f)) out[threadIdx.x] = sum;
 }
 
-// Each block reads the same n values again and again.
-template <typename T>
-__global__ void cache(T *__restrict__ out, const T *__restrict__ in, int n, int times, int zero) {
+// Each block reads the same N values again and again; 32 reads are unrolled.
+template <typename T, int N, int TIMES> __global__ void cache(T *__restrict__ out, const T *__restrict__ in, int zero) {
   T sum = T();
   in += threadIdx.x;
-  for (int time = 0; time < times; time++) {
+#pragma unroll(N > 32 * 256 ? 1 : 32 * 256 / N)
+  for (int time = 0; time < TIMES; time++) {
     in += zero;
-#pragma unroll 16
-    for (int i = 0; i < n; i += 256) add(sum, in[i]);
+#pragma unroll(N > 32 * 256 ? 32 : N / 256)
+    for (int i = 0; i < N; i += 256) add(sum, in[i]);
   }
   if (is(sum, 1233.0f)) out[threadIdx.x] = sum;
 }

@@ -171,8 +171,8 @@ def _caches() -> Iterator[Case]:
             count = (kib << 10) // _BYTES[kind]
             rounds = 8 * _MIB // count
             taken = times(units * rounds * (kib << 10), {device: rate})
-            arguments = [buffer(kind, count), buffer(kind, count), *map(value, (count, rounds, 0))]
-            yield _case(f"cache-{kib}", f"cache<{kind}>", units, 256, arguments, taken)
+            arguments = [buffer(kind, count), buffer(kind, count), value(0)]
+            yield _case(f"cache-{kib}", f"cache<{kind}, {count}, {rounds}>", units, 256, arguments, taken)
 
 
 def _strides() -> Iterator[Case]:

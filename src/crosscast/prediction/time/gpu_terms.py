@@ -182,8 +182,9 @@ def _traffic(work: Work, sheets: Sheets, on: Occupancy) -> _Traffic:
     behind = _fetched(of_last, work, sheets)
     kept = _kept(work, sheets)
     memory = np.maximum(np.maximum(behind, work.distinct[:, None]) - kept, 0.0)
-    # An access waits if one of its lines is not there; a line's sectors are there or not.
-    used = np.minimum(sectors, work.requested[:, None])
+    # An access waits if one of its lines is not there; the sectors of a line are, or are not.
+    words = _WORD_BYTES * sheets.width * accesses
+    used = np.minimum(sectors, np.maximum(work.requested[:, None], words))
     of_line = np.maximum(used / np.maximum(work.lines[:, side], 1.0), _SECTOR_BYTES)
     touched = np.maximum(accesses * of_line, 1.0)
     # Work-items that walk in step come to their next sectors together.
