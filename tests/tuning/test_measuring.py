@@ -9,7 +9,10 @@ import numpy as np
 import pytest
 
 from crosscast.characterization.launchfiles.launchfile import read_launches
+from crosscast.commands.tune import write_results
 from crosscast.errors import DeviceFault, InputError
+from crosscast.report.document import Table
+from crosscast.report.tuning import ranking_report
 from crosscast.tuning import measuring
 from crosscast.tuning.kernel_tuner import simulated
 from crosscast.tuning.measuring import Journal, here, measured_search, variant_file
@@ -51,7 +54,17 @@ def test_measurements_condition_forecasts_and_are_in_the_journal(ranking: Rankin
     assert set(journal.read()) == {ranking.variants.labels[row] for row in result.measured}
     for row, seconds in result.measured.items():
         assert np.exp(result.log_time[row, 0]) == pytest.approx(seconds)
-    assert "measured_s" in result.columns()
+    columns: Any = result.columns()
+    (table,) = (part for part in ranking_report(result, len(result)).parts if isinstance(part, Table))
+    shown = [dict(zip(table.headings, row, strict=True)) for row in table.rows]
+    # The table has the order of the rows in JSON, and no forecast of what is known.
+    for number, each in enumerate(shown):
+        assert all(columns[name][number] == each[name] for name in ("GROUP", "WORK", "STAGE"))
+        assert (each["forecast"] is None) == (each["measured"] is not None) == (each["high"] is None)
+        assert str(each["saves most of"]).partition(" ")[0] == str(columns["saves_most_of"][number])
+    write_results(result, tmp_path / "out")
+    results = json.loads((tmp_path / "out" / "t4.json").read_text())["results"]
+    assert [[each["name"] for each in one["measurements"]] for one in results] == [["time"]] * 2
 
 
 def test_a_search_knows_variants_that_cannot_run(

@@ -47,7 +47,7 @@ def tune(file: Path, /, *, options: TuneOptions) -> None:
             begin=status.begin,
         )
     if options.out is not None:
-        _write(ranking, options.out)
+        write_results(ranking, options.out)
     show(
         options.output,
         lambda: answer_of(ranking),
@@ -83,7 +83,8 @@ def answer_of(ranking: Ranking) -> dict[str, object]:
     }
 
 
-def _write(ranking: Ranking, folder: Path) -> None:
+def write_results(ranking: Ranking, folder: Path) -> None:
+    """Write the ranking, and space and results as Kernel Tuner does; of what was measured no forecast."""
     make_folder(folder, "--out")
     order = ranking.order(ranking.devices[0]).tolist()
     rows = [*ranking.measured, *ranking.not_run] if ranking.measured else order
@@ -91,7 +92,7 @@ def _write(ranking: Ranking, folder: Path) -> None:
         {
             f"forecast_{key}": math.exp(ranking.log_time[row, column])
             for column, key in enumerate(ranking.devices)
-            if math.isfinite(ranking.log_time[row, column])
+            if math.isfinite(ranking.log_time[row, column]) and row not in ranking.measured
         }
         for row in rows
     ]

@@ -75,12 +75,6 @@ def _how(ranking: Ranking) -> list[str]:
 def _best(ranking: Ranking, key: str, best: int) -> Table:
     column = ranking.column_of(key)
     rows = ranking.order(key)[:best].tolist()
-    if ranking.measured:
-        rows = sorted(
-            {*rows, *sorted(ranking.measured, key=lambda row: ranking.measured[row])[:best]},
-            key=lambda row: ranking.measured.get(row, math.exp(ranking.log_time[row, column])),
-        )[:best]
-    low, high = ranking.limits()
     varied = [
         name
         for name, values in zip(ranking.variants.names, ranking.variants.values, strict=True)
@@ -89,11 +83,14 @@ def _best(ranking: Ranking, key: str, best: int) -> Table:
     columns: dict[str, Callable[[int], object]] = {"rank": lambda row: rows.index(row) + 1}
     for name in varied:
         columns[name] = partial(_parameter, ranking, name)
-    columns |= {
-        "forecast": lambda row: math.exp(ranking.log_time[row, column]),
-        "low": lambda row: low[row, column],
-        "high": lambda row: high[row, column],
-    }
+
+    def forecast(values: Reals, row: int) -> float | None:
+        # What was measured is no forecast any more.
+        return None if row in ranking.measured else float(values[row, column])
+
+    low, high = ranking.limits()
+    for name, values in (("forecast", np.exp(ranking.log_time)), ("low", low), ("high", high)):
+        columns[name] = partial(forecast, values)
     if ranking.measured:
         columns["measured"] = ranking.measured.get
     columns |= {
@@ -101,7 +98,7 @@ def _best(ranking: Ranking, key: str, best: int) -> Table:
         "saves most of": lambda row: _saved(ranking, row, key),
     }
     of_time = dict.fromkeys(("forecast", "low", "high", "measured"), format_seconds)
-    by = "measured times and forecasts" if ranking.measured else "the time one deviation above the forecast"
+    by = f"{'measured times, and ' if ranking.measured else ''}the time one deviation above the forecast"
     caption = f"The best on {key} by {by}, with {level_percent(ranking.level)} intervals"
     return Table.of(rows, columns, caption=caption, formats=of_time, words=(len(columns) - 1,))
 

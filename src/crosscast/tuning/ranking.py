@@ -155,15 +155,17 @@ class Ranking(Tabular):
 
         ``None`` if it saves nothing, or the model has no terms.
         """
-        column = self.column_of(device)
-        seconds = np.exp(self.log_time[:, column])
-        can_run = np.isfinite(seconds)
+        return self._savings(self.column_of(device))[row]
+
+    def _savings(self, column: int) -> list[tuple[str, float] | None]:
+        """Return what each variant saves; see `saved`."""
         if self.shares.shape[2] != len(TERMS):
-            return None
-        terms_s = seconds[can_run, None] * self.shares[can_run, column]
-        saved_s = np.median(terms_s, axis=0) - seconds[row] * self.shares[row, column]
-        best = int(np.argmax(saved_s))
-        return (TERMS[best], float(saved_s[best])) if saved_s[best] > 0 else None
+            return [None] * len(self)
+        can_run = np.isfinite(self.log_time[:, column])
+        terms_s = np.exp(np.where(can_run, self.log_time[:, column], 0.0))[:, None] * self.shares[:, column]
+        saved_s = np.median(terms_s[can_run], axis=0) - terms_s
+        best = zip(saved_s.argmax(axis=1).tolist(), saved_s.max(axis=1).tolist(), strict=True)
+        return [(TERMS[term], seconds) if seconds > 0 else None for term, seconds in best]
 
     def strategy(self, device: str | None = None, within: float = 0.02) -> Strategy:
         """Return the search on a device, by default the first, as a strategy of Kernel Tuner."""
@@ -181,6 +183,8 @@ class Ranking(Tabular):
             devices += [device] * len(order)
             ranks += range(1, len(order) + 1)
         variants = [self.variants[row] for row in rows]
+        savings = list(map(self._savings, range(len(self.devices))))
+        saved = [savings[device][row] for device, row in zip(devices, rows, strict=True)]
         columns: dict[str, Column] = {
             "device": [self.devices[device] for device in devices],
             "rank": ranks,
@@ -189,6 +193,8 @@ class Ranking(Tabular):
             "low_s": low[rows, devices],
             "high_s": high[rows, devices],
             "profiled": self.profiled[rows],
+            "saves_most_of": [each and each[0] for each in saved],
+            "saved_s": [math.nan if each is None else each[1] for each in saved],
         }
         if self.measured:
             columns["measured_s"] = [self.measured.get(row, math.nan) for row in rows]
