@@ -2,19 +2,17 @@
 
 import json
 from dataclasses import dataclass
-from functools import partial
 from statistics import NormalDist
 from typing import Any, get_args
 
 import numpy as np
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from crosscast.arrays import Flags
 from crosscast.data.configuration import Configuration, Objective
 from crosscast.decide.power_cap import Decisions, Outcome, highest, lowest, step_down, step_up
-from crosscast.decide.selector import under_each_cap
 from crosscast.errors import InputError
 from crosscast.prediction.configuration.choice import choice_of, merit, probability_under, select, within_cap
 from crosscast.prediction.configuration.data import ConfigurationSpace, Observed, Quantity, SurfaceForecast
@@ -214,16 +212,27 @@ def test_a_measured_run_keeps_to_a_cap_with_the_noise_of_a_further_one(noise: fl
     assert choice.least.probability_under == pytest.approx(NormalDist().cdf(distance), abs=1e-6)
 
 
-@given(cases(), st.lists(CAPS, min_size=2, max_size=5), st.sampled_from(get_args(Objective)))
-def test_a_higher_cap_gives_no_worse_choice(case: Case, caps: list[float], objective: Objective) -> None:
+def surer() -> Case:
+    """What 113 W admit is measured, and slower than what is likely to keep to 110 W."""
+    sure = np.array([False, True])
+    time, power = np.array([1.0, 1.03]), np.array([100.0, 112.0])
+    spread = np.where(sure, 0.0, 0.1)
+    forecast = SurfaceForecast(Quantity(time, spread, ERRORS), Quantity(power, spread, ERRORS), sure)
+    return Case(forecast, np.ones(2, np.bool_))
+
+
+STEPS = st.lists(st.integers(600, 1380), min_size=2, max_size=5)
+
+
+@example(surer(), [940, 946], "performance")
+@given(cases(), STEPS, st.sampled_from(get_args(Objective)))
+def test_a_higher_cap_gives_no_worse_choice(case: Case, steps: list[int], objective: Objective) -> None:
     assume(np.isfinite(case.forecast.time.centre).any())
     space = line_space(len(case.forecast.measured))
-    choose = partial(choice_of, case.forecast, space, objective=objective)
-    found = [each.recommended for each in under_each_cap(caps, choose)]
-    chosen = sorted(
-        ((cap, each) for cap, each in zip(caps, found, strict=True) if each), key=lambda pair: pair[0]
-    )
-    values = [float(merit(np.array(each.time_s), np.array(each.power_w), objective)) for _, each in chosen]
+    caps = np.exp(0.005 * np.sort(steps)).tolist()
+    found = [choice_of(case.forecast, space, cap, objective=objective).recommended for cap in caps]
+    chosen = [each for each in found if each is not None]
+    values = [float(merit(np.array(each.time_s), np.array(each.power_w), objective)) for each in chosen]
     assert values == sorted(values)
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -278,8 +278,7 @@ def choices_for(
 ) -> list[KernelChoices]:
     """Choose a configuration for each kernel under each power cap in watts.
 
-    A slowdown is relative to the first sample configuration. A choice is not worse than those under lower
-    caps.
+    A slowdown is relative to the first sample configuration.
     """
     space = trained.predictor.space
     choose = partial(
@@ -294,20 +293,9 @@ def choices_for(
     for kernel in kernels:
         forecast = trained.predictor.forecast(kernel.observed)
         warnings = trained.warnings(kernel.observed)
-        choices = under_each_cap(caps, partial(choose, forecast, space))
-        choices = [replace(each, warnings=warnings) for each in choices]
+        choices = [replace(choose(forecast, space, cap), warnings=warnings) for cap in caps]
         chosen.append(KernelChoices(kernel, forecast, choices))
     return chosen
-
-
-def under_each_cap(caps: Sequence[float], choose: Callable[..., Choice]) -> list[Choice]:
-    """Choose under each cap as `choice_of` does, not worse than under any lower one."""
-    by_cap: dict[float, Choice] = {}
-    under_less: Configuration | None = None
-    for cap in sorted(set(caps)):
-        choice = by_cap[cap] = choose(cap, under_less=under_less)
-        under_less = under_less if choice.recommended is None else choice.recommended.configuration
-    return [by_cap[cap] for cap in caps]
 
 
 def choices_answer(chosen: Sequence[KernelChoices], trained: TrainedConfigurationModel) -> dict[str, object]:

@@ -104,6 +104,9 @@ def select(
     return int(np.argmax(np.where(likely, expected, -np.inf)))
 
 
+_STEP = 0.005
+"""Steps of the logarithms of caps that are compared: multiples, which are the same for all caps."""
+
 LEVEL = 0.9
 """Default probability that intervals hold."""
 
@@ -223,12 +226,11 @@ def choice_of(
     level: float = LEVEL,
     max_slowdown: float | None = None,
     baseline: int = 0,
-    under_less: Configuration | None = None,
 ) -> Choice:
     """Choose a configuration for a kernel, with the alternatives.
 
     With `max_slowdown` only among those that are slower than the configuration number `baseline` by at most
-    that share. The choice is not worse by the objective than `under_less`, the choice under a lower cap.
+    that share. The choice is not worse by the objective than those under lower caps, in steps of `_STEP`.
     """
     check_level(level)
     time, power = forecast.time, forecast.power
@@ -238,10 +240,21 @@ def choice_of(
     check_choice(power_cap, confidence, objective)
     within = power.supported_probability(power_cap * (1 + SLACK))
     allowed = within_slowdown(forecast, max_slowdown, baseline)
-    number = select(forecast, power_cap, objective=objective, confidence=confidence, within=within * allowed)
-    if number is not None and under_less is not None:
-        value, other = merit(time.centre, power.centre, objective), space.number_of(under_less)
-        number = other if value[other] > value[number] else number
+
+    def selected(cap: float) -> int | None:
+        probability = power.supported_probability(cap * (1 + SLACK)) * allowed
+        return select(forecast, cap, objective=objective, confidence=confidence, within=probability)
+
+    number = selected(power_cap)
+    if number is not None and confidence is None:
+        # A surer one that a higher cap admits may be worse than what is taken under a lower cap.
+        value = merit(time.centre, power.centre, objective)
+        better = (value > value[number]) & (within * allowed >= _MORE_LIKELY_THAN_NOT)
+        if better.any():
+            first = math.log(power.quantile(_MORE_LIKELY_THAN_NOT)[better].min())
+            for cap in np.exp(_STEP * np.arange(math.ceil(first / _STEP), math.log(power_cap) / _STEP)):
+                other = selected(float(cap))
+                number = other if other is not None and value[other] > value[number] else number
     intervals = {
         f"{name}_{end}_{unit}": (limit, quantity.errors)
         for name, unit, quantity in (("time", "s", time), ("power", "w", power))
