@@ -6,13 +6,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from crosscast.arrays import Integers, Reals
+from crosscast.arrays import Flags, Integers, Reals
 from crosscast.data.configuration import Configuration, Setting
 from crosscast.prediction.configuration.data import ConfigurationSpace
 
 _CORES = ("cores", "threads")
 _CLOCK = "clock_hz"
-_CACHES = 1.05
+_CACHES, _NOISE = 1.05, 1.02
 """Largest speed-up over the ratio of cores and clocks: more cores have more caches, and runs have noise."""
 
 
@@ -45,7 +45,7 @@ class SpeedLimits:
         least, most = np.zeros(len(self.group)), np.full(len(self.group), np.inf)
         for number, seconds in zip(numbers.tolist(), time_s.tolist(), strict=True):
             like = self.group == self.group[number]
-            to, back = (self._largest_speed_up(number, sign) * _CACHES for sign in (1, -1))
+            to, back = (self._largest_speed_up(number, sign) for sign in (1, -1))
             least = np.where(like, np.maximum(least, seconds / to), least)
             most = np.where(like, np.minimum(most, seconds * back), most)
         # Runs that contradict each other limit nothing.
@@ -56,7 +56,8 @@ class SpeedLimits:
         """Largest speed-up ``(c,)`` from a configuration to each, or with a sign of -1 from each to it."""
         ratios = [(values / values[:, [number]]) ** sign for values in (self.cores, self.clocks)]
         cores, clocks = (np.maximum(each.max(axis=0), 1.0) for each in ratios)
-        return np.asarray(cores * clocks)
+        as_many: Flags = (self.cores == self.cores[:, [number]]).all(axis=0)
+        return np.asarray(cores * clocks * np.where(as_many, _NOISE, _CACHES))
 
 
 def _others(configuration: Configuration) -> tuple[object, ...]:
