@@ -102,6 +102,7 @@ def test_runs_unlike_all_that_were_learned_from_are_told(
         assert "warning" not in shown.err
     else:
         assert any(each.startswith(f"{expected} (node: ") for each in warnings)
+        assert all(", beyond three deviations of the programs" in each for each in warnings)
         assert all(f"crosscast: warning: app1 small: {each}" in shown.err for each in warnings)
 
 

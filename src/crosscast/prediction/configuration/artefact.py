@@ -170,8 +170,8 @@ class TrainedConfigurationModel(Trained[ConfigurationCard, ConfigurationPredicto
         features = fitted.features
         indices = sample_indices(self.predictor.space, self.predictor.samples, observed)
         return tuple(
-            f"{name} ({self.samples[int(name.rpartition(' ')[2]) - 1]}) is {value:,.4g}, and of the programs "
-            f"that the model has learned from {low:,.4g} to {high:,.4g}, "
+            f"{name} ({self.samples[int(name.rpartition(' ')[2]) - 1]}) is {value:,.4g}, beyond three "
+            f"deviations of the programs that the model has learned from ({low:,.4g} to {high:,.4g}), "
             "so that nothing tells how sure this is"
             for name, value, low, high in features.beyond(features.values(observed, indices))
         )

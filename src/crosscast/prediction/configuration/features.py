@@ -175,7 +175,7 @@ class SampleFeatures(Stored):
     def beyond(self, values: Reals) -> list[tuple[str, float, float, float]]:
         """Features that are more than three deviations off the training kernels, and so are taken for less.
 
-        Each with its readable name and value, and the range of the training kernels.
+        Each with its readable name and value, and what is three deviations off.
         """
         ends = (self.centre - _LIMIT * self.scale, self.centre + _LIMIT * self.scale)
         columns = [self.readable(each).tolist() for each in (values, *ends)]
