@@ -50,7 +50,7 @@ from crosscast.devices.device_files import (
 )
 from crosscast.devices.knowledge import known_of
 from crosscast.errors import InputError
-from crosscast.report.devices import device_report
+from crosscast.report.devices import comparison_report, device_report
 from support.commands import Command, Output
 from support.refusals import refusal, refusals
 
@@ -414,3 +414,5 @@ def test_a_file_that_is_not_there_or_not_text_is_refused(tmp_path: Path) -> None
 def test_clocks_have_the_names_of_data_sheets_of_their_type(key: str, clock: str) -> None:
     text = device_report(known_of(key)).to_text()
     assert f"\n{clock} " in text
+    other = {"rtx4090": "t4", "i7-6700k": "i5-3350"}[key]
+    assert f"\n{clock} " in comparison_report(compare_devices(key, other)).to_text()

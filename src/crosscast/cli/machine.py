@@ -63,7 +63,7 @@ def devices(
 def compare(first: str, second: str, /, *, output: Output = OUTPUT) -> None:
     """Show two devices side by side, with ratios, and which kernels of the suite each is faster at.
 
-    Times of the kernels are forecasts by the model `opencl-15-devices`, of the bundled profiles.
+    Times of the kernels are forecasts, of the bundled profiles, by the first named model that fits.
 
     Parameters
     ----------

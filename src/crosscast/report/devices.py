@@ -175,8 +175,10 @@ def comparison_report(comparison: DeviceComparison) -> Report:
     """Compare two devices: their numbers, ratios, and the kernels at which each is faster."""
     one, other = comparison.first.device, comparison.second.device
     numbers = comparison.numbers()
+    # Those of GPUs are said of two GPUs alone.
+    kind = one.type if one.type == other.type else ""
     columns = {
-        "": lambda name: f"{_TITLES[name]}{', measured' if name in QUANTITIES else ''}",
+        "": lambda name: f"{_title(name, kind)}{', measured' if name in QUANTITIES else ''}",
         one.key: lambda name: written(name, numbers[name][0]),
         other.key: lambda name: written(name, numbers[name][1]),
         "ratio": lambda name: _ratio(*numbers[name]),

@@ -73,7 +73,7 @@ class Choose(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     objective: Objective = "performance"
     cap_probability: Annotated[
         Annotated[float, Meta(gt=0, lt=1)] | None,
-        Meta(description="Probability of keeping to the cap; by default the predicted mean has to."),
+        Meta(description="Probability of keeping to the cap; by default the best on average, over it none."),
     ] = None
     max_slowdown: Annotated[
         Annotated[float, Meta(ge=0)] | None,
