@@ -39,6 +39,7 @@ from crosscast.report.configuration_figures import (
     write_frontiers,
 )
 from crosscast.report.document import Report
+from crosscast.report.numbers import three_digits
 from support.choices import chosen_study, named_surfaces
 from support.golden import assert_printed
 from support.models import chooser_card, fitted_chooser
@@ -206,9 +207,12 @@ def test_pages_are_as_they_were(name: str) -> None:
 
 
 def test_without_a_cap_nothing_is_said_of_keeping_to_it() -> None:
-    page = chosen(forecast_choosing(), float("inf"), objective="energy", confidence=0.9).to_text()
+    made = forecast_choosing()
+    page = chosen(made, float("inf"), objective="energy", confidence=0.9).to_text()
     assert "For the least energy: node: " in page
     assert "keeps to" not in page
+    least = (made.time.centre * made.power.centre).min()
+    assert f", energy {three_digits(least)} J." in page
 
 
 def machine() -> MachineChoices:

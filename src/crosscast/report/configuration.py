@@ -80,6 +80,8 @@ def _choice_sentence(choice: Choice) -> str:
         power += f" ({_TENTH(chosen.power_low_w)} to {_TENTH(chosen.power_high_w)} W)"
     if not chosen.measured and chosen.time_low_s is not None and chosen.time_high_s is not None:
         time += f" ({times(chosen.time_low_s, chosen.time_high_s)})"
+    if choice.objective in ("energy", "edp"):
+        time += f", energy {three_digits(chosen.power_w * chosen.time_s)} J"
     note, probability = "", chosen.probability_under
     if probability is not None and capped:
         # Never 100 %, as predictions are not certain.
