@@ -1,6 +1,7 @@
 """A mix that was measured is what was measured, within the noise of measurements."""
 
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,7 @@ from test_corun_artefact import left_out
 
 from crosscast.data.corun import IsolatedRun
 from crosscast.decide.colocation_gains import pair_gain
-from crosscast.prediction.corun.artefact import TrainedCoRunModel
+from crosscast.prediction.corun.artefact import FittedCoRun, TrainedCoRunModel
 from crosscast.prediction.corun.forecast import CoRunPrediction, Mix
 from crosscast.prediction.corun.measured import NO_MIXES
 from crosscast.prediction.corun.process import Process
@@ -48,6 +49,18 @@ def test_a_measured_mix_is_what_was_measured_in_any_order(
         time = told.predictor.time_factor * (alone.sum() - float(pair_gain(alone, np.array(expected))))  # type: ignore[attr-defined]
         assert forecast.time_s is not None and forecast.time_s.value == pytest.approx(time)
         assert forecast.time_s.low <= time <= forecast.time_s.high
+
+
+@pytest.mark.parametrize("slowdown", [1.0, 0.8])
+def test_a_mix_takes_as_long_as_each_alone_or_as_that_was_measured(
+    model: TrainedCoRunModel, slowdown: float
+) -> None:
+    # Mixes that are faster than their slowdowns, as those of short jobs.
+    source = FittedCoRun(replace(model.predictor, time_factor=0.9), model.errors)  # type: ignore[type-var]
+    told = replace(model, source=source).with_probes([((A, B), (slowdown, slowdown))])
+    time_s = told.predict([(A, B)])[0].time_s
+    assert A.time_s is not None and time_s is not None
+    assert time_s.low == pytest.approx(time_s.value) == pytest.approx(A.time_s * slowdown)
 
 
 def test_other_mixes_are_still_predictions_within_physical_limits(model: TrainedCoRunModel) -> None:

@@ -338,16 +338,17 @@ class TrainedCoRunModel(Trained[CoRunCard, FittedCoRun]):
         if measured:
             slowdown = self._measured(mix, slowdown, level)
             time_s = time_s and time_s.within(_widest(slowdown))
+            least_s = longest_alone(mix, predicted.slowdown[index].tolist())
         else:
             least = min(errors["slowdown"].least or 1.0, 1.0) if "slowdown" in errors else 1.0
             slowdown = tuple(each and each.at_least(least) for each in slowdown)
-            time_s = time_s and time_s.at_least(longest_alone(mix))
+            least_s = longest_alone(mix)
+        time_s = time_s and time_s.at_least(least_s)
         value = float(predicted.time_s[index])
         if time_s is None and all(slowdown) and is_plausible(value):
             # Without measured times, the interval is that of the least certain slowdown.
             factor = _widest(slowdown)
-            low = max(value / factor, min(value, longest_alone(mix)))
-            time_s = Estimate(value, low, value * factor, level)
+            time_s = Estimate(value, value / factor, value * factor, level).at_least(least_s)
         times = [run.time_s for run in mix if run.time_s is not None]
         fits = float(predicted.fits[index])
         memory = [run.memory_bytes for run in mix if run.memory_bytes is not None]

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import repeat
 from typing import TYPE_CHECKING, Annotated, Protocol
 
 import numpy as np
@@ -117,9 +118,13 @@ class CoRunPrediction:
     fits: Reals  # (b,), probability that the mix fits on the device
 
 
-def longest_alone(mix: Mix) -> float:
-    """Isolated time of the longest co-runner in seconds, a lower limit of the mix's; 0 if none is known."""
-    return max((run.time_s for run in mix if run.time_s is not None), default=0.0)
+def longest_alone(mix: Mix, slowdowns: Iterable[float] = repeat(1.0)) -> float:
+    """Isolated time of the longest co-runner in seconds, a lower limit of the mix's; 0 if none is known.
+
+    Slowdowns that were measured may be below 1.
+    """
+    times = (run.time_s and run.time_s * min(each, 1.0) for run, each in zip(mix, slowdowns, strict=False))
+    return max((each for each in times if each is not None), default=0.0)
 
 
 def physical(prediction: CoRunPrediction, mixes: Sequence[Mix]) -> CoRunPrediction:

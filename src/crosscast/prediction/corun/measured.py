@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from crosscast.arrays import Integers, Reals
-from crosscast.prediction.corun.forecast import CoRunPrediction, Mix
+from crosscast.prediction.corun.forecast import CoRunPrediction, Mix, longest_alone
 from crosscast.prediction.corun.slowdowns import mix_times
 
 MixKey = tuple[str, ...]
@@ -73,7 +73,7 @@ class MeasuredMixes:
             mix, predicted = mixes[index], unlimited.slowdown[index]
             measured = slowdown[index] = self._slowdowns(mix)
             ratio = _time(mix, measured, predict) / _time(mix, predicted, predict)
-            time_s[index] = unlimited.time_s[index] * ratio
+            time_s[index] = max(unlimited.time_s[index] * ratio, longest_alone(mix, measured.tolist()))
         return replace(prediction, slowdown=tuple(slowdown), time_s=time_s)
 
     def _slowdowns(self, mix: Mix) -> Reals:
