@@ -122,7 +122,7 @@ def test_tables_of_other_programs_are_read(tmp_path: Path) -> None:
 
 @refusals("name text sentence")
 def test_other_programs_mistakes_are_named(tmp_path: Path, name: str, text: str, sentence: str) -> None:
-    (tmp_path / name).write_text(text, encoding="utf-8")
+    (tmp_path / name).write_text(text, encoding="latin-1")
     with pytest.raises(InputError) as raised:
         read_job_types(tmp_path / name)
     assert str(raised.value).startswith(f"{tmp_path / name}: {sentence}")

@@ -427,7 +427,9 @@ def _read_csv(path: Path, schema: Schema) -> Table:
     options = csv.ConvertOptions(column_types=texts, strings_can_be_null=True, null_values=[""])
     quoted = csv.ParseOptions(newlines_in_values=True)
     try:
-        return csv.read_csv(path, parse_options=quoted, convert_options=options)
+        table = csv.read_csv(path, parse_options=quoted, convert_options=options)
+        # Names are decoded when they are read.
+        return table.rename_columns(table.column_names)
     except (OSError, UnicodeDecodeError, pa.ArrowException) as error:
         reason = "no such file" if isinstance(error, FileNotFoundError) else " ".join(str(error).split())
         raise InputError(f"{path}: cannot read the table of {schema.table} ({reason})") from error
