@@ -96,20 +96,24 @@ def test_forecasts_are_those_of_the_command(capsys: Output, service: InProcess, 
 @pytest.mark.parametrize(
     ("options", "limits"),
     [
-        ((), {}),
-        (("--objective", "power", "--max-slowdown", "5%"), {"objective": "power", "max_slowdown": 0.05}),
+        (("--power-cap", "250"), {"power_cap_w": 250}),
+        (("--objective", "energy"), {"objective": "energy"}),
+        (
+            ("--power-cap", "250", "--objective", "power", "--max-slowdown", "5%"),
+            {"power_cap_w": 250, "objective": "power", "max_slowdown": 0.05},
+        ),
     ],
 )
 def test_choices_are_those_of_the_command(
     capsys: Output, service: InProcess, folder: Path, options: tuple[str, ...], limits: dict[str, object]
 ) -> None:
-    words = ("choose", "configuration", folder / "runs.csv", "--model", folder / "caps", "--power-cap", 250)
+    words = ("choose", "configuration", folder / "runs.csv", "--model", folder / "caps")
     told = json.loads(printed(capsys, *words, *options))
     assert told["recommended" if "recommended" in told else "configuration"]
     with (folder / "runs.csv").open() as file:
         runs = [dict(row) for row in csv.DictReader(file)]
     for asked in ({"runs": runs}, {"profile": "app1"}):
-        found = service.ask("/v1/choose", {"power_cap_w": 250, **limits, **asked}).json
+        found = service.ask("/v1/choose", {**limits, **asked}).json
         assert bytes_of(found) == bytes_of(told)
 
 

@@ -20,6 +20,7 @@ from crosscast.decide.selector import choices_answer, choices_for
 from crosscast.devices.roofline import Verdict
 from crosscast.errors import InputError
 from crosscast.forecasting.kernels import launches_answer, verdicts_beside, with_verdicts
+from crosscast.prediction.configuration.choice import NO_CAP
 from crosscast.prediction.named_models import named_devices
 from crosscast.prediction.time.forecast import TimeForecast
 from crosscast.prediction.trained import forecasts_answer
@@ -63,7 +64,9 @@ class Predict(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
 class Choose(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     """The best configuration under a power cap, from `profile` or `runs`, as ``crosscast choose``."""
 
-    power_cap_w: Annotated[_Above0, Meta(description="Power cap in watts.")]
+    power_cap_w: Annotated[
+        _Above0 | None, Meta(description="Power cap in watts; may be left out for another objective.")
+    ] = None
     profile: Annotated[_Name | None, Meta(description="A kernel of the service's sample runs.")] = None
     runs: Annotated[
         Annotated[list[dict[_Name, str | float]], Meta(min_length=1, max_length=10_000)] | None,
@@ -156,12 +159,15 @@ def _profiled(state: ServiceState, request: Predict) -> ServedLaunches:
 def choose(state: ServiceState, request: Choose) -> dict[str, object]:
     """Choose a configuration as ``crosscast choose configuration --json`` does."""
     _check_one(request.profile, request.runs, "runs")
+    if request.power_cap_w is None and request.objective == "performance":
+        expected = "watts above 0, or another objective"
+        raise InputError.of(field="power_cap_w", expected=expected, found="neither")
 
     def chosen(served: ServedModel) -> dict[str, object]:
         choices = choices_for(
             served.trained,
             [_sampled(served, request)],
-            [request.power_cap_w],
+            [NO_CAP if request.power_cap_w is None else request.power_cap_w],
             objective=request.objective,
             cap_probability=request.cap_probability,
             level=request.level,
