@@ -74,7 +74,8 @@ def test_without_a_time_on_the_source_there_are_no_predicted_seconds(source: tup
     assert found.vector is not None
     assert found.predicted_s is None
     row = 2 if source[1] == "gpu" else 1
-    with pytest.raises(InputError, match=rf"job type {row} \(.*\): source: expected a device on which"):
+    sentence = rf"job type {row} \(.*\): source: expected a device .* as of --job-source, found none"
+    with pytest.raises(InputError, match=sentence):
         type_workload(types, MACHINES, frozenset({"seconds"}))
 
 

@@ -187,7 +187,8 @@ class EvaluateJobsOptions:
     """Nodes that jobs occupy, such as `1,1,2` for a third of them to be twice as wide; by default those that
     runs were set to, or 1."""
     job_source: str | None = None
-    """Of profiles: device on which a job's time is known, for the placement `completion`."""
+    """Of profiles: device on which a job's time is known, for the placement `completion` and predicted
+    estimates."""
     gpu_applications: Names | None = None
     """Applications that users know to run on GPUs, separated by commas; by default all."""
     run: RunOptions = RUN

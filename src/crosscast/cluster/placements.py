@@ -223,9 +223,10 @@ def type_workload(types: JobTypes, machines: Sequence[Machine], needs: Needs = f
         predicted_s = vector * _scale(types)[:, None]
     has_vector = np.where(runs, np.isfinite(vector), True).all(axis=1)
     has_seconds = np.where(runs, np.isfinite(predicted_s), True).all(axis=1)
+    source = "source: expected a device on which it has a time and a prediction above 0, as of --job-source"
     for need, known, expected in (
         ("vector", has_vector, "predicted: expected a prediction for each machine on which it runs"),
-        ("seconds", has_seconds, "source: expected a device on which it has a time and a prediction above 0"),
+        ("seconds", has_seconds, source),
     ):
         if need in needs and not known.all():
             row = int(np.argmin(known))
