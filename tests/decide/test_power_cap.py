@@ -1,7 +1,7 @@
 """A power keeps to a cap that it equals, whatever arithmetic rounded."""
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import NormalDist
 from typing import Any, get_args
 
@@ -282,6 +282,14 @@ def test_what_was_predicted_keeps_to_the_cap_with_the_probability_of_its_errors(
     expected = [np.clip((np.log(cap / each.power_w) / 0.1 + 2) / 4, 0, 1) for each in found]
     assert [each.probability_under for each in found] == pytest.approx(expected, abs=0.005)
     assert any(0 < each < 1 for each in expected)
+
+
+def test_intervals_say_how_often_they_hold_with_so_many_programs() -> None:
+    made = forecast()
+    time, power = (replace(each, of_programs=FINE_ERRORS, programs=4) for each in (made.time, made.power))
+    of_four = replace(made, time=time, power=power)
+    for level, reached in {0.5: 0.5, 0.9: 0.8, 0.99: 0.8}.items():
+        assert choice_of(of_four, SPACE, 210.0, level=level).level == reached
 
 
 def test_a_model_that_does_not_know_how_sure_it_is_says_so() -> None:

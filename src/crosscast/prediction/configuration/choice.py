@@ -19,7 +19,7 @@ from crosscast.prediction.configuration.data import (
     SurfaceForecast,
     pareto_frontier,
 )
-from crosscast.prediction.intervals import check_level
+from crosscast.prediction.intervals import check_level, most_level
 from crosscast.results import Tabular
 
 if TYPE_CHECKING:
@@ -176,7 +176,7 @@ class Choice(Tabular):
     power_cap: float  # Watts
     objective: Objective
     confidence: float | None  # Least probability of keeping to the cap, if one was given
-    level: float  # Probability that the intervals hold
+    level: float  # Probability that the intervals hold; no more than the model's programs support
     recommended: Option | None  # The choice; `None` if no configuration qualifies
     reason: str  # Why there is no choice, in one sentence; else empty
     frontier: tuple[Option, ...]  # The predicted Pareto frontier, by rising power
@@ -234,6 +234,8 @@ def choice_of(
     """
     check_level(level)
     time, power = forecast.time, forecast.power
+    # Intervals that are to hold more often than the programs support are no wider.
+    level = min(level, most_level(power.programs)) if power.programs else level
     if confidence is not None and not power.errors.size:
         expected = "a model that knows how sure it is"
         raise InputError.of(field="confidence", expected=expected, found="one that does not")
