@@ -181,6 +181,26 @@ def test_a_probe_is_its_own_forecast_and_narrows_the_others(model: TrainedLaunch
     assert of_gpus.error < by_side[:2].max() < by_side[2]
 
 
+def test_a_probe_may_be_of_any_device(model: TrainedLaunchTimes) -> None:
+    own = replace(device_named("rtx4090"), key="own")
+    before = model.predict(stream(1 << 26), [own, "gtx1080"])
+    for name, device in (("own", own), ("rtx4090", device_named("rtx4090"))):
+        twice = {name: 2 * float(model.predict(stream(1 << 26), [device]).centre[0, 0])}
+        after = model.predict(stream(1 << 26), [own, "gtx1080"], probes=twice)
+        assert after.centre[0, 1] > before.centre[0, 1]
+        assert after.ranks[0].tolist() == [name == "own", False]
+    with pytest.raises(InputError, match=r"probe: expected a device of the catalogue .*, found 'none'"):
+        model.predict(stream(1 << 26), ["gtx1080"], probes={"none": 1.0})
+
+
+def test_an_interval_is_of_no_higher_level_than_errors_are_known_of(model: TrainedLaunchTimes) -> None:
+    usual, high, highest = (
+        model.predict(stream(1 << 20), ["gtx1080"], level=each) for each in (0.9, 0.95, 0.99)
+    )
+    assert usual.level == 0.9 < high.level == highest.level < 0.95
+    assert high.high[0, 0] == highest.high[0, 0] > usual.high[0, 0]
+
+
 @pytest.mark.parametrize("by", ["source", "application", "device"])
 def test_held_out_streams_are_forecast_by_other_streams(by: str, tmp_path: Path) -> None:
     launch_tables(tmp_path)

@@ -126,7 +126,9 @@ class TrainedLaunchTimes(TrainedTimes[LaunchModels]):
         log_time, deviation = errors.conditioned(before_probes)
         least = np.where(is_measured, 0.0, estimates.least)
         most = np.where(is_measured, np.inf, estimates.most)
-        factor = np.array([[self.predictor.of(each).doubt.factor(level)] for each in counted])
+        doubts = [self.predictor.of(each).doubt for each in counted]
+        level = min(level, *(each.most_level for each in doubts))
+        factor = np.array([[each.factor(level)] for each in doubts])
         middle, low, high = limits(np.exp(log_time), deviation, factor, least, most)
         of_chosen = tuple(each for each in assumed if each.device in keys)
         common = list(_sentences(of_chosen))

@@ -159,6 +159,11 @@ class Doubt(Stored, kind="doubt"):
         deviations: Reals = self.deviations[sides]
         return deviation_of(shares, deviations)
 
+    @property
+    def most_level(self) -> float:
+        """The highest level of which quantiles are known."""
+        return float(_LEVELS[-1]) / (1 + 1 / self.applications)
+
     def factor(self, level: float) -> float:
         """Half the width of an interval of a level for one more application, in deviations.
 
