@@ -188,7 +188,7 @@ def test_a_probe_may_be_of_any_device(model: TrainedLaunchTimes) -> None:
         twice = {name: 2 * float(model.predict(stream(1 << 26), [device]).centre[0, 0])}
         after = model.predict(stream(1 << 26), [own, "gtx1080"], probes=twice)
         assert after.centre[0, 1] > before.centre[0, 1]
-        assert after.ranks[0].tolist() == [name == "own", False]
+        assert after.is_measured[0].tolist() == [name == "own", False]
     with pytest.raises(InputError, match=r"probe: expected a device of the catalogue .*, found 'none'"):
         model.predict(stream(1 << 26), ["gtx1080"], probes={"none": 1.0})
 
