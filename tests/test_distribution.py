@@ -1,5 +1,6 @@
 """The wheel and the source distribution: what is in them, what is not, and how large they are."""
 
+import os
 import re
 import subprocess
 import sys
@@ -10,14 +11,16 @@ from pathlib import Path
 import pytest
 
 import crosscast
+from crosscast.characterization.engine import runtime_objects
+from crosscast.errors import EnvironmentFault
 from crosscast.prediction.named_models import recipes
 
 pytestmark = pytest.mark.system
 
-pytest.importorskip("hatchling", reason="needs hatchling, which builds distributions")
+wheels = pytest.importorskip("hatchling.builders.wheel", reason="needs hatchling, which builds distributions")
 
 ROOT = Path(__file__).parents[1]
-MOST_OF_WHEEL = 4_450_000
+MOST_OF_WHEEL = 4_800_000
 MOST_OF_SOURCES = 8_000_000
 MOST_OF_A_FILE = 1_000_000
 
@@ -77,6 +80,35 @@ def test_models_and_datasets_come_along(members: dict[str, int]) -> None:
         assert [each for each in members if re.fullmatch(rf"{re.escape(folder)}arrays-\w+\.npz", each)]
     for name in ("suite", "corun"):
         assert f"crosscast/data/bundled/{name}/records.parquet" in members
+
+
+def test_no_compiler_runs_for_the_runtime_of_the_wheel(wheel: Path, tmp_path: Path) -> None:
+    with zipfile.ZipFile(wheel) as file:
+        file.extractall(tmp_path)
+    code = (
+        "from crosscast.characterization import toolchain\n"
+        "from crosscast.characterization.engine import runtime_objects\n"
+        "toolchain.run_clang = None\n"
+        "print(*runtime_objects.objects(['cc_run_warps']), sep='\\n')"
+    )
+    clean = {**os.environ, "PYTHONPATH": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path / "cache")}
+    done = subprocess.run([sys.executable, "-c", code], env=clean, check=True, capture_output=True, text=True)
+    assert all(line.startswith(str(tmp_path / "crosscast")) for line in done.stdout.splitlines())
+
+
+def test_where_the_compiler_does_not_run_the_wheel_is_built_without_objects(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def refuse(**_: bool) -> None:
+        raise EnvironmentFault("no compiler today")
+
+    monkeypatch.setattr(runtime_objects, "build", refuse)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    builder = wheels.WheelBuilder(str(ROOT))
+    (hook,) = builder.get_build_hooks("").values()
+    hook.initialize("standard", {})
+    assert "not compiled ahead: no compiler today" in capfd.readouterr().err
+    assert any(each.startswith("ziglang==") for each in builder.config.dependencies)
 
 
 def test_the_metadata_says_what_is_needed(wheel: Path) -> None:

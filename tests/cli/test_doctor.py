@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from crosscast.characterization import toolchain
+from crosscast.characterization.engine import runtime_objects
 from crosscast.cli import main
 from crosscast.commands.doctor import _warm
 from crosscast.errors import EnvironmentFault
@@ -73,7 +74,8 @@ def test_without_a_compiler_it_fails_and_still_says_the_rest(
 def test_all_that_is_compiled_on_first_use_is_compiled_ahead(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Output
 ) -> None:
-    monkeypatch.setattr(toolchain, "_cache_dir", lambda: tmp_path)
+    monkeypatch.setattr(toolchain, "cache_dir", lambda: tmp_path)
+    monkeypatch.setattr(runtime_objects, "_BUILT", tmp_path / "none came with the package")
     _warm()
     assert "crosscast: compiling layer, which is done once" in capsys.readouterr().err
     made = {path: path.stat().st_mtime_ns for path in tmp_path.iterdir()}

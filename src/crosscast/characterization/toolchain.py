@@ -310,21 +310,26 @@ def link_shared(objects: Sequence[Path], output: Path) -> None:
 
 
 @functools.cache
-def _cache_dir() -> Path:
+def cache_dir() -> Path:
+    """Return the folder of what this user's processes compiled."""
     path = cache_home()
     return path if is_writable(path) else temporary_cache()
 
 
-def cached(key: Sequence[str | bytes], suffix: str, make: Callable[[], bytes]) -> Path:
-    """Return the file that `make` produced for `key`, making it once."""
+def cached(
+    key: Sequence[str | bytes], suffix: str, make: Callable[[], bytes], folders: Sequence[Path] = ()
+) -> Path:
+    """Return the file that `make` produced for `key`, making it once, in the last of these folders."""
     digest = hashlib.sha256()
     for part in key:
         data = part.encode() if isinstance(part, str) else part
         digest.update(len(data).to_bytes(8, "little") + data)
-    path = _cache_dir() / f"{digest.hexdigest()[:40]}{suffix}"
-    # A full disk or a power cut may have left an empty file.
-    if not path.exists() or not path.stat().st_size:
-        content = make()
-        with atomic_file(path) as temporary:
-            temporary.write_bytes(content)
-    return path
+    paths = [folder / f"{digest.hexdigest()[:40]}{suffix}" for folder in folders or (cache_dir(),)]
+    for path in paths:
+        # A full disk or a power cut may have left an empty file.
+        if path.exists() and path.stat().st_size:
+            return path
+    content = make()
+    with atomic_file(paths[-1]) as temporary:
+        temporary.write_bytes(content)
+    return paths[-1]

@@ -3,6 +3,7 @@
 import ctypes
 import math
 import random
+import shutil
 import struct
 import subprocess
 import sys
@@ -200,7 +201,8 @@ FOLDER = Path(runtime_objects.__file__).with_name("runtime")
 
 @pytest.fixture
 def empty_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    monkeypatch.setattr(toolchain, "_cache_dir", lambda: tmp_path)
+    monkeypatch.setattr(toolchain, "cache_dir", lambda: tmp_path)
+    monkeypatch.setattr(runtime_objects, "_BUILT", tmp_path / "built")
     runtime_objects.start.cache_clear()
     yield tmp_path
     runtime_objects.start.cache_clear()
@@ -225,6 +227,24 @@ def test_what_is_in_the_cache_is_not_compiled_again(monkeypatch: pytest.MonkeyPa
     there = runtime_objects.objects()
     monkeypatch.setattr(toolchain, "clang", pytest.fail)
     assert runtime_objects.objects() == there
+
+
+def test_only_what_did_not_come_with_the_package_is_compiled(
+    empty_cache: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(toolchain, "clang", lambda *_: b"object")
+    runtime_objects.build(for_others=True)
+    came = set(runtime_objects.objects(COLLECTIVES))
+    assert {path.parent for path in came} == {empty_cache / "built"}
+    changed = shutil.copytree(FOLDER, tmp_path_factory.mktemp("runtime"), dirs_exist_ok=True)
+    (changed / "walks.c").write_text("int changed;")
+    monkeypatch.setattr(runtime_objects, "_FOLDER", changed)
+    (compiled,) = set(runtime_objects.objects(COLLECTIVES)) - came
+    assert compiled.parent == empty_cache
+    monkeypatch.setattr(runtime_objects, "_instructions", lambda: ("-mtune=generic",))
+    assert {path.parent for path in runtime_objects.objects()} == {empty_cache}
+    runtime_objects.build(for_others=False)
+    assert set((empty_cache / "built").iterdir()) == set(runtime_objects.objects(COLLECTIVES))
 
 
 def test_what_fails_at_the_start_fails_where_it_is_needed(

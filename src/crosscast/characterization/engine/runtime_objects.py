@@ -1,20 +1,22 @@
-"""Object files of the runtime that is linked to every kernel, compiled once for this machine."""
+"""Object files of the runtime that is linked to every kernel: those of the package, or else compiled once."""
 
 from __future__ import annotations
 
 import contextlib
 import functools
 import re
-from collections.abc import Container
+from collections.abc import Container, Sequence
 from pathlib import Path
 
 from crosscast.characterization import toolchain
 from crosscast.characterization.engine import workers
 from crosscast.errors import CrosscastError
 
-__all__ = ["arguments", "objects", "start"]
+__all__ = ["arguments", "build", "objects", "start"]
 
 _FOLDER = Path(__file__).with_name("runtime")
+_BUILT = Path(__file__).with_name("objects")
+"""Folder of what came with the package. Names are keys: what another machine or source needs is not found."""
 _LEVELS = {
     "reduction": "-O2",
     "results": "-O2",
@@ -36,6 +38,12 @@ _OF_FEW_KERNELS = {"warps": ("cc_run_warps", "cc_collective")}
 
 _X86_64_V3 = frozenset({"avx2", "bmi1", "bmi2", "f16c", "fma", "abm", "movbe"})
 _X86_64_V4 = _X86_64_V3 | {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"}
+_X86_64: dict[tuple[str, ...], frozenset[str]] = {
+    ("-march=x86-64-v4",): _X86_64_V4,
+    ("-march=x86-64-v3",): _X86_64_V3,
+    (): frozenset(),
+}
+"""Options for levels of x86-64, the highest first, with what a processor has to support."""
 
 
 @functools.cache
@@ -53,17 +61,28 @@ def start() -> None:
 def objects(called: Container[str] = ()) -> list[Path]:
     """Return the object files for a kernel that calls these functions."""
     rare = [unit for unit, names in _OF_FEW_KERNELS.items() if any(name in called for name in names)]
-    return [_object(unit) for unit in (*_LEVELS, *rare)]
+    folders = (_BUILT, toolchain.cache_dir())
+    return [_object(unit, _instructions(), folders) for unit in (*_LEVELS, *rare)]
 
 
-def arguments(level: str) -> list[str]:
+def build(*, for_others: bool) -> None:
+    """Compile the units into the package, for this machine or all of its kind, and remove what is older."""
+    _BUILT.mkdir(exist_ok=True)
+    levels = _X86_64 if for_others and toolchain.host_machine() == "x86_64" else [_instructions()]
+    units = (*_LEVELS, *_OF_FEW_KERNELS)
+    made = {_object(unit, instructions, [_BUILT]) for instructions in levels for unit in units}
+    for path in {*_BUILT.glob("[!.]*")} - made:  # another build may be writing what begins with a dot
+        path.unlink(missing_ok=True)
+
+
+def arguments(level: str, instructions: Sequence[str] | None = None) -> list[str]:
     """Return options to compile C that includes ``runtime.h`` and headers of the C library."""
-    return [*_options(level), "-I", str(_FOLDER), *toolchain.system_headers(), "-c"]
+    return [*_options(level, instructions), "-I", str(_FOLDER), *toolchain.system_headers(), "-c"]
 
 
-def _options(level: str) -> list[str]:
+def _options(level: str, instructions: Sequence[str] | None = None) -> list[str]:
     target = ("-x", "c", "-target", f"{toolchain.host_machine()}-linux-gnu")
-    return [*target, level, "-fPIC", *_instructions()]
+    return [*target, level, "-fPIC", *(_instructions() if instructions is None else instructions)]
 
 
 @functools.cache
@@ -74,14 +93,13 @@ def _instructions() -> tuple[str, ...]:
     except OSError:
         return ()
     flags = set(line[1].split()) if line else set()
-    levels = (("x86-64-v4", _X86_64_V4), ("x86-64-v3", _X86_64_V3))
-    return next(((f"-march={level}",) for level, needed in levels if flags >= needed), ())
+    return next(options for options, needed in _X86_64.items() if flags >= needed)
 
 
-def _object(unit: str) -> Path:
+def _object(unit: str, instructions: Sequence[str], folders: Sequence[Path]) -> Path:
     level = _LEVELS.get(unit, "-O2")
     source = (_FOLDER / f"{unit}.c").read_bytes()
     headers = [path.read_bytes() for path in sorted(_FOLDER.glob("*.h"))]
-    key: list[str | bytes] = [*_options(level), toolchain.compiler_version(), *headers, source]
-    make = functools.partial(toolchain.clang, arguments(level), source, f"{unit}.c")
-    return toolchain.cached(key, ".o", make)
+    key: list[str | bytes] = [*_options(level, instructions), toolchain.compiler_version(), *headers, source]
+    make = functools.partial(toolchain.clang, arguments(level, instructions), source, f"{unit}.c")
+    return toolchain.cached(key, ".o", make, folders)
