@@ -291,42 +291,33 @@ static void record_plane(struct context *c, const struct slice *s, struct box b,
   }
 }
 
-static void record_box(struct context *c, const struct slice *s, struct box b, u64 z, int peeled);
-
-static void record_halves(struct context *c, const struct slice *s, struct box b, u64 z) {
-  struct box rest = b;
-  if (b.nx >= b.ny) b.nx /= 2, rest.x += b.nx, rest.nx -= b.nx;
-  else b.ny /= 2, rest.y += b.ny, rest.ny -= b.ny;
-  record_box(c, s, b, z, 1), record_box(c, s, rest, z, 1);
-}
-
-static void peel(struct context *c, const struct slice *s, struct box b, u64 z) {
-  if (b.nx > 2) {
-    record_box(c, s, (struct box){b.x, 1, b.y, b.ny}, z, b.ny < 3);
-    record_box(c, s, (struct box){b.x + b.nx - 1, 1, b.y, b.ny}, z, b.ny < 3);
-    b.x++, b.nx -= 2;
-  }
-  if (b.ny > 2) {
-    record_box(c, s, (struct box){b.x, b.nx, b.y, 1}, z, 1);
-    record_box(c, s, (struct box){b.x, b.nx, b.y + b.ny - 1, 1}, z, 1);
-    b.y++, b.ny -= 2;
-  }
-  record_box(c, s, b, z, 1);
-}
-
+/* A box that is not even is so mostly without its first and last column, or without those of its rows as well. */
+enum { WHOLE, NO_COLUMNS, NO_ROWS };
 static void record_box(struct context *c, const struct slice *s, struct box b, u64 z, int peeled) {
-  if (!b.nx || !b.ny) return;
   struct corners k;
   take_corners(c, s, b, z, &k);
-  if (is_even(s, b, &k)) record_plane(c, s, b, z, &k);
-  else if (!peeled && (b.nx > 2 || b.ny > 2)) peel(c, s, b, z);
-  else record_halves(c, s, b, z);
+  if (is_even(s, b, &k)) {
+    record_plane(c, s, b, z, &k);
+  } else if (peeled == WHOLE && b.nx > 2) {
+    record_box(c, s, (struct box){b.x, 1, b.y, b.ny}, z, NO_COLUMNS);
+    record_box(c, s, (struct box){b.x + b.nx - 1, 1, b.y, b.ny}, z, NO_COLUMNS);
+    record_box(c, s, (struct box){b.x + 1, b.nx - 2, b.y, b.ny}, z, NO_COLUMNS);
+  } else if (peeled != NO_ROWS && b.ny > 2) {
+    record_box(c, s, (struct box){b.x, b.nx, b.y, 1}, z, NO_ROWS);
+    record_box(c, s, (struct box){b.x, b.nx, b.y + b.ny - 1, 1}, z, NO_ROWS);
+    record_box(c, s, (struct box){b.x, b.nx, b.y + 1, b.ny - 2}, z, NO_ROWS);
+  } else {
+    struct box rest = b;
+    if (b.nx >= b.ny) b.nx /= 2, rest.x += b.nx, rest.nx -= b.nx;
+    else b.ny /= 2, rest.y += b.ny, rest.ny -= b.ny;
+    record_box(c, s, b, z, NO_ROWS), record_box(c, s, rest, z, NO_ROWS);
+  }
 }
 
 /* The work-items of a work-group. */
 void cc_record(struct context *c, const struct slice *s, u64 nx, u64 ny, u64 nz) {
   c->n_parts = 0;
-  for (u64 z = 0; z < nz; z++) record_box(c, s, (struct box){0, nx, 0, ny}, z, 0);
+  for (u64 z = 0; z < nz; z++) record_box(c, s, (struct box){0, nx, 0, ny}, z, WHOLE);
   cc_sub_groups_of_group(c, s, nx, ny, nz, !c->job->several);
 }
 
@@ -340,7 +331,7 @@ static void record_groups(struct context *c, u64 x, u64 end, u64 y, u64 end_y, u
   struct box b = {low[0], high[0] - low[0], low[1], high[1] - low[1]};
   for (const struct slice *s = cc_launch_slices; s->addresses; s++) {
     c->n_parts = 0;
-    for (u64 k = low[2]; k < high[2]; k++) record_box(c, s, b, k, 0);
+    for (u64 k = low[2]; k < high[2]; k++) record_box(c, s, b, k, WHOLE);
     cc_sub_groups_of_launch(c, s, (u64[]){x, y, z}, (u64[]){end, end_y, z + 1});
   }
 }

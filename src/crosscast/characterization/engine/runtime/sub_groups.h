@@ -20,6 +20,7 @@ static inline u64 part_of_loop(u64 n) { return ((u64)1 << (ORDER_LOG - LOOP_LOG)
 static const u32 NONE = ~(u32)0;
 typedef u32 row8 __attribute__((vector_size(4 * AT_ONCE)));
 typedef u64 wide8 __attribute__((vector_size(8 * AT_ONCE)));
+typedef int64_t distances8 __attribute__((vector_size(8 * AT_ONCE)));
 typedef _Bool bits8 __attribute__((ext_vector_type(AT_ONCE)));
 
 /* A bit for each element that is not zero. */
@@ -87,6 +88,14 @@ struct reader {
 };
 
 static inline u64 word_at(const struct reader *r, u64 i) { return r->words[i & r->last]; }
+
+/* All bits of the elements in a set. */
+static inline row8 row_of(u32 set) {
+  u8 eight = set;
+  bits8 bits;
+  memcpy(&bits, &eight, sizeof bits);
+  return -__builtin_convertvector(bits, row8);
+}
 
 static inline u64 least(u64 a, u64 b) { return a < b ? a : b; }
 

@@ -302,7 +302,7 @@ void cc_fail(struct context *c, enum fault kind, u64 signal_, u64 address, u64 s
  * clear 40 KB. It is not given back. */
 static int is_taken(struct context *c, const void *p) { return (u64)p - (u64)c->arena < ARENA; }
 
-static int has_room(struct context *c, u64 bytes) { return c->arena && bytes <= ARENA / 4 && bytes <= ARENA - c->taken; }
+static int has_room(struct context *c, u64 bytes) { return c->arena && bytes <= ARENA / 32 && bytes <= ARENA - c->taken; }
 
 void *cc_map(struct context *c, u64 bytes) {
   struct context *own = cc_self ? cc_self : c;

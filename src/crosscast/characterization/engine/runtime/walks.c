@@ -40,82 +40,68 @@ static void add_runs(struct sub_site *s, const struct reader *r) {
   end_walk(s, &w, 1);
 }
 
-/* Walks of eight work-items, and what those that have ended add up to. Irregular ones end at random: no branches. */
+/* The next words of work-items; behind the last one stands anything. */
+static inline void load(const struct reader *r, u64 place, wide8 *words) {
+  u64 at = place & r->last;
+  if (at + AT_ONCE <= r->last + 1) memcpy(words, r->words + at, sizeof *words);
+  else
+    for (u32 k = 0; k < AT_ONCE; k++) (*words)[k] = word_at(r, at + k);
+}
+
+/* The elements of `v`, each so many places further, and before them the last ones of `before`. */
+#define MOVED(before, v, by) \
+  __builtin_shufflevector(before, v, 8 - (by), 9 - (by), 10 - (by), 11 - (by), 12 - (by), 13 - (by), 14 - (by), 15 - (by))
+
+/* What walks have come to at each of eight addresses: bytes, and all distances, one or another. */
 struct walks {
-  wide8 last, bytes, distances, falls, moved, walks, aligned;
+  row8 bytes, distances;
 };
 
-static inline void end_walks(struct walks *w, wide8 ends) {
-  wide8 bytes = w->bytes & ends;
-  w->moved += bytes;
-  w->walks += bytes * (63 - __builtin_elementwise_clzg(bytes | 1));
-  w->aligned += bytes * __builtin_elementwise_ctzg(w->distances | (u64)1 << 63);
-  w->bytes &= ~ends, w->distances &= ~ends;
-}
+/* Add what walks had come to so many places before, unless they began since. */
+#define ADD_BEFORE(w, by, began)                                               \
+  (w).bytes += MOVED((row8){0}, (w).bytes, by) & row_of(~(began));             \
+  (w).distances |= MOVED((row8){0}, (w).distances, by) & row_of(~(began));     \
+  (began) |= (began) << (by) | ((1u << (by)) - 1);
 
-static inline void walk_all_on(struct walks *w, wide8 address, wide8 there) {
-  wide8 distance = (address - w->last) & there, goes = (wide8)(distance != 0), falls = (wide8)(distance >> 63 != 0);
-  end_walks(w, goes & (falls ^ w->falls));
-  w->falls = (falls & goes) | (w->falls & ~goes), w->last = address, w->distances |= distance;
-  w->bytes += __builtin_elementwise_min((distance ^ falls) - falls, (wide8){0} + CPU_LINE);
-}
+enum { PIECE = 2048 };
 
-typedef u64 loaded8 __attribute__((vector_size(8 * AT_ONCE), aligned(8), may_alias));
-
-#define LOW(a, b) __builtin_shufflevector(a, b, 0, 8, 2, 10, 4, 12, 6, 14)
-#define HIGH(a, b) __builtin_shufflevector(a, b, 1, 9, 3, 11, 5, 13, 7, 15)
-#define LOW_2(a, b) __builtin_shufflevector(a, b, 0, 1, 8, 9, 4, 5, 12, 13)
-#define HIGH_2(a, b) __builtin_shufflevector(a, b, 2, 3, 10, 11, 6, 7, 14, 15)
-#define LOW_4(a, b) __builtin_shufflevector(a, b, 0, 1, 2, 3, 8, 9, 10, 11)
-#define HIGH_4(a, b) __builtin_shufflevector(a, b, 4, 5, 6, 7, 12, 13, 14, 15)
-
-static inline void mirror(wide8 *v) {
-  wide8 a[8], b[8];
-  for (u32 i = 0; i < 8; i += 2) a[i] = LOW(v[i], v[i + 1]), a[i + 1] = HIGH(v[i], v[i + 1]);
-  for (u32 i = 0; i < 8; i += i & 1 ? 3 : 1) b[i] = LOW_2(a[i], a[i + 2]), b[i + 2] = HIGH_2(a[i], a[i + 2]);
-  for (u32 i = 0; i < 4; i++) v[i] = LOW_4(b[i], b[i + 4]), v[i + 4] = HIGH_4(b[i], b[i + 4]);
-}
-
-/* The next eight words of a work-item; behind its last one stands anything. */
-static inline wide8 load(const struct reader *r, u64 place) {
-  u64 at = place & r->last, around[AT_ONCE];
-  if (at + AT_ONCE <= r->last + 1) return *(const loaded8 *)(r->words + at);
-  for (u32 k = 0; k < AT_ONCE; k++) around[k] = word_at(r, at + k);
-  return *(const loaded8 *)around;
-}
-
-struct lanes {
-  const struct reader *readers[AT_ONCE];
-  u64 places[AT_ONCE], left[AT_ONCE], fresh[AT_ONCE];
-};
-
-/* Work-items whose walks are complete are followed by others; 0 if there are none. */
-static int refill(struct lanes *l, const struct reader **next, const struct reader *end) {
-  u64 any = 0;
-  for (u32 i = 0; i < AT_ONCE; i++) {
-    l->fresh[i] = 0;
-    for (; !l->left[i] && *next < end; ++*next)
-      l->readers[i] = *next, l->places[i] = (*next)->at, l->left[i] = (*next)->end - (*next)->at, l->fresh[i] = -1;
-    any |= l->left[i];
-  }
-  return any != 0;
-}
-
+/* All work-items one after the other, eight addresses at a time: walks end where the next work-item begins, or where the
+ * direction changes. Irregular ones end at random: no branches. */
 static void add_streams(struct sub_site *s, const struct reader *r, u32 n) {
+  const struct reader *next = r, *end = r + n;
   struct walks w = {0};
-  struct lanes l = {0};
-  for (u32 i = 0; i < AT_ONCE; i++) l.readers[i] = r;
-  for (const struct reader *next = r, *end = r + n; refill(&l, &next, end);) {
-    wide8 v[AT_ONCE], fresh = *(const loaded8 *)l.fresh, left = *(const loaded8 *)l.left;
-    for (u32 i = 0; i < AT_ONCE; i++) v[i] = load(l.readers[i], l.places[i]);
-    mirror(v);
-    end_walks(&w, fresh);
-    w.last = (v[0] & fresh) | (w.last & ~fresh);
-    _Pragma("unroll") for (u32 k = 0; k < AT_ONCE; k++) walk_all_on(&w, v[k], (wide8)(left > k));
-    for (u32 i = 0; i < AT_ONCE; i++) l.places[i] += AT_ONCE, l.left[i] -= least(l.left[i], AT_ONCE);
+  row8 moved = {0};
+  wide8 walks = {0}, aligned = {0};
+  u32 falling = 0;
+  u8 begins[PIECE / AT_ONCE];
+  for (u64 start = r->at, at = start, last = end[-1].end; at <= last; at += AT_ONCE) {
+    u64 place = (at - start) % PIECE / AT_ONCE;
+    if (!place) {
+      memset(begins, 0, sizeof begins);
+      for (; next < end && next->at - at < PIECE; next++) begins[(next->at - at) / AT_ONCE] |= 1u << (next->at - at) % AT_ONCE;
+    }
+    u32 begin = begins[place];
+    if (last - at < AT_ONCE) begin |= 255u << (last - at);
+    wide8 to, from;
+    load(r, at, &to), load(r, at - 1, &from);
+    wide8 distance = to - from, falls = (wide8)((distances8)distance < 0);
+    row8 bytes = __builtin_convertvector(__builtin_elementwise_min((distance ^ falls) - falls, (wide8){0} + CPU_LINE), row8);
+    u32 goes = bits_of(bytes) & ~begin, down = bits_of(__builtin_convertvector(falls, row8)) & goes;
+    /* Where it stays in place, the direction is that of the step before: a carry takes it there. */
+    u32 stays = ~goes & 255, way = down | (((stays + ((down << 1 | falling) & stays)) ^ stays) & stays);
+    u32 first = begin | (goes & (down ^ (way << 1 | falling))), began = first;
+    struct walks before = w;
+    w.bytes = bytes & row_of(goes), w.distances = __builtin_convertvector(distance, row8) & row_of(goes);
+    moved += w.bytes, falling = way >> (AT_ONCE - 1) & 1;
+    ADD_BEFORE(w, 1, began) ADD_BEFORE(w, 2, began) ADD_BEFORE(w, 4, began)
+    row8 old = row_of((first & -first) - 1);
+    w.bytes += before.bytes[AT_ONCE - 1] & old, w.distances |= before.distances[AT_ONCE - 1] & old;
+    row8 ended = MOVED(before.bytes, w.bytes, 1) & row_of(first), distances = MOVED(before.distances, w.distances, 1);
+    wide8 wide = __builtin_convertvector(ended, wide8);
+    walks += wide * __builtin_convertvector(31 - __builtin_elementwise_clzg(ended | 1), wide8);
+    aligned += wide * __builtin_convertvector(__builtin_elementwise_ctzg(distances | 1u << 31), wide8);
   }
-  end_walks(&w, (wide8){0} - 1);
-  for (u32 i = 0; i < AT_ONCE; i++) s->moved += w.moved[i], s->walks += w.walks[i], s->aligned += w.aligned[i];
+  for (u32 i = 0; i < AT_ONCE; i++) s->moved += moved[i], s->walks += walks[i], s->aligned += aligned[i];
 }
 
 void cc_add_walks(struct sub_site *s, const struct reader *r, u32 n, int runs) {
