@@ -60,16 +60,16 @@ static void make_room(struct context *c) {
     c->most_touches = MOST_TOUCHES;
     return;
   }
-  c->n_touches = keep_sampled(c->touches, c->touches, c->n_touches, c->unsampled = unsampled);
+  u64 before = keep_sampled(c->touches, c->touches, c->touched_before, c->unsampled = unsampled);
+  c->n_touches = before + keep_sampled(c->touches + before, c->touches + c->touched_before, c->n_touches - c->touched_before, unsampled);
+  c->touched_before = before;
 }
 
 /* Keep a touch. */
 static void emit(struct context *c, u32 line, u32 halves, u64 time, u64 group) {
   if (!c->touches) c->touches = cc_map(c, (c->most_touches + 1) * sizeof *c->touches);
-  while (c->n_touches == c->most_touches) {
-    make_room(c);
-    if (hash_of(line) & c->unsampled) return;
-  }
+  while (c->n_touches == c->most_touches && !(hash_of(line) & c->unsampled)) make_room(c);
+  if (hash_of(line) & c->unsampled) return; /* since it was found, perhaps */
   c->touches[c->n_touches++] = (struct touch){time, group, line << NUMBER | c->how | halves};
 }
 
@@ -119,9 +119,9 @@ void cc_touch(struct context *c, u32 shift, const u32 (*intervals)[2], u32 n, u3
   }
 }
 
-/* Keep a touch, unless one of the same line has been kept since there were `before`. */
-static void emit_once(struct context *c, u64 before, u32 line, u32 halves, u64 time, u64 group) {
-  for (u64 i = before; i < c->n_touches; i++)
+/* Keep a touch, unless one of the same line has been kept of the rows that are looked at. */
+static void emit_once(struct context *c, u32 line, u32 halves, u64 time, u64 group) {
+  for (u64 i = c->touched_before; i < c->n_touches; i++)
     if (c->touches[i].line >> NUMBER == line && c->touches[i].time == time) {
       c->touches[i].line |= halves;
       return;
@@ -184,7 +184,7 @@ void cc_touch_runs(struct context *c, u32 shift, const u32 *keys, u32 step, cons
 /* One row, as it comes. */
 void cc_touch_row(struct context *c, u32 shift, u64 nbytes, const u32 *keys, u64 time, u64 group) {
   u32 bits = LINE_LOG - shift, extent = (nbytes - 1) >> shift;
-  u64 before = c->n_touches;
+  c->touched_before = c->n_touches;
   for (u32 i = 0; i < LANES; i += AT_ONCE)
     for (u32 l = 0; l <= (extent >> bits) + (extent > 0); l++) {
       row8 key, line;
@@ -193,7 +193,7 @@ void cc_touch_row(struct context *c, u32 shift, u64 nbytes, const u32 *keys, u64
       row8 hit = (row8)((hash8(line) & (u32)c->unsampled) == 0) & (row8)(line <= (key + extent) >> bits) & (row8)(key != ~0u);
       for (u32 left = bits_of(hit); left; left &= left - 1) {
         u32 at = keys[i + __builtin_ctz(left)], sampled = (at >> bits) + l, middle = (2 * sampled + 1) << (bits - 1);
-        emit_once(c, before, sampled, (at < middle) | (at + extent >= middle) << 1, time, group);
+        emit_once(c, sampled, (at < middle) | (at + extent >= middle) << 1, time, group);
       }
     }
 }
@@ -202,7 +202,7 @@ void cc_touch_row(struct context *c, u32 shift, u64 nbytes, const u32 *keys, u64
 void cc_touch_columns(struct context *c, u32 shift, u64 nbytes, const void *columns, u32 n, u64 time, u64 later, u64 group) {
   const row8 *v = columns;
   u32 bits = LINE_LOG - shift, extent = (nbytes - 1) >> shift;
-  u64 before = c->n_touches;
+  c->touched_before = c->n_touches;
   if (!extent && c->unsampled) { /* mostly there are none */
     row8 some = {0};
     for (u32 i = 0; i < n; i++) some |= (row8)((hash8(v[i] >> bits) & (u32)c->unsampled) == 0) & (row8)(v[i] != ~0u);
@@ -214,7 +214,7 @@ void cc_touch_columns(struct context *c, u32 shift, u64 nbytes, const void *colu
       row8 hit = (row8)((hash8(line) & (u32)c->unsampled) == 0) & (row8)(line <= last) & (row8)(v[i] != ~0u);
       for (u32 left = bits_of(hit); left; left &= left - 1) {
         u32 r = __builtin_ctz(left), at = v[i][r], sampled = (at >> bits) + l, middle = (2 * sampled + 1) << (bits - 1);
-        emit_once(c, before, sampled, (at < middle) | (at + extent >= middle) << 1, time + r * later, group);
+        emit_once(c, sampled, (at < middle) | (at + extent >= middle) << 1, time + r * later, group);
       }
     }
 }

@@ -173,7 +173,7 @@ struct context {
   struct part *parts; /* boxes in which a slice is even */
   u64 n_parts;
   struct touch *touches; /* of sampled lines of memory; `unsampled` are bits that the hash of one must not have */
-  u64 n_touches, most_touches, unsampled, sequence, time, toucher, how; /* when and by which group an access is made, and what it does */
+  u64 n_touches, most_touches, touched_before, unsampled, sequence, time, toucher, how; /* when and by which group an access is made, and what it does */
   u64 is_native;
 } __attribute__((aligned(128))); /* threads do not share a cache line */
 
