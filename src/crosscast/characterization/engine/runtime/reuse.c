@@ -94,27 +94,40 @@ u32 cc_intervals(const u32 *keys, u32 shift, u64 nbytes, u32 (*found)[2]) {
   return n;
 }
 
+/* Rows that lie so far apart that none comes to a line of the one before. */
+static void touch_apart(struct context *c, u32 bits, u32 from, u32 to, u32 step, u64 times, u64 time, u64 later, u64 group, u64 apart) {
+  const row8 places = {0, 1, 2, 3, 4, 5, 6, 7};
+  u32 extent = (to - from) >> bits;
+  for (u64 k = 0; k < times; k += AT_ONCE) {
+    row8 moved = (places + (u32)k) * step, first = (moved + from) >> bits, last = (moved + to) >> bits, hash = hash8(first);
+    u32 there = times - k < AT_ONCE ? (1u << (times - k)) - 1 : 255, further = bits_of((row8)(first < last - extent)) & there;
+    for (u32 l = 0; l <= extent + (further != 0); l++) {
+      u32 hit = bits_of((row8)(((hash + l * HASH) & (u32)c->unsampled) == 0)) & (l > extent ? further : there);
+      for (; hit; hit &= hit - 1) {
+        u64 row = k + __builtin_ctz(hit);
+        u32 line = ((from + (u32)row * step) >> bits) + l, middle = (2 * line + 1) << (bits - 1);
+        emit(c, line, (from + (u32)row * step < middle) | (to + (u32)row * step >= middle) << 1, time + row * later, group + row * apart);
+      }
+    }
+  }
+}
+
 /* Rows of keys, given by intervals from `start` on, each `step` behind the one before, and so much later, or of another
  * group. */
 void cc_touch(struct context *c, u32 shift, const u32 (*intervals)[2], u32 n, u32 start, u32 step, u64 times, u64 time, u64 later, u64 group,
               u64 apart) {
   u32 bits = LINE_LOG - shift;
-  const row8 places = {0, 1, 2, 3, 4, 5, 6, 7};
-  for (u64 k = 0; k < times; k += AT_ONCE) {
-    row8 moved = (places + (u32)k) * step + start;
-    u32 there = times - k < AT_ONCE ? (1u << (times - k)) - 1 : 255;
-    for (u32 i = 0; i < n; i++) {
-      row8 first = (moved + intervals[i][0]) >> bits, last = (moved + intervals[i][1]) >> bits, hash = hash8(first);
-      u32 extent = (intervals[i][1] - intervals[i][0]) >> bits, further = bits_of((row8)(first < last - extent)) & there;
-      for (u32 l = 0; l <= extent + (further != 0); l++) {
-        u32 hit = bits_of((row8)(((hash + l * HASH) & (u32)c->unsampled) == 0)) & (l > extent ? further : there);
-        for (; hit; hit &= hit - 1) {
-          u64 row = k + __builtin_ctz(hit);
-          u32 from = intervals[i][0] + start + row * step, to = intervals[i][1] + start + row * step;
-          u32 line = (from >> bits) + l, middle = (2 * line + 1) << (bits - 1);
-          emit(c, line, (from < middle) | (to >= middle) << 1, time + row * later, group + row * apart);
-        }
-      }
+  for (u32 i = 0; i < n; i++) {
+    u32 from = intervals[i][0] + start, to = intervals[i][1] + start, hash = hash_of(from >> bits);
+    if (times > 1 && step > 1u << bits) {
+      touch_apart(c, bits, from, to, step, times, time, later, group, apart);
+      continue;
+    }
+    for (u32 line = from >> bits, last = (to + (u32)(times - 1) * step) >> bits; line <= last; line++, hash += HASH) {
+      if (hash & c->unsampled) continue;
+      u32 low = line << bits, middle = low + (1u << (bits - 1)), high = middle + (middle - low);
+      for (u64 k = low > to ? (low - to + step - 1) / step : 0; k < times && from + (u32)k * step < high; k++)
+        emit(c, line, (from + (u32)k * step < middle) | (to + (u32)k * step >= middle) << 1, time + k * later, group + k * apart);
     }
   }
 }

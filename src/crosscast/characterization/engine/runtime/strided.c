@@ -83,9 +83,20 @@ void cc_add_plane(struct context *c, u32 site, u32 flags, u64 base, u64 stride, 
   push(c, s, 0, p);
 }
 
+/* Whether ranges go on with those at the first level, as mostly: tiles come one after the other. */
+static int goes_on(struct strided *s, u64 base) {
+  struct open *o = &s->open[0];
+  const struct dim *d = o->first.dim;
+  int alike = o->first.dims == 2 && d[0].step == (int64_t)s->stride && d[0].n == s->n && d[1].step == s->delta && d[1].n == s->count;
+  if (!alike || o->count < 2 || o->count == o->usual || (int64_t)(base - o->last) != o->delta) return 0;
+  s->usual = s->count, s->count = 0;
+  o->last = base, o->count++;
+  return 1;
+}
+
 /* Pass on the ranges that are kept apart for speed. */
 void cc_end_strided(struct context *c, struct strided *s) {
-  if (!s->count) return;
+  if (!s->count || goes_on(s, s->first)) return;
   struct pattern p = {.base = s->count > 1 ? s->first : s->last};
   if (s->n > 1) p.dim[p.dims++] = (struct dim){s->stride, s->n};
   if (s->count > 1) p.dim[p.dims++] = (struct dim){s->delta, s->usual = s->count};
