@@ -94,6 +94,12 @@ u32 cc_intervals(const u32 *keys, u32 shift, u64 nbytes, u32 (*found)[2]) {
   return n;
 }
 
+/* Of eight lines from one on, those that are sampled, up to the last one. */
+static inline u32 sampled_from(struct context *c, u32 line, u32 last) {
+  row8 lines = (row8){0, 1, 2, 3, 4, 5, 6, 7} + line;
+  return bits_of((row8)((hash8(lines) & (u32)c->unsampled) == 0) & (row8)(lines <= last));
+}
+
 /* Rows that lie so far apart that none comes to a line of the one before. */
 static void touch_apart(struct context *c, u32 bits, u32 from, u32 to, u32 step, u64 times, u64 time, u64 later, u64 group, u64 apart) {
   const row8 places = {0, 1, 2, 3, 4, 5, 6, 7};
@@ -118,17 +124,17 @@ void cc_touch(struct context *c, u32 shift, const u32 (*intervals)[2], u32 n, u3
               u64 apart) {
   u32 bits = LINE_LOG - shift;
   for (u32 i = 0; i < n; i++) {
-    u32 from = intervals[i][0] + start, to = intervals[i][1] + start, hash = hash_of(from >> bits);
+    u32 from = intervals[i][0] + start, to = intervals[i][1] + start;
     if (times > 1 && step > 1u << bits) {
       touch_apart(c, bits, from, to, step, times, time, later, group, apart);
       continue;
     }
-    for (u32 line = from >> bits, last = (to + (u32)(times - 1) * step) >> bits; line <= last; line++, hash += HASH) {
-      if (hash & c->unsampled) continue;
-      u32 low = line << bits, middle = low + (1u << (bits - 1)), high = middle + (middle - low);
-      for (u64 k = low > to ? (low - to + step - 1) / step : 0; k < times && from + (u32)k * step < high; k++)
-        emit(c, line, (from + (u32)k * step < middle) | (to + (u32)k * step >= middle) << 1, time + k * later, group + k * apart);
-    }
+    for (u32 line = from >> bits, last = (to + (u32)(times - 1) * step) >> bits; line <= last; line += AT_ONCE)
+      for (u32 hit = sampled_from(c, line, last); hit; hit &= hit - 1) {
+        u32 found = line + __builtin_ctz(hit), low = found << bits, middle = low + (1u << (bits - 1)), high = middle + (middle - low);
+        for (u64 k = low > to ? (low - to + step - 1) / step : 0; k < times && from + (u32)k * step < high; k++)
+          emit(c, found, (from + (u32)k * step < middle) | (to + (u32)k * step >= middle) << 1, time + k * later, group + k * apart);
+      }
   }
 }
 
@@ -180,16 +186,13 @@ static void touch_line(struct context *c, const struct runs *r, u32 i, u32 line)
 
 /* Runs of work-items, of keys a power of two apart that lie close to each other and rise from one to the next. */
 void cc_touch_runs(struct context *c, u32 shift, const u32 *keys, u32 step, const u64 *times, u32 n, u64 time, u64 later, u64 group, u32 once) {
-  const row8 places = {0, 1, 2, 3, 4, 5, 6, 7};
   struct runs r = {keys, times, step, n, LINE_LOG - shift, once, time, later, group};
   for (u32 i = 0, next = 0, seen = 0; i < n; i++) {
     if (!times[i]) continue;
     u32 line = keys[i] >> r.bits, last = (keys[i] + (times[i] - 1) * step) >> r.bits;
     if (seen && line < next) line = next;
-    for (; line <= last; line += AT_ONCE) {
-      u32 hit = bits_of((row8)((hash8(places + line) & (u32)c->unsampled) == 0) & (row8)(places + line <= last));
-      for (; hit; hit &= hit - 1) touch_line(c, &r, i, line + __builtin_ctz(hit));
-    }
+    for (; line <= last; line += AT_ONCE)
+      for (u32 hit = sampled_from(c, line, last); hit; hit &= hit - 1) touch_line(c, &r, i, line + __builtin_ctz(hit));
     if (!seen++ || last >= next) next = last + 1;
   }
 }
