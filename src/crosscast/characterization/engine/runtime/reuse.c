@@ -65,8 +65,8 @@ static void make_room(struct context *c) {
   c->touched_before = before;
 }
 
-/* Keep a touch. */
-static void emit(struct context *c, u32 line, u32 halves, u64 time, u64 group) {
+/* Keep a touch; not inlined, as what looks for them would lack registers. */
+__attribute__((noinline)) static void emit(struct context *c, u32 line, u32 halves, u64 time, u64 group) {
   if (!c->touches) c->touches = cc_map(c, (c->most_touches + 1) * sizeof *c->touches);
   while (c->n_touches == c->most_touches && !(hash_of(line) & c->unsampled)) make_room(c);
   if (hash_of(line) & c->unsampled) return; /* since it was found, perhaps */
@@ -184,17 +184,26 @@ static void touch_line(struct context *c, const struct runs *r, u32 i, u32 line)
   }
 }
 
+static void touch_lines(struct context *c, const struct runs *r, u32 i, u32 line, u32 last) {
+  for (; line <= last; line += AT_ONCE)
+    for (u32 hit = sampled_from(c, line, last); hit; hit &= hit - 1) touch_line(c, r, i, line + __builtin_ctz(hit));
+}
+
 /* Runs of work-items, of keys a power of two apart that lie close to each other and rise from one to the next. */
 void cc_touch_runs(struct context *c, u32 shift, const u32 *keys, u32 step, const u64 *times, u32 n, u64 time, u64 later, u64 group, u32 once) {
   struct runs r = {keys, times, step, n, LINE_LOG - shift, once, time, later, group};
-  for (u32 i = 0, next = 0, seen = 0; i < n; i++) {
+  u32 first = 0, line = 0, last = 0, any = 0; /* lines that are still to be looked at, and who comes there first */
+  for (u32 i = 0; i < n; i++) {
     if (!times[i]) continue;
-    u32 line = keys[i] >> r.bits, last = (keys[i] + (times[i] - 1) * step) >> r.bits;
-    if (seen && line < next) line = next;
-    for (; line <= last; line += AT_ONCE)
-      for (u32 hit = sampled_from(c, line, last); hit; hit &= hit - 1) touch_line(c, &r, i, line + __builtin_ctz(hit));
-    if (!seen++ || last >= next) next = last + 1;
+    u32 from = keys[i] >> r.bits, to = (keys[i] + (times[i] - 1) * step) >> r.bits;
+    if (any && from <= last + AT_ONCE) {
+      last = to > last ? to : last;
+      continue;
+    }
+    if (any) touch_lines(c, &r, first, line, last);
+    any = 1, first = i, line = from, last = to;
   }
+  if (any) touch_lines(c, &r, first, line, last);
 }
 
 /* One row, as it comes. */
@@ -214,25 +223,22 @@ void cc_touch_row(struct context *c, u32 shift, u64 nbytes, const u32 *keys, u64
     }
 }
 
-/* Eight rows at once, each in a column. */
-void cc_touch_columns(struct context *c, u32 shift, u64 nbytes, const void *columns, u32 n, u64 time, u64 later, u64 group) {
+/* Eight rows at once, each in a column; of both halves, which have room for so many keys, the first `n`. */
+void cc_touch_columns(struct context *c, u32 shift, u64 nbytes, const void *columns, u32 room, const u32 *n, u64 time, u64 later, u64 group) {
   const row8 *v = columns;
-  u32 bits = LINE_LOG - shift, extent = (nbytes - 1) >> shift;
+  u32 bits = LINE_LOG - shift, extent = (nbytes - 1) >> shift, further = (extent >> bits) + (extent > 0);
   c->touched_before = c->n_touches;
-  if (!extent && c->unsampled) { /* mostly there are none */
-    row8 some = {0};
-    for (u32 i = 0; i < n; i++) some |= (row8)((hash8(v[i] >> bits) & (u32)c->unsampled) == 0) & (row8)(v[i] != ~0u);
-    if (!bits_of(some)) return;
-  }
-  for (u32 i = 0; i < n; i++)
-    for (u32 l = 0; l <= (extent >> bits) + (extent > 0); l++) {
-      row8 line = (v[i] >> bits) + l, last = (v[i] + extent) >> bits;
-      row8 hit = (row8)((hash8(line) & (u32)c->unsampled) == 0) & (row8)(line <= last) & (row8)(v[i] != ~0u);
-      for (u32 left = bits_of(hit); left; left &= left - 1) {
-        u32 r = __builtin_ctz(left), at = v[i][r], sampled = (at >> bits) + l, middle = (2 * sampled + 1) << (bits - 1);
-        emit_once(c, sampled, (at < middle) | (at + extent >= middle) << 1, time + r * later, group);
+  for (u32 half = 0; half < 2; half++, v += room)
+    for (u32 i = 0; i < n[half]; i++)
+      for (u32 l = 0; l <= further; l++) {
+        row8 line = (v[i] >> bits) + l, unsampled = hash8(line) & (u32)c->unsampled;
+        if (!bits_of((row8)(unsampled == 0))) continue; /* as mostly */
+        row8 hit = (row8)(unsampled == 0) & (row8)(line <= (v[i] + extent) >> bits) & (row8)(v[i] != ~0u);
+        for (u32 left = bits_of(hit); left; left &= left - 1) {
+          u32 r = __builtin_ctz(left), at = v[i][r], sampled = (at >> bits) + l, middle = (2 * sampled + 1) << (bits - 1);
+          emit_once(c, sampled, (at < middle) | (at + extent >= middle) << 1, time + r * later, group);
+        }
       }
-    }
 }
 
 static int in_time(const void *a, const void *b) {

@@ -166,6 +166,7 @@ struct context {
   struct levels levels; /* what it reduced: a share of the counters of all threads */
   struct out out;
   void *sub_sites; /* what sub-groups did, by site */
+  void *rising; /* runs that were counted last */
   u64 *entries, *form_sums, *longest, inexact;
   void *before;             /* columns of the group before, of so many work-items, and its longest one */
   u64 repeated, longest_of_group, longest_item;
@@ -320,7 +321,7 @@ u32 cc_intervals(const u32 *keys, u32 shift, u64 nbytes, u32 (*found)[2]);
 void cc_touch(struct context *, u32 shift, const u32 (*intervals)[2], u32 n, u32 start, u32 step, u64 times, u64 time, u64 later, u64 group, u64 apart);
 void cc_touch_runs(struct context *, u32 shift, const u32 *keys, u32 step, const u64 *times, u32 n, u64 time, u64 later, u64 group, u32 once);
 void cc_touch_row(struct context *, u32 shift, u64 nbytes, const u32 *keys, u64 time, u64 group);
-void cc_touch_columns(struct context *, u32 shift, u64 nbytes, const void *columns, u32 n, u64 time, u64 later, u64 group);
+void cc_touch_columns(struct context *, u32 shift, u64 nbytes, const void *columns, u32 room, const u32 *n, u64 time, u64 later, u64 group);
 enum { REUSE_WORDS = 91 /* the rate, and for six ways lines and 14 caches */ };
 void cc_reuse(struct context *, u64 threads, u64 instructions, u64 *words);
 

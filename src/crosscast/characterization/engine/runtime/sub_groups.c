@@ -91,19 +91,29 @@ u32 cc_key_of(struct context *c, struct sub_site **s, u64 address) {
   return (at >= c->span ? at - c->beyond : at) >> (*s)->shift;
 }
 
+/* Where the keys of a site begin, and what to leave out of them behind so many bytes. */
+struct memory {
+  u64 low, span, beyond, shift;
+};
+
+static struct memory memory_of(struct context *c, const struct sub_site *s) {
+  if (s->flags & SITE_LOCAL) return (struct memory){(u64)c->local, ~(u64)0, 0, s->shift};
+  return (struct memory){s->origin, c->span, c->beyond, s->shift};
+}
+
 /* Keys of eight addresses, of memory that is known. */
-static inline row8 eight_keys(struct context *c, const struct sub_site *s, const u64 *addresses) {
-  u64 local = s->flags & SITE_LOCAL, low = local ? (u64)c->local : s->origin, span = local ? ~(u64)0 : c->span;
+static inline row8 eight_keys(const struct memory *m, const u64 *addresses) {
   wide8 all, at;
   memcpy(&all, addresses, sizeof all);
-  at = all - low;
-  at -= (wide8)(at >= span) & c->beyond;
-  return __builtin_convertvector(at >> s->shift, row8) | __builtin_convertvector((wide8)(all == ~(u64)0), row8);
+  at = all - m->low;
+  at -= (wide8)(at >= m->span) & m->beyond;
+  return __builtin_convertvector(at >> m->shift, row8) | __builtin_convertvector((wide8)(all == ~(u64)0), row8);
 }
 
 void cc_keys_of(struct context *c, const struct sub_site *s, const u64 *addresses, u32 n, u32 *keys) {
+  struct memory m = memory_of(c, s);
   for (u32 i = 0; i < n; i += AT_ONCE) {
-    row8 eight = eight_keys(c, s, addresses + i);
+    row8 eight = eight_keys(&m, addresses + i);
     memcpy(keys + i, &eight, sizeof eight);
   }
   for (u32 i = n; i < LANES; i++) keys[i] = NONE;
@@ -157,21 +167,21 @@ static u64 length_of(const struct reader *r, int runs) {
 }
 
 /* The next eight keys of a work-item; of one that has one run of known `step`, or whose words do not wrap around. */
-static row8 take_eight(struct context *c, const struct sub_site *s, struct reader *r, int runs) {
+static inline row8 take_eight(const struct memory *m, struct reader *r, int runs) {
   const row8 places = {0, 1, 2, 3, 4, 5, 6, 7};
   row8 eight;
   u64 n = r->left < AT_ONCE ? r->left : AT_ONCE;
   if (runs && r->at + 3 == r->end) {
     u64 address = word_at(r, r->at) + r->in_run * word_at(r, r->at + 1);
-    eight = eight_keys(c, s, (u64[AT_ONCE]){address})[0] + places * (u32)((int64_t)word_at(r, r->at + 1) >> s->shift);
+    eight = eight_keys(m, (u64[AT_ONCE]){address})[0] + places * (u32)((int64_t)word_at(r, r->at + 1) >> m->shift);
     r->in_run += n;
   } else if (!runs && (r->at & r->last) <= r->last + 1 - AT_ONCE) {
-    eight = eight_keys(c, s, r->words + (r->at & r->last));
+    eight = eight_keys(m, r->words + (r->at & r->last));
     r->at += n;
   } else {
     u64 addresses[AT_ONCE];
     for (u32 k = 0; k < AT_ONCE; k++) addresses[k] = next_of(r, runs);
-    return eight_keys(c, s, addresses);
+    return eight_keys(m, addresses);
   }
   r->left -= n;
   return eight | (row8)(places >= (u32)n);
@@ -179,6 +189,7 @@ static row8 take_eight(struct context *c, const struct sub_site *s, struct reade
 
 /* The k-th accesses of work-items for all k, eight at a time, of those that have any left. */
 static void add_eights(struct context *c, struct sub_site *s, struct reader *r, u32 n, int runs, u64 later) {
+  struct memory m = memory_of(c, s);
   row8 v[LANES], costs[OF_ROW] = {0}, pairs[PAIRS] = {0};
   u8 lanes[LANES];
   u32 there[2] = {0};
@@ -188,11 +199,11 @@ static void add_eights(struct context *c, struct sub_site *s, struct reader *r, 
     u32 largest = there[0] > there[1] ? there[0] : there[1], room = largest <= 8 ? 8 : largest <= 16 ? 16 : 32;
     for (u32 half = 0; half < 2; half++) {
       u32 k = 0;
-      for (; k < there[half]; k++) v[room * half + k] = take_eight(c, s, &r[lanes[HALF * half + k]], runs);
+      for (; k < there[half]; k++) v[room * half + k] = take_eight(&m, &r[lanes[HALF * half + k]], runs);
       for (; k < room; k++) v[room * half + k] = (row8){0} + NONE;
     }
+    if (is_touched(c, s)) cc_touch_columns(c, s->shift, s->nbytes, v, room, there, c->time + (round - 1) * AT_ONCE * later, later, c->toucher);
     cc_count_rows(s, v, room, lanes, there, costs, pairs);
-    if (is_touched(c, s)) cc_touch_columns(c, s->shift, s->nbytes, v, 2 * room, c->time + (round - 1) * AT_ONCE * later, later, c->toucher);
     for (u32 half = 0; half < 2; half++) {
       u32 kept = 0; /* without branches: work-items of irregular loops end at random */
       for (u32 k = 0; k < there[half]; k++) {
@@ -271,8 +282,8 @@ static void keep_plain(struct context *c, struct sub_site *s, u32 block, const u
 /* Runs of the same step, which no work-item begins before its neighbour, as in rows of a sparse matrix: what is shared
  * with the one before follows from how far apart they are. */
 struct rising {
-  u32 keys[LANES], step;
-  u64 times[LANES];
+  u32 keys[LANES], step, n;
+  u64 times[LANES], shift, totals[OF_ROW], pairs[PAIRS];
 };
 
 /* Of the places `key + k * step` for k from `from` to before `to`, how many are `least` or more in a line of so many. */
@@ -296,11 +307,11 @@ static inline void add_shared(struct shared *shared, const struct rising *r, u32
   shared->wide += found, shared->narrow += i / HALF == j / HALF ? found : 0;
 }
 
-static void count_rising(struct sub_site *s, const struct rising *r, u32 n) {
+static void count_rising(struct rising *r) {
   struct shared sectors = {0}, lines_64 = {0}, lines_128 = {0};
-  u32 widest = LINE >> s->shift;
+  u32 widest = LINE >> r->shift;
   u64 all = 0, longest[2] = {0};
-  for (u32 i = 0; i < n; i++) {
+  for (u32 i = 0; i < r->n; i++) {
     u64 known = 0;
     all += r->times[i];
     longest[i / HALF] = r->times[i] > longest[i / HALF] ? r->times[i] : longest[i / HALF];
@@ -313,35 +324,41 @@ static void count_rising(struct sub_site *s, const struct rising *r, u32 n) {
       known = end;
     }
   }
-  u64 *narrow = s->totals, *wide = narrow + OF_WIDTH;
+  u64 *narrow = r->totals, *wide = narrow + OF_WIDTH;
   narrow[ACCESSES] += longest[0] + longest[1], wide[ACCESSES] += longest[0] > longest[1] ? longest[0] : longest[1];
   narrow[SECTORS] += all - sectors.narrow, wide[SECTORS] += all - sectors.wide;
   narrow[LINES_64] += all - lines_64.narrow, wide[LINES_64] += all - lines_64.wide;
   narrow[LINES_128] += all - lines_128.narrow, wide[LINES_128] += all - lines_128.wide;
 }
 
-static void count_rising_pairs(struct sub_site *s, const struct rising *r, u32 n) {
-  u32 bytes = s->nbytes >> s->shift;
-  for (u32 i = 1; i < n; i++) {
+static void count_rising_pairs(struct rising *r) {
+  for (u32 i = 1; i < r->n; i++) {
     if (i % HALF == 0) continue;
     u32 apart = r->keys[i] - r->keys[i - 1];
     u64 both = least(r->times[i], r->times[i - 1]), before = 0, even = 0;
-    if (apart == 0 || apart == bytes) {
-      s->pairs[apart ? CONTIGUOUS : UNIFORM] += both;
+    if (apart == 0 || apart == 1) {
+      r->pairs[apart ? CONTIGUOUS : UNIFORM] += both;
       continue;
     }
     if (i % HALF > 1) {
       before = least(both, r->times[i - 2]);
       if (r->keys[i - 1] - r->keys[i - 2] == apart) even = before;
     }
-    if (i + 1 < n && (i + 1) % HALF && r->keys[i + 1] - r->keys[i] == apart && least(both, r->times[i + 1]) > before)
+    if (i + 1 < r->n && (i + 1) % HALF && r->keys[i + 1] - r->keys[i] == apart && least(both, r->times[i + 1]) > before)
       even += least(both, r->times[i + 1]) - before;
-    s->pairs[STRIDED] += even, s->pairs[IRREGULAR] += both - even, s->pairs[STRIDES] += even * apart;
+    r->pairs[STRIDED] += even, r->pairs[IRREGULAR] += both - even, r->pairs[STRIDES] += even * apart;
   }
 }
 
+/* Whether runs are those of others, moved by lines: mostly several arrays are walked through together. */
+static int is_moved(const struct rising *r, const struct rising *from) {
+  u32 by = r->keys[0] - from->keys[0], differ = by & ((LINE >> r->shift) - 1);
+  for (u32 i = 0; i < r->n; i++) differ |= r->keys[i] - from->keys[i] - by;
+  return !differ && r->n == from->n && r->step == from->step && r->shift == from->shift && !memcmp(r->times, from->times, 8 * r->n);
+}
+
 static int add_rising(struct context *c, struct sub_site *s, const struct reader *readers, u32 n, u64 most) {
-  struct rising r;
+  struct rising r = {.n = n, .shift = s->shift}, *last = c->rising;
   u64 addresses[LANES] = {0}, step = 0, single = 0;
   if (s->flags & (SITE_LOCAL | SITE_ATOMIC | SITE_DYNAMIC) || s->nbytes != (u64)1 << s->shift) return 0;
   for (u32 i = 0; i < n; i++) {
@@ -361,8 +378,10 @@ static int add_rising(struct context *c, struct sub_site *s, const struct reader
   cc_keys_of(c, s, addresses, n, r.keys);
   for (u32 i = 1; i < n; i++)
     if (r.keys[i] < r.keys[i - 1]) return 0;
-  count_rising(s, &r, n);
-  count_rising_pairs(s, &r, n);
+  if (!last) last = c->rising = cc_map(c, sizeof *last);
+  if (!is_moved(&r, last)) count_rising(&r), count_rising_pairs(&r), *last = r;
+  for (u32 i = 0; i < OF_ROW; i++) s->totals[i] += last->totals[i];
+  for (u32 i = 0; i < PAIRS; i++) s->pairs[i] += last->pairs[i];
   /* Of rows without single accesses each work-item is a touch: how many lines are sampled depends on that. */
   if (is_touched(c, s)) cc_touch_runs(c, s->shift, r.keys, r.step, r.times, n, c->time, part_of_loop(most), c->toucher, single);
   return 1;
