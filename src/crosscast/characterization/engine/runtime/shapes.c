@@ -159,25 +159,6 @@ void cc_add_sums(struct sub_site *s, row8 *costs, row8 *pairs) {
   for (u32 i = 0; i < PAIRS; i++) s->pairs[i] += sum_of(pairs[i]), pairs[i] = (row8){0};
 }
 
-/* Eight times eight keys, mirrored. */
-static void mirror(const u32 (*from)[LANES], row8 *to) {
-  row8 a[8], b[8];
-  for (u32 i = 0; i < 8; i++) memcpy(&a[i], from[i], sizeof *a);
-  for (u32 i = 0; i < 8; i += 2) {
-    b[i] = __builtin_shufflevector(a[i], a[i + 1], 0, 8, 1, 9, 4, 12, 5, 13);
-    b[i + 1] = __builtin_shufflevector(a[i], a[i + 1], 2, 10, 3, 11, 6, 14, 7, 15);
-  }
-  for (u32 i = 0; i < 8; i += 4)
-    for (u32 k = 0; k < 2; k++) {
-      a[i + 2 * k] = __builtin_shufflevector(b[i + k], b[i + k + 2], 0, 1, 8, 9, 4, 5, 12, 13);
-      a[i + 2 * k + 1] = __builtin_shufflevector(b[i + k], b[i + k + 2], 2, 3, 10, 11, 6, 7, 14, 15);
-    }
-  for (u32 i = 0; i < 4; i++) {
-    to[i] = __builtin_shufflevector(a[i], a[i + 4], 0, 1, 2, 3, 8, 9, 10, 11);
-    to[i + 4] = __builtin_shufflevector(a[i], a[i + 4], 4, 5, 6, 7, 12, 13, 14, 15);
-  }
-}
-
 /* Add what each of eight rows costs, so many times. */
 static void add_times(struct sub_site *s, const row8 *costs, const row8 *pairs, const u64 *times, u64 n) {
   for (u32 i = 0; i < n; i++) {
@@ -190,7 +171,10 @@ static void flush_batch(struct sub_site *s) {
   row8 v[LANES], costs[OF_ROW] = {0}, pairs[PAIRS] = {0};
   if (!s->batched) return;
   memset(s->batch + s->batched, -1, (AT_ONCE - s->batched) * sizeof *s->batch);
-  for (u32 lane = 0; lane < LANES; lane += AT_ONCE) mirror((const u32 (*)[LANES])((u32 *)s->batch + lane), v + lane);
+  for (u32 lane = 0; lane < LANES; lane += AT_ONCE) {
+    for (u32 i = 0; i < AT_ONCE; i++) memcpy(&v[lane + i], s->batch[i] + lane, sizeof *v);
+    cc_mirror(v + lane);
+  }
   cc_count_rows(s, v, HALF, all_lanes, all_of_halves, costs, pairs);
   if (s->is_weighted) add_times(s, costs, pairs, s->batch_times, s->batched);
   else cc_add_sums(s, costs, pairs);

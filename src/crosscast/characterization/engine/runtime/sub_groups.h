@@ -20,7 +20,6 @@ static inline u64 part_of_loop(u64 n) { return ((u64)1 << (ORDER_LOG - LOOP_LOG)
 static const u32 NONE = ~(u32)0;
 typedef u32 row8 __attribute__((vector_size(4 * AT_ONCE)));
 typedef u64 wide8 __attribute__((vector_size(8 * AT_ONCE)));
-typedef int64_t distances8 __attribute__((vector_size(8 * AT_ONCE)));
 typedef _Bool bits8 __attribute__((ext_vector_type(AT_ONCE)));
 
 /* A bit for each element that is not zero. */
@@ -89,14 +88,6 @@ struct reader {
 
 static inline u64 word_at(const struct reader *r, u64 i) { return r->words[i & r->last]; }
 
-/* All bits of the elements in a set. */
-static inline row8 row_of(u32 set) {
-  u8 eight = set;
-  bits8 bits;
-  memcpy(&bits, &eight, sizeof bits);
-  return -__builtin_convertvector(bits, row8);
-}
-
 static inline u64 least(u64 a, u64 b) { return a < b ? a : b; }
 
 static inline u64 sum_of(row8 x) {
@@ -119,6 +110,25 @@ static inline u64 time_of(u64 sequence, u64 order, u64 site) {
 static inline int is_touched(struct context *c, const struct sub_site *s) {
   c->how = s->flags & SITE_ATOMIC ? 12 : s->flags & SITE_WRITES ? 4 : 8; /* as `reuse.c` has it */
   return !(s->flags & SITE_LOCAL);
+}
+
+/* Eight times eight keys, mirrored. */
+static inline void cc_mirror(row8 *v) {
+  row8 a[8], b[8];
+  memcpy(a, v, sizeof a);
+  for (u32 i = 0; i < 8; i += 2) {
+    b[i] = __builtin_shufflevector(a[i], a[i + 1], 0, 8, 1, 9, 4, 12, 5, 13);
+    b[i + 1] = __builtin_shufflevector(a[i], a[i + 1], 2, 10, 3, 11, 6, 14, 7, 15);
+  }
+  for (u32 i = 0; i < 8; i += 4)
+    for (u32 k = 0; k < 2; k++) {
+      a[i + 2 * k] = __builtin_shufflevector(b[i + k], b[i + k + 2], 0, 1, 8, 9, 4, 5, 12, 13);
+      a[i + 2 * k + 1] = __builtin_shufflevector(b[i + k], b[i + k + 2], 2, 3, 10, 11, 6, 7, 14, 15);
+    }
+  for (u32 i = 0; i < 4; i++) {
+    v[i] = __builtin_shufflevector(a[i], a[i + 4], 0, 1, 2, 3, 8, 9, 10, 11);
+    v[i + 4] = __builtin_shufflevector(a[i], a[i + 4], 4, 5, 6, 7, 12, 13, 14, 15);
+  }
 }
 
 #pragma GCC visibility push(hidden)

@@ -40,71 +40,95 @@ static void add_runs(struct sub_site *s, const struct reader *r) {
   end_walk(s, &w, 1);
 }
 
-/* The next words of work-items; behind the last one stands anything. */
-static inline void load(const struct reader *r, u64 place, wide8 *words) {
-  u64 at = place & r->last;
-  if (at + AT_ONCE <= r->last + 1) memcpy(words, r->words + at, sizeof *words);
-  else
-    for (u32 k = 0; k < AT_ONCE; k++) (*words)[k] = word_at(r, at + k);
-}
-
-/* The elements of `v`, each so many places further, and before them the last ones of `before`. */
-#define MOVED(before, v, by) \
-  __builtin_shufflevector(before, v, 8 - (by), 9 - (by), 10 - (by), 11 - (by), 12 - (by), 13 - (by), 14 - (by), 15 - (by))
-
-/* What walks have come to at each of eight addresses: bytes, and all distances, one or another. */
+/* Walks of eight work-items, and what those that have ended add up to. Irregular ones end at random: no branches. */
 struct walks {
-  row8 bytes, distances;
+  row8 last, bytes, distances, falls, moved, walks, aligned;
 };
 
-/* Add what walks had come to so many places before, unless they began since. */
-#define ADD_BEFORE(w, by, began)                                               \
-  (w).bytes += MOVED((row8){0}, (w).bytes, by) & row_of(~(began));             \
-  (w).distances |= MOVED((row8){0}, (w).distances, by) & row_of(~(began));     \
-  (began) |= (began) << (by) | ((1u << (by)) - 1);
+static inline void end_walks(struct walks *w, row8 ends) {
+  row8 bytes = w->bytes & ends;
+  w->moved += bytes;
+  w->walks += bytes * (31 - __builtin_elementwise_clzg(bytes | 1));
+  w->aligned += bytes * __builtin_elementwise_ctzg(w->distances | 1u << 31);
+  w->bytes &= ~ends, w->distances &= ~ends;
+}
 
-enum { PIECE = 2048 };
+static inline void walk_all_on(struct walks *w, row8 address, row8 there) {
+  row8 distance = (address - w->last) & there, goes = (row8)(distance != 0), falls = (row8)(distance >> 31 != 0);
+  end_walks(w, goes & (falls ^ w->falls));
+  w->falls = (falls & goes) | (w->falls & ~goes), w->last = address, w->distances |= distance;
+  w->bytes += __builtin_elementwise_min((distance ^ falls) - falls, (row8){0} + CPU_LINE);
+}
 
-/* All work-items one after the other, eight addresses at a time: walks end where the next work-item begins, or where the
- * direction changes. Irregular ones end at random: no branches. */
-static void add_streams(struct sub_site *s, const struct reader *r, u32 n) {
-  const struct reader *next = r, *end = r + n;
-  struct walks w = {0};
-  row8 moved = {0};
-  wide8 walks = {0}, aligned = {0};
-  u32 falling = 0;
-  u8 begins[PIECE / AT_ONCE];
-  for (u64 start = r->at, at = start, last = end[-1].end; at <= last; at += AT_ONCE) {
-    u64 place = (at - start) % PIECE / AT_ONCE;
-    if (!place) {
-      memset(begins, 0, sizeof begins);
-      for (; next < end && next->at - at < PIECE; next++) begins[(next->at - at) / AT_ONCE] |= 1u << (next->at - at) % AT_ONCE;
-    }
-    u32 begin = begins[place];
-    if (last - at < AT_ONCE) begin |= 255u << (last - at);
-    wide8 to, from;
-    load(r, at, &to), load(r, at - 1, &from);
-    wide8 distance = to - from, falls = (wide8)((distances8)distance < 0);
-    row8 bytes = __builtin_convertvector(__builtin_elementwise_min((distance ^ falls) - falls, (wide8){0} + CPU_LINE), row8);
-    u32 goes = bits_of(bytes) & ~begin, down = bits_of(__builtin_convertvector(falls, row8)) & goes;
-    /* Where it stays in place, the direction is that of the step before: a carry takes it there. */
-    u32 stays = ~goes & 255, way = down | (((stays + ((down << 1 | falling) & stays)) ^ stays) & stays);
-    u32 first = begin | (goes & (down ^ (way << 1 | falling))), began = first;
-    struct walks before = w;
-    w.bytes = bytes & row_of(goes), w.distances = __builtin_convertvector(distance, row8) & row_of(goes);
-    moved += w.bytes, falling = way >> (AT_ONCE - 1) & 1;
-    ADD_BEFORE(w, 1, began) ADD_BEFORE(w, 2, began) ADD_BEFORE(w, 4, began)
-    row8 old = row_of((first & -first) - 1);
-    w.bytes += before.bytes[AT_ONCE - 1] & old, w.distances |= before.distances[AT_ONCE - 1] & old;
-    row8 ended = MOVED(before.bytes, w.bytes, 1) & row_of(first), distances = MOVED(before.distances, w.distances, 1);
-    wide8 wide = __builtin_convertvector(ended, wide8);
-    walks += wide * __builtin_convertvector(31 - __builtin_elementwise_clzg(ended | 1), wide8);
-    aligned += wide * __builtin_convertvector(__builtin_elementwise_ctzg(distances | 1u << 31), wide8);
+/* Work-items side by side: where each is, how many words it has left, and whether it is another one than before. */
+struct lanes {
+  const struct reader *readers[AT_ONCE];
+  u64 places[AT_ONCE];
+  u32 left[AT_ONCE], fresh[AT_ONCE];
+};
+
+/* Work-items whose walks are complete are followed by others; 0 if there are none. */
+static int refill(struct lanes *l, const struct reader **next, const struct reader *end) {
+  u32 any = 0;
+  for (u32 i = 0; i < AT_ONCE; i++) {
+    l->fresh[i] = 0;
+    for (; !l->left[i] && *next < end; ++*next)
+      l->readers[i] = *next, l->places[i] = (*next)->at, l->left[i] = (*next)->end - (*next)->at, l->fresh[i] = -1;
+    any |= l->left[i];
   }
-  for (u32 i = 0; i < AT_ONCE; i++) s->moved += moved[i], s->walks += walks[i], s->aligned += aligned[i];
+  return any != 0;
+}
+
+/* The next eight words of a work-item, counted from `origin` on, and what they have above 31 bits; behind its last one
+ * stands anything. */
+static inline void load(const struct lanes *l, u32 i, u64 origin, row8 *low, row8 *high) {
+  const struct reader *r = l->readers[i];
+  const row8 places = {0, 1, 2, 3, 4, 5, 6, 7};
+  u64 at = l->places[i] & r->last, around[AT_ONCE];
+  wide8 words;
+  row8 halves[2];
+  for (u32 k = 0; at + AT_ONCE > r->last + 1 && k < AT_ONCE; k++) around[k] = word_at(r, at + k);
+  memcpy(&words, at + AT_ONCE > r->last + 1 ? around : r->words + at, sizeof words);
+  words -= origin;
+  memcpy(halves, &words, sizeof halves);
+  *low = __builtin_shufflevector(halves[0], halves[1], 0, 2, 4, 6, 8, 10, 12, 14);
+  row8 above = __builtin_shufflevector(halves[0], halves[1], 1, 3, 5, 7, 9, 11, 13, 15) | *low >> 31;
+  *high |= above & (row8)(places < l->left[i]);
+}
+
+enum { MOST_WORDS = 1 << 21 /* of which the sums have room in 32 bits */, NEAR = 1 << 30 };
+
+/* Eight work-items at a time; 0 if addresses are too far from each other, or too many. */
+static int add_together(struct sub_site *s, const struct reader *r, u32 n) {
+  struct walks w = {0};
+  struct lanes l = {0};
+  row8 high = {0};
+  u64 origin = word_at(r, r->at) - NEAR;
+  if (r[n - 1].end - r->at > MOST_WORDS) return 0;
+  for (u32 i = 0; i < AT_ONCE; i++) l.readers[i] = r;
+  for (const struct reader *next = r, *end = r + n; refill(&l, &next, end);) {
+    row8 v[AT_ONCE], fresh, left;
+    memcpy(&fresh, l.fresh, sizeof fresh), memcpy(&left, l.left, sizeof left);
+    for (u32 i = 0; i < AT_ONCE; i++) load(&l, i, origin, &v[i], &high);
+    cc_mirror(v);
+    end_walks(&w, fresh);
+    w.last = (v[0] & fresh) | (w.last & ~fresh);
+    _Pragma("unroll") for (u32 k = 0; k < AT_ONCE; k++) walk_all_on(&w, v[k], (row8)(left > k));
+    for (u32 i = 0; i < AT_ONCE; i++) l.places[i] += AT_ONCE, l.left[i] -= least(l.left[i], AT_ONCE);
+  }
+  if (bits_of(high)) return 0;
+  end_walks(&w, (row8){0} - 1);
+  s->moved += sum_of(w.moved), s->walks += sum_of(w.walks), s->aligned += sum_of(w.aligned);
+  return 1;
+}
+
+static void add_stream(struct sub_site *s, const struct reader *r) {
+  struct walk w = {0};
+  for (u64 at = r->at; at != r->end && at + 1 != r->end; at++) walk_on(s, &w, word_at(r, at + 1) - word_at(r, at), 1);
+  end_walk(s, &w, 1);
 }
 
 void cc_add_walks(struct sub_site *s, const struct reader *r, u32 n, int runs) {
-  for (u32 i = 0; runs && i < n; i++) add_runs(s, &r[i]);
-  if (!runs) add_streams(s, r, n);
+  int together = !runs && add_together(s, r, n);
+  for (u32 i = 0; !together && i < n; i++) runs ? add_runs(s, &r[i]) : add_stream(s, &r[i]);
 }
