@@ -69,4 +69,16 @@ CALL u64 logged(struct context *c, const u64 *values, u64 n, u64 key) {
   return found(&log, key);
 }
 
+/* Rows of 64 keys, a line each, at one time after the other, where so many touches have room; returns how many are kept. */
+CALL u64 touch_rows(struct context *c, const u32 (*lines)[64], u64 rows, u64 most) {
+  c->touches = 0, c->n_touches = c->unsampled = 0, c->most_touches = most;
+  for (u64 k = 0; k < rows; k++) {
+    u32 keys[64];
+    for (u64 i = 0; i < 64; i++) keys[i] = lines[k][i] << LINE_LOG;
+    cc_touch_row(c, 0, 1, keys, k << SITE_LOG, 0);
+  }
+  return c->n_touches;
+}
+CALL u64 unsampled(struct context *c) { return c->unsampled; }
+
 CALL void collective(struct context *c, u32 operation, u32 type, u64 n) { cc_collective(c, operation, type, n); }

@@ -177,6 +177,17 @@ def test_more_accesses_than_a_counter_holds_are_told(thread: Thread) -> None:
     assert thread.call("guard", LOW) == 1
 
 
+@pytest.mark.parametrize("most", range(16, 40))
+def test_a_sampled_line_is_touched_once_by_each_row_even_if_room_is_made_meanwhile(
+    thread: Thread, most: int
+) -> None:
+    lines = np.random.default_rng(most).integers(0, 30, (40, 64), np.uint32)
+    kept = thread.call("touch_rows", lines.ctypes.data, len(lines), most)
+    unsampled = thread.call("unsampled") & 0xFFFFFFFF
+    sampled = (lines + 1) * np.uint32(0x9E3779B1) & np.uint32(unsampled) == 0
+    assert kept == sum(len(set(row[chosen])) for row, chosen in zip(lines, sampled, strict=True))
+
+
 INTEGERS = [np.int32, np.uint32, np.int64, np.uint64]
 REDUCE, SCAN_EXCLUSIVE, SCAN_INCLUSIVE = 3, 4, 5
 

@@ -41,7 +41,7 @@ static void add_block(struct context *c, const struct slice *slice, const u64 *o
 
 /* What a grid of rows touches, of groups that stand in columns and rows too. */
 static void touch_grid(struct context *c, struct sub_site *s, struct shape *f, const u32 *keys, u32 across, u64 columns, u32 up, u64 rows) {
-  int by_rows = rows > columns && across > (u32)LINE >> s->shift; /* what is close together goes fast */
+  int is_close = columns >= AT_ONCE && across <= (u32)LINE >> s->shift, by_rows = rows > columns && !is_close;
   u64 line = c->job->groups[0];
   u32 own[LANES][2], start = f ? *keys : 0;
   if (!is_touched(c, s)) return;
