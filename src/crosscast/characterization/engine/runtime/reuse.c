@@ -67,7 +67,7 @@ static void make_room(struct context *c) {
 
 /* Keep a touch; not inlined, as what looks for them would lack registers. */
 __attribute__((noinline)) static void emit(struct context *c, u32 line, u32 halves, u64 time, u64 group) {
-  if (!c->touches) c->touches = cc_map(c, (c->most_touches + 1) * sizeof *c->touches);
+  if (!c->touches) c->touches = cc_map_filled(c, (c->most_touches + 1) * sizeof *c->touches);
   while (c->n_touches == c->most_touches && !(hash_of(line) & c->unsampled)) make_room(c);
   if (hash_of(line) & c->unsampled) return; /* since it was found, perhaps */
   c->touches[c->n_touches++] = (struct touch){time, group, line << NUMBER | c->how | halves};
@@ -328,7 +328,7 @@ static void count_traffic(struct stack *s, const struct touch *all, u64 n, u32 h
 static u64 number_lines(struct context *c, struct touch *all, u64 n) {
   u64 capacity = 64, found = 0;
   while (capacity < 2 * n) capacity *= 2;
-  u32 shift = 64 - __builtin_ctzll(capacity), (*known)[2] = cc_map(c, capacity * sizeof *known);
+  u32 shift = 64 - __builtin_ctzll(capacity), (*known)[2] = cc_map_filled(c, capacity * sizeof *known);
   for (u64 i = 0; i < n; i++) {
     u32 line = all[i].line >> NUMBER;
     u64 at = (line ^ line >> 7) * 0x9E3779B97F4A7C15u >> shift; /* no hash that sampled lines share */
@@ -363,7 +363,7 @@ static u64 gather(struct context *c, u64 threads, u64 instructions, struct touch
 void cc_reuse(struct context *c, u64 threads, u64 instructions, u64 *words) {
   struct touch *all;
   u64 n = gather(c, threads, instructions, &all, words++);
-  struct touch *rooms[] = {cc_map(c, (n + 1) * sizeof *all), cc_map(c, (n + 1) * sizeof *all)};
+  struct touch *rooms[] = {cc_map_filled(c, (n + 1) * sizeof *all), cc_map_filled(c, (n + 1) * sizeof *all)};
   qsort(all, n, sizeof *all, in_time);
   struct stack s = {.lines = 2 * number_lines(c, all, n), .times = 2 * n + 1};
   s.last = cc_map(c, 4 * s.lines), s.dirty = cc_map(c, 2 * s.lines);

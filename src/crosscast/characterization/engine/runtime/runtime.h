@@ -230,6 +230,7 @@ __attribute__((weak)) void cc_native(struct context *); /* the same, but it coun
 /* threads.c */
 _Noreturn void cc_fail(struct context *, enum fault, u64 signal_, u64 address, u64 site, u64 item, u64 a, u64 b);
 void *cc_map(struct context *, u64 bytes);
+void *cc_map_filled(struct context *, u64 bytes); /* all of it is used soon: its pages come together, which is faster */
 void cc_unmap(void *, u64 bytes);
 void *cc_remap(struct context *, void *, u64 bytes, u64 more); /* moved rather than copied; or mapped if there is none */
 void cc_diverged(struct context *, u32 all, u32 any);
