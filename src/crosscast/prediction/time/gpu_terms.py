@@ -17,7 +17,8 @@ _LAUNCH_S, _START_S = 5.5e-6, 1.7e-6
 _USUAL_LAUNCH_S = 6e-6  # From the call to the start, in collections of measured devices
 # Of a load of local memory, beyond those of an addition, by whether sub-groups have 64 work-items, as AMD's
 _LOCAL_CLOCKS = {True: 60.0, False: 25.0}
-_JOINED_BLOCKS = 8.0  # Iterations of a loop that compilers unroll
+# Iterations of a loop that compilers unroll: 16 of short ones, 4 of long ones (benchmarks.machine_code)
+_JOINED_BLOCKS = 8.0
 _AFTER_UNROLLING = 0.5  # Of chains of blocks: all where loops have several blocks, a quarter where one
 _BARRIER_CLOCKS = 30.0
 _WIDE_ADDRESS_CLOCKS = 4.0  # Of a sub-group of 64 work-items
@@ -27,7 +28,7 @@ _APART = 65536.0  # Largest first cache beside a local memory of its own
 _LEAST_CACHE = 32768.0  # Of a larger one, beside local memory
 _MEMORY_S = 240e-9  # Latency beyond the last cache
 _CONSTANT_CLOCKS = 100.0
-_AT_ONCE = 8.0
+_AT_ONCE = 8.0  # Loads in flight
 _FITS, _FULL = 0.7, 0.88  # Shares of the last cache up to which all, and from which no data stay there
 _AT_RANDOM = 2.0  # Time of bytes at random addresses of memory, over that of streams
 # Powers of two in the distance of lines up to which they do not conflict, and from which on they do
