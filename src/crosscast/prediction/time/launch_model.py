@@ -166,7 +166,9 @@ class TrainedLaunchTimes(TrainedTimes[LaunchModels]):
             try:
                 known[name] = known.get(name) or device_named(name)
             except InputError as error:
-                raise InputError.of(where="probe", expected=error.expected, found=error.found) from error
+                near = (error.found or "").removeprefix(repr(name))
+                expected = f"{error.expected}{near}"
+                raise InputError.of(where="probe", expected=expected, found=repr(name)) from error
         return known
 
     def _with_doubts(
