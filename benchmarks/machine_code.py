@@ -114,20 +114,20 @@ def _loops(code: Sequence[str]) -> Iterator[list[_Instruction]]:
         if label := re.match(r"(\.L\w+):", line):
             labels[label[1]] = len(seen)
         elif text := re.search(r"/\*[0-9a-f]{4,}\*/\s+(?:@!?\w+ )?\s*(\S+)\s*(.*?) ?;", line):
-            seen.append(_instruction(text[1], text[2]))
+            seen.append(_instruction(text[1].split(".")[0], text[2]))
             target = re.search(r"BRA.*\((\.L\w+)\)", line)
             if target and labels.get(target[1], len(seen)) < len(seen) - 1:
                 yield seen[labels[target[1]] :]
 
 
 def _instruction(name: str, operands: str) -> _Instruction:
-    stores = name.split(".")[0] in _STORES
-    first, *others = operands.split(",")
-    read = ",".join([first, *others] if stores else others)
+    stores = name in _STORES
+    first, _, others = operands.partition(",")
+    read = operands if stores else others
     registers = {*re.findall(r"\bR\d+", read)}
     registers |= {f"R{int(each) + 1}" for each in re.findall(r"\bR(\d+)\.64", read)}
     written = frozenset() if stores else frozenset(re.findall(r"^\s*(R\d+)", first))
-    return _Instruction(name.split(".")[0], written, frozenset(registers))
+    return _Instruction(name, written, frozenset(registers))
 
 
 def _loads(body: Sequence[_Instruction]) -> int:

@@ -239,6 +239,11 @@ class FunctionParameter:
     offset: int | None = None  # Offset in local memory of a local variable
 
     @property
+    def is_restricted(self) -> bool:
+        """Whether nothing else points to what it points to, as of a `restrict` pointer."""
+        return "noalias" in self.attributes.split()
+
+    @property
     def structure(self) -> str:
         """Type of the structure that is passed by value; empty for other parameters."""
         match = re.search(r"\bbyval\((.*?)\)(?: |$)", self.attributes)

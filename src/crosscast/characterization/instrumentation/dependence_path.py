@@ -51,9 +51,7 @@ class Path(NamedTuple):
     block_instructions: int
     block_loads: dict[str, int]  # The most loads of an address space that any chain of a block has
     loads_in_turn: dict[str, int]  # Of these, in loops that no compiler unrolls
-    loads_rolled: dict[
-        str, int
-    ]  # And in those that AMD's do not, as their number of iterations is no constant
+    loads_rolled: dict[str, int]  # Also in those of no constant length, which AMD's keep
 
 
 @dataclass(frozen=True)

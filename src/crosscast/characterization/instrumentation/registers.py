@@ -77,11 +77,14 @@ def blocks_in_turn(
     """
     sums, flow = _Sums(function, sizes), function.flow
     loops = graph.innermost(graph.find_loops(flow))
+    restricted = {each.name for each in function.parameters if each.is_restricted}
     in_turn: set[graph.Loop] = set()
     rolled: set[graph.Loop] = set()
     for loop in set(loops.values()):
-        exits = sums.exits_of(function, loop)
-        if exits == "unknown" or sums.may_change_loads(function, loop, classes):
+        blocks = [function.blocks[label] for label in sorted(loop.blocks)]
+        steps = sums.steps(blocks)
+        exits = sums.exits_of(blocks, steps)
+        if exits == "unknown" or sums.may_change_loads(blocks, steps, classes, restricted):
             in_turn.add(loop)
         if loop in in_turn or exits != "constant":
             rolled.add(loop)
@@ -161,7 +164,7 @@ class _Sums:
             if label in loops:
                 blocks = [function.blocks[each] for each in sorted(loops[label].blocks)]
                 if not any(i.kind[0].startswith(_FORGETS) for each in blocks for i in each.instructions):
-                    steps = self._steps(blocks)
+                    steps = self.steps(blocks)
                     parts |= {name for i in block.instructions if (name := self._part_of_loop(i, steps))}
         return parts - {*without}
 
@@ -194,7 +197,7 @@ class _Sums:
             return 1
         return int(mask) & -int(mask) or 1
 
-    def _steps(self, blocks: Collection[ir.Block]) -> dict[str, tuple[Sum, int]]:
+    def steps(self, blocks: Collection[ir.Block]) -> dict[str, tuple[Sum, int]]:
         """Return the first value and the step of the variables of a loop."""
         inside = {block.label for block in blocks}
         steps: dict[str, tuple[Sum, int]] = {}
@@ -207,11 +210,12 @@ class _Sums:
                     steps[phi.result] = self.of(first[0]), step
         return steps
 
-    def exits_of(self, function: ir.Function, loop: graph.Loop) -> Literal["constant", "stepwise", "unknown"]:
+    def exits_of(
+        self, blocks: Collection[ir.Block], steps: Mapping[str, tuple[Sum, int]]
+    ) -> Literal["constant", "stepwise", "unknown"]:
         """Whether a loop has a constant number of iterations, or else exits that compare what steps."""
-        blocks = [function.blocks[label] for label in sorted(loop.blocks)]
-        steps = self._steps(blocks)
-        exits = [each.terminator for each in blocks if not loop.blocks.issuperset(each.terminator.successors)]
+        inside = {block.label for block in blocks}
+        exits = [each.terminator for each in blocks if not inside.issuperset(each.terminator.successors)]
         conditions = [self.made.get(name) for each in exits for name in each.uses()]
         sides = [
             [self.of(each.value) for each in i.operands] if i is not None and i.opcode == "icmp" else []
@@ -229,11 +233,14 @@ class _Sums:
         distances = [_added(first(one), first(other), -1)[0] for one, other in sides]
         return "constant" if distances == [frozenset()] else "stepwise"
 
-    def may_change_loads(self, function: ir.Function, loop: graph.Loop, classes: PointerClasses) -> bool:
+    def may_change_loads(
+        self,
+        blocks: Collection[ir.Block],
+        steps: Mapping[str, tuple[Sum, int]],
+        classes: PointerClasses,
+        restricted: Collection[str],
+    ) -> bool:
         """Whether an iteration of a loop may store to global memory what the next one loads."""
-        blocks = [function.blocks[label] for label in sorted(loop.blocks)]
-        steps = self._steps(blocks)
-        restricted = {each.name for each in function.parameters if "noalias" in each.attributes.split()}
         accesses = [access for block in blocks for i in block.instructions for access in i.accesses]
         outside = [
             each for each in accesses if classes.of(each.pointer, each.pointer_type).memory in _OUTSIDE
@@ -248,7 +255,7 @@ class _Sums:
             ):
                 return False  # At a distance that is known
             roots = classes.members(stored.pointer), classes.members(loaded.pointer)
-            return not roots[0].isdisjoint(roots[1]) or not any(each <= restricted for each in roots)
+            return not roots[0].isdisjoint(roots[1]) or not any(each.issubset(restricted) for each in roots)
 
         loads = [access for access in outside if access.kind == "read"]
         stores = [access for access in outside if access.kind != "read"]

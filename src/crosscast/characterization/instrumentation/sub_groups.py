@@ -47,7 +47,7 @@ def number_sites(function: ir.Function, classes: PointerClasses) -> list[AccessS
     """Assign a site to each access of a kernel; return all sites by number."""
     sites: list[AccessSite] = []
     shared = _shared_reads(function, classes)
-    restricted = {each.name for each in function.parameters if "noalias" in each.attributes.split()}
+    restricted = {each.name for each in function.parameters if each.is_restricted}
     positions = {parameter.name: position for position, parameter in enumerate(function.parameters)}
 
     def numbered(access: MemoryAccess, is_shared: bool) -> MemoryAccess:

@@ -146,7 +146,7 @@ class _Merger:
         self.function, self.sizes = function, sizes
         self.made = {i.result: i for i in function.instructions() if i.result}
         self.addresses: dict[str, _Address] = {}
-        self.parameters = {p.name: "noalias" in p.attributes.split() for p in function.parameters}
+        self.parameters = {p.name: p.is_restricted for p in function.parameters}
         self.merged: set[str] = set()  # Pointers of merged accesses
         self.names = Names()
 
