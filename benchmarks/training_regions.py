@@ -71,6 +71,6 @@ def regions() -> Mapping[tuple[str, str, str], Region]:
                     entry.get("local", (0, 0, 0, 0))[number],
                     entry["evidence"].strip(),
                     entry.get("note", ""),
-                    entry.get("left_out", "").strip(),
+                    entry.get("left_out", "").strip() if size in entry.get("sizes", content["sizes"]) else "",
                 )
     return result

@@ -186,12 +186,14 @@ def test_there_are_104_cells_each_with_evidence_and_a_rule() -> None:
 
 
 def test_what_is_no_time_of_a_kernel_or_has_more_in_it_is_marked() -> None:
-    left_out = {cell[:2] for cell, region in regions().items() if region.left_out}
-    assert left_out == {
+    left_out = {cell for cell, region in regions().items() if region.left_out}
+    assert {cell[:2] for cell in left_out} == {
         ("kmeans", "invert_mapping"),
         ("dwt", "c_CopySrcToComponents"),
-        *(("fft", f"fftRadix{radix}Kernel") for radix in (2, 4, 8)),
+        *(("fft", f"fftRadix{radix}Kernel") for radix in (2, 4, 8, 16)),
     }
+    # Drivers allocate a buffer of megabytes in the time; smaller ones are there.
+    assert {size for _, kernel, size in left_out if kernel == "fftRadix16Kernel"} == {"medium", "large"}
     noted = {cell[1] for cell, region in regions().items() if region.note}
     printed = "calc_potential_single_step_dev"
     assert noted == {"init_alpha_dev", "init_ones_dev", "scale_alpha_dev", printed}

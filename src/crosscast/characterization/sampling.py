@@ -292,7 +292,8 @@ def combined(
     }
     launch = extension.of("launch", [profiles[run].launch for run in runs])
     if "reuse" in launch:
-        reuse = {"bytes": falling(launch["reuse"]["bytes"]), "channel_share": None}
+        bytes_behind, groups = falling(launch["reuse"]["bytes"]), sizes[runs[extension.largest]]
+        reuse = {"bytes": bytes_behind, "groups": groups, "channel_share": None}
         launch["reuse"] = {**launch["reuse"], **reuse}
     instructions = extension.of("instructions", [profiles[run].instructions for run in runs])
     last = profiles[runs[extension.largest]]
@@ -368,7 +369,8 @@ def extend_sample(sample: Sample, boxes: Mapping[Sampled, BoxCounts], larger: Bo
     times = math.prod(sample.groups) / math.prod(box.size)
     before = larger.profile.launch["reuse"]
     # Neighbouring groups share channels, which others of the launch do not.
-    reuse = {**before, "bytes": _reuse(before["bytes"], distinct[2:], times), "channel_share": None}
+    of_launch = {"bytes": _reuse(before["bytes"], distinct[2:], times), "groups": math.prod(box.size)}
+    reuse = {**before, **of_launch, "channel_share": None}
     measured = [*profiles.values(), larger.profile]
     timing = {
         name: sum(each.timing_s[name] for each in measured) if name.startswith(("run", "metrics")) else value

@@ -5,7 +5,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 from statistics import NormalDist
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -868,12 +868,14 @@ __kernel void shared(__global const float *x, __global float *y, int n, int rows
 }"""
 
 
-def passes(kernel: str, items: int, rows: int, *, group: int = 16) -> Work:
+def passes(
+    kernel: str, items: int, rows: int, *, group: int = 16, sample: int | Literal["all"] = "all"
+) -> Work:
     """Work of a kernel that reads rows four times: each work-item its column, or all of them the same."""
     arrays = [np.ones(max(rows * items, 32 * rows), np.float32), np.ones(items, np.float32)]
     sizes = map(np.int32, (items, rows, 4))
     launch = Launch(Kernel(Program(PASSES.encode()), kernel), (items,), (group,), (*arrays, *sizes))
-    return work_of([characterize_launch(launch, options=Options(optimize=True))])
+    return work_of([characterize_launch(launch, options=Options(optimize=True, sample_groups=sample))])
 
 
 SIZES = np.array([1024.0 * 2**k for k in range(4, 17)])
@@ -900,3 +902,20 @@ def test_more_groups_that_read_the_same_table_need_no_more_cache() -> None:
     )
     assert few.max() > 3 * few.min()
     np.testing.assert_allclose(few, many)
+
+
+@pytest.mark.parametrize("sample", [12, 24, 100])
+@pytest.mark.parametrize(("kernel", "items", "rows"), [("own", 1 << 16, 64), ("shared", 1 << 13, 1 << 11)])
+def test_a_sample_of_few_groups_tells_the_cache_that_more_groups_need(
+    kernel: str, items: int, rows: int, sample: int
+) -> None:
+    """Within a power of two, as caches are known: of groups with data of their own, and of a table of all."""
+    sampled, whole = passes(kernel, items, rows, sample=sample), passes(kernel, items, rows)
+    assert 0.9 * sample <= sampled.reuse_groups[0] < whole.reuse_groups[0]
+
+    def needed(work: Work, together: float) -> int:
+        missed = bytes_behind(work, (SIZES, np.full((1, len(SIZES)), together)))[0][0]
+        return int(np.argmax(missed <= np.sqrt(missed.min() * missed.max())))
+
+    for together in (16.0, 256.0, 1024.0):
+        assert abs(needed(sampled, together) - needed(whole, together)) <= 1

@@ -53,11 +53,11 @@ def _missed(work: Work, cache: Reals, together: Reals) -> Reals:
     most need more space for data of their own.
     """
     size_position = _size_position(work, cache, together)
-    group_position = np.clip(np.log2(together) / 4, 0, len(REUSE_GROUPS) - 1)
-    size_index, group_index = (
-        np.minimum(size_position.astype(int), len(CACHE_BITS) - 2),
-        np.minimum(group_position.astype(int), 1),
-    )
+    size_index = np.minimum(size_position.astype(int), len(CACHE_BITS) - 2)
+    counted = np.log2(np.minimum(REUSE_GROUPS, work.reuse_groups[:, None]))
+    first, steps = counted[:, None, :-1], np.maximum(np.diff(counted)[:, None, :], _TINY)
+    group_position = np.clip((np.log2(together)[..., None] - first) / steps, 0.0, 1.0).sum(axis=-1)
+    group_index = np.minimum(group_position.astype(int), len(REUSE_GROUPS) - 2)
     rows = np.arange(len(work))[:, None]
     size_fraction, group_fraction = size_position - size_index, group_position - group_index
     missed = np.zeros(together.shape)
@@ -71,9 +71,10 @@ def _size_position(work: Work, cache: Reals, together: Reals) -> Reals:
     """Index of a cache's size among those in which the most groups of a profile miss as much, ``(n, d)``."""
     bits = np.log2(cache)
     as_known: Reals = np.clip(bits - CACHE_BITS[0], 0.0, len(CACHE_BITS) - 1.0)
-    if (together <= REUSE_GROUPS[-1]).all():
+    most = work.reuse_groups[:, None]
+    if (together <= most).all():
         return as_known
-    more = np.log2(np.maximum(together / REUSE_GROUPS[-1], 1.0))
+    more = np.log2(np.maximum(together / most, 1.0))
     needed = np.array(CACHE_BITS) + _growth(work)[:, None, :] * more[..., None]
     # What a larger cache misses, a smaller one misses too.
     needed = np.minimum.accumulate(needed[..., ::-1], axis=-1)[..., ::-1]
@@ -86,15 +87,17 @@ def _growth(work: Work) -> Reals:
     """Power of the number of groups with which caches must grow to miss no more bytes, ``(n, sizes)``.
 
     Of the bytes that the most groups of a profile miss in each size: 1 where groups have data of their own, 0
-    where they share them. Sixteen groups miss as many bytes in a smaller cache.
+    where they share them. Sixteen groups, or one, miss as many bytes in a smaller cache.
     """
-    few, many = work.behind[:, -2, :-1], work.behind[:, -1, :-1]
+    alone, several, most = REUSE_GROUPS[0], REUSE_GROUPS[-2], work.reuse_groups
+    is_less = (most >= 2 * several)[:, None]
+    few, many = np.where(is_less, work.behind[:, -2, :-1], work.behind[:, 0, :-1]), work.behind[:, -1, :-1]
     as_many = few[:, None, :] <= _AS_MANY * many[:, :, None]
     last = len(CACHE_BITS) - 1
     fits = np.where(as_many.any(axis=-1), as_many.argmax(axis=-1), last)
     least, before = (np.take_along_axis(few, index, axis=1) for index in (fits, np.maximum(fits - 1, 0)))
     between = np.clip((many - least) / np.maximum(before - least, _TINY), 0.0, 1.0)
-    times = np.log2(REUSE_GROUPS[-1] / REUSE_GROUPS[-2])
+    times = np.log2(np.maximum(most[:, None] / np.where(is_less, several, alone), 1.0 + _TINY))
     growth: Reals = np.clip((np.arange(last + 1) - (fits - between)) / times, 0.0, 1.0)
     # The smallest size may be larger than needed: as of the next that is not.
     for size in reversed(range(last)):

@@ -94,6 +94,7 @@ class Work:
     updated: Reals  # Of these, bytes that are read as well
     distinct: Reals  # Distinct bytes read and written
     behind: Reals  # `(n, 3, 14)` Bytes behind a cache, by groups that share it and size; the last is infinite
+    reuse_groups: Reals  # Work-groups that share it at most in these: as many as were run of a sample
     path: Reals  # Instructions of the longest dependency chain of the longest work-item
     path_loads: Reals  # Loads of global memory among these
     path_constants: Reals  # Loads of constant memory among these
@@ -369,6 +370,7 @@ def _of_memory(metrics: Mapping[str, MetricValue], launch: Mapping[str, Any]) ->
         "distinct": float(distinct.get("read", 0) + distinct.get("written", 0)),
         "channel_share": float(reuse.get("channel_share") or EVEN_CHANNELS),
         "behind": _behind(reuse.get("bytes"), float(sum(distinct.values()))),
+        "reuse_groups": float(min(reuse.get("groups") or REUSE_GROUPS[-1], REUSE_GROUPS[-1])),
     }
 
 
@@ -571,6 +573,7 @@ def _estimated(
         "distinct": footprint,
         "channel_share": EVEN_CHANNELS,
         "behind": [[footprint] * (len(CACHE_BITS) + 1)] * len(REUSE_GROUPS),
+        "reuse_groups": float(REUSE_GROUPS[-1]),
         "path": 0.3 * longest,
         "path_loads": 1.0 if accesses else 0.0,
         "path_constants": 0.0,
