@@ -17,12 +17,14 @@ from __future__ import annotations
 import itertools
 import math
 import random
+from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from statistics import median
 from typing import Any, NamedTuple, TypeVar
 
+from crosscast.data.launch_counts import REUSE_GROUPS
 from crosscast.profile import METRICS, Profile
 
 Groups = tuple[int, int]
@@ -32,6 +34,7 @@ K = TypeVar("K", bound=Hashable)
 
 FEWEST_POSITIONS, _MOST_POSITIONS = 3, 16
 _WIDE = 2
+_CLUSTER = REUSE_GROUPS[-1]  # Groups in a row that run together, in the engine's counts of reuse
 _ALIKE = 4
 _SEED = 0
 
@@ -52,6 +55,11 @@ class Box(NamedTuple):
             else:
                 ranges.append((row + x, row + x + nx))
         return ranges
+
+    def together(self, groups: Sequence[int]) -> int:
+        """Return the most of its groups that run together."""
+        numbers = itertools.chain.from_iterable(itertools.starmap(range, self.pieces(groups)))
+        return max(Counter(number // _CLUSTER for number in numbers).values())
 
 
 @dataclass(frozen=True)
@@ -137,7 +145,10 @@ class Sample:
         first, size = [0, 0, 0], list(self.groups)
         for axis, count in zip(self.axes, counts, strict=True):
             if count is not None:
-                first[axis.number], size[axis.number] = (axis.extent - count) // 2, count
+                start, last = (axis.extent - count) // 2, axis.extent - count
+                of_cluster = _CLUSTER // math.gcd(_CLUSTER, row)
+                nearest = of_cluster * round(start / of_cluster)
+                first[axis.number], size[axis.number] = nearest if 0 < nearest <= last else start, count
         return Box((first[0], first[1], first[2]), (size[0], size[1], size[2])), counts
 
     def run_groups(self) -> int:
@@ -369,7 +380,7 @@ def extend_sample(sample: Sample, boxes: Mapping[Sampled, BoxCounts], larger: Bo
     times = math.prod(sample.groups) / math.prod(box.size)
     before = larger.profile.launch["reuse"]
     # Neighbouring groups share channels, which others of the launch do not.
-    of_launch = {"bytes": _reuse(before["bytes"], distinct[2:], times), "groups": math.prod(box.size)}
+    of_launch = {"bytes": _reuse(before["bytes"], distinct[2:], times), "groups": box.together(sample.groups)}
     reuse = {**before, **of_launch, "channel_share": None}
     measured = [*profiles.values(), larger.profile]
     timing = {
