@@ -8,8 +8,6 @@ from pathlib import Path
 
 import crosscast
 
-__all__ = ["crosscast_command", "environment"]
-
 
 def crosscast_command(*arguments: str) -> list[str]:
     """Command that does what ``crosscast`` does with these arguments."""

@@ -23,8 +23,6 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-__all__ = ["FORMATS", "Found", "Watched", "mutated"]
-
 FORMATS = (".cl", ".ll", ".bc", ".toml", ".sim", ".cu")
 _HANG_S = 60.0
 _TIMEOUT_S = 2.0

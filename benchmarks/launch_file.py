@@ -8,8 +8,6 @@ import numpy as np
 
 from benchmarks.kernels import Argument, Case, LocalBytes, Workload
 
-__all__ = ["save"]
-
 _TYPES = {"float32": "float", "int32": "int", "uint32": "uint", "uint8": "uchar"}
 
 

@@ -6,8 +6,6 @@ import numpy as np
 
 from crosscast.cluster.jobs import Bound, Completion, Jobs, Machine, Placement, Preferred
 
-__all__ = ["LARGE", "MACHINES", "four_placements", "long_workload", "machines_workload"]
-
 LARGE = Machine("large", 1024)
 MACHINES = (
     Machine("quartz", 3018),

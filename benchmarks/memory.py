@@ -10,8 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-__all__ = ["Peak", "measure_peak"]
-
 _PERIOD_S = 0.003
 
 

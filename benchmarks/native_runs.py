@@ -14,8 +14,6 @@ import numpy as np
 
 from crosscast.kernel import Argument, Launch, Local, Program
 
-__all__ = ["NativeError", "NativeRuns"]
-
 _LIMIT_S = 60.0
 
 

@@ -7,8 +7,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-__all__ = ["Row", "Simulated"]
-
 
 @dataclass(frozen=True)
 class Simulated:

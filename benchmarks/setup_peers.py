@@ -11,8 +11,6 @@ import sys
 import venv
 from pathlib import Path
 
-__all__ = ["ENVIRONMENT", "ROOT", "peers_python"]
-
 ROOT = Path(__file__).resolve().parent.parent
 ENVIRONMENT = ROOT / ".venv-peers"
 REQUIREMENTS = (

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 import crosscast
 from benchmarks.kernels import Case, LocalBytes, Workload
 
-__all__ = ["Measured", "characterize"]
-
 
 @dataclass(frozen=True)
 class Measured:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-__all__ = ["milliseconds", "number", "text_table"]
-
 
 def text_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Align columns: the first to the left, the others to the right.

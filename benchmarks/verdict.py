@@ -8,8 +8,6 @@ from statistics import geometric_mean
 
 from benchmarks.rows import Row
 
-__all__ = ["Verdict", "judge", "memory_limit"]
-
 MEAN_RATIO = 1.8
 WORST_RATIO = 4.5
 TWO_THREADS_RATIO = 1.2

@@ -14,8 +14,6 @@ from benchmarks.setup_peers import ROOT
 from crosscast.arrays import Reals
 from crosscast.cluster.jobs import Jobs
 
-__all__ = ["AccaSimRan", "has_accasim", "run_accasim"]
-
 
 @dataclass(frozen=True)
 class AccaSimRan:

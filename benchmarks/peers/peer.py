@@ -14,8 +14,6 @@ from typing import Any, Self
 
 from benchmarks.setup_peers import ROOT, peers_python
 
-__all__ = ["Peer", "PeerError", "PeerTimeoutError", "Ran", "native", "oclgrind"]
-
 
 class PeerError(Exception):
     """A peer ended, or answered something else than expected."""

@@ -9,8 +9,6 @@ from collections.abc import Mapping
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["AnyArray", "Arrays", "Flags", "Integers", "Reals", "Texts", "npz_bytes"]
-
 Reals = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]

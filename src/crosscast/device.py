@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-__all__ = ["SPEED_NUMBERS", "Device"]
-
 SPEED_NUMBERS = (
     *("peak_flop_per_s", "clock_hz", "bandwidth_bytes_per_s", "compute_units", "cores"),
     *("l1_bytes", "l2_bytes", "tdp_w"),

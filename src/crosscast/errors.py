@@ -23,22 +23,6 @@ from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Self
 
-__all__ = [
-    "CheckFailed",
-    "CompileError",
-    "CrosscastError",
-    "DeviceFault",
-    "EnvironmentFault",
-    "ImplausibleError",
-    "InputError",
-    "KernelFault",
-    "KernelTimeout",
-    "LaunchError",
-    "MissingExtraError",
-    "SensorFault",
-    "UnsupportedError",
-]
-
 
 class CrosscastError(Exception):
     """Base of all errors that Crosscast raises on purpose.

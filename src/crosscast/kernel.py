@@ -19,20 +19,6 @@ import numpy.typing as npt
 
 from crosscast.errors import InputError, LaunchError
 
-__all__ = [
-    "MAX_WORK_GROUP_SIZE",
-    "Argument",
-    "Form",
-    "Image",
-    "Kernel",
-    "Launch",
-    "Local",
-    "Parameter",
-    "ParameterKind",
-    "Program",
-    "Sampler",
-]
-
 MAX_WORK_GROUP_SIZE = 4096
 """Largest number of work-items of one work-group."""
 

@@ -8,19 +8,6 @@ from typing import Any, Literal
 
 from crosscast.results import Tabular
 
-__all__ = [
-    "CATEGORIES",
-    "METRICS",
-    "Category",
-    "Metric",
-    "MetricValue",
-    "Profile",
-    "bytes_outside",
-    "compiler_options",
-    "doubts",
-    "sampling_sentence",
-]
-
 Category = Literal["compute", "parallelism", "memory", "control"]
 CATEGORIES: tuple[Category, ...] = ("compute", "parallelism", "memory", "control")
 

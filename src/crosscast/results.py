@@ -8,7 +8,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
-from crosscast.errors import MissingExtraError
+from crosscast.errors import importing
 
 if TYPE_CHECKING:
     import pandas
@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from crosscast.arrays import AnyArray
 
     Column = Sequence[object] | AnyArray
-
-__all__ = ["Brief", "Tabular", "html_table", "shorten", "spelled", "to_json"]
 
 Value = TypeVar("Value")
 
@@ -87,10 +85,8 @@ class Tabular(Brief):
         MissingExtraError
             If pandas is not installed.
         """
-        try:
+        with importing("pandas", "a table of pandas"):
             import pandas
-        except ImportError as error:
-            raise MissingExtraError("pandas", "a table of pandas") from error
         return pandas.DataFrame({name: _as_list(column) for name, column in self.columns().items()})
 
     def to_dict(self) -> dict[str, object]:

@@ -9,24 +9,6 @@ from types import MappingProxyType
 
 from crosscast.errors import InputError
 
-__all__ = [
-    "BINARY_PREFIXES",
-    "PREFIXES",
-    "elapsed_unit",
-    "format_bytes",
-    "format_bytes_per_second",
-    "format_count",
-    "format_elapsed",
-    "format_hertz",
-    "format_quantity",
-    "format_seconds",
-    "megahertz",
-    "microseconds",
-    "milliseconds",
-    "parse_bytes",
-    "parse_elapsed",
-]
-
 PREFIXES: Mapping[str, float] = MappingProxyType(
     {"p": 1e-12, "n": 1e-9, "u": 1e-6, "m": 1e-3, "": 1.0, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15}
 )
@@ -54,8 +36,6 @@ _ABSURD_S = 1e9
 def format_seconds(seconds: float) -> str:
     """Write a duration for people, with three significant digits.
 
-    Examples
-    --------
     >>> format_seconds(0.0123), format_seconds(4.5e-5), format_seconds(75)
     ('12.3 ms', '45 µs', '1 min 15 s')
     """
@@ -71,8 +51,6 @@ def format_seconds(seconds: float) -> str:
 def format_bytes(size: int) -> str:
     """Write a size for people, in binary units.
 
-    Examples
-    --------
     >>> format_bytes(512), format_bytes(4 << 20)
     ('512 B', '4 MiB')
     """
@@ -85,8 +63,6 @@ def format_bytes(size: int) -> str:
 def format_hertz(frequency: float) -> str:
     """Write a frequency for people.
 
-    Examples
-    --------
     >>> format_hertz(2.596e9), format_hertz(745e6)
     ('2.6 GHz', '745 MHz')
     """
@@ -96,8 +72,6 @@ def format_hertz(frequency: float) -> str:
 def format_bytes_per_second(rate: float) -> str:
     """Write a bandwidth for people, in decimal units.
 
-    Examples
-    --------
     >>> format_bytes_per_second(41.2e9), format_bytes_per_second(3.35e12)
     ('41.2 GB/s', '3.35 TB/s')
     """
@@ -107,8 +81,6 @@ def format_bytes_per_second(rate: float) -> str:
 def format_quantity(value: float, unit: str) -> str:
     """Write an amount for people, with a decimal prefix and three significant digits.
 
-    Examples
-    --------
     >>> format_quantity(12e6, "B"), format_quantity(8.2e12, "flop/s"), format_quantity(512, "B")
     ('12 MB', '8.2 Tflop/s', '512 B')
     >>> format_quantity(14_242_880, "instructions"), format_quantity(1, "work-groups")
@@ -161,8 +133,6 @@ def format_setting(name: str, value: float | str) -> str:
 def format_count(value: int) -> str:
     """Write a count with its digits in groups of three.
 
-    Examples
-    --------
     >>> format_count(1048576)
     '1,048,576'
     """
@@ -170,48 +140,23 @@ def format_count(value: int) -> str:
 
 
 def megahertz(value: float) -> float:
-    """Convert megahertz to hertz.
-
-    Examples
-    --------
-    >>> megahertz(1600)
-    1600000000.0
-    """
+    """Convert megahertz to hertz."""
     return value * 1e6
 
 
 def microseconds(value: float) -> float:
-    """Convert microseconds to seconds.
-
-    Examples
-    --------
-    >>> microseconds(12.5)
-    1.25e-05
-    """
+    """Convert microseconds to seconds."""
     return value / 1e6
 
 
 def milliseconds(value: float) -> float:
-    """Convert milliseconds to seconds.
-
-    Examples
-    --------
-    >>> milliseconds(2.5)
-    0.0025
-    """
+    """Convert milliseconds to seconds."""
     return value / 1e3
 
 
 def parse_bytes(text: str) -> int:
-    """Read a size such as ``4096``, ``512M`` or ``2GiB``, in bytes (binary units).
+    """Read a size such as ``4096``, ``512M`` or ``2GiB``, in binary bytes; raise InputError for others.
 
-    Raises
-    ------
-    InputError
-        If it is not a positive whole number with one of the suffixes K, M, G and T.
-
-    Examples
-    --------
     >>> parse_bytes("512M"), parse_bytes("2GiB")
     (536870912, 2147483648)
     """
@@ -224,8 +169,6 @@ def parse_bytes(text: str) -> int:
 def elapsed_unit(span_s: float) -> tuple[float, str]:
     """Seconds of the largest unit of which a span has three, and its name.
 
-    Examples
-    --------
     >>> elapsed_unit(100.0), elapsed_unit(86400.0)
     ((1.0, 'seconds'), (3600.0, 'hours'))
     """
@@ -241,8 +184,6 @@ def _unit_of(span_s: float) -> str:
 def format_elapsed(seconds: float) -> str:
     """Write a time for people, with four digits of the unit that `elapsed_unit` takes.
 
-    Examples
-    --------
     >>> format_elapsed(75.0), format_elapsed(6370.0), format_elapsed(28_833_600.0)
     ('75 s', '106.2 min', '333.7 d')
     """
@@ -254,15 +195,8 @@ def format_elapsed(seconds: float) -> str:
 
 
 def parse_elapsed(text: str) -> float:
-    """Read a time such as ``3600``, ``90min``, ``36h`` or ``10.5d``, in seconds.
+    """Read a time such as ``3600``, ``90min``, ``36h`` or ``10.5d``, in seconds; raise InputError for others.
 
-    Raises
-    ------
-    InputError
-        If it is no number of at least 0 with one of these units or none.
-
-    Examples
-    --------
     >>> parse_elapsed("2h"), parse_elapsed("30")
     (7200.0, 30.0)
     """

@@ -31,7 +31,7 @@ from crosscast.report.document import Drawing
 from crosscast.report.figures import new_figure, plain_text, time_axis
 from crosscast.report.numbers import factor, percent
 from crosscast.report.page import ApplicationDetails, Subject, page_of, write_report
-from crosscast.report.pictures import as_svg, save_figure
+from crosscast.report.pictures import as_drawing, save_figure
 from crosscast.report.time import evaluation_report
 from crosscast.studies.johnston2018 import Johnston2018, reproduce
 from crosscast.studies.johnston2018_report import study_figures, study_report
@@ -285,9 +285,9 @@ def figure(title: str = "title") -> Any:
 
 
 def test_a_picture_has_the_same_bytes_whatever_the_settings_are() -> None:
-    first = as_svg(figure)
+    first = as_drawing(figure).svg
     with matplotlib.rc_context({"svg.hashsalt": "other", "font.size": 20, "axes.facecolor": "red"}):
-        assert as_svg(figure) == first
+        assert as_drawing(figure).svg == first
 
 
 @pytest.mark.parametrize("suffix", [".png", ".svg", ".pdf"])
@@ -299,8 +299,8 @@ def test_a_file_has_the_same_bytes_each_time(tmp_path: Path, suffix: str) -> Non
 @pytest.mark.parametrize(
     "name", ["$\\frac{$", "a$b$c", "</svg><script>", "--> <!--", "\x00\x1b", "k" * 500, "_^{}\\"]
 )
-def test_any_name_can_be_as_svg(name: str) -> None:
-    ElementTree.fromstring(as_svg(lambda: figure(name)))
+def test_any_name_can_be_drawn(name: str) -> None:
+    ElementTree.fromstring(as_drawing(lambda: figure(name)).svg)
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,6 @@ from crosscast.cli.options import (
     runs,
 )
 
-__all__ = ["app"]
 app = cyclopts.App(name="predict", help=COMMANDS["predict"][1])
 File = Annotated[Path, Parameter(help="File to predict.")]
 More = Annotated[Path, Parameter(help="Further files.")]

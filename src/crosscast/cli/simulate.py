@@ -12,7 +12,6 @@ from cyclopts import Parameter
 from crosscast.cli import COMMANDS
 from crosscast.cli.options import FIGURES, Executor, FigureOutput, Flag, Names, Repeated, Whole, runs
 
-__all__ = ["app"]
 app = cyclopts.App(name="simulate", help=COMMANDS["simulate"][1])
 Policies = Annotated[
     Names | None,

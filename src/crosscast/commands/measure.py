@@ -52,7 +52,8 @@ def measure(what: str, /, *, options: MeasureOptions) -> None:
         if options.against_forecast is not None:
             # Before the measurement, so that an unknown name of a device is reported at once.
             forecast = _forecast(path, options.size, options.against_forecast, options.timeout)
-        with _Status(what, options.min_runs, options.min_time) as status:
+        wanted = f"at least {options.min_runs} in {format_seconds(options.min_time)}"
+        with StatusLine() as status:
             measurement = measure_times(
                 path,
                 options.device,
@@ -62,7 +63,9 @@ def measure(what: str, /, *, options: MeasureOptions) -> None:
                 repeats=options.repeats,
                 sensor=options.sensor,
                 timeout=options.timeout,
-                progress=status,
+                progress=lambda runs, elapsed_s: status.show(
+                    elapsed_s, lambda: f"{what}: {runs} runs in {format_seconds(elapsed_s)}, of {wanted}"
+                ),
             )
     if options.against_forecast is not None:
         beside = kernels.beside_measured(
@@ -86,21 +89,6 @@ def _forecast(path: str, size: str | None, device: str, timeout_s: float) -> Tim
     forecast = kernels.predict(profiles, devices=[device])
     warn_about(zip(forecast.labels, forecast.warnings, strict=True))
     return forecast
-
-
-class _Status(StatusLine):
-    """Shows the number of runs."""
-
-    def __init__(self, what: str, min_runs: int, min_time_s: float) -> None:
-        super().__init__()
-        self._what = what
-        self._wanted = f"at least {min_runs} in {format_seconds(min_time_s)}"
-
-    def __call__(self, runs: int, elapsed_s: float) -> None:
-        """Show the state if it is time to."""
-        self.show(
-            elapsed_s, lambda: f"{self._what}: {runs} runs in {format_seconds(elapsed_s)}, of {self._wanted}"
-        )
 
 
 _UNKNOWN_CACHE = 64 << 20

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, Self, TextIO
+from typing import TYPE_CHECKING, Any, Self, TextIO
 
 import crosscast
 from crosscast.cli.options import TYPED, FigureOutput, Output, RunOptions, Typed
@@ -28,7 +28,9 @@ from crosscast.units import format_count, format_seconds
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from crosscast.evaluation.loop import RunArguments
+    from crosscast.characterization.run import Progress
+    from crosscast.evaluation.loop import RunArguments, State
+    from crosscast.measure.campaign import CampaignState
 
     class FitKeywords(RunArguments):
         """Keyword arguments of functions that fit models."""
@@ -42,30 +44,6 @@ _LINE_S = 30.0
 _EARLY_S = 10.0
 _EARLY_SHARE = 0.05
 """Before this time, and with less than this share of the tasks done, the time left cannot be estimated."""
-
-
-class _Launched(Protocol):
-    """Progress of a running kernel."""
-
-    @property
-    def groups_done(self) -> int: ...
-    @property
-    def groups_total(self) -> int: ...
-    @property
-    def elapsed_s(self) -> float: ...
-
-
-class _Worked(Protocol):
-    """Progress of fits or measurements."""
-
-    @property
-    def done(self) -> int: ...
-    @property
-    def total(self) -> int: ...
-    @property
-    def left_s(self) -> float: ...
-    @property
-    def label(self) -> str: ...
 
 
 class StatusLine:
@@ -125,7 +103,7 @@ class ProgressLine(StatusLine):
         super().__init__(stream)
         self._label = label
 
-    def __call__(self, progress: _Launched) -> None:
+    def __call__(self, progress: Progress) -> None:
         """Show the state if it is due."""
         done, total, elapsed_s = progress.groups_done, progress.groups_total, progress.elapsed_s
         self.show(elapsed_s, lambda: describe(self._label, done, total, elapsed_s))
@@ -143,7 +121,7 @@ class TaskStatus(StatusLine):
         super().__init__()
         self._noun = noun
 
-    def __call__(self, state: _Worked) -> None:
+    def __call__(self, state: State | CampaignState) -> None:
         """Show the state if it is due."""
         early = self.elapsed_s < _EARLY_S and state.done < max(1.0, _EARLY_SHARE * state.total)
         left = "time left not known yet" if early else time_left(state.left_s)
@@ -264,17 +242,8 @@ def warn_about(predictions: Iterable[tuple[str, Sequence[str]]]) -> None:
         warn(f"{labels[0]}{more}: {warning}")
 
 
-class _Warned(Protocol):
-    """A prediction, with its applicability warnings: sentences without a full stop."""
-
-    @property
-    def label(self) -> str: ...
-    @property
-    def warnings(self) -> Sequence[str]: ...
-
-
-def warn_of(predictions: Sequence[_Warned]) -> None:
-    """Print each warning of predictions once, with their labels."""
+def warn_of(predictions: Sequence[Any]) -> None:
+    """Print each warning of predictions, which have `label` and `warnings`, once."""
     warn_about((prediction.label, prediction.warnings) for prediction in predictions)
 
 

@@ -30,15 +30,6 @@ from crosscast.results import Tabular
 if TYPE_CHECKING:
     from crosscast.results import Column
 
-__all__ = [
-    "Comparison",
-    "Condition",
-    "Contents",
-    "Difference",
-    "compare",
-    "contents_of",
-]
-
 Kind = Literal["profiles", "dataset", "model", "schedule"]
 Numbers = Mapping[str, float | None]
 

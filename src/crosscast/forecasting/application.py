@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from crosscast.results import Column
     from crosscast.tracing.summary import Replayed, Summary
 
-__all__ = ["ASSUMED", "ApplicationForecast", "forecast_application"]
-
 
 @dataclass(frozen=True, eq=False)
 class ApplicationForecast(Tabular):

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from crosscast.prediction.time.card import TrainedTimes
     from crosscast.prediction.time.forecast import TimeForecast
 
-__all__ = ["explain", "predict"]
-
 
 def predict(
     kernels: KernelInput | Sequence[KernelInput],

@@ -16,8 +16,6 @@ from crosscast.errors import InputError
 from crosscast.kernel import Launch
 from crosscast.profile import Profile
 
-__all__ = ["KernelInput", "Recorded", "as_application", "characterized", "profiles_of", "read_profiles"]
-
 Recorded = dict[tuple[str, str, str], dict[str, float]]
 """Median times in seconds by application, kernel and size, and by device."""
 

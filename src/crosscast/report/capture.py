@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from crosscast.tracing.summary import LaunchClass, Replayed, Summary
     from crosscast.tracing.trace import TracedProcess
 
-__all__ = ["application_report", "capture_figures", "headline", "to_dict"]
-
 _MOST_BARS = 12
 
 

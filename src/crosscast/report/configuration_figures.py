@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -223,7 +223,7 @@ class Style:
     edge: str
     dashes: object
 
-    def of_marks(self) -> draw.MarkStyle:
+    def of_marks(self) -> dict[str, Any]:
         """Return the properties of marks as keyword arguments of matplotlib."""
         return {
             "color": self.colour,
@@ -321,7 +321,7 @@ def methods_figure(results: Sequence[ChoiceResult], title: str) -> Figure:
         if share is None or performance is None:
             continue
         style, intervals = styles[result.method], result.bootstrap.intervals
-        line: draw.MarkStyle = {"color": style.colour, "linewidth": 1, "alpha": 0.35, "zorder": 2}
+        line: dict[str, Any] = {"color": style.colour, "linewidth": 1, "alpha": 0.35, "zorder": 2}
         if (share_interval := intervals.get("under_limit_share")) is not None:
             axes.plot([100 * share_interval.low, 100 * share_interval.high], [100 * performance] * 2, **line)
         if (performance_interval := intervals.get("under_performance")) is not None:

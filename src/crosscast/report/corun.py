@@ -19,6 +19,7 @@ from crosscast.prediction.corun.probes import SuggestedMixes
 from crosscast.prediction.corun.translation import LOGARITHMIC, TranslationCard
 from crosscast.prediction.trained import count_in, format_names, number_in, results_of
 from crosscast.report.document import Heading, Part, Ranges, Report, Table
+from crosscast.report.fields import table_of
 from crosscast.report.numbers import (
     error_percent,
     factor,
@@ -29,7 +30,7 @@ from crosscast.report.numbers import (
     three_digits,
     times,
 )
-from crosscast.units import format_bytes, format_count, format_seconds
+from crosscast.units import format_bytes, format_seconds
 
 if TYPE_CHECKING:
     from crosscast.measure.corun.profile import StressorCalibration
@@ -61,22 +62,20 @@ class ErrorRow(msgspec.Struct, frozen=True):
 
 def error_table(results: Sequence[ErrorRow]) -> Table:
     """Make a table with a row for each result."""
-    columns: dict[str, Callable[[ErrorRow], object]] = {
+    columns: dict[str, str | Callable[[ErrorRow], object]] = {
         "model": lambda row: named(row.model, row.baseline),
-        "quantity": lambda row: row.quantity,
-        "mix of": lambda row: "any" if row.mix_size is None else row.mix_size,
-        "known mixes": lambda row: row.probes,
+        "quantity": "quantity",
+        "mix of": lambda row: row.mix_size or "any",
+        "known mixes": "probes",
         "MAPE": lambda row: error_percent(row.mape),
-        "coverage": lambda row: percent(row.coverage),
-        "worst": lambda row: row.worst_text,
-        "AUC": lambda row: row.auc,
-        "predicted": lambda row: row.rows,
+        "coverage": "coverage",
+        "worst": "worst_text",
+        "AUC": "auc",
+        "predicted": "rows",
     }
     if not any(row.probes for row in results):
         del columns["known mixes"]
-    return Table.of(
-        results, columns, formats={"AUC": "{:.3f}".format, "predicted": format_count}, words=(0, 1)
-    )
+    return table_of(results, columns, formats={"AUC": "{:.3f}".format}, words=(0, 1))
 
 
 def corun_training_report(card: CoRunCard, folder: Path) -> Report:
@@ -308,7 +307,7 @@ def corun_profile_report(profile: CoRunProfile) -> Report:
         [
             Heading(f"{profile.isolated_run.name} on {profile.device} ({profile.device_name})", 1),
             *_lines(profile.isolated_run),
-            Table.of(
+            table_of(
                 [level.name for level in profile.calibration.levels],
                 columns,
                 caption="beside each stressor",

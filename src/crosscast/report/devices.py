@@ -129,7 +129,7 @@ def device_report(known: KnownDevice) -> Report:
             "share": lambda name: _share(known.ratio(name)),
             "source": lambda name: f"[{sources.index(known.measured[name].source) + 1}]",
         }
-        parts += ["", Table.of(known.measured, columns, words=(0, 5))]
+        parts += ["", table_of(known.measured, columns, words=(0, 5))]
         parts += [_statistic(known)]
     else:
         parts += ["", "Nothing was measured on it. Expected, as its siblings reach:"]
@@ -140,7 +140,7 @@ def device_report(known: KnownDevice) -> Report:
             "value": lambda name: written(name, device.numbers[name]),
             "source": lambda name: f"[{sources.index(known.sources[name]) + 1}]",
         }
-        parts += ["", Table.of(device.numbers, columns, words=(0, 2))]
+        parts += ["", table_of(device.numbers, columns, words=(0, 2))]
     numbered = [f"[{number}] {text}" for number, text in enumerate(sources, 1)]
     return Report([*parts, "", "Sources:", Text(numbered, "list")])
 
@@ -189,7 +189,7 @@ def comparison_report(comparison: DeviceComparison) -> Report:
     return Report(
         [
             Heading(f"{one.name} and {other.name}", 1),
-            Table.of(numbers, columns, words=(0,)),
+            table_of(numbers, columns, words=(0,)),
             "",
             f"By forecasts of {len(comparison.kernels)} kernels of the suite at several sizes, {one.key} is "
             f"faster at {len(faster)} ({surely[0]} with a probability of {percent(_SURELY)} or more), and "
@@ -245,7 +245,7 @@ def microbenchmarks_report(results: Microbenchmarks, path: Path) -> Report:
     unsure = results.unsure()
     parts: list[Part] = [
         Heading(f"{results.name} ({results.id})", 1),
-        Table.of(results.values, columns, words=(0,)),
+        table_of(results.values, columns, words=(0,)),
         "",
         f"Values are the best of their runs, of launches the median; measured in {results.seconds:.0f} s.",
     ]

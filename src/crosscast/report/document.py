@@ -10,22 +10,19 @@ import hashlib
 import json
 import math
 import os
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TextIO, TypedDict, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TextIO
 
 from crosscast.data.files import atomic_file
-from crosscast.errors import MissingExtraError
+from crosscast.errors import importing
 from crosscast.report.numbers import NONE, number_in
 
 if TYPE_CHECKING:
     from types import ModuleType
-
-
-Item = TypeVar("Item")
 
 
 @dataclass(frozen=True)
@@ -71,18 +68,6 @@ Write = Callable[[Any], str]
 """Format of the values of a column, which are of one type."""
 
 
-class TableStyle(TypedDict, total=False):
-    """Fields of a `Table` besides its headings and rows, as keyword arguments."""
-
-    caption: str
-    formats: Mapping[str, Write]
-    words: Collection[int]
-    bold: Collection[int]
-    fold: str
-    sorts: bool
-    ranges: Ranges | None
-
-
 @dataclass(frozen=True, eq=False)
 class Table:
     """A table: headings, rows of values, and formats of values by heading.
@@ -99,16 +84,6 @@ class Table:
     fold: str = ""  # If given, a page folds the table behind this summary
     sorts: bool = True  # Whether rows may be sorted
     ranges: Ranges | None = None  # Intervals that a page draws beside the rows
-
-    @classmethod
-    def of(
-        cls,
-        items: Iterable[Item],
-        columns: Mapping[str, Callable[[Item], object]],
-        **style: Unpack[TableStyle],
-    ) -> Table:
-        """Make a table with a row for each item, and a column for each function of it."""
-        return cls(list(columns), [[value(item) for value in columns.values()] for item in items], **style)
 
     def cells(self) -> list[list[str]]:
         """Texts of the cells, row by row."""
@@ -265,10 +240,8 @@ def _number(value: object, text: str) -> tuple[str, str] | None:
 
 def require_jinja2() -> ModuleType:
     """Import ``jinja2``."""
-    try:
+    with importing("report", "a page"):
         import jinja2
-    except ImportError as error:
-        raise MissingExtraError("report", "a page") from error
     return jinja2
 
 

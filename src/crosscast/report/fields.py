@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from crosscast.report.document import Table, TableStyle, Write
+from crosscast.report.document import Table, Write
 from crosscast.report.numbers import MARK, NONE, factor, percent, share, slowdown
 from crosscast.units import (
     format_bytes,
@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 
 _ONE, _TWO, _THREE, _FOUR = "{:.1f}".format, "{:.2f}".format, "{:.3f}".format, "{:.4f}".format
 _TENTHS: Write = partial(percent, digits=1)
-
-
 Item = TypeVar("Item")
 
 
@@ -153,7 +151,7 @@ def value_of(item: object, path: str) -> Any:
 def table_of(
     items: Iterable[Item],
     columns: Mapping[str, str | Callable[[Item], object]],
-    **style: Unpack[TableStyle],
+    **style: Any,
 ) -> Table:
     """Make a table with a row for each item; a column is a field by its path, or a function of the item.
 
@@ -162,17 +160,14 @@ def table_of(
     """
     paths = {heading: column for heading, column in columns.items() if isinstance(column, str)}
     formats = {heading: writer_of(path.rpartition(".")[2]) for heading, path in paths.items()}
-    functions: dict[str, Callable[[Item], object]] = {
-        heading: column if callable(column) else partial(value_of, path=column)
-        for heading, column in columns.items()
-    }
-    style["formats"] = {**formats, **style.get("formats", {})}
-    return Table.of(items, functions, **style)
+    rows = [
+        [value_of(item, column) if isinstance(column, str) else column(item) for column in columns.values()]
+        for item in items
+    ]
+    return Table(list(columns), rows, **{**style, "formats": formats | style.get("formats", {})})
 
 
-def columns_table(
-    columns: Mapping[str, Column], headings: Mapping[str, str], **style: Unpack[TableStyle]
-) -> Table:
+def columns_table(columns: Mapping[str, Column], headings: Mapping[str, str], **style: Any) -> Table:
     """Make a table of some columns of a result, by heading and name, formatted as their fields."""
     rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
     return table_of(rows, headings, **style)
@@ -218,7 +213,7 @@ def score_table(
     headings: Sequence[str],
     rows: Iterable[tuple[Sequence[object], object, Confidence | None]],
     scores: Sequence[Score],
-    **style: Unpack[TableStyle],
+    **style: Any,
 ) -> Table:
     """Make a table of rows with leading cells and scores, with intervals where known."""
     lines = [

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from textwrap import wrap
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -194,17 +194,13 @@ def bars(
             axes.plot([low, high], [row, row], color=BLACK, linewidth=1.5, zorder=3)
             right[row] = max(right[row], high)
     if len(rivals):
-        axes.plot(
-            rivals,
-            range(len(names)),
-            "D",
-            color=GREY,
-            markersize=6.5,
-            markeredgecolor="white",
-            zorder=3,
-            label=labels[1],
-            clip_on=False,
-        )
+        marks: dict[str, Any] = {
+            "color": GREY,
+            "markersize": 6.5,
+            "markeredgecolor": "white",
+            "clip_on": False,
+        }
+        axes.plot(rivals, range(len(names)), "D", zorder=3, label=labels[1], **marks)
     limit = max(value for value in (*right, *rivals, 1e-12) if math.isfinite(value))
     for row, text in enumerate(map(write, lengths) if write is not None else ()):
         length = lengths[row]
@@ -215,9 +211,7 @@ def bars(
         x, colour = (0.01 * limit, "white") if inside else (beyond + 0.015 * limit, BLACK)
         axes.text(x, row, text, va="center", fontsize=8.5, color=colour, zorder=4)
     _label_rows(axes, names)
-    axes.set_xlim(
-        min(0.0, *(1.1 * length for length in lengths)), (1.15 if write is not None else 1.05) * limit
-    )
+    axes.set_xlim(min(0.0, *(1.1 * each for each in lengths)), (1.15 if write else 1.05) * limit)
     style_axes(axes)
     axes.grid(visible=False, axis="y")
 
@@ -279,14 +273,9 @@ def groups_figure(
 ) -> Figure:
     """Draw a bar for each held-out group, and marks for the best baseline."""
     figure, axes = one_figure(8, 2.0 + 0.29 * len(values))
-    others = [] if rival is None else [rival[1].get(name, math.nan) for name in values]
-    bars(
-        axes,
-        values,
-        write=write,
-        rivals=others,
-        labels=(model, "" if rival is None else f"{rival[0]} (baseline)"),
-    )
+    name, others = rival or ("", {})
+    marks = [others.get(group, math.nan) for group in values] if rival else []
+    bars(axes, values, write=write, rivals=marks, labels=(model, f"{name} (baseline)"))
     if mean is not None:
         axes.axvline(mean, color=BLACK, linewidth=1, linestyle="--", zorder=4, label="its mean")
     axes.set_xlabel(label)
@@ -333,29 +322,6 @@ def heat_map(
     return image
 
 
-class MarkStyle(TypedDict, total=False):
-    """Properties of a line or its marks, as keyword arguments of matplotlib."""
-
-    alpha: float
-    clip_on: bool
-    color: str
-    drawstyle: str
-    linestyle: object
-    linewidth: float
-    marker: str
-    markeredgecolor: str
-    markeredgewidth: float
-    markerfacecolor: str
-    markersize: float
-    zorder: float
-
-
-class LineStyle(MarkStyle, total=False):
-    """Properties of a line, with its label in the legend."""
-
-    label: str
-
-
 def points(
     axes: Axes,
     x: ArrayLike,
@@ -364,25 +330,23 @@ def points(
     label: str,
     *,
     size: float = 4.0,
-    **style: Unpack[MarkStyle],
+    **style: Any,
 ) -> None:
     """Draw the marks of a series."""
-    line_style: LineStyle = {
+    defaults: dict[str, Any] = {
         "color": look.colour,
         "markerfacecolor": look.face,
         "markersize": size,
         "markeredgewidth": 0 if look.face == look.colour else 0.8,
         "label": label,
         "zorder": 3,
-        **style,
     }
-    axes.plot(x, y, look.mark, **line_style)
+    axes.plot(x, y, look.mark, **defaults | style)
 
 
-def steps(axes: Axes, x: ArrayLike, y: ArrayLike, **style: Unpack[LineStyle]) -> None:
+def steps(axes: Axes, x: ArrayLike, y: ArrayLike, **style: Any) -> None:
     """Draw a step function, which keeps its value up to the next."""
-    line_style: LineStyle = {"drawstyle": "steps-post", "linewidth": 1.2, "zorder": 2, **style}
-    axes.plot(x, y, **line_style)
+    axes.plot(x, y, **{"drawstyle": "steps-post", "linewidth": 1.2, "zorder": 2, **style})
 
 
 def diagonal(axes: Axes, limits: tuple[float, float]) -> None:

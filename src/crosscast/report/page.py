@@ -43,8 +43,6 @@ if TYPE_CHECKING:
 
     from crosscast.device import Device
 
-__all__ = ["REPORTS", "Subject", "page_of", "write_report"]
-
 _TITLES: Mapping[QuestionName, str] = {
     "time": "Predicted kernel times",
     "relative": "Predicted relative performance",

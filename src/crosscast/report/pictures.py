@@ -7,13 +7,12 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from crosscast.arrays import AnyArray
 from crosscast.data.files import atomic_file, make_folder
-from crosscast.errors import InputError, MissingExtraError
+from crosscast.errors import InputError, importing
 from crosscast.report.document import Drawing, Figure, Heading, Report
 
 if TYPE_CHECKING:
@@ -34,10 +33,8 @@ _MOST_MARKS = 3000
 
 def require_matplotlib() -> type[PlotFigure]:
     """Import the class of figures of matplotlib."""
-    try:
+    with importing("report", "a figure"):
         import matplotlib.figure
-    except ImportError as error:
-        raise MissingExtraError("report", "a figure") from error
     return matplotlib.figure.Figure
 
 
@@ -76,8 +73,11 @@ def save_figures(figures: Mapping[str, PlotFigure], folder: Path) -> list[Path]:
     return [save_figure(figure, path) for path, figure in zip(paths, figures.values(), strict=True)]
 
 
-def as_svg(draw: Callable[[], PlotFigure]) -> bytes:
-    """Draw a figure for a page, independently of the user's settings of matplotlib."""
+def as_drawing(draw: Callable[[], PlotFigure]) -> Drawing:
+    """Draw a figure for a page, with tooltips for the values of its marks, bars and cells.
+
+    It is independent of the user's settings of matplotlib.
+    """
     require_matplotlib()
     import matplotlib
 
@@ -85,22 +85,10 @@ def as_svg(draw: Callable[[], PlotFigure]) -> bytes:
     with matplotlib.rc_context():
         matplotlib.rcdefaults()
         with _settings():
-            draw().savefig(buffer, format="svg")
-    return _METADATA.sub(b"", buffer.getvalue())
-
-
-def as_drawing(draw: Callable[[], PlotFigure]) -> Drawing:
-    """Draw a figure for a page, with tooltips for the values of its marks, bars and cells."""
-    drawn: list[PlotFigure] = []
-
-    def once() -> PlotFigure:
-        drawn.append(draw())
-        return drawn[0]
-
-    svg = as_svg(once)
-    (figure,) = drawn
+            figure = draw()
+            figure.savefig(buffer, format="svg")
     marks = [mark for axes in figure.axes for mark in _marks_of(figure, axes)]
-    return Drawing(svg, marks if len(marks) <= _MOST_MARKS else ())
+    return Drawing(_METADATA.sub(b"", buffer.getvalue()), marks if len(marks) <= _MOST_MARKS else ())
 
 
 def _marks_of(figure: PlotFigure, axes: Axes) -> Iterator[tuple[int, int, str]]:
@@ -177,14 +165,11 @@ def with_figures(report: Report, figures: Mapping[str, PlotFigure]) -> Report:
 
 def figure_parts(figures: Mapping[str, PlotFigure]) -> list[Figure]:
     """Figures as parts of a report, each with its heading as alternative text."""
-    return [
-        Figure(partial(as_drawing, partial(_identity, figure)), heading_of(figure) or name)
-        for name, figure in figures.items()
-    ]
 
+    def drawing(figure: PlotFigure) -> Callable[[], Drawing]:
+        return lambda: as_drawing(lambda: figure)
 
-def _identity(figure: PlotFigure) -> PlotFigure:
-    return figure
+    return [Figure(drawing(figure), heading_of(figure) or name) for name, figure in figures.items()]
 
 
 def heading_of(figure: PlotFigure) -> str:

@@ -12,6 +12,7 @@ from crosscast.prediction.time.card import Suggestion, TimeCard
 from crosscast.prediction.time.forecast import Recommendation, TimeForecast
 from crosscast.prediction.trained import level_of, results_of
 from crosscast.report.document import Heading, Part, Ranges, Report, Table, Text
+from crosscast.report.fields import table_of
 from crosscast.report.numbers import level_percent, percent, probability, times
 from crosscast.report.verdict import forecast_table, spent_on, verdict_lines
 from crosscast.units import format_count, format_seconds
@@ -111,7 +112,7 @@ def _table(forecast: TimeForecast, row: int, label: str) -> Table:
         columns["predicted/recorded"] = lambda column: (
             float(forecast.centre[row, column] / recorded[column]) if known[column] else ""
         )
-    return Table.of(
+    return table_of(
         order,
         columns,
         caption=label if count == 1 else f"{label}, one of {format_count(count)} launches",
@@ -136,7 +137,7 @@ def _table(forecast: TimeForecast, row: int, label: str) -> Table:
 def _application_table(name: str, kernels: TimeForecast) -> Table:
     """Make the table of an application's time on each device, summed over all launches of its kernels."""
     total, low, high = kernels.of_all_launches()
-    return Table.of(
+    return table_of(
         np.argsort(total, kind="stable").tolist(),
         {
             "device": lambda column: kernels.devices[column],

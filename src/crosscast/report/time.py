@@ -92,9 +92,8 @@ def _known_times(study: TimeEvaluation, probes: int) -> str:
 def _with_probes(
     study: TimeEvaluation, probes: int, *, of_applications: bool = False
 ) -> list[tuple[Result, Confidence]]:
-    pairs = zip(study.results, study.confidences, strict=True)
-    if of_applications:
-        pairs = zip(study.totals, study.total_confidences, strict=True)
+    of_kernels, of_totals = (study.results, study.confidences), (study.totals, study.total_confidences)
+    pairs = zip(*(of_totals if of_applications else of_kernels), strict=True)
     return [(result, confidence) for result, confidence in pairs if result.probes == probes]
 
 
@@ -107,13 +106,7 @@ def _scores_table(
 ) -> Table:
     """Make a table of scores by model; with `probes`, also of references without a model."""
     # Models first, then baselines; those without a score last.
-    rows.sort(
-        key=lambda row: (
-            row[0].model in BASELINES,
-            row[0].scores.rmse_log is None,
-            row[0].scores.rmse_log or 0.0,
-        )
-    )
+    rows.sort(key=_rank)
     best = {score.name: _best(rows, score.name) for score in scores}
     lines = [
         [
@@ -131,6 +124,11 @@ def _scores_table(
         if any(getattr(values, score.name) is not None for score in scores)
     ]
     return Table([title, *(score.heading for score in scores)], lines)
+
+
+def _rank(row: tuple[Result, Confidence]) -> tuple[bool, float]:
+    error = row[0].scores.rmse_log
+    return row[0].model in BASELINES, math.inf if error is None else error
 
 
 def _references(study: TimeEvaluation, probes: int) -> list[tuple[str, Scores]]:
@@ -303,15 +301,9 @@ def _known(probes: int) -> str:
 
 def _models(study: TimeEvaluation, probes: int) -> Figure:
     """Draw a panel for each score, with a dot for each model."""
-    pairs = [
-        (result, confidence)
-        for result, confidence in zip(study.results, study.confidences, strict=True)
-        if result.probes == probes
-    ]
-    pairs.sort(key=lambda pair: (pair[0].model in BASELINES, pair[0].scores.rmse_log or math.inf))
     rows = [
         draw.ScoredModel(result.model, result.model in BASELINES, result.scores, confidence.intervals)
-        for result, confidence in pairs
+        for result, confidence in sorted(_with_probes(study, probes), key=_rank)
     ]
     rows.append(draw.ScoredModel("noise floor", True, study.noise.scores, {}))
     return draw.scores_figure(rows, _PANELS, f"{study.folds}, {_known(probes)}")
@@ -327,11 +319,8 @@ def _means(result: Result, shape: tuple[int, int]) -> tuple[Reals, Reals]:
         np.add.at(sums, cells, centre)
         np.add.at(squares, cells, (centre - outcome.measured[rows, columns]) ** 2)
         np.add.at(counts, cells, 1)
-    none = np.full(shape, np.nan)
-    return (
-        np.divide(sums, counts, out=none.copy(), where=counts > 0),
-        np.divide(squares, counts, out=none.copy(), where=counts > 0),
-    )
+    counts[counts == 0] = np.nan
+    return sums / counts, squares / counts
 
 
 def _predicted(result: Result, grid: Grid) -> Figure:

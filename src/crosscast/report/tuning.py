@@ -13,6 +13,7 @@ import numpy as np
 from crosscast.arrays import Reals
 from crosscast.report import figures as draw
 from crosscast.report.document import Heading, Part, Report, Table, Text
+from crosscast.report.fields import table_of
 from crosscast.report.numbers import level_percent, percent, plural
 from crosscast.tuning.evaluation import BUDGETS, TuningEvaluation
 from crosscast.tuning.ranking import Ranking
@@ -100,7 +101,7 @@ def _best(ranking: Ranking, key: str, best: int) -> Table:
     of_time = dict.fromkeys(("forecast", "low", "high", "measured"), format_seconds)
     by = f"{'measured times, and ' if ranking.measured else ''}the time one deviation above the forecast"
     caption = f"The best on {key} by {by}, with {level_percent(ranking.level)} intervals"
-    return Table.of(rows, columns, caption=caption, formats=of_time, words=(len(columns) - 1,))
+    return table_of(rows, columns, caption=caption, formats=of_time, words=(len(columns) - 1,))
 
 
 def _parameter(ranking: Ranking, name: str, row: int) -> object:

@@ -13,6 +13,7 @@ from crosscast.prediction.time.forecast import TimeForecast
 from crosscast.prediction.trained import format_names
 from crosscast.report import figures as draw
 from crosscast.report.document import Heading, Part, Report, Table, Text
+from crosscast.report.fields import table_of
 from crosscast.report.numbers import level_percent, percent, times
 from crosscast.units import format_quantity, format_seconds
 
@@ -92,7 +93,7 @@ def verdict_lines(
 
 def verdicts_report(verdicts: Verdicts, forecast: TimeForecast | None = None) -> Report:
     """Make sentences about each verdict, and tables of limits, forecasts and amounts of work."""
-    limits = Table.of(
+    limits = table_of(
         verdicts.verdicts,
         {
             "kernel": lambda verdict: verdict.amounts.kernel,
@@ -143,7 +144,7 @@ def forecast_table(
     device: str = "device",
 ) -> Table:
     """Make a table of forecast times of cells, each a launch and a device, with further columns of text."""
-    return Table.of(
+    return table_of(
         cells,
         {
             "kernel": lambda cell: forecast.labels[cell[0]],
@@ -182,7 +183,7 @@ def _amounts(verdicts: Sequence[Verdict]) -> Table:
     """Make the table of each kernel's amounts of work, which do not depend on the device."""
     by_name = {verdict.amounts.kernel: verdict.amounts for verdict in verdicts}
     classes = sorted({name for amounts in by_name.values() for name in amounts.instructions})
-    return Table.of(
+    return table_of(
         list({id(verdict.amounts): verdict.amounts for verdict in verdicts}.values()),
         {
             "kernel": lambda a: a.kernel,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -423,7 +423,7 @@ def _kernels(study: Johnston2018) -> Figure:
     profiles = study.runs.grid.profiles
     figure, panels = draw.panels(len(chosen), 2, 6, 3.6)
     for axes, row in zip(panels, chosen, strict=True):
-        hollow: draw.MarkStyle = {"markersize": 10, "markerfacecolor": "none"}
+        hollow: dict[str, Any] = {"markersize": 10, "markerfacecolor": "none"}
         axes.plot(predicted[row], "D", color=draw.BLUE, label="predicted, known point", **hollow)
         axes.plot(measured[row], "s", color=draw.BLACK, markersize=4, label="measured")
         if held_out is not None:
