@@ -6,11 +6,9 @@ import pytest
 
 from crosscast.cli import main
 from crosscast.data.dataset import write_dataset
-from crosscast.studies import cummins2017
 from support.choices import PROGRAMS, named_surfaces
 from support.commands import Command, Output
 from support.johnston2018 import made_up
-from support.mappings import mapped_dataset
 from support.surfaces import configured_dataset
 from support.vectors import made_counted_dataset
 
@@ -40,17 +38,6 @@ def test_the_model_and_policies_of_bailey_2014(capsys: Output, tmp_path: Path) -
     (machine,) = answer["machines"]
     assert machine["programs"] == list(PROGRAMS)
     assert machine["published_model"]["tree"]
-
-
-@pytest.mark.system
-def test_the_device_of_cummins_2017(capsys: Output, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cummins2017, "_TREES", 2)
-    write_dataset(mapped_dataset(programs=4), tmp_path / "mapped")
-    answer = found(capsys, "cummins2017", str(tmp_path / "mapped"))
-    assert {row["protocol"] for row in answer["results"]} == {
-        *("published", "leave-kernel-out", "leave-application-out", "leave-suite-out")
-    }
-    assert answer["rows"] == 4 * 3 * 4
 
 
 # `tests/studies` has what it says, and `tests/evaluation` each of its models.

@@ -206,7 +206,7 @@ def jobs(dataset: DatasetFolder, /, *, options: EvaluateJobsOptions) -> None:
 
 @runs("evaluate")
 def reproduce(
-    study: Literal["johnston2018", "bailey2014", "cummins2017", "nichols2024", "moolchandani2022"],
+    study: Literal["johnston2018", "bailey2014", "nichols2024", "moolchandani2022"],
     dataset: DatasetFolder,
     /,
     *,
@@ -221,8 +221,6 @@ def reproduce(
     - `bailey2014`: configurations under power caps, by the model and policies of Bailey et al.; its clusters
       and tree of all programs, and its methods with each benchmark held out: the model, the model with
       frequency limiting, limiters of single knobs, and the oracle (docs/choosing-results.md)
-    - `cummins2017`: CPU or GPU for the kernels of Cummins et al.; as published, with rows held out at random,
-      and with kernels, applications and suites held out (docs/choosing-results.md)
     - `nichols2024`: relative performance by the models and the random split of Nichols et al., beside our own
       model, studies by source, scale and application, importances of features and their selection
       (docs/relative-results.md)

@@ -43,7 +43,6 @@ from crosscast.report.document import Report
 from crosscast.report.page import REPORTS
 from crosscast.studies import (
     bailey2014,
-    cummins2017,
     johnston2018,
     johnston2018_report,
     moolchandani2022,
@@ -190,7 +189,7 @@ def _write_frontiers(evaluation: ConfigurationEvaluation, output: FigureOutput) 
 class _Published(NamedTuple):
     reproduce: Callable[..., Any]
     report: Callable[[Any], Report]
-    figures: Callable[[Any], Mapping[str, Figure]] | None
+    figures: Callable[[Any], Mapping[str, Figure]]
 
 
 _STUDIES = {
@@ -202,7 +201,6 @@ _STUDIES = {
         configuration_evaluation.evaluation_report,
         configuration_figures.evaluation_figures,
     ),
-    "cummins2017": _Published(cummins2017.reproduce, cummins2017.study_report, None),
     "nichols2024": _Published(
         nichols2024.reproduce,
         nichols2024.study_report,
@@ -217,7 +215,7 @@ _STUDIES = {
 
 
 def reproduce(
-    study: Literal["johnston2018", "bailey2014", "cummins2017", "nichols2024", "moolchandani2022"],
+    study: Literal["johnston2018", "bailey2014", "nichols2024", "moolchandani2022"],
     dataset: Path,
     /,
     *,
@@ -229,8 +227,6 @@ def reproduce(
     if preset is not None and study != "johnston2018":
         raise InputError.of(where="--preset", expected="the study johnston2018", found=study)
     make, report, figures = _STUDIES[study]
-    if figures is None and output.figures is not None:
-        raise InputError.of(where="--figures", expected="a study with figures", found=study)
     options: dict[str, object] = {"note": warn} if study == "nichols2024" else {}
     if study == "johnston2018":
         options = {"preset": johnston2018.PRESETS[preset or "default"]}
@@ -239,11 +235,6 @@ def reproduce(
     data = dataset_named(dataset)
     with fitting(run, "parts" if study == "johnston2018" else "fits") as keywords:
         result = make(data, **keywords, **options)
-    show(
-        output,
-        result.to_dict,
-        lambda: report(result),
-        lambda: {} if figures is None else figures(result),
-    )
+    show(output, result.to_dict, lambda: report(result), lambda: figures(result))
     if study == "bailey2014":
         _write_frontiers(result, output)

@@ -1,0 +1,135 @@
+"""CPU or GPU: protocols keep apart what they say, models see training rows only, scores are what they say."""
+
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+import pytest
+from benchmarks import cpu_or_gpu as study
+from benchmarks.cpu_or_gpu import CANDIDATES, MODELS, SPLITS, MappingCases, cases_of, lookup
+
+from crosscast.data.dataset import Dataset
+from crosscast.data.sources import import_source
+from support.tables import ADD, Row, mapped, write_rows
+
+GROUPS = {
+    "leave-kernel-out": "kernels",
+    "leave-application-out": "applications",
+    "leave-suite-out": "suites",
+}
+
+
+KERNELS, SIZES = 3, 4
+
+
+def mapped_rows(programs: int) -> list[Row]:
+    """Rows of two suites, of which the GPU is faster where much is computed for each access."""
+    rng = np.random.default_rng(0)
+    rows = []
+    for program in range(programs):
+        for kernel in range(KERNELS):
+            comp, mem = (int(each) for each in rng.integers(1, 200, 2))
+            for size in range(SIZES):
+                gain = np.log(comp / mem) + rng.normal(0, 0.1)
+                name = f"{'ab'[program % 2]}-1.0-p{program}-k{kernel}"
+                cpu, transfer = float(2.0**size), 4096 * 4**size
+                counted = {"comp": comp, "mem": mem, "transfer": transfer}
+                cells = {**counted, "runtime_cpu": cpu, "runtime_gpu": cpu * float(np.exp(-gain))}
+                rows.append(mapped(name, "SWAB"[size], **cells))
+    return rows
+
+
+def mapped_dataset(programs: int = 6) -> Dataset:
+    """The dataset of these rows, without profiles."""
+    rows = mapped_rows(programs)
+    names = dict.fromkeys(str(row["benchmark"]) for row in rows)
+    with TemporaryDirectory() as folder:
+        write_rows(Path(folder) / "cgo17_nvidia.csv", rows)
+        write_rows(Path(folder) / "cgo17_sources.csv", [{"benchmark": name, "src": ADD} for name in names])
+        return import_source("cgo17", folder)
+
+
+every_split = pytest.mark.parametrize("split", SPLITS)
+HONEST = "leave-application-out"
+
+
+@pytest.fixture(autouse=True)
+def few_trees(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(study, "_TREES", 5)
+
+
+@pytest.fixture(scope="module")
+def cases() -> MappingCases:
+    return cases_of(mapped_dataset())
+
+
+@every_split
+def test_every_row_is_held_out_once_with_its_group(split: str, cases: MappingCases) -> None:
+    folds = SPLITS[split](cases)
+    assert sorted(np.concatenate([fold.test for fold in folds]).tolist()) == list(range(len(cases)))
+    labels = np.array(getattr(cases, GROUPS[split])) if split in GROUPS else np.arange(len(cases))
+    for fold in folds:
+        assert not set(labels[fold.train]) & set(labels[fold.test])
+        assert len(fold.train) + len(fold.test) == len(cases)
+
+
+@every_split
+@pytest.mark.parametrize("name", MODELS)
+def test_times_held_out_change_no_choice(name: str, split: str, cases: MappingCases) -> None:
+    fold = SPLITS[split](cases)[0]
+    swapped = cases.time_s.copy()
+    swapped[fold.test] = swapped[fold.test][:, ::-1] * 7
+    first, second = (
+        MODELS[name](each, fold.train, fold.test, split) for each in (cases, replace(cases, time_s=swapped))
+    )
+    assert first.tolist() == second.tolist()
+
+
+def test_the_candidate_that_is_right_in_training_rows_is_selected(
+    cases: MappingCases, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small = {name: CANDIDATES[name] for name in ("one-device", "counted-label")}
+    monkeypatch.setattr(study, "CANDIDATES", small)
+    fold = SPLITS[HONEST](cases)[0]
+    args = cases, fold.train, fold.test, HONEST
+    assert study.selected(*args).tolist() == small["counted-label"](*args).tolist()
+    # Where nothing is to be learned, one device is as good, and comes first.
+    same = replace(cases, time_s=np.tile([[2.0, 1.0]], (len(cases), 1)))
+    assert study.selected(same, fold.train, fold.test, HONEST).tolist() == [0.5] * len(fold.test)
+
+
+def test_the_lookup_knows_other_sizes_and_no_other_kernel(cases: MappingCases) -> None:
+    kernels, gpu = np.array(cases.kernels), cases.gain > 0
+    for split, is_known in (("published", True), ("leave-kernel-out", False)):
+        fold = SPLITS[split](cases)[0]
+        found = lookup(cases, fold.train, fold.test, split)
+        for row, score in zip(fold.test.tolist(), found.tolist(), strict=True):
+            same = fold.train[kernels[fold.train] == kernels[row]]
+            assert bool(len(same)) == is_known
+            if is_known and gpu[same].mean() != 0.5:
+                assert (score > 0) == (gpu[same].mean() > 0.5)
+
+
+def test_scores_by_hand(cases: MappingCases) -> None:
+    two = replace(cases, time_s=np.tile([[4.0, 1.0], [1.0, 2.0]], (len(cases) // 2, 1)))
+    gpu = np.arange(len(two)) % 3 == 0
+    ((scores, _),) = study.scored(two, {"one-device": gpu}).values()
+    assert two.devices[study.single(two)] == "gtx970"
+    own = np.where(gpu, two.time_s[:, 1], two.time_s[:, 0])
+    assert scores.accuracy == np.mean(gpu == (two.time_s[:, 1] < two.time_s[:, 0]))
+    assert scores.speedup == pytest.approx(np.exp(np.log(two.time_s[:, 1] / own).mean()))
+    assert scores.regret == pytest.approx(np.exp(np.log(own / two.time_s.min(axis=1)).mean()))
+    assert scores.mean_speedup == pytest.approx((two.time_s[:, 1] / own).mean())
+    assert scores.worst_regret == 4.0
+    assert study.right_by_majority(two, two.kernels) == 0.5
+
+
+def test_the_tables_of_all_splits_are_printed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(study, "MODELS", {**study.BASELINES, "counted-label": CANDIDATES["counted-label"]})
+    monkeypatch.setattr(study.choices, "__defaults__", (study.MODELS,))
+    monkeypatch.setattr(study, "Parallel", lambda n_jobs: list)
+    monkeypatch.setattr(study, "delayed", lambda model: model)
+    text = study.report_of(cases_of(mapped_dataset(4)), "mapped").to_text()
+    assert text.startswith("mapped: 48 rows of 12 kernels of 4 programs of 2 suites, on i7-3820 and gtx970")
+    assert text.count("\ncounted-label  ") == len(SPLITS)
