@@ -275,7 +275,8 @@ def test_methods_are_where_their_metrics_are() -> None:
 
 def test_no_two_methods_look_the_same() -> None:
     styles = method_styles(results())
-    looks = {(each.colour, each.mark, each.face, each.edge) for each in styles.values()}
+    names = ("color", "marker", "markerfacecolor", "markeredgecolor")
+    looks = {tuple(each[name] for name in names) for each in styles.values()}
     assert len(looks) == len(styles) == len(results())
 
 

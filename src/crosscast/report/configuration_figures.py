@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -73,10 +73,8 @@ def choice_figure(
     _draw_choices(axes, choices)
     draw.logarithmic_axis(axes, "y", time)
     draw.spread_axis(axes, "x", power)
-    axes.set_xlabel("power, W")
-    axes.set_ylabel("time, s")
     axes.set_title(_title(name, choices), fontsize=10.5, loc="left")
-    draw.style_axes(axes)
+    draw.style_axes(axes, x="power, W", y="time, s")
     figure.legend(loc="outside right upper", frameon=False, fontsize=9)
     return figure
 
@@ -213,36 +211,21 @@ _DASHES = {"": (0, (1, 1.2)), "+fl": (0, (5, 1.5)), "+steps": "solid"}
 _LIMITER = "limiter"
 
 
-@dataclass(frozen=True)
-class Style:
-    """Colour and dashes of the line, and the mark with the colours of its face and edge."""
-
-    colour: str
-    mark: str
-    face: str
-    edge: str
-    dashes: object
-
-    def of_marks(self) -> dict[str, Any]:
-        """Return the properties of marks as keyword arguments of matplotlib."""
-        return {
-            "color": self.colour,
-            "marker": self.mark,
-            "markerfacecolor": self.face,
-            "markeredgecolor": self.edge,
-        }
-
-
 def alone(results: Sequence[ChoiceResult]) -> list[ChoiceResult]:
     """Results with each program left out alone."""
     return [result for result in results if result.protocol == ALONE]
 
 
-def method_styles(results: Sequence[ChoiceResult]) -> dict[str, Style]:
-    """Assign a style to each method; variants of one model share colour and mark.
+def method_styles(results: Sequence[ChoiceResult]) -> dict[str, dict[str, Any]]:
+    """Assign keyword arguments of matplotlib to each method; variants of one model share colour and mark.
 
     The mark is hollow and the line dotted without limiting; with steps up, too, the mark has a black edge.
     """
+
+    def style(colour: str, mark: str, face: str, edge: str, dashes: object) -> dict[str, Any]:
+        marks = {"marker": mark, "markerfacecolor": face, "markeredgecolor": edge}
+        return {"color": colour, "linestyle": dashes, **marks}
+
     families = {family: number for number, family in enumerate(_FAMILIES)}
     styles = {}
     for result in results:
@@ -250,11 +233,10 @@ def method_styles(results: Sequence[ChoiceResult]) -> dict[str, Style]:
         number = families.setdefault(family, len(families))
         colour, mark = draw.COLOURS[number % len(draw.COLOURS)], draw.MARKS[number % len(draw.MARKS)]
         edge = draw.BLACK if suffix == "+steps" else colour
-        styles[result.method] = Style(colour, mark, colour if suffix else "white", edge, _DASHES[suffix])
-    if _LIMITER in styles:
-        styles[_LIMITER] = Style(draw.BLACK, "X", draw.BLACK, draw.BLACK, "solid")
-    if REFERENCE in styles:
-        styles[REFERENCE] = Style(draw.GREY, "*", draw.GREY, draw.GREY, "solid")
+        styles[result.method] = style(colour, mark, colour if suffix else "white", edge, _DASHES[suffix])
+    for name, colour, mark in ((_LIMITER, draw.BLACK, "X"), (REFERENCE, draw.GREY, "*")):
+        if name in styles:
+            styles[name] = style(colour, mark, colour, colour, "solid")
     return styles
 
 
@@ -269,28 +251,14 @@ def frontier_figure(kernel: KernelFrontier, title: str) -> Figure:
     Configurations are coloured by the device; on a single one by its last knob.
     """
     figure, axes = draw.one_figure(8, 5.4)
-    on_frontier = kernel.frontier
-    draw.steps(
-        axes,
-        kernel.power_w[on_frontier],
-        kernel.performance[on_frontier],
-        color=draw.GREY,
-        linewidth=1.4,
-        label="_frontier",
-    )
+    x, y = kernel.power_w[kernel.frontier], kernel.performance[kernel.frontier]
+    draw.steps(axes, x, y, color=draw.GREY, linewidth=1.4, label="_frontier")
     space = kernel.surfaces.space
     if len(space.devices) > 1:
         for device, look in draw.looks(space.devices).items():
-            on_device = space.device_numbers == space.devices.index(device)
-            draw.points(
-                axes,
-                kernel.power_w[on_device],
-                kernel.performance[on_device],
-                look,
-                device,
-                size=5,
-                alpha=0.8,
-            )
+            cells = space.device_numbers == space.devices.index(device)
+            x, y = kernel.power_w[cells], kernel.performance[cells]
+            draw.points(axes, x, y, look, device, size=5, alpha=0.8)
         draw.legend_below(figure, 8)
     elif space.knobs:
         name = space.knobs[-1]
@@ -299,11 +267,9 @@ def frontier_figure(kernel: KernelFrontier, title: str) -> Figure:
             kernel.power_w, kernel.performance, c=shade, cmap=draw.MAP, s=28, linewidths=0, zorder=3
         )
         figure.colorbar(dots, ax=axes, label=setting_heading(name), pad=0.02)
-    axes.set_xlabel("power, W")
-    axes.set_ylabel("performance, relative to the fastest configuration")
     draw.spread_axis(axes, "x", kernel.power_w)
     draw.spread_axis(axes, "y", kernel.performance)
-    draw.style_axes(axes)
+    draw.style_axes(axes, x="power, W", y="performance, relative to the fastest configuration")
     known = int(np.isfinite(kernel.power_w).sum())
     return draw.titled(
         figure,
@@ -321,24 +287,13 @@ def methods_figure(results: Sequence[ChoiceResult], title: str) -> Figure:
         if share is None or performance is None:
             continue
         style, intervals = styles[result.method], result.bootstrap.intervals
-        line: dict[str, Any] = {"color": style.colour, "linewidth": 1, "alpha": 0.35, "zorder": 2}
-        if (share_interval := intervals.get("under_limit_share")) is not None:
-            axes.plot([100 * share_interval.low, 100 * share_interval.high], [100 * performance] * 2, **line)
-        if (performance_interval := intervals.get("under_performance")) is not None:
-            axes.plot(
-                [100 * share] * 2, [100 * performance_interval.low, 100 * performance_interval.high], **line
-            )
-        axes.plot(
-            [100 * share],
-            [100 * performance],
-            markersize=8,
-            markeredgewidth=1.5,
-            linestyle="none",
-            zorder=4,
-            clip_on=False,
-            label=method_label(result),
-            **style.of_marks(),
-        )
+        line: dict[str, Any] = {"color": style["color"], "linewidth": 1, "alpha": 0.35, "zorder": 2}
+        if (within := intervals.get("under_limit_share")) is not None:
+            axes.plot([100 * within.low, 100 * within.high], [100 * performance] * 2, **line)
+        if (within := intervals.get("under_performance")) is not None:
+            axes.plot([100 * share] * 2, [100 * within.low, 100 * within.high], **line)
+        marks = {**style, "linestyle": "none", "markersize": 8, "markeredgewidth": 1.5, "clip_on": False}
+        axes.plot([100 * share], [100 * performance], zorder=4, label=method_label(result), **marks)
     draw.style_axes(axes, x="cases within the cap, %", y="performance in these, % of the oracle's")
     draw.legend_below(figure, 4)
     return draw.titled(
@@ -363,14 +318,9 @@ def repeats_figure(results: Sequence[ChoiceResult], split_half: ChoiceMetrics, t
     rows.reverse()
     figure, axes = draw.one_figure(8, 1.9 + 0.3 * len(rows))
     for column, (name, look) in enumerate(_SERIES):
-        known = [
-            (100 * share, row)
-            for row, (_, shares) in enumerate(rows)
-            if (share := shares[column]) is not None
-        ]
+        shares = [math.nan if (share := each[column]) is None else 100 * share for _, each in rows]
         size = 10.0 if look.face == "white" else 6.5
-        shares_known, heights = [share for share, _ in known], [row for _, row in known]
-        draw.points(axes, shares_known, heights, look, name, size=size, clip_on=False, zorder=3 + column)
+        draw.points(axes, shares, range(len(rows)), look, name, size=size, clip_on=False, zorder=3 + column)
     axes.set_yticks(range(len(rows)), [name for name, _ in rows])
     axes.set_ylim(-0.6, len(rows) - 0.4)
     draw.style_axes(axes, x="cases within the cap, %")
@@ -393,23 +343,24 @@ def curve_figure(results: Sequence[ChoiceResult], title: str) -> Figure:
     figure, axes = draw.one_figure(8, 6.0)
     styles = method_styles(results)
     for result in results:
-        style, limiter = styles[result.method], result.method == _LIMITER
+        limiter = result.method == _LIMITER
         axes.plot(
             list(result.curve),
             [100 * (metrics.score or 0.0) for metrics in result.curve.values()],
-            linestyle=style.dashes,
             linewidth=4 if limiter else 1.5,
             markersize=5.5,
             label=method_label(result),
             clip_on=False,
             # Methods that start like the limiter are drawn over it.
             zorder=2 if limiter else 3,
-            **style.of_marks(),
+            **styles[result.method],
         )
-    axes.set_xlabel("extra runs that are allowed after the first choice")
-    axes.set_ylabel("S: performance with violations counting 0, % of the oracle's")
     axes.set_ylim(0, 100)
     axes.set_xticks(list(results[0].curve))
-    draw.style_axes(axes)
+    draw.style_axes(
+        axes,
+        x="extra runs that are allowed after the first choice",
+        y="S: performance with violations counting 0, % of the oracle's",
+    )
     draw.legend_below(figure, 4)
     return draw.titled(figure, title)

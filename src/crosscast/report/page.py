@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -41,25 +41,12 @@ from crosscast.units import format_seconds
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from crosscast.device import Device
-
 _TITLES: Mapping[QuestionName, str] = {
     "time": "Predicted kernel times",
     "relative": "Predicted relative performance",
     "configuration": "Chosen configurations",
     "corun": "Predicted co-runs",
 }
-
-
-class Evaluation(Protocol):
-    """Evaluation of models on held-out data."""
-
-    @property
-    def seed(self) -> int:
-        """Random seed."""
-
-    def to_dict(self) -> dict[str, object]:
-        """Return the evaluation for JSON."""
 
 
 _Writer = tuple[Callable[[Any], Report], Callable[[Any], Mapping[str, "Figure"]]]
@@ -80,7 +67,7 @@ class Subject:
     dataset: Dataset
     description: Description  # Description of the dataset
     question: QuestionName
-    evaluation: Evaluation
+    evaluation: Any  # Evaluation of models on held-out data, with its `seed` and `to_dict`
     title: str  # Title of the page
     details: ApplicationDetails | None = None  # For times, details of one application
 
@@ -88,7 +75,7 @@ class Subject:
     def of(
         cls,
         dataset: Dataset,
-        evaluation: Evaluation,
+        evaluation: Any,
         *,
         question: QuestionName = "time",
         application: str | None = None,
@@ -117,7 +104,15 @@ class Subject:
             "applications": list(description.applications),
             "kernels": list(description.kernels),
             "sizes": list(description.sizes),
-            "devices": [_listed(devices[key]) for key in description.devices],
+            "devices": [
+                {
+                    "device": device.key,
+                    "name": device.name,
+                    **{name: getattr(device, name) or None for name in ("vendor", "type", "series")},
+                    **device.numbers,
+                }
+                for device in map(devices.__getitem__, description.devices)
+            ],
             "cells": description.cells,
             "records": description.records,
             "profiles": description.profiles,
@@ -126,17 +121,6 @@ class Subject:
         if self.details is not None:
             content["cells"] = [point.to_dict() for point in self.details.points]
         return content
-
-
-def _listed(device: Device) -> dict[str, object]:
-    return {
-        "device": device.key,
-        "name": device.name,
-        "vendor": device.vendor or None,
-        "type": device.type or None,
-        "series": device.series or None,
-        **device.numbers,
-    }
 
 
 def _reports(subject: Subject) -> tuple[Report, Mapping[str, Figure]]:
@@ -231,7 +215,7 @@ def write_report(
             )
         # Checked before the long evaluation.
         expect_known(application, grid_of(dataset).applications, where="application")
-    evaluation: Evaluation = evaluate(
+    evaluation = evaluate(
         replace(dataset, label=Path(dataset.label).resolve().name),
         chosen,
         models,
@@ -272,6 +256,7 @@ def _question_of(dataset: Dataset) -> QuestionName:
 
 
 _MOST_LOG = 700.0
+_TIMES = ("measured_s", "predicted_s", "low_s", "high_s")
 _FEW = 20
 """With fewer applications, the page notes that they are few."""
 
@@ -328,24 +313,17 @@ class ApplicationDetails:
     def points(self) -> list[Point]:
         """All kernels on all devices, times in seconds."""
         (outcome,) = self.result.outcomes
-        profiles = self.study.grid.profiles
+        names = self.study.grid.profiles.names
         slowdown = choices(outcome)["slowdown"]
         recommended = np.argmin(np.where(np.isfinite(outcome.measured), outcome.centre, np.inf), axis=1)
-        logs = {
-            "measured_s": outcome.measured,
-            "predicted_s": outcome.centre,
-            "low_s": outcome.low,
-            "high_s": outcome.high,
-        }
+        logs = (outcome.measured, outcome.centre, outcome.low, outcome.high)
         # Clipped, as JSON has no infinity.
-        seconds = {name: np.exp(np.clip(values, -_MOST_LOG, _MOST_LOG)) for name, values in logs.items()}
+        seconds = np.exp(np.clip(np.stack(logs), -_MOST_LOG, _MOST_LOG))
         return [
             Point(
-                application=profiles.application[outcome.rows[row]],
-                kernel=profiles.kernel[outcome.rows[row]],
-                size=profiles.size[outcome.rows[row]],
-                device=device.key,
-                **{name: float(values[row, column]) for name, values in seconds.items()},
+                *names[outcome.rows[row]],
+                device.key,
+                **dict(zip(_TIMES, seconds[:, row, column].tolist(), strict=True)),
                 recommended=bool(column == recommended[row]),
                 slowdown=float(slowdown[row]) if column == recommended[row] else math.nan,
             )
