@@ -313,7 +313,7 @@ class ApplicationDetails:
     def points(self) -> list[Point]:
         """All kernels on all devices, times in seconds."""
         (outcome,) = self.result.outcomes
-        names = self.study.grid.profiles.names
+        profiles = self.study.grid.profiles
         slowdown = choices(outcome)["slowdown"]
         recommended = np.argmin(np.where(np.isfinite(outcome.measured), outcome.centre, np.inf), axis=1)
         logs = (outcome.measured, outcome.centre, outcome.low, outcome.high)
@@ -321,8 +321,10 @@ class ApplicationDetails:
         seconds = np.exp(np.clip(np.stack(logs), -_MOST_LOG, _MOST_LOG))
         return [
             Point(
-                *names[outcome.rows[row]],
-                device.key,
+                application=profiles.application[outcome.rows[row]],
+                kernel=profiles.kernel[outcome.rows[row]],
+                size=profiles.size[outcome.rows[row]],
+                device=device.key,
                 **dict(zip(_TIMES, seconds[:, row, column].tolist(), strict=True)),
                 recommended=bool(column == recommended[row]),
                 slowdown=float(slowdown[row]) if column == recommended[row] else math.nan,
