@@ -9,7 +9,7 @@ import hashlib
 import itertools
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
@@ -403,60 +403,49 @@ class Launch:
         return cls(kernel, extent, local, tuple(args), shared=shared, variables=dict(variables or {}))
 
     def __post_init__(self) -> None:
-        name = self.kernel.name
+        for problem in self._problems():
+            raise LaunchError(f"{self.kernel.name}: {problem}")
+
+    def _problems(self) -> Iterator[str]:
+        """Sentences about wrong sizes; a later one takes it that there is none before."""
         dims = len(self.global_size)
         if not 1 <= dims <= 3:
-            raise LaunchError(f"{name}: global size must have 1 to 3 dimensions, found {dims}")
+            yield f"global size must have 1 to 3 dimensions, found {dims}"
+        as_many = f"must have as many dimensions as the global size ({dims}), found"
         if len(self.local_size) != dims:
-            raise LaunchError(
-                f"{name}: local size must have as many dimensions as the global size ({dims}), "
-                f"found {len(self.local_size)}"
-            )
+            yield f"local size {as_many} {len(self.local_size)}"
         if self.global_offset and len(self.global_offset) != dims:
-            raise LaunchError(
-                f"{name}: global offset must have as many dimensions as the global size ({dims}), "
-                f"found {len(self.global_offset)}"
-            )
+            yield f"global offset {as_many} {len(self.global_offset)}"
         for label, sizes in (("global size", self.global_size), ("local size", self.local_size)):
             for value in sizes:
-                if value < 1:
-                    raise LaunchError(f"{name}: {label} must be at least 1 in each dimension, found {value}")
-                if value >= 1 << 32:
-                    raise LaunchError(f"{name}: {label} must be below 2^32 in each dimension, found {value}")
+                if not 1 <= value < 1 << 32:
+                    limit = "at least 1" if value < 1 else "below 2^32"
+                    yield f"{label} must be {limit} in each dimension, found {value}"
         if any(offset < 0 for offset in self.global_offset):
-            raise LaunchError(f"{name}: global offset must not be negative, found {self.global_offset}")
+            yield f"global offset must not be negative, found {self.global_offset}"
         for offset, size in zip(self.global_offset, self.global_size, strict=False):
             if offset + size > 1 << 63:
-                raise LaunchError(
-                    f"{name}: global ids must be below 2^63, found an offset of {offset} and a size of {size}"
-                )
-        group = int(np.prod(self.local_size, dtype=object))
+                yield f"global ids must be below 2^63, found an offset of {offset} and a size of {size}"
+        group = math.prod(map(int, self.local_size))
         if self.kernel.program.is_cuda:
-            self._check_grid(group)
+            if group > MAX_BLOCK_SIZE:
+                yield f"a block has at most {MAX_BLOCK_SIZE} threads, found {_product(self.local_size)}"
+            if any(self.global_offset):
+                yield f"a grid has no offset, found {self.global_offset}"
+            if self.shared is not None and self.shared < 0:
+                yield f"shared must be at least 0 bytes, found {self.shared}"
         elif self.shared is not None:
-            raise LaunchError(f"{name}: shared is for CUDA and HIP kernels; give local arguments instead")
+            yield "shared is for CUDA and HIP kernels; give local arguments instead"
         elif self.variables:
-            raise LaunchError(f"{name}: variables are for CUDA and HIP kernels")
+            yield "variables are for CUDA and HIP kernels"
         if group > MAX_WORK_GROUP_SIZE:
-            raise LaunchError(
-                f"{name}: a work-group has at most {MAX_WORK_GROUP_SIZE} work-items, "
-                f"found {_product(self.local_size)}"
-            )
+            found = _product(self.local_size)
+            yield f"a work-group has at most {MAX_WORK_GROUP_SIZE} work-items, found {found}"
         if self.kernel.program.standard.startswith("1") or self.kernel.program.is_cuda:
             for size, local in zip(self.global_size, self.local_size, strict=True):
                 if size % local:
-                    raise LaunchError(
-                        f"{name}: the global size must be a multiple of the local size in "
-                        f"{self.kernel.program.language}, found {size} and {local}"
+                    language = self.kernel.program.language
+                    yield (
+                        f"the global size must be a multiple of the local size in {language}, found {size} "
+                        f"and {local}"
                     )
-
-    def _check_grid(self, threads: int) -> None:
-        name = self.kernel.name
-        if threads > MAX_BLOCK_SIZE:
-            raise LaunchError(
-                f"{name}: a block has at most {MAX_BLOCK_SIZE} threads, found {_product(self.local_size)}"
-            )
-        if any(self.global_offset):
-            raise LaunchError(f"{name}: a grid has no offset, found {self.global_offset}")
-        if self.shared is not None and self.shared < 0:
-            raise LaunchError(f"{name}: shared must be at least 0 bytes, found {self.shared}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -10,11 +9,10 @@ import cyclopts
 from cyclopts import Parameter
 
 from crosscast.cli import COMMANDS
-from crosscast.cli.options import OUTPUT, Flag, JsonFlag, Numbers, Output, Whole, runs
+from crosscast.cli.options import OUTPUT, Flag, JsonFlag, Numbers, Output, Whole, options, runs
 
 
-@Parameter(name="*")
-@dataclass(frozen=True, kw_only=True)
+@options
 class CorunCampaignOptions:
     """Options of `crosscast corun campaign`."""
 
@@ -60,8 +58,7 @@ def campaign(*, options: CorunCampaignOptions) -> None:
     """
 
 
-@Parameter(name="*")
-@dataclass(frozen=True, kw_only=True)
+@options
 class CorunProfileOptions:
     """Options of `crosscast corun profile`."""
 
@@ -99,8 +96,7 @@ def profile(what: str, /, *, options: CorunProfileOptions = CorunProfileOptions(
     """
 
 
-@Parameter(name="*")
-@dataclass(frozen=True, kw_only=True)
+@options
 class CorunTranslateOptions:
     """Options of `crosscast corun translate`."""
 

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 import cyclopts
-from cyclopts import Parameter
 
 from crosscast.cli import COMMANDS
-from crosscast.cli.options import OUTPUT, Executor, Flag, Output, Whole, runs, work
+from crosscast.cli.options import OUTPUT, Executor, Flag, Output, Whole, options, runs, work
 from crosscast.data.sources import IMPORTERS, Importer
 
 _OUT = "Folder of the dataset."
@@ -71,8 +69,7 @@ def own_runs(path: Path, /, *, out: Path, settings: str | None = None) -> None:
     """
 
 
-@Parameter(name="*")
-@dataclass(frozen=True, kw_only=True)
+@options
 class ImportCountersOptions:
     """Options of `crosscast dataset import counters`."""
 
@@ -142,8 +139,7 @@ import_app.command(own_runs, name="runs")
 import_app.command(_source_command(IMPORTERS["crosscast"]), name="crosscast")
 
 
-@Parameter(name="*")
-@dataclass(frozen=True, kw_only=True)
+@options
 class DatasetBuildOptions:
     """Options of `crosscast dataset build`."""
 

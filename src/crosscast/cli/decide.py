@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -21,6 +20,7 @@ from crosscast.cli.options import (
     Output,
     Repeated,
     Whole,
+    options,
     runs,
 )
 from crosscast.data.configuration import Objective
@@ -40,8 +40,7 @@ def sample(*, model: Model = None, template: Path | None = None, output: Output 
     """
 
 
-@Parameter(name="*")
-@dataclass(frozen=True, kw_only=True)
+@options
 class ChooseConfigurationOptions:
     """Options of `crosscast choose configuration`."""
 
@@ -81,8 +80,7 @@ def configuration(
     """
 
 
-@Parameter(name="*")
-@dataclass(frozen=True, kw_only=True)
+@options
 class ColocateOptions:
     """Options of `crosscast colocate`."""
 
@@ -128,8 +126,7 @@ def colocate(
     """
 
 
-@Parameter(name="*")
-@dataclass(frozen=True, kw_only=True)
+@options
 class TuneOptions:
     """Options of `crosscast tune`."""
 

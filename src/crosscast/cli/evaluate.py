@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -23,6 +22,7 @@ from crosscast.cli.options import (
     Numbers,
     RunOptions,
     Whole,
+    options,
     runs,
 )
 from crosscast.evaluation.corun import CoRunFolds
@@ -35,8 +35,7 @@ HeldOut = Parameter(help="Groups to hold out.")
 Sources = Annotated[Names | None, Parameter(help="Devices whose counters are used; by default all.")]
 
 
-@Parameter(name="*")
-@dataclass(frozen=True, kw_only=True)
+@options
 class EvaluateTimeOptions:
     """Options of `crosscast evaluate time`."""
 
@@ -55,8 +54,7 @@ def time(dataset: DatasetFolder, /, *, options: EvaluateTimeOptions = EvaluateTi
     """Evaluate models of kernels' times on devices (docs/evaluation.md)."""
 
 
-@Parameter(name="*")
-@dataclass(frozen=True, kw_only=True)
+@options
 class EvaluateRelativeOptions:
     """Options of `crosscast evaluate relative`."""
 
@@ -79,8 +77,7 @@ def relative(
     """Evaluate models of times on devices relative to each other (docs/evaluation.md)."""
 
 
-@Parameter(name="*")
-@dataclass(frozen=True, kw_only=True)
+@options
 class EvaluateConfigurationOptions:
     """Options of `crosscast evaluate configuration`."""
 
@@ -115,8 +112,7 @@ def configuration(
     """
 
 
-@Parameter(name="*")
-@dataclass(frozen=True, kw_only=True)
+@options
 class EvaluateCorunOptions:
     """Options of `crosscast evaluate corun`."""
 
@@ -136,8 +132,7 @@ def corun(dataset: DatasetFolder, /, *, options: EvaluateCorunOptions = Evaluate
     """Evaluate models of applications that share a device (docs/evaluation.md)."""
 
 
-@Parameter(name="*")
-@dataclass(frozen=True, kw_only=True)
+@options
 class EvaluateTuneOptions:
     """Options of `crosscast evaluate tune`."""
 
@@ -167,8 +162,7 @@ def tune(dataset: DatasetFolder, /, *, options: EvaluateTuneOptions) -> None:
     """
 
 
-@Parameter(name="*")
-@dataclass(frozen=True, kw_only=True)
+@options
 class EvaluateJobsOptions:
     """Options of `crosscast evaluate jobs`."""
 

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
 import cyclopts
-from cyclopts import Parameter
 
 from crosscast.cli import command_line
-from crosscast.cli.options import LAUNCH, OUTPUT, Flag, JsonFlag, OfLaunch, Output, Whole, runs
+from crosscast.cli.options import LAUNCH, OUTPUT, Flag, JsonFlag, OfLaunch, Output, Whole, options, runs
 from crosscast.errors import InputError
 
 
@@ -79,8 +77,7 @@ devices_app.default(devices)
 devices_app.command(compare)
 
 
-@Parameter(name="*")
-@dataclass(frozen=True, kw_only=True)
+@options
 class MeasureOptions:
     """Options of `crosscast measure`."""
 

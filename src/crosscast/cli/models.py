@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -10,7 +9,18 @@ import cyclopts
 from cyclopts import Parameter
 
 from crosscast.cli import COMMANDS
-from crosscast.cli.options import OUTPUT, RUN, DatasetFolder, Device, Devices, Names, Output, RunOptions, runs
+from crosscast.cli.options import (
+    OUTPUT,
+    RUN,
+    DatasetFolder,
+    Device,
+    Devices,
+    Names,
+    Output,
+    RunOptions,
+    options,
+    runs,
+)
 
 
 @runs("catalogues")
@@ -30,8 +40,7 @@ def models(name: str | None = None, /, *, output: Output = OUTPUT) -> None:
 train_app = cyclopts.App(name="train", help=COMMANDS["train"][1])
 
 
-@Parameter(name="*")
-@dataclass(frozen=True, kw_only=True)
+@options
 class TrainedModelOptions:
     """Options of `crosscast train` for all questions."""
 
@@ -43,8 +52,7 @@ class TrainedModelOptions:
     """Applications to leave out of everything, separated by commas."""
 
 
-@Parameter(name="*")
-@dataclass(frozen=True, kw_only=True)
+@options
 class TrainTimeOptions(TrainedModelOptions):
     """Options of `crosscast train time`."""
 
@@ -58,8 +66,7 @@ def time(dataset: DatasetFolder, /, *, options: TrainTimeOptions) -> None:
     """Train a model of kernels' times on devices, for `crosscast predict time` (docs/predicting.md)."""
 
 
-@Parameter(name="*")
-@dataclass(frozen=True, kw_only=True)
+@options
 class TrainRelativeOptions(TrainedModelOptions):
     """Options of `crosscast train relative`."""
 
@@ -80,8 +87,7 @@ def relative(dataset: DatasetFolder, /, *, options: TrainRelativeOptions) -> Non
     """
 
 
-@Parameter(name="*")
-@dataclass(frozen=True, kw_only=True)
+@options
 class TrainConfigurationOptions(TrainedModelOptions):
     """Options of `crosscast train configuration`."""
 
@@ -105,8 +111,7 @@ def configuration(dataset: DatasetFolder, /, *, options: TrainConfigurationOptio
     """Train a model of time and power at configurations, for `crosscast choose` (docs/choosing.md)."""
 
 
-@Parameter(name="*")
-@dataclass(frozen=True, kw_only=True)
+@options
 class TrainCorunOptions(TrainedModelOptions):
     """Options of `crosscast train corun`."""
 

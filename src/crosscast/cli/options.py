@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Literal, ParamSpec
+from typing import Annotated, Literal, ParamSpec, TypeVar, dataclass_transform
 
 from cyclopts import Group, Parameter, Token
 
@@ -21,6 +21,7 @@ from crosscast.errors import InputError
 from crosscast.units import parse_bytes
 
 P = ParamSpec("P")
+ClassT = TypeVar("ClassT")
 
 
 def runs(module: str) -> Callable[[Callable[P, None]], Callable[P, int | None]]:
@@ -42,6 +43,12 @@ def runs(module: str) -> Callable[[Callable[P, None]], Callable[P, int | None]]:
         return command
 
     return decorate
+
+
+@dataclass_transform(frozen_default=True)
+def options(cls: type[ClassT]) -> type[ClassT]:
+    """Make a frozen dataclass, whose fields are options of the command that takes it."""
+    return Parameter(name="*")(dataclass(frozen=True)(cls))
 
 
 def work(module: str, name: str) -> Callable[..., int | None]:
@@ -177,8 +184,7 @@ Executor = Annotated[
 ]
 
 
-@Parameter(name="*")
-@dataclass(frozen=True)
+@options
 class RunOptions:
     """Options of all commands that fit models."""
 
@@ -193,8 +199,7 @@ class RunOptions:
     ] = None
 
 
-@Parameter(name="*")
-@dataclass(frozen=True)
+@options
 class Output:
     """Options for the output of commands that print tables."""
 
@@ -204,8 +209,7 @@ class Output:
     json: JsonFlag = False
 
 
-@Parameter(name="*")
-@dataclass(frozen=True)
+@options
 class FigureOutput(Output):
     """Options for the output of commands that also draw figures."""
 
@@ -233,8 +237,7 @@ def _compiler_options(type_: type, tokens: Sequence[Token]) -> tuple[str, ...]:
     return tuple(flags.get(token.keyword or "", "") + token.value for token in tokens)
 
 
-@Parameter(name="*")
-@dataclass(frozen=True)
+@options
 class LaunchOptions:
     """The launch of a program, given on the command line instead of in a launch file."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -21,6 +20,7 @@ from crosscast.cli.options import (
     Output,
     Repeated,
     Whole,
+    options,
     runs,
 )
 
@@ -29,8 +29,7 @@ File = Annotated[Path, Parameter(help="File to predict.")]
 More = Annotated[Path, Parameter(help="Further files.")]
 
 
-@Parameter(name="*")
-@dataclass(frozen=True, kw_only=True)
+@options
 class PredictTimeOptions:
     """Options of `crosscast predict time`."""
 
@@ -70,8 +69,7 @@ def time(file: File, /, *more: More, options: PredictTimeOptions = PredictTimeOp
     """
 
 
-@Parameter(name="*")
-@dataclass(frozen=True, kw_only=True)
+@options
 class PredictRelativeOptions:
     """Options of `crosscast predict relative`."""
 
@@ -99,8 +97,7 @@ def relative(file: File, /, *more: More, options: PredictRelativeOptions = Predi
     """
 
 
-@Parameter(name="*")
-@dataclass(frozen=True, kw_only=True)
+@options
 class PredictCorunOptions:
     """Options of `crosscast predict corun`."""
 

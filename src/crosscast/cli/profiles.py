@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -19,12 +18,12 @@ from crosscast.cli.options import (
     Repeated,
     ShownLaunch,
     Whole,
+    options,
     runs,
 )
 
 
-@Parameter(name="*")
-@dataclass(frozen=True, kw_only=True)
+@options
 class CharacterizeOptions:
     """Options of `crosscast characterize`."""
 
@@ -94,8 +93,7 @@ def characterize(file: Path, /, *more: Path, options: CharacterizeOptions = Char
 _OUT = Path("crosscast-trace")
 
 
-@Parameter(name="*")
-@dataclass(frozen=True, kw_only=True)
+@options
 class CaptureOptions:
     """Options of `crosscast capture`."""
 
@@ -133,8 +131,7 @@ def capture(
     """
 
 
-@Parameter(name="*")
-@dataclass(frozen=True, kw_only=True)
+@options
 class EmbedOptions:
     """Options of `crosscast embed`."""
 
@@ -170,8 +167,7 @@ def embed(file: Path, /, *, options: EmbedOptions = EmbedOptions()) -> None:
     """
 
 
-@Parameter(name="*")
-@dataclass(frozen=True, kw_only=True)
+@options
 class ExplainOptions:
     """Options of `crosscast explain`."""
 

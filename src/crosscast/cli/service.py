@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -10,11 +9,21 @@ import cyclopts
 from cyclopts import Parameter
 
 from crosscast.cli import COMMANDS
-from crosscast.cli.options import OUTPUT, RUN, Flag, JsonFlag, Names, Output, Repeated, RunOptions, runs
+from crosscast.cli.options import (
+    OUTPUT,
+    RUN,
+    Flag,
+    JsonFlag,
+    Names,
+    Output,
+    Repeated,
+    RunOptions,
+    options,
+    runs,
+)
 
 
-@Parameter(name="*")
-@dataclass(frozen=True, kw_only=True)
+@options
 class ReportOptions:
     """Options of `crosscast report`."""
 
@@ -44,8 +53,7 @@ def report(folder: Path, /, *, options: ReportOptions = ReportOptions()) -> None
     """
 
 
-@Parameter(name="*")
-@dataclass(frozen=True, kw_only=True)
+@options
 class ServeOptions:
     """Options of `crosscast serve`."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -10,7 +9,7 @@ import cyclopts
 from cyclopts import Parameter
 
 from crosscast.cli import COMMANDS
-from crosscast.cli.options import FIGURES, Executor, FigureOutput, Flag, Names, Repeated, Whole, runs
+from crosscast.cli.options import FIGURES, Executor, FigureOutput, Flag, Names, Repeated, Whole, options, runs
 
 app = cyclopts.App(name="simulate", help=COMMANDS["simulate"][1])
 Policies = Annotated[
@@ -50,8 +49,7 @@ Window = Annotated[
 ]
 
 
-@Parameter(name="*")
-@dataclass(frozen=True, kw_only=True)
+@options
 class SimulatePoliciesOptions:
     """Options of `crosscast simulate policies`.
 
@@ -102,8 +100,7 @@ def policies(trace: Path, /, *, options: SimulatePoliciesOptions = SimulatePolic
     """
 
 
-@Parameter(name="*")
-@dataclass(frozen=True, kw_only=True)
+@options
 class SimulatePlacementsOptions:
     """Options of `crosscast simulate placements`.
 

@@ -137,7 +137,6 @@ class Report:
 
     parts: Sequence[Part]
     name: str = ""  # Title of a page where no heading is one
-    language: str = "en"
 
     @property
     def title(self) -> str:
@@ -183,7 +182,6 @@ class Report:
         parts = list(_of_page(self))
         page = environment.from_string(template).render(
             title=self.title,
-            language=self.language,
             parts=parts,
             sections=[part for part in parts if isinstance(part, Heading) and part.id],
             style=style,
