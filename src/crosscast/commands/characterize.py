@@ -6,7 +6,6 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
 
 from crosscast.characterization import run
 from crosscast.characterization.engine import runtime_objects
@@ -38,27 +37,22 @@ from crosscast.tracing.trace import is_trace
 class Outputs:
     """Receives each profile when it is done, and writes the files at the end."""
 
-    form: Literal["table", "json", "csv"] = "table"  # Format on standard output
-    aiwc_folder: Path | None = None  # Folder for the published tool's CSV files, if requested
-    parquet: Path | None = None  # Paths of the Parquet table, the Kiviat figure and the page, if requested
-    plot: Path | None = None
-    html: Path | None = None
-    everything: bool = False  # Whether the table has all metrics and counts, not only a summary
+    options: CharacterizeOptions
     profiles: list[Profile] = field(default_factory=list)  # Finished profiles
 
     def prepare(self) -> None:
         """Raise an error before the run unless all outputs can be written."""
-        if self.aiwc_folder is not None and self.aiwc_folder.exists() and not self.aiwc_folder.is_dir():
-            raise InputError.of(where="--aiwc", expected="a folder", found=f"the file {self.aiwc_folder}")
-        for flag, path in (("--parquet", self.parquet), ("--plot", self.plot)):
+        aiwc, parquet, plot = self.options.aiwc, self.options.parquet, self.options.plot
+        if aiwc is not None and aiwc.exists() and not aiwc.is_dir():
+            raise InputError.of(where="--aiwc", expected="a folder", found=f"the file {aiwc}")
+        for flag, path in (("--parquet", parquet), ("--plot", plot)):
             if path is not None:
                 check_file(flag, path)
-        if self.parquet is not None:
+        if parquet is not None:
             require_pyarrow()
-        if self.plot is not None:
-            check_picture("--plot", self.plot)
-        if self.html is not None:
-            check_output(FigureOutput(html=self.html))
+        if plot is not None:
+            check_picture("--plot", plot)
+        check_output(FigureOutput(html=self.options.html))
 
     def add(self, profile: Profile, dump: str | None = None) -> None:
         """Take a finished profile, with the text of the arguments to dump if there is one."""
@@ -70,52 +64,42 @@ class Outputs:
             )
         for doubt in doubts({"read_beyond": profile.launch.get("read_beyond", {})}):
             warn(f"{profile.kernel} {doubt}; --check-bounds tells the work-item and the line")
-        if self.form == "json":
-            row = profile.to_dict() if dump is None else {**profile.to_dict(), "dump": dump}
-            print_json(row)
-        elif self.form == "csv":
-            self._print_csv(profile)
-            print(profile.printed + (dump or ""), end="", file=sys.stderr, flush=True)
+        if self.options.json:
+            print_json(profile.to_dict() if dump is None else {**profile.to_dict(), "dump": dump})
         else:
-            print(profile.printed + (dump or ""), end="", flush=True)
-        if self.aiwc_folder is not None:
-            self._write_aiwc(profile, self.aiwc_folder)
+            if self.options.csv:
+                header = [csv_header()] if len(self.profiles) == 1 else []
+                print(*header, csv_row(profile), sep="\n", flush=True)
+            stream = sys.stderr if self.options.csv else sys.stdout
+            print(profile.printed + (dump or ""), end="", file=stream, flush=True)
+        if self.options.aiwc is not None:
+            make_folder(self.options.aiwc, "--aiwc")
+            invocation = sum(other.kernel == profile.kernel for other in self.profiles) - 1
+            tell(f"wrote {write_aiwc(profile, self.options.aiwc, invocation)}")
 
     def finish(self) -> None:
         """Show the table and write the files, with the finished profiles."""
         if not self.profiles:
             return
-        if self.form == "table":
-            profiles_report(self.profiles, everything=self.everything).print(sys.stdout)
-        if self.parquet is not None:
-            self._write("--parquet", self.parquet, write_parquet)
-        if self.plot is not None:
-            self._write("--plot", self.plot, write_kiviat)
-        if self.html is not None:
-            figures = (
-                {"Kiviat figure of the profiles": kiviat(self.profiles)}
-                if len(self.profiles) <= MOST_PROFILES
-                else {}
-            )
+        options = self.options
+        if not options.json and not options.csv:
+            profiles_report(self.profiles, everything=options.all).print(sys.stdout)
+        self._write("--parquet", options.parquet, write_parquet)
+        self._write("--plot", options.plot, write_kiviat)
+        if options.html is not None:
+            many = len(self.profiles) > MOST_PROFILES
+            figures = {} if many else {"Kiviat figure of the profiles": kiviat(self.profiles)}
             report = profiles_report(self.profiles, everything=True)
-            tell(f"wrote {page_of(report, figures).write_html(self.html)}")
+            tell(f"wrote {page_of(report, figures).write_html(options.html)}")
 
-    def _write(self, flag: str, path: Path, write: Callable[[list[Profile], Path], None]) -> None:
+    def _write(self, flag: str, path: Path | None, write: Callable[[list[Profile], Path], None]) -> None:
+        if path is None:
+            return
         try:
             write(self.profiles, path)
         except OSError as error:
             raise InputError(f"{flag}: cannot write {path} ({error.strerror or error})") from error
-        print(f"wrote {path}", file=sys.stderr)
-
-    def _write_aiwc(self, profile: Profile, folder: Path) -> None:
-        make_folder(folder, "--aiwc")
-        invocation = sum(other.kernel == profile.kernel for other in self.profiles) - 1
-        print(f"wrote {write_aiwc(profile, folder, invocation)}", file=sys.stderr)
-
-    def _print_csv(self, profile: Profile) -> None:
-        if len(self.profiles) == 1:
-            print(csv_header())
-        print(csv_row(profile), flush=True)
+        tell(f"wrote {path}")
 
 
 def characterize(file: Path, /, *more: Path, options: CharacterizeOptions) -> None:
@@ -138,14 +122,7 @@ def characterize(file: Path, /, *more: Path, options: CharacterizeOptions) -> No
         raise InputError.of(where="--threads", expected="at least 1", found=f"{options.threads}")
     if not options.timeout > 0:
         raise InputError.of(where="--timeout", expected="more than 0 seconds", found=f"{options.timeout:g}")
-    outputs = Outputs(
-        "json" if options.json else "csv" if options.csv else "table",
-        options.aiwc,
-        options.parquet,
-        options.plot,
-        options.html,
-        options.all,
-    )
+    outputs = Outputs(options)
     limit = options.memory_limit
     memory_limit = None if limit is None else bytes_in("--memory-limit", limit)
     how = run.Options(

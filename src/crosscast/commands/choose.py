@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from crosscast.cli.decide import ChooseConfigurationOptions
 from crosscast.cli.options import Output, share_in
 from crosscast.commands.output import check_file, check_output, check_picture, say, show, tell, warn_of
-from crosscast.data.configuration import Objective
 from crosscast.decide.samples import SampledKernel, read_samples, template_columns, write_template
 from crosscast.decide.selector import KernelChoices, choices_answer, choices_for
 from crosscast.errors import InputError
@@ -32,14 +31,8 @@ def sample(*, model: str | None, template: Path | None, output: Output) -> None:
         write_template(template, card)
         tell(f"wrote {template}")
     columns = template_columns(card)
-    show(
-        output,
-        lambda: {
-            "samples": [sample.to_dict() for sample in card.sample_configurations],
-            "columns": list(columns),
-        },
-        lambda: samples_report(card, columns),
-    )
+    answer = {"samples": [each.to_dict() for each in card.sample_configurations], "columns": list(columns)}
+    show(output, lambda: answer, lambda: samples_report(card, columns))
 
 
 def configuration(samples: Path, /, *, options: ChooseConfigurationOptions) -> None:
@@ -58,20 +51,20 @@ def configuration(samples: Path, /, *, options: ChooseConfigurationOptions) -> N
         check_choice(cap, options.confidence)
     text = options.max_slowdown
     slowdown = None if text is None else share_in("--max-slowdown", text, "5% or 0.05")
-    trained, (notes, kernels) = first_fit(
-        models_for(options.model, "configuration"),
-        lambda trained: _chosen(
+
+    def chosen(trained: TrainedConfigurationModel) -> tuple[Sequence[str], list[KernelChoices]]:
+        runs = read_samples(samples, trained.card)
+        return runs.notes, choices_for(
             trained,
-            samples,
-            options.kernel,
+            _named(runs.kernels, options.kernel),
             caps,
-            options.objective,
-            options.confidence,
-            options.level,
-            slowdown,
-        ),
-        tell,
-    )
+            objective=options.objective,
+            cap_probability=options.confidence,
+            level=options.level,
+            max_slowdown=slowdown,
+        )
+
+    trained, (notes, kernels) = first_fit(models_for(options.model, "configuration"), chosen, tell)
     for note in notes:
         say(f"note: {note}")
     warn_of(kernels)
@@ -106,28 +99,6 @@ def _caps(text: str) -> list[float]:
         except ValueError:
             raise InputError.of(where="--power-cap", expected="watts such as 150", found=repr(word)) from None
     return caps
-
-
-def _chosen(
-    trained: TrainedConfigurationModel,
-    samples: Path,
-    name: str | None,
-    caps: Sequence[float],
-    objective: Objective,
-    cap_probability: float | None,
-    level: float,
-    max_slowdown: float | None,
-) -> tuple[Sequence[str], list[KernelChoices]]:
-    runs = read_samples(samples, trained.card)
-    return runs.notes, choices_for(
-        trained,
-        _named(runs.kernels, name),
-        caps,
-        objective=objective,
-        cap_probability=cap_probability,
-        level=level,
-        max_slowdown=max_slowdown,
-    )
 
 
 def _named(kernels: Sequence[SampledKernel], name: str | None) -> list[SampledKernel]:

@@ -111,37 +111,35 @@ def show_launches(path: Path, direct: LaunchOptions, *, as_json: bool) -> None:
         raise InputError.of(
             where="--launches", field=str(path), expected="a CUDA or HIP program", found=f"{program.language}"
         )
-    rows = []
-    for launch, texts, refusal in _host_launches(program, direct):
-        rows.append(
-            {
-                "file": launch.file,
-                "line": launch.line,
-                "kernel": launch.kernel,
-                "launch": launch.text,
-                "grid": launch.grid,
-                "block": launch.block,
-                "shared": launch.shared,
-                "arguments": texts,
-                "unknown": _missing(launch, texts, refusal),
-            }
-        )
+    found = _host_launches(program, direct)
     if as_json:
-        print_json(rows)
+        print_json(
+            [
+                {
+                    "file": launch.file,
+                    "line": launch.line,
+                    "kernel": launch.kernel,
+                    "launch": launch.text,
+                    "grid": launch.grid,
+                    "block": launch.block,
+                    "shared": launch.shared,
+                    "arguments": texts,
+                    "unknown": _missing(launch, texts, refusal),
+                }
+                for launch, texts, refusal in found
+            ]
+        )
         return
-    for row in rows:
-        print(f"{row['file']}:{row['line']}: {row['launch']}")
-        words = [f"--kernel {shlex.quote(str(row['kernel']))}"]
-        for name in ("grid", "block"):
-            size = row[name]
-            words.append(f"--{name} {','.join(map(str, size)) if isinstance(size, tuple) else '?'}")
-        words += [f"--shared {row['shared']}"] if row["shared"] else []
-        arguments = row["arguments"]
-        words += [f"--arg {text or '?'}" for text in arguments] if isinstance(arguments, list) else []
-        print(f"  {' '.join(words)}")
-        if unknown := row["unknown"]:
-            print(f"  not known: {', '.join(unknown) if isinstance(unknown, list) else unknown}")
-    if not rows:
+    for launch, texts, refusal in found:
+        print(f"{launch.file}:{launch.line}: {launch.text}")
+        words = [f"--kernel {shlex.quote(launch.kernel)}"]
+        for name, size in (("grid", launch.grid), ("block", launch.block)):
+            words.append(f"--{name} {'?' if size is None else ','.join(map(str, size))}")
+        words += [f"--shared {launch.shared}"] if launch.shared else []
+        print(" ", *words, *(f"--arg {text or '?'}" for text in texts))
+        if unknown := _missing(launch, texts, refusal):
+            print(f"  not known: {', '.join(unknown)}")
+    if not found:
         print(f"{path}: no launches in host code")
 
 

@@ -6,7 +6,7 @@ import logging
 import re
 import shutil
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -127,59 +127,40 @@ def _quoted(program: str) -> str:
 _UNCHANGED = {"new": "not there", "same": "already there", "yours": "yours differs, and stays"}
 
 
-def install(
-    kind: Kind,
-    /,
-    *,
-    folder: Path,
-    prefix: Path | None,
-    dry_run: bool,
-    json: bool,
-) -> None:
+def install(kind: Kind, /, *, folder: Path, prefix: Path | None, dry_run: bool, json: bool) -> None:
     """Run ``crosscast hooks install``."""
-    results = [
-        {
-            "path": str(file.path),
-            "result": _done(file, ("new", "newer"), file.write, "written", dry_run),
-            "content": file.content.decode(),
-        }
-        for file in hook_files(kind, folder, prefix)
-    ]
-    _show(results, json, contents=dry_run)
+    files = hook_files(kind, folder, prefix)
+    _apply(files, ("new", "newer"), HookFile.write, "written", dry_run=dry_run, json=json, contents=True)
 
 
-def remove(
-    kind: Kind,
-    /,
+def remove(kind: Kind, /, *, folder: Path, prefix: Path | None, dry_run: bool, json: bool) -> None:
+    """Run ``crosscast hooks remove``."""
+    files = hook_files(kind, folder, prefix)
+    _apply(files, ("same", "newer"), HookFile.remove, "removed", dry_run=dry_run, json=json)
+
+
+def _apply(
+    files: Sequence[HookFile],
+    states: Sequence[str],
+    act: Callable[[HookFile], None],
+    done: str,
     *,
-    folder: Path,
-    prefix: Path | None,
     dry_run: bool,
     json: bool,
+    contents: bool = False,
 ) -> None:
-    """Run ``crosscast hooks remove``."""
-    results = [
-        {"path": str(file.path), "result": _done(file, ("same", "newer"), file.remove, "removed", dry_run)}
-        for file in hook_files(kind, folder, prefix)
-    ]
-    _show(results, json)
-
-
-def _done(file: HookFile, states: Sequence[str], act: Callable[[], None], done: str, dry_run: bool) -> str:
-    """Write or remove a file if it is in one of the states; return the outcome, or that of a dry run."""
-    if file.state not in states:
-        return _UNCHANGED[file.state]
-    if dry_run:
-        return f"would be {done}"
-    act()
-    return done
-
-
-def _show(results: Sequence[Mapping[str, str]], json: bool, *, contents: bool = False) -> None:
+    """Write or remove the files that are in some states, and show the outcomes, or those of a dry run."""
+    rows = []
+    for file in files:
+        if file.state in states and not dry_run:
+            act(file)
+        result = f"{'would be ' if dry_run else ''}{done}" if file.state in states else _UNCHANGED[file.state]
+        content = {"content": file.content.decode()} if contents else {}
+        rows.append({"path": str(file.path), "result": result, **content})
     if json:
-        print_json({"files": results})
+        print_json({"files": rows})
         return
-    for result in results:
-        print(f"{result['path']}: {result['result']}")
-        if contents:
-            print(result["content"])
+    for row in rows:
+        print(f"{row['path']}: {row['result']}")
+        if contents and dry_run:
+            print(row["content"])
