@@ -172,7 +172,6 @@ def test_three_clusters_are_found_where_there_are_three_and_named_by_their_appli
     found = clustered(BLOBS)
     assert found.features == ("fairness", "LLC misses", "L1 misses")
     assert found.best == 3
-    assert found.as_published
     assert found.scores[3] > 0.9
     assert [each.application for each in found.clusters] == ["app0.9", "app0.5", "app0.1"]
     assert [each.mixes for each in found.clusters] == [8, 8, 8]

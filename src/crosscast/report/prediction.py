@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from operator import itemgetter
 
 import msgspec
 import numpy as np
@@ -112,6 +113,7 @@ def _table(forecast: TimeForecast, row: int, label: str) -> Table:
         columns["predicted/recorded"] = lambda column: (
             float(forecast.centre[row, column] / recorded[column]) if known[column] else ""
         )
+    ranges = [each[row, order].tolist() for each in (forecast.low, forecast.centre, forecast.high)]
     return table_of(
         order,
         columns,
@@ -119,39 +121,21 @@ def _table(forecast: TimeForecast, row: int, label: str) -> Table:
         formats={"time": format_seconds, "recorded": format_seconds, "predicted/recorded": "{:.2f}".format},
         words=(0, 2),
         bold=(0,),
-        ranges=Ranges(
-            [
-                (
-                    float(forecast.low[row, column]),
-                    float(forecast.centre[row, column]),
-                    float(forecast.high[row, column]),
-                )
-                for column in order
-            ],
-            format_seconds,
-            "time",
-        ),
+        ranges=Ranges(list(zip(*ranges, strict=True)), format_seconds, "time"),
     )
 
 
 def _application_table(name: str, kernels: TimeForecast) -> Table:
     """Make the table of an application's time on each device, summed over all launches of its kernels."""
-    total, low, high = kernels.of_all_launches()
-    return table_of(
-        np.argsort(total, kind="stable").tolist(),
-        {
-            "device": lambda column: kernels.devices[column],
-            "time": lambda column: float(total[column]),
-            f"{level_percent(kernels.level)} interval": lambda column: times(
-                float(low[column]), float(high[column])
-            ),
-        },
-        caption=f"{name}: all {len(kernels.profiles)} kernels, "
-        f"{format_count(int(kernels.profiles.invocations.sum()))} launches",
-        formats={"time": format_seconds},
-        words=(0, 2),
-        bold=(0,),
-    )
+    limits = zip(kernels.devices, *(each.tolist() for each in kernels.of_all_launches()), strict=True)
+    rows = [
+        [device, time_s, times(low_s, high_s)]
+        for device, time_s, low_s, high_s in sorted(limits, key=itemgetter(1))
+    ]
+    launches = format_count(int(kernels.profiles.invocations.sum()))
+    caption = f"{name}: all {len(kernels.profiles)} kernels, {launches} launches"
+    headings = ["device", "time", f"{level_percent(kernels.level)} interval"]
+    return Table(headings, rows, caption, {"time": format_seconds}, words=(0, 2), bold=(0,))
 
 
 def _advice(choice: Recommendation) -> str:

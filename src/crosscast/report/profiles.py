@@ -324,25 +324,11 @@ def _draw_labels(axes: PolarAxes, angles: Sequence[float], only: Profile | None)
         side = "center" if abs(sine) < 0.12 else "left" if sine > 0 else "right"
         height = "bottom" if cosine > 0.9 else "top" if cosine < -0.9 else "center"
         value = "" if only is None else f" = {_short(only.metrics.get(axis.metric))}"
-        axes.annotate(
-            f"{axis.label}{value}\n",
-            xy=(angle, 1.09),
-            ha=side,
-            va=height,
-            fontsize=9.5,
-            fontweight="bold",
-            color=_CATEGORY_COLOURS[axis.category],
-            annotation_clip=False,
-        )
-        axes.annotate(
-            f"\n{axis.scale}",
-            xy=(angle, 1.09),
-            ha=side,
-            va=height,
-            fontsize=8.5,
-            color="#555555",
-            annotation_clip=False,
-        )
+        colour = _CATEGORY_COLOURS[axis.category]
+        name: dict[str, Any] = {"fontsize": 9.5, "fontweight": "bold", "color": colour}
+        scale: dict[str, Any] = {"fontsize": 8.5, "color": "#555555"}
+        for text, style in ((f"{axis.label}{value}\n", name), (f"\n{axis.scale}", scale)):
+            axes.annotate(text, xy=(angle, 1.09), ha=side, va=height, annotation_clip=False, **style)
 
 
 def _short(value: MetricValue) -> str:

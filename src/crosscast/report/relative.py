@@ -280,14 +280,8 @@ def _devices(forecast: RelativeForecast, row: int) -> Table:
             cells += [time_s, "measured" if cells[0] == timed_on else times(low_s, high_s)]
         rows.append(cells)
     over = f"time over {forecast.relative_to or 'the slowest'}"
-    ranges = [
-        (
-            float(forecast.low[row, column]),
-            float(forecast.centre[row, column]),
-            float(forecast.high[row, column]),
-        )
-        for column in forecast.order[row].tolist()
-    ]
+    order = forecast.order[row]
+    ranges = [each[row, order].tolist() for each in (forecast.low, forecast.centre, forecast.high)]
     return Table(
         ["device", over, interval, "speed-up", "fastest", *([] if timed_on is None else ["time", interval])],
         rows,
@@ -295,7 +289,7 @@ def _devices(forecast: RelativeForecast, row: int) -> Table:
         {over: three_digits, "speed-up": factor, "fastest": probability, "time": format_seconds},
         words=(0, 2, 6),
         bold=(0,),
-        ranges=Ranges(ranges, three_digits, over),
+        ranges=Ranges(list(zip(*ranges, strict=True)), three_digits, over),
     )
 
 

@@ -136,11 +136,8 @@ def _by_user(figure: Figure, panels: Sequence[Axes], schedule: Schedule, shows: 
 
     user = schedule.jobs.user
     assert user is not None
-    work = np.bincount(
-        user[shows],
-        weights=(schedule.jobs.procs * schedule.ran_s)[shows],
-        minlength=len(schedule.jobs.users),
-    )
+    occupied = (schedule.jobs.procs * schedule.ran_s)[shows]
+    work = np.bincount(user[shows], weights=occupied, minlength=len(schedule.jobs.users))
     first: Integers = np.argsort(-work, kind="stable")[: len(_USER_COLOURS)]
     named = [number for number in first.tolist() if work[number] > 0]
     palette = np.tile(to_rgba(_OTHERS), (len(schedule.jobs.users), 1))
@@ -211,16 +208,14 @@ def _cut(length: Steps, from_s: float, to_s: float) -> tuple[Reals, Reals]:
     """Steps between two times, with the counts at both ends; long ones are reduced to extremes."""
     inside = (length.time_s > from_s) & (length.time_s < to_s)
     time_s = np.concatenate(([from_s], length.time_s[inside], [to_s]))
-    count = np.concatenate(
-        (length.at(np.array([from_s])), length.count[inside], length.at(np.array([to_s])))
-    ).astype(np.float64)
+    ends = length.at(np.array([from_s, to_s]))
+    count = np.concatenate((ends[:1], length.count[inside], ends[1:])).astype(np.float64)
     if len(time_s) <= 4 * _DENSE:
         return time_s, count
     cuts = np.unique(np.searchsorted(time_s, np.linspace(from_s, to_s, _DENSE, endpoint=False)))
     least, most = np.minimum.reduceat(count, cuts), np.maximum.reduceat(count, cuts)
-    ends = np.append(time_s[cuts[1:]], time_s[-1])
     # The least, then the greatest, each for half of the part, covers what a line of all steps would.
-    middle = (time_s[cuts] + ends) / 2
+    middle = (time_s[cuts] + np.append(time_s[cuts[1:]], time_s[-1])) / 2
     both_s = np.stack((time_s[cuts], middle), axis=1).ravel()
     return np.append(both_s, to_s), np.append(np.stack((least, most), axis=1).ravel(), count[-1])
 

@@ -185,14 +185,14 @@ def evaluation_report(evaluation: TuningEvaluation) -> Report:
         headings,
         [[kernel, method, *fractions] for kernel, method, fractions in evaluation.means()],
         caption="Time of the optimum over that of the best found, mean over devices",
-        formats=dict.fromkeys(headings[2:], _fraction),
+        formats=dict.fromkeys(headings[2:], "{:.2f}".format),
         words=(0, 1),
     )
     by_device = Table(
         ["kernel", "device", *headings[1:]],
         [[s.kernel, s.device, s.method, *s.fraction] for s in evaluation.scores],
         caption="On each device",
-        formats=dict.fromkeys(headings[2:], _fraction),
+        formats=dict.fromkeys(headings[2:], "{:.2f}".format),
         words=(0, 1, 2),
     )
     return Report(
@@ -208,10 +208,6 @@ def evaluation_report(evaluation: TuningEvaluation) -> Report:
             by_device,
         ]
     )
-
-
-def _fraction(value: float) -> str:
-    return f"{value:.2f}"
 
 
 def evaluation_figures(evaluation: TuningEvaluation) -> Mapping[str, Figure]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,9 +20,6 @@ from crosscast.units import format_quantity, format_seconds
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-    from crosscast.devices.launch_work import LaunchWork
-    from crosscast.devices.limits import Bound
 
 _FAR = 10.0
 """A forecast above this multiple of the longest limit is not explained by it."""
@@ -96,10 +94,10 @@ def verdicts_report(verdicts: Verdicts, forecast: TimeForecast | None = None) ->
     limits = table_of(
         verdicts.verdicts,
         {
-            "kernel": lambda verdict: verdict.amounts.kernel,
-            "device": lambda verdict: verdict.device.key,
+            "kernel": "amounts.kernel",
+            "device": "device.key",
             "bound by": lambda verdict: " or ".join([verdict.bound, *verdict.close]),
-            **{name: _limit(name) for name in BOUNDS},
+            **{name: f"limits_s.{name}" for name in BOUNDS},
         },
         caption="How long each limit alone takes",
         formats=dict.fromkeys(BOUNDS, format_seconds),
@@ -175,10 +173,6 @@ def spent_on(shares: Mapping[str, float]) -> str:
     return ", ".join(f"{name} {percent(share)}" for name, share in shares.items() if share >= _LEAST_SHARE)
 
 
-def _limit(name: Bound) -> Callable[[Verdict], float]:
-    return lambda verdict: verdict.limits_s[name]
-
-
 def _amounts(verdicts: Sequence[Verdict]) -> Table:
     """Make the table of each kernel's amounts of work, which do not depend on the device."""
     by_name = {verdict.amounts.kernel: verdict.amounts for verdict in verdicts}
@@ -186,36 +180,25 @@ def _amounts(verdicts: Sequence[Verdict]) -> Table:
     return table_of(
         list({id(verdict.amounts): verdict.amounts for verdict in verdicts}.values()),
         {
-            "kernel": lambda a: a.kernel,
-            "flop": lambda a: a.flops,
-            "instructions": lambda a: a.operations,
-            "bytes, distinct": lambda a: a.unique_bytes,
-            "accessed": lambda a: a.accessed_bytes,
-            "local": lambda a: a.local_bytes,
-            **{name: _share(name) for name in classes},
+            "kernel": "kernel",
+            "flop": "flops",
+            "instructions": "operations",
+            "bytes, distinct": "unique_bytes",
+            "accessed": "accessed_bytes",
+            "local": "local_bytes",
+            **{name: f"instructions.{name}" for name in classes},
         },
         caption="What they do",
         formats={
-            "flop": _plain,
-            "instructions": _plain,
-            "bytes, distinct": _size,
-            "accessed": _size,
-            "local": _size,
+            **dict.fromkeys(("flop", "instructions"), _plain),
+            **dict.fromkeys(("bytes, distinct", "accessed", "local"), partial(format_quantity, unit="B")),
             **dict.fromkeys(classes, percent),
         },
     )
 
 
-def _share(name: str) -> Callable[[LaunchWork], float | None]:
-    return lambda amounts: amounts.instructions.get(name)
-
-
 def _plain(value: float) -> str:
     return format_quantity(value, "").strip()
-
-
-def _size(value: float) -> str:
-    return format_quantity(value, "B")
 
 
 def roofline_figures(verdicts: Sequence[Verdict]) -> Mapping[str, Figure]:

@@ -98,11 +98,6 @@ class ClusterStudy:
         """Number of clusters with the highest score."""
         return max(self.scores, key=lambda count: self.scores[count])
 
-    @property
-    def as_published(self) -> bool:
-        """Whether three clusters are best."""
-        return self.best == PUBLISHED_COUNT
-
     def to_dict(self) -> dict[str, object]:
         """Return the object that ``--json`` prints."""
         return {
@@ -110,7 +105,7 @@ class ClusterStudy:
             "mixes": self.mixes,
             "silhouette": {str(count): score for count, score in self.scores.items()},
             "best": self.best,
-            "three_is_best": self.as_published,
+            "three_is_best": self.best == PUBLISHED_COUNT,
             "clusters": [dict(vars(cluster)) for cluster in self.clusters],
         }
 
@@ -126,25 +121,14 @@ def cluster_mixes(mixes: Sequence[MeasuredMix], seed: int) -> ClusterStudy | str
     first: dict[tuple[tuple[str, str], ...], MeasuredMix] = {}
     for mix in mixes:
         if not mix.failed and all(member.slowdown for member in mix.members):
-            first.setdefault(
-                tuple(
-                    sorted(
-                        (isolated_run.application, isolated_run.size) for isolated_run in mix.isolated_runs
-                    )
-                ),
-                mix,
-            )
+            first.setdefault(tuple(sorted((run.application, run.size) for run in mix.isolated_runs)), mix)
     if len(first) <= most:
         return f"clusters take more than {most} different mixes with slowdowns"
     chosen: list[str] = []
     for names in _CANDIDATES:
-        counts = {
-            name: count_known([_value(mix, name) for mix in first.values()])
-            for name in names
-            if name not in chosen
-        }
-        best = max(counts, key=lambda name: counts[name])
-        chosen += [best] if counts[best] else []
+        known = {name: count_known([_value(mix, name) for mix in first.values()]) for name in names}
+        best = max((name for name in names if name not in chosen), key=known.__getitem__)
+        chosen += [best] if known[best] else []
     table = np.array([[_value(mix, name) for name in (_FAIRNESS, *chosen)] for mix in first.values()])
     indices = np.flatnonzero(~np.isnan(table).any(axis=1))
     if not chosen or len(indices) <= most:
@@ -158,11 +142,8 @@ def cluster_mixes(mixes: Sequence[MeasuredMix], seed: int) -> ClusterStudy | str
         return f"clusters take more than {most} mixes that differ in what is known of them"
     titles = (_FAIRNESS, *({**_SHARES, **_SUMS}[name] for name in chosen))
     labels, scores = _k_means(scaled, seed)
-    order = np.argsort(
-        [-values[labels == label, 1].mean() for label in range(PUBLISHED_COUNT)], kind="stable"
-    )
-    labels = np.argsort(order)[labels]
-    clusters = tuple(_cluster(mixes, titles, values, labels == label) for label in range(PUBLISHED_COUNT))
+    order = sorted(range(PUBLISHED_COUNT), key=lambda label: -values[labels == label, 1].mean())
+    clusters = tuple(_cluster(mixes, titles, values, labels == label) for label in order)
     return ClusterStudy(titles, len(values), scores, clusters)
 
 
@@ -192,9 +173,7 @@ def _value(mix: MeasuredMix, name: str) -> float:
     if name == _FAIRNESS:
         slowdowns = [member.slowdown for member in mix.members if member.slowdown]
         return min(slowdowns) / max(slowdowns)
-    known = [
-        isolated_run.features[name] for isolated_run in mix.isolated_runs if name in isolated_run.features
-    ]
+    known = [run.features[name] for run in mix.isolated_runs if name in run.features]
     if len(known) < len(mix.members):
         return np.nan
     return sum(known) / len(known) if name in _SHARES else sum(known)
@@ -347,15 +326,8 @@ def _translated_errors(
             other = on_target.get(mix_key(mix))
             if other is not None and not mix.failed:
                 for one, two, slowdown in zip(mix.members, other.members, predicted, strict=True):
-                    rows.append(
-                        (
-                            one.isolated_run.time_s,
-                            two.isolated_run.time_s,
-                            one.slowdown,
-                            two.slowdown,
-                            slowdown,
-                        )
-                    )
+                    times_s = one.isolated_run.time_s, two.isolated_run.time_s
+                    rows.append((*times_s, one.slowdown, two.slowdown, slowdown))
         table = np.array(rows, dtype=np.float64).reshape(-1, 5)
         is_known = np.isfinite(table).all(axis=1) & (table[:, :4] > 0).all(axis=1)
         source_s, target_s, source_slowdown, target_slowdown, forecast = table[is_known].T

@@ -73,7 +73,7 @@ def _clusters(study: ClusterStudy) -> list[Part]:
     scores = [
         [f"{count}{' (best)' if count == study.best else ''}", score] for count, score in study.scores.items()
     ]
-    best = "Three are best, as published" if study.as_published else "Three are not best, unlike published"
+    best = "Three are best, as published" if study.best == 3 else "Three are not best, unlike published"
     tight = "tightly bound" if study.scores[3] > TIGHT else "not tightly bound"
     rows = [
         [
