@@ -7,9 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from crosscast.cli import COMMANDS as COMMAND_LIST
-from crosscast.cli import command_line
-
 HEAVY = (
     "numpy",
     "llvmlite",
@@ -95,27 +92,3 @@ def test_a_simulation_brings_no_other_room() -> None:
         "crosscast.evaluation.executor",
         "crosscast.evaluation.resampling",
     }
-
-
-def options_of(words: list[str]) -> dict[str, int]:
-    """Number of options that the help of each command below one lists."""
-    _, apps, _ = command_line().parse_commands(words)
-    if apps[-1].default_command:
-        listed = [each for each in apps[-1].assemble_argument_collection() if each.show]
-        named = [each.names for each in listed if not each.children]
-        return {" ".join(words): sum(any(name.startswith("--") for name in names) for names in named)}
-    below = [name for name in apps[-1] if not name.startswith("-")]
-    return {each: count for name in below for each, count in options_of([*words, name]).items()}
-
-
-def test_the_list_of_commands_says_what_each_says_and_none_has_many_options() -> None:
-    counts: dict[str, int] = {}
-    for name, (_, text) in COMMAND_LIST.items():
-        _, apps, _ = command_line().parse_commands([name])
-        assert " ".join(str(apps[-1].help).split()).startswith(text.removesuffix("."))
-        counts |= options_of([name])
-    many = {name: count for name, count in counts.items() if count > 14}
-    # It explains how a launch is described, in a group of its own; the other says where work is done, too.
-    launching = {"characterize"}
-    most = {"simulate placements": 15}
-    assert all(name in launching or count <= most.get(name, 14) for name, count in many.items())

@@ -21,9 +21,6 @@ from crosscast.results import Tabular
 from crosscast.units import (
     BINARY_PREFIXES,
     PREFIXES,
-    elapsed_unit,
-    format_bytes,
-    format_count,
     format_elapsed,
     format_seconds,
     parse_bytes,
@@ -37,25 +34,14 @@ from support.refusals import refusal
     [
         (0.0, "0 s"),
         (2e-9, "2 ns"),
-        (1.5e-5, "15 µs"),
         (0.25, "250 ms"),
-        (59.0, "59 s"),
         (61.0, "1 min 1 s"),
+        (3725.0, "1 h 2 min"),
         (0.9996, "1 s"),
     ],
 )
 def test_durations_get_the_unit_that_fits(seconds: float, text: str) -> None:
     assert format_seconds(seconds) == text
-
-
-def test_hours_drop_their_seconds() -> None:
-    assert format_seconds(3725.0) == "1 h 2 min"
-
-
-def test_sizes_and_counts_are_readable() -> None:
-    assert format_bytes(100) == "100 B"
-    assert format_bytes(3 << 29) == "1.5 GiB"
-    assert format_count(1234567) == "1,234,567"
 
 
 @pytest.mark.parametrize(("text", "size"), [("1", 1), ("4k", 4096), ("2 GB", 2 << 30), ("1TiB", 1 << 40)])
@@ -90,16 +76,6 @@ def test_times_are_written_with_enough_digits_to_compare_them() -> None:
         "3.056 h",
     ]
     assert format_elapsed(86_400.0 * 4321) == "4,321 d"
-
-
-def test_a_span_has_three_of_its_unit() -> None:
-    assert [elapsed_unit(span)[1] for span in (0.0, 179.0, 180.0, 10_800.0, 259_200.0)] == [
-        "seconds",
-        "seconds",
-        "minutes",
-        "hours",
-        "days",
-    ]
 
 
 def test_prefixes_step_by_a_thousand() -> None:

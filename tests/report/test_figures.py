@@ -1,6 +1,5 @@
 """Axes are logarithmic where values are very different, and have plain numbers."""
 
-import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -10,11 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from crosscast.errors import MissingExtraError
 from crosscast.profile import CATEGORIES, METRICS, Profile
 from crosscast.report import capture
 from crosscast.report.figures import WIDE, logarithmic_axis, new_figure, spread_axis, unit_axis
-from crosscast.report.profiles import AXES, Axis, format_value, profiles_report, write_kiviat
+from crosscast.report.profiles import AXES, Axis, profiles_report, write_kiviat
 from support.refusals import refusal
 
 
@@ -27,7 +25,7 @@ def drawn(values: np.ndarray[Any, Any], scale: Callable[..., None]) -> Any:
     return axes
 
 
-def labels(axes: Any) -> list[str]:
+def labels_of(axes: Any) -> list[str]:
     """Those inside the picture."""
     low, high = axes.get_xlim()
     ticks = zip(axes.get_xticks(), axes.get_xticklabels(), strict=True)
@@ -43,7 +41,7 @@ def test_very_different_values_have_a_logarithmic_axis(greatest: float, scale: s
 def test_values_that_are_alike_have_labels_between_decades() -> None:
     axes = drawn(np.array([0.9, 8.0]), logarithmic_axis)
     assert axes.get_xscale() == "log"
-    assert labels(axes) == ["1", "1.5", "2", "3", "5", "7"]
+    assert labels_of(axes) == ["1", "1.5", "2", "3", "5", "7"]
     assert {each.get_text() for each in axes.get_xticklabels(minor=True)} <= {""}
 
 
@@ -63,15 +61,11 @@ LOGARITHMIC = Axis("unique_read_write_ratio", "read/write ratio", "memory", 1e-3
 def test_an_axis_with_a_unit_has_more_than_one_label(
     least: float, greatest: float, labels: list[str]
 ) -> None:
-    figure: Any = new_figure(6, 4)
-    axes = figure.subplots()
-    axes.plot([1, 2], [least, greatest])
-    axes.set_yscale("log")
-    unit_axis(axes.yaxis, "B/s")
-    figure.canvas.draw()
-    low, high = axes.get_ylim()
-    ticks = zip(axes.get_yticks(), axes.get_yticklabels(), strict=True)
-    assert [text.get_text() for at, text in ticks if low <= at <= high] == labels
+    def scale(axes: Any, *_: object) -> None:
+        axes.set_xscale("log")
+        unit_axis(axes.xaxis, "B/s")
+
+    assert labels_of(drawn(np.array([least, greatest]), scale)) == labels
 
 
 @pytest.mark.parametrize("suffix", ["png", "svg", "pdf"])
@@ -97,34 +91,21 @@ def test_the_scale_is_written_in_the_picture(tmp_path: Path, make_profile: Profi
     assert "Each spoke runs from its least value" in text
 
 
-def test_a_linear_spoke_is_linear() -> None:
-    assert LINEAR.position(20) == pytest.approx(0.5)
-
-
-def test_a_logarithmic_spoke_is_logarithmic() -> None:
-    assert LOGARITHMIC.position(1) == pytest.approx(0.5)
-
-
-def test_values_off_the_scale_stay_at_its_ends() -> None:
-    assert LINEAR.position(99) == LOGARITHMIC.position(1e9) == 1.0
-    assert LINEAR.position(0) == LOGARITHMIC.position(0) == 0.0
-
-
-def test_an_undefined_metric_has_no_place() -> None:
-    assert LINEAR.position(None) is None
+@pytest.mark.parametrize(
+    ("axis", "value", "position"),
+    [
+        *((LINEAR, 20, 0.5), (LINEAR, 99, 1), (LINEAR, 0, 0), (LINEAR, None, None)),
+        *((LOGARITHMIC, 1, 0.5), (LOGARITHMIC, 1e9, 1), (LOGARITHMIC, 0, 0)),
+    ],
+)
+def test_a_value_has_its_position_on_its_scale_or_at_an_end(
+    axis: Axis, value: float | None, position: float | None
+) -> None:
+    assert axis.position(value) == (position if position is None else pytest.approx(position))
 
 
 def test_an_unknown_suffix_is_refused(tmp_path: Path, make_profile: ProfileMaker) -> None:
     assert ".png, .svg, .pdf, found 'k.bmp'" in refusal(write_kiviat, [make_profile()], tmp_path / "k.bmp")
-
-
-def test_a_missing_matplotlib_names_the_extra(
-    tmp_path: Path, make_profile: ProfileMaker, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
-    monkeypatch.delitem(sys.modules, "matplotlib.figure", raising=False)
-    with pytest.raises(MissingExtraError, match=r"crosscast\[report\]"):
-        write_kiviat([make_profile()], tmp_path / "k.png")
 
 
 def shown(*profiles: Profile) -> str:
@@ -161,13 +142,6 @@ def test_several_profiles_stand_side_by_side(make_profile: ProfileMaker) -> None
     row = next(line for line in text.splitlines() if " opcode " in line)
     assert row.index("11") < row.index("12")
     assert "scan 1" in text
-
-
-@pytest.mark.parametrize(
-    ("value", "text"), [(None, "—"), (0, "0"), (1234567, "1,234,567"), (2.0, "2"), (1 / 3, "0.333333")]
-)
-def test_values_are_written_for_people(value: float | None, text: str) -> None:
-    assert format_value(value) == text
 
 
 def test_a_timeline_of_microseconds_has_them_at_its_axis() -> None:

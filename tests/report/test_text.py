@@ -2,7 +2,6 @@
 
 import io
 import json
-import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -10,7 +9,6 @@ from typing import Any
 import msgspec
 import pytest
 
-from crosscast.errors import MissingExtraError
 from crosscast.measure.inventory import Entry
 from crosscast.measure.measurement import Measurement
 from crosscast.measure.processes import Answer
@@ -89,12 +87,6 @@ def test_a_page_is_written_whole(tmp_path: Path) -> None:
     assert REPORT.write_html(tmp_path / "page.html").read_text(encoding="utf-8") == REPORT.to_html()
     assert len(list(tmp_path.iterdir())) == 1
     assert "page: cannot write" in refusal(REPORT.write_html, tmp_path / "missing" / "page.html")
-
-
-def test_a_page_without_jinja_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "jinja2", None)
-    with pytest.raises(MissingExtraError, match=r"crosscast\[report\]"):
-        REPORT.to_html()
 
 
 def entry(name: str, *sensors: SensorAvailability, **facts: Any) -> Entry:
