@@ -8,45 +8,13 @@ from pathlib import Path
 import pytest
 
 HEAVY = (
-    "numpy",
-    "llvmlite",
-    "rich",
-    "matplotlib",
-    "pyarrow",
-    "cyclopts",
-    "ziglang",
-    "scipy",
-    "sklearn",
-    "threadpoolctl",
-    "pyopencl",
-    "pynvml",
-    "numba",
-    "xgboost",
-    "caliperreader",
-    "hatchet",
-    "rustworkx",
-    "networkx",
-    "fastapi",
-    "uvicorn",
-    "prometheus_client",
-)
-
-
+    "numpy llvmlite rich matplotlib pyarrow cyclopts ziglang scipy sklearn threadpoolctl pyopencl pynvml "
+    "numba xgboost caliperreader hatchet rustworkx networkx fastapi uvicorn prometheus_client"
+).split()
 COMMANDS = (
-    "characterize",
-    "choose configuration",
-    "colocate",
-    "corun profile",
-    "embed",
-    "evaluate relative",
-    "measure",
-    "predict time",
-    "report",
-    "serve",
-    "reproduce johnston2018",
-    "simulate policies",
-    "train corun",
-)
+    "characterize, choose configuration, colocate, corun profile, embed, evaluate relative, measure, "
+    "predict time, report, serve, reproduce johnston2018, simulate policies, train corun"
+).split(", ")
 
 
 def modules_after(code: str) -> set[str]:

@@ -3,58 +3,33 @@
 import json
 from pathlib import Path
 
-import msgspec
 import pytest
 
 from crosscast.data.dataset import write_dataset
-from crosscast.prediction.configuration.artefact import TrainedConfigurationModel
-from crosscast.prediction.configuration.process import ProcessModel
 from crosscast.prediction.named_models import load_model
 from support.commands import Command, Output
 from support.models import chooser_card, kept_chooser
 from support.surfaces import configured_dataset, made_surfaces
+from support.workshop import SURFACES, keep_process_chooser, write_runs
 
 CHOOSE = Command.of("choose configuration")
 answer, refusal = CHOOSE.answer, CHOOSE.refusal
 train = Command.of("train configuration", "--jobs 1")
 
 
-SURFACES = made_surfaces(noise=0.01)
 SAMPLES = chooser_card().numbers
 
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A model that knows how sure it is."""
     folder = tmp_path_factory.mktemp("kept") / "capmodel"
-    card = msgspec.structs.replace(chooser_card(), kind="process")
-    TrainedConfigurationModel(card, ProcessModel().fit(SURFACES, SAMPLES)).save(folder)
+    keep_process_chooser(folder)
     return folder
-
-
-def samples_of(path: Path, *rows: int, without: str = "") -> Path:
-    """Runs of some of the made-up kernels at the samples."""
-    lines = ["application,size,cpu_cap_w,gpu_cap_w,time_s,cpu_w,gpu_w,stalls"]
-    for row in rows:
-        kernel = SURFACES.kernels[row]
-        for number in SAMPLES:
-            settings = SURFACES.space.configurations[number].settings
-            values = [
-                kernel.application,
-                kernel.size,
-                *settings.values(),
-                SURFACES.time_s[row, number],
-                *(SURFACES.domains[name][row, number] for name in ("cpu", "gpu")),
-                SURFACES.counters["stalls"][row, number],
-            ]
-            lines.append(",".join(map(str, values)))
-    path.write_text("\n".join(lines))
-    return path
 
 
 @pytest.fixture
 def runs(tmp_path: Path) -> Path:
-    return samples_of(tmp_path / "runs.csv", 3)
+    return write_runs(tmp_path / "runs.csv")
 
 
 def test_json_has_what_a_check_reads(capsys: Output, model: Path, runs: Path) -> None:
@@ -128,7 +103,7 @@ def test_why_several_caps_cannot_be_kept_is_one_sentence(capsys: Output, model: 
 
 
 def test_kernels_of_a_file_are_chosen_for_one_by_one(capsys: Output, model: Path, tmp_path: Path) -> None:
-    path = samples_of(tmp_path / "both.csv", 0, 3)
+    path = write_runs(tmp_path / "both.csv", 0, 3)
     words = (path, "--model", model, "--power-cap", 250)
     assert [each["kernel"] for each in answer(capsys, *words)["choices"]] == ["app0 big", "app1 small"]
     assert answer(capsys, *words, "--kernel", "app1")["kernel"] == "app1 small"
@@ -189,7 +164,7 @@ def test_a_model_is_trained_and_asked_from_end_to_end(capsys: Output, tmp_path: 
     card = load_model(out).card
     assert card.power.domain == "gpu"
     assert card.power.totals == {"node": (("gpu",),)}
-    path = samples_of(tmp_path / "runs.csv", 3)
+    path = write_runs(tmp_path / "runs.csv")
     found = answer(capsys, path, "--model", out, "--power-cap", 180)
     # Of the two domains the one that was trained on counts.
     assert found["power_w"] <= 180 * 1.02

@@ -1,10 +1,13 @@
 """What works where no extra is installed: modules of extras cannot be imported here."""
 
+import json
+import subprocess
+import sys
+from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
-
-from support.forked import Ran, run_each
 
 ROOT = Path(__file__).parents[2]
 
@@ -24,6 +27,52 @@ sys.meta_path.insert(0, Missing())
 # Imported once for all lines.
 import crosscast.api, crosscast.characterization.run, crosscast.commands.predict
 """
+
+_RUN = """
+import json, os, sys, tempfile
+from crosscast.cli import main
+
+def ran(words, files):
+    child = os.fork()
+    if not child:
+        for number, file in enumerate(files, start=1):
+            os.dup2(file.fileno(), number)
+        status = main(words)
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(status)
+    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    texts = []
+    for file in files:
+        file.seek(0)
+        texts.append(file.read())
+    return [status, *texts]
+
+for words in json.load(sys.stdin):
+    with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
+        print(json.dumps(ran(words, [out, err])), flush=True)
+"""
+
+
+class Ran(NamedTuple):
+    """How a command line ended."""
+
+    status: int
+    out: str
+    err: str
+
+
+def run_each(lines: Sequence[Sequence[str]]) -> list[Ran]:
+    """Run command lines one after another, each in a fork of one fresh interpreter."""
+    done = subprocess.run(
+        [sys.executable, "-c", f"{WITHOUT}\n{_RUN}"],
+        cwd=ROOT,
+        input=json.dumps([list(words) for words in lines]),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return [Ran(*json.loads(line)) for line in done.stdout.splitlines()]
 
 
 WORKING = (
@@ -48,7 +97,7 @@ LACKING = {
 @pytest.fixture(scope="module")
 def ran() -> dict[str, Ran]:
     lines = [*WORKING, *LACKING]
-    return dict(zip(lines, run_each([line.split() for line in lines], WITHOUT, ROOT), strict=True))
+    return dict(zip(lines, run_each([line.split() for line in lines]), strict=True))
 
 
 @pytest.mark.parametrize("line", WORKING)

@@ -1,7 +1,6 @@
 """``crosscast predict``: every kind of file, probes, devices, warnings and refusals."""
 
 import json
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,14 +18,13 @@ from crosscast.profile import Profile, compiler_options
 from support.commands import Command, Output
 from support.csv_tables import write_csv
 from support.golden import assert_printed
-from support.grids import NAMES, profiles_of
-from support.models import TOOLCHAIN, kept
+from support.models import kept
+from support.workshop import SHEET, known_profile
 
 PREDICT = Command.of("predict time")
 answer, refusal = PREDICT.answer, PREDICT.refusal
 
 GOLDEN = Path(__file__).with_name("golden")
-Maker = Callable[..., Profile]
 
 SOURCE = b"kernel void k3(global int *a) { a[get_global_id(0)] *= 3; }\n"
 
@@ -37,17 +35,9 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 @pytest.fixture
-def profile(make_profile: Maker) -> Profile:
+def profile() -> Profile:
     """A profile with the metrics of a training kernel, made as the training's were."""
-    made = make_profile()
-    row = dict(zip(NAMES, profiles_of("abcdef", 8).metrics[3].tolist(), strict=True))
-    metrics = {
-        name: round(value) if isinstance(made.metrics[name], int) else value
-        for name, value in row.items()
-        if value == value
-    }
-    program = {"sha256": "ab" * 32, "compiler": TOOLCHAIN.compiler}
-    return replace(make_profile("k3", **metrics), program=program)
+    return known_profile()
 
 
 @pytest.fixture
@@ -151,15 +141,6 @@ def test_devices_to_measure_on_are_named(capsys: Output, model: str, file: str) 
     assert found["error"] < found["error_before"]
     assert main(["predict", "time", *asked]) == 0
     assert f"Measure on {found['devices'][0]} (--probe): times on the others" in capsys.readouterr().out
-
-
-SHEET = """type = "gpu"
-compute_units = 20
-cores = 2560
-clock_hz = 1.7e9
-peak_flop_per_s = 8.7e12
-bandwidth_bytes_per_s = 3.2e11
-"""
 
 
 def test_a_described_device_is_predicted(capsys: Output, model: str, file: str, tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """A folder with a file of each kind that commands read, each made when a command line names it first."""
 
+import itertools
 import json
 import re
 import shutil
@@ -140,17 +141,17 @@ def known_profile() -> Profile:
     )
 
 
-def write_runs(path: Path) -> Path:
-    """Runs of a made-up kernel at the samples of the choosers."""
-    surfaces, samples = made_surfaces(noise=0.01), chooser_card().numbers
+SURFACES = made_surfaces(noise=0.01)
+
+
+def write_runs(path: Path, *rows: int) -> Path:
+    """Runs of made-up kernels, by default of one, at the samples of the choosers."""
     lines = ["application,size,cpu_cap_w,gpu_cap_w,time_s,cpu_w,gpu_w,stalls"]
-    kernel = surfaces.kernels[3]
-    for number in samples:
-        powers = (surfaces.domains[name][3, number] for name in ("cpu", "gpu"))
-        stalls = surfaces.counters["stalls"][3, number]
-        settings = surfaces.space.configurations[number].settings.values()
-        cells = (kernel.application, kernel.size, *settings, surfaces.time_s[3, number], *powers, stalls)
-        lines.append(",".join(map(str, cells)))
+    for row, number in itertools.product(rows or (3,), chooser_card().numbers):
+        kernel, settings = SURFACES.kernels[row], SURFACES.space.configurations[number].settings.values()
+        powers = (SURFACES.domains[name][row, number] for name in ("cpu", "gpu"))
+        measured = (SURFACES.time_s[row, number], *powers, SURFACES.counters["stalls"][row, number])
+        lines.append(",".join(map(str, (kernel.application, kernel.size, *settings, *measured))))
     path.write_text("\n".join(lines))
     return path
 
@@ -168,9 +169,10 @@ def _without_power() -> Dataset:
     return replace(whole, energy=whole.energy.slice(0, 0))
 
 
-def _chooser(folder: Path) -> None:
+def keep_process_chooser(folder: Path) -> None:
+    """A chooser that knows how sure it is."""
     card = msgspec.structs.replace(chooser_card(), kind="process")
-    fitted = ProcessModel().fit(made_surfaces(noise=0.01), card.numbers)
+    fitted = ProcessModel().fit(SURFACES, card.numbers)
     TrainedConfigurationModel(card, fitted).save(folder)
 
 
@@ -214,7 +216,7 @@ MAKERS: dict[str, Callable[[Path], object]] = {
     ),
     "runs.csv": write_runs,
     "times": kept,
-    "chooser": _chooser,
+    "chooser": keep_process_chooser,
     "sureless": kept_chooser,
     "relative": _relative_model,
     "pairs": lambda path: constant(path, 1.25, error=0.05),
