@@ -1,4 +1,4 @@
-"""``crosscast train``, ``predict`` and ``evaluate corun``, ``translate`` and ``colocate``, from end to end."""
+"""``crosscast train``, ``predict`` and ``evaluate corun``, ``translate``, and ``colocate``, from files."""
 
 import json
 from dataclasses import replace

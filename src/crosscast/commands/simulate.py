@@ -83,7 +83,8 @@ def policies(trace: Path, /, *, options: SimulatePoliciesOptions) -> None:
             chosen, job_trace, cleaned[name], machines, placement, site, predicted=name == "predicted"
         )
         exact = name == "exact"
-        request_s = None if exact or not _slows_down(site) else cleaned[name].jobs.estimate_s[:, 0]
+        slows_down = site.options is not None or site.slowdowns is not None
+        request_s = None if exact or not slows_down else cleaned[name].jobs.estimate_s[:, 0]
         runs += [
             replace(run, exact=exact and len(options.estimates) > 1, request_s=request_s)
             for run in of_estimates
@@ -94,14 +95,8 @@ def policies(trace: Path, /, *, options: SimulatePoliciesOptions) -> None:
     del job_trace
     load_simulator(len(first.jobs), chosen, site, runs[0].rules, say)
     with spreading(options.executor), LabelStatus() as status:
-        results = compare_policies(
-            runs,
-            machines,
-            placement,
-            site=site,
-            progress=status if options.executor in (None, "local") else None,
-            keep=files.keep,
-        )
+        progress = status if options.executor in (None, "local") else None
+        results = compare_policies(runs, machines, placement, site=site, progress=progress, keep=files.keep)
     if options.search is not None:
         results = ranked(results, options.search)
         facts["best"] = {"objective": options.search, "policy": results[0].label}
@@ -116,17 +111,8 @@ def policies(trace: Path, /, *, options: SimulatePoliciesOptions) -> None:
         return {"results": rows, "trace": facts}
 
     files.write()
-    show(
-        options.output,
-        answer,
-        lambda: policies_report(results, facts, against, users=options.users),
-        lambda: figures,
-    )
-
-
-def _slows_down(site: Site) -> bool:
-    """Whether jobs may take longer than in the trace."""
-    return site.options is not None or site.slowdowns is not None
+    report = policies_report(results, facts, against, users=options.users)
+    show(options.output, answer, lambda: report, lambda: figures)
 
 
 def _grid(
@@ -146,12 +132,11 @@ def _against(label: str, pair: tuple[PolicyDifference, PolicyDifference] | None)
     """Differences to the first policy, for JSON."""
     if pair is None:
         return {"against": None}
-    names = ("mean_wait_s", "average_bounded_slowdown")
-    values = {
-        name: {"value": difference.value, "interval": [difference.interval.low, difference.interval.high]}
-        for name, difference in zip(names, pair, strict=True)
-    }
-    return {"against": {"policy": label, **values}}
+    against: dict[str, object] = {"policy": label}
+    for name, difference in zip(("mean_wait_s", "average_bounded_slowdown"), pair, strict=True):
+        interval = [difference.interval.low, difference.interval.high]
+        against[name] = {"value": difference.value, "interval": interval}
+    return {"against": against}
 
 
 def _policies(
@@ -180,20 +165,13 @@ def _runs(
 ) -> tuple[list[QueuedJobs], list[str]]:
     """Combine policies with the site's power, sharing and shift policies, and collect notes."""
     jobs, count, notes = cleaned.jobs, len(cleaned.jobs), []
-    numbers = trace.columns["executable"][cleaned.rows]
-    executables = None
-    if not np.isnan(numbers).all():
-        names = trace.names.get("executable")
-        executables = [
-            "" if np.isnan(number) else names[int(number) - 1] if names else str(int(number))
-            for number in numbers.tolist()
-        ]
+    executables = _executables(trace, cleaned)
+    machine = placement.machine if isinstance(placement, Bound) else np.zeros(count, np.int64)
     rules = _rules(trace, cleaned, machines, site, predicted=predicted)
-    for policy in chosen:
-        if policy.queue == "multifactor" and rules.priority is None:
-            raise InputError.of(
-                where="--priority", field="multifactor", expected="a TOML file with [priority]", found="none"
-            )
+    if rules.priority is None and any(policy.queue == "multifactor" for policy in chosen):
+        raise InputError.of(
+            where="--priority", field="multifactor", expected="a TOML file with [priority]", found="none"
+        )
     # Only multifactor uses the weights of priorities.
     without_priority = replace(rules, priority=None)
     rules_for = {policy: rules if policy.queue == "multifactor" else without_priority for policy in chosen}
@@ -203,7 +181,6 @@ def _runs(
             raise InputError.of(
                 where="placement", expected="round-robin or random under a budget", found="completion"
             )
-        machine = np.zeros(count, np.int64) if placement is None else placement.machine
         options = read_power_options(site.options)
         kind, drawn = kinds_of_jobs(options.kinds, executables, count, site.seed)
         check_idle(options, kind, machines, machine, site.options)
@@ -234,10 +211,20 @@ def _runs(
     if site.measured:
         runs = [replace(run, rules=run.rules.with_measured(run.power_w)) for run in runs]
     if site.budget is not None and site.shifts != ("never",):
-        machine = np.zeros(count, np.int64) if not isinstance(placement, Bound) else placement.machine
         limit_s = site.shift_limit_s
         runs = [_shifted(run, machine, site.budget, shift, limit_s) for shift in site.shifts for run in runs]
     return runs, notes
+
+
+def _executables(trace: JobTrace, cleaned: CleanedJobs) -> list[str] | None:
+    """Name of each job's executable, empty where not known; ``None`` if none is."""
+    numbers, names = trace.columns["executable"][cleaned.rows], trace.names.get("executable")
+    if np.isnan(numbers).all():
+        return None
+    return [
+        "" if np.isnan(number) else names[int(number) - 1] if names else str(int(number))
+        for number in numbers.tolist()
+    ]
 
 
 def _shifted(run: QueuedJobs, machine: Integers, budget: Budget, shift: Shift, limit_s: float) -> QueuedJobs:

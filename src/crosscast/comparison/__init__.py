@@ -164,24 +164,21 @@ def _of_card(card: Mapping[str, object]) -> dict[str, Numbers]:
     training, errors = _object(card.get("training")), _object(card.get("errors"))
     applications = training.get("names")
     listed = applications if isinstance(applications, list) else ()
-    names: dict[str, Numbers] = {f"application {name}": {} for name in listed}
-    contents: dict[str, Numbers] = {
-        "training": dict(_flat({k: v for k, v in training.items() if k != "libraries"}))
-    }
+    known = {k: v for k, v in training.items() if k != "libraries"}
+    contents: dict[str, Numbers] = {"training": dict(_flat(known))}
     plain = {k: v for k, v in errors.items() if k not in ("bootstrap", "seed", "by_program")}
     if numbers := dict(_flat(plain)):
         contents["errors"] = numbers
     for program, by_name in _object(errors.get("by_program")).items():
         contents[f"errors of {program}"] = dict(_flat(_object(by_name)))
-    contents |= names
+    contents |= {f"application {name}": {} for name in listed}
     for name, entries in errors.items():
         for entry in entries if isinstance(entries, list) else ():
             if isinstance(entry, Mapping):
                 identity = {key: entry[key] for key in _IDENTIFYING if entry.get(key) is not None}
                 label = ", ".join(f"{k} {v}" if isinstance(v, int) else str(v) for k, v in identity.items())
-                scores = {
-                    k: v for k, v in entry.items() if k not in (*_IDENTIFYING, "intervals", "applications")
-                }
+                left_out = (*_IDENTIFYING, "intervals", "applications")
+                scores = {k: v for k, v in entry.items() if k not in left_out}
                 contents[f"{name}: {label}"] = dict(_flat(scores))
     return contents
 
@@ -205,10 +202,8 @@ def _of_schedule(path: Path) -> dict[str, Numbers]:
             "median_wait_s": float(np.median(wait_s)),
             "wait_p95_s": float(np.quantile(wait_s, 0.95)),
         }
-    contents: dict[str, Numbers] = {_SCHEDULE: totals}
-    for job, wait, ran in zip(number.tolist(), wait_s.tolist(), ran_s.tolist(), strict=True):
-        contents[f"job {job}"] = {"wait_s": wait, "run_s": ran}
-    return contents
+    jobs = zip(number.tolist(), wait_s.tolist(), ran_s.tolist(), strict=True)
+    return {_SCHEDULE: totals} | {f"job {job}": {"wait_s": wait, "run_s": ran} for job, wait, ran in jobs}
 
 
 def _over_shorter_runs(items: dict[str, Numbers], others: Mapping[str, Numbers]) -> dict[str, Numbers]:
@@ -305,14 +300,8 @@ class Comparison(Tabular):
 
     def columns(self) -> Mapping[str, Column]:
         """The differences."""
-        return {
-            "item": [each.item for each in self.differences],
-            "metric": [each.metric for each in self.differences],
-            "first": [each.first for each in self.differences],
-            "second": [each.second for each in self.differences],
-            "change": [each.change for each in self.differences],
-            "relative": [each.relative for each in self.differences],
-        }
+        names = ("item", "metric", "first", "second", "change", "relative")
+        return {name: [getattr(each, name) for each in self.differences] for name in names}
 
     def to_dict(self) -> dict[str, object]:
         """The comparison, as ``--json`` prints it; infinite relative changes are null."""
@@ -363,14 +352,11 @@ def compare(
     """
     first, second = map(_contents, (first, second))
     if first.kind != second.kind:
-        raise InputError(
-            f"{second.label}: expected {_NOUNS[first.kind]} as {first.label} is, found {_NOUNS[second.kind]}"
-        )
+        expected = f"{_noun(first.kind)} as {first.label} is"
+        raise InputError.of(where=second.label, expected=expected, found=_noun(second.kind))
     if first.question != second.question:
-        raise InputError(
-            f"{second.label}: expected a model of {first.question} as {first.label} is, found one of "
-            f"{second.question}"
-        )
+        expected = f"a model of {first.question} as {first.label} is"
+        raise InputError.of(where=second.label, expected=expected, found=f"one of {second.question}")
     ones, others = dict(first.items), dict(second.items)
     if first.kind == "profiles" and len(ones) == len(others) == 1 and ones.keys() != others.keys():
         label = f"{next(iter(ones))} → {next(iter(others))}"
@@ -410,12 +396,8 @@ def compare(
     return Comparison(first.kind, (first.label, second.label), tuple(differences), only, compared, failed)
 
 
-_NOUNS: Mapping[Kind, str] = {
-    "profiles": "profiles",
-    "dataset": "a dataset",
-    "model": "a model",
-    "schedule": "a schedule",
-}
+def _noun(kind: Kind) -> str:
+    return kind if kind == "profiles" else f"a {kind}"
 
 
 def _check_metric(condition: Condition, known: set[str]) -> None:

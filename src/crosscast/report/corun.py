@@ -151,22 +151,13 @@ def corun_forecast_report(
     suggestion: SuggestedMixes | None = None,
 ) -> Report:
     """Make the tables of the prediction for one mix."""
-    rows = [
-        [
-            isolated_run.name,
-            isolated_run.time_s,
-            *(
-                [None, None, None]
-                if slowdown is None
-                else [
-                    slowdown.value,
-                    f"{factor(slowdown.low)} to {factor(slowdown.high)}",
-                    None if isolated_run.time_s is None else slowdown.value * isolated_run.time_s,
-                ]
-            ),
-        ]
-        for isolated_run, slowdown in zip(forecast.mix, forecast.slowdown, strict=True)
-    ]
+    rows: list[list[object]] = []
+    for run, slowdown in zip(forecast.mix, forecast.slowdown, strict=True):
+        cells: list[object] = [None, None, None]
+        if slowdown is not None:
+            in_mix = None if run.time_s is None else slowdown.value * run.time_s
+            cells = [slowdown.value, f"{factor(slowdown.low)} to {factor(slowdown.high)}", in_mix]
+        rows.append([run.name, run.time_s, *cells])
     table = Table(
         ["application", "alone", "slowdown", "interval", "in the mix"],
         rows,
@@ -227,11 +218,9 @@ def _ends_before_all(forecast: MixForecast, time: Estimate) -> bool:
 def _why_no_power(forecast: MixForecast, card: CoRunCard) -> str:
     if forecast.mix[0].device != card.device:
         return "power is not translated to other devices"
-    unknown = list(
-        dict.fromkeys(isolated_run.name for isolated_run in forecast.mix if not isolated_run.power_w)
-    )
+    unknown = dict.fromkeys(run.name for run in forecast.mix if not run.power_w)
     if unknown:
-        return f"no isolated power measurement of {format_names(unknown, 5)}"
+        return f"no isolated power measurement of {format_names(list(unknown), 5)}"
     return "the model was trained on mixes without power"
 
 
@@ -321,20 +310,8 @@ def corun_profile_report(profile: CoRunProfile) -> Report:
 
 def _lines(isolated_run: IsolatedRun) -> list[str]:
     features = isolated_run.features
-    lines = [
-        f"a job of {plural(isolated_run.runs, 'run')}: {format_seconds(isolated_run.time_s or 0.0)} alone"
-    ]
-    lines.append(
-        "power: no sensor (crosscast devices says why)"
-        if isolated_run.power_w is None
-        else f"power {isolated_run.power_w:.4g} W"
-    )
-    if isolated_run.memory_bytes is not None:
-        lines.append(f"memory {format_bytes(isolated_run.memory_bytes)}")
-    if "utilisation" in features:
-        lines.append(f"cores used {percent(features['utilisation'])}")
+    watts, memory = isolated_run.power_w, isolated_run.memory_bytes
     mix = [f"{title} {level_percent(features[name])}" for name, title in _MIX.items() if features.get(name)]
-    lines.append(f"instructions: {', '.join(mix)}" if mix else "instructions: not characterized")
     counted = [
         f"misses of the {title} {level_percent(features[name])}"
         for name, title in _MISSES.items()
@@ -342,12 +319,14 @@ def _lines(isolated_run: IsolatedRun) -> list[str]:
     ]
     if "ipc" in features:
         counted.insert(0, f"{features['ipc']:.3g} instructions a cycle")
-    lines.append(
-        f"CPU counters: {', '.join(counted)}"
-        if counted
-        else "CPU counters: none that work here (crosscast devices says why)"
-    )
-    return lines
+    return [
+        f"a job of {plural(isolated_run.runs, 'run')}: {format_seconds(isolated_run.time_s or 0.0)} alone",
+        "power: no sensor (crosscast devices says why)" if watts is None else f"power {watts:.4g} W",
+        *([] if memory is None else [f"memory {format_bytes(memory)}"]),
+        *([f"cores used {percent(features['utilisation'])}"] if "utilisation" in features else []),
+        f"instructions: {', '.join(mix) or 'not characterized'}",
+        f"CPU counters: {', '.join(counted) or 'none that work here (crosscast devices says why)'}",
+    ]
 
 
 def line_errors(card: TranslationCard) -> list[TranslationScore]:
@@ -382,8 +361,7 @@ def translation_report(card: TranslationCard) -> Report:
         [
             Heading(
                 f"{card.source} to {card.target}: a {line.form} line through "
-                f"{plural(count_in(training, 'times'), 'time')} of "
-                f"{plural(applications, 'application')} of "
+                f"{plural(count_in(training, 'times'), 'time')} of {plural(applications, 'application')} of "
                 f"{training.get('dataset')}",
                 1,
             ),
@@ -429,20 +407,14 @@ def _shared(plan: ColocationPlan, names: Sequence[str], card: CoRunCard) -> Tabl
     rows: list[list[object]] = []
     for mix in plan.shared:
         of_mix = [
-            format_seconds(mix.together_s),
-            format_seconds(mix.serial_s),
+            *map(format_seconds, (mix.together_s, mix.serial_s)),
             *([percent(mix.fits)] if fits else []),
         ]
         beside = [[*of_mix, _seconds(mix.gain_s.value)], [*("" for _ in of_mix), _interval(mix.gain_s)]]
         for position, (job, slowdown) in enumerate(zip(mix.jobs, mix.slowdown, strict=True)):
-            rows.append(
-                [
-                    f"{'+ ' if position else ''}{names[job]}",
-                    slowdown.value,
-                    f"{factor(slowdown.low)} to {factor(slowdown.high)}",
-                    *(beside[position] if position < len(beside) else ()),
-                ]
-            )
+            name = f"{'+ ' if position else ''}{names[job]}"
+            interval = f"{factor(slowdown.low)} to {factor(slowdown.high)}"
+            rows.append([name, slowdown.value, interval, *(beside[position] if position < 2 else ())])
     return Table(
         headings,
         rows,
