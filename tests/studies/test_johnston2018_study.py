@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable
-from dataclasses import astuple, replace
+from dataclasses import astuple
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from crosscast.data.dataset import Dataset
-from crosscast.data.schema import ENERGY, RECORDS
+from crosscast.data.schema import RECORDS
 from crosscast.data.table import table_of
 from crosscast.errors import InputError
 from crosscast.prediction.time.johnston2018 import PublishedForest, Rows, draw_trees
@@ -25,7 +25,6 @@ from crosscast.studies.johnston2018 import (
     Headline,
     Johnston2018,
     counts_of,
-    energy,
     headline,
     learn,
     leave_application_out,
@@ -237,18 +236,6 @@ def test_its_predictions_are_those_of_the_point_model(runs: KernelRuns) -> None:
     np.testing.assert_array_equal(np.array(found.predicted)[held_out], expected)
 
 
-def test_energy_is_known_where_cells_are_known(runs: KernelRuns) -> None:
-    found = energy(runs, trees=20, seed=0)
-    assert found is not None
-    assert (found.applications, found.devices, found.rows) == (3, len(SPEEDS), 3 * len(SIZES) * 3 * RUNS)
-    assert found.r2 > 0.9
-    assert found.held_out_rmse_log > found.mae_log
-
-
-def test_energy_of_too_few_applications_is_not_told() -> None:
-    assert energy(runs_of(made_up(energy=False)), trees=5, seed=0) is None
-
-
 def test_table_three_is_whole_and_found_by_the_names_of_the_data() -> None:
     rows = table_3().values()
     assert len(rows) == 37
@@ -277,7 +264,7 @@ def test_it_has_all_parts_and_its_object_is_json(study: Johnston2018) -> None:
     assert len(found["omitted"]["rows"]) == 5
     assert tuple(found["amount"].values()) == astuple(SMALL)
     assert found["learning"][-1]["mae_corrected"] is None
-    assert None not in (found["honest"], found["energy"])
+    assert found["honest"] is not None
 
 
 def refusing(name: str) -> Callable[..., None]:
@@ -295,18 +282,12 @@ def test_parts_are_kept_and_known_by_data_and_seed(
 ) -> None:
     first = reproduce(made_up(), preset=SMALL, cache=tmp_path)
     kept = sorted(tmp_path.iterdir())
-    parts = ("headline", "tune", "leave_application_out", "energy", "leave_kernel_out", "learn")
+    parts = ("headline", "tune", "leave_application_out", "leave_kernel_out", "learn")
     for name in parts:
         monkeypatch.setattr(johnston2018, name, refusing(name))
     again = reproduce(made_up(), preset=SMALL, cache=tmp_path)
     assert again.to_dict() == first.to_dict() == study.to_dict()
-    data = made_up()
-    energies = [{**row, "energy_j": 2 * row["energy_j"] ** 1.5} for row in data.energy.to_pylist()]
-    for changed, seed in (
-        (data, 1),
-        (made_up(noise=0.06), 0),
-        (replace(data, energy=table_of(ENERGY, energies)), 0),
-    ):
+    for changed, seed in ((made_up(), 1), (made_up(noise=0.06), 0)):
         with pytest.raises(AssertionError, match="although it was kept"):
             reproduce(changed, preset=SMALL, cache=tmp_path, seed=seed)
     monkeypatch.undo()
@@ -376,12 +357,3 @@ def test_figure_three_falls_as_published_and_not_corrected(published_runs: Kerne
         assert row.mae_published == pytest.approx(FIGURE_3_MAE[count], abs=0.15)
     assert row.mae_corrected is not None
     assert row.mae_corrected > row.mae_published + 0.2
-
-
-@pytest.mark.system
-def test_energy_is_known_where_the_cell_is_and_not_elsewhere(published_runs: KernelRuns) -> None:
-    row = energy(published_runs, trees=60, seed=0)
-    assert row is not None
-    assert (row.applications, row.devices) == (7, 2)
-    assert row.r2 > 0.99
-    assert row.held_out_median_ape > 10 * row.mape

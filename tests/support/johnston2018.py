@@ -15,12 +15,11 @@ RUNS = 24
 SMALL = Preset(20, 5, 6, 8, 4, 4, 2, 4, 3)
 
 
-def made_up(*, noise: float = 0.05, energy: bool = True, scale: dict[str, float] | None = None) -> Dataset:
+def made_up(*, noise: float = 0.05, scale: dict[str, float] | None = None) -> Dataset:
     """Five kernels at two sizes on three devices; times are work / speed, times a factor by kernel."""
     rng = np.random.default_rng(7)
     profiles: list[dict[str, Any]] = []
     records: list[dict[str, Any]] = []
-    watched: list[dict[str, Any]] = []
     factors = scale or {}
     kernels = [(application, name) for application, names in KERNELS.items() for name in names]
     for place, (application, kernel) in enumerate(kernels):
@@ -48,17 +47,5 @@ def made_up(*, noise: float = 0.05, energy: bool = True, scale: dict[str, float]
                     factor = float(np.exp(rng.normal(0, noise)))
                     at = {"device": device, "configuration": "{}", "repeat": 0, "run": run}
                     records.append({**cell, **at, "time_s": [time_s * factor], "invocations": 1})
-                    if energy and place % 2 == 0:
-                        watched.append(
-                            {
-                                **at,
-                                "application": application,
-                                "size": size,
-                                "sensor": "rapl",
-                                "domain": "package-0",
-                                "energy_j": time_s * factor * speed * 1e-9,
-                                "runs": 1,
-                            }
-                        )
     devices = [tables.device(key, type="gpu") for key in SPEEDS]
-    return tables.dataset(devices=devices, profiles=profiles, records=records, energies=watched)
+    return tables.dataset(devices=devices, profiles=profiles, records=records)

@@ -86,7 +86,7 @@ _SOURCES = ("prediction", "evaluation", "studies")
 class Preset:
     """Amount of work: numbers of trees, samples and steps."""
 
-    forest_trees: int  # Trees of the final forest, and of the one for energy
+    forest_trees: int  # Trees of the final forest
     honest_trees: int  # Trees of each forest that leaves an application out
     surface_trees: int  # Trees grown for each number of tried features, in the search over all parameters
     steps: int  # Steps of that search
@@ -282,17 +282,15 @@ def leave_application_out(runs: KernelRuns, *, trees: int, seed: int) -> HeldOut
 
 @dataclass(frozen=True)
 class LearningPoint:
-    """Errors of logarithms for one number of training kernels, over all samples."""
+    """Mean absolute errors of logarithms for one number of training kernels, over all samples."""
 
     kernels: int  # Number of training kernels
     samples: int  # Number of samples, and trees of each forest
     trees: int
-    mae_published: float  # Errors as in the published script: see `recycled`
-    rmse_published: float
+    mae_published: float  # Error as in the published script: see `recycled`
     known_share: float  # Share of the script's test rows whose cell is in training, too
-    # Errors with all rows of the drawn kernels for training, and those of the others, if any, for testing
+    # Error with all rows of the drawn kernels for training, and those of the others, if any, for testing
     mae_corrected: float | None
-    rmse_corrected: float | None
 
 
 def counts_of(kernels: int, most: int) -> list[int]:
@@ -331,10 +329,8 @@ def learn(runs: KernelRuns, *, kernels: int, samples: int, trees: int, seed: int
             known.append(np.isin(runs.cell[~selected], runs.cell[selected]).mean())
         if not of_drawn.all():
             corrected.append(_test_errors(runs, of_drawn, trees, tree_seed, NODE_SIZE))
-    published_errors = _mae_and_rmse(published)
-    corrected_errors = _mae_and_rmse(corrected) if corrected else (None, None)
-    known_share = float(np.mean(known))
-    return LearningPoint(kernels, samples, trees, *published_errors, known_share, *corrected_errors)
+    error = _mean_absolute(corrected) if corrected else None
+    return LearningPoint(kernels, samples, trees, _mean_absolute(published), float(np.mean(known)), error)
 
 
 def _test_errors(runs: KernelRuns, trained: Flags, trees: int, seed: int, node_size: int) -> Reals:
@@ -343,10 +339,9 @@ def _test_errors(runs: KernelRuns, trained: Flags, trees: int, seed: int, node_s
     return predictions[runs.cell[~trained]] - runs.log_us[~trained]
 
 
-def _mae_and_rmse(samples: Sequence[Reals]) -> tuple[float, float]:
-    """Mean absolute and root mean square error over the rows of all samples."""
-    errors = np.concatenate(samples)
-    return float(np.mean(np.abs(errors))), _rmse(errors)
+def _mean_absolute(samples: Sequence[Reals]) -> float:
+    """Mean absolute error over the rows of all samples."""
+    return float(np.mean(np.abs(np.concatenate(samples))))
 
 
 @dataclass(frozen=True)
@@ -412,57 +407,6 @@ def leave_kernel_out(runs: KernelRuns, *, kernel: str, grown: int, steps: int, s
 
 
 @dataclass(frozen=True)
-class EnergyErrors:
-    """Errors of the forest on energy: of logarithms, and relative ones as fractions."""
-
-    applications: int
-    devices: int
-    rows: int  # Number of runs with energy
-    trees: int  # Trees of the forest
-    r2: float  # On a random split of rows, trained on a fifth, as in the paper
-    mae_log: float
-    mape: float
-    lookup_mape: float  # `mape` of the mean of the cell's training rows, without features
-    held_out_median_ape: float  # Leave-application-out, over cells
-    held_out_rmse_log: float
-    baseline_median_ape: float  # The same two errors of each device's mean over the other applications
-    baseline_rmse_log: float
-
-
-def energy(runs: KernelRuns, *, trees: int, seed: int) -> EnergyErrors | None:
-    """Fit the forest to the energy of applications at a size; ``None`` where too few have energy."""
-    measured = runs.energy
-    if measured is None:
-        return None
-    rows, application, device = measured.rows, measured.application, measured.device
-    trained, tested = _split(len(rows.response), seed)
-    train, test = rows.take(trained), rows.take(tested)
-    forest = known_cells(cell_predictions(train, trees, seed), test)
-    means = rows.means()
-    predicted, baseline = np.empty((2, len(means)))
-    for name in np.unique(application):
-        held_out: Flags = application == name
-        predicted[held_out] = cell_predictions(rows.take(~held_out[rows.cell]), trees, seed)[held_out]
-        for cell in np.flatnonzero(held_out):
-            others = means[~held_out & (device == device[cell])]
-            baseline[cell] = others.mean() if len(others) else means[~held_out].mean()
-    return EnergyErrors(
-        applications=len(np.unique(application)),
-        devices=len(np.unique(device)),
-        rows=len(rows.response),
-        trees=trees,
-        r2=forest.r2,
-        mae_log=forest.mae_log,
-        mape=forest.mape_rows,
-        lookup_mape=_lookup(train, test).mape_rows,
-        held_out_median_ape=float(np.median(_ape(predicted - means))),
-        held_out_rmse_log=_rmse(predicted - means),
-        baseline_median_ape=float(np.median(_ape(baseline - means))),
-        baseline_rmse_log=_rmse(baseline - means),
-    )
-
-
-@dataclass(frozen=True)
 class Johnston2018:
     """All tables and figures of the paper, on a dataset."""
 
@@ -475,7 +419,6 @@ class Johnston2018:
     omitted: tuple[LeftOutKernel, ...]  # Algorithm 1 and table III, in the order of the kernels' names
     learning: tuple[LearningPoint, ...]  # Algorithm 2 and figure 3, for each number of kernels
     honest: HeldOutRows | None  # The forest on unseen applications; `None` where there is one application
-    energy: EnergyErrors | None  # Energy instead of time; `None` where too few applications have energy
 
     def median_parameters(self) -> tuple[float, float]:
         """Medians over the omitted kernels of the tuned numbers of trees and of features tried."""
@@ -494,7 +437,7 @@ class Johnston2018:
             "devices": [device.key for device in self.runs.grid.devices],
             **{name: getattr(self, name) for name in ("headline", "tuning")},
             "omitted": {"median_trees": trees, "median_tried": tried, "rows": self.omitted},
-            **{name: getattr(self, name) for name in ("learning", "honest", "energy")},
+            **{name: getattr(self, name) for name in ("learning", "honest")},
         }
         # msgspec writes NaN as null.
         return dict(json.loads(msgspec.json.encode(content)))
@@ -538,31 +481,18 @@ def _parts(runs: KernelRuns, preset: Preset, seed: int) -> list[_Part[Any]]:
     """Make the tasks of all parts, the longest first."""
     tuning = partial(tune, grown=preset.surface_trees, steps=preset.steps, seed=seed)
     honest = partial(leave_application_out, trees=preset.honest_trees, seed=seed)
+    omitted = partial(leave_kernel_out, grown=preset.omitted_trees, steps=preset.omitted_steps, seed=seed)
+    learning = partial(learn, samples=preset.samples, trees=preset.sample_trees, seed=seed)
     return [
         _Part("tuning", Tuning, tuning),
         _Part("headline", Headline, partial(headline, trees=preset.forest_trees, seed=seed)),
         _Part("honest", HeldOutRows | None, honest),
-        _Part("energy", EnergyErrors | None, partial(energy, trees=preset.forest_trees, seed=seed)),
         *(
-            _Part(
-                f"without {kernel}",
-                LeftOutKernel,
-                partial(
-                    leave_kernel_out,
-                    kernel=kernel,
-                    grown=preset.omitted_trees,
-                    steps=preset.omitted_steps,
-                    seed=seed,
-                ),
-            )
+            _Part(f"without {kernel}", LeftOutKernel, partial(omitted, kernel=kernel))
             for kernel in runs.kernel_names
         ),
         *(
-            _Part(
-                f"trained on {count} kernels",
-                LearningPoint,
-                partial(learn, kernels=count, samples=preset.samples, trees=preset.sample_trees, seed=seed),
-            )
+            _Part(f"trained on {count} kernels", LearningPoint, partial(learning, kernels=count))
             for count in counts_of(len(runs.kernel_names), preset.sample_counts)
         ),
     ]
@@ -576,9 +506,7 @@ def reproduce(
     runs = runs_of(dataset)
     parts = _parts(runs, preset, seed)
     answers = run_tasks(parts, runs, sources=_SOURCES, **run)
-    tuned, head, honest, joules, *others = (
-        part.read(arrays) for part, [arrays] in zip(parts, answers, strict=True)
-    )
+    tuned, head, honest, *others = (part.read(arrays) for part, [arrays] in zip(parts, answers, strict=True))
     kernels = len(runs.kernel_names)
     left_out, learned = tuple(others[:kernels]), tuple(others[kernels:])
-    return Johnston2018(dataset.label, runs, seed, preset, head, tuned, left_out, learned, honest, joules)
+    return Johnston2018(dataset.label, runs, seed, preset, head, tuned, left_out, learned, honest)

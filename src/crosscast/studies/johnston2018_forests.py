@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-import numpy.typing as npt
 
 from crosscast.arrays import Flags, Integers, Reals
 from crosscast.data.dataset import Dataset
@@ -24,17 +23,7 @@ START = (500, 32, 9)  # Start of the search: trees, tried features and node size
 MOST_TREES = 10_000
 TREE_COUNTS = tuple(range(10, MOST_TREES, 500))  # Numbers of trees that are searched
 
-_FEWEST_APPLICATIONS = 3
 STEADY = 10  # Trees from which on nearly every row is out of bag in some tree, and errors fall as 1 / trees
-
-
-@dataclass(frozen=True)
-class EnergyRuns:
-    """Measured energy of runs; a cell is an application at a size on a device."""
-
-    rows: Rows  # Features are means over the application's kernels; the response is ln(joules)
-    application: npt.NDArray[np.str_]  # Of each cell, of shape `(c,)`
-    device: Integers  # Of each cell, of shape `(c,)`
 
 
 @dataclass(frozen=True)
@@ -50,7 +39,6 @@ class KernelRuns:
     kernel: Integers  # Number of each run's kernel and device, of shape `(rows,)`
     device: Integers
     log_us: Reals  # Natural logarithm of the run's time in microseconds, of shape `(rows,)`
-    energy: EnergyRuns | None = None  # `None` where too few applications have energy
 
     def __len__(self) -> int:
         return len(self.log_us)
@@ -115,8 +103,7 @@ def runs_of(dataset: Dataset) -> KernelRuns:
     kernel = np.array([kernels.get(names, -1) for names in zip(*problem, strict=True)])
     device, in_grid = np.array([devices.get(key, -1) for key in keys]), kernel >= 0
     log_us = np.log(run_means(records)[in_grid] / microseconds(1.0))
-    energy = _energy_runs(dataset, grid, features)
-    return KernelRuns(grid, tuple(metrics), features, kernel[in_grid], device[in_grid], log_us, energy)
+    return KernelRuns(grid, tuple(metrics), features, kernel[in_grid], device[in_grid], log_us)
 
 
 def _published_metrics(dataset: Dataset, grid: Grid) -> dict[str, Reals]:
@@ -131,34 +118,6 @@ def _published_metrics(dataset: Dataset, grid: Grid) -> dict[str, Reals]:
     rows = [first.get(key, {}) for key in grid.profiles.names]
     common = [name for name in rows[0] if all(name in row for row in rows)]
     return {name: np.array([row[name] for row in rows], dtype=np.float64) for name in common}
-
-
-def _energy_runs(dataset: Dataset, grid: Grid, features: Reals) -> EnergyRuns | None:
-    """Collect the runs with energy; where only one kernel was measured, with its features."""
-    cells: dict[tuple[str, str, str], Reals] = {}
-    energies: list[tuple[tuple[str, str, str], float]] = []
-    columns = ("application", "kernel", "size", "device", "energy_j", "runs")
-    for application, kernel, size, device, energy_j, count in zip(
-        *(dataset.energy.column(name).to_pylist() for name in columns), strict=True
-    ):
-        rows_of_kernels = [
-            row
-            for row, (of_application, name, of_size) in enumerate(grid.profiles.names)
-            if (of_application, of_size) == (application, size) and kernel in (None, name)
-        ]
-        if rows_of_kernels and energy_j > 0:
-            cells.setdefault((application, size, device), features[rows_of_kernels].mean(axis=0))
-            energies.append(((application, size, device), energy_j / count))
-    applications = np.array([application for application, _, _ in cells])
-    if len(np.unique(applications)) < _FEWEST_APPLICATIONS:
-        return None
-    number = {cell: index for index, cell in enumerate(cells)}
-    names, device_of = np.unique([device for _, _, device in cells], return_inverse=True)
-    cell_of = np.array([number[cell] for cell, _ in energies])
-    response = np.log([joules for _, joules in energies])
-    codes = device_codes(device_of[cell_of], response, len(names))
-    rows = Rows(np.column_stack([np.array([*cells.values()]), codes[device_of]]), cell_of, response)
-    return EnergyRuns(rows, applications, device_of)
 
 
 def cell_predictions(rows: Rows, trees: int, seed: int, node_size: int = NODE_SIZE) -> Reals:

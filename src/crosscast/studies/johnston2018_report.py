@@ -53,7 +53,6 @@ def study_report(study: Johnston2018) -> Report:
             *_tuning(study),
             *_omitted(study),
             *_learning(study),
-            *_energy(study),
             f"Seed {study.seed}.",
         ]
     )
@@ -236,34 +235,6 @@ def _learning(study: Johnston2018) -> list[Part]:
         "the other kernels tested.",
         f"{study.preset.samples} samples for each number (paper: 500), {study.preset.sample_trees} trees a "
         f"forest (paper: {TREES}).",
-    ]
-
-
-def _energy(study: Johnston2018) -> list[Part]:
-    energy = study.energy
-    caption = "Energy in place of time (section VII)"
-    if energy is None:
-        return [Heading(caption, 3), "The dataset holds energy of too few applications."]
-    rows = [
-        ("known points, mean error", _share(energy.mape), "lookup table", _share(energy.lookup_mape)),
-        (
-            "application held out, median error",
-            _share(energy.held_out_median_ape, 0),
-            "device's mean",
-            _share(energy.baseline_median_ape, 0),
-        ),
-        (
-            "application held out, RMSE of ln(energy)",
-            _real(energy.held_out_rmse_log),
-            "device's mean",
-            _real(energy.baseline_rmse_log),
-        ),
-    ]
-    return [
-        Table(["", "forest", "baseline", ""], rows, caption, words=(0, 2)),
-        f"{energy.rows} watched runs of {energy.applications} applications with profiles on "
-        f"{energy.devices} devices; {energy.trees} trees. On known points R² is {energy.r2:.3f} and the mean "
-        f"absolute error of ln(energy) {energy.mae_log:.3f}.",
     ]
 
 
