@@ -12,7 +12,7 @@ from crosscast.characterization.embedding.source import embed
 from crosscast.cli import main
 from crosscast.data.profiles import write_parquet
 from crosscast.errors import ImplausibleError
-from crosscast.forecasting import profiles as inputs
+from crosscast.forecasting import kernels as inputs
 from crosscast.kernel import Kernel, Launch, Program
 from crosscast.profile import Profile, compiler_options
 from support.commands import Command, Output

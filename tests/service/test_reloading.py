@@ -79,7 +79,7 @@ def test_a_broken_model_leaves_the_old_one_and_health_says_why(folder: Path, dam
 
 
 def test_profiles_that_cannot_be_read_again_leave_the_old_ones(tmp_path: Path) -> None:
-    from crosscast.forecasting.profiles import read_profiles
+    from crosscast.forecasting.kernels import read_profiles
 
     profiles, _ = read_profiles(Path("bundled"))
     own = [each for each in profiles if each.application == "crc" and each.size == "tiny"]

@@ -21,7 +21,7 @@ from crosscast.data.dataset import validate
 from crosscast.data.profiles import from_row
 from crosscast.errors import EnvironmentFault, UnsupportedError
 from crosscast.forecasting.application import forecast_application
-from crosscast.forecasting.profiles import read_profiles
+from crosscast.forecasting.kernels import read_profiles
 from crosscast.kernel import Image, Kernel, Launch
 from crosscast.measure import sensors
 from crosscast.profile import Profile, compiler_options

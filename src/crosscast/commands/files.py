@@ -12,8 +12,8 @@ from crosscast.characterization.launchfiles.launchfile import LAUNCH_FILES, read
 from crosscast.cli.options import LAUNCH, LaunchOptions
 from crosscast.commands.output import warn
 from crosscast.errors import CompileError, InputError, UnsupportedError, expect_known
-from crosscast.forecasting import profiles as inputs
-from crosscast.forecasting.profiles import Recorded
+from crosscast.forecasting import kernels as inputs
+from crosscast.forecasting.kernels import Recorded
 from crosscast.kernel import CUDA_SUFFIXES, Launch
 from crosscast.profile import Profile
 

@@ -17,8 +17,13 @@ from crosscast.devices.catalogue import device_named
 from crosscast.devices.device_files import read_device
 from crosscast.devices.roofline import DEVICES, Verdict, verdicts_of
 from crosscast.errors import CompileError, InputError, UnsupportedError
-from crosscast.forecasting.kernels import forecast_beside, launches_answer, verdicts_beside, with_verdicts
-from crosscast.forecasting.profiles import Recorded
+from crosscast.forecasting.kernels import (
+    Recorded,
+    forecast_beside,
+    launches_answer,
+    verdicts_beside,
+    with_verdicts,
+)
 from crosscast.prediction.named_models import first_fit, models_for, named_devices
 from crosscast.prediction.time.data import ProfileBatch
 from crosscast.prediction.time.forecast import TimeForecast
