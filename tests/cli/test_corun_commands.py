@@ -1,6 +1,5 @@
 """``crosscast train``, ``predict`` and ``evaluate corun``, ``translate``, and ``colocate``, from files."""
 
-import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -8,7 +7,6 @@ import pytest
 
 from crosscast.cli import main
 from crosscast.data.corun import IsolatedRun, write_profile
-from support import tables as rows
 from support.commands import Command, Output, written
 from support.corun_models import constant, made_jobs
 from support.mixes import NAMES, counted_co_runs, dataset_of, make_isolated_run, measured_mixes, other_time
@@ -75,8 +73,8 @@ def test_mixes_to_measure_are_named_and_what_was_measured_counts(
     told = answer(capsys, *words, *probes, "--suggest-probes", "1")
     assert told["slowdown"]["new"]["value"] > found["slowdown"]["new"]["value"]
     assert told["suggested_probes"]["error_before"] < suggested["error_before"]
-    assert main([*words, "--suggest-probes", "1"]) == 0
-    assert "(--probe): slowdowns in this mix are expected to be wrong by " in capsys.readouterr().out
+    text = COMMAND.text(capsys, *words, "--suggest-probes", "1")
+    assert "(--probe): slowdowns in this mix are expected to be wrong by " in text
 
 
 def test_pairs_of_jobs_to_measure_are_named(capsys: Output, model: str, profiles: list[str]) -> None:
@@ -86,8 +84,7 @@ def test_pairs_of_jobs_to_measure_are_named(capsys: Output, model: str, profiles
     told = answer(capsys, *words, "--probe", f"{','.join(mix)}=9,9")
     assert told["suggested_probes"]["mixes"] != [mix]
     assert mix not in [[each["application"] + "/small" for each in pair["jobs"]] for pair in told["shared"]]
-    assert main(list(words)) == 0
-    assert "slowdowns in the other pairs are expected to be wrong by " in capsys.readouterr().out
+    assert "slowdowns in the other pairs are expected to be wrong by " in COMMAND.text(capsys, *words)
 
 
 def test_evaluating_prints_one_json_object_with_what_a_check_reads(capsys: Output, dataset: str) -> None:
@@ -117,32 +114,21 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return written(dataset_of(CO_RUNS), tmp_path_factory, "both")
 
 
-def translate(folder: Path, out: Path, *words: str) -> int:
-    return main(["corun", "translate", str(folder), "--from", "cpu", "--out", str(out), *words])
-
-
 def test_a_card_is_made_and_one_device_tells_of_another(folder: Path, tmp_path: Path, capsys: Output) -> None:
     card, model = tmp_path / "card.json", tmp_path / "model"
-    assert translate(folder, card, "--to", "other") == 0
+    assert COMMAND("corun", "translate", folder, "--from", "cpu", "--to", "other", "--out", card) == 0
     shown = capsys.readouterr()
     assert shown.out.startswith("cpu to other: a logarithmic line through")
     assert shown.err == f"wrote {card}\n"
-    words = ["train", "corun", str(folder), "--device", "cpu", "--model", "published-linear"]
-    assert main([*words, "--out", str(model), "--jobs", "1"]) == 0
-    profiles = []
-    for isolated_run in CO_RUNS.mixes[1].isolated_runs:
-        profiles.append(str(tmp_path / f"{isolated_run.application}.json"))
-        write_profile(isolated_run, rows.device("cpu"), profiles[-1])
-    capsys.readouterr()
-    assert main(["predict", "corun", *profiles, "--model", str(model), "--json"]) == 0
-    here = json.loads(capsys.readouterr().out)
-    words = ["predict", "corun", *profiles, "--model", str(model), "--translate", str(card)]
-    assert main([*words, "--json"]) == 0
-    there = json.loads(capsys.readouterr().out)
+    words = ("train", "corun", folder, "--device", "cpu", "--model", "published-linear")
+    COMMAND.text(capsys, *words, "--out", model, "--jobs", "1")
+    profiles = [profile_of(run, tmp_path) for run in CO_RUNS.mixes[1].isolated_runs]
+    predict = Command.of("predict corun", f"--model {model}")
+    here = predict.answer(capsys, *profiles)
+    there = predict.answer(capsys, *profiles, "--translate", card)
     assert there["time_s"]["value"] == pytest.approx(other_time(here["time_s"]["value"]))
     assert there["translation"]["to"] == "other"
-    assert main(words) == 0
-    text = capsys.readouterr().out
+    text = predict.text(capsys, *profiles, "--translate", card)
     assert " on other\n" in text
     assert "Times on cpu are translated to other by a logarithmic line; MAPE of held-out applications" in text
 
@@ -164,15 +150,13 @@ def asked(files: list[str], *options: str) -> list[str]:
 
 
 def test_the_two_longest_share_and_the_third_runs_alone(files: list[str], capsys: Output) -> None:
-    assert main(asked(files)) == 0
-    found = capsys.readouterr().out
+    found = COMMAND.text(capsys, *asked(files))
     assert "together on cpu" in found and "alone on cpu" in found
     assert "All 3 jobs: " in found and "6 s one after another" in found
 
 
 def test_json_names_files_and_has_everything(files: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(asked(files, "--json", "--max-slowdown", "1.5", "--conservative")) == 0
-    plan = json.loads(capsys.readouterr().out)
+    plan = answer(capsys, *asked(files, "--max-slowdown", "1.5", "--conservative"))
     (mix,) = plan["shared"]
     assert [each["job"] for each in mix["jobs"]] == files[1:]
     assert mix["together_s"] + mix["gain_s"]["value"] == pytest.approx(5.0)
@@ -184,11 +168,9 @@ def test_json_names_files_and_has_everything(files: list[str], capsys: pytest.Ca
 
 
 def test_lengths_take_the_place_of_times_in_profiles(files: list[str], capsys: Output) -> None:
-    assert main(asked(files, "--json", "--lengths", "9,1,9")) == 0
-    (mix,) = json.loads(capsys.readouterr().out)["shared"]
+    (mix,) = answer(capsys, *asked(files, "--lengths", "9,1,9"))["shared"]
     assert [each["job"] for each in mix["jobs"]] == [files[0], files[2]]
 
 
 def test_the_same_file_twice_is_two_jobs(files: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(asked([files[0], files[0]])) == 0
-    assert "#1" in (found := capsys.readouterr().out) and "#2" in found
+    assert "#1" in (found := COMMAND.text(capsys, *asked([files[0], files[0]]))) and "#2" in found

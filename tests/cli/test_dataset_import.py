@@ -15,6 +15,7 @@ from crosscast.profile import Profile
 from support.commands import Command, Output
 
 ProfileMaker = Callable[..., Profile]
+IMPORT = Command.of("dataset import")
 
 
 def test_a_folder_of_the_published_tool_becomes_a_dataset(tmp_path: Path, capsys: Output) -> None:
@@ -22,8 +23,8 @@ def test_a_folder_of_the_published_tool_becomes_a_dataset(tmp_path: Path, capsys
     folder.mkdir(parents=True)
     text = "metric,category,count\nOpcode,Compute,3\nTotal Instruction Count,Compute,12\n"
     (folder / "aiwc_k_0.csv").write_text(text, encoding="utf-8")
-    words = [str(folder), "--out", str(tmp_path / "out"), "--application", "a", "--size", "s"]
-    assert main(["dataset", "import", "aiwc", *words]) == 0
+    words = ("--out", tmp_path / "out", "--application", "a", "--size", "s")
+    assert IMPORT("aiwc", folder, *words) == 0
     (profile,) = read_dataset(tmp_path / "out").profiles.to_pylist()
     assert (profile["application"], profile["size"], profile["opcode"]) == ("a", "s", 3)
     assert capsys.readouterr().err == f"wrote {tmp_path / 'out'} (1 profiles, 0 records)\n"
@@ -31,8 +32,8 @@ def test_a_folder_of_the_published_tool_becomes_a_dataset(tmp_path: Path, capsys
 
 def test_profiles_of_characterize_become_a_dataset(tmp_path: Path, make_profile: ProfileMaker) -> None:
     write_parquet([make_profile("reduce")], tmp_path / "p.parquet")
-    words = [str(tmp_path / "p.parquet"), "--out", str(tmp_path / "out"), "--application", "sums"]
-    assert main(["dataset", "import", "crosscast", *words]) == 0
+    words = ("--out", tmp_path / "out", "--application", "sums")
+    assert IMPORT("crosscast", tmp_path / "p.parquet", *words) == 0
     (profile,) = read_dataset(tmp_path / "out").profiles.to_pylist()
     assert (profile["application"], profile["kernel"]) == ("sums", "reduce")
 
@@ -57,8 +58,8 @@ OWN = "application,block,threads,time_s,power_w\nscan,8,1,4,30\nscan,16,1,5,30\n
 
 def test_ones_own_runs_become_a_dataset_and_what_was_taken_is_told(tmp_path: Path, capsys: Output) -> None:
     (tmp_path / "my.csv").write_text(OWN, encoding="utf-8")
-    command = ["dataset", "import", "runs", str(tmp_path / "my.csv"), "--out", str(tmp_path / "out")]
-    assert main([*command, "--settings", "block, threads"]) == 0
+    command = ("runs", tmp_path / "my.csv", "--out", tmp_path / "out")
+    assert IMPORT(*command, "--settings", "block, threads") == 0
     assert capsys.readouterr().err.splitlines() == [
         "my.csv: settings: block, threads",
         "my.csv: powers: power_w",
@@ -66,10 +67,10 @@ def test_ones_own_runs_become_a_dataset_and_what_was_taken_is_told(tmp_path: Pat
         "runs left out: 1 (1 without power)",
         f"wrote {tmp_path / 'out'} (0 profiles, 2 records)",
     ]
-    assert main(command) == 2
+    assert IMPORT(*command) == 2
     assert "expected no other dataset" in capsys.readouterr().err
     shutil.rmtree(tmp_path / "out")
-    assert main(command) == 0
+    assert IMPORT(*command) == 0
     found = read_dataset(tmp_path / "out").records.column("configuration").to_pylist()
     assert found == ['{"threads": 1.0}'] * 2
 
@@ -77,22 +78,22 @@ def test_ones_own_runs_become_a_dataset_and_what_was_taken_is_told(tmp_path: Pat
 def test_runs_without_any_setting_are_taken_with_a_warning(tmp_path: Path, capsys: Output) -> None:
     path = tmp_path / "my.csv"
     path.write_text("application,freq,time_s,power_w\nscan,800,1,4\nscan,1600,2,5\n", encoding="utf-8")
-    command = ["dataset", "import", "runs", str(path), "--out", str(tmp_path / "out")]
-    assert main(command) == 0
+    command = ("runs", path, "--out", tmp_path / "out")
+    assert IMPORT(*command) == 0
     (line,) = (line for line in capsys.readouterr().err.splitlines() if "warning" in line)
     assert line == (
         f"crosscast: warning: {path}: no run has a setting, so that models can choose devices only; "
         "name the columns that are settings with --settings"
     )
     shutil.rmtree(tmp_path / "out")
-    assert main([*command, "--settings", "freq"]) == 0
+    assert IMPORT(*command, "--settings", "freq") == 0
     assert "warning" not in capsys.readouterr().err
 
 
 def test_runs_without_power_are_times_which_is_told(tmp_path: Path, capsys: Output) -> None:
     path, out = tmp_path / "my.csv", str(tmp_path / "out")
     path.write_text("application,device,time_s\nscan,k40c,1\n", encoding="utf-8")
-    assert main(["dataset", "import", "runs", str(path), "--out", out]) == 0
+    assert IMPORT("runs", path, "--out", out) == 0
     told = "no run has a power: the times are for models of times and of relative times"
     assert f"crosscast: note: {path}: {told}" in capsys.readouterr().err
     assert main(["train", "configuration", out, "--out", str(tmp_path / "model")]) == 2
@@ -110,7 +111,7 @@ def test_profiles_become_repeats_of_a_run(tmp_path: Path, capsys: Output) -> Non
         path.write_text(text, encoding="utf-8")
     words = ["--out", str(tmp_path / "out"), "--device", "xeon", "--application", "sort", "--size", "big"]
     words += ["--kernel", "sorting", "--nodes", "2", "--cores", "72", "--gpu"]
-    assert main(["dataset", "import", "counters", "perf", *map(str, files), *words]) == 0
+    assert IMPORT("counters", "perf", *files, *words) == 0
     assert capsys.readouterr().err == f"wrote {tmp_path / 'out'} (0 profiles, 2 records)\n"
     dataset = read_dataset(tmp_path / "out")
     first, second = dataset.records.to_pylist()

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 import crosscast
-from crosscast.cli import main
 from crosscast.devices.roofline import DEVICES, Verdict
 from crosscast.prediction.time.terms import TERMS
 from crosscast.report.verdict import verdict_lines
@@ -19,7 +18,7 @@ VECADD = [
     *["--global", "1048576", *["--arg", "float:1048576"] * 3, "--arg", "int=1048576"],
 ]
 
-explain = Command.of("explain")
+explain, predict = Command.of("explain"), Command.of("predict")
 
 
 def test_the_verdict_comes_before_tables_and_the_page_has_a_roofline(capsys: Output, tmp_path: Path) -> None:
@@ -75,12 +74,10 @@ def test_a_kernel_without_operations_on_reals_has_no_roofline(capsys: Output, tm
 
 
 def test_a_forecast_begins_with_the_verdict_on_the_recommended_device(capsys: Output, tmp_path: Path) -> None:
-    assert main(["predict", *VECADD]) == 0
-    lines = capsys.readouterr().out.splitlines()
+    lines = predict.text(capsys, *VECADD).splitlines()
     assert " is bound by memory" in lines[0]
     assert "vecadd" in lines
-    assert main(["predict", *VECADD, "--json", "--html", str(tmp_path / "page.html")]) == 0
-    found = json.loads(capsys.readouterr().out)
+    found = predict.answer(capsys, *VECADD, "--html", tmp_path / "page.html")
     assert found["verdict"]["device"] == found["recommended"]
     assert found["verdict"]["text"] == lines[0]
     assert "Roofline" in (tmp_path / "page.html").read_text()
@@ -100,8 +97,7 @@ def test_a_forecast_that_no_limit_explains_says_what_it_is_spent_on(capsys: Outp
     path.write_text(ROWS)
     launch = ("--global", "4096", "--local", "64", "--devices", "rtx4090")
     args = ("--arg", f"float:{4096 * 1024}", "--arg", "float:4096", "--arg", "int=1024")
-    assert main(["predict", str(path), *launch, *args]) == 0
-    text = capsys.readouterr().out
+    text = predict.text(capsys, path, *launch, *args)
     assert text.startswith("rows on rtx4090 is bound by memory")
     assert re.search(r"(?m)^The forecast of .* is mostly l1 \(\d+ %\): lines or texels touched\.$", text)
     assert "\nTry neighbouring addresses for neighbouring work-items, wider accesses.\n" in text

@@ -83,9 +83,9 @@ def test_profiles_of_no_device_are_learned_from_and_predicted(capsys: Output, tm
     """A dataset of AIWC profiles: vectors of its devices, by its metrics; a time may be told."""
     folder = tmp_path / "small"
     write_dataset(made_up(), folder)
-    words = ("--model", "published-mean", "--jobs", "1")
-    assert main(["train", "relative", str(folder), *words, "--out", str(tmp_path / "rpv")]) == 0
-    assert "with architecture-independent profiles" in capsys.readouterr().out
+    words = ("--model", "published-mean", "--jobs", "1", "--out", tmp_path / "rpv")
+    text = COMMAND.text(capsys, "train", "relative", folder, *words)
+    assert "with architecture-independent profiles" in text
     device = open_model(read(tmp_path / "rpv")).devices[0]
     asked = ("predict", "relative", str(folder), "--model", str(tmp_path / "rpv"))
     plain = answer(capsys, *asked)["runs"]
