@@ -336,22 +336,9 @@ class LaunchOptions:
 
     def refuse(self, path: Path, names: Sequence[str]) -> None:
         """Raise InputError if an option is given that the file itself sets."""
-        flags = {
-            "--kernel": self.kernel,
-            "--global": self.global_size,
-            "--local": self.local_size,
-            "--offset": self.offset,
-            "--arg": self.arg,
-            "--variable": self.variable,
-            "--seed": self.seed,
-            "--option, -D and -I": self.option,
-            "--std": self.std,
-            "--grid": self.grid,
-            "--block": self.block,
-            "--shared": self.shared,
-        }
+        fields = {"--global": "global_size", "--local": "local_size", "--option, -D and -I": "option"}
         for flag in names:
-            if flags[flag] not in (None, ()):
+            if getattr(self, fields.get(flag, flag.removeprefix("--"))) not in (None, ()):
                 raise InputError(f"{flag}: {path} itself says this; leave the option out or edit the file")
 
 

@@ -11,7 +11,7 @@ from crosscast.cli.dataset import DatasetBuildOptions
 from crosscast.cli.options import Output, names_in
 from crosscast.commands.output import TaskStatus, announce, check_output, check_writable, say, show
 from crosscast.data import description
-from crosscast.data.dataset import dataset_named, read_dataset, write_dataset
+from crosscast.data.dataset import Dataset, dataset_named, read_dataset, write_dataset
 from crosscast.data.files import locked
 from crosscast.data.merge import hosts_of, merged
 from crosscast.data.sources import IMPORTERS
@@ -31,6 +31,12 @@ def check_new(out: Path) -> None:
         raise InputError.of(where="--out", expected="a new or empty folder", found=f"{out} with files")
 
 
+def show_described(dataset: Dataset, output: Output) -> None:
+    """Show what a dataset contains."""
+    described = description.describe(dataset)
+    show(output, described.to_dict, lambda: description_report(described))
+
+
 def merge(folder: Path, /, *more: Path, out: Path, output: Output) -> None:
     """Run ``crosscast dataset merge``."""
     check_output(output)
@@ -41,14 +47,12 @@ def merge(folder: Path, /, *more: Path, out: Path, output: Output) -> None:
     for device, hosts in hosts_of(dataset.sessions.to_pylist()).items():
         if len(hosts) > 1:
             say(f"note: {device} was measured on {', '.join(hosts)}")
-    described = description.describe(dataset)
-    show(output, described.to_dict, lambda: description_report(described))
+    show_described(dataset, output)
 
 
 def describe(folder: Path, /, *, output: Output) -> None:
     """Run ``crosscast dataset describe``."""
-    described = description.describe(dataset_named(folder))
-    show(output, described.to_dict, lambda: description_report(described))
+    show_described(dataset_named(folder), output)
 
 
 def sources(*, output: Output) -> None:
@@ -100,8 +104,7 @@ def build(*, options: DatasetBuildOptions) -> int:
         with TaskStatus() as status:
             outcome = campaign.build(plan, options.out, status, announce)
     print_outcome(outcome)
-    described = description.describe(read_dataset(options.out))
-    show(options.output, described.to_dict, lambda: description_report(described))
+    show_described(read_dataset(options.out), options.output)
     return _FAILED if outcome.failures else 0
 
 

@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING, Literal
 from crosscast.characterization.synthesis import profiles_of
 from crosscast.cli.dataset import ImportCountersOptions
 from crosscast.cli.options import Output, names_in
-from crosscast.commands.dataset import check_new
+from crosscast.commands.dataset import check_new, show_described
 from crosscast.commands.launch import replay_trace
-from crosscast.commands.output import LaunchesStatus, announce, check_output, say, show
-from crosscast.data import description
+from crosscast.commands.output import LaunchesStatus, announce, check_output, say
 from crosscast.data.counters.common import Circumstances
 from crosscast.data.counters.importing import import_counted
 from crosscast.data.dataset import Dataset, write_dataset
@@ -24,7 +23,6 @@ from crosscast.data.sources import Importer
 from crosscast.data.sources.source import store
 from crosscast.errors import InputError
 from crosscast.measure.regions.samples import import_runs
-from crosscast.report.dataset import description_report
 from crosscast.tracing.dataset import dataset_of
 
 if TYPE_CHECKING:
@@ -91,8 +89,7 @@ def trace(folder: Path, /, *, out: Path, output: Output) -> None:
     for launch_class, replay in zip(summary.classes, replayed, strict=True):
         if replay.profile is None:
             say(f"note: {launch_class.kernel} {launch_class.size_label} is left out: {replay.refused}")
-    described = description.describe(dataset)
-    show(output, described.to_dict, lambda: description_report(described))
+    show_described(dataset, output)
 
 
 def _store(dataset: Dataset, out: Path) -> None:

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from crosscast.cli.options import LaunchOptions
 from crosscast.cli.predict import PredictTimeOptions
 from crosscast.cli.profiles import ExplainOptions
 from crosscast.commands.files import only_named, read_profiles
@@ -61,14 +60,14 @@ def time(file: Path, /, *more: Path, options: PredictTimeOptions) -> None:
     # Before kernels are profiled, which may take long.
     likely, _ = first_fit(ahead, chosen_of)
     refused: list[CompileError | UnsupportedError] = []
-    profiles, batch, recorded = _batch(
-        (file, *more),
-        refused,
-        options.launch,
-        options.application,
-        options.invocations,
-        optimize=likely.card.optimized,
-    )
+    profiles: list[Profile] = []
+    recorded: Recorded = {}
+    for path in (file, *more):
+        found, times = read_profiles(path, options.launch, optimize=likely.card.optimized, refused=refused)
+        profiles += found
+        recorded.update(times)
+    profiles = only_named(profiles, options.application, options.launch.kernel)
+    batch = ProfileBatch.of(profiles, invocations=options.invocations)
 
     def predicted(trained: TrainedTimes[Any]) -> TimeForecast:
         return trained.predict(batch, chosen_of(trained), probes=probes, level=options.level)
@@ -107,25 +106,6 @@ def time(file: Path, /, *more: Path, options: PredictTimeOptions) -> None:
 def _roofline(verdicts: Sequence[Verdict | None]) -> Mapping[str, Figure]:
     require_matplotlib()
     return roofline_figures([verdict for verdict in verdicts if verdict is not None])
-
-
-def _batch(
-    files: Sequence[Path],
-    refused: list[CompileError | UnsupportedError],
-    launch: LaunchOptions,
-    application: str | None,
-    invocations: int | None,
-    *,
-    optimize: bool,
-) -> tuple[list[Profile], ProfileBatch, Recorded]:
-    profiles: list[Profile] = []
-    recorded: Recorded = {}
-    for file in files:
-        of_file, times = read_profiles(file, launch, optimize=optimize, refused=refused)
-        profiles += of_file
-        recorded.update(times)
-    profiles = only_named(profiles, application, launch.kernel)
-    return profiles, ProfileBatch.of(profiles, invocations=invocations), recorded
 
 
 def _probes(words: Sequence[str]) -> dict[str, float]:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 
@@ -38,10 +36,9 @@ def relative(file: Path, /, *more: Path, options: PredictRelativeOptions) -> Non
             raise InputError.of(where=path, expected="a file or the folder of a dataset", found="none")
 
     def predicted(trained: TrainedRelativeModel) -> list[RelativeForecast]:
-        observations = _observations(
-            trained, (file, *more), options.application, options.launch, options.source, options.time
-        )
-        _check_device("--relative-to", options.relative_to, trained.devices)
+        observations = _observations(trained, (file, *more), options)
+        if options.relative_to is not None:
+            expect_known(options.relative_to, trained.devices, where="--relative-to")
         return [
             trained.predict(
                 runs,
@@ -80,30 +77,20 @@ def _by_known_counters(models: Loaded[TrainedRelativeModel], file: Path) -> Load
     return sorted(models, key=lambda named: -known(named[1]))
 
 
-def _check_device(option: str, device: str | None, known: Sequence[str]) -> None:
-    if device is not None:
-        expect_known(device, known, where=option)
-
-
 def _observations(
-    trained: TrainedRelativeModel,
-    files: Sequence[Path],
-    application: str | None,
-    launch: LaunchOptions,
-    source: str | None,
-    time: float | None,
+    trained: TrainedRelativeModel, files: Sequence[Path], options: PredictRelativeOptions
 ) -> list[Observations]:
     """Read the runs to predict, with counters or profiles as the model needs."""
-    of_profiles = trained.card.sources == (NO_SOURCE,)
-    selection = RunSelection(application, launch, source, of_profiles)
-    observations = [read_observations(path, selection) for path in files]
-    if of_profiles and source is not None and time is None:
+    of_profiles, source = trained.card.sources == (NO_SOURCE,), options.source
+    observations = [_read(path, options, of_profiles) for path in files]
+    if of_profiles and source is not None and options.time is None:
         raise InputError.of(
             where="--source", expected="with --time, as profiles are of no device", found="it alone"
         )
     known = dict.fromkeys((*trained.card.sources, *trained.devices))
-    _check_device("--source", source, [name for name in known if name != NO_SOURCE])
-    if time is not None:
+    if source is not None:
+        expect_known(source, [name for name in known if name != NO_SOURCE], where="--source")
+    if options.time is not None:
         _check_timed(observations, trained.devices, source)
     return observations
 
@@ -125,37 +112,26 @@ def _check_timed(observations: Sequence[Observations], devices: Sequence[str], s
 _MOST_NAMED = 20
 
 
-@dataclass(frozen=True)
-class RunSelection:
-    """The runs to predict."""
-
-    application: str | None  # Only runs of this application
-    launch: LaunchOptions  # Only runs of its kernel; also the launch of a program
-    source: str | None  # Device of the counters; of a dataset, only runs counted on it
-    profiles: bool  # Whether the model needs profiles, which have no device, rather than counters
-
-
-def read_observations(path: Path, selection: RunSelection) -> Observations:
-    """Read the runs of a dataset, of a counter tool's file, or of profiles."""
+def _read(path: Path, options: PredictRelativeOptions, of_profiles: bool) -> Observations:
+    """Read the chosen runs of a dataset, of a counter tool's file, or of profiles."""
     if str(path) == "bundled" or (path.is_dir() and not is_hpctoolkit(path)):
-        runs = _of_dataset(path, selection)
-    elif selection.profiles:
-        runs = _of_profiles(path, selection.launch)
+        runs = _of_dataset(path, options.source, of_profiles)
+    elif of_profiles:
+        runs = _of_profiles(path, options.launch)
     else:
-        runs = _of_counter_tool(path, selection.source)
-    runs = _only("--application", selection.application, runs, runs.application)
-    return _only("--kernel", selection.launch.kernel, runs, runs.kernel)
+        runs = _of_counter_tool(path, options.source)
+    runs = _only("--application", options.application, runs, runs.application)
+    return _only("--kernel", options.launch.kernel, runs, runs.kernel)
 
 
-def _of_dataset(folder: Path, selection: RunSelection) -> Observations:
-    counters: Literal["profiles", "sessions"] = "profiles" if selection.profiles else "sessions"
+def _of_dataset(folder: Path, source: str | None, of_profiles: bool) -> Observations:
     dataset = dataset_named(folder)
     try:
-        runs = observations_of(dataset, counters=counters)
+        runs = observations_of(dataset, counters="profiles" if of_profiles else "sessions")
     except InputError as error:
         raise UnsuitedError(str(error)) from error
     # With profiles, --source names the device of --time only.
-    return runs if selection.profiles else _only("--source", selection.source, runs, runs.source)
+    return runs if of_profiles else _only("--source", source, runs, runs.source)
 
 
 def _of_profiles(path: Path, launch: LaunchOptions) -> Observations:

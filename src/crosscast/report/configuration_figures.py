@@ -29,7 +29,8 @@ from crosscast.report.configuration_evaluation import (
     method_label,
     write_frontier,
 )
-from crosscast.report.numbers import level_percent, setting_heading, setting_scale
+from crosscast.report.numbers import level_percent, setting_heading
+from crosscast.units import setting_parts
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -262,7 +263,7 @@ def frontier_figure(kernel: KernelFrontier, title: str) -> Figure:
         draw.legend_below(figure, 8)
     elif space.knobs:
         name = space.knobs[-1]
-        shade = space.matrix[:, -1] * setting_scale(name)
+        shade = space.matrix[:, -1] * setting_parts(name)[2]
         dots = axes.scatter(
             kernel.power_w, kernel.performance, c=shade, cmap=draw.MAP, s=28, linewidths=0, zorder=3
         )

@@ -144,13 +144,13 @@ def label_beside(axes: Axes, marks: Iterable[tuple[str, tuple[float, float]]]) -
 
 
 def panels(
-    count: int, columns: int, width: float, height: float, *, sharex: bool = False, sharey: bool = False
+    count: int, columns: int, width: float, height: float, *, shared: bool = False
 ) -> tuple[Figure, list[Axes]]:
     """Make a figure with `count` axes in rows; width and height are of one of them in inches."""
     columns = min(columns, count)
     rows = math.ceil(count / columns)
     figure = new_figure(width * columns, height * rows + 0.9)
-    grid = figure.subplots(rows, columns, squeeze=False, sharex=sharex, sharey=sharey)
+    grid = figure.subplots(rows, columns, squeeze=False, sharex=shared, sharey=shared)
     all_axes: list[Axes] = grid.ravel().tolist()
     for axes in all_axes[count:]:
         axes.set_axis_off()

@@ -158,15 +158,6 @@ def setting_heading(name: str) -> str:
     return f"{words}, {unit}" if unit else words
 
 
-def setting_scale(name: str) -> float:
-    """Factor that converts a value in SI to the heading's unit.
-
-    >>> setting_scale("core_clock_hz"), setting_scale("cores")
-    (1e-06, 1.0)
-    """
-    return setting_parts(name)[2]
-
-
 def setting_text(name: str, value: Setting | None) -> str:
     """Write a knob's value in the unit of its heading; a dash where a device lacks the knob.
 

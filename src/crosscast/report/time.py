@@ -334,7 +334,7 @@ def _predicted(result: Result, grid: Grid) -> Figure:
     limits = (math.exp(low - _MARGIN), math.exp(high + _MARGIN))
     applications = np.array(grid.profiles.application)
     types = np.array([device.type if device.type in _TYPES else "other" for device in grid.devices])
-    figure, panels = draw.panels(len(result.names), 4, 3.1, 2.9, sharex=True, sharey=True)
+    figure, panels = draw.panels(len(result.names), 4, 3.1, 2.9, shared=True)
     for axes, name in zip(panels, result.names, strict=True):
         of_application = known & (applications == name)[:, None]
         draw.diagonal(axes, limits)

@@ -343,7 +343,7 @@ def _scatter(study: Johnston2018) -> Figure:
         shown["application held out"] = np.exp(_array(study.honest.predicted))
     sizes = np.array(study.runs.grid.profiles.size)
     all_times = np.stack([measured, *shown.values()])
-    figure, panels = draw.panels(len(shown), 2, 6.2, 5.1, sharex=True, sharey=True)
+    figure, panels = draw.panels(len(shown), 2, 6.2, 5.1, shared=True)
     for axes, (title, predicted) in zip(panels, shown.items(), strict=True):
         limits = (float(np.nanmin(all_times)) / 1.3, float(np.nanmax(all_times)) * 1.3)
         draw.diagonal(axes, limits)
