@@ -23,7 +23,7 @@ from crosscast.report.corun import (
     corun_forecast_report,
     corun_profile_report,
     corun_training_report,
-    held_out_corun_errors,
+    held_out_errors,
 )
 from crosscast.report.dataset import contents_lines, failure_lines
 from crosscast.report.document import Report
@@ -170,7 +170,7 @@ def test_a_gain_is_not_written_as_none(longer_s: float, share: str, tmp_path: Pa
 
 def test_an_error_that_is_no_number_is_not_told() -> None:
     results = [result("slowdown"), result("time", mape=None, coverage=None)]
-    lines = held_out_corun_errors(structs.replace(CARD, errors={"level": 0.9, "results": results}))
+    lines = held_out_errors(structs.replace(CARD, errors={"level": 0.9, "results": results}))
     assert lines == ["Mean absolute error on held-out applications: slowdowns 7.25 %."]
 
 

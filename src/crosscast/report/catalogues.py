@@ -43,13 +43,8 @@ def sources_report(sources: Sequence[Mapping[str, Any]]) -> Report:
     )
 
 
-_TEXTS = {
-    "time": "prediction:trained_on,held_out_errors",
-    "relative": "relative:trained_on,held_out_errors",
-    "configuration": "configuration:trained_on,held_out_errors",
-    "corun": "corun:trained_on_mixes,held_out_corun_errors",
-}
-"""Functions by question that describe a card's training data and its errors on unseen applications."""
+_TEXTS = {"time": "prediction", "relative": "relative", "configuration": "configuration", "corun": "corun"}
+"""Modules by question that describe a card's training data and its errors on unseen applications."""
 
 
 def models_report(models: Sequence[NamedModel], plugins: Mapping[str, str]) -> Report:
@@ -70,17 +65,15 @@ def models_report(models: Sequence[NamedModel], plugins: Mapping[str, str]) -> R
 
 def model_report(named: NamedModel, card: Card) -> Report:
     """Describe a model: training data, errors, and origin of the data."""
-    module, _, functions = _TEXTS[named.question].partition(":")
     # Imported on demand, as the tables of each question need other parts of the package.
-    texts = importlib.import_module(f"crosscast.report.{module}")
-    training, errors = (getattr(texts, name) for name in functions.split(","))
+    texts = importlib.import_module(f"crosscast.report.{_TEXTS[named.question]}")
     parts: list[Part] = [
         Heading(named.name, 1),
         f"{named.about}.",
         f"Used by crosscast {named.command}.",
         "",
-        f"{card.model}, {training(card)}",
-        *errors(card),
+        f"{card.model}, {texts.trained_on(card)}",
+        *texts.held_out_errors(card),
     ]
     facts = {"Licence": named.licence, "Data": named.origin, "Cite": named.citation, "Folder": named.folder}
     return Report([*parts, "", *(f"{name}: {fact}" for name, fact in facts.items() if fact)])

@@ -83,7 +83,7 @@ def corun_training_report(card: CoRunCard, folder: Path) -> Report:
     results = [row for row, _ in results_of(card, ErrorRow) if row.quantity in _SHOWN]
     return Report(
         [
-            f"{folder}: {card.model}, {trained_on_mixes(card)}",
+            f"{folder}: {card.model}, {trained_on(card)}",
             "",
             error_table([row for row in results if row.mix_size is None]),
             "Each application was left out in turn with all mixes that it is in, and these were predicted by "
@@ -95,7 +95,7 @@ def corun_training_report(card: CoRunCard, folder: Path) -> Report:
     )
 
 
-def trained_on_mixes(card: CoRunCard) -> str:
+def trained_on(card: CoRunCard) -> str:
     """Sentence about a model's training data, without its subject."""
     facts = card.training
     sizes = " and ".join(map(str, card.sizes))
@@ -106,7 +106,7 @@ def trained_on_mixes(card: CoRunCard) -> str:
     )
 
 
-def held_out_corun_errors(card: CoRunCard) -> list[str]:
+def held_out_errors(card: CoRunCard) -> list[str]:
     """Sentences about the model's errors on held-out applications."""
     results = {
         row.quantity: row
@@ -167,7 +167,7 @@ def corun_forecast_report(
         ranges=_slowdowns(forecast.slowdown),
     )
     notes = suggested_mixes(suggestion, "in this mix")
-    notes += [f"{card.model}, {trained_on_mixes(card)}", *held_out_corun_errors(card)]
+    notes += [f"{card.model}, {trained_on(card)}", *held_out_errors(card)]
     notes += [] if translation is None else [_translated_by(translation)]
     return Report([table, *_of_mix(forecast, card), "", *notes], "Predicted slowdowns")
 
@@ -396,7 +396,7 @@ def colocation_report(
         parts.append(Heading(f"alone on {card.device}", 3))
         parts += [f"{names[job.job]} ({format_seconds(job.time_s)}): {job.reason}" for job in plan.alone]
     notes = suggested_mixes(suggestion, "in the other pairs")
-    notes += [f"{card.model}, {trained_on_mixes(card)}", *held_out_corun_errors(card)]
+    notes += [f"{card.model}, {trained_on(card)}", *held_out_errors(card)]
     return Report([*parts, "", *_totals(plan), "", *notes], "Jobs that share a device")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol, Unpack
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -362,11 +362,7 @@ class CoRunStudies:
         return {name: _plain(study) for name, study in vars(self).items()}
 
 
-class _Study(Protocol):
-    def to_dict(self) -> dict[str, object]: ...
-
-
-def _plain(study: _Study | tuple[_Study, ...] | str) -> object:
+def _plain(study: Any) -> object:
     if isinstance(study, tuple):
         return [part.to_dict() for part in study]
     return {"not_made": study} if isinstance(study, str) else study.to_dict()
