@@ -20,10 +20,6 @@ from support.refusals import refusal
 MOST_OPTIONS = 14
 
 
-def test_spaces_do_not_count_and_names_come_once() -> None:
-    assert names_in("--without", "kmeans, crc ,kmeans") == ["kmeans", "crc"]
-
-
 @pytest.mark.parametrize("text", ["", " ", "crc,", ",crc", "crc,,lud"])
 def test_an_empty_name_is_refused_by_its_option(text: str) -> None:
     with pytest.raises(InputError, match=r"^--without: expected names separated by commas, found "):
@@ -89,10 +85,6 @@ def test_each_command_is_declared_as_the_function_that_does_its_work(name: str) 
     function = work(vars(declared)["module"], declared.__name__)
     assert parameters_of(function) == parameters_of(declared)
     assert all(each.default is each.empty for each in inspect.signature(function).parameters.values())
-
-
-def test_there_is_a_command_for_each_question() -> None:
-    assert len(COMMANDS) == 19
 
 
 @pytest.mark.parametrize("name", EVERY)
