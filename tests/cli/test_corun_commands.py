@@ -1,6 +1,5 @@
 """``crosscast train``, ``predict`` and ``evaluate corun``, ``translate``, and ``colocate``, from files."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -8,7 +7,7 @@ import pytest
 from crosscast.cli import main
 from crosscast.data.corun import IsolatedRun, write_profile
 from support.commands import Command, Output, written
-from support.corun_models import constant, made_jobs
+from support.corun_models import constant, write_jobs
 from support.mixes import NAMES, counted_co_runs, dataset_of, make_isolated_run, measured_mixes, other_time
 
 COMMAND = Command()
@@ -137,12 +136,7 @@ def test_a_card_is_made_and_one_device_tells_of_another(folder: Path, tmp_path: 
 def files(tmp_path: Path) -> list[str]:
     """Three profiles of jobs, and a model in the same folder."""
     constant(tmp_path / "co", 1.25, error=0.05)
-    found = []
-    for place, job in enumerate(made_jobs(3)):
-        path = tmp_path / f"{place}.json"
-        write_profile(replace(job, time_s=float(place + 1)), {"device": "cpu", "type": "cpu"}, path)
-        found.append(str(path))
-    return found
+    return write_jobs(tmp_path)
 
 
 def asked(files: list[str], *options: str) -> list[str]:

@@ -13,14 +13,13 @@ from typing import Any
 import pytest
 
 from crosscast.cli import main
-from crosscast.data.corun import write_profile
 from crosscast.evaluation.time.evaluation import evaluate_time
 from crosscast.report.document import Text
 from crosscast.report.page import Subject, page_of
 from crosscast.report.pictures import with_figures
 from crosscast.report.time import evaluation_figures, evaluation_report
 from crosscast.units import format_seconds
-from support.corun_models import constant, made_jobs
+from support.corun_models import constant, write_jobs
 from support.datasets import made_dataset
 from support.models import MeanModel
 
@@ -58,14 +57,6 @@ def answer_of(*words: str) -> Any:
     return json.loads(printed.getvalue())
 
 
-def jobs_in(folder: Path) -> list[str]:
-    """Profiles of three jobs."""
-    paths = [folder / f"{place}.json" for place in range(3)]
-    for time_s, (path, job) in enumerate(zip(paths, made_jobs(3), strict=True), 1):
-        write_profile(replace(job, time_s=float(time_s)), {"device": "cpu", "type": "cpu"}, path)
-    return list(map(str, paths))
-
-
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A page of each kind."""
@@ -75,7 +66,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     constant(made / "co", 1.25, error=0.05)
     commands = {
         "choose": ["choose", "configuration", str(runs), "--power-cap", "40,60"],
-        "colocate": ["colocate", *jobs_in(made), "--model", str(made / "co")],
+        "colocate": ["colocate", *write_jobs(made), "--model", str(made / "co")],
         "simulate": ["simulate", "policies", str(EXAMPLES / "made-cluster.swf"), "--users"],
     }
     for name, words in commands.items():

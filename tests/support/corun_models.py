@@ -1,10 +1,11 @@
 """A small model of co-running that is kept on disk, and jobs for it."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
-from crosscast.data.corun import IsolatedRun
+from crosscast.data.corun import IsolatedRun, write_profile
 from crosscast.evaluation.corun.evaluation import out_of_fold_errors
 from crosscast.prediction.corun.artefact import KNOWN, NEW, CoRunCard, FittedCoRun, TrainedCoRunModel
 from crosscast.prediction.corun.forecast import CoRunPredictor, CoRunResiduals
@@ -60,3 +61,11 @@ def made_jobs(count: int, seed: int = 0) -> list[IsolatedRun]:
     """Jobs of known applications, some of them the same."""
     random = np.random.default_rng(seed)
     return [make_isolated_run(NAMES[place]) for place in random.integers(len(NAMES), size=count)]
+
+
+def write_jobs(folder: Path) -> list[str]:
+    """Profiles of three jobs, of one to three seconds."""
+    paths = [folder / f"{place}.json" for place in range(3)]
+    for time_s, (path, job) in enumerate(zip(paths, made_jobs(3), strict=True), 1):
+        write_profile(replace(job, time_s=float(time_s)), {"device": "cpu", "type": "cpu"}, path)
+    return list(map(str, paths))

@@ -92,11 +92,8 @@ def corun(dataset: Path, /, *, options: EvaluateCorunOptions) -> None:
 def tune(dataset: Path, /, *, options: EvaluateTuneOptions) -> None:
     """Run ``crosscast evaluate tune``."""
     check_output(options.output)
-
     spaces = list(map(read_space, options.space))
-    tables = None
-    if options.training is not None:
-        tables = read_training(options.training)
+    tables = None if options.training is None else read_training(options.training)
     with TaskStatus("variants") as status:
         evaluation = evaluate_tuning(
             dataset_named(dataset),

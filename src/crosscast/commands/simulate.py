@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
@@ -111,8 +112,8 @@ def policies(trace: Path, /, *, options: SimulatePoliciesOptions) -> None:
         return {"results": rows, "trace": facts}
 
     files.write()
-    report = policies_report(results, facts, against, users=options.users)
-    show(options.output, answer, lambda: report, lambda: figures)
+    report = partial(policies_report, results, facts, against, users=options.users)
+    show(options.output, answer, report, lambda: figures)
 
 
 def _grid(
