@@ -137,6 +137,12 @@ class Instruction:
         return "" if match is None or " asm " in self.text[: match.start()] else match[1].strip('"')
 
     @property
+    def symbols(self) -> set[str]:
+        """Global variables and functions that it refers to, with their `@`."""
+        texts = (self.text, *(value for value, _ in self.incoming))
+        return {name for text in texts if "@" in text for name in SYMBOL.findall(text)}
+
+    @property
     def targets(self) -> list[str]:
         """Labels that a terminator names, in order, with repetition."""
         parts = self._parts()

@@ -157,13 +157,24 @@ _USUAL_REGISTERS = 64
 
 
 @dataclass(frozen=True)
-class Ran:
-    """A completed run with valid counts."""
+class Built:
+    """A kernel that counts, in IR or compiled for this machine."""
 
     plan: Plan
     layout: ResultLayout
     unset: tuple[str, ...]  # Variables that the kernel reads and nothing sets
     instrument_s: float
+    text: str  # Its IR
+    library_symbols: frozenset[str]
+    native: str  # IR that counts nothing; empty if that is not wanted
+    library: bytes = b""
+
+
+@dataclass(frozen=True)
+class Ran:
+    """A completed run with valid counts."""
+
+    built: Built
     threads: int
     result: RunResult
     counts: Counts
@@ -175,45 +186,42 @@ class Ran:
 
 def describe_launch(launch: Launch, ran: Ran) -> dict[str, object]:
     """Describe sizes, arguments, operations and bytes of a launch (docs/metrics.md)."""
+    plan, layout, counts = ran.built.plan, ran.built.layout, ran.counts
     parameters = frontend.parameters(launch.kernel.program, launch.kernel.name)
-    geometry = launch_geometry(launch, ran.plan.facts, ran.box)
+    geometry = launch_geometry(launch, plan.facts, ran.box)
+    beyond = {name: {"before": before, "behind": behind} for name, (before, behind) in ran.beyond.items()}
     return {
         "global_size": list(launch.global_size),
         "local_size": list(launch.local_size),
         "global_offset": list(launch.global_offset or (0,) * len(launch.global_size)),
         **({} if launch.shared is None else {"shared_bytes": launch.shared}),
         **({"variables": sorted(launch.variables)} if launch.variables else {}),
-        **({"unset_variables": list(ran.unset)} if ran.unset else {}),
-        **({} if ran.plan.waiting is None else {"groups_wait": ran.plan.waiting.where}),
+        **({"unset_variables": list(ran.built.unset)} if ran.built.unset else {}),
+        **({} if plan.waiting is None else {"groups_wait": plan.waiting.where}),
         "threads": ran.threads,
         **({} if ran.result.host is None else {"host": _describe_host(ran.result.host)}),
         "arguments": [_describe(p, a) for p, a in zip(parameters, launch.args, strict=True)],
         "sub_groups": _sub_groups(geometry, ran),
-        **({"sub_groups_estimated": True} if ran.counts.sub_groups.overflow else {}),
+        **({"sub_groups_estimated": True} if counts.sub_groups.overflow else {}),
         "access_patterns": {
-            **ran.counts.sub_groups.patterns(ran.layout.sub_groups),
-            "vectorized": ran.plan.facts.vectorized,
+            **counts.sub_groups.patterns(layout.sub_groups),
+            "vectorized": plan.facts.vectorized,
         },
-        "work_item": ran.counts.sub_groups.walks(ran.layout.sub_groups),
+        "work_item": counts.sub_groups.walks(layout.sub_groups),
         "reuse": {
-            **ran.counts.sub_groups.reuse_bytes(
-                _distinct_lines(ran.counts),
-                [n for (space, _), n in ran.counts.distinct.items() if space != "local"],
+            **counts.sub_groups.reuse_bytes(
+                _distinct_lines(counts), [n for (space, _), n in counts.distinct.items() if space != "local"]
             ),
-            "channel_share": ran.counts.channel_share,
+            "channel_share": counts.channel_share,
         },
         "distinct_bytes": _distinct(ran),
-        **(
-            {"read_beyond": {name: {"before": n[0], "behind": n[1]} for name, n in ran.beyond.items()}}
-            if ran.beyond
-            else {}
-        ),
+        **({"read_beyond": beyond} if beyond else {}),
         "geometry": geometry,
-        "instructions": instruction_kinds.describe(ran.counts.kinds),
-        "path": ran.plan.facts.dependences.longest(_executions_of_longest(ran.counts, ran.layout))._asdict(),
+        "instructions": instruction_kinds.describe(counts.kinds),
+        "path": plan.facts.dependences.longest(_executions_of_longest(counts, layout))._asdict(),
         "work": {
-            **dict(sorted(ran.counts.work.items())),
-            "instructions": dict(sorted(ran.counts.classes.items())),
+            **dict(sorted(counts.work.items())),
+            "instructions": dict(sorted(counts.classes.items())),
         },
     }
 
@@ -232,7 +240,7 @@ def _describe_host(host: HostTime) -> dict[str, object]:
 def _sub_groups(geometry: Mapping[str, Any], ran: Ran) -> dict[str, dict[str, int]]:
     counts = ran.counts
     return counts.sub_groups.by_width(
-        ran.layout.sub_groups,
+        ran.built.layout.sub_groups,
         counts.instructions - counts.opcodes["phi"],
         [geometry[f"sub_groups_{width}"] for width in SUB_GROUPS],
     )

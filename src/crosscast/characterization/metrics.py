@@ -17,20 +17,13 @@ from crosscast.profile import METRICS, MetricValue, Profile
 def compute_metrics(counts: Counts, work_groups: int) -> dict[str, MetricValue]:
     """Compute the metrics of a launch with `work_groups` work-groups, in the order of `METRICS`."""
     values: dict[str, MetricValue] = {
-        **instruction_metrics(counts),
+        "opcode": covering(counts.opcodes.values()),
+        "total_instruction_count": counts.instructions,
         **parallelism_metrics(counts, work_groups),
         **memory_metrics(counts),
         **control_metrics(counts),
     }
     return {metric.name: values[metric.name] for metric in METRICS}
-
-
-def instruction_metrics(counts: Counts) -> dict[str, MetricValue]:
-    """Compute the number and variety of instructions."""
-    return {
-        "opcode": covering(counts.opcodes.values()),
-        "total_instruction_count": counts.instructions,
-    }
 
 
 def covering(counts: Iterable[int]) -> int:

@@ -35,15 +35,14 @@ from crosscast.characterization.engine.child import (
     RunResult,
 )
 from crosscast.characterization.engine.counts import Counts, read_results
-from crosscast.characterization.engine.layout import ResultLayout
 from crosscast.characterization.engine.llvm import build_library, kernel_ir
 from crosscast.characterization.instrumentation import inline
 from crosscast.characterization.instrumentation.code import InstrumentationOptions
 from crosscast.characterization.instrumentation.driver import emit
-from crosscast.characterization.instrumentation.hoisting import hoist_ids
 from crosscast.characterization.instrumentation.plan import Plan, make_plan
-from crosscast.characterization.instrumentation.vector_accesses import merge_accesses
+from crosscast.characterization.instrumentation.vector_accesses import hoist_ids, merge_accesses
 from crosscast.characterization.launch_facts import (
+    Built,
     Ran,
     describe_launch,
     describe_program,
@@ -89,39 +88,17 @@ _long_kernels: set[Kernel] = set()
 """Kernels of which such a launch did."""
 
 
-@dataclass(frozen=True)
-class _Built:
-    plan: Plan
-    layout: ResultLayout
-    library: bytes
-    instrument_s: float
-    unset: tuple[str, ...]  # Variables that the kernel reads and nothing sets
-
-
 @functools.lru_cache(maxsize=64)
-def _build(kernel: Kernel, options: InstrumentationOptions, *, host_time: bool, quick: bool) -> _Built:
+def _build(kernel: Kernel, options: InstrumentationOptions, *, host_time: bool, quick: bool) -> Built:
     written = _write(kernel, options, host_time)
     start = time.perf_counter()
     library = build_library(written.text, written.library_symbols, written.native, quick=quick)
-    build_s = written.write_s + time.perf_counter() - start
-    return _Built(written.plan, written.layout, library, build_s, written.unset)
-
-
-@dataclass(frozen=True)
-class _Written:
-    """IR of a kernel that counts, before it is compiled for this machine."""
-
-    plan: Plan
-    layout: ResultLayout
-    text: str
-    library_symbols: frozenset[str]
-    native: str  # As it counts nothing; empty if that is not wanted
-    unset: tuple[str, ...]
-    write_s: float
+    build_s = written.instrument_s + time.perf_counter() - start
+    return replace(written, text="", native="", library=library, instrument_s=build_s)
 
 
 @functools.lru_cache(maxsize=16)
-def _write(kernel: Kernel, options: InstrumentationOptions, host_time: bool) -> _Written:
+def _write(kernel: Kernel, options: InstrumentationOptions, host_time: bool) -> Built:
     start = time.perf_counter()
     native = ""
     with _located(kernel):
@@ -131,7 +108,7 @@ def _write(kernel: Kernel, options: InstrumentationOptions, host_time: bool) -> 
             uncounted, same, _ = _plan(kernel, replace(options, counts=False, check_bounds=False))
             native = kernel_ir(uncounted, emit(same).text, counts=False)
     text, symbols = kernel_ir(module, emitted.text), emitted.library_symbols
-    return _Written(plan, emitted.layout, text, symbols, native, unset, time.perf_counter() - start)
+    return Built(plan, emitted.layout, unset, time.perf_counter() - start, text, symbols, native)
 
 
 @contextmanager
@@ -288,18 +265,15 @@ def _profile(launch: Launch, completed: tuple[Ran, _Clock], invocation: int, opt
         metrics = compute_metrics(counts, math.prod(ran.box.size if ran.box else groups))
         described = describe_launch(launch, ran)
         lines = [line for _, line in program.module.branches]
-        published = (
-            published_metrics(counts, metrics, ran.plan.line_branches, lines, math.prod(launch.local_size))
-            if options.published
-            else ()
-        )
+        shared, items = ran.built.plan.line_branches, math.prod(launch.local_size)
+        rows = published_metrics(counts, metrics, shared, lines, items) if options.published else ()
     return Profile(
         kernel=launch.kernel.name,
         invocation=invocation,
         metrics=metrics,
         timing_s={
             "compile": program.compile_s,
-            "instrument": ran.instrument_s,
+            "instrument": ran.built.instrument_s,
             "run": result.run_s,
             "run_cpu": result.cpu_s,
             "metrics": result.reduce_s + clock.wall_s,
@@ -309,7 +283,7 @@ def _profile(launch: Launch, completed: tuple[Ran, _Clock], invocation: int, opt
         program=describe_program(launch.kernel.program, program),
         environment=environment.facts(),
         printed=result.printed,
-        published=published,
+        published=rows,
         instructions=dict(sorted(counts.classes.items())),
     )
 
@@ -408,17 +382,13 @@ class _Runner:
                 if not keeps_buffers:
                     copy_back(self.memory)
                 # The intended number of threads, as conflicts between them depend on chance.
-                built = self.built
                 beyond = {
                     layout.parameters[placed.position].name: counts.beyond[placed.address]
                     for placed in self.memory.placed
                     if placed.address in counts.beyond
                 }
                 ran = Ran(
-                    plan=built.plan,
-                    layout=layout,
-                    unset=built.unset,
-                    instrument_s=built.instrument_s,
+                    built=self.built,
                     threads=self.threads,
                     result=result,
                     counts=counts,
@@ -464,7 +434,7 @@ def _shared_pieces(pieces: Sequence[tuple[int, int]], threads: int) -> list[tupl
     return [(g, min(g + most, end)) for first, end in pieces for g in range(first, end, most)]
 
 
-def _stream_words(counts: Counts, built: _Built) -> int:
+def _stream_words(counts: Counts, built: Built) -> int:
     """Return the words for the addresses of the longest work-group at one access; 0 if they need too much."""
     words = 1 << (counts.sub_groups.overflow - 1).bit_length() if counts.sub_groups.overflow else 0
     return words if 8 * words * built.layout.sub_groups.streams <= _MOST_STREAM_BYTES else 0
@@ -488,7 +458,7 @@ def _instrumentation_options(launch: Launch, options: Options) -> Instrumentatio
     )
 
 
-def _threads(launch: Launch, options: Options, built: _Built) -> int:
+def _threads(launch: Launch, options: Options, built: Built) -> int:
     """Return the threads to use: by default two, if memory stays within three times the buffers."""
     sharing = built.plan.sharing
     if built.layout.is_ordered or sharing.overlapping:

@@ -162,11 +162,11 @@ def adapt_kernel(module: ir.Module, kernel: ir.Function, shared: int | None) -> 
     _use_builtins(kernel)
     module = replace(module, globals=_used(kernel, module.globals))
     dynamic = [v for v in module.globals.values() if v.address_space == _SHARED and " external " in v.text]
-    used = [v for v in dynamic if any(_holds(i, v.name) for i in kernel.instructions())]
+    used = [v for v in dynamic if any(v.name in i.symbols for i in kernel.instructions())]
     if not used:
         return module
     if not shared:
-        line = next((i.where for i in kernel.instructions() if _holds(i, used[0].name) and i.line), None)
+        line = next((i.where for i in kernel.instructions() if used[0].name in i.symbols and i.line), None)
         raise LaunchError.of(
             field=line,
             problem=f"the kernel uses dynamic shared memory (extern __shared__ {used[0].name[1:]}), "
@@ -174,18 +174,20 @@ def adapt_kernel(module: ir.Module, kernel: ir.Function, shared: int | None) -> 
         )
     # All its names refer to the same memory.
     first, *others = (v.name for v in used)
-    for instruction in kernel.instructions():
-        for other in others:
-            instruction.text = _renamed(instruction.text, other, first)
-            instruction.incoming = [(_renamed(v, other, first), b) for v, b in instruction.incoming]
+
+    def renamed(text: str) -> str:
+        return ir.SYMBOL.sub(lambda name: first if name[0] in others else name[0], text)
+
+    for instruction in kernel.instructions() if others else ():
+        instruction.text = renamed(instruction.text)
+        instruction.incoming = [(renamed(value), label) for value, label in instruction.incoming]
     kept = {name: v for name, v in module.globals.items() if v not in dynamic}
     return replace(module, globals={**kept, first: replace(used[0], nbytes=shared)})
 
 
 def _used(kernel: ir.Function, variables: dict[str, ir.GlobalVariable]) -> dict[str, ir.GlobalVariable]:
     """Return the variables that a kernel refers to, transitively."""
-    texts = [text for i in kernel.instructions() for text in (i.text, *(value for value, _ in i.incoming))]
-    pending = [name for text in texts for name in ir.SYMBOL.findall(text)]
+    pending = [name for i in kernel.instructions() for name in i.symbols]
     used: set[str] = set()
     while pending:
         name = pending.pop()
@@ -421,14 +423,3 @@ _GLOBAL: dict[Hashable, tuple[str, str]] = {
     **{("mul", _SIZES[d]): ("get_global_size", d) for d in "012"},
 }
 """Builtin and dimension for each normalized expression."""
-
-
-def _holds(instruction: ir.Instruction, name: str) -> bool:
-    return any(
-        re.search(rf"{re.escape(name)}(?![\w$.-])", text)
-        for text in (instruction.text, *(value for value, _ in instruction.incoming))
-    )
-
-
-def _renamed(text: str, old: str, new: str) -> str:
-    return re.sub(rf"{re.escape(old)}(?![\w$.-])", new.replace("\\", r"\\"), text)

@@ -17,31 +17,16 @@ from crosscast.characterization.value_types import ValueType
 from crosscast.kernel import Parameter
 
 Number = int | float
-_SIZES = {
-    "char": 1,
-    "bool": 1,
-    "short": 2,
-    "int": 4,
-    "unsigned": 4,
-    "float": 4,
-    "long": 8,
-    "double": 8,
-    "size_t": 8,
-    "float2": 8,
-    "float4": 16,
-    "int2": 8,
-    "int4": 16,
-    "double2": 16,
-    "uint": 4,
-    "uchar4": 4,
-    "half": 2,
-    "half2": 4,
-    "__nv_bfloat16": 2,
-    "__nv_bfloat162": 4,
-    "curandState": 48,
-    "curandState_t": 48,
-    "curandStatePhilox4_32_10_t": 64,
+_TYPES = {
+    1: "char bool",
+    2: "short half __nv_bfloat16",
+    4: "int unsigned float uint uchar4 half2 __nv_bfloat162",
+    8: "long double size_t float2 int2",
+    16: "float4 int4 double2",
+    48: "curandState curandState_t",
+    64: "curandStatePhilox4_32_10_t",
 }
+_SIZES = {name: nbytes for nbytes, names in _TYPES.items() for name in names.split()}
 _FLOATING = {"float", "double"}
 _CASTS = {*_SIZES, "const", "signed"}
 _ALLOCATIONS = re.compile(r"(cuda|hip)Malloc(Managed|Host)?$")

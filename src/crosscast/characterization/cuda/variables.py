@@ -161,10 +161,7 @@ def _is_written(kernel: ir.Function, symbol: str) -> bool:
     while changed:
         changed = False
         for instruction in kernel.instructions():
-            texts = (instruction.text, *(value for value, _ in instruction.incoming))
-            if not any(re.search(rf"{re.escape(p)}(?![\w$.-])", text) for p in pointers for text in texts):
-                continue
-            if instruction.opcode == "load":
+            if pointers.isdisjoint(instruction.symbols | instruction.uses()) or instruction.opcode == "load":
                 continue
             if instruction.opcode not in ("getelementptr", "phi", "select", "addrspacecast", "freeze"):
                 return True

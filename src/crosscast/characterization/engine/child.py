@@ -29,7 +29,7 @@ from crosscast.characterization.engine.arguments import (
     three,
 )
 from crosscast.characterization.engine.layout import CONSTANTS, AccessSite, MemoryRegion, ResultLayout, words
-from crosscast.characterization.engine.messages import describe_fault, printed
+from crosscast.characterization.engine.messages import Faults, printed
 from crosscast.errors import (
     CrosscastError,
     EnvironmentFault,
@@ -321,9 +321,8 @@ class Run:
     def _failure(self, code: int, errors: str, status_words: Sequence[int]) -> CrosscastError:
         name = self.launch.kernel.name
         if status_words[CONSTANTS["S_FAULT"]]:
-            return KernelFault(
-                f"{name}: {describe_fault(status_words, self.launch, self.memory, self.layout)}"
-            )
+            faults = Faults(self.launch, self.memory, self.layout)
+            return KernelFault(f"{name}: {faults.sentence(status_words)}")
         if code < 0:
             return KernelFault(f"{name}: the process that ran the kernel was killed by signal {-code}")
         if undefined := re.search(r"undefined symbol: (\S+)", errors):

@@ -19,16 +19,6 @@ from crosscast.characterization.engine import runtime_objects, workers
 from crosscast.characterization.engine.arguments import memory_file
 from crosscast.errors import InputError, UnsupportedError
 
-__all__ = [
-    "LLVMRefusedError",
-    "amd_registers",
-    "build",
-    "build_library",
-    "host_ir",
-    "kernel_ir",
-    "parse",
-]
-
 _LIMIT_S = {"parse": 30, "build": 120, "amd": 60}
 _REFUSED = 3
 _LONG_LINES = 8_000  # of which even few optimizations take longer than they save

@@ -27,17 +27,7 @@ from crosscast.kernel import Launch
 
 _FAULTS = {
     CONSTANTS[name]: name
-    for name in (
-        "SIGNAL",
-        "BOUNDS",
-        "DIVERGED",
-        "STACK",
-        "NO_MEMORY",
-        "LANES_MISSING",
-        "ASSERTION",
-        "OUTSIDE",
-        "PRINTED",
-    )
+    for name in "SIGNAL BOUNDS DIVERGED STACK NO_MEMORY LANES_MISSING ASSERTION OUTSIDE PRINTED".split()
 }
 _WHO = "--check-bounds tells the work-item and the line"
 _NEAR, _FAR = 1 << 21, 1 << 40
@@ -54,18 +44,16 @@ def _outside(distance: int, nbytes: int) -> int:
     return -distance if distance < 0 else max(0, distance - nbytes + 1)
 
 
-def describe_fault(status: Sequence[int], launch: Launch, memory: Memory, layout: ResultLayout) -> str:
-    """Return a sentence on the fault, its location and its memory; see the calls of ``cc_fail``."""
-    return _Fault(launch, memory, layout).sentence(status)
-
-
 @dataclass(frozen=True)
-class _Fault:
+class Faults:
+    """Sentences on faults of a launch."""
+
     launch: Launch
     memory: Memory
     layout: ResultLayout
 
     def sentence(self, status: Sequence[int]) -> str:
+        """Say what the fault is, where, and in which memory; see the calls of ``cc_fail``."""
         layout, dims = self.layout, len(self.launch.global_size)
         fault, number, address, x, y, z, site, item, a, b = status[
             CONSTANTS["S_FAULT"] : CONSTANTS["S_B"] + 1

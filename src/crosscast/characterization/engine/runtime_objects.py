@@ -12,26 +12,11 @@ from crosscast.characterization import toolchain
 from crosscast.characterization.engine import workers
 from crosscast.errors import CrosscastError
 
-__all__ = ["arguments", "build", "objects", "start"]
-
 _FOLDER = Path(__file__).with_name("runtime")
 _BUILT = Path(__file__).with_name("objects")
 """Folder of what came with the package. Names are keys: what another machine or source needs is not found."""
-_LEVELS = {
-    "reduction": "-O2",
-    "results": "-O2",
-    "strided": "-O2",
-    "histories": "-O2",
-    "shapes": "-O2",
-    "sub_groups": "-O2",
-    "walks": "-O2",
-    "grids": "-O2",
-    "executions": "-O2",
-    "reuse": "-O2",
-    "accesses": "-O2",
-    "threads": "-O1",
-    "native": "-O1",
-}
+_OFTEN_RUN = "reduction results strided histories shapes sub_groups walks grids executions reuse accesses"
+_LEVELS = {**dict.fromkeys(_OFTEN_RUN.split(), "-O2"), "threads": "-O1", "native": "-O1"}
 """Optimization level of each unit."""
 _OF_FEW_KERNELS = {"warps": ("cc_run_warps", "cc_collective")}
 """Units for kernels that call one of these functions."""

@@ -21,8 +21,6 @@ from typing import Literal, TypeVar
 
 from crosscast.errors import EnvironmentFault
 
-__all__ = ["Worker", "prestart", "run"]
-
 Kind = Literal["kernel", "llvm"]
 Code = TypeVar("Code", bound="int | None")
 

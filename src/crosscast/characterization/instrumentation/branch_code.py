@@ -53,35 +53,26 @@ def plan_branches(
     plans: list[dict[str, BranchPlan]] = []
     general: set[int] = set()
     for segment, inner in zip(segments, loops, strict=True):
-        segment_plans: dict[str, BranchPlan] = {}
-        copies: Counter[int] = Counter()
+        plans.append({})
+        copies = Counter(block.terminator.branch for block in segment.blocks.values())
         for label, block in segment.blocks.items():
-            branch = block.terminator.branch
-            if branch is None:
+            if (branch := block.terminator.branch) is None:
                 continue
-            copies[branch] += 1
             way: Way = "cell" if uniform.decides_for_all(block) else "row"
-            if per_warp:
-                way = "each"  # a row is of all work-items
-            segment_plans[label] = _plan(block.terminator.successors, inner.get(label), way)
-            if segment.once:
-                segment_plans[label] = BranchPlan("lead")
-            if segment_plans[label].way == "each":
+            plan = _plan(block.terminator.successors, inner.get(label), "each" if per_warp else way)
+            plans[-1][label] = BranchPlan("lead") if segment.once else plan
+            # Rows are of all work-items, and folded later, which would reorder several copies.
+            is_row = plan.way in ("cell", "row") and copies[branch] > 1
+            if (plan.way == "each" or is_row) and not segment.once:
                 general.add(branch)
-        for label, plan in segment_plans.items():
-            number = segment.blocks[label].terminator.branch
-            # Rows are folded later, which would reorder several copies.
-            if plan.way in ("cell", "row") and number is not None and copies[number] > 1:
-                general.add(number)
-        plans.append(segment_plans)
     return [
         {
             label: BranchPlan("each")
             if segment.blocks[label].terminator.branch in general and plan.way != "lead"
             else plan
-            for label, plan in segment_plans.items()
+            for label, plan in planned.items()
         }
-        for segment, segment_plans in zip(segments, plans, strict=True)
+        for segment, planned in zip(segments, plans, strict=True)
     ]
 
 

@@ -91,7 +91,6 @@ class Dependences:
         """Read a kernel, and which blocks are in loops that no compiler unrolls, and that AMD's do not."""
         self._in_turn, self._rolled = in_turn or ((), ())
         self._flow = function.flow
-        self._before = graph.reverse(self._flow)
         self._entry = function.entry.label
         self._defined = {i.result for i in function.instructions() if i.result}
         self._steps = {label: _steps(block, self._defined) for label, block in function.blocks.items()}
@@ -120,13 +119,10 @@ class Dependences:
         whole = _Region(frozenset(function.blocks), frozenset({self._entry}), frozenset())
         regions = [whole]
         for loop in graph.find_loops(self._flow):
-            headers = {label for label in loop.blocks if not loop.blocks.issuperset(self._before[label])}
-            if not headers or headers == loop.blocks:
-                headers = {min(loop.blocks)}
             values = set().union(*(defined[label] for label in loop.blocks))
             kept = {name for name in values if not used[name] <= loop.blocks}
-            kept |= {str(phi.result) for label in headers for phi in function.blocks[label].phis()}
-            region = _Region(loop.blocks, frozenset(headers), frozenset(kept))
+            kept |= {str(phi.result) for label in loop.headers for phi in function.blocks[label].phis()}
+            region = _Region(loop.blocks, loop.headers, frozenset(kept))
             parent = next(r for r in reversed(regions) if r.blocks >= loop.blocks)
             parent.inner.append(region)
             regions.append(region)

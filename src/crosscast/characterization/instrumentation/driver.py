@@ -29,7 +29,6 @@ from crosscast.characterization.instrumentation.plan import UNIFORM_STEP, Plan
 from crosscast.characterization.instrumentation.segment_code import SegmentCode, write_segment
 from crosscast.characterization.instrumentation.segments import Segment
 from crosscast.characterization.instrumentation.strided_code import SLICE_TYPE
-from crosscast.characterization.instrumentation.sub_groups import sub_group_layout
 
 _STATES_BYTES = 8 * WORDS * MAX_ITEMS
 """Offset of the states of work-items, behind their arguments; branch histories follow."""
@@ -380,7 +379,7 @@ def _layout(emission: Emission, blocks: Sequence[BlockCosts]) -> ResultLayout:
         histories=plan.histories,
         histories_in_memory=sorted({n for segment in plan.segments for n in segment.recorded(*ways)}),
         instructions_per_item=same if plan.same_length else None,
-        sub_groups=sub_group_layout(emission.recording, plan.columns, plan.alike, blocks),
+        sub_groups=emission.recording.layout(blocks),
     )
 
 

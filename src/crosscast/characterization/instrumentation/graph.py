@@ -21,10 +21,11 @@ Graph = Mapping[str, Sequence[str]]
 
 @dataclass(frozen=True)
 class Loop:
-    """A strongly connected part of the graph, and its nesting depth (1 = outermost)."""
+    """A strongly connected part of the graph, its nesting depth (1 = outermost), and where it is entered."""
 
     blocks: frozenset[str]
     depth: int
+    headers: frozenset[str]
 
 
 def reachable(graph: Graph, starts: Iterable[str], ends: Collection[str] = ()) -> set[str]:
@@ -85,10 +86,10 @@ def find_loops(graph: Graph) -> list[Loop]:
         for part in _components(inside):
             if len(part) == 1 and part.isdisjoint(inside[min(part)]):
                 continue
-            loops.append(Loop(part, depth))
-            headers = {v for v in part if not part.issuperset(before[v])}
+            headers = frozenset(v for v in part if not part.issuperset(before[v]))
             if not headers or headers == part:
-                headers = {min(part)}
+                headers = frozenset({min(part)})
+            loops.append(Loop(part, depth, headers))
             pending.append(
                 ({u: [v for v in inside[u] if v in part and v not in headers] for u in part}, depth + 1)
             )
@@ -112,10 +113,10 @@ def innermost(loops: Sequence[Loop]) -> dict[str, Loop]:
     return {label: loop for loop in loops for label in sorted(loop.blocks)}
 
 
-def live_in(
+def live(
     blocks: Mapping[str, ir.Block], graph: Graph, extra: Mapping[str, set[str]]
-) -> dict[str, set[str]]:
-    """Return the values live into each block (a phi's values are live out of the predecessor)."""
+) -> tuple[dict[str, set[str]], dict[str, set[str]]]:
+    """Return the values live into each block, and out of it, as are a phi's values of the predecessor."""
     live: dict[str, set[str]] = {}
     defined: dict[str, set[str]] = {}
     at_end: dict[str, set[str]] = {label: set() for label in blocks}
@@ -133,11 +134,11 @@ def live_in(
     while changed:
         changed = False
         for label in reversed(list(blocks)):
-            out = at_end[label].union(*(live[s] for s in graph[label])) - defined[label]
-            if not out <= live[label]:
-                live[label] |= out
+            at_end[label].update(*(live[s] for s in graph[label]))
+            if not (through := at_end[label] - defined[label]) <= live[label]:
+                live[label] |= through
                 changed = True
-    return live
+    return live, at_end
 
 
 @dataclass(frozen=True)

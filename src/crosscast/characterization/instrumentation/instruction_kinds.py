@@ -381,21 +381,19 @@ def value_bytes(type_: str) -> int:
     return {"half": 2, "bfloat": 2, "float": 4, "double": 8}.get(type_, 8)
 
 
-_OPCODES_OF_CLASSES = {
-    "mem": "load store atomicrmw cmpxchg fence",
-    "stack": "alloca",
-    "shift": "shl lshr ashr mul",
-    "fp": "fadd fsub fmul fdiv frem fneg fcmp fptoui fptosi uitofp sitofp fptrunc fpext",
-    "control": "br switch indirectbr ret unreachable",
-    OTHER: "phi bitcast addrspacecast freeze ptrtoint inttoptr",
-}
-_CLASS_OF_OPCODE = {
-    opcode: name for name, opcodes in _OPCODES_OF_CLASSES.items() for opcode in opcodes.split()
-}
+_CLASS_OF_OPCODE = _by_name(
+    {
+        "mem": "load store atomicrmw cmpxchg fence",
+        "stack": "alloca",
+        "shift": "shl lshr ashr mul",
+        "fp": "fadd fsub fmul fdiv frem fneg fcmp fptoui fptosi uitofp sitofp fptrunc fpext",
+        "control": "br switch indirectbr ret unreachable",
+        OTHER: "phi bitcast addrspacecast freeze ptrtoint inttoptr",
+    }
+)
 OF_VECTORS = ("extractelement", "insertelement", "shufflevector")
 """Operations that make vectors, or take them apart."""
 _TRANSFERS = ("llvm.memcpy.", "llvm.memmove.", "llvm.memset.")
-_REAL_TYPES = ("half", "bfloat", "float", "double")
 
 
 def class_of(instruction: ir.Instruction) -> str:
@@ -419,7 +417,7 @@ def class_of(instruction: ir.Instruction) -> str:
         # Barriers and inlined calls have no instruction of their own.
         if not instruction.text or instruction.type == "void":
             return "control"
-        return "fp" if instruction.type in _REAL_TYPES else "alu"
+        return "fp" if instruction.type in _BITS else "alu"
     return opcode_class or "alu"
 
 

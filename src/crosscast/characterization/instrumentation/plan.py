@@ -34,6 +34,7 @@ from crosscast.characterization.instrumentation.instruction_kinds import (
     mark_uniform_atomics,
 )
 from crosscast.characterization.instrumentation.registers import (
+    LinearForms,
     blocks_in_turn,
     kept_values,
     mark_lanes,
@@ -103,8 +104,7 @@ class LocalVariables:
         self.nbytes = 0
         self.sizes: dict[str, int] = {}  # Bytes of each, by the name of its parameter
         self._parameters: dict[str, str] = {}
-        texts = [(i.text, *(value for value, _ in i.incoming)) for i in function.instructions()]
-        used = {name for text in texts for part in text if "@" in part for name in ir.SYMBOL.findall(part)}
+        used = {name for i in function.instructions() for name in i.symbols}
         for variable in variables:
             if variable.address_space == 3 and variable.name in used:
                 name = self._parameters[variable.name] = f"%cc.var{len(self.sizes)}"
@@ -308,15 +308,16 @@ def make_plan(module: ir.Module, function: ir.Function, options: Instrumentation
     mark_indexing(function)
     mark_divisions(function)
     mark_uniform_atomics(function)
-    mark_local_loads(function, sizes)
+    sums = LinearForms(function, sizes)
+    mark_local_loads(sums)
     mark_lanes(function)
     facts = {
         "registers": most_live(function, sizes),
-        "kept_values": kept_values(function, sizes),
+        "kept_values": kept_values(sums),
         "code": sum(len(block.instructions) for block in function.blocks.values()),
         "private_bytes": private_bytes(function, sizes, structures),
     }
-    dependences = Dependences(function, *blocks_in_turn(function, sizes, classes))
+    dependences = Dependences(function, *blocks_in_turn(sums, classes))
     used = frozenset(name for i in function.instructions() for name in i.uses())
     sharing = find_sharing(function, classes, used)
     waiting = waiting_load(function)
@@ -394,9 +395,8 @@ def _plan_executions(cuts: Segments) -> tuple[dict[int, int], dict[int, int]]:
     """Choose the counts that are kept for each work-item, and those equal for all of a group."""
     columns: dict[int, int] = {}
     alike: dict[int, int] = {}
-    for segment in cuts.segments:
-        chosen = columns if cuts.warp_order else alike
-        chosen[segment.number] = len(chosen)
+    entries = columns if cuts.warp_order else alike
+    entries.update((segment.number, index) for index, segment in enumerate(cuts.segments))
     for segment in cuts.segments:
         chosen = alike if segment.once else columns
         for counter in segment.counters:

@@ -6,6 +6,7 @@ register, and those that it joins with their neighbours.
 
 from __future__ import annotations
 
+import functools
 import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
@@ -50,33 +51,29 @@ Sum = tuple[frozenset[tuple[str, int]], int]
 """A linear form: values with their factors, and a constant."""
 
 
-def mark_local_loads(function: ir.Function, sizes: Mapping[str, tuple[int, int]]) -> None:
+def mark_local_loads(sums: LinearForms) -> None:
     """Set the kind of loads of local memory that may be fewer after a device's compiler.
 
     Reloads repeat an earlier load in straight-line code: their addresses are equal linear forms, without a
     possible change of local memory in between. Consecutive ones are parts of aligned 16 bytes that are loaded
     in straight-line code, or in successive iterations of a loop. Sums are assumed not to overflow.
     """
-    sums = _Sums(function, sizes)
-    repeated = sums.reloads(function)
-    consecutive = sums.consecutive(function, repeated)
-    for i in function.instructions():
-        if i.result in repeated:
+    consecutive = sums.consecutive()
+    for i in sums.function.instructions():
+        if i.result in sums.reloads:
             i.kind = i.kind[0].replace(_LOADS, _RELOADS, 1), i.kind[1]
         elif i.result in consecutive:
             i.kind = i.kind[0].replace(_LOADS, _CONSECUTIVE, 1), i.kind[1]
 
 
-def blocks_in_turn(
-    function: ir.Function, sizes: Mapping[str, tuple[int, int]], classes: PointerClasses
-) -> tuple[set[str], set[str]]:
+def blocks_in_turn(sums: LinearForms, classes: PointerClasses) -> tuple[set[str], set[str]]:
     """Return the blocks of inner loops whose iterations wait for each other's loads, by kind of compiler.
 
     All compilers keep loads behind stores that may be to the same global memory. nvcc unrolls other loops if
     each exit compares a variable that changes by a constant, AMD's only if their number of iterations is one.
     """
-    sums, flow = _Sums(function, sizes), function.flow
-    loops = graph.innermost(graph.find_loops(flow))
+    function = sums.function
+    loops = graph.innermost(graph.find_loops(function.flow))
     restricted = {each.name for each in function.parameters if each.is_restricted}
     in_turn: set[graph.Loop] = set()
     rolled: set[graph.Loop] = set()
@@ -94,11 +91,11 @@ def blocks_in_turn(
     )
 
 
-class _Sums:
+class LinearForms:
     """Integers and addresses of a function as linear forms of other values."""
 
     def __init__(self, function: ir.Function, sizes: Mapping[str, tuple[int, int]]) -> None:
-        self.sizes = sizes
+        self.function, self.sizes = function, sizes
         self.made = {i.result: i for i in function.instructions() if i.result}
         self.known: dict[str, Sum] = {}
 
@@ -116,18 +113,16 @@ class _Sums:
         """Whether a value is no sum of others."""
         return self.of(value) == (frozenset({(value, 1)}), 0)
 
-    def reloads(self, function: ir.Function) -> dict[str, str]:
-        """Return values that repeat a load of local memory, with the value of the first load.
+    @functools.cached_property
+    def reloads(self) -> dict[str, str]:
+        """Values that repeat a load of local memory, with the value of the first load.
 
         The loads before a branch are available behind it, unless there are other predecessors.
         """
-        before: dict[str, list[str]] = {label: [] for label in function.blocks}
-        for label, block in function.blocks.items():
-            for after in block.terminator.successors:
-                before[after].append(label)
+        blocks, before = self.function.blocks, graph.reverse(self.function.flow)
         repeated: dict[str, str] = {}
         ends: dict[str, dict[tuple[Sum, str], str]] = {}
-        pending = list(reversed(function.blocks))
+        pending = list(reversed(blocks))
         while pending:
             label = pending[-1]
             (source, *others) = before[label] or [label]
@@ -138,7 +133,7 @@ class _Sums:
             pending.pop()
             if not ends.get(label):
                 known = dict(ends.get(source, {})) if not others and source != label else {}
-                ends[label] = self._reloads_in(function.blocks[label], known, repeated)
+                ends[label] = self._reloads_in(blocks[label], known, repeated)
         return repeated
 
     def _reloads_in(
@@ -154,26 +149,25 @@ class _Sums:
                 first.clear()
         return first
 
-    def consecutive(self, function: ir.Function, without: Collection[str]) -> set[str]:
+    def consecutive(self) -> set[str]:
         """Return the values of loads of local memory that are parts of aligned 16 bytes, all loaded."""
-        flow = function.flow
-        loops = graph.innermost(graph.find_loops(flow))
+        loops = graph.innermost(graph.find_loops(self.function.flow))
         parts: set[str] = set()
-        for label, block in function.blocks.items():
-            parts |= self._parts_in(block, without)
+        for label, block in self.function.blocks.items():
+            parts |= self._parts_in(block)
             if label in loops:
-                blocks = [function.blocks[each] for each in sorted(loops[label].blocks)]
+                blocks = [self.function.blocks[each] for each in sorted(loops[label].blocks)]
                 if not any(i.kind[0].startswith(_FORGETS) for each in blocks for i in each.instructions):
                     steps = self.steps(blocks)
                     parts |= {name for i in block.instructions if (name := self._part_of_loop(i, steps))}
-        return parts - {*without}
+        return parts - self.reloads.keys()
 
-    def _parts_in(self, block: ir.Block, without: Collection[str]) -> set[str]:
+    def _parts_in(self, block: ir.Block) -> set[str]:
         """Return the parts of 16 bytes that a block loads without a change of local memory in between."""
         parts: set[str] = set()
         windows: dict[tuple[frozenset[tuple[str, int]], int, str], set[str]] = {}
         for i in block.instructions:
-            if (result := _loaded(i)) and result not in without:
+            if (result := _loaded(i)) and result not in self.reloads:
                 terms, constant = self.of(i.operands[1].value)
                 if self._is_aligned(terms):
                     loads = windows.setdefault((terms, constant // _JOINED_BYTES, i.type), set())
@@ -314,26 +308,22 @@ def _added(one: Sum, other: Sum, factor: int = 1) -> Sum:
     return frozenset((value, n) for value, n in terms.items() if n), one[1] + factor * other[1]
 
 
-def kept_values(function: ir.Function, sizes: Mapping[str, tuple[int, int]]) -> int:
+def kept_values(sums: LinearForms) -> int:
     """Return the most live 32-bit units of values that a device's compiler keeps in registers or spills.
 
     As `most_live`, without addresses and integer sums, which it rematerializes, and with repeated loads of
     `mark_local_loads` done once. The kinds of the instructions must be set.
     """
-    sums = _Sums(function, sizes)
-    repeated = sums.reloads(function)
     again = {
         name
         for name, i in sums.made.items()
         if i.kind[0].startswith(_COMPUTED_AGAIN) or not sums.is_atom(name)
     }
-    return most_live(_merged(function, repeated), sizes, again)
+    return most_live(_merged(sums.function, sums.reloads), sums.sizes, again)
 
 
 def _merged(function: ir.Function, repeated: Mapping[str, str]) -> ir.Function:
     """Return a function with repeated loads replaced by the first ones."""
-    if not repeated:
-        return function
 
     def renamed(i: ir.Instruction) -> ir.Instruction:
         if not i.uses() & repeated.keys():
@@ -367,17 +357,8 @@ def most_live(
         for i in function.instructions()
         if i.result and i.opcode != "alloca" and i.type != "void" and i.result not in without
     }
-    flow = function.flow
-    live_in = graph.live_in(function.blocks, flow, {})
-    at_end: dict[str, set[str]] = {label: set() for label in flow}
-    for block in function.blocks.values():
-        for phi in block.phis():
-            for value, source in phi.incoming:
-                at_end[source].add(value)
-    return max(
-        _most_in(block, units, at_end[label].union(*(live_in[after] for after in flow[label])))
-        for label, block in function.blocks.items()
-    )
+    _, at_end = graph.live(function.blocks, function.flow, {})
+    return max(_most_in(block, units, at_end[label]) for label, block in function.blocks.items())
 
 
 def mark_lanes(function: ir.Function) -> None:

@@ -358,7 +358,7 @@ def _find_live(cuts: _Cuts, cheap: Definitions, definitions: Definitions) -> dic
     roots, flow = cuts.roots[1:], cuts.flow
     extra: dict[str, set[str]] = {}
     while True:
-        live = graph.live_in(cuts.blocks, flow, extra)
+        live, _ = graph.live(cuts.blocks, flow, extra)
         extra = {root: graph.sources(live[root], cheap) & definitions.keys() for root in roots}
         if all(extra[root] <= live[root] for root in roots):
             return live

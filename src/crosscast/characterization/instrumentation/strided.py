@@ -78,6 +78,8 @@ class Analysis:
             return "same" if "%" not in value else None
         if value in self._known:
             return self._known[value]
+        if self._reach == "loop" and value not in self._definitions:
+            return "same"
         if value not in self._kinds:
             self._kinds[value] = None  # for cycles
             definition = self._definitions.get(value)
@@ -500,7 +502,7 @@ class LoopFinder:
             known[phi.result] = "linear" if induction else None
             if induction:
                 self._inductions[phi.result] = (phi, *induction)
-        self._analysis = Analysis(definitions, _Outside(definitions, known))
+        self._analysis = Analysis(definitions, known)
 
     def find(self, label: str, access: ir.Instruction) -> StridedLoop | None:
         """Return an access of a block as a strided one; ``None`` if it is not at equal distances."""
@@ -512,20 +514,6 @@ class LoopFinder:
         needed, checks = self._analysis.needs(memory.pointer)
         # Counters that no address depends on are included.
         return StridedLoop(label, [access], self._loop, needed, self._inductions, checks)
-
-
-class _Outside(dict[str, "Kind | None"]):
-    """Changes of values with those that a loop does not define as constant."""
-
-    def __init__(self, definitions: Mapping[str, ir.Instruction], known: Mapping[str, Kind | None]) -> None:
-        super().__init__(known)
-        self._definitions = definitions
-
-    def __contains__(self, name: object) -> bool:
-        return super().__contains__(name) or name not in self._definitions
-
-    def __missing__(self, name: str) -> Kind | None:
-        return "same"
 
 
 def _in_each_iteration(flow: graph.Graph, loop: graph.Loop, header: str, label: str) -> bool:

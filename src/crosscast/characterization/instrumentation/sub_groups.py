@@ -104,47 +104,6 @@ def _is_global(access: MemoryAccess) -> bool:
     return address_space(access.pointer_type) == _GLOBAL
 
 
-def sub_group_layout(
-    recording: Recording, columns: Mapping[int, int], alike: Mapping[int, int], blocks: Iterable[BlockCosts]
-) -> SubGroupLayout:
-    """Compute executions of blocks as sums of counters; copies of a block in several segments are one."""
-    sums: dict[tuple[tuple[int, int], ...], int] = {}
-    total: Counter[int] = Counter()
-    weights, totals = [0] * len(alike), [0] * len(alike)
-    by_label: dict[str, list[BlockCosts]] = {}
-    for block in blocks:
-        by_label.setdefault(block.label, []).append(block)
-    for copies in by_label.values():
-        instructions = copies[0].instructions
-        weight = instructions - copies[0].opcodes["phi"]
-        terms: Counter[int] = Counter()
-        for copy in copies:
-            for counter, sign in copy.executions.items():
-                if (index := alike.get(counter)) is not None:
-                    weights[index] += sign * weight
-                    totals[index] += sign * instructions
-                else:
-                    terms[columns[counter]] += sign
-        key = tuple(sorted((column, sign) for column, sign in terms.items() if sign))
-        if key:
-            sums[key] = sums.get(key, 0) + weight
-        for column, sign in terms.items():
-            total[column] += sign * instructions
-    forms = [Form(tuple(sorted(total.items())), 0), *(Form(*item) for item in sums.items())] if sums else []
-    return SubGroupLayout(
-        sites=recording.sites,
-        recorded=recording.recorded,
-        once=recording.once,
-        streams=recording.streams,
-        stream_words=recording.stream_words,
-        columns=columns,
-        alike=alike,
-        forms=forms,
-        weights=weights,
-        totals=totals,
-    )
-
-
 class Recording:
     """Records of segments for sub-groups: addresses at sites, and counts by work-item."""
 
@@ -163,6 +122,43 @@ class Recording:
         self.recorded: list[Recorded] = []
         self._by_segment: dict[int, list[Recorded]] = {}
         self.streams = self.once = 0  # Number of those recorded as streams, and once
+
+    def layout(self, blocks: Iterable[BlockCosts]) -> SubGroupLayout:
+        """Compute executions of blocks as sums of counters; copies of a block in several segments are one."""
+        sums: dict[tuple[tuple[int, int], ...], int] = {}
+        total: Counter[int] = Counter()
+        weights, totals = [0] * len(self._alike), [0] * len(self._alike)
+        by_label: dict[str, list[BlockCosts]] = {}
+        for block in blocks:
+            by_label.setdefault(block.label, []).append(block)
+        for copies in by_label.values():
+            instructions = copies[0].instructions
+            weight = instructions - copies[0].opcodes["phi"]
+            terms: Counter[int] = Counter()
+            for counter, sign in (each for copy in copies for each in copy.executions.items()):
+                if (index := self._alike.get(counter)) is not None:
+                    weights[index] += sign * weight
+                    totals[index] += sign * instructions
+                else:
+                    terms[self._columns[counter]] += sign
+            key = tuple(sorted((column, sign) for column, sign in terms.items() if sign))
+            if key:
+                sums[key] = sums.get(key, 0) + weight
+            for column, sign in terms.items():
+                total[column] += sign * instructions
+        forms = [Form(tuple(sorted(total.items())), 0), *(Form(*item) for item in sums.items())]
+        return SubGroupLayout(
+            sites=self.sites,
+            recorded=self.recorded,
+            once=self.once,
+            streams=self.streams,
+            stream_words=self.stream_words,
+            columns=self._columns,
+            alike=self._alike,
+            forms=forms if sums else [],
+            weights=weights,
+            totals=totals,
+        )
 
     def texel_site(
         self, instruction: ir.Instruction, parameters: Sequence[ir.FunctionParameter]

@@ -10,8 +10,6 @@ from pathlib import Path
 from crosscast.errors import InputError, UnsupportedError
 from crosscast.kernel import Program
 
-__all__ = ["Header", "inlined", "self_contained"]
-
 Header = tuple[str, str]
 """Key of an included file, and its text."""
 
