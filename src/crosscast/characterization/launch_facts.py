@@ -78,15 +78,7 @@ class AmdRegisters:
 def amd_registers(program: Program, kernel: str) -> AmdRegisters | None:
     """Compile a kernel for an AMD GPU, and return its registers.
 
-    Returns
-    -------
-    AmdRegisters or None
-        ``None`` if the program has no source, or LLVM cannot compile it for this target, as with images.
-
-    Raises
-    ------
-    InputError
-        If the program cannot be compiled at all, or has no such kernel.
+    ``None`` if the program has no source, or LLVM cannot compile it for this target, as with images.
     """
     if program.form not in _LARGEST_GROUP:
         return None

@@ -488,13 +488,7 @@ def _check_sizes(launch: Launch) -> None:
 
 
 def _needed_bytes(runner: _Runner) -> int:
-    """Return the bytes of buffers, their counters on all threads, and private memory.
-
-    Raises
-    ------
-    KernelFault
-        If a work-item has more private memory than the limit.
-    """
+    """Return the bytes of buffers, their counters on all threads, and private memory."""
     layout = runner.built.layout
     if layout.stack_bytes > _MOST_STACK_BYTES:
         raise KernelFault(

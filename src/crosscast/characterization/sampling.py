@@ -588,16 +588,9 @@ def profile_of(
 ) -> Profile:
     """Profile a launch in full if it executes few instructions, else extrapolate from smaller ones.
 
-    Parameters
-    ----------
-    run
-        Profiles the launch with a number of its work-groups only.
-    groups
-        Work-groups of the launch.
-    most_instructions
-        Instructions to execute at most, about: of all work-items, as the first two work-groups' are counted.
-    most_groups
-        Launches of more groups are never run in full, as their buffers would be too large.
+    `run` profiles the launch with a number of its work-groups only. It executes about `most_instructions`, as
+    the first two work-groups' are counted; launches of more than `most_groups` are never run in full, as
+    their buffers would be too large.
     """
     first: Groups = (min(groups[0], 2), 1)
     profile = run(first)

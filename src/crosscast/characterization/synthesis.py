@@ -40,13 +40,7 @@ class Shape:
 
 
 def synthesize(kernel: Kernel, parameters: Sequence[Parameter], shape: Shape) -> Launch:
-    """Synthesize a launch of a kernel, in as many dimensions as its source uses ids of.
-
-    Raises
-    ------
-    InputError
-        If an argument cannot be synthesized, such as an image.
-    """
+    """Synthesize a launch of a kernel, in as many dimensions as its source uses ids of."""
     required = frontend.required_local_size(kernel.program, kernel.name)
     dims = _dimensions(kernel)
     row = min(16, shape.group) if dims > 1 else shape.group
@@ -59,15 +53,7 @@ def synthesize(kernel: Kernel, parameters: Sequence[Parameter], shape: Shape) ->
 def characterize_synthesized(
     kernel: Kernel, shapes: Iterable[Shape], timeout_s: float
 ) -> tuple[Shape, Profile]:
-    """Characterize a kernel in the first launch that ends in time and without out-of-bounds accesses.
-
-    Raises
-    ------
-    KernelFault
-        The reason why the last launch failed.
-    CrosscastError
-        If the kernel cannot be characterized at all.
-    """
+    """Characterize a kernel in the first launch that ends in time and without out-of-bounds accesses."""
     parameters = frontend.parameters(kernel.program, kernel.name)
     last: KernelFault | None = None
     for shape in shapes:

@@ -44,18 +44,9 @@ class DeclarationRefusal:
 class CudaSource:
     """Declarations that kernels need, without those that do not compile.
 
-    Parameters
-    ----------
-    text
-        Output of the preprocessor, with macro definitions (``-dD``); a character is a byte.
-    label
-        Name of the source.
-    ours
-        Folders of headers that are not part of the program.
-    missing
-        Headers that were not found.
-    instance
-        An instance of a template to compile beside those that the host launches.
+    It is read from the preprocessor's output with macro definitions (``-dD``), in which a character is a
+    byte. Headers in the folders `ours` are not part of the program, and those `missing` were not found.
+    Beside the instances of templates that the host launches, `instance` is compiled.
     """
 
     def __init__(

@@ -24,13 +24,7 @@ _MOST_BYTES = 1 << 24
 
 
 def pack(variables: Mapping[str, Argument], label: str) -> Values:
-    """Return the sizes and bytes of values.
-
-    Raises
-    ------
-    LaunchError
-        If a value is of a wrong type or too large.
-    """
+    """Return the sizes and bytes of values."""
     packed = []
     for name, value in sorted(variables.items()):
         sizes = 1, 1, 1
@@ -96,13 +90,7 @@ def set_variables(
     values: Values,
     images: Sequence[tuple[int, ...]],
 ) -> ir.Module:
-    """Return a kernel's module with values for declared variables of the program, and sizes of images.
-
-    Raises
-    ------
-    LaunchError
-        If the program has no such variable, it is smaller than its value, or a texture has no such texels.
-    """
+    """Return a kernel's module with values for declared variables of the program, and sizes of images."""
     names = {plain_name(symbol): symbol for symbol in module.globals}
     variables = dict(module.globals)
     textures = {parameter.name: image for parameter, image in zip(flat.parameters, images, strict=False)}

@@ -33,13 +33,7 @@ class _CrashedError(LLVMRefusedError):
 
 
 def parse(content: bytes, *, is_text: bool) -> ir.Parsed:
-    """Read and verify a module, given as text or bitcode.
-
-    Raises
-    ------
-    LLVMRefusedError
-        If LLVM does not accept it.
-    """
+    """Read and verify a module, given as text or bitcode."""
     text, facts = _do("parse", {"is_text": is_text}, [content], results=2)
     return ir.Parsed.from_json(text.decode(errors="replace"), facts)
 
@@ -49,19 +43,9 @@ def build(
 ) -> tuple[bytes, list[str], bytes]:
     """Compile host IR, linked with the library functions that it calls; only `exported` names stay visible.
 
-    `native`, the uninstrumented kernel, is compiled as well if it is given. A `quick` build takes
-    half as long, and its code up to twice as long; both compute the same values.
-
-    Returns
-    -------
-    tuple
-        The object file; the names of undefined functions; and the object file of `native`,
-        empty if there is none or LLVM refuses it.
-
-    Raises
-    ------
-    LLVMRefusedError
-        If LLVM does not accept it.
+    Returns the object file, the names of undefined functions, and the object file of `native`, the
+    uninstrumented kernel: empty if there is none or LLVM refuses it. A `quick` build takes half as long, and
+    its code up to twice as long; both compute the same values.
     """
     contents = [kernel.encode(), library.encode(), native.encode()]
     quickest = 0 if kernel.count("\n") > _LONG_LINES else 1
@@ -77,18 +61,7 @@ def build(
 
 
 def amd_registers(program: str, library: str, kernel: str, processor: str) -> dict[str, int]:
-    """Compile a kernel of IR for an AMD GPU, and count in its assembly.
-
-    Returns
-    -------
-    dict
-        Numbers by field of `crosscast.characterization.launch_facts.AmdRegisters`.
-
-    Raises
-    ------
-    LLVMRefusedError
-        If LLVM does not accept it.
-    """
+    """Compile a kernel of IR for an AMD GPU, and count in its assembly: the fields of `AmdRegisters`."""
     facts = {"kernel": kernel, "processor": processor}
     (content,) = _do("amd", facts, [program.encode(), library.encode()], results=1)
     counts: dict[str, int] = json.loads(content)

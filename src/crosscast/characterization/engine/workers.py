@@ -94,15 +94,7 @@ def _start_first(kind: Kind) -> None:
 def run(kind: Kind, descriptors: Sequence[int], wait: Callable[[Worker], Code]) -> Code:
     """Do a job in an idle or new worker, which is kept for the next job if the child has ended.
 
-    Returns
-    -------
-    code
-        Result of `wait`: the exit code of the job's child, or ``None`` if it has not ended.
-
-    Raises
-    ------
-    EnvironmentFault
-        If no process can be started, or it ended unexpectedly.
+    Returns the result of `wait`: the exit code of the job's child, or ``None`` if it has not ended.
     """
     if kind in _started:
         _started[kind].join()

@@ -128,12 +128,7 @@ def merge_accesses(function: ir.Function, sizes: dict[str, tuple[int, int]]) -> 
 
     They must fill an aligned vector of up to 16 bytes and be in one block, without anything between them that
     may access the same memory. Instructions that take vectors apart, or make them, are not counted, whether
-    they are new or not: a vector is in several registers.
-
-    Parameters
-    ----------
-    sizes
-        Size and alignment in bytes by type, to which vectors are added.
+    they are new or not: a vector is in several registers. Types of vectors are added to `sizes`.
     """
     merger = _Merger(function, sizes)
     for block in function.blocks.values():

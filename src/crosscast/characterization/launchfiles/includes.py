@@ -33,21 +33,9 @@ def inlined(
 ) -> str:
     """Inline the includes of a source; those that are not found are left.
 
-    Parameters
-    ----------
-    text
-        The source.
-    find
-        Finds a header by its name, whether that is in quotes, and the key of the including file.
-    label
-        The source, for messages and for `find`.
-    stack, once
-        The including files, and the files that are included at most once and were.
-
-    Raises
-    ------
-    UnsupportedError
-        If a header without a guard includes itself.
+    `find` gets the name of a header, whether that is in quotes, and the key of the including file, which is
+    `label` for the source. Files that include it, and those that are included at most once and were, are in
+    `stack` and `once`.
     """
     seen: set[str] = set() if once is None else once
 
@@ -70,13 +58,7 @@ def inlined(
 
 
 def self_contained(program: Program) -> Program:
-    """Return a program of a single source, with the user's headers inlined.
-
-    Raises
-    ------
-    InputError
-        If a header cannot be read, or its name is a macro.
-    """
+    """Return a program of a single source, with the user's headers inlined."""
     if program.form in ("llvm-ir", "bitcode") or b"include" not in program.content:
         return replace(program, options=_without_folders(program))
     text = program.content.decode("utf-8", "surrogateescape")

@@ -277,18 +277,6 @@ def write_launch(launch: Launch, path: Path) -> None:
     Its source is written beside it, named by the hash of its content, with the user's headers inlined, and
     each array of argument ``k`` as ``NAME-k.npy``, where NAME is the file's. Memory that several arguments
     share is written once.
-
-    Parameters
-    ----------
-    launch
-        The launch, of any language.
-    path
-        The file, with the suffix ``.toml``, in an existing folder.
-
-    Raises
-    ------
-    InputError
-        If a file cannot be read or written, or OpenCL C does not have an array's type.
     """
     program = self_contained(launch.kernel.program)
     source = path.parent / f"{program.sha256[:16]}{_SUFFIXES[program.form]}"
