@@ -1,36 +1,21 @@
 """The dependence path is that of a plain run in Python, which follows every instruction."""
 
-import operator
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pytest
 
 import crosscast
-from crosscast import Kernel
+from crosscast import Kernel, Launch
 from crosscast.characterization import frontend, ir
 from crosscast.characterization.instrumentation import inline
 from crosscast.characterization.instrumentation.accesses import PointerClasses, accesses_of, address_space
 from crosscast.characterization.instrumentation.dependence_path import Dependences, Path
-from crosscast.characterization.instrumentation.inline import called_builtin
 from crosscast.characterization.instrumentation.instruction_kinds import kind_of
-
-OPERATIONS: dict[str, Callable[[Any, Any], Any]] = {
-    **dict.fromkeys(("add", "fadd"), operator.add),
-    **dict.fromkeys(("sub", "fsub"), operator.sub),
-    **dict.fromkeys(("mul", "fmul"), operator.mul),
-    "shl": operator.lshift,
-    "lshr": operator.rshift,
-    "ashr": operator.rshift,
-    "and": operator.and_,
-    "or": operator.or_,
-    "xor": operator.xor,
-    "urem": operator.mod,
-    "udiv": operator.floordiv,
-}
-COMPARISONS = {"eq": "eq", "ne": "ne", "lt": "lt", "le": "le", "gt": "gt", "ge": "ge"}
+from support.interpreter.machine import interpret
 
 
 def flattened(source: str) -> ir.Function:
@@ -47,45 +32,24 @@ def flattened(source: str) -> ir.Function:
     return function
 
 
-class Interpreter:
-    """Runs a kernel as the single work-item 0, and keeps the longest chain that each value ends."""
+class Chains:
+    """The longest chain that each value of a work-item ends, on its way through the blocks of a kernel."""
 
-    def __init__(self, function: ir.Function, arguments: dict[str, Any]) -> None:
-        self.function, self.executions = function, Counter[str]()
-        self.values: dict[str, Any] = dict(arguments)
+    def __init__(self, function: ir.Function, way: Sequence[str]) -> None:
         self.chains: dict[str, tuple[int, int]] = {}
         self.now = self.fence = (0, 0)
         # Of each block by itself: the longest chains of instructions, and of loads of each memory
         self.in_blocks = [0, 0, 0]
-        self.in_block: dict[str, list[int]] = {}
-        self.block_now = self.block_fence = [0, 0, 0]
-
-    def value(self, text: str, type_: str = "") -> Any:
-        if text.startswith("%"):
-            return self.values[text]
-        if "@" in text:
-            return (np.zeros(64, np.float32), 0)
-        if text in ("true", "false"):
-            return text == "true"
-        return float(text) if type_ in ("float", "double") else int(text)
-
-    def run(self) -> None:
-        label, before = self.function.entry.label, ""
-        while label:
-            self.executions[label] += 1
-            block = self.function.blocks[label]
-            entering = {}
-            for phi in block.phis():
-                value = next(v for v, source in phi.incoming if source == before)
-                entering[str(phi.result)] = (self.value(value, phi.type), self.chains.get(value, (0, 0)))
-            for name, (value, chain) in entering.items():
-                self.values[name], self.chains[name] = value, chain
-            before, label = label, ""
-            self.in_block, self.block_now, self.block_fence = {}, [0, 0, 0], [0, 0, 0]
+        for before, label in pairwise(["", *way]):
+            block = function.blocks[label]
+            chosen = {str(phi.result): {at: v for v, at in phi.incoming}[before] for phi in block.phis()}
+            self.chains |= {name: self.chains.get(value, (0, 0)) for name, value in chosen.items()}
+            self.in_block: dict[str, list[int]] = {}
+            self.block_now = self.block_fence = [0, 0, 0]
             for i in block.instructions:
                 if i.opcode != "phi":
                     self.step_in_block(i)
-                    label = self.step(i) or label
+                    self.step(i)
             self.in_blocks = [total + n for total, n in zip(self.in_blocks, self.block_now, strict=True)]
 
     def step_in_block(self, i: ir.Instruction) -> None:
@@ -103,59 +67,29 @@ class Interpreter:
         if i.result:
             self.in_block[i.result] = chain
 
-    def step(self, i: ir.Instruction) -> str:
+    def step(self, i: ir.Instruction) -> None:
         kind = i.kind[0]
         chain = max((self.chains.get(name, (0, 0)) for name in i.uses()), default=(0, 0))
         if kind == "barriers":
             self.now = self.fence = (self.now[0] + 1, self.now[1])
-            return ""
+            return
         if kind not in ("free", "calls") and i.counted:
             instructions, loads = max(chain, self.fence)
             chain = (instructions + 1, loads + kind.startswith("loads"))
         self.now = max(self.now, chain)
         if i.result:
-            self.values[i.result], self.chains[i.result] = self.compute(i), chain
-        return self.target(i)
-
-    def target(self, i: ir.Instruction) -> str:
-        if i.opcode != "br":
-            return ""
-        taken = len(i.targets) == 1 or self.value(i.operands[0].value)
-        return i.targets[0] if taken else i.targets[1]
-
-    def compute(self, i: ir.Instruction) -> Any:
-        given = [self.value(v, t) for t, v, _ in i.operands if v] if i.opcode != "call" else []
-        if i.opcode in OPERATIONS:
-            return OPERATIONS[i.opcode](*given)
-        if i.opcode == "icmp":
-            name = next(word for word in i.text.split() if word[-2:] in COMPARISONS and len(word) < 4)
-            return getattr(operator, COMPARISONS[name[-2:]])(*given)
-        if i.opcode == "select":
-            return given[1] if given[0] else given[2]
-        if i.opcode == "getelementptr":
-            return (given[0][0], given[0][1] + given[1])
-        if i.opcode == "load":
-            array, place = given[0]
-            return array[place].item()
-        if called_builtin(i).startswith("get_"):
-            return 0
-        if "fmuladd" in i.callee:
-            a, b, c = (self.value(o.value, o.type) for o in i.operands)
-            return a * b + c
-        return given[0]
+            self.chains[i.result] = chain
 
 
-def both(source: str, **arguments: Any) -> tuple[Path, tuple[int, int]]:
+def both(source: str, n: int) -> tuple[Path, tuple[int, int]]:
     """The path as it is computed, and as a run finds it; chains of blocks are compared here."""
-    function = flattened(source)
-    given = {f"%{name}": (v, 0) if isinstance(v, np.ndarray) else v for name, v in arguments.items()}
-    interpreter = Interpreter(function, given)
-    interpreter.run()
-    path = Dependences(function).longest(interpreter.executions)
+    function, args = flattened(source), (X.copy(), Y.copy(), NEXT.copy(), np.int32(n))
+    way = interpret(Launch(Kernel.from_source(source, "k"), (1,), (1,), args)).path
+    chains, path = Chains(function, way), Dependences(function).longest(Counter(way))
     loads = [path.block_loads.get(space, 0) for space in ("global", "local")]
-    assert [path.block_instructions, *loads] == interpreter.in_blocks
+    assert [path.block_instructions, *loads] == chains.in_blocks
     assert path.instructions <= path.block_instructions
-    return path, interpreter.now
+    return path, chains.now
 
 
 X = np.arange(4096, dtype=np.float32)
@@ -206,7 +140,7 @@ def source_of(body: str) -> str:
 def test_it_is_exact_where_all_iterations_take_one_way(name: str) -> None:
     body, more = REGULAR[name]
     n = more.get("n", 1)
-    found, (instructions, loads) = both(source_of(body), x=X, y=Y, next=NEXT, n=n)
+    found, (instructions, loads) = both(source_of(body), n)
     assert (found.instructions, sum(found.loads.values())) == (instructions, loads)
     args: list[Any] = [X.copy(), Y.copy(), NEXT.copy(), np.int32(n)]
     path = crosscast.characterize(Kernel.from_source(source_of(body), "k"), 1, 1, args).launch["path"]
@@ -234,7 +168,7 @@ UNEVEN = {
 @pytest.mark.parametrize("name", UNEVEN)
 def test_one_recurrence_is_exact_whatever_way_iterations_take(name: str) -> None:
     body, more = UNEVEN[name]
-    found, (instructions, loads) = both(source_of(body), x=X, y=Y, next=NEXT, n=more["n"])
+    found, (instructions, loads) = both(source_of(body), more["n"])
     # Where the chain begins depends on which iteration comes first.
     assert found.instructions == pytest.approx(instructions, abs=6)
     assert sum(found.loads.values()) == pytest.approx(loads, abs=2)

@@ -137,12 +137,6 @@ def test_private_arrays_are_a_space_of_their_own() -> None:
     assert found["loads"]["private"] == {"4": ITEMS}
 
 
-def test_atomics_are_no_loads() -> None:
-    found = instructions("atomic_add(&b[0], 1); atomic_inc((local int *)l);")
-    assert found["atomics"] == {"global_uniform": ITEMS, "local": ITEMS}
-    assert "loads" not in found
-
-
 @pytest.mark.parametrize(
     ("statement", "kind"),
     [
@@ -158,12 +152,9 @@ def test_atomics_are_no_loads() -> None:
     ],
 )
 def test_atomics_on_integers_at_an_address_of_a_group_are_counted_apart(statement: str, kind: str) -> None:
-    assert set(instructions(statement)["atomics"]) == {kind}
-
-
-def test_atomics_on_real_numbers_and_compare_exchanges_are_counted_apart() -> None:
-    found = instructions("atomic_cmpxchg(&b[i], 1, 2); atomic_xchg(&a[i], 1.0f); atomic_max(&b[i], i);")
-    assert found["atomics"] == {"global": ITEMS, "global_compare": ITEMS, "global_fp": ITEMS}
+    found = instructions(statement)
+    assert set(found["atomics"]) == {kind}
+    assert "loads" not in found or "b[b[i]]" in statement
 
 
 @pytest.mark.parametrize(
@@ -209,9 +200,6 @@ def test_kinds_are_told_in_order_and_vectors_by_element() -> None:
     }
 
 
-LOOP = "float s = 0; for (int k = 0; k < 8; k++) s += a[(i * 8 + k) % 32] * b[k]; a[i] = s;"
-
-
 def test_integers_that_serve_addresses_and_loops_alone_are_indexing() -> None:
     found = instructions("float s = 0; for (int k = 0; k < 8; k++) s += a[(i + k) & 31]; a[i] = s;")
     # The exit is tested before each of eight iterations, and once more.
@@ -240,13 +228,3 @@ def test_addresses_stay_indexing_where_their_index_is_also_a_value() -> None:
     assert valued["int32"] == {"add": 8 * ITEMS}
     assert alone["indexing"]["int32"].pop("add") == 8 * ITEMS
     assert valued["indexing"] == alone["indexing"]
-
-
-def test_indexing_moves_counts_and_makes_none() -> None:
-    """Whatever is indexing would be an operation of its type, a conversion or a branch else."""
-
-    def total(counts: Any) -> int:
-        return sum(map(total, counts.values())) if isinstance(counts, dict) else counts
-
-    profile = crosscast.characterize(kernel(LOOP), global_size=ITEMS, local_size=8, args=arguments())
-    assert total(profile.launch["instructions"]) == profile.metrics["total_instruction_count"]

@@ -70,9 +70,9 @@ def _built(source: str, standard: str) -> Path:
 
 
 def _build(source: str, standard: str) -> bytes:
-    module = _host_module(_compile(source, standard, "-Oz"))
+    module = host_module(compiled_ir(source, standard))
     demanded = [s for s in _DECLARED.findall(str(module)) if "get_global_id" not in s]
-    module.link_in(_host_module(library.llvm_ir(demanded)))
+    module.link_in(host_module(library.llvm_ir(demanded)))
     module.link_in(llvm.parse_assembly(_WORK_ITEM))
     machine = _optimize(module)
     with tempfile.TemporaryDirectory() as folder:
@@ -82,7 +82,8 @@ def _build(source: str, standard: str) -> bytes:
         return linked.read_bytes()
 
 
-def _compile(source: str, standard: str, level: str) -> str:
+def compiled_ir(source: str, standard: str, level: str = "-Oz") -> str:
+    """IR of OpenCL C for ``spir64``."""
     arguments = [
         *("-x", "cl", f"-cl-std=CL{standard}", "-target", "spir64-unknown-unknown", "-w", level),
         *("-isystem", str(toolchain.INCLUDE_DIR), "-S", "-emit-llvm"),
@@ -90,8 +91,10 @@ def _compile(source: str, standard: str, level: str) -> str:
     return toolchain.clang(arguments, source.encode(), "builtins").decode()
 
 
-def _host_module(text: str) -> llvm.ModuleRef:
-    text = _TARGET_LINES.sub("", text)
+def host_module(text: str) -> llvm.ModuleRef:
+    """IR for this machine; images and samplers are pointers in it."""
+    text = re.sub(r'target\("spirv\.Image"[^)]*\)', "ptr addrspace(1)", _TARGET_LINES.sub("", text))
+    text = text.replace('target("spirv.Sampler")', "ptr addrspace(2)")
     text = text.replace("spir_func ", "").replace("spir_kernel ", "").replace("dso_local ", "")
     return llvm.parse_assembly(text)
 

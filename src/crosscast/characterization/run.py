@@ -257,7 +257,6 @@ def _sample_in_time(runner: _Runner) -> tuple[Sample, str]:
 
 
 def _profile(launch: Launch, completed: tuple[Ran, _Clock], invocation: int, options: Options) -> Profile:
-    """Make the profile of a run."""
     program = frontend.load(launch.kernel.program, launch.kernel.name)
     (ran, clock), groups = completed, group_counts(launch)
     counts, result = ran.counts, ran.result

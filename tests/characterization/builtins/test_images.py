@@ -12,10 +12,10 @@ import numpy.typing as npt
 import pytest
 
 from crosscast.characterization.builtins import library
-from crosscast.characterization.toolchain import INCLUDE_DIR, clang
 from crosscast.characterization.value_types import DESCRIPTOR, pack_descriptor, sampler_bits
 from crosscast.errors import LaunchError, UnsupportedError
 from crosscast.kernel import Image, Sampler
+from support.harness import compiled_ir, host_module
 from support.refusals import refusals
 
 Array = npt.NDArray[Any]
@@ -124,7 +124,7 @@ class Machine:
     def __init__(self, source: str, standard: str) -> None:
         self.reads: list[int] = []
         self.writes: list[int] = []
-        ir = _to_ir(source, standard, "-Oz")
+        ir = compiled_ir(source, standard)
         demanded = re.findall(r"^declare .*@(_Z\w+image\w+)\(", ir, re.M)
         library_ir = library.llvm_ir(demanded)
         llvm.initialize_native_target()
@@ -133,9 +133,9 @@ class Machine:
         self._keep = [callback(self.reads.append), callback(self.writes.append)]
         for name, function in zip(("cc_texel_read", "cc_texel_write"), self._keep, strict=True):
             llvm.add_symbol(name, _address(ctypes.cast(function, ctypes.c_void_p)))
-        module = _host_module(ir)
-        module.link_in(_host_module(library_ir))
-        module.link_in(_host_module(_RUNTIME))
+        module = host_module(ir)
+        module.link_in(host_module(library_ir))
+        module.link_in(host_module(_RUNTIME))
         target = llvm.Target.from_default_triple().create_target_machine()
         self._engine = llvm.create_mcjit_compiler(module, target)
         self._engine.finalize_object()
@@ -162,21 +162,6 @@ class Machine:
 def _address(pointer: ctypes.c_void_p) -> int:
     assert pointer.value is not None
     return pointer.value
-
-
-def _to_ir(source: str, standard: str, level: str) -> str:
-    options = ["-x", "cl", f"-cl-std=CL{standard}", "-isystem", str(INCLUDE_DIR), "-ffp-contract=off"]
-    options += ["-target", "spir64-unknown-unknown", level, "-S", "-emit-llvm", "-Werror", "-Wall", "-Wextra"]
-    options += ["-Wno-unused-function"]
-    return clang(options, source.encode(), "<test>").decode()
-
-
-def _host_module(ir: str) -> llvm.ModuleRef:
-    ir = re.sub(r'target\("spirv\.Image"[^)]*\)', "ptr addrspace(1)", ir)
-    ir = ir.replace('target("spirv.Sampler")', "ptr addrspace(2)")
-    ir = re.sub(r"\bspir_(func|kernel) ", "", ir)
-    ir = re.sub(r"^target (triple|datalayout).*$", "", ir, flags=re.M)
-    return llvm.parse_assembly(ir)
 
 
 @pytest.fixture(scope="module")

@@ -43,6 +43,7 @@ class Trace:
     accesses: list[Access] = field(default_factory=list)
     # Executions of each instruction by each work-item, by (group, item)
     executions: dict[tuple[int, int], list[int]] = field(default_factory=dict)
+    path: list[str] = field(default_factory=list)  # Blocks that the first work-item ran, in order
 
 
 @dataclass
@@ -225,6 +226,8 @@ class _Machine:
         label: str | None = self.entry
         while label is not None:
             w.went_to = ""
+            if w.group == w.item == 0:
+                self.trace.path.append(label)
             chosen: dict[str, Any] = {}
             for site, instruction, execute in self.blocks[label]:
                 w.counts[site] += instruction.counted

@@ -214,7 +214,6 @@ def _pieces(text: str) -> list[str]:
 
 
 def _joined(texts: Sequence[str], where: str) -> str:
-    """Join the parts of a text."""
     parts = {}
     for text in texts:
         number, _, part = text.removeprefix(_LABEL).partition(": ")

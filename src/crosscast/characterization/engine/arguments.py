@@ -211,8 +211,6 @@ def _word(value: int) -> bytes:
 
 @dataclass(frozen=True)
 class _Packer:
-    """Packs arguments into the argument block."""
-
     memory: Memory
     is_accessed: Callable[[int], bool]
     known: dict[int, Placed] = field(default_factory=dict)

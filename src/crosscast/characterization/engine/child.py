@@ -236,7 +236,6 @@ class Run:
         return struct.pack(f"<{len(job)}Q", *(values.get(name, 0) for name in job)) + content
 
     def _sub_groups(self, add_words: Callable[[Sequence[object]], int]) -> dict[str, int]:
-        """Return the words on counts by sub-groups."""
         layout, groups = self.layout, self.layout.sub_groups
         # The sampled lines must not depend on a buffer's offset in its page.
         starts_of = {placed.position: placed.address % _PAGE for placed in self.memory.placed}
@@ -274,7 +273,6 @@ class Run:
         return image.channels * image.array.itemsize if isinstance(image, Image) else 1
 
     def _regions(self) -> list[MemoryRegion]:
-        """Return the regions of buffers, images and local memory."""
         memory, layout, regions = self.memory, self.layout, []
         for placed in memory.placed:
             start, nbytes, position = placed.address, placed.shared.nbytes, placed.position

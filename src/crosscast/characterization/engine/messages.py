@@ -248,7 +248,6 @@ def _signed(number: int, bits: int) -> int:
 
 
 def _c_text(layout: bytes, value: object) -> bytes:
-    """Format a number by the C library."""
     text = ctypes.create_string_buffer(2 * _LONGEST_FIELD)
     _C.snprintf(text, ctypes.c_size_t(len(text)), layout, value)
     return text.value

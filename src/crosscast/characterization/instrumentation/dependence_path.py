@@ -104,7 +104,6 @@ class Dependences:
         self._last: tuple[dict[str, int], Path] | None = None
 
     def _find_regions(self, function: ir.Function) -> _Region:
-        """Return the tree of loops."""
         used: dict[str, set[str]] = defaultdict(set)  # by name, the blocks that use it
         defined: dict[str, set[str]] = {}
         for label, block in function.blocks.items():
@@ -303,7 +302,6 @@ def _raise(length: Lengths, other: Lengths) -> None:
 
 
 def _compose(second: Change, first: Change) -> Change:
-    """Compose two changes."""
     composed = dict(first)
     for name, length in second.items():
         total: Lengths = {}

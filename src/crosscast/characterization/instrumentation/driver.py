@@ -296,7 +296,6 @@ class Driver:
 
 
 def _step(code: Code, counter: str, end: str, again: str, leave: str) -> None:
-    """Close a loop."""
     code.do(f"{counter}.next = add nuw nsw i64 {counter}, 1")
     more = code.value(f"icmp ult i64 {counter}.next, {end}")
     code.do(f"br i1 {more}, label %{again}, label %{leave}")

@@ -317,7 +317,6 @@ def _kind_of_call(
 
 
 def _atomic(name: str, instruction: ir.Instruction, classes: PointerClasses) -> str:
-    """Return the kind of an atomic."""
     compares = any(word in name for word in ("cmpxchg", "compare_exchange"))
     adds = any(_REALS.match(operand.type) for operand in instruction.operands)
     suffix = "_compare" if compares else "_fp" if adds else ""

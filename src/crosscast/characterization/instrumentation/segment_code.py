@@ -170,7 +170,6 @@ def _leave(segment: Segment, emission: Emission, next_slot: str, barrier_slot: s
 
 
 def _body(segment: Segment) -> list[str]:
-    """Return the text of the blocks."""
     texts = []
     for block in segment.blocks.values():
         texts.append(f"{block.label[1:]}:")

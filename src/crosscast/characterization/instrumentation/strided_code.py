@@ -172,7 +172,6 @@ class StridedCode:
 
     @functools.cached_property
     def _types(self) -> dict[str | None, str]:
-        """Types of the segment's values."""
         types = {i.result: i.type for b in self._segment.blocks.values() for i in b.instructions}
         types |= {i.result: i.type for i in self._segment.recompute}
         return types | {carried.name: carried.type for carried in self._segment.restore}

@@ -331,7 +331,6 @@ class _Merger:
 
 
 def _width(vector: list[_Access]) -> int:
-    """Return the bytes of a vector."""
     return vector[-1].end - vector[0].start
 
 
@@ -341,7 +340,6 @@ def _vector_type(vector: list[_Access], access: _Access) -> str:
 
 
 def _index(vector: list[_Access], access: _Access) -> int:
-    """Return the element of a vector that an access is."""
     return (access.start - vector[0].start) // access.nbytes
 
 

@@ -93,7 +93,6 @@ def _untyped(where: str) -> Parameter:
 
 
 def _load(path: Path) -> dict[str, object]:
-    """Read and parse the file."""
     try:
         text = path.read_text(encoding="utf-8")
     except OSError as error:

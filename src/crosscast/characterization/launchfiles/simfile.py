@@ -215,7 +215,6 @@ class _Words:
         self._at = word.start()
 
     def _rest(self) -> str:
-        """Return the rest of the line."""
         return self._text[self._at : self._text.index("\n", self._at)]
 
     def word(self, reading: str) -> str:
@@ -394,7 +393,6 @@ def _data_type(words: _Words, header: _Header, parameter: Parameter) -> np.dtype
 
 
 def _values(words: _Words, header: _Header, count: int, dtype: np.dtype[np.generic]) -> Array:
-    """Return the initial content, as the header says."""
     reader = NumberReader(dtype, "hex" in header)
     if "noinit" in header:
         return np.zeros(count, dtype=dtype)
