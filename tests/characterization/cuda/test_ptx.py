@@ -97,6 +97,7 @@ CASES: dict[str, tuple[str, Array]] = {
         ' : "=r"(r) : "r"(a & 1)',
         np.packbits(A & 1, bitorder="little").view(np.uint32).repeat(32),
     ),
+    "lines apart": ('"add.u32 %0, %1, 1;"' + 12 * "\n" + ': "=r"(r) : "r"(a)', A + np.uint32(1)),
     "nothing": ('"" : "+r"(a) : : "memory"); r = (a', A),
 }  # fmt: skip
 CASES |= {

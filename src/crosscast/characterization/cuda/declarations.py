@@ -38,13 +38,11 @@ class Token(NamedTuple):
         return self.start + len(self.text)
 
 
-def tokens_of(text: str, start: int = 0) -> list[Token]:
-    """Tokenize a preprocessed text at position `start`, without lines of ``#``."""
-    return [
-        Token(match.lastgroup or "", match[0], start + match.start())
-        for match in _TOKEN.finditer(text)
-        if match.lastgroup not in (None, "line")
-    ]
+def tokens_of(text: str, start: int = 0) -> Iterator[Token]:
+    """Yield the tokens of a preprocessed text from a position on, without lines of ``#``."""
+    for match in _TOKEN.finditer(text, start):
+        if match.lastgroup not in (None, "line"):
+            yield Token(match.lastgroup or "", match[0], match.start())
 
 
 @dataclass

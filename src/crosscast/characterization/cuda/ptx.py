@@ -9,11 +9,12 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from crosscast.characterization.cuda.declarations import tokens_of
+
 _ASM = re.compile(
     r"^#.*|\b(?:__asm__|__asm|asm)\b(?:\s*(?:volatile|__volatile__|__volatile)\b)?\s*\(", re.MULTILINE
 )
 _LITERAL = r'"(?:[^"\\]|\\.)*"'
-_TOKEN = re.compile(rf"{_LITERAL}|'(?:[^'\\]|\\.)*'|[()\[\]{{}}:,]|[^\"'()\[\]{{}}:,]+")
 _OPERAND = re.compile(r'\s*(?:\[\s*(\w+)\s*\]\s*)?"([=+]?)&?([hrlfdn])"\s*\((.*)\)\s*', re.DOTALL)
 _INSTRUCTION = re.compile(r"(?:@(!?)(\w+) )?([a-z]\w*(?:[.:]+\w+)*) ?(.*)")
 _PARTS = re.compile(r"\{[^}]*\}|\[[^\]]*\]|[^,\s][^,]*")
@@ -112,17 +113,17 @@ def translate(text: str) -> str:
 
 def _sections(text: str, start: int) -> tuple[list[list[str]], int]:
     """Return the parts of an ``asm`` between colons, each split at its commas, and where it ends."""
-    sections, depth, position = [[""]], 1, start
-    while depth and (token := _TOKEN.match(text, position)):
-        position = token.end()
-        depth += (token[0] in "([{") - (token[0] in ")]}")
-        if depth == 1 and token[0] == ":":
-            sections.append([""])
-        elif depth == 1 and token[0] == ",":
-            sections[-1].append("")
-        elif depth:
-            sections[-1][-1] += re.sub(r"\n(?:# .*)?", " ", token[0])
-    return sections, position
+    sections: list[list[str]] = [[]]
+    depth, last = 1, start
+    for token in tokens_of(text, start):
+        depth += (token.text in "([{") - (token.text in ")]}")
+        if not depth or (depth == 1 and token.text in (",", ":", "::")):
+            sections[-1].append(re.sub(r"\n(?:# .*)?", " ", text[last : token.start]))
+            last = token.end
+            sections += [[""], []] if token.text == "::" else [[]] * (token.text == ":")
+        if not depth:
+            break
+    return sections, last
 
 
 def _statement(sections: list[list[str]]) -> str:

@@ -68,7 +68,7 @@ class CudaSource:
             self._starts.append(self._starts[-1] + len(line) + 1)
         pairs = list(zip(lines, is_ours, strict=True))
         program_text = "\n".join(" " * len(line) if is_header else line for line, is_header in pairs)
-        self.declarations = parse(tokens_of(program_text))
+        self.declarations = parse([*tokens_of(program_text)])
         launched = self._launched("\n".join(line for line, is_header in pairs if not is_header))
         self.instances = list(dict.fromkeys(filter(None, map(self._instance, launched))))
         self.instances += [instance] * bool(instance and instance not in self.instances)

@@ -180,6 +180,9 @@ class Run:
         def add_words(rows: Sequence[object]) -> int:
             return add(np.array(rows, np.int64).tobytes())
 
+        def table(name: str, rows: Sequence[object]) -> dict[str, int]:
+            return {name: add_words(rows), f"n_{name}": len(rows)}
+
         named = [region._replace(start=add(name.encode() + b"\0")) for name, region in layout.variables]
         regions = self._regions()
         buffers = [
@@ -195,10 +198,8 @@ class Run:
             "threads": self.threads,
             "regions": add_words([*regions, *named]),  # with room for the variables
             "n_regions": len(regions),
-            "variables": add_words(named),
-            "n_variables": len(named),
-            "buffers": add_words(buffers),
-            "n_buffers": len(buffers),
+            **table("variables", named),
+            **table("buffers", buffers),
             **{f"{name}_file": number for number, name in enumerate(_FILES)},
             "args": add(bytes(memory.packed)),
             "args_bytes": len(memory.packed),
@@ -206,8 +207,7 @@ class Run:
             "local_bytes": memory.local_bytes,
             "data_low": memory.low,
             "data_high": memory.high,
-            "in_memory": add_words(layout.histories_in_memory),
-            "n_in_memory": len(layout.histories_in_memory),
+            **table("in_memory", layout.histories_in_memory),
             "weights": add_words(layout.access_weights()),
             "dims": len(launch.global_size),
             "private_bytes": layout.private_bytes,
@@ -217,9 +217,8 @@ class Run:
             "counters": layout.counters,
             "several": layout.has_several_segments,
             "published": layout.order_counter is not None,
-            **self._sub_groups(add_words),
-            "pieces": add_words(self.pieces),
-            "n_pieces": len(self.pieces),
+            **self._sub_groups(table),
+            **table("pieces", self.pieces),
             "keeps_buffers": bool(self.pieces) or self.options.trial,
             "most_instructions": math.prod(launch.global_size) * layout.most_instructions,
             "native_ns": int(1e9 * min(_MOST_NATIVE_S, self.options.timeout_s / 4)),
@@ -235,31 +234,27 @@ class Run:
             values |= {f"{name}{d}": size for d, size in enumerate(sizes)}
         return struct.pack(f"<{len(job)}Q", *(values.get(name, 0) for name in job)) + content
 
-    def _sub_groups(self, add_words: Callable[[Sequence[object]], int]) -> dict[str, int]:
+    def _sub_groups(self, table: Callable[[str, Sequence[object]], dict[str, int]]) -> dict[str, int]:
         layout, groups = self.layout, self.layout.sub_groups
         # The sampled lines must not depend on a buffer's offset in its page.
         starts_of = {placed.position: placed.address % _PAGE for placed in self.memory.placed}
         terms = [form.terms for form in groups.forms]
         starts = itertools.accumulate(map(len, terms), initial=0)
+        sites = [(site.flags, *self._width(site), starts_of.get(site.buffer, 0)) for site in groups.sites]
         return {
-            "sites": add_words(
-                [(site.flags, *self._width(site), starts_of.get(site.buffer, 0)) for site in groups.sites]
-            ),
-            "n_sites": len(groups.sites),
-            "recorded": add_words(groups.recorded),
-            "n_recorded": len(groups.recorded),
+            **table("sites", sites),
+            **table("recorded", groups.recorded),
             "n_once": groups.once,
             "n_streams": groups.streams,
             "stream_words": groups.stream_words,
             "segments": len(groups.alike),
-            "segment_weights": add_words(groups.totals),
+            **table("segment_weights", groups.totals),
             "n_columns": len(groups.columns),
             "narrow": layout.counts_fit_32_bits,
-            "forms": add_words([(start, len(each)) for start, each in zip(starts, terms, strict=False)]),
-            "n_forms": len(terms),
-            "terms": add_words([term for each in terms for term in each]),
+            **table("forms", [(start, len(each)) for start, each in zip(starts, terms, strict=False)]),
+            **table("terms", [term for each in terms for term in each]),
             "at_group_end": layout.compares_items,
-            "instructions": add_words(layout.instruction_weights()),
+            **table("instructions", layout.instruction_weights()),
         }
 
     def _width(self, site: AccessSite) -> tuple[int, int]:

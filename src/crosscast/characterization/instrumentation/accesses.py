@@ -171,23 +171,14 @@ def _atom(value: str) -> str | None:
     return None if _NO_POINTER.search(value) else _UNKNOWN
 
 
-class _Widths:
-    """Widths of the reads or the writes of a class."""
+def _widest(accesses: Iterable[MemoryAccess]) -> tuple[int, bool]:
+    """Return the bytes of the widest access, and whether any may overlap another of an unequal start.
 
-    def __init__(self) -> None:
-        self.most, self.least, self.alignment = 0, 0, 0
-
-    def add(self, access: MemoryAccess) -> None:
-        """Add the width of an access; one of unknown length has its alignment as width."""
-        nbytes = access.nbytes or access.alignment
-        self.least = min(self.least or nbytes, nbytes)
-        self.alignment = min(self.alignment or access.alignment, access.alignment)
-        self.most = max(self.most, nbytes)
-
-    @property
-    def overlap(self) -> bool:
-        """Whether accesses may overlap without equal start addresses."""
-        return self.least < self.most or self.alignment < self.most
+    One of unknown length is as wide as its alignment.
+    """
+    extents = [(access.nbytes or access.alignment, access.alignment) for access in accesses]
+    most = max((nbytes for nbytes, _ in extents), default=0)
+    return most, any(min(extent) < most for extent in extents)
 
 
 class PointerClasses:
@@ -285,28 +276,24 @@ class PointerClasses:
     def _number(
         self, accesses: Iterable[MemoryAccess], from_data: set[str]
     ) -> dict[tuple[str, int], PointerClass]:
-        granules: dict[str, int] = {}
-        widths: dict[str, tuple[_Widths, _Widths]] = {}
+        by_base: dict[str, list[MemoryAccess]] = {}
         grouped: dict[tuple[str, int], list[MemoryAccess]] = {}
         for access in accesses:
-            base, _ = key = self._key(access.pointer, access.pointer_type)
-            granules[base] = min(granules.get(base, _WIDEST), access.alignment)
+            key = self._key(access.pointer, access.pointer_type)
+            by_base.setdefault(key[0], []).append(access)
             grouped.setdefault(key, []).append(access)
-            reads, writes = widths.setdefault(base, (_Widths(), _Widths()))
-            if access.kind != "write":
-                reads.add(access)
-            if access.kind != "read":
-                writes.add(access)
         classes = {}
         for number, (key, members) in enumerate(grouped.items()):
-            memory, granule, does = self._kind(key), granules[key[0]], {_DOES[a.kind] for a in members}
+            same, memory, does = by_base[key[0]], self._kind(key), {_DOES[a.kind] for a in members}
+            granule = min(_WIDEST, *(access.alignment for access in same))
             small = memory == "buffer" and granule >= 4 and len(does) == 1
             small = small and any(access.pointer in from_data for access in members)
-            reads, writes = widths[key[0]]
-            overlaps = reads.overlap + 2 * writes.overlap
-            classes[key] = PointerClass(
-                number, memory, granule, does.pop() if small else 0, reads.most, writes.most, overlaps
+            (read_bytes, reads), (write_bytes, writes) = (
+                _widest(access for access in same if access.kind != other) for other in ("write", "read")
             )
+            scattered, overlaps = does.pop() if small else 0, reads + 2 * writes
+            sizes = granule, scattered, read_bytes, write_bytes, overlaps
+            classes[key] = PointerClass(number, memory, *sizes)
         return classes
 
     def _kind(self, key: tuple[str, int]) -> MemoryKind:

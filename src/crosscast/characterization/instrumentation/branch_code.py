@@ -89,7 +89,7 @@ class SegmentEditor:
     """Adds code to one segment."""
 
     def __init__(self, segment: Segment, names: Names) -> None:
-        self.segment, self._names = segment, names
+        self.segment, self.names = segment, names
         self.slots: list[str] = []
         """Stack slots, to be written before the segment's entry."""
         self.flow = segment.successors()
@@ -98,7 +98,7 @@ class SegmentEditor:
 
     def slot(self, stem: str, type_: str, value: str = "0") -> str:
         """Make a stack slot, and return its name."""
-        name = self._names.unique(stem)
+        name = self.names.unique(stem)
         self.slots += [f"  {name} = alloca {type_}", f"  store {type_} {value}, ptr {name}"]
         return name
 
@@ -109,7 +109,7 @@ class SegmentEditor:
 
     def increment(self, slot: str, type_: str) -> list[str]:
         """Return code that adds 1 to a stack slot."""
-        code = Code(self._names)
+        code = Code(self.names)
         code.add_to(type_, slot, 1)
         return code.texts
 
@@ -145,7 +145,7 @@ class SegmentEditor:
 
     def _split(self, source: str, target: str) -> str:
         """Split an edge by an empty block."""
-        label = self._names.unique("edge")
+        label = self.names.unique("edge")
         blocks = self.segment.blocks
         blocks[label] = ir.Block(label, [ir.jump(target)])
         blocks[source].terminator.retarget(target, label)
@@ -168,22 +168,14 @@ _NOT_REACHED = "2"
 class BranchCode:
     """Records the branches of one segment."""
 
-    def __init__(
-        self,
-        editor: SegmentEditor,
-        names: Names,
-        scopes: Scopes,
-        plans: dict[str, BranchPlan],
-        lines: Mapping[int, int],
-    ) -> None:
-        self._editor, self._names, self._scopes = editor, names, scopes
-        self._plans, self._lines = plans, lines
+    def __init__(self, editor: SegmentEditor, scopes: Scopes, lines: Mapping[int, int]) -> None:
+        self._editor, self._names, self._scopes, self._lines = editor, editor.names, scopes, lines
         self._outcomes: list[tuple[int, str, bool]] = []  # branch, its slot, one for all work-items
 
     def record(self) -> OnEdges:
         """Record all branches; return code for edges, to be added later."""
         on_edges: OnEdges = []
-        for label, plan in self._plans.items():
+        for label, plan in self._editor.segment.branches.items():
             end = self._editor.segment.blocks[label].terminator
             assert end.branch is not None
             condition, code = end.operands[0].value, Code(self._names)

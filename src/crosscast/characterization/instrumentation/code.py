@@ -160,11 +160,11 @@ class InstrumentationOptions:
     counts: bool = True  # Count; otherwise the kernel runs uninstrumented
 
 
+@dataclass
 class Names:
     """Generator of unique names in the kernel."""
 
-    def __init__(self, given: int = 0) -> None:
-        self.given = given
+    given: int = 0
 
     def unique(self, stem: str) -> str:
         """Return a new name that begins with ``%cc.`` and `stem`."""

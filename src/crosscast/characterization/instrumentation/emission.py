@@ -24,9 +24,8 @@ class Emission:
         self.scopes = Scopes()
         self.fault_lines: list[int] = []  # Source line of each fault site
         self.lowering = Lowering(self.names, plan.options, plan.used, self.fault_lines)
-        self.recording = Recording(
-            plan.sites, plan.columns, plan.alike, plan.options.stream_words, self.scopes
-        )
+        words = plan.options.stream_words
+        self.recording = Recording(self.scopes, plan.columns, plan.alike, words, [*plan.sites])
         self.counted: set[PointerClass] = set()  # Classes with accesses that are not strided
         self.counters = plan.counters  # Number of allocated counters
         self.conditional_writes: dict[int, str] = {}  # Address space by counter

@@ -88,7 +88,7 @@ def write_segment(segment: Segment, emission: Emission) -> SegmentCode:
     costs = _costs(segment, emission) if counts else {}
     editor = SegmentEditor(segment, emission.names)
     memory = MemoryCode(segment, emission, editor)
-    branches = BranchCode(editor, emission.names, emission.scopes, segment.branches, plan.line_branches)
+    branches = BranchCode(editor, emission.scopes, plan.line_branches)
     order = OrderCode(editor, emission) if plan.options.published else None
     strided = StridedCode(segment, emission)
     functions, apart = strided.functions(), strided.apart

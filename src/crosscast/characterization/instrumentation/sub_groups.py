@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 from crosscast.characterization import ir
 from crosscast.characterization.builtins.declarations import parse
@@ -104,30 +104,25 @@ def _is_global(access: MemoryAccess) -> bool:
     return address_space(access.pointer_type) == _GLOBAL
 
 
+@dataclass
 class Recording:
     """Records of segments for sub-groups: addresses at sites, and counts by work-item."""
 
-    def __init__(
-        self,
-        sites: Sequence[AccessSite],
-        columns: Mapping[int, int],
-        alike: Mapping[int, int],
-        stream_words: int,
-        scopes: Scopes,
-    ) -> None:
-        self._columns, self._alike, self._scopes = columns, alike, scopes
-        self._appends_runs = False
-        self.stream_words = stream_words
-        self.sites = list(sites)
-        self.recorded: list[Recorded] = []
-        self._by_segment: dict[int, list[Recorded]] = {}
-        self.streams = self.once = 0  # Number of those recorded as streams, and once
+    scopes: Scopes
+    columns: Mapping[int, int]
+    alike: Mapping[int, int]
+    stream_words: int
+    sites: list[AccessSite]
+    recorded: list[Recorded] = field(default_factory=list)
+    streams: int = 0  # Number of those recorded as streams, and once
+    once: int = 0
+    appends_runs: bool = False
 
     def layout(self, blocks: Iterable[BlockCosts]) -> SubGroupLayout:
         """Compute executions of blocks as sums of counters; copies of a block in several segments are one."""
         sums: dict[tuple[tuple[int, int], ...], int] = {}
         total: Counter[int] = Counter()
-        weights, totals = [0] * len(self._alike), [0] * len(self._alike)
+        weights, totals = [0] * len(self.alike), [0] * len(self.alike)
         by_label: dict[str, list[BlockCosts]] = {}
         for block in blocks:
             by_label.setdefault(block.label, []).append(block)
@@ -136,11 +131,11 @@ class Recording:
             weight = instructions - copies[0].opcodes["phi"]
             terms: Counter[int] = Counter()
             for counter, sign in (each for copy in copies for each in copy.executions.items()):
-                if (index := self._alike.get(counter)) is not None:
+                if (index := self.alike.get(counter)) is not None:
                     weights[index] += sign * weight
                     totals[index] += sign * instructions
                 else:
-                    terms[self._columns[counter]] += sign
+                    terms[self.columns[counter]] += sign
             key = tuple(sorted((column, sign) for column, sign in terms.items() if sign))
             if key:
                 sums[key] = sums.get(key, 0) + weight
@@ -153,8 +148,8 @@ class Recording:
             once=self.once,
             streams=self.streams,
             stream_words=self.stream_words,
-            columns=self._columns,
-            alike=self._alike,
+            columns=self.columns,
+            alike=self.alike,
             forms=forms if sums else [],
             weights=weights,
             totals=totals,
@@ -181,16 +176,15 @@ class Recording:
         index = self.streams if mode != ONCE else self.once
         self.streams, self.once = self.streams + (mode != ONCE), self.once + (mode == ONCE)
         self.recorded.append(Recorded(segment, site, mode, index, order))
-        self._by_segment.setdefault(segment, []).append(self.recorded[-1])
         return index
 
     def of_segment(self, segment: int) -> list[Recorded]:
         """Return the records of a segment."""
-        return self._by_segment.get(segment, [])
+        return [each for each in self.recorded if each.segment == segment]
 
     def append(self, code: Code, stream: int | str, values: Sequence[str], position: str) -> str:
         """Append words to a stream; return the position behind them."""
-        scope = self._scopes.attach("streams")
+        scope = self.scopes.attach("streams")
         words = self.stream_words
         offset = words * stream if isinstance(stream, int) else code.value(f"mul i64 {stream}, {words}")
         for value in values:
@@ -202,16 +196,16 @@ class Recording:
 
     def append_run(self, code: Code, stream: int, base: str, step: str, times: str) -> None:
         """Append a run to a stream whose position is in memory."""
-        self._appends_runs = True
+        self.appends_runs = True
         streams = f"ptr %cc.words, ptr %cc.positions, i64 {stream}"
         code.do(f"call void @cc.append_run({streams}, i64 {base}, i64 {step}, i64 {times})")
 
     def functions(self) -> list[str]:
         """Return the IR of the functions that the code calls."""
-        if not self._appends_runs:
+        if not self.appends_runs:
             return []
         code = Code(Names())
-        scope = self._scopes.attach("positions")
+        scope = self.scopes.attach("positions")
         at = code.at("%cc.positions", "%cc.stream", "i64")
         run = ("%cc.base", "%cc.step", "%cc.times")
         code.store("i64", self.append(code, "%cc.stream", run, code.load("i64", at, scope)), at, scope)
@@ -228,7 +222,7 @@ class Recording:
         if record.mode == ONCE and self.is_narrow(record.site):
             type_, row, value = "i32", 2 * MAX_ITEMS, code.value(f"trunc i64 {value} to i32")
         index = code.value(f"add i64 %cc.wi, {row * record.number}")
-        code.store(type_, value, code.at(base, index, type_), self._scopes.attach(f"{stem}{record.number}"))
+        code.store(type_, value, code.at(base, index, type_), self.scopes.attach(f"{stem}{record.number}"))
 
     def is_narrow(self, site: int) -> bool:
         """Whether offsets of 32 bits in local memory stand for the addresses of a site."""
@@ -236,21 +230,21 @@ class Recording:
 
     def position(self, code: Code, stream: int) -> str:
         """Load the position of a stream's next word."""
-        return code.load("i64", code.at("%cc.positions", stream, "i64"), self._scopes.attach("positions"))
+        return code.load("i64", code.at("%cc.positions", stream, "i64"), self.scopes.attach("positions"))
 
     def set_position(self, code: Code, stream: int, value: str) -> None:
         """Set the position of a stream's next word."""
-        code.store("i64", value, code.at("%cc.positions", stream, "i64"), self._scopes.attach("positions"))
+        code.store("i64", value, code.at("%cc.positions", stream, "i64"), self.scopes.attach("positions"))
 
     def count(self, code: Code, counter: int, value: str, type_: str, *, several: bool) -> None:
         """Count for a work-item, or for its group if all are equal."""
-        if (index := self._alike.get(counter)) is not None:
+        if (index := self.alike.get(counter)) is not None:
             wide = code.value(f"zext {type_} {value} to i64") if type_ != "i64" else value
-            code.add_to("i64", code.at("%cc.runs", index, "i64"), wide, self._scopes.attach("runs"))
+            code.add_to("i64", code.at("%cc.runs", index, "i64"), wide, self.scopes.attach("runs"))
             return
-        column = self._columns[counter]
+        column = self.columns[counter]
         item = code.value(f"add i64 %cc.wi, {MAX_ITEMS * column}")
-        address, scope = code.at("%cc.columns", item, type_), self._scopes.attach(f"column{column}")
+        address, scope = code.at("%cc.columns", item, type_), self.scopes.attach(f"column{column}")
         if several:
             code.add_to(type_, address, value, scope)
         else:
