@@ -169,7 +169,7 @@ class CudaSource:
             self._blanks.append((part.body, part.end, ";"))
         elif launch := next((token for token in part.tokens if token.text == "<<<"), None):
             self._leave_out(part, launch.start)
-            where = self._where(bisect.bisect_right(self._starts, launch.start))
+            where = self._where(launch.start)
             for name in part.names:
                 self.refused[name] = DeclarationRefusal(f"{where}{_LAUNCH} is not supported", True)
 
@@ -203,7 +203,7 @@ class CudaSource:
         defined = {name for d in functions if d.body is not None for name in d.names}
         for declaration in functions:
             for name in declaration.names - defined:
-                where = self._where(bisect.bisect_right(self._starts, declaration.start))
+                where = self._where(declaration.start)
                 reason = f"{where}the device function {name} is defined nowhere (separate compilation)"
                 self.refused.setdefault(name, DeclarationRefusal(f"{reason}, which is not supported", True))
 
@@ -266,9 +266,9 @@ class CudaSource:
             yield from _LAUNCHED.findall(body)
             pending += call.findall(body)
 
-    def _where(self, number: int) -> str:
-        """Return a line in the form of the engine's messages."""
-        file, line = self._origin(number)
+    def _where(self, position: int) -> str:
+        """Return the line of a position in the form of the engine's messages."""
+        file, line = self.position_of(position)
         return f"line {line}: " if file == self._label else f"{file}: line {line}: "
 
     def _instance(self, launched: str) -> str:

@@ -44,6 +44,8 @@ SLICE_TYPE = "{ ptr, i64, i64, i64, i64, i64, ptr, i64 }"
 _REACHED, _ATOMS, _ADDRESSES = range(3)
 """Results of a slice: whether it reached the accesses, bits of comparisons, the addresses; then checks."""
 _UNSIGNED = frozenset({"ult", "ule", "ugt", "uge"})
+_Record = tuple[int, int, int]
+"""Stream of an access in a loop, its number as a strided one, and its flags."""
 
 
 class _Slice(Code):
@@ -262,25 +264,20 @@ class StridedCode:
                 code.instruction(definition, strided.checks.get(value))
         code.reach(strided.instructions)
         parameters = self._formal(free, "i64 %cc.place", "ptr %cc.results")
-        sites = self._sites(strided.instructions)
-        order, record = self._segment.order[strided.label], self._emission.recording.record
-        streams = [
-            record(self._segment.number, i.accesses[0].site, RUNS, order) for i in strided.instructions
+        number, order = self._segment.number, self._segment.order[strided.label]
+        records = [
+            (self._emission.recording.record(number, i.accesses[0].site, RUNS, order), *site)
+            for i, site in zip(strided.instructions, self._sites(strided.instructions), strict=True)
         ]
         return [
             f"define internal void @{name}.at({parameters}) alwaysinline nounwind {{",
             *("cc.start:", *code.results(), *code.texts, "ret void", "}"),
-            *self._record_whole(name, free, code, sites, streams),
-            *self._record_parts(name, free, code, sites, streams),
+            *self._record_whole(name, free, code, records),
+            *self._record_parts(name, free, code, records),
         ]
 
     def _record_whole(
-        self,
-        name: str,
-        free: Sequence[tuple[str, str]],
-        slice_: _Slice,
-        sites: Sequence[tuple[int, int]],
-        streams: Sequence[int],
+        self, name: str, free: Sequence[tuple[str, str]], slice_: _Slice, records: Sequence[_Record]
     ) -> list[str]:
         """Record a loop's accesses from three of its iterations, if the checks are equidistant."""
         start, code = Code(self._emission.names), Code(self._emission.names)
@@ -297,8 +294,8 @@ class StridedCode:
             is_even = code.value(f"icmp eq i64 {code.value(f'add i64 {a}, {far}')}, {last}")
             even = code.value(f"and i1 {even}, {is_even}")
         code.do(f"br i1 {even}, label %cc.record, label %cc.parts, !prof !999991", "cc.record:")
-        accesses = zip(sites, streams, first[_ADDRESSES:], second[_ADDRESSES:], strict=False)
-        for (site, flags), stream, a, b in accesses:
+        accesses = zip(records, first[_ADDRESSES:], second[_ADDRESSES:], strict=False)
+        for (stream, site, flags), a, b in accesses:
             step = code.value(f"sub i64 {b}, {a}")
             self._emission.recording.append_run(code, stream, a, step, "%cc.n")
             code.do(_add_strided(site, flags, a, step, "%cc.n"))
@@ -317,19 +314,14 @@ class StridedCode:
         ]
 
     def _record_parts(
-        self,
-        name: str,
-        free: Sequence[tuple[str, str]],
-        slice_: _Slice,
-        sites: Sequence[tuple[int, int]],
-        streams: Sequence[int],
+        self, name: str, free: Sequence[tuple[str, str]], slice_: _Slice, records: Sequence[_Record]
     ) -> list[str]:
         """Record a loop's iterations one by one."""
         code = Code(self._emission.names)
         code.do(f"call void @{name}.at({self._formal(free, 'i64 %cc.i', 'ptr %cc.results')})")
-        for k, (site, flags) in enumerate(sites, _ADDRESSES):
+        for k, (stream, site, flags) in enumerate(records, _ADDRESSES):
             address = code.load("i64", code.at("%cc.results", k, "i64"))
-            self._emission.recording.append_run(code, streams[k - _ADDRESSES], address, "0", "1")
+            self._emission.recording.append_run(code, stream, address, "0", "1")
             code.do(_add_strided(site + 1, flags, address, "0", "1"))
         parameters = self._formal(free, "i64 %cc.n")
         return [

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 
 from crosscast.characterization import ir
 from crosscast.characterization.instrumentation import graph
@@ -13,6 +12,8 @@ from crosscast.characterization.instrumentation.inline import called_builtin
 
 _FENCES = frozenset("mem_fence read_mem_fence write_mem_fence atomic_work_item_fence".split())
 _LOCAL = 3
+_LOCAL_MEMORY, _WAY, _NOTHING = "local memory", "way", ""
+"""Parts of a loop that may depend on a load, beside values: memory, and which way it takes."""
 
 
 def waiting_load(function: ir.Function) -> ir.Instruction | None:
@@ -60,43 +61,32 @@ def _instructions(blocks: Iterable[ir.Block]) -> Iterator[ir.Instruction]:
         yield from block.instructions
 
 
-@dataclass
-class _Dependent:
-    """Parts of a loop that depend on a load."""
-
-    values: set[str] = field(default_factory=set)
-    local: bool = False  # Local memory
-    control: bool = False  # Which way the loop takes
-
-
 def _decides(load: ir.Instruction, blocks: Sequence[ir.Block], inside: frozenset[str]) -> bool:
     """Whether the exit of a loop depends on a load in it."""
-    if load.result is None:
-        return False
-    dependent, before = _Dependent({load.result}), -1
-    while before != (before := len(dependent.values) + dependent.local + dependent.control):
+    dependent, size = {load.result or _NOTHING}, 0
+    while size != (size := len(dependent)):
         for block in blocks:
             for instruction in block.instructions:
                 _follow(instruction, inside, dependent)
             end = block.terminator
-            if len(end.successors) > 1 and not dependent.values.isdisjoint(end.uses()):
+            if len(end.successors) > 1 and not dependent.isdisjoint(end.uses()):
                 if not inside.issuperset(end.successors):
                     return True
-                dependent.control = True
+                dependent.add(_WAY)
     return False
 
 
-def _follow(instruction: ir.Instruction, inside: frozenset[str], dependent: _Dependent) -> None:
+def _follow(instruction: ir.Instruction, inside: frozenset[str], dependent: set[str]) -> None:
     """Add what an instruction makes of what depends on the load."""
-    is_dependent = not dependent.values.isdisjoint(instruction.uses())
+    is_dependent = not dependent.isdisjoint(instruction.uses())
     in_local = any(address_space(a.pointer_type) == _LOCAL for a in instruction.accesses)
     if instruction.opcode == "phi":
         # Which of its values a phi has depends on the way that was taken.
         chosen = {value for value, label in instruction.incoming if label in inside}
-        is_dependent |= dependent.control and len(chosen) > 1
-    elif instruction.opcode == "store":
-        dependent.local |= in_local and (is_dependent or dependent.control)
+        is_dependent |= _WAY in dependent and len(chosen) > 1
+    elif instruction.opcode == "store" and in_local and (is_dependent or _WAY in dependent):
+        dependent.add(_LOCAL_MEMORY)
     elif instruction.opcode == "load":
-        is_dependent |= in_local and dependent.local
+        is_dependent |= in_local and _LOCAL_MEMORY in dependent
     if is_dependent and instruction.result:
-        dependent.values.add(instruction.result)
+        dependent.add(instruction.result)
