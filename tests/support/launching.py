@@ -7,6 +7,8 @@ import numpy as np
 import numpy.typing as npt
 
 import crosscast
+from crosscast.arrays import AnyArray
+from crosscast.characterization.engine.arguments import shared_empty
 from crosscast.kernel import Argument, Kernel, Local
 from crosscast.profile import Profile
 
@@ -37,6 +39,13 @@ def zeros(count: int | tuple[int, ...], dtype: npt.DTypeLike = np.int32) -> npt.
 def ints(count: int) -> npt.NDArray[Any]:
     """Buffer of the integers from 0."""
     return np.arange(count, dtype=np.int32)
+
+
+def in_shared_memory(array: AnyArray) -> AnyArray:
+    """A copy that the engine does not copy again."""
+    shared = shared_empty(array.shape, array.dtype)
+    shared[...] = array
+    return shared
 
 
 def local_ints(count: int) -> Local:

@@ -16,7 +16,7 @@ from crosscast.characterization.builtins import library
 from crosscast.characterization.builtins.library import Access
 from support.exact import FLOATS, INTEGERS, MODES, interesting, limits, to_float, to_integer
 from support.examples import one_in
-from support.harness import DTYPES, evaluate, run
+from support.harness import DTYPES, MANGLED, evaluate, run
 
 Array = npt.NDArray[Any]
 CASES = [("float", 1), ("float", 3), ("float", 16), ("double", 1), ("double", 4), ("half", 8)]
@@ -437,7 +437,6 @@ kernel void k(global const {base} *x, global const {mask_base} *m, global {base}
 
 
 WIDTHS_VECTOR_DATA = (2, 3, 4, 8, 16)
-MANGLED = dict(zip(DTYPES, ["c", "h", "s", "t", "i", "j", "l", "m", "Dh", "f", "d"], strict=True))
 
 
 @pytest.mark.parametrize(("base", "standard"), one_in(3, product(DTYPES, ["1.2", "2.0"])))
@@ -520,9 +519,8 @@ def test_halves_are_rounded_when_stored(base: str, width: int) -> None:
 def test_loads_and_stores_report_their_address_and_size(base: str) -> None:
     letter, size = MANGLED[base], np.dtype(DTYPES[base]).itemsize
     for width in WIDTHS_VECTOR_DATA:
-        (read,) = library.accesses(
-            f"_Z6vload{width}mPU3AS1K{letter}" if width < 10 else f"_Z7vload{width}mPU3AS1K{letter}"
-        )
+        name = f"vload{width}"
+        (read,) = library.accesses(f"_Z{len(name)}{name}mPU3AS1K{letter}")
         assert read == Access("read", 1, 0, width * size, width * size, size)
         name = f"vstore{width}"
         (write,) = library.accesses(f"_Z{len(name)}{name}Dv{width}_{letter}mPU3AS3{letter}")

@@ -9,11 +9,10 @@ import pytest
 
 from crosscast.characterization.builtins.library import accesses, is_commutative, llvm_ir
 from crosscast.errors import UnsupportedError
-from support.harness import run
+from support.harness import DTYPES, run
 from support.refusals import refusals
 
 Array = npt.NDArray[Any]
-DTYPES = {"int": "int32", "uint": "uint32", "long": "int64", "ulong": "uint64", "float": "f4", "double": "f8"}
 START = {
     "int": [5, -1, 2**31 - 1, -(2**31), 12],
     "uint": [5, 0, 2**32 - 1, 2**31, 12],

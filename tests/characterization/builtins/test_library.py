@@ -15,7 +15,7 @@ from crosscast.characterization.builtins import library
 from crosscast.characterization.builtins.declarations import ADDRESS_SPACES, BuiltinDeclaration, Type, parse
 from crosscast.errors import UnsupportedError
 from support.examples import one_in
-from support.harness import DTYPES, evaluate
+from support.harness import DTYPES, MANGLED, evaluate
 from support.refusals import refusals
 
 COMMON = """
@@ -212,25 +212,12 @@ def test_functions_that_touch_no_memory_report_no_access() -> None:
     assert library.accesses("_Z4helpPU3AS1f") == ()
 
 
-LETTERS = {
-    "char": "c",
-    "uchar": "h",
-    "short": "s",
-    "ushort": "t",
-    "int": "i",
-    "uint": "j",
-    "long": "l",
-    "ulong": "m",
-    "half": "Dh",
-    "float": "f",
-    "double": "d",
-}
 OPAQUE = ("ocl_image2d_ro", "ocl_image3d_wo", "ocl_sampler", "ocl_event", "memory_order")
 
-values = st.builds(Type, st.sampled_from(sorted(LETTERS)), st.sampled_from([1, 2, 3, 4, 8, 16]))
+values = st.builds(Type, st.sampled_from(sorted(MANGLED)), st.sampled_from([1, 2, 3, 4, 8, 16]))
 pointers = st.builds(
     Type,
-    st.sampled_from(sorted(LETTERS)),
+    st.sampled_from(sorted(MANGLED)),
     st.sampled_from([1, 2, 4]),
     st.just(True),
     st.integers(0, 4),
@@ -272,12 +259,12 @@ class Encoder:
 
     def _value(self, type_: Type) -> str:
         if type_.atomic:
-            return self._once(("atomic", type_.base), lambda: "U7_Atomic" + LETTERS[type_.base])
+            return self._once(("atomic", type_.base), lambda: "U7_Atomic" + MANGLED[type_.base])
         if type_.width > 1:
-            vector = f"Dv{type_.width}_{LETTERS[type_.base]}"
+            vector = f"Dv{type_.width}_{MANGLED[type_.base]}"
             return self._once(("vector", type_.base, type_.width), lambda: vector)
-        if type_.base in LETTERS:
-            return LETTERS[type_.base]
+        if type_.base in MANGLED:
+            return MANGLED[type_.base]
         return self._once(("name", type_.base), lambda: f"{len(type_.base)}{type_.base}")
 
     def _space(self, number: int) -> str:

@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 
 import crosscast
@@ -19,6 +18,7 @@ from crosscast.characterization.instrumentation.driver import emit
 from crosscast.characterization.instrumentation.strided_code import SLICE_TYPE
 from crosscast.kernel import Argument
 from support.examples import one_in
+from support.launching import in_shared_memory
 
 ITEMS, GROUP = 256, 64
 KERNELS = {
@@ -145,16 +145,8 @@ def test_the_code_for_the_time_counts_nothing() -> None:
         assert f"call void @{word}" not in driver
 
 
-def shared(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    from crosscast.characterization.engine.arguments import shared_empty
-
-    array = shared_empty(values.shape, values.dtype)
-    array[...] = values
-    return array
-
-
 def test_runs_for_the_time_leave_no_trace_in_buffers_that_are_not_copied() -> None:
-    args = [shared(a) if isinstance(a, np.ndarray) else a for a in arguments()]
+    args = [in_shared_memory(a) if isinstance(a, np.ndarray) else a for a in arguments()]
     profile = crosscast.characterize(kernel(KERNELS["updates"]), ITEMS, GROUP, args, host_time=True)
     once = arguments()
     crosscast.characterize(kernel(KERNELS["updates"]), ITEMS, GROUP, once, host_time=False)

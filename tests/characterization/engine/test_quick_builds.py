@@ -9,14 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crosscast import Kernel, Launch
-from crosscast.arrays import AnyArray
 from crosscast.characterization import run
 from crosscast.characterization.engine import child, llvm
-from crosscast.characterization.engine.arguments import shared_empty
 from crosscast.characterization.run import Options, characterize_launch
 from support import random_kernels
 from support.examples import examples
-from support.launching import launch, zeros
+from support.launching import in_shared_memory, launch, zeros
 
 CALLS = (
     "pow(a, 2.0f)", "pow(a, 0.5f)", "pow(2.0f, b)", "powr(a, b)", "pown(a, 3)", "exp2(a) * exp2(b)",
@@ -132,8 +130,7 @@ def test_a_trial_has_the_same_metrics_and_changes_no_buffer(seed: int) -> None:
     made = random_kernels.make(seed, wild=True)
     arguments = made.arguments()
     shared = [
-        _in_shared_memory(argument) if isinstance(argument, np.ndarray) else argument
-        for argument in arguments
+        in_shared_memory(argument) if isinstance(argument, np.ndarray) else argument for argument in arguments
     ]
     before = [argument.tobytes() for argument in shared if isinstance(argument, np.ndarray)]
     kernel = Kernel.from_source(made.source, "k", standard=made.standard)
@@ -152,9 +149,3 @@ def test_a_trial_of_many_items_is_built_quickly(builds: list[bool], monkeypatch:
     monkeypatch.setattr(run, "_QUICK_S", 0.01)
     characterize_launch(replace(trial, args=(trial.args[0], np.uint32(1 << 14))), options=Options(trial=True))
     assert builds == [True, False]
-
-
-def _in_shared_memory(array: AnyArray) -> AnyArray:
-    shared = shared_empty(array.shape, array.dtype)
-    shared[...] = array
-    return shared
