@@ -39,52 +39,43 @@ kernel void {name}_{kind}_{base}(read_only {kind}_t im, sampler_t s, global {coo
     for name, result in (("f", "float4"), ("i", "int4"), ("ui", "uint4"), ("h", "half4"))
     if name == "f" or kind == "image2d"
 )
+_OTHERS = "\n".join(
+    f"""
+kernel void {name}({"read" if "read" in does else "write"}_only {kind}_t im, global {coordinate} *at,
+                   global {colour} *colours, int n) {{
+  for (int k = 0; k < n; k++) {does};
+}}"""
+    for name, kind, coordinate, colour, suffix in (
+        ("plain_f", "image2d", "int2", "float4", "f"),
+        ("plain_buffer", "image1d_buffer", "int", "int4", "i"),
+        ("plain_3d", "image3d", "int4", "float4", "f"),
+        ("write_f", "image2d", "int2", "float4", "f"),
+        ("write_h", "image2d", "int2", "half4", "h"),
+        ("write_i", "image2d", "int2", "int4", "i"),
+        ("write_ui", "image2d", "int2", "uint4", "ui"),
+        ("write_1d", "image1d", "int", "float4", "f"),
+        ("write_1d_array", "image1d_array", "int2", "float4", "f"),
+        ("write_2d_array", "image2d_array", "int4", "float4", "f"),
+        ("write_3d", "image3d", "int4", "float4", "f"),
+        ("write_depth", "image2d_depth", "int2", "float", "f"),
+    )
+    for does in [
+        f"write_image{suffix}(im, at[k], colours[k])"
+        if name.startswith("write")
+        else f"colours[k] = read_image{suffix}(im, at[k])"
+    ]
+)
 _PROGRAM = f"""
 #pragma OPENCL EXTENSION cl_khr_3d_image_writes : enable
 #pragma OPENCL EXTENSION cl_khr_depth_images : enable
 {_READS}
-kernel void plain_f(read_only image2d_t im, global int2 *at, global float4 *out, int n) {{
-  for (int k = 0; k < n; k++) out[k] = read_imagef(im, at[k]);
-}}
-kernel void plain_buffer(read_only image1d_buffer_t im, global int *at, global int4 *out, int n) {{
-  for (int k = 0; k < n; k++) out[k] = read_imagei(im, at[k]);
-}}
-kernel void plain_3d(read_only image3d_t im, global int4 *at, global float4 *out, int n) {{
-  for (int k = 0; k < n; k++) out[k] = read_imagef(im, at[k]);
-}}
+{_OTHERS}
 kernel void depth(read_only image2d_depth_t im, sampler_t s, global float2 *at, global float *out, int n) {{
   for (int k = 0; k < n; k++) out[k] = read_imagef(im, s, at[k]);
 }}
 kernel void own_sampler(read_only image2d_t im, global float2 *at, global float4 *out, int n) {{
   const sampler_t s = CLK_NORMALIZED_COORDS_TRUE | CLK_ADDRESS_REPEAT | CLK_FILTER_LINEAR;
   for (int k = 0; k < n; k++) out[k] = read_imagef(im, s, at[k]);
-}}
-kernel void write_f(write_only image2d_t im, global int2 *at, global float4 *colour, int n) {{
-  for (int k = 0; k < n; k++) write_imagef(im, at[k], colour[k]);
-}}
-kernel void write_h(write_only image2d_t im, global int2 *at, global half4 *colour, int n) {{
-  for (int k = 0; k < n; k++) write_imageh(im, at[k], colour[k]);
-}}
-kernel void write_i(write_only image2d_t im, global int2 *at, global int4 *colour, int n) {{
-  for (int k = 0; k < n; k++) write_imagei(im, at[k], colour[k]);
-}}
-kernel void write_ui(write_only image2d_t im, global int2 *at, global uint4 *colour, int n) {{
-  for (int k = 0; k < n; k++) write_imageui(im, at[k], colour[k]);
-}}
-kernel void write_1d(write_only image1d_t im, global int *at, global float4 *colour, int n) {{
-  for (int k = 0; k < n; k++) write_imagef(im, at[k], colour[k]);
-}}
-kernel void write_1d_array(write_only image1d_array_t im, global int2 *at, global float4 *colour, int n) {{
-  for (int k = 0; k < n; k++) write_imagef(im, at[k], colour[k]);
-}}
-kernel void write_2d_array(write_only image2d_array_t im, global int4 *at, global float4 *colour, int n) {{
-  for (int k = 0; k < n; k++) write_imagef(im, at[k], colour[k]);
-}}
-kernel void write_3d(write_only image3d_t im, global int4 *at, global float4 *colour, int n) {{
-  for (int k = 0; k < n; k++) write_imagef(im, at[k], colour[k]);
-}}
-kernel void write_depth(write_only image2d_depth_t im, global int2 *at, global float *colour, int n) {{
-  for (int k = 0; k < n; k++) write_imagef(im, at[k], colour[k]);
 }}
 kernel void queries(read_only image2d_t a, write_only image3d_t b, read_only image2d_array_t c,
                     read_only image1d_array_t d, global int *out) {{
