@@ -311,7 +311,7 @@ SPELLINGS: dict[str, tuple[str, str, tuple[str, str, str], Any]] = {
 
 def spelled(language: str, *, before: bool) -> tuple[Profile, np.ndarray[Any, Any]]:
     thread, block, (type_, tx, bx), form = SPELLINGS[language]
-    text = IDS_OPENCL if language == "opencl" else CUDA
+    text = IDS_OPENCL if language == "opencl" else IDS_CUDA
     first = f"{type_} {tx} = {thread}, {bx} = {block};" if before else ""
     text = text.replace("BEFORE", first)
     text = text.replace("TX", tx if before else thread).replace("BX", bx if before else block)

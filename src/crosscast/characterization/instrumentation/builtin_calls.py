@@ -9,14 +9,13 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Container
-from dataclasses import dataclass
 
 from crosscast.characterization import ir
-from crosscast.characterization.builtins import library
 from crosscast.characterization.builtins.declarations import parse
-from crosscast.characterization.instrumentation.accesses import PointerClasses, address_space, async_element
+from crosscast.characterization.instrumentation.accesses import async_element
 from crosscast.characterization.instrumentation.code import Code, InstrumentationOptions, Names
 from crosscast.characterization.instrumentation.inline import builtin_name, called_builtin
+from crosscast.characterization.instrumentation.sharing import commutes
 
 OPERATIONS = (
     *("sync", "active", "all", "any", "ballot", "shuffle", "up", "down", "xor", "match_any", "match_all"),
@@ -143,57 +142,6 @@ def take(cutter: ir.Instruction, result: str, code: Code) -> None:
         code.do(f"{result} = trunc i64 {code.load('i64', address)} to i1")
     else:
         code.do(f"{result} = load {cutter.type}, ptr {address}")
-
-
-_COMMUTATIVE = frozenset("add sub and or xor max min umax umin".split())
-_OPERATION = re.compile(r"atomicrmw (?:volatile )?(\w+)")
-
-
-@dataclass(frozen=True)
-class SharedNames:
-    """Names of parameters and variables, by what the kernel does to their memory."""
-
-    written: set[str]  # It may be written
-    # All accesses are atomic and commute, and their results are not used: the order of work-groups does not
-    # matter
-    commuting: set[str]
-    # Written memory in which accesses may overlap without starting at the same address, so that the counters
-    # cannot tell whether work-groups communicate
-    overlapping: set[str]
-
-
-def _commutes(instruction: ir.Instruction, used: Container[str | None]) -> bool:
-    """Whether an instruction is an atomic update whose order among others does not matter."""
-    if instruction.result in used:
-        return False
-    if instruction.opcode == "atomicrmw":
-        operation = _OPERATION.match(instruction.text)
-        return operation is not None and operation[1] in _COMMUTATIVE
-    return instruction.opcode == "call" and library.is_commutative(instruction.callee)
-
-
-def find_sharing(function: ir.Function, classes: PointerClasses, used: Container[str | None]) -> SharedNames:
-    """Classify the memory of a kernel by its accesses."""
-    written: set[str] = set()
-    touched: set[str] = set()
-    ordered: set[str] = set()
-    extents: dict[str, set[int]] = {}
-    for instruction in function.instructions():
-        for access in instruction.accesses:
-            if address_space(access.pointer_type) == 3:
-                continue  # no other work-group sees it
-            members = classes.members(access.pointer)
-            touched |= members
-            if access.kind != "read":
-                written |= members
-            if not _commutes(instruction, used):
-                ordered |= members
-            # The extent is unknown if the length is dynamic, or the alignment is less than it.
-            known = 0 < access.nbytes <= access.alignment or access.repeated
-            for name in members:
-                extents.setdefault(name, set()).add(access.nbytes if known else 0)
-    mixed = {name for name, sizes in extents.items() if len(sizes) > 1 or 0 in sizes}
-    return SharedNames(written, touched - ordered, written & mixed)
 
 
 _PER_DIMENSION = {
@@ -368,7 +316,7 @@ class Lowering:
     def _note_order(self, instruction: ir.Instruction) -> None:
         """Record an atomic whose result depends on the order of work-groups."""
         shared = any("addrspace(3)" not in access.pointer_type for access in instruction.accesses)
-        self.is_ordered |= shared and not _commutes(instruction, self._used)
+        self.is_ordered |= shared and not commutes(instruction, self._used)
 
     def _print(self, instruction: ir.Instruction) -> list[ir.Instruction]:
         """Write the arguments to a record, each with a flag for pointers, and pass it to the runtime."""

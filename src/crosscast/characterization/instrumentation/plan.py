@@ -23,7 +23,7 @@ from crosscast.characterization.instrumentation.accesses import (
     type_bytes,
 )
 from crosscast.characterization.instrumentation.branch_code import plan_branches
-from crosscast.characterization.instrumentation.builtin_calls import SharedNames, find_sharing, is_barrier
+from crosscast.characterization.instrumentation.builtin_calls import is_barrier
 from crosscast.characterization.instrumentation.code import Code, InstrumentationOptions, Names, Scopes
 from crosscast.characterization.instrumentation.dependence_path import Dependences
 from crosscast.characterization.instrumentation.inline import copy_structure
@@ -43,8 +43,8 @@ from crosscast.characterization.instrumentation.registers import (
     private_bytes,
 )
 from crosscast.characterization.instrumentation.segments import Carried, Segment, Segments, cut
+from crosscast.characterization.instrumentation.sharing import SharedNames, find_sharing, waiting_load
 from crosscast.characterization.instrumentation.sub_groups import number_sites
-from crosscast.characterization.instrumentation.waiting import waiting_load
 
 UNIFORM_STEP = 256
 """Bytes between the entering and the leaving copy of a uniform value."""

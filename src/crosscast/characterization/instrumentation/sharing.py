@@ -1,19 +1,72 @@
-"""Work-groups that wait for others: loops whose exit depends on memory that others write."""
+"""Work-groups that meet in memory: of a kernel, what they share, and whether they wait for each other."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
 from crosscast.characterization import ir
+from crosscast.characterization.builtins import library
 from crosscast.characterization.instrumentation import graph
-from crosscast.characterization.instrumentation.accesses import address_space
+from crosscast.characterization.instrumentation.accesses import PointerClasses, address_space
 from crosscast.characterization.instrumentation.inline import called_builtin
 
 _FENCES = frozenset("mem_fence read_mem_fence write_mem_fence atomic_work_item_fence".split())
 _LOCAL = 3
 _LOCAL_MEMORY, _WAY, _NOTHING = "local memory", "way", ""
 """Parts of a loop that may depend on a load, beside values: memory, and which way it takes."""
+
+
+_COMMUTATIVE = frozenset("add sub and or xor max min umax umin".split())
+_OPERATION = re.compile(r"atomicrmw (?:volatile )?(\w+)")
+
+
+@dataclass(frozen=True)
+class SharedNames:
+    """Names of parameters and variables, by what the kernel does to their memory."""
+
+    written: set[str]  # It may be written
+    # All accesses are atomic and commute, and their results are not used: the order of work-groups does not
+    # matter
+    commuting: set[str]
+    # Written memory in which accesses may overlap without starting at the same address, so that the counters
+    # cannot tell whether work-groups communicate
+    overlapping: set[str]
+
+
+def commutes(instruction: ir.Instruction, used: Container[str | None]) -> bool:
+    """Whether an instruction is an atomic update whose order among others does not matter."""
+    if instruction.result in used:
+        return False
+    if instruction.opcode == "atomicrmw":
+        operation = _OPERATION.match(instruction.text)
+        return operation is not None and operation[1] in _COMMUTATIVE
+    return instruction.opcode == "call" and library.is_commutative(instruction.callee)
+
+
+def find_sharing(function: ir.Function, classes: PointerClasses, used: Container[str | None]) -> SharedNames:
+    """Classify the memory of a kernel by its accesses."""
+    written: set[str] = set()
+    touched: set[str] = set()
+    ordered: set[str] = set()
+    extents: dict[str, set[int]] = {}
+    for instruction in function.instructions():
+        for access in instruction.accesses:
+            if address_space(access.pointer_type) == _LOCAL:
+                continue  # no other work-group sees it
+            members = classes.members(access.pointer)
+            touched |= members
+            if access.kind != "read":
+                written |= members
+            if not commutes(instruction, used):
+                ordered |= members
+            # The extent is unknown if the length is dynamic, or the alignment is less than it.
+            known = 0 < access.nbytes <= access.alignment or access.repeated
+            for name in members:
+                extents.setdefault(name, set()).add(access.nbytes if known else 0)
+    mixed = {name for name, sizes in extents.items() if len(sizes) > 1 or 0 in sizes}
+    return SharedNames(written, touched - ordered, written & mixed)
 
 
 def waiting_load(function: ir.Function) -> ir.Instruction | None:
