@@ -405,8 +405,12 @@ def sources(values: set[str], cheap: Definitions) -> set[str]:
 
 def chain(wanted: set[str], cheap: Definitions) -> list[ir.Instruction]:
     """Return copies of the instructions that compute `wanted`, in dependence order."""
-    needs = {name: sorted(i.uses() & cheap.keys()) for name, i in cheap.items()}
-    copies = [cheap[name].copy() for name in _postorder(needs, sorted(wanted & cheap.keys()))]
+    needs: dict[str, list[str]] = {}
+    pending = roots = sorted(wanted & cheap.keys())
+    while pending := [name for name in pending if name not in needs]:
+        needs |= {name: sorted(cheap[name].uses() & cheap.keys()) for name in pending}
+        pending = [used for name in pending for used in needs[name]]
+    copies = [cheap[name].copy() for name in _postorder(needs, roots)]
     for copy in copies:
         copy.counted = False
     return copies
