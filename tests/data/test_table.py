@@ -7,8 +7,7 @@ import errno
 import runpy
 from collections.abc import Sequence
 from pathlib import Path
-from types import UnionType
-from typing import Any, get_args, get_type_hints
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -54,7 +53,6 @@ from crosscast.data.table import (
 )
 from crosscast.data.views import CONFIGURED, JOINED
 from crosscast.errors import EnvironmentFault, InputError
-from crosscast.measure.processes import EnergyRow, RecordRow, SessionRow
 from crosscast.profile import METRICS
 from support.examples import one_in
 from support.refusals import refusal
@@ -438,31 +436,6 @@ def test_the_limits_of_the_warnings_are_there() -> None:
         f"under {LEAST_TICKS} times",
     ):
         assert words in text
-
-
-PYTHON_TYPES: dict[ColumnType, tuple[str, ...]] = {
-    "text": ("str",),
-    "json": ("str",),
-    "integer": ("int",),
-    "real": ("float",),
-    "reals": ("Sequence",),
-}
-
-
-def type_name(hint: Any) -> str:
-    """Name of a type, of an optional one without ``None``."""
-    if isinstance(hint, UnionType):
-        (hint,) = (each for each in get_args(hint) if each is not type(None))
-    return str(hint.__name__)
-
-
-@pytest.mark.parametrize(
-    ("row", "schema"), [(SessionRow, SESSIONS), (RecordRow, RECORDS), (EnergyRow, ENERGY)]
-)
-def test_rows_name_columns_of_their_schema_with_their_types(row: type, schema: Schema) -> None:
-    columns = {column.name: column for column in schema.columns}
-    for name, hint in get_type_hints(row).items():
-        assert type_name(hint) in PYTHON_TYPES[columns[name].type], name
 
 
 CELLS: dict[str, object] = {

@@ -65,7 +65,7 @@ def test_every_run_of_every_kernel_is_a_record_with_raw_times(device: OpenCLDevi
     found = measured(device, "lud", parameters={"blocks": 4}, repeat=3)
     check(RECORDS, table_of(RECORDS, found.records), "records")
     check(SESSIONS, table_of(SESSIONS, [found.session]), "sessions")
-    runs = {row["run"]: [] for row in found.records}  # type: ignore[var-annotated]
+    runs: dict[int, list[dict[str, Any]]] = {row["run"]: [] for row in found.records}
     for row in found.records:
         runs[row["run"]].append(row)
     assert sorted(runs) == list(range(found.session["runs"]))

@@ -20,7 +20,6 @@ from crosscast.characterization.run import Options
 from crosscast.cli import main
 from crosscast.data.schema import SIZES
 from crosscast.errors import CheckFailed, InputError, KernelTimeout, LaunchError, MissingExtraError
-from crosscast.profile import Profile
 from crosscast.suite.application import TYPICAL, Application, Caches, check_result, working_set
 from crosscast.suite.profiles import profiles_of
 from crosscast.suite.registry import application, names, selected
@@ -177,11 +176,6 @@ def test_there_is_a_profile_a_launch_with_application_size_and_number() -> None:
         ("heat", "odd", "heat_step", number) for number in range(3)
     ]
     assert found[0].metrics["work_items"] == 48 * 32
-
-
-def test_each_profile_is_reported_as_soon_as_it_is_there() -> None:
-    reported: list[Profile] = []
-    assert profiles_of(heat(), "odd", launched=reported.append) == reported
 
 
 def test_options_reach_the_engine() -> None:

@@ -12,8 +12,6 @@ from typing import Literal
 from crosscast.errors import InputError
 from crosscast.units import format_setting, setting_parts
 
-__all__ = ["Configuration", "Objective", "Setting", "parse_configurations", "setting_text", "settings_text"]
-
 Setting = float | str
 """Value of a knob: a number in SI units, or a word."""
 

@@ -8,8 +8,6 @@ import platform
 from importlib import metadata
 from pathlib import Path
 
-__all__ = ["facts", "memory_bytes", "processor", "version_of"]
-
 _PACKAGES = ("crosscast", "llvmlite", "ziglang", "numpy", "pyopencl", "pocl-binary-distribution")
 
 

@@ -13,8 +13,6 @@ import msgspec
 
 from crosscast.errors import InputError
 
-__all__ = ["STRICT_JSON", "Fields", "TableRow", "as_sequence", "decode", "excerpt"]
-
 _MOST_DIGITS = 18
 
 

@@ -12,20 +12,6 @@ from dataclasses import dataclass
 from crosscast.data.schema import Column, ColumnType
 from crosscast.units import format_bytes
 
-__all__ = [
-    "COUNTS",
-    "PATTERNS",
-    "REUSE_CACHES",
-    "REUSE_GROUPS",
-    "REUSE_LINES",
-    "SUB_GROUPS",
-    "USES",
-    "Count",
-    "counts_of",
-    "kinds_of",
-    "work_of",
-]
-
 USES = {
     "sub_groups": "sub-groups",
     "access_patterns": "access patterns",

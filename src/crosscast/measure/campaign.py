@@ -29,17 +29,7 @@ from crosscast.data.table import table_of
 from crosscast.errors import CrosscastError, InputError, MissingExtraError
 from crosscast.measure.inventory import known_row
 from crosscast.measure.opencl import OpenCLDevice
-from crosscast.measure.processes import (
-    Answer,
-    CharacterizeJob,
-    DescribeJob,
-    EnergyRow,
-    Job,
-    RecordRow,
-    SessionJob,
-    SessionRow,
-    run_job,
-)
+from crosscast.measure.processes import Answer, CharacterizeJob, DescribeJob, Job, Row, SessionJob, run_job
 from crosscast.measure.sensors import open_sensor
 from crosscast.measure.session import session_row
 from crosscast.measure.subjects import Identity, Settings, SuiteProblem, fitted, identity
@@ -409,9 +399,7 @@ def _measure(
     label = f"measure {application} {problem.size} on {device.id}"
     settings = plan.settings
 
-    def rows(
-        session: SessionRow, records: Sequence[RecordRow] = (), energy: Sequence[EnergyRow] = ()
-    ) -> list[TaskRows]:
+    def rows(session: Row, records: Sequence[Row] = (), energy: Sequence[Row] = ()) -> list[TaskRows]:
         """Rows of a session, also empty ones, which replace those of an earlier attempt that was killed.
 
         The session is last: it marks the others as complete.

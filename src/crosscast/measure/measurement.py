@@ -17,7 +17,7 @@ from crosscast.data.schema import ENERGY, RECORDS, SESSIONS, Schema
 from crosscast.data.table import Table, table_of
 from crosscast.data.views import cells_of
 from crosscast.errors import InputError
-from crosscast.measure.processes import Answer, EnergyRow, RecordRow, SessionJob, SessionRow, run_job
+from crosscast.measure.processes import Answer, Row, SessionJob, run_job
 from crosscast.measure.subjects import LaunchFile, Settings, SuiteProblem, expect_installed, fitted
 from crosscast.results import Tabular
 from crosscast.suite.application import working_set
@@ -73,9 +73,9 @@ class Measurement(Tabular):
 
     device: str  # Id of the device
     device_name: str  # Name of the device
-    sessions: Sequence[SessionRow]  # Rows of the table of sessions, one for each process
-    records: Sequence[RecordRow]  # Rows of the table of records of all sessions
-    energy: Sequence[EnergyRow]  # Rows of the table of energy of all sessions
+    sessions: Sequence[Row]  # Rows of the table of sessions, one for each process
+    records: Sequence[Row]  # Rows of the table of records of all sessions
+    energy: Sequence[Row]  # Rows of the table of energy of all sessions
     kernels: Sequence[KernelSummary]  # Summary of each kernel over all sessions
     warnings: Sequence[str]  # Sentences on doubts and problems
     sensor: str = "auto"  # Requested sensor of energy
@@ -118,7 +118,7 @@ class Measurement(Tabular):
         """Median over the runs of the time of a whole run on the host, in seconds."""
         return float(median(record["host_s"] for record in self._runs()))
 
-    def _runs(self) -> list[RecordRow]:
+    def _runs(self) -> list[Row]:
         """Return one record of each run, as all kernels' records repeat the values of the run."""
         return [record for record in self.records if record["kernel"] == self.kernels[0].kernel]
 

@@ -24,63 +24,8 @@ from crosscast import errors
 from crosscast.errors import CrosscastError, DeviceFault, InputError, MissingExtraError
 from crosscast.measure.subjects import LaunchFile, Settings, Subject, SuiteProblem
 
-
-class SessionKey(TypedDict):
-    """Key of a session, which is one measuring process."""
-
-    application: str
-    size: str
-    device: str
-    configuration: str
-    repeat: int
-
-
-class SessionRow(SessionKey, total=False):
-    """Row of the table of sessions."""
-
-    kernels: str
-    failure: str
-    started_s: float
-    warmups: int
-    runs: int
-    loop_s: float
-    working_set_bytes: int
-    parameters: str
-    seed: int | None
-    source_sha256: str
-    timer_resolution_s: float
-    clock_before_hz: float | None
-    clock_after_hz: float | None
-    load_before: float | None
-    load_after: float | None
-    counters: str | None
-    environment: str
-
-
-class RecordRow(SessionKey, total=False):
-    """Row of the table of records."""
-
-    kernel: str
-    run: int
-    invocations: int
-    time_s: Sequence[float]
-    transfer_s: float
-    host_s: float
-    started_s: float
-
-
-class EnergyRow(SessionKey, total=False):
-    """Row of the table of energy."""
-
-    sensor: str | None
-    domain: str
-    energy_j: float
-    duration_s: float
-    runs: int
-    samples: int
-    times_s: Sequence[float]
-    energies_j: Sequence[float]
-
+Row = dict[str, Any]
+"""Cells by column of a table's schema."""
 
 Report = Callable[[int, float], None]
 """Called repeatedly with the runs so far and their seconds."""
@@ -259,14 +204,13 @@ class AnsweringProcess:
             # Ctrl-C goes to the parent, which then ends it.
             start_new_session=True,
         )
+        assert self._child.stdin is not None
         assert self._child.stdout is not None
         assert self._child.stderr is not None
-        self._rest = bytearray()
-        self._stderr = bytearray()
-        self.lines: deque[bytes] = deque()
-        """Lines that were not consumed yet."""
-        self.streams: list[IO[bytes]] = [self._child.stdout, self._child.stderr]
-        """Open output streams."""
+        self._input, self._outputs = self._child.stdin, (self._child.stdout, self._child.stderr)
+        self._rest, self._stderr = bytearray(), bytearray()
+        self.lines: deque[bytes] = deque()  # Those that were not consumed yet
+        self.streams: list[IO[bytes]] = [self._child.stdout, self._child.stderr]  # Those that are open
 
     @property
     def pid(self) -> int:
@@ -280,16 +224,14 @@ class AnsweringProcess:
 
     def write(self, text: str) -> None:
         """Write to its standard input; errors of a process that died show elsewhere."""
-        assert self._child.stdin is not None
         with suppress(BrokenPipeError):
-            self._child.stdin.write(text.encode())
-            self._child.stdin.flush()
+            self._input.write(text.encode())
+            self._input.flush()
 
     def close_input(self) -> None:
         """Close its standard input."""
-        assert self._child.stdin is not None
         with suppress(BrokenPipeError):
-            self._child.stdin.close()
+            self._input.close()
 
     def read(self, stream: IO[bytes]) -> bool:
         """Read from a stream, waiting if it is empty; return whether it is still open."""
@@ -333,8 +275,7 @@ class AnsweringProcess:
         self.kill()
         self.close_input()
         self._child.wait()
-        for stream in (self._child.stdout, self._child.stderr):
-            assert stream is not None
+        for stream in self._outputs:
             stream.close()
         self.streams.clear()
 
@@ -369,12 +310,12 @@ def _consume(process: AnsweringProcess) -> Iterator[tuple[AnsweringProcess, byte
 class Answer(TypedDict, total=False):
     """Answer to a job: the fields of its kind."""
 
-    session: SessionRow  # Of `SessionJob`
-    records: list[RecordRow]
-    energy: list[EnergyRow]
+    session: Row  # Of `SessionJob`
+    records: list[Row]
+    energy: list[Row]
     notes: list[str]
-    device: dict[str, object]  # Of `DescribeJob`: row of the table of devices
-    profiles: list[dict[str, object]]  # Of `CharacterizeJob`: rows of the table of profiles
+    device: Row  # Of `DescribeJob`
+    profiles: list[Row]  # Of `CharacterizeJob`
     mix: dict[str, float]  # Of `InstructionMixJob`: shares of the instructions
 
 

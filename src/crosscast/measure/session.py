@@ -8,28 +8,18 @@ import math
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from statistics import median
 
 from crosscast.data import environment
+from crosscast.data.schema import SESSIONS
 from crosscast.errors import InputError
 from crosscast.measure import host_state
 from crosscast.measure.cpu_counters import Counters
-from crosscast.measure.energy import Reading, Sensor, Watch
+from crosscast.measure.energy import Sensor, Watch
 from crosscast.measure.inventory import describe
 from crosscast.measure.opencl import OpenCLDevice, OpenCLQueue, RunTimes, find, opencl_faults
-from crosscast.measure.processes import (
-    CoRunJob,
-    DescribeJob,
-    EnergyRow,
-    Orders,
-    RecordRow,
-    Report,
-    Send,
-    SessionJob,
-    SessionKey,
-    SessionRow,
-)
+from crosscast.measure.processes import CoRunJob, DescribeJob, Orders, Report, Row, Send, SessionJob
 from crosscast.measure.sensors import open_sensor
 from crosscast.measure.subjects import Identity, Loaded, Settings, load
 from crosscast.suite.application import check_result
@@ -124,10 +114,10 @@ def expect_kernels(loaded: Loaded, times: RunTimes) -> None:
 class SessionRows:
     """Rows of the tables from a session."""
 
-    session: SessionRow
-    records: list[RecordRow] = field(default_factory=list)
-    energy: list[EnergyRow] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)  # Problems that were no failures
+    session: Row
+    records: list[Row]
+    energy: list[Row]
+    notes: list[str]  # Problems that were no failures
 
 
 def measure_session(
@@ -168,18 +158,35 @@ def measure_session(
         "load_after": after[1],
         "counters": json.dumps(counters.values) if counters.values else None,
     }
-    key: SessionKey = {
-        "application": session["application"],
-        "size": session["size"],
-        "device": session["device"],
-        "configuration": session["configuration"],
-        "repeat": repeat,
-    }
+    key = {name: session[name] for name in SESSIONS.key}
     records = [
-        _record(key, kernel, number, times) for number, times in enumerate(runs) for kernel in loaded.kernels
+        {
+            **key,
+            "kernel": kernel,
+            "run": number,
+            "invocations": len(times.kernels_s[kernel]),
+            "time_s": times.kernels_s[kernel],
+            "transfer_s": times.transfer_s,
+            "host_s": times.host_s,
+            "started_s": times.started_s,
+        }
+        for number, times in enumerate(runs)
+        for kernel in loaded.kernels
     ]
-    name = sensor.name if sensor else None
-    energy = [_energy(key, name, reading, len(runs)) for reading in readings]
+    energy = [
+        {
+            **key,
+            "sensor": sensor.name if sensor else None,
+            "domain": reading.domain,
+            "energy_j": reading.energy_j,
+            "duration_s": reading.duration_s,
+            "runs": len(runs),
+            "samples": reading.samples,
+            "times_s": list(reading.times_s),
+            "energies_j": list(reading.energies_j),
+        }
+        for reading in readings
+    ]
     return SessionRows(session, records, energy, notes)
 
 
@@ -193,7 +200,7 @@ def facts_of(device: OpenCLDevice) -> dict[str, object]:
     }
 
 
-def session_row(subject: Identity, device: OpenCLDevice, settings: Settings, repeat: int) -> SessionRow:
+def session_row(subject: Identity, device: OpenCLDevice, settings: Settings, repeat: int) -> Row:
     """Return the row of the table of sessions as known before the first run."""
     return {
         "application": subject.name,
@@ -209,33 +216,6 @@ def session_row(subject: Identity, device: OpenCLDevice, settings: Settings, rep
         "source_sha256": subject.source_sha256,
         "timer_resolution_s": device.timer_resolution_s,
         "environment": json.dumps({**facts_of(device), "governor": host_state.governor()}),
-    }
-
-
-def _record(key: SessionKey, kernel: str, run: int, times: RunTimes) -> RecordRow:
-    return {
-        **key,
-        "kernel": kernel,
-        "run": run,
-        "invocations": len(times.kernels_s[kernel]),
-        "time_s": times.kernels_s[kernel],
-        "transfer_s": times.transfer_s,
-        "host_s": times.host_s,
-        "started_s": times.started_s,
-    }
-
-
-def _energy(key: SessionKey, sensor: str | None, reading: Reading, runs: int) -> EnergyRow:
-    return {
-        **key,
-        "sensor": sensor,
-        "domain": reading.domain,
-        "energy_j": reading.energy_j,
-        "duration_s": reading.duration_s,
-        "runs": runs,
-        "samples": reading.samples,
-        "times_s": list(reading.times_s),
-        "energies_j": list(reading.energies_j),
     }
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
@@ -12,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from crosscast.data.schema import SIZES
-from crosscast.errors import CheckFailed, InputError, LaunchError, MissingExtraError
+from crosscast.errors import CheckFailed, InputError, LaunchError, MissingExtraError, expect_known
 from crosscast.kernel import Argument, Image, Local, Sampler
 
 _TIMES_LAST_CACHE = 4
@@ -51,12 +52,8 @@ def working_set(size: str, caches: Caches = TYPICAL) -> int:
     InputError
         If there is no such size.
     """
-    capacities = dict(
-        zip(SIZES, (caches.l1, caches.l2, caches.l3, _TIMES_LAST_CACHE * caches.l3), strict=True)
-    )
-    if size not in capacities:
-        raise InputError.of(field="size", expected=f"one of {', '.join(SIZES)}", found=repr(size))
-    return capacities[size]
+    expect_known(size, SIZES, field="size")
+    return (caches.l1, caches.l2, caches.l3, _TIMES_LAST_CACHE * caches.l3)[SIZES.index(size)]
 
 
 Array = npt.NDArray[Any]
@@ -135,11 +132,7 @@ class Application(ABC):
     @classmethod
     def folder(cls) -> Path:
         """Return the folder of the driver and of the kernels."""
-        import sys
-
-        file = sys.modules[cls.__module__].__file__
-        assert file is not None
-        return Path(file).parent
+        return Path(inspect.getfile(cls)).parent
 
     @classmethod
     def source_path(cls) -> Path:
@@ -194,12 +187,11 @@ def expect_close(what: str, found: Array, expected: Array, *, rtol: float, atol:
     CheckFailed
         If an element differs by more than the tolerance.
     """
-    _expect(
-        what,
-        found,
-        expected,
-        lambda some, right: np.isclose(some, right, rtol=rtol, atol=atol) & np.isfinite(some),
-    )
+
+    def agree(some: Array, right: Array) -> Array:
+        return np.isclose(some, right, rtol=rtol, atol=atol) & np.isfinite(some)
+
+    _expect(what, found, expected, agree)
 
 
 def expect_equal(what: str, found: Array, expected: Array) -> None:
@@ -210,22 +202,17 @@ def expect_equal(what: str, found: Array, expected: Array) -> None:
 def _expect(what: str, found: Array, expected: Array, agree: Callable[[Array, Array], Array]) -> None:
     if found.shape != expected.shape:
         raise CheckFailed(f"{what}: expected shape {expected.shape}, found {found.shape}")
-    wrong = np.concatenate([np.zeros(0, np.intp), *_disagreeing(found.ravel(), expected.ravel(), agree)])
-    if wrong.size:
-        index = tuple(int(each) for each in np.unravel_index(wrong[0], found.shape))
-        raise CheckFailed(
-            f"{what}: {wrong.size} of {found.size} values are wrong, first at {index}: "
-            f"expected {expected[index]}, found {found[index]}"
-        )
-
-
-def _disagreeing(
-    found: Array, expected: Array, agree: Callable[[Array, Array], Array]
-) -> Iterator[npt.NDArray[np.intp]]:
-    """Yield indices where flat arrays disagree, by pieces, as comparing takes several times their memory."""
+    some, right, wrong = found.ravel(), expected.ravel(), list[int]()
+    # By pieces, as comparing takes several times their memory.
     for start in range(0, found.size, _PIECE):
         piece = slice(start, start + _PIECE)
-        yield start + np.flatnonzero(~agree(found[piece], expected[piece]))
+        wrong += (start + np.flatnonzero(~agree(some[piece], right[piece]))).tolist()
+    if wrong:
+        index = tuple(int(each) for each in np.unravel_index(wrong[0], found.shape))
+        raise CheckFailed(
+            f"{what}: {len(wrong)} of {found.size} values are wrong, first at {index}: "
+            f"expected {expected[index]}, found {found[index]}"
+        )
 
 
 NO_BUFFER = "expected one of the application's arrays (its `arrays`), found another"
@@ -245,7 +232,6 @@ def expect_arguments(kernel: str, args: Sequence[Argument], arrays: Sequence[Arr
             )
         if isinstance(arg, np.ndarray) and id(arg) not in buffers:
             raise LaunchError(f"{kernel}: argument {number}: {NO_BUFFER}")
-    if len(args) < count:
-        raise LaunchError(f"{kernel}: argument {len(args)}: expected {count} arguments, found {len(args)}")
-    if len(args) > count:
-        raise LaunchError(f"{kernel}: argument {count}: expected {count} arguments, found {len(args)}")
+    if len(args) != count:
+        number = min(len(args), count)
+        raise LaunchError(f"{kernel}: argument {number}: expected {count} arguments, found {len(args)}")

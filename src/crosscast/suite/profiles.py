@@ -6,7 +6,6 @@ Measuring does not import this, and starts twice as fast without.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import replace
 
 from crosscast.characterization import frontend, run
@@ -20,7 +19,6 @@ def profiles_of(
     size: str,
     *,
     options: run.Options | None = None,
-    launched: Callable[[Profile], None] = lambda profile: None,
 ) -> list[Profile]:
     """Run an application once and return the profile of each of its launches, in order.
 
@@ -34,8 +32,6 @@ def profiles_of(
         Name of its size, for the profiles.
     options
         How to run each launch.
-    launched
-        Called with each profile as soon as it is complete.
 
     Returns
     -------
@@ -53,7 +49,7 @@ def profiles_of(
     MissingExtraError
         If the library that the check compares with is not installed.
     """
-    queue = _Engine(application, size, options or run.Options(), launched)
+    queue = _Engine(application, size, options or run.Options())
     application.run(queue)
     check_result(application)
     return queue.profiles
@@ -62,20 +58,13 @@ def profiles_of(
 class _Engine:
     """A queue whose device is the characterizing engine: arrays are its buffers."""
 
-    def __init__(
-        self,
-        application: Application,
-        size: str,
-        options: run.Options,
-        launched: Callable[[Profile], None],
-    ) -> None:
+    def __init__(self, application: Application, size: str, options: run.Options) -> None:
         self.profiles: list[Profile] = []
         self._program = Program.from_file(application.source_path(), options=application.options)
         self._application = application.name
         self._arrays = application.arrays
         self._size = size
         self._options = options
-        self._launched = launched
         self._invocations: Counter[str] = Counter()
 
     def write(self, *arrays: Array) -> None:
@@ -93,6 +82,4 @@ class _Engine:
         launch = Launch(Kernel(self._program, kernel), global_size, local_size, args)
         profile = run.characterize_launch(launch, invocation=self._invocations[kernel], options=self._options)
         self._invocations[kernel] += 1
-        profile = replace(profile, application=self._application, size=self._size)
-        self.profiles.append(profile)
-        self._launched(profile)
+        self.profiles.append(replace(profile, application=self._application, size=self._size))

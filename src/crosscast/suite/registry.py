@@ -12,26 +12,14 @@ from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 from types import ModuleType, TracebackType
-from typing import TYPE_CHECKING
 
 from crosscast.errors import InputError
 from crosscast.suite.application import Application
 
-if TYPE_CHECKING:
-    pass
-
 _DRIVER = "driver.py"
 _FAILURES_TO_LOAD = (
-    ArithmeticError,
-    AssertionError,
-    AttributeError,
-    ImportError,
-    LookupError,
-    NameError,
-    OSError,
-    SyntaxError,
-    TypeError,
-    ValueError,
+    *(ArithmeticError, AssertionError, AttributeError, ImportError, LookupError, NameError),
+    *(OSError, SyntaxError, TypeError, ValueError),
 )
 
 
@@ -62,7 +50,7 @@ def application(name: str) -> type[Application]:
         If there is none, or its driver or kernel file is not as it should be.
     """
     if name in names():
-        return _of_suite(name)
+        return _only_application(importlib.import_module(f"crosscast.suite.{name}"), name)
     driver = Path(name) / _DRIVER
     if not driver.is_file():
         raise InputError(
@@ -91,11 +79,6 @@ def place_in_driver(trace: TracebackType | None) -> str:
 
 
 @cache
-def _of_suite(name: str) -> type[Application]:
-    return _only_application(importlib.import_module(f"crosscast.suite.{name}"), name)
-
-
-@cache
 def _of_folder(driver: Path, label: str) -> type[Application]:
     kind = _only_application(_module_of(driver, label), label)
     for attribute, expected in (("name", str), ("kernels", tuple)):
@@ -117,8 +100,7 @@ def _module_of(driver: Path, label: str) -> ModuleType:
     # Folders may share a name in different parents.
     name = f"crosscast_application_{hashlib.sha256(bytes(driver)).hexdigest()[:16]}"
     spec = importlib.util.spec_from_file_location(name, driver)
-    assert spec is not None
-    assert spec.loader is not None
+    assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     try:

@@ -8,8 +8,6 @@ import numpy as np
 
 from crosscast.suite.application import Application, Array, Parameters, Queue, expect_equal, whole_groups
 
-__all__ = ["Bfs"]
-
 _GROUP = 256
 _EDGES_PER_VERTEX = 2
 _BYTES_PER_VERTEX = 2 * 4 + 2 * _EDGES_PER_VERTEX * 4 + 3 + 4

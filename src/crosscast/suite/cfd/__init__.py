@@ -40,25 +40,14 @@ class Cfd(Application):
         energy = 1 / (_GAMMA - 1) + _GAMMA * _MACH**2 / 2
         self._far_field = np.array([_GAMMA, *momentum, energy], np.float32)
         # A step reads one and writes the other.
-        self._states = (
-            np.zeros((_QUANTITIES, elements), np.float32),
-            np.zeros((_QUANTITIES, elements), np.float32),
-        )
-        self._fluxes = np.zeros((_QUANTITIES, elements), np.float32)
+        *states, self._fluxes = np.zeros((3, _QUANTITIES, elements), np.float32)
+        self._states = tuple(states)
         self._step_factors = np.zeros(elements, np.float32)
-        self.arrays = (
-            *self._states,
-            self._fluxes,
-            self._step_factors,
-            self.mesh.areas,
-            self.mesh.neighbours,
-            self.mesh.normals,
-            self._far_field,
-        )
+        self.arrays = (*states, self._fluxes, self._step_factors, *self.mesh[:3], self._far_field)
         self._steps = parameters["steps"]
         self.result = self._states[self._steps % 2]
         self._elements = np.int32(elements)
-        self._global_size = (whole_groups(elements, _GROUP),)
+        self._sizes = (whole_groups(elements, _GROUP),), (_GROUP,)
 
     @classmethod
     def fit(cls, nbytes: int) -> dict[str, int]:
@@ -69,28 +58,17 @@ class Cfd(Application):
 
     def run(self, queue: Queue) -> None:
         """Let the gas flow for a few time steps."""
-        mesh, fluxes, factors, far_field = self.mesh, self._fluxes, self._step_factors, self._far_field
-        size, group, elements = self._global_size, (_GROUP,), self._elements
+        mesh, fluxes, factors, elements = self.mesh, self._fluxes, self._step_factors, self._elements
+        faces = mesh.neighbours, mesh.normals, self._far_field, fluxes, elements
         old, new = self._states
-        queue.write(mesh.areas, mesh.neighbours, mesh.normals, far_field)
-        queue.launch("initialize_variables", size, group, old, far_field, elements)
+        queue.write(*mesh[:3], self._far_field)
+        queue.launch("initialize_variables", *self._sizes, old, self._far_field, elements)
         for _ in range(self._steps):
-            queue.launch("compute_step_factor", size, group, old, mesh.areas, factors, elements)
+            queue.launch("compute_step_factor", *self._sizes, old, mesh.areas, factors, elements)
             current = old
-            for stages_left in range(_STAGES, 0, -1):
-                queue.launch(
-                    "compute_flux",
-                    size,
-                    group,
-                    current,
-                    mesh.neighbours,
-                    mesh.normals,
-                    far_field,
-                    fluxes,
-                    elements,
-                )
-                left = np.int32(stages_left)
-                queue.launch("time_step", size, group, old, factors, fluxes, new, left, elements)
+            for left in range(_STAGES, 0, -1):
+                queue.launch("compute_flux", *self._sizes, current, *faces)
+                queue.launch("time_step", *self._sizes, old, factors, fluxes, new, np.int32(left), elements)
                 current = new
             old, new = new, old
         queue.read(self.result)

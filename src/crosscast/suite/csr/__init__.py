@@ -9,8 +9,6 @@ import numpy as np
 
 from crosscast.suite.application import Application, Array, Parameters, Queue, expect_close, whole_groups
 
-__all__ = ["Csr"]
-
 _GROUP = 64
 _PRODUCTS = 4
 
@@ -45,8 +43,7 @@ class Csr(Application):
         self.start = random.standard_normal(rows, np.float32)
         self.vectors = self.start.copy(), np.zeros_like(self.start)
         self.arrays = (self.row_starts, self.columns, self.values, *self.vectors)
-        self._rows = np.int32(rows)
-        self._global = (whole_groups(rows, _GROUP),)
+        self._launch = (whole_groups(rows, _GROUP),), (_GROUP,), np.int32(rows), *self.arrays[:3]
 
     @classmethod
     def fit(cls, nbytes: int) -> dict[str, int]:
@@ -61,17 +58,7 @@ class Csr(Application):
         source[:] = self.start
         queue.write(self.row_starts, self.columns, self.values, source)
         for _ in range(_PRODUCTS):
-            queue.launch(
-                "csr",
-                self._global,
-                (_GROUP,),
-                self._rows,
-                self.row_starts,
-                self.columns,
-                self.values,
-                source,
-                target,
-            )
+            queue.launch("csr", *self._launch, source, target)
             source, target = target, source
         queue.read(source)
 

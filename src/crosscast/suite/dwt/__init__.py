@@ -11,8 +11,6 @@ import numpy as np
 from crosscast.kernel import Argument
 from crosscast.suite.application import Application, Array, Parameters, Queue, expect_equal, whole_groups
 
-__all__ = ["Dwt"]
-
 _COMPONENTS = 3
 _PIXELS = 256
 _GROUP = 16

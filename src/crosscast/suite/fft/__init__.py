@@ -8,8 +8,6 @@ import numpy as np
 
 from crosscast.suite.application import Application, Array, Parameters, Queue, expect_close
 
-__all__ = ["Fft"]
-
 _GROUP = 64
 _RADICES = (2, 4, 8, 16)
 

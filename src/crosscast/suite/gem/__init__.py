@@ -8,8 +8,6 @@ import numpy as np
 
 from crosscast.suite.application import Application, Array, Parameters, Queue, expect_close, whole_groups
 
-__all__ = ["Gem"]
-
 _GROUP = 64
 _BYTES_PER_ATOM = 16
 _BYTES_PER_VERTEX = 28
@@ -54,7 +52,8 @@ class Gem(Application):
         scale = _COULOMB / (_SOLVENT * (1 + _ALPHA * beta))
         self._near = np.float32(scale * (1 + _ALPHA))
         self._far = np.float32(scale * _ALPHA * (1 - beta) / (radius + _PROJECTION))
-        self._global_size = (whole_groups(vertices, _GROUP),)
+        surface = *self._axes, np.int32(vertices), np.float32(_PROJECTION)
+        self._arguments = self.atoms, np.int32(atoms), *surface, self._near, self._far, self.potential
 
     @classmethod
     def fit(cls, nbytes: int) -> dict[str, int]:
@@ -65,19 +64,8 @@ class Gem(Application):
     def run(self, queue: Queue) -> None:
         """Compute the potential at every vertex."""
         queue.write(self.atoms, *self._axes)
-        queue.launch(
-            "calc_potential_single_step_dev",
-            self._global_size,
-            (_GROUP,),
-            self.atoms,
-            np.int32(len(self.atoms)),
-            *self._axes,
-            np.int32(len(self.potential)),
-            np.float32(_PROJECTION),
-            self._near,
-            self._far,
-            self.potential,
-        )
+        size = (whole_groups(len(self.potential), _GROUP),)
+        queue.launch("calc_potential_single_step_dev", size, (_GROUP,), *self._arguments)
         queue.read(self.potential)
 
     def check(self) -> None:

@@ -30,23 +30,11 @@ class _Model(NamedTuple):
 
 
 def _shapes(states: int, symbols: int, steps: int) -> dict[str, tuple[int, ...]]:
-    by_step = (steps, states)
-    return {
-        "symbols": (steps,),
-        "pi": (states,),
-        "a": (states, states),
-        "b": (symbols, states),
-        "alpha": by_step,
-        "beta": by_step,
-        "weighted": by_step,
-        "gamma": by_step,
-        "scale": (steps,),
-        "ones": (max(states, symbols, steps),),
-        "sums": (states,),
-        "new_pi": (states,),
-        "new_a": (states, states),
-        "new_b": (symbols, states),
-    }
+    pi, a, b = (states,), (states, states), (symbols, states)
+    shapes: dict[str, tuple[int, ...]] = {"symbols": (steps,), "pi": pi, "a": a, "b": b}
+    shapes |= dict.fromkeys(("alpha", "beta", "weighted", "gamma"), (steps, states))
+    shapes |= {"scale": (steps,), "ones": (max(states, symbols, steps),), "sums": (states,)}
+    return shapes | {"new_pi": pi, "new_a": a, "new_b": b}
 
 
 def _parameters(states: int) -> dict[str, int]:
@@ -67,23 +55,10 @@ class Hmm(Application):
 
     name = "hmm"
     kernels = (
-        "acc_b_dev",
-        "calc_alpha_dev",
-        "calc_beta_dev",
-        "calc_gamma_dev",
-        "calc_xi_dev",
-        "est_a_dev",
-        "est_b_dev",
-        "est_pi_dev",
-        "init_alpha_dev",
-        "init_beta_dev",
-        "init_ones_dev",
-        "mvm_non_kernel_naive",
-        "mvm_trans_kernel_naive",
-        "s_dot_kernel_naive",
-        "scale_a_dev",
-        "scale_alpha_dev",
-        "scale_b_dev",
+        *("acc_b_dev", "calc_alpha_dev", "calc_beta_dev", "calc_gamma_dev", "calc_xi_dev"),
+        *("est_a_dev", "est_b_dev", "est_pi_dev", "init_alpha_dev", "init_beta_dev", "init_ones_dev"),
+        *("mvm_non_kernel_naive", "mvm_trans_kernel_naive", "s_dot_kernel_naive"),
+        *("scale_a_dev", "scale_alpha_dev", "scale_b_dev"),
     )
 
     def __init__(self, parameters: Parameters, seed: int) -> None:
@@ -151,9 +126,7 @@ class Hmm(Application):
         queue.launch("init_ones_dev", _padded(ones.size), (_GROUP,), ones, np.int32(ones.size))
 
     def _forward(self, queue: Queue) -> None:
-        (symbols, pi, a, b, alpha, scale, ones) = self._named(
-            "symbols", "pi", "a", "b", "alpha", "scale", "ones"
-        )
+        symbols, pi, a, b, alpha, scale, ones = self._named("symbols pi a b alpha scale ones")
         states = self._states
         size, group = _padded(int(states)), (_GROUP,)
         for t in range(self._steps):
@@ -161,16 +134,15 @@ class Hmm(Application):
             if t == 0:
                 queue.launch("init_alpha_dev", size, group, pi, b, symbols, alpha, states)
             else:
-                queue.launch(
-                    "mvm_trans_kernel_naive", size, group, a, states, states, alpha, before, alpha, here
-                )
+                vectors = alpha, before, alpha, here
+                queue.launch("mvm_trans_kernel_naive", size, group, a, states, states, *vectors)
                 queue.launch("calc_alpha_dev", size, group, alpha, b, symbols, step, states)
             partial = Local(4 * _GROUP)
             queue.launch("s_dot_kernel_naive", group, group, alpha, here, ones, states, scale, step, partial)
             queue.launch("scale_alpha_dev", size, group, alpha, scale, step, states)
 
     def _backward(self, queue: Queue) -> None:
-        (symbols, a, b, beta, weighted, scale) = self._named("symbols", "a", "b", "beta", "weighted", "scale")
+        symbols, a, b, beta, weighted, scale = self._named("symbols a b beta weighted scale")
         states = self._states
         size, group = _padded(int(states)), (_GROUP,)
         queue.launch("init_beta_dev", size, group, beta, np.int32(self._steps - 1), states)
@@ -180,9 +152,8 @@ class Hmm(Application):
             queue.launch("mvm_non_kernel_naive", size, group, a, states, states, weighted, here, beta, before)
 
     def _estimate(self, queue: Queue) -> None:
-        (symbols, a, alpha, beta, weighted, gamma, sums, ones, new_pi, new_a, new_b) = self._named(
-            "symbols", "a", "alpha", "beta", "weighted", "gamma", "sums", "ones", "new_pi", "new_a", "new_b"
-        )
+        symbols, a, alpha, beta, weighted, gamma = self._named("symbols a alpha beta weighted gamma")
+        sums, ones, new_pi, new_a, new_b = self._named("sums ones new_pi new_a new_b")
         states, symbol_count, steps = self._states, self._symbols, np.int32(self._steps)
         zero = np.int32(0)
         group, tile = (_GROUP,), (_TILE, _TILE)
@@ -205,8 +176,8 @@ class Hmm(Application):
         add_up_columns(new_b, symbol_count)
         queue.launch("scale_b_dev", oblong, tile, new_b, sums, states, symbol_count)
 
-    def _named(self, *names: str) -> list[Array]:
-        return [self.buffers[name] for name in names]
+    def _named(self, names: str) -> list[Array]:
+        return [self.buffers[name] for name in names.split()]
 
 
 def _padded(items: int) -> tuple[int]:

@@ -14,8 +14,6 @@ from crosscast.suite.application import (
     whole_groups,
 )
 
-__all__ = ["Kmeans"]
-
 _GROUP = 64
 
 
@@ -55,7 +53,7 @@ class Kmeans(Application):
         self.means = self.points[:clusters].copy()
         self._clusters = np.arange(clusters, dtype=np.int32)
         self._belongs = np.zeros((clusters, n), np.float32)
-        self._global = (whole_groups(n, _GROUP),)
+        self._sizes = (whole_groups(n, _GROUP),), (_GROUP,)
         self._extents = np.int32(n), np.int32(features), np.int32(clusters)
 
     @classmethod
@@ -70,23 +68,14 @@ class Kmeans(Application):
     def run(self, queue: Queue) -> None:
         """Transpose the points once; then each round assigns them and moves the centres."""
         n, features, clusters = self._extents
+        arguments = self.by_feature, self.centres, self.membership, n, clusters, features
         self.means[:] = self.points[: len(self.means)]
         queue.write(self.points)
-        queue.launch("invert_mapping", self._global, (_GROUP,), self.points, self.by_feature, n, features)
+        queue.launch("invert_mapping", *self._sizes, self.points, self.by_feature, n, features)
         for _ in range(self.rounds):
             self.centres[:] = self.means
             queue.write(self.centres)
-            queue.launch(
-                "kmeansPoint",
-                self._global,
-                (_GROUP,),
-                self.by_feature,
-                self.centres,
-                self.membership,
-                n,
-                clusters,
-                features,
-            )
+            queue.launch("kmeansPoint", *self._sizes, *arguments)
             queue.read(self.membership)
             self._move_centres()
 

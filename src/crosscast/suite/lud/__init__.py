@@ -9,8 +9,6 @@ import numpy as np
 
 from crosscast.suite.application import Application, Array, Parameters, Queue, expect_close
 
-__all__ = ["Lud"]
-
 _BLOCK = 16
 
 

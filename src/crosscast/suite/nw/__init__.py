@@ -10,8 +10,6 @@ import numpy as np
 from crosscast.kernel import Argument
 from crosscast.suite.application import Application, Array, Parameters, Queue, expect_equal
 
-__all__ = ["Nw"]
-
 _TILE = 16
 _LETTERS = 20
 _PENALTY = 10
@@ -38,12 +36,8 @@ class Nw(Application):
         self.arrays = (self.substitution, self.scores)
 
         self._tiles = -(-length // _TILE)
-        self._arguments: tuple[Argument, ...] = (
-            self.substitution,
-            self.scores,
-            np.int32(length),
-            np.int32(_PENALTY),
-        )
+        extents = np.int32(length), np.int32(_PENALTY)
+        self._arguments: tuple[Argument, ...] = self.substitution, self.scores, *extents
 
     @classmethod
     def fit(cls, nbytes: int) -> dict[str, int]:

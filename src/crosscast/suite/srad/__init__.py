@@ -10,8 +10,6 @@ import numpy as np
 from crosscast.kernel import Argument
 from crosscast.suite.application import Application, Array, Parameters, Queue, expect_close, whole_groups
 
-__all__ = ["Srad"]
-
 _TILE = 16
 _BYTES_PER_PIXEL = 24
 _ITERATIONS = 4

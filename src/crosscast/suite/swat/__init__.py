@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from crosscast.errors import CheckFailed
+from crosscast.kernel import Argument
 from crosscast.suite.application import Application, Array, Parameters, Queue, expect_equal
 
 _TILE = 32
@@ -21,17 +22,9 @@ _SIMILARITY = np.array([[5, -4, -2, -4], [-4, 5, -4, -2], [-2, -4, 5, -4], [-4, 
 
 
 def _working_set(length: int) -> int:
-    score_and_path = 4 + 1
-    letters = 2 * 1
-    gaps_and_best = 2 * 4 + 2 * 4
-    alignment = 2 * 2 * 4
-    summary = 2 * 4
-    return (
-        score_and_path * length**2
-        + (letters + gaps_and_best + alignment) * length
-        + summary
-        + _SIMILARITY.nbytes
-    )
+    score_and_path, letters, gaps_and_best, alignment, summary = 4 + 1, 2 * 1, 2 * 4 + 2 * 4, 2 * 2 * 4, 2 * 4
+    by_letter = letters + gaps_and_best + alignment
+    return score_and_path * length**2 + by_letter * length + summary + _SIMILARITY.nbytes
 
 
 class Swat(Application):
@@ -57,20 +50,11 @@ class Swat(Application):
         self.query_positions, self.database_positions = np.zeros((2, rows + columns), np.int32)
         self.summary = np.zeros(2, np.int32)
         self._similarity = _SIMILARITY.copy()
-        self.arrays = (
-            self.database,
-            self.query,
-            self.score,
-            self._path,
-            self._gap_at_row,
-            self._gap_at_column,
-            self._best_score,
-            self._best_row,
-            self.query_positions,
-            self.database_positions,
-            self.summary,
-            self._similarity,
-        )
+        self._matrix = self.score, self._path, self._gap_at_row, self._gap_at_column
+        self._best = self._best_score, self._best_row
+        self._alignment = self.query_positions, self.database_positions, self.summary
+        sequences = self.database, self.query
+        self.arrays = (*sequences, *self._matrix, *self._best, *self._alignment, self._similarity)
         self._tile_rows, self._tile_columns = -(-rows // _TILE), -(-columns // _TILE)
 
     @classmethod
@@ -83,43 +67,16 @@ class Swat(Application):
         """Fill the matrix and follow the best alignment back."""
         queue.write(self.query, self.database, self._similarity)
         rows, columns = (np.int32(extent) for extent in self.score.shape)
+        costs = (np.int32(cost) for cost in (_LETTERS, _GAP_OPEN, _GAP_EXTEND))
+        sequences = self.query, rows, self.database, columns
+        given: tuple[Argument, ...] = *sequences, self._similarity, *costs
         for diagonal in range(self._tile_rows + self._tile_columns - 1):
             first = max(0, diagonal - self._tile_columns + 1)
-            last = min(diagonal, self._tile_rows - 1)
-            queue.launch(
-                "MatchStringGPUSync",
-                ((last - first + 1) * _TILE,),
-                (_TILE,),
-                self.query,
-                rows,
-                self.database,
-                columns,
-                self._similarity,
-                np.int32(_LETTERS),
-                np.int32(_GAP_OPEN),
-                np.int32(_GAP_EXTEND),
-                np.int32(diagonal),
-                np.int32(first),
-                self.score,
-                self._path,
-                self._gap_at_row,
-                self._gap_at_column,
-                self._best_score,
-                self._best_row,
-            )
-        queue.launch(
-            "trace_back2",
-            (1,),
-            (1,),
-            self._path,
-            columns,
-            self._best_score,
-            self._best_row,
-            self.query_positions,
-            self.database_positions,
-            self.summary,
-        )
-        queue.read(self.score, self.query_positions, self.database_positions, self.summary)
+            size = ((min(diagonal, self._tile_rows - 1) - first + 1) * _TILE,)
+            tiles = np.int32(diagonal), np.int32(first)
+            queue.launch("MatchStringGPUSync", size, (_TILE,), *given, *tiles, *self._matrix, *self._best)
+        queue.launch("trace_back2", (1,), (1,), self._path, columns, *self._best, *self._alignment)
+        queue.read(self.score, *self._alignment)
 
     def check(self) -> None:
         """Compare all scores, and add up the alignment's own score."""
