@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import math
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
@@ -44,7 +44,7 @@ class IsolatedRun:
 
     @property
     def name(self) -> str:
-        """Application and size, for people."""
+        """Application and size, for people and in names of mixes."""
         return f"{self.application} {self.size}"
 
     @property
@@ -125,9 +125,8 @@ class CoRuns:
     """Isolated runs and mixes."""
 
     label: str  # Their source, for messages
-    isolated_runs: tuple[
-        IsolatedRun, ...
-    ]  # Applications alone, in the order of their keys; those that failed are left out
+    # Applications alone, in the order of their keys; those that failed are left out
+    isolated_runs: tuple[IsolatedRun, ...]
     mixes: tuple[MeasuredMix, ...]  # Mixes, in the order of their keys, those with a member that failed too
 
     @property
@@ -148,13 +147,11 @@ def co_runs(dataset: Dataset) -> CoRuns:
         if row["failure"] is None:
             isolated_run = _isolated_run(TableRow(row), f"{dataset.label}: isolated_runs: row {number}")
             isolated_runs[isolated_run.key] = isolated_run
+    listed = tuple(isolated_runs[key] for key in sorted(isolated_runs))
     columns = [_cells(dataset.mixes, name) for name in _MixRow._fields]
     rows = sorted(map(_MixRow._make, zip(*columns, strict=True)), key=lambda row: row[:5])
-    member = _members(dict(isolated_runs))
-    mixes = tuple(_mix(list(members), member) for _, members in groupby(rows, key=lambda row: row[:4]))
-    return CoRuns(
-        dataset.label, tuple(isolated_run for _, isolated_run in sorted(isolated_runs.items())), mixes
-    )
+    mixes = [_mix(list(of_mix), isolated_runs) for _, of_mix in groupby(rows, key=lambda row: row[:4])]
+    return CoRuns(dataset.label, listed, tuple(mixes))
 
 
 def _cells(mixes: Table, name: str) -> list[object]:
@@ -169,9 +166,7 @@ def _isolated_run(row: TableRow, where: str) -> IsolatedRun:
     if not isinstance(features, dict) or not all(_is_finite(value) for value in features.values()):
         raise InputError(f"{where}: column 'features': expected finite numbers by name, found others")
     return IsolatedRun(
-        row.text("application"),
-        row.text("size"),
-        row.text("device"),
+        *(row.text("application"), row.text("size"), row.text("device")),
         row.number_or_none("time_s"),
         row.text("configuration"),
         row.integer_or_none("runs") or 1,
@@ -185,34 +180,18 @@ def _is_finite(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
-def _mix(rows: Sequence[_MixRow], member: Callable[[_MixRow], Member]) -> MeasuredMix:
-    first = rows[0]
-    return MeasuredMix(
-        first.mix,
-        first.device,
-        tuple(map(member, rows)),
-        first.configuration,
-        first.repeat,
-        None if first.fits is None else bool(first.fits),
-        first.mix_time_s,
-        first.overlap,
-        first.power_w,
-    )
-
-
-def _members(isolated_runs: dict[_Key, IsolatedRun]) -> Callable[[_MixRow], Member]:
-    """Return a function that makes a member from its row; equal isolated runs share one object."""
-
-    def isolated_run(row: _MixRow) -> IsolatedRun:
-        key = row.application, row.size, row.device, row.configuration
-        if key not in isolated_runs:
-            default = row.application, row.size, row.device, "{}"
-            isolated_runs[key] = isolated_runs.setdefault(
-                default, IsolatedRun(row.application, row.size, row.device, None)
-            )
-        return isolated_runs[key]
-
-    return lambda row: Member(isolated_run(row), row.slowdown, row.failure)
+def _mix(rows: Sequence[_MixRow], isolated_runs: dict[_Key, IsolatedRun]) -> MeasuredMix:
+    """Make the mix of some rows, and add isolated runs that these lack, which all mixes share."""
+    first, members = rows[0], []
+    for row in rows:
+        place = row.application, row.size, row.device
+        if (key := (*place, row.configuration)) not in isolated_runs:
+            isolated_runs[key] = isolated_runs.setdefault((*place, "{}"), IsolatedRun(*place, None))
+        members.append(Member(isolated_runs[key], row.slowdown, row.failure))
+    fits = None if first.fits is None else bool(first.fits)
+    measured = first.mix_time_s, first.overlap, first.power_w
+    what = first.mix, first.device, tuple(members), first.configuration, first.repeat
+    return MeasuredMix(*what, fits, *measured)
 
 
 FORMAT = "crosscast isolated run"
@@ -284,32 +263,20 @@ def write_profile(isolated_run: IsolatedRun, device: Mapping[str, object], path:
 def _content(isolated_run: IsolatedRun, device: Mapping[str, object], path: Path) -> dict[str, object]:
     if device.get("device", isolated_run.device) != isolated_run.device:
         raise InputError(f"{path}: device: expected {isolated_run.device!r}, found {device['device']!r}")
-    facts = {name: device[name] for name in _FACTS if device.get(name) not in (None, "")}
-    measured = {
-        "time_s": isolated_run.time_s,
-        "power_w": isolated_run.power_w,
-        "memory_bytes": isolated_run.memory_bytes,
-    }
-    return {
-        "format": FORMAT,
-        "version": VERSION,
-        "application": isolated_run.application,
-        "size": isolated_run.size,
-        "device": {"device": isolated_run.device, **facts},
-        "configuration": _settings(isolated_run, path),
-        "runs": isolated_run.runs,
-        **{name: value for name, value in measured.items() if value is not None},
-        "features": {name: float(value) for name, value in isolated_run.features.items()},
-    }
-
-
-def _settings(isolated_run: IsolatedRun, path: Path) -> object:
     try:
         Configuration.of(isolated_run.device, isolated_run.configuration)
     except InputError as error:
         raise InputError(f"{path}: {error}") from error
-    # Parsed from the text, as `Configuration` would turn whole numbers into real ones.
-    return json.loads(isolated_run.configuration)
+    facts = {name: device[name] for name in _FACTS if device.get(name) not in (None, "")}
+    cells = {name: value for name, value in vars(isolated_run).items() if value is not None}
+    return cells | {
+        "format": FORMAT,
+        "version": VERSION,
+        "device": {"device": isolated_run.device, **facts},
+        # Parsed from the text, as `Configuration` would turn whole numbers into real ones.
+        "configuration": json.loads(isolated_run.configuration),
+        "features": {name: float(value) for name, value in isolated_run.features.items()},
+    }
 
 
 def read_profile(path: str | Path) -> IsolatedRunProfile:
@@ -366,15 +333,7 @@ def _profile(content: Mapping[str, object], where: str) -> IsolatedRunProfile:
             raise InputError.of(
                 where=where, field=f"features.{name}", expected="a number above 0", found=f"{value:g}"
             )
-    isolated_run = IsolatedRun(
-        file.application,
-        file.size,
-        device["device"],
-        file.time_s,
-        json_text(file.configuration),
-        file.runs or 1,
-        file.power_w,
-        file.memory_bytes,
-        dict(sorted(file.features.items())),
-    )
+    place = file.application, file.size, device["device"], file.time_s, json_text(file.configuration)
+    features = dict(sorted(file.features.items()))
+    isolated_run = IsolatedRun(*place, file.runs or 1, file.power_w, file.memory_bytes, features)
     return IsolatedRunProfile(isolated_run, MappingProxyType(device))

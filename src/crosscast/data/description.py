@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, is_dataclass
@@ -283,63 +284,31 @@ def contents_of(isolated_runs: Table, mixes: Table) -> CoRunContents:
 
 
 def _isolated_run_counts(isolated_runs: Table) -> Iterator[IsolatedRunCount]:
-    failed = Counter(
-        isolated_runs.filter(pc.is_valid(isolated_runs.column("failure"))).column("device").to_pylist()
-    )
-    for device, number in sorted(Counter(isolated_runs.column("device").to_pylist()).items()):
-        yield IsolatedRunCount(device, number, failed[device])
+    groups = isolated_runs.group_by("device").aggregate([("application", "count"), ("failure", "count")])
+    for row in groups.sort_by("device").to_pylist():
+        yield IsolatedRunCount(row["device"], row["application_count"], row["failure_count"])
 
 
 def _mix_counts(mixes: Table) -> Iterator[MixCount]:
-    if not mixes.num_rows:
-        return
-    (numbers,) = key_numbers([mixes], MIXES.key[:-1])
-    first, members = np.unique(numbers, return_index=True, return_counts=True)[1:]
-    failed = np.bincount(numbers, weights=pc.is_valid(mixes.column("failure")).to_numpy()) > 0
-    first_rows = mixes.select(["device", "configuration", "fits"]).take(pa.array(first))
-    table = pa.table(
-        {
-            "device": first_rows.column("device"),
-            "members": members,
-            "configuration": first_rows.column("configuration"),
-            "not_fitting": pc.equal(first_rows.column("fits"), 0),
-            "failed": failed,
-        }
-    )
-    groups = table.group_by(["device", "members"]).aggregate(
-        [
-            ("configuration", "count"),
-            ("configuration", "count_distinct"),
-            ("not_fitting", "sum"),
-            ("failed", "sum"),
-        ]
-    )
-    for row in groups.sort_by([("device", "ascending"), ("members", "ascending")]).to_pylist():
-        yield MixCount(
-            row["device"],
-            row["members"],
-            row["configuration_count"],
-            row["configuration_count_distinct"],
-            row["not_fitting_sum"] or 0,
-            row["failed_sum"],
-        )
+    # `max` of the rows of a mix, which agree in whether they fit.
+    rows = [("position", "count"), ("fits", "max"), ("failure", "count")]
+    of_mixes = mixes.group_by(list(MIXES.key[:-1])).aggregate(rows).to_pylist()
+    groups: defaultdict[tuple[str, int], list[dict[str, Any]]] = defaultdict(list)
+    for row in of_mixes:
+        groups[row["device"], row["position_count"]].append(row)
+    for (device, members), group in sorted(groups.items()):
+        configurations = len({row["configuration"] for row in group})
+        not_fitting = sum(row["fits_max"] == 0 for row in group)
+        failed = sum(row["failure_count"] > 0 for row in group)
+        yield MixCount(device, members, len(group), configurations, not_fitting, failed)
 
 
 def _failures(table: Table) -> Iterator[CoRunFailure]:
-    rows = table.filter(pc.is_valid(table.column("failure")))
-    if not rows.num_rows:
-        return
     keys = MIXES.key if "mix" in table.column_names else ISOLATED_RUNS.key
+    rows = table.filter(pc.is_valid(table.column("failure")))
     for row in rows.sort_by([(name, "ascending") for name in keys]).to_pylist():
-        yield CoRunFailure(
-            row["application"],
-            row["size"],
-            row["device"],
-            row["configuration"],
-            row.get("mix"),
-            row.get("repeat"),
-            row["failure"],
-        )
+        cell = {name: row[name] for name in ISOLATED_RUNS.key}
+        yield CoRunFailure(**cell, mix=row.get("mix"), repeat=row.get("repeat"), reason=row["failure"])
 
 
 _Kernel = tuple[str | None, str]
@@ -519,17 +488,17 @@ def _missing(
 def _noise(records: Table) -> tuple[CellNoise, ...]:
     cells = cells_of(records)
     times = cells.times
-    means, deviations = times.mean(), times.sd()
-    known = np.isfinite(deviations) & (means > 0)
-    relative = np.divide(deviations, means, out=np.zeros_like(means), where=known)
-    quartiles = np.stack([times.quantile(share) for share in (0.25, 0.5, 0.75)], axis=1)
+    means, deviations = times.mean().tolist(), times.sd().tolist()
+    quartiles = np.stack([times.quantile(share) for share in (0.25, 0.5, 0.75)], axis=1).tolist()
     noise = [
         CellNoise(
             **cell,
             runs=int(times.counts[number]),
-            relative_sd=float(relative[number]) if known[number] else None,
-            quartiles_s=tuple(quartiles[number].tolist()),
+            relative_sd=deviation / mean if math.isfinite(deviation) and mean > 0 else None,
+            quartiles_s=tuple(quartiles[number]),
         )
-        for number, cell in enumerate(cells.keys.to_pylist())
+        for number, (cell, mean, deviation) in enumerate(
+            zip(cells.keys.to_pylist(), means, deviations, strict=True)
+        )
     ]
     return tuple(sorted(noise, key=lambda n: (n.application, n.kernel, n.size, n.device, n.configuration)))

@@ -32,15 +32,18 @@ def merged(datasets: Sequence[Dataset], label: str) -> Dataset:
     A session that another host has, too, gets the next free repeat number. Rows that several datasets have of
     one host must be equal; otherwise the error names the key and both datasets.
     """
-    tables: dict[Schema, list[Row]] = {}
-    tables[DEVICES] = _joined(datasets, DEVICES, DEVICES.key, lambda row: _cells(row, _OF_A_DEVICE))
-    tables[PROFILES] = _joined(datasets, PROFILES, PROFILES.key, _of_a_profile)
-    for schema in (ISOLATED_RUNS, MIXES):
-        tables[schema] = _joined(datasets, schema, schema.key, dict)
-    tables |= _sessions(datasets)
+    tables = {
+        DEVICES: _joined(datasets, DEVICES, lambda row: _cells(row, _OF_A_DEVICE)),
+        PROFILES: _joined(datasets, PROFILES, _of_a_profile),
+        **{schema: _joined(datasets, schema, dict) for schema in (ISOLATED_RUNS, MIXES)},
+        **_sessions(datasets),
+    }
+    notes = {
+        schema: {name: text for each in datasets for name, text in notes_of(each.table(schema)).items()}
+        for schema in TABLES
+    }
     joined = Dataset(
-        label,
-        **{schema.table: table_of(schema, tables[schema], _notes(datasets, schema)) for schema in TABLES},
+        label, **{schema.table: table_of(schema, rows, notes[schema]) for schema, rows in tables.items()}
     )
     validate(joined)
     return joined
@@ -55,19 +58,15 @@ def hosts_of(sessions: Iterable[Mapping[str, object]]) -> dict[str, list[str]]:
     return {device: sorted(names) for device, names in hosts.items()}
 
 
-def _joined(
-    datasets: Sequence[Dataset], schema: Schema, key: Sequence[str], facts: Callable[[Row], Row]
-) -> list[Row]:
+def _joined(datasets: Sequence[Dataset], schema: Schema, facts: Callable[[Row], Row]) -> list[Row]:
     """Rows of all datasets, the first of each key; rows with one key must agree in their `facts`."""
-    rows: dict[Key, Row] = {}
-    sources: dict[Key, str] = {}
+    rows: dict[Key, tuple[Row, str]] = {}
     for dataset in datasets:
         for row in dataset.table(schema).to_pylist():
-            value = tuple(row[name] for name in key)
-            first = rows.setdefault(value, row)
-            source = sources.setdefault(value, dataset.label)
-            _expect_same(schema, value, facts(first), facts(row), source, dataset.label)
-    return list(rows.values())
+            key = tuple(row[name] for name in schema.key)
+            first, source = rows.setdefault(key, (row, dataset.label))
+            _expect_same(schema, key, facts(first), facts(row), source, dataset.label)
+    return [row for row, _ in rows.values()]
 
 
 def _expect_same(
@@ -155,10 +154,3 @@ def _text(key: Key) -> str:
 def _short(value: object) -> str:
     text = "nothing" if value is None else str(value)
     return text if len(text) <= 60 else f"{text[:60]}..."
-
-
-def _notes(datasets: Sequence[Dataset], schema: Schema) -> dict[str, str]:
-    notes: dict[str, str] = {}
-    for dataset in datasets:
-        notes |= notes_of(dataset.table(schema))
-    return notes

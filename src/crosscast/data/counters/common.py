@@ -167,18 +167,10 @@ def configured_runs(
             raise InputError(
                 f"{run.where}: expected another run than {first}, found the same counters and time"
             )
-        configured.append(
-            ConfiguredRun(
-                application=application,
-                kernel=circumstances.kernel or run.kernel or application,
-                size=circumstances.size or DEFAULT_SIZE,
-                configuration=Configuration(circumstances.device, circumstances.settings(run)),
-                time_s=math.nan if time_s is None else time_s,
-                powers=(),
-                counters=dict(run.counters),
-                repeat=repeat,
-            )
-        )
+        kernel, size = circumstances.kernel or run.kernel or application, circumstances.size or DEFAULT_SIZE
+        cell = application, kernel, size, Configuration(circumstances.device, circumstances.settings(run))
+        time_s = math.nan if time_s is None else time_s
+        configured.append(ConfiguredRun(*cell, time_s, counters=dict(run.counters), repeat=repeat))
     return configured
 
 

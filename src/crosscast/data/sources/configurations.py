@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 
 from crosscast.data.configuration import Configuration, Setting
 from crosscast.data.dataset import Dataset
@@ -23,22 +24,13 @@ _CAPS = ("cpu_cap_w", "gpu_cap_w")
 
 
 def _powercap(contents: SourceContents) -> Dataset:
-    runs = [
-        ConfiguredRun(
-            application=row.text("benchmark"),
-            kernel=row.text("benchmark"),
-            size=row.text("size"),
-            configuration=Configuration("node", {name: row.number(name) for name in _CAPS}),
-            time_s=row.number("runtime_s"),
-            powers=(
-                RunPower("rapl", "cpu", row.number("cpu_w")),
-                RunPower("nvidia-smi", "gpu", row.number("gpu_w")),
-                RunPower("sum", "node", row.number("node_w")),
-            ),
-            runs=row.integer("n"),
-        )
-        for row in contents.only().rows
-    ]
+    sensors = {"cpu": "rapl", "gpu": "nvidia-smi", "node": "sum"}
+    runs = []
+    for row in contents.only().rows:
+        caps = Configuration("node", {name: row.number(name) for name in _CAPS})
+        powers = [RunPower(sensor, name, row.number(f"{name}_w")) for name, sensor in sensors.items()]
+        cell = row.text("benchmark"), row.text("benchmark"), row.text("size"), caps
+        runs.append(ConfiguredRun(*cell, row.number("runtime_s"), powers, row.integer("n")))
     return dataset_of_source(contents, runs)
 
 
@@ -61,17 +53,11 @@ POWERCAP = Source(
 
 
 def _multicore_energy(contents: SourceContents) -> Dataset:
-    runs = [
-        ConfiguredRun(
-            application=row.text("app"),
-            kernel=row.text("app"),
-            size=DEFAULT_SIZE,
-            configuration=Configuration(row.text("system"), _cores(row)),
-            time_s=row.number("time_s"),
-            powers=(RunPower("meter", "node", row.number("avg_power_w")),),
-        )
-        for row in contents.only().rows
-    ]
+    runs = []
+    for row in contents.only().rows:
+        powers = [RunPower("meter", "node", row.number("avg_power_w"))]
+        cell = row.text("app"), row.text("app"), DEFAULT_SIZE, Configuration(row.text("system"), _cores(row))
+        runs.append(ConfiguredRun(*cell, row.number("time_s"), powers))
     return dataset_of_source(contents, runs)
 
 
@@ -113,18 +99,13 @@ MULTICORE_ENERGY = Source(
 
 def _gpu_power_limit(contents: SourceContents) -> Dataset:
     (files,) = contents.files.values()
-    runs = [
-        ConfiguredRun(
-            application=row.text("network"),
-            kernel=row.text("network"),
-            size=f"{row['dataset']} b{row['batch_size']} {row['optimizer']}",
-            configuration=Configuration(file.word, {"power_cap_w": row.number("power_limit")}),
-            time_s=row.number("time_per_epoch"),
-            powers=(RunPower("nvml", "gpu", row.number("average_power")),),
-        )
-        for file in files
-        for row in file.rows
-    ]
+    runs = []
+    for file in files:
+        for row in file.rows:
+            network, size = row.text("network"), f"{row['dataset']} b{row['batch_size']} {row['optimizer']}"
+            cap = Configuration(file.word, {"power_cap_w": row.number("power_limit")})
+            powers = [RunPower("nvml", "gpu", row.number("average_power"))]
+            runs.append(ConfiguredRun(network, network, size, cap, row.number("time_per_epoch"), powers))
     origin = contents.notes["devices"]["origin"]
     devices = [
         device_row(file.word, origin, name=file.word.upper(), vendor="NVIDIA", type="gpu") for file in files
@@ -196,45 +177,27 @@ def _is_about(note: str, devices: list[str]) -> bool:
     return not colon or device in devices
 
 
-def _gtx1080ti(file: SourceFile) -> list[ConfiguredRun]:
-    return [
-        ConfiguredRun(
-            application=row.text("appName"),
-            kernel=row.text("kernel"),
-            size=DEFAULT_SIZE,
-            configuration=_clocks("gtx1080ti", row.number("coreF"), row.number("memF")),
-            time_s=milliseconds(row.number("time/ms")),
-            powers=(RunPower("published", "gpu", row.number("power/W")),),
-            counters=row.numbers(file.others),
-        )
-        for row in file.rows
-    ]
+def _gtx1080ti(file: SourceFile) -> Iterator[ConfiguredRun]:
+    for row in file.rows:
+        clocks = _clocks("gtx1080ti", row.number("coreF"), row.number("memF"))
+        powers = [RunPower("published", "gpu", row.number("power/W"))]
+        cell = row.text("appName"), row.text("kernel"), DEFAULT_SIZE, clocks
+        time_s = milliseconds(row.number("time/ms"))
+        yield ConfiguredRun(*cell, time_s, powers, counters=row.numbers(file.others))
 
 
-def _titanx(file: SourceFile) -> list[ConfiguredRun]:
+def _titanx(file: SourceFile) -> Iterator[ConfiguredRun]:
     seen: Counter[tuple[str, Configuration]] = Counter()
-    runs = []
     for number, row in enumerate(file.rows, start=1):
-        kernel, configuration = (
-            row.text("kernel"),
-            _clocks("titanx", row.number("core_mhz"), row.number("mem_mhz")),
-        )
+        kernel, clocks = row.text("kernel"), _clocks("titanx", row.number("core_mhz"), row.number("mem_mhz"))
         sizes = _SERIES.get(kernel, (DEFAULT_SIZE,))
-        seen[kernel, configuration] += 1
-        if seen[kernel, configuration] > len(sizes):
+        seen[kernel, clocks] += 1
+        if seen[kernel, clocks] > len(sizes):
             expected = "other clocks than in the rows before"
-            raise file.refused(number, expected, f"{kernel} on {configuration} again")
-        runs.append(
-            ConfiguredRun(
-                application=kernel,
-                kernel=kernel,
-                size=sizes[seen[kernel, configuration] - 1],
-                configuration=configuration,
-                time_s=milliseconds(row.number("time_ms")),
-                powers=(RunPower("published", "gpu", row.number("power_w")),),
-            )
-        )
-    return runs
+            raise file.refused(number, expected, f"{kernel} on {clocks} again")
+        cell = kernel, kernel, sizes[seen[kernel, clocks] - 1], clocks
+        powers = [RunPower("published", "gpu", row.number("power_w"))]
+        yield ConfiguredRun(*cell, milliseconds(row.number("time_ms")), powers)
 
 
 def _clocks(device: str, core_mhz: float, memory_mhz: float) -> Configuration:

@@ -75,15 +75,10 @@ def _suite_run(row: TableRow, settings: Mapping[str, Setting], cores: int) -> Co
     time_s = row.number("time_s") / row.number("Reps")
     is_cpu = row.text("cluster") == _CPU
     counted = (*_ANALYTIC, "Reps", *_TOPDOWN) if is_cpu else ()
-    return ConfiguredRun(
-        application=row.text("group"),
-        kernel=row.text("kernel"),
-        size=str(row.integer("size")),
-        configuration=Configuration(row.text("cluster"), settings),
-        time_s=time_s / cores if is_cpu else time_s,
-        powers=(),
-        counters=row.numbers(counted),
-    )
+    cell = row.text("group"), row.text("kernel"), str(row.integer("size"))
+    configuration = Configuration(row.text("cluster"), settings)
+    time_s = time_s / cores if is_cpu else time_s
+    return ConfiguredRun(*cell, configuration, time_s, counters=row.numbers(counted))
 
 
 def _notes(contents: SourceContents, cores: int | None, block_size: int) -> dict[str, Mapping[str, str]]:
@@ -154,15 +149,9 @@ def _launch(row: TableRow, names: tuple[str, ...]) -> ConfiguredRun:
         counters[_SHARED] *= 1024
     inputs = ",".join(str(row[name]) for name in _INPUTS if row[name])
     grid_x, grid_y, block_x, block_y = (row[name] for name in _LAUNCH)
-    return ConfiguredRun(
-        application=_PROGRAMS[row.text("kernel_file")],
-        kernel=row.text("kernel_file"),
-        size=f"{inputs or 0} grid {grid_x}x{grid_y} block {block_x}x{block_y}",
-        configuration=Configuration(device, {}),
-        time_s=row.number("duration"),
-        powers=(),
-        counters=counters,
-    )
+    kernel, size = row.text("kernel_file"), f"{inputs or 0} grid {grid_x}x{grid_y} block {block_x}x{block_y}"
+    cell = _PROGRAMS[kernel], kernel, size, Configuration(device, {})
+    return ConfiguredRun(*cell, row.number("duration"), counters=counters)
 
 
 RODINIA9 = Source(

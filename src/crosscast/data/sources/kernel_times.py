@@ -106,20 +106,14 @@ _TUNED_FILES = {
 
 
 def _kernel_tuner(contents: SourceContents) -> Dataset:
-    runs = [
-        ConfiguredRun(
-            application=FAMILY[kernel],
-            kernel=kernel,
-            size=variant,
-            configuration=Configuration(_key(file, number, device, "kernel_tuner"), {}),
-            time_s=row.number("time_median_s"),
-            powers=(),
-            runs=row.integer("repetitions"),
-        )
-        for declared, (kernel, device) in _TUNED_FILES.items()
-        for file in contents.files[declared]
-        for number, row, variant in _variants(file)
-    ]
+    runs = []
+    for declared, (kernel, device) in _TUNED_FILES.items():
+        for file in contents.files[declared]:
+            for number, row, variant in _variants(file):
+                there = Configuration(_key(file, number, device, "kernel_tuner"), {})
+                time_s, repetitions = row.number("time_median_s"), row.integer("repetitions")
+                cell = FAMILY[kernel], kernel, variant, there
+                runs.append(ConfiguredRun(*cell, time_s, runs=repetitions))
     return dataset_on_catalogue(contents.label, runs, contents.notes)
 
 
@@ -167,17 +161,10 @@ def _babelstream(contents: SourceContents) -> Dataset:
         settings: dict[str, Setting] = {"model": parameters["model"]}
         if "ECC" in row.text("device"):
             settings["ecc"] = "on"
-        runs.append(
-            ConfiguredRun(
-                application="stream",
-                kernel=row.text("kernel").removeprefix(_STREAM),
-                size=f"{parameters['type']} n={parameters['n']}",
-                configuration=Configuration(key, settings),
-                time_s=row.number("time_s"),
-                powers=(),
-                runs=int(parameters["repetitions"]) if parameters.get("repetitions") else None,
-            )
-        )
+        kernel, size = row.text("kernel").removeprefix(_STREAM), f"{parameters['type']} n={parameters['n']}"
+        cell = "stream", kernel, size, Configuration(key, settings)
+        repetitions = int(parameters.get("repetitions") or 0) or None
+        runs.append(ConfiguredRun(*cell, row.number("time_s"), runs=repetitions))
     return dataset_on_catalogue(contents.label, runs, contents.notes)
 
 
@@ -215,16 +202,11 @@ def _elementwise(contents: SourceContents) -> Dataset:
         block = row.integer("block_x") * row.integer("block_y") * row.integer("block_z")
         if block > 1024:
             raise file.refused(number, "at most 1024 threads of a block", block)
-        runs.append(
-            ConfiguredRun(
-                application="elementwise" if row.text("op") != "ln" else "layer_norm",
-                kernel=row.text("op") if row.text("op") != "ln" else "layer_norm",
-                size=f"B={row['B']};H={row['H']};grid={row['grid_x']}",
-                configuration=Configuration(_key(file, number, row.text("device"), "elementwise"), {}),
-                time_s=milliseconds(row.number("time_ms")),
-                powers=(),
-            )
-        )
+        op = row.text("op")
+        names = ("layer_norm", "layer_norm") if op == "ln" else ("elementwise", op)
+        size = f"B={row['B']};H={row['H']};grid={row['grid_x']}"
+        there = Configuration(_key(file, number, row.text("device"), "elementwise"), {})
+        runs.append(ConfiguredRun(*names, size, there, milliseconds(row.number("time_ms"))))
     return dataset_on_catalogue(contents.label, runs, contents.notes)
 
 
@@ -310,18 +292,9 @@ def _cgo17(contents: SourceContents, *, profiles: Profiles | None = None) -> Dat
         application, kernel = named["application"], named["kernel"]
         keys.append({"application": application, "kernel": kernel, "size": size})
         counters = {name: float(row.integer(name)) for name in (*_STATIC, *_SIZES)} | counted[benchmark]
-        runs += [
-            ConfiguredRun(
-                application,
-                kernel,
-                size,
-                configuration=Configuration(device, {}),
-                time_s=milliseconds(row.number(column)),
-                powers=(),
-                counters=counters,
-            )
-            for column, device in _DEVICES.items()
-        ]
+        for column, device in _DEVICES.items():
+            cell = application, kernel, size, Configuration(device, {})
+            runs.append(ConfiguredRun(*cell, milliseconds(row.number(column)), counters=counters))
     dataset = dataset_of_source(contents, with_separate_sessions(runs))
     if profiles is None:
         return dataset

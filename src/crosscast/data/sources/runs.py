@@ -55,7 +55,7 @@ class ConfiguredRun:
     size: str
     configuration: Configuration  # Device and settings
     time_s: float  # Time in seconds; the mean if the source has means
-    powers: Sequence[RunPower]  # Mean power of each domain during the run
+    powers: Sequence[RunPower] = ()  # Mean power of each domain during the run
     runs: int | None = None  # Number of runs that the source averaged; `None` if not known
     counters: Mapping[str, float] = field(default_factory=dict)  # Counters of a run, by name
     repeat: int = 0  # Number of the run among those of the same application, size and configuration
@@ -69,12 +69,12 @@ def with_separate_sessions(runs: Iterable[ConfiguredRun]) -> list[ConfiguredRun]
     Counters belong to a session, which kernels of one application at the same size and configuration would
     share. Kernels that were counted separately get different repeat numbers.
     """
-    seen: defaultdict[tuple[object, ...], int] = defaultdict(int)
+    repeats: defaultdict[tuple[object, ...], int] = defaultdict(int)
     numbered = []
     for run in runs:
         session = (run.application, run.size, run.configuration)
-        numbered.append(replace(run, repeat=seen[session]))
-        seen[session] += 1
+        numbered.append(replace(run, repeat=repeats[session]))
+        repeats[session] += 1
     return numbered
 
 
@@ -146,7 +146,6 @@ _SENSOR = "unknown"
 _SAME = 1e-6
 """Relative difference between a sum of powers and the device's power that rounding of decimals may cause."""
 
-_ORIGIN = "Runs of one's own"
 _NOTES = {
     "records": "A run each; repeats of a cell are told apart by their number. ",
     "energy": (
@@ -167,7 +166,7 @@ class RecordedRun:
     time_s: float  # Time in seconds, above 0
     # Mean power of the whole device in watts, above 0; none if not known, or if it is the sum of domains
     power_w: float | None
-    domains_w: Mapping[str, float]  # Mean power of each domain in watts, by name
+    domains_w: dict[str, float]  # Mean power of each domain in watts, by name
     counters: Mapping[str, float]  # Counters, by name
     where: str  # File and line, for messages
 
@@ -181,7 +180,7 @@ class RecordedRun:
 class RunTable:
     """Runs of a file."""
 
-    runs: Sequence[RecordedRun]  # The runs, in order
+    runs: Sequence[RecordedRun]
     notes: Sequence[str] = ()  # Sentences about the roles of columns
     left_out: Mapping[str, int] = field(default_factory=dict)  # Number of runs left out, by reason
     expects_power: bool = True  # Whether powers have a place in it, even if all are missing
@@ -207,14 +206,11 @@ def dataset_of_tables(label: str, files: Mapping[str, RunTable]) -> tuple[Datase
     by_device: dict[str, list[RecordedRun]] = {}
     for run in usable:
         by_device.setdefault(run.configuration.device, []).append(run)
-    with_node = {device: _needs_node(device, runs) for device, runs in by_device.items()}
-    repeats: defaultdict[tuple[object, ...], int] = defaultdict(int)
-    numbered = []
-    for run in usable:
-        session = (run.application, run.size, run.configuration)
-        numbered.append(_numbered(run, repeats[session], with_node[run.configuration.device]))
-        repeats[session] += 1
-    origin = f"{_ORIGIN}: {', '.join(files)}."
+    with_node = {device for device, runs in by_device.items() if _needs_node(device, runs)}
+    numbered = with_separate_sessions(
+        _configured(run, run.configuration.device in with_node) for run in usable
+    )
+    origin = f"Runs of one's own: {', '.join(files)}."
     roles = " ".join(f"{line}." for table in files.values() for line in table.notes)
     notes = {name: {"origin": origin} for name in ("devices", "records", "energy", "sessions")}
     for name, text in _NOTES.items():
@@ -230,22 +226,11 @@ def _cell(run: RecordedRun) -> tuple[object, ...]:
     return run.application, run.kernel, run.size, run.configuration
 
 
-def _numbered(run: RecordedRun, repeat: int, with_node: bool) -> ConfiguredRun:
-    powers = dict(run.domains_w)
-    if with_node and run.power_w is not None:
-        powers[NODE] = run.power_w
-    return ConfiguredRun(
-        run.application,
-        run.kernel,
-        run.size,
-        run.configuration,
-        run.time_s,
-        tuple(RunPower(_SENSOR, domain, watts) for domain, watts in powers.items()),
-        runs=1,
-        counters=run.counters,
-        repeat=repeat,
-        is_alone=True,
-    )
+def _configured(run: RecordedRun, with_node: bool) -> ConfiguredRun:
+    node = {NODE: run.power_w} if with_node and run.power_w is not None else {}
+    powers = [RunPower(_SENSOR, domain, watts) for domain, watts in (run.domains_w | node).items()]
+    what = run.application, run.kernel, run.size, run.configuration
+    return ConfiguredRun(*what, run.time_s, powers, 1, run.counters, is_alone=True)
 
 
 def _needs_node(device: str, runs: Sequence[RecordedRun]) -> bool:
@@ -253,22 +238,19 @@ def _needs_node(device: str, runs: Sequence[RecordedRun]) -> bool:
     powered = [run for run in runs if run.has_power]
     has_total = any(run.power_w is not None for run in powered)
     domains = device_domains(sorted({name for run in powered for name in run.domains_w}))
-    required = [POWER] if has_total else list(map(domain_column, domains))
     for run in powered:
-        columns = {domain_column(name) for name in run.domains_w} | (
-            {POWER} if run.power_w is not None else set()
+        of_domains = [domain_column(name) for name in domains if name not in run.domains_w]
+        if lacking := [POWER] * (run.power_w is None) if has_total else of_domains:
+            expected = f"watts, as in other runs on {device}"
+            raise InputError.of(where=run.where, field=lacking[0], expected=expected, found="nothing")
+    return has_total and not all(
+        math.isclose(
+            run.power_w or 0.0,
+            math.fsum(run.domains_w.get(name, math.nan) for name in domains),
+            rel_tol=_SAME,
         )
-        for name in required:
-            if name not in columns:
-                raise InputError(
-                    f"{run.where}: {name}: expected watts, as in other runs on {device}, found nothing"
-                )
-    if not has_total:
-        return False
-    sums = [
-        (run.power_w, math.fsum(run.domains_w.get(name, math.nan) for name in domains)) for run in powered
-    ]
-    return not all(math.isclose(total, sum_, rel_tol=_SAME) for total, sum_ in sums if total is not None)
+        for run in powered
+    )
 
 
 def _check_settings(runs: Sequence[RecordedRun]) -> None:
@@ -347,17 +329,10 @@ def roles_of(header: Sequence[str], settings: Sequence[str] | None, where: str) 
         if name in _KNOWN or name not in header:
             names = ", ".join(column for column in header if column not in _KNOWN)[:200]
             raise InputError(f"{where}: settings: expected columns out of {names or 'none'}, found {name}")
-    chosen = [
-        name
-        for name in header
-        if (name in settings if settings is not None else is_positive_setting(name) or name in _WORDS)
-    ]
+    usual = [name for name in header if is_positive_setting(name) or name in _WORDS]
+    chosen = usual if settings is None else [name for name in header if name in settings]
     others = [name for name in header if name not in (*_KNOWN, *chosen)]
-    ignored = [
-        name
-        for name in others
-        if is_positive_setting(name) or name in (*_WORDS, *_BOOKKEEPING) or name.endswith("_j")
-    ]
+    ignored = [name for name in others if name in (*usual, *_BOOKKEEPING) or name.endswith("_j")]
     rest = [name for name in others if name not in ignored]
     for name in rest:
         if _OTHER_UNIT.fullmatch(name):
@@ -382,14 +357,11 @@ def _check_names(header: Sequence[str], where: str) -> None:
         raise InputError(f"{where}: expected {_MOST_COLUMNS} columns at most, found {len(header)}")
     for name in header:
         if not 0 < len(name) <= _MOST_CHARACTERS or not name.isprintable():
-            raise InputError(
-                f"{where}: expected columns with names of 1 to {_MOST_CHARACTERS} characters, "
-                f"found {name[:60]!r}"
-            )
-    if KERNEL[0] not in header:
-        raise InputError(f"{where}: expected a column {KERNEL[0]}, found {', '.join(header)[:200]}")
-    if not any(name in header for name in TIMES):
-        raise InputError(f"{where}: expected a column {TIME}, found {', '.join(header)[:200]}")
+            expected = f"columns with names of 1 to {_MOST_CHARACTERS} characters"
+            raise InputError.of(where=where, expected=expected, found=repr(name[:60]))
+    for names in (KERNEL[:1], TIMES):
+        if not any(name in header for name in names):
+            raise InputError(f"{where}: expected a column {names[0]}, found {', '.join(header)[:200]}")
 
 
 DEFAULT_DEVICE = "machine"
@@ -448,17 +420,11 @@ def _run(row: _Row, roles: ColumnRoles, words: set[str]) -> RecordedRun:
     if power_w is None and domains_w and not any(domains_w[name] for name in device_domains(domains_w)):
         raise InputError(f"{where}: expected powers above 0 watts, found 0 in {', '.join(domains_w)}")
     settings = {name: _setting(cells, name, where, name in words) for name in roles.settings if cells[name]}
-    return RecordedRun(
-        application,
-        _text(cells, "kernel", where) or application,
-        _text(cells, "size", where) or DEFAULT_SIZE,
-        Configuration(_text(cells, DEVICE_COLUMN, where) or DEFAULT_DEVICE, settings),
-        time_s,
-        power_w,
-        domains_w,
-        {name: _counter(cells, name, where) for name in roles.counters if cells[name]},
-        where,
-    )
+    counters = {name: _counter(cells, name, where) for name in roles.counters if cells[name]}
+    kernel = _text(cells, "kernel", where) or application
+    size = _text(cells, "size", where) or DEFAULT_SIZE
+    configuration = Configuration(_text(cells, DEVICE_COLUMN, where) or DEFAULT_DEVICE, settings)
+    return RecordedRun(application, kernel, size, configuration, time_s, power_w, domains_w, counters, where)
 
 
 def _text(cells: Mapping[str, str], name: str, where: str) -> str:

@@ -71,15 +71,11 @@ def import_tuning(path: str | Path, *, kernel: str | None = None, device: str | 
     name = str(kernel or content.get("kernel_name") or header.get("kernel_name") or path.name.split(".")[0])
     runs = [
         ConfiguredRun(
-            application=name,
-            kernel=name,
-            size=variant_of(result.parameters),
-            configuration=Configuration(key, {}),
-            time_s=result.time_s or 0.0,
-            powers=(),
-            runs=result.runs,
+            *(name, name, variant_of(each.parameters), Configuration(key, {})),
+            each.time_s or 0.0,
+            runs=each.runs,
         )
-        for result in ran
+        for each in ran
     ]
     notes = {
         "origin": f"Times of a tuning run, {path.name}.",
