@@ -114,6 +114,13 @@ def cast(schema: Schema, table: Table, label: str) -> Table:
     return pa.Table.from_arrays(arrays, schema=arrow_schema(schema, notes_of(table)))
 
 
+def checked(schema: Schema, table: Table, label: str) -> Table:
+    """Convert a table to the columns of a schema, and check its contents."""
+    table = cast(schema, table, label)
+    check(schema, table, label)
+    return table
+
+
 def with_empty(table: Table, columns: Iterable[Column]) -> Table:
     """Add columns with empty cells to a table."""
     for column in columns:
@@ -141,13 +148,8 @@ def check(schema: Schema, table: Table, label: str) -> None:
             _refuse(label, column, pc.is_null(cells), "expected numbers, found an empty one", rows=rows)
         if column.type in ("real", "reals"):
             _refuse(label, column, pc.invert(pc.is_finite(cells)), "expected a finite number", cells, rows)
-        for bound, is_outside, words in (
-            (column.gt, pc.less_equal, "more than"),
-            (column.ge, pc.less, "at least"),
-            (column.lt, pc.greater_equal, "less than"),
-            (column.le, pc.greater, "at most"),
-        ):
-            if bound is not None:
+        for name, is_outside, words in _BOUNDS:
+            if (bound := getattr(column, name)) is not None:
                 _refuse(label, column, is_outside(cells, bound), f"expected {words} {bound:g}", cells, rows)
         if column.choices:
             known = pa.array([*column.choices, None], pa.string())
@@ -157,21 +159,22 @@ def check(schema: Schema, table: Table, label: str) -> None:
         _check_key(schema, table, label)
 
 
+_BOUNDS = (
+    ("gt", pc.less_equal, "more than"),
+    ("ge", pc.less, "at least"),
+    ("lt", pc.greater_equal, "less than"),
+    ("le", pc.greater, "at most"),
+)
+"""Bounds of a column, what is outside of each, and words for what is inside."""
+
+
 def _is_sound(column: Column, cells: pa.ChunkedArray) -> bool:
     """Whether numbers are finite and within bounds, in two passes; which one is not takes more of them."""
     if column.type == "real" and not math.isfinite(pc.sum(cells).as_py() or 0.0):
         return False
-    if (column.gt, column.ge, column.lt, column.le) == (None,) * 4:
-        return True
-    least, most = (each.as_py() for each in pc.min_max(cells).values())
-    if least is None:
-        return True
-    return (
-        (column.gt is None or least > column.gt)
-        and (column.ge is None or least >= column.ge)
-        and (column.lt is None or most < column.lt)
-        and (column.le is None or most <= column.le)
-    )
+    bounds = [(outside, getattr(column, name)) for name, outside, _ in _BOUNDS]
+    ends = pc.min_max(cells).values() if any(bound is not None for _, bound in bounds) else ()
+    return not any(outside(end, bound).as_py() for outside, bound in bounds for end in ends)
 
 
 def _refuse(
@@ -385,19 +388,19 @@ def read_table(
 ) -> Table:
     """Read a table and check it; with `plain`, also Parquet or CSV that another program wrote."""
     path = Path(path)
-    if plain and path.name.endswith((".csv", ".csv.gz")):
-        return _completed(schema, _read_csv(path, schema), path)
-    try:
-        # Unlike read_table of pyarrow, this takes no columns from names of folders.
-        with pq.ParquetFile(path, page_checksum_verification=True) as file:
-            table, rows = file.read(), file.metadata.num_rows
+    if plain and path.name.endswith(CSV):
+        # A size such as 1.50 must stay a text.
+        texts = {c.name: _TYPES[c.type] for c in schema.columns if c.type in ("text", "json")}
+        with reading(path, schema.table):
+            table = read_csv_table(path, column_types=texts, null_values=[""])
+        return _completed(schema, table, path)
+    # Unlike read_table of pyarrow, this takes no columns from names of folders.
+    with reading(path, schema.table), pq.ParquetFile(path, page_checksum_verification=True) as file:
+        table, rows = file.read(), file.metadata.num_rows
         table.validate(full=True)
         if table.num_rows != rows:
             raise pa.ArrowInvalid(f"expected {rows} rows, found {table.num_rows}")
         identity, _ = identity_of(table), notes_of(table)
-    except (OSError, UnicodeDecodeError, pa.ArrowException) as error:
-        reason = " ".join(str(error).split())
-        raise InputError(f"{path}: cannot read the table of {schema.table} ({reason})") from error
     if identity is None and plain:
         return _completed(schema, table, path)
     if identity is None or identity[0] != schema.table:
@@ -413,33 +416,37 @@ def read_table(
         if past not in (upgrades or {}):
             raise InputError(f"{path}: version {version} of the table of {schema.table} is not known")
         table = (upgrades or {})[past](table)
-    table = cast(schema, table, str(path))
-    check(schema, table, str(path))
-    return table
+    return checked(schema, table, str(path))
 
 
-def _read_csv(path: Path, schema: Schema) -> Table:
+@contextmanager
+def reading(path: Path, title: str) -> Iterator[None]:
+    """Raise errors about a file of a table as those of Crosscast."""
+    try:
+        yield
+    except (OSError, UnicodeDecodeError, pa.ArrowException) as error:
+        reason = "no such file" if isinstance(error, FileNotFoundError) else " ".join(str(error).split())
+        raise InputError(f"{path}: cannot read the table of {title} ({reason})") from error
+
+
+CSV = (".csv", ".csv.gz")
+"""Suffixes of files that `read_csv_table` reads."""
+
+
+def read_csv_table(path: Path, **options: object) -> Table:
+    """Read a CSV file, in which a cell may have several lines; empty cells of text are missing ones, too."""
     # Not at the top of the module, as `library` must report first that pyarrow is missing.
     from pyarrow import csv
 
-    # A size such as 1.50 must stay a text.
-    texts = {column.name: _TYPES[column.type] for column in schema.columns if column.type in ("text", "json")}
-    options = csv.ConvertOptions(column_types=texts, strings_can_be_null=True, null_values=[""])
+    convert = csv.ConvertOptions(strings_can_be_null=True, **options)
     quoted = csv.ParseOptions(newlines_in_values=True)
-    try:
-        table = csv.read_csv(path, parse_options=quoted, convert_options=options)
-        # Names are decoded when they are read.
-        return table.rename_columns(table.column_names)
-    except (OSError, UnicodeDecodeError, pa.ArrowException) as error:
-        reason = "no such file" if isinstance(error, FileNotFoundError) else " ".join(str(error).split())
-        raise InputError(f"{path}: cannot read the table of {schema.table} ({reason})") from error
+    return csv.read_csv(path, parse_options=quoted, convert_options=convert)
 
 
 def _completed(schema: Schema, table: Table, path: Path) -> Table:
     """Add the optional columns that a table of another program lacks, and check it."""
-    for column in schema.columns:
-        if not column.required and column.name not in table.column_names:
-            table = table.append_column(column.name, pa.nulls(table.num_rows))
-    table = cast(schema, table, str(path))
-    check(schema, table, str(path))
-    return table
+    # Names are decoded when they are asked for.
+    with reading(path, schema.table):
+        known = table.column_names
+    lacking = [c for c in schema.columns if not c.required and c.name not in known]
+    return checked(schema, with_empty(table, lacking), str(path))

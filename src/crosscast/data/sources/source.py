@@ -20,11 +20,10 @@ from crosscast.data.files import locked
 from crosscast.data.library import pa, pc, pq
 from crosscast.data.profiles import LOOSE_PROFILES, PROFILES, UPGRADES, read_csv, to_row
 from crosscast.data.schema import Column, ColumnType, Schema
-from crosscast.data.table import Table, cast, check, in_order, read_table, table_of
+from crosscast.data.table import CSV, check, checked, in_order, read_csv_table, read_table, reading, table_of
 from crosscast.devices.catalogue import DeviceTables, rows_of
 from crosscast.errors import InputError
 
-_CSV = (".csv", ".csv.gz")
 _WORD = "([a-z0-9]+)"
 
 
@@ -146,24 +145,21 @@ def read_file(file: File, path: Path, word: str = "") -> SourceFile:
     if not file.columns:
         return SourceFile(path, word, [], ())
     title = file.names[0].partition(".")[0]
-    table = _table(path, title)
+    with reading(path, title):
+        table = read_csv_table(path) if path.name.endswith(CSV) else pq.read_table(path, memory_map=False)
+        # Names are decoded when they are asked for.
+        names = table.column_names
     columns = file.columns
     others: tuple[str, ...] = ()
     if file.ignored is not None:
-        known = {*(column.name for column in columns), *file.ignored}
         # pandas stores its index as a column, which does not belong to the source.
-        others = tuple(
-            name
-            for name in dict.fromkeys(table.column_names)
-            if name not in known and not name.startswith("__")
-        )
+        known = {*(column.name for column in columns), *file.ignored}
+        others = tuple(name for name in dict.fromkeys(names) if name not in known and name[:2] != "__")
         columns = (*columns, *(Column(name, "real") for name in others))
     for column in columns:
-        if table.column_names.count(column.name) == 1:
+        if names.count(column.name) == 1:
             _expect_readable(path, column, table.column(column.name))
-    schema = Schema(title, 1, columns, file.key)
-    table = cast(schema, table, str(path))
-    check(schema, table, str(path))
+    table = checked(Schema(title, 1, columns, file.key), table, str(path))
     if not table.num_rows:
         raise InputError.of(where=path, expected=f"rows of the table of {title}", found="none")
     return SourceFile(path, word, list(map(TableRow, table.to_pylist())), others)
@@ -183,29 +179,6 @@ def facts_of(name: str) -> tuple[dict[str, dict[str, str]], dict[str, TableRow]]
     for table, texts in content.notes.items():
         notes[table] = notes.get(table, {}) | texts
     return notes, rows_of(content, content.origin)
-
-
-def _table(path: Path, title: str) -> Table:
-    try:
-        table = _read_csv(path) if path.name.endswith(_CSV) else pq.read_table(path, memory_map=False)
-        # Accessed here, as names that are not UTF-8 raise on access.
-        _ = table.column_names
-    except (OSError, UnicodeDecodeError, pa.ArrowException) as error:
-        reason = "no such file" if isinstance(error, FileNotFoundError) else " ".join(str(error).split())
-        raise InputError(f"{path}: cannot read the table of {title} ({reason})") from error
-    return table
-
-
-def _read_csv(path: Path) -> Table:
-    # Not at the top of the module, as `library` must report first that pyarrow is missing.
-    from pyarrow import csv
-
-    # Empty cells count as missing also in columns of text.
-    convert = csv.ConvertOptions(strings_can_be_null=True)
-    # A cell may hold a program of several lines.
-    return csv.read_csv(
-        path, parse_options=csv.ParseOptions(newlines_in_values=True), convert_options=convert
-    )
 
 
 def _expect_readable(path: Path, column: Column, cells: pa.ChunkedArray) -> None:
