@@ -52,7 +52,7 @@ from support.refusals import refusal
 FULL = rows.dataset(
     profiles=[rows.profile(), rows.profile("scale"), rows.profile(invocation=1)],
     records=[rows.record(), rows.record(1, [2e-3, 3e-3])],
-    energies=[rows.energy()],
+    energy=[rows.energy()],
     sessions=[rows.session()],
     isolated_runs=[rows.isolated_run(), rows.isolated_run("lud")],
     mixes=rows.mix(1.2, 1.5, application="lud"),
@@ -103,11 +103,11 @@ def test_a_dataset_is_shown_by_its_label_and_numbers_of_rows() -> None:
             "records: column 'time_s', row 1: expected a time for each of 3 invocations, or one, found 2",
         ),
         (
-            rows.dataset(energies=[rows.energy(), rows.energy(run=1, times_s=[0.0, 1.0], energies_j=[0.0])]),
+            rows.dataset(energy=[rows.energy(), rows.energy(run=1, times_s=[0.0, 1.0], energies_j=[0.0])]),
             "energy: column 'energies_j', row 2: expected an energy for each of 2 times, found 1",
         ),
         (
-            rows.dataset(energies=[rows.energy(energies_j=[0.0])]),
+            rows.dataset(energy=[rows.energy(energies_j=[0.0])]),
             "energy: column 'energies_j', row 1: expected an energy for each of 0 times, found 1",
         ),
         (
@@ -151,7 +151,7 @@ def test_a_part_replaces_what_the_table_has_of_its_piece(tmp_path: Path) -> None
         rows.dataset(
             profiles=[rows.profile(), rows.profile("old"), rows.profile(size="small")],
             records=[rows.record(run) for run in range(3)] + [rows.record(repeat=1)],
-            energies=[rows.energy(), rows.energy(repeat=1)],
+            energy=[rows.energy(), rows.energy(repeat=1)],
             sessions=[rows.session(), rows.session(repeat=1)],
         ),
         tmp_path,
@@ -245,7 +245,7 @@ def built(*generations: dict[tuple[str, int], int]) -> Dataset:
     found = [rows_of(piece, runs, number) for piece, (runs, number) in latest.items()]
     return rows.dataset(
         records=[row for piece in found for row in piece["records"]],
-        energies=[row for piece in found for row in piece["energy"]],
+        energy=[row for piece in found for row in piece["energy"]],
         sessions=[row for piece in found for row in piece["sessions"]],
     )
 

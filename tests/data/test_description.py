@@ -45,7 +45,7 @@ def test_domains_are_those_whose_power_is_known() -> None:
         rows.energy(device="cpu", domain="dram", duration_s=0.0),
     ]
     records = [set_to("cpu", threads=1.0), set_to("gpu", threads=1.0)]
-    found = describe(rows.dataset(devices=DEVICES, records=records, energies=energies)).configurations
+    found = describe(rows.dataset(devices=DEVICES, records=records, energy=energies)).configurations
     assert [each.domains for each in found] == [("package-0", "package-1"), ()]
 
 

@@ -7,10 +7,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 
-from crosscast.data.dataset import validate
 from crosscast.data.profiles import PUBLISHED_METRICS, render_aiwc, write_aiwc
 from crosscast.data.sources import import_source
 from crosscast.data.sources.aiwc import import_aiwc_folder, published_devices
@@ -18,51 +16,9 @@ from crosscast.data.table import notes_of
 from crosscast.errors import InputError
 from crosscast.profile import METRICS, Profile
 from support.refusals import refusal, refusals
-from support.tables import default_features, default_runtimes, features, write_source
+from support.tables import default_features, write_source
 
 ENERGY = "application,device,size,energy,run\nlud,i7-6700k,large,20.5,1.0\nlud,gtx1080,large,1.25,1.0\n"
-
-
-def rows(table: pa.Table) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = table.to_pylist()
-    return found
-
-
-def test_every_row_of_the_runtimes_becomes_a_record_in_seconds_with_runs_from_0(tmp_path: Path) -> None:
-    dataset = import_source("aiwc2018", write_source(tmp_path / "s"))
-    validate(dataset)
-    records = rows(dataset.records)
-    assert len(records) == len(default_runtimes())
-    first = records[0]
-    assert (first["time_s"], first["host_s"]) == ([12.5e-6], None)
-    assert (first["repeat"], first["run"], first["configuration"]) == (0, 0, "{}")
-    # The second record of a run keeps its time under a number of its own.
-    twice = [r for r in records if (r["device"], r["kernel"]) == ("i5-3350", "lud_internal")]
-    assert [(r["run"], r["time_s"]) for r in twice] == [(0, [100e-6]), (100, [50e-6])]
-    assert {r["kernel"]: r["invocations"] for r in records} == {"lud_internal": 3, "lud_diagonal": None}
-    kernels = {s["device"]: json.loads(s["kernels"]) for s in rows(dataset.sessions)}
-    assert kernels == {"gtx1080": ["lud_internal"], "i5-3350": ["lud_diagonal", "lud_internal"]}
-    assert dataset.energy.num_rows == 0
-
-
-def test_metrics_are_those_of_our_definitions_and_others_are_kept_aside(tmp_path: Path) -> None:
-    profile = rows(import_source("aiwc2018", write_source(tmp_path / "s")).profiles)[0]
-    names = ("opcode", "work_items", "min_itb", "median_itb", "sd_simd_width", "footprint_90", "branches_90")
-    assert [profile[name] for name in names] == [3, 4, 5, 7.5, 0.4, 7, 1]
-    assert (profile["granularity"], profile["barriers_per_instruction"]) == (1 / 4, (2 + 4) / 40)
-    for name in ("total_reads", "yokota_branch_entropy", "average_linear_branch_entropy"):
-        assert profile[name] is None
-    published = json.loads(profile["program"])["published"]
-    told = [published[name] for name in ("granularity", "operand_sum", "branch_entropy_yokota")]
-    assert told == [1 / 40, 50, 31.5]
-
-
-def test_the_stray_row_of_kmeans_is_left_out(tmp_path: Path) -> None:
-    stray = features("kmeans", "calc_potential_single_step_dev", "medium", 0)
-    profiles = import_source(
-        "aiwc2018", write_source(tmp_path / "s", features=[*default_features(), stray])
-    ).profiles
-    assert profiles.num_rows == len(default_features())
 
 
 @pytest.mark.parametrize("name", ["full_dat.Rda", "featdata.Rda"])
@@ -77,17 +33,6 @@ def test_features_of_first_invocations_alone_are_refused(tmp_path: Path) -> None
     first = [row for row in default_features() if row["invocation"] == 0]
     with pytest.raises(InputError, match=r"expected all invocations of each kernel, found 0 alone, as"):
         import_source("aiwc2018", write_source(tmp_path / "s", features=first))
-
-
-def test_energy_names_sensor_and_domain_and_the_kernel_where_it_is_of_one(tmp_path: Path) -> None:
-    text = f"{ENERGY}kmeans,gtx1080,large,1.0,1\ndwt,i7-6700k,large,2.0,1\n"
-    energy = rows(import_source("aiwc2018", write_source(tmp_path / "s", energy=text)).energy)
-    assert [(e["sensor"], e["domain"], e["energy_j"], e["kernel"], e["run"]) for e in energy] == [
-        ("rapl", "package-0/core", 20.5, None, 0),
-        ("nvml", "gpu", 1.25, None, 0),
-        ("nvml", "gpu", 1.0, "kmeansPoint", 0),
-        ("rapl", "package-0/core", 2.0, "cl_fdwt53Kernel", 0),
-    ]
 
 
 FILE = """metric,category,count

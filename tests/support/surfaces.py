@@ -91,7 +91,7 @@ def configured_dataset(*machines: Surfaces) -> Dataset:
                 ]
     devices = sorted({str(record["device"]) for record in records})
     rows = [tables.device(key, type="node") for key in devices]
-    return tables.dataset(devices=rows, records=records, energies=energies)
+    return tables.dataset(devices=rows, records=records, energy=energies)
 
 
 FEATURES = 2

@@ -9,9 +9,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from crosscast.data.dataset import Dataset
-from crosscast.data.profiles import PROFILES
-from crosscast.data.schema import DEVICES, ENERGY, ISOLATED_RUNS, MIXES, RECORDS, SESSIONS
+from crosscast.data.dataset import TABLES, Dataset
+from crosscast.data.schema import DEVICES
 from crosscast.data.table import table_of
 
 Row = dict[str, Any]
@@ -54,26 +53,13 @@ def mix(*slowdowns: float | None, name: str = "pair", **cells: Any) -> list[Row]
     ]
 
 
-def dataset(
-    *,
-    devices: Sequence[Row] | None = None,
-    profiles: Sequence[Row] = (),
-    records: Sequence[Row] = (),
-    energies: Sequence[Row] = (),
-    sessions: Sequence[Row] = (),
-    isolated_runs: Sequence[Row] = (),
-    mixes: Sequence[Row] = (),
-) -> Dataset:
-    return Dataset(
-        "made up",
-        table_of(DEVICES, [device()] if devices is None else devices),
-        table_of(PROFILES, profiles),
-        table_of(RECORDS, records),
-        table_of(ENERGY, energies),
-        table_of(SESSIONS, sessions),
-        table_of(ISOLATED_RUNS, isolated_runs),
-        table_of(MIXES, mixes),
-    )
+def dataset(**rows: Sequence[Row]) -> Dataset:
+    """Rows of each table by its name; without any of devices, there is the CPU."""
+    tables = {schema.table: table_of(schema, rows.get(schema.table, ())) for schema in TABLES}
+    if "devices" not in rows:
+        tables["devices"] = table_of(DEVICES, [device()])
+    assert rows.keys() <= tables.keys()
+    return Dataset("made up", **tables)
 
 
 def powercap(cpu_cap_w: float = 65, gpu_cap_w: float = 100, **changed: Any) -> Row:
@@ -120,19 +106,13 @@ def write_rows(path: Path, rows: Sequence[Row]) -> Path:
     return path
 
 
-SMALL, LARGE = "LM (batch size 5)", "LM (batch size 80)"
+SMALL, LARGE, SPREAD = "LM (batch size 5)", "LM (batch size 80)", "v100_unconsolidated"
 
 
 def alone(job: str = SMALL, gpu: str = "v100", steps: float = 8.0, **cells: Any) -> Row:
     """A job alone, as Gavel's file has it."""
-    return {
-        "file": "simulation_throughputs",
-        "gpu": gpu,
-        "job": job,
-        "gpus": 1,
-        "steps_per_s": steps,
-        **cells,
-    }
+    row = {"file": "simulation_throughputs", "gpu": gpu, "job": job, "gpus": 1, "steps_per_s": steps}
+    return {**row, **cells}
 
 
 def pair(
@@ -174,14 +154,8 @@ TOPDOWN = (
 def _suite(file: str, cluster: str, compiler: str, time_s: float) -> Row:
     place = {"file": file, "cluster": cluster, "variant": "Base", "tuning": "any", "compiler": compiler}
     work = {"size": 8388608.0, "group": "Stream", "kernel": "Stream_ADD", "BlockSize": None}
-    analytic = {
-        "Bytes/Rep": 201326592.0,
-        "Flops/Rep": 8388608.0,
-        "Iterations/Rep": 8388608.0,
-        "Kernels/Rep": 1.0,
-        "ProblemSize": 8388608.0,
-        "Reps": 1000.0,
-    }
+    analytic = {"Bytes/Rep": 201326592.0, "Kernels/Rep": 1.0, "Reps": 1000.0}
+    analytic |= dict.fromkeys(("Flops/Rep", "Iterations/Rep", "ProblemSize"), 8388608.0)
     return {**place, **work, **analytic, **{f"topdown.{name}": None for name in TOPDOWN}, "time_s": time_s}
 
 
@@ -203,17 +177,8 @@ def launch(gpu: str = "Tesla-K40", kernel: str = "bpnn_layerforward_CUDA", **cha
     sizes = {"input.size.1": 8192, "input.size.2": 0}
     grid = {"grid.x": 1, "grid.y": 512, "block.x": 16, "block.y": 16}
     counted = {"registers.per.thread": 11.0, "static.smem": 1088.0, "inst_executed": 213017.0}
-    numbers = {"device": 2.0, "kernel": 1.0}
-    return {
-        "kernel_file": kernel,
-        "gpu": gpu,
-        **sizes,
-        **grid,
-        "duration": 1e-4,
-        **counted,
-        **numbers,
-        **changed,
-    }
+    numbers = {"duration": 1e-4, "device": 2.0, "kernel": 1.0}
+    return {"kernel_file": kernel, "gpu": gpu, **sizes, **grid, **counted, **numbers, **changed}
 
 
 def write_parquet_rows(path: Path, rows: list[Row]) -> Path:
@@ -227,36 +192,17 @@ Rows = list[dict[str, Any]]
 
 def features(application: str, kernel: str, size: str, invocation: int, **changed: Any) -> dict[str, Any]:
     """A row of the features: 4 work-items of 10 instructions each, 2 barriers in all."""
-    entropies = {f"local_memory_address_entropy_{n}": 1.5 for n in range(1, 11)}
-    return {
-        "application": application,
-        "kernel": kernel,
-        "size": size,
-        "invocation": invocation,
-        "opcode": 3.0,
-        "granularity": 1 / 40,
-        "barriers_per_instruction": 3 / 40,
-        "instructions_per_operand": 0.8,
-        "total_instruction_count": 40.0,
-        "workitems": 4.0,
-        "operand_sum": 50.0,
-        "total_barriers_hit": 2.0,
-        "min_instructions_to_barrier": 5.0,
-        "max_instructions_to_barrier": 10.0,
-        "median_instructions_to_barrier": 7.5,
-        "max_simd_width": 2.0,
-        "mean_simd_width": 1.25,
-        "stddev_simd_width": 0.4,
-        "total_memory_footprint": 8.0,
-        "ninety_percent_memory_footprint": 7.0,
-        "global_memory_address_entropy": 2.5,
-        **entropies,
-        "total_unique_branch_instructions": 2.0,
-        "ninety_percent_branch_instructions": 1.0,
-        "branch_entropy_yokota": 31.5,
-        "branch_entropy_average_linear": 0.25,
-        **changed,
-    }
+    row: Row = {"application": application, "kernel": kernel, "size": size, "invocation": invocation}
+    row |= {"opcode": 3.0, "total_instruction_count": 40.0, "workitems": 4.0, "operand_sum": 50.0}
+    row |= {"granularity": 1 / 40, "barriers_per_instruction": 3 / 40, "instructions_per_operand": 0.8}
+    row |= {"total_barriers_hit": 2.0, "min_instructions_to_barrier": 5.0}
+    row |= {"max_instructions_to_barrier": 10.0, "median_instructions_to_barrier": 7.5}
+    row |= {"max_simd_width": 2.0, "mean_simd_width": 1.25, "stddev_simd_width": 0.4}
+    row |= {"total_memory_footprint": 8.0, "ninety_percent_memory_footprint": 7.0}
+    row |= {"global_memory_address_entropy": 2.5}
+    row |= {f"local_memory_address_entropy_{n}": 1.5 for n in range(1, 11)}
+    row |= {"total_unique_branch_instructions": 2.0, "ninety_percent_branch_instructions": 1.0}
+    return row | {"branch_entropy_yokota": 31.5, "branch_entropy_average_linear": 0.25, **changed}
 
 
 def runtime(device: str, run: int, time_us: float, **changed: Any) -> dict[str, Any]:
@@ -295,8 +241,12 @@ def write_source(
 
 
 ENERGIES = [
-    {"application": "lud", "device": device, "size": "large", "energy": joules, "run": 1.0}
-    for device, joules in (("i7-6700k", 20.5), ("gtx1080", 1.25))
+    {"application": name, "device": device, "size": "large", "energy": joules, "run": 1.0}
+    for name, device, joules in (
+        *(("lud", "i7-6700k", 20.5), ("lud", "gtx1080", 1.25)),
+        # Of one of its kernels alone
+        *(("kmeans", "gtx1080", 1.0), ("dwt", "i7-6700k", 2.0)),
+    )
 ]
 RESNET = single()
 BERT = single("BERT", "SQuAD", amp=1, batchsize=64, speed=100.0, gmem=1024.5)
@@ -333,28 +283,73 @@ def elementwise(op: str = "add", device: str = "Tesla T4", **cells: Any) -> Row:
 
 EXAMPLES: dict[str, dict[str, Rows]] = {
     "powercap": {"dual_cap_altis.csv": [powercap(65), powercap(70)]},
-    "multicore_energy": {"loghin.csv": [multicore("amd"), multicore("xu3", "static/all_cores", 4)]},
+    "multicore_energy": {
+        "loghin.csv": [
+            *(multicore("amd"), multicore("i7", cores=4), multicore("xu3", "static/all_cores", 4)),
+            multicore("xu3", "dynamic/little_cores", 4),
+        ]
+    },
     "gpu_power_limit": {"zeus_v100.csv": [epoch(100), epoch(125)]},
-    "gpu_dvfs": {"gtx1080ti.csv": [gtx1080ti(), gtx1080ti(1700)], "titanx.csv": [titanx(), titanx(633)]},
-    "rajaperf": {"rajaperf.csv.gz": [quartz(), quartz(number=2), lassen()]},
-    "rodinia9": {"rodinia_9gpu.parquet": [launch(), launch("Titan")]},
+    "gpu_dvfs": {
+        "gtx1080ti.csv": [gtx1080ti(), gtx1080ti(1700)],
+        "titanx.csv": [
+            *(titanx(), titanx(633), titanx(kernel="stencil2d")),
+            # The source has this kernel twice at the same clocks.
+            titanx(kernel="stencil2d", time_ms=30),
+        ],
+    },
+    "rajaperf": {"rajaperf.csv.gz": [quartz(), quartz("O3", 2), lassen(), lassen(128)]},
+    "rodinia9": {
+        "rodinia_9gpu.parquet": [
+            *(launch(), launch("Titan"), launch(kernel="bpnn_adjust_weights_cuda", inst_executed=7.0)),
+            *(launch(kernel=kernel) for kernel in ("kernel", "calculate_temp", "lud_diagonal")),
+            # In kibibytes
+            *(launch(gpu) | {"static.smem": 1.0625} for gpu in ("GTX-980", "Tesla-P100")),
+        ]
+    },
     "cgo17": {
         "cgo17_nvidia.csv": [mapped(), mapped(dataset="B", transfer=8192)],
         "cgo17_sources.csv": [{"benchmark": "npb-3.3-CG-add", "src": ADD}],
     },
-    "gavel_pairs": {"gavel_standalone.csv": JOBS, "gavel_pairs.csv": [pair(), pair((SMALL, SMALL))]},
+    "gavel_pairs": {
+        "gavel_standalone.csv": [
+            # Copies first: the order of the rows tells nothing.
+            *(alone(gpu=SPREAD), alone(LARGE, SPREAD, 4.0), alone(gpu=SPREAD, steps=3.0, gpus=2)),
+            *(*JOBS, *(alone(job, steps=12.0, gpus=2) for job in (SMALL, LARGE))),
+            alone(steps=9.0, file="physical_cluster_throughputs"),
+        ],
+        "gavel_pairs.csv": [
+            *(pair(gpu=SPREAD), pair(), pair((SMALL, SMALL)), pair((SMALL, SMALL), (2.0, 2.0), SPREAD)),
+            # With other numbers, it is a repeat.
+            pair((LARGE, SMALL), (2.0, 5.0)),
+            *(pair(steps=(0.0, 0.0), gpus=2), pair((LARGE, LARGE), (6.0, 4.0), gpus=2)),
+            pair(steps=(0.5, 0.5), file="physical_cluster_throughputs"),
+        ],
+    },
     "lucid": {
         "lucid_single.csv": [RESNET, BERT],
-        "lucid_pairs.csv": [packed(RESNET, BERT), packed(RESNET, RESNET)],
+        "lucid_pairs.csv": [
+            *(packed(RESNET, BERT), packed(RESNET, RESNET, (0.8, 1.25)), packed(BERT, RESNET, gpu_num1=2)),
+        ],
     },
     "kernel_tuner": {
-        "kt_convolution_RTX_3090.csv": [tuned(), tuned("block_size_x=32;tile_size_x=2;use_shmem=1")],
+        "kt_convolution_RTX_3090.csv": [tuned(), tuned("block_size_x=32;tile_size_x=2;use_shmem=0")],
+        "kt_convolution_milo_RTX_A4000.csv": [tuned()],
         "kt_gemm_RTX_2080_Ti.csv.gz": [tuned("MWG=16;SA=0"), tuned("MWG=16;SA=1")],
     },
-    "babelstream": {"times.csv": [streamed(), streamed("triad"), streamed(device="Tesla K80 (1 GPU, ECC)")]},
+    "babelstream": {
+        "times.csv": [
+            *(streamed(), streamed("triad"), streamed(model="CUDA", device="Tesla K80 (1 GPU, ECC)")),
+            # Without a data sheet
+            streamed(device="FirePro S10000 (1 GPU)"),
+        ]
+    },
     "elementwise": {"times.csv.gz": [elementwise(), elementwise("ln"), elementwise(device="Tesla P4")]},
     "aiwc2018": {
-        "features_all_invocations.parquet": default_features(),
+        "features_all_invocations.parquet": [
+            *default_features(),
+            features("kmeans", "calc_potential_single_step_dev", "medium", 0),  # Left out
+        ],
         "runtimes.parquet": default_runtimes(),
         "energy_joules.csv": ENERGIES,
     },

@@ -166,7 +166,7 @@ class RecordedRun:
     time_s: float  # Time in seconds, above 0
     # Mean power of the whole device in watts, above 0; none if not known, or if it is the sum of domains
     power_w: float | None
-    domains_w: dict[str, float]  # Mean power of each domain in watts, by name
+    domains_w: Mapping[str, float]  # Mean power of each domain in watts, by name
     counters: Mapping[str, float]  # Counters, by name
     where: str  # File and line, for messages
 
@@ -228,7 +228,7 @@ def _cell(run: RecordedRun) -> tuple[object, ...]:
 
 def _configured(run: RecordedRun, with_node: bool) -> ConfiguredRun:
     node = {NODE: run.power_w} if with_node and run.power_w is not None else {}
-    powers = [RunPower(_SENSOR, domain, watts) for domain, watts in (run.domains_w | node).items()]
+    powers = [RunPower(_SENSOR, domain, watts) for domain, watts in {**run.domains_w, **node}.items()]
     what = run.application, run.kernel, run.size, run.configuration
     return ConfiguredRun(*what, run.time_s, powers, 1, run.counters, is_alone=True)
 
