@@ -125,7 +125,7 @@ BOUNDS = {
         ">= 0 <= 1": "amp1 amp2",
         "> 0": "speed1 speed2",
     },
-    **dict.fromkeys(EXAMPLES["kernel_tuner"], {"> 0": "time_median_s", ">= 1": "repetitions"}),
+    **{file: {"> 0": "time_median_s", ">= 1": "repetitions"} for file in EXAMPLES["kernel_tuner"]},
     "times.csv": {"> 0": "time_s"},
     "times.csv.gz": {"> 0": "time_ms", ">= 1": "B H grid_x grid_y grid_z block_x block_y block_z"},
     "runtimes.parquet": {">= 1": "run", ">= 0": "kernel_time_us"},

@@ -1,4 +1,4 @@
-"""A session in this process, on a real device."""
+"""A session in this process, on a real device, and the summary of its kernels."""
 
 import json
 from collections.abc import Callable
@@ -11,11 +11,13 @@ from crosscast.data.schema import ENERGY, RECORDS, SESSIONS
 from crosscast.data.table import check, table_of
 from crosscast.errors import CheckFailed, CompileError, DeviceFault, InputError, SensorFault
 from crosscast.measure.energy import Sensor
+from crosscast.measure.measurement import summaries
 from crosscast.measure.opencl import OpenCLDevice, OpenCLQueue, devices
 from crosscast.measure.session import SessionRows, measure_session
 from crosscast.measure.subjects import Settings, SuiteProblem, load
 from support.measuring import cl_error
 from support.refusals import refusals
+from support.tables import record
 
 Folder = Callable[..., Path]
 QUICK = Settings(min_runs=4, min_time_s=0.0, warmups=2)
@@ -198,3 +200,23 @@ def test_a_working_set_over_the_size_is_a_note(
 def test_kernels_that_do_not_compile_are_quoted(device: OpenCLDevice, make_application: Folder) -> None:
     with pytest.raises(CompileError, match=f"the compiler of {device.id} refuses it"):
         measured(device, make_application(source="kernel void twice(global int *a) { a[0] = oops; }"))
+
+
+@pytest.mark.parametrize(
+    ("times", "statistics"),
+    [
+        # Over runs, of the mean of their invocations
+        ([[1.0, 3.0], [5.0], [2.0, 2.0, 2.0]], (3, 6, 2.0, 3.0, 2.0, 5.0, 3**0.5, 3**0.5 / 3)),
+        ([[1.0]], (1, 1, 1.0, 1.0, 1.0, 1.0, None, None)),
+        ([[0.0], [0.0]], (2, 2, 0.0, 0.0, 0.0, 0.0, 0.0, None)),
+    ],
+)
+def test_each_kernel_has_statistics_of_its_runs(
+    times: list[list[float]], statistics: tuple[Any, ...]
+) -> None:
+    runs = [record(number, run) for number, run in enumerate(times)]
+    of_kernels = summaries(table_of(RECORDS, [*runs, record(kernel="other")]))
+    other, found = sorted(of_kernels, key=lambda each: each.kernel)
+    assert (other.kernel, other.runs, found.kernel) == ("other", 1, "sum")
+    (_, *told), spread = found.to_dict().values(), found.spread
+    assert (*told, spread) == pytest.approx(statistics)

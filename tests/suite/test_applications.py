@@ -64,40 +64,16 @@ def test_it_is_right_at_any_extents(kind: Any, names: list[str], values: tuple[i
 
 
 POINTS = {"points": 70, "features": 3, "clusters": 4, "rounds": 2}
-SQUARE = {"height": 20, "width": 20}
+FIVE = {"log2_points": 5}
 PAIR = {"query": 70, "database": 90}
 OFF = np.float32(1.001)
 Damage = tuple[Any, dict[str, int], Callable[[Any], Any], Any, Callable[[Any], Any], str]
 DAMAGES: list[Damage] = [
-    (Bfs, {"vertices": 100}, lambda a: a.depth, 57, lambda v: v + 1, "depth: 1 of 100"),
-    (
-        *(Cfd, {"columns": 9, "rows": 6, "steps": 1}, lambda a: a.result, (4, 50), lambda v: v * OFF),
-        r"variables: 1 of 270 values are wrong, first at \(4, 50\)",
-    ),
-    (
-        *(Csr, {"rows": 67, "elements": 600}, lambda a: a.vectors[0], 66, lambda v: v + np.float32(1e-3)),
-        r"vector: 1 of 67 values are wrong, first at \(66,\)",
-    ),
-    (Dwt, SQUARE, lambda a: a.bands[1], (19, 3), lambda v: v + 1, r"green wavelets: 1 of 400 .* \(19, 3\)"),
     *(
-        (
-            Fft,
-            {"log2_points": 5},
-            lambda a, n=n: a.spectra[n],
-            31,
-            lambda v: v * OFF,
-            f"radix {2 << n}: 1 of 32",
-        )
+        (Fft, FIVE, lambda a, n=n: a.spectra[n], 31, lambda v: v * OFF, f"radix {2 << n}: 1 of 32")
         for n in range(4)
     ),
-    (Fft, {"log2_points": 5}, lambda a: a.spectra[0], (3, 1), lambda v: np.nan, "spectrum of radix 2"),
-    *(
-        (
-            *(Hmm, {"states": 5, "symbols": 3, "steps": 4}, lambda a, n=n: a.result[n].reshape(-1), 2),
-            *(lambda v: v + 0.01, name),
-        )
-        for n, name in enumerate(("pi", "a", "b"))
-    ),
+    (Fft, FIVE, lambda a: a.spectra[0], (3, 1), lambda v: np.nan, "spectrum of radix 2"),
     *(
         (Kmeans, POINTS, lambda a: a.membership, 69, lambda v, wrong=wrong: wrong, "membership: 1 of 70")
         for wrong in (-1, 4, 1 << 30)
@@ -111,12 +87,6 @@ DAMAGES: list[Damage] = [
         )
         for row, column in ((0, 0), (31, 0), (0, 31), (31, 30), (20, 25))
     ),
-    (Nqueens, {"side": 6, "placed": 2}, lambda a: a.solutions, 3, lambda v: v + 1, "solutions"),
-    (Nw, {"length": 20}, lambda a: a.scores, (20, 20), lambda v: v + 1, r"scores: 1 of 441 .* \(20, 20\)"),
-    (
-        *(Srad, {"rows": 20, "columns": 20}, lambda a: a.image, (7, 8), lambda v: v * OFF),
-        r"image: 1 of 400 values are wrong, first at \(7, 8\)",
-    ),
     (Swat, PAIR, lambda a: a.score, (5, 7), lambda v: v + 1, r"scores: 1 of 6300 .* first at \(5, 7\)"),
     *(
         (Swat, PAIR, positions, 3, lambda v, wrong=wrong: wrong, "alignment")
@@ -129,7 +99,8 @@ DAMAGES: list[Damage] = [
         for wrong in (0, 9, 10_000)
     ),
 ]
-"""Application, extents, an array of its results, a place in it, what happens there, and the message."""
+"""Application, extents, an array of its results, a place in it, what happens there, and the message:
+of checks that do more than compare an array. For the others, see `test_contract`."""
 
 
 @pytest.fixture(scope="module")
@@ -255,42 +226,14 @@ def test_passes_of_a_transform_join_all_points() -> None:
     assert prod(radices) == (2**7) ** 4
 
 
-def test_four_transforms_give_the_signal_back() -> None:
-    application = Fft({"log2_points": 6}, seed=4)
-    profiles_of(application, "tiny")
-    # Two transforms reverse a signal of n points and multiply it by n.
-    np.testing.assert_allclose(application.spectra[-1] / 64**2, application.signal, atol=1e-5)
-
-
 def test_atoms_do_not_grow_without_bound() -> None:
     assert Gem.fit(1 << 30)["atoms"] == Gem.fit(1 << 20)["atoms"]
-
-
-def test_two_opposite_charges_in_one_place_cancel() -> None:
-    application = Gem({"atoms": 2, "vertices": 10}, seed=2)
-    application.atoms[1] = application.atoms[0] * np.array([1, 1, 1, -1])
-    profiles_of(application, "odd")
-    assert np.abs(application.potential).max() < 1e-6
 
 
 def test_vertices_lie_outside_of_the_molecule() -> None:
     application = Gem(Gem.fit(8 << 10), seed=3)
     farthest_atom = np.linalg.norm(application.atoms[:, :3], axis=1).max()
     assert np.linalg.norm(application.vertices, axis=0).min() > 0.999 * farthest_atom
-
-
-def test_the_potential_without_one_atom_fails_the_check() -> None:
-    application = Gem({"atoms": 50, "vertices": 100}, seed=4)
-    profiles_of(application, "odd")
-    right = application.potential.copy()
-    without = Gem({"atoms": 50, "vertices": 100}, seed=4)
-    without.atoms[7, 3] = 0
-    profiles_of(without, "odd")
-    application.potential[:] = without.potential
-    with pytest.raises(CheckFailed, match="potential"):
-        application.check()
-    application.potential[:] = right
-    application.check()
 
 
 def test_the_largest_model_has_a_bounded_number_of_steps() -> None:
@@ -334,16 +277,6 @@ def test_the_diagonal_dominates_the_columns() -> None:
     assert (diagonal > (matrix.sum(axis=0) - diagonal)).all()
 
 
-@pytest.mark.parametrize("blocks", [2, 3, 5])
-def test_l_times_u_is_the_matrix(blocks: int) -> None:
-    application = Lud({"blocks": blocks}, seed=3)
-    profiles_of(application, "tiny")
-    factors = application.matrix.astype(np.float64)
-    lower = np.tril(factors, -1) + np.eye(len(factors))
-    product = lower @ np.triu(factors)
-    np.testing.assert_allclose(product, application.original, rtol=1e-5, atol=1e-5)
-
-
 @pytest.mark.parametrize(("side", "placed", "boards"), _PROBLEMS[:-1])
 def test_problems_have_as_many_boards_as_the_table_says(side: int, placed: int, boards: int) -> None:
     application = Nqueens({"side": side, "placed": placed}, seed=0)
@@ -351,22 +284,9 @@ def test_problems_have_as_many_boards_as_the_table_says(side: int, placed: int, 
     assert application.nbytes == boards * _BYTES_A_BOARD
 
 
-@pytest.mark.parametrize("nbytes", [8 << 10, 32 << 10, 256 << 10, 8 << 20, 32 << 20])
-def test_boards_fill_at_least_a_third_of_what_was_asked_for(nbytes: int) -> None:
-    boards = {(side, placed): boards for side, placed, boards in _PROBLEMS}
-    found = Nqueens.fit(nbytes)
-    assert nbytes / 3 <= boards[found["side"], found["placed"]] * _BYTES_A_BOARD <= nbytes
-
-
 def test_known_numbers_are_those_of_trying_every_permutation() -> None:
     for side in range(1, 8):
         assert _SOLUTIONS[side] == sum(_peaceful(queens) for queens in permutations(range(side)))
-
-
-def test_each_first_queen_has_as_many_solutions_as_its_mirror_image() -> None:
-    application = Nqueens({"side": 7, "placed": 1}, seed=0)
-    profiles_of(application, "odd")
-    np.testing.assert_array_equal(application.solutions, application.solutions[::-1])
 
 
 def _peaceful(queens: tuple[int, ...]) -> bool:
