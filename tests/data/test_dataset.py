@@ -544,15 +544,9 @@ def test_measurements_without_a_session_are_kept() -> None:
             made_of("b", devices={"driver": "4.0"}),
             "of b: devices: cpu-2cu: expected the driver of of a .3.0.,",
         ),
-        (
-            made_of("b", profiles={"opcode": 8}),
-            r"^of b: profiles: crc k tiny 0: expected the opcode of of a",
-        ),
+        (made_of("b", profiles={"opcode": 8}), r"^of b: profiles: crc k tiny 0: expected the opcode of of a"),
         (made_of("a", 1, 2e-3), r"^of a: records: crc tiny cpu-2cu 0: expected the time_s of of a"),
-        (
-            made_of("b", isolated_runs={"time_s": 2.0}),
-            "isolated_runs: crc tiny cpu-2cu: expected the time_s",
-        ),
+        (made_of("b", isolated_runs={"time_s": 2.0}), "isolated_runs: crc tiny cpu-2cu: expected the time_s"),
     ],
 )
 def test_what_differs_is_refused_by_name(other: Dataset, message: str) -> None:

@@ -122,18 +122,8 @@ OTHER = pair(file="physical_cluster_throughputs")
 @pytest.mark.parametrize(
     ("file", "rows", "options", "message"),
     [
-        (
-            RAJA,
-            [lassen(BlockSize=None)],
-            {},
-            "column 'BlockSize', row 1: expected a number on lassen, found",
-        ),
-        (
-            RAJA,
-            [lassen(256), lassen(128)],
-            {"block_size": 64},
-            "column 'BlockSize': expected runs with 64,",
-        ),
+        (RAJA, [lassen(BlockSize=None)], {}, "column 'BlockSize', row 1: expected a number on lassen, found"),
+        (RAJA, [lassen(256), lassen(128)], {"block_size": 64}, "column 'BlockSize': expected runs with 64,"),
         (RAJA, [quartz(file="q/a.cali")], {}, "column 'file', row 1: expected a path with the level of opti"),
         *((RAJA, [quartz()], {"cores": n}, f"cores: expected at least 1, found {n}") for n in (0, -4)),
         (PAIRS, [pair(gpus2=2)], {}, "column 'gpus2', row 1: expected 1 as gpus1, found 2"),

@@ -26,13 +26,7 @@ from crosscast.measure.campaign import (
 )
 from crosscast.measure.inventory import known_row
 from crosscast.measure.opencl import devices, find
-from crosscast.measure.processes import (
-    CharacterizeJob,
-    DescribeJob,
-    InstructionMixJob,
-    Job,
-    SessionJob,
-)
+from crosscast.measure.processes import CharacterizeJob, DescribeJob, InstructionMixJob, Job, SessionJob
 from crosscast.measure.session import session_row
 from crosscast.measure.subjects import Settings, SuiteProblem, identity
 from crosscast.suite.application import TYPICAL, Caches

@@ -287,10 +287,7 @@ def _read(path: Path, schema: Schema) -> Table:
 
 
 def _replaced(
-    schemas: tuple[Schema, ...],
-    piece: tuple[str, ...],
-    old: Mapping[str, Table],
-    new: Mapping[str, Table],
+    schemas: tuple[Schema, ...], piece: tuple[str, ...], old: Mapping[str, Table], new: Mapping[str, Table]
 ) -> dict[str, Table]:
     names = [schema.table for schema in schemas]
     numbers = key_numbers([old[name] for name in names] + [new[name] for name in names], piece)

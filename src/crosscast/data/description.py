@@ -469,10 +469,7 @@ def _failed(sessions: Table) -> tuple[Failure, ...]:
 
 
 def _missing(
-    kernel_sizes: Mapping[_Kernel, tuple[str, ...]],
-    devices: tuple[str, ...],
-    profiles: Table,
-    records: Table,
+    kernel_sizes: Mapping[_Kernel, tuple[str, ...]], devices: tuple[str, ...], profiles: Table, records: Table
 ) -> Iterable[Missing]:
     profiled = _distinct(profiles, "application", "kernel", "size")
     measured = _distinct(records, "application", "kernel", "size", "device")

@@ -146,17 +146,7 @@ ENERGY = Schema(
         Column("times_s", "reals", "s", "when each reading was taken, since the first", ge=0),
         Column("energies_j", "reals", "J", "energy since the first reading, at each", ge=0),
     ),
-    key=(
-        "application",
-        "kernel",
-        "size",
-        "device",
-        "configuration",
-        "repeat",
-        "run",
-        "sensor",
-        "domain",
-    ),
+    key=("application", "kernel", "size", "device", "configuration", "repeat", "run", "sensor", "domain"),
 )
 """Version 1."""
 

@@ -96,10 +96,7 @@ class Measurement(Tabular):
             records,
             energy=[row for answer in answers for row in answer["energy"]],
             kernels=summaries(table),
-            warnings=[
-                *map(_sentence, warnings),
-                *(note for answer in answers for note in answer["notes"]),
-            ],
+            warnings=[*map(_sentence, warnings), *(note for answer in answers for note in answer["notes"])],
             sensor=sensor,
         )
 

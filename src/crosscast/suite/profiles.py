@@ -14,12 +14,7 @@ from crosscast.profile import Profile
 from crosscast.suite.application import Application, Array, check_result, expect_arguments
 
 
-def profiles_of(
-    application: Application,
-    size: str,
-    *,
-    options: run.Options | None = None,
-) -> list[Profile]:
+def profiles_of(application: Application, size: str, *, options: run.Options | None = None) -> list[Profile]:
     """Run an application once and return the profile of each of its launches, in order.
 
     The result is checked, as it is on a device.
