@@ -150,7 +150,7 @@ def own_process(monkeypatch: pytest.MonkeyPatch) -> None:
     """What regions keep for a whole process, as it is when that begins."""
     from crosscast.measure.regions import key, metering, recorder
 
-    monkeypatch.setattr(key, "_LOGGED", {})
+    key.say_once.cache_clear()
     monkeypatch.setattr(metering, "_SHARED", {(os.getpid(), "auto"): metering.Metering([])})
     monkeypatch.setattr(recorder, "_applied", None)
     monkeypatch.setattr(recorder, "_regions", {})

@@ -38,6 +38,7 @@ _SLACK = 0.05
 _CHARACTERIZE_S = 600.0
 """Time limit of a characterization, which takes much longer than a run."""
 _NO_JOB = "no job ended in time"
+_SHOWN = ("time_s", "bandwidth_bytes_per_s", "llc_miss")
 
 
 @dataclass(frozen=True)
@@ -98,14 +99,7 @@ class StressorCalibration:
         return {
             "image_bytes": self.image_bytes,
             "pool_bytes": self.pool_bytes,
-            "levels": {
-                level.name: {
-                    "time_s": level.time_s,
-                    "bandwidth_bytes_per_s": level.bandwidth_bytes_per_s,
-                    "llc_miss": level.llc_miss,
-                }
-                for level in self.levels
-            },
+            "levels": {level.name: {name: getattr(level, name) for name in _SHOWN} for level in self.levels},
             "doubts": self.doubts,
         }
 
@@ -120,32 +114,26 @@ def calibrate_stressors(
     """
     extents = _extents(facts)
 
-    def measured(name: str) -> Level:
-        note(f"stressor {name} with images of {format_bytes(extents['image_bytes'])}")
-        return _measured(crew, device, Stressor(name, dict(extents)))
+    def measured(name: str, image_bytes: int) -> Level:
+        note(f"stressor {name} with images of {format_bytes(image_bytes)}")
+        return _measured(crew, device, Stressor(name, {**extents, "image_bytes": image_bytes}))
 
-    medium = measured("medium")
+    chosen = extents["image_bytes"]
+    medium = measured("medium", chosen)
     run_s = medium.time_s / (medium.work.runs or 1)
     if run_s < _LEAST_RUN_S:
         extents["passes"] = min(ceil(_LEAST_RUN_S / run_s), _MOST_PASSES)
-        medium = measured("medium")
-    chosen, largest = extents["image_bytes"], min(_room(facts), max(_LARGE_IMAGE, extents["image_bytes"]))
-    extents["image_bytes"] = largest
-    from_memory = measured("medium") if largest > chosen else medium
-    while _from_cache(medium, from_memory) and 2 * chosen < largest:
+        medium = measured("medium", chosen)
+    largest = min(_room(facts), max(_LARGE_IMAGE, chosen))
+    from_memory = measured("medium", largest) if largest > chosen else medium
+    from_cache = _FASTER * from_memory.images_bytes_per_s
+    while medium.images_bytes_per_s > from_cache and 2 * chosen < largest:
         chosen *= 2
-        extents["image_bytes"] = chosen
-        medium = measured("medium")
-    if _from_cache(medium, from_memory):
+        medium = measured("medium", chosen)
+    if medium.images_bytes_per_s > from_cache:
         medium, chosen = from_memory, largest
-    extents["image_bytes"] = chosen
-    levels = (measured("low"), medium, measured("high"))
-    image_bytes = extents["image_bytes"]
-    return StressorCalibration(device, image_bytes, image_bytes * extents["images"], levels)
-
-
-def _from_cache(level: Level, from_memory: Level) -> bool:
-    return level.images_bytes_per_s > _FASTER * from_memory.images_bytes_per_s
+    levels = (measured("low", chosen), medium, measured("high", chosen))
+    return StressorCalibration(device, chosen, chosen * extents["images"], levels)
 
 
 def _room(facts: TableRow) -> int:
@@ -224,16 +212,13 @@ def profile_of(
     for level in calibration.levels if calibration else ():
         note(f"{label} beside the stressor {level.name}")
         features |= _beside(level, crew.run([JobWork(subject, runs), level.work]), time_s, notes)
-    isolated_run = IsolatedRun(
-        *name,
-        device.key,
-        time_s,
-        runs=runs,
-        power_w=device_power_w(alone),
-        memory_bytes=isolated.memory_bytes,
-        features=dict(sorted(features.items())),
+    power_w, memory_bytes, known = (
+        device_power_w(alone),
+        isolated.memory_bytes,
+        dict(sorted(features.items())),
     )
-    return ProfiledApplication(isolated_run, notes)
+    run = IsolatedRun(*name, device.key, time_s, "{}", runs, power_w, memory_bytes, known)
+    return ProfiledApplication(run, notes)
 
 
 def _instruction_mix(subject: Subject, notes: list[str]) -> dict[str, float]:
@@ -301,11 +286,7 @@ def _beside(level: Level, mix: MixRun, time_s: float, notes: list[str]) -> dict[
             f"{slowdown:.2f} times as long beside the stressor {level.name} as alone: something "
             "disturbed the isolated run; measure on a machine with nothing else to do"
         )
-    features = {
-        f"slowdown_{level.name}": slowdown,
-        f"inflicted_{level.name}": inflicted,
-        f"fairness_{level.name}": min(slowdown, inflicted) / max(slowdown, inflicted),
-    }
-    if (power_w := device_power_w(mix)) is not None:
-        features[f"power_{level.name}_w"] = power_w
-    return features
+    fairness, power_w = min(slowdown, inflicted) / max(slowdown, inflicted), device_power_w(mix)
+    features = {"slowdown": slowdown, "inflicted": inflicted, "fairness": fairness}
+    powers = {} if power_w is None else {f"power_{level.name}_w": power_w}
+    return {f"{name}_{level.name}": value for name, value in features.items()} | powers

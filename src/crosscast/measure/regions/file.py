@@ -100,11 +100,8 @@ class Runs:
 
         Runs are weighted by their times.
         """
-        known = [
-            (run.power_w, run.metered_s)
-            for run in self.runs(key, configuration)
-            if run.power_w is not None and run.metered_s
-        ]
+        runs = self.runs(key, configuration)
+        known = [(r.power_w, r.metered_s) for r in runs if r.power_w is not None and r.metered_s]
         time_s = sum(metered_s for _, metered_s in known)
         return sum(power_w * metered_s for power_w, metered_s in known) / time_s if known else None
 
@@ -182,19 +179,11 @@ def from_line(line: bytes, where: str) -> RegionRun:
     if type(version) is not int or version != VERSION:
         expected = f"{VERSION}, which this Crosscast reads"
         raise InputError.of(where=where, field="version", expected=expected, found=excerpt(version))
-    fields = decode(_Line, content, where)
-    return RegionRun(
-        RegionKey(fields.region, fields.arguments, fields.site),
-        _configuration(fields, where),
-        fields.started_s,
-        float(fields.duration_s),
-        fields.metered_s,
-        fields.energy_j or NOTHING,
-        fields.powers_w or NOTHING,
-        fields.power_w,
-        fields.counters or NOTHING,
-        fields.failure,
-    )
+    line_ = decode(_Line, content, where)
+    key = RegionKey(line_.region, line_.arguments, line_.site)
+    powers = line_.energy_j or NOTHING, line_.powers_w or NOTHING, line_.power_w
+    what = key, _configuration(line_, where), line_.started_s, float(line_.duration_s), line_.metered_s
+    return RegionRun(*what, *powers, line_.counters or NOTHING, line_.failure)
 
 
 def _configuration(line: _Line, where: str) -> Configuration | None:

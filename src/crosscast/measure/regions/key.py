@@ -7,6 +7,7 @@ import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sized
 from enum import Enum
+from functools import lru_cache
 from numbers import Integral, Real
 from types import FrameType, MappingProxyType
 from typing import Any, NamedTuple, Protocol
@@ -16,18 +17,12 @@ from crosscast.data.configuration import Configuration
 LOGGER = logging.getLogger("crosscast.regions")
 """Log for problems. Python warnings would stop programs that turn them into errors."""
 
-_LOGGED: dict[str, None] = {}
-_MOST_LOGGED = 1000
-"""A bound for programs that run for weeks with ever new sentences."""
 
-
+# Bounded, for programs that run for weeks with ever new sentences.
+@lru_cache(maxsize=1000)
 def say_once(sentence: str) -> None:
     """Log a warning, unless it is among the last thousand."""
-    if sentence not in _LOGGED:
-        while len(_LOGGED) >= _MOST_LOGGED:
-            _LOGGED.pop(next(iter(_LOGGED)), None)
-        _LOGGED[sentence] = None
-        LOGGER.warning("%s", sentence)
+    LOGGER.warning("%s", sentence)
 
 
 MOST_CHARACTERS = 100
@@ -81,21 +76,10 @@ def _sized(value: Sized) -> str:
     return f"{type(value).__name__}[{len(value)}]"
 
 
-_DESCRIBERS: dict[type, Callable[[Any], str]] = {
-    int: _whole,
-    bool: str,
-    type(None): str,
-    float: _real,
-    str: _text,
-    bytes: _bytes,
-    bytearray: _bytes,
-    memoryview: _bytes,
-    tuple: _tuple,
-    list: _sized,
-    dict: _sized,
-    set: _sized,
-    frozenset: _sized,
-}
+_DESCRIBERS: dict[type, Callable[[Any], str]] = {int: _whole, float: _real, str: _text, tuple: _tuple}
+_DESCRIBERS |= dict.fromkeys((bool, type(None)), str)
+_DESCRIBERS |= dict.fromkeys((bytes, bytearray, memoryview), _bytes)
+_DESCRIBERS |= dict.fromkeys((list, dict, set, frozenset), _sized)
 
 
 def _other(value: Any, kind: type) -> str:
@@ -119,19 +103,8 @@ def _array(value: Any, kind: type) -> str:
     return f"{name}[{extents}]"
 
 
-_TYPE_NAMES: dict[object, str] = {}
-_MOST_TYPES = 1000
-
-
-def _type_name(dtype: object) -> str:
-    """Return the name of an array's type of element, cached, as NumPy takes long to give it."""
-    try:
-        return _TYPE_NAMES[dtype]
-    except KeyError:
-        if len(_TYPE_NAMES) >= _MOST_TYPES:
-            _TYPE_NAMES.clear()
-        name = _TYPE_NAMES[dtype] = str(dtype)
-        return name
+# NumPy takes long to give the name of a type of element.
+_type_name = lru_cache(maxsize=1000)(str)
 
 
 MOST_FRAMES = 16

@@ -26,8 +26,7 @@ def samples_of(history: Runs, key: RegionKey) -> list[dict[str, str | float]]:
 def _row(run: RegionRun, configuration: Configuration) -> dict[str, str | float]:
     parts: list[tuple[str, str | float]] = [("device", configuration.device), *configuration.settings.items()]
     parts.append(("time_s", run.duration_s))
-    if run.power_w is not None:
-        parts.append(("power_w", run.power_w))
+    parts += [] if run.power_w is None else [("power_w", run.power_w)]
     parts += [(f"{domain}_w", power_w) for domain, power_w in run.powers_w.items()]
     parts += run.counters.items()
     row: dict[str, str | float] = {}
@@ -67,21 +66,10 @@ def runs_of_history(path: Path) -> RunTable:
                 left_out["without a time"] += 1
             else:
                 # Without the power of all domains, the others are not the total.
-                powers_w = run.powers_w if run.power_w else {}
+                measured = run.duration_s, run.power_w or None, run.powers_w if run.power_w else {}
                 where = f"{path}: {key}, run {number}"
-                runs.append(
-                    RecordedRun(
-                        key.name,
-                        key.name,
-                        size,
-                        configuration,
-                        run.duration_s,
-                        run.power_w or None,
-                        powers_w,
-                        run.counters,
-                        where,
-                    )
-                )
+                cell = key.name, key.name, size, configuration
+                runs.append(RecordedRun(*cell, *measured, run.counters, where))
     return RunTable(runs, left_out=left_out)
 
 
