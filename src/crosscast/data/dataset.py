@@ -55,8 +55,7 @@ _PIECES: tuple[tuple[tuple[Schema, ...], tuple[str, ...]], ...] = (
     ((ISOLATED_RUNS,), ISOLATED_RUNS.key),
     ((MIXES,), MIXES.key[:-1]),
 )
-_TELLING = (PROFILES, RECORDS, ISOLATED_RUNS, MIXES)
-"""A dataset has at least one of these tables."""
+_TELLING = (PROFILES, RECORDS, ISOLATED_RUNS, MIXES)  # A dataset has at least one of these tables
 _PARTS = "parts"
 _MERGED = ".merged-parts"
 _UNFINISHED = ".unfinished"

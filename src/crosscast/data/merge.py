@@ -80,8 +80,7 @@ def _expect_same(
             )
 
 
-_OF_A_SESSION = (SESSIONS, RECORDS, ENERGY)
-"""Tables with the rows of a session."""
+_OF_A_SESSION = (SESSIONS, RECORDS, ENERGY)  # Tables with the rows of a session
 
 
 def _sessions(datasets: Sequence[Dataset]) -> dict[Schema, list[Row]]:

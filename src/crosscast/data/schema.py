@@ -280,8 +280,7 @@ def domain_column(domain: str) -> str:
 NODE = "node"
 """Domain of the power of a whole machine."""
 
-_PLATFORM = "psys"
-"""RAPL's name of a platform, which includes the domains ``package-0`` and so on."""
+_PLATFORM = "psys"  # RAPL's name of a platform, which includes the domains ``package-0`` and so on
 
 
 def device_domains(domains: Collection[str]) -> list[str]:

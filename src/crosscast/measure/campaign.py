@@ -255,8 +255,7 @@ def _describe_task(device: OpenCLDevice, is_done: bool, timeout_s: float, runner
     )
 
 
-_SEEDS = 1 << 63
-"""Range of a column of the tables."""
+_SEEDS = 1 << 63  # Range of a column of the tables
 _CHARACTERIZE_S, _MEASURE_S = 3.0, 2.0
 """Estimated seconds of a task; of a measurement, without its loop."""
 

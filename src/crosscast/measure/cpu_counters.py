@@ -17,9 +17,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple, Self
 
-_SYSCALL = {"x86_64": 298, "aarch64": 241}
-"""Number of perf_event_open, by machine."""
-
+_SYSCALL = {"x86_64": 298, "aarch64": 241}  # Number of perf_event_open, by machine
 _DISABLED, _INHERIT, _EXCLUDE_KERNEL, _EXCLUDE_HYPERVISOR = 1 << 0, 1 << 1, 1 << 5, 1 << 6
 _TOTAL_TIME_ENABLED, _TOTAL_TIME_RUNNING = 1 << 0, 1 << 1
 _CLOSE_ON_EXEC = 1 << 3
@@ -129,8 +127,7 @@ _REASONS = {
     errno.EMFILE: "the process may not open more files (see ulimit -n)",
 }
 
-_FILES_KEPT_FREE = 64
-"""Descriptors left for the measured code."""
+_FILES_KEPT_FREE = 64  # Descriptors left for the measured code
 
 
 def available(perf: LinuxPerf | None = None) -> dict[str, str | None]:
@@ -163,8 +160,7 @@ class Counters:
         self.values: dict[str, int | float] = {}
         """Counts of the last block, by event: in user space, except events inside the kernel. Times are in
         seconds. Counts of multiplexed events are scaled to the whole time."""
-        self.absent: dict[str, str] = {}
-        """Reasons for events that were not counted."""
+        self.absent: dict[str, str] = {}  # Reasons for events that were not counted
 
     def __enter__(self) -> Self:
         self.values, self.absent = {}, {}

@@ -82,13 +82,11 @@ class Watch:
         self._notes = notes
         self._clock = clock
         self._samples: list[tuple[float, tuple[float, ...]]] = []
-        self._distinct = 0
-        """Samples that differ from the previous one."""
+        self._distinct = 0  # Samples that differ from the previous one
         self._fault: SensorFault | None = None
         self._ended = threading.Event()
         self._thread: threading.Thread | None = None
-        self.started_s = clock()
-        """Time of the start, by its clock."""
+        self.started_s = clock()  # Time of the start, by its clock
         if sensor is not None:
             self._take(begin=True)
             self._thread = threading.Thread(target=self._poll, name="crosscast sensor", daemon=True)

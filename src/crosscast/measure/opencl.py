@@ -7,9 +7,10 @@ import os
 import re
 import time
 import warnings
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
@@ -58,8 +59,7 @@ _TYPES = (
     (cl.device_type.GPU, "gpu"),
     (cl.device_type.ACCELERATOR, "accelerator"),
 )
-_NO_PLATFORM = -1001
-"""Code of CL_PLATFORM_NOT_FOUND_KHR."""
+_NO_PLATFORM = -1001  # Code of CL_PLATFORM_NOT_FOUND_KHR
 
 
 @dataclass(frozen=True)
@@ -112,13 +112,12 @@ class OpenCLDevice:
 def devices() -> list[OpenCLDevice]:
     """Return all devices; for each CPU also sub-devices of 1, 2, 4, ... compute units."""
     all_devices: list[OpenCLDevice] = []
-    numbers: dict[str, int] = {}
+    numbers: Counter[str] = Counter()
     for platform in _platforms():
         short = _short_name(platform.name)
         for handle in _handles(platform):
-            number = numbers.setdefault(short, 0)
+            all_devices.extend(_with_parts(handle, f"{short}:{numbers[short]}"))
             numbers[short] += 1
-            all_devices.extend(_with_parts(handle, f"{short}:{number}"))
     if not all_devices:
         cache = os.environ.get(_POCL_CACHE)
         if cache is not None and not is_writable(Path(cache)):
@@ -251,34 +250,27 @@ def name_unknown_cpu(handle: Any) -> None:
 
 def _with_parts(handle: Any, name: str) -> Iterator[OpenCLDevice]:
     kind = next((label for bit, label in _TYPES if handle.type & bit), "accelerator")
-    units = int(handle.max_compute_units)
-    if kind != "cpu":
-        yield OpenCLDevice(name, _slug(_model(handle)), kind, handle)
-        return
-    slug = _slug(_model(handle))
-    yield OpenCLDevice(name, f"{slug}-{units}cu", kind, handle)
+    units, slug = int(handle.max_compute_units), _slug(_model(handle))
+    yield OpenCLDevice(name, f"{slug}-{units}cu" if kind == "cpu" else slug, kind, handle)
     by_counts = cl.device_partition_property.BY_COUNTS
-    if by_counts not in handle.partition_properties:
+    if kind != "cpu" or by_counts not in handle.partition_properties:
         return
     part = 1
-    while part < units:
-        try:
+    # Some drivers announce partitions, but cannot create them.
+    with suppress(cl.Error):
+        while part < units:
             handles = handle.create_sub_devices([by_counts, part, 0])
-        except cl.Error:
-            # Some drivers announce partitions, but cannot create them.
-            return
-        yield OpenCLDevice(f"{name}/{part}", f"{slug}-{part}cu", kind, handles[0])
-        part *= 2
+            yield OpenCLDevice(f"{name}/{part}", f"{slug}-{part}cu", kind, handles[0])
+            part *= 2
 
 
 def _with_distinct_keys(found_devices: list[OpenCLDevice]) -> Iterator[OpenCLDevice]:
     """Number devices of the same model from the second on."""
-    seen: dict[str, int] = {}
+    seen: Counter[str] = Counter()
     for device in found_devices:
-        seen[device.key] = seen.get(device.key, 0) + 1
+        seen[device.key] += 1
         number = seen[device.key]
-        key = device.key if number == 1 else f"{device.key}-{number}"
-        yield OpenCLDevice(device.id, key, device.type, device.handle)
+        yield device if number == 1 else replace(device, key=f"{device.key}-{number}")
 
 
 def _short_name(platform: str) -> str:
@@ -308,12 +300,11 @@ _LAUNCH = frozenset(
     )
 )
 _MEMORY = frozenset(
-    {
-        _STATUS.MEM_OBJECT_ALLOCATION_FAILURE,
-        _STATUS.OUT_OF_RESOURCES,
-        _STATUS.OUT_OF_HOST_MEMORY,
-        _STATUS.INVALID_BUFFER_SIZE,
-    }
+    getattr(_STATUS, what)
+    for what in (
+        *("MEM_OBJECT_ALLOCATION_FAILURE", "OUT_OF_RESOURCES"),
+        *("OUT_OF_HOST_MEMORY", "INVALID_BUFFER_SIZE"),
+    )
 )
 
 
@@ -395,8 +386,7 @@ class OpenCLQueue:
 
         Errors of OpenCL are left to the caller's `opencl_faults`.
         """
-        self._launches = []
-        self._copies = []
+        self._launches, self._copies = [], []
         run(self)
         self._queue.finish()
 
@@ -405,16 +395,13 @@ class OpenCLQueue:
 
         Called in the measuring loop, so errors of OpenCL are left to the caller's `opencl_faults`.
         """
-        launches = self._launches = []
-        copies = self._copies = []
         started, start = time.time(), time.perf_counter()
-        run(self)
-        self._queue.finish()
+        self.complete(run)
         host = time.perf_counter() - start
         times: dict[str, list[float]] = {}
-        for kernel, event in launches:
+        for kernel, event in self._launches:
             times.setdefault(kernel, []).append(duration_s(event))
-        return RunTimes(times, sum(map(duration_s, copies)), host, started)
+        return RunTimes(times, sum(map(duration_s, self._copies)), host, started)
 
     def spoil(self) -> None:
         """Overwrite all buffers, so that results must be computed anew."""

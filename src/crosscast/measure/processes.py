@@ -183,10 +183,7 @@ _MOST_STDERR_BYTES = 1 << 16
 _EXIT_S = 10.0
 """Longest time from the end of a process's output to its exit."""
 
-_LEAVE_S = 1.0
-"""Longest time from a process's answer to its exit, after which it is killed."""
-
-
+_LEAVE_S = 1.0  # Longest time from a process's answer to its exit, after which it is killed
 _WORKER = "crosscast.measure.worker"
 
 

@@ -75,14 +75,9 @@ class CounterSensor:
 ROOT = Path("/sys/class/powercap")
 """Folder of the zones on Linux."""
 
-_POWER_BOUND_W = 1000.0
-"""Upper bound on the power of a package: twice that of the largest ones."""
-
-_LONGEST_INTERVAL_S = 10.0
-"""Time between two readings that is never exceeded, in seconds."""
-
-_RAPL_SLACK_S = 0.1
-"""Far more than the update interval of CPU counters (about a millisecond)."""
+_POWER_BOUND_W = 1000.0  # Upper bound on the power of a package: twice that of the largest ones
+_LONGEST_INTERVAL_S = 10.0  # Time between two readings that is never exceeded, in seconds
+_RAPL_SLACK_S = 0.1  # Far more than the update interval of CPU counters (about a millisecond)
 
 MICRO = 1e-6
 """Joules in a microjoule."""
@@ -201,11 +196,8 @@ def _close(files: list[int]) -> None:
 _MILLI = 1e-3
 _COUNTER_STEP_S = 0.1
 """Update interval of NVIDIA's energy counters."""
-_COUNTER_INTERVAL_S = 0.02
-"""Below the update interval (some 20 to 100 ms), so that no update is missed."""
-_POWER_INTERVAL_S = 0.1
-"""Update interval of power on the slowest cards, so that every reading is a new one."""
-
+_COUNTER_INTERVAL_S = 0.02  # Below the update interval (some 20 to 100 ms), so that no update is missed
+_POWER_INTERVAL_S = 0.1  # Update interval of power on the slowest cards, so that every reading is a new one
 _NOT_SUPPORTED = 3
 _FUNCTION_NOT_FOUND = 13
 

@@ -219,8 +219,7 @@ def session_row(subject: Identity, device: OpenCLDevice, settings: Settings, rep
     }
 
 
-_SEND_S = 0.01
-"""Least time between two messages on jobs, as sending takes time."""
+_SEND_S = 0.01  # Least time between two messages on jobs, as sending takes time
 
 
 class CoRunner:

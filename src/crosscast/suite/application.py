@@ -60,9 +60,7 @@ Array = npt.NDArray[Any]
 Parameters = Mapping[str, int]
 Sizes = tuple[int, ...]
 _PIECE = 1 << 18
-
-_REFERENCES = frozenset({"networkx", "scipy"})
-"""Modules of the extra `suite`."""
+_REFERENCES = frozenset({"networkx", "scipy"})  # Modules of the extra `suite`
 
 
 class Queue(Protocol):

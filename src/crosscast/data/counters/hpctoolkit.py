@@ -171,7 +171,6 @@ def _process(profile: _StructureFile, offset: int, kinds: list[str]) -> int:
 
 
 EXPERIMENT = "experiment.xml"
-
 _METRICS = "*.metric-db"
 _FILE = re.compile(r".*-(\d+)-(\d+)-\w+-\d+-\d\.metric-db")
 _MAGIC = b"HPCPROF-metricdb__"
@@ -287,8 +286,7 @@ def _values(table: Reals, tree: _Tree) -> dict[str, float]:
     return values
 
 
-_TIMES = ("REALTIME", "WALLCLOCK", "CPUTIME")
-"""Metrics that hold the time of a thread, best first."""
+_TIMES = ("REALTIME", "WALLCLOCK", "CPUTIME")  # Metrics that hold the time of a thread, best first
 
 
 def is_hpctoolkit(folder: Path) -> bool:

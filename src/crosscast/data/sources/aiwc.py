@@ -238,8 +238,6 @@ class _AIWC2018(Source):
 
 
 AIWC2018 = _AIWC2018("aiwc2018", (_FEATURES, _RUNTIMES, _ENERGY), _aiwc2018)
-
-
 _HEADER = ["metric", "category", "count"]
 _MOST_BYTES = 1 << 20
 _FILE_NAME = re.compile(r"aiwc_(?P<kernel>.+)_(?P<invocation>\d+)\.csv")

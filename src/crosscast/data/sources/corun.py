@@ -187,11 +187,9 @@ def _mixes(file: SourceFile, speeds: Mapping[_Alone, float]) -> Iterator[dict[st
 
 
 GAVEL_PAIRS = Source("gavel_pairs", (GAVEL_ALONE, _PAIRS), _gavel_pairs)
-
 _GPU = "lucid-gpu"
 _SHARES = {"gpu_util": "utilisation", "gmem_util": "memory_utilisation"}
 _MEBIBYTE = 1 << 20
-
 _SINGLE_KEY = ("model", "dataset", "batchsize", "amp")
 _SINGLE = File(
     ("lucid_single.csv",),

@@ -461,8 +461,7 @@ _MOST_AMOUNT = 1e15
 """More than any time in seconds or power in watts; their product, the energy, then is finite."""
 
 
-_LEAST_CLOCK_HZ = 1e7
-"""Less than any clock in hertz, and more than any in kHz, MHz or GHz."""
+_LEAST_CLOCK_HZ = 1e7  # Less than any clock in hertz, and more than any in kHz, MHz or GHz
 
 
 def _amount(cells: Mapping[str, str], name: str, where: str, *, above: bool = False) -> float:

@@ -28,8 +28,7 @@ _UNITS = {
     "microseconds": 1e-6,
     "ns": 1e-9,
 }
-_FAILED = 1e19
-"""Kernel Tuner's older caches have 1e20 for the time of a configuration that failed."""
+_FAILED = 1e19  # Kernel Tuner's older caches have 1e20 for the time of a configuration that failed
 
 
 @dataclass(frozen=True)

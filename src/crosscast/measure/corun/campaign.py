@@ -96,8 +96,7 @@ _ISOLATED_S, _MIX_S = 12.0, 3.0
 """Estimated seconds of a task."""
 _STALE_S = 300.0
 """Isolated times that are older are measured again before a mix, as the speed of machines drifts."""
-_DRIFT = 0.1
-"""Drift of isolated times above which slowdowns are doubtful."""
+_DRIFT = 0.1  # Drift of isolated times above which slowdowns are doubtful
 
 
 def duration_s(alone: int, mixes: int) -> float:

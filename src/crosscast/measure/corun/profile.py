@@ -24,19 +24,14 @@ _MOST_OF_MEMORY = 0.125
 _UNKNOWN_CACHE = 1 << 20
 _LARGE_IMAGE = 64 << 20
 """Four of these exceed every cache of today."""
-_FASTER = 1.15
-"""Speed-up over reading from memory from which on images are partly in a cache."""
-_LEAST_RUN_S = 2e-3
-"""Least seconds of a run, so that the launch overhead is small."""
+_FASTER = 1.15  # Speed-up over reading from memory from which on images are partly in a cache
+_LEAST_RUN_S = 2e-3  # Least seconds of a run, so that the launch overhead is small
 _MOST_PASSES = 1 << 12
 _CPU_GROUPS, _GPU_GROUPS, _GPU_ITEMS = 4, 8, 256
 """Work-groups of a compute unit, and work-items of a group on a GPU; a group on a CPU has one."""
-_TOO_FAST = 0.9
-"""A slowdown below this shows a disturbed isolated time."""
-_SLACK = 0.05
-"""Tolerance for noise in the order of levels."""
-_CHARACTERIZE_S = 600.0
-"""Time limit of a characterization, which takes much longer than a run."""
+_TOO_FAST = 0.9  # A slowdown below this shows a disturbed isolated time
+_SLACK = 0.05  # Tolerance for noise in the order of levels
+_CHARACTERIZE_S = 600.0  # Time limit of a characterization, which takes much longer than a run
 _NO_JOB = "no job ended in time"
 _SHOWN = ("time_s", "bandwidth_bytes_per_s", "llc_miss")
 

@@ -179,18 +179,12 @@ class CoRunnerProcess:
         self.label = subject.label
         self.process = AnsweringProcess(environment)
         self.process.write(render_job(CoRunJob(subject, device, settings.warmups, settings.counters)))
-        self.awaited = True
-        """Whether an answer is outstanding."""
-        self.answer: object = None
-        """Its last answer."""
-        self.failure: str | None = None
-        """Reason of a failure, after which its process is killed."""
-        self.memory_bytes: int | None = None
-        """Memory of the application, once known."""
-        self.jobs: list[Span] = []
-        """Its jobs in the loop of this mix."""
-        self.cpu_s: list[float] = []
-        """CPU time of each, in seconds."""
+        self.awaited = True  # Whether an answer is outstanding
+        self.answer: object = None  # Its last answer
+        self.failure: str | None = None  # Reason of a failure, after which its process is killed
+        self.memory_bytes: int | None = None  # Memory of the application, once known
+        self.jobs: list[Span] = []  # Its jobs in the loop of this mix
+        self.cpu_s: list[float] = []  # CPU time of each, in seconds
 
     def order(self, do: str, **how: float) -> None:
         """Send an order, unless the co-runner has failed."""
@@ -251,10 +245,8 @@ def await_answers(co_runners: Sequence[CoRunnerProcess], timeout_s: float) -> No
             )
 
 
-_LEAD_S = 0.02
-"""Time from an order to the common start, in which all must have received it."""
-_LOOK_S = 0.05
-"""Time between checks of the loop without messages."""
+_LEAD_S = 0.02  # Time from an order to the common start, in which all must have received it
+_LOOK_S = 0.05  # Time between checks of the loop without messages
 
 
 class _Mixing:

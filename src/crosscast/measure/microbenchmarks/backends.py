@@ -79,6 +79,16 @@ class Backend(Protocol):
         """Return the seconds of a copy between host and device; ``None`` if the device is the host."""
 
 
+def _array_bytes(kernel: str, words: int, vector_bytes: int) -> int:
+    """Return the bytes of the array of a kernel of `Backend.memory`."""
+    word = 4 if kernel == "scattered_words" else vector_bytes
+    return words * word * (2 if kernel == "copy_words" else 1)
+
+
+def _operands(kernel: str) -> tuple[float, float]:
+    return (3.0, 7.0) if kernel in ("int32", "int32_add", *DIVISIONS) else (0.999, 0.001)
+
+
 def _of_threads(seconds: float, started: float, units: int) -> float:
     """Return the seconds of a run on a busy CPU, by the CPU time of its threads."""
     return min(seconds, max((time.process_time() - started) / units, 1e-9))
@@ -155,8 +165,7 @@ class OpenCLBackend:
 
     def memory(self, kernel: str, words: int, passes: int) -> float:
         """Return the seconds of a kernel on an array, which grows if necessary."""
-        nbytes = words * (4 if kernel == "scattered_words" else self.vector_bytes)
-        nbytes *= 2 if kernel == "copy_words" else 1
+        nbytes = _array_bytes(kernel, words, self.vector_bytes)
         if self._array is None or self._array.size < nbytes:
             with self._faults(self.id, "measuring it"):
                 if self._array is not None:
@@ -169,12 +178,12 @@ class OpenCLBackend:
 
     def chains(self, kernel: str, steps: int) -> float:
         """Return the seconds of a number of steps in each work-item."""
-        x, y = (3.0, 7.0) if kernel in ("int32", "int32_add", *DIVISIONS) else (0.999, 0.001)
+        x, y = map(np.float32, _operands(kernel))
         if kernel in ROWS:
-            arguments = (self._out, np.uint32(_ROW_ITEMS), np.float32(x), np.float32(y))
+            arguments = (self._out, np.uint32(_ROW_ITEMS), x, y)
             return self._seconds(kernel, _ROW_ITEMS, _CHAIN_GROUP, *arguments, rows=steps)
         factor = self.lanes[kernel] if kernel == "chain" else 1
-        arguments = (self._out, np.uint32(steps), np.float32(x), np.float32(y))
+        arguments = (self._out, np.uint32(steps), x, y)
         return self._seconds(kernel, self.items * factor, self.group * factor, *arguments)
 
     def groups(self, count: int) -> float | None:
@@ -262,17 +271,14 @@ class HostBackend:
 
     def memory(self, kernel: str, words: int, passes: int) -> float:
         """Return the seconds of a kernel on an array, which grows if necessary."""
-        nbytes = (
-            words * (4 if kernel == "scattered_words" else 64) * (2 if kernel == "copy_words" else 1) + 64
-        )
+        nbytes = _array_bytes(kernel, words, self.vector_bytes) + 64
         if len(self._array) < nbytes:
             self._array = _in_memory(nbytes)
         return self._seconds(kernel, words, passes)
 
     def chains(self, kernel: str, steps: int) -> float:
         """Return the seconds of a number of steps in each work-item."""
-        whole = kernel in ("int32", "int32_add")
-        return self._seconds(kernel, 0, steps, *((3.0, 7.0) if whole else (0.999, 0.001)))
+        return self._seconds(kernel, 0, steps, *_operands(kernel))
 
     def groups(self, count: int) -> float | None:
         """Return ``None``: threads have no work-groups."""

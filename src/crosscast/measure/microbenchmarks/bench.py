@@ -97,27 +97,20 @@ def measure(backend: Backend, report: Callable[[str], None] = lambda text: None)
     for kernel, (quantity, _) in _RATES.items():
         if kernel in backend.lanes:
             values[quantity] = _operations(backend, kernel)
-    if "local_words" in backend.lanes:
-        work = 3 * 4 * backend.items
-        values["local_bytes_per_s"] = _rate(lambda n: backend.chains("local_words", n), work, _RATE_S)
-    if "chain" in backend.lanes:
-        work = 2 * backend.lanes["chain"] * backend.items
-        values["chain_flop_per_s"] = _rate(lambda n: backend.chains("chain", n), work, _RATE_S / 2)
-    if GUARDED[0] in backend.lanes:
-        item, chain = (
-            _rate(lambda n, k=kernel: backend.chains(k, n), backend.lanes[kernel], _RATE_S / 2)  # type: ignore[misc]
-            for kernel in GUARDED
-        )
-        values["guarded_item_s"] = _time_of(item, backend.units)
-        values["guarded_flop_per_s"] = Value(
-            GUARDED_FLOP * chain.best, GUARDED_FLOP * chain.middle, chain.runs
-        )
-        work = GUARDED_FLOP * backend.lanes["fenced"]
-        values["barrier_flop_per_s"] = _rate(lambda n: backend.chains("fenced", n), work, _RATE_S / 2)
+    lanes, items = backend.lanes, backend.items
+    if "local_words" in lanes:
+        values["local_bytes_per_s"] = _chains(backend, "local_words", 3 * 4 * items, _RATE_S)
+    if "chain" in lanes:
+        values["chain_flop_per_s"] = _chains(backend, "chain", 2 * lanes["chain"] * items)
+    if GUARDED[0] in lanes:
+        one, several = GUARDED
+        values["guarded_item_s"] = _time_of(_chains(backend, one, lanes[one]), backend.units)
+        values["guarded_flop_per_s"] = _chains(backend, several, GUARDED_FLOP * lanes[several])
+        values["barrier_flop_per_s"] = _chains(backend, "fenced", GUARDED_FLOP * lanes["fenced"])
     if backend.groups(1) is not None:
         rate = _rate(lambda n: backend.groups(n) or 0.0, 1.0, _RATE_S / 2)
         values["group_s"] = _time_of(rate, backend.units)
-    values["atomic_op_per_s"] = _rate(lambda n: backend.chains("atomics", n), backend.items, _RATE_S / 2)
+    values["atomic_op_per_s"] = _chains(backend, "atomics", items)
     report("bandwidth by working set")
     sets: dict[str, list[float]] = {"bytes": list(_sizes(backend)), "read": [], "write": [], "copy": []}
     for kind in _KINDS:
@@ -154,20 +147,10 @@ def measure(backend: Backend, report: Callable[[str], None] = lambda text: None)
     numbers |= backend.numbers | _as_sheet(backend, ordered)
     if last_cache < backend.last_cache_bytes and "l3_bytes" in numbers:
         numbers["l3_bytes"] = last_cache
-        sizes = (
-            f"{format_bytes(int(last_cache))}, and not the {format_bytes(backend.last_cache_bytes)} it has"
-        )
-        doubts.append(f"the last cache holds {sizes}: others may share it")
-    return Microbenchmarks(
-        backend.id,
-        backend.name,
-        backend.type,
-        ordered,
-        sets,
-        time.perf_counter() - start,
-        tuple(doubts),
-        numbers,
-    )
+        holds, has = format_bytes(int(last_cache)), format_bytes(backend.last_cache_bytes)
+        doubts.append(f"the last cache holds {holds}, and not the {has} it has: others may share it")
+    who, seconds = (backend.id, backend.name, backend.type), time.perf_counter() - start
+    return Microbenchmarks(*who, ordered, sets, seconds, tuple(doubts), numbers)
 
 
 _OF_SHEET = {
@@ -218,8 +201,13 @@ def _sizes(backend: Backend) -> Iterator[float]:
 
 
 def _operations(backend: Backend, kernel: str) -> Value:
-    work = CHAINS * _RATES[kernel][1] * backend.lanes[kernel] * backend.items
-    return _rate(lambda steps: backend.chains(kernel, steps), work, _RATE_S)
+    return _chains(
+        backend, kernel, CHAINS * _RATES[kernel][1] * backend.lanes[kernel] * backend.items, _RATE_S
+    )
+
+
+def _chains(backend: Backend, kernel: str, work: float, seconds: float = 0.0) -> Value:
+    return _rate(lambda steps: backend.chains(kernel, steps), work, seconds or _RATE_S / 2)
 
 
 def _bytes(backend: Backend, kind: str, nbytes: float, seconds: float) -> Value:

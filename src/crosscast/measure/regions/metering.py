@@ -146,9 +146,7 @@ def metering_of(sensors: str | Meter | Metering) -> Metering:
 
 
 _STANDARD_ERROR = 0.05
-
-_STILL_S = 0.1
-"""Time in which every working counter increases."""
+_STILL_S = 0.1  # Time in which every working counter increases
 
 
 class Pool:

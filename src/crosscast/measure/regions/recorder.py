@@ -139,8 +139,7 @@ class EnqueueOptions(TypedDict, total=False):
 Apply = Callable[[Configuration | None], object]
 """Sets the machine to a configuration; ``None`` stands for the default."""
 
-_applied: tuple[Apply, Configuration | None] | None = None
-"""Last applied configuration, and its function."""
+_applied: tuple[Apply, Configuration | None] | None = None  # Last applied configuration, and its function
 _regions: dict[str, Apply] = {}
 """Regions by name with a configuration that was not reset, and the function that applied it."""
 _MOST_REGIONS = 1000
@@ -298,7 +297,6 @@ def _log_no_power(metering: Metering) -> None:
 
 P = ParamSpec("P")
 T = TypeVar("T")
-
 _ENTERED: ContextVar[tuple[RunningRegion, ...]] = ContextVar("entered", default=())
 
 

@@ -16,7 +16,6 @@ _STAGES = 3
 _QUANTITIES = 5
 _GAMMA = 1.4
 _MACH = 0.8
-
 _BYTES_AN_ELEMENT = 4 * (3 * _QUANTITIES + 2 + 4 + 4 * 3)
 
 
@@ -131,8 +130,7 @@ WALL = -1
 FAR_FIELD = -2
 """Number in place of a missing neighbour."""
 
-_PLATES = 0.02
-"""Part of the faces between elements that are closed."""
+_PLATES = 0.02  # Part of the faces between elements that are closed
 
 
 class Mesh(NamedTuple):

@@ -12,7 +12,6 @@ from crosscast.kernel import Local
 from crosscast.suite.application import Application, Parameters, Queue, expect_equal, whole_groups
 
 _GROUP = 64
-
 _BYTES_A_BOARD = 4 * 4
 
 _PROBLEMS = (
