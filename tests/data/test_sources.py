@@ -20,7 +20,6 @@ from crosscast.data.sources import (
     aiwc,
     configurations,
     corun,
-    counted,
     import_source,
     kernel_times,
 )
@@ -34,7 +33,7 @@ from support.tables import EXAMPLES, TOPDOWN, write_example, write_rows, write_t
 GOLDEN = Path(__file__).parent / "golden"
 SOURCES: dict[str, Source] = {
     found.name: found
-    for module in (aiwc, configurations, corun, counted, kernel_times)
+    for module in (aiwc, configurations, corun, kernel_times)
     for found in vars(module).values()
     if isinstance(found, Source)
 }

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Literal
+from typing import Literal, cast
 
 from crosscast.errors import InputError
 from crosscast.units import format_setting, setting_parts
@@ -95,14 +95,8 @@ class Configuration:
 
     @classmethod
     def of_values(cls, device: str, values: Mapping[str, object]) -> Configuration:
-        """Check settings from outside, and make the configuration.
-
-        Raises
-        ------
-        InputError
-            If a value is neither a finite number nor a word.
-        """
-        return cls(device, {name: _setting(name, value) for name, value in values.items()})
+        """Make the configuration of settings from outside."""
+        return cls(device, cast(Mapping[str, Setting], values))
 
 
 def _setting(name: str, value: object) -> Setting:

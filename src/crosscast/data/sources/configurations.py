@@ -1,9 +1,10 @@
-"""Published runs of programs over configurations: power caps, numbers of cores, power limits, clocks."""
+"""Published runs over configurations (power caps, cores, power limits, clocks), and with hardware counters."""
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from crosscast.data.configuration import Configuration, Setting
 from crosscast.data.dataset import Dataset
@@ -16,8 +17,10 @@ from crosscast.data.sources.runs import (
     dataset_of,
     dataset_of_source,
     device_row,
+    with_separate_sessions,
 )
 from crosscast.data.sources.source import File, Source, SourceContents, SourceFile, required
+from crosscast.errors import InputError
 from crosscast.units import megahertz, milliseconds
 
 _CAPS = ("cpu_cap_w", "gpu_cap_w")
@@ -206,3 +209,163 @@ def _clocks(device: str, core_mhz: float, memory_mhz: float) -> Configuration:
 
 
 GPU_DVFS = Source("gpu_dvfs", (_GTX1080TI, _TITANX), _gpu_dvfs)
+
+DEFAULT_BLOCK_SIZE = 256  # Threads per block of the GPU runs that are imported
+
+_CPU, _GPU = "quartz", "lassen"
+_LEVEL = re.compile(r"[/_](O[0-3s]|Ofast)[/_]")
+_ANALYTIC = ("Bytes/Rep", "Flops/Rep", "Iterations/Rep", "Kernels/Rep", "ProblemSize")
+_TOPDOWN = tuple(
+    f"topdown.{name}"
+    for name in (
+        *("retiring", "frontend_bound", "backend_bound", "bad_speculation", "branch_mispredict"),
+        *("machine_clears", "frontend_latency", "frontend_bandwidth", "memory_bound", "core_bound"),
+        *("ext_mem_bound", "l1_bound", "l2_bound", "l3_bound"),
+    )
+)
+
+
+def _rajaperf(
+    contents: SourceContents, *, cores: int | None = None, block_size: int = DEFAULT_BLOCK_SIZE
+) -> Dataset:
+    """Make runs on a CPU, with counters, and on a GPU, without."""
+    if cores is not None and cores < 1:
+        raise InputError.of(field="cores", expected="at least 1", found=f"{cores}")
+    file = contents.only()
+    blocks: set[float] = set()
+    runs = []
+    for number, row in enumerate(file.rows, start=1):
+        if row.text("cluster") == _CPU:
+            settings = _cpu_settings(file, number, row)
+        elif (size := row.number_or_none("BlockSize")) is None:
+            raise file.refused(number, f"a number on {_GPU}", "none", "BlockSize")
+        else:
+            settings = {"block_size": size}
+            blocks.add(size)
+            if size != block_size:
+                continue
+        runs.append(_suite_run(row, settings, cores or 1))
+    if blocks and block_size not in blocks:
+        sizes = ", ".join(f"{size:g}" for size in sorted(blocks))
+        raise InputError(
+            f"{contents.label}: column 'BlockSize': expected runs with {block_size}, found {sizes}"
+        )
+    devices = [TableRow(row) for row in contents.devices_in(run.configuration.device for run in runs)]
+    for device in devices:
+        if cores is not None and device["device"] == _CPU:
+            device |= {"name": f"{cores} cores, as {device['name']} / {cores}", "cores": cores}
+    return dataset_of(
+        contents.label, devices, with_separate_sessions(runs), _notes(contents, cores, block_size)
+    )
+
+
+def _cpu_settings(file: SourceFile, number: int, row: TableRow) -> dict[str, Setting]:
+    level = _LEVEL.search(row.text("file"))
+    if level is None:
+        expected = "a path with the level of optimisation, such as _O3_"
+        raise file.refused(number, expected, repr(row.text("file")), "file")
+    return {"compiler": row.text("compiler"), "optimisation": level[1]}
+
+
+def _suite_run(row: TableRow, settings: Mapping[str, Setting], cores: int) -> ConfiguredRun:
+    time_s = row.number("time_s") / row.number("Reps")
+    is_cpu = row.text("cluster") == _CPU
+    counted = (*_ANALYTIC, "Reps", *_TOPDOWN) if is_cpu else ()
+    cell = row.text("group"), row.text("kernel"), str(row.integer("size"))
+    configuration = Configuration(row.text("cluster"), settings)
+    time_s = time_s / cores if is_cpu else time_s
+    return ConfiguredRun(*cell, configuration, time_s, counters=row.numbers(counted))
+
+
+def _notes(contents: SourceContents, cores: int | None, block_size: int) -> dict[str, Mapping[str, str]]:
+    scaling = "A whole node would be faster: --cores 36 states one."
+    if cores is not None:
+        scaling = (
+            f"Times are divided by {cores}: a stated {cores}-core node with ideal scaling, not a measured "
+            "one. Kernels that are bound by memory do not scale so. Counters are those of one core."
+        )
+    records = dict(contents.notes["records"])
+    for device in (_CPU, _GPU):
+        records[device] = records[device].format(cores=scaling, block_size=format(block_size, "g"))
+    return {**contents.notes, "records": records}
+
+
+RAJAPERF = Source(
+    "rajaperf",
+    (
+        File(
+            ("rajaperf.csv.gz",),
+            (
+                *required("text", "file", "compiler", "group", "kernel"),
+                *required("text", "cluster", choices=(_CPU, _GPU)),
+                *required("integer", "size", ge=1),
+                Column("BlockSize", "real"),
+                *required("real", *_ANALYTIC, ge=0),
+                *(Column(name, "real") for name in _TOPDOWN),
+                *required("real", "Reps", gt=0),
+                *required("real", "time_s", unit="s", gt=0),
+            ),
+            key=("file", "cluster", "compiler", "group", "kernel", "size", "BlockSize"),
+        ),
+    ),
+    _rajaperf,
+)
+
+_GPUS = (
+    *("GTX-680", "GTX-970", "GTX-980", "Quadro", "Tesla-K20", "Tesla-K40", "Tesla-P100", "Titan", "TitanX"),
+)
+_PROGRAMS = {
+    "bpnn_adjust_weights_cuda": "backprop",
+    "bpnn_layerforward_CUDA": "backprop",
+    "calculate_temp": "hotspot",
+    "kernel": "heartwall",
+    "lud_diagonal": "lud",
+    "lud_internal": "lud",
+    "lud_perimeter": "lud",
+}
+"""The program of each kernel, from R-code/include/common.R of the origin."""
+
+_INPUTS = ("input.size.1", "input.size.2")
+_LAUNCH = ("grid.x", "grid.y", "block.x", "block.y")
+_SHARED = "static.smem"
+_IN_KIBIBYTES = ("gtx-980", "tesla-p100")
+
+
+def _rodinia9(contents: SourceContents) -> Dataset:
+    """Make runs of launches on nine GPUs, each with its counters."""
+    file = contents.only()
+    runs = [_launch(row, (*_LAUNCH, *file.others)) for row in file.rows]
+    return dataset_of_source(contents, with_separate_sessions(runs))
+
+
+def _launch(row: TableRow, names: tuple[str, ...]) -> ConfiguredRun:
+    device = row.text("gpu").lower()
+    counters = {name: float(value) for name, value in row.numbers(names).items()}
+    if device in _IN_KIBIBYTES and _SHARED in counters:
+        counters[_SHARED] *= 1024
+    inputs = ",".join(str(row[name]) for name in _INPUTS if row[name])
+    grid_x, grid_y, block_x, block_y = (row[name] for name in _LAUNCH)
+    kernel, size = row.text("kernel_file"), f"{inputs or 0} grid {grid_x}x{grid_y} block {block_x}x{block_y}"
+    cell = _PROGRAMS[kernel], kernel, size, Configuration(device, {})
+    return ConfiguredRun(*cell, row.number("duration"), counters=counters)
+
+
+RODINIA9 = Source(
+    "rodinia9",
+    (
+        File(
+            ("rodinia_9gpu.parquet",),
+            (
+                *required("text", "kernel_file", choices=tuple(_PROGRAMS)),
+                *required("text", "gpu", choices=_GPUS),
+                *required("integer", *_INPUTS, ge=0),
+                *required("integer", *_LAUNCH, ge=1),
+                *required("real", "duration", unit="s", gt=0),
+            ),
+            key=("kernel_file", "gpu", *_INPUTS, *_LAUNCH),
+            # These columns are numbers of the GPUs and kernels.
+            ignored=("device", "kernel"),
+        ),
+    ),
+    _rodinia9,
+)
