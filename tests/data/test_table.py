@@ -445,6 +445,7 @@ CELLS: dict[str, object] = {
     "texts": ["a", "b"],
     "entries": {"a": 1},
     "empty": None,
+    "flag": True,
 }
 READERS = ("text", "integer", "number", "texts", "entries")
 
@@ -461,9 +462,3 @@ def test_a_cell_is_read_as_what_it_holds_or_refused(reader: str, name: str) -> N
     else:
         with pytest.raises(InputError, match=f"column '{name}': expected .*, found"):
             read(name)
-
-
-def test_flags_are_no_numbers() -> None:
-    row = TableRow({"flag": True})
-    for read in (row.integer, row.number):
-        assert "found True" in refusal(read, "flag")

@@ -19,8 +19,6 @@ from crosscast.measure.campaign import (
     CampaignOutcome,
     CampaignPlan,
     CampaignState,
-    CampaignTask,
-    _left_s,
     build,
     tasks,
 )
@@ -390,13 +388,3 @@ def test_a_plan_measures_once_at_least(one: CampaignPlan) -> None:
     for seed in (-1, 1 << 63):
         with pytest.raises(InputError, match=f"seed: expected a number from 0 to .*, found {seed}"):
             replace(one, seed=seed)
-
-
-def test_what_is_left_is_guessed_first_and_then_known_by_kind() -> None:
-    short, long = (
-        CampaignTask(kind, "", guess, False, lambda say: []) for kind, guess in (("s", 1.0), ("l", 10.0))
-    )
-    assert _left_s([short, short, short, long, long], {}) == 3 * 1.0 + 2 * 10.0
-    assert _left_s([short, short, long, long], {"s": [4.0]}) == 2 * 4.0 + 2 * 10.0
-    assert _left_s([short, long], {"s": [4.0, 2.0], "l": [7.0]}) == 3.0 + 7.0
-    assert _left_s([], {"s": [4.0]}) == 0.0

@@ -4,7 +4,6 @@ import errno
 import os
 import threading
 import time
-from collections.abc import Callable
 from mmap import mmap
 from typing import Any
 
@@ -20,46 +19,8 @@ from crosscast.measure.cpu_counters import (
     available,
     counter_shares,
 )
+from support.measuring import Answer, FakePerf
 from support.refusals import refusals
-
-Answer = Callable[[int, int], CounterValue]
-"""Tells what a counter of an event (its number) and a thread holds."""
-
-
-class FakePerf(LinuxPerf):
-    """Counters that hold what the test says, and note what is asked of them."""
-
-    def __init__(self, answer: Answer, refused: dict[tuple[int, int], int] | None = None) -> None:
-        self.answer = answer
-        self.refused = refused or {}
-        self.opened: dict[int, tuple[int, int, int, int, bool]] = {}
-        self.closed: list[int] = []
-        self.enabled: set[int] = set()
-        self.gone: set[int] = set()
-
-    def open(self, kind: int, config: int, thread: int, leader: int, kernel_too: bool) -> int:
-        if thread in self.gone:
-            raise ProcessLookupError(errno.ESRCH, "No such process")
-        if (kind, config) in self.refused:
-            code = self.refused[kind, config]
-            raise OSError(code, os.strerror(code))
-        descriptor = 100 + len(self.opened)
-        self.opened[descriptor] = (kind, config, thread, leader, kernel_too)
-        return descriptor
-
-    def enable(self, descriptor: int) -> None:
-        self.enabled.add(descriptor)
-
-    def disable(self, descriptor: int) -> None:
-        self.enabled.remove(descriptor)
-
-    def read(self, descriptor: int) -> CounterValue:
-        assert descriptor not in self.enabled
-        kind, config, thread, _, _ = self.opened[descriptor]
-        return self.answer(kind * 10 + config, thread)
-
-    def close(self, descriptor: int) -> None:
-        self.closed.append(descriptor)
 
 
 def full_time(value: int) -> CounterValue:

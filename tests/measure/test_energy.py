@@ -214,8 +214,6 @@ def test_a_counter_that_does_not_rise_or_goes_away_is_a_fault(
     ("energy", "power", "init_error", "device", "complaint"),
     [
         (count(), count(), 9, BUS_ID, r"the NVIDIA driver is not loaded \(NVML error 9\)"),
-        (count(), count(), 12, BUS_ID, "libnvidia-ml.so.1 of the NVIDIA driver is not installed"),
-        (count(), count(), 18, BUS_ID, "the NVIDIA driver and its library have different versions"),
         (count(), count(), 777, BUS_ID, r"code 777 \(NVML error 777\)"),
         (never(3), never(3), 0, "0000:66:00.0", "there is no NVIDIA GPU with this PCI bus id"),
         (never(3), never(3), 0, BUS_ID, "this GPU measures neither energy nor power"),
@@ -448,12 +446,6 @@ def test_a_bad_recording_is_refused_in_one_sentence(tmp_path: Path, text: str, c
     assert "\n" not in str(caught.value)
 
 
-def test_a_file_that_is_not_there_or_not_text_is_refused(tmp_path: Path) -> None:
-    assert "cannot read the recording (No such file" in refusal(ReplaySensor, tmp_path / "none.csv")
-    (tmp_path / "bytes.csv").write_bytes(b"\xff\xfe\x00")
-    assert "expected UTF-8" in refusal(ReplaySensor, tmp_path / "bytes.csv")
-
-
 # Watches and regions
 
 
@@ -494,19 +486,13 @@ def test_regions_read_what_a_thread_has_asked_the_driver(monkeypatch: pytest.Mon
     polled._fault = SensorFault("the test is over")
 
 
-@pytest.mark.parametrize(
-    ("values", "complaint"),
-    [((0, 5, 4), "the energy counter was set back"), ((0, 5, NVMLError(15)), "the GPU is lost")],
-)
-def test_a_gpu_that_fails_later_is_a_fault_of_regions_from_then_on(
-    monkeypatch: pytest.MonkeyPatch, values: tuple[Any, ...], complaint: str
-) -> None:
-    install(monkeypatch, iter(values), never(3))
+def test_a_gpu_that_fails_later_is_a_fault_of_regions_from_then_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    install(monkeypatch, iter((0, 5, NVMLError(15))), never(3))
     polled = Polled(Slow(NvmlSensor(BUS_ID), 0.2))
     assert polled.read_j() == (0.0,)
     wait_until(lambda: not polled.is_watched)
     for _ in range(2):
-        with pytest.raises(SensorFault, match=complaint):
+        with pytest.raises(SensorFault, match="the GPU is lost"):
             polled.read_j()
     assert not polled.is_watched
 

@@ -17,7 +17,7 @@ import pytest
 from crosscast import read_history
 from crosscast.measure.regions import recorder as home
 from crosscast.measure.regions.key import RegionKey, RegionRun
-from crosscast.measure.regions.recorder import MOST_RUNS, History, history_of
+from crosscast.measure.regions.recorder import History, history_of
 from support.examples import one_in
 from support.measuring import FORKS, run_of
 from support.refusals import refusal
@@ -131,14 +131,6 @@ KEY = RegionKey("a")
 
 def times_in(path: Path) -> list[float]:
     return [run.duration_s for run in read_history(path).runs(KEY)] if path.exists() else []
-
-
-def test_a_history_without_a_file_keeps_the_last_runs() -> None:
-    history = History()
-    for number in range(MOST_RUNS + 5):
-        history.record(run_of(KEY, float(number)))
-    assert len(history) == MOST_RUNS
-    assert history.runs(KEY)[0].duration_s == 5.0
 
 
 def test_a_process_has_one_history_of_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,15 +1,17 @@
 """What regions read: background threads, counters, meters, and the power that runs tell together."""
 
+import errno
 import logging
 import os
 import random
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from crosscast.errors import InputError
-from crosscast.measure.cpu_counters import CounterValue, LinuxPerf
+from crosscast.measure.cpu_counters import CounterValue
 from crosscast.measure.regions.metering import (
     Metering,
     OpenCounters,
@@ -19,39 +21,27 @@ from crosscast.measure.regions.metering import (
     metering_of,
     total_w,
 )
-from support.measuring import FORKS, SteadyMeter
+from support.measuring import FORKS, FakePerf, SteadyMeter
 from support.refusals import refusal
 
 pytestmark = pytest.mark.usefixtures("own_process")
 
 
-class SteppingPerf(LinuxPerf):
-    """Counters that go on by a step at each reading; cache events are not there."""
+def stepping() -> FakePerf:
+    """Counters that run half of the time, and go on by a step at each reading; cache events are not there."""
+    steps = count(1)
 
-    def __init__(self) -> None:
-        self.opened: list[tuple[int, int]] = []
-        self.now = 0
+    def answer(event: int, thread: int) -> CounterValue:
+        now = next(steps)
+        return CounterValue(10 * now, 200 * now, 100 * now)
 
-    def open(self, kind: int, config: int, thread: int, leader: int, kernel_too: bool) -> int:
-        if (kind, config) in ((0, 2), (0, 3)):
-            raise OSError(2, "No such file or directory")
-        self.opened.append((kind, config))
-        return len(self.opened) - 1
-
-    def enable(self, descriptor: int) -> None: ...
-
-    def disable(self, descriptor: int) -> None: ...
-
-    def close(self, descriptor: int) -> None: ...
-
-    def read(self, descriptor: int) -> CounterValue:
-        self.now += 1
-        # A counter that runs half of the time.
-        return CounterValue(10 * self.now, 200 * self.now, 100 * self.now)
+    perf = FakePerf(answer, dict.fromkeys(((0, 2), (0, 3)), errno.ENOENT))
+    perf.enable = lambda descriptor: None  # type: ignore[method-assign]
+    return perf
 
 
 def test_what_was_counted_between_two_readings_is_told_by_event() -> None:
-    counting = OpenCounters(["instructions", "cache_misses"], SteppingPerf())
+    counting = OpenCounters(["instructions", "cache_misses"], stepping())
     before, after = counting.read(), counting.read()
     assert before.keys() == {"instructions"}
     threads = len(before["instructions"])
@@ -75,7 +65,7 @@ def test_counters_that_somebody_closed_are_said_once_and_absent(
     def closed(descriptor: int) -> CounterValue:
         raise OSError(9, "Bad file descriptor")
 
-    perf = SteppingPerf()
+    perf = stepping()
     counting = OpenCounters(["cycles"], perf)
     before = counting.read()
     monkeypatch.setattr(perf, "read", closed)

@@ -1,5 +1,6 @@
 """Launches as regions, on a real device."""
 
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from crosscast.measure.opencl import devices
 from crosscast.measure.regions.key import RegionKey, RegionRun
 from crosscast.measure.regions.metering import Metering
 from crosscast.measure.regions.recorder import History
+from support.measuring import SteadyMeter
 
 SOURCE = """
 kernel void add(global int *a, int b) { a[get_global_id(0)] += b; }
@@ -45,17 +47,6 @@ def device(request: pytest.FixtureRequest) -> Device:
     return Device(request.param)
 
 
-class OneMeter:
-    name, domains, resolution_s = "one", ("gpu",), 0.0
-
-    def __init__(self) -> None:
-        self.energy_j = 0.0
-
-    def read_j(self) -> tuple[float, ...]:
-        self.energy_j += 7.0
-        return (self.energy_j,)
-
-
 def one_run(history: History, name: str) -> RegionRun:
     (key,) = history.keys(name)
     (run,) = history.runs(key)
@@ -63,7 +54,9 @@ def one_run(history: History, name: str) -> RegionRun:
 
 
 def test_a_launch_runs_the_kernel_and_is_recorded(device: Device) -> None:
-    queue = crosscast.ProfiledQueue(device.queue, history=History(), sensors=Metering([OneMeter()]))
+    queue = crosscast.ProfiledQueue(
+        device.queue, history=History(), sensors=Metering([SteadyMeter(7.0, clock=count().__next__)])
+    )
     before = device.values()
     event = queue.launch(device.add, (64,), (16,), device.buffer, np.int32(5))
     assert event.command_execution_status == cl.command_execution_status.COMPLETE
@@ -71,7 +64,7 @@ def test_a_launch_runs_the_kernel_and_is_recorded(device: Device) -> None:
     run = one_run(queue.history, "add")
     assert run.key.arguments == ("(64)", "(16)", "Buffer[256 B]", "int32 5")
     assert run.key.site[0].startswith(f"{__name__}.test_a_launch_runs")
-    assert run.energy_j == {"gpu": 7.0}
+    assert run.energy_j == {"package-0": 7.0}
     assert run.metered_s is not None
     assert 0 < run.duration_s <= run.metered_s
     assert run.power_w == pytest.approx(7 / run.metered_s)
@@ -79,8 +72,8 @@ def test_a_launch_runs_the_kernel_and_is_recorded(device: Device) -> None:
 
 def test_times_are_those_of_the_kernel_and_grow_with_its_work(device: Device) -> None:
     queue = crosscast.ProfiledQueue(device.queue, history=History(), sensors="none")
-    for count in (1_000, 100_000_000):
-        event = queue.launch(device.spin, (1,), None, device.buffer, np.int32(count))
+    for steps in (1_000, 100_000_000):
+        event = queue.launch(device.spin, (1,), None, device.buffer, np.int32(steps))
     (short,), (long,) = (queue.history.runs(key) for key in queue.history.keys("spin"))
     # Ten thousand times the work; on a busy machine the short one mostly waits.
     assert long.duration_s > 2 * short.duration_s
@@ -141,7 +134,10 @@ def test_a_selector_chooses_for_each_launch(device: Device) -> None:
             self.told.append(run)
 
     applied: list[Any] = []
-    words: dict[str, Any] = {"history": History(), "sensors": Metering([OneMeter()])}
+    words: dict[str, Any] = {
+        "history": History(),
+        "sensors": Metering([SteadyMeter(7.0, clock=count().__next__)]),
+    }
     queue = crosscast.ProfiledQueue(device.queue, selector=Chooser(), apply=applied.append, **words)
     for kernel in (device.add, device.add, device.spin):
         queue.launch(kernel, (1,), None, device.buffer, np.int32(1))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 
@@ -12,6 +14,7 @@ from hypothesis import strategies as st
 from crosscast.data.configuration import Configuration
 from crosscast.errors import SensorFault
 from crosscast.measure.corun.run import CoRunnerRun, JobWork, MixRun
+from crosscast.measure.cpu_counters import CounterValue, LinuxPerf
 from crosscast.measure.regions.key import RegionKey, RegionRun
 from crosscast.measure.stressors import LEVELS
 from crosscast.measure.subjects import LaunchFile, Stressor, Subject
@@ -154,3 +157,43 @@ def run_of(key: RegionKey, duration_s: float = 0.5, **rest: object) -> RegionRun
     """A run, of which a test says only what matters."""
     plain = RegionRun(key, None, 1_700_000_000.0, duration_s)
     return plain._replace(**rest)  # type: ignore[arg-type]
+
+
+Answer = Callable[[int, int], CounterValue]
+"""Tells what a counter of an event (its number) and a thread holds."""
+
+
+class FakePerf(LinuxPerf):
+    """Counters that hold what the test says, and note what is asked of them."""
+
+    def __init__(self, answer: Answer, refused: dict[tuple[int, int], int] | None = None) -> None:
+        self.answer = answer
+        self.refused = refused or {}
+        self.opened: dict[int, tuple[int, int, int, int, bool]] = {}
+        self.closed: list[int] = []
+        self.enabled: set[int] = set()
+        self.gone: set[int] = set()
+
+    def open(self, kind: int, config: int, thread: int, leader: int, kernel_too: bool) -> int:
+        if thread in self.gone:
+            raise ProcessLookupError(errno.ESRCH, "No such process")
+        if (kind, config) in self.refused:
+            code = self.refused[kind, config]
+            raise OSError(code, os.strerror(code))
+        descriptor = 100 + len(self.opened)
+        self.opened[descriptor] = (kind, config, thread, leader, kernel_too)
+        return descriptor
+
+    def enable(self, descriptor: int) -> None:
+        self.enabled.add(descriptor)
+
+    def disable(self, descriptor: int) -> None:
+        self.enabled.remove(descriptor)
+
+    def read(self, descriptor: int) -> CounterValue:
+        assert descriptor not in self.enabled
+        kind, config, thread, _, _ = self.opened[descriptor]
+        return self.answer(kind * 10 + config, thread)
+
+    def close(self, descriptor: int) -> None:
+        self.closed.append(descriptor)

@@ -1,4 +1,4 @@
-"""Published runs over configurations (power caps, cores, power limits, clocks), and with hardware counters."""
+"""Published runs over configurations (caps, cores, limits, clocks), and with hardware counters."""
 
 from __future__ import annotations
 
