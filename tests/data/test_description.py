@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from crosscast.data.description import DeviceConfigurations, RecordWarning, describe, warnings_of
+from crosscast.data.description import RecordWarning, describe, warnings_of
 from support import tables as rows
 
 
@@ -14,27 +14,6 @@ def set_to(device: str, run: int = 0, **settings: float | str) -> rows.Row:
 
 
 DEVICES = [rows.device("cpu"), rows.device("gpu"), rows.device("idle")]
-
-
-def test_each_device_has_its_knobs_with_all_that_they_were_set_to() -> None:
-    records = [
-        set_to("gpu", core_clock_hz=2e9, mode="slow"),
-        set_to("gpu", core_clock_hz=1e9, mode="slow"),
-        set_to("gpu", run=1, core_clock_hz=1e9, mode="slow"),
-        set_to("gpu", core_clock_hz=1e9, mode="fast"),
-        set_to("cpu"),
-    ]
-    found = describe(rows.dataset(devices=DEVICES, records=records))
-    assert found.configurations == (
-        DeviceConfigurations("cpu", 1, {}, ()),
-        DeviceConfigurations("gpu", 3, {"core_clock_hz": (1e9, 2e9), "mode": ("fast", "slow")}, ()),
-    )
-    assert json.loads(json.dumps(found.to_dict()))["configurations"][1] == {
-        "device": "gpu",
-        "configurations": 3,
-        "settings": {"core_clock_hz": [1e9, 2e9], "mode": ["fast", "slow"]},
-        "domains": [],
-    }
 
 
 def test_domains_are_those_whose_power_is_known() -> None:
