@@ -121,7 +121,9 @@ def test_the_isolated_run_of_a_member_is_that_of_its_configuration_or_else_of_th
     assert mix.members[0].isolated_run.configuration == "{}"
 
 
-@pytest.mark.parametrize("features", ["[]", "3", '{"ipc": "1"}', '{"ipc": null}', '{"ipc": true}'])
+@pytest.mark.parametrize(
+    "features", ["[]", "3", *(f'{{"ipc": {n}}}' for n in ('"1"', "null", "true", "9" * 400))]
+)
 def test_features_are_finite_numbers_by_name(features: str) -> None:
     with pytest.raises(InputError) as caught:
         view(isolated_runs=[rows.isolated_run("lud"), rows.isolated_run(features=features)])

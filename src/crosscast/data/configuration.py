@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal, cast
 
+from crosscast.data.fields import is_finite
 from crosscast.errors import InputError
 from crosscast.units import format_setting, setting_parts
 
@@ -102,8 +102,7 @@ class Configuration:
 def _setting(name: str, value: object) -> Setting:
     if isinstance(value, str):
         return value
-    # Whole numbers of any length are less than infinity, but not all of them fit.
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not abs(value) <= sys.float_info.max:
+    if not is_finite(value):
         raise InputError.of(
             field="configuration", problem=f"{name}: expected a finite number or a word, found {value!r}"
         )

@@ -6,7 +6,6 @@ Files of isolated runs are JSON with an application's run alone on a device, and
 from __future__ import annotations
 
 import json
-import math
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -20,7 +19,7 @@ from msgspec import Meta
 
 from crosscast.data.configuration import Configuration
 from crosscast.data.dataset import Dataset
-from crosscast.data.fields import STRICT_JSON, TableRow, decode
+from crosscast.data.fields import STRICT_JSON, TableRow, decode, is_finite
 from crosscast.data.files import atomic_file, read_bytes
 from crosscast.data.schema import DEVICES, Column, json_text
 from crosscast.data.table import Table
@@ -163,7 +162,7 @@ def _cells(mixes: Table, name: str) -> list[object]:
 
 def _isolated_run(row: TableRow, where: str) -> IsolatedRun:
     features = json.loads(row.text("features"))
-    if not isinstance(features, dict) or not all(_is_finite(value) for value in features.values()):
+    if not isinstance(features, dict) or not all(map(is_finite, features.values())):
         raise InputError(f"{where}: column 'features': expected finite numbers by name, found others")
     return IsolatedRun(
         *(row.text("application"), row.text("size"), row.text("device")),
@@ -174,10 +173,6 @@ def _isolated_run(row: TableRow, where: str) -> IsolatedRun:
         row.integer_or_none("memory_bytes"),
         {name: float(value) for name, value in sorted(features.items())},
     )
-
-
-def _is_finite(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
 def _mix(rows: Sequence[_MixRow], isolated_runs: dict[_Key, IsolatedRun]) -> MeasuredMix:

@@ -6,6 +6,7 @@ import copy
 import json
 import math
 import re
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Literal, NoReturn, TypeGuard, TypeVar, cast, get_args, get_origin, get_type_hints
 
@@ -191,6 +192,11 @@ def _is_integer(value: object) -> TypeGuard[int]:
 
 def _is_number(value: object) -> TypeGuard[int | float]:
     return _is_integer(value) or isinstance(value, float)
+
+
+def is_finite(value: object) -> TypeGuard[int | float]:
+    """Whether a value is a number that a float holds: whole numbers of any length are less than infinity."""
+    return _is_number(value) and abs(value) <= sys.float_info.max
 
 
 def _are_numbers(value: object) -> TypeGuard[list[int | float]]:

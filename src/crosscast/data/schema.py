@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from crosscast.data.fields import is_finite
 from crosscast.errors import InputError
 
 ColumnType = Literal["text", "json", "integer", "real", "reals"]
@@ -240,18 +240,13 @@ def counters_of(session: Mapping[str, object], label: str) -> dict[str, float]:
     """Counters over all recorded runs of a session, without those that have no value."""
     text = str(session["counters"])
     counters = json.loads(text)
-    if not isinstance(counters, dict) or not all(map(_is_number_or_none, counters.values())):
+    known = {} if not isinstance(counters, dict) else {n: v for n, v in counters.items() if v is not None}
+    if not isinstance(counters, dict) or not all(map(is_finite, known.values())):
         key = ", ".join(str(session[name]) for name in SESSIONS.key)
         raise InputError(
             f"{label}: sessions: column 'counters' of {key}: expected an object of numbers, found {text}"
         )
-    return {name: float(value) for name, value in counters.items() if value is not None}
-
-
-def _is_number_or_none(value: object) -> bool:
-    return value is None or (
-        isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
-    )
+    return {name: float(value) for name, value in known.items()}
 
 
 KERNEL = ("application", "kernel", "size")

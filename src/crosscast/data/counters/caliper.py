@@ -178,7 +178,9 @@ def _of_records(path: Path, text: str) -> tuple[list[CaliperRow], dict[str, str]
     for number, line in enumerate(lines, start=1):
         if number == len(lines):
             if line:
-                raise _cut_off(path, number, line)
+                expected = "a whole record of Caliper"
+                where, found = f"{path}, line {number}", f"{line[:60]!r}, cut off"
+                raise InputError.of(where=where, expected=expected, found=found)
             break
         try:
             reader.read([line], records.append)
@@ -202,12 +204,6 @@ def _of_records(path: Path, text: str) -> tuple[list[CaliperRow], dict[str, str]
             f"{path}: expected attributes of Caliper that the reader knows, found others"
         ) from error
     return [_row(path, record, numbers) for record in records], units
-
-
-def _cut_off(path: Path, number: int, line: str) -> InputError:
-    return InputError(
-        f"{path}, line {number}: expected a whole record of Caliper, found {line[:60]!r}, cut off"
-    )
 
 
 def _unit(facts: Mapping[str, object]) -> str:

@@ -24,6 +24,7 @@ from crosscast.data.schema import (
     SESSIONS,
     TIME,
     TIMES,
+    Schema,
     device_domains,
     domain_column,
     json_text,
@@ -90,56 +91,34 @@ def dataset_of(
     notes: Mapping[str, Mapping[str, str]],
 ) -> Dataset:
     """Make a dataset: a record and a session for each run, and a row of energy for each of its powers."""
-    return Dataset(
-        label,
-        devices=table_of(DEVICES, devices, notes.get(DEVICES.table)),
-        records=table_of(RECORDS, map(_record_row, runs), notes.get(RECORDS.table)),
-        energy=table_of(ENERGY, (row for run in runs for row in _energy_rows(run)), notes.get(ENERGY.table)),
-        sessions=table_of(SESSIONS, map(_session_row, runs), notes.get(SESSIONS.table)),
-    )
+    rows: dict[Schema, list[Mapping[str, object]]] = {
+        DEVICES: [*devices],
+        RECORDS: [],
+        ENERGY: [],
+        SESSIONS: [],
+    }
+    for run in runs:
+        key = {
+            "application": run.application,
+            "size": run.size,
+            "device": run.configuration.device,
+            "configuration": json_text(dict(run.configuration.settings)),
+            "repeat": run.repeat,
+        }
+        rows[RECORDS].append({**key, "kernel": run.kernel, "run": 0, "time_s": [run.time_s]})
+        counted = {"runs": run.runs, "counters": dict(run.counters) or None}
+        rows[SESSIONS].append({**key, "kernels": [run.kernel], **counted})
+        watched = {"kernel": run.kernel if run.is_alone else None, "run": 0, "runs": 1}
+        for power in run.powers:
+            energy = {"energy_j": power.watts * run.time_s, "duration_s": run.time_s}
+            rows[ENERGY].append({**key, **watched, "sensor": power.sensor, "domain": power.domain, **energy})
+    return Dataset(label, **{s.table: table_of(s, rows[s], notes.get(s.table)) for s in rows})
 
 
 def dataset_of_source(contents: SourceContents, runs: Sequence[ConfiguredRun]) -> Dataset:
     """Make a dataset of a source's runs, with its notes and the devices that have runs."""
     devices = contents.devices_in(run.configuration.device for run in runs)
     return dataset_of(contents.label, devices, runs, contents.notes)
-
-
-def _session_key(run: ConfiguredRun) -> dict[str, object]:
-    return {
-        "application": run.application,
-        "size": run.size,
-        "device": run.configuration.device,
-        "configuration": json_text(dict(run.configuration.settings)),
-        "repeat": run.repeat,
-    }
-
-
-def _record_row(run: ConfiguredRun) -> dict[str, object]:
-    return {**_session_key(run), "kernel": run.kernel, "run": 0, "time_s": [run.time_s]}
-
-
-def _energy_rows(run: ConfiguredRun) -> Iterator[dict[str, object]]:
-    for power in run.powers:
-        yield {
-            **_session_key(run),
-            "kernel": run.kernel if run.is_alone else None,
-            "run": 0,
-            "sensor": power.sensor,
-            "domain": power.domain,
-            "energy_j": power.watts * run.time_s,
-            "duration_s": run.time_s,
-            "runs": 1,
-        }
-
-
-def _session_row(run: ConfiguredRun) -> dict[str, object]:
-    return {
-        **_session_key(run),
-        "kernels": [run.kernel],
-        "runs": run.runs,
-        "counters": dict(run.counters) or None,
-    }
 
 
 _SENSOR = "unknown"

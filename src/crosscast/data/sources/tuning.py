@@ -7,7 +7,6 @@ A methodology for comparing optimization algorithms for auto-tuning (2024); unit
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +14,7 @@ from statistics import median
 
 from crosscast.data.configuration import Configuration
 from crosscast.data.dataset import Dataset
+from crosscast.data.fields import is_finite
 from crosscast.data.sources.kernel_times import dataset_on_catalogue, known_device, variant_of
 from crosscast.data.sources.runs import ConfiguredRun
 from crosscast.errors import InputError
@@ -154,7 +154,7 @@ def _seconds(path: Path, where: str, value: object, unit: str) -> float:
         raise InputError.of(
             where=path, field=f"{where}, unit", expected=f"one of {', '.join(_UNITS)}", found=unit
         )
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < math.inf:
+    if not is_finite(value) or value <= 0:
         raise InputError.of(where=path, field=f"{where}, time", expected="a time above 0", found=repr(value))
     return float(value) * _UNITS[unit]
 
