@@ -11,7 +11,6 @@ from pathlib import Path
 _PACKAGES = ("crosscast", "llvmlite", "ziglang", "numpy", "pyopencl", "pocl-binary-distribution")
 
 
-@functools.cache
 def version_of(package: str) -> str | None:
     """Version of an installed package; ``None`` if it is not installed."""
     try:
@@ -46,10 +45,15 @@ def memory_bytes() -> int:
     return available
 
 
+@functools.cache
+def _versions() -> dict[str, str]:
+    return {name: version for name in _PACKAGES if (version := version_of(name))}
+
+
 def facts() -> dict[str, object]:
     """Versions of the packages that compute, and facts about the machine."""
     return {
-        "packages": {name: version for name in _PACKAGES if (version := version_of(name))},
+        "packages": dict(_versions()),
         "python": platform.python_version(),
         "system": f"{platform.system()} {platform.release()}",
         "machine": platform.machine(),
