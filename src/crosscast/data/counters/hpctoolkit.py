@@ -5,7 +5,8 @@ from __future__ import annotations
 import mmap
 import re
 import struct
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -310,36 +311,24 @@ def read_hpctoolkit(folder: Path) -> CountedRun:
         )
     if not threads:
         raise InputError(f"{folder}: expected a database of HPCToolkit with threads, found none")
-    measured = [_in_si(thread) for thread in threads]
-    processes = {thread.process for thread in measured}
-    names = dict.fromkeys(name for thread in measured for name in thread.values)
-    counters = {
-        name: sum(thread.values.get(name, 0.0) for thread in measured) / len(processes)
-        for name in names
-        if name not in _TIMES
-    }
-    return CountedRun(str(folder), name, counters, _longest(measured))
+    # Of each thread, by name
+    values: defaultdict[str, list[float]] = defaultdict(list)
+    for thread in threads:
+        for metric_name, value in _in_si(thread).items():
+            values[metric_name].append(value)
+    processes = len({thread.process for thread in threads})
+    counters = {each: sum(parts) / processes for each, parts in values.items() if each not in _TIMES}
+    time_s = next((max(values[each]) for each in _TIMES if each in values), None)
+    return CountedRun(str(folder), name, counters, time_s)
 
 
-def _longest(threads: Iterable[Thread]) -> float | None:
-    for name in _TIMES:
-        times = [thread.values[name] for thread in threads if name in thread.values]
-        if times:
-            return max(times)
-    return None
-
-
-def _named(metric: str) -> tuple[str, float]:
-    """Split a metric such as ``CPUTIME (usec)`` into its name and the factor of its unit."""
-    text, bracket, unit = metric.strip().rpartition(" (")
-    if not bracket or not unit.endswith(")"):
-        return metric.strip(), 1.0
-    return text.strip(), factor_of(unit.removesuffix(")"))
-
-
-def _in_si(thread: Thread) -> Thread:
-    values: dict[str, float] = {}
+def _in_si(thread: Thread) -> dict[str, float]:
+    """Values by name; a metric such as ``CPUTIME (usec)`` has a unit behind it."""
+    values: defaultdict[str, float] = defaultdict(float)
     for metric, value in thread.values.items():
-        name, factor = _named(metric)
-        values[name] = values.get(name, 0.0) + value * factor
-    return Thread(thread.process, values)
+        name, bracket, unit = metric.strip().rpartition(" (")
+        if bracket and unit.endswith(")"):
+            values[name.strip()] += value * factor_of(unit.removesuffix(")"))
+        else:
+            values[metric.strip()] += value
+    return values

@@ -1,14 +1,8 @@
-"""Datasets from profiles of counter tools, given one by one or in a folder.
+"""Datasets from profiles of counter tools, given one by one or in a folder, and readers of perf and ncu.
 
-Outputs of perf and of Nsight Compute are read here; Caliper and HPCToolkit have readers of their own.
-
-``perf stat -j`` of Linux prints a JSON object a line, one for each event. Values are texts; ``<not counted>``
-and ``<not supported>`` are missing values. Lines of the same event (cores, sockets, intervals) are summed.
-
-``ncu --csv`` of Nsight Compute prints a row for each launch or for each metric of a launch.
-``--page raw`` has a column for each metric and a row of units below the header; other pages have columns
-``Metric Name``, ``Metric Unit`` and ``Metric Value``. Over launches, amounts are summed; rates and shares are
-averaged, weighted by the launches' durations.
+``perf stat -j`` prints a JSON object for each event; lines of one event are summed. ``ncu --csv --page raw``
+prints a row for each launch, with a row of units below the header; other pages print one for each
+metric. Over launches, amounts are summed; rates and shares are averaged, weighted by the durations.
 """
 
 from __future__ import annotations
@@ -102,22 +96,17 @@ def _combined(
 def _launches(path: Path) -> tuple[list[_Launch], set[str]]:
     lines = _table(path)
     _, header = next(lines, ("", []))
-    if not header:
-        raise InputError(f"{path}: expected a table of ncu --csv with a column {KERNEL}, found none")
-    is_long = all(name in header for name in _LONG)
-    return _long(header, lines) if is_long else _wide(path, header, lines)
+    return _long(header, lines) if {*_LONG} <= {*header} else _wide(path, header, lines)
 
 
 def _table(path: Path) -> Iterator[tuple[str, list[str]]]:
     """Position and cells of the header and of each row; text before the header is skipped."""
     text = text_of(path, "counters of ncu")
-    before, mark, rest = (
-        text.partition(f'"{_LAUNCH}",') if not text.startswith(f"{_LAUNCH},") else ("", "", text)
-    )
-    if not mark and not rest:
+    begin = 0 if text.startswith(f"{_LAUNCH},") else text.find(f'"{_LAUNCH}",')
+    if begin < 0:
         return
-    first = before.count("\n")
-    rows = csv.reader(io.StringIO(mark + rest, newline=""), strict=True)
+    first = text.count("\n", 0, begin)
+    rows = csv.reader(io.StringIO(text[begin:], newline=""), strict=True)
     width = 0
     try:
         for cells in rows:
@@ -150,12 +139,10 @@ def _wide(
         and _is_name(name)
         and any(number_of(cells[column]) is not None for _, cells in rows)
     ]
-    launches = []
-    for where, cells in rows:
-        launch = _Launch(cells[header.index(KERNEL)])
+    launches = [_Launch(cells[header.index(KERNEL)]) for _, cells in rows]
+    for launch, (where, cells) in zip(launches, rows, strict=True):
         for name, column, unit in metrics:
             _put(launch, name, cells[column], unit, where)
-        launches.append(launch)
     return launches, {name for name, _, unit in metrics if _is_rate(name, unit)}
 
 
@@ -235,10 +222,8 @@ def _lines(path: Path) -> Iterator[tuple[str, dict[str, object]]]:
         where = f"{path}, line {number}"
         try:
             line = json.loads(stripped)
-        except (ValueError, RecursionError) as error:
-            raise InputError(
-                f"{where}: expected a JSON object of perf stat -j, found {stripped[:60]!r}"
-            ) from error
+        except (ValueError, RecursionError):
+            line = None
         if not isinstance(line, dict):
             raise InputError(f"{where}: expected a JSON object of perf stat -j, found {stripped[:60]!r}")
         # Further metrics of an event are on separate lines without an event.
@@ -263,11 +248,10 @@ def _event(line: dict[str, object], where: str) -> tuple[str, float | None]:
 def _wall_time(line: dict[str, object], cpu_s: float, where: str) -> float | None:
     if line.get("metric-unit") != _OCCUPIED:
         return None
-    cpus = _number(line.get("metric-value"))
+    text = line.get("metric-value")
+    cpus = _number(text)
     if cpus is None:
-        raise InputError(
-            f"{where}: metric-value: expected a number, found {str(line.get('metric-value'))[:60]!r}"
-        )
+        raise InputError(f"{where}: metric-value: expected a number, found {str(text)[:60]!r}")
     return cpu_s / cpus if cpus else None
 
 

@@ -18,13 +18,6 @@ class Csr(Application):
 
     Sparse linear algebra among the dwarfs. Rows have different numbers of elements, in random columns;
     some have none. The matrix is in compressed sparse rows.
-
-    Parameters
-    ----------
-    parameters
-        ``rows`` of the square matrix, and its ``elements``.
-    seed
-        Seed of the random numbers that place and fill them.
     """
 
     name = "csr"

@@ -21,14 +21,7 @@ class Fft(Application):
     is kept for the check.
 
     C. Van Loan, Computational Frameworks for the Fast Fourier Transform, SIAM 1992, section 1.7,
-    doi:10.1137/1.9781611970999.
-
-    Parameters
-    ----------
-    parameters
-        ``log2_points``: the binary logarithm of the number of points, at least 4.
-    seed
-        Start of the random numbers that make the signal.
+    doi:10.1137/1.9781611970999. There are ``1 << log2_points`` points, at least 16.
     """
 
     name = "fft"

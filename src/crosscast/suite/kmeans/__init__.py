@@ -24,14 +24,7 @@ class Kmeans(Application):
     the centres to begin with. The number of rounds is fixed, so that every device does the same work.
 
     S. P. Lloyd, Least squares quantization in PCM, IEEE Trans. Inf. Theory 28 (1982),
-    doi:10.1109/TIT.1982.1056489.
-
-    Parameters
-    ----------
-    parameters
-        ``points``, their ``features``, ``clusters`` (at most as many as points) and ``rounds``.
-    seed
-        Start of the random numbers that place the points.
+    doi:10.1109/TIT.1982.1056489. There are at most as many ``clusters`` as ``points``.
     """
 
     name = "kmeans"

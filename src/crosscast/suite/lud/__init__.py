@@ -20,14 +20,7 @@ class Lud(Application):
     its power of 1.5, about 2 billion operations for 8 MiB.
 
     S. Che et al., Rodinia: a benchmark suite for heterogeneous computing, IISWC 2009,
-    doi:10.1109/IISWC.2009.5306797.
-
-    Parameters
-    ----------
-    parameters
-        ``blocks``: how many blocks of 16 the matrix has in each direction, at least 2.
-    seed
-        Start of the random numbers that fill the matrix.
+    doi:10.1109/IISWC.2009.5306797. The matrix has ``blocks`` of 16 in each direction, at least 2.
     """
 
     name = "lud"
