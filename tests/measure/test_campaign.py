@@ -9,7 +9,6 @@ import pytest
 
 from crosscast.data.dataset import Dataset, parts, read_dataset, write_part
 from crosscast.data.description import describe
-from crosscast.data.files import locked
 from crosscast.data.profiles import PROFILES
 from crosscast.data.schema import DEVICES, SESSIONS
 from crosscast.data.table import table_of
@@ -219,12 +218,6 @@ def test_a_campaign_goes_on_where_it_was(
     one, other = read_dataset(tmp_path / "a"), read_dataset(tmp_path / "b")
     assert describe(one).noise == describe(other).noise
     assert (tmp_path / "a/profiles.parquet").read_bytes() == (tmp_path / "b/profiles.parquet").read_bytes()
-
-
-def test_a_folder_in_use_is_refused(machine: Machine, tmp_path: Path) -> None:
-    with locked(tmp_path), pytest.raises(InputError, match="another process is writing this dataset"):
-        build(plan(), tmp_path)
-    assert machine.done == []
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 from pathlib import Path
 from textwrap import dedent
 from typing import Any
@@ -147,21 +146,6 @@ def test_a_file_that_is_no_history_is_refused_before_anything_is_written(tmp_pat
     path.write_text("It was a dark night.")
     assert "thesis.txt, line 1" in refusal(history_of, path)
     assert path.read_text() == "It was a dark night."
-
-
-def test_threads_write_every_run_once(tmp_path: Path) -> None:
-    history = History(tmp_path / "runs.jsonl")
-
-    def work(start: int) -> None:
-        for number in range(start, start + 200):
-            history.record(run_of(KEY, float(number)))
-
-    threads = [threading.Thread(target=work, args=(200 * i,)) for i in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert sorted(times_in(tmp_path / "runs.jsonl")) == [float(number) for number in range(800)]
 
 
 @FORKS

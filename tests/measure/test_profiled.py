@@ -4,7 +4,7 @@ import asyncio
 import logging
 import os
 import time
-from collections.abc import AsyncIterator, Callable, Generator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
@@ -124,33 +124,6 @@ def test_each_call_of_a_decorated_function_is_a_run_and_a_wrong_one_is_none() ->
     assert found == {("float64[2]", "2", "x"): 4, ("float64[2]", "3", "x"): 1, ("float64[3]", "2", "x"): 1}
 
 
-def test_methods_of_every_kind_may_be_decorated() -> None:
-    history = History()
-
-    class Solver:
-        @crosscast.profiled("own", history=history)
-        def own(self, n: int) -> int:
-            return n
-
-        @classmethod
-        @crosscast.profiled("class", history=history)
-        def of_class(cls, n: int) -> int:
-            return n
-
-        @staticmethod
-        @crosscast.profiled("static", history=history)
-        def static(n: int) -> int:
-            return n
-
-    assert [Solver().own(3), Solver().of_class(4), Solver.static(5)] == [3, 4, 5]
-    keys = history.keys()
-    assert [(key.name, key.arguments) for key in keys] == [
-        ("own", ("Solver", "3")),
-        ("class", ("type", "4")),
-        ("static", ("5",)),
-    ]
-
-
 def test_functions_that_run_in_turns_with_others_are_refused() -> None:
     def generator() -> Iterator[int]:
         yield 1
@@ -198,22 +171,7 @@ def test_tasks_enter_one_region_each_for_itself() -> None:
     assert len(region.history) == 2
 
 
-def test_a_generator_that_is_left_in_the_middle_is_a_run_that_failed() -> None:
-    history = History()
-
-    def rows() -> Generator[int, None, None]:
-        with crosscast.profiled("rows", history=history):
-            yield 1
-            yield 2
-
-    found = rows()
-    next(found)
-    found.close()
-    (run,) = history.runs(history.keys("rows")[0], failed=True)
-    assert run.failure == "GeneratorExit"
-
-
-@pytest.mark.parametrize("kind", [ValueError, KeyboardInterrupt, SystemExit])
+@pytest.mark.parametrize("kind", [ValueError, KeyboardInterrupt, SystemExit, GeneratorExit])
 def test_exceptions_pass_and_their_run_is_no_sample(kind: type[BaseException]) -> None:
     chooser, history = ListChooser(SLOW, SLOW), History()
     metering = Metering([SteadyMeter(1.0)])

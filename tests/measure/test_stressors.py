@@ -14,7 +14,7 @@ from crosscast.cli import main
 from crosscast.errors import CheckFailed, InputError
 from crosscast.kernel import Program
 from crosscast.measure.opencl import OpenCLQueue, devices
-from crosscast.measure.stressors import LEVELS, VGA_BYTES, HostQueue, ImageReader, host_run, image
+from crosscast.measure.stressors import LEVELS, VGA_BYTES, HostQueue, ImageReader, host_run
 from crosscast.suite.registry import names
 from support.refusals import refusals
 
@@ -141,12 +141,6 @@ def test_extents_that_fit_leave_room_for_the_arrays(level: str) -> None:
     extents = LEVELS[level].fit(10_000_000)
     assert 4 * extents["image_bytes"] < LEVELS[level](extents, 0).nbytes or level == "low"
     assert LEVELS[level](extents, 0).nbytes <= 10_000_000
-
-
-def test_images_of_a_pool_are_parts_of_one_array_and_differ() -> None:
-    whole = image(0, 30)
-    assert np.array_equal(np.concatenate([image(number, 10) for number in range(3)]), whole)
-    assert len(set(whole.tolist())) == 30
 
 
 def test_the_suite_does_not_name_them() -> None:

@@ -14,7 +14,6 @@ from collections.abc import Collection, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import NamedTuple, Self
 
 _SYSCALL = {"x86_64": 298, "aarch64": 241}  # Number of perf_event_open, by machine
@@ -174,9 +173,7 @@ class Counters:
             undo.pop_all()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         try:
             for descriptor in self._descriptors():
                 self._perf.disable(descriptor)

@@ -10,13 +10,12 @@ import stat
 import time
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field
 from operator import attrgetter
 from pathlib import Path
 from statistics import fmean, median
-from types import TracebackType
-from typing import NamedTuple, Protocol, Self
+from typing import NamedTuple, Protocol
 
 import msgspec
 import numpy as np
@@ -439,7 +438,7 @@ _THREADS = ("POCL_MAX_PTHREAD_COUNT", "POCL_CPU_MAX_CU_COUNT")
 _Key = tuple[str, int]
 
 
-class Crew:
+class Crew(AbstractContextManager["Crew"]):
     """Runs mixes, with a process for each application.
 
     Processes stay ready for later mixes with the same applications. The least recently used ones are ended if
@@ -447,23 +446,16 @@ class Crew:
     block.
     """
 
-    def __init__(
-        self, device: OpenCLDevice, settings: CoRunSettings | None = None, *, most: int = _MOST_PROCESSES
-    ) -> None:
+    def __init__(self, device: OpenCLDevice, settings: CoRunSettings | None = None) -> None:
         self.device = device
         self.settings = settings or CoRunSettings()
-        self._most = most
+        self._most = _MOST_PROCESSES
         self._limits = _limits(device, self.settings.threads)
         self._sensor = open_sensor(self.settings.sensor, device.type, device.pci_bus_id)
         self._processes: dict[_Key, CoRunnerProcess] = {}
         self._counted: dict[str, int] = {}
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import wraps
 from operator import sub
 from pathlib import Path
-from types import FrameType, TracebackType
+from types import FrameType
 from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypedDict, TypeVar, Unpack
 
 from crosscast.data.configuration import Configuration
@@ -202,9 +202,7 @@ class RunningRegion:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         self._recorder.end(self, None if kind is None else kind.__name__)
 
 
@@ -357,15 +355,13 @@ class Profiled:
         _ENTERED.set((*_ENTERED.get(), running))
         return running
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         entered = _ENTERED.get()
         # The one that this thread or asynchronous task entered last.
         running = next((one for one in reversed(entered) if one in self._open), self._open[-1])
         self._open.remove(running)
         _ENTERED.set(tuple([one for one in entered if one is not running]))
-        running.__exit__(kind, error, trace)
+        running.__exit__(kind)
 
     def __call__(self, function: Callable[P, T]) -> Callable[P, T]:
         """Record each call of a function as a run."""
