@@ -179,9 +179,9 @@ def _mix(rows: Sequence[_MixRow], isolated_runs: dict[_Key, IsolatedRun]) -> Mea
     """Make the mix of some rows, and add isolated runs that these lack, which all mixes share."""
     first, members = rows[0], []
     for row in rows:
-        place = row.application, row.size, row.device
-        if (key := (*place, row.configuration)) not in isolated_runs:
-            isolated_runs[key] = isolated_runs.setdefault((*place, "{}"), IsolatedRun(*place, None))
+        cell = row.application, row.size, row.device
+        if (key := (*cell, row.configuration)) not in isolated_runs:
+            isolated_runs[key] = isolated_runs.setdefault((*cell, "{}"), IsolatedRun(*cell, None))
         members.append(Member(isolated_runs[key], row.slowdown, row.failure))
     fits = None if first.fits is None else bool(first.fits)
     measured = first.mix_time_s, first.overlap, first.power_w
@@ -328,7 +328,7 @@ def _profile(content: Mapping[str, object], where: str) -> IsolatedRunProfile:
             raise InputError.of(
                 where=where, field=f"features.{name}", expected="a number above 0", found=f"{value:g}"
             )
-    place = file.application, file.size, device["device"], file.time_s, json_text(file.configuration)
+    cell = file.application, file.size, device["device"], file.time_s, json_text(file.configuration)
     features = dict(sorted(file.features.items()))
-    isolated_run = IsolatedRun(*place, file.runs or 1, file.power_w, file.memory_bytes, features)
+    isolated_run = IsolatedRun(*cell, file.runs or 1, file.power_w, file.memory_bytes, features)
     return IsolatedRunProfile(isolated_run, MappingProxyType(device))

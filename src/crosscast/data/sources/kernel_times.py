@@ -110,9 +110,9 @@ def _kernel_tuner(contents: SourceContents) -> Dataset:
     for declared, (kernel, device) in _TUNED_FILES.items():
         for file in contents.files[declared]:
             for number, row, variant in _variants(file):
-                there = Configuration(_key(file, number, device, "kernel_tuner"), {})
+                defaults = Configuration(_key(file, number, device, "kernel_tuner"), {})
                 time_s, repetitions = row.number("time_median_s"), row.integer("repetitions")
-                cell = FAMILY[kernel], kernel, variant, there
+                cell = FAMILY[kernel], kernel, variant, defaults
                 runs.append(ConfiguredRun(*cell, time_s, runs=repetitions))
     return dataset_on_catalogue(contents.label, runs, contents.notes)
 
@@ -205,8 +205,8 @@ def _elementwise(contents: SourceContents) -> Dataset:
         op = row.text("op")
         names = ("layer_norm", "layer_norm") if op == "ln" else ("elementwise", op)
         size = f"B={row['B']};H={row['H']};grid={row['grid_x']}"
-        there = Configuration(_key(file, number, row.text("device"), "elementwise"), {})
-        runs.append(ConfiguredRun(*names, size, there, milliseconds(row.number("time_ms"))))
+        defaults = Configuration(_key(file, number, row.text("device"), "elementwise"), {})
+        runs.append(ConfiguredRun(*names, size, defaults, milliseconds(row.number("time_ms"))))
     return dataset_on_catalogue(contents.label, runs, contents.notes)
 
 
