@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
@@ -12,8 +13,9 @@ import numpy as np
 
 from crosscast.arrays import Flags, Integers, Reals
 from crosscast.device import Device
-from crosscast.devices.catalogue import FACTS, by_measurement, expected, reached
+from crosscast.devices.catalogue import by_measurement, expected
 from crosscast.devices.device_files import GUARDED_FLOP
+from crosscast.devices.launch_work import SPECIAL_COST, division_instructions
 
 
 class Unit(NamedTuple):
@@ -92,7 +94,7 @@ _UNITS = {
     "Xe2-HPG": Unit(32, 32, 32, 131072, 131072, 1 / 8, 18874368, 64.0, fp16=2.0, texels=8.0, engines=8),
     "Xe-HPC": Unit(32, 32, 32, 131072, 131072, 1.0, 213909504, 64.0, l1_clock=512.0, engines=8),
 }
-_LOCKED_ATOMICS = ("Fermi", "Kepler")
+_LOCKED_ATOMICS, _LOCKED_CLOCKS = ("Fermi", "Kepler"), 4.0
 """Take a lock for an atomic of local memory (NVIDIA, Maxwell Tuning Guide)."""
 
 _LOADS = {  # Of the first and of the second cache
@@ -252,6 +254,11 @@ _CONVERTED_HALF = 0.25
 # Of integers by variables, by quantity: usual clocks of a thread of a CPU that shares the core's divider with
 # another (Fog, Instruction tables)
 _DIVISIONS = {"int32_div_op_per_s": 12.0, "int64_div_op_per_s": 24.0}
+# Bytes that a CPU's core reads from its second and the last cache in a clock; time of a line of memory
+_CACHE_RATES, _SCATTERED_LINE_S = {"own_cache": 32.0, "last_cache": 8.0}, 20e-9
+_GROUP_CLOCKS, _START_S = {"gpu": 100.0, "cpu": 1000.0}, {"gpu": 1.7e-6, "cpu": 5e-6}
+_LAUNCH_S = {"gpu": 5.5e-6, "cpu": 15e-6}
+_CALL_S = 6e-6  # From the call to the start, in collections of measured devices
 
 DEFAULTS = {  # By type, for devices whose sheets lack the number
     "gpu": {"compute_units": 32.0, "clock_hz": 1.4e9, "bandwidth_bytes_per_s": 300e9},
@@ -261,18 +268,23 @@ DEFAULTS = {  # By type, for devices whose sheets lack the number
 
 @dataclass(frozen=True, eq=False)
 class Sheets:
-    """The features of ``d`` devices for the terms of a forecast; arrays of shape ``(d,)``."""
+    """The features of ``d`` devices for the terms of a forecast; arrays of shape ``(d,)``.
+
+    Where a rate was not measured, it is the usual one unless stated otherwise.
+    """
 
     gpu: Flags
     wide: Flags  # Whether a sub-group has 64 work-items
     units: Reals  # Compute units; threads of a CPU
     clock: Reals  # Hz
     lanes: Reals  # Single-precision operations per clock of a unit
-    special: Reals  # These over transcendental functions per clock, or over reciprocals
+    special: Reals  # Further operations of a transcendental function, beyond the usual
+    conversion: Reals  # Operations of a conversion from or to double precision
     fp64: Reals
     bandwidth: Reals  # Bytes/s
     l1: Reals  # Bytes of a unit
     integers: Reals  # Rate of sums, logic and shifts of integers over single precision
+    product: Reals  # Operations of a product of integers
     issue: Reals  # Instructions that a unit issues over its lanes of single precision
     fp16: Reals  # Rate of packed half precision over single precision
     step: Reals  # Clocks from an addition of a GPU to one that needs its result
@@ -281,7 +293,7 @@ class Sheets:
     lookups: Reals  # Lines of 128 bytes that a GPU's first cache looks up in a clock
     l1_clock: Reals  # Bytes that it gives in one
     texels: Reals  # Of images, that a GPU's unit reads in a clock
-    group_clocks: Reals  # In which a GPU begins a work-group
+    next_group_s: Reals  # In which a GPU begins a work-group
     l2: Reals  # Bytes of a GPU's second cache
     own_cache: Reals  # Bytes of the second cache of a CPU's core
     last_cache: Reals  # Bytes shared by all units, or of a CPU's last cache
@@ -290,45 +302,49 @@ class Sheets:
     registers: Reals
     local_bytes: Reals
     l2_clock: Reals  # Bytes per clock from the second cache to a unit
-    caches_global: Flags  # Whether a unit's first cache holds global memory
-    local_atomics: Flags  # Whether a GPU's units do atomics of local memory by one instruction
-    channels: Flags  # Whether blocks of addresses take memory channels in turn, without a hash
+    caches_global: Reals  # 1 if a unit's first cache holds global memory, else 0
+    local_atomic: Reals  # Clocks of a GPU's unit for an atomic of local memory
+    channels: Reals  # 1 if blocks of addresses take memory channels in turn, without a hash, else 0
     spills: Flags  # Whether its compiler keeps the order of unrolled code despite register pressure
-    # Steps per clock of chains of multiply-adds, one a work-item, of a unit, if measured
+    # Steps per clock of chains of multiply-adds, one a work-item, of a unit; NaN if not measured
     chain: Reals
-    guarded: Reals  # Rate of code behind a condition over that of the best code, if measured
-    guarded_item: Reals  # Time of a work-item behind a condition that does little, on a unit, if measured
-    fenced: Reals  # Lanes of a unit that straight code behind a barrier keeps busy, if measured
-    division: Reals  # Clocks of a CPU's thread for a division of integers of 32 bits by a variable
+    guarded: Reals  # Rate of code behind a condition over that of the best code; NaN if not measured
+    guarded_item: Reals  # Clocks of a work-item behind a condition that does little, on a unit, if measured
+    fenced: Reals  # Lanes that straight code behind a barrier keeps busy at most; infinite if not measured
+    division: Reals  # Instructions of a GPU, or clocks of a CPU's thread, to divide integers by a variable
     long_division: Reals  # Of 64 bits
-    exp: Reals  # Clocks of a CPU's thread for an exponential function, if measured
-    group_s: Reals  # Time of an empty work-group on a unit, if measured
-    empty_s: Reals  # Time of an empty kernel on the device, if measured
-    round_trip_s: Reals  # From the call of an empty launch to its end on the host, if measured
-    own_cache_rate: Reals  # Bytes/s that all units read from a CPU's second caches, if measured
-    last_cache_rate: Reals  # And from its last one
-    scattered: Reals  # Scattered words per second from main memory, of all units, if measured
-    # Bytes/s of reads and writes of main memory, if both were measured; the time includes the lines that a
-    # CPU reads before it writes to them
+    exp: Reals  # Clocks of a CPU's thread for an exponential function; 0 if not measured
+    group_s: Reals  # Time of an empty work-group on a unit
+    start_s: Reals  # Of an empty kernel on the device
+    launch_s: Reals  # From the call of an empty launch to its end on the host, without that
+    own_cache_rate: Reals  # Bytes that a CPU's unit reads from its second cache in a clock
+    last_cache_rate: Reals  # And from the last one
+    line_s: Reals  # Time of a line from anywhere in main memory, of all threads of a CPU
+    scattered: Flags  # Whether that was measured
+    # Bytes/s of reads and writes of main memory; the time includes the lines that a CPU reads before it
+    # writes to them
     reading: Reals
     writing: Reals
-    # Facts, `(d, len(FACTS))`, as `crosscast.devices.catalogue` explains them
-    measured: Reals  # On the device itself, else NaN
-    expected: Reals  # As measured, else the median over devices of its architecture, vendor or type
-    doubt: Reals  # Standard deviation of the logarithm of `expected`; 0 where it was measured
-
-    def fact(self, name: str) -> Reals:
-        """Return the expected values of one fact, of shape ``(d,)``."""
-        return self.expected[:, FACTS.index(name)]
+    streamed: Flags  # Whether these were measured
 
     def take(self, rows: object) -> Sheets:
         """Select devices by row."""
         return Sheets(*(getattr(self, field.name)[rows] for field in fields(self)))
 
-    @property
+    @cached_property
+    def side(self) -> Integers:
+        """Index in `SUB_GROUPS` of the work-items of a sub-group."""
+        return self.wide.astype(np.int64)
+
+    @cached_property
     def width(self) -> Reals:
-        """Work-items of a sub-group, ``(d,)``."""
+        """Work-items of a sub-group."""
         return np.where(self.wide, 64.0, 32.0)
+
+    @cached_property
+    def rate(self) -> Reals:
+        """Clocks of all units in a second."""
+        return self.units * self.clock
 
     @cached_property
     def by_kind(self) -> Mapping[str, tuple[Integers, Sheets]]:
@@ -344,25 +360,10 @@ def sheets_of(devices: Sequence[Device]) -> Sheets:
 
 @lru_cache(64)
 def _sheets(devices: tuple[Device, ...]) -> Sheets:
-    columns = [np.array(column) for column in zip(*map(_row, devices), strict=True)]
+    columns = [np.array(column) for column in zip(*map(_of, devices), strict=True)]
     for column in columns:
         column.flags.writeable = False  # Others share it
     return Sheets(*columns)
-
-
-@lru_cache(1024)
-def _row(device: Device) -> tuple[object, ...]:
-    return (*_of(device), *_facts(device))
-
-
-def _facts(device: Device) -> tuple[list[float], list[float], list[float]]:
-    measured = reached(device)
-    known = [expected(device, fact) for fact in FACTS]
-    return (
-        [measured.get(fact, np.nan) for fact in FACTS],
-        [each.value if each else np.nan for each in known],
-        [each.deviation if each else np.nan for each in known],
-    )
 
 
 def known_unit(device: Device) -> Unit | None:
@@ -390,6 +391,7 @@ def half_share(device: Device) -> float:
     return _unit_of(device).fp16
 
 
+@lru_cache(1024)
 def _of(device: Device) -> tuple[float | bool, ...]:
     """Return the features of a sheet, in the order of the fields of `Sheets`."""
     gpu = device.type == "gpu"
@@ -397,7 +399,7 @@ def _of(device: Device) -> tuple[float | bool, ...]:
     measured = by_measurement(device, _BANDWIDTH)
     if measured and not device.numbers.get(_BANDWIDTH):
         numbers[_BANDWIDTH] = measured.value
-    unit = _unit_of(device)
+    unit, known = _unit_of(device), device.measured
     units, clock = numbers["compute_units"] / unit.engines, numbers["clock_hz"]
     cores = numbers.get("cores", units * 64 if gpu else units)
     lanes = numbers.get("peak_flop_per_s", 2 * cores * clock * (1 if gpu else 8)) / (2 * units * clock)
@@ -407,17 +409,25 @@ def _of(device: Device) -> tuple[float | bool, ...]:
     double = numbers.get("peak_fp64_flop_per_s")
     fp64 = double / (2 * units * clock * lanes) if gpu and double else double_share(device)
     last = numbers.get("l3_bytes") or numbers.get("l2_bytes") or unit.l2_bytes
+    special, bandwidth = lanes / unit.special if gpu else 1.0, numbers[_BANDWIDTH]
+    product = _product(device)
+    start = known.get("empty_s", _START_S[device.kind])
+    rate, item = _guarded(device, units)
+    reading, writing = streams(device)
+    scattered, streamed = "scattered_bytes_per_s" in known, math.isfinite(writing)
     return (
         gpu,
         unit.width == 64,
         units,
         clock,
         lanes,
-        lanes / unit.special if gpu else 1.0,
+        max(special - SPECIAL_COST, 0.0),
+        max(1.0 / fp64, special),
         fp64,
-        numbers["bandwidth_bytes_per_s"],
+        bandwidth,
         numbers.get("l1_bytes") or 32768.0,
         unit.int32,
+        product,
         unit.issue,
         unit.fp16 if gpu else _CPU_HALF.get(device.series, _CONVERTED_HALF),
         unit.step,
@@ -426,7 +436,7 @@ def _of(device: Device) -> tuple[float | bool, ...]:
         float(unit.lookups),
         unit.l1_clock,
         unit.texels,
-        unit.group_clocks,
+        unit.group_clocks / clock,
         float(numbers.get("l2_bytes") or unit.l2_bytes),
         float(np.clip(numbers.get("l2_bytes") or _OWN_CACHE, *_OWN_CACHES)),
         last if gpu or "l3_bytes" in numbers else last * units / 4,
@@ -435,26 +445,53 @@ def _of(device: Device) -> tuple[float | bool, ...]:
         float(unit.registers),
         float(unit.local_bytes),
         unit.l2_clock,
-        unit.caches_global,
-        device.series not in _LOCKED_ATOMICS,
-        gpu and _before_rdna(device.series),
+        float(unit.caches_global),
+        _LOCKED_CLOCKS if device.series in _LOCKED_ATOMICS else 1.0,
+        float(gpu and _before_rdna(device.series)),
         gpu and device.vendor == "AMD",
-        device.measured.get("chain_flop_per_s", np.nan) / (2 * units * clock),
-        *_guarded(device, units),
-        device.measured.get("barrier_flop_per_s", np.nan) / (2 * units * clock),
+        known.get("chain_flop_per_s", math.nan) / (2 * units * clock),
+        rate,
+        0.0 if math.isnan(item) else item * clock,
+        max(known.get("barrier_flop_per_s", math.inf) / (2 * units * clock), 1.0),
+        *_divisions(device, units * clock, product),
+        units * clock / known.get("transcendental_op_per_s", math.inf),
+        known.get("group_s", _GROUP_CLOCKS[device.kind] / clock),
+        start,
+        max(known["round_trip_s"] - start, 0.0) if "round_trip_s" in known else _usual_launch(device),
         *(
-            units * clock / device.measured[quantity] if quantity in device.measured else usual
-            for quantity, usual in _DIVISIONS.items()
+            known[f"{name}_bytes_per_s"] / (units * clock) if f"{name}_bytes_per_s" in known else usual
+            for name, usual in _CACHE_RATES.items()
         ),
-        units * clock / device.measured.get("transcendental_op_per_s", np.nan),
-        device.measured.get("group_s", np.nan),
-        device.measured.get("empty_s", np.nan),
-        device.measured.get("round_trip_s", np.nan),
-        device.measured.get("own_cache_bytes_per_s", np.nan),
-        device.measured.get("last_cache_bytes_per_s", np.nan),
-        device.measured.get("scattered_bytes_per_s", np.nan) / _WORD_BYTES,
-        *streams(device),
+        _WORD_BYTES / known["scattered_bytes_per_s"] if scattered else _SCATTERED_LINE_S / units,
+        scattered,
+        reading if streamed else bandwidth,
+        # A CPU on paper moves a line twice to write to it.
+        writing if streamed else bandwidth / (1.0 if gpu else 2.0),
+        streamed,
     )
+
+
+def _product(device: Device) -> float:
+    """Return the operations of a product of integers, from its rate on a device or its siblings."""
+    share = expected(device, "int32") if device.type == "gpu" else None
+    return 1.0 / min(max(share.value if share else 0.5, 0.15), 1.0)
+
+
+def _divisions(device: Device, rate: float, product: float) -> list[float]:
+    """Return the instructions of a GPU, or clocks of a CPU's thread, for divisions of 32 and of 64 bits."""
+    if device.type == "gpu":
+        return [
+            division_instructions(*each, product_cost=product) for each in ((1.0, 0.0, 0.0), (0.0, 0.0, 1.0))
+        ]
+    measured = device.measured
+    return [rate / measured[name] if name in measured else usual for name, usual in _DIVISIONS.items()]
+
+
+def _usual_launch(device: Device) -> float:
+    """Return the seconds of a launch on the host; drawn to those of all GPUs where siblings differ."""
+    known = expected(device, "launch_s") if device.type == "gpu" else None
+    ratio = (known.value / _CALL_S) ** (0.5 / (1.0 + known.deviation**2)) if known else 1.0
+    return _LAUNCH_S[device.kind] * ratio
 
 
 def _measured_double(device: Device) -> float | None:

@@ -9,12 +9,9 @@ import math
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import Any, Self
 
 from crosscast.profile import Profile, bytes_outside
-
-if TYPE_CHECKING:
-    from crosscast.arrays import Reals
 
 # Cost of an operation in instructions, where no unit does one in each clock: quotients are computed by
 # iteration, transcendental functions by a unit of a quarter of the lanes.
@@ -51,7 +48,7 @@ _DIVISIONS = ("div_by_variable", "div_by_invariant")
 # corrections, and the products among these (LLVM, AMDGPUCodeGenPrepare). For 64 bits, it is a function of
 # about 100, if not both values fit 32, which compilers check (LLVM, NVPTX).
 _DIVISION, _DIVISION_PRODUCTS, _LONG_DIVISION = 16.0, 4.0, 50.0
-_OF_INVARIANT = 0.5  # Part of these where the reciprocal is computed once for a loop
+OF_INVARIANT = 0.5  # Part of these where the reciprocal is computed once for a loop
 
 PRODUCT_COST = 2.0
 """Typical cost of an integer product, which units compute in several steps."""
@@ -65,7 +62,6 @@ _INDEXING = 0.25
 
 _JOINED_BYTES = 16
 
-Amount = TypeVar("Amount", float, "Reals")
 Counts = Mapping[str, "Counts"] | float
 """A number, or nested numbers by name."""
 
@@ -145,10 +141,10 @@ def operation_counts(classes: Mapping[str, Any], total: float) -> dict[str, floa
 
 
 def division_instructions(
-    by_variable: Amount, by_invariant: Amount, long_divisions: Amount, *, product_cost: Amount
-) -> Amount:
+    by_variable: float, by_invariant: float, long_divisions: float, *, product_cost: float
+) -> float:
     """Return the instructions of a GPU for divisions of integers by variables, at a cost of products."""
-    divisions = by_variable + _OF_INVARIANT * by_invariant
+    divisions = by_variable + OF_INVARIANT * by_invariant
     return divisions * (_DIVISION + _DIVISION_PRODUCTS * product_cost) + long_divisions * _LONG_DIVISION
 
 

@@ -91,7 +91,7 @@ def test_a_gpu_runs_blocks_one_after_another_and_a_cpu_does_not(work: Work, key:
     slower = replace(work, block_path=work.block_path + 1000, block_local=work.block_local + 10)
     few, many = (term("latency", each, [device])[:, 0] for each in (work, slower))
     sheets = sheets_of([device])
-    waves = np.maximum(work.groups / (sheets.units * resident_groups(work, sheets)[:, 0]), 1)
+    waves = np.maximum(work.groups / (sheets.units * resident_groups(work, sheets)), 1)[:, 0]
     clocks = waves * (1000 * sheets.step + 10 * np.where(sheets.wide, 60, 25)) * (device.type == "gpu")
     assert many - few == pytest.approx(clocks / sheets.clock)
 
@@ -175,7 +175,7 @@ def test_a_first_cache_looks_up_four_lines_a_clock_and_gives_a_word_of_each_bank
     launch = {**copy.launch, "access_patterns": {**patterns, "stride_bytes": 4 * stride * pairs}}
     one = work_of([replace(copy, launch=launch)])
     lines = min(stride, 32)
-    strided = replace(one, lines=lines * one.accesses, requested=128 * one.accesses[:, 0])
+    strided = replace(one, lines=lines * one.accesses, requested=128 * one.accesses[:, :1])
     v100, gtx1080 = terms(strided, sheets_of(list(map(device_named, ("v100-pcie", "gtx1080")))))[0]
     l1 = TERMS.index("l1")
     least = terms(work_of([copy]), sheets_of([device_named("v100-pcie")]))[0, 0, l1]
@@ -186,9 +186,9 @@ def test_a_first_cache_looks_up_four_lines_a_clock_and_gives_a_word_of_each_bank
 @pytest.mark.parametrize(("key", "clock"), [("rtx-a6000", 64), ("t4", 64), ("a100-sxm-80gb", 128)])
 def test_a_first_cache_gives_as_many_bytes_a_clock_as_were_measured(key: str, clock: int) -> None:
     device, four = device_named(key), launch_of()
-    four = replace(four, requested=16 * 32 * four.accesses[:, 0])
+    four = replace(four, requested=16 * 32 * four.accesses[:, :1])
     rate = device.numbers["compute_units"] * device.numbers["clock_hz"] * clock
-    assert term("l1", four, [device]) == pytest.approx(four.requested[0] / rate, rel=0.01)
+    assert term("l1", four, [device]) == pytest.approx(four.requested / rate, rel=0.01)
 
 
 @given(st.floats(0.05, 4))
@@ -228,9 +228,9 @@ def test_a_device_begins_groups_one_after_another_however_many_units_it_has() ->
 @given(st.floats(0, 1))
 def test_bytes_at_random_addresses_of_memory_take_twice_the_time_of_streams(irregular: float) -> None:
     one = launch_of(24)
-    few = replace(one, irregular=np.array([irregular]), requested=one.requested / 4)
-    beyond = one.distinct[0] - few.requested[0] * (1 - irregular)
-    expected = 2 * beyond / sheets_of([GPU]).bandwidth[0] if irregular > 0.05 else 0
+    few = replace(one, irregular=np.array([[irregular]]), requested=one.requested / 4)
+    beyond = one.distinct - few.requested * (1 - irregular)
+    expected = 2 * beyond / sheets_of([GPU]).bandwidth * (irregular > 0.05)
     assert term("scattered", few, [GPU]) == pytest.approx(expected, abs=1e-14)
 
 
@@ -379,7 +379,7 @@ def test_what_neighbours_load_from_constant_memory_are_operands_on_gpus() -> Non
     taps = replace(taps, lines=taps.lines + loads)
     for name in ("issue", "l1"):
         none, operands, loaded = (
-            term(name, each, devices) for each in (copy, replace(taps, operands=np.array([1e9])), taps)
+            term(name, each, devices) for each in (copy, replace(taps, operands=np.array([[1e9]])), taps)
         )
         assert operands == pytest.approx(none)
         assert (loaded > 2 * none).all()
@@ -406,7 +406,7 @@ def test_loops_with_barriers_are_no_chains_on_cpus() -> None:
     """The innermost loop is over the work-items of a group, which do not wait for each other."""
     mine = cpu(chain_flop_per_s=1e9, fp32_flop_per_s=1e11, barrier_flop_per_s=5e10)
     looped = launch_of(18, longest=1000.0, code=40.0, path=800.0, operations_real=2**18 * 500.0)
-    chained, fenced = (term("latency", replace(looped, barriers=np.array([n])), mine) for n in (1.0, 30.0))
+    chained, fenced = (term("latency", replace(looped, barriers=np.array([[n]])), mine) for n in (1.0, 30.0))
     assert fenced < chained / 20
 
 
@@ -490,7 +490,7 @@ def test_divisions_by_variables_are_one_by_one_on_cpus_and_code_on_gpus(
     kind: str, cpu_clocks: int, least: float, most: float
 ) -> None:
     launch = launch_of()
-    divides = replace(launch, **{kind: np.full(1, 1e8)})
+    divides = replace(launch, **{kind: np.full((1, 1), 1e8)})
     devices = [device_named("i7-6700k"), GPU]
     i7, gpu = (term("issue", divides, devices) - term("issue", launch, devices))[0]
     assert i7 == pytest.approx(1e8 * cpu_clocks / (8 * 4.0e9), rel=0.05)
@@ -503,7 +503,7 @@ def test_divisions_take_what_they_were_measured_to_take(short: float, long: floa
     mine = cpu(CORES, int32_div_op_per_s=short, int64_div_op_per_s=long)
     launch = launch_of()
     for kind, rate in (("divisions", short), ("invariant_divisions", short), ("long_divisions", long)):
-        divides = replace(launch, **{kind: np.full(1, 1e8)})
+        divides = replace(launch, **{kind: np.full((1, 1), 1e8)})
         more = term("issue", divides, mine) - term("issue", launch, mine)
         assert more == pytest.approx(1e8 / rate, rel=1e-6)
 
@@ -533,7 +533,7 @@ def test_what_is_only_read_is_cached_by_all_units() -> None:
     """Through `restrict` pointers; Pascal's units cache nothing else of global memory."""
     launch, devices = passes("own", 1 << 16, 16), named("gtx1080", "v100-pcie")
     none, half, whole = (
-        term("l2", replace(launch, read_only=np.full(1, share)), devices)[0] for share in (0.0, 0.5, 1.0)
+        term("l2", replace(launch, read_only=np.full((1, 1), share)), devices)[0] for share in (0.0, 0.5, 1.0)
     )
     assert none[0] > 2 * whole[0] and half[0] == pytest.approx((none[0] + whole[0]) / 2)
     assert none[1] == half[1] == whole[1]
@@ -581,9 +581,9 @@ def test_rows_along_which_work_items_walk_are_fetched_once_unless_they_share_set
         rows,
         behind=np.broadcast_to(behind, rows.behind.shape),
         sectors=np.full((1, 2), uses * first),
-        walks=np.array([walks]),
-        width=np.full(1, float(width)),
-        apart=np.array([float(odd << power)]),
+        walks=np.array([[walks]]),
+        width=np.full((1, 1), float(width)),
+        apart=np.array([[float(odd << power)]]),
     )
     devices = [device_named(key) for key in ("gtx1080", "rtx3080", "rx6900xt", "i7-6700k")]
     seconds = terms(rows, sheets_of(devices))[0]
@@ -596,7 +596,7 @@ def test_rows_along_which_work_items_walk_are_fetched_once_unless_they_share_set
     assert memory[2:3] / streamed[2:3] == pytest.approx(uses, rel=1e-6)
     assert memory[3] / streamed[3] > 0.98 * uses
     # The first caches of Pascal hold no global memory.
-    standing = terms(replace(rows, walks=np.zeros(1)), sheets_of(devices))[0, :, TERMS.index("l2")]
+    standing = terms(replace(rows, walks=np.zeros((1, 1))), sheets_of(devices))[0, :, TERMS.index("l2")]
     assert l2[0] == standing[0]
     assert l2[1] == pytest.approx(standing[1] * fetched / uses)
 
@@ -723,7 +723,8 @@ def test_registers_and_local_memory_limit_how_many_groups_are_resident(work: Wor
     assert (large == 2).all()
     radeon = sheets_of([device_named("radeon-pro-w6600")])
     half, whole = (
-        resident_groups(replace(work, amd_registers=np.full(len(work), each)), radeon) for each in (256, 128)
+        resident_groups(replace(work, amd_registers=np.full((len(work), 1), each)), radeon)
+        for each in (256, 128)
     )
     np.testing.assert_array_equal(2 * half, whole)
 
@@ -731,7 +732,7 @@ def test_registers_and_local_memory_limit_how_many_groups_are_resident(work: Wor
 def test_a_profile_without_sub_groups_is_said_to_be_estimated() -> None:
     bare = replace(stream(1 << 20), launch={})
     work = work_of([bare, stream(1 << 20)])
-    assert work.exact.tolist() == [False, True]
+    assert work.exact.tolist() == [[False], [True]]
     assert np.isfinite(seconds(work, EVERY)).all()
 
 

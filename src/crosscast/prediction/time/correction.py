@@ -72,41 +72,41 @@ class Correction(Stored, kind="correction"):
     # Variance of the errors of single times, by kind of device
     noise: Annotated[Reals, Array(str(len(_SHARED)), above=0)]
 
-    @cached_property
-    def _covariance(self) -> Reals:
+    def _covariance(self, reach: float) -> Reals:
+        """Covariance ``(g, g)`` of the errors, of launches whose covariance falls to 1/e over a distance."""
         sizes = _sizes(self.memory)
-        distances = _distances(self.traits, self.traits)[self.launch][:, self.launch]
-        covariance: Reals = self._with(distances, self.side) * sizes[:, None]
+        fall = np.exp(_distances(self.traits, self.traits)[self.launch][:, self.launch] / -reach)
+        shared = self.variance * _SHARED[self.side[:, None], self.side]
+        covariance = fall * (shared * sizes) * sizes[:, None]
         covariance[np.diag_indices(len(covariance))] += _LEAST_NOISE + self.noise[self.side] / self.counts
-        return covariance
-
-    @cached_property
-    def _inverse(self) -> Reals:
-        inverse: Reals = np.asarray(np.linalg.inv(self._covariance), dtype=np.float64)
-        return inverse
-
-    @cached_property
-    def _similar(self) -> Correction:
-        """This correction with the range over which launches have errors of one size."""
-        return replace(self, range=_SIMILAR * self.range)
-
-    def _with(self, distances: Reals, kinds: Integers) -> Reals:
-        """Covariance of errors of launches on kinds of devices, row by row, with the known errors.
-
-        Of launches whose times have nothing of memory. `distances` are from the launches of the known errors.
-        """
-        fall = np.exp(distances / -self.range)
-        covariance: Reals = fall * (self.variance * _SHARED[kinds[:, None], self.side] * _sizes(self.memory))
         return covariance
 
     def log_likelihood(self) -> float:
         """Logarithm of the likelihood of the errors, but for a constant."""
-        return float(-0.5 * self.errors @ self._weights - 0.5 * np.linalg.slogdet(self._covariance)[1])
+        covariance = self._covariance(self.range)
+        weights = np.linalg.solve(covariance, self.errors)
+        return float(-0.5 * self.errors @ weights - 0.5 * np.linalg.slogdet(covariance)[1])
 
     @cached_property
-    def _weights(self) -> Reals:
-        weights: Reals = self._inverse @ self.errors
-        return weights
+    def _of_kinds(self) -> list[tuple[Integers, Reals, Reals]]:
+        """For each kind of device the launches whose errors say something of it, and what they say.
+
+        Weights, of which the sum over the launches, each times its fall with distance, is the correction; and
+        a matrix, of which the product with these on both sides is the share of the variance explained.
+        """
+        weights = np.linalg.solve(self._covariance(self.range), self.errors)
+        similar = self._covariance(_SIMILAR * self.range)
+        of_kinds = []
+        for correlation in _SHARED:
+            known = np.argsort(self.launch, kind="stable")
+            known = known[correlation[self.side[known]] > 0]
+            launches, first = np.unique(self.launch[known], return_index=True)
+            amounts = self.variance * correlation[self.side[known]] * _sizes(self.memory[known])
+            # The errors on other kinds are not correlated with these.
+            products = np.linalg.inv(similar[known][:, known]) * amounts * amounts[:, None] / self.variance
+            explained = np.add.reduceat(np.add.reduceat(products, first, axis=0), first, axis=1)
+            of_kinds.append((launches, np.add.reduceat(amounts * weights[known], first), explained))
+        return of_kinds
 
     def of(self, traits: Reals, kinds: Integers, memory: Reals) -> tuple[Reals, Reals]:
         """Logarithms to add to those of times ``(m, d)`` of launches ``(m, len(TRAITS))`` on kinds ``(d,)``.
@@ -114,17 +114,16 @@ class Correction(Stored, kind="correction"):
         Also the share of the errors' variance that known launches explain, from 0 to 1. `memory` is its share
         in each time, ``(m, d)``.
         """
-        shift, explained = np.zeros((2, len(traits), len(kinds)))
-        if not len(self.launch):
-            return shift, explained
-        distances = _distances(traits, self.traits)[:, self.launch]
-        for kind in np.unique(kinds):
-            columns = kinds == kind
-            shift[:, columns] = (self._with(distances, kind[None]) @ self._weights)[:, None]
-            cross = self._similar._with(distances, kind[None])
-            share = np.einsum("ij,ij->i", cross @ self._similar._inverse, cross) / self.variance
-            explained[:, columns] = np.clip(share, 0.0, 1.0)[:, None]
-        return shift * _sizes(memory), explained
+        shift, explained = np.zeros((2, len(traits), len(_SHARED)))
+        if len(self.launch):
+            ranges = _distances(traits, self.traits) / -self.range
+            fall, similar = np.exp(ranges), np.exp(ranges / _SIMILAR)
+            for kind in set(kinds.tolist()):
+                launches, weights, products = self._of_kinds[kind]
+                near = similar[:, launches]
+                shift[:, kind] = fall[:, launches] @ weights
+                explained[:, kind] = (near @ products * near).sum(axis=1)
+        return shift[:, kinds] * _sizes(memory), np.minimum(np.maximum(explained, 0.0), 1.0)[:, kinds]
 
     def with_launches(self, other: Correction) -> Correction:
         """Correction with the launches of both, and the covariance of this one."""
@@ -139,12 +138,11 @@ class Correction(Stored, kind="correction"):
             counts=np.concatenate([self.counts, other.counts]),
         )
 
-    def nearest(self, traits: Reals) -> tuple[list[str], Reals]:
-        """Names of the measured launches nearest to ``m``, and distances ``(m,)`` in ranges of similarity."""
-        distances = _distances(traits, self.traits)
-        order = distances.argmin(axis=1)
-        nearest = distances[np.arange(len(traits)), order] / self._similar.range
-        return [self.names[k] for k in order.tolist()], nearest
+    def nearest(self, traits: Reals) -> tuple[str, float]:
+        """Name of the measured launch nearest to one, and its distance in ranges of similarity."""
+        distances = _distances(traits[None], self.traits)[0]
+        nearest = int(distances.argmin())
+        return self.names[nearest], float(distances[nearest]) / (_SIMILAR * self.range)
 
 
 def no_correction() -> Correction:

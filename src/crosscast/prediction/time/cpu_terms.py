@@ -6,25 +6,19 @@ work-items of a work-group one after another, or in vectors.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from crosscast.arrays import Flags, Reals
 from crosscast.devices.architectures import Sheets
-from crosscast.devices.launch_work import EXP64_COST, EXP_COST, SPECIAL_COST
+from crosscast.devices.launch_work import EXP64_COST, EXP_COST
 from crosscast.prediction.time.occupancy import Occupancy, bytes_behind
 from crosscast.prediction.time.work import Work
 
-_LAUNCH_S, _START_S = 15e-6, 5e-6
-_GROUP_CLOCKS, _BARRIER_CLOCKS = 1000.0, 30.0
+_BARRIER_CLOCKS = 30.0
 _ALONE = 2.0  # Instructions of a thread that has a core to itself, over those of one of two
-_PRODUCT_RATE = 0.5  # Of integers, over single precision
 _MEMORY_S = 80e-9  # Latency beyond the last cache
 _ONCE = 0.5  # Of a written line's two ways to memory and back
-_SCATTERED_LINE_S = 20e-9  # Of a thread
 _LINE_BYTES = 64.0
-_OWN_CACHE_BYTES, _CACHE_BYTES = 32.0, 8.0  # That a core reads from its second and the last cache in a clock
 _MOST_SETS = 1024.0  # Of the second cache
 _SHARED_LINE = 0.25  # Time of a line of the last cache over one of memory
 _LOCKED_CLOCKS = 20.0  # Of a locked instruction: Fog, Instruction tables, 2022
@@ -44,53 +38,54 @@ _GUARDED, _SCALAR_CONDITIONS = 0.5, 3.0  # Conditional branches of a work-item; 
 
 def cpu_terms(work: Work, sheets: Sheets) -> dict[str, Reals]:
     """Seconds of the terms of ``n`` launches on ``d`` CPUs, of shape ``(n, d)`` or ``(d,)``, by name."""
-    alone = np.ones((len(work), len(sheets.gpu)))
-    on = Occupancy.of(work, sheets, alone)
-    groups, sectors = work.groups[:, None], work.sectors[:, :1]
+    on = Occupancy.of(work, sheets, 1.0)
+    sectors = work.sectors[:, :1]
     busy_rate = on.busy * sheets.clock / on.tail
-    sole_thread = np.where(2 * groups > sheets.units, 1.0, _ALONE)
+    sole_thread = np.where(2 * work.groups > sheets.units, 1.0, _ALONE)
     lanes = _lanes(work, sheets)
     slots = busy_rate * lanes * sole_thread
-    caches = (sheets.l1, sheets.own_cache, sheets.last_cache)
-    *of_thread, of_all = bytes_behind(
-        work, *((cache, alone) for cache in caches), (sheets.last_cache, on.together)
+    caches = (
+        (sheets.l1, 1.0),
+        (sheets.own_cache, 1.0),
+        (sheets.last_cache, 1.0),
+        (sheets.last_cache, on.together),
     )
-    behind = np.minimum(of_all, sectors)
-    of_group = np.where(np.isfinite(sheets.group_s), sheets.group_s, _GROUP_CLOCKS / sheets.clock)
-    start = np.where(np.isfinite(sheets.empty_s), sheets.empty_s, _START_S)
-    measured = np.maximum(sheets.round_trip_s - start, 0.0)
+    behind = bytes_behind(work, *caches)
+    of_thread = np.minimum(behind, sectors)
     return {
-        "launch": np.where(np.isfinite(measured), measured, _LAUNCH_S),
-        "start": start,
+        "launch": sheets.launch_s,
+        "start": sheets.start_s,
         "arithmetic": _real(work, sheets) / slots,
         "issue": _issued(work, sheets) / (slots * _other_issue(lanes))
         + _one_by_one(work, sheets) / busy_rate,
-        "l2": _cached([np.minimum(missed, sectors) for missed in of_thread], sheets, busy_rate),
-        "memory": _streamed(np.maximum(behind, work.distinct[:, None]), work, sheets),
-        "scattered": _scattered(work, sheets, of_thread) * sheets.units / on.busy,
+        "l2": _cached(of_thread, sheets) / busy_rate,
+        "memory": _streamed(np.maximum(of_thread[3], work.distinct), work, sheets),
+        "scattered": _scattered(work, sheets, behind) * sheets.units / on.busy,
         "latency": on.waves * _straight_clocks(work, on) / sheets.clock
-        + _chains(work, sheets, of_thread, busy_rate * sole_thread),
-        "groups": groups * of_group / on.busy,
-        "atomics": np.maximum(_locked(work, sheets, of_thread[1]) / busy_rate, _at_one_address(work, sheets)),
+        + _chains(work, sheets, behind, busy_rate * sole_thread),
+        "groups": work.groups * sheets.group_s / on.busy,
+        "atomics": np.maximum(_locked(work, sheets, behind[1]) / busy_rate, _at_one_address(work, sheets)),
     }
 
 
 def _real(work: Work, sheets: Sheets) -> Reals:
     """Operations on reals, in those of single precision, ``(n, d)``; without functions of measured rates."""
-    usual = np.isnan(sheets.exp)
-    single = work.operations_real - work.library, work.library
-    double = work.operations_fp64 - work.library_fp64, work.library_fp64
-    real, real_fp64 = (each[:, None] + functions[:, None] * usual for each, functions in (single, double))
-    real = real + real_fp64 / sheets.fp64 + work.operations_fp16[:, None] / sheets.fp16
-    real = real + work.conversions_fp64[:, None] * np.maximum(1.0 / sheets.fp64, 1.0)
-    summed: Reals = real + work.special[:, None] * np.maximum(sheets.special - SPECIAL_COST, 0.0)
+    usual = sheets.exp == 0
+    real, real_fp64 = (
+        each - functions + functions * usual
+        for each, functions in (
+            (work.operations_real, work.library),
+            (work.operations_fp64, work.library_fp64),
+        )
+    )
+    real = real + real_fp64 / sheets.fp64 + work.operations_fp16 / sheets.fp16
+    summed: Reals = real + work.conversions_fp64 * sheets.conversion
     return summed
 
 
 def _issued(work: Work, sheets: Sheets) -> Reals:
     """All other instructions but divisions, ``(n, d)``."""
-    issued = (work.operations + work.products / _PRODUCT_RATE)[:, None]
-    return np.maximum(issued, work.integers[:, None] / sheets.integers)
+    return np.maximum(work.operations + work.products * sheets.product, work.integers / sheets.integers)
 
 
 def _straight_clocks(work: Work, on: Occupancy) -> Reals:
@@ -98,50 +93,39 @@ def _straight_clocks(work: Work, on: Occupancy) -> Reals:
 
     The longest work-item is in one wave; the others have those of usual sub-groups.
     """
-    in_wave = 1.0 / on.waves + (1.0 - 1.0 / on.waves) * work.mean_longest[:, :1]
+    longest = 1.0 / on.waves
     clocks = np.where(work.item_loops, 0.0, work.path) + work.barriers * _BARRIER_CLOCKS
-    of_wave: Reals = clocks[:, None] * in_wave
-    return of_wave
+    return clocks * (longest + (1.0 - longest) * work.mean_longest[:, :1])
 
 
 def _streamed(moved: Reals, work: Work, sheets: Sheets) -> Reals:
-    """Seconds of bytes to and from memory, ``(n, d)``: at the rates of reading and writing, if measured.
+    """Seconds of bytes to and from memory, ``(n, d)``, at the rates of reading and writing.
 
     A CPU reads a line before it writes to it, which is in the time of a measured copy. A line that the
     launch reads anyway is read once.
     """
-    written, updated = work.written[:, None], work.updated[:, None]
-    on_paper = (moved + written - updated) / sheets.bandwidth
-    stored = np.minimum(written, moved)
-    by_streams = (moved - stored) / sheets.reading + (
-        stored - _ONCE * np.minimum(updated, stored)
-    ) / sheets.writing
-    return np.where(np.isfinite(by_streams), by_streams, on_paper)
+    stored = np.minimum(work.written, moved)
+    written = stored - _ONCE * np.minimum(work.updated, stored)
+    return (moved - stored) / sheets.reading + written / sheets.writing
 
 
-def _cached(behind: Sequence[Reals], sheets: Sheets, busy_rate: Reals) -> Reals:
-    """Seconds of the bytes that miss a thread's first cache, or of those that miss its second, ``(n, d)``.
+def _cached(behind: Reals, sheets: Sheets) -> Reals:
+    """Clocks for the bytes that miss a thread's first cache, or for those that miss its second, ``(n, d)``.
 
     Prefetchers fill the second cache while the first is filled from it.
     """
-
-    def read(missed: Reals, rate: Reals, usual: float) -> Reals:
-        in_clock = np.where(np.isfinite(rate), rate / (sheets.units * sheets.clock), usual)
-        return missed / (in_clock * busy_rate)
-
-    own, last, _ = behind
-    return np.maximum(
-        read(own, sheets.own_cache_rate, _OWN_CACHE_BYTES), read(last, sheets.last_cache_rate, _CACHE_BYTES)
-    )
+    own, last = behind[0] / sheets.own_cache_rate, behind[1] / sheets.last_cache_rate
+    clocks: Reals = np.maximum(own, last)
+    return clocks
 
 
 def _locked(work: Work, sheets: Sheets, missed: Reals) -> Reals:
     """Clocks of threads for atomics, ``(n, d)``, if a thread's own cache misses so many bytes."""
-    locked = work.locked[:, None]
-    return locked * _LOCKED_CLOCKS + np.minimum(locked, missed / _LINE_BYTES) * _LOCKED_LINE_S * sheets.clock
+    lines = np.minimum(work.locked, missed / _LINE_BYTES)
+    return work.locked * _LOCKED_CLOCKS + lines * (_LOCKED_LINE_S * sheets.clock)
 
 
-def _scattered(work: Work, sheets: Sheets, behind: Sequence[Reals]) -> Reals:
+def _scattered(work: Work, sheets: Sheets, behind: Reals) -> Reals:
     """Seconds of all threads for lines that prefetchers do not predict, ``(n, d)``.
 
     Requested bytes would come in consecutive lines; a thread's own cache that misses more bytes than these
@@ -149,18 +133,15 @@ def _scattered(work: Work, sheets: Sheets, behind: Sequence[Reals]) -> Reals:
     walk down columns one after another: the more lines lie between two uses of one, the fewer are still
     there, as sets of the cache conflict and pages are translated again.
     """
-    lines, of_memory = (
-        np.maximum(missed - work.requested[:, None], 0.0) / _LINE_BYTES for missed in behind[1:]
-    )
-    line_s = np.where(np.isfinite(sheets.scattered), 1 / sheets.scattered, _SCATTERED_LINE_S / sheets.units)
-    lines = of_memory + _SHARED_LINE * (lines - of_memory)
+    of_cache, of_memory = np.maximum(behind[1:3] - work.requested, 0.0) / _LINE_BYTES
+    lines = of_memory + _SHARED_LINE * (of_cache - of_memory)
     # A walk of steps of a power of two has few sets of a cache to itself.
-    sets = np.minimum(work.alignment / _LINE_BYTES, _MOST_SETS)[:, None]
+    sets = np.minimum(work.alignment / _LINE_BYTES, _MOST_SETS)
     first = np.sqrt(sheets.l1 * sheets.own_cache)
-    walk = work.walk[:, None] * np.maximum(sets, 1.0)
+    walk = work.walk * np.maximum(sets, 1.0)
     gone = np.log(walk / first) / np.log(np.maximum(sheets.last_cache / first, 2.0))
-    again = np.where(np.isfinite(sheets.scattered), work.jumps[:, None] * np.clip(gone, 0.0, 1.0), 0.0)
-    seconds: Reals = np.maximum(lines, again) * line_s
+    again = work.jumps * np.minimum(np.maximum(gone, 0.0), sheets.scattered)
+    seconds: Reals = np.maximum(lines, again) * sheets.line_s
     return seconds
 
 
@@ -172,16 +153,15 @@ def _lanes(work: Work, sheets: Sheets) -> Reals:
     vectorized, nor are loops that neighbours pass at different times.
     """
     # Neighbours that all do little do not change that.
-    in_step = (work.mean > _ALIKE) | (work.utilization[:, 0] > _IN_STEP) | ~work.item_loops
-    share = np.where((work.group_items >= _VECTOR_ITEMS) & in_step, work.vectorizable, 0.0)[:, None]
-    lanes = np.maximum(sheets.lanes, 1.0)
-    at_once = np.clip(_CHAIN_CLOCKS * sheets.chain, 1.0, lanes)
-    lanes = np.where(work.item_loops[:, None] & np.isfinite(at_once), at_once, lanes)
-    straight = np.clip(sheets.lanes * sheets.guarded, 1.0, lanes)
-    straight = straight ** np.clip(_SCALAR_CONDITIONS - work.conditional, 0.0, 1.0)[:, None]
-    lanes = np.where(_guarded(work, sheets), straight, lanes)
-    fenced = (work.barriers > 0)[:, None] & np.isfinite(sheets.fenced)
-    lanes = np.where(fenced, np.clip(sheets.fenced, 1.0, lanes), lanes)
+    in_step = (work.mean > _ALIKE) | (work.utilization[:, :1] > _IN_STEP) | ~work.item_loops
+    share = np.where((work.group_items >= _VECTOR_ITEMS) & in_step, work.vectorizable, 0.0)
+    most = np.maximum(sheets.lanes, 1.0)
+    at_once = np.minimum(np.maximum(_CHAIN_CLOCKS * sheets.chain, 1.0), most)
+    lanes = np.where(work.item_loops & np.isfinite(sheets.chain), at_once, most)
+    straight = np.minimum(np.maximum(sheets.lanes * sheets.guarded, 1.0), most)
+    vectors = np.minimum(np.maximum(_SCALAR_CONDITIONS - work.conditional, 0.0), 1.0)
+    lanes = np.where(_guarded(work, sheets), straight**vectors, lanes)
+    lanes = np.where(work.barriers > 0, np.minimum(sheets.fenced, lanes), lanes)
     operations: Reals = 1.0 / (share / lanes + (1 - share))
     return operations
 
@@ -191,18 +171,16 @@ def _one_by_one(work: Work, sheets: Sheets) -> Reals:
 
     Functions are as many exponential ones as they cost. Where these were measured, calls are not vectorized.
     """
-    short = (work.divisions + work.invariant_divisions)[:, None] * sheets.division
-    divisions = short + work.long_divisions[:, None] * sheets.long_division
-    of_items = work.items[:, None] * np.nan_to_num(sheets.guarded_item) * sheets.clock
-    functions = (work.library / EXP_COST + work.library_fp64 / EXP64_COST)[:, None]
-    alone = divisions + functions * np.nan_to_num(sheets.exp) + work.texels[:, None] * _TEXEL_CLOCKS
-    clocks: Reals = alone + np.where(_guarded(work, sheets), of_items, 0.0)
-    return clocks
+    short = (work.divisions + work.invariant_divisions) * sheets.division
+    divisions = short + work.long_divisions * sheets.long_division
+    functions = work.library / EXP_COST + work.library_fp64 / EXP64_COST
+    alone = divisions + functions * sheets.exp + work.texels * _TEXEL_CLOCKS
+    return alone + _guarded(work, sheets) * (work.items * sheets.guarded_item)
 
 
 def _guarded(work: Work, sheets: Sheets) -> Flags:
     """Whether straight code stands behind a condition, and the device's rate of such was measured."""
-    of_work: Flags = (work.conditional >= _GUARDED)[:, None] & ~work.item_loops[:, None]
+    of_work: Flags = (work.conditional >= _GUARDED) & ~work.item_loops
     return of_work & np.isfinite(sheets.guarded)
 
 
@@ -211,46 +189,42 @@ def _other_issue(lanes: Reals) -> Reals:
 
     Scalar code leaves its units for integers and memory idle.
     """
-    return np.clip(_SCALAR_ISSUE / lanes, 1.0, _SCALAR_ISSUE)
+    return np.minimum(np.maximum(_SCALAR_ISSUE / lanes, 1.0), _SCALAR_ISSUE)
 
 
-def _chains(work: Work, sheets: Sheets, behind: Sequence[Reals], busy_rate: Reals) -> Reals:
+def _chains(work: Work, sheets: Sheets, behind: Reals, busy_rate: Reals) -> Reals:
     """Seconds of the dependency chains in loops of work-items, one item after another, ``(n, d)``.
 
     Chains of real operations take the measured latency, or else the usual one, of as many work-items at once
     as fit a vector; those of integers less. A load whose address depends on another load waits for the
     nearest cache that has its line. The longest work-item may have little beside it.
     """
-    together = np.where((work.group_items >= _VECTOR_ITEMS)[:, None], np.maximum(sheets.lanes / 2, 1.0), 1.0)
+    if not work.item_loops.any():
+        return np.zeros(1)
+    together = np.where(work.group_items >= _VECTOR_ITEMS, np.maximum(sheets.lanes / 2, 1.0), 1.0)
     chain = np.where(np.isfinite(sheets.chain), sheets.chain, together / _CHAIN_CLOCKS)
     real = work.operations_real + work.operations_fp16 + work.operations_fp64
     of_reals = np.minimum(1.0, 4.0 * real / np.maximum(real + work.operations + work.products, 1.0))
-    step = (of_reals + (1 - of_reals) * _INTEGER_STEP)[:, None]
-    loads = work.path_loads + work.path_constants
-    computed = work.computed[:, None] * step
-    waits = loads[:, None] * _load_clocks(work, sheets, behind)
-    total = (work.items * work.mean)[:, None] * (computed / chain + waits) / busy_rate
+    computed = work.computed * (of_reals + (1 - of_reals) * _INTEGER_STEP)
+    waits = (work.path_loads + work.path_constants) * _load_clocks(work, sheets, behind)
+    total = (work.items * work.mean) * (computed / chain + waits) / busy_rate
     longest = (computed * _CHAIN_CLOCKS + waits) / sheets.clock
-    seconds: Reals = np.where(work.item_loops[:, None], np.maximum(total, longest), 0.0)
-    return seconds
+    return np.where(work.item_loops, np.maximum(total, longest), 0.0)
 
 
-def _load_clocks(work: Work, sheets: Sheets, behind: Sequence[Reals]) -> Reals:
+def _load_clocks(work: Work, sheets: Sheets, behind: Reals) -> Reals:
     """Mean clocks from the address to the value of a load of a thread, ``(n, d)``.
 
     `behind` has the bytes that miss its first, its second and the last cache.
     """
-    of_item = work.item_accesses + work.item_constants
-    lines = np.maximum(work.items * of_item, 1.0)[:, None] * _LINE_BYTES
-    beyond = (_OWN_LOAD_CLOCKS, _SHARED_LOAD_CLOCKS, _MEMORY_S * sheets.clock)
-    clocks = np.full(behind[0].shape, _LOAD_CLOCKS)
-    for missed, further in zip(behind, beyond, strict=True):
-        clocks = clocks + further * np.minimum(missed / lines, 1.0)
+    lines = np.maximum(work.items * (work.item_accesses + work.item_constants), 1.0) * _LINE_BYTES
+    own, shared, memory = np.minimum(behind[:3] / lines, 1.0)
+    caches = _LOAD_CLOCKS + _OWN_LOAD_CLOCKS * own + _SHARED_LOAD_CLOCKS * shared
+    clocks: Reals = caches + _MEMORY_S * sheets.clock * memory
     return clocks
 
 
 def _at_one_address(work: Work, sheets: Sheets) -> Reals:
     """Seconds of atomics of all threads that take turns at an address of global memory, ``(n, d)``."""
-    threads = np.minimum(sheets.units, work.groups[:, None])
-    seconds: Reals = (work.turns_apart + work.retries)[:, None] * _CONTENDED_S * np.log2(threads)
-    return seconds
+    threads = np.minimum(sheets.units, work.groups)
+    return (work.turns_apart + work.retries) * _CONTENDED_S * np.log2(threads)

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
-from itertools import accumulate, chain
+from functools import cached_property, lru_cache, partial
 from typing import NamedTuple
 
 import numpy as np
 
-from crosscast.arrays import Arrays, Integers, Reals
+from crosscast.arrays import Arrays, Reals
 from crosscast.device import Device
-from crosscast.devices.architectures import NO_DOUBLES, sheets_of
+from crosscast.devices.architectures import NO_DOUBLES
 from crosscast.devices.catalogue import Filled, device_named, filled
 from crosscast.devices.device_files import NUMBERS
 from crosscast.errors import InputError
@@ -23,14 +23,15 @@ from crosscast.prediction.time.data import ProfileBatch
 from crosscast.prediction.time.forecast import Assumed, NearestLaunch, TimeForecast
 from crosscast.prediction.time.launch_times import (
     DeviceErrors,
+    LaunchEstimates,
     LaunchModels,
-    bounds,
+    LaunchTimes,
     in_common,
     limits,
+    shared_part,
     side_of,
 )
-from crosscast.prediction.time.terms import TERMS
-from crosscast.prediction.time.work import Work, traits_of, work_of
+from crosscast.prediction.time.work import Work, work_of
 from crosscast.prediction.trained import format_names, of_counts
 from crosscast.profile import Profile, compiler_options
 from crosscast.units import format_quantity
@@ -54,32 +55,6 @@ _NOT_UNROLLED = (
     "it was profiled at -Oz, and drivers unroll loops of constant length: predict its launch file or trace, "
     "or characterize it with --option -O3"
 )
-
-
-@dataclass(frozen=True, eq=False)
-class _Launches:
-    """The launches of ``n`` kernels to predict, with their work, which is the same on all devices."""
-
-    batch: ProfileBatch
-    work: Work  # Of all launches, kernel by kernel
-    counted: Sequence[bool]  # Whether each kernel's profiles have counts by sub-groups
-
-    @property
-    def middle(self) -> list[int]:
-        """Index of the middle launch of each kernel."""
-        counts = [len(launches) for launches in self.batch.launches]
-        return [end - count + count // 2 for end, count in zip(accumulate(counts), counts, strict=True)]
-
-
-class _Estimates(NamedTuple):
-    """Means over the launches of ``n`` kernels on ``d`` devices, ``(n, d)``."""
-
-    seconds: Reals
-    shares: Reals  # `(n, d, len(TERMS))` Of the terms
-    deviation: Reals
-    shared: Reals  # Part of the deviation that devices share
-    least: Reals  # Physical limits
-    most: Reals
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,34 +85,36 @@ class TrainedLaunchTimes(TrainedTimes[LaunchModels]):
         probes = probes or Probes((), np.zeros((len(batch), 0)))
         probed = np.flatnonzero(np.isfinite(probes.seconds).any(axis=0)).tolist()
         by_key = {each.key: each for each in (*devices, *(probes.devices[index] for index in probed))}
-        all_keys, keys = list(by_key), [each.key for each in devices]
+        on = self._on(tuple(by_key.values()))
+        places = {key: place for place, key in enumerate(by_key)}
         counted = [
             all(launch.launch.get("sub_groups") is not None for launch in launches)
             for launches in batch.launches
         ]
-        work = work_of([launch for launches in batch.launches for launch in launches])
-        launches = _Launches(batch, work, counted)
         times = np.full((len(batch), len(by_key)), np.nan)
         for index in probed:
-            times[:, all_keys.index(probes.devices[index].key)] = probes.seconds[:, index]
+            times[:, places[probes.devices[index].key]] = probes.seconds[:, index]
         is_measured = np.isfinite(times)
-        estimates, assumed, errors = self._with_doubts(launches, list(by_key.values()), times)
+        work = work_of([launch for launches in batch.launches for launch in launches])
+        estimates, assumed, errors = self._with_doubts(batch, work, counted, on, times)
         before_probes = np.log(estimates.seconds)
         log_time, deviation = errors.conditioned(before_probes)
         least = np.where(is_measured, 0.0, estimates.least)
         most = np.where(is_measured, np.inf, estimates.most)
-        doubts = [self.predictor.of(each).doubt for each in counted]
-        level = min(level, *(each.most_level for each in doubts))
-        factor = np.array([[each.factor(level)] for each in doubts])
+        doubts = {kind: self.predictor.of(kind).doubt for kind in set(counted)}
+        level = min(level, *(each.most_level for each in doubts.values()))
+        factors = {kind: each.factor(level) for kind, each in doubts.items()}
+        factor = np.array([[factors[each]] for each in counted])
         middle, low, high = limits(np.exp(log_time), deviation, factor, least, most)
+        keys = tuple(each.key for each in devices)
         of_chosen = tuple(each for each in assumed if each.device in keys)
         common = list(_sentences(of_chosen))
         if probed and len(batch) == 1:
             common += self._doubts_of(times[0], errors, before_probes[0], counted[0])
-        columns = [all_keys.index(key) for key in keys]
+        columns = [places[key] for key in keys]
         return TimeForecast(
             batch,
-            tuple(keys),
+            keys,
             middle[:, columns],
             low[:, columns],
             high[:, columns],
@@ -153,7 +130,7 @@ class TrainedLaunchTimes(TrainedTimes[LaunchModels]):
                 for is_counted, of_kernel in zip(counted, batch.launches, strict=True)
             ),
             terms=estimates.shares[:, columns],
-            nearest=self._nearest(launches),
+            nearest=self._nearest(batch, work, counted),
             deviation=deviation[:, columns],
             errors=errors,
             assumed=of_chosen,
@@ -171,31 +148,56 @@ class TrainedLaunchTimes(TrainedTimes[LaunchModels]):
                 raise InputError.of(where="probe", expected=expected, found=repr(name)) from error
         return known
 
+    @cached_property
+    def _on(self) -> Callable[[tuple[Device, ...]], _Completed]:
+        """Function that completes, and remembers, devices."""
+        return lru_cache(64)(partial(_completed, self.predictor.counted))
+
     def _with_doubts(
-        self, launches: _Launches, devices: Sequence[Device], times: Reals
-    ) -> tuple[_Estimates, list[Assumed], DeviceErrors]:
+        self, batch: ProfileBatch, work: Work, counted: Sequence[bool], on: _Completed, times: Reals
+    ) -> tuple[LaunchEstimates, list[Assumed], DeviceErrors]:
         """Estimates without measured times, and their errors, of which those of `times` ``(n, d)`` are known.
 
         Where a data sheet lacks numbers, those of siblings stand, and their doubt adds to that of the times.
         """
-        measured = self.predictor.counted.measured
-        complete = _completed(tuple((each, measured(each)) for each in devices))
-        variants = chain.from_iterable(each for _, _, each in complete.lacking)
-        of_all = self._of_launches(launches, [*complete.devices, *variants])
-        keys = [each.key for each in devices]
-        estimates = _Estimates(*(each[:, : len(keys)] for each in of_all))
-        assumed, end = [], len(keys)
-        for column, sheet, of_device in complete.lacking:
-            start, end = end, end + len(of_device)
-            shift = np.log(of_all.seconds[:, start : end - 1] / estimates.seconds[:, [column]]).T
-            estimates.least[:, column] = of_all.least[:, end - 1]
+        of_all = self._of_kernels(batch, work, counted, on.devices)
+        estimates = LaunchEstimates(*(each[:, : len(on.keys)] for each in of_all))
+        assumed = []
+        for column, sheet, variants in on.lacking:
+            seconds = of_all.seconds[:, variants]
+            shift = np.log(seconds[:, :-1] / estimates.seconds[:, [column]]).T
+            estimates.least[:, column] = of_all.least[:, variants][:, -1]
             deviation = estimates.deviation[:, column]
             assumed.append(_assumed(sheet, shift, deviation))
             estimates.deviation[:, column] = np.sqrt(deviation**2 + (shift**2).sum(axis=0))
-        together = self.predictor.counted.together[complete.common]
+        deviations = {
+            kind: self.predictor.of(kind).deviations(on.devices)[: len(on.keys)] for kind in set(counted)
+        }
+        shared = shared_part(estimates.shares, np.stack([deviations[each] for each in counted]))
         known = np.log(times) - np.log(estimates.seconds)
-        errors = DeviceErrors(tuple(keys), estimates.deviation, estimates.shared, together, known)
-        return estimates, assumed, errors
+        return estimates, assumed, DeviceErrors(on.keys, estimates.deviation, shared, on.together, known)
+
+    def _of_kernels(
+        self, batch: ProfileBatch, work: Work, counted: Sequence[bool], devices: tuple[Device, ...]
+    ) -> LaunchEstimates:
+        """Estimates of each kernel, which are means over its launches."""
+        # A kernel whose launches were not all counted is predicted from metrics alone.
+        if len(set(counted)) == 1:
+            found = self.predictor.of(counted[0]).predict(work, devices)
+        else:
+            of_launches = np.repeat(counted, [len(each) for each in batch.launches])
+            rows = [np.flatnonzero(of_launches == kind) for kind in (False, True)]
+            parts = [
+                self.predictor.of(bool(kind)).predict(work.take(each), devices)
+                for kind, each in enumerate(rows)
+            ]
+            order = np.argsort(np.concatenate(rows))
+            found = LaunchEstimates(*(np.concatenate(each)[order] for each in zip(*parts, strict=True)))
+        mean, seconds = batch.mean_of_launches, found.seconds
+        centre = mean(seconds)
+        shares = mean(found.shares * seconds[..., None]) / centre[..., None]
+        deviation = mean(found.deviation * seconds) / centre
+        return LaunchEstimates(centre, shares, deviation, mean(found.least), mean(found.most))
 
     def _doubts_of(self, times: Reals, errors: DeviceErrors, log_time: Reals, counted: bool) -> Iterator[str]:
         """Warn of measured times of a kernel far from its forecasts ``(d,)`` without them."""
@@ -206,13 +208,13 @@ class TrainedLaunchTimes(TrainedTimes[LaunchModels]):
             if (doubt := doubt_of_probe(errors.devices[column], seconds, low, high, _WIDE)) is not None:
                 yield doubt
 
-    def _nearest(self, launches: _Launches) -> tuple[NearestLaunch, ...]:
+    def _nearest(self, batch: ProfileBatch, work: Work, counted: Sequence[bool]) -> tuple[NearestLaunch, ...]:
         """The training launch most similar to the middle launch of each kernel."""
-        nearest = []
-        traits = traits_of(launches.work.take(launches.middle))
-        for row, counted in enumerate(launches.counted):
-            (name,), (distance,) = self.predictor.of(counted).correction.nearest(traits[row : row + 1])
-            nearest.append(NearestLaunch(name, round(float(np.exp(-distance)), 4)))
+        nearest, start = [], 0
+        for is_counted, launches in zip(counted, batch.launches, strict=True):
+            middle, start = start + len(launches) // 2, start + len(launches)
+            name, distance = self.predictor.of(is_counted).correction.nearest(work.traits[middle])
+            nearest.append(NearestLaunch(name, round(math.exp(-distance), 4)))
         return tuple(nearest)
 
     def suggest_probes(
@@ -245,27 +247,6 @@ class TrainedLaunchTimes(TrainedTimes[LaunchModels]):
             chosen.append(min(rest, key=lambda key: error([*measured, *chosen, key])))
         return Suggestion(tuple(chosen), error([*measured, *chosen]), error(measured))
 
-    def _of_launches(self, launches: _Launches, devices: Sequence[Device]) -> _Estimates:
-        """Estimates of each kernel."""
-        batch, work = launches.batch, launches.work
-        # A kernel whose launches were not all counted is predicted from metrics alone.
-        counted = np.repeat(launches.counted, [len(each) for each in batch.launches])
-        seconds, deviation = np.zeros((2, len(work), len(devices)))
-        shares = np.zeros((len(work), len(devices), len(TERMS)))
-        for kind in np.unique(counted).tolist():
-            rows = counted == kind
-            model = self.predictor.of(kind)
-            seconds[rows], shares[rows], deviation[rows] = model.predict(work.take(rows), devices)
-        least, most = bounds(work, sheets_of(devices))
-        mean = batch.mean_of_launches
-        centre = mean(seconds)
-        parts = mean(shares * seconds[..., None]) / centre[..., None]
-        shared = np.zeros(centre.shape)
-        for kind in set(launches.counted):
-            kernels = np.array(launches.counted) == kind
-            shared[kernels] = self.predictor.of(kind).shared(parts[kernels], devices)
-        return _Estimates(centre, parts, mean(deviation * seconds) / centre, shared, mean(least), mean(most))
-
 
 def _of_profiles(profiles: Sequence[Profile], *, is_counted: bool) -> Iterator[str]:
     """Warn of profiles that lack counts, or whose loops are not as drivers compile them."""
@@ -294,29 +275,31 @@ def _of_doubles(profiles: Sequence[Profile], devices: Sequence[Device]) -> Itera
 def _assumed(sheet: Filled, shifts: Reals, deviation: Reals) -> Assumed:
     """The numbers of siblings with their shares of the variance, from the shift of log times by each."""
     variance = (shifts**2).mean(axis=1)
-    shares = variance / float(variance.sum() + (deviation**2).mean())
-    order = np.argsort(-shares, kind="stable").tolist()
-    names = list(sheet.taken)
-    return Assumed(sheet.device.key, sheet.taken, {names[k]: round(float(shares[k]), 4) for k in order})
+    shares = (variance / (variance.sum() + (deviation**2).mean())).tolist()
+    by_share = sorted(zip(sheet.taken, shares, strict=True), key=lambda each: -each[1])
+    return Assumed(sheet.device.key, sheet.taken, {name: round(share, 4) for name, share in by_share})
 
 
 class _Completed(NamedTuple):
     """``d`` devices with the numbers of siblings where their data sheets lack some."""
 
-    devices: list[Device]
-    lacking: list[tuple[int, Filled, list[Device]]]  # Position, sheet and variants of those that lack any
-    common: Integers  # ``(d, d)``, see `in_common`
+    keys: tuple[str, ...]
+    devices: tuple[Device, ...]  # These, and then the variants of all that lack any number
+    lacking: list[tuple[int, Filled, slice]]  # Position, sheet, and positions of the variants of these
+    together: Reals  # `(d, d)` Correlation of the shared parts of errors
 
 
-@lru_cache(64)
-def _completed(devices: tuple[tuple[Device, bool], ...]) -> _Completed:
+def _completed(model: LaunchTimes, devices: tuple[Device, ...]) -> _Completed:
     """Complete those of the devices that were not measured."""
-    sheets = [None if is_measured else filled(device) for device, is_measured in devices]
-    complete = [
-        device if sheet is None else sheet.device for sheet, (device, _) in zip(sheets, devices, strict=True)
-    ]
-    lacking = [(column, each, _variants(each)) for column, each in enumerate(sheets) if each and each.taken]
-    return _Completed(complete, lacking, in_common(complete))
+    complete, lacking = list(devices), []
+    for column, device in enumerate(devices):
+        if not model.measured(device) and (sheet := filled(device)).taken:
+            complete[column] = sheet.device
+            start = len(complete)
+            complete += _variants(sheet)
+            lacking.append((column, sheet, slice(start, len(complete))))
+    together = model.together[in_common(complete[: len(devices)])]
+    return _Completed(tuple(each.key for each in devices), tuple(complete), lacking, together)
 
 
 def _variants(sheet: Filled) -> list[Device]:

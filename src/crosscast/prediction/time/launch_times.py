@@ -29,7 +29,7 @@ from crosscast.prediction.time.efficiencies import (
     measured_terms,
 )
 from crosscast.prediction.time.terms import MEMORY, TERMS, joined, terms
-from crosscast.prediction.time.work import Work, traits_of
+from crosscast.prediction.time.work import Work
 
 KINDS = ("launch", "start", "rates", "memory", "latency")
 """Kinds of times, by the terms on which most is spent; their errors differ."""
@@ -240,26 +240,37 @@ def bounds(work: Work, sheets: Sheets) -> tuple[Reals, Reals]:
     full latency of each instruction.
     """
     # Metrics alone do not have the width of accesses.
-    distinct = np.where(work.exact, work.distinct, _SURELY * work.distinct)[:, None]
+    distinct = np.where(work.exact, 1.0, _SURELY) * work.distinct
     moved = np.where(distinct > _KEPT * sheets.last_cache, distinct, 0.0)
     # Compilers join some sums and logic of integers, and leave some out.
-    computed = np.maximum(work.floating, np.where(work.exact, _SURELY_INTEGERS * work.integers, 0.0))
-    computed = np.maximum(computed[:, None], work.floating_fp64[:, None] / sheets.fp64)
-    operations = computed / (sheets.units * sheets.clock * sheets.lanes * _FASTER)
+    computed = np.maximum(work.floating, work.exact * _SURELY_INTEGERS * work.integers)
+    computed = np.maximum(computed, work.floating_fp64 / sheets.fp64)
+    operations = computed / (sheets.rate * sheets.lanes * _FASTER)
     # Data sheets give the bandwidth to a few percent; the best of short runs is less exact.
-    faster = np.where(np.isfinite(sheets.writing), _FASTER, _FASTER_MEMORY)
+    faster = np.where(sheets.streamed, _FASTER, _FASTER_MEMORY)
     least = np.maximum(moved / sheets.bandwidth / faster, operations)
-    most = 1e-2 + (work.items * work.longest * work.mean)[:, None] * 1000.0 / sheets.clock
+    most = 1e-2 + work.items * work.longest * work.mean * 1000.0 / sheets.clock
     return least, most
 
 
 class _OnDevices(NamedTuple):
-    """Factors and deviations of a model on ``d`` devices."""
+    """What a model knows of ``d`` devices."""
 
+    sheets: Sheets
     factors: Reals  # `(d, len(TERMS))`
     deviations: Reals  # By kind of time, `(d, len(KINDS))`
     kinds: Integers  # `(d,)`, see `kind_number`
     near: Reals  # `(d,)`, see `LaunchTimes`
+
+
+class LaunchEstimates(NamedTuple):
+    """Estimates of ``n`` times on ``d`` devices; arrays are of shape ``(n, d)``."""
+
+    seconds: Reals
+    shares: Reals  # `(n, d, len(TERMS))` Of the terms
+    deviation: Reals
+    least: Reals  # Physical limits
+    most: Reals
 
 
 @dataclass(frozen=True, eq=False)
@@ -286,7 +297,7 @@ class LaunchTimes(Stored, kind="terms"):
 
     @cached_property
     def _on(self) -> Callable[[tuple[Device, ...]], _OnDevices]:
-        """Function that returns, and remembers, the factors and deviations on devices."""
+        """Function that returns, and remembers, what is known of devices."""
         known, wider = self.efficiencies(), dict(zip(self.joined, self.wider, strict=True))
 
         def deviations(device: Device) -> Reals:
@@ -299,6 +310,7 @@ class LaunchTimes(Stored, kind="terms"):
         @lru_cache(64)
         def on(devices: tuple[Device, ...]) -> _OnDevices:
             return _OnDevices(
+                sheets_of(devices),
                 np.exp([known.of(each) for each in devices]),
                 np.stack([deviations(each) for each in devices]),
                 np.array([kind_number(each) for each in devices]),
@@ -318,17 +330,13 @@ class LaunchTimes(Stored, kind="terms"):
         """
         return self._on(tuple(devices)).deviations
 
-    def shared(self, shares: Reals, devices: Sequence[Device]) -> Reals:
-        """Part of the deviations that errors on several devices share, by shares of the terms; ``(n, d)``."""
-        return shared_part(shares, self.deviations(devices))
-
-    def predict(self, work: Work, devices: Sequence[Device]) -> tuple[Reals, Reals, Reals]:
-        """Seconds ``(n, d)`` of one launch by the host's clock, shares of the terms, and deviations."""
+    def predict(self, work: Work, devices: Sequence[Device]) -> LaunchEstimates:
+        """Times of launches by the host's clock."""
         on = self._on(tuple(devices))
-        seconds, parts = joined(terms(work, sheets_of(devices)) * on.factors)
-        shift, explained = self.correction.of(traits_of(work), on.kinds, parts[..., MEMORY])
-        deviation = deviation_of(parts, on.deviations) * narrowed(explained, on.near)
-        return seconds * np.exp(shift), parts, deviation
+        seconds, shares = joined(terms(work, on.sheets) * on.factors)
+        shift, explained = self.correction.of(work.traits, on.kinds, shares[..., MEMORY])
+        deviation = deviation_of(shares, on.deviations) * narrowed(explained, on.near)
+        return LaunchEstimates(seconds * np.exp(shift), shares, deviation, *bounds(work, on.sheets))
 
 
 @dataclass(frozen=True, eq=False)
@@ -368,10 +376,8 @@ def limits(
     centre: Reals, deviation: Reals, factor: float | Reals, least: Reals, most: Reals
 ) -> tuple[Reals, Reals, Reals]:
     """Times and the limits of their intervals, clipped to the physical limits, ``(n, d)`` each."""
-    low, high = centre * np.exp(-factor * deviation), centre * np.exp(factor * deviation)
-    middle = np.clip(centre, least, most)
-    return (
-        middle,
-        np.minimum(np.clip(low, least, most), middle),
-        np.maximum(np.clip(high, least, most), middle),
+    wide = np.exp(factor * deviation)
+    middle, low, high = (
+        np.minimum(np.maximum(each, least), most) for each in (centre, centre / wide, centre * wide)
     )
+    return middle, np.minimum(low, middle), np.maximum(high, middle)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -13,10 +15,14 @@ from crosscast.prediction.time.work import CACHE_BITS, Work
 
 _AS_MANY = 1.02  # Bytes missed over those of another cache, if they are the same but for sampling
 _TINY = 1e-15
+_BITS = np.array(CACHE_BITS)
+_LAST = len(CACHE_BITS) - 1
+_SEVERAL = math.log2(REUSE_GROUPS[-2])
+# Places in a table of bytes behind caches: of a size and the next, for a number of groups and the next
+_CORNERS = np.array([[0, 1], [_LAST + 2, _LAST + 3]])[..., None, None, None]
 
 
-@dataclass(frozen=True, eq=False)
-class Occupancy:
+class Occupancy(NamedTuple):
     """Work-groups of ``n`` launches on ``d`` devices; arrays are of shape ``(n, d)``."""
 
     of_unit: Reals  # Work-groups of a unit at once
@@ -26,80 +32,79 @@ class Occupancy:
     together: Reals  # Work-groups of all units at once
 
     @classmethod
-    def of(cls, work: Work, sheets: Sheets, resident: Reals) -> Occupancy:
+    def of(cls, work: Work, sheets: Sheets, resident: Reals | float) -> Occupancy:
         """Distribute the work-groups, of which a unit has so many at once, ``(n, d)``."""
-        groups = work.groups[:, None]
-        rounds = np.where(groups > sheets.units, groups / sheets.units, 1.0)
+        groups, each, at_once = work.groups, work.groups / sheets.units, sheets.units * resident
+        rounds = np.maximum(each, 1.0)
         return cls(
-            of_unit=np.minimum(np.ceil(groups / sheets.units), resident),
+            of_unit=np.minimum(np.ceil(each), resident),
             busy=np.minimum(sheets.units, groups),
-            waves=np.maximum(groups / (sheets.units * resident), 1.0),
-            tail=np.where(groups > sheets.units, np.ceil(rounds - 1e-9) / rounds, 1.0),
-            together=np.minimum(groups, sheets.units * resident),
+            waves=np.maximum(groups / at_once, 1.0),
+            tail=np.ceil(rounds - 1e-9) / rounds,
+            together=np.minimum(groups, at_once),
         )
 
 
-def bytes_behind(work: Work, *caches: tuple[Reals, Reals]) -> list[Reals]:
-    """Bytes ``(n, d)`` that miss caches, each of a size in bytes ``(d,)`` and shared by so many groups."""
-    sizes = np.concatenate([np.broadcast_to(size, together.shape) for size, together in caches], axis=1)
-    missed = _missed(work, sizes, np.concatenate([together for _, together in caches], axis=1))
-    return np.split(missed, np.cumsum([together.shape[1] for _, together in caches])[:-1], axis=1)
-
-
-def _missed(work: Work, cache: Reals, together: Reals) -> Reals:
-    """Bytes that miss a cache of a size which `together` groups share, of shape ``(n, d)`` each.
+def bytes_behind(work: Work, *caches: tuple[Reals, Reals | float]) -> Reals:
+    """Bytes ``(len(caches), n, d)`` that miss caches, each of a size in bytes and shared by so many groups.
 
     Interpolated in the logarithms of the sizes and numbers of groups that a profile has. More groups than its
     most need more space for data of their own.
     """
-    size_position = _size_position(work, cache, together)
-    size_index = np.minimum(size_position.astype(int), len(CACHE_BITS) - 2)
-    counted = np.log2(np.minimum(REUSE_GROUPS, work.reuse_groups[:, None]))
-    first, steps = counted[:, None, :-1], np.maximum(np.diff(counted)[:, None, :], _TINY)
-    group_position = np.clip((np.log2(together)[..., None] - first) / steps, 0.0, 1.0).sum(axis=-1)
-    group_index = np.minimum(group_position.astype(int), len(REUSE_GROUPS) - 2)
-    rows = np.arange(len(work))[:, None]
-    size_fraction, group_fraction = size_position - size_index, group_position - group_index
-    missed = np.zeros(together.shape)
-    for di, group_share in ((0, 1 - group_fraction), (1, group_fraction)):
-        for dj, size_share in ((0, 1 - size_fraction), (1, size_fraction)):
-            missed += group_share * size_share * work.behind[rows, group_index + di, size_index + dj]
+    bits = np.empty((2, len(caches), len(work), np.shape(caches[-1][0])[-1]))
+    for number, each in enumerate(caches):
+        bits[0, number], bits[1, number] = each
+    size, group = np.log2(bits, out=bits)
+    position = np.minimum(np.maximum(size - _BITS[0], 0.0), _LAST)
+    known = np.log2(np.minimum(REUSE_GROUPS, work.reuse_groups))
+    alone, several, most = known.T[..., None]
+    beyond = group > most
+    if beyond.any():
+        growth = np.array(list(map(_growth, work.behind[..., :-1].tolist(), known[:, -1].tolist())))
+        more = (group - most)[beyond]
+        position[beyond] = _beyond(size[beyond], more, growth[beyond.nonzero()[1]].T)
+    of_groups = np.zeros(group.shape)
+    for low, high in ((alone, several), (several, most)):
+        of_groups += np.minimum(np.maximum((group - low) / np.maximum(high - low, _TINY), 0.0), 1.0)
+    first, fewer = (
+        np.minimum(position.astype(int), _LAST - 1),
+        np.minimum(of_groups.astype(int), len(REUSE_GROUPS) - 2),
+    )
+    row = np.arange(len(work))[:, None] * len(REUSE_GROUPS)
+    corners = work.behind.reshape(-1)[(row + fewer) * (_LAST + 2) + first + _CORNERS]
+    smaller, larger = corners[0] + (of_groups - fewer) * (corners[1] - corners[0])
+    missed: Reals = smaller + (position - first) * (larger - smaller)
     return missed
 
 
-def _size_position(work: Work, cache: Reals, together: Reals) -> Reals:
-    """Index of a cache's size among those in which the most groups of a profile miss as much, ``(n, d)``."""
-    bits = np.log2(cache)
-    as_known: Reals = np.clip(bits - CACHE_BITS[0], 0.0, len(CACHE_BITS) - 1.0)
-    most = work.reuse_groups[:, None]
-    if (together <= most).all():
-        return as_known
-    more = np.log2(np.maximum(together / most, 1.0))
-    needed = np.array(CACHE_BITS) + _growth(work)[:, None, :] * more[..., None]
-    # What a larger cache misses, a smaller one misses too.
-    needed = np.minimum.accumulate(needed[..., ::-1], axis=-1)[..., ::-1]
-    first, steps = needed[..., :-1], np.maximum(np.diff(needed, axis=-1), _TINY)
-    position: Reals = np.clip((bits[..., None] - first + _TINY) / steps, 0.0, 1.0).sum(axis=-1)
-    return position
+def _beyond(bits: Reals, more: Reals, growth: Reals) -> Reals:
+    """Index of a cache's size ``(k,)`` among those in which the most groups of a profile miss as much.
 
-
-def _growth(work: Work) -> Reals:
-    """Power of the number of groups with which caches must grow to miss no more bytes, ``(n, sizes)``.
-
-    Of the bytes that the most groups of a profile miss in each size: 1 where groups have data of their own, 0
-    where they share them. Sixteen groups, or one, miss as many bytes in a smaller cache.
+    If ``2**more`` times as many groups share the cache; `growth` is of shape ``(sizes, k)``.
     """
-    alone, several, most = REUSE_GROUPS[0], REUSE_GROUPS[-2], work.reuse_groups
-    is_less = (most >= 2 * several)[:, None]
-    few, many = np.where(is_less, work.behind[:, -2, :-1], work.behind[:, 0, :-1]), work.behind[:, -1, :-1]
-    as_many = few[:, None, :] <= _AS_MANY * many[:, :, None]
-    last = len(CACHE_BITS) - 1
-    fits = np.where(as_many.any(axis=-1), as_many.argmax(axis=-1), last)
-    least, before = (np.take_along_axis(few, index, axis=1) for index in (fits, np.maximum(fits - 1, 0)))
-    between = np.clip((many - least) / np.maximum(before - least, _TINY), 0.0, 1.0)
-    times = np.log2(np.maximum(most[:, None] / np.where(is_less, several, alone), 1.0 + _TINY))
-    growth: Reals = np.clip((np.arange(last + 1) - (fits - between)) / times, 0.0, 1.0)
+    # What a larger cache misses, a smaller one misses too.
+    needed = np.minimum.accumulate((_BITS[:, None] + growth * more)[::-1])[::-1]
+    first, steps = needed[:-1], np.maximum(needed[1:] - needed[:-1], _TINY)
+    index: Reals = np.minimum(np.maximum((bits - first + _TINY) / steps, 0.0), 1.0).sum(axis=0)
+    return index
+
+
+def _growth(by_groups: Sequence[Sequence[float]], most: float) -> list[float]:
+    """Power of the number of groups with which caches of each size must grow to miss no more bytes.
+
+    Of the bytes that the most groups of a profile, ``2**most``, miss in each size: 1 where groups have data of
+    their own, 0 where they share them. Sixteen groups, or one, miss as many bytes in a smaller cache.
+    """
+    alone, several, many = by_groups
+    few, fewer = (several, _SEVERAL) if most > _SEVERAL else (alone, 0.0)
+    growth, fits, smallest = [], 0, 0
+    for size, missed in enumerate(many):
+        while fits < _LAST and few[fits] > _AS_MANY * missed:
+            fits += 1
+        least = few[fits]
+        between = (missed - least) / max(few[max(fits - 1, 0)] - least, _TINY)
+        power = (size - fits + min(max(between, 0.0), 1.0)) / max(most - fewer, _TINY)
+        growth.append(min(max(power, 0.0), 1.0))
+        smallest += fits == 0 and size < _LAST
     # The smallest size may be larger than needed: as of the next that is not.
-    for size in reversed(range(last)):
-        growth[:, size] = np.where(fits[:, size] == 0, growth[:, size + 1], growth[:, size])
-    return growth
+    return [growth[smallest]] * smallest + growth[smallest:]

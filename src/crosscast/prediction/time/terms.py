@@ -58,7 +58,8 @@ TERMS = (
 - atomics: those that wait for each other.
 """
 
-LAUNCH, MEMORY = TERMS.index("launch"), TERMS.index("memory")
+_PLACES = {term: place for place, term in enumerate(TERMS)}
+LAUNCH, MEMORY = _PLACES["launch"], _PLACES["memory"]
 
 _ADDED = 2
 """Number of the first terms, which do not overlap with others."""
@@ -75,11 +76,13 @@ def terms(work: Work, sheets: Sheets) -> Reals:
 
     The time is from the host's call to its notification of the end; see `by_device`.
     """
-    seconds = np.full((len(work), len(sheets.gpu), len(TERMS)), _TINY)
+    seconds = np.empty((len(work), len(sheets.gpu), len(TERMS)))
     for kind, (columns, of_kind) in sheets.by_kind.items():
+        parts = np.zeros((len(TERMS), len(work), len(columns)))
         for name, of_term in _OF_KIND[kind](work, of_kind).items():
-            seconds[:, columns, TERMS.index(name)] = np.maximum(of_term, _TINY)
-    return seconds
+            parts[_PLACES[name]] = of_term
+        seconds[:, columns] = parts.transpose(1, 2, 0)
+    return np.maximum(seconds, _TINY, out=seconds)
 
 
 def by_device(seconds: Reals) -> Reals:

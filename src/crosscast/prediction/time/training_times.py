@@ -41,7 +41,7 @@ from crosscast.prediction.time.launch_times import (
     side_of,
 )
 from crosscast.prediction.time.terms import MEMORY, by_device, terms
-from crosscast.prediction.time.work import traits_of, work_of
+from crosscast.prediction.time.work import work_of
 
 _BY_HOST = ("host", "clFinish")
 _DEVICE_FOLDS, _LAUNCH_FOLDS = 6, 5
@@ -178,10 +178,9 @@ def read_training(tables: str | Path | LaunchTables, *, counted: bool = True) ->
     noted = np.array([bool(row.note) for row in cells])
     least_s, most_s = np.array(columns["least"]), np.array(columns["most"])
     _refuse_other_units(tables.label, cells, times, least_s)
-    launch_traits = traits_of(work)
     traits = {
         cell: np.average(
-            launch_traits[[profile for profile, _ in of_cell]], axis=0, weights=[n for _, n in of_cell]
+            work.traits[[profile for profile, _ in of_cell]], axis=0, weights=[n for _, n in of_cell]
         )
         for cell, of_cell in parts.items()
     }

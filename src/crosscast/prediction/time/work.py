@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
+from functools import cached_property
 from itertools import accumulate
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -37,9 +39,9 @@ _ANY_GROUP = ("cuda", "hip")
 
 @dataclass(frozen=True, eq=False)
 class Work:
-    """The work of ``n`` launches; arrays are of shape ``(n,)`` unless stated otherwise."""
+    """The work of ``n`` launches; arrays are of shape ``(n, 1)`` unless stated otherwise."""
 
-    exact: Flags  # Whether the profile has counts by sub-groups; else the work is estimated
+    exact: Reals  # 1 if the profile has counts by sub-groups, 0 if the work is estimated
     items: Reals
     groups: Reals
     group_items: Reals
@@ -47,7 +49,7 @@ class Work:
     registers: Reals  # 32-bit registers of a work-item
     local_bytes: Reals  # Local memory of a work-group
     kept: Reals  # 32-bit registers of the live values of a work-item, in program order
-    any_group: Flags  # Whether it was compiled for work-groups of any size
+    any_group: Reals  # 1 if it was compiled for work-groups of any size, else 0
     code: Reals  # Instructions of its code
     needed: Reals  # Registers that it needs after AMD's compiler has ordered its code, if that was run
     amd_registers: Reals  # On AMD GPUs, as their compiler allocates them; NaN if it was not run
@@ -122,21 +124,22 @@ class Work:
     walks: Reals  # Share in which a work-item goes on where it was, sectors away from its neighbours
     width: Reals  # Mean bytes of an access
     of_bank: Reals  # Accesses of 32 neighbours at this distance that are in one of 32 banks of 4 bytes
+    traits: Reals  # `(n, len(TRAITS))`
 
     def __len__(self) -> int:
         return len(self.items)
 
-    @property
+    @cached_property
     def loops(self) -> Flags:
         """Whether work-items loop: they run more instructions than the code has."""
         return (self.longest > _LOOPS * self.code) & (self.code > 0)
 
-    @property
+    @cached_property
     def item_loops(self) -> Flags:
         """Whether they loop between two barriers, where CPUs run the work-items of a group in turn."""
         return self.loops & (self.longest > _LOOPS * self.code * (self.barriers + 1.0))
 
-    @property
+    @cached_property
     def computed(self) -> Reals:
         """Instructions but loads of the longest chain of the longest work-item."""
         return np.maximum(self.path - self.path_loads - self.path_constants, 0.0)
@@ -145,6 +148,14 @@ class Work:
         """The work of some of the launches."""
         return Work(*(getattr(self, field.name)[rows] for field in fields(self)))
 
+
+_BY_WIDTH = (
+    *("sub_groups", "saved_loads", "utilization", "accesses", "sectors", "same_address", "lines"),
+    *("local_wavefronts", "atomics", "local_atomics", "global_atomics", "turns", "mean_longest"),
+)
+_TABLES = ("behind", "traits")
+_OF_ONE_NUMBER = tuple(each.name for each in fields(Work) if each.name not in (*_BY_WIDTH, *_TABLES))
+_NUMBERS, _PAIRS = itemgetter(*_OF_ONE_NUMBER), itemgetter(*_BY_WIDTH)
 
 TRAITS = (
     "items",
@@ -173,34 +184,6 @@ TRAITS = (
 """
 
 
-def traits_of(work: Work) -> Reals:
-    """Traits of ``n`` launches, of shape ``(n, len(TRAITS))``."""
-    items, width = work.items, float(SUB_GROUPS[0])
-    real = work.operations_real + work.operations_fp16 + work.operations_fp64
-    sectors = work.sectors[:, 0]
-    beyond = work.behind[:, REUSE_GROUPS.index(16), CACHE_BITS.index(20)]
-    return np.stack(
-        [
-            np.log(items) / 3,
-            np.log(work.group_items) / 1.5,
-            np.log1p((real + work.operations) / items),
-            np.log1p(real / items),
-            np.log1p(sectors / items),
-            np.log(sectors / np.maximum(_SECTOR_BYTES * work.accesses[:, 0], 1.0) + 0.1),
-            np.log(work.utilization[:, 0] + 0.02),
-            np.log1p(work.local_wavefronts[:, 0] * width / items),
-            np.log(work.path / np.maximum(work.longest, 1.0) + 0.01),
-            np.log1p(work.item_accesses),
-            np.log((work.distinct + 1) / (sectors + 1) + 0.01),
-            np.log((beyond + 1) / (sectors + 1) + 0.01),
-            work.vectorizable,
-            np.log1p(work.barriers),
-            np.log1p(work.atomics[:, 0] * width / items),
-        ],
-        axis=1,
-    )
-
-
 def work_of(profiles: Sequence[Profile]) -> Work:
     """Compute the work of launches from their profiles.
 
@@ -208,7 +191,37 @@ def work_of(profiles: Sequence[Profile]) -> Work:
     consecutive elements; `Work.exact` is False for these.
     """
     rows = [_of(profile.metrics, profile.launch, profile.program) for profile in profiles]
-    return Work(*(np.array([row[field.name] for row in rows]) for field in fields(Work)))
+    for row in rows:
+        row["traits"] = _traits(row)
+    numbers, pairs = (np.array(list(map(of, rows)), dtype=np.float64) for of in (_NUMBERS, _PAIRS))
+    columns = zip(_OF_ONE_NUMBER, numbers.T[..., None], strict=True)
+    of_two = zip(_BY_WIDTH, pairs.swapaxes(0, 1), strict=True)
+    tables = {name: np.array([row[name] for row in rows], dtype=np.float64) for name in _TABLES}
+    return Work(**dict(columns), **dict(of_two), **tables)
+
+
+def _traits(work: Mapping[str, Any]) -> list[float]:
+    items, (sectors, _), (accesses, _) = work["items"], work["sectors"], work["accesses"]
+    real = work["operations_real"] + work["operations_fp16"] + work["operations_fp64"]
+    beyond = work["behind"][REUSE_GROUPS.index(16)][CACHE_BITS.index(20)]
+    wavefronts, atomics = (work[name][0] * SUB_GROUPS[0] / items for name in ("local_wavefronts", "atomics"))
+    return [
+        math.log(items) / 3,
+        math.log(work["group_items"]) / 1.5,
+        math.log1p((real + work["operations"]) / items),
+        math.log1p(real / items),
+        math.log1p(sectors / items),
+        math.log(sectors / max(_SECTOR_BYTES * accesses, 1.0) + 0.1),
+        math.log(work["utilization"][0] + 0.02),
+        math.log1p(wavefronts),
+        math.log(work["path"] / max(work["longest"], 1.0) + 0.01),
+        math.log1p(work["item_accesses"]),
+        math.log((work["distinct"] + 1) / (sectors + 1) + 0.01),
+        math.log((beyond + 1) / (sectors + 1) + 0.01),
+        work["vectorizable"],
+        math.log1p(work["barriers"]),
+        math.log1p(atomics),
+    ]
 
 
 def _of(
