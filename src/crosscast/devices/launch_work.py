@@ -6,7 +6,6 @@ Its operations are weighted by what each costs on the units of a device.
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self
@@ -62,7 +61,7 @@ _INDEXING = 0.25
 
 _JOINED_BYTES = 16
 
-Counts = Mapping[str, "Counts"] | float
+Counts = dict[str, "Counts"] | float
 """A number, or nested numbers by name."""
 
 
@@ -75,13 +74,12 @@ def operation_counts(classes: Mapping[str, Any], total: float) -> dict[str, floa
     halves = classes.get("fp16", {})
     half = sum(n for kind, n in halves.items() if _FP_COSTS.get(kind) == 1.0)
     # Other functions of halves are those of single precision.
-    reals = Counter(classes.get("fp32", {})) + Counter(
-        {kind: n for kind, n in halves.items() if _FP_COSTS.get(kind) != 1.0}
-    )
+    reals = dict(classes.get("fp32", {}))
+    reals |= {kind: reals.get(kind, 0) + n for kind, n in halves.items() if _FP_COSTS.get(kind) != 1.0}
     costs = {kind: _FP_COSTS.get(kind, _LIBRARY) * n for kind, n in reals.items()}
     special = sum(n for kind, n in reals.items() if SPECIAL_COST <= _FP_COSTS.get(kind, _LIBRARY) < _LIBRARY)
     # Units for other types select, half of a double at a time.
-    doubles = Counter(classes.get("fp64", {}))
+    doubles = dict(classes.get("fp64", {}))
     selected = doubles.pop("select", 0)
     costs_fp64 = {kind: _FP64_COSTS.get(kind, _LIBRARY) * n for kind, n in doubles.items()}
     double = sum(costs_fp64.values())
@@ -180,7 +178,7 @@ def saved_loads(classes: Mapping[str, Any]) -> tuple[float, float]:
 
 def total_of(counts: Counts) -> float:
     """Return the sum of nested numbers."""
-    return float(sum(map(total_of, counts.values()))) if isinstance(counts, Mapping) else float(counts)
+    return float(sum(map(total_of, counts.values()))) if isinstance(counts, dict) else float(counts)
 
 
 NEEDED = ("total_instruction_count", "work_items", "total_memory_footprint")

@@ -237,6 +237,8 @@ def _fetched(missed: Reals, work: Work, sheets: Sheets) -> Reals:
     warps (Rogers et al. 2012) find it in the cache until it is used up; where many lines are of one set, for
     as long as one iteration of a loop that is unrolled by four. AMD's units take their waves in turn.
     """
+    if not work.walks.any():
+        return missed
     most = np.maximum(_SECTOR_BYTES / work.width, 1.0)
     uses = most / (1.0 + _of_one_set(work) * (most / np.minimum(most, _UNROLLED) - 1.0))
     joined = np.where(sheets.spills, 1.0, 1.0 + (uses - 1.0) * work.walks)

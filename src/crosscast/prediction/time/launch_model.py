@@ -82,18 +82,23 @@ class TrainedLaunchTimes(TrainedTimes[LaunchModels]):
         if not batch.launches:
             raise InputError.of(where="profiles", expected="profiles of launches", found="metrics alone")
         # Probes may be of devices that are not requested.
-        probes = probes or Probes((), np.zeros((len(batch), 0)))
-        probed = np.flatnonzero(np.isfinite(probes.seconds).any(axis=0)).tolist()
-        by_key = {each.key: each for each in (*devices, *(probes.devices[index] for index in probed))}
-        on = self._on(tuple(by_key.values()))
-        places = {key: place for place, key in enumerate(by_key)}
+        probed = (
+            {}
+            if probes is None
+            else {
+                device: seconds
+                for device, seconds in zip(probes.devices, probes.seconds.T, strict=True)
+                if np.isfinite(seconds).any()
+            }
+        )
+        on = self._on(tuple({each.key: each for each in (*devices, *probed)}.values()))
         counted = [
             all(launch.launch.get("sub_groups") is not None for launch in launches)
             for launches in batch.launches
         ]
-        times = np.full((len(batch), len(by_key)), np.nan)
-        for index in probed:
-            times[:, places[probes.devices[index].key]] = probes.seconds[:, index]
+        times = np.full((len(batch), len(on.keys)), np.nan)
+        for device, seconds in probed.items():
+            times[:, on.keys.index(device.key)] = seconds
         is_measured = np.isfinite(times)
         work = work_of([launch for launches in batch.launches for launch in launches])
         estimates, assumed, errors = self._with_doubts(batch, work, counted, on, times)
@@ -111,7 +116,7 @@ class TrainedLaunchTimes(TrainedTimes[LaunchModels]):
         common = list(_sentences(of_chosen))
         if probed and len(batch) == 1:
             common += self._doubts_of(times[0], errors, before_probes[0], counted[0])
-        columns = [places[key] for key in keys]
+        columns = slice(None) if keys == on.keys else [on.keys.index(key) for key in keys]
         return TimeForecast(
             batch,
             keys,
@@ -163,13 +168,15 @@ class TrainedLaunchTimes(TrainedTimes[LaunchModels]):
         of_all = self._of_kernels(batch, work, counted, on.devices)
         estimates = LaunchEstimates(*(each[:, : len(on.keys)] for each in of_all))
         assumed = []
-        for column, sheet, variants in on.lacking:
-            seconds = of_all.seconds[:, variants]
-            shift = np.log(seconds[:, :-1] / estimates.seconds[:, [column]]).T
-            estimates.least[:, column] = of_all.least[:, variants][:, -1]
-            deviation = estimates.deviation[:, column]
-            assumed.append(_assumed(sheet, shift, deviation))
-            estimates.deviation[:, column] = np.sqrt(deviation**2 + (shift**2).sum(axis=0))
+        if on.lacking:
+            # Of log times, by their origin: the device, or a number that it lacks.
+            shift = np.log(of_all.seconds[:, len(on.keys) :] / estimates.seconds[:, on.origin])
+            variance = np.concatenate([estimates.deviation, shift], axis=1) ** 2
+            means = variance.mean(axis=0).tolist()
+            estimates.deviation[:] = np.sqrt(variance @ on.origins)
+            for column, sheet, variants in on.lacking:
+                assumed.append(_assumed(sheet, means[column], means[variants]))
+                estimates.least[:, column] = of_all.least[:, variants.stop]
         deviations = {
             kind: self.predictor.of(kind).deviations(on.devices)[: len(on.keys)] for kind in set(counted)
         }
@@ -264,20 +271,20 @@ def _of_profiles(profiles: Sequence[Profile], *, is_counted: bool) -> Iterator[s
 
 def _of_doubles(profiles: Sequence[Profile], devices: Sequence[Device]) -> Iterator[str]:
     """Warn of double precision on devices without it."""
-    without = [device.key for device in devices if device.series in NO_DOUBLES]
-    if without and any((each.launch.get("instructions") or {}).get("fp64") for each in profiles):
+    has_doubles = any((each.launch.get("instructions") or {}).get("fp64") for each in profiles)
+    if has_doubles and (without := [device.key for device in devices if device.series in NO_DOUBLES]):
         yield (
             f"{format_names(without, _MOST_DEVICES)} {'has' if len(without) == 1 else 'have'} no double "
             "precision: runtimes emulate it, or refuse the kernel"
         )
 
 
-def _assumed(sheet: Filled, shifts: Reals, deviation: Reals) -> Assumed:
-    """The numbers of siblings with their shares of the variance, from the shift of log times by each."""
-    variance = (shifts**2).mean(axis=1)
-    shares = (variance / (variance.sum() + (deviation**2).mean())).tolist()
-    by_share = sorted(zip(sheet.taken, shares, strict=True), key=lambda each: -each[1])
-    return Assumed(sheet.device.key, sheet.taken, {name: round(share, 4) for name, share in by_share})
+def _assumed(sheet: Filled, usual: float, variances: Sequence[float]) -> Assumed:
+    """The numbers of siblings with their shares of the variance, of which one is that of any device."""
+    total = usual + sum(variances)
+    by_share = sorted(zip(sheet.taken, variances, strict=True), key=lambda each: -each[1])
+    shares = {name: round(variance / total, 4) for name, variance in by_share}
+    return Assumed(sheet.device.key, sheet.taken, shares)
 
 
 class _Completed(NamedTuple):
@@ -285,21 +292,29 @@ class _Completed(NamedTuple):
 
     keys: tuple[str, ...]
     devices: tuple[Device, ...]  # These, and then the variants of all that lack any number
-    lacking: list[tuple[int, Filled, slice]]  # Position, sheet, and positions of the variants of these
+    # Position and sheet of these, and positions of its variants but the last
+    lacking: list[tuple[int, Filled, slice]]
+    origin: list[int]  # Positions of the devices of the variants
+    origins: Reals  # `(all, d)`, 1 where the variance of a device or variant is one of the device, else 0
     together: Reals  # `(d, d)` Correlation of the shared parts of errors
 
 
 def _completed(model: LaunchTimes, devices: tuple[Device, ...]) -> _Completed:
     """Complete those of the devices that were not measured."""
-    complete, lacking = list(devices), []
+    complete, lacking, origin = list(devices), [], list[int]()
     for column, device in enumerate(devices):
         if not model.measured(device) and (sheet := filled(device)).taken:
             complete[column] = sheet.device
-            start = len(complete)
-            complete += _variants(sheet)
-            lacking.append((column, sheet, slice(start, len(complete))))
+            variants = _variants(sheet)
+            lacking.append((column, sheet, slice(len(complete), len(complete) + len(variants) - 1)))
+            complete += variants
+            origin += [column] * len(variants)
+    origins = np.eye(len(complete), len(devices))
+    for column, _, of_device in lacking:
+        origins[of_device, column] = 1.0
     together = model.together[in_common(complete[: len(devices)])]
-    return _Completed(tuple(each.key for each in devices), tuple(complete), lacking, together)
+    keys = tuple(each.key for each in devices)
+    return _Completed(keys, tuple(complete), lacking, origin, origins, together)
 
 
 def _variants(sheet: Filled) -> list[Device]:

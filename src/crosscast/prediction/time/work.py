@@ -328,11 +328,20 @@ def _of_accesses(sides: Sequence[Mapping[str, int]], images: tuple[float, float]
     }
 
 
+_NO_ATOMICS: Mapping[str, object] = {
+    **dict.fromkeys(("atomics", "local_atomics", "global_atomics", "turns"), (0.0, 0.0)),
+    **dict.fromkeys(("local_reals", "atomics_done", "turns_apart", "locked", "retries"), 0.0),
+    "atomic_lines": math.inf,
+}
+
+
 def _of_atomics(
     launch: Mapping[str, Any], classes: Mapping[str, Any], sides: Sequence[Mapping[str, int]]
-) -> dict[str, object]:
+) -> Mapping[str, object]:
     """Atomics of local and of global memory, and those that wait for each other."""
-    in_global, number = [GlobalAtomics.of(launch, width) for width in SUB_GROUPS], classes.get("atomics", {})
+    if not (number := classes.get("atomics")):
+        return _NO_ATOMICS
+    in_global = [GlobalAtomics.of(launch, width) for width in SUB_GROUPS]
     local = {kind: total_of(number.get(f"local{kind}", 0)) for kind in ("", "_fp", "_compare")}
     return {
         "atomics": [
@@ -571,16 +580,7 @@ def _estimated(
         "lines": [touched / 128, touched / 128],
         "local_stores": 0.0,
         "local_wavefronts": [local / width for width in SUB_GROUPS],
-        "atomics": [0.0, 0.0],
-        "local_atomics": [0.0, 0.0],
-        "local_reals": 0.0,
-        "global_atomics": [0.0, 0.0],
-        "atomics_done": 0.0,
-        "atomic_lines": math.inf,
-        "turns": [0.0, 0.0],
-        "turns_apart": 0.0,
-        "locked": 0.0,
-        "retries": 0.0,
+        **_NO_ATOMICS,
         "written": min(written or footprint / 3, footprint),
         "updated": min(written or footprint / 3, footprint) * _updated(metrics),
         "distinct": footprint,
