@@ -249,7 +249,7 @@ def test_a_device_with_more_of_everything_is_forecast_to_be_faster() -> None:
 def test_what_was_read_stands_for_a_bandwidth_that_no_sheet_says() -> None:
     device = device_named("uhd-graphics-620")
     assert "bandwidth_bytes_per_s" not in device.numbers
-    (bandwidth,) = sheets_of([device]).bandwidth
+    ((bandwidth,),) = sheets_of([device]).bandwidth
     assert device.measured["read_bytes_per_s"] <= bandwidth <= 2 * device.measured["read_bytes_per_s"]
 
 

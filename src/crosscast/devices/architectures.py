@@ -268,7 +268,7 @@ DEFAULTS = {  # By type, for devices whose sheets lack the number
 
 @dataclass(frozen=True, eq=False)
 class Sheets:
-    """The features of ``d`` devices for the terms of a forecast; arrays of shape ``(d,)``.
+    """The features of ``d`` devices for the terms of a forecast; arrays of shape ``(1, d)``.
 
     Where a rate was not measured, it is the usual one unless stated otherwise.
     """
@@ -328,13 +328,13 @@ class Sheets:
     streamed: Flags  # Whether these were measured
 
     def take(self, rows: object) -> Sheets:
-        """Select devices by row."""
-        return Sheets(*(getattr(self, field.name)[rows] for field in fields(self)))
+        """Select devices by position."""
+        return Sheets(*(getattr(self, field.name)[:, rows] for field in fields(self)))
 
     @cached_property
     def side(self) -> Integers:
-        """Index in `SUB_GROUPS` of the work-items of a sub-group."""
-        return self.wide.astype(np.int64)
+        """Index in `SUB_GROUPS` of the work-items of a sub-group, ``(d,)``."""
+        return np.asarray(self.wide[0], dtype=np.int64)
 
     @cached_property
     def width(self) -> Reals:
@@ -360,7 +360,7 @@ def sheets_of(devices: Sequence[Device]) -> Sheets:
 
 @lru_cache(64)
 def _sheets(devices: tuple[Device, ...]) -> Sheets:
-    columns = [np.array(column) for column in zip(*map(_of, devices), strict=True)]
+    columns = [np.array([column]) for column in zip(*map(_of, devices), strict=True)]
     for column in columns:
         column.flags.writeable = False  # Others share it
     return Sheets(*columns)

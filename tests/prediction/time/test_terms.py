@@ -91,9 +91,9 @@ def test_a_gpu_runs_blocks_one_after_another_and_a_cpu_does_not(work: Work, key:
     slower = replace(work, block_path=work.block_path + 1000, block_local=work.block_local + 10)
     few, many = (term("latency", each, [device])[:, 0] for each in (work, slower))
     sheets = sheets_of([device])
-    waves = np.maximum(work.groups / (sheets.units * resident_groups(work, sheets)), 1)[:, 0]
+    waves = np.maximum(work.groups / (sheets.units * resident_groups(work, sheets)), 1).T
     clocks = waves * (1000 * sheets.step + 10 * np.where(sheets.wide, 60, 25)) * (device.type == "gpu")
-    assert many - few == pytest.approx(clocks / sheets.clock)
+    assert many - few == pytest.approx((clocks / sheets.clock)[0])
 
 
 @pytest.mark.parametrize(
@@ -195,11 +195,11 @@ def test_a_first_cache_gives_as_many_bytes_a_clock_as_were_measured(key: str, cl
 def test_data_that_fit_the_last_cache_of_a_gpu_stay_there_and_others_do_not(share: float) -> None:
     keys = ("a100-sxm-80gb", "l40s", "rx6900xt", "i7-6700k")
     devices = list(map(device_named, keys))
-    for column, size in enumerate(sheets_of(devices).last_cache.tolist()):
+    for column, size in enumerate(sheets_of(devices).last_cache[0].tolist()):
         n = int(share * size / 8)
         one, alone = work_of([stream(n)]), sheets_of(devices[column : column + 1])
         seconds = terms(one, alone)[0, 0, TERMS.index("memory")]
-        whole = 8 * n / alone.bandwidth[0]
+        whole = 8 * n / alone.bandwidth[0, 0]
         if keys[column] == "i7-6700k" or share > 0.9:
             assert seconds >= whole * 0.99
         elif share < 0.65:
@@ -213,7 +213,7 @@ def test_a_cache_before_memory_has_its_own_rate() -> None:
     within, without = (
         terms(one, each)[0, 0, TERMS.index("l2")] for each in (sheets, replace(sheets, l2=sheets.last_cache))
     )
-    assert within == pytest.approx((8 << 22) / (3.7 * sheets.bandwidth[0]))
+    assert within == pytest.approx((8 << 22) / (3.7 * sheets.bandwidth[0, 0]))
     assert without < within
 
 
@@ -269,7 +269,7 @@ def test_atomics_at_one_address_take_turns_however_many_units_there_are() -> Non
     none, hot, repeated = (
         term("atomics", launch_of(**amounts), gpus) for amounts in ({}, {"turns": 1e7}, {"retries": 1e7})
     )
-    np.testing.assert_allclose(hot[0], 1e7 / sheets_of(gpus).clock)
+    np.testing.assert_allclose(hot, 1e7 / sheets_of(gpus).clock)
     assert (repeated > 100 * hot).all() and (none < 1e-12).all()
 
 
@@ -390,7 +390,7 @@ def test_units_with_lanes_of_their_own_for_integers_issue_two_instructions_a_clo
     sums = launch_of(**(other | {"operations": 4e9 + 2e9 / 0.7}))
     for key, clocks in (("v100-pcie", 6e9 / 2), ("rtx2080ti", 6e9 / 2), ("gtx1080", 6e9)):
         (device,), sheets = named(key), sheets_of(named(key))
-        slots = (sheets.units * sheets.clock * sheets.lanes)[:, None]
+        slots = sheets.units * sheets.clock * sheets.lanes
         assert term("issue", sums, [device]) == pytest.approx(clocks / slots, rel=0.01)
 
 
@@ -478,7 +478,7 @@ def test_a_condition_costs_each_work_item_what_it_was_measured_to_cost(share: fl
     # The further operations take the rest of the time of the chain of 16.
     chain_s = 32 * 8 / (share * PEAK)
     rate = 30 / (chain_s - item_s) if item_s < chain_s else share * PEAK / 8
-    assert sheets_of(mine).guarded[0] == pytest.approx(rate * 8 / PEAK, rel=1e-6)
+    assert sheets_of(mine).guarded[0, 0] == pytest.approx(rate * 8 / PEAK, rel=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -494,7 +494,7 @@ def test_divisions_by_variables_are_one_by_one_on_cpus_and_code_on_gpus(
     devices = [device_named("i7-6700k"), GPU]
     i7, gpu = (term("issue", divides, devices) - term("issue", launch, devices))[0]
     assert i7 == pytest.approx(1e8 * cpu_clocks / (8 * 4.0e9), rel=0.05)
-    each = 1e8 / (SHEETS.units * SHEETS.lanes * SHEETS.clock)[0]
+    each = 1e8 / (SHEETS.units * SHEETS.lanes * SHEETS.clock)[0, 0]
     assert least * each < gpu < most * each
 
 
@@ -525,7 +525,7 @@ def test_all_units_read_one_address_one_after_another_where_their_caches_do_not_
     """A table in global memory: GPUs before Volta, but for the P100, cache it only behind all units."""
     devices = named("gtx1080", "k20c", "p100-pcie-16gb", "v100-pcie")
     found = term("scattered", launch_of(16, same_address=[3e6, 1.5e6]), devices)[0]
-    assert found[:2] == pytest.approx(3e6 / sheets_of(devices).clock[:2])
+    assert found[:2] == pytest.approx(3e6 / sheets_of(devices).clock[0, :2])
     assert (found[2:] < 1e-12).all()
 
 

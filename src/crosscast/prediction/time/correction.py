@@ -75,7 +75,7 @@ class Correction(Stored, kind="correction"):
     def _covariance(self, reach: float) -> Reals:
         """Covariance ``(g, g)`` of the errors, of launches whose covariance falls to 1/e over a distance."""
         sizes = _sizes(self.memory)
-        fall = np.exp(_distances(self.traits, self.traits)[self.launch][:, self.launch] / -reach)
+        fall = np.exp(self.distances(self.traits)[self.launch][:, self.launch] / -reach)
         shared = self.variance * _SHARED[self.side[:, None], self.side]
         covariance = fall * (shared * sizes) * sizes[:, None]
         covariance[np.diag_indices(len(covariance))] += _LEAST_NOISE + self.noise[self.side] / self.counts
@@ -95,28 +95,37 @@ class Correction(Stored, kind="correction"):
         a matrix, of which the product with these on both sides is the share of the variance explained.
         """
         weights = np.linalg.solve(self._covariance(self.range), self.errors)
-        similar = self._covariance(_SIMILAR * self.range)
+        inverse = np.linalg.inv(self._covariance(_SIMILAR * self.range))
         of_kinds = []
         for correlation in _SHARED:
             known = np.argsort(self.launch, kind="stable")
             known = known[correlation[self.side[known]] > 0]
             launches, first = np.unique(self.launch[known], return_index=True)
             amounts = self.variance * correlation[self.side[known]] * _sizes(self.memory[known])
-            # The errors on other kinds are not correlated with these.
-            products = np.linalg.inv(similar[known][:, known]) * amounts * amounts[:, None] / self.variance
+            products = inverse[known][:, known] * amounts * amounts[:, None] / self.variance
             explained = np.add.reduceat(np.add.reduceat(products, first, axis=0), first, axis=1)
             of_kinds.append((launches, np.add.reduceat(amounts * weights[known], first), explained))
         return of_kinds
 
-    def of(self, traits: Reals, kinds: Integers, memory: Reals) -> tuple[Reals, Reals]:
-        """Logarithms to add to those of times ``(m, d)`` of launches ``(m, len(TRAITS))`` on kinds ``(d,)``.
+    @cached_property
+    def _squares(self) -> Reals:
+        return np.asarray((self.traits**2).sum(axis=1))
+
+    def distances(self, traits: Reals) -> Reals:
+        """Distances ``(m, n)`` of launches of some traits, ``(m, len(TRAITS))``, from the known ones."""
+        squares = (traits**2).sum(axis=1)[:, None] + self._squares - 2 * traits @ self.traits.T
+        distances: Reals = np.sqrt(np.maximum(squares, 0.0))
+        return distances
+
+    def of(self, distances: Reals, kinds: Integers, memory: Reals) -> tuple[Reals, Reals]:
+        """Logarithms to add to those of times ``(m, d)`` of launches at some distances on kinds ``(d,)``.
 
         Also the share of the errors' variance that known launches explain, from 0 to 1. `memory` is its share
         in each time, ``(m, d)``.
         """
-        shift, explained = np.zeros((2, len(traits), len(_SHARED)))
+        shift, explained = np.zeros((2, len(distances), len(_SHARED)))
         if len(self.launch):
-            ranges = _distances(traits, self.traits) / -self.range
+            ranges = distances / -self.range
             fall, similar = np.exp(ranges), np.exp(ranges / _SIMILAR)
             for kind in set(kinds.tolist()):
                 launches, weights, products = self._of_kinds[kind]
@@ -138,11 +147,10 @@ class Correction(Stored, kind="correction"):
             counts=np.concatenate([self.counts, other.counts]),
         )
 
-    def nearest(self, traits: Reals) -> tuple[str, float]:
-        """Name of the measured launch nearest to one, and its distance in ranges of similarity."""
-        distances = _distances(traits[None], self.traits)[0]
-        nearest = int(distances.argmin())
-        return self.names[nearest], float(distances[nearest]) / (_SIMILAR * self.range)
+    def nearest(self, distances: Reals) -> tuple[Integers, Reals]:
+        """Numbers of the known launches most similar to ``m``, and similarities from 1 to 0."""
+        number = distances.argmin(axis=1)
+        return number, np.exp(distances[np.arange(len(number)), number] / (-_SIMILAR * self.range))
 
 
 def no_correction() -> Correction:
@@ -227,9 +235,3 @@ def _spread(names: Sequence[tuple[str, str, str]]) -> list[tuple[str, str, str]]
         for most in (min(len(launches), _MOST_OF_APPLICATION),)
         for k in range(most)
     ]
-
-
-def _distances(points: Reals, others: Reals) -> Reals:
-    squares = (points**2).sum(axis=1)[:, None] + (others**2).sum(axis=1) - 2 * points @ others.T
-    distances: Reals = np.sqrt(np.maximum(squares, 0.0))
-    return distances

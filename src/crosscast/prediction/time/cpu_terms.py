@@ -37,7 +37,7 @@ _GUARDED, _SCALAR_CONDITIONS = 0.5, 3.0  # Conditional branches of a work-item; 
 
 
 def cpu_terms(work: Work, sheets: Sheets) -> dict[str, Reals]:
-    """Seconds of the terms of ``n`` launches on ``d`` CPUs, of shape ``(n, d)`` or ``(d,)``, by name."""
+    """Seconds of the terms of ``n`` launches on ``d`` CPUs, of shape ``(n, d)`` or ``(1, d)``, by name."""
     on = Occupancy.of(work, sheets, 1.0)
     sectors = work.sectors[:, :1]
     busy_rate = on.busy * sheets.clock / on.tail
@@ -200,7 +200,7 @@ def _chains(work: Work, sheets: Sheets, behind: Reals, busy_rate: Reals) -> Real
     nearest cache that has its line. The longest work-item may have little beside it.
     """
     if not work.item_loops.any():
-        return np.zeros(1)
+        return np.zeros((1, 1))
     together = np.where(work.group_items >= _VECTOR_ITEMS, np.maximum(sheets.lanes / 2, 1.0), 1.0)
     chain = np.where(np.isfinite(sheets.chain), sheets.chain, together / _CHAIN_CLOCKS)
     real = work.operations_real + work.operations_fp16 + work.operations_fp64

@@ -57,7 +57,7 @@ _MOST_UNROLLED = 16384.0 / 2
 
 
 def gpu_terms(work: Work, sheets: Sheets) -> dict[str, Reals]:
-    """Seconds of the terms of ``n`` launches on ``d`` GPUs, of shape ``(n, d)``, ``(n, 1)`` or ``(d,)``."""
+    """Seconds of the terms of ``n`` launches on ``d`` GPUs, of shape ``(n, d)`` or ``(1, d)``, by name."""
     side = sheets.side
     on = Occupancy.of(work, sheets, resident_groups(work, sheets))
     busy_rate = on.busy * sheets.clock / on.tail

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache, partial
@@ -103,7 +102,9 @@ class TrainedLaunchTimes(TrainedTimes[LaunchModels]):
         work = work_of([launch for launches in batch.launches for launch in launches])
         estimates, assumed, errors = self._with_doubts(batch, work, counted, on, times)
         before_probes = np.log(estimates.seconds)
-        log_time, deviation = errors.conditioned(before_probes)
+        log_time, deviation = (
+            errors.conditioned(before_probes) if probed else (before_probes, errors.deviation)
+        )
         least = np.where(is_measured, 0.0, estimates.least)
         most = np.where(is_measured, np.inf, estimates.most)
         doubts = {kind: self.predictor.of(kind).doubt for kind in set(counted)}
@@ -135,7 +136,12 @@ class TrainedLaunchTimes(TrainedTimes[LaunchModels]):
                 for is_counted, of_kernel in zip(counted, batch.launches, strict=True)
             ),
             terms=estimates.shares[:, columns],
-            nearest=self._nearest(batch, work, counted),
+            nearest=tuple(
+                NearestLaunch(self.predictor.of(kind).correction.names[number], round(similarity, 4))
+                for kind, number, similarity in zip(
+                    counted, estimates.nearest.tolist(), estimates.similarity.tolist(), strict=True
+                )
+            ),
             deviation=deviation[:, columns],
             errors=errors,
             assumed=of_chosen,
@@ -166,7 +172,14 @@ class TrainedLaunchTimes(TrainedTimes[LaunchModels]):
         Where a data sheet lacks numbers, those of siblings stand, and their doubt adds to that of the times.
         """
         of_all = self._of_kernels(batch, work, counted, on.devices)
-        estimates = LaunchEstimates(*(each[:, : len(on.keys)] for each in of_all))
+        asked = slice(len(on.keys))
+        estimates = of_all._replace(
+            seconds=of_all.seconds[:, asked],
+            shares=of_all.shares[:, asked],
+            deviation=of_all.deviation[:, asked],
+            least=of_all.least[:, asked],
+            most=of_all.most[:, asked],
+        )
         assumed = []
         if on.lacking:
             # Of log times, by their origin: the device, or a number that it lacks.
@@ -187,7 +200,7 @@ class TrainedLaunchTimes(TrainedTimes[LaunchModels]):
     def _of_kernels(
         self, batch: ProfileBatch, work: Work, counted: Sequence[bool], devices: tuple[Device, ...]
     ) -> LaunchEstimates:
-        """Estimates of each kernel, which are means over its launches."""
+        """Estimates of each kernel: means over its launches, and what is most similar to the middle one."""
         # A kernel whose launches were not all counted is predicted from metrics alone.
         if len(set(counted)) == 1:
             found = self.predictor.of(counted[0]).predict(work, devices)
@@ -204,7 +217,10 @@ class TrainedLaunchTimes(TrainedTimes[LaunchModels]):
         centre = mean(seconds)
         shares = mean(found.shares * seconds[..., None]) / centre[..., None]
         deviation = mean(found.deviation * seconds) / centre
-        return LaunchEstimates(centre, shares, deviation, mean(found.least), mean(found.most))
+        counts = np.array([len(each) for each in batch.launches])
+        middle = np.cumsum(counts) - counts + counts // 2
+        of_middle = found.nearest[middle], found.similarity[middle]
+        return LaunchEstimates(centre, shares, deviation, mean(found.least), mean(found.most), *of_middle)
 
     def _doubts_of(self, times: Reals, errors: DeviceErrors, log_time: Reals, counted: bool) -> Iterator[str]:
         """Warn of measured times of a kernel far from its forecasts ``(d,)`` without them."""
@@ -214,15 +230,6 @@ class TrainedLaunchTimes(TrainedTimes[LaunchModels]):
             low, high = (float(np.exp(log_time + side * half)[column]) for side in (-1, 1))
             if (doubt := doubt_of_probe(errors.devices[column], seconds, low, high, _WIDE)) is not None:
                 yield doubt
-
-    def _nearest(self, batch: ProfileBatch, work: Work, counted: Sequence[bool]) -> tuple[NearestLaunch, ...]:
-        """The training launch most similar to the middle launch of each kernel."""
-        nearest, start = [], 0
-        for is_counted, launches in zip(counted, batch.launches, strict=True):
-            middle, start = start + len(launches) // 2, start + len(launches)
-            name, distance = self.predictor.of(is_counted).correction.nearest(work.traits[middle])
-            nearest.append(NearestLaunch(name, round(math.exp(-distance), 4)))
-        return tuple(nearest)
 
     def suggest_probes(
         self, count: int, *, among: Sequence[str] | None = None, measured: Sequence[str] = ()

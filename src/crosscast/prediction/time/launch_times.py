@@ -271,6 +271,8 @@ class LaunchEstimates(NamedTuple):
     deviation: Reals
     least: Reals  # Physical limits
     most: Reals
+    nearest: Integers  # `(n,)` Number of the most similar launch that was measured
+    similarity: Reals  # `(n,)` From 1, where both do the same work, to 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -334,9 +336,11 @@ class LaunchTimes(Stored, kind="terms"):
         """Times of launches by the host's clock."""
         on = self._on(tuple(devices))
         seconds, shares = joined(terms(work, on.sheets) * on.factors)
-        shift, explained = self.correction.of(work.traits, on.kinds, shares[..., MEMORY])
+        distances = self.correction.distances(work.traits)
+        shift, explained = self.correction.of(distances, on.kinds, shares[..., MEMORY])
         deviation = deviation_of(shares, on.deviations) * narrowed(explained, on.near)
-        return LaunchEstimates(seconds * np.exp(shift), shares, deviation, *bounds(work, on.sheets))
+        limits, nearest = bounds(work, on.sheets), self.correction.nearest(distances)
+        return LaunchEstimates(seconds * np.exp(shift), shares, deviation, *limits, *nearest)
 
 
 @dataclass(frozen=True, eq=False)

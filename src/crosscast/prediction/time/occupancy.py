@@ -60,9 +60,10 @@ def bytes_behind(work: Work, *caches: tuple[Reals, Reals | float]) -> Reals:
     alone, several, most = known.T[..., None]
     beyond = group > most
     if beyond.any():
-        growth = np.array(list(map(_growth, work.behind[..., :-1].tolist(), known[:, -1].tolist())))
-        more = (group - most)[beyond]
-        position[beyond] = _beyond(size[beyond], more, growth[beyond.nonzero()[1]].T)
+        growth = np.array(list(map(_growth, work.behind[..., :-1].tolist(), known[:, -1].tolist()))).T
+        if len(work) > 1:
+            growth = growth[:, beyond.nonzero()[1]]
+        position[beyond] = _beyond(size[beyond], (group - most)[beyond], growth)
     of_groups = np.zeros(group.shape)
     for low, high in ((alone, several), (several, most)):
         of_groups += np.minimum(np.maximum((group - low) / np.maximum(high - low, _TINY), 0.0), 1.0)
@@ -80,7 +81,7 @@ def bytes_behind(work: Work, *caches: tuple[Reals, Reals | float]) -> Reals:
 def _beyond(bits: Reals, more: Reals, growth: Reals) -> Reals:
     """Index of a cache's size ``(k,)`` among those in which the most groups of a profile miss as much.
 
-    If ``2**more`` times as many groups share the cache; `growth` is of shape ``(sizes, k)``.
+    If ``2**more`` times as many groups share the cache; `growth` is ``(sizes, k)`` or ``(sizes, 1)``.
     """
     # What a larger cache misses, a smaller one misses too.
     needed = np.minimum.accumulate((_BITS[:, None] + growth * more)[::-1])[::-1]

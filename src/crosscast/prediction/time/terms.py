@@ -76,7 +76,7 @@ def terms(work: Work, sheets: Sheets) -> Reals:
 
     The time is from the host's call to its notification of the end; see `by_device`.
     """
-    seconds = np.empty((len(work), len(sheets.gpu), len(TERMS)))
+    seconds = np.empty((len(work), sheets.gpu.size, len(TERMS)))
     for kind, (columns, of_kind) in sheets.by_kind.items():
         parts = np.zeros((len(TERMS), len(work), len(columns)))
         for name, of_term in _OF_KIND[kind](work, of_kind).items():

@@ -268,7 +268,8 @@ def corrected(training: TrainingTimes, correction: Correction, shares: Reals) ->
     shift, explained = np.zeros((2, len(shares)))
     for kind in np.unique(training.kinds).tolist():
         rows = training.kinds == kind
-        of_kind = correction.of(training.traits[rows], np.array([kind]), shares[rows, MEMORY, None])
+        distances = correction.distances(training.traits[rows])
+        of_kind = correction.of(distances, np.array([kind]), shares[rows, MEMORY, None])
         shift[rows], explained[rows] = (each[:, 0] for each in of_kind)
     return shift, explained
 

@@ -245,35 +245,33 @@ def _of(
     accesses = _of_accesses(sides, _images(metrics, classes, requested))
     item_accesses = accesses["accesses"][0] / max(sub_groups[0], 1.0)
     neighbours = _of_neighbours(launch.get("access_patterns") or {})
-    return (
-        work
-        | operations
-        | accesses
-        | _of_atomics(launch, classes, sides)
-        | _of_path(launch.get("path", {}), item_accesses, _constant_share(classes))
-        | _of_memory(metrics, launch)
-        | neighbours
-        | _of_walks(metrics, launch, requested)
-        | {
-            "requested": requested or accesses["sectors"][0],
-            "saved_loads": saved_loads(classes),
-            "local_stores": total_of(classes.get("stores", {}).get("local", 0)) / items,
-            "conditional": total_of(classes.get("branches", {}).get("conditional", 0)) / items,
-            "operands": _operands(classes, neighbours["uniform"]),
-            "utilization": [
-                min(
-                    1.0,
-                    max(side["instructions_without_phi"], 1)
-                    / max(side["sub_group_instructions_without_phi"] * width, 1),
-                )
-                for width, side in zip(SUB_GROUPS, sides, strict=True)
-            ],
-            "mean_longest": [
-                _mean_longest(side, total, longest, of_width)
-                for side, of_width in zip(sides, sub_groups, strict=True)
-            ],
-        }
-    )
+    return {
+        **work,
+        **operations,
+        **accesses,
+        **_of_atomics(launch, classes, sides),
+        **_of_path(launch.get("path", {}), item_accesses, _constant_share(classes)),
+        **_of_memory(metrics, launch),
+        **neighbours,
+        **_of_walks(metrics, launch, requested),
+        "requested": requested or accesses["sectors"][0],
+        "saved_loads": saved_loads(classes),
+        "local_stores": total_of(classes.get("stores", {}).get("local", 0)) / items,
+        "conditional": total_of(classes.get("branches", {}).get("conditional", 0)) / items,
+        "operands": _operands(classes, neighbours["uniform"]),
+        "utilization": [
+            min(
+                1.0,
+                max(side["instructions_without_phi"], 1)
+                / max(side["sub_group_instructions_without_phi"] * width, 1),
+            )
+            for width, side in zip(SUB_GROUPS, sides, strict=True)
+        ],
+        "mean_longest": [
+            _mean_longest(side, total, longest, of_width)
+            for side, of_width in zip(sides, sub_groups, strict=True)
+        ],
+    }
 
 
 def _of_geometry(
