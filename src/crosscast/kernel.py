@@ -30,6 +30,8 @@ ParameterKind = Literal["global", "constant", "local", "value", "image", "sample
 OPENCL_STANDARDS = ("1.0", "1.1", "1.2", "2.0", "3.0", "clc++1.0", "clc++2021")
 CPP_STANDARDS = ("c++03", "c++11", "c++14", "c++17", "c++20")
 CUDA_SUFFIXES: dict[str, Form] = {".cu": "cuda", ".cuh": "cuda", ".hip": "hip", ".cpp": "hip"}
+LAUNCH_FILES = (".toml", ".sim")
+"""Suffixes of launch files."""
 
 
 @dataclass(frozen=True)

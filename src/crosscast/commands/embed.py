@@ -12,7 +12,6 @@ from crosscast.characterization.embedding import source
 from crosscast.characterization.embedding import spirv as modules
 from crosscast.characterization.embedding.files import EmbeddingTarget, read_content
 from crosscast.characterization.engine import runtime_objects
-from crosscast.characterization.launchfiles.launchfile import LAUNCH_FILES
 from crosscast.characterization.run import Options
 from crosscast.cli.options import LAUNCH, LaunchOptions
 from crosscast.cli.profiles import EmbedOptions
@@ -20,7 +19,7 @@ from crosscast.commands.launch import read_inputs, run_launch
 from crosscast.commands.output import print_json
 from crosscast.data.profiles import read_csv, read_parquet
 from crosscast.errors import CompileError, InputError, UnsupportedError
-from crosscast.kernel import Launch, Program
+from crosscast.kernel import LAUNCH_FILES, Launch, Program
 from crosscast.profile import Profile, compiler_options
 
 

@@ -7,14 +7,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from crosscast.characterization.embedding.files import has_embedded
-from crosscast.characterization.engine.child import Options
-from crosscast.characterization.launchfiles.launchfile import LAUNCH_FILES, read_launches
 from crosscast.cli.options import LAUNCH, LaunchOptions
 from crosscast.commands.output import warn
 from crosscast.errors import CompileError, InputError, UnsupportedError, expect_known
 from crosscast.forecasting import kernels as inputs
 from crosscast.forecasting.kernels import Recorded
-from crosscast.kernel import CUDA_SUFFIXES, Launch
+from crosscast.kernel import CUDA_SUFFIXES, LAUNCH_FILES, Launch
 from crosscast.profile import Profile
 
 if TYPE_CHECKING:
@@ -39,6 +37,7 @@ def read_profiles(
 
     def characterize(item: Launch, number: int) -> Profile:
         # Imported here, as below: stored profiles need no compiler.
+        from crosscast.characterization.engine.child import Options
         from crosscast.commands.launch import run_launch
 
         sampled = launch.sampled("auto")
@@ -67,6 +66,8 @@ def _launches(path: Path, launch: LaunchOptions) -> Sequence[Launch] | None:
     """Launches to characterize; ``None`` if a file or folder has profiles or is a trace."""
     if not launch.described and path.suffix in LAUNCH_FILES:
         _start_engine()
+        from crosscast.characterization.launchfiles.launchfile import read_launches
+
         return read_launches(path)
     of_host = path.suffix in CUDA_SUFFIXES and path.is_file() and not has_embedded(path)
     if not launch.described and not of_host:

@@ -16,7 +16,6 @@ from crosscast.characterization.cuda.launches import HostLaunch, argument_texts,
 from crosscast.characterization.launchfiles import launchfile, simfile
 from crosscast.characterization.launchfiles.arguments import build_argument
 from crosscast.characterization.launchfiles.launchfile import (
-    LAUNCH_FILES,
     SIZE_NAMES,
     refuse_sizes,
     write_launch,
@@ -26,7 +25,7 @@ from crosscast.cli.options import IN_LAUNCHFILE, IN_SIMFILE, LaunchOptions
 from crosscast.commands.output import ProgressLine, print_json, warn
 from crosscast.data.fields import Fields
 from crosscast.errors import CrosscastError, InputError, expect_known
-from crosscast.kernel import Argument, Kernel, Launch, Parameter, Program
+from crosscast.kernel import LAUNCH_FILES, Argument, Kernel, Launch, Parameter, Program
 from crosscast.profile import Profile
 from crosscast.tracing.summary import Replayed, Summary, Trace, replayed, summary_of
 

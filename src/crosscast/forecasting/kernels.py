@@ -13,14 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 from crosscast.characterization.embedding.files import read_content, read_embedded
 from crosscast.characterization.embedding.payload import profile_of
-from crosscast.characterization.launchfiles.launchfile import LAUNCH_FILES, read_launches
 from crosscast.data.fields import as_sequence
 from crosscast.data.profiles import from_row, read_csv, read_parquet
 from crosscast.devices.catalogue import device_named
 from crosscast.devices.launch_work import amounts_of
 from crosscast.devices.roofline import DEVICES, Verdict, Verdicts, verdict_of, verdicts_of
 from crosscast.errors import InputError
-from crosscast.kernel import Launch
+from crosscast.kernel import LAUNCH_FILES, Launch
 from crosscast.prediction.named_models import first_fit, models_for, named_devices
 from crosscast.prediction.time.data import ProfileBatch, kernel_key
 from crosscast.profile import Profile
@@ -290,6 +289,9 @@ def read_profiles(
     if path.suffix in (".json", ".jsonl"):
         return _of_json(path), {}
     if path.suffix in LAUNCH_FILES:
+        # Imported here, as above.
+        from crosscast.characterization.launchfiles.launchfile import read_launches
+
         launches = enumerate(read_launches(path))
         return as_application([characterize(launch, number) for number, launch in launches], path), {}
     try:

@@ -10,13 +10,13 @@ from statistics import median
 
 import numpy as np
 
-from crosscast.characterization.launchfiles.launchfile import LAUNCH_FILES
 from crosscast.data.description import RecordWarning, warnings_of
 from crosscast.data.library import pc
 from crosscast.data.schema import ENERGY, RECORDS, SESSIONS, Schema
 from crosscast.data.table import Table, table_of
 from crosscast.data.views import cells_of
 from crosscast.errors import InputError
+from crosscast.kernel import LAUNCH_FILES
 from crosscast.measure.processes import Answer, Row, SessionJob, run_job
 from crosscast.measure.subjects import LaunchFile, Settings, SuiteProblem, expect_installed, fitted
 from crosscast.results import Tabular

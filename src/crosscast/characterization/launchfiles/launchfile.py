@@ -240,10 +240,6 @@ def _set_values(values: Fields, arguments: Sequence[_Argument]) -> list[_Argumen
     return [replace(a, value=new[a.name]) if a.name in new else a for a in arguments]
 
 
-LAUNCH_FILES = (".toml", ".sim")
-"""Suffixes of launch files."""
-
-
 def read_launches(path: str | Path) -> list[Launch]:
     """Read the launches of a launch file (TOML) or of Oclgrind's simulator file (``.sim``).
 
