@@ -347,6 +347,11 @@ class Sheets:
         return self.units * self.clock
 
     @cached_property
+    def has_code_rates(self) -> bool:
+        """Whether rates of loops, of code behind conditions or behind barriers were measured on any."""
+        return bool((np.isfinite(self.chain) | np.isfinite(self.guarded) | np.isfinite(self.fenced)).any())
+
+    @cached_property
     def by_kind(self) -> Mapping[str, tuple[Integers, Sheets]]:
         """Positions and features of the GPUs, and of all others."""
         kinds = {"gpu": np.flatnonzero(self.gpu), "cpu": np.flatnonzero(~self.gpu)}

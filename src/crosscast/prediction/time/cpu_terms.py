@@ -135,6 +135,8 @@ def _scattered(work: Work, sheets: Sheets, behind: Reals) -> Reals:
     """
     of_cache, of_memory = np.maximum(behind[1:3] - work.requested, 0.0) / _LINE_BYTES
     lines = of_memory + _SHARED_LINE * (of_cache - of_memory)
+    if not sheets.scattered.any():
+        return lines * sheets.line_s
     # A walk of steps of a power of two has few sets of a cache to itself.
     sets = np.minimum(work.alignment / _LINE_BYTES, _MOST_SETS)
     first = np.sqrt(sheets.l1 * sheets.own_cache)
@@ -155,13 +157,14 @@ def _lanes(work: Work, sheets: Sheets) -> Reals:
     # Neighbours that all do little do not change that.
     in_step = (work.mean > _ALIKE) | (work.utilization[:, :1] > _IN_STEP) | ~work.item_loops
     share = np.where((work.group_items >= _VECTOR_ITEMS) & in_step, work.vectorizable, 0.0)
-    most = np.maximum(sheets.lanes, 1.0)
-    at_once = np.minimum(np.maximum(_CHAIN_CLOCKS * sheets.chain, 1.0), most)
-    lanes = np.where(work.item_loops & np.isfinite(sheets.chain), at_once, most)
-    straight = np.minimum(np.maximum(sheets.lanes * sheets.guarded, 1.0), most)
-    vectors = np.minimum(np.maximum(_SCALAR_CONDITIONS - work.conditional, 0.0), 1.0)
-    lanes = np.where(_guarded(work, sheets), straight**vectors, lanes)
-    lanes = np.where(work.barriers > 0, np.minimum(sheets.fenced, lanes), lanes)
+    lanes = most = np.maximum(sheets.lanes, 1.0)
+    if sheets.has_code_rates:
+        at_once = np.minimum(np.maximum(_CHAIN_CLOCKS * sheets.chain, 1.0), most)
+        lanes = np.where(work.item_loops & np.isfinite(sheets.chain), at_once, most)
+        straight = np.minimum(np.maximum(sheets.lanes * sheets.guarded, 1.0), most)
+        vectors = np.minimum(np.maximum(_SCALAR_CONDITIONS - work.conditional, 0.0), 1.0)
+        lanes = np.where(_guarded(work, sheets), straight**vectors, lanes)
+        lanes = np.where(work.barriers > 0, np.minimum(sheets.fenced, lanes), lanes)
     operations: Reals = 1.0 / (share / lanes + (1 - share))
     return operations
 
@@ -175,6 +178,8 @@ def _one_by_one(work: Work, sheets: Sheets) -> Reals:
     divisions = short + work.long_divisions * sheets.long_division
     functions = work.library / EXP_COST + work.library_fp64 / EXP64_COST
     alone = divisions + functions * sheets.exp + work.texels * _TEXEL_CLOCKS
+    if not sheets.has_code_rates:
+        return alone
     return alone + _guarded(work, sheets) * (work.items * sheets.guarded_item)
 
 

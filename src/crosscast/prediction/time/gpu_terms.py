@@ -202,8 +202,11 @@ def _of_item(work: Work, sheets: Sheets, bytes_of: _Traffic, on: Occupancy) -> t
         waits(work.block_loads, each - work.path_loads) for each in (work.loads_rolled, work.loads_in_turn)
     )
     loads = np.maximum(work.item_accesses / _AT_ONCE, np.where(sheets.spills, rolled, in_turn) * in_wave)
-    constants = np.maximum(work.item_constants / _AT_ONCE, waits(work.block_constants, 0.0) * in_wave)
-    return chain * in_wave, loads * load + np.where(work.operands > 0, 0.0, _CONSTANT_CLOCKS) * constants
+    stalls = loads * load
+    if work.item_constants.any():
+        constants = np.maximum(work.item_constants / _AT_ONCE, waits(work.block_constants, 0.0) * in_wave)
+        stalls = stalls + np.where(work.operands > 0, 0.0, _CONSTANT_CLOCKS) * constants
+    return chain * in_wave, stalls
 
 
 def _block_path(work: Work, sheets: Sheets) -> Reals:
@@ -213,6 +216,8 @@ def _block_path(work: Work, sheets: Sheets) -> Reals:
     then overlap where the next does not need the one before.
     """
     in_turns, cost = work.block_path, 1 + work.further_cost
+    if not work.loops.any():
+        return in_turns * cost
     unrolled = np.maximum(np.minimum(work.computed, in_turns), _AFTER_UNROLLING * in_turns)
     return np.where(sheets.spills | ~work.loops, in_turns * cost, unrolled * cost)
 
@@ -223,6 +228,8 @@ def _long_code(work: Work) -> Reals:
     Unrolled code that accesses memory has an address to compute for each access, and is fetched again; hashes
     of thousands of instructions run at the full rate (hashcat's benchmarks).
     """
+    if not (work.code > _SHORT_CODE).any():
+        return np.ones((1, 1))
     running = np.minimum(work.code, work.longest)
     doublings = np.minimum(np.log2(np.maximum(running / _SHORT_CODE, 1.0)), _MOST_DOUBLINGS)
     local = work.local_wavefronts[:, :1] / np.maximum(work.sub_groups[:, :1], 1.0)
@@ -261,6 +268,8 @@ def _of_one_set(work: Work) -> Reals:
 
 def _pages(work: Work, sheets: Sheets) -> Reals:
     """Time of memory over that of streams, ``(n, d)``: neighbours may walk in different pages."""
+    if not work.walks.any():
+        return np.ones((1, 1))
     page = np.minimum(np.maximum(work.apart / _OF_ONE_PAGE, 1.0), _OTHER_PAGE)
     return np.where(sheets.spills, 1.0, 1.0 + (page - 1.0) * work.walks)
 
@@ -338,6 +347,8 @@ def _carried(work: Work) -> Reals:
 
     Compilers reorder straight-line code until fewer values are live at once, but not loop-carried values.
     """
+    if not (work.needed > _MOST_REGISTERS).any():
+        return np.zeros((1, 1))
     share = np.maximum(1.0 - _MOST_REGISTERS / np.maximum(work.needed, 1.0), 0.0)
     return 2 * _REGISTER_BYTES * share * work.loops * (work.items * work.longest * work.mean)
 

@@ -90,7 +90,7 @@ class TrainedLaunchTimes(TrainedTimes[LaunchModels]):
                 if np.isfinite(seconds).any()
             }
         )
-        on = self._on(tuple({each.key: each for each in (*devices, *probed)}.values()))
+        on = self._on(tuple({each.key: each for each in (*devices, *probed)}.values() if probed else devices))
         counted = [
             all(launch.launch.get("sub_groups") is not None for launch in launches)
             for launches in batch.launches
