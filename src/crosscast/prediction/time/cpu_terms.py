@@ -135,15 +135,14 @@ def _scattered(work: Work, sheets: Sheets, behind: Reals) -> Reals:
     """
     of_cache, of_memory = np.maximum(behind[1:3] - work.requested, 0.0) / _LINE_BYTES
     lines = of_memory + _SHARED_LINE * (of_cache - of_memory)
-    if not sheets.scattered.any():
-        return lines * sheets.line_s
-    # A walk of steps of a power of two has few sets of a cache to itself.
-    sets = np.minimum(work.alignment / _LINE_BYTES, _MOST_SETS)
-    first = np.sqrt(sheets.l1 * sheets.own_cache)
-    walk = work.walk * np.maximum(sets, 1.0)
-    gone = np.log(walk / first) / np.log(np.maximum(sheets.last_cache / first, 2.0))
-    again = work.jumps * np.minimum(np.maximum(gone, 0.0), sheets.scattered)
-    seconds: Reals = np.maximum(lines, again) * sheets.line_s
+    if sheets.scattered.any():
+        # A walk of steps of a power of two has few sets of a cache to itself.
+        sets = np.minimum(work.alignment / _LINE_BYTES, _MOST_SETS)
+        first = np.sqrt(sheets.l1 * sheets.own_cache)
+        walk = work.walk * np.maximum(sets, 1.0)
+        gone = np.log(walk / first) / np.log(np.maximum(sheets.last_cache / first, 2.0))
+        lines = np.maximum(lines, work.jumps * np.minimum(np.maximum(gone, 0.0), sheets.scattered))
+    seconds: Reals = lines * sheets.line_s
     return seconds
 
 

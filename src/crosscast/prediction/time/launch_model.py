@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache, partial
+from itertools import accumulate
 from typing import NamedTuple
 
 import numpy as np
@@ -193,7 +194,7 @@ class TrainedLaunchTimes(TrainedTimes[LaunchModels]):
         deviations = {
             kind: self.predictor.of(kind).deviations(on.devices)[: len(on.keys)] for kind in set(counted)
         }
-        shared = shared_part(estimates.shares, np.stack([deviations[each] for each in counted]))
+        shared = shared_part(estimates.shares, np.array([deviations[each] for each in counted]))
         known = np.log(times) - np.log(estimates.seconds)
         return estimates, assumed, DeviceErrors(on.keys, estimates.deviation, shared, on.together, known)
 
@@ -217,8 +218,8 @@ class TrainedLaunchTimes(TrainedTimes[LaunchModels]):
         centre = mean(seconds)
         shares = mean(found.shares * seconds[..., None]) / centre[..., None]
         deviation = mean(found.deviation * seconds) / centre
-        counts = np.array([len(each) for each in batch.launches])
-        middle = np.cumsum(counts) - counts + counts // 2
+        counts = [len(each) for each in batch.launches]
+        middle = [end - (count + 1) // 2 for end, count in zip(accumulate(counts), counts, strict=True)]
         of_middle = found.nearest[middle], found.similarity[middle]
         return LaunchEstimates(centre, shares, deviation, mean(found.least), mean(found.most), *of_middle)
 

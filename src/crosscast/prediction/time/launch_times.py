@@ -254,7 +254,7 @@ def bounds(work: Work, sheets: Sheets) -> tuple[Reals, Reals]:
 
 
 class _OnDevices(NamedTuple):
-    """What a model knows of ``d`` devices."""
+    """Features of ``d`` devices, with factors and deviations of a model on them."""
 
     sheets: Sheets
     factors: Reals  # `(d, len(TERMS))`

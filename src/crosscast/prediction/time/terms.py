@@ -58,8 +58,8 @@ TERMS = (
 - atomics: those that wait for each other.
 """
 
-_PLACES = {term: place for place, term in enumerate(TERMS)}
-LAUNCH, MEMORY = _PLACES["launch"], _PLACES["memory"]
+_NUMBERS = {term: number for number, term in enumerate(TERMS)}
+LAUNCH, MEMORY = _NUMBERS["launch"], _NUMBERS["memory"]
 
 _ADDED = 2
 """Number of the first terms, which do not overlap with others."""
@@ -80,7 +80,7 @@ def terms(work: Work, sheets: Sheets) -> Reals:
     for kind, (columns, of_kind) in sheets.by_kind.items():
         parts = np.zeros((len(TERMS), len(work), len(columns)))
         for name, of_term in _OF_KIND[kind](work, of_kind).items():
-            parts[_PLACES[name]] = of_term
+            parts[_NUMBERS[name]] = of_term
         seconds[:, columns] = parts.transpose(1, 2, 0)
     return np.maximum(seconds, _TINY, out=seconds)
 

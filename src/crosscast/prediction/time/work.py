@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from crosscast.profile import MetricValue
 
 
+_CACHE_SIZES = tuple(map(str, REUSE_CACHES))
 CACHE_BITS = tuple(size.bit_length() - 1 for size in REUSE_CACHES)
 """Logarithms of the sizes of caches in bytes, for which a profile has the bytes behind them."""
 
@@ -544,7 +545,7 @@ def _behind(
         sizes = counted["64"][str(groups)]
         first = float(sizes["first"])
         # A larger cache misses no more; counts that were extended to more work-groups may violate that.
-        misses = accumulate((max(float(sizes[str(1 << bits)]), first) for bits in CACHE_BITS), min)
+        misses = accumulate([max(float(sizes[size]), first) for size in _CACHE_SIZES], min)
         rows.append([*misses, first])
     return rows
 
