@@ -82,15 +82,8 @@ class TrainedLaunchTimes(TrainedTimes[LaunchModels]):
         if not batch.launches:
             raise InputError.of(where="profiles", expected="profiles of launches", found="metrics alone")
         # Probes may be of devices that are not requested.
-        probed = (
-            {}
-            if probes is None
-            else {
-                device: seconds
-                for device, seconds in zip(probes.devices, probes.seconds.T, strict=True)
-                if np.isfinite(seconds).any()
-            }
-        )
+        of_probes = zip(probes.devices, probes.seconds.T, strict=True) if probes is not None else ()
+        probed = {device: seconds for device, seconds in of_probes if np.isfinite(seconds).any()}
         on = self._on(tuple({each.key: each for each in (*devices, *probed)}.values() if probed else devices))
         counted = [
             all(launch.launch.get("sub_groups") is not None for launch in launches)

@@ -189,7 +189,7 @@ def work_of(profiles: Sequence[Profile]) -> Work:
     """Compute the work of launches from their profiles.
 
     For a profile without counts by sub-groups, neighbours are assumed to do the same and to access
-    consecutive elements; `Work.exact` is False for these.
+    consecutive elements; `Work.exact` is 0 for these.
     """
     rows = [_of(profile.metrics, profile.launch, profile.program) for profile in profiles]
     for row in rows:
@@ -202,6 +202,7 @@ def work_of(profiles: Sequence[Profile]) -> Work:
 
 
 def _traits(work: Mapping[str, Any]) -> list[float]:
+    """Coordinates of a launch, as `TRAITS` has them."""
     items, (sectors, _), (accesses, _) = work["items"], work["sectors"], work["accesses"]
     real = work["operations_real"] + work["operations_fp16"] + work["operations_fp64"]
     beyond = work["behind"][REUSE_GROUPS.index(16)][CACHE_BITS.index(20)]
