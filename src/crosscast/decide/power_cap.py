@@ -243,11 +243,7 @@ class Method(ABC):
         return None
 
     def fit(
-        self,
-        surfaces: Surfaces,
-        samples: Sequence[int],
-        seed: int = 0,
-        predictor: Predictor = None,
+        self, surfaces: Surfaces, samples: Sequence[int], seed: int = 0, predictor: Predictor = None
     ) -> FittedMethod:
         """Fit to training kernels; `predictor` is the learner's where it is fitted already."""
         if predictor is None and self.learner is not None:

@@ -14,12 +14,7 @@ from hypothesis import strategies as st
 from crosscast.arrays import Integers, Reals
 from crosscast.data.corun import IsolatedRun
 from crosscast.errors import InputError
-from crosscast.prediction.corun.forecast import (
-    CoRunPrediction,
-    CoRunResiduals,
-    longest_alone,
-    physical,
-)
+from crosscast.prediction.corun.forecast import CoRunPrediction, CoRunResiduals, longest_alone, physical
 from crosscast.prediction.corun.slowdowns import even_slowdown, mix_times, with_fewer
 from support.examples import examples
 from support.mix_times import mix_time

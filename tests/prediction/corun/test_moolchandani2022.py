@@ -36,12 +36,7 @@ from crosscast.prediction.corun.moolchandani2022_features import (
     MixColumns,
     value_of,
 )
-from crosscast.studies.moolchandani2022_features import (
-    FIGURE_8,
-    REPORTED_MAPE,
-    TABLE_7,
-    decision_paths,
-)
+from crosscast.studies.moolchandani2022_features import FIGURE_8, REPORTED_MAPE, TABLE_7, decision_paths
 from support.mixes import with_members
 from support.published_mixes import made_co_runs, slowdowns
 

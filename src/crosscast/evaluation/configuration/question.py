@@ -323,13 +323,7 @@ class ConfigurationQuestion(
         surfaces = machine_of(data, devices=names_of(options.devices), power_domain=domain)
         samples = _samples(options.samples, [surfaces])
         return train_configuration(
-            surfaces,
-            model,
-            samples=samples,
-            held_out=options.held_out,
-            power_domain=domain,
-            seed=seed,
-            **run,
+            surfaces, model, samples=samples, held_out=options.held_out, power_domain=domain, seed=seed, **run
         )
 
 

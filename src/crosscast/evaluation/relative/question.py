@@ -15,11 +15,7 @@ from crosscast.errors import InputError
 from crosscast.evaluation import Note, Question, names_of, with_baselines
 from crosscast.evaluation.keep import digest, library_versions
 from crosscast.evaluation.loop import RunArguments, check_jobs, check_seed, one_thread
-from crosscast.evaluation.relative import (
-    RelativeEvaluationOptions,
-    RelativeFolds,
-    RelativeTrainingOptions,
-)
+from crosscast.evaluation.relative import RelativeEvaluationOptions, RelativeFolds, RelativeTrainingOptions
 from crosscast.evaluation.relative.evaluation import (
     HeldOutPredictions,
     RelativeEvaluation,
@@ -29,11 +25,7 @@ from crosscast.evaluation.relative.evaluation import (
     split_named,
 )
 from crosscast.prediction.intervals import check_level
-from crosscast.prediction.relative.artefact import (
-    FittedRelative,
-    RelativeCard,
-    TrainedRelativeModel,
-)
+from crosscast.prediction.relative.artefact import FittedRelative, RelativeCard, TrainedRelativeModel
 from crosscast.prediction.relative.data import (
     Observations,
     RelativeModel,
@@ -174,11 +166,7 @@ def relative_vectors(
 
 class RelativeQuestion(
     Question[
-        Dataset,
-        RelativeEvaluationOptions,
-        RelativeTrainingOptions,
-        RelativeEvaluation,
-        TrainedRelativeModel,
+        Dataset, RelativeEvaluationOptions, RelativeTrainingOptions, RelativeEvaluation, TrainedRelativeModel
     ]
 ):
     """Ratios of times between devices, learned from counted runs or profiles."""
