@@ -2,6 +2,7 @@
 
 import gzip
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from crosscast import bundled_dataset
 from crosscast.data.corun import co_runs
 from crosscast.data.dataset import Dataset, bundled_named
 from crosscast.data.views import configured
+from crosscast.decide.policies import methods_of
 from crosscast.evaluation.configuration.evaluation import evaluate_configuration
 from crosscast.evaluation.corun.evaluation import evaluate_corun, of_one_device
 from crosscast.evaluation.relative.evaluation import evaluate_relative
@@ -40,7 +42,9 @@ def test_choices_under_power_caps() -> None:
     methods = ["fixed", "cpu+fl", "limiter-returns", "nearest+fl", "oracle"]
     dataset = published("powercap", "powercap")
     machines = machines_of(configured(dataset), expected["dataset"])
-    found: dict[str, Any] = evaluate_configuration(machines, methods, label=expected["dataset"]).to_dict()
+    found: dict[str, Any] = evaluate_configuration(
+        machines, partial(methods_of, names=methods), label=expected["dataset"]
+    ).to_dict()
     results = {(each["method"], each["protocol"]): each for each in expected.pop("results")}
     for result in found.pop("results"):
         # The best baseline is another one among fewer.

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from crosscast.arrays import Flags
 from crosscast.data.configuration import Configuration, Objective
-from crosscast.decide.power_cap import Decisions, Outcome, highest, lowest, step_down, step_up
+from crosscast.decide.power_cap import Decisions, Outcome, highest, lowest, step
 from crosscast.errors import InputError
 from crosscast.prediction.configuration.choice import choice_of, merit, probability_under, select, within_cap
 from crosscast.prediction.configuration.data import ConfigurationSpace, Observed, Quantity, SurfaceForecast
@@ -45,16 +45,16 @@ def test_the_first_knob_goes_to_its_minimum_before_the_second_moves() -> None:
     path = []
     while number is not None:
         path.append(number)
-        number = step_down(SPACE, number, ALL, KNOBS)
+        number = step(SPACE, number, ALL, KNOBS, -1)
     assert path == [at(100, 250), at(80, 250), at(60, 250), at(60, 200), at(60, 150), at(60, 100)]
     assert path[-1] == lowest(SPACE, ALL)
 
 
 def test_the_order_of_the_knobs_is_the_callers() -> None:
-    assert step_down(SPACE, at(80, 200), ALL, KNOBS[::-1]) == at(80, 150)
-    assert step_up(SPACE, at(80, 200), ALL, KNOBS[::-1]) == at(80, 250)
-    assert step_up(SPACE, at(80, 250), ALL, ("gpu_cap_w",)) is None
-    assert step_up(SPACE, at(80, 250), ALL, ("gpu_cap_w", "no_knob_w")) is None
+    assert step(SPACE, at(80, 200), ALL, KNOBS[::-1], -1) == at(80, 150)
+    assert step(SPACE, at(80, 200), ALL, KNOBS[::-1], 1) == at(80, 250)
+    assert step(SPACE, at(80, 250), ALL, ("gpu_cap_w",), 1) is None
+    assert step(SPACE, at(80, 250), ALL, ("gpu_cap_w", "no_knob_w"), 1) is None
 
 
 @given(number=st.integers(0, len(SPACE) - 1), missing=st.sets(st.integers(0, len(SPACE) - 1)))
@@ -62,10 +62,10 @@ def test_a_step_up_undoes_a_step_down_of_the_same_knob(number: int, missing: set
     available = ALL.copy()
     available[list(missing - {number})] = False
     for knob in KNOBS:
-        down = step_down(SPACE, number, available, (knob,))
+        down = step(SPACE, number, available, (knob,), -1)
         if down is not None:
             assert available[down]
-            assert step_up(SPACE, down, available, (knob,)) == number
+            assert step(SPACE, down, available, (knob,), 1) == number
 
 
 def several() -> ConfigurationSpace:
@@ -82,13 +82,13 @@ def test_no_step_leaves_the_device_or_changes_a_word() -> None:
     space = several()
     everything = np.ones(6, np.bool_)
     cpu = space.number_of(Configuration("cpu", {"cores": 2, "governor": "swift"}))
-    down = step_down(space, cpu, everything, space.knobs)
+    down = step(space, cpu, everything, space.knobs, -1)
     assert down is not None
     assert space.configurations[down] == Configuration("cpu", {"cores": 1, "governor": "swift"})
-    assert step_down(space, down, everything, space.knobs) is None
+    assert step(space, down, everything, space.knobs, -1) is None
     gpu = highest(space, everything, "gpu")
     assert str(space.configurations[gpu]) == "gpu: clock 2000 MHz"
-    assert step_up(space, gpu, everything, space.knobs) is None
+    assert step(space, gpu, everything, space.knobs, 1) is None
 
 
 def test_the_highest_and_a_device_may_not_be_there() -> None:

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from crosscast.data.configuration import Configuration
 from crosscast.decide.policies import FeedbackCapping, Fixed, Oracle
 from crosscast.decide.power_cap import Cases, Method, cases_of, outcomes
-from crosscast.errors import InputError
 from crosscast.evaluation.configuration.evaluation import MachineChoices, evaluate_machine
 from crosscast.evaluation.configuration.scores import (
     BETTER,
@@ -50,10 +49,10 @@ def test_caps_are_the_powers_on_the_frontier() -> None:
     assert cases.programs == ("p", "q")
 
 
-@given(seed=st.integers(0, 10_000), weighting=st.sampled_from(["time", "equal"]))
+@given(seed=st.integers(0, 10_000))
 @examples(40)
-def test_weights_within_a_program_sum_to_1(seed: int, weighting: str) -> None:
-    cases = cases_of(random_surfaces(seed), (8, 0), weighting=weighting)  # type: ignore[arg-type]
+def test_weights_within_a_program_sum_to_1(seed: int) -> None:
+    cases = cases_of(random_surfaces(seed), (8, 0))
     assert cases.within_programs.sum(axis=1) == pytest.approx(np.ones(len(cases.programs)))
 
 
@@ -69,11 +68,6 @@ def test_kernels_without_samples_or_choice_are_left_out_by_name() -> None:
     ]
     assert cases.kernel.tolist() == [1, 1, 1, 3, 3]
     assert cases.share.tolist() == pytest.approx([1 / 3] * 3 + [1 / 2] * 2)
-
-
-def test_another_weighting_is_refused() -> None:
-    with pytest.raises(InputError, match="weighting: expected one of time, equal, found 'cases'"):
-        cases_of(small(), (0,), weighting="cases")  # type: ignore[arg-type]
 
 
 @given(

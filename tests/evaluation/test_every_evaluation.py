@@ -139,9 +139,7 @@ CASES = {
         12,
         [
             {"seed": 1},
-            {"weighting": "equal"},
             {"budget": 3},
-            {"curve": (0, 1)},
             {"samples": other_samples},
             {"samples": SURFACES.space.configurations[:1]},
             {"models": [Wanderer(2)]},
@@ -149,13 +147,11 @@ CASES = {
         [partial(with_more_of, "time_s")],
         [
             ({"budget": -1}, "max_retunes: expected at least 0, found -1"),
-            ({"curve": (0, -2)}, "max_retunes: expected at least 0, found -2"),
             ({"samples": []}, "samples: expected at least one configuration, and each once, found none"),
             (
                 {"samples": [Configuration("node", {"cpu_cap_w": 61})]},
                 "configuration: expected one of the 12",
             ),
-            ({"weighting": "cells"}, "weighting: expected one of time, equal"),
         ],
         {"range": lambda array: array + 12, "kind": lambda array: array.astype(np.float32)},
     ),

@@ -16,11 +16,9 @@ from crosscast.decide.power_cap import (
     FittedMethod,
     Method,
     Predictor,
-    Weighting,
     cases_of,
     highest,
-    step_down,
-    step_up,
+    step,
 )
 from crosscast.errors import InputError, expect_known
 from crosscast.prediction.configuration.bailey2014 import PUBLISHED_CLUSTERS, PublishedModel
@@ -69,7 +67,7 @@ class FeedbackCapping(Method):
                 run = yield number
                 if within_cap(float(run.power_w[0]), power_cap):
                     return
-                number = step_down(space, number, available, knobs)
+                number = step(space, number, available, knobs, -1)
 
         return FittedMethod(decide, uses_budget=False)
 
@@ -168,7 +166,7 @@ class _Path:
         while not self.within(self.number):
             if returns and self.changes_left == 1 and self.best() is not None:
                 return
-            down = step_down(self.space, self.number, self.available, self.space.knobs)
+            down = step(self.space, self.number, self.available, self.space.knobs, -1)
             if down is None:
                 return
             yield from self.take(down)
@@ -179,7 +177,7 @@ class _Path:
         for knob in reversed(self.space.knobs):
             base = bottom
             while self.changes_left > 0 and not self.within(self.number):
-                up = step_up(self.space, base, self.available, (knob,))
+                up = step(self.space, base, self.available, (knob,), 1)
                 if up is None or self.power_w[base] > self.power_w[bottom] * (1 + GUARD):
                     break
                 if up not in self.power_w:
@@ -191,7 +189,7 @@ class _Path:
         base = self.number
         for knob in self.space.knobs:
             while self.changes_left >= 2 and self.within(base):
-                up = step_up(self.space, base, self.available, (knob,))
+                up = step(self.space, base, self.available, (knob,), 1)
                 if up is None:
                     break
                 if up not in self.time_s:
@@ -351,11 +349,10 @@ class Fixed(Method):
     """
 
     name: str = "fixed"
-    weighting: Weighting = "time"  # Weighting of the kernels of a program: see `cases_of`
     baseline: bool = True
 
     def _policy(self, surfaces: Surfaces, samples: Sequence[int], predictor: Predictor) -> FittedMethod:
-        cases = cases_of(surfaces, samples, weighting=self.weighting)
+        cases = cases_of(surfaces, samples)
         if not len(cases):
             raise InputError(f"{surfaces.label}: expected training kernels under caps, found none")
         within = within_cap(surfaces.power_w[cases.kernel], cases.power_cap[:, None])

@@ -5,12 +5,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, NamedTuple, get_args
+from typing import NamedTuple
 
 import numpy as np
 
 from crosscast.arrays import Flags, Integers, Reals
-from crosscast.errors import InputError, expect_known
+from crosscast.errors import InputError
 from crosscast.prediction.configuration.data import (
     ConfigurationModel,
     ConfigurationPredictor,
@@ -20,9 +20,6 @@ from crosscast.prediction.configuration.data import (
     Surfaces,
     pareto_frontier,
 )
-
-Weighting = Literal["time", "equal"]
-"""Weighting of the kernels of a program: see `cases_of`."""
 
 
 class LeftOut(NamedTuple):
@@ -59,15 +56,12 @@ class Cases:
         return weights
 
 
-def cases_of(
-    surfaces: Surfaces, samples: Sequence[int], rows: Flags | None = None, weighting: Weighting = "time"
-) -> Cases:
+def cases_of(surfaces: Surfaces, samples: Sequence[int], rows: Flags | None = None) -> Cases:
     """Return the cases of kernels with runs at all samples and two or more configurations on their frontier.
 
-    Sizes of a program weigh equally, and in a size kernels by the time at the first sample, as published
-    (section V-D); or (`equal`) all kernels at a size equally. Caps weigh equally within a kernel.
+    Sizes of a program weigh equally, in a size kernels by the time at the first sample, as published (section
+    V-D), and in a kernel caps equally.
     """
-    expect_known(weighting, get_args(Weighting), field="weighting")
     kernels, frontiers, left_out = [], [], []
     for row in np.flatnonzero(np.ones(len(surfaces.kernels)) if rows is None else rows).tolist():
         frontier = pareto_frontier(surfaces.time_s[row], surfaces.power_w[row])
@@ -82,25 +76,27 @@ def cases_of(
             continue
         left_out.append(LeftOut(surfaces.kernels[row], reason))
     at = [surfaces.kernels[row] for row in kernels]
-    weights = np.ones(len(kernels))
-    if weighting == "time" and kernels:
-        times = surfaces.time_s[kernels, samples[0]]
-        weights = _scaled(times, [f"{each.application}\0{each.size}" for each in at])
+    times = surfaces.time_s[np.array(kernels, np.int64), samples[0]]
+    weights = _scaled(times, [f"{each.application}\0{each.size}" for each in at])
     weights = _scaled(weights, [each.application for each in at])
     counts = np.array([len(each) for each in frontiers], np.int64)
     kernel = np.repeat(np.array(kernels, np.int64), counts)
     oracle = np.concatenate([np.zeros(0, np.int64), *frontiers])
-    programs, program = np.unique([surfaces.kernels[row].application for row in kernel], return_inverse=True)
     return Cases(
         kernel,
         surfaces.power_w[kernel, oracle],
         oracle,
         surfaces.time_s[kernel, oracle],
         np.repeat(weights / np.maximum(counts, 1), counts),
-        tuple(programs.tolist()),
-        program.astype(np.int64),
+        *_numbered([surfaces.kernels[row].application for row in kernel]),
         tuple(left_out),
     )
+
+
+def _numbered(names: Sequence[str]) -> tuple[tuple[str, ...], Integers]:
+    """The distinct names, sorted, and the number of each name among them."""
+    programs, program = np.unique(names, return_inverse=True)
+    return tuple(programs.tolist()), program.astype(np.int64)
 
 
 def _scaled(weights: Reals, groups: Sequence[str]) -> Reals:
@@ -115,46 +111,29 @@ def _scaled(weights: Reals, groups: Sequence[str]) -> Reals:
 def joined(parts: Sequence[Cases]) -> Cases:
     """Concatenate the cases of parts that have no program in common."""
     names = [part.programs[index] for part in parts for index in part.program.tolist()]
-    programs, program = np.unique(names, return_inverse=True)
     left_out = tuple(sorted(each for part in parts for each in part.left_out))
     columns = ("kernel", "power_cap", "oracle", "oracle_time_s", "share")
-    kernel, power_cap, oracle, oracle_time_s, share = (
-        np.concatenate([getattr(part, name) for part in parts]) for name in columns
-    )
-    return Cases(
-        kernel,
-        power_cap,
-        oracle,
-        oracle_time_s,
-        share,
-        tuple(programs.tolist()),
-        program.astype(np.int64),
-        left_out,
-    )
+    arrays = {name: np.concatenate([getattr(part, name) for part in parts]) for name in columns}
+    programs, program = _numbered(names)
+    return Cases(**arrays, programs=programs, program=program, left_out=left_out)
 
 
 def by_input(cases: Cases, surfaces: Surfaces) -> Cases:
     """Return the cases with each size of a program as a program of its own, named by both."""
     at = [surfaces.kernels[row] for row in cases.kernel]
     names = [f"{each.application} {each.size}" for each in at]
-    programs, program = np.unique(names, return_inverse=True)
-    share = _scaled(cases.share, names)
-    return replace(cases, share=share, programs=tuple(programs.tolist()), program=program.astype(np.int64))
+    programs, program = _numbered(names)
+    return replace(cases, share=_scaled(cases.share, names), programs=programs, program=program)
 
 
 GUARD = 0.01
 """Share of a cap: the margin below it for a method, and the tolerance of some scores."""
 
 
-def step_down(space: ConfigurationSpace, number: int, available: Flags, knobs: Sequence[str]) -> int | None:
-    """Return the next lower configuration in the first of the knobs that has one."""
-    return step_up(space, number, available, knobs, -1)
-
-
-def step_up(
-    space: ConfigurationSpace, number: int, available: Flags, knobs: Sequence[str], sign: int = 1
+def step(
+    space: ConfigurationSpace, number: int, available: Flags, knobs: Sequence[str], sign: int
 ) -> int | None:
-    """Return the next higher configuration in the first of the knobs that has one."""
+    """Return the next configuration, higher or lower by the sign, in the first of the knobs that has one."""
     settings = space.matrix[number]
     # Knobs that neither sets are equal, too.
     alike = (space.matrix == settings) | (np.isnan(space.matrix) & np.isnan(settings))

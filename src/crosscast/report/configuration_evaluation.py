@@ -99,10 +99,9 @@ def _subject(study: ConfigurationEvaluation, machine: MachineChoices) -> str:
         (len(cases.programs), "program"),
     )
     case_count, kernels, programs = (plural(number, noun) for number, noun in counts)
-    weights = "their time" if study.weighting == "time" else "their number"
     return (
         f"{study.label}, {machine.machine}: {case_count} of {kernels} at a size ({programs}) over "
-        f"{plural(len(machine.surfaces.space), 'configuration')}; kernels weighted by {weights}; "
+        f"{plural(len(machine.surfaces.space), 'configuration')}; kernels weighted by their time; "
         f"seed {study.seed}"
     )
 

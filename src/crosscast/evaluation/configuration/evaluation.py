@@ -6,20 +6,19 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache, cached_property, partial
 from itertools import chain, combinations, takewhile
-from typing import TYPE_CHECKING, Unpack, get_args
+from typing import TYPE_CHECKING, Unpack
 
 import numpy as np
 
 from crosscast.arrays import Arrays
 from crosscast.data.configuration import Configuration
-from crosscast.decide.policies import CONFIDENCE, methods_of
+from crosscast.decide.policies import methods_of
 from crosscast.decide.power_cap import (
     GUARD,
     Cases,
     FittedMethod,
     Method,
     Outcome,
-    Weighting,
     cases_of,
     joined,
     outcomes,
@@ -59,8 +58,7 @@ CURVE = tuple(range(9))
 SOURCES = ("prediction", "decide")
 """Sources on which answers depend."""
 
-_LEAST_COMMON = 3
-"""Least common prefix of names of variants, in letters."""
+_LEAST_COMMON = 3  # Letters that names of variants begin with in common
 
 
 def duplicates(
@@ -102,7 +100,6 @@ class ChoiceTask:
     held_out: tuple[str, ...]  # Applications that are not in the training
     methods: tuple[Method, ...]
     samples: tuple[int, ...]  # The sample configurations
-    weighting: Weighting  # How the kernels of a program are weighted
     budgets: tuple[int, ...]  # Most changes after the first configuration; the last is for the table
     seed: int
 
@@ -119,7 +116,7 @@ class ChoiceTask:
     @property
     def cache_keys(self) -> list[object]:
         """Key of each method's answer; a method that is no dataclass is known by name and class."""
-        facts = [list(self.held_out), list(self.samples), self.weighting, list(self.budgets), self.seed]
+        facts = [list(self.held_out), list(self.samples), list(self.budgets), self.seed]
         return [["choices", method.name, fingerprint(method), *facts] for method in self.methods]
 
     def run(self, data: Surfaces, queries: Sequence[int]) -> list[Arrays]:
@@ -147,7 +144,7 @@ class ChoiceTask:
 
     def cases(self, surfaces: Surfaces) -> Cases:
         """The cases of the applications that are held out."""
-        return cases_of(surfaces, self.samples, surfaces.rows_of(self.held_out), self.weighting)
+        return cases_of(surfaces, self.samples, surfaces.rows_of(self.held_out))
 
     def is_valid(self, data: Surfaces, query: int, arrays: Arrays) -> bool:
         """Whether arrays are of the right kinds and shapes, and all numbers are of configurations."""
@@ -167,14 +164,12 @@ def _final_outcomes(
 
     @cache
     def run(row: int, number: int) -> Observed:
-        if not np.isfinite(surfaces.time_s[row, number]):
-            where, configuration = (
+        if not surfaces.known[row, number]:
+            where, found = (
                 f"{method.name}: {surfaces.kernels[row]}",
-                surfaces.space.configurations[number],
+                str(surfaces.space.configurations[number]),
             )
-            raise InputError.of(
-                where=where, expected="a configuration at which it was run", found=str(configuration)
-            )
+            raise InputError.of(where=where, expected="a configuration at which it was run", found=found)
         return surfaces.observed(row, (number,))
 
     @cache
@@ -258,12 +253,10 @@ def evaluate_machine(
     methods: Sequence[Method],
     *,
     samples: Sequence[Configuration] | Sampler = two_samples,
-    weighting: Weighting = "time",
     together: Sequence[Sequence[str]] = (),
     duplicates_too: bool = True,
     held_out: Sequence[str] | None = None,
     budget: int | None = None,
-    curve: Sequence[int] = CURVE,
     seed: int = 0,
     **run: Unpack[RunArguments],
 ) -> MachineChoices:
@@ -273,16 +266,15 @@ def evaluate_machine(
     in `run_tasks`.
     """
     check_seed(seed)
-    expect_known(weighting, get_args(Weighting), field="weighting")
     names = [method.name for method in methods]
     check_names(names, "methods")
     programs = tuple(held_out or surfaces.applications)
-    budgets = (*curve, len(surfaces.space) if budget is None else budget)
+    budgets = (*CURVE, len(surfaces.space) if budget is None else budget)
     if len(programs) < 2:
         expected, found = "at least 2 programs to leave one out", ", ".join(programs) or "none"
         raise InputError.of(where=surfaces.label, expected=expected, found=found)
-    if min(budgets) < 0:
-        raise InputError.of(field="max_retunes", expected="at least 0", found=min(budgets))
+    if budgets[-1] < 0:
+        raise InputError.of(field="max_retunes", expected="at least 0", found=budget)
     groups, folds = _folds(programs, together, duplicates_too)
     sampler = sampler_of(surfaces, samples)
     by_fold = {
@@ -293,7 +285,7 @@ def evaluate_machine(
     for method in methods:
         learners.setdefault(fingerprint(method.learner or method), []).append(method)
     tasks = [
-        ChoiceTask(fold, tuple(of_learner), numbers, weighting, budgets, seed)
+        ChoiceTask(fold, tuple(of_learner), numbers, budgets, seed)
         for fold, numbers in by_fold.items()
         for of_learner in learners.values()
     ]
@@ -318,7 +310,7 @@ def evaluate_machine(
             )
             for name in ("chosen", "changes", "guarded")
         )
-        choices = Choices(surfaces, of_folds, protocol, budget, tuple(curve), chosen, changes, guarded)
+        choices = Choices(surfaces, of_folds, protocol, budget, CURVE, chosen, changes, guarded)
         results += results_of(choices, methods, repeats, seed)
     all_cases = joined([cases[fold] for fold in folds[ALONE]])
     split_half = None if repeats is None else split_half_oracle(all_cases, repeats)
@@ -356,7 +348,6 @@ class ConfigurationEvaluation(Tabular):
     """Results of methods on all machines of a dataset; as a table, a row for each result."""
 
     label: str  # Of the dataset
-    weighting: str  # How the kernels of a program are weighted
     seed: int  # Of all random numbers
     machines: tuple[MachineChoices, ...]
 
@@ -379,7 +370,7 @@ class ConfigurationEvaluation(Tabular):
         return {
             "protocol": ALONE,
             "dataset": self.label,
-            "weighting": self.weighting,
+            "weighting": "time",
             "seed": self.seed,
             "bootstrap": {"over": "programs", "draws": DRAWS, "share": SHARE},
             "machines": [machine.to_dict() for machine in self.machines],
@@ -391,40 +382,26 @@ class ConfigurationEvaluation(Tabular):
         }
 
 
-Methods = Sequence[str] | Callable[[ConfigurationSpace], Sequence[Method]]
-"""Names of methods, or a function that makes them for the configurations of a machine."""
-
-
 def evaluate_configuration(
     machines: Sequence[Surfaces],
-    methods: Methods | None = None,
+    methods: Callable[[ConfigurationSpace], Sequence[Method]] = methods_of,
     *,
     label: str = "surfaces",
     samples: Sequence[Configuration] | Sampler = two_samples,
-    confidence: float = CONFIDENCE,
-    weighting: Weighting = "time",
     together: Sequence[Sequence[str]] = (),
     budget: int | None = None,
     seed: int = 0,
     **run: Unpack[RunArguments],
 ) -> ConfigurationEvaluation:
-    """Compare methods on each machine, as `evaluate_machine` does; by default the main ones."""
+    """Compare the methods of each machine's configurations, as `evaluate_machine` does."""
     if not machines:
         raise InputError.of(where=label, expected="at least one machine", found="none")
     known = sorted({name for surfaces in machines for name in surfaces.applications})
     expect_known(chain.from_iterable(together), known, where="groups")
-    named = methods if callable(methods) else partial(methods_of, names=methods, confidence=confidence)
     evaluated = [
         evaluate_machine(
-            surfaces,
-            named(surfaces.space),
-            samples=samples,
-            weighting=weighting,
-            together=together,
-            budget=budget,
-            seed=seed,
-            **run,
+            each, methods(each.space), samples=samples, together=together, budget=budget, seed=seed, **run
         )
-        for surfaces in machines
+        for each in machines
     ]
-    return ConfigurationEvaluation(label, weighting, seed, tuple(evaluated))
+    return ConfigurationEvaluation(label, seed, tuple(evaluated))

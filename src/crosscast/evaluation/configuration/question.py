@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Unpack, get_args
 
@@ -299,10 +300,9 @@ class ConfigurationQuestion(
         check_level(confidence, "cap_probability")
         return evaluate_configuration(
             machines,
-            names,
+            partial(methods_of, names=names, confidence=confidence),
             label=data.label,
             samples=two_samples if samples is None else samples,
-            confidence=confidence,
             together=options.groups,
             budget=options.max_retunes,
             seed=seed,
