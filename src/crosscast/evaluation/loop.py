@@ -389,36 +389,22 @@ def _watch(parent: int) -> None:
     os._exit(1)
 
 
-def counted_together(progress: Progress, sizes: Sequence[int]) -> tuple[Progress, ...]:
-    """One progress callback per round, each counting over the tasks of all rounds."""
+def rounds_of(run: RunArguments, sizes: Sequence[int]) -> list[RunArguments]:
+    """Arguments for rounds of these numbers of tasks, whose progress counts the tasks of all rounds."""
+    progress = run.get("progress")
+    if progress is None:
+        return [run for _ in sizes]
     latest: dict[int, State] = {}
 
     def report(number: int, state: State) -> None:
         latest[number] = state
         before = [each for earlier, each in latest.items() if earlier < number]
         done, after = sum(each.done for each in before), sum(sizes[number + 1 :])
-        progress(
-            State(
-                done + state.done,
-                done + state.total + after,
-                sum(each.elapsed_s for each in before) + state.elapsed_s,
-                state.left_s + after * state.elapsed_s / state.done,
-                state.label,
-            )
-        )
+        elapsed_s = sum(each.elapsed_s for each in before) + state.elapsed_s
+        left_s = state.left_s + after * state.elapsed_s / state.done
+        progress(State(done + state.done, done + state.total + after, elapsed_s, left_s, state.label))
 
-    return tuple(partial(report, number) for number in range(len(sizes)))
-
-
-def rounds_of(run: RunArguments, sizes: Sequence[int]) -> list[RunArguments]:
-    """Arguments for rounds of these numbers of tasks, whose progress counts the tasks of all rounds."""
-    progress = run.get("progress")
-    if progress is None:
-        return [run for _ in sizes]
-    rounds: list[RunArguments] = []
-    for counted in counted_together(progress, sizes):
-        rounds.append({**run, "progress": counted})
-    return rounds
+    return [RunArguments(**{**run, "progress": partial(report, number)}) for number in range(len(sizes))]
 
 
 def processors() -> int:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache, cached_property, partial
 from itertools import chain, combinations, takewhile
-from typing import TYPE_CHECKING, Unpack
+from typing import TYPE_CHECKING, NamedTuple, Unpack
 
 import numpy as np
 
@@ -37,7 +37,7 @@ from crosscast.evaluation.configuration.scores import (
     split_half_oracle,
 )
 from crosscast.evaluation.keep import fingerprint
-from crosscast.evaluation.loop import RunArguments, check_names, check_seed, run_tasks
+from crosscast.evaluation.loop import FoldTask, RunArguments, check_names, check_seed, run_tasks
 from crosscast.evaluation.resampling import DRAWS, SHARE
 from crosscast.prediction.configuration.bailey2014 import PublishedModel, PublishedPredictor
 from crosscast.prediction.configuration.data import ConfigurationSpace, Observed, Surfaces, sample_numbers
@@ -93,30 +93,29 @@ def folds_together(programs: Sequence[str], groups: Sequence[Sequence[str]]) -> 
     return tuple(folds)
 
 
-@dataclass(frozen=True)
-class ChoiceTask:
-    """A fold and the methods that share a model: one fit, an answer for each method."""
+class Programs(NamedTuple):
+    """Applications that are not in the training."""
 
-    held_out: tuple[str, ...]  # Applications that are not in the training
-    methods: tuple[Method, ...]
+    names: tuple[str, ...]
+
+    @property
+    def held_out(self) -> str:
+        """The names, for people."""
+        return " and ".join(self.names)
+
+
+@dataclass(frozen=True)
+class ChoiceTask(FoldTask[Method, Programs, Surfaces]):
+    """A fold, and the methods that share a model: one fit, an answer for each method."""
+
+    methods: tuple[Method, ...]  # The model of the task is the first of them
     samples: tuple[int, ...]  # The sample configurations
     budgets: tuple[int, ...]  # Most changes after the first configuration; the last is for the table
-    seed: int
-
-    @property
-    def label(self) -> str:
-        """Name of the task, for people."""
-        return f"{self.methods[0].name}, {' and '.join(self.held_out)} held out"
-
-    @property
-    def kind(self) -> str:
-        """The first of the methods that share a fit."""
-        return self.methods[0].name
 
     @property
     def cache_keys(self) -> list[object]:
         """Key of each method's answer; a method that is no dataclass is known by name and class."""
-        facts = [list(self.held_out), list(self.samples), list(self.budgets), self.seed]
+        facts = [list(self.fold.names), list(self.samples), list(self.budgets), self.seed]
         return [["choices", method.name, fingerprint(method), *facts] for method in self.methods]
 
     def run(self, data: Surfaces, queries: Sequence[int]) -> list[Arrays]:
@@ -126,8 +125,8 @@ class ChoiceTask:
         changes until then; ``guarded`` ``(m,)``: the final one with the last budget under a cap lower by
         `GUARD`.
         """
-        training = data.take(~data.rows_of(self.held_out))
-        learner = self.methods[0].learner
+        training = data.take(~data.rows_of(self.fold.names))
+        learner = self.model.learner
         predictor = None if learner is None else learner.fit(training, self.samples, self.seed)
         cases = self.cases(data)
         caps = list(zip(cases.kernel.tolist(), cases.power_cap.tolist(), strict=True))
@@ -144,7 +143,7 @@ class ChoiceTask:
 
     def cases(self, surfaces: Surfaces) -> Cases:
         """The cases of the applications that are held out."""
-        return cases_of(surfaces, self.samples, surfaces.rows_of(self.held_out))
+        return cases_of(surfaces, self.samples, surfaces.rows_of(self.fold.names))
 
     def is_valid(self, data: Surfaces, query: int, arrays: Arrays) -> bool:
         """Whether arrays are of the right kinds and shapes, and all numbers are of configurations."""
@@ -285,17 +284,17 @@ def evaluate_machine(
     for method in methods:
         learners.setdefault(fingerprint(method.learner or method), []).append(method)
     tasks = [
-        ChoiceTask(fold, tuple(of_learner), numbers, budgets, seed)
+        ChoiceTask(of_learner[0], Programs(fold), seed, tuple(of_learner), numbers, budgets)
         for fold, numbers in by_fold.items()
         for of_learner in learners.values()
     ]
     done = run_tasks(tasks, surfaces, sources=SOURCES, **run)
     answers = {
-        (task.held_out, method.name): answer
+        (task.fold.names, method.name): answer
         for task, of_task in zip(tasks, done, strict=True)
         for method, answer in zip(task.methods, of_task, strict=True)
     }
-    cases = {task.held_out: task.cases(surfaces) for task in tasks[:: len(learners)]}
+    cases = {task.fold.names: task.cases(surfaces) for task in tasks[:: len(learners)]}
     noise = repeat_noise(surfaces)
     repeats = None if noise is None else simulated_repeats(surfaces, noise, seed)
     results: list[ChoiceResult] = []

@@ -33,13 +33,14 @@ from crosscast.evaluation.configuration import (
 from crosscast.evaluation.configuration.evaluation import (
     SOURCES,
     ConfigurationEvaluation,
+    Programs,
     evaluate_configuration,
     evaluate_machine,
     sampler_of,
 )
 from crosscast.evaluation.configuration.scores import METRICS
 from crosscast.evaluation.keep import digest, fingerprint, library_versions
-from crosscast.evaluation.loop import RunArguments, check_seed, rounds_of, run_tasks
+from crosscast.evaluation.loop import FoldTask, RunArguments, check_seed, rounds_of, run_tasks
 from crosscast.prediction.configuration.artefact import (
     ConfigurationCard,
     PowerCard,
@@ -61,33 +62,21 @@ _CARD_METRICS = ("method", "protocol", *METRICS, "confidence", "programs_above",
 
 
 @dataclass(frozen=True)
-class ErrorTask:
+class ErrorTask(FoldTask[ConfigurationModel, Programs, Surfaces]):
     """A model fitted without one application, and its errors on the kernels of that one."""
 
-    held_out: str
-    model: ConfigurationModel
     samples: tuple[int, ...]
     level: float  # Probability that the intervals are to hold
-    seed: int
-
-    @property
-    def label(self) -> str:
-        """Name of the task, for people."""
-        return f"{self.model.name}, {self.held_out} held out"
-
-    @property
-    def kind(self) -> str:
-        """The model."""
-        return self.model.name
 
     @property
     def cache_keys(self) -> list[object]:
         """Key of the errors."""
-        return [["errors", fingerprint(self.model), self.held_out, list(self.samples), self.level, self.seed]]
+        facts = [self.fold.held_out, list(self.samples), self.level, self.seed]
+        return [["errors", fingerprint(self.model), *facts]]
 
     def run(self, data: Surfaces, queries: Sequence[int]) -> list[Arrays]:
         """Errors of log predictions at unmeasured configurations, and whether intervals held."""
-        rows = data.rows_of([self.held_out])
+        rows = data.rows_of(self.fold.names)
         fitted = self.model.fit(data.take(~rows), self.samples, self.seed)
         parts: dict[str, list[AnyArray]] = {name: [np.empty(0)] for name in ("time", "power")}
         parts |= {f"{name}_inside": [np.empty(0, np.bool_)] for name in parts}
@@ -122,18 +111,19 @@ def held_out_errors(
 ) -> dict[str, object]:
     """Errors on held-out applications, as a JSON object; unknown values are null.
 
-    Root mean squares of logarithms, medians of absolute errors over true values, shares within the intervals,
-    all with equal weights of applications. `held_out` are held out in turn, by default all. `run` is as in
-    `run_tasks`.
+    Root mean squares of logarithms, medians of absolute errors over true values, and shares within intervals,
+    with equal weights of applications. `held_out` are held out in turn, by default all.
     """
     sampler = sampler_of(surfaces, samples)
     tasks = [
-        ErrorTask(name, model, sampler(surfaces.take(~surfaces.rows_of([name])), seed), level, seed)
+        ErrorTask(
+            model, Programs((name,)), seed, sampler(surfaces.take(~surfaces.rows_of([name])), seed), level
+        )
         for name in held_out or surfaces.applications
     ]
     done = run_tasks(tasks, surfaces, sources=SOURCES, **run)
     by_application = {
-        task.held_out: {name: np.asarray(values, np.float64) for name, values in each.items()}
+        task.fold.held_out: {name: np.asarray(values, np.float64) for name, values in each.items()}
         for task, (each,) in zip(tasks, done, strict=True)
         if len(each["time"])
     }
@@ -168,12 +158,9 @@ def machine_of(
     label = Path(dataset.label).name
     machines = machines_of(configured(dataset, domain=power_domain), label, devices)
     if len(machines) > 1:
-        listed = "; ".join(", ".join(each.space.devices) for each in machines)
-        raise InputError.of(
-            field="device",
-            expected="those of one machine",
-            found=f"{len(machines)} machines without a kernel in common ({listed}): name the devices of one",
-        )
+        listed = f"{len(machines)} machines without a kernel in common ({_devices_of(machines)})"
+        expected, found = "those of one machine", f"{listed}: name the devices of one"
+        raise InputError.of(field="device", expected=expected, found=found)
     if len(machines[0].space) < 2:
         raise InputError.of(where=label, expected="at least 2 configurations to choose from", found=1)
     return machines[0]
@@ -189,10 +176,7 @@ def train_configuration(
     seed: int = 0,
     **run: Unpack[RunArguments],
 ) -> TrainedConfigurationModel:
-    """Fit a model to a machine's kernels, and evaluate it with applications held out in turn.
-
-    `held_out` are these applications, by default all. `run` is as in `run_tasks`.
-    """
+    """Fit a model to a machine's kernels; evaluate it with applications held out in turn, by default all."""
     check_seed(seed)
     chosen = model_named(model)
     if held_out is not None and isinstance(chosen, ProcessModel):
@@ -330,6 +314,10 @@ class ConfigurationQuestion(
 QUESTION = ConfigurationQuestion()
 
 
+def _devices_of(machines: Sequence[Surfaces]) -> str:
+    return "; ".join(", ".join(machine.space.devices) for machine in machines)
+
+
 def _samples(
     samples: Sequence[Configuration] | str | None, machines: Sequence[Surfaces]
 ) -> Sequence[Configuration] | None:
@@ -337,12 +325,8 @@ def _samples(
     if samples is None:
         return None
     if len(machines) > 1:
-        found = "; ".join(", ".join(machine.space.devices) for machine in machines)
-        raise InputError.of(
-            field="samples",
-            expected="one machine",
-            found=f"{len(machines)} ({found}): say which with --devices",
-        )
+        found = f"{len(machines)} ({_devices_of(machines)}): say which with --devices"
+        raise InputError.of(field="samples", expected="one machine", found=found)
     if isinstance(samples, str):
         return parse_configurations("samples", samples, machines[0].space.devices)
     return samples
