@@ -17,7 +17,7 @@ from crosscast.decide.colocation import ColocationPlan, best_groups, choose_colo
 from crosscast.decide.colocation_gains import ColocationJobs, Group, MixJudge
 from crosscast.errors import InputError
 from crosscast.prediction.corun.artefact import FittedCoRun, TrainedCoRunModel
-from crosscast.prediction.corun.measured import NO_MIXES
+from crosscast.prediction.corun.probes import NO_MIXES
 from crosscast.prediction.named_models import load_model
 from support.corun_models import MEMORY, constant, made_jobs, trained
 from support.examples import one_in

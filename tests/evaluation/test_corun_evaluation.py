@@ -29,15 +29,17 @@ from crosscast.evaluation.corun.evaluation import (
 )
 from crosscast.evaluation.corun.question import train_corun
 from crosscast.evaluation.corun.scores import CoRunResult, ScoredValues, with_scores
-from crosscast.evaluation.corun.translation import (
+from crosscast.prediction.corun.models import Mean, Sum
+from crosscast.prediction.corun.process import Process
+from crosscast.prediction.corun.translation import (
+    LOGARITHMIC,
+    PLAIN,
     SharedTimes,
+    TimeLine,
     shared_times,
     train_translation,
     translation_scores,
 )
-from crosscast.prediction.corun.models import Mean, Sum
-from crosscast.prediction.corun.process import Process
-from crosscast.prediction.corun.translation import LOGARITHMIC, PLAIN, TimeLine
 from support.mixes import (
     APPLICATIONS,
     EXPONENT,

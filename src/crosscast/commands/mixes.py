@@ -15,11 +15,16 @@ from crosscast.data.corun import CoRuns, IsolatedRun, co_runs, read_profile
 from crosscast.data.dataset import dataset_named
 from crosscast.decide.colocation import ColocationPlan, choose_colocation
 from crosscast.errors import InputError
-from crosscast.evaluation.corun.translation import shared_times, train_translation
 from crosscast.prediction.corun.artefact import TrainedCoRunModel
 from crosscast.prediction.corun.forecast import MixForecast
 from crosscast.prediction.corun.probes import SuggestedMixes
-from crosscast.prediction.corun.translation import read_translation, translated_forecasts, write_translation
+from crosscast.prediction.corun.translation import (
+    read_translation,
+    shared_times,
+    train_translation,
+    translated_forecasts,
+    write_translation,
+)
 from crosscast.prediction.named_models import first_fit, models_for
 from crosscast.prediction.trained import model_facts
 from crosscast.report.corun import colocation_report, corun_forecast_report, translation_report

@@ -12,11 +12,10 @@ import msgspec
 from crosscast.data.corun import IsolatedRun
 from crosscast.data.fields import decode
 from crosscast.decide.colocation import ColocationPlan
-from crosscast.evaluation.corun.translation import TranslationScore
 from crosscast.prediction.corun.artefact import CoRunCard
 from crosscast.prediction.corun.forecast import Estimate, MixForecast
 from crosscast.prediction.corun.probes import SuggestedMixes
-from crosscast.prediction.corun.translation import LOGARITHMIC, TranslationCard
+from crosscast.prediction.corun.translation import LOGARITHMIC, TranslationCard, TranslationScore
 from crosscast.prediction.trained import count_in, format_names, number_in, results_of
 from crosscast.report.document import Heading, Part, Ranges, Report, Table
 from crosscast.report.fields import table_of

@@ -24,20 +24,23 @@ from crosscast.evaluation.corun.evaluation import (
     with_mixes,
 )
 from crosscast.evaluation.corun.scores import CoRunResult
-from crosscast.evaluation.corun.translation import (
-    SharedTimes,
-    TranslationScore,
-    mix_key,
-    shared_times,
-    translation_scores,
-)
 from crosscast.evaluation.loop import Fold, RunArguments
 from crosscast.prediction.corun.forecast import CoRunModel
 from crosscast.prediction.corun.models import BASELINES, DEFAULT_MODEL, MODELS, models_named
 from crosscast.prediction.corun.moolchandani2022 import Published
 from crosscast.prediction.corun.moolchandani2022_features import count_known
 from crosscast.prediction.corun.training import applications_in
-from crosscast.prediction.corun.translation import LOGARITHMIC, PLAIN, Form, TimeLine
+from crosscast.prediction.corun.translation import (
+    LOGARITHMIC,
+    PLAIN,
+    Form,
+    SharedTimes,
+    TimeLine,
+    TranslationScore,
+    mix_key,
+    shared_times,
+    translation_scores,
+)
 from crosscast.prediction.trained import single_threaded
 from crosscast.results import Tabular
 from crosscast.studies.moolchandani2022_features import (

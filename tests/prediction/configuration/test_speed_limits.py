@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from crosscast.data.configuration import Configuration
 from crosscast.prediction.configuration.data import ConfigurationSpace, KernelAt, Surfaces
+from crosscast.prediction.configuration.features import SpeedLimits
 from crosscast.prediction.configuration.process import ProcessModel
-from crosscast.prediction.configuration.speed_limits import SpeedLimits
 from support.surfaces import made_surfaces
 
 CORES = ConfigurationSpace(tuple(Configuration("xeon", {"cores": cores}) for cores in range(1, 21)))

@@ -14,7 +14,7 @@ from crosscast.data.corun import IsolatedRun
 from crosscast.decide.colocation_gains import pair_gain
 from crosscast.prediction.corun.artefact import FittedCoRun, TrainedCoRunModel
 from crosscast.prediction.corun.forecast import CoRunPrediction, Mix
-from crosscast.prediction.corun.measured import NO_MIXES
+from crosscast.prediction.corun.probes import NO_MIXES
 from crosscast.prediction.corun.process import Process
 from support.corun_models import kept
 from support.examples import examples

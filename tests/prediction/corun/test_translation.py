@@ -15,7 +15,6 @@ from msgspec import structs
 from crosscast.errors import InputError
 from crosscast.evaluation.corun.evaluation import of_one_device
 from crosscast.evaluation.corun.question import train_corun
-from crosscast.evaluation.corun.translation import shared_times, train_translation
 from crosscast.prediction.corun.artefact import TrainedCoRunModel
 from crosscast.prediction.corun.models import models_named
 from crosscast.prediction.corun.translation import (
@@ -25,6 +24,8 @@ from crosscast.prediction.corun.translation import (
     TranslationCard,
     TranslationErrors,
     read_translation,
+    shared_times,
+    train_translation,
     translated_forecasts,
     write_translation,
 )

@@ -20,7 +20,7 @@ from crosscast.prediction.configuration.data import (
     reference_samples,
     sample_indices,
 )
-from crosscast.prediction.configuration.features import SampleFeatures, TrainingRuns
+from crosscast.prediction.configuration.features import SampleFeatures, SpeedLimits, TrainingRuns
 from crosscast.prediction.configuration.gaussian_process import (
     QuantityPosterior,
     SparseProcess,
@@ -29,7 +29,6 @@ from crosscast.prediction.configuration.gaussian_process import (
     inducing_points,
     sum_of_parts,
 )
-from crosscast.prediction.configuration.speed_limits import SpeedLimits
 from crosscast.prediction.intervals import group_weights
 from crosscast.prediction.serialization import Array, Nested, Stored
 from crosscast.prediction.trained import single_threaded

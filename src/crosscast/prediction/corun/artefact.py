@@ -31,8 +31,13 @@ from crosscast.prediction.corun.forecast import (
     longest_alone,
     physical,
 )
-from crosscast.prediction.corun.measured import NO_MIXES, MeasuredMixes
-from crosscast.prediction.corun.probes import SuggestedMixes, suggest_mixes, with_measured
+from crosscast.prediction.corun.probes import (
+    NO_MIXES,
+    MeasuredMixes,
+    SuggestedMixes,
+    suggest_mixes,
+    with_measured,
+)
 from crosscast.prediction.corun.slowdowns import SlowdownProcess
 from crosscast.prediction.intervals import check_level
 from crosscast.prediction.serialization import Nested, Stored, register_homes

@@ -1,19 +1,19 @@
-"""Translation of times on one device to times on another by a line (Moolchandani et al. 2022, section 9)."""
+"""Lines that translate times on one device to times on another (Moolchandani et al. 2022, section 9)."""
 
 from __future__ import annotations
 
 import json
 import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
 import msgspec
 import numpy as np
 
-from crosscast.arrays import Reals
-from crosscast.data.corun import IsolatedRun
+from crosscast.arrays import Flags, Integers, Reals
+from crosscast.data.corun import CoRuns, IsolatedRun, MeasuredMix
 from crosscast.data.fields import decode
 from crosscast.data.files import atomic_file
 from crosscast.errors import InputError
@@ -179,26 +179,24 @@ def translated_forecasts(
     unchanged. The half-width of a translated interval is the root of the sum of the squares of the model's
     and the translation's, as for independent errors.
     """
-    other = next(
-        (isolated_run for mix in mixes for isolated_run in mix if isolated_run.device != card.source), None
-    )
+    other = next((run for mix in mixes for run in mix if run.device != card.source), None)
     if other is not None:
         expected = f"the profile to be of {card.source}, from which the card translates"
         raise InputError.of(where=other.name, field="device", expected=expected, found=other.device)
     if model.card.device == card.source:
         return [_translated(forecast, card, level) for forecast in model.predict(mixes, level=level)]
     if model.card.device == card.target:
-        on_target = [tuple(_run_on_target(isolated_run, card) for isolated_run in mix) for mix in mixes]
+        on_target = [tuple(_run_on_target(run, card) for run in mix) for mix in mixes]
         forecasts = model.predict(on_target, level=level)
         return [_widened(forecast, card, mix, level) for forecast, mix in zip(forecasts, mixes, strict=True)]
     expected = f"one of {card.source} or {card.target}, between which the card translates"
     raise InputError.of(where="model", expected=expected, found=f"one of {model.card.device}")
 
 
-def _run_on_target(isolated_run: IsolatedRun, card: TranslationCard) -> IsolatedRun:
+def _run_on_target(run: IsolatedRun, card: TranslationCard) -> IsolatedRun:
     """An isolated run on the other device, with a translated time."""
-    time_s = None if isolated_run.time_s is None else _translated_s(card, isolated_run.time_s)
-    return replace(isolated_run, device=card.target, time_s=time_s, power_w=None)
+    time_s = None if run.time_s is None else _translated_s(card, run.time_s)
+    return replace(run, device=card.target, time_s=time_s, power_w=None)
 
 
 def _translated_s(card: TranslationCard, seconds: float) -> float:
@@ -213,14 +211,14 @@ def _translated_s(card: TranslationCard, seconds: float) -> float:
 
 def _translated(forecast: MixForecast, card: TranslationCard, level: float) -> MixForecast:
     """Translate a forecast on the device of the profiles to the other."""
-    mix = tuple(_run_on_target(isolated_run, card) for isolated_run in forecast.mix)
-    times = [isolated_run.time_s for isolated_run in mix if isolated_run.time_s is not None]
+    mix = tuple(_run_on_target(run, card) for run in forecast.mix)
+    times = [run.time_s for run in mix if run.time_s is not None]
     slowdowns: list[Estimate | None] = []
-    for isolated_run, estimate in zip(forecast.mix, forecast.slowdown, strict=True):
+    for run, estimate in zip(forecast.mix, forecast.slowdown, strict=True):
         value = math.nan
-        if estimate is not None and isolated_run.time_s is not None:
+        if estimate is not None and run.time_s is not None:
             with np.errstate(over="ignore", invalid="ignore"):
-                value = float(card.line.slowdown(np.array(isolated_run.time_s), np.array(estimate.value)))
+                value = float(card.line.slowdown(np.array(run.time_s), np.array(estimate.value)))
         slowdowns.append(estimate and _with_both_errors(value, estimate, card, "slowdown", level))
     time = forecast.time_s
     return replace(
@@ -261,7 +259,7 @@ def _with_both_errors(
 def _range_warnings(
     card: TranslationCard, mix: Sequence[IsolatedRun], mix_time: Estimate | None
 ) -> list[str]:
-    times = [isolated_run.time_s for isolated_run in mix if isolated_run.time_s is not None]
+    times = [run.time_s for run in mix if run.time_s is not None]
     times += [] if mix_time is None else [mix_time.value]
     if not times or (card.shortest_s <= min(times) and max(times) <= card.longest_s):
         return []
@@ -269,3 +267,169 @@ def _range_warnings(
         f"times from {min(times):.3g} to {max(times):.3g} s are translated, and the card was made of those "
         f"from {card.shortest_s:.3g} to {card.longest_s:.3g} s"
     ]
+
+
+_LEAST_APPLICATIONS = 3
+
+
+@dataclass(frozen=True, eq=False)
+class SharedTimes:
+    """Times of the same work on two devices: isolated runs, co-runners, and whole mixes."""
+
+    label: str  # Of the dataset
+    source: str  # Keys of the devices
+    target: str
+    source_s: Reals  # Times, in seconds, of shape `(n,)`
+    target_s: Reals
+    # Times of a co-runner's isolated run, of shape `(n,)`; NaN for others
+    alone_source_s: Reals
+    alone_target_s: Reals
+    members: Integers  # Applications that run at the same time, of shape `(n,)`
+    applications: tuple[frozenset[str], ...]  # Names of these
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of all applications, sorted."""
+        return tuple(sorted(frozenset().union(*self.applications)))
+
+    def having(self, name: str) -> Flags:
+        """Mask of the times with an application, of shape ``(n,)``."""
+        return np.array([name in each for each in self.applications], dtype=np.bool_)
+
+
+def mix_key(mix: MeasuredMix) -> tuple[str, tuple[tuple[str, str], ...], int, str]:
+    """Key of a mix, equal on all devices."""
+    return (
+        mix.name,
+        tuple((run.application, run.size) for run in mix.isolated_runs),
+        mix.repeat,
+        mix.configuration,
+    )
+
+
+def shared_times(co_runs: CoRuns, source: str, target: str) -> SharedTimes:
+    """Times of work that was timed on both devices."""
+    if source == target:
+        raise InputError.of(where="target", expected="two different ones", found=f"{source} twice")
+    rows: list[tuple[float, float, float, float, int, frozenset[str]]] = []
+    # Only configurations of mixes: no work on several GPUs at once, for example.
+    settings = {"{}", *(mix.configuration for mix in co_runs.mixes)}
+    alone = [
+        {
+            (run.application, run.size, run.configuration): run
+            for run in co_runs.isolated_runs
+            if run.device == device and run.configuration in settings
+        }
+        for device in (source, target)
+    ]
+    for key in sorted(set(alone[0]) & set(alone[1])):
+        one_s, other_s = (runs[key].time_s for runs in alone)
+        if one_s and other_s:
+            rows.append((one_s, other_s, np.nan, np.nan, 1, frozenset([key[0]])))
+    by_key = [
+        {mix_key(mix): mix for mix in co_runs.mixes if mix.device == device and not mix.failed}
+        for device in (source, target)
+    ]
+    for mix in sorted(set(by_key[0]) & set(by_key[1])):
+        on_source, on_target = (mixes[mix] for mixes in by_key)
+        count, names = len(on_source.members), on_source.applications
+        if on_source.time_s and on_target.time_s:
+            rows.append((on_source.time_s, on_target.time_s, np.nan, np.nan, count, names))
+        for one, other in zip(on_source.members, on_target.members, strict=True):
+            a, b = one.isolated_run.time_s, other.isolated_run.time_s
+            if a and b and one.slowdown and other.slowdown:
+                rows.append((a * one.slowdown, b * other.slowdown, a, b, count, names))
+    timed = sorted(frozenset[str]().union(*(row[-1] for row in rows)))
+    if len(timed) < _LEAST_APPLICATIONS:
+        expected = f"at least {_LEAST_APPLICATIONS} applications that were timed on {source} and on {target}"
+        raise InputError.of(where=co_runs.label, expected=expected, found=", ".join(timed) or "none")
+    *times, members, applications = zip(*rows, strict=True)
+    source_s, target_s, alone_source_s, alone_target_s = np.array(times, dtype=np.float64)
+    return SharedTimes(
+        co_runs.label,
+        source,
+        target,
+        source_s,
+        target_s,
+        alone_source_s,
+        alone_target_s,
+        np.array(members, dtype=np.int64),
+        applications,
+    )
+
+
+class TranslationScore(msgspec.Struct, frozen=True):
+    """Error of a line on held-out applications."""
+
+    form: str  # Of the line
+    quantity: str  # `time` or `slowdown`
+    members: int | None  # Applications that run at the same time; `None` for all
+    rows: int  # Number of translated values
+    mape: float  # Mean absolute relative error, a fraction
+
+    def to_dict(self) -> dict[str, object]:
+        """The score, as an object of JSON; the paper's accuracy is 1 less the error."""
+        return {**msgspec.structs.asdict(self), "accuracy": 1 - self.mape}
+
+
+def _held_out_errors(shared: SharedTimes, form: Form) -> dict[str, tuple[Reals, Integers, Integers]]:
+    """Errors by quantity, with each application held out in turn, ``(e,)`` each.
+
+    Logarithms of translated over true values; number of the application; and row of the shared time.
+    """
+    parts: dict[str, list[tuple[Reals, Integers, Integers]]] = {"time": [], "slowdown": []}
+    for number, name in enumerate(shared.names):
+        tested = shared.having(name)
+        line = TimeLine.fit(form, shared.source_s[~tested], shared.target_s[~tested])
+        rows = np.flatnonzero(tested)
+        slowed = rows[np.isfinite(shared.alone_source_s[rows])]
+        alone = shared.alone_source_s[slowed]
+        slowdown = line.slowdown(alone, shared.source_s[slowed] / alone)
+        true = shared.target_s[slowed] / shared.alone_target_s[slowed]
+        times = line(shared.source_s[rows]) / shared.target_s[rows]
+        parts["time"].append((np.log(times), np.full(len(rows), number), rows))
+        parts["slowdown"].append((np.log(slowdown / true), np.full(len(slowed), number), slowed))
+    by_quantity = {}
+    for quantity, of_applications in parts.items():
+        errors, group, row = (np.concatenate(each) for each in zip(*of_applications, strict=True))
+        if len(errors):
+            by_quantity[quantity] = errors, group, row
+    return by_quantity
+
+
+def translation_scores(shared: SharedTimes) -> list[TranslationScore]:
+    """Errors of both forms of lines, with each application held out in turn."""
+    scores = []
+    for form in (PLAIN, LOGARITHMIC):
+        for quantity, (log_error, _, row) in _held_out_errors(shared, form).items():
+            errors, counts = np.abs(np.expm1(log_error)), shared.members[row]
+            for count in (None, *np.unique(counts).tolist()):
+                chosen = errors if count is None else errors[counts == count]
+                scores.append(TranslationScore(form, quantity, count, len(chosen), float(chosen.mean())))
+    return scores
+
+
+def train_translation(shared: SharedTimes) -> TranslationCard:
+    """Fit a line of the form with the smaller error of times on held-out applications."""
+    scores = translation_scores(shared)
+    of_times = {each.form: each.mape for each in scores if each.quantity == "time" and each.members is None}
+    form = PLAIN if of_times[PLAIN] <= of_times[LOGARITHMIC] else LOGARITHMIC
+    return TranslationCard(
+        source=shared.source,
+        target=shared.target,
+        line=TimeLine.fit(form, shared.source_s, shared.target_s),
+        shortest_s=float(shared.source_s.min()),
+        longest_s=float(shared.source_s.max()),
+        errors={
+            quantity: TranslationErrors(log_error.tolist(), group.tolist(), list(shared.names))
+            for quantity, (log_error, group, _) in _held_out_errors(shared, form).items()
+            if len(np.unique(group)) == len(shared.names)
+        },
+        training={
+            "dataset": Path(shared.label).name,
+            "applications": list(shared.names),
+            "times": len(shared.source_s),
+            "protocol": "leave-benchmark-out",
+            "scores": [each.to_dict() for each in scores],
+        },
+    )
