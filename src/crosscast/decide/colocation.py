@@ -46,7 +46,7 @@ class SharedMix:
     @property
     def label(self) -> str:
         """The names of the jobs, joined."""
-        return " + ".join(isolated_run.name for isolated_run in self.isolated_runs)
+        return " + ".join(run.name for run in self.isolated_runs)
 
     @property
     def worth_s(self) -> float:
@@ -89,16 +89,14 @@ class ColocationPlan:
     def to_dict(self, names: Sequence[str]) -> dict[str, object]:
         """Return the plan as a JSON object, with a name for each job."""
 
-        def facts(job: int, isolated_run: IsolatedRun) -> dict[str, object]:
-            return {"job": names[job], "application": isolated_run.application, "size": isolated_run.size}
+        def facts(job: int, run: IsolatedRun) -> dict[str, object]:
+            return {"job": names[job], "application": run.application, "size": run.size}
 
         shared = [
             {
                 "jobs": [
-                    {**facts(job, isolated_run), "slowdown": slowdown.to_dict()}
-                    for job, isolated_run, slowdown in zip(
-                        each.jobs, each.isolated_runs, each.slowdown, strict=True
-                    )
+                    {**facts(job, run), "slowdown": slowdown.to_dict()}
+                    for job, run, slowdown in zip(each.jobs, each.isolated_runs, each.slowdown, strict=True)
                 ],
                 "fits": each.fits,
                 "together_s": each.together_s,

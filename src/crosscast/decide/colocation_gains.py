@@ -101,27 +101,21 @@ class ColocationJobs:
         if lengths is not None and len(lengths) != len(isolated_runs):
             expected = f"one for each of {len(isolated_runs)} jobs"
             raise InputError.of(where="lengths", expected=expected, found=len(lengths))
-        times = [isolated_run.time_s for isolated_run in isolated_runs] if lengths is None else list(lengths)
-        for isolated_run, time_s in zip(isolated_runs, times, strict=True):
-            check_profile(isolated_run, device)
+        times = [run.time_s for run in isolated_runs] if lengths is None else list(lengths)
+        for run, time_s in zip(isolated_runs, times, strict=True):
+            check_profile(run, device)
             if time_s is None or not (is_plausible(time_s) and time_s <= _MOST_S):
+                where, whose = (run.name, "") if lengths is None else ("lengths", f"for {run.name} ")
                 most = f" and at most {_MOST_S:g}" if time_s is not None and time_s > 0 else ""
-                expected, found = (
-                    f"its time alone, a number of seconds above 0{most}",
-                    "none" if time_s is None else f"{time_s:g}",
-                )
-                if lengths is not None:
-                    expected = f"for {isolated_run.name} {expected}"
-                    raise InputError.of(where="lengths", expected=expected, found=found)
-                raise InputError.of(where=isolated_run.name, expected=expected, found=found)
-            if memory_bytes is not None and (isolated_run.memory_bytes or 0) > memory_bytes:
+                expected = f"{whose}its time alone, a number of seconds above 0{most}"
+                found = "none" if time_s is None else f"{time_s:g}"
+                raise InputError.of(where=where, expected=expected, found=found)
+            if memory_bytes is not None and (run.memory_bytes or 0) > memory_bytes:
                 expected = f"at most the {format_bytes(memory_bytes)} of {device}"
-                found = f"{format_bytes(isolated_run.memory_bytes or 0)}: it does not even fit alone"
-                raise InputError.of(
-                    where=isolated_run.name, field="memory_bytes", expected=expected, found=found
-                )
+                found = f"{format_bytes(run.memory_bytes or 0)}: it does not even fit alone"
+                raise InputError.of(where=run.name, field="memory_bytes", expected=expected, found=found)
         length_s = np.array(times, dtype=np.float64)
-        facts = [_facts(isolated_run) for isolated_run in isolated_runs]
+        facts = [_facts(run) for run in isolated_runs]
         order = sorted(range(len(isolated_runs)), key=lambda index: (facts[index], length_s[index]))
         kinds = {fact: number for number, fact in enumerate(sorted(set(facts)))}
         return cls(
@@ -133,16 +127,9 @@ class ColocationJobs:
         )
 
 
-def _facts(isolated_run: IsolatedRun) -> str:
+def _facts(run: IsolatedRun) -> str:
     """Return the facts of a job that a model uses, as a sortable text that begins with its name."""
-    seen = (
-        isolated_run.key,
-        isolated_run.time_s,
-        isolated_run.runs,
-        isolated_run.power_w,
-        isolated_run.memory_bytes,
-    )
-    return repr((*seen, sorted(isolated_run.features.items())))
+    return repr((run.key, run.time_s, run.runs, run.power_w, run.memory_bytes, sorted(run.features.items())))
 
 
 # Status of a mix: allowed; too much memory, too slow, likely not to fit; or no gain
@@ -170,8 +157,7 @@ class MixJudge:
     def judge(self, mixes: Integers) -> tuple[Reals, Integers]:
         """Return the worth in seconds of ``m`` mixes of ``n`` jobs, and the status of each.
 
-        The worth is the predicted gain times the probability that the mix fits, and 0 where a limit excludes
-        the mix.
+        The worth is the gain times the probability that the mix fits, and 0 where a limit excludes it.
         """
         slow, fits = self.slowdowns(mixes), self.fits(mixes)
         memory = self.jobs.memory_bytes[mixes].sum(axis=1)
@@ -182,7 +168,7 @@ class MixJudge:
         return np.where(status == ALLOWED, gain * np.where(np.isnan(fits), 1.0, fits), 0.0), status
 
     def _limited_slowdowns(self, mixes: Integers, slow: Reals) -> Reals:
-        """Return the slowdowns that must keep to the limit: predicted ones, or upper limits of intervals."""
+        """The slowdowns that must keep to the limit: predicted ones, or upper limits of intervals."""
         if not (self.sure and np.isfinite(self.max_slowdown)):
             return slow
         known, high = self.known(mixes), np.empty_like(slow)
@@ -212,11 +198,7 @@ class MixJudge:
         return tuple(self.jobs.isolated_runs[job] for job in group)
 
     def slowdowns(self, mixes: Integers) -> Reals:
-        """Return predicted slowdowns of ``(m, n)`` jobs.
-
-        In mixes of more than two, if the model was trained with none as large, slowdowns are at least the sum
-        over pairs, as for time sharing.
-        """
+        """Return predicted slowdowns of ``(m, n)`` jobs, at least the sum over pairs where `from_pairs`."""
         size = mixes.shape[1]
         slow = self._of_kinds(mixes)[:, :size]
         if self.from_pairs(size):
@@ -234,22 +216,18 @@ class MixJudge:
         """
         lengths, size = self.jobs.length_s[mixes], mixes.shape[1]
         time_s = self._of_kinds(mixes)[:, size].copy()
-        as_predicted = (
-            self._as_profiled[mixes].all(axis=1) & np.isfinite(time_s) & (not self.from_pairs(size))
-        )
-        others = np.flatnonzero(~as_predicted)
-        if size == 2:
-            slow = self.slowdowns(mixes[others])
-            time_s[others] = lengths[others].sum(axis=1) - pair_gain(lengths[others], slow)
-        elif len(others):
-            time_s[others] = self._times(mixes[others])
-        return time_s
+        profiled = self._as_profiled[mixes].all(axis=1)
+        others = np.flatnonzero(~(profiled & np.isfinite(time_s) & (not self.from_pairs(size))))
+        rest, lengths = mixes[others], lengths[others]
 
-    def _times(self, mixes: Integers) -> Reals:
         def of_running(rows: Integers, columns: Integers) -> Reals:
-            return self.slowdowns(mixes[np.ix_(rows, columns)])
+            return self.slowdowns(rest[np.ix_(rows, columns)])
 
-        return mix_times(self.jobs.length_s[mixes], self.slowdowns(mixes), of_running)
+        if size == 2:
+            time_s[others] = lengths.sum(axis=1) - pair_gain(lengths, self.slowdowns(rest))
+        elif len(others):
+            time_s[others] = mix_times(lengths, self.slowdowns(rest), of_running)
+        return time_s
 
     def forecast(self, group: Group) -> MixForecast:
         """Return the forecast of a mix of jobs of these lengths, with intervals."""
@@ -279,10 +257,7 @@ class MixJudge:
 
     def _predict(self, kinds: Integers) -> Reals:
         """Return slowdowns, times and fits of mixes of job kinds, of shape ``(m, n + 2)``."""
-        first = [
-            self.jobs.isolated_runs[index]
-            for index in np.unique(self.jobs.kind, return_index=True)[1].tolist()
-        ]
+        first = self.isolated_runs(np.unique(self.jobs.kind, return_index=True)[1].tolist())
         forecast = self.model.predicted([tuple(first[kind] for kind in row) for row in kinds.tolist()])
         slowdown = np.concatenate(forecast.slowdown).reshape(kinds.shape)
         if np.isnan(slowdown).any():
@@ -300,12 +275,11 @@ class MixJudge:
 
     @cached_property
     def _trained(self) -> Flags:
-        return np.array([self.model.knows((isolated_run,)) for isolated_run in self.jobs.isolated_runs])
+        return np.array([self.model.knows((run,)) for run in self.jobs.isolated_runs])
 
     @cached_property
     def _as_profiled(self) -> Flags:
-        times = [run.time_s or 0.0 for run in self.jobs.isolated_runs]
-        return np.asarray(self.jobs.length_s == np.array(times))
+        return np.equal(self.jobs.length_s, [run.time_s or 0.0 for run in self.jobs.isolated_runs])
 
     def errors(self, *, known: bool) -> CoRunResiduals:
         """Return errors of slowdowns; see `TrainedCoRunModel.errors_of`."""
