@@ -45,10 +45,12 @@ _Domains = Annotated[tuple[str, ...], msgspec.Meta(min_length=1)]
 
 
 class _Entry(msgspec.Struct, frozen=True):
-    """A configuration."""
-
     device: str
     settings: dict[str, float | str]
+
+    @property
+    def configuration(self) -> Configuration:
+        return Configuration(self.device, self.settings)
 
 
 class PowerCard(msgspec.Struct, frozen=True):
@@ -77,15 +79,12 @@ class ConfigurationCard(StructCard, frozen=True, dict=True):
     @cached_property
     def space(self) -> ConfigurationSpace:
         """The configurations, in order."""
-        return ConfigurationSpace(
-            tuple(Configuration(each.device, each.settings) for each in self.configurations)
-        )
+        return ConfigurationSpace(tuple(each.configuration for each in self.configurations))
 
     @cached_property
     def numbers(self) -> tuple[int, ...]:
         """Numbers of the sample configurations, where a new kernel is run first."""
-        samples = [Configuration(each.device, each.settings) for each in self.samples]
-        return sample_numbers(self.space, samples)
+        return sample_numbers(self.space, [each.configuration for each in self.samples])
 
     @property
     def sample_configurations(self) -> tuple[Configuration, ...]:
@@ -116,9 +115,8 @@ class TrainedConfigurationModel(Trained[ConfigurationCard, ConfigurationPredicto
         try:
             return predictor(card.space, card.numbers, fitted.from_state(stored.arrays))
         except InputError as error:
-            raise (
-                error if str(error).startswith(str(stored.folder)) else error.within(stored.where)
-            ) from error
+            in_folder = str(error).startswith(str(stored.folder))
+            raise error if in_folder else error.within(stored.where) from error
 
     def arrays(self) -> Arrays:
         """The arrays of the fitted part."""
@@ -213,11 +211,10 @@ def open_model(stored: StoredModel) -> TrainedConfigurationModel:
     if card.kind not in KINDS:
         expected, found = " or ".join(KINDS), repr(card.kind)
         raise InputError.of(where=stored.where, field="kind", expected=expected, found=found)
-    totals = card.power.totals
     try:
         for device in card.space.devices:
-            if device not in totals:
-                field, found = f"power.totals.{device}", ", ".join(totals) or "none"
+            if device not in card.power.totals:
+                field, found = f"power.totals.{device}", ", ".join(card.power.totals) or "none"
                 raise InputError.of(field=field, expected="lists of domains", found=found)
     except InputError as error:
         raise error.within(stored.where) from error

@@ -54,7 +54,7 @@ def probability_under(
 ) -> Reals:
     """Probability ``(c,)`` that each configuration exceeds a cap by at most a relative tolerance.
 
-    What was measured is taken at its word, as it is where measurements correct choices.
+    Measured powers are taken without noise, as where measurements correct choices.
     """
     measured = forecast.power.centre <= power_cap * (1 + SLACK)
     predicted = forecast.power.probability_within(power_cap * (1 + tolerance + SLACK))
@@ -266,50 +266,36 @@ def choice_of(
     fastest = float(np.nanmin(time.centre))
 
     def option(number: int) -> Option:
-        measured = bool(forecast.measured[number])
-        configuration, time_s, power_w = (
-            space.configurations[number],
-            time.centre[number],
-            power.centre[number],
-        )
+        measured, time_s = bool(forecast.measured[number]), float(time.centre[number])
         known = {
             name: float(values[number]) if measured or errors.size else None
             for name, (values, errors) in intervals.items()
         }
-        relative = float(fastest / time_s)
         return Option(
-            configuration,
-            float(time_s),
-            float(power_w),
+            configuration=space.configurations[number],
+            time_s=time_s,
+            power_w=float(power.centre[number]),
             measured=measured,
-            relative_performance=relative,
+            relative_performance=fastest / time_s,
             **known,
         )
 
     least = option(int(np.nanargmin(power.centre)))
     frontier = tuple(option(each) for each in pareto_frontier(time.centre, power.centre).tolist())
     chosen = None if number is None else option(number)
-    surest = option(int(np.argmax(within)))
-    reason = ""
+    compared, reason = None if max_slowdown is None else space.configurations[baseline], ""
     if chosen is None:
         kept = select(forecast, power_cap, objective=objective, confidence=confidence, within=within)
-        reason = (
-            _reason(power_cap, surest, least, confidence)
-            if kept is None
-            else _too_slow(power_cap, option(kept), space.configurations[baseline], max_slowdown or 0.0)
-        )
-    compared = None if max_slowdown is None else space.configurations[baseline]
+        if kept is None:
+            reason = _reason(power_cap, option(int(np.argmax(within))), least, confidence)
+        else:
+            reason = (
+                f"max slowdown: expected a share that a configuration under {power_cap:g} W keeps relative "
+                f"to {compared}, found {100 * (max_slowdown or 0.0):.4g} %, so nothing is chosen; without "
+                f"it the best under the cap is {space.configurations[kept]}"
+            )
     return Choice(
         power_cap, objective, confidence, level, chosen, reason, frontier, least, max_slowdown, compared
-    )
-
-
-def _too_slow(cap: float, best: Option, baseline: Configuration, most: float) -> str:
-    """Why no configuration is chosen where some keep to the cap."""
-    return (
-        f"max slowdown: expected a share that a configuration under {cap:g} W keeps relative to {baseline}, "
-        f"found {100 * most:.4g} %, so nothing is chosen; without it the best under the cap is "
-        f"{best.configuration}"
     )
 
 

@@ -62,8 +62,7 @@ class ConfigurationSpace:
         """Index of a configuration among all."""
         if configuration not in self._numbers:
             expected = f"one of the {len(self)} that are known, such as {self.configurations[0]}"
-            found = f"found {configuration}"
-            raise InputError.of(field="configuration", expected=f"{expected}; {found}")
+            raise InputError.of(field="configuration", expected=f"{expected}; found {configuration}")
         return self._numbers[configuration]
 
     @cached_property
@@ -88,12 +87,8 @@ class ConfigurationSpace:
 
     def _varying(self, kind: type) -> tuple[str, ...]:
         configurations = self.configurations
-        names = {
-            name
-            for each in configurations
-            for name, value in each.settings.items()
-            if isinstance(value, kind)
-        }
+        settings = [setting for each in configurations for setting in each.settings.items()]
+        names = {name for name, value in settings if isinstance(value, kind)}
         values = {(each.device, name, each.settings.get(name)) for each in configurations for name in names}
         counts = Counter((device, name) for device, name, _ in values)
         return tuple(sorted({name for (_, name), count in counts.items() if count > 1}))
@@ -324,10 +319,8 @@ def sample_numbers(space: ConfigurationSpace, samples: Sequence[Configuration]) 
     except InputError as error:
         raise InputError.of(field="samples", problem=str(error)) from error
     if not numbers or len(set(numbers)) < len(numbers):
-        found = "; ".join(map(str, samples)) or "none"
-        raise InputError.of(
-            field="samples", expected="at least one configuration, and each once", found=f"{found}"
-        )
+        expected, found = "at least one configuration, and each once", "; ".join(map(str, samples)) or "none"
+        raise InputError.of(field="samples", expected=expected, found=found)
     return numbers
 
 

@@ -118,9 +118,7 @@ class SettingInputs:
         standardized = features.standardized(features.values(observed, indices))
         columns = [np.broadcast_to(standardized, (len(self.fixed), len(standardized))), self.fixed]
         for number, domain in enumerate(self.domains):
-            powers = (
-                observed.domains[domain][samples] if domain in observed.domains else observed.power_w[samples]
-            )
+            powers = observed.domains.get(domain, observed.power_w)[samples]
             powers = np.where(powers > 0, powers, observed.power_w[samples])
             margin = self.caps[:, number] - np.log(powers)[self.reference]
             near = np.clip(margin, -1.0, _BEYOND) / _BEYOND
@@ -304,10 +302,8 @@ class ProcessModel:
         """Fit to the kernels that ran at all samples."""
         count = len(surfaces.space)
         if len(set(samples)) < len(samples) or not all(0 <= each < count for each in samples):
-            named = ", ".join(map(str, samples))
-            raise InputError.of(
-                field="samples", expected=f"indices from 0 to {count - 1}, each once", found=f"{named}"
-            )
+            expected, found = f"indices from 0 to {count - 1}, each once", ", ".join(map(str, samples))
+            raise InputError.of(field="samples", expected=expected, found=found)
         training_runs = TrainingRuns.of(replace(surfaces, counters={}), samples)
         programs = training_runs.surfaces.applications
         if len(programs) < 2:
@@ -402,27 +398,25 @@ class _Training:
             mean = self._mean(name, used)
             process = each.condition_on(self._values(name, mean), used[self.kernels])
             quantities.append(FittedQuantity(mean, process))
-        no_errors, features = np.empty(0), self.runs.features
-        return FittedProcess(
-            features, self.domains, tuple(covariances), tuple(quantities), no_errors, no_errors
-        )
+        none, features = np.empty(0), self.runs.features
+        return FittedProcess(features, self.domains, tuple(covariances), tuple(quantities), none, none)
 
     def _held_out(self, covariances: Mapping[str, TrainingCovariances], program: int) -> tuple[Reals, Reals]:
         """Standardised errors on one program: of time and of power."""
         surfaces, is_held_out = self.runs.surfaces, self.runs.groups == program
         fitted = self.conditioned(covariances, ~is_held_out)
         predictor = ProcessPredictor(surfaces.space, self.samples, fitted)
-        by_quantity: tuple[list[Reals], list[Reals]] = ([], [])
+        time, power = list[Reals](), list[Reals]()
         for row in np.flatnonzero(is_held_out).tolist():
             forecast = predictor.forecast(surfaces.observed(row, self.samples))
             tested = surfaces.known[row] & ~forecast.measured
-            true = (surfaces.time_s[row], surfaces.power_w[row])
-            for collected, values, each in zip(
-                by_quantity, true, (forecast.time, forecast.power), strict=True
+            for collected, true, each in (
+                (time, surfaces.time_s[row], forecast.time),
+                (power, surfaces.power_w[row], forecast.power),
             ):
-                errors = np.log(values) - np.log(each.centre)
+                errors = np.log(true) - np.log(each.centre)
                 collected.append((errors / np.where(tested, each.spread, 1.0))[tested])
-        return np.concatenate(by_quantity[0]), np.concatenate(by_quantity[1])
+        return np.concatenate(time), np.concatenate(power)
 
 
 def _pooled(errors: Sequence[Reals]) -> Reals:
