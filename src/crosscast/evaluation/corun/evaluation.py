@@ -112,9 +112,8 @@ def with_mixes(co_runs: CoRuns, indices: Integers) -> CoRuns:
 
 @dataclass(frozen=True, eq=False)
 class Probing:
-    """Chooses mixes to measure, given others, for any model."""
+    """Chooses mixes to measure, given others, by traits and covariances fitted without the application."""
 
-    # Traits of applications, and hyperparameters of their covariance, fitted without the new application
     traits: Traits
     sizes: KernelSizes
 
@@ -129,8 +128,7 @@ class Probing:
     ) -> list[int]:
         """Indices of the new mixes to measure: `count` for each size of the application.
 
-        Greedily, each reduces the total variance of all others most (`crosscast.prediction.corun.process`).
-        Only mixes with a single run of the application are candidates.
+        Greedily, each reduces the total variance of all others most. Candidates have a single run of it.
         """
         runs, mixes = applications_of([mix.isolated_runs for mix in (*known, *new)])
         covariance = SlowdownCovariance(self.traits.matrix(runs), CoRunnerRows.of(mixes, len(runs)))
@@ -167,8 +165,8 @@ _SOURCES = ("prediction", "evaluation/corun/evaluation.py", "evaluation/corun/sc
 class CoRunTask(FoldTask[CoRunModel, Fold, CoRuns]):
     """A fit to the training mixes of a fold, and predictions of the test mixes.
 
-    The answer has the values of each quantity, in the rows of `mix_of_rows`, and as ``low.`` and ``high.``
-    with its name the limits of their intervals; NaN without.
+    The answer has the values of each quantity, in the rows of `mix_of_rows`, and the limits of their
+    intervals as ``low.`` and ``high.`` with its name; NaN without.
     """
 
     split: str  # Also of the out-of-fold residuals within the training
@@ -232,9 +230,8 @@ def out_of_fold_errors(
     before = 0
     for fold in folds_of(co_runs.mixes, "leave-mix-out" if split == "random-80-20" else split, seed):
         tested = with_mixes(co_runs, fold.test).mixes
-        training, probed = _with_probes(
-            with_mixes(co_runs, fold.train), tested, fold.held_out, probes, probing
-        )
+        rest = with_mixes(co_runs, fold.train)
+        training, probed = _with_probes(rest, tested, fold.held_out, probes, probing)
         mixes = [mix for index, mix in enumerate(tested) if index not in probed]
         prediction = model.fit(training, seed).predict([mix.isolated_runs for mix in mixes])
         for name in _WITH_ERRORS:
@@ -256,8 +253,9 @@ def out_of_fold_errors(
             present, group = np.unique(number, return_inverse=True)
             names = tuple(held_out[fold] for fold in present.tolist())
             # Errors of larger slowdowns are larger.
-            log_value = logs if name == "slowdown" else None
-            by_quantity[name] = CoRunResiduals(errors, group, names, mix, log_value)
+            by_quantity[name] = CoRunResiduals(
+                errors, group, names, mix, logs if name == "slowdown" else None
+            )
     return by_quantity
 
 
@@ -315,8 +313,7 @@ def evaluate_corun(
 ) -> CoRunEvaluation:
     """Fit models to the training mixes of each fold, and score them on the test mixes.
 
-    Scaling, tuning, selection and calibration use training mixes only: the width of intervals comes from
-    groups that are held out within these. `run` is as in `run_tasks`.
+    All that is fitted uses training mixes only: widths of intervals are from groups held out within these.
     """
     check_seed(seed)
     check_names([model.name for model in models])
@@ -330,18 +327,11 @@ def evaluate_corun(
     folds = folds_of(co_runs.mixes, split, seed)
     pairs = [(count, model) for count in probes for model in models]
     tasks = [CoRunTask(model, fold, seed, split, count, level) for count, model in pairs for fold in folds]
-    answers = iter(answers_of(co_runs, tasks, **run))
-    results = tuple(
-        result
-        for count, model in pairs
-        for result in results_of(
-            co_runs,
-            folds,
-            [next(answers) for _ in folds],
-            CoRunResult(model.name, model.name in baselines, split, count),
-        )
-    )
-    return CoRunEvaluation(co_runs, split, probes, level, seed, folds, results)
+    answers, results = iter(answers_of(co_runs, tasks, **run)), list[CoRunResult]()
+    for count, model in pairs:
+        empty = CoRunResult(model.name, model.name in baselines, split, count)
+        results += results_of(co_runs, folds, [next(answers) for _ in folds], empty)
+    return CoRunEvaluation(co_runs, split, probes, level, seed, folds, tuple(results))
 
 
 def results_of(
@@ -375,14 +365,12 @@ def of_one_device(co_runs: CoRuns, device: str | None = None) -> CoRuns:
     """The mixes of one device and configuration of sharing, as models are fitted to one."""
     mixes = [mix for mix in co_runs.mixes if device in (None, mix.device)]
     if not mixes:
-        devices = (
-            ", ".join(
-                sorted({f"{mix.device} {mix.configuration}".removesuffix(" {}") for mix in co_runs.mixes})
-            )
-            or "none"
+        devices = {f"{mix.device} {mix.configuration}".removesuffix(" {}") for mix in co_runs.mixes}
+        expected, found = (
+            f"mixes on {device or 'a device'}",
+            f"those on {', '.join(sorted(devices)) or 'none'}",
         )
-        expected = f"mixes on {device or 'a device'}"
-        raise InputError.of(where=co_runs.label, expected=expected, found=f"those on {devices}")
+        raise InputError.of(where=co_runs.label, expected=expected, found=found)
     keys = [(mix.device, mix.configuration) for mix in mixes]
     chosen = max(sorted(set(keys)), key=keys.count)
     of_one = tuple(mix for mix, key in zip(mixes, keys, strict=True) if key == chosen)

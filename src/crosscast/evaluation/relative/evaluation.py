@@ -161,10 +161,8 @@ class RelativeSplit:
         parts = (order[start :: self.folds] for start in range(min(self.folds, len(order))))
         tests = ([by_group[group].test for group in part] for part in parts)
         rows = np.arange(len(groups))
-        return tuple(
-            Fold.of(f"fold {number}", np.isin(rows, np.concatenate(test)))
-            for number, test in enumerate(tests, 1)
-        )
+        masks = (np.isin(rows, np.concatenate(test)) for test in tests)
+        return tuple(Fold.of(f"fold {number}", mask) for number, mask in enumerate(masks, 1))
 
 
 def _published(rows: int, seed: int) -> tuple[Fold, ...]:
@@ -328,10 +326,7 @@ def evaluate_relative(
     seed: int = 0,
     **run: Unpack[RunArguments],
 ) -> RelativeEvaluation:
-    """Fit models to the training rows of each fold, and score them on the test rows.
-
-    Scaling, tuning and selection use training rows only. `run` is as in `run_tasks`.
-    """
+    """Fit models to the training rows of each fold, by these rows alone, and score them on the test rows."""
     check_seed(seed)
     check_names([model.name for model in models])
     check_times(vectors.times_s, "vectors")

@@ -63,10 +63,7 @@ def train_relative(
     seed: int = 0,
     **run: Unpack[RunArguments],
 ) -> TrainedRelativeModel:
-    """Fit a model to vectors, and evaluate it with each application held out in turn.
-
-    `run` is as in `run_tasks`.
-    """
+    """Fit a model to vectors, and evaluate it with each application held out in turn."""
     check_seed(seed)
     check_jobs(run.get("jobs"))
     check_level(level)
@@ -189,12 +186,10 @@ class RelativeQuestion(
         **run: Unpack[RunArguments],
     ) -> RelativeEvaluation:
         """Evaluate models on devices that have times of the same work."""
-        names = with_baselines(models, tuple(MODELS), DEFAULT_MODEL, BASELINES)
+        chosen = models_named(with_baselines(models, tuple(MODELS), DEFAULT_MODEL, BASELINES))
         vectors = relative_vectors(data, options.devices, options.sources, options.note)
-        chosen = models_named(names)
-        weighting = options.weights
         return evaluate_relative(
-            vectors, chosen, folds, label=data.label, weighting=weighting, seed=seed, **run
+            vectors, chosen, folds, label=data.label, weighting=options.weights, seed=seed, **run
         )
 
     def train(
@@ -233,10 +228,7 @@ def held_out_work(
     seed: int = 0,
     **run: Unpack[RunArguments],
 ) -> HeldOutPredictions:
-    """Runs with the predictions of a model that was fitted without their group.
-
-    `check` is called with the runs and the devices before anything is fitted.
-    """
+    """Runs with predictions without their group; `check` is called with runs and devices before any fit."""
     name = QUESTION.check_model(dataset, model)
     vectors = relative_vectors(dataset, devices, sources, note)
     if check is not None:

@@ -42,11 +42,10 @@ _RUNS = 25
 
 
 def noise_floor(dataset: Dataset | None, grid: Grid, seed: int, level: float = 0.9) -> Result:
-    """Result of a single run of each cell as a forecast of the cell's median.
+    """Result of a single run of each cell, drawn with replacement, as a forecast of the cell's median.
 
-    In logarithms, a single run is as far from the median as a perfect forecast of the median is from a single
-    run. Runs of each cell are drawn with replacement. The interval around a run has the width of the central
-    interval of the cell's runs.
+    A run is as far from the median as a perfect forecast of it is from the run. The interval around a run has
+    the width of the central interval of the cell's runs.
     """
     if dataset is not None:
         records = of_successful_sessions(dataset.records, dataset.sessions)
@@ -319,8 +318,7 @@ def evaluate_time(
 
     Without repeated runs there is no noise floor. `probes` are numbers of devices on which a kernel is
     measured before it is predicted on the others; scores are means over all sets of so many devices (at most
-    `MOST_SETS`). Where a device is held out, each kernel's times on all others are probes. `run` is as
-    in `run_tasks`.
+    `MOST_SETS`). Where a device is held out, each kernel's times on all others are probes.
     """
     check_seed(seed)
     check_level(level)
@@ -344,16 +342,11 @@ def evaluate_time(
         before, run = rounds_of(run, sizes)
         residuals = _residuals(shared, grid, seed, **before)
     tasks = [
-        _TimeTask(
-            model,
-            fold,
-            seed,
-            knowns,
-            level,
-            residuals[model.name][index] if model.name in residuals else None,
-        )
+        _TimeTask(model, fold, seed, knowns, level, errors)
         for model in models
-        for index, (fold, knowns) in enumerate(queries)
+        for (fold, knowns), errors in zip(
+            queries, residuals.get(model.name, [None] * len(queries)), strict=True
+        )
     ]
     answers = run_tasks(tasks, grid, sources=_SOURCES, **run)
     results = []

@@ -156,7 +156,7 @@ def _run(run: RunArguments, training: TrainingTimes, folds: Sequence[HeldOut], l
 def evaluate_launch_times(
     tables: LaunchTables, folds: str, *, level: float = 0.9, seed: int = 0, **run: Unpack[RunArguments]
 ) -> LaunchEvaluation:
-    """Hold out each source, application or device in turn; `run` as in `run_tasks`."""
+    """Hold out each source, application or device in turn."""
     del seed  # Nothing is random.
     check_level(level)
     if folds not in FOLDS:

@@ -38,10 +38,9 @@ _OUTER = 0.1
 
 
 def effect_of(point: PointPredictor, grid: Grid, others: Grid, toolchain: Toolchain) -> Effect | None:
-    """Compare predictions from two profiles of the same launches.
+    """Compare predictions from two profiles of the same launches: those of equal names and work-items.
 
-    Launches are the same if application, kernel, size and work-items are equal, and the instructions are
-    within a factor of 2: a suite may redefine its sizes.
+    Their instructions are within a factor of 2: a suite may redefine its sizes.
     """
     grid_rows, other_rows = (
         {key: row for row, key in enumerate(zip(each.names, each.metric("work_items").tolist(), strict=True))}
@@ -77,14 +76,13 @@ def train_time(
     seed: int = 0,
     **run: Unpack[RunArguments],
 ) -> TrainedTimeModel:
-    """Fit a model, and evaluate it with each application held out in turn; `run` as in `run_tasks`."""
+    """Fit a model, and evaluate it with each application held out in turn."""
     chosen, *baselines = (model_named(name) for name in dict.fromkeys([model, *BASELINES]))
     grid = grid_of(dataset)
     applications = len(grid.applications)
     if applications < LEAST_APPLICATIONS:
-        expected = (
-            f"at least {LEAST_APPLICATIONS} applications with profiles and records to train and test a model"
-        )
+        needed = "applications with profiles and records to train and test a model"
+        expected = f"at least {LEAST_APPLICATIONS} {needed}"
         raise InputError.of(where=dataset.label, expected=expected, found=applications)
     probes = range(min(_MOST_PROBES, len(grid.devices) - 1) + 1)
     evaluation = evaluate_time(dataset, [chosen, *baselines], probes=probes, level=level, seed=seed, **run)
@@ -192,27 +190,16 @@ class TimeQuestion(
             if isinstance(data, Dataset):
                 data = launch_tables_of(data)
             if list(options.probes) != [0]:
-                raise InputError.of(
-                    field="probes",
-                    problem=f"{data.label} has times of launches, which are forecast without any",
-                )
+                problem = f"{data.label} has times of launches, which are forecast without any"
+                raise InputError.of(field="probes", problem=problem)
             return evaluate_launch_times(data, folds, level=options.level, seed=seed, **run)
         if folds == "leave-source-out":
-            raise InputError.of(
-                where="folds",
-                field=data.label,
-                expected="tables of times with sources (docs/evaluation.md)",
-                found="a dataset of one source",
-            )
+            expected, found = "tables of times with sources (docs/evaluation.md)", "a dataset of one source"
+            raise InputError.of(where="folds", field=data.label, expected=expected, found=found)
         names = with_baselines(models, tuple(MODELS), DEFAULT_MODEL, BASELINES)
+        chosen = [model_named(name) for name in names]
         return evaluate_time(
-            data,
-            [model_named(name) for name in names],
-            folds,
-            probes=options.probes,
-            level=options.level,
-            seed=seed,
-            **run,
+            data, chosen, folds, probes=options.probes, level=options.level, seed=seed, **run
         )
 
     def train(

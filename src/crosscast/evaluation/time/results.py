@@ -66,9 +66,8 @@ class Result:
 
     def of_applications(self, grid: Grid) -> Result:
         """The result of whole applications at a size, instead of kernels."""
-        return replace(
-            self, outcomes=tuple(of_applications(outcome, grid.profiles) for outcome in self.outcomes)
-        )
+        totals = (of_applications(outcome, grid.profiles) for outcome in self.outcomes)
+        return replace(self, outcomes=tuple(totals))
 
     def to_dict(self, devices: Sequence[Device]) -> dict[str, object]:
         """Scores, also of each application and device; those of devices have no choices."""
@@ -100,8 +99,7 @@ class TimeEvaluation(Tabular):
     level: float
     results: tuple[Result, ...]  # One for each model and number of probes, in the order of their names
     noise: Result  # One run of a cell as the forecast of its median; without scores for a grid alone
-    # The best single device for all kernels, and its result; `None` where
-    # there is no choice
+    # The best single device for all kernels, and its result; `None` where there is no choice
     always: tuple[str, Result] | None
 
     @cached_property
@@ -120,16 +118,11 @@ class TimeEvaluation(Tabular):
         return self._confidences(self.totals)
 
     def _confidences(self, results: Sequence[Result]) -> tuple[Confidence, ...]:
-        scored = [
-            Scored(
-                each.model,
-                each.model in BASELINES,
-                asdict(each.scores),
-                partial(score_values, each.tallies),
-                each.probes,
-            )
-            for each in results
-        ]
+        scored = []
+        for each in results:
+            drawn = partial(score_values, each.tallies)
+            baseline = each.model in BASELINES
+            scored.append(Scored(each.model, baseline, asdict(each.scores), drawn, each.probes))
         return confidences(scored, len(self.grid.applications), BETTER, self.seed)
 
     @cached_property

@@ -129,7 +129,7 @@ class _AnyPredictor(Stored):
 
 
 class FittedCoRun(NamedTuple):
-    """A fitted model, which predicts without intervals, with its out-of-fold residuals."""
+    """A fitted model with its out-of-fold residuals."""
 
     predictor: CoRunPredictor
     errors: CoRunErrors
@@ -158,10 +158,10 @@ class TrainedCoRunModel(Trained[CoRunCard, FittedCoRun]):
         where, arrays = str(stored.path), stored.arrays
         errors: dict[str, dict[str, CoRunResiduals]] = {}
         for prefix in sorted({name.rpartition(".")[0] for name in arrays if name.startswith(_ERRORS)}):
-            state = {
-                name.rpartition(".")[2]: arrays[name] for name in arrays if name.startswith(f"{prefix}.")
-            }
             mixes, _, quantity = prefix.removeprefix(_ERRORS).partition(".")
+            state = {
+                name[len(prefix) + 1 :]: arrays[name] for name in arrays if name.startswith(f"{prefix}.")
+            }
             errors.setdefault(mixes, {})[quantity] = CoRunResiduals.from_state(state, f"{where}: {prefix}")
         return FittedCoRun(_AnyPredictor.from_state(arrays, where).model, errors)
 
@@ -180,10 +180,7 @@ class TrainedCoRunModel(Trained[CoRunCard, FittedCoRun]):
         return self.fitted.predictor
 
     def predicted(self, mixes: Sequence[Mix]) -> CoRunPrediction:
-        """Predict mixes without intervals, for all forecasts, plans and services.
-
-        Mixes of `measured` are as measured.
-        """
+        """Predict mixes without intervals; those of `measured` are as measured."""
         predict = self.predictor.predict
         prediction = predict(mixes)
         return self.measured.replaced(physical(prediction, mixes), mixes, prediction, predict)
@@ -254,9 +251,7 @@ class TrainedCoRunModel(Trained[CoRunCard, FittedCoRun]):
             members = tuple(Member(run, float(each)) for run, each in zip(mix, slowdowns, strict=True))
             mixes.append(MeasuredMix(" + ".join(run.name for run in mix), self.card.device, members))
         predictor = self.predictor.with_process(with_measured(self._process, mixes))
-        measured = self.measured.with_mixes(
-            [(mix, numbers) for mix, (_, numbers) in zip(requested, probes, strict=True)]
-        )
+        measured = self.measured.with_mixes(list(zip(requested, (each for _, each in probes), strict=True)))
         source = FittedCoRun(predictor, self.errors)
         return replace(self, source=source, base=self.base or self, measured=measured)
 
@@ -376,10 +371,9 @@ class TrainedCoRunModel(Trained[CoRunCard, FittedCoRun]):
         """Limit intervals of measured slowdowns to the noise that the process found in measurements."""
         deviation = math.sqrt(self._process.sizes.noise / self.measured.repeats(mix))
         deviations = NormalDist().inv_cdf((1 + level) / 2) * deviation
-        scale = self._process.scale
+        factor = self._process.scale.noise_factor
         return tuple(
-            each and each.within(float(scale.noise_factor(np.array(each.value), deviations)))
-            for each in slowdown
+            each and each.within(float(factor(np.array(each.value), deviations))) for each in slowdown
         )
 
 

@@ -31,10 +31,7 @@ _FARTHEST = 100.0
 
 @dataclass(frozen=True, eq=False)
 class CoRunResiduals(Residuals):
-    """Out-of-fold residuals of one quantity of mixes, and half-widths of intervals around predictions.
-
-    The spread of residuals may grow with the predicted value, as that of slowdowns does.
-    """
+    """Out-of-fold residuals of one quantity of mixes; their spread may grow with it, as that of slowdowns."""
 
     method = CAUTIOUS
 
@@ -45,23 +42,16 @@ class CoRunResiduals(Residuals):
     log_value: Annotated[Reals, Array("n")] | None = None
 
     def half_width(self, level: float, log_value: ArrayLike = 0.0) -> Reals:
-        """Half-width of an interval around predictions, in logarithms.
-
-        A quantile of the residuals relative to their spread.
-        """
+        """Half-width of intervals, in logarithms: a quantile of residuals relative to their spread."""
         if level not in self._half_widths:
             known = np.zeros_like(self.log_error) if self.log_value is None else self.log_value
             relative = np.abs(self.log_error) / self.spread(known)
             self._half_widths[level] = float(self.quantile(relative, level))
-        return np.asarray(
-            np.minimum(self._half_widths[level] * self.spread(np.asarray(log_value)), _FARTHEST)
-        )
+        half_width = self._half_widths[level] * self.spread(np.asarray(log_value))
+        return np.asarray(np.minimum(half_width, _FARTHEST))
 
     def limits(self, level: float, value: Reals) -> tuple[Reals, Reals]:
-        """Lower and upper limits of intervals around predicted values.
-
-        Where the spread depends on the value, lower limits are not below the least measured value.
-        """
+        """Limits of intervals around predicted values; lower ones are not below `least`."""
         factor = np.exp(self.half_width(level, np.log(value)))
         return np.maximum(value / factor, np.minimum(value, self.least)), value * factor
 
@@ -76,10 +66,7 @@ class CoRunResiduals(Residuals):
         return {}
 
     def spread(self, log_value: Reals) -> Reals:
-        """Spread of residuals by the predicted value, up to a common factor.
-
-        A line over the logarithm of the value, constant below 0; 1 where it does not depend on the value.
-        """
+        """Spread of residuals up to a common factor: a line over the value's logarithm, constant below 0."""
         start, slope = self._line
         return start + slope * np.maximum(log_value, 0.0)
 
@@ -119,19 +106,13 @@ class CoRunPrediction:
 
 
 def longest_alone(mix: Mix, slowdowns: Iterable[float] = repeat(1.0)) -> float:
-    """Isolated time of the longest co-runner in seconds, a lower limit of the mix's; 0 if none is known.
-
-    Slowdowns that were measured may be below 1.
-    """
+    """Isolated time of the longest co-runner in seconds, a lower limit of the mix's; 0 if none is known."""
     times = (run.time_s and run.time_s * min(each, 1.0) for run, each in zip(mix, slowdowns, strict=False))
     return max((each for each in times if each is not None), default=0.0)
 
 
 def physical(prediction: CoRunPrediction, mixes: Sequence[Mix]) -> CoRunPrediction:
-    """Limit slowdowns to at least 1, and times to at least the longest isolated run's.
-
-    An application is not faster in a mix than alone, except for noise of measurements.
-    """
+    """Limit slowdowns to at least 1, which only noise is below, and times to the longest isolated run's."""
     longest = np.array([longest_alone(mix) for mix in mixes])
     slowdown = tuple(np.maximum(values, 1.0) for values in prediction.slowdown)
     return replace(prediction, slowdown=slowdown, time_s=np.maximum(prediction.time_s, longest))
@@ -199,9 +180,7 @@ class MixForecast:
     """Forecast of one mix; ``None`` where the model does not predict a quantity."""
 
     mix: Mix
-    slowdown: tuple[
-        Estimate | None, ...
-    ]  # Of each co-runner: time of a job while all run over its isolated time
+    slowdown: tuple[Estimate | None, ...]  # Of each co-runner: time of a job while all run over that alone
     time_s: Estimate | None  # Time from the common start of a job of each to the end of the last
     serial_s: float | None  # Time of the same jobs one after another
     power_w: Estimate | None  # Mean power of the device while all run
@@ -222,10 +201,9 @@ class MixForecast:
         slowdowns = {
             name: each and each.to_dict() for name, each in zip(self.labels(), self.slowdown, strict=True)
         }
+        runs = [{"application": run.application, "size": run.size, "time_s": run.time_s} for run in self.mix]
         return {
-            "mix": [
-                {"application": run.application, "size": run.size, "time_s": run.time_s} for run in self.mix
-            ],
+            "mix": runs,
             "time_s": self.time_s and self.time_s.to_dict(),
             "serial_s": self.serial_s,
             "power_w": self.power_w and self.power_w.to_dict(),
@@ -252,10 +230,9 @@ class MixForecast:
 class CoRunForecast(Tabular):
     """Forecasts of several mixes: a sequence of `MixForecast`, and a row for each co-runner.
 
-    Columns: ``mix``, ``co_runner``; ``slowdown`` with ``low`` and ``high``; ``time_s`` of the mix with
-    ``time_low_s`` and ``time_high_s``; ``serial_s``, the time of its jobs one after another; ``power_w`` with
-    ``power_low_w`` and ``power_high_w``; and ``fits``, the probability that it fits on the device. Quantities
-    that the model does not predict are NaN.
+    Columns: ``mix``, ``co_runner``; ``slowdown`` with ``low`` and ``high``; ``time_s`` and ``power_w`` of the
+    mix with their limits; ``serial_s``, the time of its jobs one after another; and ``fits``, the probability
+    that it fits on the device. Quantities that the model does not predict are NaN.
     """
 
     mixes: tuple[MixForecast, ...]

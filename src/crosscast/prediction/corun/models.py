@@ -61,11 +61,8 @@ class FittedCoRunMean(Stored, CoRunPredictor, kind="corun-mean"):
 
     def _row(self, members: int) -> Reals:
         """Means of a size, with those of all sizes where a mean is missing."""
-        of_size = self.means[self.sizes == members]
-        row: Reals = (
-            self.means[0] if len(of_size) == 0 else np.where(np.isnan(of_size[0]), self.means[0], of_size[0])
-        )
-        return row
+        of_size = self.means[[0, *np.flatnonzero(self.sizes == members)][-1]]
+        return np.asarray(np.where(np.isnan(of_size), self.means[0], of_size))
 
 
 @dataclass(frozen=True)

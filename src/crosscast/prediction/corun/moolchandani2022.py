@@ -258,10 +258,8 @@ class SizePredictor(Stored):
         ]
         if len(parts) < sum(map(len, self.views.values())):
             return None
-        outputs = np.eye(len(parts))[:, None]
-        return joined(
-            [trees.with_columns(view).project(out) for (trees, view), out in zip(parts, outputs, strict=True)]
-        )
+        outputs = zip(parts, np.eye(len(parts))[:, None], strict=True)
+        return joined([trees.with_columns(view).project(output) for (trees, view), output in outputs])
 
     def predict(self, mixes: Sequence[Mix]) -> dict[str, Reals]:
         """Predict ``b`` mixes of its size: slowdowns ``(b, n)``, other quantities ``(b,)``."""
@@ -272,12 +270,10 @@ class SizePredictor(Stored):
         for name, target in self.targets.items():
             views = self.views[name]
             if sums is None:
-                values_of_views = target.regressor.predict(
-                    flat[:, views].reshape(b * len(views), -1)
-                ).reshape(b, -1)
+                of_views = target.regressor.predict(flat[:, views].reshape(b * len(views), -1)).reshape(b, -1)
             else:
-                values_of_views = sums[:, start : start + len(views)]
-            predictions[name], start = np.maximum(values_of_views, target.least), start + len(views)
+                of_views = sums[:, start : start + len(views)]
+            predictions[name], start = np.maximum(of_views, target.least), start + len(views)
         slowdown = np.empty(order.shape)
         if "slowdown" in predictions:
             np.put_along_axis(slowdown, order, predictions["slowdown"], axis=1)
@@ -429,11 +425,9 @@ class Published(CoRunModel):
 
 def _known(target: str, mixes: Sequence[MeasuredMix]) -> Reals:
     """Measured values of a target: slowdowns ``(b, n)``, other quantities ``(b, 1)``."""
-    of_mixes = (
-        [member.slowdown for member in mix.members] if target == "slowdown" else [getattr(mix, target)]
-        for mix in mixes
-    )
-    return np.array(list(of_mixes), dtype=np.float64)
+    if target == "slowdown":
+        return np.array([[member.slowdown for member in mix.members] for mix in mixes], dtype=np.float64)
+    return np.array([[getattr(mix, target)] for mix in mixes], dtype=np.float64)
 
 
 def _rows(values: Reals, known: Reals, permuted: bool) -> tuple[Reals, Reals]:
@@ -442,10 +436,8 @@ def _rows(values: Reals, known: Reals, permuted: bool) -> tuple[Reals, Reals]:
     of_each = known.shape[1] > 1
     orders = own_first(n) if of_each else own_first(n)[:1]
     if permuted and n <= _MOST_PERMUTED:
-        fixed = 1 if of_each else 0
-        orders = np.array(
-            [[*order[:fixed], *rest] for order in orders.tolist() for rest in permutations(order[fixed:])]
-        )
+        ends = [(order[:of_each], order[of_each:]) for order in orders.tolist()]
+        orders = np.array([[*fixed, *each] for fixed, rest in ends for each in permutations(rest)])
     aims = known[:, orders[:, 0]] if of_each else np.repeat(known, len(orders), axis=1)
     rows, aims = values[:, orders].reshape(b * len(orders), -1), aims.ravel()
     is_known = ~np.isnan(aims)

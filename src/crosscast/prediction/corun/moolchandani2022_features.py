@@ -178,12 +178,9 @@ class FairnessChoice(Stored):
 
     def fairness(self, mixes: Sequence[Mix]) -> Reals:
         """Chosen fairness of each, ``(b, n)``; NaN if not known."""
-        return np.array(
-            [
-                [fairness_with(run, _LEVELS[level]) for run, level in zip(mix, levels, strict=True)]
-                for mix, levels in zip(mixes, self.levels(mixes).tolist(), strict=True)
-            ]
-        )
+        chosen = zip(mixes, self.levels(mixes).tolist(), strict=True)
+        of_mixes = ([(run, _LEVELS[level]) for run, level in zip(*each, strict=True)] for each in chosen)
+        return np.array([[fairness_with(*each) for each in of_mix] for of_mix in of_mixes])
 
 
 _BEYOND = 1e30
@@ -221,8 +218,8 @@ class MixColumns(Stored):
         low, high = complete.min(axis=0), complete.max(axis=0)
         return cls(
             choice,
-            tuple(name for name, is_known in zip(names, known, strict=True) if is_known),
-            tuple(name for name, is_known in zip(names, known, strict=True) if not is_known),
+            tuple(np.array(names)[known].tolist()),
+            tuple(np.array(names)[~known].tolist()),
             usual,
             np.flatnonzero(np.isnan(values).any(axis=0)),
             low,

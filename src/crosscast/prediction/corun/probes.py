@@ -42,9 +42,8 @@ class OpenMixes:
         prior, mix = covariance.matrix(sizes), covariance.rows.mix
         old, new = np.flatnonzero(mix < measured), np.flatnonzero(mix >= measured)
         solved = cls(prior, mix, sizes.noise)._solved(old, prior[np.ix_(old, new)])
-        return cls(
-            prior[np.ix_(new, new)] - prior[np.ix_(new, old)] @ solved, mix[new] - measured, sizes.noise
-        )
+        posterior = prior[np.ix_(new, new)] - prior[np.ix_(new, old)] @ solved
+        return cls(posterior, mix[new] - measured, sizes.noise)
 
     @property
     def deviations(self) -> Reals:
@@ -60,10 +59,8 @@ class OpenMixes:
     def given(self, mix: int) -> OpenMixes:
         """The posterior given a further mix."""
         rows = np.flatnonzero(self.mix == mix)
-        return replace(
-            self,
-            covariance=self.covariance - self.covariance[:, rows] @ self._solved(rows, self.covariance[rows]),
-        )
+        explained = self.covariance[:, rows] @ self._solved(rows, self.covariance[rows])
+        return replace(self, covariance=self.covariance - explained)
 
     def _solved(self, rows: Integers, values: Reals) -> Reals:
         inside = self.covariance[np.ix_(rows, rows)] + self.noise * np.eye(len(rows))
@@ -178,10 +175,9 @@ def with_measured(process: SlowdownProcess, mixes: Sequence[MeasuredMix]) -> Slo
     if np.isfinite(process.scale.idle):
         used = ~leaves_memory_idle(runs)[rows.own]
     s = len(known.load)
+    old, new = np.pad(learned.beside, ((0, 0), (0, len(runs)))), np.pad(rows.beside[used], ((0, 0), (s, 0)))
     more = LearnedRows(
-        np.concatenate(
-            [np.pad(learned.beside, ((0, 0), (0, len(runs)))), np.pad(rows.beside[used], ((0, 0), (s, 0)))]
-        ),
+        np.concatenate([old, new]),
         np.concatenate([learned.own, s + rows.own[used]]),
         np.concatenate([learned.values, values[used]]),
     )

@@ -93,9 +93,8 @@ def _logistic(name: str, numbers: Reals, truth: Reals) -> Feasibility:
         probability = 1 / (1 + np.exp(-np.clip(design @ coefficients, -50, 50)))
         weights = probability * (1 - probability) + 1e-9
         hessian = (design.T * weights) @ design + _RIDGE * np.eye(2)
-        coefficients = coefficients + np.linalg.solve(
-            hessian, design.T @ (truth - probability) - _RIDGE * coefficients
-        )
+        slope = design.T @ (truth - probability) - _RIDGE * coefficients
+        coefficients = coefficients + np.linalg.solve(hessian, slope)
     return Feasibility(name, centre, spread, float(coefficients[0]), float(coefficients[1]))
 
 

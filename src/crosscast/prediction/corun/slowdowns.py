@@ -36,8 +36,8 @@ SlowdownsOf = Callable[[Integers, Integers], Reals]
 def mix_times(isolated_s: Reals, slowdowns: Reals, slowdowns_of: SlowdownsOf) -> Reals:
     """Times of ``b`` mixes of ``n`` co-runners, (b,), from the common start to the end of the last.
 
-    Until the first ends, slowdowns are `slowdowns`, (b, n); then those of `slowdowns_of`, which is called
-    once for each set of co-runners that still run. NaN where a time or a slowdown is not known.
+    Until the first ends, slowdowns are `slowdowns`, (b, n); then those of `slowdowns_of`, called once for
+    each set of co-runners that still run. NaN where a time or a slowdown is not known.
     """
     count = isolated_s.shape[1]
     work, running = isolated_s.copy(), np.ones(isolated_s.shape, dtype=np.bool_)
@@ -67,10 +67,9 @@ def with_fewer(slowdown: Reals, members: int, running: int) -> Reals:
 
 
 def even_slowdown(isolated_s: Reals, times: Reals) -> Reals:
-    """Slowdown common to all co-runners, from the mix's time, ``(b,)``.
+    """Slowdown ``(b,)`` of all co-runners, assumed equal, from the mix's time, which does not determine each.
 
-    A mix's time alone does not determine each slowdown. All are assumed equal, and those of fewer co-runners
-    as in `with_fewer`; 1 where a mix takes no longer than its longest run.
+    Those of fewer co-runners are as in `with_fewer`; 1 where a mix takes no longer than its longest run.
     """
     members = isolated_s.shape[1]
     steps = np.diff(np.sort(isolated_s, axis=1), axis=1, prepend=0.0)
@@ -219,9 +218,9 @@ class SlowdownCovariance:
         return total
 
     def of_pairs(self, sizes: KernelSizes) -> Reals:
-        """Covariance between pairs of an application and another one, or none, which comes last.
+        """Covariance ``(s (s + 1), s (s + 1))`` of pairs of an application and another one, or none (last).
 
-        Of shape ``(s (s + 1), s (s + 1))``; it determines that of rows, which are sums of pairs.
+        It determines that of rows, which are sums of pairs.
         """
         own, beside = self._similarity.kernels(sizes.lengths)
         load = self.features.load
@@ -257,11 +256,9 @@ class SlowdownCovariance:
                 if first in (NEAR, AKIN):
                     by_length[0] += np.tensordot(squares, part, 2)
             if second in (NEAR, AKIN):
-                first_kernel = self._of_own(
-                    sum(sizes.variances[index] * own[first] for index, first in terms)
-                )
-                first_kernel *= weights
-                pairs = (self.rows.beside.T @ first_kernel) @ self.rows.beside * beside[second]
+                first_kernel = sum(sizes.variances[index] * own[first] for index, first in terms)
+                weighted = self._of_own(first_kernel) * weights
+                pairs = (self.rows.beside.T @ weighted) @ self.rows.beside * beside[second]
                 by_length[1] += np.tensordot(squares, pairs, 2)
         return np.concatenate([by_variance, (by_length / sizes.lengths**2).ravel()])
 
@@ -393,12 +390,11 @@ class MixSlowdowns:
         for members in {len(mix) for mix in mixes if len(mix) > self.process.largest}:
             indices = [index for index, mix in enumerate(mixes) if len(mix) == members]
             of_size = np.array([mixes[index] for index in indices])
-            added = pairs_added_up(
-                len(of_size),
-                members,
-                lambda *pair, of_size=of_size: self._of_rows(of_size[:, pair].tolist()).reshape(-1, 2),
-            )
-            for index, least in zip(indices, added, strict=True):
+
+            def of_pair(*pair: int, of_size: Integers = of_size) -> Reals:
+                return self._of_rows(of_size[:, pair].tolist()).reshape(-1, 2)
+
+            for index, least in zip(indices, pairs_added_up(len(of_size), members, of_pair), strict=True):
                 of_mixes[index] = np.maximum(of_mixes[index], least)
         return tuple(of_mixes)
 

@@ -44,10 +44,7 @@ class SlowdownPosterior:
         return cls(values, inverse, inverse @ values)
 
     def without(self, rows: Integers) -> Reals:
-        """Predictions of some rows from the others alone, ``(rows,)``.
-
-        In closed form, equal to a fit to the others with these hyperparameters.
-        """
+        """Predictions ``(rows,)`` of a fit to the other rows with these hyperparameters, in closed form."""
         part = np.linalg.solve(self.inverse[np.ix_(rows, rows)], self.weights[rows])
         return np.asarray(self.values[rows] - part)
 
@@ -55,8 +52,7 @@ class SlowdownPosterior:
 def inverse_of(covariance: Reals, noise: float) -> tuple[Reals, float]:
     """Inverse of a covariance with noise, and the logarithm of its determinant.
 
-    By Cholesky, at a third of the cost of a general inverse. The noise, which is bounded from below, keeps
-    the matrix regular even for equal rows.
+    By Cholesky, at a third of the cost; the noise, bounded from below, keeps it regular for equal rows.
     """
     # Imported here: predicting needs no SciPy.
     from scipy.linalg import lapack
@@ -184,9 +180,8 @@ class _SlowdownProblem:
         sizes = known.sizes if known else self._sizes(values)
         sample = self._sample(_OUT_OF_FOLD)
         covariance = SlowdownCovariance(self.features, self.rows.where(sample)).matrix(sizes)
-        parts = self._out_of_fold(
-            sample, scale, SlowdownPosterior.of(covariance, sizes.noise, values[sample])
-        )
+        posterior = SlowdownPosterior.of(covariance, sizes.noise, values[sample])
+        parts = self._out_of_fold(sample, scale, posterior)
         by_process, by_mean = (np.concatenate([np.ones(0), *each]) for each in zip(*parts, strict=True))
         factor, of_mean = float(np.median(by_process)), float(np.median(by_mean))
         gains = [np.abs(of_mean / two - 1).mean() - np.abs(factor / one - 1).mean() for one, two in parts]
@@ -209,10 +204,7 @@ class _SlowdownProblem:
     def _out_of_fold(
         self, sample: Flags, scale: Scale, posterior: SlowdownPosterior
     ) -> list[tuple[Reals, Reals]]:
-        """Measured over predicted slowdowns of some rows, with each application held out in turn.
-
-        Predictions are those of the process, and the mean of the others.
-        """
+        """Measured slowdowns of each held-out application over those of the process, and of the mean."""
         groups, slowdown = self.groups[sample], self.slowdown[sample]
         members = self.rows.members[sample]
         parts = []
