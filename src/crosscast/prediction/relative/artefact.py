@@ -66,24 +66,22 @@ class RelativeCard(StructCard, frozen=True, kw_only=True):
 
     def check(self, where: str) -> None:
         """Raise InputError for another direction, and names that are missing or repeated."""
-        problems = (
-            [("direction", repr(DIRECTION), repr(self.direction))] if self.direction != DIRECTION else []
-        )
+        if self.direction != DIRECTION:
+            expected, found = repr(DIRECTION), repr(self.direction)
+            raise InputError.of(where=where, field="direction", expected=expected, found=found)
         for field, least in (("devices", 2), ("sources", 1), ("counters", 1), ("configuration", 0)):
             names: tuple[str, ...] = getattr(self, field)
             if len(names) < least or len(set(names)) < len(names) or not all(names):
-                problems.append((field, f"at least {least}, and each once", ", ".join(names) or "none"))
-        for field, expected, found in problems:
-            raise InputError.of(where=where, field=field, expected=expected, found=found)
+                expected, found = f"at least {least}, and each once", ", ".join(names) or "none"
+                raise InputError.of(where=where, field=field, expected=expected, found=found)
 
 
 @dataclass(frozen=True, eq=False)
 class RelativeForecast(Tabular):
     """Forecast times of ``r`` runs on ``d`` devices, relative to a device; less is better.
 
-    Intervals are conformal: relative to a device, from out-of-fold errors of such ratios. Probabilities are
-    shares of the errors, with equal weights of groups, as if the present error were drawn from these. Both
-    use the errors of runs that were counted on the same device, if there are any.
+    Intervals are conformal, from out-of-fold errors of such ratios; probabilities are shares of these, with
+    equal weights of groups. Both use errors of runs that were counted on the same device, if there are any.
 
     Relative to the slowest device (`relative_to` is ``None``), the largest entry of a run is 1. As any device
     may be the slowest, the interval of the predicted slowest has a width above 0, but no upper limit above 1.
@@ -192,10 +190,7 @@ def forecast_of(
     times: Sequence[tuple[str, float] | None] = (),
     warnings: Sequence[Sequence[str]] = (),
 ) -> RelativeForecast:
-    """Forecasts with intervals and probabilities from predicted vectors ``(r, d)``.
-
-    `times` are, for each run, a device with a known time, and that time in seconds.
-    """
+    """Forecasts from predicted vectors ``(r, d)``; `times` are a device and the seconds there of each run."""
     check_level(level)
     if relative_to is not None:
         expect_known(relative_to, devices, where="relative_to")
@@ -214,14 +209,14 @@ def forecast_of(
     shares = [_shares(logs[row], order[row], each) for row, each in enumerate(errors)]
     centre, low, high = np.moveaxis(_limits(predicted, errors, base, level), 2, 0)
     return RelativeForecast(
-        runs,
-        tuple(devices),
-        relative_to,
-        level,
-        reached,
-        centre,
-        low,
-        high,
+        runs=runs,
+        devices=tuple(devices),
+        relative_to=relative_to,
+        level=level,
+        reached=reached,
+        centre=centre,
+        low=low,
+        high=high,
         order=order,
         fastest=np.array([fastest for fastest, _ in shares]).reshape(predicted.shape),
         same_order=np.array([same for _, same in shares]),
@@ -384,11 +379,7 @@ class TrainedRelativeModel(Trained[RelativeCard, FittedRelative]):
         return tuple(name for name in runs.names if name not in unknown)
 
     def _unknown_counters(self, runs: Observations) -> tuple[str, ...]:
-        """Counters that the model does not know.
-
-        By its predictor or features, which may know counters of other tools by their meaning; else those that
-        the training did not have.
-        """
+        """Counters that the predictor or its features do not know, by name or meaning; or the training."""
         parts: tuple[object, ...] = (self.predictor, getattr(self.predictor, "features", None))
         for part in parts:
             if hasattr(part, "unknown_counters"):

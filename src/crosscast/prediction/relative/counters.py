@@ -37,7 +37,7 @@ def plain_name(counter: str) -> str:
 def by_plain_name(observations: Observations) -> tuple[dict[str, Reals], dict[str, list[str]]]:
     """Values ``(r,)`` of counters by plain name, and their names in the runs.
 
-    Counters of one plain name, such as those of the two kinds of cores of a processor, are added up.
+    Those of one plain name, such as of two kinds of cores of a processor, are added up.
     """
     values: dict[str, Reals] = {}
     names: dict[str, list[str]] = {}
@@ -150,10 +150,9 @@ RULES = tuple(
 
 
 def table3_features(observations: Observations) -> tuple[Reals, tuple[frozenset[str], ...]]:
-    """Values ``(r, len(TABLE_3))`` of the features, and the counters that were used for each.
+    """Values ``(r, len(TABLE_3))`` of the features, and the names of the counters that were used for each.
 
-    A value is NaN where a run lacks counters, or has no instructions. Names of counters are those of the
-    runs.
+    A value is NaN where a run lacks counters, or has no instructions.
     """
     rows = len(observations)
     counters, names = by_plain_name(observations)
@@ -230,19 +229,16 @@ def base_of(observations: Observations) -> Base:
 
 
 def intensities_of(observations: Observations, base: Base) -> Observations:
-    """Replace counters of runs by intensities.
+    """Replace counters of runs by intensities, in an order that does not depend on theirs.
 
     Totals are divided by the base, if there is one; other counters stay. Added are logarithms of the amounts
-    of work and of their ratios, also to the time of the run on its source, as the achieved rates are the most
-    informative features of a profile.
-
-    The order of the counters does not matter, and no run's values depend on the other runs.
+    of work and of their ratios, also to the time of the run on its source, as achieved rates tell most. No
+    run's values depend on the other runs.
     """
     amounts = amounts_of(observations)
     columns: dict[str, Reals] = {}
-    for name, values in sorted(
-        zip(observations.names, observations.counters.T, strict=True), key=lambda e: e[0]
-    ):
+    for index in sorted(range(len(observations.names)), key=observations.names.__getitem__):
+        name, values = observations.names[index], observations.counters[:, index]
         if base and is_total(name):
             divisor = amounts[base]
             values = np.divide(values, divisor, out=np.full_like(values, np.nan), where=divisor > 0)

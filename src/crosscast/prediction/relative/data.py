@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Annotated, Protocol
+from typing import TYPE_CHECKING, Annotated, Any, Protocol
 
 import numpy as np
 
@@ -73,12 +73,9 @@ class Observations(Tabular):
     @property
     def counts(self) -> dict[str, int]:
         """Numbers of applications, kernels, and kernels at a size."""
-        kernels_at_a_size = {work[:3] for work in self.works}
-        return {
-            "applications": len(set(self.application)),
-            "kernels": len(set(self.kernels)),
-            "kernels_at_a_size": len(kernels_at_a_size),
-        }
+        kernels_at_a_size = len({work[:3] for work in self.works})
+        kernels = {"kernels": len(set(self.kernels)), "kernels_at_a_size": kernels_at_a_size}
+        return {"applications": len(set(self.application)), **kernels}
 
     def label(self, row: int) -> str:
         """Names of a row, for people."""
@@ -90,22 +87,13 @@ class Observations(Tabular):
 
     def rows(self, indices: Integers | Flags) -> Observations:
         """The rows of these indices, or of a mask."""
-        chosen = np.arange(len(self))[indices]
-
-        def take(texts: tuple[str, ...]) -> tuple[str, ...]:
-            return tuple(texts[row] for row in chosen)
-
-        return replace(
-            self,
-            application=take(self.application),
-            kernel=take(self.kernel),
-            size=take(self.size),
-            scale=take(self.scale),
-            source=take(self.source),
-            counters=self.counters[chosen],
-            settings=self.settings[chosen],
-            time_s=self.time_s[chosen],
+        chosen = np.arange(len(self))[indices].tolist()
+        texts, arrays = (
+            ("application", "kernel", "size", "scale", "source"),
+            ("counters", "settings", "time_s"),
         )
+        parts: dict[str, Any] = {name: tuple(getattr(self, name)[row] for row in chosen) for name in texts}
+        return replace(self, **parts, **{name: getattr(self, name)[chosen] for name in arrays})
 
 
 @dataclass(frozen=True)

@@ -27,10 +27,9 @@ _USES_GPU = SETTINGS[-1]
 
 
 def scale_for(values: Reals) -> int:
-    """Choose a scale from the values of the training rows.
+    """Choose a scale from the values of the training rows: signed if one is below 0, else shares or amounts.
 
-    Shares are from 0 to 1, or in percent from 0 to 100 and not all whole. If one is below 0, all are signed.
-    Other values are amounts.
+    Shares are from 0 to 1, or in percent from 0 to 100 and not all whole.
     """
     known = values[np.isfinite(values)]
     if known.min() < 0:
@@ -40,10 +39,7 @@ def scale_for(values: Reals) -> int:
 
 
 def on_scale(values: Reals, scale: int) -> Reals:
-    """Transform values to a scale; NaN where they are not finite.
-
-    Negative amounts, which the training rows lack, are transformed symmetrically.
-    """
+    """Transform values to a scale, negative amounts symmetrically; NaN where they are not finite."""
     values = np.where(np.isfinite(values), values, np.nan)
     if scale == LOGARITHM:
         return np.sign(values) * np.log1p(np.abs(values))
@@ -82,10 +78,9 @@ class _Columns:
 def fit_features(observations: Observations, *, own: bool = False, fill: bool = False) -> FittedFeatures:
     """Choose and scale features by these rows; constant ones are dropped.
 
-    These are the features of Table III for which there are counters, and the counters that none of them uses;
-    with `own`, all counters instead. Settings of runs and devices with the counters are always included. With
-    `fill`, missing values become the mean of the training rows, with an indicator feature; else they stay
-    NaN.
+    These are settings, devices with the counters, features of Table III for which there are counters, and the
+    counters that none of them uses; with `own`, all counters instead. With `fill`, missing values become the
+    mean of the training rows, with an indicator feature; else they stay NaN.
     """
     columns = _Columns(observations)
     used = {(OWN_COUNTER, name) for name in frozenset[str]().union(*columns.used) if not own}
@@ -157,10 +152,9 @@ class FittedFeatures(Stored):
         return (*names, *(f"{names[index]} is missing" for index in missing))
 
     def transform(self, observations: Observations) -> Reals:
-        """Features of runs, of shape ``(r, len(names))``.
+        """Features of runs, ``(r, len(names))``.
 
-        The columns of counters have mean 0 and deviation 1 over the training rows that have them. A device
-        without training rows has 0 in each column of devices.
+        Columns of counters have mean 0 and deviation 1 over the training rows that have them.
         """
         columns, present = _Columns(observations), np.isfinite(observations.counters)
         unknown = present.any(axis=1) & ~present[:, columns.known(self._published, self.known)].any(axis=1)
@@ -208,11 +202,7 @@ class TreesOnFeatures(Stored, kind="relative-trees"):
         return self.predict_features(self.features.transform(observations))
 
     def predict_features(self, rows: Reals) -> Reals:
-        """Predicted relative vectors from features.
-
-        A sum of trees may be 0 or less, which is no ratio of times: entries are at least the least one in the
-        training. Entries above 1 are unchanged.
-        """
+        """Predicted relative vectors from features; at least the least entry in the training, as above 0."""
         return np.maximum(self.trees.sum(both_sides(rows)), self.least)
 
 
@@ -230,10 +220,7 @@ class VectorBoosting:
     def boost(
         self, features: FittedFeatures, rows: Reals, vector: Reals, seed: int, weights: Reals | None = None
     ) -> TreesOnFeatures:
-        """Fit in one thread: equal rows and seeds give equal trees.
-
-        `rows` are the features of the training runs.
-        """
+        """Fit to features of training runs, in one thread: equal rows and seeds give equal trees."""
         columns = list(range(rows.shape[1]))
         booster, gain = self._booster(rows, columns, vector, weights, seed)
         if self.selected is not None:

@@ -137,15 +137,12 @@ def spread_rows(vectors: Vectors, most: int) -> Vectors:
 
 @dataclass(frozen=True)
 class Effort:
-    """Numbers of random trees and boosting rounds, the rate of boosting, and the most rows of a kernel.
-
-    More rows of a kernel at a thousand sizes hardly improve predictions, and cost time and space.
-    """
+    """Numbers of random trees and boosting rounds, and the rate of boosting."""
 
     trees: int
     rounds: int
     rate: float
-    rows: int = 120
+    rows: int = 120  # Most rows of a kernel: more hardly improve predictions, and cost time and space
     leaf: int = 1  # Least rows in a leaf of the random trees
 
 
@@ -192,19 +189,16 @@ def fit_trees(vectors: Vectors, seed: int, effort: Effort = FULL) -> MixedTrees:
     return MixedTrees(boosted, random, base)
 
 
-# Error of a logarithm from which on the loss is linear
-_ROBUST = 0.5
+_ROBUST = 0.5  # Error of a logarithm from which on the loss is linear
 _PULL = 0.2  # Weight of a prior of prices, at which a term alone is about a third of the typical time
-
 _THIRD = -1.0
 _LEAST_S = 1e-30
 
 
 def terms_of(observations: Observations) -> Reals:
-    """Amounts with a price, ``(r, 4)``: launches, bytes, operations, and launches times bytes of an item.
+    """Amounts with a price, ``(r, 4)``: launches or 1, bytes, operations, and launches times bytes of an item.
 
-    The last represents the time that parallelism does not shorten. NaN without counters; a run without a
-    number of launches counts as one launch.
+    The last represents the time that parallelism does not shorten. NaN without counters.
     """
     amounts = amounts_of(observations)
     launches = np.where(amounts[LAUNCHES] > 0, amounts[LAUNCHES], 1.0)
@@ -226,9 +220,9 @@ class WorkPrices(Stored):
             raise InputError.of(field="prices", expected="one above 0 for each device", found="none")
 
     def log_relative(self, observations: Observations, *, anchored: bool) -> Reals:
-        """Logarithms of times less their mean over the devices, of shape ``(r, d)``.
+        """Logarithms of times less their mean over the devices, ``(r, d)``; NaN without an amount.
 
-        Rows without an amount are NaN. If anchored, a run's measured time replaces the one on its source.
+        If anchored, a run's measured time replaces the one on its source.
         """
         terms = terms_of(observations)
         used = self.prices.any(axis=1)
@@ -309,10 +303,7 @@ class BlendPredictor(Stored, kind="relative-blend"):
             raise InputError.of(field="prices", expected=f"{self.trees.devices} devices", found=devices)
 
     def predict(self, observations: Observations) -> Reals:
-        """Predicted relative vectors ``(r, d)``; the largest entry of a row is 1.
-
-        Runs without counters of their work are predicted by the trees alone.
-        """
+        """Predicted relative vectors ``(r, d)``, without counters of work by trees alone; the largest is 1."""
         if self.mean is not None:
             return _constant_vectors(self.mean, observations)
         log = self.trees.log_relative(observations)
@@ -339,10 +330,9 @@ _HALF = (0.5, True)  # Share and anchor with too few kernels to hold out, or wit
 
 
 def fit_blend(vectors: Vectors, seed: int, effort: Effort = FULL, brief: Effort = BRIEF) -> BlendPredictor:
-    """Fit trees on intensities and priced work, with the share that is best on held-out kernels.
+    """Fit trees on intensities and priced work, with the share and anchor that are best on held-out kernels.
 
-    Whether the priced work is anchored is also chosen on these. `brief` is the effort of fits without a part
-    of the kernels.
+    `brief` is the effort of fits without a part of the kernels.
     """
     rows = spread_rows(vectors, effort.rows)
     trees, prices = _parts(rows, seed, effort)
@@ -455,12 +445,9 @@ class ByTimesPredictor(Stored, kind="relative-by-times"):
             expected = "architecture-independent profiles, which the model was trained on"
             found = "counters of a device, a profile whose counters the model does not know"
             raise InputError.of(where="profile", expected=expected, found=found)
-        log = _log_by_times(self.times, observations)
-        return (
-            relative_to_slowest(np.exp(log))
-            if self.mean is None
-            else _constant_vectors(self.mean, observations)
-        )
+        if self.mean is not None:
+            return _constant_vectors(self.mean, observations)
+        return relative_to_slowest(np.exp(_log_by_times(self.times, observations)))
 
 
 def _log_by_times(times: CombinedPredictor, observations: Observations) -> Reals:
@@ -476,10 +463,8 @@ def fit_by_times(vectors: Vectors, seed: int) -> ByTimesPredictor:
         spread, runs = np.full_like(log_time, np.nan), np.ones(log_time.shape, dtype=np.int64)
         return Combined().fit(Grid(profiles, part.described, log_time, spread, runs), seed)
 
-    held_out = [
-        (rest, out, _log_by_times(fitted(rest), out.observations))
-        for rest, out in _without_kernels(vectors, seed)
-    ]
+    parts = _without_kernels(vectors, seed)
+    held_out = [(rest, out, _log_by_times(fitted(rest), out.observations)) for rest, out in parts]
     return ByTimesPredictor(fitted(vectors), mean_if_better(vectors, held_out))
 
 

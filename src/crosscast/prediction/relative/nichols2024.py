@@ -35,10 +35,7 @@ class PublishedMean:
 
 @dataclass(frozen=True)
 class LogMean:
-    """The mean of the logarithms of the training vectors, over its largest entry.
-
-    Ratios of times have no natural direction: this one does not depend on the reference device.
-    """
+    """The mean of the logarithms of the training vectors, which does not depend on the reference device."""
 
     name = "log-mean"
 
@@ -61,11 +58,7 @@ class FixedVector(Stored, kind="relative-vector"):
 
 @dataclass(frozen=True)
 class PublishedLinear:
-    """scikit-learn's ``LinearRegression`` with its defaults, of all entries of the vector.
-
-    Missing features are filled, as least squares cannot use them. Where features depend on each
-    other, the solution is the one of least norm.
-    """
+    """scikit-learn's ``LinearRegression`` with its defaults, of all entries; missing features are filled."""
 
     name = "published-linear"
 
@@ -109,9 +102,9 @@ class LinearPredictor(Stored, kind="relative-linear"):
 
 @dataclass(frozen=True)
 class PublishedVectorForest:
-    """``RandomForestRegressor`` with its defaults, and all entries of the vector as outputs of each tree.
+    """``RandomForestRegressor`` with its defaults, all entries as outputs of a tree, and features filled.
 
-    The paper names neither kind nor settings of its forest. Missing features are filled.
+    The paper names neither kind nor settings of its forest.
     """
 
     name = "published-forest"

@@ -84,11 +84,10 @@ def _counted(dataset: Dataset) -> Table:
 
 
 def _counted_runs(dataset: Dataset) -> Observations:
-    """Runs with counters, in the order of the sessions' key.
+    """Runs with counters, in the order of the sessions' key; times are medians over a session's runs.
 
-    Counters are divided by the recorded runs of their session, as `crosscast measure` counts over all of
-    them; a session without a number of runs counts as one. Kernels of one session share the counters. The
-    time is the median over the session's runs.
+    Counters, which kernels of a session share, are divided by its recorded runs, one if not known, as
+    `crosscast measure` counts over all of them.
     """
     sessions = _counted(dataset).select([*SESSIONS.key, "kernels", "runs", "counters"]).to_pylist()
     rows = [
@@ -102,9 +101,8 @@ def _counted_runs(dataset: Dataset) -> Observations:
     time_s = np.array([times.get(tuple(row[name] for name in _RUN), np.nan) for row in rows])
     counters = totals / np.array([[row["runs"] or 1] for row in rows])
     scale = tuple(scale_of(row["settings"], row["size"]) for row in rows)
-    application, kernel, size, source = (
-        tuple(row[name] for row in rows) for name in (*KERNEL_AT_A_SIZE, "device")
-    )
+    labels = (tuple(row[name] for row in rows) for name in (*KERNEL_AT_A_SIZE, "device"))
+    application, kernel, size, source = labels
     return Observations(
         application, kernel, size, scale, source, names, counters, configuration, settings, time_s
     )
@@ -120,8 +118,7 @@ def _matrix(rows: Sequence[Mapping[str, float]]) -> tuple[tuple[str, ...], Reals
 def full_devices(known: Flags) -> list[int]:
     """Devices of the largest full table: the largest number of devices times work that all of them have.
 
-    Devices are added in the order of their amounts of work, so that one with gaps does not remove the
-    others'; of two tables with equally many times, the one with more devices is chosen.
+    Devices are added in the order of their amounts of work; of two tables as large, more devices are taken.
 
     >>> full_devices(np.array([[True, True, False], [True, True, False], [True, True, True]]))
     [0, 1]
@@ -194,10 +191,8 @@ def vectors_of(
         counted = "counted" if sources is None else f"counted on {', '.join(sources)}"
         expected = f"work {counted} with times on all of {', '.join(chosen)}"
         raise InputError.of(where=label, expected=expected, found="none")
-    described = devices_of(dataset)
-    vectors = Vectors(
-        observations.rows(rows), chosen, times_s[rows], tuple(described[device] for device in chosen)
-    )
+    described = tuple(map(devices_of(dataset).__getitem__, chosen))
+    vectors = Vectors(observations.rows(rows), chosen, times_s[rows], described)
     for row, column in np.argwhere(vectors.times_s <= 0)[:1].tolist():
         found = f"0 for {', '.join(vectors.observations.works[row][:3])} on {chosen[column]}"
         raise InputError.of(where=f"{label}: records", expected="times above 0", found=found)
