@@ -196,7 +196,7 @@ _LEAST_S = 1e-30
 
 
 def terms_of(observations: Observations) -> Reals:
-    """Amounts with a price, ``(r, 4)``: launches or 1, bytes, operations, and launches times bytes of an item.
+    """Priced amounts, ``(r, 4)``: launches or 1, bytes, operations, and launches times bytes of an item.
 
     The last represents the time that parallelism does not shorten. NaN without counters.
     """
@@ -303,7 +303,7 @@ class BlendPredictor(Stored, kind="relative-blend"):
             raise InputError.of(field="prices", expected=f"{self.trees.devices} devices", found=devices)
 
     def predict(self, observations: Observations) -> Reals:
-        """Predicted relative vectors ``(r, d)``, without counters of work by trees alone; the largest is 1."""
+        """Relative vectors ``(r, d)``, without counters of work by trees alone; the largest entry is 1."""
         if self.mean is not None:
             return _constant_vectors(self.mean, observations)
         log = self.trees.log_relative(observations)
