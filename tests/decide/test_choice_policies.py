@@ -141,13 +141,6 @@ def machine(time_s: list[float], power_w: list[float]) -> Surfaces:
 EVEN = machine([9, 7, 5, 8, 4, 2], [10, 20, 30, 15, 40, 50])
 
 
-def test_names_say_what_was_added() -> None:
-    assert limited(Fixed()).name == "fixed+fl"
-    assert limited(Fixed(), ups=True).name == "fixed+steps"
-    assert limited(Fixed()).baseline
-    assert limited(Wanderer(confidence=0.9)).confidence == 0.9
-
-
 def test_with_one_change_left_it_returns_to_what_it_knows_where_that_is_wanted() -> None:
     returns = WithFeedback(Wanderer(5), "returns", returns=True)
     assert path(returns, EVEN, 15, budget=0) == [5]
@@ -477,6 +470,8 @@ def test_the_model_of_a_correction_is_that_of_what_it_corrects(name: str) -> Non
     (method,) = methods_of(SPACE, [name])
     inner = {"published+fl": "published", "nearest+steps": "nearest"}.get(name)
     assert method.learner == (methods_of(SPACE, [inner])[0].learner if inner else None)
+    assert method.baseline
+    assert limited(Wanderer(confidence=0.9)).confidence == 0.9
 
 
 def test_unknown_methods_and_confidences_are_refused() -> None:

@@ -28,11 +28,11 @@ from crosscast.decide.samples import (
 from crosscast.errors import InputError
 from crosscast.measure.regions.key import RegionKey, RegionRun
 from crosscast.measure.regions.recorder import History
-from crosscast.prediction.configuration.data import ConfigurationSpace, KernelAt, Surfaces, sample_numbers
+from crosscast.prediction.configuration.data import ConfigurationSpace, KernelAt, Surfaces
 from support.csv_tables import write_samples
 from support.models import chooser_card
 from support.refusals import refusals
-from support.surfaces import made_space, made_surfaces
+from support.surfaces import made_surfaces
 
 
 def test_runs_are_averaged_by_time_and_powers_by_energy() -> None:
@@ -197,23 +197,6 @@ def test_every_pair_is_considered() -> None:
 
     pairs = [pair for pair in combinations(corners, 2) if numbers[pair[0]] != numbers[pair[1]]]
     assert two_samples(surfaces) == min(pairs, key=error)
-
-
-SPACE = made_space()
-HERE, OTHER = SPACE.configurations[7], SPACE.configurations[2]
-
-
-@pytest.mark.parametrize(
-    ("samples", "sentence"),
-    [
-        ([], "samples: expected at least one configuration, and each once, found none"),
-        ([HERE, OTHER, HERE], "samples: expected at least one configuration, and each once, found node"),
-        ([Configuration("node", {})], "samples: configuration: expected one of the 12 that are known"),
-    ],
-)
-def test_others_are_refused(samples: list[Configuration], sentence: str) -> None:
-    with pytest.raises(InputError, match=sentence):
-        sample_numbers(SPACE, samples)
 
 
 CARD = chooser_card()

@@ -236,7 +236,6 @@ def test_threads_get_samples_and_choices_without_losing_runs(model: Path) -> Non
     [
         ({"power_cap": float("nan")}, "power_cap: expected watts above 0, found nan"),
         ({"power_cap": "abc"}, "power_cap: expected watts above 0, found 'abc'"),
-        ({"power_cap": None}, "power_cap: expected watts above 0, found None"),
         ({"power_cap": 100.0, "objective": "speed"}, "objective: expected one of"),
         ({"power_cap": 100.0, "confidence": 1.5}, "confidence: expected a probability"),
     ],

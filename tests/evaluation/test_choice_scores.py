@@ -1,7 +1,6 @@
 """Cases: kernels under the caps of their true frontiers, and their weights."""
 
-from dataclasses import asdict, replace
-from functools import partial
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,18 +12,15 @@ from crosscast.decide.policies import FeedbackCapping, Fixed, Oracle
 from crosscast.decide.power_cap import Cases, Method, cases_of, outcomes
 from crosscast.evaluation.configuration.evaluation import MachineChoices, evaluate_machine
 from crosscast.evaluation.configuration.scores import (
-    BETTER,
     METRICS,
     ChoiceMetrics,
     Regret,
     RepeatNoise,
-    metric_values,
     program_sums,
     repeat_noise,
     simulated_repeats,
     split_half_oracle,
 )
-from crosscast.evaluation.resampling import Scored, confidences
 from crosscast.prediction.configuration.data import ConfigurationSpace, KernelAt, Surfaces
 from support.choices import Wanderer, limited, outcome, random_surfaces
 from support.examples import examples
@@ -271,37 +267,6 @@ def test_repeats_differ_as_from_what_was_measured_and_follow_the_seed() -> None:
     assert np.array_equal(one.power_w, other.power_w)
     assert not np.array_equal(one.power_w, simulated_repeats(surfaces, small, 5).power_w)
     assert not np.array_equal(one.power_w[0], one.power_w[1])
-
-
-def scored(name: str, performance: list[float], extra: float = 1.0, *, baseline: bool = False) -> Scored:
-    """Programs that are always under the limit, with this performance."""
-    made = np.zeros((len(performance), 9))
-    made[:, 0] = made[:, 7] = 1
-    made[:, 1] = made[:, 8] = performance
-    made[:, 2] = 0.9
-    made[:, 6] = extra
-    return Scored(name, baseline, asdict(ChoiceMetrics.of(made)), partial(metric_values, made))
-
-
-SCORES = [0.9, 0.7, 0.95, 0.5, 0.8, 0.85, 0.6, 0.99]
-
-
-def test_differences_are_of_pairs_from_the_best_baseline() -> None:
-    results = [
-        scored("low", [score - 0.3 for score in SCORES], 0.0, baseline=True),
-        scored("high", [score - 0.1 for score in SCORES], baseline=True),
-        scored("own", SCORES, 2.0),
-    ]
-    low, high, of_model = confidences(results, len(SCORES), BETTER, 0)
-    assert not low.differences
-    assert not high.differences
-    score = of_model.differences["score"]
-    assert (score.baseline, score.better) == ("high", True)
-    assert (score.value, score.interval.low, score.interval.high) == pytest.approx((0.1, 0.1, 0.1))
-    runs = of_model.differences["extra_runs"]
-    assert (runs.baseline, runs.better) == ("low", False)
-    assert runs.value == pytest.approx(2)
-    assert "under_power" not in of_model.differences
 
 
 def test_percentiles_of_regret_are_weighted_and_none_without_a_case() -> None:

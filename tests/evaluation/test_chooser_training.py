@@ -143,8 +143,6 @@ def test_samples_can_be_named() -> None:
     surfaces = made_surfaces(4)
     wanted = [surfaces.space.configurations[number] for number in (5, 2)]
     assert train_configuration(surfaces, "published-log", samples=wanted).card.numbers == (5, 2)
-    with pytest.raises(InputError, match="samples: expected at least one configuration, and each once"):
-        train_configuration(surfaces, "published-log", samples=[wanted[0], wanted[0]])
 
 
 def test_too_few_programs_or_an_unknown_model_are_refused() -> None:

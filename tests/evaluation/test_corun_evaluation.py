@@ -3,7 +3,6 @@
 Times of one device are translated to another by a line that left-out applications judge.
 """
 
-import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -31,41 +30,19 @@ from crosscast.evaluation.corun.question import train_corun
 from crosscast.evaluation.corun.scores import CoRunResult, ScoredValues, with_scores
 from crosscast.prediction.corun.models import Mean, Sum
 from crosscast.prediction.corun.process import Process
-from crosscast.prediction.corun.translation import (
-    LOGARITHMIC,
-    PLAIN,
-    SharedTimes,
-    TimeLine,
-    shared_times,
-    train_translation,
-    translation_scores,
-)
 from support.mixes import (
-    APPLICATIONS,
-    EXPONENT,
-    FACTOR,
     NAMES,
-    counted_co_runs,
     made_co_runs,
     make_isolated_run,
     make_mix,
-    studied,
 )
-from support.refusals import refusal
 
 VALUES = st.floats(0.1, 10)
 
 
-def scored(true: Any, centre: Any, low: Any = None, high: Any = None, group: Any = None) -> ScoredValues:
+def scored(true: Any, centre: Any) -> ScoredValues:
     nothing = np.full(len(true), np.nan)
-    return ScoredValues(
-        np.array(true),
-        np.array(centre),
-        nothing if low is None else np.array(low),
-        nothing if high is None else np.array(high),
-        np.zeros(len(true), np.int64) if group is None else np.array(group),
-        np.full(len(true), 2),
-    )
+    return ScoredValues(true, centre, nothing, nothing, np.zeros(len(true), np.int64), np.full(len(true), 2))
 
 
 @given(st.lists(st.tuples(VALUES, VALUES), min_size=1, max_size=20))
@@ -217,10 +194,8 @@ def test_known_mixes_are_not_scored_nor_are_their_repeats() -> None:
 
 @pytest.mark.parametrize("split", [OUT, "random-80-20"])
 def test_failed_mixes_change_no_score(split: str) -> None:
-    if split == OUT:
-        broken = replace(PAIRS, mixes=(*PAIRS.mixes, *(failing(mix) for mix in PAIRS.mixes[:4])))
-    else:
-        broken = replace(PAIRS, mixes=(*PAIRS.mixes, *(failing(mix) for mix in PAIRS.mixes)))
+    failed = map(failing, PAIRS.mixes[: 4 if split == OUT else None])
+    broken = replace(PAIRS, mixes=(*PAIRS.mixes, *failed))
     first, second = (evaluate_corun(runs, [QUICK, Mean()], split) for runs in (PAIRS, broken))
     assert [each.to_dict() for each in first.results] == [each.to_dict() for each in second.results]
 
@@ -288,53 +263,3 @@ def test_mixes_are_left_out_whole_and_those_that_are_known_in_part_stay_together
     assert mix is not None
     _, counts = np.unique(mix, return_counts=True)
     assert sorted(counts.tolist()) == [1] + [2] * len(rest)
-
-
-def shared() -> SharedTimes:
-    return shared_times(counted_co_runs(), "cpu", "other")
-
-
-def test_a_power_law_is_found_and_is_better_than_a_plain_line() -> None:
-    card = train_translation(shared())
-    assert card.line.form == LOGARITHMIC
-    assert card.line.slope == pytest.approx(EXPONENT)
-    assert card.line.intercept == pytest.approx(math.log(FACTOR))
-    result = translation_scores(shared())
-    scores = {(each.form, each.quantity, each.members): each for each in result}
-    assert scores[LOGARITHMIC, "time", None].mape == pytest.approx(0, abs=1e-6)
-    assert scores[LOGARITHMIC, "slowdown", 2].mape == pytest.approx(0, abs=1e-6)
-    assert scores[PLAIN, "time", None].mape > 0.005
-    assert scores[PLAIN, "time", 1].to_dict()["accuracy"] == 1 - scores[PLAIN, "time", 1].mape
-
-
-def test_errors_are_those_of_lines_without_the_application() -> None:
-    times = shared()
-    # What one application does elsewhere does not lessen its own error.
-    odd = times.having("bfs")
-    bent = replace(times, target_s=np.where(odd, 3 * times.target_s, times.target_s))
-    card = train_translation(bent)
-    errors = card.errors["time"].residuals
-    of_bfs = errors.log_error[errors.group == errors.groups.index("bfs")]
-    line = TimeLine.fit(card.line.form, bent.source_s[~odd], bent.target_s[~odd])
-    np.testing.assert_allclose(
-        np.sort(of_bfs), np.sort(np.log(line(bent.source_s[odd]) / bent.target_s[odd]))
-    )
-    assert abs(of_bfs).max() > 1
-
-
-def test_a_model_on_one_device_and_a_line_to_the_other_are_scored_together() -> None:
-    studies = studied().studies
-    assert studies is not None
-    assert not isinstance(studies.translations, str)
-    (study,) = studies.translations
-    assert (study.source, study.target, study.applications) == ("cpu", "other", len(APPLICATIONS))
-    by_form = {each.form: each for each in study.predicted}
-    # A power law without an error of its own takes the model's times there as they are.
-    assert by_form[LOGARITHMIC].time_mape == pytest.approx(by_form[LOGARITHMIC].own_mape * EXPONENT, rel=0.3)
-    assert by_form[LOGARITHMIC].rows == by_form[PLAIN].rows > 0
-
-
-def test_the_same_device_twice_and_too_little_in_common_are_refused() -> None:
-    with pytest.raises(InputError, match="expected two different ones, found cpu twice"):
-        shared_times(counted_co_runs(), "cpu", "cpu")
-    assert "timed on cpu and on moon, found none" in refusal(shared_times, counted_co_runs(), "cpu", "moon")

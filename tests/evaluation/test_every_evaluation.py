@@ -124,7 +124,8 @@ CASES = {
         [{"seed": 1}, {"models": [PublishedMean(), LogMean(), PublishedVectorForest(trees=2)]}],
         [partial(with_more_of, "times_s"), with_more_counted],
         [
-            ({"weighting": "none"}, "^weights: "),
+            ({"weighting": "none"}, "^weights: expected one of rows, kernels, applications, found 'none'"),
+            ({"folds": "leave-town"}, "^folds: expected one of published, .*, found 'leave-town'"),
             (
                 {"data": replace(VECTORS, times_s=VECTORS.times_s * np.nan)},
                 "^vectors: expected numbers above 0",

@@ -6,7 +6,7 @@ import subprocess
 import sys
 import time
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -15,9 +15,8 @@ import numpy as np
 import pytest
 
 from crosscast.arrays import Arrays, Reals
-from crosscast.errors import EnvironmentFault, InputError, LaunchError, MissingExtraError
-from crosscast.evaluation.loop import MOST_SEED, State, check_names, check_seed, run_tasks
-from crosscast.prediction.intervals import check_level
+from crosscast.errors import EnvironmentFault, LaunchError, MissingExtraError
+from crosscast.evaluation.loop import State, run_tasks
 from support.examples import one_in
 from support.processes import is_gone, wait_until
 
@@ -215,21 +214,3 @@ def test_no_worker_is_left_over(tmp_path: Path, driver: subprocess.Popen[str], e
     assert time.monotonic() - start < GONE_S
     _, said = driver.communicate()
     assert said.count("Traceback") == (end == signal.SIGINT), said
-
-
-@pytest.mark.parametrize(
-    ("check", "message"),
-    [
-        (lambda: check_seed(-1), "seed: expected a number from 0 to 4294967295, found -1"),
-        (lambda: check_level(1.0), "level: expected a probability between 0 and 1, found 1"),
-        (lambda: check_names(["a", "a"]), "models: expected at least one, and each once, found a, a"),
-        (lambda: check_names([], "splits"), "splits: expected at least one, and each once, found none"),
-        (lambda: run_tasks(tasks(), DATA, jobs=0), "jobs: expected at least 1, found 0"),
-    ],
-)
-def test_arguments_are_checked(check: Callable[[], object], message: str) -> None:
-    check_seed(MOST_SEED)
-    check_level(0.9)
-    check_names(["a", "b"])
-    with pytest.raises(InputError, match=message):
-        check()

@@ -70,7 +70,6 @@ WRONG: dict[str, list[tuple[Change, str]]] = {
             lambda card: card["devices"].append(card["devices"][0]),
             "devices: expected at least one, and each once",
         ),
-        (updated(seed=-1), "seed: expected a whole number"),
     ],
     "configuration": [
         (
@@ -98,11 +97,8 @@ WRONG: dict[str, list[tuple[Change, str]]] = {
     "relative": [
         (updated(direction="speed-up"), "direction: expected 'time on a device over"),
         (updated(devices=["cpu"]), "devices: expected at least 2, and each once, found cpu"),
-        (updated(devices=["cpu", "cpu"]), "devices: expected at least 2, and each once"),
         (updated(devices=["cpu", ""]), "devices: expected at least 2, and each once"),
-        (updated(devices=["cpu", 3]), "devices[1]: expected a text, found 3"),
         (updated(sources=[]), "sources: expected at least 1, and each once, found none"),
-        (updated(seed=-1), "seed: expected a whole number"),
         (updated(devices=["cpu", "gpu"]), "expected errors on the 2 devices of its card, found 3"),
         (
             lambda card: card["arrays"]["contents"].pop("held_out.log_error"),
@@ -112,11 +108,7 @@ WRONG: dict[str, list[tuple[Change, str]]] = {
     "corun": [
         (updated(sizes=[]), "sizes: expected a list of length >= 1, found []"),
         (updated(sizes=[1]), "sizes[0]: expected a whole number >= 2, found 1"),
-        (updated(sizes=[True]), "sizes[0]: expected a whole number, found true"),
-        (updated(seed="x"), "seed: expected a whole number, found"),
-        (updated(applications=[3]), "applications[0]: expected a text, found 3"),
         (updated(memory_bytes=0), "memory_bytes: expected a whole number >= 1, found 0"),
-        (updated(errors=[]), "errors: expected an object, found"),
         (updated(runs=[{"application": "a"}]), "runs[0]"),
     ],
 }

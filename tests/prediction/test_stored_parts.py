@@ -164,7 +164,6 @@ ANY = "expected"
 DAMAGED: dict[str, list[tuple[str, Any, str]]] = {
     "trees": [
         ("split_feature", lambda a: a[:-1], "split_threshold: expected 412 along axis s"),
-        ("split_feature", lambda a: a + 0.5, "split_feature: expected integers along 1 axis"),
         ("split_left", lambda a: a + len(a), "split_left: expected less than 413"),
         ("split_right", lambda a: a - 10**6, "split_right: expected numbers of nodes, at least -"),
         ("split_left", lambda a: np.arange(len(a)), "split_left: expected children after"),
@@ -172,17 +171,10 @@ DAMAGED: dict[str, list[tuple[str, Any, str]]] = {
         ("split_left", lambda a: 0 * a - 1, "expected one parent, or to be a root, of every"),
         ("root", lambda a: a[:0], "root: expected at least 1 along axis t, found 0"),
         ("root", lambda a: a[:1], "expected one parent, or to be a root, of every node, found 0 of"),
-        ("leaf_value", lambda a: a[:, 0], "leaf_value: expected numbers along 2 axes"),
         ("split_threshold", lambda a: np.abs(a) * 1e300, "split_threshold: expected at most 3.4"),
-        ("split_threshold", lambda a: a * np.inf, "split_threshold: expected finite numbers"),
     ],
     "residuals": [
-        ("log_error", np.zeros(3), ANY),
         ("group", np.zeros(6, np.int64), "expected residuals of each of 3 groups"),
-        ("group", np.full(6, 3), "group: expected"),
-        ("groups", np.array([], dtype="U1"), ANY),
-        ("mix", np.zeros(3, np.int64), "mix: expected 6 along axis n, found 3"),
-        ("log_value", np.zeros(3), ANY),
     ],
     "nearest": [("points", lambda a: a[:, :1], "points: expected 3 along axis f, found 1")],
     "time trees": [
@@ -204,13 +196,10 @@ DAMAGED: dict[str, list[tuple[str, Any, str]]] = {
     "combined": [
         ("by_launch", lambda a: a[1:], ANY),
         ("by_work", lambda a: a[1:], ANY),
-        ("launch.points", lambda a: a[1:], ANY),
-        ("work.scale", lambda a: a[1:], ANY),
         ("work.scale", lambda a: 0 * a, "work.scale: expected more than 0"),
     ],
     "descriptors": [
         ("device_numbers", np.array(["clock_hz", "horses"]), "horses"),
-        ("device_logs", np.zeros((1, 2)), "device_logs: expected 2 along axis d, found 1"),
         ("device_types", np.array(["gpu"]), "device_vendors: expected 1 along axis d, found 2"),
     ],
     "clusters": [
@@ -253,14 +242,11 @@ DAMAGED: dict[str, list[tuple[str, Any, str]]] = {
         ("power.spread", np.zeros(4), "power.spread: expected more than 0"),
         ("time_factor", np.array(0.0), "time_factor: expected more than 0, found 0.0"),
         ("slowdowns.alone", np.zeros(2), "beside: expected 2 along axis s, found 6"),
-        ("slowdowns.beside", np.zeros(6), "beside: expected numbers along 2 axes"),
         ("slowdowns.scale.link", np.array("root"), "link: expected one of speed, logarithm, found 'root'"),
         ("slowdowns.lengths", np.ones((2, 3)), "near and lengths: expected"),
         ("slowdowns.variances", np.ones(2), "variances: expected"),
         ("slowdowns.trees.root", np.zeros(0, np.int32), "root: expected at least 1"),
-        ("slowdowns.traits.middle", np.zeros(7), "middle: expected 2 along axis f, found 7"),
         ("slowdowns.traits.spread", np.array(0.0), "spread: expected more than 0, found 0.0"),
-        ("slowdowns.traits.load", np.array(["a", "b"]), "load: expected a text, found"),
     ],
     "fairness": [
         ("pressure", np.array("weather"), "pressure"),
@@ -268,7 +254,6 @@ DAMAGED: dict[str, list[tuple[str, Any, str]]] = {
     ],
     "columns": [
         ("span", np.zeros(4), "span: expected more than 0"),
-        ("usual", np.zeros(2), "usual: expected"),
         ("flagged", np.array([9]), "flagged: expected less than 4"),
         ("columns", np.array([], dtype="U1"), "columns: expected at least 1"),
     ],
@@ -278,7 +263,6 @@ DAMAGED: dict[str, list[tuple[str, Any, str]]] = {
         ("sizes.0.time_s.regressor.slopes", np.zeros(3), ANY),
         ("sizes.0.time_s.regressor.kind", np.array("magic"), "regressor.kind: expected one of the kinds"),
         ("sizes.0.time_s.columns", np.array([99]), ANY),
-        ("sizes.0.time_s.least", np.zeros(2), ANY),
     ],
     "published mlp": [
         ("sizes.0.time_s.regressor.hidden", np.zeros((3, 100)), ANY),
@@ -286,7 +270,6 @@ DAMAGED: dict[str, list[tuple[str, Any, str]]] = {
     ],
     "published svr": [
         ("sizes.0.time_s.regressor.vectors", np.zeros((2, 2)), ANY),
-        ("sizes.0.time_s.regressor.gamma", np.zeros(2), ANY),
     ],
     "published decision-tree": [("sizes.0.time_s.regressor.leaf_value", np.zeros((3, 2)), ANY)],
     "relative mean": [
@@ -311,15 +294,11 @@ DAMAGED: dict[str, list[tuple[str, Any, str]]] = {
         ("deviations", lambda a: 0 * a, "deviations: expected more than 0"),
         ("origins", lambda a: 0 * a + 9, "origins: expected at most"),
         ("origins", np.zeros_like, ANY),
-        ("fill", np.array([False, True]), "fill: expected"),
     ],
     "blend": [
         ("share", np.array(1.5), "share: expected at most 1, found 1.5"),
-        ("share", np.array([0.5, 0.5]), "share: expected a number, found float64 of shape (2,)"),
-        ("anchored", np.array(2), "anchored: expected true or false, found int64"),
         ("base", np.array("bytes"), "base: expected one of instructions, items, , found 'bytes'"),
         ("fill", np.array(False), "features.fill: expected features whose gaps are filled"),
-        ("prices.prices", np.ones((3, 2)), "prices: expected 4 along axis 4"),
         ("prices.prices", -np.ones((4, 2)), "prices: expected at least 0"),
         ("prices.prices", np.array([[1.0, 0.0]] * 4), "prices: expected"),
         ("prices.prices", np.ones((4, 3)), "prices"),
@@ -327,8 +306,6 @@ DAMAGED: dict[str, list[tuple[str, Any, str]]] = {
         ("grown.leaf_value", lambda a: np.hstack([a, a[:, :1]]), "expected outputs of number 2, found 3"),
     ],
     "relative residuals": [
-        ("log_error", np.empty((0, 2)), "log_error: expected at least 1 along axis n, found 0"),
-        ("group", np.array([0, 1]), "group: expected 6 along axis n, found 2"),
         (
             "group",
             np.array([0, 1, 2, 9, 0, 0]),

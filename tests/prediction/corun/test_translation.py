@@ -20,6 +20,7 @@ from crosscast.prediction.corun.models import models_named
 from crosscast.prediction.corun.translation import (
     LOGARITHMIC,
     PLAIN,
+    SharedTimes,
     TimeLine,
     TranslationCard,
     TranslationErrors,
@@ -27,10 +28,19 @@ from crosscast.prediction.corun.translation import (
     shared_times,
     train_translation,
     translated_forecasts,
+    translation_scores,
     write_translation,
 )
 from crosscast.prediction.named_models import load_model
-from support.mixes import EXPONENT, counted_co_runs, mix_elsewhere, other_time
+from support.mixes import (
+    APPLICATIONS,
+    EXPONENT,
+    FACTOR,
+    counted_co_runs,
+    mix_elsewhere,
+    other_time,
+    studied,
+)
 from support.refusals import refusal, refusals
 
 TIMES = st.lists(st.floats(1e-4, 1e3), min_size=3, max_size=20, unique=True).map(np.array)
@@ -180,3 +190,53 @@ def test_a_damaged_card_is_refused_by_field(tmp_path: Path, field: str, value: A
 def test_files_that_are_not_there_or_cannot_be_written_are_said(tmp_path: Path) -> None:
     assert "cannot read the card" in refusal(read_translation, tmp_path / "none.json")
     assert "cannot write the card" in refusal(write_translation, made_card(), tmp_path / "none" / "card.json")
+
+
+def shared() -> SharedTimes:
+    return shared_times(counted_co_runs(), "cpu", "other")
+
+
+def test_a_power_law_is_found_and_is_better_than_a_plain_line() -> None:
+    card = train_translation(shared())
+    assert card.line.form == LOGARITHMIC
+    assert card.line.slope == pytest.approx(EXPONENT)
+    assert card.line.intercept == pytest.approx(math.log(FACTOR))
+    result = translation_scores(shared())
+    scores = {(each.form, each.quantity, each.members): each for each in result}
+    assert scores[LOGARITHMIC, "time", None].mape == pytest.approx(0, abs=1e-6)
+    assert scores[LOGARITHMIC, "slowdown", 2].mape == pytest.approx(0, abs=1e-6)
+    assert scores[PLAIN, "time", None].mape > 0.005
+    assert scores[PLAIN, "time", 1].to_dict()["accuracy"] == 1 - scores[PLAIN, "time", 1].mape
+
+
+def test_errors_are_those_of_lines_without_the_application() -> None:
+    times = shared()
+    # What one application does elsewhere does not lessen its own error.
+    odd = times.having("bfs")
+    bent = replace(times, target_s=np.where(odd, 3 * times.target_s, times.target_s))
+    card = train_translation(bent)
+    errors = card.errors["time"].residuals
+    of_bfs = errors.log_error[errors.group == errors.groups.index("bfs")]
+    line = TimeLine.fit(card.line.form, bent.source_s[~odd], bent.target_s[~odd])
+    np.testing.assert_allclose(
+        np.sort(of_bfs), np.sort(np.log(line(bent.source_s[odd]) / bent.target_s[odd]))
+    )
+    assert abs(of_bfs).max() > 1
+
+
+def test_a_model_on_one_device_and_a_line_to_the_other_are_scored_together() -> None:
+    studies = studied().studies
+    assert studies is not None
+    assert not isinstance(studies.translations, str)
+    (study,) = studies.translations
+    assert (study.source, study.target, study.applications) == ("cpu", "other", len(APPLICATIONS))
+    by_form = {each.form: each for each in study.predicted}
+    # A power law without an error of its own takes the model's times there as they are.
+    assert by_form[LOGARITHMIC].time_mape == pytest.approx(by_form[LOGARITHMIC].own_mape * EXPONENT, rel=0.3)
+    assert by_form[LOGARITHMIC].rows == by_form[PLAIN].rows > 0
+
+
+def test_the_same_device_twice_and_too_little_in_common_are_refused() -> None:
+    with pytest.raises(InputError, match="expected two different ones, found cpu twice"):
+        shared_times(counted_co_runs(), "cpu", "cpu")
+    assert "timed on cpu and on moon, found none" in refusal(shared_times, counted_co_runs(), "cpu", "moon")
