@@ -49,7 +49,7 @@ It makes choices faster, and more of them exceed the cap, most by less than the 
 class FeedbackCapping(Method):
     """Starts with all knobs at their maximum, and steps down, knob by knob, while the power is over the cap.
 
-    The frequency limiting of Bailey et al. 2014, section V-A, for the knobs at hand.
+    The frequency limiting of Bailey et al. 2014, section V-A, for any knobs.
     """
 
     name: str = "limiter"
@@ -73,11 +73,7 @@ class FeedbackCapping(Method):
 
 
 def knob_methods(space: ConfigurationSpace) -> tuple[FeedbackCapping, ...]:
-    """Return the feedback capping of Bailey et al. 2014 (section V-A): a method for each numeric knob.
-
-    It steps that knob alone down, and is named after it without its unit: ``cpu+fl`` for ``cpu_cap_w``. With
-    several devices, there is a method for each device, which steps all its knobs.
-    """
+    """Return the feedback capping of each numeric knob, ``cpu+fl`` of ``cpu_cap_w``, or of each device."""
     if len(space.devices) > 1:
         return tuple(FeedbackCapping(f"{device}+fl", device=device) for device in space.devices)
     short = {knob: re.sub(r"(_cap)?(_w|_hz|_s|_j)?$", "", knob) or knob for knob in space.knobs}
@@ -201,10 +197,7 @@ class _Path:
 
 @dataclass(frozen=True)
 class Oracle(Method):
-    """Takes the fastest measured configuration within the cap, else the one of least power.
-
-    A reference, not a method: ``sees_all`` asks the evaluation for the runs at all configurations.
-    """
+    """Takes the fastest measured configuration within the cap, else the one of least power: a reference."""
 
     name: str = "oracle"
     sees_all: bool = True
@@ -343,10 +336,7 @@ def next_number(
 
 @dataclass(frozen=True)
 class Fixed(Method):
-    """Always takes the configuration with the best score over the training kernels, each under its own caps.
-
-    Where that configuration is not available, it takes the one with the next best score.
-    """
+    """Always takes the available configuration of the best score over training kernels and their caps."""
 
     name: str = "fixed"
     baseline: bool = True

@@ -117,10 +117,8 @@ class SettingColumns:
     def cells(self, number: int) -> dict[str, str]:
         """Return the cells of the device and the required columns for a configuration."""
         configuration = self.space.configurations[number]
-        columns = {
-            name: configuration.settings.get(name, "") for name in self.needed if name != DEVICE_COLUMN
-        }
-        return {DEVICE_COLUMN: configuration.device} | {name: _text(value) for name, value in columns.items()}
+        names, settings = (name for name in self.needed if name != DEVICE_COLUMN), configuration.settings
+        return {DEVICE_COLUMN: configuration.device} | {name: _text(settings.get(name, "")) for name in names}
 
     def number(self, cells: _Row, where: str) -> int:
         """Return the number of the configuration of a row."""
@@ -141,9 +139,8 @@ class SettingColumns:
             )
         ]
         # Where some configurations lack a knob, an empty cell matches those.
-        exact = [
-            each for each in fitting if {*settings} & {*self.needed} == {*each.settings} & {*self.needed}
-        ]
+        needed = {*self.needed}
+        exact = [each for each in fitting if {*settings} & needed == {*each.settings} & needed]
         if len(fitting) == 1 or len(exact) == 1:
             return self.space.number_of((exact or fitting)[0])
         if fitting:
@@ -185,10 +182,10 @@ _COMMON = 0.9
 
 
 def two_samples(surfaces: Surfaces, seed: int = 0) -> tuple[int, ...]:
-    """Choose two sample configurations by the training kernels.
+    """Choose two sample configurations: on one device the highest and the lowest; of several, corners of two.
 
-    On one device the highest and the lowest; of several, the corners of two (Bailey et al. 2014, table II,
-    take one of each): among the pairs with most kernels, the one by which a regression predicts best.
+    Bailey et al. 2014, table II, take one of each device. Among the pairs with most kernels, it is the one by
+    which a regression predicts best.
     """
     known, space = surfaces.known, surfaces.space
     ran = known.sum(axis=0)

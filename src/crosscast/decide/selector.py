@@ -105,11 +105,8 @@ class Selector:
             self._names = (loaded.card.domains, loaded.card.counters)
             loaded = loaded.predictor
         if not all(hasattr(loaded, name) for name in ("space", "samples", "forecast")):
-            raise InputError.of(
-                field="model",
-                expected="the folder of a model that chooses, or one",
-                found=f"{type(loaded).__name__}",
-            )
+            expected = "the folder of a model that chooses, or one"
+            raise InputError.of(field="model", expected=expected, found=type(loaded).__name__)
         self._predictor = loaded
         check_choice(power_cap, confidence, objective)
         self._power_cap = float(power_cap)
@@ -169,16 +166,9 @@ class Selector:
                 f"{key}: no configuration is expected to keep to {cap:g} W, so it runs as it does by default"
             )
 
-    def _next(self, forecast: SurfaceForecast, current: int | None, runs_left: int) -> int:
-        everything = np.ones(len(forecast.measured), np.bool_)
-        return next_number(
-            forecast,
-            self._power_cap,
-            everything,
-            current=current,
-            runs_left=runs_left,
-            objective=self._objective,
-        )
+    def _next(self, forecast: SurfaceForecast, current: int | None, left: int) -> int:
+        cap, every, objective = self._power_cap, np.ones(len(forecast.measured), np.bool_), self._objective
+        return next_number(forecast, cap, every, current=current, runs_left=left, objective=objective)
 
     def _forecast(self, kernel: _Kernel) -> SurfaceForecast:
         if kernel.forecast is None:

@@ -83,10 +83,7 @@ class Task(Protocol[Known]):
 
     @property
     def cache_keys(self) -> Sequence[object]:
-        """Key of each query, serializable as JSON: all that its answer depends on besides the data.
-
-        A model is represented by its `crosscast.evaluation.keep.fingerprint`.
-        """
+        """Key of each query, serializable as JSON: all that its answer depends on besides the data."""
 
     def run(self, data: Known, queries: Sequence[int]) -> list[Arrays]:
         """Answers to the queries of these indices."""

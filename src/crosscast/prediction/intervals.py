@@ -42,10 +42,9 @@ def group_weights(group: Integers) -> Reals:
 def conformal_quantiles(errors: Reals, group: Integers, levels: Reals) -> Reals:
     """Conformal quantiles of errors ``(n,)`` or ``(n, d)``, of shape ``(q,)`` or ``(q, d)``.
 
-    An error of a new group is at most the quantile with a probability of at least the level, if that group is
-    exchangeable with these, and the model with those that were fitted without a group. Each group has a mass
-    of ``1 / (g + 1)``, spread over its errors, and the new group has the rest, at an error beyond all others
-    (Lee, Barber and Willett 2023, "Distribution-free inference with hierarchical data").
+    An error of a new group, if exchangeable with these, is at most the quantile with a probability of at
+    least the level. Each group has a mass of ``1 / (g + 1)``, spread over its errors, and the new group the
+    rest, beyond all others (Lee, Barber, Willett 2023, "Distribution-free inference with hierarchical data").
     """
     order = np.argsort(errors, axis=0, kind="stable")
     mass = group_weights(group) * most_level(int(group.max()) + 1)
@@ -60,11 +59,10 @@ _CAUTION = 1.645
 
 
 def cautious_quantiles(errors: Reals, group: Integers, levels: Reals) -> Reals:
-    """Errors that cover a mean share of a group's errors, with 95 % confidence in the mean.
+    """Errors ``(q,)`` that cover shares ``(q,)`` of a group's errors in the mean, with 95 % confidence.
 
-    One for each level, which is a share. The mean is over groups, less 1.645 standard errors, as the mean
-    over few groups is not that over all. Unlike `conformal_quantiles`, this has no mass for a group beyond
-    all others: with nine groups or fewer that would require the largest error of all for a level of 0.9.
+    The mean is over groups, less 1.645 standard errors, as they are few. Unlike `conformal_quantiles`, this
+    has no mass for a group beyond all others, which with nine groups would be the largest error at 0.9.
     """
     values = np.unique(errors)
     by_group = [np.sort(errors[group == number]) for number in np.unique(group)]
@@ -128,9 +126,9 @@ LEVELS = np.linspace(0, 1, 201)
 
 
 def factor_at(level: float, quantiles: Reals, levels: Reals | None = None) -> float:
-    """Half the width of an interval of a level, in standard deviations.
+    """Half the width of an interval, in standard deviations, interpolated between quantiles ``(q,)``.
 
-    It is interpolated between quantiles ``(q,)``, whose levels are from 0 to 1 in equal steps unless given.
+    Their levels are from 0 to 1 in equal steps unless given.
     """
     return float(np.interp(level, np.linspace(0, 1, len(quantiles)) if levels is None else levels, quantiles))
 

@@ -318,8 +318,8 @@ def first_fit(
     """Try the models in order; return the first that accepts the input, and the result of `use`.
 
     A model does not fit if `use` raises InputError, but ImplausibleError is of the input alone. If none fits,
-    the error is that of the models that the input is for (others raise UnsuitedError). `notify` is called
-    with the name of a model by default, and why those before it do not fit that the input is for.
+    the error is of the models that the input is for (others raise UnsuitedError). `notify` is told a default
+    model, and why such models before it do not fit.
     """
     refusals: dict[str, InputError] = {}
     for named, trained in models:

@@ -209,47 +209,47 @@ class Stored:
             name = f"{prefix}{field.name}"
             if field.optional and not any(each == name or each.startswith(f"{name}.") for each in arrays):
                 values[field.name] = None
-                continue
-            if field.kind is not None:
+            elif field.kind is not None:
                 value = field.convert(_array_of(field, field.kind, arrays, name, sizes, where))
                 if field.choices and value not in field.choices:
                     expected = f"one of {', '.join(field.choices)}"
                     raise InputError.of(where=where, field=name, expected=expected, found=repr(value))
                 values[field.name] = value
-                continue
-            names = [name]
-            if field.several:
+            elif field.several:
                 # Each part has at least one array, so limit the count: that of a file may be of any size.
                 counted = _Field("count", array=Array(low=0, high=len(arrays)))
                 count = int(_array_of(counted, _INTEGER, arrays, f"{name}.count", {}, where))
                 names = [f"{name}.{index}" for index in range(count)]
-            parts = []
-            for each in names:
-                if each.count(".") > _MOST_DEPTH:
-                    expected = f"at most {_MOST_DEPTH} parts in each other"
-                    raise InputError.of(where=where, expected=expected, found="more")
-                cls_of_part: type = field.cls
-                if not field.fixed:
-                    kind = str(_array_of(_KIND_FIELD, _TEXT, arrays, f"{each}.kind", {}, where))
-                    known = field.nested.kinds or tuple(sorted({*_CLASSES, *_HOMES}))
-                    if kind in known and kind not in _CLASSES and kind in _HOMES:
-                        importlib.import_module(_HOMES[kind])
-                    if kind not in known or kind not in _CLASSES:
-                        _refuse_kind(kind, f"one of the kinds {', '.join(known)}", each, where)
-                    cls_of_part = _CLASSES[kind]
-                    if lacking := _missing_members(cls_of_part, field.cls):
-                        _refuse_kind(kind, f"a part that has {', '.join(lacking)}", each, where)
-                assert issubclass(cls_of_part, Stored)
-                parts.append(
-                    cls_of_part.from_state(arrays, where, prefix if field.nested.flat else f"{each}.")
-                )
-            values[field.name] = tuple(parts) if field.several else parts[0]
+                values[field.name] = tuple(_part(field, arrays, each, f"{each}.", where) for each in names)
+            else:
+                inner = prefix if field.nested.flat else f"{name}."
+                values[field.name] = _part(field, arrays, name, inner, where)
         try:
             part = cls(**values)
             part.check()
         except InputError as error:
             raise error if str(error).startswith(where) else error.within(where) from error
         return part
+
+
+def _part(field: _Field, arrays: Given, name: str, prefix: str, where: str) -> Stored:
+    """Restore a part of a field from arrays, whose names begin with the prefix."""
+    if name.count(".") > _MOST_DEPTH:
+        expected = f"at most {_MOST_DEPTH} parts in each other"
+        raise InputError.of(where=where, expected=expected, found="more")
+    cls: type = field.cls
+    if not field.fixed:
+        kind = str(_array_of(_KIND_FIELD, _TEXT, arrays, f"{name}.kind", {}, where))
+        known = field.nested.kinds or tuple(sorted({*_CLASSES, *_HOMES}))
+        if kind in known and kind not in _CLASSES and kind in _HOMES:
+            importlib.import_module(_HOMES[kind])
+        if kind not in known or kind not in _CLASSES:
+            _refuse_kind(kind, f"one of the kinds {', '.join(known)}", name, where)
+        cls = _CLASSES[kind]
+        if lacking := _missing_members(cls, field.cls):
+            _refuse_kind(kind, f"a part that has {', '.join(lacking)}", name, where)
+    assert issubclass(cls, Stored)
+    return cls.from_state(arrays, where, prefix)
 
 
 _CLASSES: dict[str, type] = {}

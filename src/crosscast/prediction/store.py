@@ -172,9 +172,8 @@ def _check_written(path: Path, card: Mapping[str, object], arrays: Mapping[str, 
             raise InputError.of(where=path, field=path_in_card, expected="a finite number", found=value)
     for name, array in arrays.items():
         if array.dtype.kind not in _KINDS:
-            raise InputError.of(
-                where=path, field=name, expected="an array of numbers or texts", found=str(array.dtype)
-            )
+            expected = "an array of numbers or texts"
+            raise InputError.of(where=path, field=name, expected=expected, found=str(array.dtype))
 
 
 def _numbers(value: object, path: str) -> Iterator[tuple[str, float]]:

@@ -36,7 +36,7 @@ class UnsuitedError(InputError):
 def single_threaded(purpose: str = "fitting a model") -> AbstractContextManager[object]:
     """Limit the numerical libraries that are loaded to one thread each; errors name the `purpose`.
 
-    Synchronizing threads takes longer than small matrices do, and the order of sums changes last digits.
+    Synchronizing threads takes longer than small matrices, and the order of sums changes last digits.
     """
     with importing("train", purpose):
         controller = _controller(len(sys.modules))
@@ -183,13 +183,11 @@ class Trained(Brief, ABC, Generic[CardT, FittedT]):
     def lines(self) -> list[str]:
         """The kind of model, and counts of its training data."""
         facts = self.card.training
-        counts = [
-            f"{value:,} {name.replace('_', ' ')}" for name, value in facts.items() if type(value) is int
-        ]
+        numbers = {name.replace("_", " "): value for name, value in facts.items() if type(value) is int}
         of_intervals = self.intervals and f"{self.intervals.name} intervals, for {self.intervals.promise}"
         return [
             f"model {self.card.model}, trained on {facts.get('dataset', 'what its package says')}",
-            ", ".join(counts) or self.about,
+            ", ".join(f"{value:,} {name}" for name, value in numbers.items()) or self.about,
             *([of_intervals] if of_intervals else []),
             "predict() asks it; card says all about it",
         ]

@@ -135,13 +135,8 @@ def joined(parts: Sequence[Trees]) -> Trees:
     leaves = np.cumsum([0, *(len(part.leaf_value) for part in parts)])[:-1]
 
     def renumbered(name: str) -> Integers:
-        nodes = [getattr(part, name) for part in parts]
-        return np.concatenate(
-            [
-                np.where(part < 0, part - leaf, part + split)
-                for part, leaf, split in zip(nodes, leaves, splits, strict=True)
-            ]
-        )
+        nodes = zip((getattr(part, name) for part in parts), leaves, splits, strict=True)
+        return np.concatenate([np.where(part < 0, part - leaf, part + split) for part, leaf, split in nodes])
 
     return Trees(
         np.concatenate([part.split_feature for part in parts]),
@@ -199,10 +194,7 @@ def trees_of_forest(forest: _Forest) -> Trees:
 
 
 def trees_of_boosting(model: _Boosting) -> Trees:
-    """Trees of a fitted ``HistGradientBoostingRegressor``, whose sum is its prediction.
-
-    On features in single precision; without categorical features.
-    """
+    """Trees of a fitted ``HistGradientBoostingRegressor`` on single-precision features, none categorical."""
     start = constant(np.full(1, float(np.ravel(model._baseline_prediction)[0])))
     grown = [
         exported(
@@ -289,9 +281,6 @@ def within_singles(rows: Reals) -> Reals:
 
 
 def both_sides(rows: Reals) -> Reals:
-    """Features ``(r, k)`` twice: with missing values below, and above all others.
-
-    A split that sends missing values to the left uses the first of the two columns, another one the second.
-    """
+    """Features ``(r, k)`` twice: missing values are below, for splits that send them left; and above."""
     missing, known = np.isnan(rows), within_singles(rows)
     return np.hstack([np.where(missing, -_LARGEST, known), np.where(missing, _LARGEST, known)])

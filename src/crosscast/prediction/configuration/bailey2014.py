@@ -75,9 +75,8 @@ def rank_correlations(frontiers: Sequence[Integers]) -> Reals:
     """`rank_correlation` of each two of ``n`` frontiers, of shape ``(n, n)``; 1 of each with itself."""
     correlations = np.eye(len(frontiers))
     for one, other in combinations(range(len(frontiers)), 2):
-        correlations[one, other] = correlations[other, one] = rank_correlation(
-            frontiers[other], frontiers[one]
-        )
+        tau = rank_correlation(frontiers[other], frontiers[one])
+        correlations[one, other] = correlations[other, one] = tau
     return correlations
 
 
@@ -208,10 +207,8 @@ def fit_cluster_models(
     with_constants = design.with_constants
     known = np.isfinite(relative) & np.isfinite(power_w)
     fitted = []
-    for variables, values in (
-        (with_constants if logarithms else design.matrix, relative),
-        (with_constants, power_w),
-    ):
+    of_relative = with_constants if logarithms else design.matrix
+    for variables, values in ((of_relative, relative), (with_constants, power_w)):
         coefficients = np.full((count, variables.shape[1]), np.nan)
         least = np.full((count, len(design.devices)), np.nan)
         for number, on_device in enumerate(design.on_device.T > 0):
@@ -220,13 +217,10 @@ def fit_cluster_models(
                 rows = known & on_device & (clusters == cluster)[:, None]
                 kernel, configuration = np.nonzero(rows if rows.any() else known & on_device)
                 if len(kernel):
-                    target = values[kernel, configuration]
+                    target, inputs = values[kernel, configuration], variables[configuration][:, used]
                     least[cluster, number] = target.min()
-                    coefficients[cluster, used] = np.linalg.lstsq(
-                        variables[configuration][:, used],
-                        np.log(target) if logarithms else target,
-                        rcond=None,
-                    )[0]
+                    target = np.log(target) if logarithms else target
+                    coefficients[cluster, used] = np.linalg.lstsq(inputs, target, rcond=None)[0]
         fitted.append((coefficients, least))
     (performance, least_performance), (power, least_power) = fitted
     return ClusterModels(logarithms, performance, power, least_performance, least_power)
@@ -335,8 +329,8 @@ def choose_amounts(
 ) -> Amounts:
     """Choose the hyperparameters of the least error, the smaller ones of equals; candidates are rising.
 
-    The error is the mean square of the log errors of performance and power on each application, held out in
-    turn; with a single application the largest are taken.
+    The error is the mean square of log performance and power on each application, held out in turn; without
+    two of them the largest are taken.
     """
     if max(clusters) == 1:
         return Amounts(1, min(depths))  # One cluster needs no tree.
@@ -427,15 +421,13 @@ class PublishedModel:
             counts = tuple(range(1, len(labels) + 1)) if self.clusters is None else (len(labels),)
             amounts = choose_amounts(training, counts, _DEPTHS, logarithms=log, seed=seed)
             cluster_of_kernel, names = labels[amounts.clusters - 1], features.readable_names
+            depth, values = amounts.depth, (training.relative, training.power_w)
             tree = fit_classification_tree(
-                names, training.features, cluster_of_kernel, depth=amounts.depth, seed=seed
+                names, training.features, cluster_of_kernel, depth=depth, seed=seed
             )
-            models = fit_cluster_models(
-                training.design, training.relative, training.power_w, cluster_of_kernel, logarithms=log
-            )
-            clusters = Clusters.of(
-                runs.surfaces.kernels, cluster_of_kernel, training.correlations, self.clusters
-            )
+            models = fit_cluster_models(training.design, *values, cluster_of_kernel, logarithms=log)
+            kernels = runs.surfaces.kernels
+            clusters = Clusters.of(kernels, cluster_of_kernel, training.correlations, self.clusters)
         fitted = FittedClusters(features, tree, models, clusters)
         return PublishedPredictor(surfaces.space, tuple(samples), fitted)
 
@@ -472,12 +464,8 @@ class PublishedPredictor:
     def __post_init__(self) -> None:
         self.fitted.features.check_samples(len(self.samples))
         models, design = self.fitted.models, design_of(self.space)
-        with_constants = len(design.names) + len(design.devices)
-        widths = [
-            with_constants if models.logarithms else len(design.names),
-            with_constants,
-            len(design.devices),
-        ]
+        names, devices = len(design.names), len(design.devices)
+        widths = [names + devices * models.logarithms, names + devices, devices]
         counts = [each.shape[1] for each in (models.performance, models.power, models.least_power)]
         if counts != widths:
             expected = f"coefficients of {widths} variables and devices"
@@ -509,8 +497,6 @@ class PublishedPredictor:
             "least_correlation": clusters.least_correlation,
             "most_correlation": clusters.most_correlation,
             "pairs_without_correlation": clusters.undefined,
-            "clusters": []
-            if is_trivial
-            else [[str(each) for each in cluster] for cluster in clusters.members],
+            "clusters": [[*map(str, each)] for each in (() if is_trivial else clusters.members)],
             "tree": None if is_trivial else self.fitted.tree.text(),
         }

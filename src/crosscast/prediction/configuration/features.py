@@ -102,8 +102,7 @@ class SampleFeatures(Stored):
     """Features of a kernel: ``f`` of its runs at ``s`` sample configurations.
 
     Logarithms of powers and of times relative to the first sample; counters, of which counts are divided by
-    the instructions or enter as logarithms. A feature that no training kernel has, or that is constant, is
-    dropped.
+    the instructions or enter as logarithms. Those that no training kernel has, or are constant, are dropped.
     """
 
     names: Annotated[tuple[str, ...], Array("f")]  # `source@sample`, with the index of the sample
@@ -166,18 +165,12 @@ class SampleFeatures(Stored):
         )
 
     def standardized(self, values: Reals) -> Reals:
-        """Values with mean 0 and deviation 1 over the training kernels, limited to three deviations.
-
-        All counters together have the same weight as all other features together.
-        """
+        """Values with mean 0 and deviation 1, limited to three; all counters weigh as much as all others."""
         limited = np.clip((values - self.centre) / self.scale, -_LIMIT, _LIMIT)
         return np.asarray(limited * self._parts.weights)
 
     def beyond(self, values: Reals) -> list[tuple[str, float, float, float]]:
-        """Features that are more than three deviations off the training kernels, and so are taken for less.
-
-        Each with its readable name and value, and what is three deviations off.
-        """
+        """Features beyond three deviations off: readable names and values, and both limits."""
         ends = (self.centre - _LIMIT * self.scale, self.centre + _LIMIT * self.scale)
         columns = [self.readable(each).tolist() for each in (values, *ends)]
         far = (values < ends[0]) | (values > ends[1])

@@ -156,10 +156,7 @@ _ALONE = 250_000
 
 
 def small_product(ones: Reals, others: Reals) -> Reals:
-    """Product ``(p, r)`` of matrices ``(p, q)`` and ``(q, r)``, some rows at a time.
-
-    On a busy machine, synchronizing BLAS threads takes longer than these products do.
-    """
+    """Product ``(p, r)`` of matrices ``(p, q)`` and ``(q, r)``, by parts, so that no threads wait."""
     step = max(_ALONE // max(others.size, 1), 1)
     if step >= len(ones):
         product: Reals = ones @ others

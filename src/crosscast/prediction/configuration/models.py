@@ -195,8 +195,8 @@ def _fit_product(
 ) -> tuple[Reals, Reals, Reals]:
     """Fit to kernels ``(n, r)`` and settings ``(c, s)``.
 
-    Returns the mean ``(c,)`` over kernels, NaN where none ran; the lengths ``(r,)``; and the coefficients of
-    the kernels' covariances at each configuration, ``(c, n)``.
+    Returns the mean ``(c,)`` over kernels, NaN where none ran; the lengths ``(r,)``; and coefficients of the
+    kernels' covariances ``(c, n)``.
     """
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.gaussian_process import GaussianProcessRegressor
