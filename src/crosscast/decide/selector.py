@@ -8,8 +8,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
-from functools import partial
+from dataclasses import dataclass, field
 from pathlib import Path
 from weakref import WeakSet
 
@@ -20,7 +19,7 @@ from crosscast.decide.policies import next_number
 from crosscast.decide.samples import Aggregate, SampledKernel, observed_of
 from crosscast.errors import InputError
 from crosscast.measure.regions.key import RegionKey, RegionRun, say_once
-from crosscast.prediction.configuration.artefact import TrainedConfigurationModel
+from crosscast.prediction.configuration.artefact import ChoiceOptions, TrainedConfigurationModel
 from crosscast.prediction.configuration.choice import (
     LEVEL,
     Choice,
@@ -266,26 +265,11 @@ def choices_for(
     level: float,
     max_slowdown: float | None = None,
 ) -> list[KernelChoices]:
-    """Choose a configuration for each kernel under each power cap in watts.
-
-    A slowdown is relative to the first sample configuration.
-    """
-    space = trained.predictor.space
-    choose = partial(
-        choice_of,
-        objective=objective,
-        confidence=cap_probability,
-        level=level,
-        max_slowdown=max_slowdown,
-        baseline=int(trained.card.numbers[0]),
+    """Choose for each kernel under each power cap in watts; a slowdown is over the first sample."""
+    options = ChoiceOptions(
+        objective=objective, confidence=cap_probability, level=level, max_slowdown=max_slowdown
     )
-    chosen = []
-    for kernel in kernels:
-        forecast = trained.predictor.forecast(kernel.observed)
-        warnings = trained.warnings(kernel.observed)
-        choices = [replace(choose(forecast, space, cap), warnings=warnings) for cap in caps]
-        chosen.append(KernelChoices(kernel, forecast, choices))
-    return chosen
+    return [KernelChoices(each, *trained.choices(each.observed, caps, options)) for each in kernels]
 
 
 def choices_answer(chosen: Sequence[KernelChoices], trained: TrainedConfigurationModel) -> dict[str, object]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypedDict
 
 import msgspec
 import numpy as np
@@ -38,6 +38,15 @@ KINDS: Mapping[str, tuple[type[Stored], Callable[..., ConfigurationPredictor]]] 
     "published": (FittedClusters, PublishedPredictor),
 }
 """The stored part and the predictor of a model, by its kind."""
+
+
+class ChoiceOptions(TypedDict, total=False):
+    """Keyword arguments of `choice_of`."""
+
+    objective: Objective
+    confidence: float | None
+    level: float
+    max_slowdown: float | None
 
 
 _MOST_CONFIGURATIONS = 100_000
@@ -191,18 +200,17 @@ class TrainedConfigurationModel(Trained[ConfigurationCard, ConfigurationPredicto
         `max_slowdown` is the share by which it may be slower than the first sample configuration.
         """
         best: Objective = "performance" if objective == "time" else objective
-        observed = self._observed(runs)
-        choice = choice_of(
-            self.predictor.forecast(observed),
-            self.predictor.space,
-            power_cap,
-            objective=best,
-            confidence=confidence,
-            level=level,
-            max_slowdown=max_slowdown,
-            baseline=int(self.card.numbers[0]),
-        )
-        return replace(choice, warnings=self.warnings(observed))
+        options = ChoiceOptions(objective=best, confidence=confidence, level=level, max_slowdown=max_slowdown)
+        return self.choices(self._observed(runs), [power_cap], options)[1][0]
+
+    def choices(
+        self, observed: Observed, power_caps: Sequence[float], options: ChoiceOptions
+    ) -> tuple[SurfaceForecast, list[Choice]]:
+        """The forecast of a kernel, and the choice under each power cap in watts."""
+        forecast, warnings = self.predictor.forecast(observed), self.warnings(observed)
+        space, baseline = self.predictor.space, self.card.numbers[0]
+        choices = (choice_of(forecast, space, cap, baseline=baseline, **options) for cap in power_caps)
+        return forecast, [replace(choice, warnings=warnings) for choice in choices]
 
 
 def open_model(stored: StoredModel) -> TrainedConfigurationModel:
