@@ -1,5 +1,6 @@
 """The process is fitted to any machine that has two programs, honestly and the same each time."""
 
+import hashlib
 from dataclasses import replace
 
 import numpy as np
@@ -10,10 +11,22 @@ from crosscast.data.configuration import Configuration
 from crosscast.errors import InputError
 from crosscast.prediction.configuration.data import ConfigurationSpace, KernelAt, Surfaces
 from crosscast.prediction.configuration.features import TrainingRuns
-from crosscast.prediction.configuration.process import ProcessModel, ProcessPredictor, _Training
+from crosscast.prediction.configuration.process import (
+    FittedProcess,
+    ProcessModel,
+    ProcessPredictor,
+    _Training,
+)
 from support.grids import linear_surfaces
-from support.process_digest import SAMPLES, SEED, SURFACES, digest
 from support.refusals import refusal
+from support.surfaces import made_surfaces
+
+SURFACES, SAMPLES = made_surfaces(4, noise=0.01), (11, 0)
+
+
+def digest(fitted: FittedProcess) -> str:
+    state = sorted(fitted.state().items())
+    return hashlib.sha256(b"".join(name.encode() + array.tobytes() for name, array in state)).hexdigest()
 
 
 def made_of(space: ConfigurationSpace, time_s: list[list[float]], power_w: list[list[float]]) -> Surfaces:
@@ -30,11 +43,6 @@ def check(fitted: ProcessPredictor, surfaces: Surfaces, row: int) -> None:
         assert (each.centre > 0).all()
         assert (each.spread[~forecast.measured] > 0).all()
         assert (np.diff(each.errors) >= 0).all()
-
-
-@pytest.fixture(scope="module")
-def fitted() -> ProcessPredictor:
-    return ProcessModel().fit(SURFACES, SAMPLES, SEED)
 
 
 def test_what_is_said_of_a_left_out_program_does_not_come_from_its_values() -> None:

@@ -19,6 +19,7 @@ from crosscast.prediction.corun.slowdowns import KernelSizes, SlowdownCovariance
 from crosscast.prediction.corun.training import SlowdownPosterior, fit_slowdowns, fitted_sizes, inverse_of
 from support.mix_times import mix_time
 from support.mixes import NAMES, made_co_runs, make_isolated_run, make_mix
+from support.published_mixes import featureless
 
 BOTH = made_co_runs(NAMES, mixes=(2, 3))
 NEW = [make_isolated_run(name) for name in ("gem", "hmm", "kmeans")]
@@ -34,22 +35,6 @@ ASKED = [
 @pytest.fixture(scope="module")
 def fitted() -> CoRunProcessPredictor:
     return Process().fit(BOTH, 0)
-
-
-def bare(co_runs: CoRuns) -> CoRuns:
-    """Without any feature, as where only names, times and slowdowns were published."""
-    isolated_runs = {each.key: replace(each, features={}, power_w=None) for each in co_runs.isolated_runs}
-    mixes = tuple(
-        replace(
-            mix,
-            members=tuple(
-                replace(each, isolated_run=isolated_runs[each.isolated_run.key]) for each in mix.members
-            ),
-            power_w=None,
-        )
-        for mix in co_runs.mixes
-    )
-    return CoRuns(co_runs.label, tuple(isolated_runs.values()), mixes)
 
 
 def changed(mixes: tuple[MeasuredMix, ...], slowdown: float) -> tuple[MeasuredMix, ...]:
@@ -81,7 +66,7 @@ def test_times_follow_from_slowdowns_of_those_left(fitted: CoRunProcessPredictor
 @pytest.mark.parametrize("features", [True, False], ids=["traits", "no traits"])
 def test_small_arrays_say_what_the_whole_covariance_says(features: bool) -> None:
     """Covariances with all training rows, times what each weighs; of new applications and known ones."""
-    runs = BOTH if features else bare(BOTH)
+    runs = BOTH if features else featureless(BOTH)
     process = fit_slowdowns(runs.mixes, 0, trees=False)
     twice = (NEW[0], NEW[1], NEW[1], runs.mixes[0].isolated_runs[0])
     mixes = [*ASKED, twice] if features else [mix.isolated_runs[::-1] for mix in runs.mixes[::9]]
@@ -117,7 +102,7 @@ def test_members_that_leave_the_memory_system_idle_have_a_slowdown_of_their_own(
 
 @pytest.mark.parametrize("link", ["traits", "no traits"])
 def test_slowdowns_that_are_all_the_same_are_predicted(link: str) -> None:
-    runs = BOTH if link == "traits" else bare(BOTH)
+    runs = BOTH if link == "traits" else featureless(BOTH)
     predicted = (
         Process().fit(replace(runs, mixes=changed(runs.mixes, 1.5)), 0).predict([runs.mixes[0].isolated_runs])
     )
@@ -186,11 +171,6 @@ def test_no_mixes_are_predicted_as_nothing(fitted: CoRunProcessPredictor) -> Non
     predicted = fitted.predict([])
     assert predicted.slowdown == ()
     assert predicted.time_s.shape == (0,)
-
-
-def test_names_tell_both_forms_apart() -> None:
-    assert (Process().name, Process(trees=False).name) == ("process", "process-alone")
-    assert Traits.of(BOTH.isolated_runs).names == ("utilisation", "inflicted_high")
 
 
 def test_more_members_than_were_trained_on_slow_down_by_what_pairs_add_up_to_at_least() -> None:
