@@ -8,15 +8,15 @@ projections of forests are forests again.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Annotated, Protocol
+from typing import TYPE_CHECKING, Annotated, Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from crosscast.arrays import AnyArray, Flags, Integers, Reals
+from crosscast.arrays import Flags, Integers, Reals
 from crosscast.errors import InputError
 from crosscast.prediction.serialization import Array, Stored
 
@@ -158,42 +158,13 @@ class TreeNodes(Protocol):
     value: Reals
 
 
-class FittedTree(Protocol):
-    """A fitted tree of scikit-learn."""
-
-    tree_: TreeNodes
-
-
-class _Forest(Protocol):
-    estimators_: Sequence[FittedTree]
-
-
-class _Constant(Protocol):
-    constant_: Reals
-
-
-class _GradientBoosting(Protocol):
-    init_: _Constant
-    learning_rate: float
-    estimators_: Iterable[tuple[FittedTree]]
-
-
-class _HistogramTree(Protocol):
-    nodes: Mapping[str, AnyArray]
-
-
-class _Boosting(Protocol):
-    _baseline_prediction: Reals
-    _predictors: Iterable[tuple[_HistogramTree]]
-
-
-def trees_of_forest(forest: _Forest) -> Trees:
+def trees_of_forest(forest: Any) -> Trees:
     """Trees of a fitted forest of regression trees, whose sum is its prediction."""
     share = 1.0 / len(forest.estimators_)
     return joined([_of_tree(each.tree_, share) for each in forest.estimators_])
 
 
-def trees_of_boosting(model: _Boosting) -> Trees:
+def trees_of_boosting(model: Any) -> Trees:
     """Trees of a fitted ``HistGradientBoostingRegressor`` on single-precision features, none categorical."""
     start = constant(np.full(1, float(np.ravel(model._baseline_prediction)[0])))
     grown = [
@@ -210,13 +181,13 @@ def trees_of_boosting(model: _Boosting) -> Trees:
     return joined([start, *grown])
 
 
-def trees_of_gradient_boosting(model: _GradientBoosting) -> Trees:
+def trees_of_gradient_boosting(model: Any) -> Trees:
     """Trees of a fitted ``GradientBoostingRegressor`` of least squares, whose sum is its prediction."""
     start = constant(np.full(1, float(np.ravel(model.init_.constant_)[0])))
     return joined([start, *(_of_tree(each.tree_, model.learning_rate) for (each,) in model.estimators_)])
 
 
-def trees_of_tree(model: FittedTree) -> Trees:
+def trees_of_tree(model: Any) -> Trees:
     """The tree of a fitted ``DecisionTreeRegressor``, whose value is its prediction."""
     return _of_tree(model.tree_, 1.0)
 

@@ -40,7 +40,13 @@ from crosscast.evaluation.keep import fingerprint
 from crosscast.evaluation.loop import FoldTask, RunArguments, check_names, check_seed, run_tasks
 from crosscast.evaluation.resampling import DRAWS, SHARE
 from crosscast.prediction.configuration.bailey2014 import PublishedModel, PublishedPredictor
-from crosscast.prediction.configuration.data import ConfigurationSpace, Observed, Surfaces, sample_numbers
+from crosscast.prediction.configuration.data import (
+    ConfigurationSpace,
+    Observed,
+    Surfaces,
+    connected,
+    sample_numbers,
+)
 from crosscast.results import Tabular
 
 if TYPE_CHECKING:
@@ -74,11 +80,8 @@ def duplicates(
         common = len(list(takewhile(lambda pair: pair[0] == pair[1], letters)))
         return common >= _LEAST_COMMON and 2 * common >= min(len(one), len(other))
 
-    groups: list[set[str]] = []
-    for variants in [*(pair for pair in combinations(sorted(programs), 2) if share_prefix(*pair)), *together]:
-        merged = set(variants) & set(programs)
-        disjoint = [group for group in groups if not group & merged]
-        groups = [*disjoint, merged.union(*(group for group in groups if group & merged))]
+    pairs = (pair for pair in combinations(sorted(programs), 2) if share_prefix(*pair))
+    groups = connected({*variants} & {*programs} for variants in (*pairs, *together))
     return tuple(sorted(tuple(sorted(group)) for group in groups if len(group) > 1))
 
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import combinations
 from statistics import NormalDist
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
@@ -22,6 +23,8 @@ from crosscast.prediction.intervals import most_level
 if TYPE_CHECKING:
     from crosscast.data.table import Table
     from crosscast.prediction.serialization import Stored
+
+Thing = TypeVar("Thing")
 
 
 @dataclass(frozen=True)
@@ -223,15 +226,21 @@ def machines_of(runs: Table, label: str, devices: Sequence[str] | None = None) -
             if device not in known:
                 raise InputError(f"{label}: device: expected one of {', '.join(known)}, found {device!r}")
         rows = [row for row in rows if row["device"] in devices]
-    groups: list[tuple[set[str], set[KernelAt]]] = []
-    for device in sorted({row["device"] for row in rows}):
-        kernels = {_kernel(row) for row in rows if row["device"] == device}
-        overlapping = [group for group in groups if group[1] & kernels]
-        devices_joined = {device}.union(*(group[0] for group in overlapping))
-        groups = [group for group in groups if group not in overlapping]
-        groups.append((devices_joined, kernels.union(*(group[1] for group in overlapping))))
-    machines = sorted((machine for machine, _ in groups), key=min)
+    kernels: dict[str, set[KernelAt]] = {}
+    for row in rows:
+        kernels.setdefault(row["device"], set()).add(_kernel(row))
+    machines = [{key for key in kernels if kernels[key] & each} for each in connected(kernels.values())]
+    machines.sort(key=min)
     return tuple(_surfaces([row for row in rows if row["device"] in each], label) for each in machines)
+
+
+def connected(sets: Iterable[AbstractSet[Thing]]) -> list[set[Thing]]:
+    """Unions of the sets that overlap, directly or through others."""
+    unions: list[set[Thing]] = []
+    for each in sets:
+        union = set(each).union(*(other for other in unions if other & each))
+        unions = [*(other for other in unions if not other & each), union]
+    return unions
 
 
 def _kernel(row: Mapping[str, str]) -> KernelAt:
