@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from crosscast.cluster.job_tables import GavelSpeeds, GavelTrace, read_gavel, read_speeds
+from crosscast.cluster.job_tables import GavelTrace, read_gavel, read_speeds
 from crosscast.cluster.sacct import read_sacct, read_trace
 from crosscast.errors import InputError
 from support.cluster import sound_line, written
@@ -44,7 +44,6 @@ def test_a_job_runs_for_its_steps_over_its_speed(tmp_path: Path) -> None:
         tmp_path, seven(), seven("LM (batch size 5)", 100, 6.5), seven("LM (batch size 5)", 150, 6.5, 2)
     )
     assert trace.kinds == ("k80", "v100")
-    assert trace.types == ("A3C", "LM (batch size 5)", "LM (batch size 5)")
     assert trace.jobs.run_s.tolist() == [[40, 10], [math.inf, 10], [math.inf, 10]]
     assert trace.jobs.estimate_s.tolist() == trace.jobs.run_s.tolist()
     assert trace.jobs.submit_s.tolist() == [0, 6.5, 6.5]
@@ -59,6 +58,7 @@ def test_jobs_whose_time_is_not_known_are_left_out_and_counted(tmp_path: Path) -
     assert trace.jobs.number.tolist() == [6]
     with pytest.raises(InputError, match=r"a\.trace: .* found none \(1 with no speed on so many GPUs\)"):
         read(tmp_path, seven(gpus=16))
+    assert refusal(read, tmp_path).endswith("a.trace: expected jobs whose speed is known, found none")
 
 
 @refusals("line message")
@@ -67,43 +67,15 @@ def test_a_line_that_is_wrong_is_named(tmp_path: Path, line: str, message: str) 
         read(tmp_path, seven(arrival=6), line)
 
 
-def test_an_empty_or_absent_trace_is_refused(tmp_path: Path) -> None:
-    assert refusal(read, tmp_path).endswith("a.trace: expected jobs whose speed is known, found none")
-    with pytest.raises(InputError, match=r"none\.trace: cannot read the trace \(No such file"):
-        read_gavel(tmp_path / "none.trace", tmp_path / "speeds.csv")
-
-
-HEADER = "file,gpu,job,gpus,steps_per_s"
-
-
-def read_gavel_speeds(folder: Path, *rows: str) -> GavelSpeeds:
-    path = folder / "speeds.csv"
-    path.write_text("\n".join([HEADER, *rows]) + "\n", encoding="utf-8")
-    return read_speeds(path)
-
-
 def test_speeds_are_of_the_simulation_and_of_one_server(tmp_path: Path) -> None:
-    speeds = read_gavel_speeds(
-        tmp_path,
-        "simulation_throughputs,k80,A3C,1,2.5",
-        "simulation_throughputs,k80_unconsolidated,A3C,1,1",
-        "physical_cluster_throughputs,p100,A3C,1,3",
-        "simulation_throughputs,v100,A3C,2,4",
-    )
-    assert speeds.kinds == ("k80", "v100")
-    assert speeds.types == {"A3C"}
-    # A kind without a row of a job does not run it.
-    assert speeds.by_job == {("A3C", 1): (2.5, 0), ("A3C", 2): (0, 4)}
-
-
-def test_speeds_are_checked_and_there_must_be_some(tmp_path: Path) -> None:
-    # Files of the source are broken in all ways by the law of tests/data/test_sources.py.
-    with pytest.raises(InputError, match="column 'steps_per_s', row 2: expected at least 0, found -2"):
-        read_gavel_speeds(
-            tmp_path, "simulation_throughputs,p100,A3C,1,2.5", "simulation_throughputs,k80,A3C,1,-2"
-        )
+    # A kind without a row of a job does not run it. Files of the source are broken in all ways by the law of
+    # tests/data/test_sources.py.
+    read(tmp_path, seven())
+    kinds, speeds = read_speeds(tmp_path / "speeds.csv")
+    assert kinds == ("k80", "v100")
+    assert (speeds["A3C", 1], speeds["LM (batch size 5)", 2]) == ([2, 8], [0, 15])
     with pytest.raises(InputError, match="expected rows of simulation_throughputs, found none"):
-        read_gavel_speeds(tmp_path, "physical_cluster_throughputs,p100,A3C,1,3")
+        read(tmp_path, seven(), speeds=SPEEDS.replace("simulation_", "other_"))
 
 
 HEAD = "JobID|User|JobName|Partition|Submit|ElapsedRaw|TimelimitRaw|AllocCPUS|State\n"

@@ -9,7 +9,6 @@ from crosscast.arrays import Reals
 from crosscast.cluster.jobs import Bound, Completion, Jobs, Machine, Preferred
 from crosscast.cluster.placements import PLACEMENTS, Workload, without_choice
 from crosscast.errors import InputError
-from support.refusals import refusal
 
 INF = np.inf
 MACHINES = (Machine("a", 4), Machine("b", 2), Machine("c", 4, has_gpu=True), Machine("d", 4, has_gpu=True))
@@ -165,8 +164,3 @@ def test_a_prediction_that_is_missing_is_refused(name: str) -> None:
 def test_a_job_that_is_wider_than_every_machine_on_which_it_runs_is_refused() -> None:
     with pytest.raises(InputError, match=r"jobs: job 2: .* its 3 processors, found none of a \(4\), b \(2\)"):
         workload([[1.0] * 4, [INF, 1.0, INF, INF]], procs=[1, 3])
-
-
-@pytest.mark.parametrize("vector", [[[1.0, 2.0]], [[1.0] * 4] * 2])
-def test_vectors_that_do_not_fit_are_refused(vector: list[list[float]]) -> None:
-    assert "workload: vector: expected shape (1, 4), found" in refusal(workload, [[1.0] * 4], vector=vector)

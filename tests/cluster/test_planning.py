@@ -399,7 +399,7 @@ def test_each_job_has_a_reservation_not_only_the_head() -> None:
 @given(st.integers(0, 2**31))
 def test_with_exact_estimates_no_budget_is_exceeded_and_no_promise_broken(seed: int) -> None:
     case, site = made_site(seed, made_case(seed, exact=True))
-    case = replace(case, jobs=case.jobs.with_estimates(case.jobs.run_s))
+    case = replace(case, jobs=replace(case.jobs, estimate_s=case.jobs.run_s))
     assert isinstance(case.placement, Bound)
     schedule = simulate(case.jobs, case.machines, policy=case.policy, placement=case.placement, site=site)
     found = resources_of(case.jobs, case.machines, case.placement.machine, site)

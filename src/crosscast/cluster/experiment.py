@@ -97,7 +97,7 @@ def least_work_s(types: Workload, counts: Integers) -> float:
     """
     with importing("cluster", "the least makespan"):
         from scipy.optimize import linprog
-        from scipy.sparse import csr_array
+        from scipy.sparse import csr_array, hstack
     used = np.flatnonzero(counts)
     allowed = types.runs_on[used]
     row, machine = np.nonzero(allowed)
@@ -110,16 +110,8 @@ def least_work_s(types: Workload, counts: Integers) -> float:
     # Variables: the share of each type on each machine where it runs, and the time, which is minimised.
     count = len(row)
     column = np.arange(count)
-    loads = csr_array(
-        (
-            np.concatenate((work_s / scale, np.full(len(procs), -1.0))),
-            (
-                np.concatenate((machine, np.arange(len(procs)))),
-                np.concatenate((column, np.full(len(procs), count))),
-            ),
-        ),
-        shape=(len(procs), count + 1),
-    )
+    work = csr_array((work_s / scale, (machine, column)), shape=(len(procs), count))
+    loads = hstack([work, np.full((len(procs), 1), -1.0)], format="csr")
     shares = csr_array((np.ones(count), (row, column)), shape=(len(used), count + 1))
     cost = np.zeros(count + 1)
     cost[-1] = 1.0
@@ -378,7 +370,7 @@ def _workload(types: Workload, setup: Setup, seed: int) -> tuple[Workload, Integ
             raise InputError.of(field="estimates", expected="jobs with predicted times", found="none")
         # Times are infinite where a job cannot run.
         estimate_s = np.where(workload.runs_on, workload.predicted_s, np.inf)
-        workload = replace(workload, jobs=workload.jobs.with_estimates(estimate_s))
+        workload = replace(workload, jobs=replace(workload.jobs, estimate_s=estimate_s))
     return workload, np.bincount(indices, minlength=len(types))
 
 

@@ -11,28 +11,22 @@ from pathlib import Path
 
 import numpy as np
 
-from crosscast.arrays import Integers, Reals
+from crosscast.arrays import Reals
 from crosscast.cluster.experiment import drawn
 from crosscast.cluster.job_types import read_job_types
 from crosscast.cluster.jobs import Jobs, Machine
-from crosscast.cluster.placements import NEEDS, PLACEMENTS, Needs, Workload, type_workload
+from crosscast.cluster.placements import NEEDS, PLACEMENTS, Workload, type_workload
+from crosscast.cluster.swf import opened
 from crosscast.data.sources.corun import GAVEL_ALONE, GAVEL_SPEEDS, GAVEL_SPREAD
 from crosscast.data.sources.source import read_file
 from crosscast.errors import InputError
 
-
-@dataclass(frozen=True)
-class GavelSpeeds:
-    """Speeds of types of jobs."""
-
-    kinds: tuple[str, ...]  # Kinds of GPU
-    types: frozenset[str]  # Types of jobs with a speed for some number of GPUs
-    # Steps per second on each kind, by type and number of GPUs; 0 where it does not fit
-    by_job: dict[tuple[str, int], tuple[float, ...]]
+Speeds = Mapping[tuple[str, int], Sequence[float]]
+"""Steps per second on each kind of GPU, by type of job and number of GPUs; 0 where it does not fit."""
 
 
-def read_speeds(path: str | Path) -> GavelSpeeds:
-    """Read speeds of GPUs in one server."""
+def read_speeds(path: str | Path) -> tuple[tuple[str, ...], Speeds]:
+    """Read the kinds of GPU, and the speeds of types of jobs on those in one server."""
     rows = [
         row
         for row in read_file(GAVEL_ALONE, Path(path)).rows
@@ -45,8 +39,7 @@ def read_speeds(path: str | Path) -> GavelSpeeds:
     for row in rows:
         kind = kinds.index(row.text("gpu"))
         by_job[row.text("job"), row.integer("gpus")][kind] = row.number("steps_per_s")
-    speeds = {job: tuple(values) for job, values in by_job.items()}
-    return GavelSpeeds(kinds, frozenset(name for name, _ in speeds), speeds)
+    return kinds, by_job
 
 
 _LAYOUTS = {
@@ -67,7 +60,6 @@ class GavelTrace:
     # are those of their lines, and the estimates are exact
     jobs: Jobs
     kinds: tuple[str, ...]  # The `k` kinds of GPU
-    types: tuple[str, ...]  # Type of each job, such as `ResNet-50 (batch size 64)`
     left_out: Mapping[str, int]  # Number of lines that were left out, by the reason
 
 
@@ -79,19 +71,31 @@ def read_gavel(trace: str | Path, speeds: str | Path) -> GavelTrace:
     GPUs, or is 0 on all kinds.
     """
     trace = Path(trace)
-    known_speeds = read_speeds(speeds)
-    numbers, arrivals, procs, runs, types = [], [], [], [], []
+    kinds, known_speeds = read_speeds(speeds)
+    types = {name for name, _ in known_speeds}
+    numbers, arrivals, procs, runs = [], [], [], []
     left_out: Counter[str] = Counter()
     last = 0.0
-    for line, job in _lines(trace, known_speeds, Path(speeds)):
-        if job.arrival_s < last:
+    for line, fields in _lines(trace):
+        where = f"{trace}: line {line}"
+        layout = _LAYOUTS.get(len(fields))
+        if layout is None:
+            raise InputError(f"{where}: expected 7, 9 or 10 fields with tabs between, found {len(fields)}")
+        job = fields[0].strip()
+        if job not in types:
+            raise InputError(f"{where}: job type: expected one with a speed in {speeds}, found {job[:80]!r}")
+        steps, gpus, arrival_s = (
+            _number(where, name, fields[layout[name]], is_whole=name == "scale factor")
+            for name in ("total steps", "scale factor", "arrival time")
+        )
+        if arrival_s < last:
             raise InputError(
-                f"{trace}: line {line}: arrival time: expected at least {last:.15g} s, as in a line before, "
-                f"found {job.arrival_s:.15g}"
+                f"{where}: arrival time: expected at least {last:.15g} s, as in a line before, "
+                f"found {arrival_s:.15g}"
             )
-        last = job.arrival_s
-        steps_per_s = known_speeds.by_job.get((job.type, job.gpus))
-        if job.gpus == 0:
+        last = arrival_s
+        steps_per_s = known_speeds.get((job, int(gpus)))
+        if gpus == 0:
             left_out["no GPUs"] += 1
         elif steps_per_s is None:
             left_out["no speed on so many GPUs"] += 1
@@ -99,64 +103,32 @@ def read_gavel(trace: str | Path, speeds: str | Path) -> GavelTrace:
             left_out["does not fit on any GPU"] += 1
         else:
             numbers.append(line)
-            arrivals.append(job.arrival_s)
-            procs.append(job.gpus)
-            runs.append([job.steps / speed if speed else math.inf for speed in steps_per_s])
-            types.append(job.type)
+            arrivals.append(arrival_s)
+            procs.append(int(gpus))
+            runs.append([steps / speed if speed else math.inf for speed in steps_per_s])
     if not numbers:
         reasons = ", ".join(f"{count} with {reason}" for reason, count in left_out.items())
         raise InputError(
             f"{trace}: expected jobs whose speed is known, found none{reasons and f' ({reasons})'}"
         )
     run_s = np.array(runs, dtype=np.float64)
-    jobs = Jobs(_integers(numbers), np.array(arrivals), _integers(procs), run_s, run_s)
-    return GavelTrace(jobs, known_speeds.kinds, tuple(types), dict(left_out))
+    jobs = Jobs(np.array(numbers, np.int64), np.array(arrivals), np.array(procs, np.int64), run_s, run_s)
+    return GavelTrace(jobs, kinds, dict(left_out))
 
 
-@dataclass(frozen=True)
-class _TableLine:
-    type: str
-    steps: float
-    gpus: int
-    arrival_s: float
-
-
-def _integers(values: list[int]) -> Integers:
-    return np.array(values, dtype=np.int64)
-
-
-def _lines(path: Path, speeds: GavelSpeeds, speeds_path: Path) -> Iterator[tuple[int, _TableLine]]:
-    try:
-        with path.open("rb") as file:
-            size = 0
-            for number in itertools.count(1):
-                line = file.readline(_LONGEST_LINE + 1)
-                size += len(line)
-                if len(line) > _LONGEST_LINE or size > _MOST_TRACE_BYTES:
-                    raise InputError(f"{path}: line {number}: expected a job, found too long a line or file")
-                if not line:
-                    return
-                if line.strip():
-                    yield number, _job(f"{path}: line {number}", line, speeds, speeds_path)
-    except OSError as error:
-        raise InputError(f"{path}: cannot read the trace ({error.strerror})") from error
-
-
-def _job(where: str, line: bytes, speeds: GavelSpeeds, speeds_path: Path) -> _TableLine:
-    fields = line.decode("utf-8", errors="replace").rstrip("\r\n").split("\t")
-    layout = _LAYOUTS.get(len(fields))
-    if layout is None:
-        raise InputError(f"{where}: expected 7, 9 or 10 fields with tabs between, found {len(fields)}")
-    kind = fields[0].strip()
-    if kind not in speeds.types:
-        raise InputError(
-            f"{where}: job type: expected one with a speed in {speeds_path}, found {kind[:80]!r}"
-        )
-    steps, gpus, arrival = (
-        _number(where, name, fields[layout[name]], is_whole=name == "scale factor")
-        for name in ("total steps", "scale factor", "arrival time")
-    )
-    return _TableLine(kind, steps, int(gpus), arrival)
+def _lines(path: Path) -> Iterator[tuple[int, list[str]]]:
+    """Yield the number and the fields of each line that is not blank."""
+    size = 0
+    with opened(path) as file:
+        for number in itertools.count(1):
+            line = file.readline(_LONGEST_LINE + 1)
+            size += len(line)
+            if len(line) > _LONGEST_LINE or size > _MOST_TRACE_BYTES:
+                raise InputError(f"{path}: line {number}: expected a job, found too long a line or file")
+            if not line:
+                return
+            if line.strip():
+                yield number, line.decode("utf-8", errors="replace").rstrip("\r\n").split("\t")
 
 
 def _number(where: str, name: str, text: str, *, is_whole: bool = False) -> float:
@@ -196,11 +168,18 @@ def read_job_table(
     predicted: bool = False,
 ) -> JobTable:
     """Read a table of job types (Parquet), or a trace of Gavel with its speeds."""
+    uses = {f"placement {name}": NEEDS[name] for name in placements or () if name in NEEDS}
+    if predicted:
+        uses["--estimates predicted"] = "seconds"
     if speeds is not None:
-        return _of_gavel(path, speeds, machines, [*(placements or ()), *(["estimates"] if predicted else ())])
+        for what in uses:
+            raise InputError(
+                f"{path}: expected predicted times for {what}, found a trace of Gavel, without any"
+            )
+        return _of_gavel(path, speeds, machines)
     types = read_job_types(path)
     submit_s = types.submit_s
-    workload = type_workload(types, machines, _needs(placements or (), predicted))
+    workload = type_workload(types, machines, frozenset(uses.values()))
     if submit_s is not None:
         order = np.argsort(submit_s, kind="stable")
         submit_s = submit_s[order]
@@ -208,18 +187,7 @@ def read_job_table(
     return JobTable(path.stem, workload, submit_s)
 
 
-def _needs(placements: Sequence[str], predicted: bool) -> Needs:
-    needs = {NEEDS[name] for name in placements if name in NEEDS}
-    return frozenset(needs | ({"seconds"} if predicted else set()))
-
-
-def _of_gavel(path: Path, speeds: Path, machines: Sequence[Machine], placements: Sequence[str]) -> JobTable:
-    for name in placements:
-        if name in (*NEEDS, "estimates"):
-            what = "--estimates predicted" if name == "estimates" else f"placement {name}"
-            raise InputError(
-                f"{path}: expected predicted times for {what}, found a trace of Gavel, without any"
-            )
+def _of_gavel(path: Path, speeds: Path, machines: Sequence[Machine]) -> JobTable:
     trace = read_gavel(path, speeds)
     columns = []
     for machine in machines:

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from crosscast.arrays import Integers, Reals
-from crosscast.cluster.jobs import Machine
+from crosscast.cluster.jobs import Machine, first_of
 from crosscast.data.schema import Column, Schema
 from crosscast.data.table import Table, read_table, table_of, write_table
 from crosscast.errors import InputError, expect_known
@@ -68,9 +68,7 @@ def for_machines(types: JobTypes, machines: Sequence[Machine]) -> JobTypes:
             )
         columns.append(column)
     times = types.times_s[:, columns]
-    untimed = np.isnan(times).all(axis=1)
-    if untimed.any():
-        row = int(np.argmax(untimed))
+    if (row := first_of(np.isnan(times).all(axis=1))) is not None:
         measured = ~np.isnan(types.times_s[row])
         known = ", ".join(device for device, has in zip(types.devices, measured, strict=True) if has)
         wanted = ", ".join(types.devices[column] for column in columns)
@@ -110,9 +108,7 @@ class JobShape:
         counts = self.job_procs
         if counts is not None and not (counts and all(1 <= count <= _MOST_PROCS for count in counts)):
             given = ", ".join(map(str, counts)) or "none"
-            raise InputError.of(
-                field="job_procs", expected=f"numbers from 1 to {_MOST_PROCS}", found=f"{given}"
-            )
+            raise InputError.of(field="job_procs", expected=f"numbers from 1 to {_MOST_PROCS}", found=given)
         if self.job_s is not None and not (self.job_s > 0 and np.isfinite(self.job_s)):
             raise InputError.of(field="job_s", expected="a time above 0 s", found=f"{self.job_s}")
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 import csv
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
-import numpy.typing as npt
 
-from crosscast.arrays import Integers, Reals
+from crosscast.arrays import Flags, Integers, Reals
 from crosscast.data.fields import Fields
 from crosscast.data.files import atomic_file, read_bytes
 from crosscast.errors import InputError, expect_known
@@ -48,9 +47,12 @@ class Jobs:
     def __post_init__(self) -> None:
         """Check the arrays."""
         count = len(self.number)
-        for name in ("submit_s", "procs"):
-            if getattr(self, name).shape != (count,):
-                raise InputError(f"jobs: {name}: expected {count} numbers, found {getattr(self, name).shape}")
+        for name in ("submit_s", "procs", "power_w"):
+            values = getattr(self, name)
+            if values is not None and values.shape != (count,):
+                raise InputError.of(
+                    where="jobs", field=name, expected=f"{count} numbers", found=f"{values.shape}"
+                )
         for name in ("run_s", "estimate_s"):
             times = getattr(self, name)
             if times.ndim != 2 or len(times) != count:
@@ -62,44 +64,34 @@ class Jobs:
         self._refuse(np.diff(self.submit_s, prepend=-np.inf) < 0, "submit_s", "no time before the last one's")
         self._refuse(self.procs < 1, "procs", "at least 1")
         if self.power_w is not None:
-            if self.power_w.shape != (count,):
-                raise InputError.of(
-                    where="jobs", field="power_w", expected=f"{count} numbers", found=f"{self.power_w.shape}"
-                )
             self._refuse((self.power_w < 0) | np.isinf(self.power_w), "power_w", "watts of at least 0")
 
     def __len__(self) -> int:
         """Number of jobs."""
         return len(self.number)
 
-    def _refuse(self, wrong: npt.NDArray[np.bool_], name: str, expected: str) -> None:
-        if wrong.any():
-            row = int(np.argmax(wrong))
+    def _refuse(self, wrong: Flags, name: str, expected: str) -> None:
+        if (row := first_of(wrong)) is not None:
             raise InputError(
                 f"jobs: job {self.number[row]}: {name}: expected {expected}, found {getattr(self, name)[row]}"
             )
 
     def taken(self, order: Integers, submit_s: Reals) -> Jobs:
         """Return the jobs in another order, submitted at these times."""
-        return replace(
-            self,
-            number=self.number[order],
-            submit_s=submit_s,
-            procs=self.procs[order],
-            run_s=self.run_s[order],
-            estimate_s=self.estimate_s[order],
-            user=None if self.user is None else self.user[order],
-            power_w=None if self.power_w is None else self.power_w[order],
-            fastest_s=None if self.fastest_s is None else self.fastest_s[order],
-        )
+        arrays = {each.name: getattr(self, each.name) for each in fields(self) if each.name != "users"}
+        taken: dict[str, Any] = {
+            name: None if values is None else values[order] for name, values in arrays.items()
+        }
+        return replace(self, **taken | {"submit_s": submit_s})
 
     def killed_at_estimate(self) -> Jobs:
         """Return the jobs with run times cut at the estimates, at which they are killed."""
         return replace(self, run_s=np.minimum(self.run_s, self.estimate_s))
 
-    def with_estimates(self, estimate_s: Reals) -> Jobs:
-        """Return the jobs with other estimates, of shape ``(n, m)`` or ``(n, 1)``; exact ones are `run_s`."""
-        return replace(self, estimate_s=estimate_s)
+
+def first_of(wrong: Flags | np.bool_) -> int | None:
+    """Return the first row of which something is wrong."""
+    return int(np.argmax(wrong)) if wrong.any() else None
 
 
 @dataclass(frozen=True)
@@ -133,7 +125,8 @@ class Machine:
     cap_w: float = np.inf
 
 
-_MOST_PROCS = 2**53
+_EXACT = 2**53
+"""Number up to which all whole numbers are exact."""
 
 
 def check_machines(machines: Sequence[Machine]) -> None:
@@ -142,7 +135,7 @@ def check_machines(machines: Sequence[Machine]) -> None:
         raise InputError.of(field="machines", expected="at least one", found="none")
     names = [machine.name for machine in machines]
     for machine in machines:
-        if not 1 <= machine.procs <= _MOST_PROCS:
+        if not 1 <= machine.procs <= _EXACT:
             expected = "at least 1" if machine.procs < 1 else "at most 2^53"
             raise InputError.of(
                 field="machines", problem=f"{machine.name}: procs: expected {expected}, found {machine.procs}"
@@ -195,25 +188,14 @@ def _machine(table: Fields) -> Machine:
     idle_w, active_w = table.number("idle_w", ge=0) or 0.0, table.number("active_w", ge=0)
     if active_w is not None and active_w < idle_w:
         raise table.fail("active_w", f"at least the {idle_w:g} W of idle_w")
-    cap_w = table.number("cap_w", gt=0)
-    if cap_w is not None and cap_w < max(idle_w, active_w or 0.0):
-        what = "idle_w" if cap_w < idle_w else "active_w"
-        raise table.fail("cap_w", f"at least the {idle_w if what == 'idle_w' else active_w:g} W of {what}")
+    cap_w = table.number("cap_w", gt=0) or np.inf
+    for what, least_w in (("idle_w", idle_w), ("active_w", active_w)):
+        if least_w is not None and cap_w < least_w:
+            raise table.fail("cap_w", f"at least the {least_w:g} W of {what}")
     table.finish()
     if len(given) != 1:
         raise InputError(f"{table.where}: expected procs or nodes, found {'both' if given else 'neither'}")
-    return Machine(
-        str(name),
-        given[0],
-        has_gpu=has_gpu,
-        device=device,
-        idle_w=idle_w,
-        active_w=active_w,
-        cap_w=np.inf if cap_w is None else cap_w,
-    )
-
-
-_EXACT = 2.0**53
+    return Machine(str(name), given[0], has_gpu, device, idle_w, active_w, cap_w)
 
 
 def texts_of(numbers: Reals, missing: str) -> list[str]:
@@ -225,16 +207,13 @@ def texts_of(numbers: Reals, missing: str) -> list[str]:
     """
     absent = np.isnan(numbers)
     # Most columns are whole numbers throughout, which is faster at once.
-    if not absent.any() and (np.abs(numbers) <= _EXACT).all() and (numbers == np.floor(numbers)).all():
+    whole = (np.abs(numbers) <= _EXACT) & (numbers == np.floor(numbers))
+    if whole.all():
         return list(map(str, numbers.astype(np.int64).tolist()))
     return [
-        missing if none else _text(value)
-        for none, value in zip(absent.tolist(), numbers.tolist(), strict=True)
+        missing if none else str(int(value)) if is_whole else repr(value)
+        for none, is_whole, value in zip(absent.tolist(), whole.tolist(), numbers.tolist(), strict=True)
     ]
-
-
-def _text(value: float) -> str:
-    return str(int(value)) if value.is_integer() and abs(value) <= _EXACT else repr(value)
 
 
 def group_means(group: Integers, values: Reals, groups: int) -> tuple[list[int], list[float | None]]:
@@ -286,15 +265,12 @@ def policy_named(name: str, queue: str | None = None, backfill: str | None = Non
     """Return the policy ``fcfs`` (no backfilling), ``easy`` or ``conservative``."""
     expect_known(name, POLICIES, field="policy")
     for argument, order in (("priority", queue), ("backfill", backfill)):
-        if order is not None and order not in ORDERS:
-            raise InputError.of(field=argument, expected=f"one of {', '.join(ORDERS)}", found=repr(order))
+        if order is not None:
+            expect_known(order, ORDERS, field=argument)
     if name != "easy" and backfill is not None:
-        why = (
-            "with fcfs nobody passes the head"
-            if name == "fcfs"
-            else "with conservative all have reservations"
-        )
-        raise InputError.of(field="backfill", expected=f"policy easy, as {why}", found=repr(backfill))
+        why = "nobody passes the head" if name == "fcfs" else "all have reservations"
+        expected = f"policy easy, as with {name} {why}"
+        raise InputError.of(field="backfill", expected=expected, found=repr(backfill))
     first: Order = queue or "fcfs"  # type: ignore[assignment]
     # Priorities also order the backfilling.
     default = "multifactor" if first == "multifactor" else "fcfs"

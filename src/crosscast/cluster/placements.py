@@ -11,7 +11,16 @@ import numpy as np
 
 from crosscast.arrays import Flags, Integers, Reals
 from crosscast.cluster.job_types import JobTypes, for_machines
-from crosscast.cluster.jobs import Bound, Completion, Jobs, Machine, Placement, Preferred, check_machines
+from crosscast.cluster.jobs import (
+    Bound,
+    Completion,
+    Jobs,
+    Machine,
+    Placement,
+    Preferred,
+    check_machines,
+    first_of,
+)
 from crosscast.errors import InputError
 
 
@@ -30,26 +39,9 @@ class Workload:
     predicted_s: Reals | None = None
 
     def __post_init__(self) -> None:
-        """Check the arrays."""
+        """Check the machines, and that each job runs on one."""
         check_machines(self.machines)
-        shape = (len(self.jobs), len(self.machines))
-        if self.jobs.run_s.shape[1] not in (1, shape[1]):
-            raise InputError.of(
-                where="workload", field="run_s", expected=f"shape {shape}", found=f"{self.jobs.run_s.shape}"
-            )
-        for name in ("vector", "predicted_s"):
-            values: Reals | None = getattr(self, name)
-            if values is not None and values.shape != shape:
-                raise InputError.of(
-                    field="workload", problem=f"{name}: expected shape {shape}, found {values.shape}"
-                )
-        if self.uses_gpu.shape != shape[:1]:
-            raise InputError.of(
-                where="workload", field="uses_gpu", expected=f"{shape[0]}", found=f"{self.uses_gpu.shape}"
-            )
-        nowhere = ~self.runs_on.any(axis=1)
-        if nowhere.any():
-            row = int(np.argmax(nowhere))
+        if (row := first_of(~self.runs_on.any(axis=1))) is not None:
             raise InputError(
                 f"jobs: job {self.jobs.number[row]}: expected a machine on which it runs that has its "
                 f"{self.jobs.procs[row]} processors, found none of "
@@ -110,16 +102,8 @@ def random_machine(workload: Workload, generator: np.random.Generator) -> Bound:
     return Bound(np.argmax(np.cumsum(allowed, axis=1) > drawn[:, None], axis=1))
 
 
-def round_robin(workload: Workload) -> Bound:
-    """Bind job ``i`` to machine ``i mod m`` (section VII of Nichols et al. 2024).
-
-    A job that does not run there goes to the next machine on which it does.
-    """
-    return Bound(in_turn(workload.runs_on))
-
-
 def in_turn(allowed: Flags) -> Integers:
-    """Return the first machine from ``i mod m`` on that row ``i`` allows.
+    """Return the first machine from ``i mod m`` on that row ``i`` allows (section VII of Nichols 2024).
 
     >>> in_turn(np.array([[True, True], [True, False], [True, True], [True, True]])).tolist()
     [0, 0, 0, 1]
@@ -146,14 +130,11 @@ def user_round_robin(workload: Workload) -> Bound:
 
 def without_choice(types: Workload) -> str | None:
     """Return a sentence if users have no choice, as one kind of machines or types of jobs is missing."""
-    for kind, (with_or_without, others) in {
-        True: ("with", "those without"),
-        False: ("without", "those with"),
-    }.items():
+    for kind, word, other in ((True, "with", "without"), (False, "without", "with")):
         count = int(np.count_nonzero(types.uses_gpu == kind))
         if count and all(machine.has_gpu != kind for machine in types.machines):
             which = f"{count:,} of the {len(types):,} types of jobs"
-            return f"user: there is no machine {with_or_without} a GPU: {which} go to {others}"
+            return f"user: there is no machine {word} a GPU: {which} go to those {other}"
     if types.uses_gpu.all() or not types.uses_gpu.any():
         kind_of_all = "for GPUs" if types.uses_gpu.any() else "for no GPU"
         return f"user: all jobs are {kind_of_all}: users take no machine of the other kind"
@@ -178,7 +159,7 @@ Place = Callable[[Workload, np.random.Generator], Placement]
 
 PLACEMENTS: Mapping[str, Place] = MappingProxyType(
     {
-        "round-robin": lambda jobs, _: round_robin(jobs),
+        "round-robin": lambda jobs, _: Bound(in_turn(jobs.runs_on)),
         "random": random_machine,
         "user": lambda jobs, _: user_round_robin(jobs),
         # Algorithm 2 of Nichols et al. 2024. There a vector's entry is a speed, and the greatest comes first;
@@ -205,22 +186,23 @@ NEEDS: Mapping[str, str] = MappingProxyType(
 """Data that placements by predictions need: relative vectors, or times in seconds."""
 
 
-Needs = frozenset[str]
-"""Data that placements or estimates need of each type: ``vector`` and ``seconds``."""
-
-
-def type_workload(types: JobTypes, machines: Sequence[Machine], needs: Needs = frozenset()) -> Workload:
+def type_workload(
+    types: JobTypes, machines: Sequence[Machine], needs: frozenset[str] = frozenset()
+) -> Workload:
     """Return a job of each type, in the order of the table, with exact estimates.
 
     Predicted times are the predicted vector scaled by the measured time on the source of the prediction: the
-    one profiled run is all that is known of a job.
+    one profiled run is all that is known of a job. `needs` are those of `NEEDS` that each type must have.
     """
     on_machines = for_machines(types, machines)
     run_s = np.where(np.isnan(on_machines.run_s), np.inf, on_machines.run_s)
     runs = np.isfinite(run_s)
     vector = on_machines.predicted
+    columns = {device: column for column, device in enumerate(types.devices)}
+    column = np.array([columns.get(str(device), -1) for device in types.source])
     with np.errstate(divide="ignore", invalid="ignore"):
-        predicted_s = vector * _scale(types)[:, None]
+        scale = (types.run_s / types.predicted)[np.arange(len(types)), column]
+        predicted_s = vector * np.where(column < 0, np.nan, scale)[:, None]
     has_vector = np.where(runs, np.isfinite(vector), True).all(axis=1)
     has_seconds = np.where(runs, np.isfinite(predicted_s), True).all(axis=1)
     source = "source: expected a device on which it has a time and a prediction above 0, as of --job-source"
@@ -228,8 +210,7 @@ def type_workload(types: JobTypes, machines: Sequence[Machine], needs: Needs = f
         ("vector", has_vector, "predicted: expected a prediction for each machine on which it runs"),
         ("seconds", has_seconds, source),
     ):
-        if need in needs and not known.all():
-            row = int(np.argmin(known))
+        if need in needs and (row := first_of(~known)) is not None:
             raise InputError(f"job type {row + 1} ({types.application[row]}): {expected}, found none")
     user, users = _users(types.user)
     jobs = Jobs(
@@ -248,18 +229,6 @@ def type_workload(types: JobTypes, machines: Sequence[Machine], needs: Needs = f
         vector=vector if has_vector.all() else None,
         predicted_s=predicted_s if has_seconds.all() else None,
     )
-
-
-def _scale(types: JobTypes) -> Reals:
-    """Return the seconds per unit of each type's vector, of shape ``(t,)``; NaN if unknown."""
-    scale = np.full(len(types), np.nan)
-    run_s = types.run_s
-    columns = {device: column for column, device in enumerate(types.devices)}
-    for row, source in enumerate(types.source):
-        if source in columns:
-            column = columns[source]
-            scale[row] = run_s[row, column] / types.predicted[row, column]
-    return scale
 
 
 def _users(names: Sequence[str | None]) -> tuple[Integers | None, tuple[str, ...]]:

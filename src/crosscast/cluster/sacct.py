@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import csv
-import gzip
 import re
-import zlib
 from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
 
 import numpy as np
 
-from crosscast.cluster.swf import CANCELLED, NAMES, JobTrace, SwfHeader, read_swf
+from crosscast.cluster.swf import CANCELLED, NAMES, JobTrace, SwfHeader, opened, read_swf
 from crosscast.errors import InputError
 
-_GZIP = b"\x1f\x8b"
 _MOST_BYTES = 4 << 30
 _LARGEST = 2.0**53
 _FIRST_BYTES = b"JobID"
@@ -29,14 +26,8 @@ _NO_LIMIT = ("UNLIMITED", "Partition_Limit")
 def read_trace(path: str | Path) -> JobTrace:
     """Read a trace: an accounting log of Slurm if its first line says so, else one in the standard format."""
     path = Path(path)
-    try:
-        with path.open("rb") as file:
-            start = file.read(len(_GZIP))
-        with gzip.open(path) if start == _GZIP else path.open("rb") as file:
-            is_sacct = file.read(len(_FIRST_BYTES)) == _FIRST_BYTES
-    except (OSError, EOFError, zlib.error) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise InputError(f"{path}: cannot read the trace ({reason})") from error
+    with opened(path) as file:
+        is_sacct = file.read(len(_FIRST_BYTES)) == _FIRST_BYTES
     return read_sacct(path) if is_sacct else read_swf(path)
 
 
@@ -83,23 +74,25 @@ def read_sacct(path: str | Path) -> JobTrace:
                 )
         return values
 
-    raw_elapsed = "ElapsedRaw" in table
-    raw_limit = "TimelimitRaw" in table
-    elapsed = ("whole seconds", "ElapsedRaw") if raw_elapsed else ("a time such as 1-02:03:04", "Elapsed")
     submit_s = numbers(_moment, "a time such as 2024-05-31T13:45:00", "Submit")
     columns = {name: np.full(len(rows), np.nan) for name in NAMES}
     columns["submit_s"] = submit_s - np.fmin.reduce(submit_s)
-    columns["run_s"] = numbers(_count if raw_elapsed else _span, *elapsed)
+    if "ElapsedRaw" in table:
+        columns["run_s"] = numbers(_count, "whole seconds", "ElapsedRaw")
+    else:
+        columns["run_s"] = numbers(_span, "a time such as 1-02:03:04", "Elapsed")
     columns["procs"] = numbers(
         _count, "a whole number", "AllocCPUS", "NCPUS", "ReqCPUS", "AllocNodes", "NNodes"
     )
-    columns["status"] = np.array([_status(text) for text in cells("State")[1]])
+    states = np.array([text.split(" ")[0] for text in cells("State")[1]])
+    columns["status"] = np.select([states == "COMPLETED", states == "CANCELLED"], [1.0, float(CANCELLED)])
     # Jobs that have not ended have no run time yet.
-    columns["run_s"][np.isin([_word(text) for text in table["State"]], ("RUNNING", "PENDING"))] = np.nan
+    columns["run_s"][np.isin(states, ("RUNNING", "PENDING"))] = np.nan
     columns["job"] = numbers(_job, "a job's number", "JobID")
-    if raw_limit or "Timelimit" in table:
-        limit = ("whole minutes", "TimelimitRaw") if raw_limit else ("a time such as 02:00:00", "Timelimit")
-        columns["requested_s"] = numbers(_minutes if raw_limit else _span, *limit)
+    if "TimelimitRaw" in table:
+        columns["requested_s"] = numbers(_minutes, "whole minutes", "TimelimitRaw")
+    elif "Timelimit" in table:
+        columns["requested_s"] = numbers(_span, "a time such as 02:00:00", "Timelimit")
     names: dict[str, tuple[str, ...]] = {}
     for column, name in _NAMED.items():
         if name in table:
@@ -140,18 +133,12 @@ def _rows(path: Path) -> tuple[list[str], list[tuple[int, list[str]]]]:
 
 def _lines(path: Path) -> Iterator[str]:
     total = 0
-    try:
-        with path.open("rb") as plain:
-            is_gzip = plain.read(len(_GZIP)) == _GZIP
-        with gzip.open(path) if is_gzip else path.open("rb") as file:
-            for line in file:
-                total += len(line)
-                if total > _MOST_BYTES:
-                    raise InputError(f"{path}: expected a log of at most {_MOST_BYTES >> 30} GiB, found more")
-                yield line.decode("utf-8", errors="replace")
-    except (OSError, EOFError, zlib.error) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise InputError(f"{path}: cannot read the log ({reason})") from error
+    with opened(path) as file:
+        for line in file:
+            total += len(line)
+            if total > _MOST_BYTES:
+                raise InputError(f"{path}: expected a log of at most {_MOST_BYTES >> 30} GiB, found more")
+            yield line.decode("utf-8", errors="replace")
 
 
 def _moment(text: str) -> float:
@@ -184,12 +171,3 @@ def _span(text: str) -> float:
 def _job(text: str) -> float:
     """Number of the job of an array task such as 12_3, or of a heterogeneous part such as 12+1."""
     return _count(re.split(r"[_+]", text)[0])
-
-
-def _word(state: str) -> str:
-    return state.split(" ")[0]
-
-
-def _status(state: str) -> float:
-    word = _word(state)
-    return 1.0 if word == "COMPLETED" else float(CANCELLED) if word == "CANCELLED" else 0.0

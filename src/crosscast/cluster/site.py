@@ -6,12 +6,12 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Literal, TypedDict, TypeVar, get_args
+from typing import Literal, TypeVar, get_args
 
 import numpy as np
 
 from crosscast.arrays import Integers, Reals
-from crosscast.cluster.jobs import Jobs, Machine, machine_fields, machines_of
+from crosscast.cluster.jobs import Jobs, Machine, first_of, machine_fields, machines_of
 from crosscast.cluster.rules import (
     NO_RULES,
     PREEMPTIONS,
@@ -68,16 +68,8 @@ class Budget:
         if not len(self.start_s) or not np.isfinite(self.start_s).all() or (np.diff(self.start_s) <= 0).any():
             raise InputError.of(where="budget", field="start_s", expected="times, each after the last one")
         if not (self.power_w > 0).all():
-            raise InputError.of(
-                where="budget",
-                field="power_w",
-                expected="watts above 0",
-                found=f"{np.nanmin(self.power_w):g}",
-            )
-        for name in ("power_w", "price_per_kwh", "carbon_g_per_kwh"):
-            values = getattr(self, name)
-            if values is not None and (values.shape != self.start_s.shape or np.isnan(values).any()):
-                raise InputError.of(field="budget", problem=f"{name}: expected {len(self.start_s)} numbers")
+            least = f"{np.nanmin(self.power_w):g}"
+            raise InputError.of(where="budget", field="power_w", expected="watts above 0", found=least)
 
 
 def constant_budget(power_w: float) -> Budget:
@@ -201,37 +193,28 @@ def read_site(path: str | Path) -> tuple[list[Machine], Site]:
     machines = machines_of(fields)
     reservations = tuple(_reservation(table) for table in fields.tables("reservation"))
     power = fields.table("power")
-    options = {} if power is None else _power(power, Path(path).parent)
+    site = NO_SITE if power is None else _power(power, Path(path).parent)
     sharing = fields.table("sharing")
-    options |= {} if sharing is None else _sharing(sharing, Path(path).parent)
+    site = site if sharing is None else _sharing(site, sharing, Path(path).parent)
     placement, seed = fields.text("placement"), fields.integer("seed", 0) or 0
     if placement is not None and placement not in PLACEMENTS:
         raise fields.fail("placement", f"one of {', '.join(PLACEMENTS)}")
     rules = _rules(fields, Path(path).parent)
     fields.finish()
     names = [machine.name for machine in machines]
-    named: list[tuple[str, str, str | None]] = [
-        *(("reservation", each.name, each.machine) for each in reservations),
-        *(("partition", each.name, each.machine) for each in rules.partitions),
-    ]
-    for what, name, machine in named:
-        if machine not in names and not (what == "partition" and machine is None and len(names) == 1):
-            raise InputError.of(
-                where=f"{path}: {what} {name}",
-                field="machine",
-                expected=f"one of {', '.join(names)}",
-                found=machine or "none",
-            )
-    for each in rules.partitions:
+    parts: tuple[Reservation | Partition, ...] = (*reservations, *rules.partitions)
+    for each in parts:
+        is_partition = isinstance(each, Partition)
+        where = f"{path}: {'partition' if is_partition else 'reservation'} {each.name}"
+        if each.machine not in names and not (is_partition and each.machine is None and len(names) == 1):
+            expected = f"one of {', '.join(names)}"
+            raise InputError.of(where=where, field="machine", expected=expected, found=each.machine or "none")
         widest = next(one.procs for one in machines if each.machine in (None, one.name))
-        if each.procs is not None and each.procs > widest:
-            raise InputError.of(
-                where=f"{path}: partition {each.name}",
-                field="procs",
-                expected=f"at most the {widest} of its machine",
-                found=str(each.procs),
-            )
-    return machines, Site(reservations, placement=placement, seed=seed, rules=rules, **options)
+        if is_partition and each.procs is not None and each.procs > widest:
+            expected = f"at most the {widest} of its machine"
+            raise InputError.of(where=where, field="procs", expected=expected, found=each.procs)
+    site = replace(site, reservations=reservations, placement=placement, seed=seed, rules=rules)
+    return machines, site
 
 
 def _rules(fields: Fields, folder: Path) -> SiteRules:
@@ -239,25 +222,21 @@ def _rules(fields: Fields, folder: Path) -> SiteRules:
     qualities = tuple(_quality(table) for table in fields.tables("qos"))
     partitions = tuple(_partition(table) for table in fields.tables("partition"))
     preemption = fields.text("preemption")
-    if preemption is not None and preemption not in PREEMPTIONS:
+    names = {"qos": [each.name for each in qualities], "partition": [each.name for each in partitions]}
+    if preemption is not None and preemption not in names:
         raise fields.fail("preemption", f"one of {', '.join(PREEMPTIONS)}")
-    for what, named in (("qos", qualities), ("partition", partitions)):
-        names = [each.name for each in named]
-        for name in names:
-            if names.count(name) > 1:
-                raise InputError(
-                    f"{fields.where}: {what}: expected each name once, found {name!r} more than once"
-                )
+    for what, named in names.items():
+        for name in named:
+            if named.count(name) > 1:
+                expected, found = "each name once", f"{name!r} more than once"
+                raise InputError.of(where=fields.where, field=what, expected=expected, found=found)
     for each in qualities:
         for other in each.preempts:
-            if other not in [one.name for one in qualities]:
-                raise InputError(
-                    f"{fields.where}: qos {each.name}: preempts: expected names under [[qos]], "
-                    f"found {other!r}"
-                )
-    needed = {"qos": "[[qos]]", "partition": "[[partition]]"}.get(str(preemption))
-    if needed and not (qualities if preemption == "qos" else partitions):
-        raise fields.fail("preemption", f"tables under {needed}")
+            if other not in names["qos"]:
+                where, expected = f"{fields.where}: qos {each.name}", "names under [[qos]]"
+                raise InputError.of(where=where, field="preempts", expected=expected, found=repr(other))
+    if preemption is not None and not names[preemption]:
+        raise fields.fail("preemption", f"tables under [[{preemption}]]")
     weights = None if priority is None else _weights(priority)
     if weights is not None and weights.qos > 0 and not qualities:
         raise InputError(f"{fields.where}: priority: qos: expected tables under [[qos]], found none")
@@ -307,13 +286,12 @@ def _partition(table: Fields) -> Partition:
     counts = [table.integer(name, 1) for name in ("procs", "nodes")]
     if None not in counts:
         raise InputError(f"{table.where}: expected procs or nodes, found both")
-    limit_s = _time(table, "time_limit") if "time_limit" in table else math.inf
     tier = table.integer("tier", 0)
     partition = Partition(
         str(table.text("name")),
         table.text("machine"),
         counts[0] or counts[1],
-        limit_s,
+        _time(table, "time_limit") if "time_limit" in table else math.inf,
         table.integer("most_jobs", 1),
         1 if tier is None else tier,
         table.number("priority", ge=0) or 0.0,
@@ -342,79 +320,62 @@ def _time(table: Fields, name: str) -> float:
         raise InputError(f"{table.where}: {name}: {error}") from error
 
 
-class _SiteOptions(TypedDict, total=False):
-    budget: Budget
-    options: Path
-    slowdowns: Path
-    most: int
-    limit: float
-    least_gain: float
-    power_policies: tuple[PowerPolicy, ...]
-    sharing_policies: tuple[SharingPolicy, ...]
-    measured: bool
-    shifts: tuple[Shift, ...]
-    shift_limit_s: float
-
-
-def _sharing(table: Fields, folder: Path) -> _SiteOptions:
+def _sharing(site: Site, table: Fields, folder: Path) -> Site:
     table.require("slowdowns", "a text")
-    options: _SiteOptions = {}
-    if (most := table.integer("most", 2)) is not None:
-        if most > MOST_TOGETHER:
-            raise table.fail("most", f"at most {MOST_TOGETHER} jobs")
-        options["most"] = most
-    if (limit := table.number("limit", ge=1)) is not None:
-        options["limit"] = limit
-    if (least_gain := table.number("least_gain", ge=0)) is not None:
-        options["least_gain"] = least_gain
-    options["slowdowns"] = folder / str(table.text("slowdowns"))
-    if (policies := _policies(table, SHARING_POLICIES)) is not None:
-        options["sharing_policies"] = policies
+    most = table.integer("most", 2) or site.most
+    if most > MOST_TOGETHER:
+        raise table.fail("most", f"at most {MOST_TOGETHER} jobs")
+    least_gain = table.number("least_gain", ge=0)
+    site = replace(
+        site,
+        most=most,
+        limit=table.number("limit", ge=1) or site.limit,
+        least_gain=site.least_gain if least_gain is None else least_gain,
+        slowdowns=folder / str(table.text("slowdowns")),
+        sharing_policies=_policies(table, SHARING_POLICIES) or site.sharing_policies,
+    )
     table.finish()
-    return options
+    return site
 
 
 _Policy = TypeVar("_Policy", bound=str)
 
 
-def _policies(table: Fields, known: Sequence[_Policy], field: str = "policies") -> tuple[_Policy, ...] | None:
-    """Return the policies under a field, in their canonical order; ``None`` if there are none."""
+def _policies(table: Fields, known: Sequence[_Policy], field: str = "policies") -> tuple[_Policy, ...]:
+    """Return the policies under a field, in their canonical order."""
     names = table.texts(field)
     expect_known(names, known, where=table.where, field=field, words="some of")
-    return tuple(policy for policy in known if policy in names) or None
+    return tuple(policy for policy in known if policy in names)
 
 
-def _power(table: Fields, folder: Path) -> _SiteOptions:
+def _power(table: Fields, folder: Path) -> Site:
     given = [name for name in ("budget_w", "budget") if name in table]
     watts, file = table.number("budget_w", gt=0), table.text("budget")
-    options_file, names = table.text("options"), _policies(table, POWER_POLICIES)
+    options, policies = table.text("options"), _policies(table, POWER_POLICIES)
     measured, shifts = table.flag("measured"), _policies(table, SHIFTS, "shift")
     limit_s = _time(table, "shift_limit") if "shift_limit" in table else None
     table.finish()
-    if measured and options_file is None:
+    if measured and options is None:
         raise InputError(f"{table.where}: measured: expected options, whose power is predicted, found none")
-    if (set(shifts or ()) - {"never"}) and limit_s is None:
+    if (set(shifts) - {"never"}) and limit_s is None:
         raise InputError(f"{table.where}: shift_limit is missing, expected how long jobs may be delayed")
     if len(given) != 1:
         which = "both" if given else "neither"
         raise InputError(f"{table.where}: expected budget_w or budget, found {which}")
-    if options_file is None and names is not None:
+    if options is None and policies:
         raise InputError(f"{table.where}: policies: expected options to choose from, found none")
     budget = constant_budget(watts) if watts is not None else read_budget(folder / str(file))
-    options: _SiteOptions = {"budget": budget, "measured": measured}
-    if options_file is not None:
-        options["options"] = folder / options_file
-    if names is not None:
-        options["power_policies"] = names
-    if shifts is not None:
-        options["shifts"] = shifts
-    if limit_s is not None:
-        options["shift_limit_s"] = limit_s
-    for name, column in (("price", budget.price_per_kwh), ("carbon", budget.carbon_g_per_kwh)):
-        if name in (shifts or ()) and column is None:
-            unit = {"price": "price_per_kwh", "carbon": "carbon_g_per_kwh"}[name]
-            raise InputError(f"{table.where}: shift: {name}: expected a budget with {unit}, found none")
-    return options
+    for shift, unit in (("price", "price_per_kwh"), ("carbon", "carbon_g_per_kwh")):
+        if shift in shifts and getattr(budget, unit) is None:
+            raise InputError(f"{table.where}: shift: {shift}: expected a budget with {unit}, found none")
+    return Site(
+        budget=budget,
+        options=None if options is None else folder / options,
+        power_policies=policies or NO_SITE.power_policies,
+        measured=measured,
+        shifts=shifts or NO_SITE.shifts,
+        shift_limit_s=limit_s or 0.0,
+    )
 
 
 MILLIWATTS = 1000.0
@@ -496,15 +457,14 @@ def resources_of(
         if rules.measured_w is not None:
             measured_w = extra_power_w(replace(jobs, power_w=rules.measured_w), machines, machine)
             holds[-1] = milliwatts(measured_w)
-    resources = Resources(
-        np.column_stack(needs),
-        np.column_stack(holds),
-        np.column_stack(resource),
-        step_s,
-        capacity,
-        None if site.budget is None else _limits(jobs, machines, machine, np.maximum(needs[-1], holds[-1])),
-    )
-    _check_fits(jobs, machines, resources, site.budget is not None)
+    power = None
+    if site.budget is not None:
+        cap_w = np.array([each.cap_w - each.idle_w for each in machines])[machine] * jobs.procs
+        cap = milliwatts(np.minimum(cap_w, _NO_LIMIT / MILLIWATTS))
+        power = PowerLimits(cap, most_draw(jobs, machines, machine, np.maximum(needs[-1], holds[-1])))
+    tables = [np.column_stack(columns) for columns in (needs, holds, resource)]
+    resources = Resources(tables[0], tables[1], tables[2], step_s, capacity, power)
+    _check_fits(jobs, machines, resources)
     return resources
 
 
@@ -525,8 +485,8 @@ def _procs_over_time(
         index = names.index(each.machine)
         during = (step_s >= origin_s + each.start_s) & (step_s < origin_s + each.end_s)
         procs[during, index] -= each.procs or machines[index].procs
-        if (procs[:, index] < 0).any():
-            at_s = float(step_s[int(np.argmax(procs[:, index] < 0))]) - origin_s
+        if (step := first_of(procs[:, index] < 0)) is not None:
+            at_s = float(step_s[step]) - origin_s
             others = [
                 other.name
                 for other in reservations
@@ -548,16 +508,14 @@ def idle_power_w(machines: Sequence[Machine]) -> float:
 def _left_by_idle(machines: Sequence[Machine], budget: Budget) -> Integers:
     """Return the milliwatts that jobs may add to idle machines in each step."""
     idle_w = idle_power_w(machines)
-    if (budget.power_w < idle_w).any():
-        index = int(np.argmax(budget.power_w < idle_w))
+    if (index := first_of(budget.power_w < idle_w)) is not None:
         raise InputError.of(
             field="budget",
             expected=f"at least the {idle_w:g} W that idle machines draw",
             found=f"{budget.power_w[index]:g} W from {budget.start_s[index]:g} s on",
         )
     # An unlimited budget becomes a bound that no sum of jobs reaches.
-    left = np.minimum(budget.power_w - idle_w, _NO_LIMIT / MILLIWATTS)
-    return milliwatts(left)
+    return milliwatts(np.minimum(budget.power_w - idle_w, _NO_LIMIT / MILLIWATTS))
 
 
 def _power_w(jobs: Jobs, machines: Sequence[Machine], machine: Integers) -> Reals:
@@ -579,32 +537,21 @@ def extra_power_w(jobs: Jobs, machines: Sequence[Machine], machine: Integers) ->
     """
     idle_w = np.array([each.idle_w for each in machines])[machine] * jobs.procs
     total_w = _power_w(jobs, machines, machine)
-    unknown = np.isnan(total_w)
-    if unknown.any():
-        row = int(np.argmax(unknown))
+    if (row := first_of(np.isnan(total_w))) is not None:
         raise InputError(
             f"machine {machines[machine[row]].name}: active_w is missing, expected the watts of a processor "
             f"that runs a job, as nothing is known of the power of job {jobs.number[row]}"
         )
-    extra_w = total_w - idle_w
-    if (extra_w < 0).any():
-        row = int(np.argmax(extra_w < 0))
+    if (row := first_of(total_w < idle_w)) is not None:
         raise InputError(
             f"job {jobs.number[row]}: power_w: expected at least the {idle_w[row]:g} W of its processors "
             f"when they are idle, found {total_w[row]:g} W"
         )
-    return extra_w
+    return total_w - idle_w
 
 
 _NO_LIMIT = 2.0**52
 """Milliwatts that no sum of jobs reaches."""
-
-
-def _limits(jobs: Jobs, machines: Sequence[Machine], machine: Integers, extra: Integers) -> PowerLimits:
-    """Return the limits of the processors of each job, of which each adds so many milliwatts to idle ones."""
-    cap_w = np.array([each.cap_w - each.idle_w for each in machines])[machine] * jobs.procs
-    cap = milliwatts(np.minimum(cap_w, _NO_LIMIT / MILLIWATTS))
-    return PowerLimits(cap, most_draw(jobs, machines, machine, extra))
 
 
 def most_draw(jobs: Jobs, machines: Sequence[Machine], machine: Integers, extra: Integers) -> Integers:
@@ -623,36 +570,29 @@ def _check_caps(jobs: Jobs, machines: Sequence[Machine], machine: Integers) -> N
     power_w = _power_w(jobs, machines, machine)
     most_w = np.array([each.cap_w for each in machines])[machine] * jobs.procs
     # Where no power is known, nothing is above a cap.
-    wrong = power_w > most_w
-    if wrong.any():
-        row = int(np.argmax(wrong))
+    if (row := first_of(power_w > most_w)) is not None:
         raise InputError(
             f"job {jobs.number[row]}: power_w: expected at most the {most_w[row]:g} W to which its "
             f"processors of {machines[machine[row]].name} are capped, found {power_w[row]:g} W"
         )
 
 
-def _check_fits(jobs: Jobs, machines: Sequence[Machine], resources: Resources, has_budget: bool) -> None:
+def _check_fits(jobs: Jobs, machines: Sequence[Machine], resources: Resources) -> None:
     """Raise for a job that exceeds the last capacity, which has no end."""
     last = resources.capacity[-1]
     for need in range(resources.needs.shape[1]):
         resource = resources.resource[:, need]
-        wrong = (resource >= 0) & (resources.needs[:, need] > last[resource])
-        if not wrong.any():
+        row = first_of((resource >= 0) & (resources.needs[:, need] > last[resource]))
+        if row is None:
             continue
-        row = int(np.argmax(wrong))
         needed, left, which = resources.needs[row, need], last[resource[row]], int(resource[row])
+        field, found = "procs", f"{needed}"
         if which < len(machines):
-            raise InputError(
-                f"jobs: job {jobs.number[row]}: procs: expected at most the {left} that reservations leave "
-                f"of {machines[which].name}, found {needed}"
-            )
-        if not has_budget or which < resources.capacity.shape[1] - 1:
-            raise InputError(
-                f"jobs: job {jobs.number[row]}: procs: expected at most the {left} of its partition, found "
-                f"{needed}"
-            )
-        raise InputError(
-            f"jobs: job {jobs.number[row]}: power_w: expected at most the {left / MILLIWATTS:g} W that the "
-            f"budget leaves beside idle processors, found {needed / MILLIWATTS:g} W more than idle"
-        )
+            expected = f"{left} that reservations leave of {machines[which].name}"
+        elif resources.power is None or which < resources.capacity.shape[1] - 1:
+            expected = f"{left} of its partition"
+        else:
+            field, found = "power_w", f"{needed / MILLIWATTS:g} W more than idle"
+            expected = f"{left / MILLIWATTS:g} W that the budget leaves beside idle processors"
+        where = f"jobs: job {jobs.number[row]}"
+        raise InputError.of(where=where, field=field, expected=f"at most the {expected}", found=found)

@@ -6,10 +6,11 @@ import gzip
 import re
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import islice, starmap
 from pathlib import Path
-from typing import BinaryIO, Literal, cast, get_args
+from typing import BinaryIO, Literal, cast
 
 import numpy as np
 
@@ -91,7 +92,8 @@ class SwfHeader:
     @property
     def allow_overuse(self) -> bool | None:
         """Whether jobs may use more than they requested; ``None`` if the header does not say."""
-        return {"yes": True, "true": True, "no": False, "false": False}.get(self._word("AllowOveruse"))
+        word = (self.fields.get("AllowOveruse", "").lower().split() or [""])[0]
+        return {"yes": True, "true": True, "no": False, "false": False}.get(word)
 
     @property
     def preemption(self) -> str | None:
@@ -102,9 +104,6 @@ class SwfHeader:
     def procs(self) -> int | None:
         """Size of the computer in the unit of the jobs: processors, else nodes."""
         return self.max_procs or self.max_nodes
-
-    def _word(self, name: str) -> str:
-        return (self.fields.get(name, "").lower().split() or [""])[0]
 
     def _number(self, name: str) -> int | None:
         match = _NUMBER.match(self.fields.get(name, ""))
@@ -129,7 +128,9 @@ def header_of(comments: Iterable[str]) -> SwfHeader:
     fields: dict[str, list[str]] = {}
     last: list[str] | None = None
     for comment in comments:
-        text = _printable(comment.strip().removeprefix(";").strip())
+        text = comment.strip().removeprefix(";").strip()
+        # Control characters could steer a terminal.
+        text = "".join(letter if letter.isprintable() else " " for letter in text)
         if match := _NAMED.match(text):
             last = fields.setdefault(match[1], [])
             last.append(match[2] or "")
@@ -140,13 +141,8 @@ def header_of(comments: Iterable[str]) -> SwfHeader:
     return SwfHeader({name: "\n".join(lines) for name, lines in fields.items()})
 
 
-def _printable(text: str) -> str:
-    """Replace control characters, which could steer a terminal, by spaces."""
-    return "".join(letter if letter.isprintable() else " " for letter in text)
-
-
 Estimates = Literal["requested", "exact"]
-Overruns = Literal["header", "kill", "run"]
+Overruns = Literal["header", "kill"]
 
 CANCELLED = 5
 """Status of a job that was cancelled, before it started or after."""
@@ -182,26 +178,6 @@ class CleanedJobs:
         return notes
 
 
-def _parts(job: Reals, status: Reals) -> Flags:
-    """Flag partial lines of jobs that also have a summary line."""
-    is_part = np.isin(status, _PARTS)
-    if is_part.any():
-        is_part &= np.isin(job, job[~is_part])
-    return is_part
-
-
-def _users(numbers: Reals) -> tuple[Integers | None, tuple[str, ...]]:
-    """Index of each job's user, and the names; no indices if no user is known."""
-    known = ~np.isnan(numbers)
-    if not known.any():
-        return None, ()
-    filled = np.where(known, numbers, -1)
-    # Without sorting all jobs: a user has many.
-    distinct = np.unique(filled)
-    names = (UNKNOWN_USER if number < 0 else str(int(number)) for number in distinct.tolist())
-    return np.searchsorted(distinct, filled).astype(np.int64, copy=False), tuple(names)
-
-
 @dataclass(frozen=True)
 class JobTrace:
     """A trace of ``n`` lines."""
@@ -212,18 +188,6 @@ class JobTrace:
     columns: Mapping[str, Reals]
     # Names behind the identifiers from 1 of a column, where the trace has them
     names: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        """Check the columns."""
-        for name in NAMES:
-            if name not in self.columns:
-                raise InputError(f"trace {self.label}: column {name!r} is missing")
-        for name, column in self.columns.items():
-            if name not in NAMES:
-                raise InputError(f"trace {self.label}: unknown column {name!r}, expected {', '.join(NAMES)}")
-            if column.shape != (len(self),):
-                actual = column.shape[0] if column.ndim == 1 else column.shape
-                raise InputError(f"trace {self.label}: {name}: expected {len(self)} numbers, found {actual}")
 
     def __len__(self) -> int:
         """Number of lines."""
@@ -237,12 +201,6 @@ class JobTrace:
         reasons: part of a job that has a summary line; cancelled before the start; no submit time; no
         processors; no run time.
         """
-        for name, value, known in (
-            ("estimates", estimates, get_args(Estimates)),
-            ("overruns", overruns, get_args(Overruns)),
-        ):
-            if value not in known:
-                raise InputError(f"{name}: expected one of {', '.join(known)}, found {value!r}")
         columns, header = self.columns, self.header
         procs = np.where(columns["procs"] > 0, columns["procs"], columns["requested_procs"])
         rows, left_out = self._usable(procs)
@@ -254,20 +212,21 @@ class JobTrace:
         number, run, requested = (of_jobs(columns[name]) for name in ("job", "run_s", "requested_s"))
         requested = np.where(requested > 0, requested, np.nan)
         overran = run > requested
-        killed = overruns == "kill" or (overruns == "header" and header.allow_overuse is False)
+        killed = overruns == "kill" or header.allow_overuse is False
         if killed:
             run = np.fmin(run, requested)
         estimate = run if estimates == "exact" else np.where(np.isnan(requested), run, requested)
-        user, users = _users(of_jobs(columns["user"]))
-        if "user" in self.names:
-            users = tuple(self.names["user"][int(number) - 1] or UNKNOWN_USER for number in users)
+        named = self.names_of("user", rows)
+        user, users = named.index, tuple(name or UNKNOWN_USER for name in named.names)
+        if users and (user < 0).any():
+            user, users = user + 1, (UNKNOWN_USER, *users)
         jobs = Jobs(
             number=np.where(np.isnan(number), rows + 1.0, number).astype(np.int64),
             submit_s=of_jobs(columns["submit_s"]),
             procs=of_jobs(procs).astype(np.int64),
             run_s=run[:, None],
             estimate_s=estimate[:, None],
-            user=user,
+            user=user if users else None,
             users=users,
         )
         max_procs = header.max_procs
@@ -295,9 +254,12 @@ class JobTrace:
 
     def _usable(self, procs: Reals) -> tuple[Integers, dict[str, int]]:
         """Rows of lines that are jobs, and the number of other lines by reason."""
-        run, status = self.columns["run_s"], self.columns["status"]
+        run, status, job = (self.columns[name] for name in ("run_s", "status", "job"))
+        is_part = np.isin(status, _PARTS)
+        if is_part.any():
+            is_part &= np.isin(job, job[~is_part])
         reasons: dict[str, Flags] = {
-            "parts of a job that has a line of its own": _parts(self.columns["job"], status),
+            "parts of a job that has a line of its own": is_part,
             "cancelled before the start": (status == CANCELLED) & ~(run > 0),
             "no submit time": np.isnan(self.columns["submit_s"]),
             "no processors": ~(procs > 0),
@@ -383,36 +345,40 @@ def read_swf(path: str | Path) -> JobTrace:
     return JobTrace(path.name.removesuffix(".gz").removesuffix(".swf"), header_of(comments), joined)
 
 
-def _blocks(path: Path) -> Iterator[tuple[int, bytes]]:
-    """Yield blocks of complete lines, about a mebibyte each, with the number of the first line."""
-    total, line, rest = 0, 1, b""
+@contextmanager
+def opened(path: Path) -> Iterator[BinaryIO]:
+    """Open a trace, plain or compressed with gzip."""
     try:
         with path.open("rb") as plain:
             is_gzip = plain.read(len(_GZIP)) == _GZIP
             plain.seek(0)
-            if path.suffix == ".gz" and not is_gzip:
-                raise InputError(f"{path}: expected a file compressed with gzip, found something else")
-            file = cast(BinaryIO, gzip.GzipFile(fileobj=plain)) if is_gzip else plain
-            while piece := file.read(_BLOCK):
-                total += len(piece)
-                if total > _MOST_BYTES:
-                    raise InputError(
-                        f"{path}: expected a trace of at most {_MOST_BYTES >> 30} GiB, found more"
-                    )
-                lines, end, rest = (rest + piece).rpartition(b"\n")
-                if len(rest) > _LONGEST_LINE:
-                    # Refused here, before the whole file is one line in memory.
-                    long_line = line + lines.count(b"\n") + len(end)
-                    raise InputError(
-                        f"{path}: line {long_line}: expected {len(FIELDS)} numbers, found more than "
-                        f"{_LONGEST_LINE >> 10} KiB without an end of line"
-                    )
-                if end:
-                    yield line, lines + end
-                    line += lines.count(b"\n") + 1
+            yield cast(BinaryIO, gzip.GzipFile(fileobj=plain)) if is_gzip else plain
     except (OSError, EOFError, zlib.error) as error:
         reason = getattr(error, "strerror", None) or error
         raise InputError(f"{path}: cannot read the trace ({reason})") from error
+
+
+def _blocks(path: Path) -> Iterator[tuple[int, bytes]]:
+    """Yield blocks of complete lines, about a mebibyte each, with the number of the first line."""
+    total, line, rest = 0, 1, b""
+    with opened(path) as file:
+        if path.suffix == ".gz" and not isinstance(file, gzip.GzipFile):
+            raise InputError(f"{path}: expected a file compressed with gzip, found something else")
+        while piece := file.read(_BLOCK):
+            total += len(piece)
+            if total > _MOST_BYTES:
+                raise InputError(f"{path}: expected a trace of at most {_MOST_BYTES >> 30} GiB, found more")
+            lines, end, rest = (rest + piece).rpartition(b"\n")
+            if len(rest) > _LONGEST_LINE:
+                # Refused here, before the whole file is one line in memory.
+                long_line = line + lines.count(b"\n") + len(end)
+                raise InputError(
+                    f"{path}: line {long_line}: expected {len(FIELDS)} numbers, found more than "
+                    f"{_LONGEST_LINE >> 10} KiB without an end of line"
+                )
+            if end:
+                yield line, lines + end
+                line += lines.count(b"\n") + 1
     if rest:
         yield line, rest + b"\n"
 
