@@ -193,13 +193,6 @@ def test_what_cannot_be_learned_is_refused(rules: Rules, site: Site, sentence: s
         simulate(in_turn(1), MACHINES, site=site, rules=rules)
 
 
-def test_wrong_tables_are_refused() -> None:
-    with pytest.raises(InputError, match=r"learning: extra_w: expected shape \(1, 1\), found \(1, 2\)"):
-        replace(LEARNING, extra_w=np.ones((1, 2)))
-    with pytest.raises(InputError, match="learning: kind: expected indices from 0 to 0, found 1 to 1"):
-        replace(LEARNING, kind=ONE + 1)
-
-
 def test_the_command_learns(capsys: Output, tmp_path: Path) -> None:
     lines = [f"{job} {job * 1000} -1 600 2 -1 -1 2 600 -1 1 1 -1 1 -1 -1 -1 -1" for job in range(1, 9)]
     trace, site = tmp_path / "jobs.swf", tmp_path / "site.toml"

@@ -87,15 +87,9 @@ def test_a_table_has_all_pairs(tmp_path: Path) -> None:
 
 def test_what_cannot_be_shared_is_refused() -> None:
     kind, one = np.zeros(1, np.int64), np.ones((1, 1))
-    for changed, message in (
-        ({"most": 1}, "sharing: most: expected 2 to 8 jobs, found 1"),
-        ({"most": 9}, "sharing: most: expected 2 to 8 jobs, found 9"),
-        ({"limit": 0.5}, "sharing: limit: expected a number of at least 1, found 0.5"),
-        ({"least_gain": np.nan}, "sharing: least_gain: expected a number, found none"),
-        ({"true": -one}, "sharing: true: expected a slowdown above 0 for each two kinds"),
-    ):
-        with pytest.raises(InputError, match=message):
-            Sharing(**({"kind": kind, "true": one, "believed": one} | changed))
+    for most in (1, 9):
+        with pytest.raises(InputError, match=f"sharing: most: expected 2 to 8 jobs, found {most}"):
+            Sharing(kind, one, one, most)
     with pytest.raises(InputError, match="gain: expected a table with predicted slowdowns, found none"):
         sharing_for("gain", Slowdowns(("a",), one), kind, 2.0, 0.0, 2)
     with pytest.raises(InputError, match="sharing: kind: expected 2 kinds"):

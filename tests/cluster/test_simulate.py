@@ -125,7 +125,7 @@ TWO = [Machine("left", 4), Machine("right", 8)]
         (ONE, None, "jobs: job 2: procs: expected at most the 4 of one, found 5"),
         (TWO, None, "placement: expected one for 2 machines, found none"),
         (TWO, Bound(np.array([0, 0, 0])), "jobs: job 2: procs: expected at most the 4 of left, found 5"),
-        (TWO, Bound(np.array([0, 1])), r"placement: machine: expected 3 indices, found shape \(2,\)"),
+        (TWO, Bound(np.array([0, 1])), r"placement: machine: expected shape \(3,\), found \(2,\)"),
         (TWO, Bound(np.array([0, 1, 2])), "placement: machine: job 3: expected indices from 0 to 1, found 2"),
         (TWO, Preferred(np.array([[0], [0], [1]])), "job 2: .* wide enough on which it runs"),
         (TWO, Preferred(np.array([[0, 1], [1, -2], [1, 0]])), "order: job 2: .* from -1 to 1, found -2"),

@@ -50,7 +50,7 @@ def runs(folder: Path) -> list[ConfiguredRun]:
 def test_searches_end_at_the_optimum_of_a_space(folder: Path) -> None:
     dataset = dataset_on_catalogue("made", runs(folder), {})
     space = read_space(folder / "matmul.toml")
-    evaluation = evaluate_tuning(dataset, [space], folder=folder)
+    evaluation = evaluate_tuning(dataset, [space])
     assert {each.device for each in evaluation.scores} == set(DEVICES)
     assert not evaluation.held_out and evaluation.profiled == {"matmul": 8}
     for each in evaluation.scores:

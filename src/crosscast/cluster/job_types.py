@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from crosscast.arrays import Integers, Reals
-from crosscast.cluster.jobs import Machine, first_of
+from crosscast.cluster.jobs import Machine, first_row
 from crosscast.data.schema import Column, Schema
 from crosscast.data.table import Table, read_table, table_of, write_table
 from crosscast.errors import InputError, expect_known
@@ -68,7 +68,7 @@ def for_machines(types: JobTypes, machines: Sequence[Machine]) -> JobTypes:
             )
         columns.append(column)
     times = types.times_s[:, columns]
-    if (row := first_of(np.isnan(times).all(axis=1))) is not None:
+    if (row := first_row(np.isnan(times).all(axis=1))) is not None:
         measured = ~np.isnan(types.times_s[row])
         known = ", ".join(device for device, has in zip(types.devices, measured, strict=True) if has)
         wanted = ", ".join(types.devices[column] for column in columns)

@@ -71,7 +71,7 @@ class Jobs:
         return len(self.number)
 
     def _refuse(self, wrong: Flags, name: str, expected: str) -> None:
-        if (row := first_of(wrong)) is not None:
+        if (row := first_row(wrong)) is not None:
             raise InputError(
                 f"jobs: job {self.number[row]}: {name}: expected {expected}, found {getattr(self, name)[row]}"
             )
@@ -89,7 +89,7 @@ class Jobs:
         return replace(self, run_s=np.minimum(self.run_s, self.estimate_s))
 
 
-def first_of(wrong: Flags | np.bool_) -> int | None:
+def first_row(wrong: Flags | np.bool_) -> int | None:
     """Return the first row of which something is wrong."""
     return int(np.argmax(wrong)) if wrong.any() else None
 

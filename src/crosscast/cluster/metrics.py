@@ -5,7 +5,6 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import NotRequired, TypedDict
 
 import numpy as np
 import numpy.typing as npt
@@ -233,9 +232,8 @@ def metrics_of(schedule: Schedule) -> ScheduleMetrics:
     capacity = makespan_s * sum(machine.procs for machine in schedule.machines)
     work = float(processor_seconds(schedule).sum())
     if not np.isfinite(capacity + work + float(wait_s.sum())):
-        raise InputError.of(
-            field="schedule", expected="times that can be added up", found="ones that are too large"
-        )
+        expected, found = "times that can be added up", "ones that are too large"
+        raise InputError.of(field="schedule", expected=expected, found=found)
     median_s, p95_s = np.quantile(wait_s, (0.5, 0.95)).tolist()
     return ScheduleMetrics(
         jobs=len(schedule.jobs),
@@ -263,19 +261,19 @@ class MachineMetrics:
 
 def per_machine(schedule: Schedule) -> list[MachineMetrics]:
     """Compute the metrics of each machine, in order."""
-    jobs, waits, slowdowns = _by_group(schedule, schedule.machine, len(schedule.machines))
+    groups = _by_group(schedule, schedule.machine, len(schedule.machines))
     makespan_s = float(schedule.end_s.max() - schedule.jobs.submit_s[0]) if len(schedule.jobs) else 0.0
     used = processor_seconds(schedule).tolist()
     return [
         MachineMetrics(
             machine=machine.name,
             procs=machine.procs,
-            jobs=jobs[index],
-            utilisation=used[index] / (machine.procs * makespan_s) if makespan_s > 0 else None,
-            mean_wait_s=waits[index],
-            average_bounded_slowdown=slowdowns[index],
+            jobs=jobs,
+            utilisation=work / (machine.procs * makespan_s) if makespan_s > 0 else None,
+            mean_wait_s=wait_s,
+            average_bounded_slowdown=slowdown,
         )
-        for index, machine in enumerate(schedule.machines)
+        for machine, work, jobs, wait_s, slowdown in zip(schedule.machines, used, *groups, strict=True)
     ]
 
 
@@ -302,10 +300,10 @@ def per_user(schedule: Schedule) -> list[UserMetrics]:
     user, users = schedule.jobs.user, schedule.jobs.users
     if user is None:
         return []
-    jobs, waits, slowdowns = _by_group(schedule, user, len(users))
+    groups = zip(users, *_by_group(schedule, user, len(users)), strict=True)
     return [
-        UserMetrics(name, jobs[index], wait_s, slowdown)
-        for index, (name, wait_s, slowdown) in enumerate(zip(users, waits, slowdowns, strict=True))
+        UserMetrics(name, jobs, wait_s, slowdown)
+        for name, jobs, wait_s, slowdown in groups
         if wait_s is not None and slowdown is not None
     ]
 
@@ -335,11 +333,10 @@ class SizeMetrics:
 def per_size(schedule: Schedule) -> list[SizeMetrics]:
     """Compute the metrics by size: 1 processor, 2, 3 to 4, 5 to 8, and so on, without empty sizes."""
     size = np.ceil(np.log2(schedule.jobs.procs)).astype(np.int64)
-    groups = int(size.max(initial=0)) + 1
-    jobs, waits, slowdowns = _by_group(schedule, size, groups)
+    groups = zip(*_by_group(schedule, size, int(size.max(initial=0)) + 1), strict=True)
     return [
-        SizeMetrics((1 << index) // 2 + 1, 1 << index, jobs[index], wait_s, slowdown)
-        for index, (wait_s, slowdown) in enumerate(zip(waits, slowdowns, strict=True))
+        SizeMetrics((1 << index) // 2 + 1, 1 << index, jobs, wait_s, slowdown)
+        for index, (jobs, wait_s, slowdown) in enumerate(groups)
         if wait_s is not None and slowdown is not None
     ]
 
@@ -596,37 +593,20 @@ def compare_policies(
         results.append(PolicyResult(run, *metrics, spent_s, power, sharing, stopped, weeks, over))
         if keep is not None:
             keep(run.label, schedule)
+    if site.budget is None:
+        return results
     last_s = max((result.metrics.makespan_s for result in results), default=0.0)
-    return [_until(last_s, result, machines, site) for result in results]
-
-
-def _until(last_s: float, result: PolicyResult, machines: Sequence[Machine], site: Site) -> PolicyResult:
-    if result.power is None or site.budget is None:
-        return result
-    span_s = result.metrics.makespan_s
-    return replace(result, power=with_idle(result.power, machines, site.budget, span_s, last_s))
-
-
-class TraceFacts(TypedDict):
-    """Description of a simulated trace."""
-
-    name: str
-    computer: str | None
-    lines: int
-    jobs: int
-    users: int | None
-    submitted_within_s: float
-    machines: list[dict[str, object]]
-    estimates: str
-    left_out: dict[str, int]
-    notes: list[str]
-    best: NotRequired[dict[str, str]]  # The objective of a search, and the best policy
+    return [
+        replace(result, power=with_idle(power, machines, site.budget, result.metrics.makespan_s, last_s))
+        for result in results
+        if (power := result.power) is not None
+    ]
 
 
 def trace_facts(
-    trace: JobTrace, cleaned: CleanedJobs, machines: Sequence[Machine], estimates: str
-) -> TraceFacts:
-    """Describe a simulated trace, for JSON and for people."""
+    trace: JobTrace, cleaned: CleanedJobs, machines: Sequence[Machine], estimates: str, more: Sequence[str]
+) -> dict[str, object]:
+    """Describe a simulated trace, with more notes, for JSON and for people."""
     submit_s = cleaned.jobs.submit_s
     procs, header_procs = sum(machine.procs for machine in machines), trace.header.procs
     notes = cleaned.notes()
@@ -644,5 +624,5 @@ def trace_facts(
         "machines": [{"machine": machine.name, "procs": machine.procs} for machine in machines],
         "estimates": estimates,
         "left_out": dict(cleaned.left_out),
-        "notes": notes,
+        "notes": [*notes, *more],
     }

@@ -19,7 +19,7 @@ from crosscast.cluster.jobs import (
     Placement,
     Preferred,
     check_machines,
-    first_of,
+    first_row,
 )
 from crosscast.errors import InputError
 
@@ -41,7 +41,7 @@ class Workload:
     def __post_init__(self) -> None:
         """Check the machines, and that each job runs on one."""
         check_machines(self.machines)
-        if (row := first_of(~self.runs_on.any(axis=1))) is not None:
+        if (row := first_row(~self.runs_on.any(axis=1))) is not None:
             raise InputError(
                 f"jobs: job {self.jobs.number[row]}: expected a machine on which it runs that has its "
                 f"{self.jobs.procs[row]} processors, found none of "
@@ -210,7 +210,7 @@ def type_workload(
         ("vector", has_vector, "predicted: expected a prediction for each machine on which it runs"),
         ("seconds", has_seconds, source),
     ):
-        if need in needs and (row := first_of(~known)) is not None:
+        if need in needs and (row := first_row(~known)) is not None:
             raise InputError(f"job type {row + 1} ({types.application[row]}): {expected}, found none")
     user, users = _users(types.user)
     jobs = Jobs(

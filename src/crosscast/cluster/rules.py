@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
 from crosscast.arrays import Flags, Integers, Reals
-from crosscast.cluster.jobs import Jobs, Machine
+from crosscast.cluster.jobs import Jobs, Machine, first_row
 from crosscast.errors import InputError
 
 
@@ -56,21 +56,6 @@ class Learning:
     choose: Callable[[Flags, Flags], KindChoices]
     measured: bool = False  # Whether running jobs count with their measured power
 
-    def __post_init__(self) -> None:
-        """Check the shapes."""
-        shape = self.slowdown.shape
-        if self.extra_w.shape != shape:
-            raise InputError.of(
-                where="learning", field="extra_w", expected=f"shape {shape}", found=f"{self.extra_w.shape}"
-            )
-        if ((self.kind < 0) | (self.kind >= len(self.slowdown))).any():
-            raise InputError.of(
-                where="learning",
-                field="kind",
-                expected=f"indices from 0 to {shape[0] - 1}",
-                found=f"{self.kind.min()} to {self.kind.max()}",
-            )
-
 
 @dataclass(frozen=True)
 class Rules:
@@ -91,30 +76,19 @@ class Rules:
     learning: Learning | None = None  # Configurations by what ended jobs have measured
 
     def __post_init__(self) -> None:
-        """Check that preemption has no cycle, and that nothing is missing."""
-        pairs = (("group", "most"), ("partition", "partition_procs"), ("kind", "preempts"))
-        for one, other in pairs:
-            if (getattr(self, one) is None) != (getattr(self, other) is None):
-                raise InputError.of(field="rules", expected=f"both or none of {one} and {other}", found="one")
+        """Check that preemption has no cycle."""
         if self.preempts is not None:
             heights(self.preempts)
 
     def check(self, jobs: int) -> None:
         """Raise unless all arrays are for this number of jobs."""
-        for name in _OF_JOBS:
-            values = getattr(self, name)
+        arrays = {name: getattr(self, name) for name in _OF_JOBS}
+        arrays["learning"] = None if self.learning is None else self.learning.kind
+        arrays["priority"] = None if self.priority is None else self.priority.fixed
+        for name, values in arrays.items():
             if values is not None and values.shape != (jobs,):
-                raise InputError.of(
-                    field="rules", problem=f"{name}: expected {jobs} numbers, found {values.shape}"
-                )
-        if self.learning is not None and self.learning.kind.shape != (jobs,):
-            raise InputError.of(
-                where="rules", field="learning", expected=f"{jobs} kinds", found=f"{self.learning.kind.shape}"
-            )
-        if self.priority is not None and not len(self.priority.fixed) == len(self.priority.account) == jobs:
-            raise InputError.of(
-                where="rules", field="priority", expected=f"{jobs} jobs", found=f"{len(self.priority.fixed)}"
-            )
+                expected = f"{jobs} numbers"
+                raise InputError.of(where="rules", field=name, expected=expected, found=f"{values.shape}")
 
     def with_measured(self, power_w: Reals | None) -> Rules:
         """Return the rules by which running jobs count with their measured power, in watts."""
@@ -138,11 +112,6 @@ _OF_JOBS = ("rank", "group", "partition", "kind", "forecast_s", "measured_w", "r
 
 NO_RULES = Rules()
 """No rules."""
-
-
-def has_rules(rules: Rules) -> bool:
-    """Whether there is any rule."""
-    return any(getattr(rules, rule.name) is not None for rule in fields(rules))
 
 
 def heights(preempts: Flags) -> Integers:
@@ -225,8 +194,7 @@ class JobNames:
         """Return the index of each job's name among known ones; raise for another name."""
         to_known = np.array([known.index(name) if name in known else -1 for name in self.names] + [-1])
         indices: Integers = to_known[self.index]
-        if (indices < 0).any():
-            row = int(np.argmax(indices < 0))
+        if (row := first_row(indices < 0)) is not None:
             name = "none" if self.index[row] < 0 else repr(self.names[self.index[row]])
             raise InputError(
                 f"job {number[row]}: {what}: expected one {where} ({', '.join(known)}), found {name}"
@@ -250,7 +218,7 @@ def rules_of(
         If a job's account has no shares, its quality of service or partition is not among those of the site,
         or it is wider or longer than its partition allows.
     """
-    number, fixed = jobs.number, np.zeros(len(jobs))
+    number, fixed, weights = jobs.number, np.zeros(len(jobs)), site.weights
     rules = Rules()
     tier = np.zeros(len(jobs), np.int64)
     if site.partitions:
@@ -258,17 +226,14 @@ def rules_of(
         _check_partitions(site.partitions, jobs, partition)
         rules = _partitioned(site.partitions, jobs, machines, partition)
         tier = np.array([one.tier for one in site.partitions])[partition]
-        if site.weights is not None:
-            fixed += (
-                site.weights.partition * _relative([each.priority for each in site.partitions])[partition]
-            )
-    by_quality = site.preemption == "qos" or (site.weights is not None and site.weights.qos > 0)
+        if weights is not None:
+            fixed += weights.partition * _relative([each.priority for each in site.partitions])[partition]
+    by_quality = site.preemption == "qos" or (weights is not None and weights.qos > 0)
     quality = np.zeros(len(jobs), np.int64)
     if by_quality:
         known = [each.name for each in site.qualities]
         quality = qualities.among(known, number, "quality of service", "under [[qos]]")
-    if site.weights is not None:
-        weights = site.weights
+    if weights is not None:
         if by_quality:
             fixed += weights.qos * _relative([each.priority for each in site.qualities])[quality]
         size = jobs.procs / sum(machine.procs for machine in machines)
@@ -284,13 +249,11 @@ def rules_of(
         rules = replace(rules, priority=priority)
     rank = np.unique(tier, return_inverse=True)[1].reshape(-1).astype(np.int64)
     if site.preemption is not None:
-        kinds = [each.name for each in site.qualities]
-        kind = quality if site.preemption == "qos" else rank
         if site.preemption == "qos":
-            lists = [each.preempts for each in site.qualities]
-            preempts = np.array([[name in allowed for name in kinds] for allowed in lists])
+            kind, kinds = quality, [each.name for each in site.qualities]
+            preempts = np.array([[name in each.preempts for name in kinds] for each in site.qualities])
         else:
-            tiers = np.arange(int(rank.max(initial=0)) + 1)
+            kind, tiers = rank, np.arange(int(rank.max(initial=0)) + 1)
             preempts = tiers[:, None] > tiers
         rules = replace(rules, kind=kind, preempts=preempts)
         # Jobs that may preempt are considered first, then those of higher tiers.
@@ -313,8 +276,7 @@ def _check_partitions(partitions: Sequence[Partition], jobs: Jobs, partition: In
         (jobs.procs > wide, wide, jobs.procs, "processors", ""),
         (estimate_s > long_s, long_s, estimate_s, "time", " s"),
     ):
-        if exceeds.any():
-            row = int(np.argmax(exceeds))
+        if (row := first_row(exceeds)) is not None:
             raise InputError(
                 f"job {jobs.number[row]}: {what}: expected at most the {most[row]:g}{unit} of partition "
                 f"{partitions[partition[row]].name}, found {values[row]:g}{unit} "
@@ -327,22 +289,20 @@ def _partitioned(
 ) -> Rules:
     """Return the processors of partitions, and the limits of running jobs of a user in each."""
     rules = Rules()
-    if any(each.procs is not None for each in partitions):
-        limited = np.array([each.procs is not None for each in partitions])
+    limited = np.array([each.procs is not None for each in partitions])
+    if limited.any():
         widest = max(machine.procs for machine in machines)
         procs = np.array([each.procs or widest for each in partitions])
         rules = replace(rules, partition=np.where(limited[partition], partition, -1), partition_procs=procs)
-    if any(each.most_jobs is not None for each in partitions):
+    limited = np.array([each.most_jobs is not None for each in partitions])
+    if limited.any():
         if jobs.user is None:
-            raise InputError.of(
-                where="partition", field="most_jobs", expected="a trace with users", found="none"
-            )
+            expected = "a trace with users"
+            raise InputError.of(where="partition", field="most_jobs", expected=expected, found="none")
         users = len(jobs.users)
-        limited = np.array([each.most_jobs is not None for each in partitions])
         group = np.where(limited[partition], partition * users + jobs.user, -1)
-        rules = replace(
-            rules, group=group, most=np.repeat([each.most_jobs or 1 for each in partitions], users)
-        )
+        most = np.repeat([each.most_jobs or 1 for each in partitions], users)
+        rules = replace(rules, group=group, most=most)
     return rules
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import numpy as np
 
@@ -19,11 +19,12 @@ from crosscast.cluster.jobs import (
     Policy,
     Schedule,
     check_machines,
+    first_row,
 )
-from crosscast.cluster.rules import NO_RULES, Rules, has_rules
+from crosscast.cluster.rules import NO_RULES, Rules
 from crosscast.cluster.sharing import Sharing
 from crosscast.cluster.site import NO_SITE, Site, resources_of
-from crosscast.errors import InputError, importing
+from crosscast.errors import InputError, expect_known, importing
 
 _EASY = Policy()
 
@@ -174,11 +175,8 @@ def simulate(
 def _check(jobs: Jobs, machines: Sequence[Machine], policy: Policy) -> None:
     """Check machines, orders, and the number of times of a job."""
     check_machines(machines)
-    for argument, order in (("queue", policy.queue), ("backfill", policy.backfill)):
-        if order not in ORDERS and (order is not None or argument == "queue"):
-            raise InputError.of(
-                field="policy", problem=f"{argument}: expected one of {', '.join(ORDERS)}, found {order!r}"
-            )
+    for argument, order in (("queue", policy.queue), ("backfill", policy.backfill or "fcfs")):
+        expect_known([order], ORDERS, where="policy", field=argument)
     for name in ("run_s", "estimate_s"):
         columns = getattr(jobs, name).shape[1]
         if columns not in (1, len(machines)):
@@ -209,34 +207,21 @@ def _check_together(jobs: Jobs, site: Site, sharing: Sharing | None, rules: Rule
         raise InputError.of(
             where="sharing", field="kind", expected=f"{len(jobs)} kinds", found=f"{sharing.kind.shape}"
         )
-    given = {
-        "sharing": sharing,
-        "preemption": rules.preempts,
-        "predicted times": rules.forecast_s,
-        "measured_w": rules.measured_w,
-    }
-    for name in ("preemption", "predicted times"):
-        if sharing is not None and given[name] is not None:
-            raise InputError.of(field="sharing", expected=f"jobs without {name}", found="both")
-    if rules.learning is not None:
-        for name, rule in given.items():
-            if rule is not None:
-                raise InputError.of(field="learning", expected=f"jobs without {name}", found="both")
-        if site.budget is None:
-            raise InputError.of(field="learning", expected="a budget of power", found="none")
+    apart = {"preemption": rules.preempts, "predicted times": rules.forecast_s}
+    others = {"sharing": sharing, **apart, "measured_w": rules.measured_w}
+    for what, given, without in (("sharing", sharing, apart), ("learning", rules.learning, others)):
+        for name, other in without.items():
+            if given is not None and other is not None:
+                raise InputError.of(field=what, expected=f"jobs without {name}", found="both")
+    if rules.learning is not None and site.budget is None:
+        raise InputError.of(field="learning", expected="a budget of power", found="none")
     if rules.release_s is None:
         return
-    early = ~((rules.release_s >= jobs.submit_s) & np.isfinite(rules.release_s))
-    if early.any():
-        row = int(np.argmax(early))
-        raise InputError.of(
-            where="rules",
-            field="release_s",
-            problem=(
-                f"job {jobs.number[row]}: expected a time from its submission on, {jobs.submit_s[row]:g} s, "
-                f"found {rules.release_s[row]:g}"
-            ),
-        )
+    row = first_row(~((rules.release_s >= jobs.submit_s) & np.isfinite(rules.release_s)))
+    if row is not None:
+        where, field = "rules: release_s", f"job {jobs.number[row]}"
+        expected = f"a time from its submission on, {jobs.submit_s[row]:g} s"
+        raise InputError.of(where=where, field=field, expected=expected, found=f"{rules.release_s[row]:g}")
 
 
 def _by_release(
@@ -254,11 +239,8 @@ def _by_release(
 
     assert rules.release_s is not None
     by_release = np.argsort(rules.release_s, kind="stable")
-    later, rules, machine = (
-        jobs.taken(by_release, rules.release_s[by_release]),
-        rules.taken(by_release),
-        machine[by_release],
-    )
+    later, machine = jobs.taken(by_release, rules.release_s[by_release]), machine[by_release]
+    rules = rules.taken(by_release)
     if sharing is not None:
         sharing = replace(sharing, kind=sharing.kind[by_release])
     resources = resources_of(later, machines, machine, site, rules, float(jobs.submit_s[0]))
@@ -279,7 +261,8 @@ def _by_release(
 def needs_plan(policy: Policy, site: Site, sharing: Sharing | None = None, rules: Rules = NO_RULES) -> bool:
     """Whether the general, slower simulator is needed."""
     has_site = bool(site.reservations) or site.budget is not None
-    return policy.conservative or has_site or sharing is not None or has_rules(rules)
+    has_rules = any(getattr(rules, rule.name) is not None for rule in fields(rules))
+    return policy.conservative or has_site or sharing is not None or has_rules
 
 
 def load_simulator(

@@ -11,7 +11,7 @@ from typing import Literal, TypeVar, get_args
 import numpy as np
 
 from crosscast.arrays import Integers, Reals
-from crosscast.cluster.jobs import Jobs, Machine, first_of, machine_fields, machines_of
+from crosscast.cluster.jobs import Jobs, Machine, first_row, machine_fields, machines_of
 from crosscast.cluster.rules import (
     NO_RULES,
     PREEMPTIONS,
@@ -485,7 +485,7 @@ def _procs_over_time(
         index = names.index(each.machine)
         during = (step_s >= origin_s + each.start_s) & (step_s < origin_s + each.end_s)
         procs[during, index] -= each.procs or machines[index].procs
-        if (step := first_of(procs[:, index] < 0)) is not None:
+        if (step := first_row(procs[:, index] < 0)) is not None:
             at_s = float(step_s[step]) - origin_s
             others = [
                 other.name
@@ -508,7 +508,7 @@ def idle_power_w(machines: Sequence[Machine]) -> float:
 def _left_by_idle(machines: Sequence[Machine], budget: Budget) -> Integers:
     """Return the milliwatts that jobs may add to idle machines in each step."""
     idle_w = idle_power_w(machines)
-    if (index := first_of(budget.power_w < idle_w)) is not None:
+    if (index := first_row(budget.power_w < idle_w)) is not None:
         raise InputError.of(
             field="budget",
             expected=f"at least the {idle_w:g} W that idle machines draw",
@@ -537,12 +537,12 @@ def extra_power_w(jobs: Jobs, machines: Sequence[Machine], machine: Integers) ->
     """
     idle_w = np.array([each.idle_w for each in machines])[machine] * jobs.procs
     total_w = _power_w(jobs, machines, machine)
-    if (row := first_of(np.isnan(total_w))) is not None:
+    if (row := first_row(np.isnan(total_w))) is not None:
         raise InputError(
             f"machine {machines[machine[row]].name}: active_w is missing, expected the watts of a processor "
             f"that runs a job, as nothing is known of the power of job {jobs.number[row]}"
         )
-    if (row := first_of(total_w < idle_w)) is not None:
+    if (row := first_row(total_w < idle_w)) is not None:
         raise InputError(
             f"job {jobs.number[row]}: power_w: expected at least the {idle_w[row]:g} W of its processors "
             f"when they are idle, found {total_w[row]:g} W"
@@ -570,7 +570,7 @@ def _check_caps(jobs: Jobs, machines: Sequence[Machine], machine: Integers) -> N
     power_w = _power_w(jobs, machines, machine)
     most_w = np.array([each.cap_w for each in machines])[machine] * jobs.procs
     # Where no power is known, nothing is above a cap.
-    if (row := first_of(power_w > most_w)) is not None:
+    if (row := first_row(power_w > most_w)) is not None:
         raise InputError(
             f"job {jobs.number[row]}: power_w: expected at most the {most_w[row]:g} W to which its "
             f"processors of {machines[machine[row]].name} are capped, found {power_w[row]:g} W"
@@ -582,7 +582,7 @@ def _check_fits(jobs: Jobs, machines: Sequence[Machine], resources: Resources) -
     last = resources.capacity[-1]
     for need in range(resources.needs.shape[1]):
         resource = resources.resource[:, need]
-        row = first_of((resource >= 0) & (resources.needs[:, need] > last[resource]))
+        row = first_row((resource >= 0) & (resources.needs[:, need] > last[resource]))
         if row is None:
             continue
         needed, left, which = resources.needs[row, need], last[resource[row]], int(resource[row])

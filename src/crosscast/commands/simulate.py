@@ -76,7 +76,6 @@ def policies(trace: Path, /, *, options: SimulatePoliciesOptions) -> None:
     if options.search is not None:
         check_objective(options.search, site.budget, users=first.jobs.user is not None)
     placement = _placement(job_trace, first, machines, site, options.machines)
-    facts = trace_facts(job_trace, first, machines, " and ".join(options.estimates))
     label = job_trace.label
     runs = []
     for name in options.estimates:
@@ -91,7 +90,7 @@ def policies(trace: Path, /, *, options: SimulatePoliciesOptions) -> None:
             for run in of_estimates
         ]
     files.check(len(runs))
-    facts["notes"] += notes
+    facts = trace_facts(job_trace, first, machines, " and ".join(options.estimates), notes)
     # For ten million jobs, the columns that are not simulated take most of the memory.
     del job_trace
     load_simulator(len(first.jobs), chosen, site, runs[0].rules, say)

@@ -89,14 +89,14 @@ def _best(ranking: Ranking, key: str, best: int) -> Table:
         # What was measured is no forecast any more.
         return None if row in ranking.measured else float(values[row, column])
 
-    low, high = ranking.limits()
+    (low, high), savings = ranking.limits(), ranking.savings(key)
     for name, values in (("forecast", np.exp(ranking.log_time)), ("low", low), ("high", high)):
         columns[name] = partial(forecast, values)
     if ranking.measured:
         columns["measured"] = ranking.measured.get
     columns |= {
         "counts": lambda row: "profiled" if ranking.profiled[row] else "estimated",
-        "saves most of": lambda row: _saved(ranking, row, key),
+        "saves most of": lambda row: _saved(savings[row]),
     }
     of_time = dict.fromkeys(("forecast", "low", "high", "measured"), format_seconds)
     by = f"{'measured times, and ' if ranking.measured else ''}the time one deviation above the forecast"
@@ -108,8 +108,7 @@ def _parameter(ranking: Ranking, name: str, row: int) -> object:
     return ranking.variants[row][name]
 
 
-def _saved(ranking: Ranking, row: int, key: str) -> str | None:
-    saved = ranking.saved(row, key)
+def _saved(saved: tuple[str, float] | None) -> str | None:
     return None if saved is None else f"{saved[0]} ({format_seconds(saved[1])})"
 
 

@@ -24,7 +24,7 @@ from crosscast.prediction.time.launch_model import TrainedLaunchTimes
 from crosscast.prediction.time.launch_times import LaunchModels
 from crosscast.prediction.time.training_times import TrainingTimes, fit_launch_times
 from crosscast.results import Tabular
-from crosscast.tuning.profiling import Begin, Profiler, Progress
+from crosscast.tuning.profiling import Begin, Progress
 from crosscast.tuning.ranking import PROFILES, Ranking, TermsModel, model_for, rank
 from crosscast.tuning.search import Candidates, Search
 from crosscast.tuning.spaces import Setting, Space, Variants
@@ -32,7 +32,7 @@ from crosscast.tuning.spaces import Setting, Space, Variants
 BUDGETS = (0, 1, 5, 10, 20, 50, 200)
 """Variants that are measured; of none, the variant that is forecast to be fastest is taken."""
 
-_FIRST_STEPS, _AT_ONCE = 25, 5
+_FIRST_STEPS, _AT_ONCE, _REPEATS = 25, 5, 5
 _SHARE_OF_VARIANTS = 0.8
 """Of all variants, among which searches after the first one are repeated, to show how much they differ."""
 
@@ -214,10 +214,6 @@ def evaluate_tuning(
     devices: Sequence[str] | None = None,
     profiles: int = PROFILES,
     strategies: Sequence[str] = (),
-    repeats: int = 5,
-    seed: int = 0,
-    jobs: int = 2,
-    folder: Path | None = None,
     progress: Progress = lambda state: None,
     begin: Begin = lambda variants, seconds: None,
     tell: Callable[[str], None] = lambda text: None,
@@ -225,7 +221,7 @@ def evaluate_tuning(
     """Choose variants on each device without its measurements, and score the choices.
 
     The model is fitted to the times of `training`, without the kernel's application and the device; by
-    default the trained model forecasts, which may have been fitted to both. After the first of the `repeats`,
+    default the trained model forecasts, which may have been fitted to both. After the first of `_REPEATS`,
     Crosscast's searches are among 80 % of the variants, drawn at random. `tell` is called with the name of
     each step.
     """
@@ -243,14 +239,11 @@ def evaluate_tuning(
             for key in keys:
                 tell(f"{measured.kernel}: the model without {measured.application} and {key}")
                 models[key] = held_out_model(training, measured.application, key, base)
-        profiler = Profiler(space.rule, jobs, folder=folder)
         ranking = rank(
             space,
             described,
             PerDevice(models),
-            profiler=profiler,
             profiles=profiles,
-            seed=seed,
             variants=measured.variants,
             progress=progress,
             begin=begin,
@@ -258,7 +251,7 @@ def evaluate_tuning(
         rankings[measured.kernel] = ranking
         for key in keys:
             tell(f"{measured.kernel}: searches on {key}")
-            shares, curves[measured.kernel, key] = _methods(ranking, measured, key, strategies, repeats, seed)
+            shares, curves[measured.kernel, key] = _methods(ranking, measured, key, strategies)
             scores += shares
     if not scores:
         raise InputError.of(where="devices", expected="some that the dataset has", found="none")
@@ -291,7 +284,7 @@ def _paired(spaces: Sequence[Space], kernels: Mapping[str, Measured]) -> Iterato
 
 
 def _methods(
-    ranking: Ranking, measured: Measured, key: str, strategies: Sequence[str], repeats: int, seed: int
+    ranking: Ranking, measured: Measured, key: str, strategies: Sequence[str]
 ) -> tuple[list[OptimumShare], Reals]:
     """Score each method on a device; return the scores, and Crosscast's mean fraction after each run."""
     labels = {label: row for row, label in enumerate(measured.variants.labels)}
@@ -313,11 +306,11 @@ def _methods(
         mean = tuple(np.mean(fractions, axis=0).tolist())
         shares.append(OptimumShare(measured.kernel, key, method, mean, len(ran), deviation))
 
-    curves = _repeated(forecast, time_s[ran], repeats, seed, from_forecast=True)
+    curves = _repeated(forecast, time_s[ran], from_forecast=True)
     searches = _with_runs(curves)
     searches[:, 0] = searches[:, 1]  # Of no runs, the variant that would be measured first
     add("crosscast", searches, repeated=True)
-    others = _repeated(without_forecast, time_s[ran], repeats, seed, from_forecast=False)
+    others = _repeated(without_forecast, time_s[ran], from_forecast=False)
     add("search without a forecast", _with_runs(others))
     add("random", np.array([[np.nan, *(expected_of_random(time_s[ran], n) for n in BUDGETS[1:])]]))
     fractions = []
@@ -333,25 +326,22 @@ def _methods(
 
         variants = ranking.variants.take(ran)
         simulations = [
-            least / simulated(variants, time_s[ran], strategy, max(BUDGETS), seed + number)
-            for number in range(repeats)
+            least / simulated(variants, time_s[ran], strategy, max(BUDGETS), seed) for seed in range(_REPEATS)
         ]
         add(f"Kernel Tuner's {strategy}", _with_runs(simulations))
     length = min(map(len, curves))
     return shares, np.mean([curve[:length] for curve in curves], axis=0)
 
 
-def _repeated(
-    candidates: Candidates, time_s: Reals, repeats: int, seed: int, *, from_forecast: bool
-) -> list[Reals]:
+def _repeated(candidates: Candidates, time_s: Reals, *, from_forecast: bool) -> list[Reals]:
     """Return the fractions of the optimum after each run of several searches."""
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(0)
     n = len(candidates)
     fractions = []
-    for number in range(repeats):
+    for number in range(_REPEATS):
         count = n if number == 0 else math.ceil(_SHARE_OF_VARIANTS * n)
         rows = np.sort(rng.permutation(n)[:count])
-        first = None if from_forecast else seed + number
+        first = None if from_forecast else number
         least = searched(candidates.take(rows), time_s[rows], max(BUDGETS), first)
         fractions.append(time_s[rows].min() / least)
     return fractions
@@ -359,11 +349,7 @@ def _repeated(
 
 def _with_runs(curves: Sequence[Reals]) -> Reals:
     """Return fractions by budget of curves, ``(len(curves), len(BUDGETS))``; NaN without a run."""
-    return np.array([[np.nan, *(_after(curve, n) for n in BUDGETS[1:])] for curve in curves])
-
-
-def _after(curve: Reals, runs: int) -> float:
-    return float(curve[min(runs, len(curve)) - 1])
+    return np.array([[np.nan, *(curve[min(n, len(curve)) - 1] for n in BUDGETS[1:])] for curve in curves])
 
 
 def searched(candidates: Candidates, time_s: Reals, runs: int, seed: int | None = None) -> Reals:

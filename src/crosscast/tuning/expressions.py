@@ -84,16 +84,6 @@ _UNARY: Mapping[type[ast.unaryop], Callable[[Value], Value]] = {
 }
 
 
-def _and(left: Value, right: Value) -> Value:
-    both: Flags = np.logical_and(np.asarray(left), np.asarray(right))
-    return both
-
-
-def _or(left: Value, right: Value) -> Value:
-    either: Flags = np.logical_or(np.asarray(left), np.asarray(right))
-    return either
-
-
 def _listed(value: Value) -> list[Value]:
     return value if isinstance(value, list) else [value]
 
@@ -283,14 +273,15 @@ def _value(node: ast.expr, values: Mapping[str, Value]) -> Value:
         case ast.UnaryOp(op=unary, operand=operand):
             return _UNARY[type(unary)](_value(operand, values))
         case ast.BoolOp(op=boolean, values=parts):
-            combine = _and if isinstance(boolean, ast.And) else _or
-            return reduce(combine, [_value(each, values) for each in parts])
+            combine = np.logical_and if isinstance(boolean, ast.And) else np.logical_or
+            return reduce(combine, [np.asarray(_value(each, values)) for each in parts])
         case ast.List(elts=parts) | ast.Tuple(elts=parts):
             return [_value(each, values) for each in parts]
         case ast.Compare(left=first, ops=operations, comparators=others):
             chain = [_value(each, values) for each in (first, *others)]
             pairs = zip(operations, chain, chain[1:], strict=False)
-            return reduce(_and, [_COMPARISONS[type(each)](a, b) for each, a, b in pairs])
+            compared = [np.asarray(_COMPARISONS[type(each)](a, b)) for each, a, b in pairs]
+            return reduce(np.logical_and, compared)
         case ast.IfExp(test=test, body=body, orelse=other):
             chosen = np.where(*(np.asarray(_value(each, values)) for each in (test, body, other)))
             return chosen if chosen.ndim else chosen.item()

@@ -28,7 +28,7 @@ from crosscast.tuning.search import Search
 from crosscast.tuning.spaces import LaunchRule, Variant
 
 _MOST_FAULTS = 3
-_RUNS, _RUNS_S = 7, 0.05
+_RUNS, _RUNS_S, _TIMEOUT_S = 7, 0.05, 60.0
 
 
 def here(name: str | None) -> tuple[OpenCLDevice, Device]:
@@ -67,7 +67,6 @@ def measured_search(
     journal: Journal,
     *,
     within: float = 0.02,
-    timeout_s: float = 60.0,
     progress: Progress = lambda state: None,
 ) -> Ranking:
     """Measure the variants that are most likely to be fast on the first device of `ranking`, `device`.
@@ -99,7 +98,7 @@ def measured_search(
             break
         label = ranking.variants.labels[rows[0]]
         try:
-            times = _times(rule, ranking.variants[rows[0]], device, timeout_s)
+            times = _times(rule, ranking.variants[rows[0]], device)
             journal.add(label, times_s=times)
             learn(rows[0], times)
             for faulty, reason in faults.items():
@@ -147,15 +146,15 @@ def conditioned(
     )
 
 
-def _times(rule: LaunchRule, variant: Variant, device: OpenCLDevice, timeout_s: float) -> list[float]:
+def _times(rule: LaunchRule, variant: Variant, device: OpenCLDevice) -> list[float]:
     """Measure a variant in a separate process; return seconds of its runs by the device's timer."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "variant.toml"
         path.write_text(variant_file(rule, variant), encoding="utf-8")
         settings = Settings(
-            min_runs=_RUNS, min_time_s=_RUNS_S, warmups=1, timeout_s=timeout_s, sensor="none", counters=False
+            min_runs=_RUNS, min_time_s=_RUNS_S, warmups=1, timeout_s=_TIMEOUT_S, sensor="none", counters=False
         )
-        answer = run_job(SessionJob(LaunchFile(str(path)), device.id, settings), timeout_s)
+        answer = run_job(SessionJob(LaunchFile(str(path)), device.id, settings), _TIMEOUT_S)
     times = [float(record["time_s"][0]) for record in answer["records"]]
     if not times:
         raise CrosscastError(f"{device.id}: the runs of {rule.kernel} have no times")

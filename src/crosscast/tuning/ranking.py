@@ -150,15 +150,12 @@ class Ranking(Tabular):
         half_width = self.factor * self.deviation
         return np.exp(self.log_time - half_width), np.exp(self.log_time + half_width)
 
-    def saved(self, row: int, device: str | None = None) -> tuple[str, float] | None:
-        """Return the term of which a variant saves most against the space's median, and these seconds.
+    def savings(self, device: str | None = None) -> list[tuple[str, float] | None]:
+        """Return the term of which each variant saves most against the space's median, and these seconds.
 
         ``None`` if it saves nothing, or the model has no terms.
         """
-        return self._savings(self.column_of(device))[row]
-
-    def _savings(self, column: int) -> list[tuple[str, float] | None]:
-        """Return what each variant saves; see `saved`."""
+        column = self.column_of(device)
         if self.shares.shape[2] != len(TERMS):
             return [None] * len(self)
         can_run = np.isfinite(self.log_time[:, column])
@@ -183,7 +180,7 @@ class Ranking(Tabular):
             devices += [device] * len(order)
             ranks += range(1, len(order) + 1)
         variants = [self.variants[row] for row in rows]
-        savings = list(map(self._savings, range(len(self.devices))))
+        savings = list(map(self.savings, self.devices))
         saved = [savings[device][row] for device, row in zip(devices, rows, strict=True)]
         columns: dict[str, Column] = {
             "device": [self.devices[device] for device in devices],

@@ -29,7 +29,7 @@ _BLOCK = 4096
 
 @dataclass(frozen=True)
 class Prior:
-    """Log-normal prior of a process's hyperparameters: medians, and the deviation of logarithms."""
+    """Log-normal prior of a process's hyperparameters: medians; the deviation of logarithms is 1."""
 
     constant: float  # Deviation of the part that all variants have in common
     linear: float  # Deviation of the slopes in the features
@@ -37,7 +37,6 @@ class Prior:
     noise: float  # Deviation of the noise
     # Length scale of the smooth part in all `p` coordinates or in each, over the root of their number
     length: float | Reals = 2.0
-    spread: float = 1.0  # Deviation of the logarithms of all of these
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,10 +72,10 @@ class TuningProcess:
             matrix = covariance.sum
             root = np.linalg.cholesky(matrix)
             inverse = _inverse(matrix)
-            z = (logs - centre) / prior.spread
+            z = logs - centre
             total = np.log(np.diag(root)).sum() + 0.5 * (inverse * outer).sum() + 0.5 * z @ z
             gradient: Reals = 0.5 * (inverse - inverse @ outer @ inverse)
-            return float(total), covariance.gradient(gradient) + z / prior.spread
+            return float(total), covariance.gradient(gradient) + z
 
         best = minimize(
             loss,

@@ -8,8 +8,18 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from crosscast.arrays import Integers, Reals
-from crosscast.cluster.jobs import Bound, Jobs, Machine, Order, Placement, Policy, Preferred, Schedule
+from crosscast.arrays import AnyArray, Flags, Integers, Reals
+from crosscast.cluster.jobs import (
+    Bound,
+    Jobs,
+    Machine,
+    Order,
+    Placement,
+    Policy,
+    Preferred,
+    Schedule,
+    first_row,
+)
 from crosscast.cluster.simulator.queues import (
     Heap,
     QueueTrees,
@@ -72,7 +82,7 @@ class PlacementChoices(NamedTuple):
     members: Integers
     # Times by which jobs are bound at submission, of shape `(n, m)`, infinite where they cannot run; without
     # rows for other placements
-    predicted: Reals
+    predicted: Reals = np.empty((0, 1))
 
 
 def choices_of(jobs: Jobs, machines: Sequence[Machine], placement: Placement) -> PlacementChoices:
@@ -85,29 +95,19 @@ def choices_of(jobs: Jobs, machines: Sequence[Machine], placement: Placement) ->
 
 
 def _bound(jobs: Jobs, machines: Sequence[Machine], machine: Integers) -> PlacementChoices:
-    if machine.shape != (len(jobs),):
-        raise InputError.of(
-            where="placement",
-            field="machine",
-            expected=f"{len(jobs)} indices",
-            found=f"shape {machine.shape}",
-        )
+    _check_shape("machine", machine, (len(jobs),))
     _check_indices(jobs, machine, 0, len(machines), "machine")
     _check_runs(jobs, machines, _runs_on(jobs, machines, machine[:, None])[:, 0], machine)
-    choices = machine.astype(np.int64).reshape(-1, 1)
-    return PlacementChoices(
-        choices, choices.reshape(-1), np.eye(len(machines), dtype=np.int64), np.empty((0, 1))
-    )
+    return _one_each(machine.astype(np.int64).reshape(-1, 1), machines)
+
+
+def _one_each(choices: Integers, machines: Sequence[Machine]) -> PlacementChoices:
+    """Return a column of machines, or of −1 until they are chosen, each of which is a set of its own."""
+    return PlacementChoices(choices, np.maximum(choices[:, 0], 0), np.eye(len(machines), dtype=np.int64))
 
 
 def _preferred(jobs: Jobs, machines: Sequence[Machine], order: Integers) -> PlacementChoices:
-    if order.ndim != 2 or len(order) != len(jobs):
-        raise InputError.of(
-            where="placement",
-            field="order",
-            expected=f"shape ({len(jobs)}, {len(machines)})",
-            found=f"{order.shape}",
-        )
+    _check_shape("order", order, (len(jobs), order.shape[1] if order.ndim == 2 else len(machines)))
     _check_indices(jobs, order, -1, len(machines), "order")
     usable = _runs_on(jobs, machines, order)
     _check_runs(jobs, machines, np.any(usable, axis=1), None)
@@ -121,50 +121,40 @@ def _preferred(jobs: Jobs, machines: Sequence[Machine], order: Integers) -> Plac
     members = np.unpackbits(sets, axis=1, count=len(machines)).astype(np.int64)
     if choices.shape[1] == 1:
         # With one column, the engine takes the machine itself for the set.
-        return PlacementChoices(
-            choices, choices.reshape(-1), np.eye(len(machines), dtype=np.int64), np.empty((0, 1))
-        )
-    return PlacementChoices(choices, group.reshape(-1).astype(np.int64), members, np.empty((0, 1)))
+        return _one_each(choices, machines)
+    return PlacementChoices(choices, group.reshape(-1).astype(np.int64), members)
 
 
 def _completion(jobs: Jobs, machines: Sequence[Machine], predicted_s: Reals) -> PlacementChoices:
-    expected = (len(jobs), len(machines))
-    if predicted_s.shape != expected:
-        raise InputError.of(
-            where="placement", field="predicted_s", expected=f"shape {expected}", found=f"{predicted_s.shape}"
-        )
-    wrong = ~(predicted_s >= 0).all(axis=1)
-    if wrong.any():
-        row = int(np.argmax(wrong))
-        raise InputError.of(
-            where="placement",
-            field="predicted_s",
-            problem=f"job {jobs.number[row]}: expected times of at least 0 s, found {predicted_s[row]}",
-        )
-    everywhere = np.broadcast_to(np.arange(len(machines)), expected)
+    shape = (len(jobs), len(machines))
+    _check_shape("predicted_s", predicted_s, shape)
+    if (row := first_row(~(predicted_s >= 0).all(axis=1))) is not None:
+        where, field = "placement: predicted_s", f"job {jobs.number[row]}"
+        found = f"{predicted_s[row]}"
+        raise InputError.of(where=where, field=field, expected="times of at least 0 s", found=found)
+    everywhere = np.broadcast_to(np.arange(len(machines)), shape)
     usable = _runs_on(jobs, machines, everywhere) & np.isfinite(predicted_s)
     _check_runs(jobs, machines, np.any(usable, axis=1), None)
-    choices = np.full((len(jobs), 1), -1, np.int64)
-    predicted = np.where(usable, predicted_s, np.inf)
-    return PlacementChoices(
-        choices, np.zeros(len(jobs), np.int64), np.eye(len(machines), dtype=np.int64), predicted
-    )
+    choices = _one_each(np.full((len(jobs), 1), -1, np.int64), machines)
+    return choices._replace(predicted=np.where(usable, predicted_s, np.inf))
+
+
+def _check_shape(name: str, values: AnyArray, shape: tuple[int, ...]) -> None:
+    if values.shape != shape:
+        expected = f"shape {shape}"
+        raise InputError.of(where="placement", field=name, expected=expected, found=f"{values.shape}")
 
 
 def _check_indices(jobs: Jobs, indices: Integers, least: int, machines: int, name: str) -> None:
     wrong = (indices < least) | (indices >= machines)
     if wrong.any():
         row, *column = (int(index) for index in np.argwhere(wrong)[0])
-        raise InputError.of(
-            field="placement",
-            problem=(
-                f"{name}: job {jobs.number[row]}: expected indices from {least} to {machines - 1}, found "
-                f"{indices[row, *column]}"
-            ),
-        )
+        where, expected = f"placement: {name}", f"indices from {least} to {machines - 1}"
+        found = f"{indices[row, *column]}"
+        raise InputError.of(where=where, field=f"job {jobs.number[row]}", expected=expected, found=found)
 
 
-def _runs_on(jobs: Jobs, machines: Sequence[Machine], indices: Integers) -> npt.NDArray[np.bool_]:
+def _runs_on(jobs: Jobs, machines: Sequence[Machine], indices: Integers) -> Flags:
     """Whether each job can run on each of the machines of its row."""
     sizes = np.array([machine.procs for machine in machines])
     usable = (indices >= 0) & (jobs.procs[:, None] <= sizes[indices])
@@ -173,13 +163,11 @@ def _runs_on(jobs: Jobs, machines: Sequence[Machine], indices: Integers) -> npt.
     return usable & np.isfinite(np.take_along_axis(jobs.run_s, indices, axis=1))
 
 
-def _check_runs(
-    jobs: Jobs, machines: Sequence[Machine], runs: npt.NDArray[np.bool_], bound: Integers | None
-) -> None:
+def _check_runs(jobs: Jobs, machines: Sequence[Machine], runs: Flags, bound: Integers | None) -> None:
     """Raise for a job that cannot run on any machine of its row, or on the one that it is bound to."""
-    if runs.all():
+    row = first_row(~runs)
+    if row is None:
         return
-    row = int(np.argmin(runs))
     where = "any machine" if bound is None else machines[bound[row]].name
     widest = max(machine.procs for machine in machines) if bound is None else machines[bound[row]].procs
     if jobs.procs[row] > widest:
