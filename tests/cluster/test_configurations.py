@@ -1,6 +1,5 @@
 """Configurations that are learned from jobs that have ended: what is tried, what stays, and the budget."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crosscast.arrays import Flags
-from crosscast.cli import main
 from crosscast.cluster.configurations import KindForecast, Learner, configure
 from crosscast.cluster.jobs import Jobs, Machine, Schedule
 from crosscast.cluster.power import PowerOptions, power_metrics
@@ -19,9 +17,11 @@ from crosscast.cluster.rules import KindChoices, Learning, Rules
 from crosscast.cluster.simulate import simulate
 from crosscast.cluster.site import Budget, Site, constant_budget
 from crosscast.errors import InputError
-from support.commands import Output
+from support.cluster import jobs_of, trace_of_kinds
+from support.commands import Command, Output
 from support.examples import examples
 
+SIMULATE = Command.of("simulate policies")
 MACHINES = [Machine("one", 4, idle_w=10)]
 ONE = np.zeros(1, np.int64)
 
@@ -36,16 +36,9 @@ WRONG = options((100, 1.2, 100, 1.2), (60, 3, 60, 1), (70, 1, 70, 1.05))
 """The second is predicted to be the fastest, which is true of the third."""
 
 
-def in_turn(count: int, run_s: float = 10.0) -> Jobs:
-    """Jobs of one processor, each submitted when the one before has ended."""
-    times = np.full((count, 1), run_s)
-    return Jobs(
-        np.arange(count),
-        np.array(np.arange(count) * 1000.0, np.float64),
-        np.ones(count, np.int64),
-        times,
-        times,
-    )
+def in_turn(count: int) -> Jobs:
+    """Jobs of one processor for 10 s, each submitted when the one before has ended."""
+    return jobs_of(*[(1000 * job, 1, 10) for job in range(count)])
 
 
 def learned(
@@ -194,9 +187,7 @@ def test_what_cannot_be_learned_is_refused(rules: Rules, site: Site, sentence: s
 
 
 def test_the_command_learns(capsys: Output, tmp_path: Path) -> None:
-    lines = [f"{job} {job * 1000} -1 600 2 -1 -1 2 600 -1 1 1 -1 1 -1 -1 -1 -1" for job in range(1, 9)]
-    trace, site = tmp_path / "jobs.swf", tmp_path / "site.toml"
-    trace.write_text("\n".join(lines) + "\n")
+    trace, site = trace_of_kinds(tmp_path, 8, apart_s=1000), tmp_path / "site.toml"
     head = "kind,power_w,slowdown,predicted_power_w,predicted_slowdown\n"
     (tmp_path / "options.csv").write_text(head + "1,100,1,100,1\n1,60,3,60,1\n1,70,1,70,1.05\n")
     machine = "[[machine]]\nname = 'm'\nprocs = 4\nidle_w = 10\n"
@@ -204,8 +195,7 @@ def test_the_command_learns(capsys: Output, tmp_path: Path) -> None:
     makespans = []
     for more in ("", "measured = true\n"):
         site.write_text(text + more)
-        assert main(["simulate", "policies", str(trace), "--machines", str(site), "--json"]) == 0
-        results = json.loads(capsys.readouterr().out)["results"]
+        results = SIMULATE.answer(capsys, trace, "--machines", site)["results"]
         assert [each["power"] for each in results] == ["model", "learned"]
         assert results[1]["within_budget"] == 1
         makespans.append([each["makespan_s"] for each in results])

@@ -32,6 +32,7 @@ from crosscast.errors import InputError, MissingExtraError
 from crosscast.evaluation.relative.evaluation import held_out_predictions
 from crosscast.prediction.relative.nichols2024 import LogMean
 from crosscast.prediction.relative.observed import vectors_of
+from support.cluster import jobs_of
 from support.refusals import refusals
 from support.shared import shared_data
 
@@ -243,16 +244,8 @@ def test_a_load_is_above_zero_and_predicted_estimates_need_predictions(load: flo
 
 def jobs() -> Jobs:
     """On 5 processors: the second waits for the first, and the third and fourth may pass it."""
-    run_s = np.array([[4.0], [2.0], [3.0], [9.0]])
-    return Jobs(
-        np.arange(1, 5),
-        np.zeros(4),
-        np.array([3, 4, 1, 1]),
-        run_s,
-        run_s,
-        np.array([0, 0, 1, 1]),
-        ("ann", "bob"),
-    )
+    rows = (0, 3, 4), (0, 4, 2), (0, 1, 3), (0, 1, 9)
+    return jobs_of(*rows, user=np.array([0, 0, 1, 1]), users=("ann", "bob"))
 
 
 def test_a_result_for_each_policy_in_their_order() -> None:

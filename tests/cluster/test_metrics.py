@@ -3,6 +3,7 @@
 import math
 from dataclasses import replace
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 import pytest
@@ -28,8 +29,8 @@ from crosscast.cluster.metrics import (
     weeks_of,
 )
 from crosscast.errors import InputError
+from support.cluster import USERS, jobs_of, schedule_of, schedules
 from support.examples import examples
-from support.schedules import NAMES, schedule_of, schedules
 
 
 def boxes(found: Rectangles) -> list[tuple[int, float, float, int, int]]:
@@ -74,23 +75,12 @@ def test_a_job_has_processors_side_by_side_where_there_are_enough_else_in_parts(
     assert boxes(rectangles(schedule_of(rows), 0))[-2:] == [(3, 2.0, 5.0, 0, 1), (3, 2.0, 5.0, 3, 1)]
 
 
-# Submitted, started, ended, processors: one waits 6 s for 2 s, one 10 s for 20 s, one starts at once.
-THREE = [(0.0, 0.0, 10.0, 4), (4.0, 10.0, 12.0, 1), (5.0, 15.0, 35.0, 2)]
-
-
-def test_no_jobs_have_no_metrics() -> None:
-    empty = schedule_of(THREE)
-    none = np.zeros(0)
-    whole = np.zeros(0, dtype=np.int64)
-    jobs = replace(
-        empty.jobs, number=whole, submit_s=none, procs=whole, run_s=none[:, None], estimate_s=none[:, None]
-    )
-    with pytest.raises(InputError, match="expected at least one job, found none"):
-        metrics_of(Schedule(jobs, empty.machines, whole, none, none, none))
-
-
 @pytest.mark.filterwarnings("ignore:overflow")
-def test_times_that_cannot_be_added_up_are_refused() -> None:
+def test_no_jobs_and_times_that_cannot_be_added_up_have_no_metrics() -> None:
+    none, whole = np.zeros(0), np.zeros(0, dtype=np.int64)
+    jobs = Jobs(whole, none, whole, none[:, None], none[:, None])
+    with pytest.raises(InputError, match="expected at least one job, found none"):
+        metrics_of(Schedule(jobs, [Machine("m", 4)], whole, none, none, none))
     with pytest.raises(InputError, match="schedule: expected times that can be added up"):
         metrics_of(schedule_of([(0.0, 0.0, 1e308, 4)]))
 
@@ -127,7 +117,7 @@ def test_machines_and_users_add_up_to_the_whole(schedule: Schedule) -> None:
     assert user is not None
     names = [machine.name for machine in schedule.machines]
     by_machine = [(part, schedule.machine == names.index(part.machine)) for part in per_machine(schedule)]
-    by_user = [(part, user == NAMES.index(part.user)) for part in per_user(schedule)]
+    by_user = [(part, user == USERS.index(part.user)) for part in per_user(schedule)]
     for parts in (by_machine, by_user):
         assert sum(part.jobs for part, _ in parts) == whole.jobs
         waits = [part.jobs * (part.mean_wait_s or 0) for part, _ in parts]
@@ -185,14 +175,8 @@ def result_of(schedule: Schedule, policy: Policy | None = None) -> PolicyResult:
 
 def weekly(waits: list[list[float]]) -> Schedule:
     """Jobs that wait so long, in one week after the other."""
-    submit_s = np.repeat(np.arange(len(waits)) * 604_800.0, [len(each) for each in waits])
-    wait_s = np.concatenate([np.array(each) for each in waits])
-    count = len(submit_s)
-    times = np.full((count, 1), 100.0)
-    jobs = Jobs(np.arange(count), submit_s, np.ones(count, np.int64), times, times)
-    start_s = submit_s + wait_s
-    machine, none = np.zeros(count, np.int64), np.full(count, np.nan)
-    return Schedule(jobs, [Machine("m", 99)], machine, start_s, start_s + 100, none)
+    starts = [(604_800.0 * week, 604_800.0 * week + wait) for week, own in enumerate(waits) for wait in own]
+    return schedule_of([(submit, start, start + 100, 1) for submit, start in starts], sizes=(99,))
 
 
 def test_an_interval_over_weeks_is_that_of_their_differences() -> None:
@@ -226,14 +210,8 @@ def test_the_best_by_an_objective_is_first() -> None:
 
 
 def test_runs_that_differ_in_one_choice_have_labels_of_their_own() -> None:
-    jobs = weekly([[1.0]]).jobs
-    runs = [
-        QueuedJobs(Policy(), jobs),
-        QueuedJobs(Policy(), jobs, shift="never"),
-        QueuedJobs(Policy(), jobs, shift="price"),
-        QueuedJobs(Policy(), jobs, configured="model"),
-        QueuedJobs(Policy(), jobs, shared="gain"),
-        QueuedJobs(Policy(), jobs, predicted=True),
-        QueuedJobs(Policy(), jobs, exact=True),
-    ]
-    assert len({each.label for each in runs}) == len(runs)
+    run = QueuedJobs(Policy(), jobs_of((0, 1, 1)))
+    choices: dict[str, list[Any]] = {"shift": ["never", "price"], "configured": ["model"]}
+    choices |= {"shared": ["gain"], "predicted": [True], "exact": [True]}
+    labels = [replace(run, **{name: each}).label for name, values in choices.items() for each in values]
+    assert len({run.label, *labels}) == 7

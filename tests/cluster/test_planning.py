@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from crosscast.arrays import Flags
 from crosscast.cluster.jobs import BY_TIME, Bound, Completion, Jobs, Machine, Order, Policy, Schedule
 from crosscast.cluster.rules import NO_RULES, KindChoices, Learning, Priority, Rules, heights
-from crosscast.cluster.sharing import Sharing
+from crosscast.cluster.sharing import Sharing, sharing_metrics
 from crosscast.cluster.simulate import simulate
 from crosscast.cluster.simulator.engine import keys_of
 from crosscast.cluster.site import (
@@ -29,7 +29,7 @@ from crosscast.cluster.site import (
 )
 from crosscast.errors import InputError
 from support.brute_force import PlainLearning, PlainPlan, PlainRules, PlainSharing
-from support.cluster import Case, made_case
+from support.cluster import Case, jobs_of, made_case
 from support.examples import examples, one_in
 from support.refusals import refusals
 
@@ -347,16 +347,8 @@ def test_plans_with_sharing_equal_those_of_a_plain_simulator(first: int) -> None
     for seed in range(first, first + 125):
         case, site = made_site(seed, made_case(seed, most_jobs=16))
         schedule = assert_as_plain(case, site, seed, made_sharing(seed, case))
-        alone_s = (
-            np.take_along_axis(case.jobs.run_s, schedule.machine[:, None], 1)[:, 0]
-            if (case.jobs.run_s.shape[1] > 1)
-            else case.jobs.run_s[:, 0]
-        )
-        slowed += int((schedule.ran_s > alone_s).sum())
+        slowed += round(sharing_metrics(schedule, 1.0).slowed * len(case.jobs))
     assert slowed > 25, "too few jobs share for this to be a test"
-
-
-"""A budget for jobs that take no power: the general simulator is asked, and nothing changes."""
 
 
 @pytest.mark.parametrize("first", one_in(16, range(0, 2000, 125)))
@@ -367,14 +359,6 @@ def test_plans_equal_those_of_a_plain_simulator(first: int) -> None:
 
 
 # Small cases that can be drawn.
-
-
-def exact(*jobs: tuple[float, int, float], power_w: list[float] | None = None) -> Jobs:
-    """Jobs of (submission, processors, time) with exact estimates."""
-    submit_s, procs, run_s = (np.array(column, np.float64) for column in zip(*jobs, strict=True))
-    times = run_s[:, None]
-    watts = None if power_w is None else np.array(power_w)
-    return Jobs(np.arange(len(jobs)) + 1, submit_s, procs.astype(np.int64), times, times, power_w=watts)
 
 
 ONE = [Machine("one", 4)]
@@ -388,9 +372,9 @@ def starts(jobs: Jobs, site: Site = NO_SITE, policy: Policy = CONSERVATIVE) -> l
 def test_each_job_has_a_reservation_not_only_the_head() -> None:
     # a a b b b b c c    a is 3 wide, b and c are 4 wide; d takes the fourth processor beside a.
     # With EASY, e passes c, whose turn is far away, and delays it: it needs one processor for 9 s.
-    jobs = exact((0, 3, 2), (0, 4, 4), (0, 4, 2), (0, 2, 9))
+    jobs = jobs_of((0, 3, 2), (0, 4, 4), (0, 4, 2), (0, 2, 9))
     assert starts(jobs) == [0, 2, 6, 8]
-    jobs = exact((0, 2, 4), (0, 3, 4), (0, 4, 4), (0, 1, 9))
+    jobs = jobs_of((0, 2, 4), (0, 3, 4), (0, 4, 4), (0, 1, 9))
     assert starts(jobs) == [0, 4, 8, 12]
     assert starts(jobs, policy=Policy()) == [0, 4, 9, 0]
 
@@ -447,29 +431,29 @@ POWERED = [Machine("one", 4, idle_w=10, active_w=30)]
 @pytest.mark.parametrize(
     ("jobs", "machines", "site", "message"),
     [
-        (exact((0, 5, 1)), ONE, NO_SITE, "job 1: procs: expected at most the 4 of one, found 5"),
-        (exact((0, 1, 1)), POWERED, Site(budget=constant_budget(39)), "budget: expected at least the 40 W"),
-        (exact((0, 2, 1)), POWERED, Site(budget=constant_budget(79)), "power_w: expected at most the 39 W"),
+        (jobs_of((0, 5, 1)), ONE, NO_SITE, "job 1: procs: expected at most the 4 of one, found 5"),
+        (jobs_of((0, 1, 1)), POWERED, Site(budget=constant_budget(39)), "budget: expected at least the 40 W"),
+        (jobs_of((0, 2, 1)), POWERED, Site(budget=constant_budget(79)), "power_w: expected at most the 39 W"),
         (
-            exact((0, 2, 1), power_w=[19.0]),
+            jobs_of((0, 2, 1), power_w=np.array([19.0])),
             POWERED,
             Site(budget=constant_budget(79)),
             "job 1: power_w: expected at least the 20 W of its processors when they are idle, found 19 W",
         ),
-        (exact((0, 1, 1)), ONE, Site(budget=constant_budget(9)), "machine one: active_w is missing"),
+        (jobs_of((0, 1, 1)), ONE, Site(budget=constant_budget(9)), "machine one: active_w is missing"),
         (
-            exact((0, 1, 1)),
+            jobs_of((0, 1, 1)),
             ONE,
             Site((Reservation("a", "one", 0, 9, 3), Reservation("b", "one", 8, 12, 2))),
             "reservation b: procs: expected at most the 4 of one, found 2 over that of a at 8 s",
         ),
         (
-            exact((0, 2, 1)),
+            jobs_of((0, 2, 1)),
             ONE,
             Site((Reservation("a", "one", 3, math.inf, 3),)),
             "job 1: procs: expected at most the 1 that reservations leave of one, found 2",
         ),
-        (exact((0, 2, 1)), ONE, Site((Reservation("a", "two", 3, 4),)), "reservation a: machine: expected"),
+        (jobs_of((0, 2, 1)), ONE, Site((Reservation("a", "two", 3, 4),)), "reservation a: machine: expected"),
     ],
 )
 def test_what_cannot_be_simulated_is_refused(
@@ -483,4 +467,4 @@ def test_jobs_without_a_machine_have_no_reservation() -> None:
     two = [Machine("one", 4), Machine("two", 4)]
     placement = Completion(np.ones((1, 2)))
     with pytest.raises(InputError, match="placement: expected jobs that are bound to machines"):
-        simulate(exact((0, 1, 1)), two, policy=CONSERVATIVE, placement=placement)
+        simulate(jobs_of((0, 1, 1)), two, policy=CONSERVATIVE, placement=placement)

@@ -1,6 +1,5 @@
 """Configurations of jobs under a budget, and energy of schedules: against plain sums, and what is refused."""
 
-import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crosscast.cli import main
 from crosscast.cluster.configurations import choose_options, configure
 from crosscast.cluster.jobs import Jobs, Machine, Policy
 from crosscast.cluster.power import PowerOptions, cheapest_release_s, kinds_of_jobs, power_metrics, with_idle
@@ -17,10 +15,12 @@ from crosscast.cluster.rules import Rules
 from crosscast.cluster.simulate import simulate
 from crosscast.cluster.site import Budget, PowerPolicy, Site, constant_budget, read_site
 from crosscast.errors import InputError
-from support.commands import Output
+from support.cluster import jobs_of, trace_of_kinds
+from support.commands import Command, Output
 from support.examples import examples
 from support.refusals import refusal, refusals
 
+SIMULATE = Command.of("simulate policies")
 NONE = float("nan")
 MACHINES = [Machine("one", 4, idle_w=10)]
 OPTIONS = PowerOptions(
@@ -33,8 +33,7 @@ OPTIONS = PowerOptions(
 
 
 def batch(procs: list[int], run_s: float = 10.0) -> Jobs:
-    times = np.full((len(procs), 1), run_s)
-    return Jobs(np.arange(len(procs)) + 1, np.zeros(len(procs)), np.array(procs), times, times)
+    return jobs_of(*[(0, each, run_s) for each in procs])
 
 
 def chosen(policy: PowerPolicy, budget_w: float, options: PowerOptions = OPTIONS) -> list[int]:
@@ -162,18 +161,14 @@ def test_what_cannot_be_configured_is_refused() -> None:
 
 
 def test_the_command_compares_configurations_under_a_budget(capsys: Output, tmp_path: Path) -> None:
-    lines = [f"{job} {job} -1 600 2 -1 -1 2 900 -1 1 1 -1 {1 + job % 2} -1 -1 -1 -1" for job in range(1, 21)]
-    trace = tmp_path / "jobs.swf"
-    trace.write_text("\n".join(lines) + "\n")
+    trace, site = trace_of_kinds(tmp_path, 20, 2, asked_s=900), tmp_path / "site.toml"
     (tmp_path / "options.csv").write_text(ROW + "1,100,1\n1,50,2\n2,100,1\n2,60,1.1\n")
     (tmp_path / "budget.csv").write_text("start_s,power_w,price_per_kwh\n0,260,0.3\n")
-    site = tmp_path / "site.toml"
     machine = "[[machine]]\nname = 'm'\nprocs = 4\nidle_w = 10\n"
     text = machine + "[power]\nbudget = 'budget.csv'\noptions = 'options.csv'\npolicies = "
-    words = ["simulate", "policies", str(trace), "--machines", str(site)]
+    words = (trace, "--machines", site)
     site.write_text(text + "['oracle', 'uniform', 'full']\n")
-    assert main([*words, "--json"]) == 0
-    results = json.loads(capsys.readouterr().out)["results"]
+    results = SIMULATE.answer(capsys, *words)["results"]
     assert [each["power"] for each in results] == ["full", "uniform", "oracle"]
     # At half the speed, jobs of the first kind take 1,200 s, 900 are requested, and they are not ended.
     assert [each["over_request"] for each in results] == [0, 10, 0]
@@ -181,8 +176,7 @@ def test_the_command_compares_configurations_under_a_budget(capsys: Output, tmp_
     assert all(each["within_budget"] == 1 and each["cost"] > 0 and each["peak_w"] <= 260 for each in results)
     site.write_text(text + "'full'\n")
     figures = tmp_path / "figures"
-    assert main([*words, "--figures", str(figures)]) == 0
-    assert "easy, power full" in capsys.readouterr().out
+    assert "easy, power full" in SIMULATE.text(capsys, *words, "--figures", figures)
     assert {each.name for each in figures.iterdir()} == {"power.png", "queue-length.png", "timeline.png"}
     (tmp_path / "low.csv").write_text(ROW + "1,100,1\n1,9,2\n2,100,1\n")
     for wrong, sentence in (
@@ -191,8 +185,7 @@ def test_the_command_compares_configurations_under_a_budget(capsys: Output, tmp_
         (machine + "[power]\nbudget_w = 100\npolicies = 'full'\n", "expected options to choose from"),
     ):
         site.write_text(wrong)
-        assert main(words) == 2
-        assert sentence in capsys.readouterr().err
+        assert sentence in SIMULATE.refusal(capsys, *words)
 
 
 @examples(60)
@@ -271,20 +264,17 @@ def test_wrong_power_settings_are_refused(tmp_path: Path, machine: str, power: s
 
 
 def test_the_command_shifts_and_feeds_measured_power_back(capsys: Output, tmp_path: Path) -> None:
-    lines = [f"{job} {job} -1 600 2 -1 -1 2 600 -1 1 1 -1 1 -1 -1 -1 -1" for job in range(1, 9)]
-    trace, site = tmp_path / "jobs.swf", tmp_path / "site.toml"
-    trace.write_text("\n".join(lines) + "\n")
+    trace, site = trace_of_kinds(tmp_path, 8), tmp_path / "site.toml"
     head = "kind,power_w,slowdown,predicted_power_w,predicted_slowdown\n"
     (tmp_path / "options.csv").write_text(head + "1,60,1,100,1\n")
     (tmp_path / "budget.csv").write_text("start_s,power_w,price_per_kwh\n0,250,0.3\n9000,250,0.1\n")
     text = "[[machine]]\nname = 'm'\nprocs = 4\nidle_w = 10\n[power]\nbudget = 'budget.csv'\n"
     text += "options = 'options.csv'\npolicies = 'model'\n"
-    words = ["simulate", "policies", str(trace), "--machines", str(site), "--json"]
+    words = (trace, "--machines", site)
     found = []
     for measured in ("false", "true"):
         site.write_text(f"{text}measured = {measured}\nshift = ['never', 'price']\nshift_limit = '3h'\n")
-        assert main(words) == 0
-        found.append(json.loads(capsys.readouterr().out)["results"])
+        found.append(SIMULATE.answer(capsys, *words)["results"])
     for never, price in found:
         assert (never["shift"], price["shift"]) == ("never", "price")
         assert price["cost"] < never["cost"]
@@ -295,5 +285,5 @@ def test_the_command_shifts_and_feeds_measured_power_back(capsys: Output, tmp_pa
     # that may draw 180.
     assert found[1][0]["makespan_s"] == found[0][0]["makespan_s"]
     (tmp_path / "budget.csv").write_text("start_s,power_w,price_per_kwh\n0,320,0.3\n9000,320,0.1\n")
-    assert main(words) == 0
-    assert json.loads(capsys.readouterr().out)["results"][0]["makespan_s"] < found[0][0]["makespan_s"] / 1.9
+    roomy = SIMULATE.answer(capsys, *words)["results"][0]
+    assert roomy["makespan_s"] < found[0][0]["makespan_s"] / 1.9

@@ -1,12 +1,11 @@
 """Rules of a site: priorities, limits, preemption and predicted times, by laws, by hand, and as files say."""
 
-import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
-from crosscast.cli import main
 from crosscast.cluster.jobs import Jobs, Machine, Policy, Schedule
 from crosscast.cluster.power import power_metrics
 from crosscast.cluster.rules import Rules
@@ -14,24 +13,12 @@ from crosscast.cluster.sharing import Sharing
 from crosscast.cluster.simulate import simulate
 from crosscast.cluster.site import constant_budget
 from crosscast.errors import InputError
-from support.commands import Output
+from support.cluster import jobs_of, written
+from support.commands import Command, Output
 from support.refusals import refusal, refusals
 
+SIMULATE = Command.of("simulate policies")
 ONE = [Machine("one", 4, idle_w=0, active_w=10)]
-
-
-def jobs_of(*rows: tuple[float, int, float, float]) -> Jobs:
-    """Jobs of (submission, processors, time, request), of user 0."""
-    submit_s, procs, run_s, estimate_s = (np.array(column, np.float64) for column in zip(*rows, strict=True))
-    return Jobs(
-        np.arange(len(rows)) + 1,
-        submit_s,
-        procs.astype(np.int64),
-        run_s[:, None],
-        estimate_s[:, None],
-        user=np.zeros(len(rows), np.int64),
-        users=("ann",),
-    )
 
 
 def run(jobs: Jobs, rules: Rules, policy: Policy | None = None) -> Schedule:
@@ -72,21 +59,18 @@ PARTITIONS = (
 LINE = "{job} {submit} -1 {run} {procs} -1 -1 {procs} {asked} -1 1 {user} {group} -1 {queue} {part} -1 -1"
 
 
-def trace(folder: Path, **changed: object) -> str:
+def trace(folder: Path, **changed: object) -> Path:
     """Six jobs of two users, accounts, queues and partitions; the first may be another one."""
     lines = []
     for job in range(6):
         cells: dict[str, object] = {"job": job + 1, "submit": job, "run": 60, "procs": 2, "asked": 90}
         cells |= {"user": 1 + job % 2, "group": 1 + job % 2, "queue": 1 + job // 3, "part": 1 + job // 3}
         lines.append(LINE.format(**(cells | (changed if job == 0 else {}))))
-    path = folder / "jobs.swf"
-    path.write_text("\n".join(lines) + "\n")
-    return str(path)
+    return written(folder, *lines, name="jobs.swf")
 
 
-def answered(capsys: Output, path: str, site: Path, *words: str) -> list[dict[str, object]]:
-    assert main(["simulate", "policies", path, "--machines", str(site), "--json", *words]) == 0
-    found: list[dict[str, object]] = json.loads(capsys.readouterr().out)["results"]
+def answered(capsys: Output, path: Path, site: Path, *words: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = SIMULATE.answer(capsys, path, "--machines", site, *words)["results"]
     return found
 
 
@@ -101,15 +85,10 @@ def test_a_file_has_partitions_preemption_priorities_and_forecasts(capsys: Outpu
     )
     words = ("--priority", "fcfs,multifactor", "--estimates", "requested,predicted")
     found = answered(capsys, path, site, *words)
-    assert [(each["queue"], each["predicted"]) for each in found] == [
-        ("fcfs", False),
-        ("multifactor", False),
-        ("fcfs", True),
-        ("multifactor", True),
-    ]
+    expected = [(queue, predicted) for predicted in (False, True) for queue in ("fcfs", "multifactor")]
+    assert [(each["queue"], each["predicted"]) for each in found] == expected
     assert all(each["stopped_runs"] and each["lost"] for each in found)
-    assert main(["simulate", "policies", path, "--machines", str(site), *words]) == 0
-    out = capsys.readouterr().out
+    out = SIMULATE.text(capsys, path, "--machines", site, *words)
     assert "easy, queue multifactor, predicted times" in out
     assert "stopped runs" in out
 
@@ -120,12 +99,10 @@ def test_jobs_of_partitions_go_to_their_machines(capsys: Output, tmp_path: Path)
     text += "[[partition]]\nname = '1'\nmachine = 'n'\n[[partition]]\nname = '2'\nmachine = 'm'\n"
     site.write_text(text)
     (found,) = answered(capsys, trace(tmp_path), site)
-    machines = found["machines"]
-    assert isinstance(machines, list)
-    assert [(each["machine"], each["jobs"]) for each in machines] == [("m", 3), ("n", 3)]
+    assert [(each["machine"], each["jobs"]) for each in found["machines"]] == [("m", 3), ("n", 3)]
     site.write_text("placement = 'random'\n" + text)
-    assert main(["simulate", "policies", trace(tmp_path), "--machines", str(site)]) == 2
-    assert "placement: jobs go to the machines of partitions; leave it out" in capsys.readouterr().err
+    refused = SIMULATE.refusal(capsys, trace(tmp_path), "--machines", site)
+    assert "placement: jobs go to the machines of partitions; leave it out" in refused
 
 
 def test_quality_of_service_says_who_may_be_stopped(capsys: Output, tmp_path: Path) -> None:
@@ -142,11 +119,8 @@ def test_what_a_site_cannot_have_is_one_sentence(
 ) -> None:
     site = tmp_path / "site.toml"
     site.write_text(text.replace("PARTITIONS", PARTITIONS).replace("MACHINE\n", MACHINE))
-    assert main(["simulate", "policies", trace(tmp_path, **changed), "--machines", str(site), *words]) == 2
-    captured = capsys.readouterr()
-    assert not captured.out
-    assert sentence in captured.err
-    assert captured.err.count("\n") == 1
+    path = trace(tmp_path, **changed)
+    assert sentence in SIMULATE.refusal(capsys, path, "--machines", site, *words)
 
 
 @refusals("text sentence")
@@ -154,9 +128,8 @@ def test_wrong_forecasts_are_one_sentence(capsys: Output, tmp_path: Path, text: 
     site = tmp_path / "site.toml"
     site.write_text(MACHINE + "[walltime]\nforecasts = 'f.csv'\n")
     (tmp_path / "f.csv").write_text(text)
-    words = ["simulate", "policies", trace(tmp_path), "--machines", str(site), "--estimates", "predicted"]
-    assert main(words) == 2
-    assert sentence in capsys.readouterr().err
+    words = (trace(tmp_path), "--machines", site, "--estimates", "predicted")
+    assert sentence in SIMULATE.refusal(capsys, *words)
 
 
 def test_sharing_does_not_go_with_preemption_or_predictions() -> None:

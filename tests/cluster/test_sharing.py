@@ -1,7 +1,7 @@
 """Jobs that share processors: small cases that can be drawn, tables, the command, and what is refused."""
 
-import json
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crosscast.cli import main
 from crosscast.cluster.jobs import Jobs, Machine, Policy
 from crosscast.cluster.metrics import metrics_of, occupied, processor_seconds, rectangles
 from crosscast.cluster.power import kinds_of_jobs, power_metrics
@@ -18,17 +17,17 @@ from crosscast.cluster.sharing import Sharing, Slowdowns, read_slowdowns, sharin
 from crosscast.cluster.simulate import simulate
 from crosscast.cluster.site import SharingPolicy, Site, constant_budget, most_draw
 from crosscast.errors import InputError
-from support.commands import Output
+from support.cluster import jobs_of, trace_of_kinds
+from support.commands import Command, Output
 from support.examples import examples
 
+SIMULATE = Command.of("simulate policies")
 ONE = [Machine("gpu", 1)]
 
 
 def exact(*jobs: tuple[float, float]) -> Jobs:
     """Jobs of (submission, time) on one processor."""
-    submit_s, run_s = (np.array(column, np.float64) for column in zip(*jobs, strict=True))
-    times = run_s[:, None]
-    return Jobs(np.arange(len(jobs)) + 1, submit_s, np.ones(len(jobs), np.int64), times, times)
+    return jobs_of(*[(submit_s, 1, run_s) for submit_s, run_s in jobs])
 
 
 @pytest.mark.parametrize("policy", ["never", "always", "threshold", "gain", "oracle"])
@@ -163,36 +162,25 @@ def test_jobs_that_share_take_the_energy_of_their_work_within_the_budget(seed: i
 
 
 def test_the_command_compares_sharing_with_and_without_power(capsys: Output, tmp_path: Path) -> None:
-    lines = [f"{job} {job} -1 600 2 -1 -1 2 900 -1 1 1 -1 {1 + job % 2} -1 -1 -1 -1" for job in range(1, 21)]
-    trace = tmp_path / "jobs.swf"
-    trace.write_text("\n".join(lines) + "\n")
+    trace, site = trace_of_kinds(tmp_path, 20, 2, asked_s=900), tmp_path / "site.toml"
     (tmp_path / "pairs.csv").write_text(HEAD + "1,1,1.9,1.9\n1,2,1.1,1.2\n2,1,1.1,1.2\n2,2,1.9,1.9\n")
     (tmp_path / "options.csv").write_text("kind,power_w,slowdown\n1,100,1\n2,90,1\n")
-    site = tmp_path / "site.toml"
     machine = "[[machine]]\nname = 'm'\nprocs = 4\nidle_w = 10\n"
     shares = "[sharing]\nslowdowns = 'pairs.csv'\nlimit = 1.5\n"
     site.write_text(machine + shares + "policies = ['never', 'gain']\n")
-    words = ["simulate", "policies", str(trace), "--machines", str(site)]
-    assert main([*words, "--policy", "easy,conservative", "--json"]) == 0
-    results = json.loads(capsys.readouterr().out)["results"]
-    assert [(each["policy"], each["sharing"]) for each in results] == [
-        ("easy", "never"),
-        ("easy", "gain"),
-        ("conservative", "never"),
-        ("conservative", "gain"),
-    ]
+    words = (trace, "--machines", site)
+    results = SIMULATE.answer(capsys, *words, "--policy", "easy,conservative")["results"]
+    expected = [*product(["easy", "conservative"], ["never", "gain"])]
+    assert [(each["policy"], each["sharing"]) for each in results] == expected
     assert results[1]["makespan_s"] < 0.7 * results[0]["makespan_s"]
     assert [each["broken_promises"] for each in results] == [0, 0, 0, 0]
     assert [each["over_request"] for each in results] == [0, 0, 0, 0]
     assert all(each["utilisation"] <= 1 for each in results)
     site.write_text(machine + shares + "policies = ['gain']\n")
-    assert main([*words, "--figures", str(tmp_path / "figures")]) == 0
+    SIMULATE.text(capsys, *words, "--figures", tmp_path / "figures")
     assert (tmp_path / "figures" / "timeline.png").exists()
-    capsys.readouterr()
     site.write_text(machine + shares + "most = 9\n")
-    assert main(words) == 2
-    assert "sharing: most: expected at most 8 jobs, found 9" in capsys.readouterr().err
+    assert "sharing: most: expected at most 8 jobs, found 9" in SIMULATE.refusal(capsys, *words)
     power = "[power]\nbudget_w = 450\noptions = 'options.csv'\n"
     site.write_text(machine + power + shares + "policies = ['never', 'oracle']\n")
-    assert main(words) == 0
-    assert "easy, power full, sharing oracle" in capsys.readouterr().out
+    assert "easy, power full, sharing oracle" in SIMULATE.text(capsys, *words)

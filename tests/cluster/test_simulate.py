@@ -22,7 +22,7 @@ from crosscast.cluster.simulator.engine import advance, choices_of
 from crosscast.cluster.simulator.queues import is_jit_cached, jit_cached
 from crosscast.errors import InputError, MissingExtraError
 from support.brute_force import Plain
-from support.cluster import Case, made_case
+from support.cluster import Case, jobs_of, made_case
 from support.examples import one_in
 
 EASY = Policy()
@@ -32,23 +32,6 @@ ONE = [Machine("one", 4)]
 
 def simulated(case: Case) -> Schedule:
     return simulate(case.jobs, case.machines, policy=case.policy, placement=case.placement)
-
-
-def rows(*jobs: tuple[float, int, float, float]) -> Jobs:
-    """Jobs of (submission, processors, time, estimate)."""
-    submit_s, procs, run_s, estimate_s = (np.array(column) for column in zip(*jobs, strict=True))
-    return Jobs(
-        np.arange(len(jobs)) + 1,
-        submit_s.astype(float),
-        procs,
-        run_s[:, None].astype(float),
-        estimate_s[:, None].astype(float),
-    )
-
-
-def exact(*jobs: tuple[float, int, float]) -> Jobs:
-    """Jobs of (submission, processors, time) with exact estimates."""
-    return rows(*[(submit_s, procs, run_s, run_s) for submit_s, procs, run_s in jobs])
 
 
 @pytest.mark.parametrize("first", one_in(8, range(0, 2000, 250)))
@@ -102,20 +85,14 @@ def test_jobs_pass_the_head_only_if_they_do_not_delay_it() -> None:
     # a a a a b b
     # a a a a b b
     # c c c . b b d d d d d d d d d
-    jobs = exact((0, 3, 4), (0, 4, 2), (0, 1, 3), (0, 1, 9))
+    jobs = jobs_of((0, 3, 4), (0, 4, 2), (0, 1, 3), (0, 1, 9))
     assert simulate(jobs, ONE).start_s.tolist() == [0, 4, 0, 6]
     # At 4 s it is d that waits at the head.
     np.testing.assert_array_equal(simulate(jobs, ONE).reserved_s, [np.nan, 4, np.nan, 6])
     assert simulate(jobs, ONE, policy=FCFS).start_s.tolist() == [0, 4, 6, 6]
 
 
-# Laws.
-
-
-# Bad input.
-
-
-JOBS = exact((0, 4, 1), (0, 5, 1), (0, 1, 1))
+JOBS = jobs_of((0, 4, 1), (0, 5, 1), (0, 1, 1))
 TWO = [Machine("left", 4), Machine("right", 8)]
 
 
@@ -173,7 +150,7 @@ def test_without_numba_one_sentence_says_what_is_missing(monkeypatch: pytest.Mon
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "numba", None)
     with pytest.raises(MissingExtraError, match=r"pip install 'crosscast\[cluster\]'"):
-        simulate(exact((0, 1, 1)), ONE)
+        simulate(jobs_of((0, 1, 1)), ONE)
 
 
 def twice(number: int) -> int:

@@ -12,7 +12,7 @@ from crosscast.cluster.placements import Workload
 from crosscast.errors import InputError
 from crosscast.report import schedule_figures as timeline
 from crosscast.report.schedule_figures import gantt, placement_figure, queue_figure
-from support.schedules import schedule_of
+from support.cluster import schedule_of
 
 ROWS = [(100.0, 100.0, 140.0, 2), (100.0, 100.0, 160.0, 1), (110.0, 160.0, 200.0, 4)]
 

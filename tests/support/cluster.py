@@ -1,9 +1,12 @@
-"""Small random workloads with many ties, zero times and wrong estimates."""
+"""Jobs and schedules that tests make up: by hand, at random with many ties, and as traces."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from hypothesis import strategies as st
 
 from crosscast.cluster.job_types import JobTypes
 from crosscast.cluster.jobs import (
@@ -16,8 +19,59 @@ from crosscast.cluster.jobs import (
     Placement,
     Policy,
     Preferred,
+    Schedule,
 )
 from crosscast.cluster.swf import NAMES, JobTrace, SwfHeader
+
+
+def jobs_of(*rows: tuple[float, ...], **more: Any) -> Jobs:
+    """Jobs of (submission, processors, time), and of an estimate if it is not exact, with more arrays."""
+    submit_s, procs, run_s, *others = (np.array(column, np.float64) for column in zip(*rows, strict=True))
+    times, estimates = run_s[:, None], others[0][:, None] if others else run_s[:, None]
+    return Jobs(np.arange(len(rows)) + 1, submit_s, procs.astype(np.int64), times, estimates, **more)
+
+
+USERS = ("ada", "bob", "cyd")
+
+
+def schedule_of(
+    rows: Sequence[tuple[float, float, float, int]],
+    *,
+    machine: Sequence[int] | None = None,
+    sizes: Sequence[int] = (4,),
+    user: Sequence[int] | None = None,
+) -> Schedule:
+    """A schedule of jobs (submitted, started, ended, processors), in the order of their submission."""
+    users: dict[str, Any] = {} if user is None else {"user": np.array(user), "users": USERS}
+    jobs = jobs_of(*[(submit, procs, end - start) for submit, start, end, procs in rows], **users)
+    start_s, end_s = (np.array([row[column] for row in rows], np.float64) for column in (1, 2))
+    machines = [Machine(f"m{place}", size) for place, size in enumerate(sizes)]
+    places = np.zeros(len(rows), dtype=np.int64) if machine is None else np.array(machine)
+    return Schedule(jobs, machines, places, start_s, end_s, np.full(len(rows), np.nan))
+
+
+@st.composite
+def schedules(draw: st.DrawFn) -> Schedule:
+    """First come, first served on one to three machines, by the second: with ties, and jobs of 0 s."""
+    sizes = draw(st.lists(st.integers(1, 6), min_size=1, max_size=3))
+    rows, machine, submit_s = [], [], 0.0
+    running: list[list[tuple[float, int]]] = [[] for _ in sizes]
+    earliest = [0.0] * len(sizes)
+    for _ in range(draw(st.integers(1, 15))):
+        submit_s += draw(st.integers(0, 4))
+        place = draw(st.integers(0, len(sizes) - 1))
+        procs = draw(st.integers(1, sizes[place]))
+        start_s = max(submit_s, earliest[place])
+        while sum(used for end_s, used in running[place] if end_s > start_s) + procs > sizes[place]:
+            start_s = min(end_s for end_s, _ in running[place] if end_s > start_s)
+        end_s = start_s + draw(st.sampled_from([0.0, 1.0, 2.0, 9.0, 30.0]))
+        running[place].append((end_s, procs))
+        earliest[place] = start_s
+        rows.append((submit_s, start_s, end_s, procs))
+        machine.append(place)
+    user = draw(st.lists(st.integers(0, 2), min_size=len(rows), max_size=len(rows)))
+    return schedule_of(rows, machine=machine, sizes=sizes, user=user)
+
 
 STATIC_ORDERS: tuple[Order, ...] = tuple(each for each in ORDERS if each != "multifactor")  # type: ignore[misc]
 """Those that do not change with time."""
@@ -121,6 +175,14 @@ def written(folder: Path, *lines: str, name: str = "made.swf") -> Path:
     path = folder / name
     path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     return path
+
+
+def trace_of_kinds(folder: Path, jobs: int, kinds: int = 1, *, apart_s: int = 1, asked_s: int = 600) -> Path:
+    """A trace of jobs of 600 s on 2 processors, of each kind in turn."""
+    line = "{job} {submit} -1 600 2 -1 -1 2 {asked} -1 1 1 -1 {kind} -1 -1 -1 -1"
+    rows = [(job, apart_s * job, 1 + job % kinds) for job in range(1, jobs + 1)]
+    lines = (line.format(job=job, submit=submit, asked=asked_s, kind=kind) for job, submit, kind in rows)
+    return written(folder, *lines, name="jobs.swf")
 
 
 def trace_with(*, header: dict[str, str] | None = None, **columns: list[float]) -> JobTrace:
