@@ -175,18 +175,7 @@ values = st.recursive(
     lambda each: st.lists(each, max_size=3) | st.dictionaries(st.text(max_size=8), each, max_size=3),
     max_leaves=8,
 )
-FIELDS = (
-    "profile",
-    "profiles",
-    "model",
-    "devices",
-    "probes",
-    "level",
-    "repeat",
-    "power_cap_w",
-    "runs",
-    "jobs",
-)
+FIELDS = "profile profiles model devices probes level repeat power_cap_w runs jobs".split()
 
 
 @given(st.dictionaries(st.sampled_from(FIELDS), values), st.sampled_from(["predict", "choose", "colocate"]))
@@ -230,9 +219,7 @@ def test_the_documentation_has_an_example_of_each_question_that_works(service: I
 def test_the_page_loads_nothing_from_elsewhere(service: InProcess) -> None:
     found = service.ask("/docs")
     assert found.headers["content-security-policy"].startswith("default-src 'none'")
-    assert b"http://localhost" in found.body
-    assert b"<script" not in found.body
-    assert b"https://" not in found.body
+    assert [text in found.body for text in (b"http://localhost", b"<script", b"https://")] == [1, 0, 0]
 
 
 def test_metrics_count_requests_and_tell_the_errors_of_models(service: InProcess) -> None:

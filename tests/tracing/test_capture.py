@@ -26,7 +26,7 @@ from crosscast.kernel import Image, Kernel, Launch
 from crosscast.measure import sensors
 from crosscast.profile import Profile, compiler_options
 from crosscast.tracing.dataset import dataset_of
-from crosscast.tracing.program import TraceRecording, layer_library, run
+from crosscast.tracing.program import TraceRecording, run
 from crosscast.tracing.replay import compared, replay_of
 from crosscast.tracing.summary import UPLOAD, Trace, replayed, summary_of
 from support.commands import Output
@@ -152,7 +152,7 @@ def test_a_forecast_says_which_launches_it_leaves_out(recorded: Recorded) -> Non
     trace, _ = recorded("values", select="all")
     left_out: list[str] = []
 
-    def characterized_but_clip(launch: Launch, number: int) -> Profile:
+    def characterized_but_clip(launch: Launch, _: int) -> Profile:
         if launch.kernel.name == "clip":
             raise UnsupportedError("clip is refused")
         return characterize(launch)
@@ -168,11 +168,7 @@ def test_images_and_samplers_are_replayed(recorded: Recorded) -> None:
     launch = replay_of(process, 0).launch
     image = launch.args[0]
     assert isinstance(image, Image)
-    assert image.array.tolist() == np.arange(8 * 16 * 4).reshape(8, 16, 4).tolist() or image.array.shape == (
-        8,
-        16,
-        4,
-    )
+    assert image.array.tolist() == np.arange(8 * 16 * 4, dtype=np.uint8).reshape(8, 16, 4).tolist()
     assert image.normalized
 
 
@@ -249,18 +245,8 @@ def test_the_exit_code_is_the_programs(tmp_path: Path, capfd: pytest.CaptureFixt
 
 
 def test_processes_that_measure_end_with_notice(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    vecadd = Path(__file__).parents[2] / "examples" / "vecadd.toml"
-    measure = [
-        sys.executable,
-        "-m",
-        "crosscast",
-        "measure",
-        str(vecadd),
-        "--min-runs",
-        "2",
-        "--min-time",
-        "0",
-    ]
+    vecadd = str(Path(__file__).parents[2] / "examples" / "vecadd.toml")
+    measure = [sys.executable, "-m", "crosscast", "measure", vecadd, "--min-runs", "2", "--min-time", "0"]
     assert main(["capture", "--out", str(tmp_path / "trace"), "--", *measure]) == 0
     said = capfd.readouterr().err
     assert "4 launches of 1 kernel" in said
@@ -331,23 +317,13 @@ def test_a_program_without_opencl_is_told_of_and_leaves_no_folder(
     assert list(tmp_path.rglob("*")) == ([folder] if is_there else [])
 
 
-def test_a_folder_with_something_in_it_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    assert "expected a new or empty folder" in refusal(TraceRecording(tmp_path).prepare)
-
-
-def test_a_static_program_is_refused(tmp_path: Path) -> None:
+def test_a_static_program_and_a_folder_with_something_in_it_are_refused(tmp_path: Path) -> None:
     source, program = tmp_path / "a.c", tmp_path / "a.out"
     source.write_text("void _start(void) {}")  # no libc, which would have to be compiled
     compiler = [sys.executable, "-m", "ziglang", "cc", "-target", "x86_64-linux-musl", "-static", "-nostdlib"]
     subprocess.run([*compiler, "-o", str(program), str(source)], check=True)
     assert "found a static one" in refusal(run, [str(program)], TraceRecording(tmp_path / "trace"))
-
-
-def test_the_layer_is_compiled_once() -> None:
-    path = layer_library()
-    assert path == layer_library()
-    assert path.stat().st_size > 10_000
+    assert "expected a new or empty folder" in refusal(TraceRecording(tmp_path).prepare)
 
 
 @pytest.mark.parametrize("mode", one_in(2, ["values", "image"]))
@@ -431,11 +407,9 @@ def test_profiles_of_a_trace_say_of_what_they_are(
     told = [json.loads(line) for line in capfd.readouterr().out.splitlines()]
     (process,) = trace.processes
     for each in told:
-        recorded_ = each["launch"]["recorded"]
         row = each["invocation"]
-        assert each["application"] == "program.py"
-        assert each["kernel"] == process.kernel_name(row)
-        assert recorded_["launch"] == row
-        assert recorded_["time_s"] == process.seconds[row]
+        assert (each["application"], each["kernel"]) == ("program.py", process.kernel_name(row))
+        facts = each["launch"]["recorded"]
+        assert (facts["launch"], facts["time_s"]) == (row, process.seconds[row])
         assert each["size"].startswith("x".join(map(str, process.sizes[process.launches["sizes"][row]][0])))
     assert sum(each["launch"]["recorded"]["launches"] for each in told) <= len(process)

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crosscast.cli import main
 from crosscast.errors import CrosscastError, InputError, UnsupportedError
 from crosscast.kernel import Local, Sampler
 from crosscast.tracing.replay import replay_of
 from crosscast.tracing.summary import Trace, summary_of, write_timeline
 from crosscast.tracing.trace import TracedProcess, read_processes
+from support.commands import Command, Output
 from support.examples import examples, one_in
 from support.refusals import refusal, refusals
 
@@ -32,23 +32,7 @@ RECORDS: list[list[Any]] = [
     ["k", 0, 0, "twice", 0],
     ["m", 0, 16, 1, 0, 0],
     ["s", 0, 0, 0x1133, 0x1141],
-    [
-        "l",
-        0,
-        0,
-        0,
-        9,
-        1100,
-        [4],
-        [2],
-        [],
-        [0, [8], "00000040", ["s", 0]],
-        [0, -1, -1, -1],
-        [-1, -1, -1, -1],
-        3,
-        4,
-        0,
-    ],
+    ["l", 0, 0, 0, 9, 1100, [4], [2], [], ARGUMENTS, [0, -1, -1, -1], 4 * [-1], 3, 4, 0],
     ["f", 0, 16, MEMORY],
     ["t", 0, 100, 10, 20, 500],
     ["l", 1, 0, 0, 9, 1200, [4], [2], [], 0, [], [], 3, 4, 0],
@@ -153,12 +137,9 @@ def test_a_file_of_another_size_is_refused(tmp_path: Path) -> None:
         replay_of(process, 1)
 
 
+NUMBERS = st.integers(-(1 << 70), 1 << 70) | st.floats(allow_nan=False)
 JSON = st.recursive(
-    st.none()
-    | st.booleans()
-    | st.integers(-(1 << 70), 1 << 70)
-    | st.floats(allow_nan=False)
-    | st.text(max_size=5),
+    st.none() | st.booleans() | NUMBERS | st.text(max_size=5),
     lambda inner: st.lists(inner, max_size=5) | st.dictionaries(st.text(max_size=3), inner, max_size=2),
     max_leaves=8,
 )
@@ -182,7 +163,6 @@ def test_any_value_anywhere_is_read_or_refused(
         assert "\n" not in str(error).split(": the compiler")[0]
 
 
-def test_a_damaged_trace_is_one_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_damaged_trace_is_one_sentence(tmp_path: Path, capsys: Output) -> None:
     written(tmp_path, [*RECORDS[:4], ["?"]])
-    assert main(["report", str(tmp_path)]) == 2
-    assert capsys.readouterr().err.count("\n") == 1
+    assert "line 5: expected a record" in Command.of("report").refusal(capsys, tmp_path)

@@ -34,12 +34,6 @@ class Steps:
         index = np.searchsorted(self.time_s, time_s, side="right")
         return np.concatenate(([0], self.count))[index]
 
-    def mean(self, start_s: float, end_s: float) -> float:
-        """Return the mean between two times, the second after the first."""
-        inside = self.time_s[(self.time_s > start_s) & (self.time_s < end_s)]
-        borders = np.concatenate(([start_s], inside, [end_s]))
-        return float((self.at(borders[:-1]) * np.diff(borders)).sum() / (end_s - start_s))
-
 
 def steps_of(time_s: Reals, change: Integers) -> Steps:
     """Sum changes in the order of their times; those at one time are simultaneous.
@@ -80,14 +74,6 @@ def processor_seconds(schedule: Schedule) -> Reals:
         machine = schedule.machine[schedule.cuts.job]
         used += np.bincount(machine, weights=_lost(schedule, schedule.cuts), minlength=machines)
     return used
-
-
-def occupied(schedule: Schedule, machine: int | None = None) -> Steps:
-    """Return the occupied processors over time, on one machine or on all."""
-    first, start_s, end_s = _held(schedule)
-    rows = slice(None) if machine is None else schedule.machine[first] == machine
-    procs = schedule.jobs.procs[first[rows]]
-    return steps_of(np.concatenate((start_s[rows], end_s[rows])), np.concatenate((procs, -procs)))
 
 
 def queue_length(schedule: Schedule) -> Steps:

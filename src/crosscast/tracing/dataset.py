@@ -14,9 +14,7 @@ from crosscast.data.schema import DEVICES, RECORDS, SESSIONS
 from crosscast.data.table import table_of
 from crosscast.errors import InputError
 from crosscast.tracing.summary import LaunchClass, Replayed, Summary
-from crosscast.tracing.trace import TracedProcess, TracedQueue
-
-__all__ = ["dataset_of"]
+from crosscast.tracing.trace import TracedQueue
 
 _TYPES = {2: "cpu", 4: "gpu", 8: "accelerator"}
 """Types of devices, as OpenCL numbers them."""
@@ -38,7 +36,8 @@ def dataset_of(summary: Summary, replayed: Sequence[Replayed]) -> Dataset:
         raise InputError(
             f"{summary.trace.folder}: expected kernels with a profile and times, found none: {reason}"
         )
-    queues = {queue.device: queue for process, _ in _rows(pairs) for queue in process.queues.values()}
+    processes = [process for each, _, _ in pairs for process, _ in each.rows]
+    queues = {queue.device: queue for process in processes for queue in process.queues.values()}
     profiles = [
         replace(result.profile, size=size, invocation=0) for _, size, result in pairs if result.profile
     ]
@@ -52,10 +51,7 @@ def dataset_of(summary: Summary, replayed: Sequence[Replayed]) -> Dataset:
         records=table_of(RECORDS, [_record(summary, each, size) for each, size, _ in pairs]),
         sessions=table_of(
             SESSIONS,
-            [
-                {**_key_columns(summary, *key), "kernels": kernels, "runs": 1}
-                for key, kernels in sessions.items()
-            ],
+            [{**_key_columns(summary, *key), "kernels": each, "runs": 1} for key, each in sessions.items()],
         ),
     )
 
@@ -71,11 +67,6 @@ def _labels(summary: Summary) -> Iterator[str]:
         key = each.kernel, each.size_label, each.device
         seen[key] += 1
         yield each.size_label if seen[key] == 1 else f"{each.size_label} #{seen[key]}"
-
-
-def _rows(pairs: Sequence[tuple[LaunchClass, str, Replayed]]) -> Iterator[tuple[TracedProcess, int]]:
-    for each, _, _ in pairs:
-        yield from each.rows
 
 
 def _key_columns(summary: Summary, size: str, device: str) -> dict[str, object]:

@@ -24,8 +24,6 @@ from crosscast.measure.sensors import open_sensors
 from crosscast.tracing.summary import Trace
 from crosscast.tracing.trace import ENERGY_FILE
 
-__all__ = ["SELECTIONS", "TraceRecording", "capture", "run", "runnable"]
-
 SELECTIONS = "spread, all, none, first:N or every:N"
 """Launches of a class whose memory is stored; spread takes the 1st, 2nd, 3rd, 5th, 9th, 17th, ..."""
 
@@ -47,10 +45,9 @@ class TraceRecording:
     def __post_init__(self) -> None:
         if not _SELECTION.fullmatch(self.select):
             raise InputError.of(field="select", expected=f"{SELECTIONS}", found=repr(self.select))
-        if self.max_bytes < 0:
-            raise InputError(f"max-bytes: expected at least 0, found {self.max_bytes}")
-        if self.max_seconds < 0:
-            raise InputError(f"max-seconds: expected at least 0, found {self.max_seconds}")
+        for name, limit in (("max-bytes", self.max_bytes), ("max-seconds", self.max_seconds)):
+            if limit < 0:
+                raise InputError(f"{name}: expected at least 0, found {limit}")
 
     def prepare(self) -> None:
         """Create the folder, which must be new or empty."""

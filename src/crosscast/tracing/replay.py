@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from crosscast.kernel import Argument, Parameter
     from crosscast.tracing.trace import TracedArgument, TracedMemory, TracedProcess
 
-__all__ = ["Replay", "ReplayComparison", "compared", "replay_of"]
-
 # By OpenCL's names
 _ORDERS = {number: name for name, number in CHANNEL_ORDERS.items()}
 _CHANNELS = {number: kind for kind, number in CHANNEL_TYPES.items()}
@@ -155,13 +153,9 @@ def _options(text: str, folder: Path) -> tuple[str, ...]:
 
 def _refuse_overlaps(process: TracedProcess, args: Sequence[TracedArgument], name: str) -> None:
     """Refuse overlapping parts of one buffer, which a replay would hold separately."""
-    spans = set()
-    for arg in args:
-        memory = process.memories.get(arg) if type(arg) is int else None
-        if memory is not None:
-            spans.add((memory.root, memory.origin, memory.origin + memory.size))
-    ordered = sorted(spans)
-    for (root, _, end), (other, start, _) in itertools.pairwise(ordered):
+    memories = [process.memories[arg] for arg in args if type(arg) is int and arg in process.memories]
+    spans = {(memory.root, memory.origin, memory.origin + memory.size) for memory in memories}
+    for (root, _, end), (other, start, _) in itertools.pairwise(sorted(spans)):
         if root == other and start < end:
             raise UnsupportedError(f"{name}: two of its arguments are overlapping parts of one buffer")
 
@@ -228,7 +222,8 @@ class _Arguments:
         if number is None:
             raise UnsupportedError(f"{self._kernel}: its memory was not kept")
         if number == -1:  # never written, so its content is undefined
-            _check_size(size, self._kernel)
+            if size > _MOST_ZEROS:
+                raise UnsupportedError(f"{self._kernel}: a buffer of {size} bytes is more than memory holds")
             return np.zeros(size, np.uint8)
         if number < 0:
             raise self._refused(parameter, f"is not there: {_NOT_STORED.get(number, 'unknown')}")
@@ -244,11 +239,6 @@ class _Arguments:
 
 
 _MOST_ZEROS = 64 << 30
-
-
-def _check_size(size: int, kernel: str) -> None:
-    if size > _MOST_ZEROS:
-        raise UnsupportedError(f"{kernel}: a buffer of {size} bytes is more than memory holds")
 
 
 def _typed(data: npt.NDArray[np.uint8], type_name: str) -> AnyArray:

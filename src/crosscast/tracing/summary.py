@@ -34,18 +34,6 @@ if TYPE_CHECKING:
     from crosscast.kernel import Launch
     from crosscast.profile import Profile
 
-__all__ = [
-    "LaunchClass",
-    "Replayed",
-    "Summary",
-    "Trace",
-    "Transfers",
-    "interpolated",
-    "replayed",
-    "represented",
-    "summary_of",
-]
-
 
 @dataclass(eq=False)
 class Trace(Tabular):
@@ -227,14 +215,19 @@ class Summary:
         return sum(each.count for each in self.classes)
 
     @cached_property
-    def families(self) -> list[list[int]]:
-        """Indices of classes, grouped where a kernel has many sizes; by descending total time."""
+    def by_family(self) -> dict[object, list[int]]:
+        """Indices of classes, by family."""
         by_family: dict[object, list[int]] = defaultdict(list)
         for index, each in enumerate(self.classes):
             by_family[each.family].append(index)
+        return by_family
+
+    @cached_property
+    def families(self) -> list[list[int]]:
+        """Indices of classes, grouped where a kernel has many sizes; by descending total time."""
         apart = [
             part
-            for indices in by_family.values()
+            for indices in self.by_family.values()
             for part in ([indices] if len(indices) > _MOST_SIZES else [[index] for index in indices])
         ]
         return sorted(apart, key=lambda indices: -sum(self.classes[index].seconds for index in indices))
@@ -336,36 +329,21 @@ def _shape(process: TracedProcess, arg: TracedArgument) -> int | None:
     return first if isinstance(first, int) else None
 
 
-@dataclass
-class _TransferSums:
-    count: int = 0
-    size: int = 0
-    timed: int = 0
-    seconds: float = 0.0
-
-
 def _transfers(processes: Iterable[TracedProcess]) -> list[Transfers]:
-    sums_of: dict[str, _TransferSums] = {}
+    sizes: dict[str, list[int]] = defaultdict(list)
+    seconds: dict[str, list[float]] = defaultdict(list)  # Of those that were timed
     for process in processes:
         for number, memory in process.memories.items():
             if memory.root == number and memory.flags & _COPY_HOST_PTR:
-                sums = sums_of.setdefault(UPLOAD, _TransferSums())
-                sums.count += 1
-                sums.size += memory.size
-        kinds = process.transfers["kind"]
+                sizes[UPLOAD].append(memory.size)
         for index, name in enumerate(process.transfer_kinds):
-            rows = kinds == index
+            rows = process.transfers["kind"] == index
             times = process.transfer_seconds[rows]
-            known = times[np.isfinite(times)]
-            sums = sums_of.setdefault(name, _TransferSums())
-            sums.count += int(rows.sum())
-            sums.size += int(process.transfers["bytes"][rows].sum())
-            sums.timed += len(known)
-            sums.seconds += float(known.sum())
+            sizes[name] += process.transfers["bytes"][rows].tolist()
+            seconds[name] += times[np.isfinite(times)].tolist()
     transfers = [
-        Transfers(name, sums.count, sums.size, sums.seconds if sums.timed else None)
-        for name, sums in sums_of.items()
-        if sums.count
+        Transfers(kind, len(of_kind), sum(of_kind), float(np.sum(seconds[kind])) if seconds[kind] else None)
+        for kind, of_kind in sizes.items()
     ]
     return sorted(transfers, key=lambda each: (-(each.seconds or 0.0), each.kind))
 
@@ -443,11 +421,8 @@ def replayed(
 
     `characterized` profiles a launch, with its number among the launches of its process.
     """
-    families: dict[object, list[int]] = defaultdict(list)
-    for index, each in enumerate(summary.classes):
-        families[each.family].append(index)
     results: dict[int, Replayed] = {}
-    for indices in families.values():
+    for indices in summary.by_family.values():
         for index in _chosen(summary, indices):
             results[index] = _replayed(summary, summary.classes[index], characterized)
         # A kernel that is refused at some sizes may be possible at others.

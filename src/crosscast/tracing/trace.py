@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from array import array
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -20,8 +19,6 @@ import numpy as np
 from crosscast.arrays import Integers, Reals
 from crosscast.data.files import read_bytes
 from crosscast.errors import InputError
-
-__all__ = ["Energy", "TracedMemory", "TracedProcess", "is_trace", "read_energy", "read_processes"]
 
 _VERSION = 1
 _MOST_LINE = 4 << 20
@@ -43,8 +40,6 @@ TracedArgument = int | str | bool | None | list[int | str]
 class TracedQueue:
     """A command queue and its device."""
 
-    properties: int
-    profiling: bool
     device_type: int
     device: str
     vendor: str
@@ -56,9 +51,6 @@ class TracedQueue:
 class Build:
     """The compilation of a program."""
 
-    how: str
-    result: int
-    nanoseconds: int
     options: str
     folder: str
     headers: dict[str, int]  # Programs by the names under which they are included
@@ -105,16 +97,8 @@ class SamplerRecord:
 
 
 _LAUNCH = (
-    "number",
-    "kernel",
-    "queue",
-    "thread",
-    "begun_ns",
-    "before_ns",
-    "enqueue_ns",
-    "result",
-    "sizes",
-    "args",
+    *("number", "kernel", "queue", "thread", "begun_ns"),
+    *("before_ns", "enqueue_ns", "result", "sizes", "args"),
 )
 _TRANSFER = ("number", "queue", "bytes", "blocking", "begun_ns", "call_ns", "kind")
 _TIME = ("number", "queued_ns", "submit_ns", "start_ns", "run_ns")
@@ -126,13 +110,10 @@ class TracedProcess:
 
     path: Path
     pid: int
-    parent: int
     begun_ns: int  # By the clock of the commands' `begun_ns`
     wall_ns: int  # The same moment, since the epoch
     way: str  # "layer" or "preload"
-    executable: str
     command: str
-    folder: str
     queues: dict[int, TracedQueue] = field(default_factory=dict)
     programs: dict[int, ProgramRecord] = field(default_factory=dict)
     kernels: dict[int, KernelRecord] = field(default_factory=dict)
@@ -276,17 +257,15 @@ def _read(path: Path) -> TracedProcess | None:
 
 
 def _header(path: Path, record: list[object]) -> TracedProcess:
-    if record[0] != "crosscast-trace":
+    mark, version, pid, _, begun, wall, way, _, command, *_ = record
+    if mark != "crosscast-trace":
         raise ValueError("no header")
-    version = _whole(record[1])
-    if version > _VERSION:
+    if _whole(version) > _VERSION:
         raise InputError(
             f"{path}: expected a trace of version {_VERSION}, found version {version}, "
             "which a newer Crosscast reads"
         )
-    pid, parent, begun, wall = map(_whole, record[2:6])
-    way, executable, command, folder = map(_text, record[6:10])
-    return TracedProcess(path, pid, parent, begun, wall, way, executable, command, folder)
+    return TracedProcess(path, _whole(pid), _whole(begun), _whole(wall), _text(way), _text(command))
 
 
 def _whole(value: object) -> int:
@@ -350,23 +329,43 @@ class _Rows:
         self._sizes: dict[Sizes, int] = {}
         self._last: dict[int, int] = {}
         self._kinds: dict[str, int] = {}
-        self._add: dict[str, Callable[[list[object]], None]] = {
-            "l": self._add_launch,
-            "t": self._add_time,
-            "o": self._add_transfer,
-            "q": self._add_queue,
-            "p": self._add_program,
-            "k": self._add_kernel,
-            "m": self._add_memory,
-            "s": self._add_sampler,
-            "f": self._add_snapshot,
-            "n": self._add_note,
-            "e": self._add_end,
-        }
 
-    def add(self, record: list[object]) -> None:
+    def add(self, record: list[Any]) -> None:
         """Add a record."""
-        self._add[str(record[0])](record)
+        process = self._process
+        match record:
+            case ["l", *_]:
+                self._add_launch(record)
+            case ["t", number, queued, submit, start, run]:
+                self._time.extend((number, queued, submit, start, run))
+            case ["o", number, queue, size, blocking, begun, call, name] if queue in process.queues:
+                kind = self._kinds.setdefault(_text(name), len(self._kinds))
+                self._transfer.extend((number, queue, size, blocking, begun, call, kind))
+            case ["q", number, _, _, device_type, *texts]:
+                process.queues[_whole(number)] = TracedQueue(_whole(device_type), *map(_text, texts[:4]))
+            case ["p", number, form, file, parts, build, *_]:
+                built = None if build is None else _build(*build)
+                program = ProgramRecord(_text(form), _file(file), _wholes(parts), built)
+                process.programs[_whole(number)] = program
+            case ["k", number, source, name, indirect, *_]:
+                process.kernels[_whole(number)] = KernelRecord(_whole(source), _text(name), bool(indirect))
+            case ["m", *facts]:
+                number, size, flags, root, origin = _wholes(facts[:5])
+                image = _wholes(facts[5]) if len(facts) > 5 else None
+                if size < 0 or origin < 0 or (image is not None and len(image) != 8):
+                    raise ValueError("no memory")
+                process.memories[number] = TracedMemory(size, flags, root, origin, image)
+            case ["s", number, *facts]:
+                process.samplers[_whole(number)] = SamplerRecord(*_wholes(facts[:3]))
+            case ["f", number, size, file, *_]:
+                process.snapshots[_whole(number)] = _file(file), _whole(size)
+            case ["n", what, detail, *_]:
+                process.notes.append((_text(what), _text(detail)))
+            case ["e", _, unfinished, untimed, *_]:
+                process.ended = True
+                process.unfinished, process.untimed = _whole(unfinished), _whole(untimed)
+            case _:
+                raise ValueError("no record")
 
     def finish(self) -> None:
         """Set the tables of the process."""
@@ -400,56 +399,7 @@ class _Rows:
         values = (number, kernel, queue, thread, begun, before_ns, enqueue_ns, result, index)
         self._launch.extend((*values, self._last[kernel]))
 
-    def _add_time(self, record: list[Any]) -> None:
-        _, number, queued, submit, start, run = record
-        self._time.extend((number, queued, submit, start, run))
 
-    def _add_transfer(self, record: list[Any]) -> None:
-        _, number, queue, size, blocking, begun, call, name = record
-        if queue not in self._process.queues:
-            raise ValueError("a transfer of what is not known")
-        kind = self._kinds.setdefault(_text(name), len(self._kinds))
-        self._transfer.extend((number, queue, size, blocking, begun, call, kind))
-
-    def _add_queue(self, record: list[object]) -> None:
-        number, properties, profiling, device_type = map(_whole, record[1:5])
-        texts = map(_text, record[5:9])
-        self._process.queues[number] = TracedQueue(properties, bool(profiling), device_type, *texts)
-
-    def _add_program(self, record: list[Any]) -> None:
-        build = None
-        if record[5] is not None:
-            how, result, nanoseconds, options, folder, headers = record[5]
-            named = {_text(name): _whole(program) for name, program in headers.items()}
-            build = Build(
-                _text(how), _whole(result), _whole(nanoseconds), _text(options), _text(folder), named
-            )
-        self._process.programs[_whole(record[1])] = ProgramRecord(
-            _text(record[2]), _file(record[3]), _wholes(record[4]), build
-        )
-
-    def _add_kernel(self, record: list[object]) -> None:
-        self._process.kernels[_whole(record[1])] = KernelRecord(
-            _whole(record[2]), _text(record[3]), bool(record[4])
-        )
-
-    def _add_memory(self, record: list[object]) -> None:
-        number, size, flags, root, origin = map(_whole, record[1:6])
-        image = _wholes(record[6]) if len(record) > 6 else None
-        if size < 0 or origin < 0 or (image is not None and len(image) != 8):
-            raise ValueError("no memory")
-        self._process.memories[number] = TracedMemory(size, flags, root, origin, image)
-
-    def _add_sampler(self, record: list[object]) -> None:
-        number, *facts = map(_whole, record[1:5])
-        self._process.samplers[number] = SamplerRecord(*facts)
-
-    def _add_snapshot(self, record: list[object]) -> None:
-        self._process.snapshots[_whole(record[1])] = _file(record[3]), _whole(record[2])
-
-    def _add_note(self, record: list[object]) -> None:
-        self._process.notes.append((_text(record[1]), _text(record[2])))
-
-    def _add_end(self, record: list[object]) -> None:
-        self._process.ended = True
-        self._process.unfinished, self._process.untimed = _whole(record[2]), _whole(record[3])
+def _build(_how: Any, _result: Any, _ns: Any, options: Any, folder: Any, headers: Any, *_: Any) -> Build:
+    named = {_text(name): _whole(program) for name, program in headers.items()}
+    return Build(_text(options), _text(folder), named)
