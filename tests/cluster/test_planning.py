@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crosscast.arrays import Flags
-from crosscast.cluster.jobs import BY_TIME, Bound, Completion, Jobs, Machine, Order, Policy, Schedule
+from crosscast.cluster.jobs import BY_TIME, Bound, Completion, Jobs, Machine, Order, Placed, Policy, Schedule
 from crosscast.cluster.rules import NO_RULES, KindChoices, Learning, Priority, Rules, heights
 from crosscast.cluster.sharing import Sharing, sharing_metrics
 from crosscast.cluster.simulate import simulate
@@ -144,7 +144,7 @@ def made_rules(seed: int, case: Case, *, alone: bool = True) -> tuple[Case, Rule
             estimate_s=(jobs.estimate_s + rng.integers(0, 30, jobs.estimate_s.shape)) * scale,
         )
     if rng.random() < 0.5 and jobs.power_w is not None:
-        watts = extra_power_w(jobs, case.machines, case.placement.machine)
+        watts = extra_power_w(Placed(jobs, case.machines, case.placement.machine))
         idle = np.array([each.idle_w for each in case.machines])[case.placement.machine] * jobs.procs
         found["measured_w"] = idle + np.rint(watts * rng.choice([0.5, 1.0, 1.25], count))
     return replace(case, jobs=jobs, policy=policy), Rules(**found)
@@ -192,7 +192,7 @@ def made_choices(seed: int, measured: Flags, tried: Flags) -> KindChoices:
 def plain(case: Case, site: Site, sharing: Sharing | None = None, rules: Rules = NO_RULES) -> PlainPlan:
     assert isinstance(case.placement, Bound)
     jobs, machine = case.jobs, case.placement.machine
-    found = resources_of(jobs, case.machines, machine, site, rules)
+    found = resources_of(Placed(jobs, case.machines, machine), site, rules)
     rows = np.arange(len(jobs))
     estimate_s = jobs.estimate_s[rows, machine if jobs.estimate_s.shape[1] > 1 else 0]
 
@@ -330,7 +330,7 @@ def test_plans_that_learn_configurations_equal_those_of_a_plain_simulator(first:
         nothing = np.zeros(learning.slowdown.shape, np.bool_)
         option = made_choices(seed, nothing, nothing).option
         first_w = learning.extra_w[np.arange(len(option)), option][learning.kind] * case.jobs.procs
-        later += int((extra_power_w(schedule.jobs, case.machines, schedule.machine) != first_w).sum())
+        later += int((extra_power_w(schedule) != first_w).sum())
     assert later > 100, "too few jobs run in a later configuration for this to be a test"
 
 
@@ -386,7 +386,7 @@ def test_with_exact_estimates_no_budget_is_exceeded_and_no_promise_broken(seed: 
     case = replace(case, jobs=replace(case.jobs, estimate_s=case.jobs.run_s))
     assert isinstance(case.placement, Bound)
     schedule = simulate(case.jobs, case.machines, policy=case.policy, placement=case.placement, site=site)
-    found = resources_of(case.jobs, case.machines, case.placement.machine, site)
+    found = resources_of(schedule, site)
     for time in [*schedule.start_s.tolist(), *found.step_s[1:].tolist()]:
         left = found.capacity[np.searchsorted(found.step_s, time, side="right") - 1].copy()
         runs = (schedule.start_s <= time) & (time < schedule.end_s)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crosscast.cluster.configurations import choose_options, configure
-from crosscast.cluster.jobs import Jobs, Machine, Policy
+from crosscast.cluster.jobs import Jobs, Machine, Placed, Policy
 from crosscast.cluster.power import PowerOptions, cheapest_release_s, kinds_of_jobs, power_metrics, with_idle
 from crosscast.cluster.rules import Rules
 from crosscast.cluster.simulate import simulate
@@ -36,10 +36,13 @@ def batch(procs: list[int], run_s: float = 10.0) -> Jobs:
     return jobs_of(*[(0, each, run_s) for each in procs])
 
 
+def on_one(jobs: Jobs) -> Placed:
+    return Placed(jobs, MACHINES, np.zeros(len(jobs), np.int64))
+
+
 def chosen(policy: PowerPolicy, budget_w: float, options: PowerOptions = OPTIONS) -> list[int]:
-    kind = np.array([0, 1])
-    machine = np.zeros(2, np.int64)
-    found = choose_options(options, kind, batch([1, 1]), MACHINES, machine, constant_budget(budget_w), policy)
+    budget = constant_budget(budget_w)
+    found = choose_options(options, np.array([0, 1]), on_one(batch([1, 1])), budget, policy)
     places: list[int] = found.tolist()
     return places
 
@@ -64,8 +67,7 @@ def test_the_oracle_slows_down_those_who_lose_little_by_it() -> None:
 
 def test_times_are_those_of_the_configuration_and_estimates_the_believed_ones() -> None:
     jobs = batch([2, 1])
-    machine = np.zeros(2, np.int64)
-    found = configure(OPTIONS, np.array([0, 1]), jobs, MACHINES, machine, constant_budget(240), "model")
+    found = configure(OPTIONS, np.array([0, 1]), on_one(jobs), constant_budget(240), "model")
     assert found.planned.run_s[:, 0].tolist() == [20, 10]
     assert found.planned.fastest_s is jobs.run_s
     assert found.planned.estimate_s[:, 0].tolist() == [12, 10]
@@ -94,9 +96,8 @@ def test_the_oracle_fills_the_fuller_of_both_least(seed: int) -> None:
     slowdown[:, 0] = 1
     options = PowerOptions(("a", "b"), power_w, slowdown)
     kind, jobs = rng.integers(0, 2, 20), batch([1] * 20)
-    machine = np.zeros(20, np.int64)
     budget = constant_budget(float(rng.integers(150, 400)))
-    chosen = choose_options(options, kind, jobs, MACHINES, machine, budget, "oracle")
+    chosen = choose_options(options, kind, on_one(jobs), budget, "oracle")
 
     def loads(places: np.ndarray) -> tuple[float, float]:
         time = slowdown[kind, places]
@@ -147,8 +148,7 @@ ROW = "kind,power_w,slowdown\n"
 
 
 def test_what_cannot_be_configured_is_refused() -> None:
-    machine = np.zeros(1, np.int64)
-    one = (np.array([0]), batch([4]), MACHINES, machine, constant_budget(199))
+    one = (np.array([0]), on_one(batch([4])), constant_budget(199))
     assert "job 1: power: expected a configuration of at most the 159 W that the" in refusal(
         choose_options, OPTIONS, *one, "full"
     )
@@ -199,8 +199,7 @@ def test_jobs_are_held_back_until_they_cost_least_and_no_longer_than_may_be(seed
     start_s = np.cumsum(rng.integers(1, 12, steps)).astype(float) - 3
     prices = rng.integers(-1, 4, steps).astype(float)
     budget = Budget(start_s, np.full(steps, np.inf), price_per_kwh=prices)
-    machine = np.zeros(count, np.int64)
-    found = cheapest_release_s(jobs, machine, budget, "price", limit_s)
+    found = cheapest_release_s(on_one(jobs), budget, "price", limit_s)
 
     def price(second: float) -> float:
         since = second - submit_s[0]
@@ -216,10 +215,9 @@ def test_jobs_are_held_back_until_they_cost_least_and_no_longer_than_may_be(seed
 def test_a_shifted_job_starts_when_it_is_cheap_and_costs_less() -> None:
     jobs = replace(batch([1, 1], 3600), submit_s=np.array([0.0, 10.0]), power_w=np.full(2, 1010.0))
     budget = Budget(np.array([0.0, 7200.0]), np.full(2, np.inf), price_per_kwh=np.array([0.4, 0.1]))
-    machine = np.zeros(2, np.int64)
     costs = []
     for limit_s, expected in ((0.0, [0, 10]), (3600.0, [0, 3610]), (7200.0, [7200, 7200])):
-        rules = Rules(release_s=cheapest_release_s(jobs, machine, budget, "price", limit_s))
+        rules = Rules(release_s=cheapest_release_s(on_one(jobs), budget, "price", limit_s))
         schedule = simulate(jobs, [Machine("one", 4)], site=Site(budget=budget), rules=rules)
         assert schedule.start_s.tolist() == expected
         assert schedule.wait_s.tolist() == [
@@ -234,20 +232,18 @@ def test_a_shifted_job_starts_when_it_is_cheap_and_costs_less() -> None:
 
 
 def test_no_processor_draws_more_than_its_cap() -> None:
-    machine = np.zeros(2, np.int64)
+    jobs, budget = on_one(batch([1, 1])), constant_budget(400)
     capped = [replace(MACHINES[0], cap_w=70.0)]
-    asked = (OPTIONS, np.array([0, 1]), batch([1, 1]), capped, machine, constant_budget(400))
-    assert choose_options(*asked, "full").tolist() == [1, 1]
+    asked = (OPTIONS, np.array([0, 1]), replace(jobs, machines=capped), budget, "full")
+    assert choose_options(*asked).tolist() == [1, 1]
     capped = [replace(MACHINES[0], cap_w=40.0)]
     with pytest.raises(
         InputError, match="job 1: power: expected a configuration of at most the 40 W to which a processor of"
     ):
-        choose_options(
-            OPTIONS, np.array([0, 1]), batch([1, 1]), capped, machine, constant_budget(400), "full"
-        )
-    jobs = replace(batch([2]), power_w=np.array([90.0]))
+        choose_options(OPTIONS, np.array([0, 1]), replace(jobs, machines=capped), budget, "full")
+    heavy = replace(batch([2]), power_w=np.array([90.0]))
     with pytest.raises(InputError, match="job 1: power_w: expected at most the 80 W to which its processors"):
-        simulate(jobs, capped, site=Site(budget=constant_budget(400)))
+        simulate(heavy, capped, site=Site(budget=constant_budget(400)))
     # So it is where a processor's own power is that of its jobs.
     active = [replace(capped[0], active_w=45.0)]
     with pytest.raises(InputError, match=r"job 1: power_w: expected at most the 80 W .* capped, found 90 W"):

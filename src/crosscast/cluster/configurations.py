@@ -9,7 +9,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from crosscast.arrays import Flags, Integers, Reals
-from crosscast.cluster.jobs import Jobs, Machine
+from crosscast.cluster.jobs import Jobs, Placed, first_row
 from crosscast.cluster.power import PowerOptions
 from crosscast.cluster.rules import KindChoices, Learning
 from crosscast.cluster.site import MILLIWATTS, POWER_POLICIES, Budget, PowerPolicy, idle_power_w
@@ -25,12 +25,9 @@ HORIZON = 40.0
 
 
 @dataclass(frozen=True)
-class _Cluster:
+class _Cluster(Placed):
     """Jobs on their machines under a budget, with ``p`` pairs of a machine and a kind."""
 
-    jobs: Jobs
-    machines: Sequence[Machine]
-    machine: Integers  # Index of each job's machine
     pair: Integers  # Index of each job's pair
     idle_w: Reals  # Power of an idle processor of each pair, of shape `(p,)`
     cap_w: Reals  # Cap of a processor of each pair
@@ -38,16 +35,9 @@ class _Cluster:
     left_w: float  # What the last step of the budget leaves beside idle processors
 
     @classmethod
-    def of(
-        cls,
-        kinds: int,
-        kind: Integers,
-        jobs: Jobs,
-        machines: Sequence[Machine],
-        machine: Integers,
-        budget: Budget,
-    ) -> _Cluster:
+    def of(cls, kinds: int, kind: Integers, placed: Placed, budget: Budget) -> _Cluster:
         """Collect what is known before configurations are."""
+        jobs, machines, machine = placed.jobs, placed.machines, placed.machine
         idle_w, cap_w = (
             np.repeat([getattr(each, name) for each in machines], kinds) for name in ("idle_w", "cap_w")
         )
@@ -69,13 +59,7 @@ class _Cluster:
 
 
 def choose_options(
-    options: PowerOptions,
-    kind: Integers,
-    jobs: Jobs,
-    machines: Sequence[Machine],
-    machine: Integers,
-    budget: Budget,
-    policy: PowerPolicy,
+    options: PowerOptions, kind: Integers, placed: Placed, budget: Budget, policy: PowerPolicy
 ) -> Integers:
     """Choose the configuration of each job: its index among those of its kind, of shape ``(n,)``.
 
@@ -84,7 +68,7 @@ def choose_options(
     that power, or else the one with the least power. `model` and `oracle` weigh the use of processors against
     that of power, see `_prices`.
     """
-    cluster = _Cluster.of(len(options.kinds), kind, jobs, machines, machine, budget)
+    cluster = _Cluster.of(len(options.kinds), kind, placed, budget)
     expect_known(policy, POWER_POLICIES, field="power")
     believed_w, believed = options.believed(policy)
     power_w, slowdown = cluster.of_pairs(believed_w), cluster.of_pairs(believed)
@@ -112,17 +96,14 @@ def _allowed(cluster: _Cluster, power_w: Reals, extra_w: Reals) -> Flags:
     """Return the options that caps and budget allow each job, of shape ``(n, k)``; one at least."""
     jobs, machines, pair = cluster.jobs, cluster.machines, cluster.pair
     capped: Flags = (power_w <= cluster.cap_w[:, None])[pair]
-    if not capped.any(axis=1).all():
-        row = int(np.argmin(capped.any(axis=1)))
+    if (row := first_row(~capped.any(axis=1))) is not None:
         raise InputError(
             f"jobs: job {jobs.number[row]}: power: expected a configuration of at most the "
             f"{cluster.cap_w[pair[row]]:g} W to which a processor of {machines[cluster.machine[row]].name} "
             f"is capped, found {np.nanmin(power_w[pair[row]]):g} W at least"
         )
     allowed: Flags = capped & (jobs.procs[:, None] * extra_w[pair] <= cluster.left_w)
-    none_allowed = ~allowed.any(axis=1)
-    if none_allowed.any():
-        row = int(np.argmax(none_allowed))
+    if (row := first_row(~allowed.any(axis=1))) is not None:
         needed = jobs.procs[row] * np.nanmin(extra_w[pair[row]])
         raise InputError(
             f"jobs: job {jobs.number[row]}: power: expected a configuration of at most the "
@@ -150,8 +131,7 @@ def _prices(cluster: _Cluster, extra_w: Reals, slowdown: Reals) -> _Prices:
     submitted, the weight with the fastest jobs below that load is taken.
     """
     jobs, budget, procs = cluster.jobs, cluster.budget, cluster.procs
-    rows = np.arange(len(jobs))
-    estimate_s = jobs.estimate_s[rows, cluster.machine if jobs.estimate_s.shape[1] > 1 else 0]
+    estimate_s = cluster.on_machine(jobs.estimate_s)
     work = np.where(np.isfinite(estimate_s), jobs.procs * estimate_s, 0.0)
     work = np.bincount(cluster.pair, weights=work, minlength=len(slowdown))
     finite = budget.power_w[np.isfinite(budget.power_w)]
@@ -289,9 +269,7 @@ class Configured:
 def configure(
     options: PowerOptions,
     kind: Integers,
-    jobs: Jobs,
-    machines: Sequence[Machine],
-    machine: Integers,
+    placed: Placed,
     budget: Budget,
     policy: PowerPolicy,
     learner: Learner | None = None,
@@ -301,15 +279,16 @@ def configure(
     With the policy `learned`, jobs keep their times, and the simulator chooses by a learner's forecasts; by
     default, measurements replace predictions.
     """
+    jobs = placed.jobs
     if policy == "learned":
-        cluster = _Cluster.of(len(options.kinds), kind, jobs, machines, machine, budget)
+        cluster = _Cluster.of(len(options.kinds), kind, placed, budget)
         extra_w = cluster.extra_w(cluster.of_pairs(options.power_w))
         chooser = _Chooser.of(options, cluster, learner or MeasuredOptions(options))
         learning = Learning(cluster.pair, cluster.of_pairs(options.slowdown), extra_w, chooser)
         return Configured(jobs, None, learning)
-    chosen = choose_options(options, kind, jobs, machines, machine, budget, policy)
+    chosen = choose_options(options, kind, placed, budget, policy)
     power_w, slowdown = options.believed(policy)
-    idle_w: Reals = np.array([each.idle_w for each in machines])[machine]
+    idle_w = placed.of_machine("idle_w")
     # Predictions below the power of an idle processor are raised to it.
     believed_w: Reals = np.maximum(power_w[kind, chosen], idle_w) * jobs.procs
     planned = replace(

@@ -148,8 +148,7 @@ def outcome_of(
 ) -> PlacementOutcome:
     """Compute the metrics of a schedule."""
     least_s = schedule.alone_s
-    procs, run_s = workload.jobs.procs, workload.jobs.run_s
-    actual_s = run_s[np.arange(len(workload)), schedule.machine if run_s.shape[1] > 1 else 0]
+    procs, actual_s = workload.jobs.procs, schedule.on_machine(workload.jobs.run_s)
     least_work = float((procs * least_s).sum())
     return PlacementOutcome(
         placement=placement,

@@ -279,6 +279,25 @@ def policy_named(name: str, queue: str | None = None, backfill: str | None = Non
 
 
 @dataclass(frozen=True)
+class Placed:
+    """``n`` jobs on machines."""
+
+    jobs: Jobs
+    machines: Sequence[Machine]
+    machine: Integers  # Index of each job's machine, of shape `(n,)`
+
+    def of_machine(self, name: str) -> Reals:
+        """Return a number of each job's machine, of shape ``(n,)``; NaN where it is not known."""
+        of_each: Reals = np.array([getattr(each, name) for each in self.machines], np.float64)
+        return of_each[self.machine]
+
+    def on_machine(self, times_s: Reals) -> Reals:
+        """Select each job's time on its machine from those of shape ``(n, m)`` or ``(n, 1)``."""
+        selected: Reals = times_s[np.arange(len(self.jobs)), self.machine if times_s.shape[1] > 1 else 0]
+        return selected
+
+
+@dataclass(frozen=True)
 class Bound:
     """Each job waits for one machine."""
 
@@ -332,12 +351,9 @@ class Speeds:
 
 
 @dataclass(frozen=True)
-class Schedule(Tabular):
+class Schedule(Placed, Tabular):
     """A schedule of ``n`` jobs."""
 
-    jobs: Jobs
-    machines: Sequence[Machine]
-    machine: Integers  # Index of the machine that each job ran on, of shape `(n,)`
     start_s: Reals  # Times of start and end in seconds, of shape `(n,)`
     end_s: Reals
     # Latest start by the reservation that each job first had at the head of the queue; NaN for jobs without

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from crosscast.arrays import Flags, Integers, Reals
-from crosscast.cluster.jobs import Jobs, Machine, Schedule, Speeds
+from crosscast.cluster.jobs import Machine, Placed, Schedule, Speeds
 from crosscast.cluster.site import (
     MILLIWATTS,
     Budget,
@@ -125,19 +125,14 @@ def read_forecasts(path: str | Path, number: Integers) -> Reals:
     return np.array([forecasts.get(job, np.nan) for job in number.tolist()], np.float64)
 
 
-def check_idle(
-    options: PowerOptions, kind: Integers, machines: Sequence[Machine], machine: Integers, where: object
-) -> None:
+def check_idle(options: PowerOptions, kind: Integers, placed: Placed, file: Path) -> None:
     """Refuse a configuration of jobs that takes less power than an idle processor of their machine."""
-    for one, of_kind in sorted(set(zip(machine.tolist(), kind.tolist(), strict=True))):
-        least_w, idle_w = float(np.nanmin(options.power_w[of_kind])), machines[one].idle_w
-        if least_w < idle_w:
-            raise InputError.of(
-                where=f"{where}: kind {options.kinds[of_kind]}",
-                field="power_w",
-                expected=f"at least the {idle_w:g} W of an idle processor of {machines[one].name}",
-                found=f"{least_w:g} W",
-            )
+    for index, of_kind in sorted(set(zip(placed.machine.tolist(), kind.tolist(), strict=True))):
+        machine, least_w = placed.machines[index], float(np.nanmin(options.power_w[of_kind]))
+        if least_w < machine.idle_w:
+            where, found = f"{file}: kind {options.kinds[of_kind]}", f"{least_w:g} W"
+            expected = f"at least the {machine.idle_w:g} W of an idle processor of {machine.name}"
+            raise InputError.of(where=where, field="power_w", expected=expected, found=found)
 
 
 def kinds_of_jobs(
@@ -150,18 +145,18 @@ def kinds_of_jobs(
     return np.where(known < 0, drawn, known).astype(np.int64), int(np.count_nonzero(known < 0))
 
 
-def cheapest_release_s(jobs: Jobs, machine: Integers, budget: Budget, by: Shift, limit_s: float) -> Reals:
+def cheapest_release_s(placed: Placed, budget: Budget, by: Shift, limit_s: float) -> Reals:
     """Return the start of each job with the lowest cost of its energy, by its estimate.
 
     Starts are at most `limit_s` after submission; ties go to the first. The cost is piecewise linear in the
     start, with breaks where the job starts or ends at a step of the budget, so that only these are tried.
     """
+    jobs = placed.jobs
     level = budget.carbon_g_per_kwh if by == "carbon" else budget.price_per_kwh
     if by == "never" or level is None or not len(jobs):
         return jobs.submit_s
     origin_s = jobs.submit_s[0]
-    since, estimate_s = jobs.submit_s - origin_s, jobs.estimate_s
-    run_s = estimate_s[np.arange(len(jobs)), machine if estimate_s.shape[1] > 1 else 0]
+    since, run_s = jobs.submit_s - origin_s, placed.on_machine(jobs.estimate_s)
     lasts = np.isfinite(run_s) & (run_s > 0)
     run_s = np.where(lasts, run_s, 0.0)
     step_s = budget.start_s
@@ -247,7 +242,7 @@ def power_over_time(schedule: Schedule, budget: Budget) -> PowerOverTime:
 
 def _changes(schedule: Schedule) -> tuple[Reals, Integers]:
     """Return the times at which power changes, in any order, and by how many milliwatts."""
-    extra = milliwatts(extra_power_w(schedule.jobs, schedule.machines, schedule.machine))
+    extra = milliwatts(extra_power_w(schedule))
     if schedule.speeds is not None:
         return _changes_of_seats(schedule, schedule.speeds, extra)
     began, ended = schedule.start_s, schedule.end_s
@@ -262,7 +257,7 @@ def _changes(schedule: Schedule) -> tuple[Reals, Integers]:
 def _changes_of_seats(schedule: Schedule, speeds: Speeds, extra: Integers) -> tuple[Reals, Integers]:
     """Return the changes of power where jobs share: each draws at its speed, all up to `most_draw`."""
     assert schedule.seat is not None
-    most = most_draw(schedule.jobs, schedule.machines, schedule.machine, extra)
+    most = most_draw(schedule, extra)
     jobs = np.arange(len(extra))
     job = np.concatenate((jobs, speeds.job, jobs))
     time_s = np.concatenate((schedule.start_s, speeds.time_s, schedule.end_s))

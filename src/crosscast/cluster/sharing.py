@@ -125,8 +125,7 @@ _SAME = 1e-9
 
 def sharing_metrics(schedule: Schedule, limit: float) -> SharingMetrics:
     """Compare run times with those alone, and count the jobs beyond their promised slowdown."""
-    run_s = schedule.jobs.run_s
-    alone_s = run_s[np.arange(len(run_s)), schedule.machine if run_s.shape[1] > 1 else 0]
+    alone_s = schedule.on_machine(schedule.jobs.run_s)
     ran = alone_s > 0
     slowdown = schedule.ran_s[ran] / alone_s[ran]
     if not len(slowdown):

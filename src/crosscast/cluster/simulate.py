@@ -8,13 +8,13 @@ from dataclasses import fields, replace
 
 import numpy as np
 
-from crosscast.arrays import Integers
 from crosscast.cluster.jobs import (
     ORDERS,
     Bound,
     Completion,
     Jobs,
     Machine,
+    Placed,
     Placement,
     Policy,
     Schedule,
@@ -164,12 +164,12 @@ def simulate(
         )
     choices_of(jobs, machines, placement)
     _check_together(jobs, site, sharing, rules)
+    placed = Placed(jobs, machines, placement.machine)
     if rules.release_s is not None:
-        return _by_release(jobs, machines, placement.machine, policy, site, sharing, rules, progress)
+        return _by_release(placed, policy, site, sharing, rules, progress)
     from crosscast.cluster.simulator.planning import run_plan
 
-    resources = resources_of(jobs, machines, placement.machine, site, rules)
-    return run_plan(jobs, machines, placement.machine, resources, policy, sharing, rules, progress)
+    return run_plan(placed, resources_of(placed, site, rules), policy, sharing, rules, progress)
 
 
 def _check(jobs: Jobs, machines: Sequence[Machine], policy: Policy) -> None:
@@ -225,9 +225,7 @@ def _check_together(jobs: Jobs, site: Site, sharing: Sharing | None, rules: Rule
 
 
 def _by_release(
-    jobs: Jobs,
-    machines: Sequence[Machine],
-    machine: Integers,
+    placed: Placed,
     policy: Policy,
     site: Site,
     sharing: Sharing | None,
@@ -239,12 +237,13 @@ def _by_release(
 
     assert rules.release_s is not None
     by_release = np.argsort(rules.release_s, kind="stable")
-    later, machine = jobs.taken(by_release, rules.release_s[by_release]), machine[by_release]
+    jobs, release_s = placed.jobs, rules.release_s[by_release]
+    later = Placed(jobs.taken(by_release, release_s), placed.machines, placed.machine[by_release])
     rules = rules.taken(by_release)
     if sharing is not None:
         sharing = replace(sharing, kind=sharing.kind[by_release])
-    resources = resources_of(later, machines, machine, site, rules, float(jobs.submit_s[0]))
-    schedule = run_plan(later, machines, machine, resources, policy, sharing, rules, progress)
+    resources = resources_of(later, site, rules, float(jobs.submit_s[0]))
+    schedule = run_plan(later, resources, policy, sharing, rules, progress)
     by_submission = np.argsort(by_release)
     cuts, speeds = schedule.cuts, schedule.speeds
     cuts = None if cuts is None else replace(cuts, job=by_release[cuts.job])
@@ -255,7 +254,8 @@ def _by_release(
     if rules.learning is not None:
         jobs = schedule.jobs.taken(by_submission, jobs.submit_s)
     seat = None if schedule.seat is None else by_release[schedule.seat][by_submission]
-    return Schedule(jobs, machines, machine[by_submission], start_s, end_s, reserved_s, cuts, seat, speeds)
+    machines, machine = placed.machines, placed.machine
+    return Schedule(jobs, machines, machine, start_s, end_s, reserved_s, cuts, seat, speeds)
 
 
 def needs_plan(policy: Policy, site: Site, sharing: Sharing | None = None, rules: Rules = NO_RULES) -> bool:

@@ -11,7 +11,7 @@ from typing import Literal, TypeVar, get_args
 import numpy as np
 
 from crosscast.arrays import Integers, Reals
-from crosscast.cluster.jobs import Jobs, Machine, first_row, machine_fields, machines_of
+from crosscast.cluster.jobs import Machine, Placed, first_row, machine_fields, machines_of
 from crosscast.cluster.rules import (
     NO_RULES,
     PREEMPTIONS,
@@ -412,12 +412,7 @@ class Resources:
 
 
 def resources_of(
-    jobs: Jobs,
-    machines: Sequence[Machine],
-    machine: Integers,
-    site: Site,
-    rules: Rules = NO_RULES,
-    origin_s: float | None = None,
+    placed: Placed, site: Site, rules: Rules = NO_RULES, origin_s: float | None = None
 ) -> Resources:
     """Check the needs of jobs, each on its machine, against the capacities.
 
@@ -429,12 +424,13 @@ def resources_of(
         If reservations exceed a machine, the budget is below the power of idle machines, or a job needs more
         than the last capacity.
     """
+    jobs, machines = placed.jobs, placed.machines
     if origin_s is None:
         origin_s = float(jobs.submit_s[0]) if len(jobs) else 0.0
     if rules.learning is None:
-        _check_caps(jobs, machines, machine)
+        _check_caps(placed)
     step_s, procs = _procs_over_time(machines, site.reservations, origin_s)
-    needs, resource = [jobs.procs], [machine.astype(np.int64)]
+    needs, resource = [jobs.procs], [placed.machine.astype(np.int64)]
     capacity = procs
     if rules.partition is not None and rules.partition_procs is not None:
         needs.append(jobs.procs)
@@ -449,22 +445,22 @@ def resources_of(
         resource.append(np.full(len(jobs), capacity.shape[1]))
         step_s, capacity = every_s, np.column_stack((capacity[rows[0]], left[rows[1]]))
         if rules.learning is None:
-            needs.append(milliwatts(extra_power_w(jobs, machines, machine)))
+            needs.append(milliwatts(extra_power_w(placed)))
         else:
             # Configurations are chosen later.
             needs.append(np.zeros(len(jobs), np.int64))
         holds.append(needs[-1])
         if rules.measured_w is not None:
-            measured_w = extra_power_w(replace(jobs, power_w=rules.measured_w), machines, machine)
-            holds[-1] = milliwatts(measured_w)
+            measured = replace(placed, jobs=replace(jobs, power_w=rules.measured_w))
+            holds[-1] = milliwatts(extra_power_w(measured))
     power = None
     if site.budget is not None:
-        cap_w = np.array([each.cap_w - each.idle_w for each in machines])[machine] * jobs.procs
+        cap_w = (placed.of_machine("cap_w") - placed.of_machine("idle_w")) * jobs.procs
         cap = milliwatts(np.minimum(cap_w, _NO_LIMIT / MILLIWATTS))
-        power = PowerLimits(cap, most_draw(jobs, machines, machine, np.maximum(needs[-1], holds[-1])))
+        power = PowerLimits(cap, most_draw(placed, np.maximum(needs[-1], holds[-1])))
     tables = [np.column_stack(columns) for columns in (needs, holds, resource)]
     resources = Resources(tables[0], tables[1], tables[2], step_s, capacity, power)
-    _check_fits(jobs, machines, resources)
+    _check_fits(placed, resources)
     return resources
 
 
@@ -518,16 +514,14 @@ def _left_by_idle(machines: Sequence[Machine], budget: Budget) -> Integers:
     return milliwatts(np.minimum(budget.power_w - idle_w, _NO_LIMIT / MILLIWATTS))
 
 
-def _power_w(jobs: Jobs, machines: Sequence[Machine], machine: Integers) -> Reals:
+def _power_w(placed: Placed) -> Reals:
     """Return the power of each job in watts, or of its active processors, of shape ``(n,)``; else NaN."""
-    active_w = np.array([np.nan if each.active_w is None else each.active_w for each in machines])
-    power_w: Reals = active_w[machine] * jobs.procs
-    if jobs.power_w is not None:
-        power_w = np.where(np.isnan(jobs.power_w), power_w, jobs.power_w)
-    return power_w
+    active_w: Reals = placed.of_machine("active_w") * placed.jobs.procs
+    known_w = placed.jobs.power_w
+    return active_w if known_w is None else np.where(np.isnan(known_w), active_w, known_w)
 
 
-def extra_power_w(jobs: Jobs, machines: Sequence[Machine], machine: Integers) -> Reals:
+def extra_power_w(placed: Placed) -> Reals:
     """Return the power that each job adds to that of its idle processors, in watts, of shape ``(n,)``.
 
     Raises
@@ -535,16 +529,16 @@ def extra_power_w(jobs: Jobs, machines: Sequence[Machine], machine: Integers) ->
     InputError
         If a job's power is unknown, or less than that of its idle processors.
     """
-    idle_w = np.array([each.idle_w for each in machines])[machine] * jobs.procs
-    total_w = _power_w(jobs, machines, machine)
+    number, idle_w = placed.jobs.number, placed.of_machine("idle_w") * placed.jobs.procs
+    total_w = _power_w(placed)
     if (row := first_row(np.isnan(total_w))) is not None:
         raise InputError(
-            f"machine {machines[machine[row]].name}: active_w is missing, expected the watts of a processor "
-            f"that runs a job, as nothing is known of the power of job {jobs.number[row]}"
+            f"machine {placed.machines[placed.machine[row]].name}: active_w is missing, expected the watts "
+            f"of a processor that runs a job, as nothing is known of the power of job {number[row]}"
         )
     if (row := first_row(total_w < idle_w)) is not None:
         raise InputError(
-            f"job {jobs.number[row]}: power_w: expected at least the {idle_w[row]:g} W of its processors "
+            f"job {number[row]}: power_w: expected at least the {idle_w[row]:g} W of its processors "
             f"when they are idle, found {total_w[row]:g} W"
         )
     return total_w - idle_w
@@ -554,32 +548,32 @@ _NO_LIMIT = 2.0**52
 """Milliwatts that no sum of jobs reaches."""
 
 
-def most_draw(jobs: Jobs, machines: Sequence[Machine], machine: Integers, extra: Integers) -> Integers:
+def most_draw(placed: Placed, extra: Integers) -> Integers:
     """Return the milliwatts above idle that the processors of each job draw at most, of shape ``(n,)``.
 
     It is `active_w`, if that is known, unless a single job of the machine draws more.
     """
+    machines, machine, procs = placed.machines, placed.machine, placed.jobs.procs
     active_w = [np.inf if each.active_w is None else each.active_w - each.idle_w for each in machines]
     of_processor = np.array(active_w) * MILLIWATTS
-    np.maximum.at(of_processor, machine, extra / jobs.procs)
-    return np.ceil(np.minimum(of_processor[machine] * jobs.procs, _NO_LIMIT)).astype(np.int64)
+    np.maximum.at(of_processor, machine, extra / procs)
+    return np.ceil(np.minimum(of_processor[machine] * procs, _NO_LIMIT)).astype(np.int64)
 
 
-def _check_caps(jobs: Jobs, machines: Sequence[Machine], machine: Integers) -> None:
+def _check_caps(placed: Placed) -> None:
     """Raise for jobs with more power than the caps of their processors."""
-    power_w = _power_w(jobs, machines, machine)
-    most_w = np.array([each.cap_w for each in machines])[machine] * jobs.procs
+    power_w, most_w = _power_w(placed), placed.of_machine("cap_w") * placed.jobs.procs
     # Where no power is known, nothing is above a cap.
     if (row := first_row(power_w > most_w)) is not None:
         raise InputError(
-            f"job {jobs.number[row]}: power_w: expected at most the {most_w[row]:g} W to which its "
-            f"processors of {machines[machine[row]].name} are capped, found {power_w[row]:g} W"
+            f"job {placed.jobs.number[row]}: power_w: expected at most the {most_w[row]:g} W to which its "
+            f"processors of {placed.machines[placed.machine[row]].name} are capped, found {power_w[row]:g} W"
         )
 
 
-def _check_fits(jobs: Jobs, machines: Sequence[Machine], resources: Resources) -> None:
+def _check_fits(placed: Placed, resources: Resources) -> None:
     """Raise for a job that exceeds the last capacity, which has no end."""
-    last = resources.capacity[-1]
+    machines, last = placed.machines, resources.capacity[-1]
     for need in range(resources.needs.shape[1]):
         resource = resources.resource[:, need]
         row = first_row((resource >= 0) & (resources.needs[:, need] > last[resource]))
@@ -594,5 +588,5 @@ def _check_fits(jobs: Jobs, machines: Sequence[Machine], resources: Resources) -
         else:
             field, found = "power_w", f"{needed / MILLIWATTS:g} W more than idle"
             expected = f"{left / MILLIWATTS:g} W that the budget leaves beside idle processors"
-        where = f"jobs: job {jobs.number[row]}"
+        where = f"jobs: job {placed.jobs.number[row]}"
         raise InputError.of(where=where, field=field, expected=f"at most the {expected}", found=found)

@@ -503,9 +503,7 @@ def trace_of(schedule: Schedule, label: str) -> JobTrace:
     are shifted so that the first is 0, as the format has no negative times.
     """
     jobs, count = schedule.jobs, len(schedule.jobs)
-    # A single column holds for all machines.
-    column = np.minimum(schedule.machine, jobs.estimate_s.shape[1] - 1)
-    estimate = jobs.estimate_s[np.arange(count), column]
+    estimate = schedule.on_machine(jobs.estimate_s)
     procs = jobs.procs.astype(np.float64)
     columns: dict[str, Reals] = {name: np.broadcast_to(np.float64(np.nan), count) for name in NAMES}
     columns |= {

@@ -10,10 +10,9 @@ from typing import Literal
 
 import numpy as np
 
-from crosscast.arrays import Integers
 from crosscast.cli.simulate import SimulatePoliciesOptions
 from crosscast.cluster.configurations import configure
-from crosscast.cluster.jobs import POLICIES, Bound, Jobs, Machine, Placement, Policy, policy_named
+from crosscast.cluster.jobs import POLICIES, Bound, Jobs, Machine, Placed, Placement, Policy, policy_named
 from crosscast.cluster.metrics import (
     OBJECTIVES,
     PolicyDifference,
@@ -183,11 +182,12 @@ def _runs(
             )
         options = read_power_options(site.options)
         kind, drawn = kinds_of_jobs(options.kinds, executables, count, site.seed)
-        check_idle(options, kind, machines, machine, site.options)
+        placed = Placed(jobs, machines, machine)
+        check_idle(options, kind, placed, site.options)
         notes += [f"{drawn:,} of a kind without configurations: that of each is drawn"] if drawn else []
         runs = []
         for power_policy in site.power_policies:
-            configured = configure(options, kind, jobs, machines, machine, site.budget, power_policy)
+            configured = configure(options, kind, placed, site.budget, power_policy)
             runs += [
                 QueuedJobs(
                     policy,
@@ -211,8 +211,11 @@ def _runs(
     if site.measured:
         runs = [replace(run, rules=run.rules.with_measured(run.power_w)) for run in runs]
     if site.budget is not None and site.shifts != ("never",):
-        limit_s = site.shift_limit_s
-        runs = [_shifted(run, machine, site.budget, shift, limit_s) for shift in site.shifts for run in runs]
+        runs = [
+            _shifted(run, Placed(run.jobs, machines, machine), site.budget, shift, site.shift_limit_s)
+            for shift in site.shifts
+            for run in runs
+        ]
     return runs, notes
 
 
@@ -227,11 +230,11 @@ def _executables(trace: JobTrace, cleaned: CleanedJobs) -> list[str] | None:
     ]
 
 
-def _shifted(run: QueuedJobs, machine: Integers, budget: Budget, shift: Shift, limit_s: float) -> QueuedJobs:
+def _shifted(run: QueuedJobs, placed: Placed, budget: Budget, shift: Shift, limit_s: float) -> QueuedJobs:
     """Delay jobs until power is cheap."""
     if shift == "never":
         return replace(run, shift=shift)
-    release_s = cheapest_release_s(run.jobs, machine, budget, shift, limit_s)
+    release_s = cheapest_release_s(placed, budget, shift, limit_s)
     return replace(run, rules=replace(run.rules, release_s=release_s), shift=shift)
 
 

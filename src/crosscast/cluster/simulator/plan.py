@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from crosscast.arrays import Flags, Integers, Reals
-from crosscast.cluster.jobs import BY_TIME, Jobs, Order, Policy
+from crosscast.cluster.jobs import BY_TIME, Order, Placed, Policy
 from crosscast.cluster.rules import NO_RULES, Learning, Rules
 from crosscast.cluster.sharing import Sharing
 from crosscast.cluster.simulator.engine import keys_of
@@ -136,8 +136,7 @@ class SchedulePlan(NamedTuple):
 
 
 def start_plan(
-    jobs: Jobs,
-    machine: Integers,
+    placed: Placed,
     resources: Resources,
     policy: Policy,
     sharing: Sharing | None = None,
@@ -148,13 +147,8 @@ def start_plan(
     changes = 1 if sharing is None else 2 * sharing.most
     # Preempted runs and corrections leave stale ends behind.
     heaps = 1 if rules.preempts is None and rules.forecast_s is None else 2
-    count = len(jobs)
-    rows = np.arange(count)
-
-    def on(times: Reals) -> Reals:
-        return np.ascontiguousarray(times[rows, machine if times.shape[1] > 1 else 0], dtype=np.float64)
-
-    estimate, run = on(jobs.estimate_s), on(jobs.run_s)
+    jobs, count = placed.jobs, len(placed.jobs)
+    estimate, run = (placed.on_machine(each).astype(np.float64) for each in (jobs.estimate_s, jobs.run_s))
 
     def keys(order: Order, times: Reals) -> Reals:
         # Priorities are computed at each point in time.
@@ -180,6 +174,9 @@ def start_plan(
     availability.left[0] = capacity[0]
     at = np.zeros(9, np.int64)
     at[AHEAD] = 1
+    unknown: dict[str, Any] = {
+        name: np.full(count, np.nan) for name in ("start", "end", "due", "reserved", "planned")
+    }
     return SchedulePlan(
         submit=np.array(jobs.submit_s, dtype=np.float64),
         run=run,
@@ -205,12 +202,7 @@ def start_plan(
         backfills=backfills,
         at=at,
         clock=np.full(2, -np.inf),
-        start=np.full(count, np.nan),
-        end=np.full(count, np.nan),
-        due=np.full(count, np.nan),
-        reserved=np.full(count, np.nan),
         over=np.zeros(count, np.int64),
-        planned=np.full(count, np.nan),
         waiting=np.empty(count, np.int64),
         passing=np.empty(count if backfills else 0, np.int64),
         running=np.empty(count, np.int64),
@@ -223,6 +215,7 @@ def start_plan(
         dues=start_heap(heaps * count),
         availability=availability,
         seats=start_seats(sharing, count, resources),
+        **unknown,
     )
 
 
@@ -257,6 +250,9 @@ def start_seats(sharing: Sharing | None, jobs: int, resources: Resources) -> Sea
     if power is not None:
         cap, most_draw = np.array(power.cap, np.int64), np.array(power.most_draw, np.int64)
     changes = 0 if power is None else 2 * most * jobs
+    reals = ("left", "believed_left", "since", "rate", "believed_rate")
+    zeros: dict[str, Any] = {name: np.zeros(jobs) for name in reals}
+    zeros |= {name: np.zeros(jobs, np.int64) for name in ("seat", "size", "taken", "position")}
     return Seats(
         most=most,
         limit=float(sharing.limit),
@@ -267,21 +263,13 @@ def start_seats(sharing: Sharing | None, jobs: int, resources: Resources) -> Sea
         believed=np.array(sharing.believed, np.float64),
         cap=cap,
         most_draw=most_draw,
-        left=np.zeros(jobs),
-        believed_left=np.zeros(jobs),
-        since=np.zeros(jobs),
-        rate=np.zeros(jobs),
-        believed_rate=np.zeros(jobs),
-        seat=np.zeros(jobs, np.int64),
         members=np.zeros((jobs, most), np.int64),
-        size=np.zeros(jobs, np.int64),
-        taken=np.zeros(jobs, np.int64),
-        position=np.zeros(jobs, np.int64),
         seats=np.zeros(1, np.int64),
         changed=np.empty(changes, np.int64),
         changed_s=np.empty(changes),
         speed=np.empty(changes),
         changes=np.zeros(1, np.int64),
+        **zeros,
     )
 
 

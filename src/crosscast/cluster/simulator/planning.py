@@ -11,13 +11,13 @@ they wait again, and the last step is repeated.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 
 from crosscast.arrays import Integers, Reals
-from crosscast.cluster.jobs import Cuts, Jobs, Machine, Policy, Schedule, Speeds
+from crosscast.cluster.jobs import Cuts, Jobs, Machine, Placed, Policy, Schedule, Speeds
 from crosscast.cluster.rules import Learning, Rules
 from crosscast.cluster.sharing import Sharing
 from crosscast.cluster.simulator.plan import (
@@ -42,7 +42,7 @@ from crosscast.cluster.simulator.plan import (
     take,
     tidy,
 )
-from crosscast.cluster.simulator.queues import compiled, jit_cached, pop, push, suited
+from crosscast.cluster.simulator.queues import Heap, compiled, jit_cached, pop, push, suited
 from crosscast.cluster.simulator.ranking import (
     corrected,
     count_use,
@@ -195,7 +195,7 @@ def _next_time(plan: SchedulePlan) -> float:
     now = np.inf
     if plan.at[NEXT] < len(plan.submit):
         now = plan.submit[plan.at[NEXT]]
-    _drop_stale_ends(plan)
+    _drop_stale(plan.ends, plan.over, plan.end)
     if plan.ends.size[0] > 0:
         now = min(now, plan.ends.keys[0])
     if plan.at[WAITING] > 0:
@@ -224,25 +224,13 @@ def _next_correction(plan: SchedulePlan) -> float:
 
 
 @compiled
-def _drop_stale_ends(plan: SchedulePlan) -> None:
-    """Drop ends that preemptions and changes of seats have outdated."""
-    if plan.seats.most == 1 and len(plan.preempts) == 0:
-        return
-    while plan.ends.size[0] > 0:
-        job = plan.ends.items[0]
-        if plan.over[job] == 0 and plan.end[job] == plan.ends.keys[0]:
+def _drop_stale(heap: Heap, over: Integers, times: Reals) -> None:
+    """Drop ends, or expected ones, of jobs that have ended, were preempted, or changed their seat."""
+    while heap.size[0] > 0:
+        job = heap.items[0]
+        if over[job] == 0 and times[job] == heap.keys[0]:
             return
-        pop(plan.ends)
-
-
-@compiled
-def _drop_stale_dues(plan: SchedulePlan) -> None:
-    """Drop expected ends of jobs that have ended or were preempted."""
-    while plan.dues.size[0] > 0:
-        job = plan.dues.items[0]
-        if plan.over[job] == 0 and plan.due[job] == plan.dues.keys[0]:
-            return
-        pop(plan.dues)
+        pop(heap)
 
 
 @compiled
@@ -270,7 +258,7 @@ def _end(plan: SchedulePlan, now: float) -> bool:
                 set_rates(plan.seats, seat, plan.end, plan.due, plan.ends, now)
                 occupy_power(plan, seat, 1)
                 take_seat(plan, seat, -1, now, 1)
-        _drop_stale_ends(plan)
+        _drop_stale(plan.ends, plan.over, plan.end)
         occupy(plan, job, held, -1)
         if plan.due[job] > now:
             early = True
@@ -282,7 +270,7 @@ def _end(plan: SchedulePlan, now: float) -> bool:
 @compiled
 def _is_overdue(plan: SchedulePlan, now: float) -> bool:
     """Whether a running job, the first of `dues`, is past its expected end."""
-    _drop_stale_dues(plan)
+    _drop_stale(plan.dues, plan.over, plan.due)
     overdue: bool = plan.dues.size[0] > 0 and plan.dues.keys[0] <= now
     return overdue
 
@@ -464,14 +452,12 @@ def load(jobs: int | None, progress: Callable[[str], None] | None) -> None:
         nobody = np.zeros(0, np.int64)
         none = np.zeros((0, 1))
         empty = Jobs(nobody, np.zeros(0), nobody, none, none)
-        resources = resources_of(empty, [Machine("any", 1)], nobody, NO_SITE)
-        advance_plan(start_plan(empty, nobody, resources, Policy(conservative=True)), 1)
+        placed = Placed(empty, [Machine("any", 1)], nobody)
+        advance_plan(start_plan(placed, resources_of(placed, NO_SITE), Policy(conservative=True)), 1)
 
 
 def run_plan(
-    jobs: Jobs,
-    machines: Sequence[Machine],
-    machine: Integers,
+    placed: Placed,
     resources: Resources,
     policy: Policy,
     sharing: Sharing | None,
@@ -479,7 +465,8 @@ def run_plan(
     progress: Callable[[str], None] | None,
 ) -> Schedule:
     """Simulate jobs that are each bound to a machine; the arguments have been checked."""
-    plan = start_plan(jobs, machine, resources, policy, sharing, rules)
+    jobs = placed.jobs
+    plan = start_plan(placed, resources, policy, sharing, rules)
     step = suited(advance_plan, len(jobs), _FEW, progress)
     cuts: list[tuple[Integers, Reals]] = []
     learning = rules.learning
@@ -497,7 +484,7 @@ def run_plan(
     times = np.concatenate([times for _, times in cuts])
     cut = Cuts(stopped, times[:, 0], times[:, 1]) if rules.preempts is not None else None
     if learning is not None:
-        idle_w = np.array([each.idle_w for each in machines])[machine]
+        idle_w = placed.of_machine("idle_w")
         extra_w = learning.extra_w[learning.kind, plan.learning.taken]
         jobs = replace(
             jobs,
@@ -507,6 +494,7 @@ def run_plan(
             fastest_s=jobs.run_s,
         )
     seat = plan.seats.seat if sharing is not None else None
+    machines, machine = placed.machines, placed.machine
     return Schedule(jobs, machines, machine, plan.start, plan.end, plan.reserved, cut, seat, _speeds(plan))
 
 
