@@ -71,41 +71,26 @@ def test_a_prefix_stages_what_the_folder_itself_would_have(tmp_path: Path, capsy
 
 
 @pytest.mark.parametrize("kind", ["slurm", "systemd", "grafana"])
-def test_a_dry_run_writes_nothing_and_prints_all_of_it(kind: str, tmp_path: Path, capsys: Output) -> None:
+def test_what_a_dry_run_shows_is_installed_and_removed_and_nothing_else(
+    kind: str, tmp_path: Path, capsys: Output
+) -> None:
     folder = tmp_path / "new"
-    shown = INSTALL.text(capsys, kind, "--dir", folder, "--dry-run")
+    words = (kind, "--dir", folder)
+    shown = INSTALL.text(capsys, *words, "--dry-run")
+    planned = INSTALL.answer(capsys, *words, "--dry-run")["files"]
     assert not folder.exists()
-    INSTALL.text(capsys, kind, "--dir", folder)
-    for path in folder.rglob("*"):
-        if path.is_file():
-            assert f"{path}: would be written\n{path.read_text()}" in shown
-
-
-@pytest.mark.parametrize("kind", ["slurm", "systemd", "grafana"])
-def test_what_was_installed_is_removed_and_nothing_else(kind: str, tmp_path: Path, capsys: Output) -> None:
-    (tmp_path / "theirs").write_text("x")
-    INSTALL.text(capsys, kind, "--dir", tmp_path)
-    before = {path for path in tmp_path.rglob("*") if path.is_file()}
-    REMOVE.text(capsys, kind, "--dir", tmp_path, "--dry-run")
-    assert {path for path in tmp_path.rglob("*") if path.is_file()} == before
-    REMOVE.text(capsys, kind, "--dir", tmp_path)
-    assert [path.name for path in tmp_path.rglob("*")] == ["theirs"]
-    assert "not there" in REMOVE.text(capsys, kind, "--dir", tmp_path)
-
-
-@pytest.mark.parametrize("kind", ["slurm", "systemd", "grafana"])
-def test_json_has_each_file_and_what_became_of_it(kind: str, tmp_path: Path, capsys: Output) -> None:
-    planned = INSTALL.answer(capsys, kind, "--dir", tmp_path, "--dry-run")["files"]
-    done = INSTALL.answer(capsys, kind, "--dir", tmp_path)["files"]
-    assert {each["path"]: each["content"] for each in planned} == {
-        str(path): path.read_text() for path in tmp_path.rglob("*") if path.is_file()
-    }
-    assert [each["result"] for each in planned] == ["would be written"] * len(planned)
-    assert [each["result"] for each in done] == ["written"] * len(planned)
-    removed = REMOVE.answer(capsys, kind, "--dir", tmp_path)["files"]
-    assert [(each["path"], each["result"]) for each in removed] == [
-        (each["path"], "removed") for each in planned
-    ]
+    assert {each["result"] for each in planned} == {"would be written"}
+    assert {each["result"] for each in INSTALL.answer(capsys, *words)["files"]} == {"written"}
+    files = {str(path): path.read_text() for path in folder.rglob("*") if path.is_file()}
+    assert {each["path"]: each["content"] for each in planned} == files
+    assert all(f"{path}: would be written\n{text}" in shown for path, text in files.items())
+    (folder / "theirs").write_text("x")
+    REMOVE.text(capsys, *words, "--dry-run")
+    assert all(Path(path).exists() for path in files)
+    removed = [(each["path"], each["result"]) for each in REMOVE.answer(capsys, *words)["files"]]
+    assert removed == [(each["path"], "removed") for each in planned]
+    assert [path.name for path in folder.rglob("*")] == ["theirs"]
+    assert "not there" in REMOVE.text(capsys, *words)
 
 
 def test_what_an_operator_changed_stays(tmp_path: Path, capsys: Output) -> None:

@@ -208,14 +208,7 @@ def test_variants_that_cannot_run_are_left_out_with_a_note(source: Path, how: st
     assert "Counts of the others" not in str(ranking_report(ranking).parts)
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "found"),
-    [
-        ("65536 // TILE", "65536 // TILE if GROUP > 16 else 100", r"multiple of the local size \(16,\)"),
-        ("65536 // TILE", "65536 // (TILE * (GROUP > 16))", "at least 1 of .*, found nan"),
-        ('"GROUP"', '"GROUP * (2 ** (1040 // GROUP) > 0)"', "an exponent above 64"),
-    ],
-)
+@refusals("old new found")
 def test_variants_without_sizes_are_left_out_with_a_note(
     source: Path, old: str, new: str, found: str
 ) -> None:
@@ -273,25 +266,10 @@ def test_a_device_without_the_local_memory_is_not_offered_the_variant(source: Pa
     assert "more local memory than small gives to a work-group: 6." in " ".join(ranking.notes)
 
 
-BAD = [
-    (SPACE.replace("BROKEN = [0]", "BROKEN = [2]"), "expected variants that can be profiled, found none of"),
-    (
-        SPACE.replace("[16, 32, 64, 128]", "[2048]"),
-        r"launched, found none \(8 variants have work-groups of over 1024",
-    ),
-    (SPACE.replace("length = 65536", "length = 'GROUP.x'"), "expected arithmetic"),
-    (SPACE.replace("length = 65536", "length = 'GROUP - 16'").replace("[16, 32, 64, 128]", "[16]"), "length"),
-    (
-        SPACE.replace('"GROUP"', "7"),
-        r"launched, found none \(.*: 32, such as GROUP=16;.* multiple of the local",
-    ),
-]
-
-
-@pytest.mark.parametrize(("text", "sentence"), BAD)
-def test_spaces_that_cannot_be_ranked_are_refused(source: Path, text: str, sentence: str) -> None:
+@refusals("old new sentence")
+def test_spaces_that_cannot_be_ranked_are_refused(source: Path, old: str, new: str, sentence: str) -> None:
     with pytest.raises(InputError, match=sentence):
-        ranked(source, text, profiles=4)
+        ranked(source, SPACE.replace(old, new), profiles=4)
 
 
 @refusals("how sentence")
