@@ -28,7 +28,7 @@ from crosscast.cluster.site import (
     resources_of,
 )
 from crosscast.errors import InputError
-from support.brute_force import PlainLearning, PlainPlan, PlainRules, PlainSharing
+from support.brute_force import PlainLearning, PlainPlan, PlainSharing
 from support.cluster import Case, jobs_of, made_case
 from support.examples import examples, one_in
 from support.refusals import refusals
@@ -191,10 +191,9 @@ def made_choices(seed: int, measured: Flags, tried: Flags) -> KindChoices:
 
 def plain(case: Case, site: Site, sharing: Sharing | None = None, rules: Rules = NO_RULES) -> PlainPlan:
     assert isinstance(case.placement, Bound)
-    jobs, machine = case.jobs, case.placement.machine
-    found = resources_of(Placed(jobs, case.machines, machine), site, rules)
-    rows = np.arange(len(jobs))
-    estimate_s = jobs.estimate_s[rows, machine if jobs.estimate_s.shape[1] > 1 else 0]
+    placed = Placed(case.jobs, case.machines, case.placement.machine)
+    jobs, found = case.jobs, resources_of(placed, site, rules)
+    estimate_s = placed.on_machine(jobs.estimate_s)
 
     def keys(order: Order, times: np.ndarray = estimate_s) -> list[float]:
         known: Order = "fcfs" if order == "multifactor" else order
@@ -207,50 +206,23 @@ def plain(case: Case, site: Site, sharing: Sharing | None = None, rules: Rules =
     def scale(order: Order | None) -> list[float] | None:
         return keys(order, np.ones(len(jobs))) if order is not None and order in BY_TIME else None
 
-    def listed(values: np.ndarray | None) -> list[Any]:
-        return [] if values is None else values.tolist()
-
-    key = keys(case.policy.queue)
-    backfill = case.policy.backfill
-    priority = rules.priority
-    plainly = PlainRules(
-        rank=listed(rules.rank),
-        holds=[] if rules.measured_w is None else amounts(found.holds),
-        priority=None
-        if priority is None
-        else (
-            priority.fixed.tolist(),
-            priority.account.tolist(),
-            priority.share.tolist(),
-            priority.age,
-            priority.max_age_s,
-            priority.fair_share,
-            priority.half_life_s,
-        ),
-        group=listed(rules.group),
-        most=listed(rules.most),
-        kind=listed(rules.kind),
-        preempts=None if rules.preempts is None else rules.preempts.tolist(),
-        forecast=None if rules.forecast_s is None else rules.forecast_s.tolist(),
-        user=listed(jobs.user),
-        key_scale=scale(case.policy.queue),
-        pass_scale=scale(backfill),
-        has_partition=[] if rules.partition is None else (rules.partition >= 0).tolist(),
-        learning=None if rules.learning is None else plain_learning(rules.learning),
-    )
-    if rules.learning is not None and rules.learning.measured:
-        plainly.holds = amounts(found.holds)
-
+    key, backfill, learning = keys(case.policy.queue), case.policy.backfill, rules.learning
+    measures = rules.measured_w is not None or (learning is not None and learning.measured)
     given: dict[str, Any] = {
         "submit": jobs.submit_s.tolist(),
-        "run": jobs.run_s[rows, machine if jobs.run_s.shape[1] > 1 else 0].tolist(),
+        "run": placed.on_machine(jobs.run_s).tolist(),
         "estimate": estimate_s.tolist(),
         "needs": amounts(found.needs),
         "capacity": list(zip(found.step_s.tolist(), found.capacity.tolist(), strict=True)),
         "key": key,
         "pass_key": None if backfill is None else key if backfill == "multifactor" else keys(backfill),
         "every_job": case.policy.conservative,
-        "rules": plainly,
+        "rules": rules,
+        "user": [] if jobs.user is None else jobs.user.tolist(),
+        "holds": amounts(found.holds) if measures else [],
+        "key_scale": scale(case.policy.queue),
+        "pass_scale": scale(backfill),
+        "learning": None if learning is None else plain_learning(learning),
     }
     if sharing is None:
         return PlainPlan(**given).simulate()

@@ -6,9 +6,9 @@ import itertools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
 
 from crosscast.cluster.jobs import Bound, Completion, Jobs, Machine, Placement, Policy
+from crosscast.cluster.rules import Rules
 
 
 @dataclass
@@ -159,26 +159,6 @@ class Plain:
 
 
 @dataclass
-class PlainRules:
-    """Rules of a site, with a list entry for each job; empty or `None` where there are none."""
-
-    rank: list[int] = field(default_factory=list)
-    holds: list[dict[int, int]] = field(default_factory=list)
-    # Fixed part, account, shares, and age, max_age_s, fair_share, half_life_s
-    priority: tuple[Any, Any, Any, float, float, float, float] | None = None
-    group: list[int] = field(default_factory=list)
-    most: list[int] = field(default_factory=list)
-    kind: list[int] = field(default_factory=list)
-    preempts: list[list[bool]] | None = None
-    forecast: list[float] | None = None
-    user: list[int] = field(default_factory=list)
-    key_scale: list[float] | None = None
-    pass_scale: list[float] | None = None
-    has_partition: list[bool] = field(default_factory=list)
-    learning: PlainLearning | None = None
-
-
-@dataclass
 class PlainLearning:
     """What is chosen for kinds of jobs by the pairs of a kind and a configuration that jobs have measured.
 
@@ -216,7 +196,12 @@ class PlainPlan:
     key: list[float]
     pass_key: list[float] | None
     every_job: bool
-    rules: PlainRules = field(default_factory=lambda: PlainRules())
+    rules: Rules
+    user: list[int]
+    holds: list[dict[int, int]]  # What jobs take that run, if that is measured
+    key_scale: list[float] | None
+    pass_scale: list[float] | None
+    learning: PlainLearning | None
     now: float = -math.inf
     waiting: list[int] = field(default_factory=list)
     starts: dict[int, float] = field(default_factory=dict)
@@ -237,14 +222,14 @@ class PlainPlan:
     def amounts(self, job: int) -> dict[int, int]:
         """What a job takes: what is measured, once it runs."""
         runs = job in self.starts and job != self.tried
-        return self.rules.holds[job] if self.rules.holds and runs else self.needs[job]
+        return self.holds[job] if self.holds and runs else self.needs[job]
 
     def allowed(self, job: int) -> bool:
-        if not self.rules.group or self.rules.group[job] < 0:
+        group, most = self.rules.group, self.rules.most
+        if group is None or most is None or group[job] < 0:
             return True
-        group = self.rules.group[job]
         busy = [*self.running(), *(other for other in self.waiting if other in self.planned)]
-        return sum(self.rules.group[other] == group for other in busy) < self.rules.most[group]
+        return sum(bool(group[other] == group[job]) for other in busy) < int(most[group[job]])
 
     def running(self) -> list[int]:
         return [job for job in self.starts if job not in self.ended]
@@ -300,13 +285,13 @@ class PlainPlan:
         return next((time for time in self.borders(spans) if self.fits(job, time, spans)), math.inf)
 
     def in_order(self, jobs: list[int], key: list[float]) -> list[int]:
-        rank = self.rules.rank or [0] * len(key)
+        rank = [0] * len(key) if self.rules.rank is None else self.rules.rank
         return sorted(jobs, key=lambda job: (-rank[job], key[job], job))
 
     def start(self, job: int) -> None:
         self.starts[job] = self.now
         self.waiting.remove(job)
-        learning = self.rules.learning
+        learning = self.learning
         if learning is not None:
             pair = learning.kind[job], learning.taken[job]
             learning.again = pair not in learning.measured | learning.tried
@@ -316,7 +301,7 @@ class PlainPlan:
         queue = self.in_order(self.waiting, self.key)
         stops = self.rules.preempts is not None
         overdue = any(self.due(job) <= self.now for job in self.running())
-        if stops or self.rules.holds or self.blocked or overdue:
+        if stops or self.holds or self.blocked or overdue:
             self.planned.clear()
         elif early:
             for job in queue:
@@ -379,12 +364,12 @@ class PlainPlan:
 
     def stop_for(self, job: int, held: list[tuple[float, float, int]]) -> bool:
         """Stop jobs, the last that started first; let those go on without which it fits as well."""
-        if self.rules.preempts is None:
+        preempts, kind = self.rules.preempts, self.rules.kind
+        if preempts is None or kind is None:
             return False
-        may = self.rules.preempts[self.rules.kind[job]]
         victims: dict[int, float] = {}
         while not self.fits_now(job, held):
-            others = [other for other in self.running() if may[self.rules.kind[other]]]
+            others = [other for other in self.running() if preempts[kind[job], kind[other]]]
             if not others:
                 break
             victim = max(others, key=lambda other: (self.starts[other], other))
@@ -402,39 +387,37 @@ class PlainPlan:
 
     def set_keys(self) -> None:
         """Priorities now, of all who wait."""
-        if self.rules.priority is None:
+        rule = self.rules.priority
+        if rule is None:
             return
-        fixed, account, share, age, max_age_s, fair_share, _ = self.rules.priority
-        total = sum(self.used.get(each, 0.0) for each in range(len(share)))
+        total = sum(self.used.get(each, 0.0) for each in range(len(rule.share)))
         for job in self.waiting:
-            own = account[job]
+            own = int(rule.account[job])
             fair = 0.0
-            if share[own] > 0:
+            if rule.share[own] > 0:
                 part = self.used.get(own, 0.0) / total if total > 0 else 0.0
-                fair = math.exp2(-part / share[own])
-            waited = min((self.now - self.submit[job]) / max_age_s, 1.0)
-            self.key[job] = -math.floor(age * waited + fair_share * fair + fixed[job])
+                fair = math.exp2(-part / rule.share[own])
+            waited = min((self.now - self.submit[job]) / rule.max_age_s, 1.0)
+            self.key[job] = -math.floor(rule.age * waited + rule.fair_share * fair + rule.fixed[job])
 
     def count_use(self, now: float) -> None:
         """What accounts have used until then, by who runs."""
-        if self.rules.priority is None:
-            return
-        _, account, share, _, _, _, half_life_s = self.rules.priority
-        passed = now - self.counted
-        if not passed > 0:
+        rule, passed = self.rules.priority, now - self.counted
+        if rule is None or not passed > 0:
             return
         keeps, seconds = 1.0, passed
-        if half_life_s < math.inf:
-            keeps = math.exp2(-passed / half_life_s)
-            seconds = (1.0 - keeps) * half_life_s / math.log(2.0)
-        for own in range(len(share)):
-            procs = sum(next(iter(self.needs[job].values())) for job in self.running() if account[job] == own)
+        if rule.half_life_s < math.inf:
+            keeps = math.exp2(-passed / rule.half_life_s)
+            seconds = (1.0 - keeps) * rule.half_life_s / math.log(2.0)
+        for own in range(len(rule.share)):
+            users = [job for job in self.running() if rule.account[job] == own]
+            procs = sum(next(iter(self.needs[job].values())) for job in users)
             self.used[own] = self.used.get(own, 0.0) * keeps + procs * seconds
         self.counted = now
 
     def correct(self) -> None:
         """Who runs longer than predicted is expected to end later."""
-        if self.rules.forecast is None:
+        if self.rules.forecast_s is None:
             return
         for job in self.running():
             latest, due = self.starts[job] + self.request[job], self.due(job)
@@ -446,24 +429,24 @@ class PlainPlan:
                 self.blocked = True
 
     def predict(self, job: int) -> None:
-        if self.rules.forecast is None:
+        if self.rules.forecast_s is None:
             return
-        past = self.history.get(self.rules.user[job], [])
-        if self.rules.forecast[job] >= 0:
-            self.estimate[job] = min(self.request[job], self.rules.forecast[job])
+        past = self.history.get(self.user[job], [])
+        if self.rules.forecast_s[job] >= 0:
+            self.estimate[job] = min(self.request[job], float(self.rules.forecast_s[job]))
         elif len(past) >= 2:
             self.estimate[job] = min(self.request[job], (past[-2] + past[-1]) / 2)
         self.set_keys_by_time(job)
 
     def set_keys_by_time(self, job: int) -> None:
-        if self.rules.key_scale is not None:
-            self.key[job] = self.rules.key_scale[job] * self.estimate[job]
-        if self.rules.pass_scale is not None and self.pass_key is not None:
-            self.pass_key[job] = self.rules.pass_scale[job] * self.estimate[job]
+        if self.key_scale is not None:
+            self.key[job] = self.key_scale[job] * self.estimate[job]
+        if self.pass_scale is not None and self.pass_key is not None:
+            self.pass_key[job] = self.pass_scale[job] * self.estimate[job]
 
     def take_choice(self, job: int) -> None:
         """A job that waits would run as is chosen now."""
-        learning = self.rules.learning
+        learning = self.learning
         if learning is None:
             return
         kind = learning.kind[job]
@@ -474,7 +457,7 @@ class PlainPlan:
         procs, power = self.needs[job][min(self.needs[job])], max(self.needs[job])
         self.needs[job] = self.needs[job] | {power: procs * need}
         if learning.held is not None:
-            self.rules.holds[job] = self.needs[job] | {power: procs * learning.held[kind][option]}
+            self.holds[job] = self.needs[job] | {power: procs * learning.held[kind][option]}
         self.set_keys_by_time(job)
 
     def choose_again(self) -> None:
@@ -483,31 +466,31 @@ class PlainPlan:
             self.take_choice(job)
 
     def is_choice_due(self) -> bool:
-        return self.rules.learning is not None and self.rules.learning.again
+        return self.learning is not None and self.learning.again
 
     def leave(self, over: list[int]) -> None:
         self.ended |= set(over)
-        learning = self.rules.learning
+        learning = self.learning
         if learning is not None:
             before = len(learning.measured)
             learning.measured |= {(learning.kind[job], learning.taken[job]) for job in over}
             learning.tried -= learning.measured
             if len(learning.measured) > before:
                 self.choose_again()
-        if self.rules.forecast is not None:
+        if self.rules.forecast_s is not None:
             for job in sorted(over):
-                self.history.setdefault(self.rules.user[job], []).append(self.run[job])
+                self.history.setdefault(self.user[job], []).append(self.run[job])
 
     def simulate(self) -> PlainPlan:
         submitted = 0
         self.request = list(self.estimate)
-        if self.rules.learning is not None:
-            self.rules.learning.run, self.rules.learning.estimate = list(self.run), list(self.estimate)
+        if self.learning is not None:
+            self.learning.run, self.learning.estimate = list(self.run), list(self.estimate)
         while True:
             times = [self.end(job) for job in self.running()] + self.submit[submitted : submitted + 1]
             if self.waiting:
                 times += [time for time, _ in self.capacity if time > self.now]
-                if self.rules.forecast is not None:
+                if self.rules.forecast_s is not None:
                     running = self.running()
                     latest = {job: self.starts[job] + self.request[job] for job in running}
                     times += [self.due(job) for job in running if self.due(job) < latest[job]]
@@ -531,8 +514,8 @@ class PlainPlan:
             if not self.waiting:
                 continue
             self.schedule(early)
-            while self.rules.learning is not None and self.rules.learning.again:
-                self.rules.learning.again = False
+            while self.learning is not None and self.learning.again:
+                self.learning.again = False
                 self.choose_again()
                 if self.waiting:
                     self.schedule(False)
@@ -635,7 +618,8 @@ class PlainSharing(PlainPlan):
 
     def processors(self, job: int) -> list[int]:
         """Of the machine, and of the partition: one for all who share."""
-        return list(self.needs[job])[: 1 + self.rules.has_partition[job] if self.rules.has_partition else 1]
+        has_partition = self.rules.partition is not None and self.rules.partition[job] >= 0
+        return list(self.needs[job])[: 2 if has_partition else 1]
 
     def has_room(self, job: int) -> bool:
         return self.enough(job, self.left_now())
