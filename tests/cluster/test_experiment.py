@@ -41,7 +41,7 @@ INF = np.inf
 
 def types_of(run_s: list[list[float]], procs: list[int], sizes: list[int]) -> Workload:
     times = np.array(run_s)
-    jobs = Jobs(np.arange(1, len(times) + 1), np.zeros(len(times)), np.array(procs), times, times)
+    jobs = replace(jobs_of(*[(0, each, 0) for each in procs]), run_s=times, estimate_s=times)
     machines = tuple(Machine(f"m{place}", size) for place, size in enumerate(sizes))
     return Workload(jobs, machines, np.zeros(len(times), dtype=np.bool_))
 
@@ -163,12 +163,8 @@ def test_shares_on_the_fastest_machine_and_work_are_counted_over_jobs() -> None:
 
 
 def test_means_have_students_intervals_and_differences_are_in_pairs() -> None:
-    found = {
-        each.placement: each
-        for each in run_experiment(
-            types_of_experiment(), Setup(("user", "exact", "model"), 60, [1, 2, 3])
-        ).results
-    }
+    setup = Setup(("user", "exact", "model"), 60, [1, 2, 3])
+    found = {each.placement: each for each in run_experiment(types_of_experiment(), setup).results}
     spans = {name: [run.metrics.makespan_s for run in each.outcomes] for name, each in found.items()}
     for name, each in found.items():
         low, high = student.interval(0.95, 2, np.mean(spans[name]), np.std(spans[name], ddof=1) / np.sqrt(3))

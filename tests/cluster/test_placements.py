@@ -1,14 +1,17 @@
 """Placements: to which machine each job goes, and that it can run there."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from crosscast.arrays import Reals
-from crosscast.cluster.jobs import Bound, Completion, Jobs, Machine, Preferred
+from crosscast.cluster.jobs import Bound, Completion, Machine, Preferred
 from crosscast.cluster.placements import PLACEMENTS, Workload, without_choice
 from crosscast.errors import InputError
+from support.cluster import jobs_of
 
 INF = np.inf
 MACHINES = (Machine("a", 4), Machine("b", 2), Machine("c", 4, has_gpu=True), Machine("d", 4, has_gpu=True))
@@ -23,22 +26,12 @@ def workload(
     machines: tuple[Machine, ...] = MACHINES,
 ) -> Workload:
     times = np.array(run_s, dtype=np.float64)
-    count = len(times)
-    jobs = Jobs(
-        np.arange(1, count + 1),
-        np.zeros(count),
-        np.ones(count, dtype=np.int64) if procs is None else np.array(procs),
-        times,
-        times,
+    jobs = replace(
+        jobs_of(*[(0, each, 0) for each in procs or [1] * len(times)]), run_s=times, estimate_s=times
     )
     predicted = None if vector is None else np.array(vector, dtype=np.float64)
-    return Workload(
-        jobs,
-        machines,
-        np.zeros(count, dtype=np.bool_) if uses_gpu is None else np.array(uses_gpu),
-        predicted,
-        None if predicted is None else 7 * predicted,
-    )
+    seconds = None if predicted is None else 7 * predicted
+    return Workload(jobs, machines, np.array(uses_gpu or [False] * len(times)), predicted, seconds)
 
 
 def bound(name: str, of: Workload, seed: int = 0) -> list[int]:

@@ -17,7 +17,6 @@ from crosscast.cluster.jobs import Bound, Completion, Jobs, Machine, Policy, Pre
 from crosscast.cluster.simulate import load_simulator, simulate
 from crosscast.cluster.simulator import engine, planning
 from crosscast.cluster.simulator import queues as compiled
-from crosscast.cluster.simulator import queues as trees
 from crosscast.cluster.simulator.engine import advance, choices_of
 from crosscast.cluster.simulator.queues import is_jit_cached, jit_cached
 from crosscast.errors import InputError, MissingExtraError
@@ -50,7 +49,11 @@ def test_schedules_equal_those_of_a_plain_simulator(first: int) -> None:
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit])
 @pytest.mark.parametrize("failure", [None, RuntimeError("no compiled object")])
-def test_an_interrupt_in_a_callback_is_raised(error: type[BaseException], failure: Exception | None) -> None:
+def test_an_interrupt_in_a_callback_is_raised_and_failures_as_they_are(
+    error: type[BaseException], failure: Exception | None
+) -> None:
+    hook = sys.unraisablehook
+
     def interrupted() -> None:
         raise error
 
@@ -58,10 +61,6 @@ def test_an_interrupt_in_a_callback_is_raised(error: type[BaseException], failur
         ctypes.CFUNCTYPE(None)(interrupted)()
         if failure is not None:
             raise failure
-
-
-def test_other_failures_of_compiling_are_raised_as_they_are() -> None:
-    hook = sys.unraisablehook
     with pytest.raises(RuntimeError, match="no compiled object"), compiled.interruptible():
         raise RuntimeError("no compiled object")
     assert sys.unraisablehook is hook
@@ -268,22 +267,14 @@ def test_few_jobs_are_the_same_without_compiling(monkeypatch: pytest.MonkeyPatch
         case for case in map(made_case, range(60)) if isinstance(case.placement, Bound) or not conservative
     ]
     load_simulator(10**6, policies)
-    schedules = [
-        simulate(case.jobs, case.machines, policy=policy, placement=case.placement)
-        for case in cases
-        for policy in policies
-    ]
+    runs = [replace(case, policy=policy) for case in cases for policy in policies]
+    schedules = list(map(simulated, runs))
     monkeypatch.setattr(compiled, "is_jit_cached", lambda _: False)
     for module, name in ((engine, "advance"), (planning, "advance_plan")):
         function = getattr(module, name)
         assert compiled.suited(function, 10, 10, None) is not function
         assert compiled.suited(function, 11, 10, None) is function
-    again = [
-        simulate(case.jobs, case.machines, policy=policy, placement=case.placement)
-        for case in cases
-        for policy in policies
-    ]
-    for first, second in zip(schedules, again, strict=True):
+    for first, second in zip(schedules, map(simulated, runs), strict=True):
         for name in ("start_s", "end_s", "reserved_s", "machine"):
             np.testing.assert_array_equal(getattr(first, name), getattr(second, name))
 
@@ -315,7 +306,7 @@ def test_trees_stay_balanced_as_jobs_come_and_go() -> None:
     machines = [Machine("one", 2)]
     placement = choices_of(jobs, machines, Bound(np.zeros(count, np.int64)))
     state = engine._start_state(jobs, machines, Policy(), placement)
-    rank = getattr(trees._rank, "py_func", trees._rank)
+    rank = getattr(compiled._rank, "py_func", compiled._rank)
     for steps in (1, count // 4, count // 4 - 2):
         advance(state, steps)
         waiting = int(((state.machine < 0) & (procs == 1)).sum())

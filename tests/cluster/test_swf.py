@@ -32,14 +32,8 @@ LINES = st.text(st.characters(codec="utf-8", exclude_categories=["C", "Z"]) | st
 
 
 def test_typed_fields_are_numbers_and_answers() -> None:
-    header = header_of(
-        [
-            "; MaxNodes: 36",
-            ";MaxProcs:  1152 (36 nodes of 32)",
-            "; AllowOveruse: No",
-            "; Preemption: Double",
-        ]
-    )
+    nodes = ("; MaxNodes: 36", ";MaxProcs:  1152 (36 nodes of 32)")
+    header = header_of([*nodes, "; AllowOveruse: No", "; Preemption: Double"])
     assert (header.max_nodes, header.max_procs, header.procs) == (36, 1152, 1152)
     assert header.allow_overuse is False
     assert header.preemption == "Double"

@@ -44,7 +44,6 @@ class JobTypes:
     model: Texts
 
     def __len__(self) -> int:
-        """Number of types."""
         return len(self.application)
 
     @property
@@ -104,7 +103,6 @@ class JobShape:
     job_source: str | None = None
 
     def __post_init__(self) -> None:
-        """Check the numbers."""
         counts = self.job_procs
         if counts is not None and not (counts and all(1 <= count <= _MOST_PROCS for count in counts)):
             given = ", ".join(map(str, counts)) or "none"

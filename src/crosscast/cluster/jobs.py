@@ -45,7 +45,6 @@ class Jobs:
     fastest_s: Reals | None = None
 
     def __post_init__(self) -> None:
-        """Check the arrays."""
         count = len(self.number)
         for name in ("submit_s", "procs", "power_w"):
             values = getattr(self, name)
@@ -67,7 +66,6 @@ class Jobs:
             self._refuse((self.power_w < 0) | np.isinf(self.power_w), "power_w", "watts of at least 0")
 
     def __len__(self) -> int:
-        """Number of jobs."""
         return len(self.number)
 
     def _refuse(self, wrong: Flags, name: str, expected: str) -> None:

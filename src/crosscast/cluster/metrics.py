@@ -94,7 +94,6 @@ class Rectangles:
     procs: Integers
 
     def __len__(self) -> int:
-        """Number of rectangles."""
         return len(self.job)
 
 

@@ -39,7 +39,6 @@ class Workload:
     predicted_s: Reals | None = None
 
     def __post_init__(self) -> None:
-        """Check the machines, and that each job runs on one."""
         check_machines(self.machines)
         if (row := first_row(~self.runs_on.any(axis=1))) is not None:
             raise InputError(
@@ -49,7 +48,6 @@ class Workload:
             )
 
     def __len__(self) -> int:
-        """Number of jobs."""
         return len(self.jobs)
 
     @cached_property

@@ -76,7 +76,6 @@ class Rules:
     learning: Learning | None = None  # Configurations by what ended jobs have measured
 
     def __post_init__(self) -> None:
-        """Check that preemption has no cycle."""
         if self.preempts is not None:
             heights(self.preempts)
 

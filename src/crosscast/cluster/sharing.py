@@ -43,7 +43,6 @@ class Sharing:
     by_gain: bool = True  # Whether a job joins those with the highest gain, or the first
 
     def __post_init__(self) -> None:
-        """Check the number of jobs."""
         # The simulator has room for so many on each seat.
         if not 2 <= self.most <= MOST_TOGETHER:
             expected = f"2 to {MOST_TOGETHER} jobs"

@@ -41,7 +41,6 @@ class Reservation:
     procs: int | None = None  # By default all
 
     def __post_init__(self) -> None:
-        """Check the times and the number."""
         if not 0 <= self.start_s < self.end_s:
             raise InputError(
                 f"reservation {self.name}: expected a start of at least 0 s and an end after it, "
@@ -64,7 +63,6 @@ class Budget:
     carbon_g_per_kwh: Reals | None = None  # Grams of CO2 of a kilowatt-hour, of shape `(k,)`
 
     def __post_init__(self) -> None:
-        """Check the steps."""
         if not len(self.start_s) or not np.isfinite(self.start_s).all() or (np.diff(self.start_s) <= 0).any():
             raise InputError.of(where="budget", field="start_s", expected="times, each after the last one")
         if not (self.power_w > 0).all():

@@ -190,7 +190,6 @@ class JobTrace:
     names: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def __len__(self) -> int:
-        """Number of lines."""
         return len(self.columns[NAMES[0]])
 
     def jobs(self, estimates: Estimates = "requested", overruns: Overruns = "header") -> CleanedJobs:

@@ -23,6 +23,7 @@ from crosscast.tuning.search import Candidates, Search
 from crosscast.tuning.spaces import Variants, label_of
 
 _PURPOSE = "Kernel Tuner"
+_STEPS = ("compile", "verification", "benchmark", "strategy", "framework")
 
 
 class Strategy:
@@ -119,8 +120,7 @@ def _cache(variants: Variants, time_s: Reals) -> Iterator[Path]:
             **variant,
             "time": milliseconds,
             "times": [milliseconds],
-            **dict.fromkeys(("compile_time", "verification_time", "benchmark_time", "strategy_time"), 0),
-            **dict.fromkeys(("framework_time",), 0),
+            **{f"{what}_time": 0 for what in _STEPS},
             "timestamp": "2024-01-01 00:00:00+00:00",
         }
     content = {
