@@ -234,8 +234,8 @@ def test_a_shifted_job_starts_when_it_is_cheap_and_costs_less() -> None:
 def test_no_processor_draws_more_than_its_cap() -> None:
     jobs, budget = on_one(batch([1, 1])), constant_budget(400)
     capped = [replace(MACHINES[0], cap_w=70.0)]
-    asked = (OPTIONS, np.array([0, 1]), replace(jobs, machines=capped), budget, "full")
-    assert choose_options(*asked).tolist() == [1, 1]
+    asked = (OPTIONS, np.array([0, 1]), replace(jobs, machines=capped), budget)
+    assert choose_options(*asked, "full").tolist() == [1, 1]
     capped = [replace(MACHINES[0], cap_w=40.0)]
     with pytest.raises(
         InputError, match="job 1: power: expected a configuration of at most the 40 W to which a processor of"

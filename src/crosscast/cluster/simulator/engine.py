@@ -135,8 +135,8 @@ def _completion(jobs: Jobs, machines: Sequence[Machine], predicted_s: Reals) -> 
     everywhere = np.broadcast_to(np.arange(len(machines)), shape)
     usable = _runs_on(jobs, machines, everywhere) & np.isfinite(predicted_s)
     _check_runs(jobs, machines, np.any(usable, axis=1), None)
-    choices = _one_each(np.full((len(jobs), 1), -1, np.int64), machines)
-    return choices._replace(predicted=np.where(usable, predicted_s, np.inf))
+    predicted = np.where(usable, predicted_s, np.inf)
+    return _one_each(np.full((len(jobs), 1), -1, np.int64), machines)._replace(predicted=predicted)
 
 
 def _check_shape(name: str, values: AnyArray, shape: tuple[int, ...]) -> None:
