@@ -29,7 +29,7 @@ from scipy.optimize import linprog
 from benchmarks.table import text_table
 from benchmarks.verdict import Verdict
 from crosscast.cluster.configurations import KindForecast, configure
-from crosscast.cluster.jobs import Jobs, Machine, Placed, policy_named
+from crosscast.cluster.jobs import Jobs, Machine, PlacedJobs, policy_named
 from crosscast.cluster.power import PowerOptions, power_metrics
 from crosscast.cluster.rules import Rules
 from crosscast.cluster.simulate import simulate
@@ -256,7 +256,7 @@ class Cluster:
         kind, jobs = self.jobs(seed)
         machines = [Machine("cluster", _NODES, idle_w=self.idle_w)]
         budget = constant_budget(self.budget_w(share))
-        placed = Placed(jobs, machines, np.zeros(self.count, np.int64))
+        placed = PlacedJobs(jobs, machines, np.zeros(self.count, np.int64))
         configured = configure(options, kind, placed, budget, policy, self.kinds)
         rules = Rules(learning=configured.learning)
         schedule = simulate(

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from crosscast.arrays import Flags
 from crosscast.cluster.configurations import KindForecast, Learner, configure
-from crosscast.cluster.jobs import Jobs, Machine, Placed, Schedule
+from crosscast.cluster.jobs import Jobs, Machine, PlacedJobs, Schedule
 from crosscast.cluster.power import PowerOptions, power_metrics
 from crosscast.cluster.rules import KindChoices, Learning, Rules
 from crosscast.cluster.simulate import simulate
@@ -45,7 +45,7 @@ def learned(
     known: PowerOptions, jobs: Jobs, budget: Budget, learner: Learner | None = None, *, measured: bool = False
 ) -> Schedule:
     kind = np.zeros(len(jobs), np.int64)
-    configured = configure(known, kind, Placed(jobs, MACHINES, kind), budget, "learned", learner)
+    configured = configure(known, kind, PlacedJobs(jobs, MACHINES, kind), budget, "learned", learner)
     rules = Rules(learning=configured.learning)
     rules = rules.with_measured(None) if measured else rules
     return simulate(configured.planned, MACHINES, site=Site(budget=budget), rules=rules)
@@ -106,7 +106,7 @@ def test_in_the_end_nothing_measured_is_cheaper_and_nothing_else_is_predicted_to
     # Only power is scarce, whatever is known.
     budget = constant_budget(140)
     machines = [Machine("one", 1000, idle_w=0.0)]
-    learning = configure(known, kind, Placed(jobs, machines, kind), budget, "learned").learning
+    learning = configure(known, kind, PlacedJobs(jobs, machines, kind), budget, "learned").learning
     assert learning is not None
     measured, nothing = np.zeros((2, 1, count), np.bool_)
     chosen = learning.choose(measured, nothing).option[0]
@@ -147,7 +147,7 @@ def test_the_budget_is_kept_if_no_power_is_predicted_too_low(seed: int, measured
 def test_jobs_that_are_held_back_learn_as_if_they_were_submitted_then() -> None:
     jobs = in_turn(4)
     kind, budget = np.zeros(4, np.int64), constant_budget(140)
-    learning = configure(WRONG, kind, Placed(jobs, MACHINES, kind), budget, "learned").learning
+    learning = configure(WRONG, kind, PlacedJobs(jobs, MACHINES, kind), budget, "learned").learning
     release_s = np.array([9000.0, 5000.0, 2000.0, 3000.0])
     rules = Rules(learning=learning, release_s=release_s)
     schedule = simulate(jobs, MACHINES, site=Site(budget=budget), rules=rules)

@@ -11,7 +11,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crosscast.arrays import Flags
-from crosscast.cluster.jobs import BY_TIME, Bound, Completion, Jobs, Machine, Order, Placed, Policy, Schedule
+from crosscast.cluster.jobs import (
+    BY_TIME,
+    Bound,
+    Completion,
+    Jobs,
+    Machine,
+    Order,
+    PlacedJobs,
+    Policy,
+    Schedule,
+)
 from crosscast.cluster.rules import NO_RULES, KindChoices, Learning, Priority, Rules, heights
 from crosscast.cluster.sharing import Sharing, sharing_metrics
 from crosscast.cluster.simulate import simulate
@@ -144,7 +154,7 @@ def made_rules(seed: int, case: Case, *, alone: bool = True) -> tuple[Case, Rule
             estimate_s=(jobs.estimate_s + rng.integers(0, 30, jobs.estimate_s.shape)) * scale,
         )
     if rng.random() < 0.5 and jobs.power_w is not None:
-        watts = extra_power_w(Placed(jobs, case.machines, case.placement.machine))
+        watts = extra_power_w(PlacedJobs(jobs, case.machines, case.placement.machine))
         idle = np.array([each.idle_w for each in case.machines])[case.placement.machine] * jobs.procs
         found["measured_w"] = idle + np.rint(watts * rng.choice([0.5, 1.0, 1.25], count))
     return replace(case, jobs=jobs, policy=policy), Rules(**found)
@@ -191,7 +201,7 @@ def made_choices(seed: int, measured: Flags, tried: Flags) -> KindChoices:
 
 def plain(case: Case, site: Site, sharing: Sharing | None = None, rules: Rules = NO_RULES) -> PlainPlan:
     assert isinstance(case.placement, Bound)
-    placed = Placed(case.jobs, case.machines, case.placement.machine)
+    placed = PlacedJobs(case.jobs, case.machines, case.placement.machine)
     jobs, found = case.jobs, resources_of(placed, site, rules)
     estimate_s = placed.on_machine(jobs.estimate_s)
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crosscast.cluster.configurations import choose_options, configure
-from crosscast.cluster.jobs import Jobs, Machine, Placed, Policy
+from crosscast.cluster.jobs import Jobs, Machine, PlacedJobs, Policy
 from crosscast.cluster.power import PowerOptions, cheapest_release_s, kinds_of_jobs, power_metrics, with_idle
 from crosscast.cluster.rules import Rules
 from crosscast.cluster.simulate import simulate
@@ -36,8 +36,8 @@ def batch(procs: list[int], run_s: float = 10.0) -> Jobs:
     return jobs_of(*[(0, each, run_s) for each in procs])
 
 
-def on_one(jobs: Jobs) -> Placed:
-    return Placed(jobs, MACHINES, np.zeros(len(jobs), np.int64))
+def on_one(jobs: Jobs) -> PlacedJobs:
+    return PlacedJobs(jobs, MACHINES, np.zeros(len(jobs), np.int64))
 
 
 def chosen(policy: PowerPolicy, budget_w: float, options: PowerOptions = OPTIONS) -> list[int]:

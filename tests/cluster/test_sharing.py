@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crosscast.cluster.jobs import Jobs, Machine, Placed, Policy
+from crosscast.cluster.jobs import Jobs, Machine, PlacedJobs, Policy
 from crosscast.cluster.metrics import metrics_of, processor_seconds, rectangles
 from crosscast.cluster.power import kinds_of_jobs, power_metrics
 from crosscast.cluster.rules import Rules
@@ -124,7 +124,7 @@ def test_jobs_that_share_draw_no_more_than_an_active_processor() -> None:
 def test_processors_draw_their_active_power_or_that_of_their_heaviest_job(heaviest: int, most: int) -> None:
     machine = Machine("gpu", 2, idle_w=10.0, active_w=100.0)
     jobs = replace(exact((0, 4), (0, 4)), procs=np.array([2, 2]))
-    found = most_draw(Placed(jobs, [machine], np.zeros(2, np.int64)), np.array([90_000, heaviest]))
+    found = most_draw(PlacedJobs(jobs, [machine], np.zeros(2, np.int64)), np.array([90_000, heaviest]))
     assert found.tolist() == [most, most]
 
 

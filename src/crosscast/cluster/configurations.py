@@ -9,7 +9,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from crosscast.arrays import Flags, Integers, Reals
-from crosscast.cluster.jobs import Jobs, Placed, first_row
+from crosscast.cluster.jobs import Jobs, PlacedJobs, first_row
 from crosscast.cluster.power import PowerOptions
 from crosscast.cluster.rules import KindChoices, Learning
 from crosscast.cluster.site import MILLIWATTS, POWER_POLICIES, Budget, PowerPolicy, idle_power_w
@@ -25,7 +25,7 @@ HORIZON = 40.0
 
 
 @dataclass(frozen=True)
-class _Cluster(Placed):
+class _Cluster(PlacedJobs):
     """Jobs on their machines under a budget, with ``p`` pairs of a machine and a kind."""
 
     pair: Integers  # Index of each job's pair
@@ -35,7 +35,7 @@ class _Cluster(Placed):
     left_w: float  # What the last step of the budget leaves beside idle processors
 
     @classmethod
-    def of(cls, kinds: int, kind: Integers, placed: Placed, budget: Budget) -> _Cluster:
+    def of(cls, kinds: int, kind: Integers, placed: PlacedJobs, budget: Budget) -> _Cluster:
         """Collect what is known before configurations are."""
         jobs, machines, machine = placed.jobs, placed.machines, placed.machine
         idle_w, cap_w = (
@@ -59,7 +59,7 @@ class _Cluster(Placed):
 
 
 def choose_options(
-    options: PowerOptions, kind: Integers, placed: Placed, budget: Budget, policy: PowerPolicy
+    options: PowerOptions, kind: Integers, placed: PlacedJobs, budget: Budget, policy: PowerPolicy
 ) -> Integers:
     """Choose the configuration of each job: its index among those of its kind, of shape ``(n,)``.
 
@@ -269,7 +269,7 @@ class Configured:
 def configure(
     options: PowerOptions,
     kind: Integers,
-    placed: Placed,
+    placed: PlacedJobs,
     budget: Budget,
     policy: PowerPolicy,
     learner: Learner | None = None,

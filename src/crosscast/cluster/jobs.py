@@ -277,7 +277,7 @@ def policy_named(name: str, queue: str | None = None, backfill: str | None = Non
 
 
 @dataclass(frozen=True)
-class Placed:
+class PlacedJobs:
     """``n`` jobs on machines."""
 
     jobs: Jobs
@@ -349,7 +349,7 @@ class Speeds:
 
 
 @dataclass(frozen=True)
-class Schedule(Placed, Tabular):
+class Schedule(PlacedJobs, Tabular):
     """A schedule of ``n`` jobs."""
 
     start_s: Reals  # Times of start and end in seconds, of shape `(n,)`

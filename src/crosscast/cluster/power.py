@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from crosscast.arrays import Flags, Integers, Reals
-from crosscast.cluster.jobs import Machine, Placed, Schedule, Speeds
+from crosscast.cluster.jobs import Machine, PlacedJobs, Schedule, Speeds
 from crosscast.cluster.site import (
     MILLIWATTS,
     Budget,
@@ -125,7 +125,7 @@ def read_forecasts(path: str | Path, number: Integers) -> Reals:
     return np.array([forecasts.get(job, np.nan) for job in number.tolist()], np.float64)
 
 
-def check_idle(options: PowerOptions, kind: Integers, placed: Placed, file: Path) -> None:
+def check_idle(options: PowerOptions, kind: Integers, placed: PlacedJobs, file: Path) -> None:
     """Refuse a configuration of jobs that takes less power than an idle processor of their machine."""
     for index, of_kind in sorted(set(zip(placed.machine.tolist(), kind.tolist(), strict=True))):
         machine, least_w = placed.machines[index], float(np.nanmin(options.power_w[of_kind]))
@@ -145,7 +145,7 @@ def kinds_of_jobs(
     return np.where(known < 0, drawn, known).astype(np.int64), int(np.count_nonzero(known < 0))
 
 
-def cheapest_release_s(placed: Placed, budget: Budget, by: Shift, limit_s: float) -> Reals:
+def cheapest_release_s(placed: PlacedJobs, budget: Budget, by: Shift, limit_s: float) -> Reals:
     """Return the start of each job with the lowest cost of its energy, by its estimate.
 
     Starts are at most `limit_s` after submission; ties go to the first. The cost is piecewise linear in the

@@ -14,7 +14,7 @@ from crosscast.cluster.jobs import (
     Completion,
     Jobs,
     Machine,
-    Placed,
+    PlacedJobs,
     Placement,
     Policy,
     Schedule,
@@ -164,7 +164,7 @@ def simulate(
         )
     choices_of(jobs, machines, placement)
     _check_together(jobs, site, sharing, rules)
-    placed = Placed(jobs, machines, placement.machine)
+    placed = PlacedJobs(jobs, machines, placement.machine)
     if rules.release_s is not None:
         return _by_release(placed, policy, site, sharing, rules, progress)
     from crosscast.cluster.simulator.planning import run_plan
@@ -225,7 +225,7 @@ def _check_together(jobs: Jobs, site: Site, sharing: Sharing | None, rules: Rule
 
 
 def _by_release(
-    placed: Placed,
+    placed: PlacedJobs,
     policy: Policy,
     site: Site,
     sharing: Sharing | None,
@@ -238,7 +238,7 @@ def _by_release(
     assert rules.release_s is not None
     by_release = np.argsort(rules.release_s, kind="stable")
     jobs, release_s = placed.jobs, rules.release_s[by_release]
-    later = Placed(jobs.taken(by_release, release_s), placed.machines, placed.machine[by_release])
+    later = PlacedJobs(jobs.taken(by_release, release_s), placed.machines, placed.machine[by_release])
     rules = rules.taken(by_release)
     if sharing is not None:
         sharing = replace(sharing, kind=sharing.kind[by_release])

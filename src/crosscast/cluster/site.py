@@ -11,7 +11,7 @@ from typing import Literal, TypeVar, get_args
 import numpy as np
 
 from crosscast.arrays import Integers, Reals
-from crosscast.cluster.jobs import Machine, Placed, first_row, machine_fields, machines_of
+from crosscast.cluster.jobs import Machine, PlacedJobs, first_row, machine_fields, machines_of
 from crosscast.cluster.rules import (
     NO_RULES,
     PREEMPTIONS,
@@ -410,7 +410,7 @@ class Resources:
 
 
 def resources_of(
-    placed: Placed, site: Site, rules: Rules = NO_RULES, origin_s: float | None = None
+    placed: PlacedJobs, site: Site, rules: Rules = NO_RULES, origin_s: float | None = None
 ) -> Resources:
     """Check the needs of jobs, each on its machine, against the capacities.
 
@@ -512,14 +512,14 @@ def _left_by_idle(machines: Sequence[Machine], budget: Budget) -> Integers:
     return milliwatts(np.minimum(budget.power_w - idle_w, _NO_LIMIT / MILLIWATTS))
 
 
-def _power_w(placed: Placed) -> Reals:
+def _power_w(placed: PlacedJobs) -> Reals:
     """Return the power of each job in watts, or of its active processors, of shape ``(n,)``; else NaN."""
     active_w: Reals = placed.of_machine("active_w") * placed.jobs.procs
     known_w = placed.jobs.power_w
     return active_w if known_w is None else np.where(np.isnan(known_w), active_w, known_w)
 
 
-def extra_power_w(placed: Placed) -> Reals:
+def extra_power_w(placed: PlacedJobs) -> Reals:
     """Return the power that each job adds to that of its idle processors, in watts, of shape ``(n,)``.
 
     Raises
@@ -546,7 +546,7 @@ _NO_LIMIT = 2.0**52
 """Milliwatts that no sum of jobs reaches."""
 
 
-def most_draw(placed: Placed, extra: Integers) -> Integers:
+def most_draw(placed: PlacedJobs, extra: Integers) -> Integers:
     """Return the milliwatts above idle that the processors of each job draw at most, of shape ``(n,)``.
 
     It is `active_w`, if that is known, unless a single job of the machine draws more.
@@ -558,7 +558,7 @@ def most_draw(placed: Placed, extra: Integers) -> Integers:
     return np.ceil(np.minimum(of_processor[machine] * procs, _NO_LIMIT)).astype(np.int64)
 
 
-def _check_caps(placed: Placed) -> None:
+def _check_caps(placed: PlacedJobs) -> None:
     """Raise for jobs with more power than the caps of their processors."""
     power_w, most_w = _power_w(placed), placed.of_machine("cap_w") * placed.jobs.procs
     # Where no power is known, nothing is above a cap.
@@ -569,7 +569,7 @@ def _check_caps(placed: Placed) -> None:
         )
 
 
-def _check_fits(placed: Placed, resources: Resources) -> None:
+def _check_fits(placed: PlacedJobs, resources: Resources) -> None:
     """Raise for a job that exceeds the last capacity, which has no end."""
     machines, last = placed.machines, resources.capacity[-1]
     for need in range(resources.needs.shape[1]):

@@ -12,7 +12,7 @@ import numpy as np
 
 from crosscast.cli.simulate import SimulatePoliciesOptions
 from crosscast.cluster.configurations import configure
-from crosscast.cluster.jobs import POLICIES, Bound, Jobs, Machine, Placed, Placement, Policy, policy_named
+from crosscast.cluster.jobs import POLICIES, Bound, Jobs, Machine, PlacedJobs, Placement, Policy, policy_named
 from crosscast.cluster.metrics import (
     OBJECTIVES,
     PolicyDifference,
@@ -182,7 +182,7 @@ def _runs(
             )
         options = read_power_options(site.options)
         kind, drawn = kinds_of_jobs(options.kinds, executables, count, site.seed)
-        placed = Placed(jobs, machines, machine)
+        placed = PlacedJobs(jobs, machines, machine)
         check_idle(options, kind, placed, site.options)
         notes += [f"{drawn:,} of a kind without configurations: that of each is drawn"] if drawn else []
         runs = []
@@ -212,7 +212,7 @@ def _runs(
         runs = [replace(run, rules=run.rules.with_measured(run.power_w)) for run in runs]
     if site.budget is not None and site.shifts != ("never",):
         runs = [
-            _shifted(run, Placed(run.jobs, machines, machine), site.budget, shift, site.shift_limit_s)
+            _shifted(run, PlacedJobs(run.jobs, machines, machine), site.budget, shift, site.shift_limit_s)
             for shift in site.shifts
             for run in runs
         ]
@@ -230,7 +230,7 @@ def _executables(trace: JobTrace, cleaned: CleanedJobs) -> list[str] | None:
     ]
 
 
-def _shifted(run: QueuedJobs, placed: Placed, budget: Budget, shift: Shift, limit_s: float) -> QueuedJobs:
+def _shifted(run: QueuedJobs, placed: PlacedJobs, budget: Budget, shift: Shift, limit_s: float) -> QueuedJobs:
     """Delay jobs until power is cheap."""
     if shift == "never":
         return replace(run, shift=shift)

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from crosscast.arrays import Flags, Integers, Reals
-from crosscast.cluster.jobs import BY_TIME, Order, Placed, Policy
+from crosscast.cluster.jobs import BY_TIME, Order, PlacedJobs, Policy
 from crosscast.cluster.rules import NO_RULES, Learning, Rules
 from crosscast.cluster.sharing import Sharing
 from crosscast.cluster.simulator.engine import keys_of
@@ -136,7 +136,7 @@ class SchedulePlan(NamedTuple):
 
 
 def start_plan(
-    placed: Placed,
+    placed: PlacedJobs,
     resources: Resources,
     policy: Policy,
     sharing: Sharing | None = None,

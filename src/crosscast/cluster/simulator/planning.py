@@ -17,7 +17,7 @@ from dataclasses import replace
 import numpy as np
 
 from crosscast.arrays import Integers, Reals
-from crosscast.cluster.jobs import Cuts, Jobs, Machine, Placed, Policy, Schedule, Speeds
+from crosscast.cluster.jobs import Cuts, Jobs, Machine, PlacedJobs, Policy, Schedule, Speeds
 from crosscast.cluster.rules import Learning, Rules
 from crosscast.cluster.sharing import Sharing
 from crosscast.cluster.simulator.plan import (
@@ -452,12 +452,12 @@ def load(jobs: int | None, progress: Callable[[str], None] | None) -> None:
         nobody = np.zeros(0, np.int64)
         none = np.zeros((0, 1))
         empty = Jobs(nobody, np.zeros(0), nobody, none, none)
-        placed = Placed(empty, [Machine("any", 1)], nobody)
+        placed = PlacedJobs(empty, [Machine("any", 1)], nobody)
         advance_plan(start_plan(placed, resources_of(placed, NO_SITE), Policy(conservative=True)), 1)
 
 
 def run_plan(
-    placed: Placed,
+    placed: PlacedJobs,
     resources: Resources,
     policy: Policy,
     sharing: Sharing | None,

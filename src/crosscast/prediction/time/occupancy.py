@@ -93,8 +93,8 @@ def _beyond(bits: Reals, more: Reals, growth: Reals) -> Reals:
 def _growth(by_groups: Sequence[Sequence[float]], most: float) -> list[float]:
     """Power of the number of groups with which caches of each size must grow to miss no more bytes.
 
-    Of the bytes that the most groups of a profile, ``2**most``, miss in each size: 1 where groups have data of
-    their own, 0 where they share them. Sixteen groups, or one, miss as many bytes in a smaller cache.
+    Of the bytes that the most groups of a profile, ``2**most``, miss in each size: 1 where groups have data
+    of their own, 0 where they share them. Sixteen groups, or one, miss as many bytes in a smaller cache.
     """
     alone, several, many = by_groups
     few, fewer = (several, _SEVERAL) if most > _SEVERAL else (alone, 0.0)
