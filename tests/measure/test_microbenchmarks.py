@@ -171,8 +171,8 @@ def test_every_kernel_runs_and_more_of_it_takes_longer(make: type[HostBackend]) 
         least = min(backend.memory(kernel, 1 << 14, 10) for _ in range(5))
         most = min(backend.memory(kernel, 1 << 14, passes) for _ in range(2))
         assert 0 < least < most
-    groups = backend.groups(1000)
-    assert groups is None or 0 < groups < (backend.groups(1_000_000) or 0.0)
+    groups = [backend.groups(1000) for _ in range(5)]
+    assert None in groups or 0 < min(filter(None, groups)) < (backend.groups(1_000_000) or 0.0)
     for kernel in backend.lanes:
         backend.chains(kernel, 1)
         steps = (1, 100) if kernel in ROWS else (100, 100_000)  # Of the former, each is a row of work-items

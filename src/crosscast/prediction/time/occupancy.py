@@ -97,7 +97,7 @@ def _growth(by_groups: Sequence[Sequence[float]], most: float) -> list[float]:
     of their own, 0 where they share them. Sixteen groups, or one, miss as many bytes in a smaller cache.
     """
     alone, several, many = by_groups
-    few, fewer = (several, _SEVERAL) if most > _SEVERAL else (alone, 0.0)
+    few, fewer = (several, _SEVERAL) if most >= _SEVERAL + 1 else (alone, 0.0)
     growth, fits, smallest = [], 0, 0
     for size, missed in enumerate(many):
         while fits < _LAST and few[fits] > _AS_MANY * missed:
