@@ -3,7 +3,6 @@
 import logging
 import threading
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -37,9 +36,8 @@ KEY = RegionKey("step", ("8",))
 
 
 @pytest.fixture(autouse=True)
-def nothing_said_before(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(notice, "_LOGGED", {})
-    yield
+def nothing_said_before() -> None:
+    notice.say_once.cache_clear()
 
 
 class Machine:
