@@ -8,7 +8,7 @@ import pytest
 
 from crosscast.cluster.jobs import Jobs, Machine, Policy, Schedule
 from crosscast.cluster.power import power_metrics
-from crosscast.cluster.rules import Rules
+from crosscast.cluster.rules import Rules, heights
 from crosscast.cluster.sharing import Sharing
 from crosscast.cluster.simulate import simulate
 from crosscast.cluster.site import constant_budget
@@ -23,6 +23,13 @@ ONE = [Machine("one", 4, idle_w=0, active_w=10)]
 
 def run(jobs: Jobs, rules: Rules, policy: Policy | None = None) -> Schedule:
     return simulate(jobs, ONE, policy=policy or Policy(), rules=rules)
+
+
+def test_kinds_are_ranked_by_the_longest_chain_of_those_they_may_stop() -> None:
+    chain = np.eye(4, k=1, dtype=bool)
+    assert heights(chain).tolist() == [3, 2, 1, 0]
+    assert heights(chain | np.eye(4, k=2, dtype=bool)).tolist() == [3, 2, 1, 0]
+    assert heights(chain & (np.arange(4) < 2)).tolist() == [1, 0, 0, 0]
 
 
 STOPS = np.array([[False, False], [True, False]])
