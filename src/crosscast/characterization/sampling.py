@@ -145,10 +145,10 @@ class Sample:
         first, size = [0, 0, 0], list(self.groups)
         for axis, count in zip(self.axes, counts, strict=True):
             if count is not None:
-                start, last = (axis.extent - count) // 2, axis.extent - count
+                last = axis.extent - count
                 of_cluster = _CLUSTER // math.gcd(_CLUSTER, row)
-                nearest = of_cluster * round(start / of_cluster)
-                first[axis.number], size[axis.number] = nearest if 0 < nearest <= last else start, count
+                nearest = of_cluster * round(last // 2 / of_cluster)
+                first[axis.number], size[axis.number] = nearest if 0 < nearest <= last else last // 2, count
         return Box((first[0], first[1], first[2]), (size[0], size[1], size[2])), counts
 
     def run_groups(self) -> int:

@@ -97,7 +97,7 @@ class Work:
     updated: Reals  # Of these, bytes that are read as well
     distinct: Reals  # Distinct bytes read and written
     behind: Reals  # `(n, 3, 14)` Bytes behind a cache, by groups that share it and size; the last is infinite
-    reuse_groups: Reals  # Work-groups that share it at most in these: as many as were run of a sample
+    reuse_groups: Reals  # Work-groups that were run of a sample, of which no more share it in these
     path: Reals  # Instructions of the longest dependency chain of the longest work-item
     path_loads: Reals  # Loads of global memory among these
     path_constants: Reals  # Loads of constant memory among these
@@ -392,7 +392,7 @@ def _of_memory(metrics: Mapping[str, MetricValue], launch: Mapping[str, Any]) ->
         "distinct": float(distinct.get("read", 0) + distinct.get("written", 0)),
         "channel_share": float(reuse.get("channel_share") or EVEN_CHANNELS),
         "behind": _behind(reuse.get("bytes"), float(sum(distinct.values()))),
-        "reuse_groups": float(min(reuse.get("groups") or REUSE_GROUPS[-1], REUSE_GROUPS[-1])),
+        "reuse_groups": float(reuse.get("groups") or REUSE_GROUPS[-1]),
     }
 
 
