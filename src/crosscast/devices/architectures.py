@@ -258,8 +258,8 @@ _DIVISIONS = {"int32_div_op_per_s": 12.0, "int64_div_op_per_s": 24.0}
 _CACHE_RATES, _SCATTERED_LINE_S = {"own_cache": 32.0, "last_cache": 8.0}, 20e-9
 _GROUP_CLOCKS, _START_S = {"gpu": 100.0, "cpu": 1000.0}, {"gpu": 1.7e-6, "cpu": 5e-6}
 _LAUNCH_S = {"gpu": 5.5e-6, "cpu": 15e-6}
-# From the call to the start, in collections of measured devices; deviation of its logarithm between results of
-# one device, on other systems (nine devices of clpeak)
+# From the call to the start, in collections of measured devices; deviation of its logarithm between results
+# of one device in several systems (nine devices of clpeak)
 _CALL_S, _SPREAD_OF_LAUNCHES = 6e-6, 0.7
 
 DEFAULTS = {  # By type, for devices whose sheets lack the number
