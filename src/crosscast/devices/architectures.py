@@ -499,8 +499,8 @@ def _usual_launch(device: Device) -> float:
     known = expected(device, "launch_s") if device.type == "gpu" else None
     if known is None:
         return _LAUNCH_S[device.kind]
-    spread = max(known.deviation, _SPREAD_OF_LAUNCHES)
-    return _LAUNCH_S[device.kind] * float(known.value / _CALL_S) ** (0.5 / (1.0 + spread**2))
+    weight = 0.5 / (1.0 + max(known.deviation, _SPREAD_OF_LAUNCHES) ** 2)
+    return _LAUNCH_S[device.kind] * math.pow(known.value / _CALL_S, weight)
 
 
 def _measured_double(device: Device) -> float | None:
