@@ -184,10 +184,9 @@ def _work_item_value(name: str, dimension: str, code: Code, *, small_ids: bool) 
     """Return the replacement of an id or a size in a dimension."""
     fixed = dimension in ("0", "1", "2")
     if name == "get_local_id" and fixed:
-        return f"call i64 @cc.small_sum(i64 0, i64 %cc.id{dimension})"
+        return f"add i64 %cc.id{dimension}, 0"
     if name == "get_global_id" and fixed:
-        sum_ = f"i64 %cc.base{dimension}, {'i64 ' if small_ids else ''}%cc.id{dimension}"
-        return f"call i64 @cc.small_sum({sum_})" if small_ids else f"add {sum_}"
+        return f"add {'nuw nsw ' if small_ids else ''}i64 %cc.base{dimension}, %cc.id{dimension}"
     if name == "get_global_id":
         values, value = [code.value(f"add i64 %cc.base{d}, %cc.id{d}") for d in range(3)], "0"
     else:

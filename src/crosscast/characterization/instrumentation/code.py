@@ -128,13 +128,6 @@ again:
 slow:
   call void @cc_add_strided(ptr %ctx, i32 %site, i32 %flags, i64 %base, i64 %step, i64 %n)
   ret void
-}}
-define internal i64 @cc.small_sum(i64 %a, i64 %b) alwaysinline nounwind {{
-  %x = trunc nuw nsw i64 %a to i32
-  %y = trunc nuw nsw i64 %b to i32
-  %s = add nuw nsw i32 %x, %y
-  %z = zext nneg i32 %s to i64
-  ret i64 %z
 }}"""
 
 

@@ -8,7 +8,7 @@ data, so that the counters take less of the caches; overflow of the byte goes to
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 
 from crosscast.characterization import ir
 from crosscast.characterization.engine.layout import slot
@@ -22,6 +22,7 @@ from crosscast.characterization.instrumentation.accesses import (
 from crosscast.characterization.instrumentation.branch_code import SegmentEditor
 from crosscast.characterization.instrumentation.code import Code
 from crosscast.characterization.instrumentation.emission import Emission
+from crosscast.characterization.instrumentation.inline import called_builtin
 from crosscast.characterization.instrumentation.instruction_kinds import space_name
 from crosscast.characterization.instrumentation.segments import Segment
 from crosscast.characterization.instrumentation.sub_groups import ONCE, STREAM
@@ -33,7 +34,8 @@ class MemoryCode:
     def __init__(self, segment: Segment, emission: Emission, editor: SegmentEditor) -> None:
         instructions = [i for block in segment.blocks.values() for i in block.instructions]
         self._emission, self._plan = emission, emission.plan
-        self._widening = Widening(instructions, emission.names.unique)
+        small = ("get_local_id", "get_global_id")[: 1 + self._plan.options.small_ids]
+        self._widening = Widening(instructions, emission.names.unique, small)
         self._definitions = {i.result: i for i in instructions}
         self._segment, self._editor = segment, editor
         self._in_loops = graph.innermost(segment.loops)
@@ -211,13 +213,21 @@ def _flags(cls: PointerClass, *, read: bool, write: bool) -> int:
 
 
 class Widening:
-    """64-bit twins of a segment's 32-bit integers, for extensions of sums that cannot wrap."""
+    """64-bit twins of a segment's 32-bit integers, for extensions of ids, and of sums that cannot wrap."""
 
-    def __init__(self, instructions: Iterable[ir.Instruction], unique: Callable[[str], str]) -> None:
+    def __init__(
+        self, instructions: Iterable[ir.Instruction], unique: Callable[[str], str], small: Container[str]
+    ) -> None:
         self._unique = unique
         self._operations: dict[str, ir.Instruction] = {}
+        ids: set[str | None] = set()  # of less than 32 bits, as the builtins in `small` return
+        self._truncated: dict[str, str] = {}
         pending: list[tuple[str, str]] = []
         for i in instructions:
+            if i.opcode == "call" and called_builtin(i) in small:
+                ids.add(i.result)
+            elif i.opcode == "trunc" and i.type == "i32" and i.result and i.operands[0].value in ids:
+                self._truncated[i.result] = i.operands[0].value
             if i.opcode in ("add", "sub", "mul", "shl") and i.type == "i32" and i.result:
                 self._operations[i.result] = i
             elif extended := _extended(i):
@@ -233,7 +243,7 @@ class Widening:
     def widen(self, instruction: ir.Instruction) -> list[ir.Instruction]:
         """Return an instruction and its twins; an extension is replaced by the twin."""
         if extended := _extended(instruction):
-            if twin := self._twins.get(extended):
+            if twin := self._twins.get(extended) or self._truncated.get(extended[0]):
                 instruction = instruction.copy()
                 instruction.text = f"add i64 {twin}, 0"
             return [instruction]
@@ -248,7 +258,7 @@ class Widening:
         if not value.startswith("%"):
             negative = value.startswith("-") and flag == "nuw"
             return str(int(value) + (1 << 32)) if negative else value
-        twin = self._twins.get((value, flag))
+        twin = self._twins.get((value, flag)) or self._truncated.get(value)
         if twin is None:
             twin = self._unique("i")
             before.append(ir.added(f"{twin} = {'sext' if flag == 'nsw' else 'zext'} i32 {value} to i64"))
