@@ -100,8 +100,19 @@ static inline u32 sampled_from(struct context *c, u32 line, u32 last) {
   return bits_of((row8)((hash8(lines) & (u32)c->unsampled) == 0) & (row8)(lines <= last));
 }
 
-/* Rows that lie so far apart that none comes to a line of the one before. */
-static void touch_apart(struct context *c, u32 bits, u32 from, u32 to, u32 step, u64 times, u64 time, u64 later, u64 group, u64 apart) {
+static void add_halves(struct context *c, u32 line, u32 halves, u64 time, u64 group) {
+  for (u64 i = c->n_touches; i-- > 0;)
+    if (c->touches[i].line >> NUMBER == line && c->touches[i].time == time && c->touches[i].group == group) {
+      c->touches[i].line |= halves;
+      return;
+    }
+}
+
+/* Whether an interval that ends at `before`, if there is one, comes to a line as well when it is moved. */
+static inline int is_known(u64 before, u32 moved, u32 bits, u32 line) { return before <= NONE && ((u32)before + moved) >> bits == line; }
+
+/* Rows that lie so far apart that none comes to a line of the one before. `before`: see `cc_touch`. */
+static void touch_apart(struct context *c, u32 bits, u64 before, u32 from, u32 to, u32 step, u64 times, u64 time, u64 later, u64 group, u64 apart) {
   const row8 places = {0, 1, 2, 3, 4, 5, 6, 7};
   u32 extent = (to - from) >> bits;
   for (u64 k = 0; k < times; k += AT_ONCE) {
@@ -111,29 +122,35 @@ static void touch_apart(struct context *c, u32 bits, u32 from, u32 to, u32 step,
       u32 hit = bits_of((row8)(((hash + l * HASH) & (u32)c->unsampled) == 0)) & (l > extent ? further : there);
       for (; hit; hit &= hit - 1) {
         u64 row = k + __builtin_ctz(hit);
-        u32 line = ((from + (u32)row * step) >> bits) + l, middle = (2 * line + 1) << (bits - 1);
-        emit(c, line, (from + (u32)row * step < middle) | (to + (u32)row * step >= middle) << 1, time + row * later, group + row * apart);
+        u32 moved = row * step, line = ((from + moved) >> bits) + l, middle = (2 * line + 1) << (bits - 1);
+        u32 halves = (from + moved < middle) | (to + moved >= middle) << 1;
+        if (is_known(before, moved, bits, line)) add_halves(c, line, halves, time + row * later, group + row * apart);
+        else emit(c, line, halves, time + row * later, group + row * apart);
       }
     }
   }
 }
 
 /* Rows of keys, given by intervals from `start` on, each `step` behind the one before, and so much later, or of another
- * group. */
+ * group. `once`: of each row and line there is one touch, as `cc_touch_row` has it. */
 void cc_touch(struct context *c, u32 shift, const u32 (*intervals)[2], u32 n, u32 start, u32 step, u64 times, u64 time, u64 later, u64 group,
-              u64 apart) {
+              u64 apart, u32 once) {
   u32 bits = LINE_LOG - shift;
   for (u32 i = 0; i < n; i++) {
     u32 from = intervals[i][0] + start, to = intervals[i][1] + start;
+    u64 before = once && i ? intervals[i - 1][1] + start : ~(u64)0;
     if (times > 1 && step > 1u << bits) {
-      touch_apart(c, bits, from, to, step, times, time, later, group, apart);
+      touch_apart(c, bits, before, from, to, step, times, time, later, group, apart);
       continue;
     }
     for (u32 line = from >> bits, last = (to + (u32)(times - 1) * step) >> bits; line <= last; line += AT_ONCE)
       for (u32 hit = sampled_from(c, line, last); hit; hit &= hit - 1) {
         u32 found = line + __builtin_ctz(hit), low = found << bits, middle = low + (1u << (bits - 1)), high = middle + (middle - low);
-        for (u64 k = low > to ? (low - to + step - 1) / step : 0; k < times && from + (u32)k * step < high; k++)
-          emit(c, found, (from + (u32)k * step < middle) | (to + (u32)k * step >= middle) << 1, time + k * later, group + k * apart);
+        for (u64 k = low > to ? (low - to + step - 1) / step : 0; k < times && from + (u32)k * step < high; k++) {
+          u32 moved = k * step, halves = (from + moved < middle) | (to + moved >= middle) << 1;
+          if (is_known(before, moved, bits, found)) add_halves(c, found, halves, time + k * later, group + k * apart);
+          else emit(c, found, halves, time + k * later, group + k * apart);
+        }
       }
   }
 }
@@ -156,14 +173,6 @@ static int is_repeated(const u32 *keys, const u64 *times, u32 i, u64 k, u32 move
   return 0;
 }
 
-static void add_halves(struct context *c, u32 line, u32 halves, u64 time) {
-  for (u64 i = c->n_touches; i-- > 0;)
-    if (c->touches[i].line >> NUMBER == line && c->touches[i].time == time) {
-      c->touches[i].line |= halves;
-      return;
-    }
-}
-
 struct runs {
   const u32 *keys;
   const u64 *times;
@@ -178,7 +187,7 @@ static void touch_line(struct context *c, const struct runs *r, u32 i, u32 line)
     u64 k = r->keys[i] < low ? (low - r->keys[i] + r->step - 1) >> step_log : 0;
     for (u32 key = r->keys[i] + k * r->step; k < r->times[i] && key < high; k++, key += r->step) {
       u64 time = r->time + k * r->later;
-      if (r->once && is_repeated(r->keys, r->times, i, k, k * r->step, r->bits)) add_halves(c, line, 1 + (key >= middle), time);
+      if (r->once && is_repeated(r->keys, r->times, i, k, k * r->step, r->bits)) add_halves(c, line, 1 + (key >= middle), time, r->group);
       else emit(c, line, 1 + (key >= middle), time, r->group);
     }
   }

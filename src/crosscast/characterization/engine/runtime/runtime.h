@@ -319,7 +319,7 @@ u64 cc_sub_group_words(struct context *, u64 site, u64 *words);
 enum { SITE_LOG = 8 };
 void cc_prepare_reuse(struct context *, struct job *);
 u32 cc_intervals(const u32 *keys, u32 shift, u64 nbytes, u32 (*found)[2]);
-void cc_touch(struct context *, u32 shift, const u32 (*intervals)[2], u32 n, u32 start, u32 step, u64 times, u64 time, u64 later, u64 group, u64 apart);
+void cc_touch(struct context *, u32 shift, const u32 (*intervals)[2], u32 n, u32 start, u32 step, u64 times, u64 time, u64 later, u64 group, u64 apart, u32 once);
 void cc_touch_runs(struct context *, u32 shift, const u32 *keys, u32 step, const u64 *times, u32 n, u64 time, u64 later, u64 group, u32 once);
 void cc_touch_row(struct context *, u32 shift, u64 nbytes, const u32 *keys, u64 time, u64 group);
 void cc_touch_columns(struct context *, u32 shift, u64 nbytes, const void *columns, u32 room, const u32 *n, u64 time, u64 later, u64 group);

@@ -273,7 +273,6 @@ void cc_add_rows(struct context *c, struct sub_site *s, const u32 *keys, u32 ste
   else push(c, s, keys, step, times, weight);
 }
 
-
 /* The shape of blocks of work-items in rows of so many; a null pointer where blocks differ, or reach too far. */
 struct shape *cc_shape_of_plane(struct context *c, struct sub_site *s, u64 dx, u64 dy, u64 columns) {
   struct plane *p = &s->plane;
@@ -299,13 +298,16 @@ struct shape *cc_shape_of_plane(struct context *c, struct sub_site *s, u64 dx, u
   return f;
 }
 
-/* Rows in a grid of them. */
+/* Rows in a grid of them; of a known shape, the first key is enough. */
 void cc_add_grid(struct context *c, struct sub_site *s, struct shape *f, const u32 *keys, u32 across, u64 columns, u32 up, u64 rows) {
-  if (!f) f = find_shape(c, s, keys, *keys);
+  u32 first = 0;
+  while (first < LANES && keys[first] == NONE) first++;
+  if (first == LANES) return;
+  if (!f && s->misses <= s->hits + PATIENCE) f = find_shape(c, s, keys, keys[first]);
   u64 different = f ? different_places(s, up) : rows;
   for (u64 r = 0; r < different && r < rows; r++) {
     if (f) {
-      count_shape(s, f, *keys + r * up, across, columns, (rows - r + different - 1) / different);
+      count_shape(s, f, keys[first] + r * up, across, columns, (rows - r + different - 1) / different);
       continue;
     }
     u32 moved[LANES];
@@ -313,7 +315,6 @@ void cc_add_grid(struct context *c, struct sub_site *s, struct shape *f, const u
     push(c, s, moved, across, columns, 1);
   }
 }
-
 
 void cc_prepare_shapes(void) {
   for (u32 k = 0; k < LANES; k++) all_lanes[k] = k;

@@ -255,7 +255,7 @@ static void add_plain(struct context *c, struct sub_site *s, const u64 *words, u
   if (is_touched(c, s)) {
     cc_add_even_walks(s, words[1], words[2] - 1, n);
     u32 intervals[LANES][2], found = cc_intervals(keys, s->shift, s->nbytes, intervals);
-    cc_touch(c, s->shift, intervals, found, 0, step, words[2], c->time, part_of_loop(words[2]), c->toucher, 0);
+    cc_touch(c, s->shift, intervals, found, 0, step, words[2], c->time, part_of_loop(words[2]), c->toucher, 0, 0);
   }
 }
 
