@@ -183,12 +183,9 @@ _QUERIES = {
 def _work_item_value(name: str, dimension: str, code: Code, *, small_ids: bool) -> str:
     """Return the replacement of an id or a size in a dimension."""
     fixed = dimension in ("0", "1", "2")
-    if name == "get_local_id" and fixed:
-        return f"add i64 %cc.id{dimension}, 0"
-    if name == "get_global_id" and fixed:
-        return f"add {'nuw nsw ' if small_ids else ''}i64 %cc.base{dimension}, %cc.id{dimension}"
     if name == "get_global_id":
-        values, value = [code.value(f"add i64 %cc.base{d}, %cc.id{d}") for d in range(3)], "0"
+        add, value = f"add {'nuw nsw ' if small_ids else ''}i64", "0"
+        values = [code.value(f"{add} %cc.base{d}, %cc.id{d}") for d in range(3)]
     else:
         stem, value = _PER_DIMENSION[name]
         values = [f"{stem}{d}" for d in range(3)]

@@ -220,14 +220,14 @@ class Widening:
     ) -> None:
         self._unique = unique
         self._operations: dict[str, ir.Instruction] = {}
-        ids: set[str | None] = set()  # of less than 32 bits, as the builtins in `small` return
-        self._truncated: dict[str, str] = {}
+        ids: dict[str | None, ir.Instruction] = {}  # of less than 32 bits, as the builtins in `small` return
+        self._truncated: dict[str, ir.Instruction] = {}
         pending: list[tuple[str, str]] = []
         for i in instructions:
             if i.opcode == "call" and called_builtin(i) in small:
-                ids.add(i.result)
+                ids[i.result] = i
             elif i.opcode == "trunc" and i.type == "i32" and i.result and i.operands[0].value in ids:
-                self._truncated[i.result] = i.operands[0].value
+                self._truncated[i.result] = ids[i.operands[0].value]
             if i.opcode in ("add", "sub", "mul", "shl") and i.type == "i32" and i.result:
                 self._operations[i.result] = i
             elif extended := _extended(i):
@@ -243,22 +243,34 @@ class Widening:
     def widen(self, instruction: ir.Instruction) -> list[ir.Instruction]:
         """Return an instruction and its twins; an extension is replaced by the twin."""
         if extended := _extended(instruction):
-            if twin := self._twins.get(extended) or self._truncated.get(extended[0]):
+            if twin := self._twins.get(extended) or self._whole(extended[0]):
                 instruction = instruction.copy()
                 instruction.text = f"add i64 {twin}, 0"
             return [instruction]
         widened = [instruction]
+        call = self._truncated.get(instruction.result or "")
+        if call and called_builtin(call) == "get_global_id" and call.operands[0].value in ("0", "1", "2"):
+            # A sum of 32 bits, as vectors of it are half as wide.
+            parts = [f"%cc.{stem}{call.operands[0].value}" for stem in ("base", "id")]
+            names = [self._unique("t") for _ in parts]
+            texts = (f"{n} = trunc nuw nsw i64 {p} to i32" for n, p in zip(names, parts, strict=True))
+            widened = [*map(ir.added, texts), instruction.copy()]
+            widened[-1].text = f"add nuw nsw i32 {', '.join(names)}"
         for flag in ("nsw", "nuw"):
             if twin := self._twins.get((instruction.result or "", flag)):
                 a, b = (self._operand(operand.value, flag, widened) for operand in instruction.operands)
                 widened.append(ir.added(f"{twin} = {instruction.opcode} {flag} i64 {a}, {b}"))
         return widened
 
+    def _whole(self, value: str) -> str | None:
+        """Return the id that a value truncates, if it is one."""
+        return self._truncated[value].result if value in self._truncated else None
+
     def _operand(self, value: str, flag: str, before: list[ir.Instruction]) -> str:
         if not value.startswith("%"):
             negative = value.startswith("-") and flag == "nuw"
             return str(int(value) + (1 << 32)) if negative else value
-        twin = self._twins.get((value, flag)) or self._truncated.get(value)
+        twin = self._twins.get((value, flag)) or self._whole(value)
         if twin is None:
             twin = self._unique("i")
             before.append(ir.added(f"{twin} = {'sext' if flag == 'nsw' else 'zext'} i32 {value} to i64"))
