@@ -30,6 +30,7 @@ _OTHER_NAMES = {f"unsigned {name}": f"u{name}" for name in ("char", "short", "in
 _OTHER_NAMES |= {"size_t": "ulong", "bool": "uchar"}
 _WIDTHS = (1, 2, 3, 4, 8, 16)
 _TYPE = re.compile(r"(?:const |volatile )*((?:unsigned )?[a-z_]+?)(\d{,2})\s*(\**)")
+_BFLOAT16 = re.compile(r"(?:const |volatile )*(?:__nv_|__hip_|hip_)?bfloat16\s*\*?")
 
 
 def limits(dtype: np.dtype[np.generic]) -> tuple[float, float]:
@@ -61,12 +62,15 @@ class ValueType:
 
     @classmethod
     def parse(cls, name: str) -> ValueType:
-        """Return the type of a name; an optional ``*`` at its end is ignored."""
+        """Return the type of a name, without ``*`` at its end. A ``bfloat16`` is held by a float."""
+        if _BFLOAT16.fullmatch(name):
+            return cls("bfloat16", SCALAR_DTYPES["float"], 1)
         kind = cls.find(name)
-        if kind is None or kind.scalar == "bool" or len(kind.pointer) > 1:
+        if kind is None or len(kind.pointer) > 1:
             raise InputError(
                 f"expected a type such as float, float4 or uchar "
-                f"(scalars are {', '.join(SCALAR_DTYPES)}; vectors have 2, 3, 4, 8 or 16 components), "
+                f"(scalars are {', '.join(SCALAR_DTYPES)}, bfloat16; "
+                f"vectors have 2, 3, 4, 8 or 16 components), "
                 f"found {name!r}"
             )
         return kind
@@ -94,7 +98,7 @@ class ValueType:
     @property
     def limits(self) -> tuple[float, float]:
         """Least and greatest finite value of a component."""
-        return limits(self.dtype)
+        return (0, 1) if self.scalar == "bool" else limits(self.dtype)
 
     def is_held_by(self, dtype: np.dtype[np.generic]) -> bool:
         """Whether an array of this type may hold components; integers may differ in signedness."""

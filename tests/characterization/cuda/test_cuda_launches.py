@@ -125,6 +125,19 @@ def test_a_launch_file_has_grid_block_and_shared(tmp_path: Path) -> None:
     assert second.global_size == (128,)
 
 
+@pytest.mark.parametrize("type_", ["", 'type = "uint3"\n', 'type = "uint"\n'])
+def test_vectors_of_three_by_value_are_of_three(tmp_path: Path, type_: str) -> None:
+    source = "__global__ void k(unsigned *x, uint3 a, bool b) { x[0] = b ? a.x + 10 * a.y + 100 * a.z : 0; }"
+    (tmp_path / "k.cu").write_text(source)
+    arguments = f"length = 1\n[[arg]]\n{type_}value = [1, 2, 3]\n[[arg]]\nvalue = true\n"
+    (tmp_path / "k.toml").write_text(
+        f'source = "k.cu"\nkernel = "k"\ngrid = 1\nblock = 1\n[[arg]]\n{arguments}'
+    )
+    [launch] = launchfile.read(tmp_path / "k.toml")
+    characterize(launch)
+    assert np.asarray(launch.args[0]).tolist() == [321]
+
+
 @pytest.mark.parametrize(
     ("name", "grid", "block", "shared", "message"),
     [

@@ -61,6 +61,12 @@ CASES: dict[str, tuple[str, Array]] = {
     "a constant field": ('"bfe.u32 %0, %1, 24, 8;" : "=r"(r) : "r"(a)', A >> 24),
     "a number": ('"and.b32 %0, %1, 0x0f000f0f;" : "=r"(r) : "r"(a)', A & np.uint32(0x0F000F0F)),
     "prmt": ('"prmt.b32 %0, %1, 0, 0x0123;" : "=r"(r) : "r"(a)', A.byteswap()),
+    "bytes": ('"vabsdiff4.u32.u32.u32 %0, %1, %2, %2;" : "=r"(r) : "r"(a), "r"(b)',
+        np.abs(A.view(np.uint8).astype(int) - B.view(np.uint8)).astype(np.uint8).view(np.uint32)),
+    "sum of bytes": (
+        f'"vabsdiff4.u32.u32.u32.add" " %0, %1, %2, %3;" : "=r"(r) : {IN}',
+        C + np.abs(A.view(np.uint8).astype(int) - B.view(np.uint8)).reshape(-1, 4).sum(1).astype(np.uint32),
+    ),
     "rotation": ('"shf.l.wrap.b32 %0, %1, %1, 7;" : "=r"(r) : "r"(a)', A << 7 | A >> 25),
     "shift too far": ('"shl.b32 %0, %1, %2;" : "=r"(r) : "r"(a), "r"(p)',
         each(lambda x, n: x << n, A, POSITION)),

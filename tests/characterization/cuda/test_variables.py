@@ -157,6 +157,12 @@ def test_a_fetch_of_an_object_counts_as_one_of_a_reference() -> None:
             "line 2: .* several settings",
         ),
         ("flat", (FLAT,), "d.normalizedCoords = unknown;", "line 2: .* several settings"),
+        (
+            "flat",
+            (Image(ROWS.astype(np.uint8), "R"),),
+            "d.readMode = cudaReadModeNormalizedFloat; d.readMode = cudaReadModeElementType;",
+            "line 2: .* several settings",
+        ),
     ],
 )
 def test_texels_that_an_object_has_not_are_refused(

@@ -79,6 +79,11 @@ def test_the_local_size_has_a_default(read: Reader) -> None:
         ('type = "float2"\nvalue = 3', np.full(2, 3, np.float32)),
         ('type = "int3"\nvalue = [1, 2, 3]', np.array([1, 2, 3, 0], np.int32)),
         ('type = "int"\nvalue = [1, 2, 3]', np.array([1, 2, 3], np.int32)),  # a structure
+        ('type = "bool"\nvalue = true', np.uint8(1)),
+        ('type = "bfloat16"\nvalue = -2.5', np.uint16(0xC020)),
+        ('type = "bfloat16"\nvalues = [1, 1.00390625]', np.array([0x3F80, 0x3F80], np.uint16)),
+        ('type = "bfloat16"\nlength = 2\nfill = "constant"\nvalue = 0.5', np.full(2, 0x3F00, np.uint16)),
+        ('type = "bfloat16"\nfile = "b.bin"\nlength = 4', np.arange(8, dtype=np.uint8).view(np.uint16)),
         ('type = "int"\nvalues = [3, 1]', np.array([3, 1], np.int32)),
         ('type = "float"\nfile = "a.npy"', np.arange(4, dtype=np.float32)),
         ('type = "uchar4"\nfile = "b.bin"\nlength = 2', np.arange(8, dtype=np.uint8)),

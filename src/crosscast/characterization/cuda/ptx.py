@@ -74,6 +74,11 @@ _VALUES = _table(
     "setp.eq: {0} == {1}; setp.ne: {0} != {1}; setp.lt: {0} < {1}; setp.le: {0} <= {1}; setp.gt: {0} > {1}; "
     "setp.ge: {0} >= {1}; setp.lo: {0} < {1}; setp.ls: {0} <= {1}; setp.hi: {0} > {1}; setp.hs: {0} >= {1}"
 )
+_OF_BYTES = _table(
+    "vabsdiff4: __vabsdiffu4({0}, {1}); vabsdiff4.add: cc_vsadu4({0}, {1}, {2}); vadd4: __vadd4({0}, {1}); "
+    "vsub4: __vsub4({0}, {1}); vmax4: __vmaxu4({0}, {1}); vmin4: __vminu4({0}, {1}); "
+    "vavrg4: __vavgu4({0}, {1})"
+)
 _OF_REALS = _table(
     "mov: {0}; neg: -{0}; abs: ::fabs({0}); add: {0} + {1}; sub: {0} - {1}; mul: {0} * {1}; "
     "fma: ::fma({0}, {1}, {2}); div: {0} / {1}; rcp: ({T})1 / {0}; min: ::fmin({0}, {1}); "
@@ -213,6 +218,8 @@ class _Statement:
             raise ValueError  # parts of a warp
         table = _OF_REALS if type_ in _REALS else _VALUES
         table = {"bool": _OF_FLAGS, "__half2": _OF_PAIRS}.get(type_, table)
+        if set(types) == {_U}:
+            table = table | _OF_BYTES
         is_fast = f"{key}.approx" in table and not {"approx", "full"}.isdisjoint(given)
         kinds = {"": type_, "T": type_, "U": _UNSIGNED.get(type_, type_), "u": _U, "p": "bool"}
         result = {"popc": _U, "clz": _U, "bfind": _U, "vote": _U, "setp": "bool"}.get(base, type_)

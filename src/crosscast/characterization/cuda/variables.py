@@ -55,6 +55,8 @@ def image_sizes(image: Image) -> tuple[int, int, int, int]:
 def _set_sizes(flat: ir.Function, images: Mapping[str, tuple[int, ...]]) -> None:
     """Replace the sizes of textures by constants that are not counted."""
     for instruction in flat.instructions():
+        if called_builtin(instruction) == "cc_refused_texture":
+            return  # by its settings, which is told later
         if called_builtin(instruction) != "cc_image_size":
             continue
         name, axis, nbytes = (operand.value for operand in instruction.operands)

@@ -312,6 +312,8 @@ def _value_bytes(argument: Argument, parameter: Parameter, where: str) -> bytes:
                 raise LaunchError(f"{where}: expected a value of {kind.scalar}, found {argument.dtype}")
             if kind.width == argument.size == 3:
                 argument = np.append(argument, argument.dtype.type(0))
+        elif kind is None and argument.size == 4 and parameter.size == 3 * argument.itemsize:
+            argument = np.ravel(argument)[:3]  # CUDA's vectors of three have no fourth component
         argument = argument.tobytes()
     if not isinstance(argument, bytes):
         raise LaunchError(f"{where}: expected a value, as a NumPy scalar, found {_describe(argument)}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -197,6 +198,24 @@ def _build(
         return _image(image, base, rng)
     kind = _value_type(fields, parameter)
     fields.flag("read_only")
+    if kind.scalar != "bfloat16":
+        return _numbers(fields, kind, base, rng)
+    if "file" in fields:
+        return _numbers(fields, ValueType.parse("ushort"), base, rng)
+    floats = _numbers(fields, kind, base, rng)
+    return _upper_halves(floats) if isinstance(floats, np.ndarray) else _upper_halves(np.array([floats]))[0]
+
+
+def _upper_halves(floats: Array) -> Array:
+    """Round to bfloat16, of which kernels and files know the bits alone, to nearest even."""
+    halves = shared_empty(floats.shape, np.dtype(np.uint16))
+    for start in range(0, floats.size, _BLOCK):
+        bits = floats.reshape(-1)[start : start + _BLOCK].view(np.uint32)
+        halves.reshape(-1)[start : start + _BLOCK] = (bits + 0x7FFF + (bits >> 16 & 1)) >> 16
+    return halves
+
+
+def _numbers(fields: Fields, kind: ValueType, base: Path, rng: np.random.Generator) -> Array | np.generic:
     if "value" in fields and "fill" not in fields:
         return _value(fields, kind)
     if "file" in fields:
@@ -214,21 +233,23 @@ def _value_type(fields: Fields, parameter: Callable[[], Parameter]) -> ValueType
         with within(f"{fields.where}: type"):
             return ValueType.parse(name)
     declared = parameter()
+    # CUDA's vectors of three are structures.
+    name = re.sub(r"^struct (u?[a-z]+)3$", r"\1", declared.type_name)
     try:
-        return ValueType.parse(declared.type_name)
+        return ValueType.parse(name)
     except InputError:
         raise InputError(
-            f"{fields.where}: type is missing, and the kernel's {declared.type_name!r} "
-            f"is not a plain scalar or vector type"
+            f"{fields.where}: type is missing, and the kernel's {declared.type_name!r} is not a plain scalar "
+            f"or vector type; expected that of a structure's members, with a list of them as value"
         ) from None
 
 
-def _value(fields: Fields, kind: ValueType) -> Argument:
+def _value(fields: Fields, kind: ValueType) -> Array | np.generic:
     """Return a scalar, a vector (one number for all components, or one each), or a struct's numbers."""
     value = fields.take("value")
     if isinstance(value, list):
         numbers = fields.numbers("value") or []
-    elif isinstance(value, bool) or not isinstance(value, int | float):
+    elif not isinstance(value, int | float) or (isinstance(value, bool) and kind.scalar != "bool"):
         raise fields.fail("value", "a number or a list of numbers")
     else:
         numbers = [value] * kind.width
@@ -236,7 +257,7 @@ def _value(fields: Fields, kind: ValueType) -> Argument:
         return kind.fit(numbers[0]) if kind.width == 1 and len(numbers) == 1 else kind.pack(numbers)
 
 
-def _buffer_of_file(fields: Fields, kind: ValueType, base: Path) -> Argument:
+def _buffer_of_file(fields: Fields, kind: ValueType, base: Path) -> Array:
     path = base / str(fields.text("file"))
     array = _read_array(path, kind, fields.where)
     length = fields.integer("length", 1)
@@ -248,7 +269,7 @@ def _buffer_of_file(fields: Fields, kind: ValueType, base: Path) -> Argument:
     return array
 
 
-def _buffer_of_values(fields: Fields, kind: ValueType) -> Argument:
+def _buffer_of_values(fields: Fields, kind: ValueType) -> Array:
     numbers = fields.numbers("values") or []
     if len(numbers) % kind.width:
         raise fields.fail("values", f"a multiple of {kind.width} numbers for {kind.name}")
