@@ -32,7 +32,7 @@ template <int X, int Y> __global__ void k(const int *in, int *out) {
   Scan(s.scan).ExclusiveSum(x, o[2], o[3]); __syncthreads();
   Scan(s.scan).InclusiveScan(x, o[4], cub::Max()); __syncthreads();
   Pair p = Pairs(s.pairs).Reduce(Pair{(float)x, 2.0 * x}, Add()); o[5] = (int)(p.a + p.b); __syncthreads();
-  o[6] = Largest(s.largest).Reduce(cub::KeyValuePair<int, int>{i, x}, cub::ArgMax()).key; __syncthreads();
+  o[6] = Largest(s.largest).Reduce(cub::KeyValuePair<int, int>(i, x), cub::ArgMax()).key; __syncthreads();
   Load(s.load).Load(in, v); __syncthreads();
   o[7] = 1000 * v[0] + v[3];
   Scan(s.scan).InclusiveSum(v, v, o[8]); __syncthreads();

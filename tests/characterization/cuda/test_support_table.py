@@ -178,6 +178,11 @@ def test_a_failed_assertion_names_its_line() -> None:
         launch("\n assert(threadIdx.x != 40);")
 
 
+def test_a_trap_is_told() -> None:
+    with pytest.raises(KernelFault, match="a trap .* stopped work-group 0"):
+        run("cudaGridDependencySynchronize(); if (i == 3) __trap();", "cuda")
+
+
 def test_printf_prints(capfd: pytest.CaptureFixture[str]) -> None:
     source = '__global__ void k(int *o) { if (!threadIdx.x) printf("%d of %s: %.2f\\n", o[0], "two", 0.5); }'
     kernel = Kernel.from_source(source, "k", form="cuda")

@@ -88,6 +88,8 @@ class Faults:
             return f"integer division by zero (or the least integer divided by -1) in {group}"
         if number in (signal.SIGSEGV, signal.SIGBUS):
             return f"{group} {outside}: {self._accessed(address, a, b)}; {_WHO}"
+        if number == signal.SIGILL:
+            return f"a trap (__trap, or code that is declared unreachable) stopped {group}"
         return f"{group} was stopped by {signal.Signals(number).name}"
 
     def _global_id(self, groups: Sequence[int], item: int) -> list[int]:

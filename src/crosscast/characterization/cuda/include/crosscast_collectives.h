@@ -22,7 +22,12 @@ enum BlockStoreAlgorithm {
 struct Sum { template <class T> CC_MEMBER T operator()(const T &a, const T &b) const { return a + b; } };
 struct Max { template <class T> CC_MEMBER T operator()(const T &a, const T &b) const { return a < b ? b : a; } };
 struct Min { template <class T> CC_MEMBER T operator()(const T &a, const T &b) const { return b < a ? b : a; } };
-template <class Key, class Value> struct KeyValuePair { Key key; Value value; };
+template <class Key, class Value> struct KeyValuePair {
+  Key key;
+  Value value;
+  KeyValuePair() = default;
+  CC_MEMBER KeyValuePair(const Key &k, const Value &v) : key(k), value(v) {}
+};
 struct ArgMax {
   template <class T> CC_MEMBER T operator()(const T &a, const T &b) const {
     return b.value > a.value || (b.value == a.value && b.key < a.key) ? b : a;

@@ -179,8 +179,10 @@ CC_REFUSED long long cc_refused_clock();
 CC_DEVICE long clock() { return (long)cc_refused_clock(); }
 CC_DEVICE long long clock64() { return cc_refused_clock(); }
 CC_DEVICE long long wall_clock64() { return cc_refused_clock(); }
-/* A pause does no work. */
+/* A pause does no work, nor does waiting for the launch before. */
 CC_DEVICE void __nanosleep(unsigned) {}
+CC_DEVICE void cudaGridDependencySynchronize() {}
+CC_DEVICE void cudaTriggerProgrammaticLaunchCompletion() {}
 
 #include "crosscast_math.h"
 #include "crosscast_std.h"
