@@ -59,8 +59,10 @@ SUPPORTED: dict[str, str] = {
     " __shared__ R::TempStorage t; x[i] = R(t).Sum(x[i]);",
     "cuRAND's XORWOW and Philox; `cuComplex.h`": "curandState s; curand_init(1, i, 0, &s);"
     " x[i] = cuCabsf(make_cuFloatComplex(curand_uniform(&s), curand_normal(&s)));",
-    "copies by `__pipeline_memcpy_async`": "__shared__ float c[256];"
-    " __pipeline_memcpy_async(&c[i], &x[i], 4); __pipeline_commit(); __pipeline_wait_prior(0); x[i] = c[i];",
+    "copies by `__pipeline_memcpy_async` and `cg::memcpy_async`": "__shared__ float c[256];"
+    " __pipeline_memcpy_async(&c[i], &x[i], 4); __pipeline_commit(); __pipeline_wait_prior(0); x[i] = c[i];"
+    " auto b = cg::this_thread_block(); cg::memcpy_async(b, c, x, 4 * b.size()); cg::wait(b);"
+    " x[i] = c[b.size() - 1 - i];",
     "`half`, `bfloat16`, pairs": "half2 h = __floats2half2_rn(x[0], 2); h = h * h + h;"
     " x[0] = __low2float(h) + __low2float(__hadd2(__float2bfloat162_rn(1), __float2bfloat162_rn(2)));",
     "bytes and halves of words (`__vadd4`, `__viaddmax_s16x2`)": "x[0] = __vadd4(i, i);",

@@ -113,6 +113,9 @@ IMAGES: dict[str, tuple[str, Image, str, str, list[float]]] = {
                           [4.0, 5, 6, 7, 7, 7, 7, 7]),
     "zeros wrap": ("flat", FLAT, "/ 8.0f + 0.5f, 0", "d.normalizedCoords = true;",
                    [4.0, 5, 6, 7, 0, 1, 2, 3]),
+    "mirror": ("flat", FLAT, "/ 8.0f + 0.5f, 0", "d.normalizedCoords = true;"
+               " d.addressMode[0] = d.addressMode[1] = cudaAddressModeMirror;",
+               [4.0, 5, 6, 7, 7, 6, 5, 4]),
     "bytes": ("flat", Image(ROWS.astype(np.uint8), "R"), ", 1", "d.readMode = cudaReadModeNormalizedFloat;",
               [float(np.float32(8 + i) * np.float32(1 / 255)) for i in range(8)]),
     "volume": ("deep", Image(ROWS.reshape(2, 4, 4), "R"), ", 0", "", [17.0, 21, 25, 29, 29, 29, 29, 29]),

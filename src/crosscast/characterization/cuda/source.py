@@ -28,7 +28,7 @@ _DESCRIBED = re.compile(
 )
 _BITS = dict.fromkeys(("FilterModePoint", "false", "0", "ReadModeElementType", "AddressModeClamp"), 0)
 _BITS |= {"FilterModeLinear": 1, "true": 2, "1": 2, "AddressModeWrap": 4, "AddressModeBorder": 8}
-_BITS |= {"ReadModeNormalizedFloat": 16}
+_BITS |= {"ReadModeNormalizedFloat": 16, "AddressModeMirror": 32}
 _NO_CLAMP = {"AddressModeWrap", "AddressModeMirror"}
 _LAUNCH = "a kernel launch in device code (dynamic parallelism)"
 

@@ -106,6 +106,17 @@ CC_DEVICE grid_group this_grid() { return {}; }
 
 template <class Group> CC_DEVICE void sync(const Group &group) { group.sync(); }
 
+/* Copies by a group, element by element, done at once. */
+template <class Group, class T> CC_DEVICE void memcpy_async(const Group &group, T *to, const T *from, size_t nbytes) {
+  for (size_t k = group.thread_rank(); k < nbytes / sizeof(T); k += group.size()) to[k] = from[k];
+}
+template <class Group, class T>
+CC_DEVICE void memcpy_async(const Group &group, T *to, size_t most, const T *from, size_t count) {
+  memcpy_async(group, to, from, (count < most ? count : most) * sizeof(T));
+}
+template <class Group> CC_DEVICE void wait(const Group &group) { group.sync(); }
+template <unsigned stages, class Group> CC_DEVICE void wait_prior(const Group &group) { group.sync(); }
+
 #define CC_OPERATOR(NAME, EXPRESSION) \
   template <class T> struct NAME { CC_MEMBER T operator()(T x, T y) const { return EXPRESSION; } };
 CC_OPERATOR(plus, x + y) CC_OPERATOR(less, y < x ? y : x) CC_OPERATOR(greater, x < y ? y : x)

@@ -46,7 +46,7 @@ template <class T> CC_DEVICE T cc_mix(T x, T, float) { return cc_refused_texture
 CC_PURE int cc_image_size(cudaTextureObject_t, int axis, unsigned texel);
 
 /* The bits of `how`: 1 for linear filtering, 2 for coordinates from 0 to 1, 4 for those that wrap around, 8 for zeros
- * outside. */
+ * outside, 32 for mirrors at both ends. */
 template <class T, int dimensions, cudaTextureReadMode mode, int how, int before = 4> struct cc_texture {
   int unused[before];
   T texels[1];
@@ -54,6 +54,7 @@ template <class T, int dimensions, cudaTextureReadMode mode, int how, int before
   CC_LANE_MEMBER int size(int axis) const { return cc_image_size((cudaTextureObject_t)this, axis, sizeof(T)); }
   CC_LANE_MEMBER static int inside(int i, int n) {
     if (how & 4) return (i % n + n) % n;
+    if (how & 32) i = (i % (2 * n) + 2 * n) % (2 * n), i = i < n ? i : 2 * n - 1 - i;
     return i < 0 ? 0 : i >= n ? n - 1 : i;
   }
   CC_LANE_MEMBER static float scaled(float x, int n) { return how & 2 ? x * n : x; }
