@@ -275,6 +275,7 @@ def test_launches_are_listed(tmp_path: Path, capsys: Output) -> None:
     path.write_text(SOURCE)
     listed = RUN.text(capsys, path, "--launches")
     assert "app.cu:16: mm<<<grid, block, 3 * sizeof(int), 0>>>(x, y, n)" in listed
+    assert "mm<<<dim3(1 << 2, 0x10)," in listed
     assert "  --kernel mm --grid 32,2 --block 32,8 --shared 12 --arg float:1024:uniform" in listed
     assert "  not known: n, unknown, steps" in listed
     rows = RUN.answer(capsys, path, "--launches")

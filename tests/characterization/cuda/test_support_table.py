@@ -181,7 +181,7 @@ def test_a_failed_assertion_names_its_line() -> None:
 
 
 def test_a_trap_is_told() -> None:
-    with pytest.raises(KernelFault, match="a trap .* stopped work-group 0"):
+    with pytest.raises(KernelFault, match=r"a trap .* stopped work-group 0"):
         run("cudaGridDependencySynchronize(); if (i == 3) __trap();", "cuda")
 
 

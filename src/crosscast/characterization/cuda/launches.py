@@ -346,4 +346,4 @@ def _tidy(text: str) -> str:
     """Remove unusual spaces from a text."""
     text = re.sub(r"\s*(::|->|<<<|>>>|[.()\[\]])\s*", r"\1", text)
     text = re.sub(r"(?<=\w) < (?=[\w, ]* ><<<)| >(?=<<<)", lambda match: match[0].strip(), text)
-    return re.sub(r"\s+,", ",", text)
+    return re.sub(r"\s+,", ",", re.sub(r"([<>]) \1(?= )", r"\1\1", text))
