@@ -125,6 +125,24 @@ def test_a_launch_file_has_grid_block_and_shared(tmp_path: Path) -> None:
     assert second.global_size == (128,)
 
 
+def test_functions_that_devices_inline_keep_arrays_in_registers() -> None:
+    text = """__device__ inline void turn(float *a, int n) {
+      int order[] = {0, 4, 2, 6, 1, 5, 3, 7};
+      for (int j = 0; j < 8; j++) a[j] = a[j] * cosf(6.28f * order[j] / n) + sinf(a[order[j]]);
+    }
+    __global__ void k(float *x) {
+      float a[8];
+      for (int j = 0; j < 8; j++) a[j] = x[8 * threadIdx.x + j];
+      turn(a, 512); __syncthreads(); turn(a, 64);
+      for (int j = 0; j < 8; j++) x[8 * threadIdx.x + j] = a[j];
+    }"""
+    instructions = characterize(Launch.on_grid(kernel("k", text), 1, 8, (np.ones(64, np.float32),))).launch[
+        "instructions"
+    ]
+    assert "private" not in instructions["loads"]
+    assert "div" not in instructions["fp32"]
+
+
 @pytest.mark.parametrize("type_", ["", 'type = "uint3"\n', 'type = "uint"\n'])
 def test_vectors_of_three_by_value_are_of_three(tmp_path: Path, type_: str) -> None:
     source = "__global__ void k(unsigned *x, uint3 a, bool b) { x[0] = b ? a.x + 10 * a.y + 100 * a.z : 0; }"

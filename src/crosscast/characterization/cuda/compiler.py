@@ -26,6 +26,8 @@ _ALLOWED_OPTION = re.compile(
     r"|--?use_fast_math|--?fmad=(true|false)|--?(arch|gpu-architecture|offload-arch)=[a-z0-9_:+-]+"
 )
 _MOST_ROUNDS = 32
+# For GPUs of NVIDIA and AMD, LLVM inlines 11 times as long functions (getInliningThresholdMultiplier).
+_INLINED = 11 * 250
 _TARGET = "spir64-unknown-unknown"
 # Errors of clang for code that nvcc accepts.
 _DIALECT = (
@@ -153,7 +155,9 @@ def _optimize(text: str, program: Program) -> bytes:
     """Optimize IR as for OpenCL C."""
     # A work-item of a GPU has no vector registers.
     scalar = "-fno-slp-vectorize"
-    arguments = ["-x", "ir", "-target", _TARGET, scalar, *_passes(program), toolchain.level(program)]
+    level = toolchain.level(program)
+    inlined = ["-mllvm", f"-inline-threshold={_INLINED}"] if level in ("-O2", "-O3") else []
+    arguments = ["-x", "ir", "-target", _TARGET, scalar, *inlined, *_passes(program), level]
     return toolchain.clang([*arguments, "-emit-llvm", "-c"], text.encode("latin-1"), program.label)
 
 
