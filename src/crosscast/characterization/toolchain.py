@@ -197,6 +197,14 @@ def level(program: Program) -> str:
     return next((option for option in reversed(program.options) if option.startswith("-O")), usual)
 
 
+def inlining(program: Program) -> tuple[str, ...]:
+    """Return options to inline functions as long as LLVM does for NVIDIA's and AMD's GPUs.
+
+    That is 11 times the usual 250 (``getInliningThresholdMultiplier``).
+    """
+    return ("-mllvm", "-inline-threshold=2750") if level(program) in ("-O2", "-O3") else ()
+
+
 def absolute(option: str) -> str:
     """Make a relative include folder absolute, from the user's working directory."""
     return f"-I{Path(option[2:].strip()).absolute()}" if option.startswith("-I") else option

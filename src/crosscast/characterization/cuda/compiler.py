@@ -26,8 +26,6 @@ _ALLOWED_OPTION = re.compile(
     r"|--?use_fast_math|--?fmad=(true|false)|--?(arch|gpu-architecture|offload-arch)=[a-z0-9_:+-]+"
 )
 _MOST_ROUNDS = 32
-# For GPUs of NVIDIA and AMD, LLVM inlines 11 times as long functions (getInliningThresholdMultiplier).
-_INLINED = 11 * 250
 _TARGET = "spir64-unknown-unknown"
 # Errors of clang for code that nvcc accepts.
 _DIALECT = (
@@ -155,9 +153,8 @@ def _optimize(text: str, program: Program) -> bytes:
     """Optimize IR as for OpenCL C."""
     # A work-item of a GPU has no vector registers.
     scalar = "-fno-slp-vectorize"
-    level = toolchain.level(program)
-    inlined = ["-mllvm", f"-inline-threshold={_INLINED}"] if level in ("-O2", "-O3") else []
-    arguments = ["-x", "ir", "-target", _TARGET, scalar, *inlined, *_passes(program), level]
+    passes = [*_passes(program), *toolchain.inlining(program), toolchain.level(program)]
+    arguments = ["-x", "ir", "-target", _TARGET, scalar, *passes]
     return toolchain.clang([*arguments, "-emit-llvm", "-c"], text.encode("latin-1"), program.label)
 
 
