@@ -394,4 +394,26 @@ CROSSCAST_SHUFFLES(float)
 CROSSCAST_SHUFFLES(double)
 #undef CROSSCAST_SHUFFLES
 
+/* Ballots and reductions of parts of sub-groups, by operations of warps. */
+uint __attribute__((overloadable, convergent)) __ballot(int);
+uint __attribute__((overloadable, convergent)) __activemask(void);
+#define sub_group_ballot(predicate) ((uint4)(__ballot((predicate) != 0), 0, 0, 0))
+#define sub_group_inverse_ballot(ballot) ((int)((ballot).x >> get_sub_group_local_id() & 1))
+#define sub_group_elect() (get_sub_group_local_id() == ctz(__activemask()))
+#define sub_group_broadcast_first(x) sub_group_shuffle(x, ctz(__activemask()))
+#define CROSSCAST_CLUSTERS(T)                                                        \
+    T __attribute__((overloadable, convergent)) cc_tile_add(T, int);                 \
+    T __attribute__((overloadable, convergent)) cc_tile_min(T, int);                 \
+    T __attribute__((overloadable, convergent)) cc_tile_max(T, int);
+CROSSCAST_CLUSTERS(int)
+CROSSCAST_CLUSTERS(uint)
+CROSSCAST_CLUSTERS(long)
+CROSSCAST_CLUSTERS(ulong)
+CROSSCAST_CLUSTERS(float)
+CROSSCAST_CLUSTERS(double)
+#undef CROSSCAST_CLUSTERS
+#define sub_group_clustered_reduce_add(x, size) cc_tile_add(x, (int)(size))
+#define sub_group_clustered_reduce_min(x, size) cc_tile_min(x, (int)(size))
+#define sub_group_clustered_reduce_max(x, size) cc_tile_max(x, (int)(size))
+
 #endif
