@@ -395,25 +395,29 @@ CROSSCAST_SHUFFLES(double)
 #undef CROSSCAST_SHUFFLES
 
 /* Ballots and reductions of parts of sub-groups, by operations of warps. */
+#if defined(__OPENCL_CPP_VERSION__) || __OPENCL_C_VERSION__ >= 200
 uint __attribute__((overloadable, convergent)) __ballot(int);
 uint __attribute__((overloadable, convergent)) __activemask(void);
-#define sub_group_ballot(predicate) ((uint4)(__ballot((predicate) != 0), 0, 0, 0))
-#define sub_group_inverse_ballot(ballot) ((int)((ballot).x >> get_sub_group_local_id() & 1))
-#define sub_group_elect() (get_sub_group_local_id() == ctz(__activemask()))
-#define sub_group_broadcast_first(x) sub_group_shuffle(x, ctz(__activemask()))
-#define CROSSCAST_CLUSTERS(T)                                                        \
-    T __attribute__((overloadable, convergent)) cc_tile_add(T, int);                 \
-    T __attribute__((overloadable, convergent)) cc_tile_min(T, int);                 \
-    T __attribute__((overloadable, convergent)) cc_tile_max(T, int);
-CROSSCAST_CLUSTERS(int)
-CROSSCAST_CLUSTERS(uint)
-CROSSCAST_CLUSTERS(long)
-CROSSCAST_CLUSTERS(ulong)
-CROSSCAST_CLUSTERS(float)
-CROSSCAST_CLUSTERS(double)
-#undef CROSSCAST_CLUSTERS
-#define sub_group_clustered_reduce_add(x, size) cc_tile_add(x, (int)(size))
-#define sub_group_clustered_reduce_min(x, size) cc_tile_min(x, (int)(size))
-#define sub_group_clustered_reduce_max(x, size) cc_tile_max(x, (int)(size))
+#define CROSSCAST_INLINE static inline __attribute__((overloadable, convergent, always_inline, nodebug))
+CROSSCAST_INLINE uint4 sub_group_ballot(int predicate) { return (uint4)(__ballot(predicate != 0), 0, 0, 0); }
+CROSSCAST_INLINE int sub_group_inverse_ballot(uint4 ballot) { return ballot.x >> get_sub_group_local_id() & 1; }
+CROSSCAST_INLINE int sub_group_elect(void) { return get_sub_group_local_id() == ctz(__activemask()); }
+#define CROSSCAST_PARTS(T)                                                                                     \
+    T __attribute__((overloadable, convergent)) cc_tile_add(T, int);                                           \
+    T __attribute__((overloadable, convergent)) cc_tile_min(T, int);                                           \
+    T __attribute__((overloadable, convergent)) cc_tile_max(T, int);                                           \
+    CROSSCAST_INLINE T sub_group_broadcast_first(T x) { return sub_group_shuffle(x, ctz(__activemask())); }    \
+    CROSSCAST_INLINE T sub_group_clustered_reduce_add(T x, uint size) { return cc_tile_add(x, (int)size); }    \
+    CROSSCAST_INLINE T sub_group_clustered_reduce_min(T x, uint size) { return cc_tile_min(x, (int)size); }    \
+    CROSSCAST_INLINE T sub_group_clustered_reduce_max(T x, uint size) { return cc_tile_max(x, (int)size); }
+CROSSCAST_PARTS(int)
+CROSSCAST_PARTS(uint)
+CROSSCAST_PARTS(long)
+CROSSCAST_PARTS(ulong)
+CROSSCAST_PARTS(float)
+CROSSCAST_PARTS(double)
+#undef CROSSCAST_PARTS
+#undef CROSSCAST_INLINE
+#endif
 
 #endif
