@@ -92,7 +92,7 @@ def test_real_numbers_have_the_same_bytes(
 def test_a_launch_that_runs_long_is_built_again(builds: list[bool], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(child, "_REPORT_S", 0.01)
     monkeypatch.setattr(run, "_QUICK_S", 0.01)
-    steps = np.uint32(1 << 20)
+    steps = np.uint32(1 << 24)
     once, again, direct = (np.arange(64, dtype=np.uint32) for _ in range(3))
     profile = launch(LOOP, 64, 64, once, steps)
     assert builds == [True, False]
@@ -107,7 +107,7 @@ def test_a_launch_that_runs_long_is_built_again(builds: list[bool], monkeypatch:
 def test_a_kernel_that_ran_long_is_built_in_full(builds: list[bool], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(child, "_REPORT_S", 0.01)
     monkeypatch.setattr(run, "_QUICK_S", 0.01)
-    launch(LOOP, 64, 64, zeros(64, np.uint32), np.uint32(1 << 20))
+    launch(LOOP, 64, 64, zeros(64, np.uint32), np.uint32(1 << 24))
     monkeypatch.setattr(run, "_QUICK_S", 60.0)
     launch(LOOP, 32, 32, zeros(32, np.uint32), np.uint32(1))
     launch(LOOP.replace("uint q", "uint p").replace("q", "p"), 32, 32, zeros(32, np.uint32), np.uint32(1))
