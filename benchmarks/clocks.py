@@ -45,13 +45,7 @@ from crosscast.prediction.configuration.data import (
     Surfaces,
     machines_of,
 )
-from crosscast.prediction.configuration.models import (
-    DEFAULT_MODEL,
-    GaussianProcess,
-    GlobalRegression,
-    NearestKernels,
-    model_named,
-)
+from crosscast.prediction.configuration.models import DEFAULT_MODEL, NearestKernels, model_named
 
 _DEFAULT = (975e6, 3505e6)
 """Core and memory clock of the GTX Titan X as its makers set them (Guerreiro et al. 2019)."""
@@ -120,8 +114,7 @@ def main() -> int:
 
 
 def _models() -> list[ConfigurationModel]:
-    models = (model_named(DEFAULT_MODEL), GaussianProcess(), GlobalRegression(), NearestKernels())
-    return [*models, PublishedModel()]
+    return [model_named(DEFAULT_MODEL), NearestKernels(), PublishedModel()]
 
 
 def _cases(

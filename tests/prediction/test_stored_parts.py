@@ -32,8 +32,7 @@ from crosscast.prediction.serialization import Stored
 from crosscast.prediction.time.combined import Combined
 from crosscast.prediction.time.gaussian import GaussianPredictor, Spread
 from crosscast.prediction.time.johnston2018 import PublishedForest as TimeForest
-from crosscast.prediction.time.models import Boosting, DeviceMean, Nearest
-from crosscast.prediction.time.models import ExtraTrees as TimeTrees
+from crosscast.prediction.time.models import DeviceMean, Nearest
 from crosscast.prediction.time.unseen import Descriptors
 from crosscast.prediction.trees import trees_of_forest
 from support import published_mixes
@@ -66,8 +65,6 @@ PARTS: dict[str, Callable[[], Any]] = {
     "residuals": lambda: CoRunResiduals(SIX, THREE, ("a", "b", "c"), THREE, SIX),
     "time mean": lambda: DeviceMean().fit(SMALL, 0),
     "nearest": lambda: Nearest().fit(SMALL, 0),
-    "time trees": lambda: TimeTrees(trees=5).fit(SMALL, 0),
-    "time boosting": lambda: Boosting(rounds=5).fit(SMALL, 0),
     "time forest": lambda: TimeForest(trees=3, tried=4).fit(GRID, 0),
     "physical with intervals": lambda: fitted()[1],
     "spread": lambda: Spread(0.1, -5.0, -8.0, -1.0),
@@ -176,8 +173,8 @@ DAMAGED: dict[str, list[tuple[str, Any, str]]] = {
     "residuals": [
         ("group", np.zeros(6, np.int64), "expected residuals of each of 3 groups"),
     ],
-    "nearest": [("points", lambda a: a[:, :1], "points: expected 3 along axis f, found 1")],
-    "time trees": [
+    "nearest": [
+        ("points", lambda a: a[:, :1], "points: expected 3 along axis f, found 1"),
         ("features", np.array([], dtype="U1"), "features: expected at least 1"),
         ("features", np.array(["instructions", "luck"]), "features: expected some of instructions"),
         ("features", np.array(["footprint", "footprint"]), "features: expected some of instructions"),

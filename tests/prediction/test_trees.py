@@ -7,12 +7,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sklearn.ensemble import ExtraTreesRegressor, HistGradientBoostingRegressor, RandomForestRegressor
-from threadpoolctl import threadpool_limits
+from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
 
 from crosscast.arrays import Reals
 from crosscast.errors import InputError
-from crosscast.prediction.trees import Trees, constant, joined, trees_of_boosting, trees_of_forest
+from crosscast.prediction.trees import Trees, constant, joined, trees_of_forest
 from support.examples import examples
 
 
@@ -53,23 +52,6 @@ def test_rows_at_thresholds_go_where_scikit_learn_sends_them() -> None:
     near = np.concatenate([np.nextafter(thresholds, end) for end in (-np.inf, np.inf)] + [thresholds])
     on = np.repeat(near[:, None], 4, axis=1)
     np.testing.assert_allclose(trees_of_forest(forest).sum(on), forest.predict(on), rtol=0, atol=1e-12)
-
-
-@given(st.integers(0, 2**31), st.sampled_from([2, 4, 31]), st.sampled_from([1, 30]))
-@settings(max_examples=12, deadline=None)
-def test_boosting_predicts_what_scikit_learn_does(seed: int, leaves: int, rounds: int) -> None:
-    rows, wanted = sample(seed)
-    rows = rows.astype(np.float32).astype(np.float64)
-    model = HistGradientBoostingRegressor(
-        max_iter=rounds, max_leaf_nodes=leaves, min_samples_leaf=3, early_stopping=False, random_state=seed
-    )
-    # Threads wait for each other longer than so few rows take.
-    with threadpool_limits(1):
-        model.fit(rows, wanted[:, 0])
-        others = np.concatenate([rows, sample(seed + 1)[0].astype(np.float32).astype(np.float64)])
-        predicted = model.predict(others)
-    result = trees_of_boosting(model).sum(others)[:, 0]
-    np.testing.assert_allclose(result, predicted, rtol=0, atol=1e-12)
 
 
 def test_joined_trees_add_up_and_projected_ones_sum_to_projected_sums() -> None:

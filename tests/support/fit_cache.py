@@ -23,13 +23,11 @@ from crosscast.prediction.configuration import process as configuration
 from crosscast.prediction.corun import moolchandani2022, process
 from crosscast.prediction.relative import features, nichols2024
 from crosscast.prediction.relative import models as relative
-from crosscast.prediction.time import johnston2018, models, physical, unseen
+from crosscast.prediction.time import johnston2018, physical, unseen
 from support.compile_cache import cached
 
 _FITS: tuple[tuple[Any, str], ...] = (
     (physical, "fit_coefficients"),
-    (models.ExtraTrees, "_forest"),
-    (models.Boosting, "_boosted"),
     (relative, "_random_trees"),
     (relative, "_prices_of"),
     (features.VectorBoosting, "boost"),

@@ -36,7 +36,7 @@ from crosscast.prediction.configuration.data import (
     SurfaceForecast,
     Surfaces,
 )
-from crosscast.prediction.configuration.models import GaussianProcess, GlobalRegression, NearestKernels
+from crosscast.prediction.configuration.models import NearestKernels
 from crosscast.prediction.configuration.process import ProcessModel, ProcessPredictor
 
 TOLERANCE = 0.02
@@ -368,7 +368,7 @@ def _by_name(confidence: float) -> Mapping[str, Method]:
         WithFeedback(FeedbackCapping(), "limiter-returns", returns=True),
     ]
     published = (PublishedModel(), PublishedModel(PUBLISHED_CLUSTERS), PublishedModel(logarithms=True))
-    for model in (*published, NearestKernels(), GlobalRegression(), GaussianProcess()):
+    for model in (*published, NearestKernels()):
         selected = SelectedModel(model, model.name, baseline=True)
         methods += [selected, WithFeedback(selected, f"{model.name}+fl")]
         if isinstance(model, NearestKernels):
@@ -385,7 +385,7 @@ def _by_name(confidence: float) -> Mapping[str, Method]:
 
 
 _METHODS = _by_name(CONFIDENCE)
-_NOT_MAIN = ("published-5", "published-log", "regression", "gaussian-process")
+_NOT_MAIN = ("published-5", "published-log")
 MAIN = tuple(name for name in _METHODS if not name.startswith(_NOT_MAIN))
 """The methods of comparisons by default, besides those of single knobs."""
 

@@ -164,23 +164,6 @@ def trees_of_forest(forest: Any) -> Trees:
     return joined([_of_tree(each.tree_, share) for each in forest.estimators_])
 
 
-def trees_of_boosting(model: Any) -> Trees:
-    """Trees of a fitted ``HistGradientBoostingRegressor`` on single-precision features, none categorical."""
-    start = constant(np.full(1, float(np.ravel(model._baseline_prediction)[0])))
-    grown = [
-        exported(
-            each.nodes["is_leaf"].astype(bool),
-            each.nodes["feature_idx"].astype(np.int64),
-            np.asarray(each.nodes["num_threshold"], np.float64),
-            each.nodes["left"].astype(np.int64),
-            each.nodes["right"].astype(np.int64),
-            np.asarray(each.nodes["value"], np.float64)[:, None],
-        )
-        for (each,) in model._predictors
-    ]
-    return joined([start, *grown])
-
-
 def trees_of_gradient_boosting(model: Any) -> Trees:
     """Trees of a fitted ``GradientBoostingRegressor`` of least squares, whose sum is its prediction."""
     start = constant(np.full(1, float(np.ravel(model.init_.constant_)[0])))

@@ -199,11 +199,9 @@ _FAMILIES = (
     "model",
     "published",
     "nearest",
-    "gaussian-process",
-    "regression",
-    "fixed",
     "published-5",
     "published-log",
+    "fixed",
     "model-confident",
 )
 """Families of methods with a fixed style in all figures; others follow."""

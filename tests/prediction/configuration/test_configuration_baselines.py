@@ -3,37 +3,21 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pytest
-from sklearn.gaussian_process import GaussianProcessRegressor
-from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
-from sklearn.linear_model import Ridge
 from sklearn.neighbors import KNeighborsRegressor
 
 from crosscast.arrays import Reals
-from crosscast.data.configuration import Configuration
 from crosscast.errors import InputError
 from crosscast.prediction.configuration.bailey2014 import PublishedModel
-from crosscast.prediction.configuration.data import (
-    ConfigurationModel,
-    ConfigurationSpace,
-    KernelAt,
-    Surfaces,
-    plain_forecast,
-)
-from crosscast.prediction.configuration.features import TrainingRuns, design_of
-from crosscast.prediction.configuration.models import (
-    GaussianProcess,
-    GlobalRegression,
-    NearestKernels,
-    _principal,
-)
+from crosscast.prediction.configuration.data import ConfigurationModel, Surfaces, plain_forecast
+from crosscast.prediction.configuration.features import TrainingRuns
+from crosscast.prediction.configuration.models import NearestKernels
 from crosscast.prediction.configuration.process import ProcessModel
 from support.grids import linear_samples, linear_surfaces
-from support.refusals import refusal
-from support.surfaces import made_space, made_surfaces
+from support.surfaces import made_surfaces
 
 
 def test_measured_values_stand_and_nothing_else_is_sure() -> None:
@@ -48,13 +32,12 @@ def test_measured_values_stand_and_nothing_else_is_sure() -> None:
     assert (predicted == 3.0).all()
 
 
-MODELS: list[ConfigurationModel] = [NearestKernels(), GlobalRegression(), GaussianProcess()]
-every_baseline = pytest.mark.parametrize("model", MODELS, ids=lambda model: model.name)
-every_model = pytest.mark.parametrize(
-    "model",
-    [*MODELS, PublishedModel(), PublishedModel(logarithms=True), ProcessModel()],
-    ids=lambda model: model.name,
-)
+MODELS: list[ConfigurationModel] = [
+    NearestKernels(),
+    PublishedModel(),
+    PublishedModel(logarithms=True),
+    ProcessModel(),
+]
 
 
 class Changes(NamedTuple):
@@ -72,7 +55,7 @@ class Changes(NamedTuple):
         return cls(known.features.standardized(known.values), *relative)
 
 
-@every_model
+@pytest.mark.parametrize("model", MODELS, ids=lambda model: model.name)
 def test_a_sample_that_is_missing_is_named(model: ConfigurationModel) -> None:
     surfaces = made_surfaces(3)
     fitted = model.fit(surfaces, (11, 0))
@@ -83,13 +66,12 @@ def test_a_sample_that_is_missing_is_named(model: ConfigurationModel) -> None:
 SAMPLES = (11, 0)
 
 
-@pytest.mark.parametrize("count", [1, 3, 5])
-def test_it_predicts_what_scikit_learn_does(count: int) -> None:
+def test_it_predicts_what_scikit_learn_does() -> None:
     surfaces = made_surfaces(7, noise=0.05)
     out = surfaces.rows_of(["app2"])
     known = Changes.of(surfaces.take(~out), SAMPLES)
-    other = KNeighborsRegressor(count, weights="distance")
-    fitted = NearestKernels(count).fit(surfaces.take(~out), SAMPLES)
+    other = KNeighborsRegressor(3, weights="distance")
+    fitted = NearestKernels().fit(surfaces.take(~out), SAMPLES)
     for row in np.flatnonzero(out).tolist():
         observed = surfaces.observed(row, SAMPLES)
         point = fitted.features.standardized(fitted.features.values(observed, [0, 1]))[None]
@@ -107,124 +89,24 @@ def test_each_device_is_scaled_from_its_own_sample() -> None:
     slow_gpu = dataclasses.replace(
         surfaces, time_s=surfaces.time_s * np.where(surfaces.space.device_numbers == 1, 5.0, 1.0)
     )
-    forecast = NearestKernels(1).fit(surfaces, samples).forecast(slow_gpu.observed(1, samples))
+    forecast = NearestKernels().fit(surfaces, samples).forecast(slow_gpu.observed(1, samples))
     np.testing.assert_allclose(forecast.time.centre, slow_gpu.time_s[1])
 
 
 def test_what_the_nearest_lack_comes_from_all_others_and_from_none_is_unknown() -> None:
-    surfaces = made_surfaces(6)
-    whole = NearestKernels(len(surfaces.kernels)).fit(surfaces, SAMPLES)
-    expected = whole.forecast(surfaces.observed(0, SAMPLES)).time.centre
-    surfaces.time_s[0, 5] = surfaces.power_w[0, 5] = np.nan
+    surfaces = made_surfaces(3).take(np.arange(4))
+    alone = NearestKernels().fit(surfaces.take(np.array([3])), SAMPLES)
+    expected = alone.forecast(surfaces.observed(0, SAMPLES)).time.centre
+    # The three others are nearer, the kernel itself among them.
+    surfaces.time_s[:3, 5] = surfaces.power_w[:3, 5] = np.nan
     surfaces.time_s[:, 6] = surfaces.power_w[:, 6] = np.nan
-    forecast = NearestKernels(1).fit(surfaces, SAMPLES).forecast(surfaces.observed(0, SAMPLES))
-    assert np.isnan(forecast.time.centre[6])
-    assert np.isnan(forecast.power.centre[6])
+    forecast = NearestKernels().fit(surfaces, SAMPLES).forecast(surfaces.observed(0, SAMPLES))
+    assert np.isnan([forecast.time.centre[6], forecast.power.centre[6]]).all()
     assert np.isfinite(np.delete(forecast.time.centre, 6)).all()
-    # The kernel itself, which is infinitely near, decided there before; now the others do.
-    assert forecast.time.centre[5] == pytest.approx(expected[5], rel=0.3)
-    assert forecast.time.centre[5] != pytest.approx(expected[5], rel=1e-6)
+    assert forecast.time.centre[5] == pytest.approx(expected[5])
 
 
-@every_baseline
-def test_one_application_is_enough(model: ConfigurationModel) -> None:
+def test_one_application_is_enough() -> None:
     surfaces = made_surfaces(1)
-    forecast = model.fit(surfaces, SAMPLES).forecast(surfaces.observed(0, SAMPLES))
-    assert np.isfinite(forecast.time.centre).all()
-    assert np.isfinite(forecast.power.centre).all()
-
-
-def test_names_say_how_many_kernels_of_at_least_one() -> None:
-    assert [NearestKernels(count).name for count in (3, 1)] == ["nearest", "nearest-1"]
-    assert "nearest: expected at least 1 kernel, found 0" in refusal(NearestKernels, 0)
-
-
-@pytest.fixture(scope="module")
-def surfaces() -> Surfaces:
-    return made_surfaces(6, noise=0.02)
-
-
-def test_the_gaussian_process_is_that_of_scikit(monkeypatch: pytest.MonkeyPatch, surfaces: Surfaces) -> None:
-    covariance = ConstantKernel(0.2) * RBF(np.array([1.0, 2, 3, 2, 1, 0.5, 0.7])) + WhiteKernel(0.01)
-    real = GaussianProcessRegressor.fit
-
-    def fit(self: Any, rows: Reals, values: Reals) -> Any:
-        """With this covariance, whatever the likelihood says."""
-        self.optimizer, self.kernel = None, covariance
-        return real(self, rows, values)
-
-    monkeypatch.setattr(GaussianProcessRegressor, "fit", fit)
-    fitted = GaussianProcess().fit(surfaces, SAMPLES)
-    known = Changes.of(surfaces, SAMPLES)
-    directions = _principal(known.points)
-    settings = surfaces.space.matrix
-    settings = (settings - settings.mean(axis=0)) / settings.std(axis=0)
-
-    def rows(points: Reals) -> Reals:
-        at = points @ directions
-        return np.hstack([np.repeat(at, 12, axis=0), np.tile(settings, (len(points), 1))])
-
-    mean = known.time.mean(axis=0)
-    other = GaussianProcessRegressor(covariance, alpha=1e-9, optimizer=None)
-    other.fit(rows(known.points), (known.time - mean).ravel())
-    point = known.points[4] + 0.1
-    np.testing.assert_allclose(
-        fitted.time(point), mean + other.predict(rows(point[None])), rtol=1e-6, atol=1e-9
-    )
-
-
-def test_one_kernel_or_one_configuration_is_enough() -> None:
-    alone = made_surfaces(1).take(np.array([0]))
-    forecast = GaussianProcess().fit(alone, SAMPLES).forecast(alone.observed(0, SAMPLES))
-    np.testing.assert_allclose(forecast.time.centre, alone.time_s[0])
-    single = Surfaces(
-        "single",
-        (KernelAt("a", "a", "only"), KernelAt("b", "b", "only")),
-        ConfigurationSpace((Configuration("d", {}),)),
-        np.array([[1.0], [2.0]]),
-        np.array([[50.0], [50.0]]),
-    )
-    assert GaussianProcess().fit(single, (0,)).forecast(single.observed(1, (0,))).time.centre.tolist() == [2]
-
-
-def log_linear(kernels: int = 12) -> Surfaces:
-    """Logarithms of time and power that are linear in the settings times a feature of the samples."""
-    space = made_space()
-    variables = design_of(space).matrix
-    steep = np.linspace(0.5, 2, kernels)[:, None]
-    fall = variables @ np.array([0.2, 0.5, 0.1])
-    return Surfaces(
-        "log-linear",
-        tuple(KernelAt(f"app{number}", f"app{number}", "only") for number in range(kernels)),
-        space,
-        np.exp(-steep * fall),
-        100 * np.exp(steep * fall),
-    )
-
-
-def test_it_is_ridge_regression_with_one_of_its_penalties() -> None:
-    surfaces = made_surfaces(5, noise=0.1)
-    known = Changes.of(surfaces, SAMPLES)
-    observed = surfaces.observed(3, SAMPLES)
-    fitted = GlobalRegression().fit(surfaces, SAMPLES)
-    terms = np.hstack([np.ones((len(known.points), 1)), known.points])
-    settings = design_of(surfaces.space).with_constants
-    rows = np.einsum("nf,cp->ncfp", terms, settings).reshape(known.time.size, -1)
-    predicted = np.log(fitted.forecast(observed).time.centre / observed.time_s[0])
-    ridges = [
-        Ridge(penalty, fit_intercept=False).fit(rows, known.time.ravel()).predict(rows)
-        for penalty in (0.01, 0.1, 1.0, 10.0, 100.0, 1000.0)
-    ]
-    rest = np.setdiff1d(np.arange(12), SAMPLES)
-    assert any(np.allclose(each.reshape(-1, 12)[3, rest], predicted[rest], rtol=1e-4) for each in ridges)
-
-
-def test_cells_that_did_not_run_do_not_count_and_columns_that_never_ran_are_unknown() -> None:
-    surfaces = log_linear()
-    surfaces.time_s[2, 3] = surfaces.power_w[2, 3] = np.nan
-    surfaces.time_s[:, 6] = surfaces.power_w[:, 6] = np.nan
-    forecast = GlobalRegression().fit(surfaces, SAMPLES).forecast(surfaces.observed(2, SAMPLES))
-    assert np.isnan(forecast.time.centre[6])
-    assert forecast.time.centre[3] == np.delete(forecast.time.centre, 6)[3]
-    expected = log_linear().time_s[2]
-    np.testing.assert_allclose(np.delete(forecast.time.centre, 6), np.delete(expected, 6), rtol=0.01)
+    forecast = NearestKernels().fit(surfaces, SAMPLES).forecast(surfaces.observed(0, SAMPLES))
+    assert np.isfinite([forecast.time.centre, forecast.power.centre]).all()

@@ -24,7 +24,7 @@ from crosscast.prediction.configuration.data import (
     machines_of,
 )
 from crosscast.prediction.configuration.features import SampleFeatures
-from crosscast.prediction.configuration.models import GaussianProcess, GlobalRegression, NearestKernels
+from crosscast.prediction.configuration.models import NearestKernels
 from crosscast.prediction.configuration.process import (
     TOTAL,
     FittedProcess,
@@ -284,8 +284,6 @@ def errors(model: ConfigurationModel, surfaces: Surfaces) -> tuple[float, float]
             (PublishedModel(), 0.15, 0.2),
             (PublishedModel(logarithms=True), 0.15, 0.2),
             (NearestKernels(), 0.12, 0.08),
-            (GlobalRegression(), 0.14, 0.08),
-            (GaussianProcess(), 0.13, 0.08),
         ],
     ),
     ids=lambda value: getattr(value, "name", ""),

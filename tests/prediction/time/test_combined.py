@@ -4,10 +4,18 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from sklearn.gaussian_process.kernels import Matern
+from sklearn.preprocessing import StandardScaler
 
 from crosscast.arrays import Reals
 from crosscast.errors import InputError
-from crosscast.prediction.time.combined import Combined, CombinedPredictor, KernelCorrection, fit_correction
+from crosscast.prediction.time.combined import (
+    Combined,
+    CombinedPredictor,
+    KernelCorrection,
+    Neighbours,
+    fit_correction,
+)
 from crosscast.prediction.time.data import Grid, ProfileBatch
 from crosscast.prediction.time.gaussian import out_of_fold_residuals
 from crosscast.prediction.time.models import DeviceMean, FittedMean, model_named
@@ -81,3 +89,11 @@ def test_where_times_are_chance_the_mean_of_each_device_is_predicted() -> None:
     predictor, errors = model_named("combined").fit_with_errors(chance, 0, None)
     assert isinstance(predictor.point, FittedMean)
     assert np.array_equal(errors, out_of_fold_residuals(DeviceMean(), chance, 0))
+
+
+def test_similarity_is_materns_covariance_of_standardized_features_as_in_scikit_learn() -> None:
+    known, queries = (np.random.default_rng(seed).normal(5, [1, 10, 100], (20, 3)) for seed in (0, 1))
+    scaler = StandardScaler().fit(known)
+    wanted = Matern(length_scale=np.sqrt(3), nu=1.5)(scaler.transform(queries), scaler.transform(known))
+    # Neither is beyond three deviations.
+    np.testing.assert_allclose(Neighbours.of(known).similarity(queries), wanted, atol=1e-6)

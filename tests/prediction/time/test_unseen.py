@@ -1,4 +1,4 @@
-"""Kriging is best linear unbiased prediction by sizes that are the most likely ones."""
+"""Devices by their descriptors: kriging is best linear unbiased prediction by the most likely sizes."""
 
 from dataclasses import replace
 
@@ -10,7 +10,8 @@ from scipy.linalg import helmert
 from scipy.stats import multivariate_normal, norm
 
 from crosscast.arrays import Reals
-from crosscast.device import Device
+from crosscast.data.schema import DEVICES
+from crosscast.device import SPEED_NUMBERS, Device
 from crosscast.errors import InputError
 from crosscast.prediction.time.data import Grid
 from crosscast.prediction.time.gaussian import Gaussian, GaussianPredictor
@@ -23,7 +24,9 @@ from crosscast.prediction.time.unseen import (
     Transfer,
     enough_devices,
     fit_kriging,
+    fit_similarity,
     fit_unseen,
+    similarity_weights,
 )
 from support.grids import kin_devices, kin_grid, kin_times
 from support.shared import published
@@ -207,3 +210,94 @@ def test_only_a_described_device_may_be_unknown_and_only_to_a_model_of_enough(
         of_two.predict(kin.profiles, [Device("new", type="gpu")])
     with pytest.raises(InputError, match=r"knows \(nvidia0, .*\), or the description of .* found 'new'$"):
         predictor.predict(kin.profiles, ["new"])
+
+
+def gpu(key: str, vendor: str, **numbers: float) -> Device:
+    return Device(key, key, vendor, "gpu", numbers=numbers)
+
+
+def test_a_missing_number_is_the_mean_of_the_devices_most_alike() -> None:
+    devices = [
+        gpu("one", "Nvidia", clock_hz=1e9),
+        gpu("two", "Nvidia", clock_hz=4e9),
+        gpu("lacks", "Nvidia", clock_hz=0.0),
+        gpu("alone", "AMD"),
+        Device("host", type="cpu", vendor="Intel", numbers={"clock_hz": 8e9}),
+        Device("other", type="accelerator"),
+    ]
+    descriptors = Descriptors.of(devices)
+    assert descriptors.device_numbers == ("clock_hz",)
+    assert set(SPEED_NUMBERS) <= {column.name for column in DEVICES.columns}
+    clocks = np.exp(descriptors.device_logs[:, 0])
+    assert clocks[:2] == pytest.approx([1e9, 4e9])
+    assert clocks[2] == pytest.approx(2e9)  # of its type and vendor
+    assert clocks[3] == pytest.approx(2e9)  # of its type
+    assert clocks[5] == pytest.approx((1e9 * 4e9 * 8e9) ** (1 / 3))  # of all
+
+
+def test_a_device_of_which_nothing_is_known_is_refused() -> None:
+    with pytest.raises(InputError, match=r"^device new: expected a type, vendor, series or number, found"):
+        Descriptors.of([gpu("one", "Nvidia")]).joined(Device("new", "a name says nothing"))
+
+
+def test_pairs_are_of_types_vendors_and_series() -> None:
+    devices = [
+        Device("a", "", "Nvidia", "gpu", "Pascal"),
+        Device("b", "", "Nvidia", "gpu", "Pascal"),
+        Device("c", "", "AMD", "gpu", "Pascal"),
+        Device("d", "", "Intel", "cpu", ""),
+        Device("e", "", "Intel", "accelerator", ""),
+    ]
+    pairs = Descriptors.of(devices).pairs(5)
+    assert pairs.types[0].tolist() == [1, 1, 1, 0, 0]
+    assert pairs.vendors[0].tolist() == [1, 1, 0, 0, 0]
+    # A series is one maker's.
+    assert pairs.series[0].tolist() == [1, 1, 0, 0, 0]
+    # One that is not known is nobody else's.
+    assert pairs.series[3].tolist() == [0, 0, 0, 1, 0]
+    assert pairs.gpus[3].tolist() == [0, 0, 0, 1, 1]
+    # Without numbers, none lie apart.
+    assert not pairs.squares.any()
+    assert not pairs.trend.any()
+
+
+def test_distances_are_in_standard_deviations_of_the_known_devices() -> None:
+    devices = [gpu("one", "", clock_hz=1e9), gpu("two", "", clock_hz=1e9 * np.exp(2.0))]
+    joined = Descriptors.of(devices).joined(gpu("new", "", clock_hz=1e9 * np.exp(4.0)))
+    pairs = joined.pairs(2)
+    assert pairs.squares == pytest.approx(np.array([[0, 4, 16], [4, 0, 4], [16, 4, 0]]))
+    assert pairs.products[2] == pytest.approx([-3, 3, 9])
+    assert pairs.trend[:2] - pairs.trend[2] == pytest.approx([4, 2])
+    some = pairs.take([2, 0])
+    assert len(some) == 2
+    assert some.squares[0, 1] == 16
+    assert some.trend.tolist() == [pairs.trend[2], pairs.trend[0]]
+    # Devices that agree in a number are not pushed apart by a little.
+    alike = [gpu("one", "", clock_hz=1e9), gpu("two", "", clock_hz=1e9)]
+    pairs = Descriptors.of(alike).joined(gpu("new", "", clock_hz=1e9 * np.exp(0.1))).pairs(2)
+    assert pairs.squares[0, 2] == pytest.approx(1)
+
+
+def test_weights_are_a_mean() -> None:
+    grid = kin_grid()
+    pairs = Descriptors.of(grid.devices).pairs(len(grid.devices))
+    ways = fit_similarity(pairs, grid.log_time, np.ones(len(grid.profiles)), 0)
+    weights, _ = similarity_weights(ways, pairs)
+    assert weights.shape == (len(grid.devices) - 1,)
+    assert (weights >= 0).all()
+    assert weights.sum() == pytest.approx(1)
+    same_vendor = [device.vendor == grid.devices[-1].vendor for device in grid.devices[:-1]]
+    assert weights[same_vendor].sum() > 0.9
+
+
+def test_ways_weigh_devices_and_bring_times_to_the_rate_of_the_new_one() -> None:
+    devices = kin_devices(2)
+    pairs = Descriptors.of(devices).pairs(len(devices))
+    # Lighter by e for another type; else alike. Two of the five others are of another type.
+    weights, added = similarity_weights(np.array([[1.0, 0, 0, 0, 0, 0]]), pairs)
+    share = 1 / (1 + 4 * np.exp(-1))
+    assert weights == pytest.approx([share * np.exp(-1)] * 4 + [share])
+    assert added == 0
+    weights, added = similarity_weights(np.array([[0.0, 0, 0, 0, 0, 0.5]]), pairs)
+    assert weights == pytest.approx(np.full(5, 0.2))
+    assert added == pytest.approx(0.5 * (pairs.trend[-1] - pairs.trend[:-1].mean()))

@@ -41,7 +41,6 @@ register_homes(
         "nearest": "crosscast.prediction.time.models",
         "physical": "crosscast.prediction.time.physical",
         "terms": "crosscast.prediction.time.launch_times",
-        "trees": "crosscast.prediction.time.models",
     }
 )
 

@@ -81,17 +81,25 @@ def quantities_of(profiles: ProfileBatch) -> Quantities:
     )
 
 
-def check_metrics(profiles: ProfileBatch, names: Sequence[str]) -> None:
-    """Raise InputError unless all profiles have these metrics."""
+def invalid_metrics(profiles: ProfileBatch, names: Sequence[str]) -> Flags:
+    """Mask ``(len(names), n)`` of the metrics that are missing, or less than they can be."""
     values = np.stack([profiles.metric(name) for name in names])
     least = np.array([_LEAST.get(name, 0.0) for name in names])
-    invalid = ~(np.isfinite(values) & (values >= least[:, None]))
+    return ~(np.isfinite(values) & (values >= least[:, None]))
+
+
+def check_metrics(profiles: ProfileBatch, names: Sequence[str]) -> None:
+    """Raise InputError unless all profiles have these metrics."""
+    invalid = invalid_metrics(profiles, names)
     if invalid.any():
         index, row = np.argwhere(invalid)[0].tolist()
-        found = "nothing" if np.isnan(values[index, row]) else f"{values[index, row]:g}"
-        expected = f"a number of at least {least[index]:g}"
-        where, field = f"profile of {profiles.kernel[row]}", f"metric {names[index]}"
-        raise InputError.of(where=where, field=field, expected=expected, found=found)
+        name, value = names[index], profiles.metric(names[index])[row]
+        raise InputError.of(
+            where=f"profile of {profiles.kernel[row]}",
+            field=f"metric {name}",
+            expected=f"a number of at least {_LEAST.get(name, 0.0):g}",
+            found="nothing" if np.isnan(value) else f"{value:g}",
+        )
 
 
 TERMS = ("launch", "throughput", "critical path", "barriers", "memory")
