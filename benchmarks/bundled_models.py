@@ -15,15 +15,16 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 from crosscast.cli import main as crosscast
+from crosscast.data.times import read_launch_tables
+from crosscast.evaluation.time.launch_times import train_launch_times
 from crosscast.prediction import store
 from crosscast.prediction.named_models import BUNDLED, Recipe, recipes
-from crosscast.prediction.time.training_times import train_launch_times
 
 
 def make(name: str, recipe: Recipe, data: Path) -> None:
     if recipe.source == TIMES:
         # Tables of benchmarks.training_profiles, which take most of an hour to make.
-        train_launch_times(data / recipe.files).save(BUNDLED / name)
+        train_launch_times(read_launch_tables(data / recipe.files)).save(BUNDLED / name)
         return
     with TemporaryDirectory() as folder:
         dataset = recipe.source

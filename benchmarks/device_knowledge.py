@@ -21,10 +21,11 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.table import text_table
-from crosscast.arrays import Arrays, Flags, Reals
+from crosscast.arrays import Flags, Reals
 from crosscast.data.times import LaunchTables, read_launch_tables
 from crosscast.device import Device
 from crosscast.devices.catalogue import device_named
+from crosscast.evaluation.time.launch_times import Outside, forecast_cells, scores
 from crosscast.prediction.time.launch_times import (
     IN_COMMON,
     DeviceErrors,
@@ -32,14 +33,11 @@ from crosscast.prediction.time.launch_times import (
     in_common,
 )
 from crosscast.prediction.time.training_times import (
-    Outside,
     TrainingTimes,
     cells_of_launches,
     fit_launch_times,
-    forecast_cells,
     forecasts_of,
     read_training,
-    scores,
 )
 
 LEVEL = 0.9
@@ -70,7 +68,7 @@ def _folds(trained: TrainingTimes, by: str) -> Iterator[Flags]:
 
 def _by_facts(tables: LaunchTables, trained: TrainingTimes) -> str:
     variants = [read_training(_described(tables, change)) for change in KNOWLEDGE.values()]
-    parts: list[list[Arrays]] = [[] for _ in variants]
+    parts: list[list[Outside]] = [[] for _ in variants]
     order = []
     for held in _folds(trained, "device"):
         fitted = fit_launch_times(trained.take(~held))
@@ -78,10 +76,7 @@ def _by_facts(tables: LaunchTables, trained: TrainingTimes) -> str:
         for forecasts, variant in zip(parts, variants, strict=True):
             forecasts.append(forecast_cells(variant.take(held), fitted, LEVEL))
     cells = np.argsort(np.concatenate(order))
-    joined = [
-        Outside("device", **{name: np.concatenate([each[name] for each in part])[cells] for name in part[0]})
-        for part in parts
-    ]
+    joined = [Outside(*(np.concatenate(each)[cells] for each in zip(*part, strict=True))) for part in parts]
     head = [f"{what}, {name}" for what in ("error", "RMSE", "inside") for name in KNOWLEDGE]
     return text_table(["times of", "cells", *head], _rows(trained, joined))
 
@@ -139,7 +134,7 @@ def _pairs(part: TrainingTimes, fitted: LaunchTimes) -> Iterator[tuple[str, int,
         of_pairs = common[np.ix_(columns, columns)]
         for known in range(len(cells)):
             error = np.where(np.arange(len(cells)) == known, measured_less[cells], np.nan)
-            keys = tuple(part.key[cell] for cell in cells)
+            keys = tuple(part.rows[cell].device for cell in cells)
             errors = DeviceErrors(
                 keys, deviation[None, cells], shared[None, cells], fitted.together[of_pairs], error[None]
             )
@@ -148,7 +143,11 @@ def _pairs(part: TrainingTimes, fitted: LaunchTimes) -> Iterator[tuple[str, int,
                 before = measured_less[cells[other]]
                 after = before - moved[0, other]
                 widths = factor * deviation[cells[other]], factor * left[0, other]
-                yield part.source[cells[0]], int(of_pairs[known, other]), np.array([-before, -after, *widths])
+                yield (
+                    part.rows[cells[0]].source,
+                    int(of_pairs[known, other]),
+                    np.array([-before, -after, *widths]),
+                )
 
 
 if __name__ == "__main__":

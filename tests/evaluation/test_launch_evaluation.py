@@ -17,7 +17,7 @@ from crosscast.data.table import read_table, save, table_of
 from crosscast.data.times import PARTS, TIMES, read_launch_tables
 from crosscast.devices.catalogue import device_named
 from crosscast.errors import InputError
-from crosscast.prediction.time.training_times import train_launch_times
+from crosscast.evaluation.time.launch_times import train_launch_times
 from support.commands import Command, Output
 from support.refusals import refusal
 from support.streams import launch_tables, stream
@@ -162,7 +162,7 @@ def test_a_device_that_no_catalogue_has_is_described_beside_the_tables(folder: P
     (folder / "devices.json").write_bytes(msgspec.json.encode([described]))
     assert run.answer(capsys, folder, *SOURCE)["results"][0]["cells"] == 36
     # The machine is in no list of what a model knows, and its times are not among the scores.
-    known = train_launch_times(folder).card
+    known = train_launch_times(read_launch_tables(folder)).card
     assert sorted(device.key for device in known.devices) == ["gtx1080", "p100-pcie-16gb"]
     none = replace(described, measured={"read_bytes_per_s": 0.0})
     (folder / "devices.json").write_bytes(msgspec.json.encode([none]))

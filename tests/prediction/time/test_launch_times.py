@@ -23,7 +23,7 @@ from crosscast.prediction.time.launch_model import TrainedLaunchTimes
 from crosscast.prediction.time.launch_times import LaunchModels
 from crosscast.prediction.time.models import model_named
 from crosscast.prediction.time.terms import joined, terms
-from crosscast.prediction.time.training_times import evaluate, read_training, scores
+from crosscast.prediction.time.training_times import read_training
 from crosscast.prediction.time.work import work_of
 from support.grids import noisy_grid
 from support.streams import launch_tables, stream
@@ -201,16 +201,6 @@ def test_an_interval_is_of_no_higher_level_than_errors_are_known_of(model: Train
     )
     assert usual.level == 0.9 < high.level == highest.level < 0.95
     assert high.high[0, 0] == highest.high[0, 0] > usual.high[0, 0]
-
-
-@pytest.mark.parametrize("by", ["source", "application", "device"])
-def test_held_out_streams_are_forecast_by_other_streams(by: str, tmp_path: Path) -> None:
-    launch_tables(tmp_path)
-    training = read_training(tmp_path)
-    evaluation = evaluate(training, by)
-    given = scores(training, evaluation, np.ones(len(training.key), dtype=np.bool_))
-    assert given["median_ape"] < 0.15
-    assert given["coverage"] > 0.7
 
 
 def test_a_time_of_a_launch_without_a_profile_is_refused(tmp_path: Path) -> None:

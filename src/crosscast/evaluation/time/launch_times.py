@@ -1,29 +1,26 @@
-"""Evaluate the model of launch times on held-out sources, applications and devices."""
+"""Evaluate and train the model of launch times, with sources, applications and devices held out."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
-from typing import Unpack
+from typing import NamedTuple, Unpack
 
 import numpy as np
 
-from crosscast.arrays import Arrays, Flags
+from crosscast.arrays import Arrays, Flags, Reals
 from crosscast.data.times import LaunchTables
 from crosscast.errors import InputError
 from crosscast.evaluation.loop import Fold, RunArguments, folds_by_group, run_tasks
 from crosscast.prediction.intervals import check_level
+from crosscast.prediction.time.card import Range, TimeCard
 from crosscast.prediction.time.launch_model import MODEL, TrainedLaunchTimes
+from crosscast.prediction.time.launch_times import LaunchModels, LaunchTimes, limits
 from crosscast.prediction.time.training_times import (
-    HeldOut,
-    Outside,
     TrainingTimes,
-    evaluate,
-    forecast_held_out,
+    fit_launch_times,
+    forecasts_of,
     read_training,
-    scores,
-    train_launch_times,
 )
 from crosscast.results import Tabular
 
@@ -36,7 +33,110 @@ FOLDS: Mapping[str, str] = {
 
 _SOURCES = ("prediction/time", "devices")
 _KINDS = {"gpu": "GPU", "cpu": "CPU"}
-_ARRAYS = ("log_error", "low", "high", "inside")
+
+
+class Outside(NamedTuple):
+    """Forecasts of ``c`` cells by models whose training lacked them."""
+
+    log_error: Reals  # Predicted less measured; NaN where no training data remained
+    low: Reals  # Limits of the intervals over the predicted time
+    high: Reals
+    inside: Flags
+
+
+def forecast_cells(part: TrainingTimes, fitted: LaunchTimes, level: float) -> Outside:
+    """Forecasts of cells that a model was not fitted to."""
+    log_time, deviation, _ = forecasts_of(part, fitted)
+    clipped = limits(np.exp(log_time), deviation, fitted.doubt.factor(level), part.least, part.most)
+    middle, least, most = map(np.log, clipped)
+    measured = part.times.log_time
+    return Outside(middle - measured, least - middle, most - middle, (least <= measured) & (measured <= most))
+
+
+@dataclass(frozen=True, eq=False)
+class _LaunchTask:
+    """A fit without some cells, and forecasts of these."""
+
+    fold: Fold
+    level: float
+
+    @property
+    def label(self) -> str:
+        return f"{MODEL}, {self.fold.held_out} held out"
+
+    @property
+    def kind(self) -> str:
+        return MODEL
+
+    @property
+    def cache_keys(self) -> list[object]:
+        return [{"model": MODEL, "away": self.fold.test.tolist(), "level": self.level}]
+
+    def run(self, data: TrainingTimes, queries: Sequence[int]) -> list[Arrays]:
+        held = np.isin(np.arange(len(data.rows)), self.fold.test)
+        rest, part = data.take(~held), data.take(held)
+        of_devices = bool({row.device for row in part.rows} - {row.device for row in rest.rows})
+        fitted = fit_launch_times(rest, of_devices=of_devices)
+        return [{**forecast_cells(part, fitted, self.level)._asdict()}]
+
+    def is_valid(self, data: TrainingTimes, query: int, arrays: Arrays) -> bool:
+        shape = self.fold.test.shape
+        return set(arrays) == set(Outside._fields) and all(each.shape == shape for each in arrays.values())
+
+
+def held_out(training: TrainingTimes, by: str, level: float, **run: Unpack[RunArguments]) -> Outside:
+    """Hold out each source, application or device in turn; factors and intervals are fitted within."""
+    labels = training.labels(by)
+    names = np.unique(labels).tolist()
+    folds = [Fold.of(f"{by} {name}", labels == name) for name in names if len(names) > 1]
+    outside = Outside(*np.full((3, len(labels)), np.nan), np.zeros(len(labels), dtype=np.bool_))
+    tasks = [_LaunchTask(fold, level) for fold in folds]
+    for fold, (answer,) in zip(folds, run_tasks(tasks, training, sources=_SOURCES, **run), strict=True):
+        for name, values in answer.items():
+            getattr(outside, name)[fold.test] = values
+    return outside
+
+
+def scores(training: TrainingTimes, outside: Outside, rows: Flags) -> dict[str, float]:
+    """Scores of some forecasts: errors, coverage, width, and the slowdown on the recommended device."""
+    rows = rows & np.isfinite(outside.log_error)
+    error, inside, applications = (
+        outside.log_error[rows],
+        outside.inside[rows],
+        training.labels("application"),
+    )
+    errors, by_application = np.abs(np.expm1(error)), np.unique(applications[rows], return_inverse=True)[1]
+    parts = [by_application == number for number in range(int(by_application.max()) + 1)]
+    covered = [inside[part].mean() for part in parts]
+    values = {
+        "bias": float(np.exp(error.mean())),
+        "rmse_log": float(np.sqrt((error**2).mean())),
+        "median_ape": float(np.median(errors)),
+        "median_ape_by_application": float(np.mean([np.median(errors[part]) for part in parts])),
+        "coverage": float(np.mean(covered)),
+        "coverage_worst_application": float(min(covered)),
+        "width": float(np.exp(np.median(outside.high[rows] - outside.low[rows]))),
+    }
+    slowdowns = _slowdowns(training, outside, rows)
+    return values | ({"slowdown_mean": float(np.mean(slowdowns))} if slowdowns else {})
+
+
+_DEVICES_TO_CHOOSE = 5
+
+
+def _slowdowns(training: TrainingTimes, outside: Outside, rows: Flags) -> list[float]:
+    """Time on the device with the least forecast over the least time, of launches on several devices."""
+    cells: dict[tuple[str, ...], list[int]] = {}
+    for number in np.flatnonzero(rows).tolist():
+        row = training.rows[number]
+        cells.setdefault((row.source, *row.cell), []).append(number)
+    slowdowns = []
+    for numbers in cells.values():
+        if len({training.rows[number].device for number in numbers}) >= _DEVICES_TO_CHOOSE:
+            measured = training.times.log_time[numbers]
+            recommended = int(np.argmin(measured + outside.log_error[numbers]))
+            slowdowns.append(float(np.exp(measured[recommended] - measured.min())))
+    return slowdowns
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,23 +152,21 @@ class LaunchEvaluation(Tabular):
     @property
     def counts(self) -> dict[str, int]:
         """Numbers of times, kernels, applications, sources and devices."""
-        training = self.training
-        launches = zip(training.application, training.kernel, training.launch, strict=True)
+        rows = self.training.rows
         return {
-            "cells": len(training.key),
-            "kernels_at_a_size": len(set(launches)),
-            "applications": len(set(training.application)),
-            "sources": len(set(training.source)),
-            "devices": len(set(training.key)),
+            "cells": len(rows),
+            "kernels_at_a_size": len({row.cell for row in rows}),
+            "applications": len({row.application for row in rows}),
+            "sources": len({row.source for row in rows}),
+            "devices": len({row.device for row in rows}),
         }
 
     @property
     def shared_kernels(self) -> dict[str, list[str]]:
         """Kernels that several sources timed, with these; without one source, others' times remain."""
         sources: dict[str, set[str]] = {}
-        labels = zip(self.training.application, self.training.kernel, self.training.source, strict=True)
-        for application, kernel, source in labels:
-            sources.setdefault(f"{application}/{kernel}", set()).add(source)
+        for row in self.training.rows:
+            sources.setdefault(f"{row.application}/{row.kernel}", set()).add(row.source)
         return {kernel: sorted(names) for kernel, names in sorted(sources.items()) if len(names) > 1}
 
     def results(self) -> list[dict[str, object]]:
@@ -78,9 +176,9 @@ class LaunchEvaluation(Tabular):
         source, kinds = training.labels("source"), kind_of[training.times.device]
         all_rows = np.ones(len(kinds), dtype=np.bool_)
         rows = [self._scored({"source": None, "kind": None}, all_rows)]
-        for name in sorted(set(training.source)):
+        for name in np.unique(source).tolist():
             rows.append(self._scored({"source": name, "kind": None}, source == name))
-            of_source = sorted(set(kinds[source == name].tolist()))
+            of_source = np.unique(kinds[source == name]).tolist()
             for kind in of_source if len(of_source) > 1 else ():
                 rows.append(self._scored({"source": name, "kind": kind}, (source == name) & (kinds == kind)))
         return [row for row in rows if row["cells"]]
@@ -88,7 +186,7 @@ class LaunchEvaluation(Tabular):
     def groups(self, by: str) -> list[dict[str, object]]:
         """Scores of each ``application`` or ``device`` alone."""
         labels = self.training.labels(by)
-        rows = [self._scored({by: name}, labels == name) for name in sorted(set(labels.tolist()))]
+        rows = [self._scored({by: name}, labels == name) for name in np.unique(labels).tolist()]
         return [row for row in rows if row["cells"]]
 
     def columns(self) -> Mapping[str, Sequence[object]]:
@@ -119,62 +217,66 @@ class LaunchEvaluation(Tabular):
         return row | scores(self.training, self.outside, counted) | {"coverage_over_cells": inside}
 
 
-@dataclass(frozen=True, eq=False)
-class _LaunchTask:
-    """A fit without some cells, and forecasts of these."""
-
-    fold: Fold
-    level: float
-
-    @property
-    def label(self) -> str:
-        return f"{MODEL}, {self.fold.held_out} held out"
-
-    @property
-    def kind(self) -> str:
-        return MODEL
-
-    @property
-    def cache_keys(self) -> list[object]:
-        return [{"model": MODEL, "away": self.fold.test.tolist(), "level": self.level}]
-
-    def run(self, data: TrainingTimes, queries: Sequence[int]) -> list[Arrays]:
-        held = np.zeros(len(data.key), dtype=np.bool_)
-        held[self.fold.test] = True
-        return [forecast_held_out(data, held, self.level) for _ in queries]
-
-    def is_valid(self, data: TrainingTimes, query: int, arrays: Arrays) -> bool:
-        shape = self.fold.test.shape
-        return set(arrays) == set(_ARRAYS) and all(array.shape == shape for array in arrays.values())
-
-
-def _run(run: RunArguments, training: TrainingTimes, folds: Sequence[HeldOut], level: float) -> list[Arrays]:
-    tasks = [_LaunchTask(Fold.of(name, held), level) for name, held in folds]
-    return [answers[0] for answers in run_tasks(tasks, training, sources=_SOURCES, **run)]
-
-
 def evaluate_launch_times(
-    tables: LaunchTables, folds: str, *, level: float = 0.9, seed: int = 0, **run: Unpack[RunArguments]
+    tables: LaunchTables, folds: str, *, level: float = 0.9, **run: Unpack[RunArguments]
 ) -> LaunchEvaluation:
-    """Hold out each source, application or device in turn."""
-    del seed  # Nothing is random.
+    """Hold out each source, application or device in turn; nothing is random."""
     check_level(level)
     if folds not in FOLDS:
         expected = f"one of {', '.join(FOLDS)} for times of launches"
         raise InputError.of(where="folds", expected=expected, found=repr(folds))
     training, by = read_training(tables), FOLDS[folds]
     folds_by_group(folds, f"{by}s", training.labels(by).tolist())
-    return LaunchEvaluation(
-        tables.label, training, folds, level, evaluate(training, by, level, partial(_run, run))
-    )
+    return LaunchEvaluation(tables.label, training, folds, level, held_out(training, by, level, **run))
 
 
-def train_terms(
-    tables: LaunchTables, *, level: float = 0.9, seed: int = 0, **run: Unpack[RunArguments]
+def train_launch_times(
+    tables: LaunchTables, *, level: float = 0.9, **run: Unpack[RunArguments]
 ) -> TrainedLaunchTimes:
     """Fit the model, and evaluate it with each application and each source held out in turn."""
-    del seed
     check_level(level)
-    names = [row.application for row in tables.times]
-    folds_by_group("leave-application-out", "applications", names)
-    return train_launch_times(tables, level, partial(_run, run))
+    folds_by_group("leave-application-out", "applications", [row.application for row in tables.times])
+    training, estimated = (read_training(tables, counted=counted) for counted in (True, False))
+    # A machine that tables describe beside devices of the catalogue is nobody else's.
+    listed = [device for device in training.devices if device.key not in tables.devices] or training.devices
+    fitted = LaunchModels(fit_launch_times(training), fit_launch_times(estimated))
+    sound = ~training.noted & np.isin(training.labels("device"), [device.key for device in listed])
+    of_applications, of_sources = (held_out(training, by, level, **run) for by in ("application", "source"))
+    of_metrics = held_out(estimated, "application", level, **run)
+    source = training.labels("source")
+    names = np.unique(source).tolist()
+    result: dict[str, object] = {"model": MODEL, "split": "leave-application-out", "probes": 0}
+    result |= scores(training, of_applications, sound)
+    # One source has most of the cells, and they are easy.
+    result["median_ape"] = result["median_ape_by_application"]
+    times, applications = np.exp(training.times.log_time), np.unique(training.labels("application")).tolist()
+    card = TimeCard(
+        model=MODEL,
+        seed=0,
+        training={
+            "dataset": " and ".join(names),
+            "origin": "times of launches, each with its profile",
+            "cells": len(times),
+            "kernels_at_a_size": len({row.cell for row in training.rows}),
+            "kernels": len({row.cell[:2] for row in training.rows}),
+            "applications": len(applications),
+            "devices": len(training.devices),
+            "names": applications,
+            "records": len(times),
+        },
+        toolchains=training.toolchains,
+        devices=tuple(listed),
+        metrics=(),
+        time_s=Range(float(times.min()), float(times.max())),
+        errors={
+            "protocol": "leave-application-out",
+            "seed": 0,
+            "level": level,
+            "results": [result],
+            "sources_held_out": {
+                name: scores(training, of_sources, source == name) for name in names if len(names) > 1
+            },
+            "metrics_alone": scores(estimated, of_metrics, sound),
+        },
+    )
+    return TrainedLaunchTimes(card, fitted)

@@ -20,7 +20,7 @@ from crosscast.evaluation.keep import digest
 from crosscast.evaluation.loop import RunArguments
 from crosscast.evaluation.time import TimeEvaluationOptions, TimeFolds, TimeTrainingOptions
 from crosscast.evaluation.time.evaluation import LEAST_APPLICATIONS, evaluate_time
-from crosscast.evaluation.time.launch_times import LaunchEvaluation, evaluate_launch_times, train_terms
+from crosscast.evaluation.time.launch_times import LaunchEvaluation, evaluate_launch_times, train_launch_times
 from crosscast.evaluation.time.results import Result, TimeEvaluation
 from crosscast.prediction.time.artefact import TrainedTimeModel, metric_ranges
 from crosscast.prediction.time.card import Effect, Range, TimeCard
@@ -192,7 +192,7 @@ class TimeQuestion(
             if list(options.probes) != [0]:
                 problem = f"{data.label} has times of launches, which are forecast without any"
                 raise InputError.of(field="probes", problem=problem)
-            return evaluate_launch_times(data, folds, level=options.level, seed=seed, **run)
+            return evaluate_launch_times(data, folds, level=options.level, **run)
         if folds == "leave-source-out":
             expected, found = "tables of times with sources (docs/evaluation.md)", "a dataset of one source"
             raise InputError.of(where="folds", field=data.label, expected=expected, found=found)
@@ -214,7 +214,7 @@ class TimeQuestion(
         """Train a model, with errors of applications that were held out."""
         if isinstance(data, LaunchTables) or model == MODEL:
             tables = data if isinstance(data, LaunchTables) else launch_tables_of(data)
-            return train_terms(tables, level=options.level, seed=seed, **run)
+            return train_launch_times(tables, level=options.level, **run)
         count = len(data.records.column("configuration").unique())
         if not data.profiles.num_rows and count > 1:
             raise InputError(

@@ -102,8 +102,8 @@ def joined(
         "devices": len(card.devices) + 1,
         "calibrated": {
             "device": device.key,
-            "kernels_at_a_size": len(set(counted.launches)),
-            "applications": sorted(set(counted.application)),
+            "kernels_at_a_size": len({row.cell for row in counted.rows}),
+            "applications": sorted({row.application for row in counted.rows}),
             "held_out": held_out.to_dict(),
         },
     }

@@ -5,37 +5,33 @@ The tables are those of `benchmarks.training_profiles`: see `crosscast.data.time
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
-from crosscast.arrays import AnyArray, Arrays, Flags, Integers, Reals
+from crosscast.arrays import AnyArray, Flags, Integers, Reals
 from crosscast.data.times import KernelTime, LaunchTables, read_launch_tables
 from crosscast.device import Device
 from crosscast.devices.architectures import sheets_of
 from crosscast.devices.catalogue import device_named
 from crosscast.errors import InputError
-from crosscast.prediction.time.card import Range, TimeCard
 from crosscast.prediction.time.correction import Correction, fit_correction, kind_number
 from crosscast.prediction.time.data import Toolchain
 from crosscast.prediction.time.efficiencies import Efficiencies, Times, fit, log_times, weights_of
-from crosscast.prediction.time.launch_model import MODEL, TrainedLaunchTimes
 from crosscast.prediction.time.launch_times import (
     DRAWN,
     IN_COMMON,
     KINDS,
     SIDES,
     Doubt,
-    LaunchModels,
     LaunchTimes,
     bounds,
     deviation_of,
     doubt_of,
     fit_deviations,
     in_common,
-    limits,
     narrowed,
     shared_part,
     side_of,
@@ -64,30 +60,24 @@ The host enqueues them with events to wait for (E. Bainville, OpenCL FFT library
 
 @dataclass(frozen=True, eq=False)
 class TrainingTimes:
-    """Measured times of cells with their launches; tuples are of length ``c``."""
+    """Measured times of ``c`` cells with their launches."""
 
     times: Times
-    source: tuple[str, ...]
-    application: tuple[str, ...]
-    kernel: tuple[str, ...]
-    launch: tuple[str, ...]
-    key: tuple[str, ...]  # Of the device
+    rows: tuple[KernelTime, ...]  # Of the cells
     devices: tuple[Device, ...]
     least: Reals  # `(c,)` Physical lower and upper limits in seconds
     most: Reals
-    noted: Flags  # Whether a note says that the time includes something else
     traits: Reals  # `(c, len(TRAITS))` Of the cell's launches, their mean
-    profiles: int  # Their number
     toolchains: tuple[Toolchain, ...]  # Of the profiles
 
     def labels(self, by: str) -> AnyArray:
         """Label of each cell by which cells are held out: ``source``, ``application`` or ``device``."""
-        return np.array(self.key if by == "device" else getattr(self, by))
+        return np.array([getattr(row, by) for row in self.rows])
 
     @property
-    def launches(self) -> list[tuple[str, str, str]]:
-        """Application, kernel and launch of each cell."""
-        return list(zip(self.application, self.kernel, self.launch, strict=True))
+    def noted(self) -> Flags:
+        """Mask of the cells with a note that the time includes something else."""
+        return np.array([bool(row.note) for row in self.rows], dtype=np.bool_)
 
     @property
     def kinds(self) -> Integers:
@@ -101,22 +91,12 @@ class TrainingTimes:
 
     def take(self, cells: Flags) -> TrainingTimes:
         """The times of some cells."""
-        chosen = np.flatnonzero(cells).tolist()
-
-        def of(values: tuple[str, ...]) -> tuple[str, ...]:
-            return tuple(values[k] for k in chosen)
-
         return replace(
             self,
             times=self.times.take(cells),
-            source=of(self.source),
-            application=of(self.application),
-            kernel=of(self.kernel),
-            launch=of(self.launch),
-            key=of(self.key),
+            rows=tuple(self.rows[k] for k in np.flatnonzero(cells).tolist()),
             least=self.least[cells],
             most=self.most[cells],
-            noted=self.noted[cells],
             traits=self.traits[cells],
         )
 
@@ -134,69 +114,51 @@ def read_training(tables: str | Path | LaunchTables, *, counted: bool = True) ->
     """
     if not isinstance(tables, LaunchTables):
         tables = read_launch_tables(tables)
-    profiles, parts, cells = tables.profiles, tables.parts, tables.times
+    profiles, parts, rows = tables.profiles, tables.parts, tables.times
     if not counted:
         profiles = tuple(replace(profile, launch={}) for profile in profiles)
     work = work_of(profiles)
-    keys = sorted({row.device for row in cells})
+    keys = sorted({row.device for row in rows})
     devices = tuple(tables.devices[key] if key in tables.devices else device_named(key) for key in keys)
     sheets = sheets_of(devices)
     by_host = terms(work, sheets)
-    on_device = by_device(by_host)
-    least, most = bounds(work, sheets)
-    columns: dict[str, list[float]] = {
-        name: [] for name in ("seconds", "share", "cell", "device", "least", "most")
-    }
-    for number, row in enumerate(cells):
-        column = keys.index(row.device)
-        first_terms = by_host if any(word in row.timed for word in _BY_HOST) else on_device
+    on_device, limits_s = by_device(by_host), bounds(work, sheets)
+    seconds, share, cell, of_cells = list[Reals](), list[float](), list[int](), list[list[float]]()
+    columns = [keys.index(row.device) for row in rows]
+    for number, (row, column) in enumerate(zip(rows, columns, strict=True)):
         of_cell = parts[row.cell]
-        divisor = 1.0 if row.total else sum(launches for _, launches in of_cell)
-        columns["device"].append(column)
-        columns["least"].append(sum(least[profile, column] * n for profile, n in of_cell) / divisor)
-        columns["most"].append(sum(most[profile, column] * n for profile, n in of_cell) / divisor)
+        count = sum(launches for _, launches in of_cell)
+        divisor = 1.0 if row.total else count
+        of_cells.append([sum(each[k, column] * n for k, n in of_cell) / divisor for each in limits_s])
         # Launches that are timed together wait for each other on the device, and in part for the host.
-        launch_share = 1.0 / sum(launches for _, launches in of_cell) if row.total else 1.0
+        launch_share = 1.0 / count if row.total else 1.0
         launch_share += _FURTHER_LAUNCH * (1.0 - launch_share)
+        first_terms = by_host if any(word in row.timed for word in _BY_HOST) else on_device
         for profile, launches in of_cell:
             first, others = first_terms[profile, column], on_device[profile, column]
-            columns["seconds"].append(launch_share * first + (1.0 - launch_share) * others)
-            columns["share"].append(launches / divisor)
-            columns["cell"].append(number)
-    source = tuple(row.source for row in cells)
-    application, kernel, launch = zip(*(row.cell for row in cells), strict=True)
-    key = tuple(row.device for row in cells)
-    is_gpu = {device.key: device.type == "gpu" for device in devices}
-    times = Times(
-        np.array(columns["seconds"]),
-        np.array(columns["share"]),
-        np.array(columns["cell"]),
-        np.array(columns["device"]),
-        np.log([row.time_s for row in cells]),
-        weights_of(source, [(a, is_gpu[d]) for a, d in zip(application, key, strict=True)]),
-    )
-    noted = np.array([bool(row.note) for row in cells])
-    least_s, most_s = np.array(columns["least"]), np.array(columns["most"])
-    _refuse_other_units(tables.label, cells, times, least_s)
+            seconds.append(launch_share * first + (1.0 - launch_share) * others)
+            share.append(launches / divisor)
+            cell.append(number)
+    groups = [
+        (row.application, devices[column].type == "gpu") for row, column in zip(rows, columns, strict=True)
+    ]
+    weights = weights_of([row.source for row in rows], groups)
+    log_time = np.log([row.time_s for row in rows])
+    of_rows = np.array(share), np.array(cell), np.array(columns), log_time, weights
+    times = Times(np.array(seconds), *of_rows)
+    least, most = np.array(of_cells).T
+    _refuse_other_units(tables.label, rows, times, least)
     traits = {
-        cell: np.average(
-            work.traits[[profile for profile, _ in of_cell]], axis=0, weights=[n for _, n in of_cell]
-        )
-        for cell, of_cell in parts.items()
+        each: np.average(work.traits[[k for k, _ in of_cell]], axis=0, weights=[n for _, n in of_cell])
+        for each, of_cell in parts.items()
     }
     return TrainingTimes(
         times,
-        source,
-        application,
-        kernel,
-        launch,
-        key,
+        rows,
         devices,
-        least_s,
-        most_s,
-        noted,
-        np.stack([traits[cell] for cell in zip(application, kernel, launch, strict=True)]),
-        len(profiles),
+        least,
+        most,
+        np.stack([traits[row.cell] for row in rows]),
         tuple(sorted({Toolchain.of(profile.program) for profile in profiles})),
     )
 
@@ -237,7 +199,9 @@ def held_out(training: TrainingTimes, labels: AnyArray, template: Correction) ->
     """
     errors, explained = np.full((2, len(labels)), np.nan)
     shares = np.zeros((len(labels), training.times.seconds.shape[1]))
-    for _, held in _folds(labels):
+    for held in (labels == label for label in np.unique(labels)):
+        if held.all():
+            continue
         rest, part = training.take(~held), training.take(held)
         known = fit(rest.times, rest.devices)
         centre, shares[held] = predicted(part.times, known, part.devices)
@@ -251,13 +215,10 @@ def correction_of(
 ) -> Correction:
     """Fit a correction to the errors of the fitted terms; times with a note are not used."""
     centre, shares = predicted(training.times, known, training.devices)
-    memory = shares[:, MEMORY]
-    sound = ~training.noted
-    launches = [name for name, use in zip(training.launches, sound.tolist(), strict=True) if use]
-    errors = training.times.log_time - centre
-    return fit_correction(
-        training.traits[sound], launches, training.kinds[sound], memory[sound], errors[sound], template
-    )
+    errors, sound = training.times.log_time - centre, ~training.noted
+    launches = [row.cell for row in training.rows if not row.note]
+    columns = (training.kinds, shares[:, MEMORY], errors)
+    return fit_correction(training.traits[sound], launches, *(each[sound] for each in columns), template)
 
 
 def corrected(training: TrainingTimes, correction: Correction, shares: Reals) -> tuple[Reals, Reals]:
@@ -345,9 +306,8 @@ def widening(
 
 def _held_out_launches(training: TrainingTimes, correction: Correction) -> tuple[Reals, Reals, Reals]:
     """As `held_out`, for folds of launches whose kernels have other launches in the training."""
-    launches = training.launches
-    number = {name: k % _LAUNCH_FOLDS for k, name in enumerate(sorted(set(launches)))}
-    return held_out(training, np.array([number[name] for name in launches]), correction)
+    number = {cell: k % _LAUNCH_FOLDS for k, cell in enumerate(sorted({row.cell for row in training.rows}))}
+    return held_out(training, np.array([number[row.cell] for row in training.rows]), correction)
 
 
 def _near(training: TrainingTimes, near_known: tuple[Reals, Reals, Reals], doubt: Doubt) -> Reals:
@@ -399,7 +359,7 @@ def _together(training: TrainingTimes, errors: Reals, shares: Reals, doubt: Doub
         product = scaled[one] * scaled[other]
         expected = shared[one] * shared[other] * (scaled[one] ** 2 + scaled[other] ** 2) / 2
         for level, *pair in zip(of_pairs.tolist(), product.tolist(), expected.tolist(), strict=True):
-            products.setdefault((level, training.application[cells[0]]), []).append((pair[0], pair[1]))
+            products.setdefault((level, training.rows[cells[0]].application), []).append((pair[0], pair[1]))
     sums, count = np.zeros((len(IN_COMMON), 2)), np.zeros(len(IN_COMMON))
     for (level, _), pairs in products.items():
         sums[level] += np.mean(pairs, axis=0)
@@ -415,29 +375,10 @@ def _together(training: TrainingTimes, errors: Reals, shares: Reals, doubt: Doub
 def cells_of_launches(training: TrainingTimes, sound: Flags) -> Iterator[Integers]:
     """Cells of each source's times of a launch on different devices."""
     cells: dict[tuple[str, ...], dict[str, int]] = {}
-    names = zip(training.source, *zip(*training.launches, strict=True), strict=True)
-    for number, (name, key) in enumerate(zip(names, training.key, strict=True)):
-        if sound[number]:
-            cells.setdefault(name, {})[key] = number
+    for number in np.flatnonzero(sound).tolist():
+        row = training.rows[number]
+        cells.setdefault((row.source, *row.cell), {})[row.device] = number
     return (np.array(list(numbers.values())) for numbers in cells.values())
-
-
-@dataclass(frozen=True, eq=False)
-class Outside:
-    """Forecasts of cells by models whose training lacked their source, application or device."""
-
-    by: str
-    log_error: Reals  # `(c,)` Predicted less measured; NaN where no training data remained
-    low: Reals  # Limits of the intervals over the predicted time
-    high: Reals
-    inside: Flags
-
-
-def forecast_held_out(training: TrainingTimes, held: Flags, level: float) -> Arrays:
-    """Forecasts of held-out cells by a model that was fitted to the others: arrays of `Outside`."""
-    rest, part = training.take(~held), training.take(held)
-    of_devices = bool(set(part.key) - set(rest.key))
-    return forecast_cells(part, fit_launch_times(rest, of_devices=of_devices), level)
 
 
 def forecasts_of(part: TrainingTimes, fitted: LaunchTimes) -> tuple[Reals, Reals, Reals]:
@@ -447,145 +388,3 @@ def forecasts_of(part: TrainingTimes, fitted: LaunchTimes) -> tuple[Reals, Reals
     deviations = fitted.deviations(part.devices)[part.times.device]
     deviation = deviation_of(shares, deviations) * narrowed(explained, fitted.near[part.sides])
     return centre + shift, deviation, shared_part(shares, deviations)
-
-
-def forecast_cells(part: TrainingTimes, fitted: LaunchTimes, level: float) -> Arrays:
-    """Forecasts of cells that a model was not fitted to: arrays of `Outside`."""
-    log_time, deviation, _ = forecasts_of(part, fitted)
-    clipped = limits(np.exp(log_time), deviation, fitted.doubt.factor(level), part.least, part.most)
-    middle, least, most = map(np.log, clipped)
-    measured = part.times.log_time
-    return {
-        "log_error": middle - measured,
-        "low": least - middle,
-        "high": most - middle,
-        "inside": (least <= measured) & (measured <= most),
-    }
-
-
-HeldOut = tuple[str, Flags]
-"""Name of a fold for people, and the mask of its cells."""
-
-Runner = Callable[[TrainingTimes, Sequence[HeldOut], float], Iterable[Arrays]]
-"""Calls `forecast_held_out` for each of several folds, in their order."""
-
-
-def one_after_another(training: TrainingTimes, folds: Sequence[HeldOut], level: float) -> Iterator[Arrays]:
-    """Forecast the folds in this process."""
-    return (forecast_held_out(training, held, level) for _, held in folds)
-
-
-def evaluate(
-    training: TrainingTimes, by: str, level: float = 0.9, run: Runner = one_after_another
-) -> Outside:
-    """Hold out each source, application or device in turn; factors and intervals are fitted within."""
-    labels = training.labels(by)
-    folds = [(f"{by} {label}", held) for label, held in _folds(labels)]
-    error, low, high = np.full((3, len(labels)), np.nan)
-    inside = np.zeros(len(labels), dtype=bool)
-    for (_, held), forecasts in zip(folds, run(training, folds, level), strict=True):
-        error[held], low[held], high[held] = forecasts["log_error"], forecasts["low"], forecasts["high"]
-        inside[held] = forecasts["inside"]
-    return Outside(by, error, low, high, inside)
-
-
-def _folds(labels: AnyArray) -> Iterator[tuple[str, Flags]]:
-    for label in sorted(set(labels.tolist())):
-        held = labels == label
-        if not held.all():
-            yield str(label), held
-
-
-def scores(training: TrainingTimes, forecasts: Outside, rows: Flags) -> dict[str, float]:
-    """Scores of some forecasts: errors, coverage, width, and the slowdown on the recommended device."""
-    rows = rows & np.isfinite(forecasts.log_error)
-    error, applications = forecasts.log_error[rows], training.labels("application")
-    by_application = [rows & (applications == name) for name in sorted(set(applications[rows].tolist()))]
-    errors = np.abs(np.expm1(forecasts.log_error))
-    values = {
-        "bias": float(np.exp(error.mean())),
-        "rmse_log": float(np.sqrt((error**2).mean())),
-        "median_ape": float(np.median(errors[rows])),
-        "median_ape_by_application": float(np.mean([np.median(errors[each]) for each in by_application])),
-        "coverage": float(np.mean([forecasts.inside[each].mean() for each in by_application])),
-        "coverage_worst_application": float(min(forecasts.inside[each].mean() for each in by_application)),
-        "width": float(np.exp(np.median(forecasts.high[rows] - forecasts.low[rows]))),
-    }
-    slowdowns = _slowdowns(training, forecasts, rows)
-    return values | ({"slowdown_mean": float(np.mean(slowdowns))} if slowdowns else {})
-
-
-_DEVICES_TO_CHOOSE = 5
-
-
-def _slowdowns(training: TrainingTimes, forecasts: Outside, rows: Flags) -> list[float]:
-    """Time on the device with the least forecast over the least time, of launches on several devices."""
-    cells: dict[tuple[str, str, str, str], list[int]] = {}
-    for number in np.flatnonzero(rows).tolist():
-        names = (training.source, training.application, training.kernel, training.launch)
-        cells.setdefault(tuple(name[number] for name in names), []).append(number)  # type: ignore[arg-type]
-    slowdowns = []
-    for numbers in cells.values():
-        if len({training.key[number] for number in numbers}) >= _DEVICES_TO_CHOOSE:
-            measured = training.times.log_time[numbers]
-            recommended = int(np.argmin(measured + forecasts.log_error[numbers]))
-            slowdowns.append(float(np.exp(measured[recommended] - measured.min())))
-    return slowdowns
-
-
-def train_launch_times(
-    tables: str | Path | LaunchTables, level: float = 0.9, run: Runner = one_after_another
-) -> TrainedLaunchTimes:
-    """Fit the model to tables, or to those of a folder, and evaluate it on held-out groups."""
-    if not isinstance(tables, LaunchTables):
-        tables = read_launch_tables(tables)
-    training, estimated = (read_training(tables, counted=counted) for counted in (True, False))
-    keys = training.key
-    # A machine that tables describe beside devices of the catalogue is nobody else's.
-    listed = [device for device in training.devices if device.key not in tables.devices] or training.devices
-    fitted = LaunchModels(fit_launch_times(training), fit_launch_times(estimated))
-    sound = ~training.noted & np.isin(keys, [device.key for device in listed])
-    of_applications = evaluate(training, "application", level, run)
-    of_sources = evaluate(training, "source", level, run)
-    of_metrics = evaluate(estimated, "application", level, run)
-    sources = {
-        name: scores(training, of_sources, training.labels("source") == name)
-        for name in sorted(set(training.source))
-        if len(set(training.source)) > 1
-    }
-    times = np.exp(training.times.log_time)
-    names = sorted(set(training.application))
-    kernels = set(zip(training.application, training.kernel, strict=True))
-    launches = set(zip(training.application, training.kernel, training.launch, strict=True))
-    result: dict[str, object] = {"model": MODEL, "split": "leave-application-out", "probes": 0}
-    result |= scores(training, of_applications, sound)
-    # One source has most of the cells, and they are easy.
-    result["median_ape"] = result["median_ape_by_application"]
-    card = TimeCard(
-        model=MODEL,
-        seed=0,
-        training={
-            "dataset": " and ".join(sorted(set(training.source))),
-            "origin": "times of launches, each with its profile",
-            "cells": len(keys),
-            "kernels_at_a_size": len(launches),
-            "kernels": len(kernels),
-            "applications": len(names),
-            "devices": len(training.devices),
-            "names": names,
-            "records": len(keys),
-        },
-        toolchains=training.toolchains,
-        devices=tuple(listed),
-        metrics=(),
-        time_s=Range(float(times.min()), float(times.max())),
-        errors={
-            "protocol": "leave-application-out",
-            "seed": 0,
-            "level": level,
-            "results": [result],
-            "sources_held_out": sources,
-            "metrics_alone": scores(estimated, of_metrics, sound),
-        },
-    )
-    return TrainedLaunchTimes(card, fitted)
